@@ -1,4 +1,4 @@
-/* A part of one block in pulls: what is asked for, and where the answer goes. */
+/* Parts of single blocks in reads: their index in requests, and where their elements go. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@ uint64_t ps_part_elements(const struct ps_part_block *part) {
   return part->row_count * part->message_row_elements;
 }
 
-/** The part's index as messages carry it. */
+/** Returns the part's index as messages carry it. */
 static struct ps_part_slice index_of(const struct ps_part_block *part) {
   return (struct ps_part_slice){.rows = part->row_numbers,
                                 .row_count = part->row_count,

@@ -13,7 +13,7 @@
 
 static pserver_status no_memory(void) { return ps_fail(PSERVER_ERR_INTERNAL, "no memory for an index"); }
 
-/** Takes the lengths of the lists. */
+/** Checks the number of lists, and reads their lengths. */
 static pserver_status measure(const struct ps_parameter *parameter, const pserver_indices *indices,
                               size_t rank, struct ps_part_index *index) {
   if (rank != (size_t)parameter->rank || (indices == NULL && rank > 0)) {
@@ -64,7 +64,7 @@ static pserver_status normalize(const struct ps_parameter *parameter, const pser
   return PSERVER_OK;
 }
 
-/** Whether lists name every element of a row in order. */
+/** Whether the lists after the first name every element of a row, in order. */
 static bool is_everything(const struct ps_parameter *parameter, const pserver_indices *indices,
                           uint64_t *const *lists) {
   for (int32_t axis = 1; axis < parameter->rank; axis++) {
@@ -76,7 +76,7 @@ static bool is_everything(const struct ps_parameter *parameter, const pserver_in
   return true;
 }
 
-/** Offsets in a row of the elements that the lists after the first name, in C order. To be freed. */
+/** Returns the offsets within a row of the elements that the lists after the first name, in C order; to be freed. */
 static uint64_t *offsets_in_row(const struct ps_parameter *parameter, const pserver_indices *indices,
                                 uint64_t *const *lists, uint64_t width) {
   uint64_t *offsets = malloc(width * sizeof *offsets);
@@ -94,7 +94,7 @@ static uint64_t *offsets_in_row(const struct ps_parameter *parameter, const pser
   return offsets;
 }
 
-/** Takes over the list of rows, and joins the other lists to offsets. */
+/** Takes over the list of rows, and combines the others to offsets. */
 static pserver_status join_lists(const struct ps_parameter *parameter, const pserver_indices *indices,
                                  uint64_t **lists, struct ps_part_index *index) {
   bool is_scalar = parameter->rank == 0;

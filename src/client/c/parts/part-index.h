@@ -4,14 +4,14 @@
 #include "calls/parameter.h"
 
 /**
- * The elements of a parameter that index lists name, in the order of the caller's tensor: of each of the rows
- * those at the offsets. A scalar has one row of one element.
+ * The elements of a parameter that index lists name, in the order of the caller's tensor: in each of the rows, those
+ * at the offsets. A scalar has one row of one element.
  */
 struct ps_part_index {
   /** Lengths of the lists: the shape of the caller's tensor. A dimension may be 0. */
   uint64_t shape[PSERVER_RANK_MAX];
   uint64_t elements;
-  /** Numbers of the rows; NULL if there are no elements. */
+  /** Row numbers; NULL if there are no elements. */
   uint64_t *rows;
   size_t row_count;
   /** Offsets within a row, `width` of them; NULL: all elements of a row, in their order. */

@@ -1,4 +1,4 @@
-/* Parts of parameters, cut along their blocks. Memory is in proportion to the elements of a part. */
+/* Cuts parts of parameters along their blocks. Memory is in proportion to the elements of a part. */
 #include "parts/part-plan.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ static uint64_t first_place[1] = {0};
 
 static pserver_status no_memory(void) { return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a part"); }
 
-/** Numbers in ascending order, equal ones in the order of the list. To be freed. */
+/** Returns the numbers in ascending order, equal ones in the order of the list; to be freed. */
 static struct ps_numbered *sorted(const uint64_t *numbers, size_t count) {
   struct ps_numbered *list = malloc(count * sizeof *list);
   bool is_ascending = true;
@@ -36,7 +36,7 @@ static bool allocate_matching(struct ps_matching *matching, size_t count) {
   return matching->tensor != NULL && matching->message != NULL;
 }
 
-/** Fills a matching, and the list of distinct numbers less `base`; returns how many there are. */
+/** Fills a matching, and the list of distinct numbers minus `base`; returns how many these are. */
 static size_t match(const struct ps_numbered *list, size_t count, uint64_t base, uint32_t *numbers,
                     struct ps_matching *matching) {
   size_t distinct = 0;
@@ -51,7 +51,7 @@ static size_t match(const struct ps_numbered *list, size_t count, uint64_t base,
   return distinct;
 }
 
-/** The first of a sorted list that lies in another block than `list[start]`. */
+/** Returns the index of the first number after `start` that is in another block. */
 static size_t end_of_block(const struct ps_numbered *list, size_t count, size_t start,
                            uint64_t block_size) {
   uint64_t end_number = (list[start].number / block_size + 1) * block_size;
@@ -61,8 +61,8 @@ static size_t end_of_block(const struct ps_numbered *list, size_t count, size_t 
 }
 
 /**
- * Cuts a list of numbers at the borders of blocks of `block_size`. `rows` of each block then tells
- * which of the numbers lie in it.
+ * Cuts a list of numbers at the borders of blocks of `block_size` numbers. `rows` of each block then matches the
+ * numbers within it.
  */
 static pserver_status cut(const uint64_t *numbers, size_t count, uint64_t block_size,
                           struct ps_part_plan *plan) {
@@ -95,7 +95,7 @@ static pserver_status cut(const uint64_t *numbers, size_t count, uint64_t block_
   return PSERVER_OK;
 }
 
-/** Rows of a parameter that is cut between rows; `plan->inner` says which elements of them. */
+/** Cuts rows of a parameter that is cut between rows; `plan->inner` matches the elements within them. */
 static pserver_status cut_rows(const struct ps_parameter *parameter, const uint64_t *rows, size_t count,
                                size_t inner_count, uint64_t tensor_row_elements,
                                struct ps_part_plan *plan) {
@@ -116,7 +116,7 @@ static pserver_status cut_rows(const struct ps_parameter *parameter, const uint6
   return status;
 }
 
-/** A parameter whose rows are cut: each of its blocks is one row, and its elements are listed. */
+/** Cuts elements of a parameter whose rows are cut: each block counts as one row. */
 static pserver_status cut_elements(const struct ps_parameter *parameter, const struct ps_part_index *index,
                                    struct ps_part_plan *plan) {
   uint64_t *elements = malloc(plan->elements * sizeof *elements);
@@ -149,7 +149,7 @@ static pserver_status cut_elements(const struct ps_parameter *parameter, const s
   return status;
 }
 
-/** Matches the offsets of a parameter that is cut between rows; gives the number of distinct ones. */
+/** Matches the offsets within rows of a parameter that is cut between rows; counts the distinct ones. */
 static pserver_status match_offsets(const struct ps_part_index *index, struct ps_part_plan *plan,
                                     size_t *distinct) {
   size_t width = (size_t)index->width;

@@ -1,9 +1,9 @@
-/* Parts of blocks in messages. */
+/* Indexes of parts in messages. */
 #include "parts/part-slice.h"
 
 #include <string.h>
 
-/** Rows of a block, or elements of a row, whose numbers take two bytes. */
+/** Rows of a block, or elements of a row, up to which numbers take two bytes. */
 #define PACKED_NUMBERS_MAX 65536
 #define ALIGN_BYTES 8
 
@@ -35,7 +35,7 @@ void ps_write_part_entry(struct ps_draft *draft, const struct ps_part_slice *sli
   if (slice->inner != NULL) ps_pack_whole(draft, slice->inner_count);
 }
 
-/** Returns where the numbers end. */
+/** Writes numbers; returns where they end. */
 static uint8_t *write_numbers(uint8_t *target, const uint32_t *numbers, size_t count,
                               size_t number_bytes) {
   if (number_bytes == PS_INDEX_NUMBER_BYTES) {

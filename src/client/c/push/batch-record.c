@@ -1,4 +1,4 @@
-/* Batches as messages. */
+/* Writes batches as messages. */
 #include "push/batch-record.h"
 
 #include <string.h>
@@ -8,12 +8,12 @@
 #include "wire/crc32.h"
 #include "wire/dtypes.h"
 
-/** At most as many bytes as a group takes in the header besides its parameter's name. */
+/** Maximum bytes of a group in the header without its parameter's name and declaration. */
 #define GROUP_BYTES_MAX 160
-/** Bytes whose checksum is taken at one time: they are still in a near cache. */
+/** Bytes whose checksum is computed at one time, while they are still in the cache. */
 #define CHUNK_BYTES 16384
 
-/** Bytes that a whole number takes in a message. */
+/** Returns the bytes of a whole number in a message. */
 static size_t whole_bytes(uint64_t value) {
   if (value < 0x80) return 1;
   if (value <= UINT8_MAX) return 2;
@@ -21,7 +21,7 @@ static size_t whole_bytes(uint64_t value) {
   return value <= UINT32_MAX ? 5 : 9;
 }
 
-/** Bytes of a map of shape and configuration in a message. */
+/** Returns the bytes of a map of shape and configuration in a message. */
 static size_t declared_bytes(const struct ps_parameter *parameter) {
   size_t bytes = 1 + sizeof "shape" + (parameter->rank < 16 ? 1 : 3);
   for (int32_t axis = 0; axis < parameter->rank; axis++) bytes += whole_bytes(parameter->shape[axis]);
@@ -46,7 +46,7 @@ static void pack_number_entry(struct ps_draft *draft, const char *key, double va
   ps_pack_number(draft, value);
 }
 
-/** Entries of a group that the map has for its operation, besides verb, parameter, epoch, dtype, blocks. */
+/** Returns how many entries a group has besides verb, parameter, epoch, dtype, blocks and seen. */
 static size_t count_of_operation(const struct ps_parameter_update *update) {
   if (update->operation == PS_UPDATE_SET) return 0;
   if (update->operation == PS_UPDATE_INIT) return 2;
@@ -77,7 +77,7 @@ static void pack_operation(struct ps_draft *draft, const struct ps_parameter_upd
   }
 }
 
-/** The row of an entry: its block and bytes, and behind them the counts of a part or the start of an init. */
+/** Packs the row of an entry: its block and bytes, then the start of an init or the counts of a part. */
 static void pack_row(struct ps_draft *draft, const struct ps_update_source *source) {
   const struct ps_part_slice *slice = source->slice;
   bool is_init = source->update->operation == PS_UPDATE_INIT;
@@ -91,7 +91,7 @@ static void pack_row(struct ps_draft *draft, const struct ps_update_source *sour
   if (has_inner) ps_pack_whole(draft, slice->inner_count);
 }
 
-/** Packs the group that begins with an entry; returns the entry behind it, NULL if there is none. */
+/** Packs the group that begins with an entry; returns the entry after the group, NULL if there is none. */
 static const struct ps_update_source *pack_group(struct ps_draft *draft, const struct ps_update_source *first) {
   const struct ps_parameter_update *update = first->update;
   const struct ps_update_source *end = first;
@@ -134,7 +134,7 @@ void ps_write_batch_entries(struct ps_draft *draft, const struct ps_update_recor
   for (const struct ps_update_source *each = first; each != NULL;) each = pack_group(draft, each);
 }
 
-/** Index and elements of an entry, without its padding. */
+/** Writes index and elements of an entry, without its padding. */
 static void write_entry(const struct ps_update_source *source, uint8_t *target) {
   const struct ps_parameter_update *update = source->update;
   const struct ps_part_slice *slice = source->slice;

@@ -1,4 +1,4 @@
-/* Which block of a batch a rejection is about. */
+/* Finds the block of a batch that a rejection is about. */
 #include "push/blamed-block.h"
 
 #include <stdio.h>
@@ -7,12 +7,12 @@
 #include "push/parameter-update.h"
 #include "formats/json.h"
 
-/** UTF-16 units of a name that messages quote. */
+/** UTF-16 units of a name that hosts quote in error texts. */
 #define QUOTED_UNITS_MAX 60
-/** Each unit takes up to six bytes. */
+/** A unit takes up to six bytes. */
 #define QUOTED_BYTES (6 * QUOTED_UNITS_MAX + 16)
 
-/** A byte of a name, escaped as JavaScript does in JSON. */
+/** Appends a byte of a name, escaped as JSON.stringify() of JavaScript does. */
 static void append_byte(struct ps_json *json, uint8_t byte) {
   static const char escaped[] = "\b\f\n\r\t\"\\";
   static const char letters[] = "bfnrt\"\\";
@@ -23,7 +23,7 @@ static void append_byte(struct ps_json *json, uint8_t byte) {
   ps_json_raw(json, text);
 }
 
-/** A name as messages of hosts quote it: a long one is cut. */
+/** Quotes a name as hosts do in error texts: a long one is cut. */
 static void quote(struct ps_json *json, const char *name, size_t bytes) {
   size_t units = 0;
   ps_json_raw(json, "\"");

@@ -1,4 +1,4 @@
-/* The error of a call that is over, made of the fates of its block updates. */
+/* Makes the error of a call from the fates of its block updates. */
 #include "push/call-error.h"
 
 #include <inttypes.h>
@@ -13,11 +13,11 @@
 #include "formats/json.h"
 
 #define NAME_SIZE 256
-/** Blocks that an error lists at most, and bytes of their list. */
+/** The maximum number of blocks that an error lists, and bytes of the list. */
 #define LISTED_MAX 64
 #define LISTED_BYTES 3072
 
-/** A call that is over. */
+/** A call that is over, its records, and the trainer's id. */
 struct over_call {
   const struct ps_update_call *call;
   const struct ps_update_record *records;
@@ -37,7 +37,7 @@ static bool is_note(const struct ps_update_source *source) {
   return source->update->operation == PS_UPDATE_NOTE;
 }
 
-/** A block, or a clock, as the text of an error names it. */
+/** Writes how an error text names a block, a clock or a note. */
 static void describe_source(const struct ps_update_source *source, char name[NAME_SIZE]) {
   if (is_note(source)) {
     snprintf(name, NAME_SIZE, "note");
@@ -49,7 +49,7 @@ static void describe_source(const struct ps_update_source *source, char name[NAM
   }
 }
 
-/** An update as the text of an error names it: by its first block. */
+/** Writes how an error text names an update: by its first block. */
 static void describe(const struct over_call *over, const struct ps_block_update *update,
                      char name[NAME_SIZE]) {
   const struct ps_update_record *record = record_of(over, update);
@@ -59,7 +59,7 @@ static void describe(const struct over_call *over, const struct ps_block_update 
   snprintf(name + used, NAME_SIZE - used, " and %zu others of its record", record->blocks - 1);
 }
 
-/** Adds what update an error is about to its details; `block` NULL: one of several, not known which. */
+/** Adds to the details which update the error is about; `block` NULL: which block of it is unknown. */
 static void detail_update(const struct over_call *over, const struct ps_block_update *update,
                           const struct ps_update_source *block) {
   if (block != NULL && is_clock(block)) {
@@ -93,7 +93,7 @@ static void append(struct ps_json *json, const struct ps_update_source *source, 
   ps_json_raw(json, "}");
 }
 
-/** Appends the blocks of an update; returns how many are listed, fewer than all if the list is full. */
+/** Appends the blocks of an update as far as they fit; returns the number of blocks listed so far. */
 static size_t append_blocks(struct ps_json *json, const struct over_call *over,
                             const struct ps_block_update *update, size_t listed) {
   const struct ps_update_source *source = record_of(over, update)->first;
@@ -107,7 +107,7 @@ static size_t append_blocks(struct ps_json *json, const struct over_call *over,
   return listed;
 }
 
-/** Lists the blocks with a fate, as many as there is room for, and their number if that is not all. */
+/** Lists the blocks with this fate, as many as fit, and their number if some are missing. */
 static void detail_list(const struct over_call *over, const char *key, enum ps_fate fate, size_t count) {
   char list[LISTED_BYTES] = "[";
   struct ps_json json = {.bytes = list, .used = 1, .size = sizeof list - 1};
@@ -124,7 +124,7 @@ static void detail_list(const struct over_call *over, const char *key, enum ps_f
   ps_detail_whole(count_key, count);
 }
 
-/** Adds what became of the other updates. */
+/** Adds the fates of the other updates. */
 static void detail_rest(const struct over_call *over) {
   detail_list(over, "applied", PS_FATE_APPLIED, over->call->applied);
   ps_detail_whole("unsent", over->call->unsent);

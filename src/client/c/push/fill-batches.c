@@ -1,4 +1,4 @@
-/* The small block updates of a call are joined, those of each shard. */
+/* Joins the small block updates of a call, those of each shard, into batches. */
 #include "push/fill-batches.h"
 
 #include <string.h>
@@ -9,12 +9,12 @@
 #include "wire/batches.h"
 #include "wire/dtypes.h"
 
-/** At most as many bytes as the entries of a record's header take that all records have. */
+/** Maximum bytes of the entries that the headers of all records have. */
 #define RECORD_HEAD_BYTES_MAX 1024
-/** At most as many bytes as a block takes in the header: its row, and the version it was made from. */
+/** Maximum bytes of a block in the header: its row, and the version that a gradient was made from. */
 #define ROW_BYTES_MAX 34
 
-/** Begins a record with an update, which stays alone unless others are added. */
+/** Begins a record with an update, the only one unless others are added. */
 static void begin(struct ps_update_record *record, struct ps_update_source *source) {
   source->next = NULL;
   *record = (struct ps_update_record){.first = source, .last = source, .blocks = 1};
@@ -26,7 +26,7 @@ static bool is_small(const struct ps_call_updates *updates, const struct ps_upda
          source->entry_bytes < PS_BATCH_ENTRY_BYTES_MAX;
 }
 
-/** Adds an entry, if the limits admit it and each parameter still has one group, whose blocks ascend. */
+/** Adds an entry if the limits permit it, and if each parameter keeps one group, whose blocks ascend. */
 static bool add(struct ps_update_record *batch, struct ps_update_source *source,
                 const struct ps_batch_limits *limits) {
   const struct ps_update_source *last = batch->last;
@@ -50,7 +50,7 @@ static bool add(struct ps_update_record *batch, struct ps_update_source *source,
 
 size_t ps_fill_batches(const struct ps_call_updates *updates, const struct ps_batch_limits *limits,
                        struct ps_update_record *records) {
-  /* By shard and kind of elements: the batch that is being filled. */
+  /* The batches being filled, by shard and by whether they are of integers only. */
   struct ps_update_record *open[PS_SHARDS_MAX][2] = {{NULL}};
   size_t count = 0;
   for (size_t i = 0; i < updates->count; i++) {

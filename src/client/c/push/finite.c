@@ -4,12 +4,12 @@
 #include <math.h>
 #include <string.h>
 
-/** Elements that are looked at side by side. */
+/** Elements that are checked in parallel. */
 #define LANES 32
-/** Elements after which what was found counts. */
+/** Elements after which the result so far is checked. */
 #define RUN 4096
 
-/** The least float32 without its sign, as bits, that is infinite or NaN once encoded. */
+/** Returns the least float32 without sign, as bits, that is infinite or NaN once encoded. */
 static int32_t bound_of(pserver_encoding encoding) {
   if (encoding == PSERVER_BFLOAT16) return 0x7f7f8000; /* 2^128 - 2^119 */
   if (encoding == PSERVER_FLOAT16) return 0x477ff000;  /* 65520 */
@@ -29,8 +29,8 @@ static bool is_finite_f64(const uint8_t *data) {
 }
 
 /**
- * Floats but for their signs are ordered as their bits are, and NaNs are above infinity. What is left
- * up to the bound is negative where one is not below it.
+ * Whether all elements are below the bound. Without signs, floats have the same order as their bits, and NaNs are
+ * above infinity. So `bound - 1 - bits` is negative exactly if an element is not below the bound.
  */
 static bool all_below(const uint8_t *data, uint64_t elements, int32_t bound) {
   int32_t words[LANES];

@@ -1,4 +1,4 @@
-/* Gradients of whole parameters and of rows. */
+/* Sends gradients of whole parameters and of rows. */
 #include "push/gradients.h"
 
 #include <math.h>
@@ -15,10 +15,10 @@
 #include "wire/dtypes.h"
 #include "formats/msgpack-reader.h"
 
-/** One gradient of a call, as it will be sent. */
+/** One gradient of a call. */
 struct gradient {
   struct ps_parameter_update update;
-  /** Of rows: which, added up where they were repeated; and the blocks that they come in. */
+  /** A gradient of rows: the distinct rows with their sums, cut into block updates. */
   bool has_rows;
   struct ps_row_sums sums;
   struct ps_part_push push;

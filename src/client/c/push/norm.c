@@ -7,8 +7,9 @@
 
 #include "wire/encodings.h"
 
-/** Sums that grow side by side, so that additions need not wait for each other. */
+/** Independent sums, so that additions do not wait for each other. */
 #define SUMS 8
+/** Elements that are encoded at one time. */
 #define CHUNK 4096
 
 static double sum_squares_f32(const uint8_t *data, uint64_t elements) {
@@ -47,7 +48,7 @@ static double sum_squares_f64(const uint8_t *data, uint64_t elements, double fac
 static double norm_f64(const uint8_t *data, uint64_t elements) {
   double plain = sqrt(sum_squares_f64(data, elements, 1));
   if (isfinite(plain)) return plain;
-  /* Squares of large values overflow: scale by the largest element, and only then. */
+  /* Squares of large values have overflowed: scale by the largest element. */
   double largest = 0;
   for (uint64_t i = 0; i < elements; i++) {
     double value;

@@ -1,4 +1,4 @@
-/* Entries of notes. */
+/* Checks and packs the entries of notes. */
 #include "push/note.h"
 
 #include <math.h>
@@ -34,14 +34,14 @@ static pserver_status check_value(const pserver_note_entry *entry) {
                      entry->name, entry->number);
     case PSERVER_NOTE_TEXT:
       if (entry->text != NULL && ps_is_utf8(entry->text, strlen(entry->text))) return PSERVER_OK;
-      return ps_fail(PSERVER_ERR_BAD_VALUE, "note: \"%s\": expected text in UTF-8; received another",
+      return ps_fail(PSERVER_ERR_BAD_VALUE, "note: \"%s\": expected text in UTF-8; received other bytes",
                      entry->name);
   }
   return ps_fail(PSERVER_ERR_BAD_VALUE, "note: \"%s\": expected a number, text or flag; received kind %d",
                  entry->name, (int)entry->kind);
 }
 
-/** The most bytes that an entry takes as MessagePack: its texts with what tells their length, and a float. */
+/** Returns the maximum bytes of an entry in MessagePack: its texts with their headers, and a number. */
 static size_t bytes_max(const pserver_note_entry *entry) {
   size_t value = entry->kind == PSERVER_NOTE_TEXT ? strlen(entry->text) + 3 : 9;
   return strlen(entry->name) + 2 + value;

@@ -1,4 +1,4 @@
-/* Sets of parameters, in a table that is at most half full. */
+/* Sets of parameters, in a hash table that is at most half full. */
 #include "push/parameter-set.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Updates of whole parameters: checked, and cut at the borders of blocks. */
+/* Updates of parameters: checks of their tensors, cutting them into blocks, and writing their elements. */
 #include "push/parameter-update.h"
 
 #include <inttypes.h>
@@ -57,10 +57,10 @@ static bool has_shape(const pserver_tensor *tensor, const uint64_t *shape, int32
   return true;
 }
 
-/** Bytes of the text of a shape: one of more dimensions than usual is cut. */
+/** Bytes of the text of a shape; a longer one is cut. */
 enum { SHAPE_TEXT = 128 };
 
-/** Writes the sizes, separated by commas, ended with three dots if they are cut. */
+/** Writes the sizes, separated by commas; a long text is cut and ends with three dots. */
 static void write_shape(char text[SHAPE_TEXT], const uint64_t *shape, int32_t rank) {
   static const char cut[] = "...";
   size_t used = 0;

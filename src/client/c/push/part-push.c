@@ -1,4 +1,4 @@
-/* Updates of parts, as messages have room for them. */
+/* Cuts updates of parts into block updates, as large as messages can be. */
 #include "push/part-push.h"
 
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static bool append(struct ps_part_push *push, const struct ps_part_slice *slice,
   return true;
 }
 
-/** Has a slice of whole rows name their elements, so that it can be cut between them. */
+/** Makes a slice of whole rows list the offsets of all elements, so that it can be cut between them. */
 static bool number_columns(struct ps_part_push *push, struct ps_part_slice *slice) {
   size_t width = (size_t)slice->width;
   if (push->columns == NULL) {
@@ -41,11 +41,11 @@ static bool number_columns(struct ps_part_push *push, struct ps_part_slice *slic
   return true;
 }
 
-/** Cuts what a block gets, which is not all of it, into rectangles of rows and elements. */
+/** Cuts the elements of one block, which are not all of it, into rectangles of rows and offsets. */
 static bool cut_block(struct ps_part_push *push, const struct ps_part_block *block,
                       const struct ps_part_slice *all, size_t element, size_t bytes_max) {
   size_t width = (size_t)all->width;
-  /* Half of the room for an index, at most, is enough for messages of any shape. */
+  /* A row may take half of a message at most, so that there is enough left for its index. */
   size_t width_max = bytes_max / 2 / (element + NUMBER_BYTES);
   if (width > width_max) width = width_max == 0 ? 1 : width_max;
   struct ps_part_slice columns_of = *all;
@@ -73,7 +73,7 @@ static bool cut_block(struct ps_part_push *push, const struct ps_part_block *blo
   return true;
 }
 
-/** What a block gets: one message, unless its index makes it more than `bytes_max` bytes. */
+/** Makes the slices of a block: one, unless index and elements are more than `bytes_max` bytes. */
 static bool slice_block(struct ps_part_push *push, const struct ps_part_block *block, const uint64_t *row_from,
                         const uint64_t *inner_from, size_t bytes_max) {
   size_t element = ps_encoded_bytes(push->update->parameter->dtype, push->update->encoding);
@@ -90,10 +90,10 @@ static bool slice_block(struct ps_part_push *push, const struct ps_part_block *b
   return cut_block(push, block, &all, element, bytes_max);
 }
 
-/** For each place in the message the last place in the tensor that goes with it, times `stride`. */
+/** Sets, for each index in the message, the last matching index in the tensor, times `stride`. */
 static void last_places(const struct ps_matching *matching, uint64_t stride, uint64_t *from) {
   for (size_t i = 0; i < matching->count; i++) {
-    /* Equal numbers are in the order of the list: the last one stays. */
+    /* Equal numbers are in the order of the list, so the last one is kept. */
     from[matching->message[i]] = matching->tensor[i] * stride;
   }
 }
@@ -127,7 +127,7 @@ pserver_status ps_prepare_part_push(const struct ps_parameter_update *update, si
 pserver_status ps_prepare_row_push(const struct ps_parameter_update *update, const uint64_t *rows,
                                    size_t count, struct ps_part_push *push) {
   pserver_status status = ps_plan_rows(update->parameter, rows, count, &push->plan);
-  /* The layout of a sparse parameter leaves room for the numbers of all rows of a block. */
+  /* Blocks of a sparse parameter are small enough that a message can also have the numbers of all their rows. */
   return status == PSERVER_OK ? ps_prepare_part_push(update, SIZE_MAX, push) : status;
 }
 

@@ -1,4 +1,4 @@
-/* Journal records as messages. */
+/* Writes journal records as messages. */
 #include "push/record.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "wire/crc32.h"
 #include "wire/dtypes.h"
 
-/** Bytes that are copied before their checksum is taken: they are still in the first cache. */
+/** Bytes that are copied before their checksum is computed, while they are still in the cache. */
 #define CHUNK_BYTES 16384
 
 void ps_record_subject(const struct ps_identity *identity, const struct ps_update_record *record,
@@ -42,7 +42,7 @@ static void write_init_entries(struct ps_draft *draft, const struct ps_update_so
 
 uint64_t ps_seen_version(const struct ps_update_source *source) {
   const struct ps_parameter_update *update = source->update;
-  /* Within a step no gradient is behind another. */
+  /* Gradients of a step need no version: a step defines what they were made from. */
   if (update->seen == NULL || source->step > 0) return 0;
   return __atomic_load_n(&update->seen[source->index], __ATOMIC_RELAXED);
 }
@@ -65,7 +65,7 @@ static void write_push_entries(struct ps_draft *draft, const struct ps_update_so
   if (source->slice != NULL && !source->slice->is_whole_block) ps_write_part_entry(draft, source->slice);
 }
 
-/** Writes the entries of a record of one block, of a clock or of a note, besides those that every record has. */
+/** Writes the entries of a record of one block, a clock or a note that follow those of every record. */
 static void write_single_entries(struct ps_draft *draft, const struct ps_update_source *source) {
   const struct ps_parameter *parameter = source->update->parameter;
   if (source->update->operation == PS_UPDATE_CLOCK) {
@@ -83,7 +83,7 @@ static void write_single_entries(struct ps_draft *draft, const struct ps_update_
   else if (source->update->operation != PS_UPDATE_SET) write_push_entries(draft, source);
 }
 
-/** Writes the entries of a record, without those of the envelope and the tensor bytes. */
+/** Writes the entries of a record, without the envelope and the tensor bytes. */
 static void write_entries(struct ps_draft *draft, const struct ps_identity *identity,
                           const struct ps_update_record *record, const struct ps_record_head *head) {
   char reply[PS_REPLY_SIZE];
@@ -96,7 +96,7 @@ static void write_entries(struct ps_draft *draft, const struct ps_identity *iden
   else write_single_entries(draft, record->first);
 }
 
-/** Copies elements as they travel; the checksum of what came before goes on over them. */
+/** Writes elements in the update's encoding; returns `crc`, the checksum of the bytes before, updated with them. */
 static uint32_t copy_elements(uint8_t *target, const uint8_t *from, uint64_t elements,
                               const struct ps_parameter_update *update, uint32_t crc) {
   size_t from_bytes = ps_dtype_bytes(update->parameter->dtype);
@@ -129,7 +129,7 @@ static void fill_message(const struct ps_draft *draft, const struct ps_update_re
   ps_seal_message(bytes, crc);
 }
 
-/** Has the buffer hold so many bytes, of which nothing is kept. */
+/** Makes the buffer hold so many bytes; its contents are lost. */
 static bool reserve(struct ps_record_buffer *buffer, size_t bytes) {
   buffer->used = bytes;
   if (bytes <= buffer->capacity) return true;

@@ -1,4 +1,4 @@
-/* Rows of gradients: repeated ones are added up before they are sent. */
+/* Sorts the rows of a gradient, and adds up repeated ones. */
 #include "push/row-sums.h"
 
 #include <inttypes.h>
@@ -21,7 +21,7 @@
     memcpy(target + i * sizeof sum, &sum, sizeof sum); \
   } while (0)
 
-/** Unsigned, so that signed elements wrap around, too. */
+/** Adds a row to another; integers as unsigned ones, so that signed ones wrap around. */
 static void add_row(pserver_dtype dtype, uint8_t *target, const uint8_t *from, uint64_t elements) {
   for (uint64_t i = 0; i < elements; i++) {
     if (dtype == PSERVER_FLOAT32) ADD(float);
@@ -62,7 +62,7 @@ static void add_up(const struct ps_parameter *parameter, const struct ps_numbere
       add_row(parameter->dtype, sums->sums + (sums->count - 1) * row_bytes, from, width);
       continue;
     }
-    /* The first one is copied: adding it to 0 would lose the sign of a negative zero. */
+    /* Copy the first one: adding it to 0 would lose the sign of a negative zero. */
     memcpy(sums->sums + sums->count * row_bytes, from, row_bytes);
     sums->rows[sums->count++] = places[i].number;
   }

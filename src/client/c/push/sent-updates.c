@@ -1,4 +1,4 @@
-/* Updates of parameters are sent. */
+/* Sends block updates of a call and waits for their fates. */
 #include "push/sent-updates.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void end_task(struct ps_task *task, pserver_status why) {
   ps_sending_end(&send->sending);
 }
 
-/** Sends block updates, and waits. */
+/** Sends block updates and waits. */
 static pserver_status send_sources(struct ps_call *call, struct ps_call_updates *updates) {
   struct send_task send = {.task = {.begin = begin_task, .end = end_task},
                            .sending = {.updates = updates, .over = sending_over},
@@ -44,7 +44,7 @@ pserver_status ps_send_call(struct ps_call *call, struct ps_call_updates *update
 pserver_status ps_forget_if_stale(struct ps_call *call, const struct ps_call_updates *updates,
                                   pserver_status status) {
   if (ps_reaction_to(status) != PS_REACTION_LOOK_UP) return status;
-  /* Initialized anew since it was looked up: the next call is to look again. */
+  /* The parameter was initialized anew since it was looked up: the next call must look it up again. */
   struct ps_error error = *ps_last_error();
   for (size_t i = 0; i < updates->count; i++) {
     struct ps_parameter *parameter = updates->sources[i].update->parameter;

@@ -1,4 +1,4 @@
-/* Questions for the closed step of shards. */
+/* Requests to shards for their last closed step. */
 #include "push/step-requests.h"
 
 #include <stdio.h>
@@ -23,7 +23,7 @@ static pserver_status read_answer(struct ps_ask *ask, const struct ps_message *m
   struct ps_position position;
   if (!ps_map_position(fields, &position) || !ps_map_whole(fields, "step", &request->closed)) {
     return ps_fail(PSERVER_ERR_BAD_MESSAGE,
-                   "step: expected how far the shard is; received another reply");
+                   "step: expected the last closed step; received another reply");
   }
   ps_positions_note(request->deps->positions, request->shard, position);
   return PSERVER_OK;

@@ -1,22 +1,22 @@
-/* Calls that take part in steps: what the step machine commands for them is asked and sent here. */
+/* Calls that take part in steps: carries out the commands of the step machine. */
 #include "push/steps.h"
 
 #include <stdlib.h>
 
 #include "wire/core-failure.h"
 
-/** A call under way. At most one thing is under way for it: a request, questions, or a sending. */
+/** A call under way, for which one thing at a time is under way: a lifecycle request, step requests, or a sending. */
 struct ps_step_task {
   struct ps_task task;
   struct ps_steps *steps;
-  /** Empty for a call that sends none. */
+  /** Empty for a call without gradients. */
   struct ps_call_updates *gradients;
   struct ps_step_call *call;
   struct ps_lifecycle_request request;
   uint64_t revision;
-  /** As the request to enter or exit tells it. */
+  /** Carried by the request to enter or exit. */
   uint64_t exits;
-  /** By shard; NULL until something is asked. */
+  /** By shard; NULL until the first is made. */
   struct ps_step_request *step_requests;
   struct ps_sending sending;
   struct ps_parameter_update clock;
@@ -31,7 +31,7 @@ static void fail(struct ps_step_task *step) {
 
 /* Membership. */
 
-/** What a request to enter or exit carries: how often the trainer has exited. */
+/** Writes how often the trainer has exited, into a request to enter or exit. */
 static void write_exits(void *context, struct ps_draft *draft) {
   const struct ps_step_task *step = context;
   ps_draft_whole(draft, "exits", step->exits);
@@ -94,7 +94,7 @@ static void ask_step(void *shell, struct ps_step_call *call, unsigned shard, uin
   struct ps_step_task *step = call->context;
   if (step->step_requests == NULL) step->step_requests = calloc(PS_SHARDS_MAX, sizeof *step->step_requests);
   if (step->step_requests == NULL) {
-    ps_fail(PSERVER_ERR_INTERNAL, "no memory for questions");
+    ps_fail(PSERVER_ERR_INTERNAL, "no memory for requests");
     struct ps_failure *failure = ps_failure_of_last();
     ps_steps_core_ask_failed(&steps->core, call, failure);
     ps_failure_drop(failure);
@@ -130,7 +130,7 @@ static void clocks_over(struct ps_sending *sending, pserver_status status) {
   else ps_steps_core_clocks_sent(&step->steps->core, step->call);
 }
 
-/** Tells every shard that this trainer has ended its steps up to this one. */
+/** Sends a clock to every shard: this trainer has ended all steps up to this one. */
 static void send_clocks(void *shell, struct ps_step_call *call, uint64_t number) {
   const struct ps_steps *steps = shell;
   struct ps_step_task *step = call->context;
@@ -152,7 +152,7 @@ static void send_clocks(void *shell, struct ps_step_call *call, uint64_t number)
   ps_sending_begin(steps->deps.sender, &step->sending);
 }
 
-/* The call's beginning and end. */
+/* Beginning and end of calls. */
 
 static void finish(struct ps_step_task *step, pserver_status status) {
   if (step->steps->ending == step) step->steps->ending = NULL;
@@ -193,7 +193,7 @@ static void begin_task(struct ps_task *task) {
   ps_steps_core_begin(&step->steps->core, step->call);
 }
 
-/** Ends what is under way for a call, which then fails, or has the step machine begin something else. */
+/** Ends what is under way for a call. Either the call then fails, or the step machine begins something else. */
 static void end_under_way(struct ps_steps *steps, struct ps_step_task *step, pserver_status why) {
   switch (step->call->phase) {
     case PS_STEP_ENTERING:

@@ -1,4 +1,4 @@
-/* Hands the outbox what the broker and hosts say of its records. */
+/* Passes the answers of broker and hosts about records to the outbox. */
 #include <stdlib.h>
 
 #include "wire/core-failure.h"
@@ -22,7 +22,7 @@ void ps_on_ack(struct ps_update_sender *sender, uint64_t slot, uint64_t serial, 
   ps_failure_drop(failure);
 }
 
-/** The rejection in an outcome's row with one reference; NULL if the record was applied. */
+/** Returns the rejection in the row of an outcome, with one reference; NULL if the record was applied. */
 static struct ps_failure *read_rejection(const struct ps_value *code, const struct ps_value *text) {
   if (code->type != PS_VALUE_TEXT) return NULL;
   pserver_status status = ps_status_from_name((const char *)code->content, code->content_bytes);
@@ -31,7 +31,7 @@ static struct ps_failure *read_rejection(const struct ps_value *code, const stru
   return ps_failure_of_last();
 }
 
-/** One row: n, seq, version, and of a rejection code and message. */
+/** Reads a row: n, seq, version, and for a rejection code and message. */
 static bool read_row(const struct ps_value *row, struct ps_outcome *outcome) {
   struct ps_value entries[5] = {0};
   const uint8_t *at = NULL;
@@ -44,7 +44,7 @@ static bool read_row(const struct ps_value *row, struct ps_outcome *outcome) {
   return true;
 }
 
-/** Hands answers to the outbox. A malformed message is as good as a lost one: the outcome is asked for. */
+/** Passes outcomes to the outbox. A malformed message is ignored: its outcomes will be asked for. */
 static void take_answers(struct ps_update_sender *sender, const struct ps_message *message, bool is_reply) {
   struct ps_answers answers = {0};
   uint64_t shard;

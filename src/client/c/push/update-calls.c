@@ -1,4 +1,4 @@
-/* The calls that change whole parameters, and rows of them. All is checked before any is sent. */
+/* Calls that change whole parameters, and the checks that all updates share. Checks come before anything is sent. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +51,7 @@ pserver_status ps_finish_update(struct ps_parameter_update *update, uint64_t ele
   return PSERVER_OK;
 }
 
-/** An update of all of a parameter. */
+/** Prepares an update of a whole parameter. */
 static pserver_status whole_update(struct ps_parameter_update *update, const pserver_tensor *tensor) {
   const struct ps_parameter *parameter = update->parameter;
   pserver_status status = ps_check_changeable(parameter);
@@ -123,7 +123,7 @@ static pserver_status set_with(const char *what, pserver_client *handle, const c
     status = ps_fail(PSERVER_ERR_BAD_VALUE, "%s: expected names and values; received NULL", what);
   } else if (options != NULL && options->encoding != PSERVER_AS_IS) {
     status =
-        ps_fail(PSERVER_ERR_UNSUPPORTED, "%s: encoding: values that are set travel as they are", what);
+        ps_fail(PSERVER_ERR_UNSUPPORTED, "%s: encoding: values that are set cannot be encoded", what);
   } else {
     status =
         send_whole(&call, names, values, count, &kind, options != NULL && options->stored_is_enough);

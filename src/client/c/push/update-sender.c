@@ -1,4 +1,4 @@
-/* Sends block updates for the outbox, on the I/O thread. */
+/* Carries out the commands of the outbox, on the I/O thread. */
 #include "push/update-sender.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include "push/call-error.h"
 #include "wire/clock.h"
 
-/** Open numbers of one session in a shard. */
+/** The maximum span of open numbers of a session in a shard. */
 #define WINDOW_RECORDS 1024
 
 static const struct ps_update_record *record_of(const struct ps_block_update *update) {
@@ -24,7 +24,7 @@ static struct ps_outgoing *outgoing_of(const struct ps_block_update *update) {
   return &sending->outgoing[update->index];
 }
 
-/** INTERNAL, TOO_LARGE; NO_BROKER if the connection has not taken it. Else it may be on its way. */
+/** Writes and publishes a message. INTERNAL, TOO_LARGE, NO_BROKER: not sent. After OK it may be sent. */
 static pserver_status publish_message(struct ps_update_sender *sender, const struct ps_outgoing *message) {
   const struct ps_block_update *update = message->update;
   const struct ps_identity *identity = sender->deps.identity;
@@ -48,7 +48,7 @@ bool ps_sender_publish_next(struct ps_update_sender *sender) {
   pserver_status status = publish_message(sender, message);
   if (status == PSERVER_OK) return true;
   if (status == PSERVER_ERR_NO_BROKER) {
-    /* It is repeated on the next connection. */
+    /* The outbox repeats it on the next connection. */
     ps_outbox_withdrawn(message->update);
     return true;
   }
@@ -65,7 +65,7 @@ static void publish(void *shell, struct ps_block_update *update, uint64_t sessio
   struct ps_outgoing *message = outgoing_of(update);
   *message = (struct ps_outgoing){.update = update,
                                .head = {.session = session, .n = update->n, .done = done}};
-  /* Noted now: a repeat has the same bytes, whatever has been read in between. */
+  /* Noted only once, so that a repeat has the same bytes, whatever is read in between. */
   for (struct ps_update_source *each = record_of(update)->first; each != NULL; each = each->next) {
     each->seen = update->names_version ? ps_seen_version(each) : 0;
   }
@@ -79,7 +79,7 @@ static void repeat(void *shell, struct ps_block_update *update) {
 
 static void release(void *shell, struct ps_block_update *update, bool is_reusable) {
   struct ps_update_sender *sender = shell;
-  (void)is_reusable; /* cnats has a copy of what was published. */
+  (void)is_reusable; /* cnats copies what is published. */
   if (ps_outgoing_dequeue(&sender->queue, outgoing_of(update))) ps_outbox_withdrawn(update);
 }
 
@@ -94,7 +94,7 @@ static pserver_status write_outcome_request(struct ps_draft *draft, uint64_t ses
   return ps_draft_end(draft);
 }
 
-/** What cannot be asked for want of memory or a connection is asked again with the next question. */
+/** Asks for outcomes. Without memory or a connection nothing is sent; the next request asks for them again. */
 static void ask_outcomes(void *shell, unsigned shard, uint64_t session, const uint64_t *numbers,
                          size_t count, struct ps_position at) {
   const struct ps_update_sender *sender = shell;
@@ -121,9 +121,9 @@ static void on_tick(void *context) {
   ps_outbox_tick(sender->outbox, ps_now_ms());
 }
 
-/* The outbox's news. */
+/* Notifications of the outbox. */
 
-/** Frees what the sender has for it, and tells that it is over. */
+/** Frees what the sender holds for a sending, and calls `over`. */
 static void finish(struct ps_sending *sending, pserver_status status) {
   if (sending->call != NULL) {
     sending->call->context = NULL;
@@ -201,7 +201,7 @@ void ps_sender_denied(struct ps_update_sender *sender, const char *subject) {
     struct ps_failure *failure = ps_failure_of_last();
     ps_outbox_denied(sender->outbox, update, failure, ps_now_ms());
     ps_failure_drop(failure);
-    /* Others may have left the flight with it. */
+    /* Other records may have left the list with it. */
     update = sender->outbox->in_flight.list.first;
   }
 }
@@ -230,7 +230,7 @@ static struct ps_update_call *new_update_call(const struct ps_update_record *rec
   return made;
 }
 
-/** Fills the records of a call, and provides what else it takes; false if there is no memory. */
+/** Makes the records of a sending and allocates its state; false if there is no memory. */
 static bool prepare(struct ps_update_sender *sender, struct ps_sending *sending) {
   const struct ps_call_updates *updates = sending->updates;
   sending->records = calloc(updates->count + 1, sizeof(struct ps_update_record));
