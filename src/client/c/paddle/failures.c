@@ -1,4 +1,4 @@
-/* What failed: kept per thread, and printed once for each kind. */
+/* The last error of each thread; the first error of each code is also printed. */
 #include "failures.h"
 
 #include <stdarg.h>

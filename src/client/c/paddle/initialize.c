@@ -1,4 +1,4 @@
-/* Who initializes, and the first values. */
+/* Initialization: selection of the trainer, first values, and the end. */
 #include "initialize.h"
 
 #include "failures.h"
@@ -20,7 +20,7 @@ static bool is_ready(struct ps_trainer *trainer) {
          info.state == PSERVER_READY;
 }
 
-/** What the published functions return for this status. */
+/** Returns what the published functions return for this status. */
 static int settle(const char *function, struct ps_trainer *trainer, pserver_status status,
                   enum ps_repetition repetition) {
   if (status == PSERVER_OK) return 0;
@@ -52,6 +52,6 @@ int ps_await_ready(const char *function, struct ps_trainer *trainer) {
   int is_selected = ps_begin(function, trainer, true);
   if (is_selected <= 0) return is_selected;
   return ps_refuse(function, PSERVER_ERR_NOT_INITIALIZED,
-                   "the trainer that was initializing is gone, and this one is selected instead: call "
+                   "the trainer that was initializing has died, and this one is selected instead: call "
                    "paddle_begin_init_params() again, which returns 1, and initialize");
 }

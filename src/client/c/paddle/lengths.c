@@ -8,7 +8,7 @@
 struct known {
   struct ps_length length;
   const char *name;
-  /** Where `name` lies, except in keys that are only looked up. */
+  /** Memory of `name`, except in keys that are only looked up. */
   char text[];
 };
 

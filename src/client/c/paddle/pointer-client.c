@@ -1,11 +1,11 @@
-/* Revisions 1 and 2, which have these functions in common: making and releasing clients. */
+/* Revisions 1 and 2: making and releasing clients, which are pointers. */
 #include "pointer-client.h"
 
 #include <paddle/v1/paddle_pserver_client.h>
 
 #include "failures.h"
 
-/* A client is its trainer's number plus one, so that it is not NULL; it is never dereferenced. */
+/* A client is its trainer's number plus 1, so that it is not NULL. It is never dereferenced. */
 
 uint32_t ps_number_of(const struct paddle_pserver_client *client) {
   uintptr_t number = (uintptr_t)client;

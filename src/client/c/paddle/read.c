@@ -1,4 +1,4 @@
-/* Reading parameters into memory of the trainer, or into memory of its own. */
+/* Reads parameters into memory of the caller, or into allocated memory. */
 #include "read.h"
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@ void ps_free_content(void *content) {
   pserver_tensor_release(&tensor);
 }
 
-/** Whether a parameter of so many bytes fits its target, and into an int; false with a message. */
+/** Whether a parameter of so many bytes fits its target, and an int; false with an error. */
 static bool check_fit(const char *function, const struct ps_target *target, uint64_t bytes) {
   if (bytes > INT_MAX) {
     ps_refuse(function, PSERVER_ERR_TOO_LARGE,
@@ -31,7 +31,7 @@ static bool check_fit(const char *function, const struct ps_target *target, uint
   return false;
 }
 
-/** Where libpserver is to write to: into the target if its length is known, else into new memory. */
+/** Prepares the tensor to read into: the target if the length is known, otherwise new memory. False with an error. */
 static bool aim(const char *function, struct ps_trainer *trainer, const struct ps_target *target,
                 pserver_tensor *tensor) {
   struct ps_length length;
@@ -46,10 +46,10 @@ static bool aim(const char *function, struct ps_trainer *trainer, const struct p
   return true;
 }
 
-/** Hands over what was read. */
+/** Moves the values that were read to the target. */
 static void deliver(struct ps_trainer *trainer, struct ps_target *target, pserver_tensor *tensor) {
   struct ps_length length = {tensor->dtype, tensor->bytes / ps_element_bytes((int)tensor->dtype)};
-  /* Without memory it is only not remembered. */
+  /* Without memory the length is only not remembered. */
   ps_lengths_note(&trainer->lengths, target->name, length);
   target->element_type = (int)tensor->dtype;
   target->length = (int)tensor->bytes;
@@ -99,7 +99,7 @@ int ps_read_values(const char *function, struct ps_trainer *trainer, struct ps_t
   return result;
 }
 
-/** Notes the lengths of what the job has. */
+/** Notes the lengths of the job's parameters; false with an error. */
 static bool learn_lengths(const char *function, struct ps_trainer *trainer) {
   pserver_parameter_info *list;
   size_t count;

@@ -1,4 +1,4 @@
-/* Values as trainers pass them in: checked for what libpserver cannot see. */
+/* Checks arguments for what libpserver cannot check, and makes tensors of them. */
 #include "tensor.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* The trainers of a process, by number: one that was closed, or never was, is found to be none. */
+/* The trainers of a process, by number, so that a closed or invalid one is an error and not a crash. */
 #include "trainer.h"
 
 #include <stdlib.h>
@@ -7,21 +7,22 @@
 #include "environment.h"
 #include "failures.h"
 
-/** As the pserver command has it. */
+/** As for the pserver command. */
 #define JOB_DEFAULT "default"
 #define WAITING_MS 3600000
 #define CLOSE_MS 10000
 #define NUMBER_MAX INT32_MAX
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/** Signalled when a call has left. */
+/** Signalled when a call has ended. */
 static pthread_cond_t left = PTHREAD_COND_INITIALIZER;
 static struct ps_trainer *trainers;
 static uint32_t trainers_made;
-/** The process that has opened the first; 0 before. */
+/** The process that has opened a trainer; 0 before. */
 static atomic_int owner;
 
-/* The lock may have been held when the process was forked, so this comes before it is taken. */
+/** Whether this process was forked from the one that has opened trainers. To be called before the lock is taken,
+ * because it may have been held during the fork. */
 static bool is_other_process(const char *function) {
   int expected = 0;
   int here = (int)getpid();
@@ -64,7 +65,7 @@ static bool connect_core(const char *function, struct ps_trainer *trainer, struc
   return false;
 }
 
-/** Whether there was a number left. */
+/** Registers a trainer; false if no number is left. */
 static bool enlist(struct ps_trainer *trainer) {
   pthread_mutex_lock(&lock);
   bool is_free = trainers_made < NUMBER_MAX;
@@ -100,7 +101,7 @@ static struct ps_trainer **find(uint32_t number) {
 }
 
 static void refuse_unknown(const char *function) {
-  ps_refuse(function, PSERVER_ERR_CLOSED, "the client is released, or is none");
+  ps_refuse(function, PSERVER_ERR_CLOSED, "the client is released, or was never made");
 }
 
 void ps_trainer_close(const char *function, uint32_t number) {
@@ -114,7 +115,7 @@ void ps_trainer_close(const char *function, uint32_t number) {
     refuse_unknown(function);
     return;
   }
-  /* Its calls end with this at the latest. */
+  /* This also ends the trainer's calls. */
   if (pserver_close(trainer->core, CLOSE_MS) != PSERVER_OK) ps_refuse_as_core(function);
   pthread_mutex_lock(&lock);
   while (trainer->users > 0) pthread_cond_wait(&left, &lock);

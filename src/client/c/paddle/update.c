@@ -1,18 +1,18 @@
-/* What changes parameters, and what keeps them. */
+/* Sends gradients and values, and saves the model. */
 #include "update.h"
 
 #include <stdlib.h>
 
 #include "failures.h"
 
-/** As libpserver: a large model takes longer to write than any other call. */
+/** The timeout of saving, as in libpserver. */
 #define SAVE_MS 600000
 
 static int no_memory(const char *function, int total) {
   return ps_refuse(function, PSERVER_ERR_INTERNAL, "no memory for %d parameters", total);
 }
 
-/** The tensor, whatever the shape of the parameter. */
+/** Makes a tensor of values that fits a parameter of any shape. */
 static bool flat_tensor_of(const char *function, const struct ps_values *values, pserver_tensor *tensor) {
   if (!ps_tensor_of(function, values, tensor)) return false;
   tensor->rank = PSERVER_RANK_OF_PARAMETER;

@@ -1,4 +1,4 @@
-/* Blocks of a shard are asked for together; the answer comes in pieces, each of some entries in order. */
+/* Batched reads: blocks of a shard in one request, answered in pieces, each of some consecutive entries. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 /* The request. */
 
-/** The version that a request with this generation says the reader has; another generation's says nothing. */
+/** Returns the known version of a block, for a request that names this generation; 0 if it is of another one. */
 static uint64_t version_to_tell(const struct ps_block_read *read, uint64_t generation) {
   return read->known.generation == generation ? read->known.version : 0;
 }
@@ -25,7 +25,7 @@ static void pack_have(struct ps_draft *draft, struct ps_block_read *const *block
   for (size_t i = 0; i < count; i++) ps_pack_whole(draft, version_to_tell(blocks[i], generation));
 }
 
-/** Packs entries of one parameter. */
+/** Packs the group of entries of one parameter. */
 static void pack_group(struct ps_draft *draft, struct ps_block_read *const *blocks, size_t count,
                        uint64_t generation) {
   bool has_known = false;
@@ -43,7 +43,7 @@ static void pack_group(struct ps_draft *draft, struct ps_block_read *const *bloc
   if (has_known) pack_have(draft, blocks, count, generation);
 }
 
-/** The first entry after `start` that is in another group. */
+/** Returns the index of the first entry after `start` that is in another group. */
 static size_t end_of_group(const struct ps_read_request *request, size_t start) {
   size_t end = start + 1;
   while (end < request->count && ps_reads_share_group(request->blocks[start], request->blocks[end])) {
@@ -64,7 +64,7 @@ static void pack_groups(struct ps_draft *draft, const struct ps_read_request *re
   }
 }
 
-/** Ends a request with the indices of the entries that are parts, if any is. */
+/** Ends a request with the packed indexes of those entries that are parts. */
 static pserver_status end_with_indices(struct ps_draft *draft, const struct ps_read_request *request) {
   size_t bytes = 0;
   for (size_t i = 0; i < request->count; i++) {
@@ -72,7 +72,7 @@ static pserver_status end_with_indices(struct ps_draft *draft, const struct ps_r
   }
   if (bytes == 0) return ps_draft_end(draft);
   uint8_t *indices = malloc(bytes);
-  if (indices == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu bytes of indices", bytes);
+  if (indices == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu bytes of indexes", bytes);
   uint8_t *at = indices;
   for (size_t i = 0; i < request->count; i++) {
     at += ps_write_packed_part(request->blocks[i]->parameter, request->blocks[i]->part, at);
@@ -94,7 +94,7 @@ static pserver_status write_batch(struct ps_ask *ask, struct ps_draft *draft) {
 
 /* The pieces of the answer. */
 
-/** A piece whose form is right. */
+/** A well-formed piece. */
 struct piece {
   uint64_t from;
   bool has_more;
@@ -129,7 +129,7 @@ static pserver_status bad_form(const struct ps_read_request *request) {
 
 static pserver_status unexpected_entry(const struct ps_read_request *request, uint64_t entry) {
   ps_fail(PSERVER_ERR_BAD_MESSAGE,
-          "shard %u: received entry %" PRIu64 " without values, or of a request of %zu entries",
+          "shard %u: received entry %" PRIu64 " without values, or beyond the request's %zu entries",
           request->shard, entry, request->count);
   ps_detail_whole("shard", request->shard);
   return ps_detail_whole("entry", entry);
@@ -138,7 +138,7 @@ static pserver_status unexpected_entry(const struct ps_read_request *request, ui
 static pserver_status bad_length(const struct ps_read_request *request, const struct piece *piece,
                                  uint64_t expected) {
   ps_fail(PSERVER_ERR_BAD_MESSAGE,
-          "shard %u: piece from entry %" PRIu64 " on: expected %" PRIu64
+          "shard %u: piece that begins with entry %" PRIu64 ": expected %" PRIu64
           " bytes of values; received %zu",
           request->shard, piece->from, expected, piece->data_bytes);
   ps_detail_whole("shard", request->shard);
@@ -146,7 +146,7 @@ static pserver_status bad_length(const struct ps_read_request *request, const st
   return ps_detail_whole("received", piece->data_bytes);
 }
 
-/** BAD_MESSAGE, before any values are given, if the piece does not fit the request. */
+/** BAD_MESSAGE if the piece does not fit the request. */
 static pserver_status check_piece(const struct ps_read_request *request, const struct piece *piece) {
   struct ps_value entry;
   const uint8_t *at = NULL;
@@ -162,7 +162,7 @@ static pserver_status check_piece(const struct ps_read_request *request, const s
   return piece->data_bytes == expected ? PSERVER_OK : bad_length(request, piece, expected);
 }
 
-/** Gives the values of a piece to their blocks, except those that have come already. */
+/** Takes the values of a piece for the blocks that are not read yet; counts these in `*taken`. */
 static pserver_status take_entries(const struct ps_read_request *request, const struct piece *piece,
                                    size_t *taken) {
   struct ps_value entry;
@@ -195,7 +195,7 @@ static pserver_status read_piece(struct ps_ask *ask, const struct ps_message *me
   ps_note_read_answer(request, piece.position);
   while (request->next < request->count && request->blocks[request->next]->is_done) request->next++;
   if (request->next == request->count) return PSERVER_OK;
-  /* Without progress the request is repeated after its pause, not at once. */
+  /* If nothing new has come, the request is repeated after its pause, not at once. */
   ask->goes_on = piece.has_more || taken == 0;
   ask->is_incomplete = !ask->goes_on;
   return PSERVER_OK;

@@ -1,4 +1,4 @@
-/* What is read of one block, and where its values go: copied once, from the message to its place. */
+/* Takes the values of one block from an answer; copies them once, from the message to the tensor. */
 #include "pull/block-read.h"
 
 #include <inttypes.h>
@@ -27,7 +27,7 @@ bool ps_read_is_wanted(const struct ps_block_read *read) { return !read->is_done
 
 bool ps_read_is_known(const struct ps_block_read *read) { return read->known.version > 0; }
 
-/** Puts the elements of a part to their places, decoded before if they travel encoded. */
+/** Copies the elements of a part to the tensor; decodes them first if they are encoded. */
 static pserver_status scatter_values(const struct ps_block_read *read, const uint8_t *data,
                                      uint64_t elements) {
   size_t bytes = ps_dtype_bytes(read->parameter->dtype);

@@ -1,4 +1,4 @@
-/* What tensors were read from, for readers that ask again. */
+/* The versions that tensors were read from, for later reads of what has changed. */
 #include "pull/origins.h"
 
 #include <stdlib.h>

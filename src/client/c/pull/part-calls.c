@@ -1,4 +1,4 @@
-/* The calls that read and change parts of parameters. */
+/* Calls that read and change parts of parameters. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "wire/connection.h"
 #include "wire/dtypes.h"
 
-/** What is read of which parameter, how. */
+/** The arguments of a call that reads a part. */
 struct part_read {
   const char *name;
   const pserver_indices *indices;
@@ -104,7 +104,7 @@ static pserver_status send_part(struct ps_call *call, struct ps_part_push *push,
   return status;
 }
 
-/** A part that is given, for elements of a parameter. */
+/** The arguments of a call that changes a part. */
 struct given_part {
   const char *name;
   const pserver_tensor *part;
@@ -112,7 +112,7 @@ struct given_part {
   size_t rank;
 };
 
-/** Checks the part, and cuts it into what is sent; both are to be released. */
+/** Checks the part and cuts it into slices. Release the parameter and `push`, also after an error. */
 static pserver_status prepare_push(struct ps_call *call, const struct given_part *given,
                                    struct ps_parameter_update *update, struct ps_part_push *push) {
   pserver_status status = ps_check_tensor(given->name, given->part);

@@ -1,4 +1,4 @@
-/* The calls that read whole parameters. */
+/* Calls that read whole parameters. */
 #include "pull/pull.h"
 
 #include <inttypes.h>

@@ -1,5 +1,4 @@
-/* Blocks are read: asked for in requests that are made anew, of what is left, after each error that asking
- * again can help. */
+/* Reads blocks. After an error that can be overcome, new requests are planned for the blocks that are not read yet. */
 #include <stdlib.h>
 
 #include "calls/client.h"
@@ -9,13 +8,13 @@
 #include "pull/read-plan.h"
 #include "pull/read-requests.h"
 
-/** A call's reads, and how those of each shard are asked for now. */
+/** The reads of a call, and how the blocks of each shard are requested now. */
 struct reading {
   struct ps_call *call;
   struct ps_block_read *reads;
   size_t count;
   struct ps_read_plan_options options;
-  /** Whether a pull from the shard was answered after nobody had listened to batched reads. */
+  /** By shard: whether its owner has answered a single read although nobody listens to batched reads. */
   bool has_owner[PS_SHARDS_MAX];
 };
 
@@ -23,13 +22,13 @@ static void set_ways(struct reading *reading, enum ps_read_way way) {
   for (int shard = 0; shard < PS_SHARDS_MAX; shard++) reading->options.way[shard] = way;
 }
 
-/** Batched reads do not get through to this client, and will not. */
+/** Reads blocks one by one from now on, because batched reads do not work for this client. */
 static void read_singly(struct reading *reading) {
   __atomic_store_n(&reading->call->client->reads_singly, true, __ATOMIC_RELAXED);
   set_ways(reading, PS_READ_SINGLY);
 }
 
-/** Parameters of a request's blocks that have not come, each once, as blocks of one follow each other. */
+/** Lists the parameters of a request's blocks that are not read, each once: its blocks are consecutive. */
 static size_t list_stale(const struct ps_read_request *request, struct ps_parameter **stale,
                          const char **names) {
   size_t count = 0;
@@ -42,7 +41,7 @@ static size_t list_stale(const struct ps_read_request *request, struct ps_parame
   return count;
 }
 
-/** What was read of a parameter is of no use. */
+/** Marks all reads of a parameter as replaced. */
 static void note_replaced(struct reading *reading, const struct ps_parameter *parameter) {
   for (size_t i = 0; i < reading->count; i++) {
     if (reading->reads[i].parameter == parameter) *reading->reads[i].is_replaced = true;
@@ -79,17 +78,17 @@ static pserver_status look_again(struct reading *reading, const struct ps_read_r
   return status;
 }
 
-/** Does what the error of a request asks for; OK if what is left is to be asked for again. */
+/** Reacts to the error of a request; OK if the blocks that are left shall be requested again. */
 static pserver_status react(struct reading *reading, const struct ps_read_request *request) {
   if (request->problem == PS_READ_IS_STALE) return look_again(reading, request);
-  /* An owner that answers pulls only was not given the subject of batched reads. */
+  /* If the owner answers single reads only, the broker's permissions do not allow it batched ones. */
   bool is_for_good = request->problem == PS_READ_IS_DENIED || reading->has_owner[request->shard];
   if (is_for_good) read_singly(reading);
   else reading->options.way[request->shard] = PS_READ_FIRST;
   return PSERVER_OK;
 }
 
-/** The request whose error has ended the others; NULL if something else has. */
+/** Returns the request whose error has ended all others; NULL if it was something else. */
 static const struct ps_read_request *find_problem(const struct ps_read_plan *plan) {
   for (size_t i = 0; i < plan->count; i++) {
     if (plan->requests[i].problem != PS_READ_GOES_ON) return &plan->requests[i];
@@ -110,7 +109,7 @@ static pserver_status ask_all(struct ps_call *call, const struct ps_read_plan *p
   return status;
 }
 
-/** Notes which owners have answered a pull while nobody listened to their batched reads. */
+/** Notes which owners have answered a single read while nobody listened to batched ones. */
 static void note_owners(struct reading *reading, const struct ps_read_plan *plan) {
   for (size_t i = 0; i < plan->count; i++) {
     const struct ps_read_request *request = &plan->requests[i];
@@ -121,7 +120,7 @@ static void note_owners(struct reading *reading, const struct ps_read_plan *plan
   }
 }
 
-/** Asks for what is left, once; OK if all of that has come, or has to be asked for again. */
+/** Requests the blocks that are left, once. OK if all are read, or shall be requested again. */
 static pserver_status read_left(struct reading *reading) {
   struct ps_read_plan plan;
   pserver_status status = ps_plan_reads(reading->reads, reading->count, &reading->options, &plan);

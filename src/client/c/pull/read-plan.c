@@ -1,4 +1,4 @@
-/* Blocks that are to be read are divided among requests, as the TypeScript client does. */
+/* Divides the blocks to be read among requests, in the same way as the TypeScript client. */
 #include "pull/read-plan.h"
 
 #include <stdlib.h>
@@ -6,24 +6,24 @@
 #include "parts/part-plan.h"
 #include "wire/batches.h"
 
-/** Most bytes that an entry takes in the head of a request: three numbers in a list, and a version. */
+/** Maximum bytes of an entry in the head of a request: three numbers in a list, and a version. */
 #define ENTRY_BYTES 32
-/** Most bytes that a group takes besides its name and entries. */
+/** Maximum bytes of a group without its name and entries. */
 #define GROUP_BYTES 96
-/** Most of what a reader has is still so: such a block counts a quarter of its bytes. */
+/** A block that the caller knows counts a quarter of its bytes, because most of these have not changed. */
 #define KNOWN_DIVISOR 4
-/** Bytes of a request besides its entries. */
+/** Maximum bytes of a request without its groups. */
 #define REST_BYTES 1024
 
-/** A read that is in no request of the plan. */
+/** The number of a read that is in no request of the plan. */
 #define IN_NO_REQUEST SIZE_MAX
 
 /** The batch of a shard that is being filled. */
 struct open_batch {
-  /** NULL if there is none. */
+  /** NULL: no batch. */
   struct ps_read_request *request;
   const struct ps_block_read *last;
-  /** Bytes of the answer that are to be expected, times KNOWN_DIVISOR. */
+  /** Expected bytes of the answer, times KNOWN_DIVISOR. */
   uint64_t expected;
   size_t head_bytes;
   size_t data_bytes;
@@ -35,7 +35,7 @@ struct planner {
   struct open_batch open[PS_SHARDS_MAX];
 };
 
-/** Whether both are blocks of one tensor that is read. */
+/** Whether both are blocks of the same tensor. */
 static bool is_of_one_tensor(const struct ps_block_read *a, const struct ps_block_read *b) {
   return a->parameter == b->parameter && a->target == b->target;
 }
@@ -47,7 +47,7 @@ bool ps_reads_share_group(const struct ps_block_read *a, const struct ps_block_r
   return left->epoch == right->epoch && ps_has_name(left, right->name, right->name_bytes);
 }
 
-/** Adds a block to a batch; false if it does not fit. A batch takes its first block whatever its size. */
+/** Adds a block to a batch; false if it does not fit. The first block of a batch may have any size. */
 static bool add(const struct planner *planner, struct open_batch *batch, const struct ps_block_read *read) {
   size_t bytes = ps_read_bytes(read);
   bool has_group = batch->last != NULL && is_of_one_tensor(batch->last, read);
@@ -95,7 +95,7 @@ static struct ps_read_request *ask_together(struct planner *planner, const struc
   return batch->request;
 }
 
-/** The request that asks for a block; NULL if it has to wait. */
+/** Returns the request for a block; NULL if the block has to wait. */
 static struct ps_read_request *request_for(struct planner *planner, const struct ps_block_read *read) {
   unsigned shard = ps_read_shard(read);
   enum ps_read_way way = planner->options->way[shard];
@@ -110,7 +110,7 @@ static struct ps_read_request *request_for(struct planner *planner, const struct
   return is_large ? ask_alone(planner, read, shard) : ask_together(planner, read, shard);
 }
 
-/** Gives each request its blocks; `number[i]` is that of the request for the read i. */
+/** Assigns the blocks to their requests; `number[i]` is the index of the request for read i. */
 static void hand_out(struct ps_read_plan *plan, struct ps_block_read *reads, size_t count,
                      const size_t *number) {
   struct ps_block_read **next = plan->blocks;

@@ -1,9 +1,9 @@
-/* What all requests for blocks have in common: position, step, and what errors ask for. */
+/* What all requests for blocks have in common: position, step, and reactions to errors. */
 #include "pull/read-requests.h"
 
 #include "calls/client.h"
 
-/** Bytes that a request counts at least in the window, so that thousands of tiny blocks are bounded, too. */
+/** Minimum bytes of a request in the window, so that requests for tiny blocks are bounded, too. */
 #define REQUEST_BYTES_MIN 16384
 
 uint64_t ps_draft_read_condition(struct ps_ask *ask, struct ps_draft *draft) {
@@ -23,7 +23,7 @@ void ps_note_read_answer(struct ps_read_request *request, struct ps_position pos
   struct ps_client *client = request->client;
   struct ps_steps_core *steps = &client->steps.core;
   ps_positions_note(&client->positions, request->shard, position);
-  /* After a fallback reads wait for no step, and what was closed may be open again. */
+  /* After a fallback, when reads wait for no step, closed steps may be open again. */
   if (ps_steps_core_read_step(steps) > 0) {
     ps_steps_core_note_closed(steps, request->shard, request->step);
   }

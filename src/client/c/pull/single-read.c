@@ -1,4 +1,4 @@
-/* One block, or part of one, is asked for by its own subject. */
+/* Pulls: requests for one block, or a part of one. */
 #include <inttypes.h>
 #include <stdio.h>
 

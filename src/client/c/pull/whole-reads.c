@@ -1,5 +1,5 @@
-/* Whole parameters are read, all blocks of all names in one window; what a reader has already stays. One that was
- * initialized anew meanwhile is read again by itself. */
+/* Reads whole parameters, all their blocks at once; keeps known values that have not changed. A parameter that is
+ * initialized anew meanwhile is read again, the others are not. */
 #include "pull/whole-reads.h"
 
 #include <stdlib.h>
@@ -11,17 +11,17 @@
 #include "pull/pull.h"
 #include "wire/dtypes.h"
 
-/** A call's reads. */
+/** The reads of a call. */
 struct reads {
   struct ps_call *call;
   const struct ps_whole_reads *wanted;
-  /** One each, in the order of the names. */
+  /** By name, as the following lists. */
   struct ps_parameter **parameters;
   bool *was_allocated;
   /** Whether the tensor is still to be read, and whether its parameter was initialized anew meanwhile. */
   bool *is_left;
   bool *is_replaced;
-  /** Made if the call is to tell what was read. */
+  /** NULL unless the call shall return origins. */
   pserver_origins *origins;
 };
 
@@ -67,7 +67,7 @@ static pserver_status prepare_all(struct reads *reads) {
                         wanted->options->encoding, &reads->origins);
 }
 
-/** Finds the parameter as it is now; its tensor may need other memory. */
+/** Finds a parameter again, and prepares its tensor, which may need other memory. */
 static pserver_status prepare_again(struct reads *reads, size_t i) {
   const struct ps_whole_reads *wanted = reads->wanted;
   ps_parameters_unref(&reads->parameters[i], 1);
@@ -81,7 +81,7 @@ static pserver_status prepare_again(struct reads *reads, size_t i) {
   return ps_set_origin(&reads->origins->list[i], reads->parameters[i], wanted->options->encoding);
 }
 
-/** The reads of a parameter's blocks. */
+/** Makes the reads of a parameter's blocks. */
 static void plan_blocks(const struct reads *reads, size_t i, struct ps_block_read *blocks) {
   const struct ps_whole_reads *wanted = reads->wanted;
   struct ps_parameter *parameter = reads->parameters[i];
@@ -104,7 +104,7 @@ static void plan_blocks(const struct reads *reads, size_t i, struct ps_block_rea
   }
 }
 
-/** Copies the values of blocks that have not changed from where the reader has them. */
+/** Copies the values of unchanged blocks from the known ones. */
 static void keep_blocks(const struct ps_block_read *blocks, const pserver_tensor *tensor,
                         const uint8_t *known) {
   const struct ps_parameter *parameter = blocks[0].parameter;
@@ -124,7 +124,7 @@ static bool is_all_unchanged(const struct ps_block_read *blocks) {
   return true;
 }
 
-/** Completes a tensor with what the reader has; one of which nothing has changed needs no memory. */
+/** Completes a tensor with known values; releases allocated memory if no block has changed. */
 static void keep_known(const struct reads *reads, size_t i, const struct ps_block_read *blocks) {
   const struct ps_whole_reads *wanted = reads->wanted;
   pserver_tensor *tensor = &wanted->tensors[i];
@@ -134,7 +134,7 @@ static void keep_known(const struct reads *reads, size_t i, const struct ps_bloc
   else keep_blocks(blocks, tensor, wanted->known[i].data);
 }
 
-/** Reads the tensors that are left; leaves those whose parameters are replaced meanwhile. */
+/** Reads the tensors that are left; those whose parameters are replaced meanwhile are left again. */
 static pserver_status read_blocks(struct reads *reads, struct ps_block_read *blocks, size_t total) {
   struct ps_block_read *next = blocks;
   size_t count = reads->wanted->count;
@@ -166,7 +166,7 @@ static pserver_status read_left(struct reads *reads) {
   return status;
 }
 
-/** Prepares the tensors that are left once more; returns whether there are any. */
+/** Prepares the tensors that are left again; returns whether there are any. */
 static bool prepare_left(struct reads *reads, pserver_status *status) {
   bool is_any_left = false;
   for (size_t i = 0; i < reads->wanted->count && *status == PSERVER_OK; i++) {

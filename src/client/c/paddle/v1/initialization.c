@@ -17,7 +17,7 @@ int paddle_begin_init_param(paddle_pserver_client *client) {
 
 int paddle_init_param(paddle_pserver_client *client, const char *name, int element_type,
                       const void *content) {
-  /* An OptimizerConfig without bytes: SGD with a learning rate of 1.0. */
+  /* An empty OptimizerConfig means SGD with a learning rate of 1.0. */
   static const pserver_config config = {.optimizer_config = "", .optimizer_config_bytes = 0};
   struct ps_trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
   if (trainer == NULL) return -1;

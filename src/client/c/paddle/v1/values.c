@@ -16,7 +16,7 @@ int paddle_declare_param(paddle_pserver_client *client, const char *name, int el
   int result = -1;
   uint64_t element = ps_element_bytes(element_type);
   if (!ps_check_name(__func__, name)) {
-    /* It has said so. */
+    /* ps_check_name() has set the error. */
   } else if (element == 0) {
     ps_refuse(__func__, PSERVER_ERR_BAD_DTYPE, "\"%s\": expected an element type; received %d", name,
               element_type);

@@ -8,8 +8,8 @@
 #include "../failures.h"
 #include "../pointer-client.h"
 
-/** Whether a configuration is text. A message of Protocol Buffers that sets the optimizer begins with a
- * control character, and so do the lengths in any other. */
+/** Whether a configuration is text and not a message of Protocol Buffers, which contains control characters: its keys
+ * or lengths. */
 static bool is_text(const char *config) {
   for (const char *c = config; *c != '\0'; c++) {
     unsigned char byte = (unsigned char)*c;
@@ -72,7 +72,7 @@ int paddle_init_param(paddle_pserver_client *client, paddle_parameter params) {
   struct ps_trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
   if (trainer == NULL) return -1;
   struct ps_values values = {params.name, params.element_type, params.content, params.content_len};
-  /* Held meanwhile: a begin in another thread may replace the configuration. */
+  /* Held during the call, because another thread may replace the configuration. */
   pthread_mutex_lock(&trainer->config_lock);
   pserver_config config = {0};
   if (trainer->is_config_text) {

@@ -7,7 +7,7 @@
 #include "../read.h"
 #include "../update.h"
 
-/** Copies a list of parameters as the parts below take it, to be freed. NULL with a message. */
+/** Copies a list of parameters as values, to be freed. NULL with an error. */
 static struct ps_values *values_of(const char *function, const paddle_parameter *params, int total) {
   if (!ps_check_list(function, params, total)) return NULL;
   struct ps_values *values = calloc((size_t)total, sizeof *values);

@@ -9,7 +9,7 @@
 
 #include "etcd-reply.h"
 
-/** A list of hosts takes some kilobytes; whatever answers more is no etcd of ours. */
+/** The maximum size of an answer; a list of hosts takes some kilobytes. */
 #define BODY_BYTES_MAX (1024 * 1024)
 
 struct body {
@@ -21,7 +21,7 @@ static pthread_once_t prepared = PTHREAD_ONCE_INIT;
 
 static void prepare(void) { curl_global_init(CURL_GLOBAL_DEFAULT); }
 
-/** Takes a piece of the answer; less than all of it makes curl give up. */
+/** Appends bytes of the answer; returning fewer than given makes curl fail. */
 static size_t take(char *from, size_t size, size_t count, void *target) {
   struct body *body = target;
   size_t bytes = size * count;
@@ -44,7 +44,7 @@ static CURLcode set_up(CURL *curl, const char *url, const char *request, struct 
   if (set == CURLE_OK) set = curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
   if (set == CURLE_OK) set = curl_easy_setopt(curl, CURLOPT_WRITEDATA, body);
   if (set == CURLE_OK) set = curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
-  /* Signals are the trainer's, and etcd is in the cluster: never behind a proxy. */
+  /* Signals belong to the trainer. No proxy, because etcd is in the cluster. */
   if (set == CURLE_OK) set = curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   if (set == CURLE_OK) set = curl_easy_setopt(curl, CURLOPT_PROXY, "");
   return set;

@@ -1,5 +1,5 @@
-/* Replies of etcd's HTTP gateway: JSON whose keys and values are base64. The entries are flat objects
- * of strings, so that is all of JSON that is read. */
+/* Reads replies of etcd's HTTP gateway: JSON whose keys and values are base64. The entries are flat objects of strings
+ * and numbers, so only that subset of JSON is supported. */
 #include "etcd-reply.h"
 
 #include <stdint.h>
@@ -21,7 +21,7 @@ bool ps_base64_encode(const char *text, char *target, size_t size) {
   return true;
 }
 
-/** Decodes base64 into text; "" if it is none, or does not fit, or holds a zero byte. */
+/** Decodes base64 to text; "" if it is invalid, does not fit, or contains a zero byte. */
 static void decode(const char *from, size_t length, char target[PS_ETCD_TEXT_SIZE]) {
   size_t used = 0;
   uint32_t bits = 0;
@@ -39,7 +39,7 @@ static void decode(const char *from, size_t length, char target[PS_ETCD_TEXT_SIZ
 
 static const char *skip_blanks(const char *at) { return at + strspn(at, " \t\r\n"); }
 
-/** Reads `"…"` without escapes; NULL if there is none. */
+/** Reads a string without escapes; returns where it ends, NULL if there is none. */
 static const char *read_string(const char *at, const char **text, size_t *length) {
   at = skip_blanks(at);
   if (*at != '"') return NULL;
@@ -52,7 +52,7 @@ static bool is_named(const char *text, size_t length, const char *name) {
   return length == strlen(name) && memcmp(text, name, length) == 0;
 }
 
-/** Reads `"name": "value"`, or a value that is a bare number; NULL if there is none. */
+/** Reads `"name": "value"`, or a number as value; returns where it ends, NULL if there is none. */
 static const char *read_member(const char *at, char key[PS_ETCD_TEXT_SIZE], char value[PS_ETCD_TEXT_SIZE]) {
   const char *name;
   size_t name_length;
@@ -71,7 +71,7 @@ static const char *read_member(const char *at, char key[PS_ETCD_TEXT_SIZE], char
   return at;
 }
 
-/** Whether what begins as an object ends as one: a reply that was cut off says nothing. */
+/** Whether the text is one whole object, and not a reply that was cut off. */
 static bool is_whole_object(const char *json) {
   int depth = 0;
   json = skip_blanks(json);

@@ -1,4 +1,4 @@
-/* Finding broker and job in etcd: see "Discovery through etcd" in docs/protocol.md. */
+/* Finds broker and job in etcd: see "Discovery through etcd" in docs/protocol.md. */
 #include "etcd.h"
 
 #include <pserver.h>
@@ -20,6 +20,7 @@
 #define PORT_DEFAULT "2379"
 #define ENDPOINT_SIZE 300
 
+/** The state of a search. */
 struct search {
   char keys[256];
   char keys_end[256];
@@ -40,7 +41,7 @@ static void pause_ms(int64_t delay_ms) {
   nanosleep(&delay, NULL);
 }
 
-/** Whether a text, which is not terminated, is in a list that is separated by commas. */
+/** Whether a text without final zero is an entry of a list separated by commas. */
 static bool is_listed(const char *list, const char *text, size_t length) {
   while (*list != '\0') {
     size_t entry = strcspn(list, ",");
@@ -50,7 +51,7 @@ static bool is_listed(const char *list, const char *text, size_t length) {
   return false;
 }
 
-/** Adds those addresses that libpserver can use and that are not there yet. */
+/** Adds those addresses that libpserver can use and that are not listed yet. */
 static void add_addresses(struct ps_discovery *found, const char *addresses) {
   while (*addresses != '\0') {
     size_t length = strcspn(addresses, ",");
@@ -96,19 +97,19 @@ static bool read_entries(struct search *search, const char *json) {
   return false;
 }
 
-/** Bytes of `http://` or `https://` that an entry begins with. */
+/** Returns the length of `http://` or `https://` at the beginning of an entry. */
 static size_t scheme_bytes(const char *entry) {
   if (strncasecmp(entry, "http://", 7) == 0) return 7;
   return strncasecmp(entry, "https://", 8) == 0 ? 8 : 0;
 }
 
-/** Writes `http://host:port` of an entry such as `host`; false if it is none or does not fit. */
+/** Writes an entry such as `host` as `http://host:port`; false if it is invalid or does not fit. */
 static bool to_endpoint(const char *entry, size_t length, char *endpoint, size_t size) {
   while (length > 0 && strchr(" /", entry[length - 1]) != NULL) length--;
   size_t scheme = scheme_bytes(entry);
   if (length <= scheme || memchr(entry, '@', length) != NULL) return false;
   if (memmem(entry + scheme, length - scheme, "://", 3) != NULL) return false;
-  /* The last colon, unless it is in the brackets of an IPv6 address, is before a port. */
+  /* The last colon begins a port, unless it is within the brackets of an IPv6 address. */
   const char *colon = memrchr(entry + scheme, ':', length - scheme);
   const char *bracket = memrchr(entry + scheme, ']', length - scheme);
   bool has_port = colon != NULL && (bracket == NULL || colon > bracket);
@@ -122,7 +123,7 @@ static bool ask(struct search *search, const char *endpoint, int64_t timeout_ms)
   char *json =
       ps_etcd_range(endpoint, search->keys, search->keys_end, timeout_ms, reason, sizeof reason);
   if (json == NULL) {
-    /* The last request, which had less time than others, says less than the one before it. */
+    /* Keep the reason of an earlier request: this one had less time than usual. */
     if (timeout_ms < REQUEST_MS && search->reason[0] != '\0') return false;
     search->code = PSERVER_ERR_NO_ETCD;
     snprintf(search->reason, sizeof search->reason, "%s: %s", endpoint, reason);
@@ -133,8 +134,8 @@ static bool ask(struct search *search, const char *endpoint, int64_t timeout_ms)
   return is_found;
 }
 
-/** Whether all entries are addresses, and there are any; false with a message, which does not repeat
- * them: they may hold a password. */
+/** Whether all entries are addresses, and there is at least one; false with an error, which does not repeat them,
+ * because they may contain a password. */
 static bool check_endpoints(const char *function, const char *endpoints) {
   int count = 0;
   bool are_valid = endpoints != NULL;
@@ -155,7 +156,7 @@ static bool check_endpoints(const char *function, const char *endpoints) {
   return false;
 }
 
-/** Asks each endpoint until one knows broker and job. */
+/** Asks the endpoints one after the other until one knows broker and job. */
 static bool ask_each(struct search *search, const char *endpoints, int64_t until_ms) {
   for (const char *entry = endpoints; *entry != '\0';) {
     entry += strspn(entry, " ,");
@@ -182,7 +183,7 @@ bool ps_discover(const char *function, const char *endpoints, struct ps_discover
     return false;
   }
   snprintf(search.keys, sizeof search.keys, "%s/ps/", prefix);
-  /* The keys with this prefix end before the next character. */
+  /* The end of the keys with this prefix: '0' follows '/'. */
   snprintf(search.keys_end, sizeof search.keys_end, "%s/ps0", prefix);
   int64_t until_ms = now_ms() + DISCOVERY_MS;
   while (!ask_each(&search, endpoints, until_ms)) {

@@ -23,7 +23,7 @@ int paddle_init_param(paddle_pserver_client client, paddle_parameter param,
                        "expected a configuration and its length; received %s and %d",
                        param_config_proto == NULL ? "NULL" : "bytes", config_len);
   } else {
-    /* Without bytes it is an empty message, not none. */
+    /* NULL stands for an empty message. */
     pserver_config config = {
         .optimizer_config = param_config_proto == NULL ? (const void *)"" : param_config_proto,
         .optimizer_config_bytes = (size_t)config_len};

@@ -10,7 +10,7 @@ static struct ps_values values_of(const paddle_gradient *grad) {
   return (struct ps_values){grad->name, (int)grad->element_type, grad->content, grad->content_len};
 }
 
-/** Sends gradients: `grads`, or those that `pointers` point to. */
+/** Sends the gradients in `grads` or, if it is not NULL, those that `pointers` point to. */
 static int send_all(const char *function, struct ps_trainer *trainer, const paddle_gradient *grads,
                     paddle_gradient *const *pointers, int len) {
   struct ps_values *values = calloc((size_t)len, sizeof *values);
@@ -45,7 +45,7 @@ int paddle_send_grads_v(paddle_pserver_client client, paddle_gradient **grads, i
   return result;
 }
 
-/** Where the parameters are to be read to; false with a message. */
+/** Fills in where to read the parameters to; false with an error. */
 static bool aim_at(const char *function, paddle_parameter **dst, struct ps_target *targets, int len) {
   for (int i = 0; i < len; i++) {
     if (dst[i] == NULL) {
