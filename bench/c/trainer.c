@@ -156,7 +156,11 @@ static pass *find_operation(const char *name, struct answer *answer) {
   static const struct {
     const char *name;
     pass *run;
-  } operations[] = {{"grad", push_grads}, {"mix", push_mix}, {"pull", pull}, {"new", pull_new}, {"step", step}};
+  } operations[] = {{"grad", push_grads},
+                    {"mix", push_mix},
+                    {"pull", pull},
+                    {"new", pull_new},
+                    {"step", step}};
   for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++) {
     if (strcmp(operations[i].name, name) == 0) return operations[i].run;
   }

@@ -35,7 +35,8 @@ extern char fake_object[1];
 #define SUBSCRIPTION ((natsSubscription *)(void *)fake_object)
 #define OPTIONS ((natsOptions *)(void *)fake_object)
 
-/** Takes what the client publishes, `reply` "" if it wants none; what the broker does then is up to the test. */
+/** Takes what the client publishes, `reply` "" if it wants none; what the broker does then is up to the
+ * test. */
 natsStatus broker_takes(const char *subject, const char *reply, const void *data, size_t bytes);
 
 /** A message to a subject, to be destroyed or delivered: its bytes are a copy of exactly their size. */

@@ -1,7 +1,7 @@
 /*
- * What calls tell beside their status: details of errors, versions, the client, parameters and saved models in
- * full; what their options change; names with a NUL; and that a child after a fork leaves its parent's client
- * alone. Prints the details of some errors. Arguments: URL, job.
+ * What calls tell beside their status: details of errors, versions, the client, parameters and saved models
+ * in full; what their options change; names with a NUL; and that a child after a fork leaves its parent's
+ * client alone. Prints the details of some errors. Arguments: URL, job.
  */
 #include <math.h>
 #include <pserver.h>

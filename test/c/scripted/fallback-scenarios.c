@@ -1,4 +1,5 @@
-/* After a shard has fallen back: what it finds too early, or made from a version it has undone, is sent again. */
+/* After a shard has fallen back: what it finds too early, or made from a version it has undone, is sent
+ * again. */
 #include "scripted.h"
 
 static struct outcome outcome_of(const struct published *record, const char *code) {

@@ -93,7 +93,8 @@ void nobody_after(int64_t delay_ms, const struct published *message);
 void stored_after(int64_t delay_ms, const struct published *record, uint64_t generation, uint64_t seq);
 void refused_after(int64_t delay_ms, const struct published *record, int error_code,
                    const char *description);
-/** An error as a reply; its details expect a position, without `generation` if that is 0, or none if `seq` is 0, too. */
+/** An error as a reply; its details expect a position, without `generation` if that is 0, or none if `seq`
+ * is 0, too. */
 void error_at(int64_t delay_ms, const struct published *message, const char *code,
               struct ps_position expected);
 /** The same with the beginning of a generation. */

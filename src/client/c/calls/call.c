@@ -133,7 +133,8 @@ static void end(void *context) {
   task->end(task, ps_call_check(task->call));
 }
 
-/** Calls `on_progress` if the task has made progress. Called with the lock held, which it releases meanwhile. */
+/** Calls `on_progress` if the task has made progress. Called with the lock held, which it releases
+ * meanwhile. */
 static void run_progress(struct ps_task *task) {
   if (!task->has_progress) return;
   task->has_progress = false;

@@ -96,10 +96,13 @@ int64_t ps_call_remaining_ms(const struct ps_call *call);
 /** Runs a task on the I/O thread and waits for it. Returns its status, and sets the last error. */
 pserver_status ps_task_run(struct ps_call *call, struct ps_task *task);
 
-/** Runs a function that neither blocks nor fails on the I/O thread and waits for it, also after the call has ended. */
-void ps_run_on_io_thread(struct ps_call *call, void (*function)(struct ps_client *client, void *context), void *context);
+/** Runs a function that neither blocks nor fails on the I/O thread and waits for it, also after the call
+ * has ended. */
+void ps_run_on_io_thread(struct ps_call *call, void (*function)(struct ps_client *client, void *context),
+                         void *context);
 
-/** Ends a task; unless OK, the last error is the reason. On the I/O thread, which must not use it afterwards. */
+/** Ends a task; unless OK, the last error is the reason. On the I/O thread, which must not use it
+ * afterwards. */
 void ps_task_finish(struct ps_task *task, pserver_status status);
 
 /** Makes the calling thread call `on_progress`. On the I/O thread. */

@@ -1,5 +1,5 @@
-/* Clients and their handles. A handle is a number that is looked up, so that a closed or invalid one is an error
- * and not a crash. */
+/* Clients and their handles. A handle is a number that is looked up, so that a closed or invalid one is an
+ * error and not a crash. */
 #include "calls/client.h"
 
 #include <inttypes.h>

@@ -14,8 +14,8 @@
 #include "wire/requests.h"
 
 /**
- * A client. While its I/O thread runs, only that thread uses the fields after `parameters`, except atomic ones.
- * Calling threads give it tasks and wait.
+ * A client. While its I/O thread runs, only that thread uses the fields after `parameters`, except atomic
+ * ones. Calling threads give it tasks and wait.
  */
 struct ps_client {
   /** The value of the handle, unique in the process. */
@@ -34,7 +34,8 @@ struct ps_client {
   struct ps_requests requests;
   struct ps_positions positions;
   struct ps_positions_listener positions_listener;
-  /** By shard: the last position seen in a replaced journal, until pserver_fallbacks() has reported the loss. */
+  /** By shard: the last position seen in a replaced journal, until pserver_fallbacks() has reported the
+   * loss. */
   struct ps_position replaced_seen[PS_SHARDS_MAX];
   struct ps_session session;
   struct ps_update_sender sender;

@@ -63,8 +63,9 @@ static bool may_allow_non_finite(const pserver_config *config) {
 }
 
 /**
- * NON_FINITE if the configuration cannot allow such values: before the parameter is declared, because others would
- * wait for the values of a declared one. If it may allow them, the values are checked after the host has read it.
+ * NON_FINITE if the configuration cannot allow such values: before the parameter is declared, because
+ * others would wait for the values of a declared one. If it may allow them, the values are checked after
+ * the host has read it.
  */
 static pserver_status check_first_values(struct ps_declaration *declaration, uint64_t elements) {
   if (may_allow_non_finite(declaration->config)) return PSERVER_OK;
@@ -161,7 +162,8 @@ struct part_limits {
   size_t bytes;
 };
 
-/** Divides declarations among requests, as many in each as the limits allow; returns the number of requests. */
+/** Divides declarations among requests, as many in each as the limits allow; returns the number of
+ * requests. */
 static size_t divide(uint64_t epoch, struct ps_declaration *declarations, size_t count,
                      struct part_limits most, struct declare_part *parts) {
   size_t part_count = 0;

@@ -1,4 +1,5 @@
-/* Asks shards whose journals were replaced which records were lost, as far as this client may have seen them. */
+/* Asks shards whose journals were replaced which records were lost, as far as this client may have seen
+ * them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

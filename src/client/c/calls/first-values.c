@@ -73,8 +73,8 @@ static size_t list_alike(const struct attempt *list, size_t count, bool is_open,
 }
 
 /**
- * Makes all attempts: first ones together, in batches. In repeated ones each block is sent in a record of its own,
- * because in a batch one block that is initialized already would get all others rejected.
+ * Makes all attempts: first ones together, in batches. In repeated ones each block is sent in a record of
+ * its own, because in a batch one block that is initialized already would get all others rejected.
  */
 static pserver_status send_all(struct ps_call *call, struct attempt *list, size_t count) {
   static const struct {
@@ -106,7 +106,8 @@ static pserver_status make_attempt(const struct ps_declaration *declaration, str
   return ps_check_finite(parameter, PSERVER_AS_IS, value->data, elements);
 }
 
-pserver_status ps_store_first_values(struct ps_call *call, struct ps_declaration *declarations, size_t count) {
+pserver_status ps_store_first_values(struct ps_call *call, struct ps_declaration *declarations,
+                                     size_t count) {
   struct attempt *list = calloc(count, sizeof *list);
   if (list == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu parameters", count);
   pserver_status status = PSERVER_OK;

@@ -56,8 +56,8 @@ void ps_lifecycle_end(struct ps_lifecycle_request *request, pserver_status statu
 struct ps_failure *ps_lifecycle_failure(const struct ps_lifecycle_request *request);
 
 /**
- * Sends the requests of a call, all at once, and waits for all answers. Returns the first error. Sets the requests'
- * `over`, `owner` and `ends_at_ms`.
+ * Sends the requests of a call, all at once, and waits for all answers. Returns the first error. Sets the
+ * requests' `over`, `owner` and `ends_at_ms`.
  */
 pserver_status ps_run_lifecycles(struct ps_call *call, const struct ps_lifecycle *lifecycle,
                                  struct ps_lifecycle_request *requests, size_t count);

@@ -1,4 +1,6 @@
-/* Makes clients: connects the parts of a client with each other. Their notifications run on its I/O thread. */
+/*
+ * Makes clients: connects the parts of a client with each other. Their notifications run on its I/O thread.
+ */
 #include "calls/new-client.h"
 
 #include <stdlib.h>
@@ -98,8 +100,8 @@ static void on_session_over(void *owner, struct ps_failure *failure) {
 }
 
 /**
- * Reacts to a replaced journal. Steps that were closed in the shard may be open again until this trainer enters
- * anew, and versions that it has read may be undone. pserver_fallbacks() will ask what was lost.
+ * Reacts to a replaced journal. Steps that were closed in the shard may be open again until this trainer
+ * enters anew, and versions that it has read may be undone. pserver_fallbacks() will ask what was lost.
  */
 static void on_journal_replaced(void *owner, unsigned shard, struct ps_position seen) {
   struct ps_client *client = owner;
@@ -147,9 +149,10 @@ static pserver_status compose(struct ps_client *client, size_t in_flight_bytes) 
 }
 
 /**
- * Makes glibc's allocator keep up to about twice so many freed bytes. cnats allocates memory for every received
- * message; by default the allocator returns large ones to the system, and their pages would be mapped anew each
- * time. Has no effect if the process has set the allocator's parameters, or uses another allocator.
+ * Makes glibc's allocator keep up to about twice so many freed bytes. cnats allocates memory for every
+ * received message; by default the allocator returns large ones to the system, and their pages would be
+ * mapped anew each time. Has no effect if the process has set the allocator's parameters, or uses another
+ * allocator.
  */
 static void keep_freed_memory(size_t bytes) {
   /* When a block that was mapped by itself is freed, glibc raises its threshold to that size: see

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct ps_open_init *find(const struct ps_open_init *open, const struct ps_parameter *parameter) {
+static const struct ps_open_init *find(const struct ps_open_init *open,
+                                       const struct ps_parameter *parameter) {
   while (open != NULL && !ps_has_name(parameter, open->name, open->name_bytes)) open = open->next;
   return open;
 }
@@ -14,7 +15,8 @@ bool ps_is_open_init(const struct ps_open_init *open, const struct ps_parameter 
   return init != NULL && init->epoch == parameter->epoch;
 }
 
-bool ps_is_repeated_init(const struct ps_open_init *open, const struct ps_parameter *parameter, uint32_t crc) {
+bool ps_is_repeated_init(const struct ps_open_init *open, const struct ps_parameter *parameter,
+                         uint32_t crc) {
   open = find(open, parameter);
   return open != NULL && open->epoch == parameter->epoch && !open->has_several && open->crc == crc;
 }

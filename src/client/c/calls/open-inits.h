@@ -8,9 +8,9 @@
 #include "calls/parameter.h"
 
 /**
- * A parameter whose initialization by this client has failed, so that some of its blocks may be stored. Only the
- * selected session writes under an epoch, so in a repeat with the same values, a block that is initialized already
- * was stored by this client. Used on the I/O thread only.
+ * A parameter whose initialization by this client has failed, so that some of its blocks may be stored.
+ * Only the selected session writes under an epoch, so in a repeat with the same values, a block that is
+ * initialized already was stored by this client. Used on the I/O thread only.
  */
 struct ps_open_init {
   struct ps_open_init *next;

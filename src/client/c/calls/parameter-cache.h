@@ -9,8 +9,8 @@
 #define PS_PARAMETER_BUCKETS 1024
 
 /**
- * The job's initialized parameters as far as they are known, by name. Calling threads look them up before they use
- * the I/O thread, so the table has its own lock.
+ * The job's initialized parameters as far as they are known, by name. Calling threads look them up before
+ * they use the I/O thread, so the table has its own lock.
  */
 struct ps_parameters {
   pthread_mutex_t lock;

@@ -80,7 +80,8 @@ static void write_status(void *context, struct ps_draft *draft) {
   }
 }
 
-/** Notes the ends of the journals when the job or the parameters became ready, which reads must have reached. */
+/** Notes the ends of the journals when the job or the parameters became ready, which reads must have
+ * reached. */
 static void note_positions(struct ps_positions *positions, const struct ps_value *fields,
                            struct ps_job_status *status) {
   struct ps_value list;
@@ -122,7 +123,8 @@ pserver_status ps_ask_status(struct ps_call *call, const char *const *names, siz
                              const char *after, struct ps_job_status *status) {
   struct ps_client *client = call->client;
   struct status_request request = {&client->positions, names, count, after, status};
-  return ps_request_lifecycle(call, &client->session.lifecycle, "status", write_status, read_status, &request);
+  return ps_request_lifecycle(call, &client->session.lifecycle, "status", write_status, read_status,
+                              &request);
 }
 
 static pserver_status not_ready(const char *name, const struct ps_parameter *parameter,
@@ -144,7 +146,9 @@ static pserver_status not_ready(const char *name, const struct ps_parameter *par
   return ps_detail_text("by", status->by);
 }
 
-/** Asks for up to 256 parameters and stores those that are ready. The error is about the first that is not. */
+/**
+ * Asks for up to 256 parameters and stores those that are ready. The error is about the first that is not.
+ */
 static pserver_status look_up(struct ps_call *call, const char *const *names, size_t count) {
   struct ps_parameter *listed[PS_PARAMETERS_PER_REQUEST_MAX] = {NULL};
   struct ps_job_status status = {.parameters = listed, .capacity = PS_PARAMETERS_PER_REQUEST_MAX};

@@ -31,14 +31,15 @@ struct ps_job_status {
 size_t ps_parameters_per_request(struct ps_client *client);
 
 /**
- * Finds the parameters with these names, in order, one reference each, to be dropped with ps_parameters_unref(),
- * also after an error. BAD_NAME, UNKNOWN_PARAMETER; NOT_INITIALIZED while the job or a parameter is not initialized:
- * at once, or, if it `waits`, at the end of the call.
+ * Finds the parameters with these names, in order, one reference each, to be dropped with
+ * ps_parameters_unref(), also after an error. BAD_NAME, UNKNOWN_PARAMETER; NOT_INITIALIZED while the job or
+ * a parameter is not initialized: at once, or, if it `waits`, at the end of the call.
  */
 pserver_status ps_find_parameters(struct ps_call *call, const char *const *names, size_t count, bool waits,
                                   struct ps_parameter **found);
 
-/** Asks for the state of the job, and for the named parameters or, if `names` is NULL, `capacity` of them after a name. */
+/** Asks for the state of the job, and for the named parameters or, if `names` is NULL, `capacity` of them
+ * after a name. */
 pserver_status ps_ask_status(struct ps_call *call, const char *const *names, size_t count,
                              const char *after, struct ps_job_status *status);
 

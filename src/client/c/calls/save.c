@@ -30,7 +30,8 @@ static pserver_status write_save(struct ps_ask *ask, struct ps_draft *draft) {
   const struct save_request *request = ask->context;
   ps_draft_text(draft, "path", request->path);
   ps_draft_text(draft, "token", request->token);
-  /* Also as an entry: between accounts, the broker gives the host another reply subject, for one reply only. */
+  /* Also as an entry: between accounts, the broker gives the host another reply subject, for one reply
+   * only. */
   ps_draft_text(draft, "progress", ask->reply);
   return ps_draft_end(draft);
 }
@@ -79,7 +80,8 @@ static pserver_status nobody_saves(struct ps_ask *ask) {
   return ps_detail_text("job", request->identity->job);
 }
 
-/** Tells the host to stop. If the message is lost, the host finishes writing, without any effect on the client. */
+/** Tells the host to stop. If the message is lost, the host finishes writing, without any effect on the
+ * client. */
 static void stop_saving(struct ps_client *client, void *context) {
   const struct save_request *request = context;
   char subject[PS_SUBJECT_SIZE];

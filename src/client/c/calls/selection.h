@@ -18,8 +18,8 @@ struct ps_selection {
 };
 
 /**
- * Asks to initialize the job, or `selection->declaration`. If it `waits`, asks again with growing pauses until
- * this trainer is selected or nothing is left to initialize. TIMEOUT names the selected trainer.
+ * Asks to initialize the job, or `selection->declaration`. If it `waits`, asks again with growing pauses
+ * until this trainer is selected or nothing is left to initialize. TIMEOUT names the selected trainer.
  */
 pserver_status ps_await_selection(struct ps_call *call, bool waits, int64_t *pause_ms,
                                   struct ps_selection *selection);

@@ -41,9 +41,9 @@ struct ps_update_size {
 };
 
 /**
- * One record that a call sends: an update of one block, a batch for several blocks of a shard, a clock, or a note.
- * Invariant: it is in at most one ps_update_list: the updates of its shard that wait, the records in flight, or
- * the records stored in its shard.
+ * One record that a call sends: an update of one block, a batch for several blocks of a shard, a clock, or
+ * a note. Invariant: it is in at most one ps_update_list: the updates of its shard that wait, the records
+ * in flight, or the records stored in its shard.
  */
 struct ps_block_update {
   struct ps_update_call *call;
@@ -94,11 +94,11 @@ struct ps_block_update {
 };
 
 /**
- * The updates of one call, which succeeds or fails as a whole.
- * Invariant: `pending + applied + late + rejected + unknown + unsent` is the number of blocks of all its updates.
+ * The updates of one call, which succeeds or fails as a whole. Invariant: `pending + applied + late +
+ * rejected + unknown + unsent` is the number of blocks of all its updates.
  *
- * The shell holds a reference to it, at least until `call_over`. The outbox holds one for each update that is
- * open or in flight, possibly longer.
+ * The shell holds a reference to it, at least until `call_over`. The outbox holds one for each update that
+ * is open or in flight, possibly longer.
  */
 struct ps_update_call {
   /** Chosen by the shell. */

@@ -4,8 +4,9 @@
 #include "core/block-update.h"
 
 /**
- * The outbox's references to calls: one for each update that is open or in flight. References that are no longer
- * needed are dropped at the end of the event, because the rest of the event may still use the update.
+ * The outbox's references to calls: one for each update that is open or in flight. References that are no
+ * longer needed are dropped at the end of the event, because the rest of the event may still use the
+ * update.
  */
 struct ps_call_references {
   /** Calls with references to be dropped. */

@@ -8,10 +8,10 @@
 #include "core/position.h"
 
 /**
- * Commands of the outbox to its shell. Each is called while an event is handled, and returns nothing. Before it
- * returns it may raise one event only: `publish` and `repeat` report failure by ps_outbox_publish_failed(),
- * `ask_outcomes` by ps_outbox_ask_not_published(), and `release` reports by ps_outbox_withdrawn() that the
- * message was never handed to the connection.
+ * Commands of the outbox to its shell. Each is called while an event is handled, and returns nothing.
+ * Before it returns it may raise one event only: `publish` and `repeat` report failure by
+ * ps_outbox_publish_failed(), `ask_outcomes` by ps_outbox_ask_not_published(), and `release` reports by
+ * ps_outbox_withdrawn() that the message was never handed to the connection.
  */
 struct ps_outbox_commands {
   void *shell;
@@ -27,8 +27,8 @@ struct ps_outbox_commands {
   /** Releases the kept message; `is_reusable`: its memory may be used again at once. */
   void (*release)(void *shell, struct ps_block_update *update, bool is_reusable);
   /**
-   * Asks the owner of a shard for the outcomes of these numbers, to be answered once it has folded this position.
-   * The numbers are valid until the command returns.
+   * Asks the owner of a shard for the outcomes of these numbers, to be answered once it has folded this
+   * position. The numbers are valid until the command returns.
    */
   void (*ask_outcomes)(void *shell, unsigned shard, uint64_t session, const uint64_t *numbers,
                        size_t count, struct ps_position at);
@@ -36,7 +36,8 @@ struct ps_outbox_commands {
   void (*set_timer)(void *shell, int64_t at_ms);
 };
 
-/** Notifications of the outbox to the rest of the core, at the end of an event, when its state is consistent. */
+/** Notifications of the outbox to the rest of the core, at the end of an event, when its state is
+ * consistent. */
 struct ps_outbox_listener {
   void *owner;
 

@@ -7,9 +7,9 @@
 #include "core/position.h"
 
 /**
- * An error in the core, which decides by the code and the numbers below and passes the texts on unread. Several
- * updates and calls can fail for one reason, so a failure counts its references. Functions borrow the failures
- * that they are given, and take a reference to those that they keep.
+ * An error in the core, which decides by the code and the numbers below and passes the texts on unread.
+ * Several updates and calls can fail for one reason, so a failure counts its references. Functions borrow
+ * the failures that they are given, and take a reference to those that they keep.
  */
 struct ps_failure {
   pserver_status code;

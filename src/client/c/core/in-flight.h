@@ -5,9 +5,9 @@
 #include "core/update-list.h"
 
 /**
- * The records without a PubAck, in the order of their last publication, and the bytes of their elements, which
- * are bounded. A record that was given up stays in flight until its PubAck cannot come any more, because its
- * bytes may still be in the connection's buffers.
+ * The records without a PubAck, in the order of their last publication, and the bytes of their elements,
+ * which are bounded. A record that was given up stays in flight until its PubAck cannot come any more,
+ * because its bytes may still be in the connection's buffers.
  */
 struct ps_in_flight {
   size_t bytes_max;

@@ -285,7 +285,8 @@ void ps_outbox_end_call(struct ps_outbox *outbox, struct ps_update_call *call,
   finish(outbox, now_ms);
 }
 
-/** Ends the open records of the old session: those known not to be applied are sent again, others are unknown. */
+/** Ends the open records of the old session: those known not to be applied are sent again, others are
+ * unknown. */
 static void restart_window(struct ps_outbox *outbox, struct ps_shard_window *window) {
   for (uint64_t n = window->last; n > window->done; n--) {
     struct ps_block_update *update = ps_shard_window_get(window, n);
@@ -421,9 +422,9 @@ void ps_outbox_disconnected(struct ps_outbox *outbox) {
 }
 
 /**
- * Whether a record's PubAck is overdue. The broker answers a shard's records in order, so a record is lost when a
- * later one has its PubAck, or when none has come for 2 s. While PubAcks arrive, a slow link is not filled with
- * repeats.
+ * Whether a record's PubAck is overdue. The broker answers a shard's records in order, so a record is lost
+ * when a later one has its PubAck, or when none has come for 2 s. While PubAcks arrive, a slow link is not
+ * filled with repeats.
  */
 static bool is_lost(const struct ps_outbox *outbox, const struct ps_block_update *update,
                     int64_t now_ms) {

@@ -20,16 +20,18 @@ struct ps_outbox_deps {
 };
 
 /**
- * Publishes journal records and learns their outcomes. It reads no clock: events that need the time carry it as
- * `now_ms`, milliseconds of a clock that never goes back.
+ * Publishes journal records and learns their outcomes. It reads no clock: events that need the time carry
+ * it as `now_ms`, milliseconds of a clock that never goes back.
  *
- * A waiting update is published once both the window of bytes in flight and the window of its shard's numbers
- * permit it. Its record is repeated until its PubAck and no longer: after a reconnect, because what is published
- * while disconnected is lost; after 2 s without any PubAck; and, with growing delays, while the journal is full
- * or does not exist yet. Repeats are harmless, because a shard applies each number at most once.
+ * A waiting update is published once both the window of bytes in flight and the window of its shard's
+ * numbers permit it. Its record is repeated until its PubAck and no longer: after a reconnect, because what
+ * is published while disconnected is lost; after 2 s without any PubAck; and, with growing delays, while
+ * the journal is full or does not exist yet. Repeats are harmless, because a shard applies each number at
+ * most once.
  *
- * Invariant: an update is waiting, or its number is open, or it has its fate. In flight are the records without
- * a PubAck, including those that were given up, until the broker has answered or cannot receive them any more.
+ * Invariant: an update is waiting, or its number is open, or it has its fate. In flight are the records
+ * without a PubAck, including those that were given up, until the broker has answered or cannot receive
+ * them any more.
  *
  * Events are handled one at a time: meanwhile only the events that a command allows may be raised,
  * ps_outbox_pause() from `session_over`, and any event from `call_over`. Memory is allocated only by
@@ -66,8 +68,8 @@ struct ps_outbox *ps_outbox_new(const struct ps_outbox_deps *deps);
 void ps_outbox_destroy(struct ps_outbox *outbox);
 
 /**
- * Sends the updates of a call. `call_over` follows once none is pending: at once for a call without updates, or
- * whose `end` is set. False, and nothing changed, if there is no memory.
+ * Sends the updates of a call. `call_over` follows once none is pending: at once for a call without
+ * updates, or whose `end` is set. False, and nothing changed, if there is no memory.
  */
 bool ps_outbox_send(struct ps_outbox *outbox, struct ps_update_call *call, int64_t now_ms);
 
@@ -82,8 +84,8 @@ void ps_outbox_start(struct ps_outbox *outbox, uint64_t session, int64_t now_ms)
 void ps_outbox_pause(struct ps_outbox *outbox);
 
 /**
- * The broker has stored a record. False, and nothing changed, if there is no memory for the error that it is in
- * the journal of another shard.
+ * The broker has stored a record. False, and nothing changed, if there is no memory for the error that it
+ * is in the journal of another shard.
  */
 bool ps_outbox_stored(struct ps_outbox *outbox, uint64_t slot, uint64_t serial, unsigned shard,
                       struct ps_position at, int64_t now_ms);
@@ -97,9 +99,9 @@ void ps_outbox_publish_failed(struct ps_outbox *outbox, struct ps_block_update *
                               struct ps_failure *failure);
 
 /**
- * The last `publish` or `repeat` of an update was not and will not be handed to the connection, so it does not
- * count as sent. Raised before `release` returns, or between events. A record that is still open is repeated
- * like any other without a PubAck.
+ * The last `publish` or `repeat` of an update was not and will not be handed to the connection, so it does
+ * not count as sent. Raised before `release` returns, or between events. A record that is still open is
+ * repeated like any other without a PubAck.
  */
 void ps_outbox_withdrawn(struct ps_block_update *update);
 

@@ -25,8 +25,8 @@ static void settle(const struct ps_record_settler *settler, struct ps_block_upda
     settler->settle(settler->owner, update, outcome);
     return;
   }
-  /* That the session has ended says nothing about an earlier copy of the record. Only a record that was published
-   * once, and whose own outcome this is, is known not to be applied. */
+  /* That the session has ended says nothing about an earlier copy of the record. Only a record that was
+   * published once, and whose own outcome this is, is known not to be applied. */
   bool is_first_copy = !is_reply && update->sends == 1;
   enum ps_reaction reaction = ps_reaction_to(failure->code);
   failure->received = session;

@@ -32,8 +32,9 @@ struct ps_record_settler {
 };
 
 /**
- * Matches outcomes from shard owners with open records, and asks for outcomes that do not come: an owner that has
- * just taken a shard over applies records without answering, and messages to a disconnected client are lost.
+ * Matches outcomes from shard owners with open records, and asks for outcomes that do not come: an owner
+ * that has just taken a shard over applies records without answering, and messages to a disconnected client
+ * are lost.
  */
 struct ps_outcome_tracker {
   struct ps_positions *positions;
@@ -44,8 +45,8 @@ struct ps_outcome_tracker {
 };
 
 /**
- * Takes outcomes of this session from the owner of a shard; `is_reply`: in reply to a request. The window is NULL
- * if nothing was sent to the shard.
+ * Takes outcomes of this session from the owner of a shard; `is_reply`: in reply to a request. The window
+ * is NULL if nothing was sent to the shard.
  */
 void ps_outcome_tracker_take(struct ps_outcome_tracker *tracker, struct ps_shard_window *window,
                              const struct ps_answers *answers, bool is_reply);

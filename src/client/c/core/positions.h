@@ -8,8 +8,8 @@
 #define PS_SHARDS_MAX 256
 
 /**
- * The highest position in each shard, from PubAcks, outcomes, replies to pulls and the job's `at`. Pulls carry it,
- * so that reads see the trainer's own writes and never an older state than before.
+ * The highest position in each shard, from PubAcks, outcomes, replies to pulls and the job's `at`. Pulls
+ * carry it, so that reads see the trainer's own writes and never an older state than before.
  */
 struct ps_positions {
   /** By shard: the position that a read must have reached; generation 0: none. */

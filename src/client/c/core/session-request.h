@@ -7,8 +7,8 @@
 #include "core/failure.h"
 
 /**
- * A lifecycle request of this trainer, sent under the session that is current at the time. The shell owns it, and
- * may free it once it has failed, was answered, or ended.
+ * A lifecycle request of this trainer, sent under the session that is current at the time. The shell owns
+ * it, and may free it once it has failed, was answered, or ended.
  */
 struct ps_session_request {
   /** Chosen by the shell. */

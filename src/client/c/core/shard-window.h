@@ -6,9 +6,9 @@
 #include "core/update-list.h"
 
 /**
- * A session's records in one shard: the updates that wait, the numbers that are open, and `done`, the number up to
- * which all records are settled or given up. Invariant: open numbers are in `done + 1 … last`, and `last - done`
- * is at most `records`.
+ * A session's records in one shard: the updates that wait, the numbers that are open, and `done`, the
+ * number up to which all records are settled or given up. Invariant: open numbers are in `done + 1 … last`,
+ * and `last - done` is at most `records`.
  */
 struct ps_shard_window {
   unsigned shard;

@@ -18,7 +18,9 @@ enum ps_step_phase {
   PS_STEP_ENTERING,
   /** As a new member, asks every shard for its last closed step. */
   PS_STEP_ARRIVING,
-  /** Tells the shards that the trainer has ended all steps up to the largest that is closed in any of them. */
+  /**
+   * Tells the shards that the trainer has ended all steps up to the largest that is closed in any of them.
+   */
   PS_STEP_CATCHING_UP,
   /** Waits until the step before its own has closed in the shards of its gradients. */
   PS_STEP_OPENING,

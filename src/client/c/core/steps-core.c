@@ -146,7 +146,9 @@ static void catch_up(struct ps_steps_core *core, struct ps_step_call *call) {
   else become_member(core, call);
 }
 
-/** Sends the gradients, or first skips the steps that closed without this trainer, as they do with backups. */
+/**
+ * Sends the gradients, or first skips the steps that closed without this trainer, as they do with backups.
+ */
 static void leave_behind(struct ps_steps_core *core, struct ps_step_call *call) {
   if (!is_member(core)) enter(core, call);
   else if (core->is_open || call->most <= call->step) send(core, call);

@@ -15,11 +15,11 @@ struct ps_synchronization {
 };
 
 /**
- * The step machine: a trainer's part in the steps of a `sync` or `ssp` job. The trainer becomes a member with its
- * first gradient, and begins after the largest step that is closed in any shard.
+ * The step machine: a trainer's part in the steps of a `sync` or `ssp` job. The trainer becomes a member
+ * with its first gradient, and begins after the largest step that is closed in any shard.
  *
- * Calls take turns in order. A call keeps its turn until it is over; gradients that do not end the step give it
- * up as soon as they are being sent.
+ * Calls take turns in order. A call keeps its turn until it is over; gradients that do not end the step
+ * give it up as soon as they are being sent.
  *
  * Initialize it with zeros except `commands`. It allocates no memory.
  */
@@ -58,15 +58,15 @@ void ps_steps_core_session_began(struct ps_steps_core *core, uint64_t session, u
 void ps_steps_core_note_closed(struct ps_steps_core *core, unsigned shard, uint64_t step);
 
 /**
- * A shard has fallen back: steps that were closed there may be open again, and close only after this trainer has
- * told the shard again which steps it has ended. It enters anew with its next gradient; until then its reads wait
- * for no step.
+ * A shard has fallen back: steps that were closed there may be open again, and close only after this
+ * trainer has told the shard again which steps it has ended. It enters anew with its next gradient; until
+ * then its reads wait for no step.
  */
 void ps_steps_core_fell_back(struct ps_steps_core *core, unsigned shard);
 
 /**
- * A host refused a read because the trainer is no longer a member, or only in another membership than it knows.
- * It enters with its next gradient; until then its reads wait for no step.
+ * A host refused a read because the trainer is no longer a member, or only in another membership than it
+ * knows. It enters with its next gradient; until then its reads wait for no step.
  */
 void ps_steps_core_lost_place(struct ps_steps_core *core);
 

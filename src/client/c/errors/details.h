@@ -8,9 +8,9 @@
 #include "formats/msgpack-reader.h"
 
 /*
- * These functions add entries to the details of the thread's last error: the same names and values as in the
- * TypeScript client's `details`. An entry that does not fit is left out. All return the error's code, so that a
- * function that fails can end with `return ps_detail_…`.
+ * These functions add entries to the details of the thread's last error: the same names and values as in
+ * the TypeScript client's `details`. An entry that does not fit is left out. All return the error's code,
+ * so that a function that fails can end with `return ps_detail_…`.
  */
 
 pserver_status ps_detail_text(const char *key, const char *text);

@@ -7,7 +7,8 @@
 
 #include "formats/msgpack-reader.h"
 
-/** JSON text that is being written, with a final zero. Text that does not fit is left out and sets `is_full`. */
+/** JSON text that is being written, with a final zero. Text that does not fit is left out and sets
+ * `is_full`. */
 struct ps_json {
   char *bytes;
   size_t used;

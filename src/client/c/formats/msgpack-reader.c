@@ -204,7 +204,8 @@ bool ps_list_next(const struct ps_value *list, const uint8_t **at, struct ps_val
   return true;
 }
 
-bool ps_map_next(const struct ps_value *map, const uint8_t **at, struct ps_value *key, struct ps_value *entry) {
+bool ps_map_next(const struct ps_value *map, const uint8_t **at, struct ps_value *key,
+                 struct ps_value *entry) {
   if (map->type != PS_VALUE_MAP) return false;
   const uint8_t *end = map->content + map->content_bytes;
   struct input input = {*at == NULL ? map->content : *at, end};

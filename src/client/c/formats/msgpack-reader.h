@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /*
- * Reads MessagePack in place: nothing is allocated, whatever lengths a message claims. ps_read_checked() checks
- * all bytes once; the other functions rely on that.
+ * Reads MessagePack in place: nothing is allocated, whatever lengths a message claims. ps_read_checked()
+ * checks all bytes once; the other functions rely on that.
  */
 
 enum ps_value_type {
@@ -45,7 +45,8 @@ bool ps_map_find(const struct ps_value *map, const char *key, struct ps_value *e
 bool ps_list_next(const struct ps_value *list, const uint8_t **at, struct ps_value *entry);
 
 /** Reads the next entry of a map in the same way. */
-bool ps_map_next(const struct ps_value *map, const uint8_t **at, struct ps_value *key, struct ps_value *entry);
+bool ps_map_next(const struct ps_value *map, const uint8_t **at, struct ps_value *key,
+                 struct ps_value *entry);
 
 /** Reads a whole number from 0 to 2^53 - 1, in any encoding. False for any other value. */
 bool ps_value_whole(const struct ps_value *value, uint64_t *whole);

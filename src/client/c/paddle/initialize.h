@@ -8,7 +8,8 @@
 
 /* All return 0, or -1 with an error. */
 
-/** Asks to initialize; returns 1 if selected. If it `waits`, returns 0 only after another trainer has done so. */
+/** Asks to initialize; returns 1 if selected. If it `waits`, returns 0 only after another trainer has done
+ * so. */
 int ps_begin(const char *function, struct ps_trainer *trainer, bool waits);
 
 /** The result of initializing a job that is initialized already. */
@@ -22,8 +23,8 @@ int ps_initialize(const char *function, struct ps_trainer *trainer, const struct
 int ps_finish(const char *function, struct ps_trainer *trainer, enum ps_repetition repetition);
 
 /**
- * If another trainer was initializing when this one asked, waits until the job is initialized. -1 also if this trainer
- * is selected meanwhile, because the other one has died.
+ * If another trainer was initializing when this one asked, waits until the job is initialized. -1 also if
+ * this trainer is selected meanwhile, because the other one has died.
  */
 int ps_await_ready(const char *function, struct ps_trainer *trainer);
 

@@ -31,7 +31,8 @@ static bool check_fit(const char *function, const struct ps_target *target, uint
   return false;
 }
 
-/** Prepares the tensor to read into: the target if the length is known, otherwise new memory. False with an error. */
+/** Prepares the tensor to read into: the target if the length is known, otherwise new memory. False with an
+ * error. */
 static bool aim(const char *function, struct ps_trainer *trainer, const struct ps_target *target,
                 pserver_tensor *tensor) {
   struct ps_length length;

@@ -19,7 +19,8 @@ struct ps_target {
   int length;
 };
 
-/** Reads parameters; waits until they are initialized. 0, or -1 with an error, which leaves `content` unchanged. */
+/** Reads parameters; waits until they are initialized. 0, or -1 with an error, which leaves `content`
+ * unchanged. */
 int ps_read_values(const char *function, struct ps_trainer *trainer, struct ps_target *targets, int total);
 
 /** Finds the length of a parameter: as declared, or as in the job. False with an error. */

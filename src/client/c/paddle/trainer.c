@@ -21,8 +21,8 @@ static uint32_t trainers_made;
 /** The process that has opened a trainer; 0 before. */
 static atomic_int owner;
 
-/** Whether this process was forked from the one that has opened trainers. To be called before the lock is taken,
- * because it may have been held during the fork. */
+/** Whether this process was forked from the one that has opened trainers. To be called before the lock is
+ * taken, because it may have been held during the fork. */
 static bool is_other_process(const char *function) {
   int expected = 0;
   int here = (int)getpid();

@@ -48,8 +48,8 @@ uint32_t ps_trainer_open(const char *function, struct ps_place place, bool is_se
 /** Closes a trainer: refuses new calls, waits for those under way, and ends the ones that are left. */
 void ps_trainer_close(const char *function, uint32_t number);
 
-/** Begins a call of `function`, to be ended with ps_trainer_leave(). NULL with an error for a trainer that is closed,
- * was never opened, or belongs to another process. */
+/** Begins a call of `function`, to be ended with ps_trainer_leave(). NULL with an error for a trainer that
+ * is closed, was never opened, or belongs to another process. */
 struct ps_trainer *ps_trainer_enter(const char *function, uint32_t number);
 void ps_trainer_leave(struct ps_trainer *trainer);
 

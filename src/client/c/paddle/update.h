@@ -11,7 +11,8 @@ int ps_send_gradients(const char *function, struct ps_trainer *trainer, const st
                       int total, const double *learning_rate);
 
 /** Overwrites values. */
-int ps_set_values(const char *function, struct ps_trainer *trainer, const struct ps_values *values, int total);
+int ps_set_values(const char *function, struct ps_trainer *trainer, const struct ps_values *values,
+                  int total);
 
 /** Makes a host write the model. */
 int ps_save_model(const char *function, struct ps_trainer *trainer, const char *path);

@@ -12,8 +12,8 @@ struct ps_numbered {
 };
 
 /**
- * Sorts a list by number; equal numbers keep their order. Takes time in proportion to the list and to the digits of
- * `most`, an upper bound of the numbers. False if there is no memory.
+ * Sorts a list by number; equal numbers keep their order. Takes time in proportion to the list and to the
+ * digits of `most`, an upper bound of the numbers. False if there is no memory.
  */
 bool ps_sort_numbered(struct ps_numbered *list, size_t count, uint64_t most);
 

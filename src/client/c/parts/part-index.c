@@ -76,7 +76,8 @@ static bool is_everything(const struct ps_parameter *parameter, const pserver_in
   return true;
 }
 
-/** Returns the offsets within a row of the elements that the lists after the first name, in C order; to be freed. */
+/** Returns the offsets within a row of the elements that the lists after the first name, in C order; to be
+ * freed. */
 static uint64_t *offsets_in_row(const struct ps_parameter *parameter, const pserver_indices *indices,
                                 uint64_t *const *lists, uint64_t width) {
   uint64_t *offsets = malloc(width * sizeof *offsets);

@@ -4,8 +4,8 @@
 #include "calls/parameter.h"
 
 /**
- * The elements of a parameter that index lists name, in the order of the caller's tensor: in each of the rows, those
- * at the offsets. A scalar has one row of one element.
+ * The elements of a parameter that index lists name, in the order of the caller's tensor: in each of the
+ * rows, those at the offsets. A scalar has one row of one element.
  */
 struct ps_part_index {
   /** Lengths of the lists: the shape of the caller's tensor. A dimension may be 0. */

@@ -61,8 +61,8 @@ static size_t end_of_block(const struct ps_numbered *list, size_t count, size_t 
 }
 
 /**
- * Cuts a list of numbers at the borders of blocks of `block_size` numbers. `rows` of each block then matches the
- * numbers within it.
+ * Cuts a list of numbers at the borders of blocks of `block_size` numbers. `rows` of each block then
+ * matches the numbers within it.
  */
 static pserver_status cut(const uint64_t *numbers, size_t count, uint64_t block_size,
                           struct ps_part_plan *plan) {

@@ -5,7 +5,8 @@
 #include "parts/part-slice.h"
 #include "wire/envelope.h"
 
-/** Pairs of indices of rows, or of elements in a row: `tensor[i]` in the caller's tensor is `message[i]` in a message. */
+/** Pairs of indices of rows, or of elements in a row: `tensor[i]` in the caller's tensor is `message[i]` in
+ * a message. */
 struct ps_matching {
   uint64_t *tensor;
   uint32_t *message;
@@ -13,13 +14,15 @@ struct ps_matching {
 };
 
 /**
- * The elements of a part that lie in one block. Element `rows.tensor[i] · tensor_row_elements + inner.tensor[j]` of
- * the caller's tensor is element `rows.message[i] · message_row_elements + inner.message[j]` of the message, for
- * every i and j. `inner` NULL: a row of the tensor is a row of the message.
+ * The elements of a part that lie in one block. Element `rows.tensor[i] · tensor_row_elements +
+ * inner.tensor[j]` of the caller's tensor is element `rows.message[i] · message_row_elements +
+ * inner.message[j]` of the message, for every i and j. `inner` NULL: a row of the tensor is a row of the
+ * message.
  */
 struct ps_part_block {
   uint32_t index;
-  /** The index in messages: row numbers and offsets within a row, ascending; `inner_numbers` NULL: whole rows. */
+  /** The index in messages: row numbers and offsets within a row, ascending; `inner_numbers` NULL: whole
+   * rows. */
   uint32_t *row_numbers;
   size_t row_count;
   const uint32_t *inner_numbers;
@@ -64,7 +67,8 @@ uint64_t ps_part_elements(const struct ps_part_block *part);
 /** Ends the message of a pull with the entry and the index of a part. */
 pserver_status ps_write_part_request(struct ps_draft *draft, const struct ps_part_block *part);
 
-/** Returns the bytes of the packed index of a part in a batched read; 0 for a whole block, also if it is NULL. */
+/** Returns the bytes of the packed index of a part in a batched read; 0 for a whole block, also if it is
+ * NULL. */
 size_t ps_packed_part_bytes(const struct ps_parameter *parameter, const struct ps_part_block *part);
 
 /** Packs the entry of a block in a batched read; `part` NULL: the whole block. */

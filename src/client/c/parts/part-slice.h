@@ -5,9 +5,9 @@
 #include "wire/envelope.h"
 
 /**
- * The elements of one block that one message carries: all elements of some rows, or those at some offsets in the
- * rows. That of row i and offset j is element `row_from[i] + inner_from[j]` of the caller's tensor, or
- * `row_from[i] + j` if `inner_from` is NULL.
+ * The elements of one block that one message carries: all elements of some rows, or those at some offsets
+ * in the rows. That of row i and offset j is element `row_from[i] + inner_from[j]` of the caller's tensor,
+ * or `row_from[i] + j` if `inner_from` is NULL.
  */
 struct ps_part_slice {
   /** Row numbers and offsets within a row, ascending, as in messages; `inner` NULL: whole rows. */
@@ -27,8 +27,8 @@ struct ps_part_slice {
 #define PS_INDEX_NUMBER_BYTES 4
 
 /**
- * Returns the bytes of each number of a packed index of this block, in batch records and batched reads: 2 if every
- * possible number fits, otherwise 4. `has_inner`: the index has offsets within rows besides rows.
+ * Returns the bytes of each number of a packed index of this block, in batch records and batched reads: 2
+ * if every possible number fits, otherwise 4. `has_inner`: the index has offsets within rows besides rows.
  */
 size_t ps_packed_number_bytes(const struct ps_parameter *parameter, uint64_t block, bool has_inner);
 

@@ -13,7 +13,8 @@
 
 /* The request. */
 
-/** Returns the known version of a block, for a request that names this generation; 0 if it is of another one. */
+/** Returns the known version of a block, for a request that names this generation; 0 if it is of another
+ * one. */
 static uint64_t version_to_tell(const struct ps_block_read *read, uint64_t generation) {
   return read->known.generation == generation ? read->known.version : 0;
 }

@@ -39,8 +39,8 @@ struct ps_block_read {
 };
 
 /**
- * Reads blocks and waits, as many at a time as the window permits; their values are not of one moment. Stops reading
- * the blocks of a parameter that is initialized anew meanwhile.
+ * Reads blocks and waits, as many at a time as the window permits; their values are not of one moment.
+ * Stops reading the blocks of a parameter that is initialized anew meanwhile.
  */
 pserver_status ps_read_blocks(struct ps_call *call, struct ps_block_read *reads, size_t count);
 
@@ -58,8 +58,8 @@ bool ps_read_is_wanted(const struct ps_block_read *read);
 bool ps_read_is_known(const struct ps_block_read *read);
 
 /**
- * Completes a read with the values in an answer; `data` NULL: the block still has the known state. INTERNAL if there
- * is no memory; then the read is not complete.
+ * Completes a read with the values in an answer; `data` NULL: the block still has the known state. INTERNAL
+ * if there is no memory; then the read is not complete.
  */
 pserver_status ps_read_take(struct ps_block_read *read, const uint8_t *data, struct ps_block_state state);
 

@@ -20,7 +20,8 @@ struct pserver_origins {
   struct ps_origin list[];
 };
 
-/** Makes origins for parameters that a client is about to read, without states. INTERNAL; free them also then. */
+/** Makes origins for parameters that a client is about to read, without states. INTERNAL; free them also
+ * then. */
 pserver_status ps_origins_new(uint64_t client, struct ps_parameter *const *parameters, size_t count,
                               pserver_encoding encoding, pserver_origins **origins);
 
@@ -29,8 +30,8 @@ pserver_status ps_set_origin(struct ps_origin *origin, struct ps_parameter *para
                              pserver_encoding encoding);
 
 /**
- * Returns the states of the parameter's blocks in `known`; NULL if there are none, or of another epoch, encoding or
- * client.
+ * Returns the states of the parameter's blocks in `known`; NULL if there are none, or of another epoch,
+ * encoding or client.
  */
 const struct ps_block_state *ps_known_states(const pserver_known *known, uint64_t client,
                                              const struct ps_parameter *parameter,

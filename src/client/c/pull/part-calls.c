@@ -131,7 +131,8 @@ static pserver_status prepare_push(struct ps_call *call, const struct given_part
   if (status != PSERVER_OK) return status;
   update->data = given->part->data;
   status = ps_finish_update(update, push->plan.elements);
-  return status == PSERVER_OK ? ps_prepare_part_push(update, ps_data_bytes_max(&call->client->connection), push)
+  size_t bytes_max = ps_data_bytes_max(&call->client->connection);
+  return status == PSERVER_OK ? ps_prepare_part_push(update, bytes_max, push)
                               : status;
 }
 

@@ -14,8 +14,8 @@ pserver_status ps_check_read_options(const struct ps_call *call, const pserver_r
 /** UNSUPPORTED for an encoding unless the parameter is of float32. */
 pserver_status ps_check_read_encoding(const struct ps_parameter *parameter, pserver_encoding encoding);
 
-/** Prepares a tensor to receive values: allocates memory, and sets `*was_allocated`, if `data` is NULL. BAD_DTYPE or
- * BAD_LENGTH if memory of the caller does not fit; INTERNAL. */
+/** Prepares a tensor to receive values: allocates memory, and sets `*was_allocated`, if `data` is NULL.
+ * BAD_DTYPE or BAD_LENGTH if memory of the caller does not fit; INTERNAL. */
 pserver_status ps_prepare_target(const struct ps_parameter *parameter, const uint64_t *shape, int32_t rank,
                                  uint64_t elements, pserver_tensor *tensor, bool *was_allocated);
 

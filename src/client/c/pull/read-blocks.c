@@ -1,4 +1,5 @@
-/* Reads blocks. After an error that can be overcome, new requests are planned for the blocks that are not read yet. */
+/* Reads blocks. After an error that can be overcome, new requests are planned for the blocks that are not
+ * read yet. */
 #include <stdlib.h>
 
 #include "calls/client.h"

@@ -142,7 +142,8 @@ pserver_status ps_plan_reads(struct ps_block_read *reads, size_t count,
     return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu requests", count);
   }
   for (size_t i = 0; i < count; i++) {
-    const struct ps_read_request *request = ps_read_is_wanted(&reads[i]) ? request_for(&planner, &reads[i]) : NULL;
+    bool is_wanted = ps_read_is_wanted(&reads[i]);
+    const struct ps_read_request *request = is_wanted ? request_for(&planner, &reads[i]) : NULL;
     number[i] = request == NULL ? IN_NO_REQUEST : (size_t)(request - plan->requests);
   }
   hand_out(plan, reads, count, number);

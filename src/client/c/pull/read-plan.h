@@ -52,9 +52,9 @@ struct ps_read_plan {
 };
 
 /**
- * Divides the reads that are not done among requests: small blocks of a shard together, as many as fit in one piece
- * of an answer; large blocks singly, so that neither wait for the other. Release the plan also after an error.
- * INTERNAL.
+ * Divides the reads that are not done among requests: small blocks of a shard together, as many as fit in
+ * one piece of an answer; large blocks singly, so that neither wait for the other. Release the plan also
+ * after an error. INTERNAL.
  */
 pserver_status ps_plan_reads(struct ps_block_read *reads, size_t count,
                              const struct ps_read_plan_options *options, struct ps_read_plan *plan);

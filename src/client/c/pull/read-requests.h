@@ -4,7 +4,8 @@
 #include "pull/read-plan.h"
 #include "wire/requests.h"
 
-/** How long to retry a pull before its parameter is looked up again, and a batched read that nobody listens to. */
+/** How long to retry a pull before its parameter is looked up again, and a batched read that nobody listens
+ * to. */
 #define PS_READ_RETRY_MS 1000
 
 /** Prepares the ps_ask of a request of a plan; the request must outlive it. */

@@ -1,5 +1,5 @@
-/* Reads whole parameters, all their blocks at once; keeps known values that have not changed. A parameter that is
- * initialized anew meanwhile is read again, the others are not. */
+/* Reads whole parameters, all their blocks at once; keeps known values that have not changed. A parameter
+ * that is initialized anew meanwhile is read again, the others are not. */
 #include "pull/whole-reads.h"
 
 #include <stdlib.h>

@@ -92,7 +92,8 @@ static void pack_row(struct ps_draft *draft, const struct ps_update_source *sour
 }
 
 /** Packs the group that begins with an entry; returns the entry after the group, NULL if there is none. */
-static const struct ps_update_source *pack_group(struct ps_draft *draft, const struct ps_update_source *first) {
+static const struct ps_update_source *pack_group(struct ps_draft *draft,
+                                                 const struct ps_update_source *first) {
   const struct ps_parameter_update *update = first->update;
   const struct ps_update_source *end = first;
   size_t blocks = 0;

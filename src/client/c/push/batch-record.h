@@ -6,8 +6,8 @@
 
 /*
  * A batch is one record with updates of many blocks of a shard. Its header consists of groups, each for one
- * parameter: what its entries have in common, and a row for each entry. The tensor bytes are those of the entries in
- * order, each padded with zeros to a multiple of 8.
+ * parameter: what its entries have in common, and a row for each entry. The tensor bytes are those of the
+ * entries in order, each padded with zeros to a multiple of 8.
  */
 
 /** Returns the maximum bytes of a group of this update in the header, without its rows. */

@@ -14,9 +14,9 @@ struct ps_batch_limits {
 };
 
 /**
- * Makes the records of a call's updates; `records` has memory for one record each. Returns their number. The small
- * updates of a shard go into as few batches as the limits permit; a large update, or a single small one, has a record
- * of its own. Within a shard, small updates keep their order, and so do large ones.
+ * Makes the records of a call's updates; `records` has memory for one record each. Returns their number.
+ * The small updates of a shard go into as few batches as the limits permit; a large update, or a single
+ * small one, has a record of its own. Within a shard, small updates keep their order, and so do large ones.
  */
 size_t ps_fill_batches(const struct ps_call_updates *updates, const struct ps_batch_limits *limits,
                        struct ps_update_record *records);

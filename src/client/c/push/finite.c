@@ -29,8 +29,8 @@ static bool is_finite_f64(const uint8_t *data) {
 }
 
 /**
- * Whether all elements are below the bound. Without signs, floats have the same order as their bits, and NaNs are
- * above infinity. So `bound - 1 - bits` is negative exactly if an element is not below the bound.
+ * Whether all elements are below the bound. Without signs, floats have the same order as their bits, and
+ * NaNs are above infinity. So `bound - 1 - bits` is negative exactly if an element is not below the bound.
  */
 static bool all_below(const uint8_t *data, uint64_t elements, int32_t bound) {
   int32_t words[LANES];

@@ -7,7 +7,14 @@
 #include "push/update-source.h"
 
 /** What a record does. */
-enum ps_operation { PS_UPDATE_INIT, PS_UPDATE_SET, PS_UPDATE_MIX, PS_UPDATE_GRADIENT, PS_UPDATE_CLOCK, PS_UPDATE_NOTE };
+enum ps_operation {
+  PS_UPDATE_INIT,
+  PS_UPDATE_SET,
+  PS_UPDATE_MIX,
+  PS_UPDATE_GRADIENT,
+  PS_UPDATE_CLOCK,
+  PS_UPDATE_NOTE,
+};
 
 /** Whether the record concerns no block: a clock or a note. */
 static inline bool ps_is_blockless(enum ps_operation operation) {

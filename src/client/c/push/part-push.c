@@ -74,8 +74,8 @@ static bool cut_block(struct ps_part_push *push, const struct ps_part_block *blo
 }
 
 /** Makes the slices of a block: one, unless index and elements are more than `bytes_max` bytes. */
-static bool slice_block(struct ps_part_push *push, const struct ps_part_block *block, const uint64_t *row_from,
-                        const uint64_t *inner_from, size_t bytes_max) {
+static bool slice_block(struct ps_part_push *push, const struct ps_part_block *block,
+                        const uint64_t *row_from, const uint64_t *inner_from, size_t bytes_max) {
   size_t element = ps_encoded_bytes(push->update->parameter->dtype, push->update->encoding);
   struct ps_part_slice all = {.rows = block->row_numbers,
                               .row_count = block->row_count,
@@ -85,7 +85,8 @@ static bool slice_block(struct ps_part_push *push, const struct ps_part_block *b
                               .inner_from = inner_from,
                               .width = block->message_row_elements,
                               .is_whole_block = block->is_whole_block};
-  size_t bytes = ps_slice_index_bytes(&all, PS_INDEX_NUMBER_BYTES) + (size_t)ps_part_elements(block) * element;
+  size_t index_bytes = ps_slice_index_bytes(&all, PS_INDEX_NUMBER_BYTES);
+  size_t bytes = index_bytes + (size_t)ps_part_elements(block) * element;
   if (all.is_whole_block || bytes <= bytes_max) return append(push, &all, block->index);
   return cut_block(push, block, &all, element, bytes_max);
 }
@@ -127,7 +128,8 @@ pserver_status ps_prepare_part_push(const struct ps_parameter_update *update, si
 pserver_status ps_prepare_row_push(const struct ps_parameter_update *update, const uint64_t *rows,
                                    size_t count, struct ps_part_push *push) {
   pserver_status status = ps_plan_rows(update->parameter, rows, count, &push->plan);
-  /* Blocks of a sparse parameter are small enough that a message can also have the numbers of all their rows. */
+  /* Blocks of a sparse parameter are small enough that a message can also have the numbers of all their
+   * rows. */
   return status == PSERVER_OK ? ps_prepare_part_push(update, SIZE_MAX, push) : status;
 }
 

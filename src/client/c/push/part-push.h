@@ -21,13 +21,14 @@ struct ps_part_push {
   uint64_t *column_from;
 };
 
-/** Cuts an update of whole rows of a sparse parameter into one slice for each block. Release it also after an error. */
+/** Cuts an update of whole rows of a sparse parameter into one slice for each block. Release it also after
+ * an error. */
 pserver_status ps_prepare_row_push(const struct ps_parameter_update *update, const uint64_t *rows,
                                    size_t count, struct ps_part_push *push);
 
 /**
- * Cuts an update of the elements in `push->plan`. A block gets several slices only if its index and elements are more
- * than `bytes_max` bytes. Release it also after an error.
+ * Cuts an update of the elements in `push->plan`. A block gets several slices only if its index and
+ * elements are more than `bytes_max` bytes. Release it also after an error.
  */
 pserver_status ps_prepare_part_push(const struct ps_parameter_update *update, size_t bytes_max,
                                     struct ps_part_push *push);
@@ -36,8 +37,8 @@ pserver_status ps_prepare_part_push(const struct ps_parameter_update *update, si
 void ps_cut_part_push(const struct ps_part_push *push, struct ps_update_source *sources);
 
 /**
- * Writes the tensor bytes of a slice: its index, in numbers of so many bytes, unless it is a whole block, and its
- * elements in the update's encoding.
+ * Writes the tensor bytes of a slice: its index, in numbers of so many bytes, unless it is a whole block,
+ * and its elements in the update's encoding.
  */
 void ps_write_part(const struct ps_part_slice *slice, const struct ps_parameter_update *update,
                    size_t number_bytes, uint8_t *target);

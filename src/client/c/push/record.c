@@ -20,7 +20,9 @@ void ps_record_subject(const struct ps_identity *identity, const struct ps_updat
   const struct ps_update_source *source = record->first;
   enum ps_operation operation = source->update->operation;
   if (ps_is_blockless(operation) || record->blocks > 1) {
-    const char *verb = operation == PS_UPDATE_CLOCK ? "clock" : operation == PS_UPDATE_NOTE ? "note" : "batch";
+    const char *verb = "batch";
+    if (operation == PS_UPDATE_CLOCK) verb = "clock";
+    if (operation == PS_UPDATE_NOTE) verb = "note";
     snprintf(subject, PS_SUBJECT_SIZE, "ps.%s.log.%u.trainer.%s.%s", identity->job, source->shard,
              identity->id, verb);
     return;
@@ -96,7 +98,8 @@ static void write_entries(struct ps_draft *draft, const struct ps_identity *iden
   else write_single_entries(draft, record->first);
 }
 
-/** Writes elements in the update's encoding; returns `crc`, the checksum of the bytes before, updated with them. */
+/** Writes elements in the update's encoding; returns `crc`, the checksum of the bytes before, updated with
+ * them. */
 static uint32_t copy_elements(uint8_t *target, const uint8_t *from, uint64_t elements,
                               const struct ps_parameter_update *update, uint32_t crc) {
   size_t from_bytes = ps_dtype_bytes(update->parameter->dtype);

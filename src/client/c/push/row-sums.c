@@ -84,8 +84,9 @@ pserver_status ps_sum_rows(const struct ps_parameter *parameter, const int64_t *
   } else if (status == PSERVER_OK) {
     bool is_sorted = ps_sort_numbered(places, count, parameter->shape[0] - 1);
     sums->sums = malloc(count * (size_t)ps_row_elements(parameter) * ps_dtype_bytes(parameter->dtype));
-    if (!is_sorted || sums->sums == NULL) status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu rows", count);
-    else add_up(parameter, places, count, values, sums);
+    bool has_memory = is_sorted && sums->sums != NULL;
+    if (has_memory) add_up(parameter, places, count, values, sums);
+    else status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu rows", count);
     sums->values = sums->sums;
   }
   free(places);

@@ -13,9 +13,9 @@ struct ps_row_sums {
 };
 
 /**
- * Sorts rows, and adds up repeated ones, in the order given and in the element type; integers wrap around. Copies
- * values only if the rows are not ascending already. Release the sums with ps_row_sums_release(), also after an
- * error. BAD_INDEX.
+ * Sorts rows, and adds up repeated ones, in the order given and in the element type; integers wrap around.
+ * Copies values only if the rows are not ascending already. Release the sums with ps_row_sums_release(),
+ * also after an error. BAD_INDEX.
  */
 pserver_status ps_sum_rows(const struct ps_parameter *parameter, const int64_t *rows, size_t count,
                            const void *values, struct ps_row_sums *sums);

@@ -5,8 +5,8 @@
 #include "push/parameter-update.h"
 
 /**
- * Sends all blocks of updates and waits; `goes_alone`: each in a record of its own, see ps_call_updates. Errors as
- * of ps_sending_begin(). After STALE_EPOCH the updates' parameters are forgotten.
+ * Sends all blocks of updates and waits; `goes_alone`: each in a record of its own, see ps_call_updates.
+ * Errors as of ps_sending_begin(). After STALE_EPOCH the updates' parameters are forgotten.
  */
 pserver_status ps_send_updates(struct ps_call *call, struct ps_parameter_update *updates, size_t count,
                                struct ps_call_mode mode, bool goes_alone);

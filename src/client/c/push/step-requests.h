@@ -27,9 +27,9 @@ struct ps_step_request {
 };
 
 /**
- * Asks a shard for its last closed step, to be answered once it knows this revision of the members and has closed the
- * step that the call waits for. Raises `step_answered` or `ask_failed`. The owner ends the request by
- * ps_ask_group_end(), at `ends_at_ms` at the latest.
+ * Asks a shard for its last closed step, to be answered once it knows this revision of the members and has
+ * closed the step that the call waits for. Raises `step_answered` or `ask_failed`. The owner ends the
+ * request by ps_ask_group_end(), at `ends_at_ms` at the latest.
  */
 void ps_ask_for_step(const struct ps_step_request_deps *deps, struct ps_step_request *request,
                      struct ps_step_call *call, unsigned shard, uint64_t revision,

@@ -5,7 +5,8 @@
 
 #include "wire/core-failure.h"
 
-/** A call under way, for which one thing at a time is under way: a lifecycle request, step requests, or a sending. */
+/** A call under way, for which one thing at a time is under way: a lifecycle request, step requests, or a
+ * sending. */
 struct ps_step_task {
   struct ps_task task;
   struct ps_steps *steps;
@@ -193,7 +194,8 @@ static void begin_task(struct ps_task *task) {
   ps_steps_core_begin(&step->steps->core, step->call);
 }
 
-/** Ends what is under way for a call. Either the call then fails, or the step machine begins something else. */
+/** Ends what is under way for a call. Either the call then fails, or the step machine begins something
+ * else. */
 static void end_under_way(struct ps_steps *steps, struct ps_step_task *step, pserver_status why) {
   switch (step->call->phase) {
     case PS_STEP_ENTERING:
@@ -250,8 +252,8 @@ static pserver_status run(struct ps_call *call, struct ps_steps *steps, enum ps_
   return status;
 }
 
-pserver_status ps_send_in_step(struct ps_call *call, struct ps_steps *steps, struct ps_call_updates *gradients,
-                               bool ends_step) {
+pserver_status ps_send_in_step(struct ps_call *call, struct ps_steps *steps,
+                               struct ps_call_updates *gradients, bool ends_step) {
   return run(call, steps, PS_STEP_CALL_GRADIENTS, gradients, ends_step);
 }
 

@@ -29,12 +29,12 @@ struct ps_steps {
 void ps_steps_init(struct ps_steps *steps, const struct ps_steps_deps *deps);
 
 /**
- * Sends gradients in the open step, ends the step if `ends_step`, and waits. After an error the step is still open.
- * Errors as of ps_sending_begin(); TIMEOUT, which names the members waited for; NOT_MEMBER if the trainer is no
- * longer a member: the next gradient enters anew.
+ * Sends gradients in the open step, ends the step if `ends_step`, and waits. After an error the step is
+ * still open. Errors as of ps_sending_begin(); TIMEOUT, which names the members waited for; NOT_MEMBER if
+ * the trainer is no longer a member: the next gradient enters anew.
  */
-pserver_status ps_send_in_step(struct ps_call *call, struct ps_steps *steps, struct ps_call_updates *gradients,
-                               bool ends_step);
+pserver_status ps_send_in_step(struct ps_call *call, struct ps_steps *steps,
+                               struct ps_call_updates *gradients, bool ends_step);
 
 /** Ends the open step, or the trainer's membership, and waits. */
 pserver_status ps_run_step_call(struct ps_call *call, struct ps_steps *steps, enum ps_step_call_kind kind);

@@ -1,4 +1,5 @@
-/* Calls that change whole parameters, and the checks that all updates share. Checks come before anything is sent. */
+/* Calls that change whole parameters, and the checks that all updates share. Checks come before anything is
+ * sent. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

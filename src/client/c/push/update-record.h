@@ -4,7 +4,8 @@
 #include "push/update-source.h"
 
 /**
- * The sources of one record: a block update, a clock or a note; or a batch, whose entries follow `first` by `next`.
+ * The sources of one record: a block update, a clock or a note; or a batch, whose entries follow `first` by
+ * `next`.
  */
 struct ps_update_record {
   struct ps_update_source *first;

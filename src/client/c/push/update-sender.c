@@ -94,7 +94,9 @@ static pserver_status write_outcome_request(struct ps_draft *draft, uint64_t ses
   return ps_draft_end(draft);
 }
 
-/** Asks for outcomes. Without memory or a connection nothing is sent; the next request asks for them again. */
+/**
+ * Asks for outcomes. Without memory or a connection nothing is sent; the next request asks for them again.
+ */
 static void ask_outcomes(void *shell, unsigned shard, uint64_t session, const uint64_t *numbers,
                          size_t count, struct ps_position at) {
   const struct ps_update_sender *sender = shell;

@@ -22,8 +22,9 @@ struct ps_sender_deps {
 };
 
 /**
- * Carries out the commands of the outbox that need a connection, a clock or memory for messages, on the I/O thread. A
- * record is written when nothing else is due, and written again, with the same bytes, for each repeat.
+ * Carries out the commands of the outbox that need a connection, a clock or memory for messages, on the I/O
+ * thread. A record is written when nothing else is due, and written again, with the same bytes, for each
+ * repeat.
  */
 struct ps_update_sender {
   struct ps_sender_deps deps;
@@ -62,10 +63,10 @@ void ps_sender_start(struct ps_update_sender *sender, uint64_t session, bool tak
 void ps_sender_free(struct ps_update_sender *sender);
 
 /**
- * Sends block updates, small ones of a shard together, until all are applied, or stored if that is enough. The sources
- * and what they refer to must not change until it is over. Fails with the first rejection; with OUTCOME_UNKNOWN, which
- * names the updates, if it ends before their outcomes are known; with what ended it, or kept updates from being
- * stored, if none can be applied. On the I/O thread, as the functions below.
+ * Sends block updates, small ones of a shard together, until all are applied, or stored if that is enough.
+ * The sources and what they refer to must not change until it is over. Fails with the first rejection; with
+ * OUTCOME_UNKNOWN, which names the updates, if it ends before their outcomes are known; with what ended it,
+ * or kept updates from being stored, if none can be applied. On the I/O thread, as the functions below.
  */
 void ps_sending_begin(struct ps_update_sender *sender, struct ps_sending *sending);
 

@@ -17,7 +17,8 @@ struct ps_update_source {
   /** Index of the block. */
   uint32_t index;
   unsigned shard;
-  /** Its elements: `elements` of them at `values`, or those of the slice. `start`: the block's first in the parameter. */
+  /** Its elements: `elements` of them at `values`, or those of the slice. `start`: the block's first in the
+   * parameter. */
   const uint8_t *values;
   uint64_t start;
   uint64_t elements;
@@ -42,7 +43,8 @@ struct ps_call_updates {
   struct ps_call_mode mode;
   /** Whether each has a record of its own, whatever its size, so that each can be rejected by itself. */
   bool goes_alone;
-  /** Set by the call: number of blocks whose gradients came after their step had closed, if that is not an error. */
+  /** Set by the call: number of blocks whose gradients came after their step had closed, if that is not an
+   * error. */
   size_t late;
 };
 

@@ -25,10 +25,10 @@ struct ps_addresses {
 };
 
 /**
- * Reads addresses separated by commas: `nats://host:port`, `tls://…` or `host:port`, with `user:password@` or
- * `token@` before the host. In these, `/ @ : ? # % ,` are written as `%` and two hexadecimal digits. Release the
- * addresses also after an error. BAD_VALUE; its message shows nothing of the list, because any part of a
- * malformed list may be part of a password.
+ * Reads addresses separated by commas: `nats://host:port`, `tls://…` or `host:port`, with `user:password@`
+ * or `token@` before the host. In these, `/ @ : ? # % ,` are written as `%` and two hexadecimal digits.
+ * Release the addresses also after an error. BAD_VALUE; its message shows nothing of the list, because any
+ * part of a malformed list may be part of a password.
  */
 pserver_status ps_read_addresses(const char *list, struct ps_addresses *addresses);
 void ps_release_addresses(struct ps_addresses *addresses);

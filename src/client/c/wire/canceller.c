@@ -1,4 +1,5 @@
-/* Cancellers, by which one thread ends the calls of others. Each thread chooses the one that its calls obey. */
+/* Cancellers, by which one thread ends the calls of others. Each thread chooses the one that its calls
+ * obey. */
 #include "wire/canceller.h"
 
 #include <stdlib.h>

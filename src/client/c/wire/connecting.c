@@ -1,5 +1,5 @@
-/* Connects a client. cnats cannot be told to stop connecting, so for a thread that uses a canceller this happens
- * on another thread, which the caller can abandon. */
+/* Connects a client. cnats cannot be told to stop connecting, so for a thread that uses a canceller this
+ * happens on another thread, which the caller can abandon. */
 #include "wire/connecting.h"
 
 #include <stdio.h>
@@ -14,7 +14,9 @@
 
 #define ADDRESS_SIZE 256
 
-/** The state of one attempt to connect. It owns everything that it uses, because the caller may abandon it. */
+/**
+ * The state of one attempt to connect. It owns everything that it uses, because the caller may abandon it.
+ */
 struct connecting {
   struct ps_connection *connection;
   natsOptions *made;

@@ -42,8 +42,8 @@ struct ps_received {
 };
 
 /**
- * The connection to the broker, and the inbox. Threads of cnats read the socket and pass messages and events to
- * the I/O thread, which also publishes.
+ * The connection to the broker, and the inbox. Threads of cnats read the socket and pass messages and
+ * events to the I/O thread, which also publishes.
  */
 struct ps_connection {
   struct ps_io_thread *io;
@@ -89,9 +89,10 @@ size_t ps_last_payload_bytes_max(struct ps_connection *connection);
 size_t ps_data_bytes_max(const struct ps_connection *connection);
 
 /**
- * Publishes a message; `reply` NULL: without a reply subject. The bytes are copied or written to the socket, which
- * can block for up to 5 s while the broker accepts none. On the I/O thread. NO_BROKER while there is no connection;
- * IO if it broke meanwhile, so that part of the message may be sent; TOO_LARGE, CLOSED.
+ * Publishes a message; `reply` NULL: without a reply subject. The bytes are copied or written to the
+ * socket, which can block for up to 5 s while the broker accepts none. On the I/O thread. NO_BROKER while
+ * there is no connection; IO if it broke meanwhile, so that part of the message may be sent; TOO_LARGE,
+ * CLOSED.
  */
 pserver_status ps_publish(struct ps_connection *connection, const char *subject, const char *reply,
                           const void *bytes, size_t count);

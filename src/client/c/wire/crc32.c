@@ -1,7 +1,7 @@
 /*
- * CRC-32 with the reflected polynomial 0xedb88320. Where the processor has carry-less multiplication, 64 bytes at
- * a time are folded into the next 64 by multiplying them with x^n mod P (Gopal et al., "Fast CRC computation for
- * generic polynomials using PCLMULQDQ", 2009); otherwise eight tables are used.
+ * CRC-32 with the reflected polynomial 0xedb88320. Where the processor has carry-less multiplication, 64
+ * bytes at a time are folded into the next 64 by multiplying them with x^n mod P (Gopal et al., "Fast CRC
+ * computation for generic polynomials using PCLMULQDQ", 2009); otherwise eight tables are used.
  */
 #include "wire/crc32.h"
 
@@ -52,7 +52,8 @@ static uint32_t register_by_table(uint32_t crc, const uint8_t *bytes, size_t cou
 
 #define FOLDS __attribute__((target("pclmul,sse4.1")))
 
-/** Multiplies the halves of `block` by the two powers of x in `powers`, and adds the bytes at that distance. */
+/** Multiplies the halves of `block` by the two powers of x in `powers`, and adds the bytes at that
+ * distance. */
 FOLDS static inline __m128i fold(__m128i block, __m128i powers, __m128i ahead) {
   __m128i low = _mm_clmulepi64_si128(block, powers, 0x00);
   __m128i high = _mm_clmulepi64_si128(block, powers, 0x11);

@@ -20,7 +20,8 @@ const char *ps_encoding_name(pserver_encoding encoding);
 /** Returns the bytes of an element in a message. */
 size_t ps_encoded_bytes(pserver_dtype dtype, pserver_encoding encoding);
 
-/** Returns the number of elements of a shape; 0 for a dimension of 0, too many dimensions, or 2^53 elements. */
+/** Returns the number of elements of a shape; 0 for a dimension of 0, too many dimensions, or 2^53
+ * elements. */
 uint64_t ps_element_count(const uint64_t *shape, int32_t rank);
 
 #endif

@@ -8,9 +8,9 @@
 #include "formats/msgpack-reader.h"
 
 /**
- * A message that is being written: a map that begins with `crc` and `v`, and ends with the tensor bytes, if any.
- * Entries are written between ps_draft_begin() and ps_draft_end(); text must be UTF-8. Release a draft with
- * ps_draft_release(). Only the functions that end a draft report that memory ran out.
+ * A message that is being written: a map that begins with `crc` and `v`, and ends with the tensor bytes, if
+ * any. Entries are written between ps_draft_begin() and ps_draft_end(); text must be UTF-8. Release a draft
+ * with ps_draft_release(). Only the functions that end a draft report that memory ran out.
  */
 struct ps_draft {
   msgpack_sbuffer buffer;

@@ -16,9 +16,9 @@ struct ps_io_work {
 };
 
 /**
- * The thread that owns the state of one client. Other threads post work to it. `lock` guards the fields up to
- * `is_stopping`, and fields elsewhere whose comments say so; it is held for a few instructions only, never while
- * cnats is called.
+ * The thread that owns the state of one client. Other threads post work to it. `lock` guards the fields up
+ * to `is_stopping`, and fields elsewhere whose comments say so; it is held for a few instructions only,
+ * never while cnats is called.
  */
 struct ps_io_thread {
   pthread_mutex_t lock;

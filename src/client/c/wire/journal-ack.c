@@ -41,7 +41,9 @@ bool ps_parse_journal_stream(const char *job, const char *stream, unsigned *shar
   return *generation > 0 && strcmp(spelled, stream) == 0;
 }
 
-/** Returns the code for a refusal to store, as `storeRefusalCode` in src/protocol/jetstream-errors.ts does. */
+/**
+ * Returns the code for a refusal to store, as `storeRefusalCode` in src/protocol/jetstream-errors.ts does.
+ */
 static pserver_status refusal_code(const struct ps_pub_ack *answer) {
   const char *text = answer->description;
   if (answer->error_code == STORE_FAILED) {

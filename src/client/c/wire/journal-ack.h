@@ -22,8 +22,8 @@ struct ps_journal_ack {
 /** Reads the answer to a record of the job. */
 void ps_read_journal_ack(const char *job, natsMsg *message, struct ps_journal_ack *ack);
 
-/** Reads shard and generation from the name of a journal's stream: `PS_<job>_<shard>`, from generation 2 on with
- * `_<generation>`. False if it is not a journal of the job. */
+/** Reads shard and generation from the name of a journal's stream: `PS_<job>_<shard>`, from generation 2 on
+ * with `_<generation>`. False if it is not a journal of the job. */
 bool ps_parse_journal_stream(const char *job, const char *stream, unsigned *shard, uint64_t *generation);
 
 #endif

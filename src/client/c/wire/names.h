@@ -14,12 +14,13 @@
 #define PS_ID_SIZE (PS_ID_BYTES_MAX + 1)
 
 /**
- * Escapes a parameter's name of so many bytes as a subject token. BAD_NAME if it is empty, not UTF-8, or longer
- * than PS_NAME_BYTES_MAX once escaped.
+ * Escapes a parameter's name of so many bytes as a subject token. BAD_NAME if it is empty, not UTF-8, or
+ * longer than PS_NAME_BYTES_MAX once escaped.
  */
 pserver_status ps_escape_name(const char *name, size_t bytes, char token[PS_TOKEN_SIZE]);
 
-/* In this library a name is a C string, in which the bytes C0 80 stand for a NUL. In messages it is plain UTF-8. */
+/* In this library a name is a C string, in which the bytes C0 80 stand for a NUL. In messages it is plain
+ * UTF-8. */
 
 /** Packs a name that ps_escape_name() has accepted. */
 void ps_pack_name(struct ps_draft *draft, const char *name);

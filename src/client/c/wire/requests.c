@@ -14,7 +14,8 @@
 #define REPEAT_MS 1000
 /** A host gives up just before the repeat comes, so that it never holds two copies of a request. */
 #define WAIT_MS 900
-/** The longest delay of a repeat: repeats slow down, so that a slow link is not filled with repeated replies. */
+/** The longest delay of a repeat: repeats slow down, so that a slow link is not filled with repeated
+ * replies. */
 #define REPEAT_MS_MAX 4000
 /** The pause before a request is sent again after `refused` has reacted to an error. */
 #define AGAIN_MS 10
@@ -183,7 +184,8 @@ void ps_ask_group_begin(struct ps_requests *requests, struct ps_ask_group *group
   pump(requests);
 }
 
-/** Returns the status at the end of the call: a timeout becomes the obstacle that kept the request unanswered. */
+/** Returns the status at the end of the call: a timeout becomes the obstacle that kept the request
+ * unanswered. */
 static pserver_status at_end(struct ps_ask_group *group, pserver_status status) {
   if (status != PSERVER_ERR_TIMEOUT) return status;
   char text[PS_ERROR_TEXT_BYTES / 2];

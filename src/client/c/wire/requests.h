@@ -10,8 +10,9 @@ struct ps_ask_group;
 enum ps_ask_state { PS_ASK_WAITING, PS_ASK_OPEN, PS_ASK_DONE };
 
 /**
- * A request to hosts. It is repeated after 1 s, 2 s and then every 4 s until an answer comes, and retried after
- * errors that can pass; the first answer counts. Its functions run on the I/O thread, except `on_progress`.
+ * A request to hosts. It is repeated after 1 s, 2 s and then every 4 s until an answer comes, and retried
+ * after errors that can pass; the first answer counts. Its functions run on the I/O thread, except
+ * `on_progress`.
  */
 struct ps_ask {
   char subject[PS_SUBJECT_SIZE];
@@ -21,9 +22,11 @@ struct ps_ask {
   pserver_status (*read)(struct ps_ask *ask, const struct ps_message *message);
   /** Sets the last error when nobody listens to the subject; returns its code. */
   pserver_status (*nobody)(struct ps_ask *ask);
-  /** Reacts to an error that is not retried: returns OK to send the request again at once, otherwise the status
-   * to fail with. NULL: the request fails with the error. `message` is NULL if no host answered, or if the broker
-   * denied the request, which then fails in any case. */
+  /**
+   * Reacts to an error that is not retried: returns OK to send the request again at once, otherwise the
+   * status to fail with. NULL: the request fails with the error. `message` is NULL if no host answered, or
+   * if the broker denied the request, which then fails in any case.
+   */
   pserver_status (*refused)(struct ps_ask *ask, pserver_status status, const struct ps_message *message);
   /** Called on the calling thread after `read` has set `goes_on`; may be NULL. */
   void (*on_progress)(struct ps_ask *ask);
@@ -58,7 +61,8 @@ struct ps_ask_group {
   size_t count;
   /** When the owner ends the group by ps_ask_group_end(). */
   int64_t ends_at_ms;
-  /** Called once: with OK when all requests are answered, otherwise with the last error. May free the group. */
+  /** Called once: with OK when all requests are answered, otherwise with the last error. May free the
+   * group. */
   void (*over)(struct ps_ask_group *group, pserver_status status);
   /** Makes the calling thread call `on_progress` of the requests; may be NULL. */
   void (*on_progress)(struct ps_ask_group *group);

@@ -13,7 +13,8 @@
 /** The interval of pings; the connection counts as lost after two without an answer. */
 #define PING_INTERVAL_MS 10000
 #define RECONNECT_WAIT_MS 250
-/** How long writing to a broker may block before the connection counts as lost; a call can end late by as much. */
+/** How long writing to a broker may block before the connection counts as lost; a call can end late by as
+ * much. */
 #define WRITE_DEADLINE_MS 5000
 /** Large enough to write the message of a block with one system call. */
 #define IO_BUFFER_BYTES (256 * 1024)
@@ -122,8 +123,8 @@ static pserver_status find_tls_files(const pserver_options *options, struct tls_
 }
 
 /**
- * Requires TLS if an address or a file asks for it: cnats then refuses a broker without TLS at every connection,
- * before it sends a password. Without a file of authorities, the system's are trusted.
+ * Requires TLS if an address or a file asks for it: cnats then refuses a broker without TLS at every
+ * connection, before it sends a password. Without a file of authorities, the system's are trusted.
  */
 static pserver_status set_tls(natsOptions *made, const pserver_options *options,
                               const struct ps_addresses *addresses) {

@@ -14,7 +14,8 @@ struct ps_timer {
   /** Links of the heap: the first child, which is due later, and the next child of the same parent. */
   struct ps_timer *child;
   struct ps_timer *next;
-  /** The previous child of the same parent; the parent, of a first child; itself, of the root; NULL: not set. */
+  /** The previous child of the same parent; the parent, of a first child; itself, of the root; NULL: not
+   * set. */
   struct ps_timer *before;
 };
 

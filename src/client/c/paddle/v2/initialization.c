@@ -8,8 +8,8 @@
 #include "../failures.h"
 #include "../pointer-client.h"
 
-/** Whether a configuration is text and not a message of Protocol Buffers, which contains control characters: its keys
- * or lengths. */
+/** Whether a configuration is text and not a message of Protocol Buffers, which contains control
+ * characters: its keys or lengths. */
 static bool is_text(const char *config) {
   for (const char *c = config; *c != '\0'; c++) {
     unsigned char byte = (unsigned char)*c;

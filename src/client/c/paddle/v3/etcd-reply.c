@@ -1,5 +1,5 @@
-/* Reads replies of etcd's HTTP gateway: JSON whose keys and values are base64. The entries are flat objects of strings
- * and numbers, so only that subset of JSON is supported. */
+/* Reads replies of etcd's HTTP gateway: JSON whose keys and values are base64. The entries are flat objects
+ * of strings and numbers, so only that subset of JSON is supported. */
 #include "etcd-reply.h"
 
 #include <stdint.h>
@@ -99,7 +99,8 @@ bool ps_etcd_reply_open(struct ps_etcd_reply *reply, const char *json) {
   return true;
 }
 
-bool ps_etcd_reply_next(struct ps_etcd_reply *reply, char key[PS_ETCD_TEXT_SIZE], char value[PS_ETCD_TEXT_SIZE]) {
+bool ps_etcd_reply_next(struct ps_etcd_reply *reply, char key[PS_ETCD_TEXT_SIZE],
+                        char value[PS_ETCD_TEXT_SIZE]) {
   key[0] = value[0] = '\0';
   const char *at = skip_blanks(reply->at);
   if (*at == ',') at = skip_blanks(at + 1);

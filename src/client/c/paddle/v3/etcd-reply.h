@@ -15,9 +15,10 @@ struct ps_etcd_reply {
 /** Begins to read a reply. False if the text is not one; a reply may have no entries. */
 bool ps_etcd_reply_open(struct ps_etcd_reply *reply, const char *json);
 
-/** Reads the next entry; false after the last, or at a malformed one. Text that does not fit or contains a zero byte is
- * read as "". */
-bool ps_etcd_reply_next(struct ps_etcd_reply *reply, char key[PS_ETCD_TEXT_SIZE], char value[PS_ETCD_TEXT_SIZE]);
+/** Reads the next entry; false after the last, or at a malformed one. Text that does not fit or contains a
+ * zero byte is read as "". */
+bool ps_etcd_reply_next(struct ps_etcd_reply *reply, char key[PS_ETCD_TEXT_SIZE],
+                        char value[PS_ETCD_TEXT_SIZE]);
 
 /** Writes text in base64; false if it does not fit. */
 bool ps_base64_encode(const char *text, char *target, size_t size);

@@ -134,8 +134,8 @@ static bool ask(struct search *search, const char *endpoint, int64_t timeout_ms)
   return is_found;
 }
 
-/** Whether all entries are addresses, and there is at least one; false with an error, which does not repeat them,
- * because they may contain a password. */
+/** Whether all entries are addresses, and there is at least one; false with an error, which does not repeat
+ * them, because they may contain a password. */
 static bool check_endpoints(const char *function, const char *endpoints) {
   int count = 0;
   bool are_valid = endpoints != NULL;
