@@ -156,7 +156,7 @@ pserver_status pserver_connect(const pserver_options *options, pserver_client **
   if (status == PSERVER_OK) status = check_options(options);
   if (status != PSERVER_OK) return status;
   if (handle == NULL) {
-    return ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_connect: client: expected a place; received NULL");
+    return ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_connect: client: expected a pointer; received NULL");
   }
   status = ps_claim_process("pserver_connect");
   if (status == PSERVER_OK) status = make_client(options, &client);

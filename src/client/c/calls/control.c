@@ -17,7 +17,7 @@ static pserver_status ask_job(const char *what, pserver_client *handle, pserver_
   struct ps_call call;
   pserver_status asked = ps_call_begin(&call, handle, what, timeout_ms, 0);
   if (asked != PSERVER_OK) return asked;
-  asked = info == NULL ? ps_fail(PSERVER_ERR_BAD_VALUE, "info: expected a place; received NULL")
+  asked = info == NULL ? ps_fail(PSERVER_ERR_BAD_VALUE, "info: expected a pointer; received NULL")
                        : ps_ask_status(&call, NULL, 0, NULL, status);
   if (asked != PSERVER_OK) return ps_call_end(&call, asked);
   *info = (pserver_job_info){
@@ -38,7 +38,7 @@ pserver_status pserver_job_positions(pserver_client *client, pserver_job_info *i
   struct ps_job_status status = {0};
   if (positions == NULL || position_count == NULL) {
     return ps_fail(PSERVER_ERR_BAD_VALUE,
-                   "pserver_job_positions: positions: expected places; received NULL");
+                   "pserver_job_positions: positions: expected pointers; received NULL");
   }
   pserver_status asked = ask_job("pserver_job_positions", client, info, &status, timeout_ms);
   if (asked != PSERVER_OK) return asked;
@@ -48,7 +48,7 @@ pserver_status pserver_job_positions(pserver_client *client, pserver_job_info *i
 }
 
 static pserver_status check_info(const pserver_client_info *info) {
-  if (info == NULL) return ps_fail(PSERVER_ERR_BAD_VALUE, "info: expected a place; received NULL");
+  if (info == NULL) return ps_fail(PSERVER_ERR_BAD_VALUE, "info: expected a pointer; received NULL");
   if (info->struct_size == sizeof *info) return PSERVER_OK;
   ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_describe: struct_size: expected %zu; received %zu",
           sizeof *info, info->struct_size);

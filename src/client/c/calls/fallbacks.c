@@ -38,7 +38,7 @@ static pserver_status add(const struct fallback_request *request, const struct p
   pserver_fallback fallback = {.shard = request->shard};
   if (!ps_map_whole(entry, "generation", &fallback.generation) ||
       !ps_map_whole(entry, "from", &fallback.from) || !ps_map_whole(entry, "to", &fallback.to)) {
-    return ps_fail(PSERVER_ERR_BAD_MESSAGE, "fallbacks: expected what was lost; received another list");
+    return ps_fail(PSERVER_ERR_BAD_MESSAGE, "fallbacks: expected lost records; received another list");
   }
   if (fallback.generation < request->seen.generation) return PSERVER_OK;
   /* A position that this client has seen existed, even if the host does not know it. */
@@ -123,7 +123,7 @@ pserver_status pserver_fallbacks(pserver_client *handle, pserver_fallback **list
   if (status != PSERVER_OK) return status;
   answers.client = call.client;
   if (list == NULL || count == NULL) {
-    status = ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_fallbacks: expected places; received NULL");
+    status = ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_fallbacks: expected pointers; received NULL");
   } else {
     status = ask_all(&call, &answers);
   }

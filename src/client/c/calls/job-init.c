@@ -18,7 +18,7 @@ pserver_status pserver_begin_init(pserver_client *handle, bool wait, int64_t tim
   struct ps_call call;
   if (selected == NULL) {
     return ps_fail(PSERVER_ERR_BAD_VALUE,
-                   "pserver_begin_init: selected: expected a place; received NULL");
+                   "pserver_begin_init: selected: expected a pointer; received NULL");
   }
   pserver_status status = ps_call_begin(&call, handle, "pserver_begin_init", timeout_ms, 0);
   if (status != PSERVER_OK) return status;

@@ -88,7 +88,7 @@ static pserver_status list_all(const char *what, pserver_client *handle, struct 
 }
 
 static pserver_status no_places(const char *what) {
-  return ps_fail(PSERVER_ERR_BAD_VALUE, "%s: list and count: expected places; received NULL", what);
+  return ps_fail(PSERVER_ERR_BAD_VALUE, "%s: list and count: expected pointers; received NULL", what);
 }
 
 pserver_status pserver_list_details(pserver_client *client, pserver_parameter_details **list,

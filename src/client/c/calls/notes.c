@@ -12,8 +12,8 @@ static pserver_status check_rules(const struct ps_call *call) {
   if (rules >= PS_RULES_WITH_NOTES) return PSERVER_OK;
   const char *job = call->client->identity.job;
   return ps_fail(PSERVER_ERR_UNSUPPORTED,
-                 "note: job %s has rules %u, which know no notes: \"pserver upgrade-rules %s\" raises "
-                 "them; then connect anew",
+                 "note: job %s has version %u of the rules, without notes: raise it with \"pserver "
+                 "upgrade-rules %s\", then connect again",
                  job, (unsigned)rules, job);
 }
 

@@ -25,7 +25,7 @@ static pserver_status read_begin(void *context, const struct ps_message *message
   if (!ps_map_find(fields, "selected", &selected) || selected.type != PS_VALUE_BOOLEAN ||
       !ps_map_whole(fields, "epoch", &selection->epoch) ||
       !ps_map_copy_text(fields, "by", selection->by, sizeof selection->by)) {
-    return ps_fail(PSERVER_ERR_BAD_MESSAGE, "begin: expected who is selected; received another reply");
+    return ps_fail(PSERVER_ERR_BAD_MESSAGE, "begin: expected the selected trainer; received another reply");
   }
   selection->is_selected = selected.boolean;
   if (selection->declaration == NULL || !selection->is_selected) return PSERVER_OK;

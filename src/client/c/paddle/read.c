@@ -19,14 +19,14 @@ void ps_free_content(void *content) {
 static bool check_fit(const char *function, const struct ps_target *target, uint64_t bytes) {
   if (bytes > INT_MAX) {
     ps_refuse(function, PSERVER_ERR_TOO_LARGE,
-              "\"%s\": expected at most %d bytes, as int counts no more; it has %" PRIu64, target->name,
+              "\"%s\": expected at most %d bytes, the maximum of an int; it has %" PRIu64, target->name,
               INT_MAX, bytes);
     return false;
   }
   if (target->content == NULL || target->capacity == (int64_t)bytes) return true;
   if (target->may_exceed && target->capacity > (int64_t)bytes) return true;
   ps_refuse(function, PSERVER_ERR_BAD_LENGTH,
-            "\"%s\": expected room for %" PRIu64 " bytes; received %" PRId64, target->name, bytes,
+            "\"%s\": expected memory of %" PRIu64 " bytes; received %" PRId64, target->name, bytes,
             target->capacity);
   return false;
 }

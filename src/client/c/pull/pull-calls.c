@@ -139,7 +139,7 @@ pserver_status pserver_get_known(pserver_client *client, const char *const *name
                                  .origins = origins};
   if (origins == NULL) {
     return ps_fail(PSERVER_ERR_BAD_VALUE,
-                   "pserver_get_known: origins: expected a place; received NULL");
+                   "pserver_get_known: origins: expected a pointer; received NULL");
   }
   return get_with("pserver_get_known", client, &reads, timeout_ms);
 }

@@ -17,7 +17,7 @@ static _Thread_local pserver_canceller *used;
 
 pserver_status pserver_canceller_new(pserver_canceller **canceller) {
   if (canceller == NULL) {
-    return ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_canceller_new: expected a place; received NULL");
+    return ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_canceller_new: expected a pointer; received NULL");
   }
   pserver_canceller *made = calloc(1, sizeof *made);
   if (made == NULL || pthread_mutex_init(&made->lock, NULL) != 0) {
