@@ -1,4 +1,5 @@
-/* Makes training steps with the C library: gradients of all, or some rows, and the pull of the same. */
+/* Makes training steps with the C library: pushes gradients of whole tensors, or of some rows, and pulls
+ * them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 /** Sets of rows that the steps use in turn. */
 #define ROW_SETS 16
 
-/** A step of tensors of one shape, all of them given, and read into `targets`. */
+/** A step of whole tensors of one shape, which are read into `targets`. */
 struct dense_step {
   size_t parameters;
   char (*names)[NAME_BYTES];
@@ -18,7 +19,7 @@ struct dense_step {
   pserver_tensor *targets;
 };
 
-/** A step of rows of one table, other rows in each turn. */
+/** A step of rows of one table; successive steps use different sets of rows. */
 struct row_step {
   char name[NAME_BYTES];
   size_t rows;
@@ -32,7 +33,7 @@ struct row_step {
 
 static struct dense_step dense;
 static struct row_step table;
-/** Whether steps are of rows, as was prepared last. */
+/** Whether steps of rows were prepared last. */
 static bool is_of_rows;
 
 /** Memory for the whole run of the program. */
@@ -75,7 +76,7 @@ static bool prepare_dense(char **arguments, struct answer *answer) {
   return true;
 }
 
-/** As many different rows of a table, ascending: those that bench/steps/random-rows.ts chooses. */
+/** Chooses distinct rows of a table, ascending: the same as bench/steps/random-rows.ts. */
 static int64_t *random_rows(uint32_t seed, size_t count, size_t below) {
   bool *is_chosen = allocate(below, sizeof *is_chosen);
   int64_t *rows = allocate(count, sizeof *rows);
@@ -132,10 +133,8 @@ static pserver_status pull(void) {
   return pserver_pull_part(client, table.name, indices, 2, &table.target, TIMEOUT_MS);
 }
 
-/**
- * Makes one step after the other for a time, at least one. Arguments: "step", or "push" for the gradients or
- * "pull" for the values alone; ms. Answer: steps, begin and end in ms.
- */
+/** Makes steps for a time, at least one. Arguments: "step", or only "push" or "pull"; ms. Answer: steps,
+ * begin and end in ms. */
 static bool run(char **arguments, struct answer *answer) {
   bool pulls = strcmp(arguments[0], "push") != 0;
   bool pushes = strcmp(arguments[0], "pull") != 0;

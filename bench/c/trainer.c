@@ -17,13 +17,13 @@ struct model {
   char names[PARAMETERS_MAX][NAME_BYTES];
   /** The values that are pushed: small, of both signs, none of them denormal. */
   pserver_tensor value;
-  /** The memory of each thread that pulls read into, every time the same, as in a training loop. */
+  /** By thread: the memory that pulls read into, always the same, as in a training loop. */
   uint8_t *targets[PASSES];
 };
 
 struct work;
 
-/** Makes one pass over the model; if it returns false, `answer` of the work says why. */
+/** Makes one pass over the model; if it returns false, `work->answer` is the reason. */
 typedef bool pass(struct work *work);
 
 /** The work of one thread. */
@@ -151,7 +151,7 @@ static bool pull_new(struct work *work) {
   return is_ok;
 }
 
-/** The function of an operation, by its name. NULL if there is none. */
+/** Finds the function of an operation by name. NULL if there is none. */
 static pass *find_operation(const char *name, struct answer *answer) {
   static const struct {
     const char *name;
@@ -177,7 +177,7 @@ static void *make_passes(void *argument) {
   return NULL;
 }
 
-/** A step ends before the next begins. */
+/** Returns how many passes run at the same time: a step ends before the next begins. */
 static int passes_at_once(pass *run) { return run == step ? 1 : PASSES; }
 
 static bool run_passes(pass *run, double duration_ms, struct answer *answer) {

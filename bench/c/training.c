@@ -1,4 +1,4 @@
-/* What programs that train have in common: their client. */
+/* The client of programs that train. */
 #include "training.h"
 
 pserver_client *client;

@@ -17,7 +17,7 @@ bool open_trainer(char **arguments, struct answer *answer);
 /** Disconnects, if the program is connected. */
 void close_trainer(void);
 
-/** Whether a call of the library has succeeded; if not, answers with `what` and the error. */
+/** Whether a call of the library has succeeded; if not, the answer is `what` and the error. */
 bool is_done(pserver_status status, const char *what, struct answer *answer);
 
 #endif

@@ -1,7 +1,8 @@
 /*
  * The outbox as a machine of scripts. Settings: `outbox <bytes in flight> <numbers of a shard>`. It drops
- * its references of calls and failures as early as a shell may, so that a sanitizer finds late uses; and
- * raises events that need memory first without any, then with ever more: in vain they must change nothing.
+ * its references to calls and failures as early as a shell may, so that a sanitizer finds later uses. It
+ * raises events that allocate memory first without any memory and then with more and more: an event that
+ * fails must change nothing.
  */
 #include "outbox-machine.h"
 
@@ -100,7 +101,7 @@ static void on_session_over(void *owner, struct ps_failure *failure, int64_t now
   (void)owner;
   (void)now_ms;
   tell(listener, "session-over %s %" PRIu64, code_of(failure), failure->received);
-  /* As the session has the outbox do. */
+  /* What the outbox does when a session begins or ends. */
   if (failure->code == PSERVER_ERR_REJOIN) ps_outbox_pause(outbox);
 }
 
@@ -220,7 +221,7 @@ static void take_denied(struct words *words) {
   while (update != NULL && (update->call->id != call || update->index != index)) {
     update = update->next;
   }
-  /* A shell does not know the memory of what is in flight no more. */
+  /* A shell has no reference to records that are no longer in flight. */
   if (update == NULL) return;
   struct ps_failure *failure = make_failure("DENIED");
   ps_outbox_denied(outbox, update, failure, take_ms(words));

@@ -1,4 +1,4 @@
-/* The connection of cnats, played from a script. */
+/* Replaces the connection of cnats; its events come from a script. */
 #include "fake-broker.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "fake-connection.h"
 #include "wire/envelope.h"
 
-/** Inboxes of questions that are kept; what comes beyond gets no answer. */
+/** The maximum number of open requests; further ones get no answer. */
 #define QUESTIONS_MAX 64
 
 static struct {
@@ -17,7 +17,7 @@ static struct {
   const uint8_t *end;
   const uint8_t *join_reply;
   size_t join_bytes;
-  /** Inboxes of questions without an answer, oldest first. */
+  /** Reply subjects of open requests, oldest first. */
   char *questions[QUESTIONS_MAX];
   size_t question_count;
   natsStatus next_publication;
@@ -43,7 +43,7 @@ void answer_join_with(const uint8_t *reply, size_t bytes) {
   script.join_bytes = bytes;
 }
 
-/** An answer to the oldest question, which `stays` or is done. */
+/** Answers the oldest open request, which `stays` open or is done. */
 static void deliver_reply(const uint8_t *data, size_t bytes, bool is_sealed, bool is_nobody,
                           bool stays) {
   if (script.question_count == 0) return;

@@ -1,4 +1,4 @@
-/* Lists of broker addresses: what they say, and that nothing of a malformed one is repeated. */
+/* Reads lists of broker addresses, and checks that errors repeat nothing of a malformed list. */
 #include "wire/addresses.h"
 
 #include <string.h>
@@ -100,7 +100,7 @@ static void check_refused(void) {
   }
 }
 
-/** An address of many hosts is cut, not written beyond its room. */
+/** A list that is too long is cut, and not written beyond its memory. */
 static void check_shown(void) {
   pserver_options options;
   char shown[16];

@@ -10,7 +10,7 @@
 
 #include "expect.h"
 
-/** So long that only cancelling ends it. */
+/** So long that only the canceller ends the call. */
 #define PS_NEVER_MS (INT64_C(3600) * 1000)
 
 static pserver_canceller *canceller;
@@ -34,7 +34,7 @@ static pserver_status save(void) { return pserver_save(client, "model.npz", PS_N
 
 static pserver_status end(void) { return pserver_close(client, PS_NEVER_MS); }
 
-/** A call on a thread, which may use the canceller. */
+/** A call on another thread, which may use the canceller. */
 struct attempt {
   pserver_status (*call)(void);
   pserver_canceller *canceller;
@@ -72,7 +72,7 @@ static void connecting(void) {
   EXPECT(client == NULL);
 }
 
-/** While it is cancelled each call ends, and none after. */
+/** While the canceller is cancelled each call ends, and none after it is rearmed. */
 static void until_rearmed(void) {
   pserver_job_info info;
   pserver_use_canceller(canceller);
@@ -81,7 +81,7 @@ static void until_rearmed(void) {
   pserver_canceller_rearm(canceller);
 }
 
-/** The call of a client that goes on after it. */
+/** A call of a client that is used afterwards. */
 static void calling(pserver_status (*call)(void)) {
   pserver_job_info info;
   struct attempt got = {.call = call, .canceller = canceller};
@@ -111,7 +111,7 @@ static void closing(void) {
   while (pserver_describe(client, &info) == PSERVER_OK) sched_yield();
   pserver_cancel(canceller);
   EXPECT(result(&closed) == PSERVER_ERR_ABORTED);
-  /* What others are doing on the client has ended, too. */
+  /* Calls of other threads on the client have ended, too. */
   EXPECT(result(&got) == PSERVER_ERR_CLOSED);
 }
 

@@ -1,4 +1,4 @@
-/* Sets, clears and runs timers by chance, and compares with a list that is searched from end to end. */
+/* Sets, clears and runs timers at random, and compares them with a list that is searched linearly. */
 #include "wire/timers.h"
 
 #include <pserver.h>
@@ -11,7 +11,7 @@
 #define ROUNDS 200000
 #define TIMES 50
 
-/** Of each timer: when it is due, PS_NEVER_MS if it is not set, and how often it was. */
+/** For each timer: when it is due, PS_NEVER_MS if it is not set, and how often it was due. */
 static struct ps_timer timers[TIMERS];
 static int64_t due_ms[TIMERS];
 static int64_t now_ms;
@@ -29,7 +29,7 @@ static void set(size_t i, int64_t at_ms) {
   ps_timer_set(&heap, &timers[i], at_ms);
 }
 
-/** Was due, and before all that come due after it; some set themselves or another one again. */
+/** Checks that the timer is due and the earliest; some set themselves or another timer again. */
 static void on_due(void *context) {
   size_t i = (size_t)((struct ps_timer *)context - timers);
   EXPECT(due_ms[i] <= now_ms && due_ms[i] >= last_due_ms);

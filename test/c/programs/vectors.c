@@ -100,9 +100,9 @@ static void check_acks(void) {
   nats_Close();
 }
 
-/** Packs a value that was read, with what the library packs its messages with. */
+/** Packs a value that was read, with the functions that pack messages. */
 static void pack_again(struct ps_draft *draft, const struct ps_value *value) {
-  /* Entries of a map follow each other as those of a list do. */
+  /* Entries of a map are read one after the other, as those of a list. */
   struct ps_value list = *value;
   struct ps_value entry;
   const uint8_t *at = NULL;
@@ -133,7 +133,7 @@ static void pack_again(struct ps_draft *draft, const struct ps_value *value) {
   }
 }
 
-/** The message again, entry by entry. */
+/** Packs a message again, entry by entry. */
 static void write_again(struct ps_draft *draft, const struct ps_message *message) {
   struct ps_value list = message->fields;
   struct ps_value key;

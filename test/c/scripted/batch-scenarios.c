@@ -1,4 +1,4 @@
-/* Batches: what goes together, and what becomes of it. */
+/* Batches: which updates go together, and their fates. */
 #include <string.h>
 
 #include "scripted.h"
@@ -7,7 +7,7 @@
 
 static void only_serve(const struct published *message) { serve(message); }
 
-/** Entries of the groups of a batch; 0 of any other record. */
+/** Returns the number of entries of a batch; 0 for any other record. */
 static size_t entries_of(const struct published *record) {
   struct ps_value groups;
   struct ps_value group;
@@ -206,7 +206,8 @@ static void undone(void) {
   closed(client);
 }
 
-/** Every record is refused in the first session, which then is over; later ones are applied. */
+/** In the first session the broker refuses every record, and then a host ends the session; in later ones
+ * records are applied. */
 static void refuse_first_session(const struct published *message) {
   if (serve(message) || !is_record(message)) return;
   if (number_in(message, "session") > 41) {

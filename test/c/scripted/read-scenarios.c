@@ -1,4 +1,4 @@
-/* Reads of many blocks: what is asked for together, and what is made of the pieces that come. */
+/* Batched reads: which blocks are requested together, and how pieces of answers are handled. */
 #include <string.h>
 
 #include "scripted.h"
@@ -7,15 +7,15 @@
 #define PARAMETERS 4
 #define PS_VALUE_BYTES 8
 
-/** A piece of an answer: `count` entries from `from` on, of version 5 and position 1, 9. */
+/** A piece of an answer: `count` entries that begin with `from`, of version 5 and position 1, 9. */
 struct piece {
   uint64_t from;
   uint64_t count;
   bool more;
-  /** Instead of 5, for each entry; NULL: 5. */
+  /** The version of each entry; NULL: 5. */
   const uint64_t *versions;
   uint64_t generation;
-  /** Bytes that its values lack. */
+  /** Bytes that are missing from its values. */
   size_t lacking;
 };
 
@@ -46,7 +46,7 @@ static void piece_after(int64_t delay_ms, const struct published *read, struct p
   ps_draft_release(&draft);
 }
 
-/** A job that takes batched reads, and its client. */
+/** Serves a job that knows batches; returns its client. */
 static pserver_client *began(take_message take) {
   begin(take);
   job.rules = 3;
@@ -181,7 +181,7 @@ static void go_on_after_error(const struct published *message) {
   }
 }
 
-/** The parameters of what is missing are looked up, in one request, and only that is asked for. */
+/** The parameters of missing blocks are looked up in one request, and only these blocks are requested. */
 static void looks_up_what_is_missing(void) {
   struct ps_value asked;
   pserver_client *client = began(go_on_after_error);
@@ -205,7 +205,7 @@ static void initialize_anew(const struct published *message) {
   }
 }
 
-/** What came before stays. */
+/** Blocks that were read before are kept. */
 static void reads_anew_what_was_initialized_anew(void) {
   pserver_client *client = began(initialize_anew);
   EXPECT_OK(get_all(client, PARAMETERS));
@@ -235,7 +235,7 @@ static void reads_a_part_anew(void) {
   closed(client);
 }
 
-/** Of "a" to "d", the last two are initialized anew when only the first has come. */
+/** Of "a" to "d", the last two are initialized anew when only the first is read. */
 static void initialize_some_anew(const struct published *message) {
   if (count_to("read") == 1) job.anew_from = "c";
   if (serve(message)) return;
@@ -296,7 +296,7 @@ static void asks_again_while_busy(void) {
   closed(client);
 }
 
-/** The owner's permissions lack the subject of batched reads. */
+/** The owner has no permission for the subject of batched reads. */
 static void take_no_reads(const struct published *message) {
   if (serve(message)) return;
   if (is_to(message, "read")) nobody_after(1, message);
@@ -313,7 +313,7 @@ static void goes_on_singly(void) {
   closed(client);
 }
 
-/** An owner comes after two seconds. */
+/** The shard has an owner after two seconds. */
 static void come_late(const struct published *message) {
   if (serve(message)) return;
   if (message->at_ms - to("read", 0)->at_ms < 2000) nobody_after(1, message);
@@ -360,7 +360,7 @@ static void answer_wrongly(const struct published *message) {
   piece_after(2, message, (struct piece){.count = PARAMETERS});
 }
 
-/** A piece that does not fit fails the call, and nothing of it is given. */
+/** A piece that does not fit the request fails the call, and none of its values is used. */
 static void refuses_pieces_that_do_not_fit(void) {
   static const uint64_t no_versions[PARAMETERS] = {5, 5, 5, 0};
   const struct piece pieces[] = {
@@ -381,7 +381,7 @@ static void refuses_pieces_that_do_not_fit(void) {
   }
 }
 
-/* What is known. */
+/* The known values. */
 
 static uint64_t versions[PARAMETERS];
 static uint64_t generation;
@@ -392,7 +392,7 @@ static void answer_versions(const struct published *message) {
               (struct piece){.count = PARAMETERS, .versions = versions, .generation = generation});
 }
 
-/** The version that the client says it has of an entry; 0 if it says none. */
+/** Returns the known version that a request carries for an entry; 0 if none. */
 static uint64_t told_version(size_t read, size_t entry) {
   struct ps_value groups;
   struct ps_value group;
@@ -408,7 +408,7 @@ static uint64_t told_version(size_t read, size_t entry) {
   return told;
 }
 
-/** Reads all anew, and then what has changed: entry 2 alone, if the journal is the same. */
+/** Reads everything, and then what has changed: only entry 2, if the journal is the same. */
 static pserver_origins *read_twice(pserver_client *client, pserver_tensor *first,
                                    pserver_tensor *second) {
   pserver_origins *before = NULL;
@@ -434,11 +434,11 @@ static void reads_changes_only(void) {
       (pserver_tensor){.data = values[1], .bytes = PS_VALUE_BYTES, .dtype = PSERVER_FLOAT32};
   pserver_origins *origins = read_twice(client, first, second);
   for (size_t i = 0; i < PARAMETERS; i++) EXPECT(told_version(1, i) == 5 + i);
-  /* What has not changed stays where it is, or is copied to memory that the caller has given. */
+  /* Unchanged values stay where they are, or are copied to memory of the caller. */
   EXPECT(second[0].data == NULL && second[3].data == NULL && second[0].bytes == PS_VALUE_BYTES);
   EXPECT(values[1][0] == -1 && values[1][1] == 7);
   EXPECT(second[2].data != NULL && ((float *)second[2].data)[0] == 2);
-  /* The next read tells what both have brought. */
+  /* The next read carries the versions of both. */
   pserver_known known[PARAMETERS];
   pserver_origins *last = NULL;
   uint64_t told[PARAMETERS];
@@ -455,11 +455,11 @@ static void reads_changes_only(void) {
   pserver_tensor_release(&second[2]);
   pserver_origins_free(origins);
   closed(client);
-  /* It outlives the client. */
+  /* Origins may outlive the client. */
   pserver_origins_free(last);
 }
 
-/** In another journal, or of another name, what is known says nothing. */
+/** Known versions of another journal, or of another name, are not used. */
 static void forgets_what_means_nothing(void) {
   pserver_client *client = began(answer_versions);
   pserver_tensor first[PARAMETERS] = {0};

@@ -7,7 +7,7 @@
 #define EVENTS_MAX 8192
 #define SUBJECT_BYTES 512
 
-/** What comes at a time: an action, or else a message. */
+/** An event at a time: an action, or else a message. */
 struct event {
   int64_t at_ms;
   void (*act)(void);
@@ -20,7 +20,7 @@ static take_message take;
 static struct published *published;
 static size_t published_count;
 static size_t published_room;
-/** In the order in which they come. */
+/** In the order in which they happen. */
 static struct event events[EVENTS_MAX];
 static size_t event_count;
 
@@ -173,7 +173,7 @@ const struct published *to(const char *verb, size_t number) {
   return NULL;
 }
 
-/** What a client may be late by: its look at what is due, and what events take. */
+/** How much later than due a client may act: the time of reading the clock, and of events. */
 #define LATE_MS 160
 
 void expect_gaps(const char *verb, size_t count, const int64_t *expected_ms) {
@@ -185,7 +185,7 @@ void expect_gaps(const char *verb, size_t count, const int64_t *expected_ms) {
   }
 }
 
-/* What the broker says. */
+/* Answers of the broker. */
 
 void stored_after(int64_t delay_ms, const struct published *record, uint64_t generation, uint64_t seq) {
   char json[128];
@@ -205,7 +205,7 @@ void refused_after(int64_t delay_ms, const struct published *record, int error_c
   bytes_after(delay_ms, record->reply, json, (size_t)length);
 }
 
-/* What hosts say. */
+/* Answers of hosts. */
 
 void error_after(int64_t delay_ms, const struct published *message, const char *code,
                  uint64_t generation) {
@@ -424,7 +424,7 @@ bool serve(const struct published *message) {
   return true;
 }
 
-/* What the client is asked to do. */
+/* Calls of the client. */
 
 pserver_status push(pserver_client *client, int64_t timeout_ms) {
   float *ones = malloc(2 * job.blocks * sizeof(float));

@@ -1,4 +1,4 @@
-/* What is read of etcd's replies: whole ones, and whatever is cut or changed in them. */
+/* Reads replies of etcd: whole ones, and ones that are cut or changed. */
 #include "etcd-reply.h"
 
 #include <stdio.h>
@@ -61,7 +61,7 @@ static void refuse(const char *json) {
   EXPECT(!ps_etcd_reply_open(&reply, json) || !ps_etcd_reply_next(&reply, key, value) || value[0] == '\0');
 }
 
-/* Every text in memory of its own, so that the sanitizer sees what is read beyond it. */
+/* Each text is in its own memory, so that the sanitizer finds reads beyond it. */
 static void read_copy(const char *json, size_t bytes) {
   struct ps_etcd_reply reply;
   char *copy = malloc(bytes + 1);
