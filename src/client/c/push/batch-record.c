@@ -10,8 +10,6 @@
 
 /** Maximum bytes of a group in the header without its parameter's name and declaration. */
 #define GROUP_BYTES_MAX 160
-/** Bytes whose checksum is computed at one time, while they are still in the cache. */
-#define CHUNK_BYTES 16384
 
 /** Returns the bytes of a whole number in a message. */
 static size_t whole_bytes(uint64_t value) {
@@ -155,7 +153,7 @@ uint32_t ps_write_batch_data(const struct ps_update_record *record, uint8_t *tar
     write_entry(each, target);
     memset(target + each->entry_bytes, 0, padded - each->entry_bytes);
     target += padded;
-    if (target - checked < CHUNK_BYTES && each->next != NULL) continue;
+    if (target - checked < PS_CRC32_CHUNK_BYTES && each->next != NULL) continue;
     crc = ps_crc32_update(crc, checked, (size_t)(target - checked));
     checked = target;
   }

@@ -7,7 +7,7 @@
 /** Elements that are checked in parallel. */
 #define LANES 32
 /** Elements after which the result so far is checked. */
-#define RUN 4096
+#define RUN_ELEMENTS 4096
 
 /** Returns the least float32 without sign, as bits, that is infinite or NaN once encoded. */
 static int32_t bound_of(pserver_encoding encoding) {
@@ -57,8 +57,8 @@ bool ps_stays_finite(pserver_dtype dtype, pserver_encoding encoding, const void 
   const uint8_t *bytes = data;
   if (dtype != PSERVER_FLOAT32 && dtype != PSERVER_FLOAT64) return true;
   size_t element_bytes = dtype == PSERVER_FLOAT32 ? sizeof(float) : sizeof(double);
-  for (uint64_t start = 0; start < elements; start += RUN) {
-    uint64_t n = elements - start < RUN ? elements - start : RUN;
+  for (uint64_t start = 0; start < elements; start += RUN_ELEMENTS) {
+    uint64_t n = elements - start < RUN_ELEMENTS ? elements - start : RUN_ELEMENTS;
     const uint8_t *run = bytes + start * element_bytes;
     bool all = dtype == PSERVER_FLOAT32 ? all_below(run, n, bound_of(encoding)) : all_finite_f64(run, n);
     if (!all) return false;

@@ -10,7 +10,7 @@
 /** Independent sums, so that additions do not wait for each other. */
 #define SUMS 8
 /** Elements that are encoded at one time. */
-#define CHUNK 4096
+#define CHUNK_ELEMENTS 4096
 
 static double sum_squares_f32(const uint8_t *data, uint64_t elements) {
   double sums[SUMS] = {0};
@@ -60,11 +60,11 @@ static double norm_f64(const uint8_t *data, uint64_t elements) {
 }
 
 static double norm_encoded(pserver_encoding encoding, const uint8_t *data, uint64_t elements) {
-  uint8_t halves[CHUNK * 2];
-  uint8_t floats[CHUNK * sizeof(float)];
+  uint8_t halves[CHUNK_ELEMENTS * 2];
+  uint8_t floats[CHUNK_ELEMENTS * sizeof(float)];
   double sum = 0;
-  for (uint64_t start = 0; start < elements; start += CHUNK) {
-    size_t n = elements - start < CHUNK ? (size_t)(elements - start) : CHUNK;
+  for (uint64_t start = 0; start < elements; start += CHUNK_ELEMENTS) {
+    size_t n = elements - start < CHUNK_ELEMENTS ? (size_t)(elements - start) : CHUNK_ELEMENTS;
     ps_encode_elements(encoding, data + start * sizeof(float), n, halves);
     ps_decode_elements(encoding, halves, n, floats);
     sum += sum_squares_f32(floats, n);

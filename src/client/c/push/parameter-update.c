@@ -58,15 +58,15 @@ static bool has_shape(const pserver_tensor *tensor, const uint64_t *shape, int32
 }
 
 /** Bytes of the text of a shape; a longer one is cut. */
-enum { SHAPE_TEXT = 128 };
+enum { SHAPE_TEXT_BYTES = 128 };
 
 /** Writes the sizes, separated by commas; a long text is cut and ends with three dots. */
-static void write_shape(char text[SHAPE_TEXT], const uint64_t *shape, int32_t rank) {
+static void write_shape(char text[SHAPE_TEXT_BYTES], const uint64_t *shape, int32_t rank) {
   static const char cut[] = "...";
   size_t used = 0;
   text[0] = '\0';
   for (int32_t axis = 0; axis < rank; axis++) {
-    size_t left = SHAPE_TEXT - sizeof cut - used;
+    size_t left = SHAPE_TEXT_BYTES - sizeof cut - used;
     int size = snprintf(text + used, left, "%s%" PRIu64, axis > 0 ? "," : "", shape[axis]);
     if (size < 0 || (size_t)size >= left) {
       memcpy(text + used, cut, sizeof cut);
@@ -77,7 +77,7 @@ static void write_shape(char text[SHAPE_TEXT], const uint64_t *shape, int32_t ra
 }
 
 pserver_status ps_fail_shape(const char *name, const char *expected, const pserver_tensor *received) {
-  char received_shape[SHAPE_TEXT];
+  char received_shape[SHAPE_TEXT_BYTES];
   write_shape(received_shape, received->shape, received->rank);
   ps_fail(PSERVER_ERR_BAD_SHAPE, "\"%s\": shape: expected %s; received [%s]", name, expected,
           received_shape);
@@ -97,8 +97,8 @@ pserver_status ps_fit_tensor(const struct ps_parameter *parameter, const pserver
                               ps_dtype_name(tensor->dtype));
   }
   if (!has_shape(tensor, shape, rank)) {
-    char expected_shape[SHAPE_TEXT];
-    char received_shape[SHAPE_TEXT];
+    char expected_shape[SHAPE_TEXT_BYTES];
+    char received_shape[SHAPE_TEXT_BYTES];
     write_shape(expected_shape, shape, rank);
     write_shape(received_shape, tensor->shape, tensor->rank);
     ps_fail(PSERVER_ERR_BAD_SHAPE, "\"%s\": expected shape [%s]; received [%s]", parameter->name,

@@ -6,8 +6,6 @@
 #include "errors/errors.h"
 #include "wire/dtypes.h"
 
-#define NUMBER_BYTES 4
-
 static bool append(struct ps_part_push *push, const struct ps_part_slice *slice, uint32_t block) {
   if (push->count == push->capacity) {
     size_t capacity = push->capacity == 0 ? 16 : push->capacity * 2;
@@ -46,14 +44,14 @@ static bool cut_block(struct ps_part_push *push, const struct ps_part_block *blo
                       const struct ps_part_slice *all, size_t element, size_t bytes_max) {
   size_t width = (size_t)all->width;
   /* A row may take half of a message at most, so that there is enough left for its index. */
-  size_t width_max = bytes_max / 2 / (element + NUMBER_BYTES);
+  size_t width_max = bytes_max / 2 / (element + PS_INDEX_NUMBER_BYTES);
   if (width > width_max) width = width_max == 0 ? 1 : width_max;
   struct ps_part_slice columns_of = *all;
   if (width < all->width && all->inner == NULL && !number_columns(push, &columns_of)) return false;
   all = &columns_of;
-  size_t inner_bytes = all->inner == NULL ? 0 : width * NUMBER_BYTES;
-  size_t row_bytes = width * element + NUMBER_BYTES;
-  size_t taken_bytes = inner_bytes + NUMBER_BYTES;
+  size_t inner_bytes = all->inner == NULL ? 0 : width * PS_INDEX_NUMBER_BYTES;
+  size_t row_bytes = width * element + PS_INDEX_NUMBER_BYTES;
+  size_t taken_bytes = inner_bytes + PS_INDEX_NUMBER_BYTES;
   size_t height = bytes_max < taken_bytes + row_bytes ? 1 : (bytes_max - taken_bytes) / row_bytes;
   for (size_t row = 0; row < all->row_count; row += height) {
     size_t rows = all->row_count - row < height ? all->row_count - row : height;

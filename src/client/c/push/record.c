@@ -12,9 +12,6 @@
 #include "wire/crc32.h"
 #include "wire/dtypes.h"
 
-/** Bytes that are copied before their checksum is computed, while they are still in the cache. */
-#define CHUNK_BYTES 16384
-
 void ps_record_subject(const struct ps_identity *identity, const struct ps_update_record *record,
                        char subject[PS_SUBJECT_SIZE]) {
   const struct ps_update_source *source = record->first;
@@ -104,7 +101,7 @@ static uint32_t copy_elements(uint8_t *target, const uint8_t *from, uint64_t ele
                               const struct ps_parameter_update *update, uint32_t crc) {
   size_t from_bytes = ps_dtype_bytes(update->parameter->dtype);
   size_t to_bytes = ps_encoded_bytes(update->parameter->dtype, update->encoding);
-  uint64_t chunk = CHUNK_BYTES / from_bytes;
+  uint64_t chunk = PS_CRC32_CHUNK_BYTES / from_bytes;
   for (uint64_t start = 0; start < elements; start += chunk) {
     size_t n = (size_t)(elements - start < chunk ? elements - start : chunk);
     uint8_t *to = target + start * to_bytes;

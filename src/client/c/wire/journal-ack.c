@@ -59,7 +59,7 @@ static pserver_status refusal_code(const struct ps_pub_ack *answer) {
 }
 
 /** Returns the beginning of the error text of a refusal. */
-static const char *told(pserver_status code) {
+static const char *refusal_text(pserver_status code) {
   switch (code) {
     case PSERVER_ERR_JOURNAL_FULL:
       return "the journal is full";
@@ -78,7 +78,7 @@ static const char *told(pserver_status code) {
 
 static int refusal(const struct ps_pub_ack *answer) {
   pserver_status code = refusal_code(answer);
-  ps_fail(code, "%s: %s", told(code), answer->description);
+  ps_fail(code, "%s: %s", refusal_text(code), answer->description);
   return pserver_is_retryable(code) ? PS_ACK_LATER : PS_ACK_REFUSED;
 }
 
