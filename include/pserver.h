@@ -293,8 +293,7 @@ typedef struct pserver_grad_options {
   bool has_learning_rate;
   double learning_rate;
   pserver_encoding encoding;
-  /** Whether the call succeeds once its updates are stored in the journal, without waiting until they are
-   * applied. */
+  /** Whether the call succeeds once the journal has stored its updates: a later rejection is not reported. */
   bool stored_is_enough;
   /** Whether this ends the trainer's step, in a job whose trainers keep step; true by default. */
   bool end_step;
@@ -371,8 +370,7 @@ PSERVER_EXPORT pserver_status pserver_push(pserver_client *client, const char *n
 typedef struct pserver_update_options {
   size_t struct_size;
   pserver_encoding encoding;
-  /** Whether the call succeeds once its updates are stored in the journal, without waiting until they are
-   * applied. */
+  /** Whether the call succeeds once the journal has stored its updates: a later rejection is not reported. */
   bool stored_is_enough;
 } pserver_update_options;
 

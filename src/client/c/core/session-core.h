@@ -10,7 +10,7 @@
  * REJOIN, and stops when a newer session of the same trainer has joined.
  *
  * At most one attempt to rejoin is under way. Meanwhile requests that found their session ended wait for its
- * result, and a SUPERSEDED is kept, because it may be about a session that this attempt replaces.
+ * result. A SUPERSEDED is kept until the new session is known, because it counts only if it is about that one.
  *
  * Initialize it with zeros except `commands` and `listener`. It allocates no memory.
  */

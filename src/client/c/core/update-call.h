@@ -6,7 +6,7 @@
 /** The outcome of one record, as an owner reports it. */
 struct ps_outcome {
   uint64_t n;
-  /** Sequence number in the journal of the record's first copy. */
+  /** Sequence number in the journal of the copy of the record that settled it. */
   uint64_t seq;
   /** Version of the block, if the record was applied. */
   uint64_t version;
