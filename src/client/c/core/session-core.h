@@ -6,11 +6,12 @@
 #include "core/session-request.h"
 
 /**
- * The sessions of a client: joins, renews the lease every third of its duration, rejoins when a host answers
- * REJOIN, and stops when a newer session of the same trainer has joined.
+ * The sessions of a client: joins, renews the lease every third of its duration, rejoins when a host
+ * answers REJOIN, and stops when a newer session of the same trainer has joined.
  *
- * At most one attempt to rejoin is under way. Meanwhile requests that found their session ended wait for its
- * result. A SUPERSEDED is kept until the new session is known, because it counts only if it is about that one.
+ * At most one attempt to rejoin is under way. Meanwhile requests that found their session ended wait for
+ * its result. A SUPERSEDED is kept until the new session is known, because it counts only if it is about
+ * that one.
  *
  * Initialize it with zeros except `commands` and `listener`. It allocates no memory.
  */
