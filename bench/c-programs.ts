@@ -20,8 +20,9 @@ const PROGRAMS = [
   "trainer",
   "step-trainer",
 ] as const;
-/** Those that use the library. */
+/** Those that use the library, and what they are linked with besides. */
 const TRAINERS: readonly CProgram[] = ["trainer", "step-trainer"];
+const TRAINING = "training.c";
 
 /** A program of `bench/c`. */
 export type CProgram = (typeof PROGRAMS)[number];
@@ -62,7 +63,7 @@ export async function buildCPrograms(): Promise<void> {
   const { stdout } = await run("pkg-config", ["--cflags", "--libs", "libnats"]);
   const parts = PARTS.map((part) => join(SOURCES, part));
   const ours = [
-    ["-I", join(ROOT, "include"), "-L", join(OUTPUT, "lib")],
+    [join(SOURCES, TRAINING), "-I", join(ROOT, "include"), "-L", join(OUTPUT, "lib")],
     ["-lpserver", `-Wl,-rpath,${join(OUTPUT, "lib")}`],
   ].flat();
   for (const program of PROGRAMS) {

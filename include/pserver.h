@@ -1,16 +1,23 @@
 /**
  * libpserver: trains with a parameter server on NATS.
  *
- * Every function may be called from any thread at any time, also at once with the same client, and
- * blocks its thread until it is done or its time is over. Updates of one thread are applied in the
- * order of its calls, those of different threads in any order. Arguments belong to the caller and must
- * not change during the call; memory that a call allocates is released with the function that it names.
+ * Threads: every function may be called from any thread at any time, also concurrently with the same
+ * client. It blocks its thread until it is done or its timeout is over. Updates of one thread are applied
+ * in the order of its calls, those of different threads in any order.
  *
- * Names are UTF-8. A NUL in a name, which TypeScript allows, is the two bytes C0 80, in both directions.
+ * Memory: arguments belong to the caller and must not change during the call. Memory that a call allocates
+ * is released with the function that its comment names.
  *
- * A call that fails returns a code of pserver_errors.h and changes no result; pserver_last_error() and
- * pserver_last_error_details() tell more. NULL where a value is needed, a closed client, and a client
- * that another process has opened (as in the child after a fork) are errors, not crashes.
+ * Times are in milliseconds; `timeout_ms` may be PSERVER_TIMEOUT_DEFAULT.
+ *
+ * Names are UTF-8. A NUL in a name, which the TypeScript client allows, is the two bytes C0 80, in
+ * arguments and results.
+ *
+ * Errors: a call that fails returns a code of pserver_errors.h and changes no result; pserver_last_error()
+ * and pserver_last_error_details() describe the error. Any call on a client may fail with TIMEOUT, CLOSED,
+ * ABORTED, NO_BROKER, NO_HOST and NO_OWNER, also where its comment does not name them. NULL for a required
+ * argument, a closed client, and a client of another process (as in the child after a fork) are errors, not
+ * crashes.
  */
 #ifndef PSERVER_H
 #define PSERVER_H
@@ -33,16 +40,17 @@ extern "C" {
 
 #define PSERVER_VERSION "0.1.0"
 
-/** Dimensions of a tensor. */
+/** The maximum number of dimensions of a tensor. */
 #define PSERVER_RANK_MAX 32
 
-/** As a timeout: the client's own, see pserver_options.call_timeout_ms. */
+/** As a timeout: the client's own, see pserver_options.call_timeout_ms, unless the call has another
+ * default. */
 #define PSERVER_TIMEOUT_DEFAULT ((int64_t)-1)
 
-/** As the rank of a tensor that is passed in: the shape of the parameter, whatever it is. */
+/** As the rank of a tensor that is an argument: the tensor has the shape of the parameter. */
 #define PSERVER_RANK_OF_PARAMETER ((int32_t)-1)
 
-/** Element types; little-endian. The numbers are those of the protocol. */
+/** Element types, little-endian. The numbers are those of the protocol. */
 typedef enum pserver_dtype {
   PSERVER_INT32 = 0,
   PSERVER_UINT32 = 1,
@@ -52,99 +60,103 @@ typedef enum pserver_dtype {
   PSERVER_FLOAT64 = 5
 } pserver_dtype;
 
-/** How float32 elements are sent: as they are, or in two bytes each, rounded to nearest. */
+/** How float32 elements are sent: unchanged, or in two bytes each, rounded to nearest. */
 typedef enum pserver_encoding {
   PSERVER_AS_IS = 0,
   PSERVER_BFLOAT16 = 1,
   PSERVER_FLOAT16 = 2
 } pserver_encoding;
 
-/** A tensor in C order. Rank 0 is a scalar of one element. */
+/** A tensor in C order. Rank 0 is a scalar, with one element. */
 typedef struct pserver_tensor {
   pserver_dtype dtype;
   int32_t rank;
   uint64_t shape[PSERVER_RANK_MAX];
-  /** Any alignment. */
+  /** The elements, at any alignment. */
   void *data;
+  /** Bytes of all elements. */
   uint64_t bytes;
 } pserver_tensor;
 
 /**
- * How a parameter is updated. Give text, or Paddle's messages, or nothing. Nothing means SGD without a
- * learning rate, so that every gradient must bring one.
+ * How a parameter is updated: text, or PaddlePaddle's messages, or neither. Neither means SGD without a
+ * learning rate, so that every gradient needs one.
  */
 typedef struct pserver_config {
-  /** JSON or YAML of the configuration, as the TypeScript client takes it; NULL for none. */
+  /** The configuration as JSON or YAML, as for the TypeScript client; NULL: none. */
   const char *text;
-  /** Serialized paddle.OptimizerConfig; NULL for none. */
+  /** Serialized paddle.OptimizerConfig; NULL: none. */
   const void *optimizer_config;
   size_t optimizer_config_bytes;
-  /** Serialized paddle.ParameterConfig; NULL for none. */
+  /** Serialized paddle.ParameterConfig; NULL: none. */
   const void *parameter_config;
   size_t parameter_config_bytes;
 } pserver_config;
 
-/** A client of one job: one trainer. Opaque; never dereference it. */
+/** A client of one job, that is, one trainer. Opaque; never dereference it. */
 typedef struct pserver_client pserver_client;
 
-/** How to reach the broker and the job. Fill it with pserver_options_init() first. */
+/** How to reach the broker and the job. Initialize it with pserver_options_init(). */
 typedef struct pserver_options {
-  /** Set by pserver_options_init(): lets later versions add entries. */
+  /** Set by pserver_options_init(), so that later versions can add fields. */
   size_t struct_size;
-  /** Addresses separated by commas, `nats://host:port`, `tls://…` or `host:port`, with credentials
-   * before an `@`; write `/ @ : ? # % ,` of a password as %2F %40 %3A %3F %23 %25 %2C. With `tls://`,
-   * which all addresses must have or none, nothing is sent to a broker that offers no TLS. NULL:
-   * PSERVER_URL, else NATS_URL, else nats://127.0.0.1:4222. */
+  /**
+   * Addresses separated by commas: `nats://host:port`, `tls://…` or `host:port`, with credentials before an
+   * `@`, in which `/ @ : ? # % ,` are written as %2F %40 %3A %3F %23 %25 %2C. With `tls://`, which either
+   * all addresses have or none, nothing is sent to a broker that offers no TLS. NULL: PSERVER_URL, else
+   * NATS_URL, else nats://127.0.0.1:4222.
+   */
   const char *url;
-  /** Credentials. The first of these sources that has any is used: url; these entries; NATS_USER,
-   * NATS_PASSWORD, NATS_TOKEN, NATS_CREDS, NATS_NKEY and NATS_NKEY_PUBLIC. */
+  /** Credentials, from the first of these sources that has any: `url`; these fields; NATS_USER,
+   * NATS_PASSWORD, NATS_TOKEN, NATS_CREDS, NATS_NKEY and NATS_NKEY_PUBLIC in the environment. */
   const char *user;
   const char *password;
   const char *token;
   /** File with the credentials of a JWT user. */
   const char *creds_file;
-  /** File with the seed of an nkey, and the public key that belongs to it. */
+  /** File with the seed of an nkey, and its public key. */
   const char *nkey_file;
   const char *nkey_public;
-  /** PEM files; if all are NULL: NATS_CA, NATS_CERT and NATS_KEY. Any of them asks for TLS, too. Without
-   * tls_ca the system's authorities are trusted. */
+  /** PEM files; if all are NULL: those of NATS_CA, NATS_CERT and NATS_KEY. Any of them requires TLS, as
+   * `tls://` does. Without tls_ca, the system's authorities are trusted. */
   const char *tls_ca;
   const char *tls_cert;
   const char *tls_key;
   /** Name of the job: 1 to 40 characters A-Z a-z 0-9 and -. */
   const char *job;
-  /** Id of this trainer. Use the same after a restart, to take over what it was doing. Two processes with
-   * the same id end each other's sessions. NULL: an id that is used once. */
+  /** Id of this trainer. After a restart use the same id, so that the trainer continues in its place. Two
+   * processes with the same id end each other's sessions. NULL: an id that is used once. */
   const char *trainer;
   /** Token of this client's inbox below `_INBOX_<job>.<trainer>.`; NULL: a random one. */
   const char *inbox_token;
-  /** Time of pserver_connect() in all, 10,000 by default, and of one attempt, 5,000. */
+  /** Timeouts of pserver_connect(), 10,000 by default, and of one attempt, 5,000 by default. */
   int64_t connect_timeout_ms;
   int64_t attempt_timeout_ms;
-  /** Time of calls that are given PSERVER_TIMEOUT_DEFAULT; 30,000 by default. */
+  /** Timeout of calls with PSERVER_TIMEOUT_DEFAULT; 30,000 by default. */
   int64_t call_timeout_ms;
-  /** Bytes that may be in flight to the journals, and as many from the hosts; 16 MiB by default. The
-   * client's own memory is about twice as much. */
+  /** Maximum bytes of elements in flight to the journals, and the same from the hosts; 16 MiB by default.
+   * The client uses about twice as much memory. */
   size_t in_flight_bytes;
 } pserver_options;
 
-/** Writes the defaults. NULL is ignored. */
+/** Sets the defaults. NULL is ignored. */
 PSERVER_EXPORT void pserver_options_init(pserver_options *options);
 
 /**
- * Connects and joins the job. A lost connection is made again, and what was lost with it is repeated.
- * `*client` must be closed. If a process has called this before it forks, it fails in the child at once,
- * with CLOSED, and so do all calls on clients of the parent; the parent can go on using them.
- * BAD_NAME, BAD_VALUE, IO for wrong options; NO_BROKER, DENIED; NO_TLS if TLS is asked for and the broker
- * offers none, or its certificate is refused; NO_HOST if no host answers in time.
+ * Connects to the broker and joins the job. Later the client reconnects by itself, and repeats what was
+ * lost with the connection. Close `*client` with pserver_close(). In the child of a process that has called
+ * this before the fork, it fails with CLOSED, and so do all calls on clients of the parent; the parent can
+ * continue to use them. BAD_NAME, BAD_VALUE, IO for invalid options; NO_BROKER, DENIED; NO_TLS if TLS is
+ * required and the broker offers none, or its certificate is refused; NO_HOST if no host answers in time.
  */
 PSERVER_EXPORT pserver_status pserver_connect(const pserver_options *options,
                                               pserver_client **client);
 
 /**
- * Refuses new calls, waits for those under way, ends the remaining ones with CLOSED, releases the lease
- * and closes the connection. CLOSED for a client that is closed already. If a canceller ends it with
- * ABORTED, the client is closed all the same, and the lease expires.
+ * Refuses new calls, waits for running ones until the timeout, 10,000 by default, ends the remaining ones
+ * with CLOSED, releases the trainer's lease and closes the connection. CLOSED for a client that is closed
+ * already. If a canceller ends it with ABORTED, the client is closed nevertheless, and the lease expires by
+ * itself.
  */
 PSERVER_EXPORT pserver_status pserver_close(pserver_client *client, int64_t timeout_ms);
 
@@ -155,20 +167,20 @@ typedef enum pserver_synchronization {
   PSERVER_SSP = 2
 } pserver_synchronization;
 
-/** What a client knows about itself. */
+/** The state of a client. */
 typedef struct pserver_client_info {
-  /** Set it to `sizeof(pserver_client_info)`: lets later versions add entries. */
+  /** Set it to `sizeof(pserver_client_info)`, so that later versions can add fields. */
   size_t struct_size;
   char job[41];
   char trainer[65];
-  /** Number of the trainer's session; another one after its lease was lost. */
+  /** Number of the trainer's session; changes when the client rejoins because its lease was lost. */
   uint64_t session;
   pserver_synchronization synchronization;
-  /** With PSERVER_SYNC and PSERVER_SSP: how many trainers must be there before steps begin. This and the
-   * following entries are 0 where they do not apply. */
+  /** With PSERVER_SYNC and PSERVER_SSP: how many trainers must have entered before steps begin. This and the
+   * following fields are 0 where they do not apply. */
   uint64_t trainers;
-  /** With PSERVER_SYNC: how many trainers a step does not wait for, and whether it takes the sum of the
-   * gradients instead of their mean. */
+  /** With PSERVER_SYNC: how many trainers a step does not wait for, and whether gradients are summed and not
+   * averaged. */
   uint64_t backups;
   bool sums;
   /** With PSERVER_SSP: how many steps a trainer may be ahead. */
@@ -177,50 +189,52 @@ typedef struct pserver_client_info {
   uint64_t steps_ended;
 } pserver_client_info;
 
-/** Fills in what the client knows about itself, without a request. BAD_VALUE for a wrong `struct_size`. */
+/** Returns the state of the client, without a request to hosts. BAD_VALUE for a wrong `struct_size`. */
 PSERVER_EXPORT pserver_status pserver_describe(pserver_client *client, pserver_client_info *info);
 
 /* Ending calls of other threads */
 
-/** Ends the calls of the threads that use it. Opaque. */
+/** Ends calls of the threads that use it, see pserver_use_canceller(). Opaque. */
 typedef struct pserver_canceller pserver_canceller;
 
-/** Makes one, to be freed with pserver_canceller_free(). INTERNAL if there is no memory. */
+/** Makes a canceller, to be freed with pserver_canceller_free(). INTERNAL if there is no memory. */
 PSERVER_EXPORT pserver_status pserver_canceller_new(pserver_canceller **canceller);
 
-/** Frees one that no other thread uses any more, or cancels; NULL is ignored. */
+/**
+ * Frees a canceller. No other thread may still use it, or be in pserver_cancel() with it. NULL is ignored.
+ */
 PSERVER_EXPORT void pserver_canceller_free(pserver_canceller *canceller);
 
 /**
- * Ends, with ABORTED, the running calls of the threads that use it, also pserver_connect() and
- * pserver_close(), and each call that they begin until pserver_canceller_rearm(). These calls stop waiting;
- * only handing bytes to a broker that accepts none can take longer, 5 s at most. An update that was sent is
- * applied once or not at all. May be called from any thread at any time, but not in a signal handler. NULL
- * is ignored.
+ * Ends with ABORTED the running calls of the threads that use it, also pserver_connect() and
+ * pserver_close(), and all calls that they begin until pserver_canceller_rearm(). These calls return at
+ * once, except while bytes are written to a broker that accepts none, which takes up to 5 s. An update that
+ * was sent is applied once or not at all. May be called from any thread at any time, but not in a signal
+ * handler. NULL is ignored.
  */
 PSERVER_EXPORT void pserver_cancel(pserver_canceller *canceller);
 
-/** Lets later calls run again; calls that were ended stay ended. NULL is ignored. */
+/** Permits later calls again; calls that were ended stay ended. NULL is ignored. */
 PSERVER_EXPORT void pserver_canceller_rearm(pserver_canceller *canceller);
 
-/** Calls that this thread begins from now on obey this canceller; NULL: none. */
+/** Sets the canceller of the calls that this thread begins from now on; NULL: none. */
 PSERVER_EXPORT void pserver_use_canceller(pserver_canceller *canceller);
 
 /* Initialization */
 
 /**
- * Asks to initialize the job. `*selected` is true: this trainer calls pserver_init_param() for every
- * parameter, then pserver_finish_init(). False: another one has done so, or, with `wait` false, is
- * doing so. A selected trainer that dies is replaced by one that asks. TIMEOUT names the selected one.
+ * Asks to initialize the job. If `*selected` is true, this trainer must call pserver_init_param() for every
+ * parameter, and then pserver_finish_init(). If false, another trainer has initialized the job or, with
+ * `wait` false, is initializing it. With `wait` true it waits until one of these is true. If the selected
+ * trainer dies, another one that asks is selected. TIMEOUT names the selected trainer.
  */
 PSERVER_EXPORT pserver_status pserver_begin_init(pserver_client *client, bool wait,
                                                  int64_t timeout_ms, bool *selected);
 
 /**
- * Declares a parameter and stores its first values. `config` may be NULL. A call that has failed, with
- * OUTCOME_UNKNOWN for instance, may be repeated with the same values.
- * NOT_SELECTED unless this trainer is selected; BAD_NAME, BAD_DTYPE, BAD_SHAPE, BAD_LENGTH, BAD_CONFIG,
- * NON_FINITE for wrong arguments.
+ * Declares a parameter and stores its first values. `config` may be NULL. A call that failed, for instance
+ * with OUTCOME_UNKNOWN, may be repeated with the same values. NOT_SELECTED unless this trainer is selected;
+ * BAD_NAME, BAD_VALUE, BAD_DTYPE, BAD_SHAPE, BAD_LENGTH, BAD_CONFIG, NON_FINITE for invalid arguments.
  */
 PSERVER_EXPORT pserver_status pserver_init_param(pserver_client *client, const char *name,
                                                  const pserver_tensor *value,
@@ -229,28 +243,30 @@ PSERVER_EXPORT pserver_status pserver_init_param(pserver_client *client, const c
 /** A parameter to be initialized. */
 typedef struct pserver_new_parameter {
   const char *name;
-  /** Its first values. */
+  /** The first values. */
   pserver_tensor value;
   /** NULL: as in pserver_init_param(). */
   const pserver_config *config;
 } pserver_new_parameter;
 
 /**
- * pserver_init_param() for many parameters, with far fewer messages. All are checked before anything is sent. A
- * call that has failed may be repeated with the same values, in whole or in part. EMPTY without parameters,
- * BAD_VALUE for a name that occurs twice; else errors as of pserver_init_param().
+ * Declares many parameters and stores their first values, with far fewer messages than
+ * pserver_init_param(). All are checked before anything is sent. A call that failed may be repeated with
+ * the same values, in whole or in part. EMPTY without parameters, BAD_VALUE for a name that occurs twice;
+ * otherwise errors as of pserver_init_param().
  */
 PSERVER_EXPORT pserver_status pserver_init_params(pserver_client *client,
                                                   const pserver_new_parameter *parameters,
                                                   size_t count, int64_t timeout_ms);
 
-/** Ends the initialization. INCOMPLETE names blocks that are declared but not stored. */
+/** Ends the initialization. NOT_SELECTED; INCOMPLETE names blocks that are declared but not stored. */
 PSERVER_EXPORT pserver_status pserver_finish_init(pserver_client *client, int64_t timeout_ms);
 
 /**
- * Creates a parameter with this value unless it exists; waits for whoever is doing so. `settled`, if
- * not NULL, gets the value that holds now, allocated; see pserver_tensor_release().
- * BAD_DTYPE or BAD_SHAPE if it exists with another type or shape.
+ * Creates a parameter with this value unless it exists; waits while another trainer is creating it.
+ * `settled`, if not NULL, receives the present value in allocated memory, to be released with
+ * pserver_tensor_release(). BAD_DTYPE or BAD_SHAPE if it exists with another type or shape; otherwise
+ * errors as of pserver_init_param().
  */
 PSERVER_EXPORT pserver_status pserver_create(pserver_client *client, const char *name,
                                              const pserver_tensor *value,
@@ -259,44 +275,44 @@ PSERVER_EXPORT pserver_status pserver_create(pserver_client *client, const char 
 
 /* Updates */
 
-/** A gradient of one parameter: of all of it, or of some of its rows. */
+/** A gradient of one parameter, or of some of its rows. */
 typedef struct pserver_gradient {
   const char *name;
-  /** If `rows` is given: the values of these rows, one after the other. */
+  /** The gradient; with `rows`, the values of these rows, one after the other. */
   pserver_tensor values;
-  /** Row numbers of the first dimension, negative ones from its end; repeated ones are added up in
-   * order. NULL: all of the parameter. Needs a parameter configured `sparse`. */
+  /** Row numbers of the first dimension; negative ones count from its end, repeated ones are added up in
+   * order. NULL: the whole parameter. Rows require a parameter configured as `sparse`. */
   const int64_t *rows;
   size_t row_count;
 } pserver_gradient;
 
-/** How gradients are sent; NULL in its place means all defaults. */
+/** How gradients are sent. NULL instead of a pointer to it means the defaults. */
 typedef struct pserver_grad_options {
   size_t struct_size;
-  /** Overrides the parameters' own rate if `has_learning_rate`. */
+  /** If true, `learning_rate` overrides that of the parameters. */
   bool has_learning_rate;
   double learning_rate;
   pserver_encoding encoding;
-  /** Whether the journal's acknowledgement is enough: a later rejection of a block's update is not reported. */
+  /** Whether the call succeeds once the journal has stored its updates: a later rejection is not reported. */
   bool stored_is_enough;
   /** Whether this ends the trainer's step, in a job whose trainers keep step; true by default. */
   bool end_step;
-  /** If not NULL, receives the number of blocks whose gradients were left out because their step had closed:
-   * in a job with backup trainers, or in the first step after this trainer has entered. */
+  /** If not NULL, receives the number of blocks whose gradients were not applied because their step had
+   * closed: in a job with backup trainers, or in the first step after this trainer has entered. */
   size_t *late_blocks;
 } pserver_grad_options;
 
-/** Writes the defaults. NULL is ignored. */
+/** Sets the defaults. NULL is ignored. */
 PSERVER_EXPORT void pserver_grad_options_init(pserver_grad_options *options);
 
 /**
- * One step of each parameter's optimizer. All gradients are checked before any is sent: EMPTY,
- * BAD_NAME, UNKNOWN_PARAMETER, NOT_INITIALIZED, BAD_DTYPE, BAD_SHAPE, BAD_LENGTH, BAD_INDEX, NON_FINITE,
- * NO_LEARNING_RATE, UNSUPPORTED. In a job whose trainers keep step, the first gradient makes this trainer
- * a member, and a gradient of a new step waits until the step before has closed. OUTCOME_UNKNOWN at the
- * deadline: the update of each block that was sent is applied once or not at all. Blocks of less than 256 KiB
- * in one shard go together, up to 1 MiB of them, unless the job's rules are older than version 3: these are
- * applied as a whole or not at all.
+ * Makes one optimizer step of each parameter with its gradient. In a job whose trainers keep step, the
+ * first gradient makes this trainer a member, and a gradient of a new step waits until the step before has
+ * closed. Updates of blocks smaller than 256 KiB in one shard are sent together, up to 1 MiB of them, and
+ * are applied as a whole or not at all, unless the job's rules are older than version 3. All gradients are
+ * checked before any is sent: EMPTY, BAD_NAME, BAD_VALUE, UNKNOWN_PARAMETER, NOT_INITIALIZED, BAD_DTYPE,
+ * BAD_SHAPE, BAD_LENGTH, BAD_INDEX, NON_FINITE, NO_LEARNING_RATE, STATIC, UNSUPPORTED. OUTCOME_UNKNOWN at
+ * the deadline: the update of each block that was sent is applied once or not at all.
  */
 PSERVER_EXPORT pserver_status pserver_send_grads(pserver_client *client,
                                                  const pserver_gradient *grads, size_t count,
@@ -304,19 +320,19 @@ PSERVER_EXPORT pserver_status pserver_send_grads(pserver_client *client,
                                                  int64_t timeout_ms);
 
 /**
- * Ends the trainer's step, in a job whose trainers keep step, once all its gradients are stored; does
- * nothing in other jobs. pserver_send_grads() does it itself unless `end_step` is false.
+ * Ends the trainer's step, in a job whose trainers keep step, once all its gradients are stored. Does
+ * nothing in other jobs. pserver_send_grads() does this itself unless `end_step` is false.
  */
 PSERVER_EXPORT pserver_status pserver_end_step(pserver_client *client, int64_t timeout_ms);
 
-/** What an entry of a note is. */
+/** The type of an entry of a note. */
 typedef enum pserver_note_kind {
   PSERVER_NOTE_NUMBER = 0,
   PSERVER_NOTE_TEXT = 1,
   PSERVER_NOTE_FLAG = 2
 } pserver_note_kind;
 
-/** An entry of a note: a name of 1 to 128 bytes of UTF-8, and the value that `kind` says. */
+/** An entry of a note: a name of 1 to 128 bytes of UTF-8, and a value in the field that `kind` selects. */
 typedef struct pserver_note_entry {
   const char *name;
   pserver_note_kind kind;
@@ -328,37 +344,37 @@ typedef struct pserver_note_entry {
 } pserver_note_entry;
 
 /**
- * Writes a remark into the journal, behind what this trainer has sent to shard 0 before: up to 64 entries,
- * such as a loss and a step, of 4 KiB together. It changes no parameter; the command `pserver log` shows it in
- * its place and `pserver plot` draws its numbers. The text of an entry "mark" names the note. Acknowledged
- * as an update is. BAD_VALUE, TOO_LARGE before anything is sent; UNSUPPORTED in a job of rules below 4, which
- * `pserver upgrade-rules` raises.
+ * Writes a note into the journal of shard 0, after what this trainer has sent there before: up to 64
+ * entries, such as a loss and a step, of 4 KiB together. It changes no parameter. The command `pserver log`
+ * shows it in its place, and `pserver plot` draws its numbers. The text of an entry "mark" names the note.
+ * Returns when the note is applied. BAD_VALUE, TOO_LARGE before anything is sent; UNSUPPORTED if the job's
+ * rules are older than version 4, to which `pserver upgrade-rules` raises them.
  */
 PSERVER_EXPORT pserver_status pserver_note(pserver_client *client, const pserver_note_entry *entries,
                                            size_t count, int64_t timeout_ms);
 
-/** Leaves the job's steps, so that nobody waits for this trainer; its next gradient enters again. */
+/** Leaves the job's steps, so that they do not wait for this trainer. Its next gradient enters them again. */
 PSERVER_EXPORT pserver_status pserver_exit_steps(pserver_client *client, int64_t timeout_ms);
 
-/** Overwrites values. Errors as of pserver_send_grads(). */
+/** Overwrites the values of parameters. Errors as of pserver_send_grads(). */
 PSERVER_EXPORT pserver_status pserver_set(pserver_client *client, const char *const *names,
                                           const pserver_tensor *values, size_t count,
                                           int64_t timeout_ms);
 
-/** value = alpha · value + beta · tensor. Errors as of pserver_send_grads(). */
+/** Sets a parameter to alpha · its value + beta · `value`. Errors as of pserver_send_grads(). */
 PSERVER_EXPORT pserver_status pserver_push(pserver_client *client, const char *name,
                                            const pserver_tensor *value, double alpha, double beta,
                                            pserver_encoding encoding, int64_t timeout_ms);
 
-/** How tensors are written; NULL in its place means all defaults. */
+/** How tensors are written. NULL instead of a pointer to it means the defaults. */
 typedef struct pserver_update_options {
   size_t struct_size;
   pserver_encoding encoding;
-  /** Whether the journal's acknowledgement is enough: a later rejection of a block's update is not reported. */
+  /** Whether the call succeeds once the journal has stored its updates: a later rejection is not reported. */
   bool stored_is_enough;
 } pserver_update_options;
 
-/** Writes the defaults. NULL is ignored. */
+/** Sets the defaults. NULL is ignored. */
 PSERVER_EXPORT void pserver_update_options_init(pserver_update_options *options);
 
 /** pserver_set() with options. UNSUPPORTED for an encoding: values are overwritten exactly. */
@@ -376,27 +392,29 @@ PSERVER_EXPORT pserver_status pserver_push_with(pserver_client *client, const ch
 /* Reading */
 
 /**
- * Reads the values of parameters; waits until they are initialized. If `tensors[i].data` is NULL, memory
- * is allocated, see pserver_tensor_release(). Otherwise `dtype` and `bytes` must be the parameter's
- * (BAD_DTYPE, BAD_LENGTH, before anything is read) and the values are written there; if the call fails
- * these are undefined. Sees every update of this client that was acknowledged before, and never an older
- * state than an earlier read.
+ * Reads the values of parameters; waits until they are initialized. Sees every update of this client that
+ * was acknowledged before, and never an older state than an earlier read. If `tensors[i].data` is NULL,
+ * memory is allocated, to be released with pserver_tensor_release(). Otherwise `dtype` and `bytes` must be
+ * the parameter's, and the values are written there; they are undefined if the call fails. EMPTY, BAD_NAME,
+ * UNKNOWN_PARAMETER, NOT_INITIALIZED, UNSUPPORTED; BAD_DTYPE, BAD_LENGTH before anything is read.
  */
 PSERVER_EXPORT pserver_status pserver_get(pserver_client *client, const char *const *names,
                                           pserver_tensor *tensors, size_t count,
                                           pserver_encoding encoding, int64_t timeout_ms);
 
-/** How values are read; NULL in its place means all defaults. */
+/** How values are read. NULL instead of a pointer to it means the defaults. */
 typedef struct pserver_read_options {
   size_t struct_size;
   pserver_encoding encoding;
-  /** If not NULL, receives for each tensor the changes of the parameter since it was initialized, which counts
-   * as the first: each update adds 1. Of several blocks, which are not read at one moment, that of the most
-   * changed one; 0 of a part without elements. Undefined if the call fails. */
+  /**
+   * If not NULL, receives the version of each tensor: 1 after the initialization, and each update adds 1.
+   * Blocks are not read at one moment; of several, the highest version. 0 for a part without elements.
+   * Undefined if the call fails.
+   */
   uint64_t *versions;
 } pserver_read_options;
 
-/** Writes the defaults. NULL is ignored. */
+/** Sets the defaults. NULL is ignored. */
 PSERVER_EXPORT void pserver_read_options_init(pserver_read_options *options);
 
 /** pserver_get() with options. */
@@ -405,26 +423,27 @@ PSERVER_EXPORT pserver_status pserver_get_with(pserver_client *client, const cha
                                                const pserver_read_options *options,
                                                int64_t timeout_ms);
 
-/** What the tensors of one call were read from: the version of each of their blocks. Opaque. */
+/** The version of each block that the tensors of one call were read from. Opaque. */
 typedef struct pserver_origins pserver_origins;
 
-/** Values that the caller has of a parameter, from an earlier pserver_get_known(). Zeros: none. */
+/** Values of a parameter from an earlier pserver_get_known(). All zeros: none. */
 typedef struct pserver_known {
-  /** The values, not changed since; they lie apart from the tensor that is read into, or are just there. */
+  /** The values, unchanged since. Their memory is that of the tensor to read into, or does not overlap with
+   * it. */
   const void *data;
-  /** The origins that the earlier call gave, and the place of the parameter among its names. */
+  /** The origins from the earlier call, and the index of the parameter among its names. */
   const pserver_origins *origins;
   size_t index;
 } pserver_known;
 
 /**
- * pserver_get_with() of what has changed since an earlier read: blocks that still have the version that
- * `known[i]` says are not sent again. Where `tensors[i].data` is NULL, it stays so if no block has changed:
- * the known values are the present ones. Otherwise memory is allocated and has all values, those of unchanged
- * blocks copied from the known ones, as it is in memory of the caller's. `known` may be NULL; an entry counts
- * only for the same parameter and initialization, the same encoding, and the same client. `*origins` is
- * given for the next such call, and freed with pserver_origins_free(). BAD_VALUE for an index that the earlier
- * call had no name for.
+ * Reads parameters as pserver_get_with() does, but hosts do not send blocks that still have the version in
+ * `known[i]`. If `tensors[i].data` is NULL and no block has changed, it stays NULL: the known values are
+ * the present ones. In all other cases the tensor receives all values, in the caller's memory or in
+ * allocated memory; those of unchanged blocks are copied from the known ones. `known` may be NULL; an entry
+ * is ignored unless it is from the same client and of the same parameter, initialization and encoding.
+ * `*origins` is for the next such call, and to be freed with pserver_origins_free(). BAD_VALUE for an index
+ * beyond the names of the earlier call; otherwise errors as of pserver_get().
  */
 PSERVER_EXPORT pserver_status pserver_get_known(pserver_client *client, const char *const *names,
                                                 pserver_tensor *tensors, size_t count,
@@ -433,10 +452,12 @@ PSERVER_EXPORT pserver_status pserver_get_known(pserver_client *client, const ch
                                                 const pserver_read_options *options,
                                                 int64_t timeout_ms);
 
-/** Frees what a call gave, once no call uses it any more. It may outlive its client. NULL is ignored. */
+/** Frees origins that no call uses any more. They may outlive their client. NULL is ignored. */
 PSERVER_EXPORT void pserver_origins_free(pserver_origins *origins);
 
-/** Frees `data` that a call allocated and sets it to NULL. NULL and a tensor without data are ignored. */
+/**
+ * Frees `data` that a call has allocated, and sets it to NULL. NULL and a tensor without data are ignored.
+ */
 PSERVER_EXPORT void pserver_tensor_release(pserver_tensor *tensor);
 
 /* Parts */
@@ -448,24 +469,26 @@ typedef struct pserver_indices {
 } pserver_indices;
 
 /**
- * As pserver_get(), reads the elements at the cartesian product of `indices`, one list for each of the
- * `rank` dimensions, into a tensor whose shape is the lists' lengths. An empty list gives an empty
- * tensor. BAD_INDEX for a wrong index.
+ * Reads the elements at the cartesian product of `indices`, one list for each of the `rank` dimensions,
+ * into a tensor whose shape is the lengths of the lists. An empty list gives an empty tensor. Memory,
+ * consistency and errors as of pserver_get(); BAD_INDEX for an invalid index, TOO_LARGE for 2^32 elements
+ * or more.
  */
 PSERVER_EXPORT pserver_status pserver_pull_part(pserver_client *client, const char *name,
                                                 const pserver_indices *indices, size_t rank,
                                                 pserver_tensor *part, int64_t timeout_ms);
 
 /**
- * value = alpha · value + beta · part for these elements; the others stay. For an element that is named
- * repeatedly the last value counts. An empty list does nothing. BAD_INDEX for a wrong index.
+ * Sets these elements to alpha · their value + beta · `part`; the others stay unchanged. If an element is
+ * named repeatedly, the last value counts. An empty list does nothing. Errors as of pserver_send_grads();
+ * BAD_INDEX for an invalid index, TOO_LARGE for 2^32 elements or more.
  */
 PSERVER_EXPORT pserver_status pserver_push_part(pserver_client *client, const char *name,
                                                 const pserver_tensor *part,
                                                 const pserver_indices *indices, size_t rank,
                                                 double alpha, double beta, int64_t timeout_ms);
 
-/** pserver_pull_part() with options; `versions` has room for one. */
+/** pserver_pull_part() with options; `versions` has one entry. */
 PSERVER_EXPORT pserver_status pserver_pull_part_with(pserver_client *client, const char *name,
                                                      const pserver_indices *indices, size_t rank,
                                                      pserver_tensor *part,
@@ -482,24 +505,26 @@ PSERVER_EXPORT pserver_status pserver_push_part_with(pserver_client *client, con
 
 /* The job */
 
-/** What a job is doing. */
+/** The state of a job's initialization. */
 typedef enum pserver_state {
   PSERVER_UNINITIALIZED = 0,
   PSERVER_INITIALIZING = 1,
   PSERVER_READY = 2
 } pserver_state;
 
-/** The state of a job. */
+/** A job. */
 typedef struct pserver_job_info {
   pserver_state state;
+  /** Number of the initialization. */
   uint64_t epoch;
   uint32_t shards;
-  /** The trainer that initializes or initialized the job, "" if there is none. */
+  /** The trainer that initializes or has initialized the job; "" if there is none. */
   char by[65];
-  /** Number of this life of the trainer. */
+  /** Number of this client's session. */
   uint64_t session;
 } pserver_job_info;
 
+/** Asks a host for the state of the job. */
 PSERVER_EXPORT pserver_status pserver_job_status(pserver_client *client, pserver_job_info *info,
                                                  int64_t timeout_ms);
 
@@ -513,8 +538,9 @@ typedef struct pserver_position {
 } pserver_position;
 
 /**
- * pserver_job_status(), and the ends of the journals when the job became ready: `positions` has room for
- * PSERVER_SHARDS_MAX, and `*position_count` is the number of shards, or 0 before the job is ready.
+ * Asks a host for the state of the job, and for the ends of its journals when it became ready. `positions`
+ * has memory for PSERVER_SHARDS_MAX of them; `*position_count` becomes the number of shards, or 0 before
+ * the job is ready.
  */
 PSERVER_EXPORT pserver_status pserver_job_positions(pserver_client *client, pserver_job_info *info,
                                                     pserver_position *positions,
@@ -532,61 +558,65 @@ typedef struct pserver_parameter_info {
   bool ready;
 } pserver_parameter_info;
 
-/** Every parameter, in order of names; `*list` is released with pserver_list_release(). */
+/** Lists all parameters, in order of names. Release `*list` with pserver_list_release(). */
 PSERVER_EXPORT pserver_status pserver_list(pserver_client *client, pserver_parameter_info **list,
                                            size_t *count, int64_t timeout_ms);
+/** Releases a list; NULL is ignored. */
 PSERVER_EXPORT void pserver_list_release(pserver_parameter_info *list, size_t count);
 
-/** A parameter, and how it is updated and stored. */
+/** A parameter, its configuration and its blocks. */
 typedef struct pserver_parameter_details {
   pserver_parameter_info info;
-  /** The configuration, a JSON object with all defaults written out. */
+  /** The configuration, a JSON object with all defaults filled in. */
   char *config;
-  /** Elements of each block but the last. Block i is on shard (first_shard + i) modulo `shards`. */
+  /** Elements of each block except the last. Block i is in shard (first_shard + i) modulo `shards`. */
   uint64_t block_elements;
   uint32_t first_shard;
   uint32_t shards;
 } pserver_parameter_details;
 
-/** The same list with all details; `*list` is released with pserver_list_details_release(). */
+/** Lists all parameters with all details. Release `*list` with pserver_list_details_release(). */
 PSERVER_EXPORT pserver_status pserver_list_details(pserver_client *client,
                                                    pserver_parameter_details **list, size_t *count,
                                                    int64_t timeout_ms);
+/** Releases a list; NULL is ignored. */
 PSERVER_EXPORT void pserver_list_details_release(pserver_parameter_details *list, size_t count);
 
-/** Records of a shard's journal that were lost, and with them acknowledged updates. */
+/** Records of a shard's journal that were lost, and with them updates that may have been acknowledged. */
 typedef struct pserver_fallback {
   uint32_t shard;
-  /** Generation of the replaced journal; `from` and `to` are sequence numbers in it. */
+  /** Generation of the replaced journal; `from` and `to` are the first and last sequence number lost. */
   uint64_t generation;
   uint64_t from;
   uint64_t to;
 } pserver_fallback;
 
 /**
- * What shards have lost, since the last such call, of what this client may have written or read: a shard
- * falls back when its journal is replaced, for instance by `pserver recover`. Asks only shards whose journal
- * this client knows to have been replaced; otherwise it costs nothing, so call it after any error, or from
- * time to time. After a failed call the next one asks the same again. `*list`, NULL if there is nothing, is
- * released with pserver_fallbacks_release(). In a job whose trainers keep step, the next gradient enters
- * again. The library resends a gradient that a shard finds too early, or made from an undone version.
+ * Lists what shards have lost since the last such call of what this client may have written or read. A
+ * shard falls back when its journal is replaced, for instance by `pserver recover`. Sends requests only to
+ * shards whose journals this client knows to be replaced, so it may be called after any error, or from time
+ * to time. After a failed call the next one asks again. Release `*list`, which is NULL if nothing was lost,
+ * with pserver_fallbacks_release(). In a job whose trainers keep step, the next gradient enters the steps
+ * again. The client itself resends a gradient that a shard rejects as too early, or because it was made
+ * from a version that is undone.
  */
 PSERVER_EXPORT pserver_status pserver_fallbacks(pserver_client *client, pserver_fallback **list,
                                                 size_t *count, int64_t timeout_ms);
+/** Releases a list; NULL is ignored. */
 PSERVER_EXPORT void pserver_fallbacks_release(pserver_fallback *list);
 
 /**
- * Asks a host to write the model to a file below its model directory; by default this may take 10 minutes.
- * The ending chooses the format: .safetensors, .npz, .h5 or .hdf5, .tar; a name that ends in / or has no
- * ending is a directory. BAD_PATH, IO or DISK_FULL if the host reports it. If the call ends early, the host
- * stops writing, and a file that was there before stays.
+ * Makes a host write the model to a file below its model directory. The default timeout is 10 minutes. The
+ * ending of the name chooses the format: .safetensors, .npz, .h5 or .hdf5, .tar; a name that ends in / or
+ * has no ending is a directory. If the call ends early, the host stops writing, and a file that existed
+ * before is kept. BAD_PATH, IO or DISK_FULL if the host reports them.
  */
 PSERVER_EXPORT pserver_status pserver_save(pserver_client *client, const char *path,
                                            int64_t timeout_ms);
 
 /** A model file that a host has written. */
 typedef struct pserver_saved_model {
-  /** Set it to `sizeof(pserver_saved_model)`: lets later versions add entries. */
+  /** Set it to `sizeof(pserver_saved_model)`, so that later versions can add fields. */
   size_t struct_size;
   /** Path below the model directory of the host. */
   char file[4097];
@@ -596,37 +626,37 @@ typedef struct pserver_saved_model {
   char host[65];
 } pserver_saved_model;
 
-/** Called on the calling thread, about twice a second, with the bytes of values written so far, and in all.
- * May call pserver_cancel(), but no other function of the library. */
+/** Reports the bytes of values written so far, and of all values. Called about twice a second, on the
+ * thread that made the call. May call pserver_cancel(), but no other function of the library. */
 typedef void (*pserver_on_progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
 
-/** pserver_save() that reports its progress, unless `on_progress` is NULL, and describes the file, unless
- * `saved` is NULL. */
+/** Saves the model as pserver_save() does. Reports progress unless `on_progress` is NULL; describes the
+ * file unless `saved` is NULL. */
 PSERVER_EXPORT pserver_status pserver_save_model(pserver_client *client, const char *path,
                                                  pserver_on_progress on_progress, void *context,
                                                  pserver_saved_model *saved, int64_t timeout_ms);
 
 /* Errors */
 
-/** Code of the last call of this thread that failed, and its message if `message` is not NULL: valid
- * until the next call that fails. PSERVER_OK and "" before the first. */
+/** Returns the code of the last call of this thread that failed, and its message unless `message` is NULL;
+ * valid until the next call that fails. PSERVER_OK and "" before the first. */
 PSERVER_EXPORT pserver_status pserver_last_error(const char **message);
 
 /**
- * What the last error of this thread is about, as a JSON object: `expected` and `received`, `parameter`,
- * `shard`, `index` and others, like the TypeScript client's `details` and those that hosts send; "{}" if
- * there is nothing. UTF-8, at most 8 KiB: entries that do not fit are left out. Valid until the next call
- * that fails.
+ * Returns details of the last error of this thread, as a JSON object: `expected` and `received`,
+ * `parameter`, `shard`, `index` and others, as in the TypeScript client's `details`, and those that hosts
+ * send; "{}" if there are none. UTF-8, at most 8 KiB; entries that do not fit are left out. Valid until the
+ * next call that fails.
  */
 PSERVER_EXPORT const char *pserver_last_error_details(void);
 
-/** The code's name in the protocol, such as "BAD_NAME"; "OK" for 0, "UNKNOWN" for any other number. */
+/** Returns the code's name in the protocol, such as "BAD_NAME"; "OK" for 0, "UNKNOWN" for an unknown code. */
 PSERVER_EXPORT const char *pserver_status_name(pserver_status status);
 
-/** Whether the same call, unchanged, can succeed later. */
+/** Whether the same call can succeed later. */
 PSERVER_EXPORT bool pserver_is_retryable(pserver_status status);
 
-/** Version of the library in use; PSERVER_VERSION is that of the header. */
+/** Returns the version of the library in use; PSERVER_VERSION is that of the header. */
 PSERVER_EXPORT const char *pserver_version(void);
 
 #ifdef __cplusplus

@@ -70,7 +70,7 @@ export function renderVectors(directory) {
       "const char *json; int kind; unsigned shard; uint64_t generation, seq; pserver_status code;",
       read("acks").acks.map(({ json, kind, shard = 0, generation = 0, seq = 0, code }) => [
         literal(json),
-        `ACK_${kind.toUpperCase()}`,
+        `PS_ACK_${kind.toUpperCase()}`,
         shard,
         generation,
         seq,

@@ -8,29 +8,27 @@
 #define ANSWER_BYTES 512
 #define ARGUMENTS_MAX 8
 
-/** The answer to a command: values with blanks between them, or why it failed. */
+/** The answer to a command: values separated by blanks, or the reason why it failed. */
 struct answer {
   char text[ANSWER_BYTES];
 };
 
 struct command {
   const char *name;
-  /** How many it takes. */
+  /** The number of its arguments. */
   int arguments;
   /** Runs it and fills in the answer; false if it failed. */
   bool (*run)(char **arguments, struct answer *answer);
 };
 
-/**
- * Runs the commands on standard input until it ends. Each is a line, its name and arguments with blanks
- * between them, and is answered by a line: "ok" or "error", and the answer.
- */
+/** Runs the commands on standard input until its end. A command is a line with its name and arguments,
+ * separated by blanks; it is answered by a line with "ok" or "error", and the answer. */
 void serve_agent(const struct command *commands, size_t count);
 
-/** Makes the text the answer. Returns false, so that a command can return the call. */
+/** Makes the text the answer. Returns false, so that a command can end with `return refuse(…)`. */
 bool refuse(struct answer *answer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/** Whether a call of NATS's client succeeded; if not, answers with `what` and the status. */
+/** Whether a call of cnats has succeeded; if not, the answer is `what` and the status. */
 bool nats_is_ok(natsStatus status, const char *what, struct answer *answer);
 
 /** The machine's monotonic clock in milliseconds; the same for all processes. */

@@ -1,4 +1,4 @@
-/* Counts messages in one thread for another one that waits. */
+/* Counts messages in one thread, while another thread waits for a number of them. */
 #include "counter.h"
 
 #include <time.h>

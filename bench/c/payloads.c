@@ -1,4 +1,4 @@
-/* Messages of the measurements without this project's client. */
+/* Messages for measurements that do not use this project's client. */
 #include "payloads.h"
 
 #include <stdlib.h>

@@ -9,8 +9,8 @@
 #define WINDOW_BYTES ((size_t)16 * 1024 * 1024)
 
 /**
- * The messages of a measurement without this project's client: ranges of one array, in order and then from its
- * beginning again, so that as many bytes are read from memory as a trainer or host would read.
+ * The messages of a measurement without this project's client: ranges of one array, in order and then from
+ * its beginning again, so that as many bytes are read from memory as a trainer or host would read.
  */
 struct payloads {
   uint8_t *source;

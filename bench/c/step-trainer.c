@@ -1,17 +1,16 @@
-/* Makes training steps with the C library: gradients of all, or some rows, and the pull of the same. */
-#include <pserver.h>
+/* Makes training steps with the C library: pushes gradients of whole tensors, or of some rows, and pulls
+ * them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent.h"
+#include "training.h"
 
 #define NAME_BYTES 64
-#define TIMEOUT_MS 100000
 /** Sets of rows that the steps use in turn. */
 #define ROW_SETS 16
 
-/** A step of tensors of one shape, all of them given, and read into `targets`. */
+/** A step of whole tensors of one shape, which are read into `targets`. */
 struct dense_step {
   size_t parameters;
   char (*names)[NAME_BYTES];
@@ -20,7 +19,7 @@ struct dense_step {
   pserver_tensor *targets;
 };
 
-/** A step of rows of one table, other rows in each turn. */
+/** A step of rows of one table; successive steps use different sets of rows. */
 struct row_step {
   char name[NAME_BYTES];
   size_t rows;
@@ -32,18 +31,10 @@ struct row_step {
   size_t turn;
 };
 
-static pserver_client *client;
 static struct dense_step dense;
 static struct row_step table;
-/** Whether steps are of rows, as was prepared last. */
+/** Whether steps of rows were prepared last. */
 static bool is_of_rows;
-
-static bool is_done(pserver_status status, const char *what, struct answer *answer) {
-  const char *text = "";
-  if (status == PSERVER_OK) return true;
-  pserver_last_error(&text);
-  return refuse(answer, "%s: %s: %s", what, pserver_status_name(status), text);
-}
 
 /** Memory for the whole run of the program. */
 static void *allocate(size_t count, size_t bytes) {
@@ -62,17 +53,6 @@ static float *floats(size_t count) {
 static pserver_tensor tensor_of(float *values, size_t count) {
   return (pserver_tensor){
       PSERVER_FLOAT32, PSERVER_RANK_OF_PARAMETER, {0}, values, count * sizeof(float)};
-}
-
-/** Connects. Arguments: URL, job, trainer. */
-static bool open_trainer(char **arguments, struct answer *answer) {
-  pserver_options options;
-  pserver_options_init(&options);
-  options.url = arguments[0];
-  options.job = arguments[1];
-  options.trainer = arguments[2];
-  options.connect_timeout_ms = TIMEOUT_MS;
-  return is_done(pserver_connect(&options, &client), "open", answer);
 }
 
 /** Prepares dense steps. Arguments: prefix of the names, parameters, elements of each. */
@@ -96,7 +76,7 @@ static bool prepare_dense(char **arguments, struct answer *answer) {
   return true;
 }
 
-/** As many different rows of a table, ascending: those that bench/steps/random-rows.ts chooses. */
+/** Chooses distinct rows of a table, ascending: the same as bench/steps/random-rows.ts. */
 static int64_t *random_rows(uint32_t seed, size_t count, size_t below) {
   bool *is_chosen = allocate(below, sizeof *is_chosen);
   int64_t *rows = allocate(count, sizeof *rows);
@@ -153,10 +133,8 @@ static pserver_status pull(void) {
   return pserver_pull_part(client, table.name, indices, 2, &table.target, TIMEOUT_MS);
 }
 
-/**
- * Makes one step after the other for a time, at least one. Arguments: "step", or "push" for the gradients or
- * "pull" for the values alone; ms. Answer: steps, begin and end in ms.
- */
+/** Makes steps for a time, at least one. Arguments: "step", or only "push" or "pull"; ms. Answer: steps,
+ * begin and end in ms. */
 static bool run(char **arguments, struct answer *answer) {
   bool pulls = strcmp(arguments[0], "push") != 0;
   bool pushes = strcmp(arguments[0], "pull") != 0;
@@ -179,6 +157,6 @@ int main(void) {
                                             {"rows", 4, prepare_rows},
                                             {"run", 2, run}};
   serve_agent(commands, sizeof commands / sizeof commands[0]);
-  if (client != NULL) pserver_close(client, TIMEOUT_MS);
+  close_trainer();
   return 0;
 }

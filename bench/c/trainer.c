@@ -1,17 +1,15 @@
 /* Trains with the C library: pushes gradients of a whole model, or pulls it. */
-#include <pserver.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent.h"
+#include "training.h"
 
 #define PARAMETERS_MAX 256
 #define NAME_BYTES 64
 /** Threads that pass over the model at the same time. */
 #define PASSES 2
-#define TIMEOUT_MS 100000
 
 /** A model of parameters of one shape. */
 struct model {
@@ -19,13 +17,13 @@ struct model {
   char names[PARAMETERS_MAX][NAME_BYTES];
   /** The values that are pushed: small, of both signs, none of them denormal. */
   pserver_tensor value;
-  /** The memory of each thread that pulls read into, every time the same, as in a training loop. */
+  /** By thread: the memory that pulls read into, always the same, as in a training loop. */
   uint8_t *targets[PASSES];
 };
 
 struct work;
 
-/** Makes one pass over the model; if it returns false, `answer` of the work says why. */
+/** Makes one pass over the model; if it returns false, `work->answer` is the reason. */
 typedef bool pass(struct work *work);
 
 /** The work of one thread. */
@@ -40,16 +38,8 @@ struct work {
   struct answer answer;
 };
 
-static pserver_client *client;
 /** Made once and not for each run, because filling it takes time. */
 static struct model model;
-
-static bool is_done(pserver_status status, const char *what, struct answer *answer) {
-  const char *text = "";
-  if (status == PSERVER_OK) return true;
-  pserver_last_error(&text);
-  return refuse(answer, "%s: %s: %s", what, pserver_status_name(status), text);
-}
 
 static bool read_shape(const char *text, pserver_tensor *tensor) {
   uint64_t elements = 1;
@@ -100,17 +90,6 @@ static bool read_model(char **arguments, struct answer *answer) {
     snprintf(model.names[i], NAME_BYTES, "%s.%zu", arguments[0], i);
   }
   return allocate_model(answer);
-}
-
-/** Connects. Arguments: URL, job, trainer. */
-static bool open_trainer(char **arguments, struct answer *answer) {
-  pserver_options options;
-  pserver_options_init(&options);
-  options.url = arguments[0];
-  options.job = arguments[1];
-  options.trainer = arguments[2];
-  options.connect_timeout_ms = TIMEOUT_MS;
-  return is_done(pserver_connect(&options, &client), "open", answer);
 }
 
 /** Creates the parameters of a model unless they exist; further commands use this model. */
@@ -172,12 +151,16 @@ static bool pull_new(struct work *work) {
   return is_ok;
 }
 
-/** The function of an operation, by its name. NULL if there is none. */
+/** Finds the function of an operation by name. NULL if there is none. */
 static pass *find_operation(const char *name, struct answer *answer) {
   static const struct {
     const char *name;
     pass *run;
-  } operations[] = {{"grad", push_grads}, {"mix", push_mix}, {"pull", pull}, {"new", pull_new}, {"step", step}};
+  } operations[] = {{"grad", push_grads},
+                    {"mix", push_mix},
+                    {"pull", pull},
+                    {"new", pull_new},
+                    {"step", step}};
   for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++) {
     if (strcmp(operations[i].name, name) == 0) return operations[i].run;
   }
@@ -194,8 +177,8 @@ static void *make_passes(void *argument) {
   return NULL;
 }
 
-/** A step ends before the next begins. */
-static int passes_at_once(const pass *run) { return run == step ? 1 : PASSES; }
+/** Returns how many passes run at the same time: a step ends before the next begins. */
+static int passes_at_once(pass *run) { return run == step ? 1 : PASSES; }
 
 static bool run_passes(pass *run, double duration_ms, struct answer *answer) {
   struct work works[PASSES];
@@ -250,7 +233,7 @@ int main(void) {
   static const struct command commands[] = {
       {"open", 3, open_trainer}, {"create", 3, create}, {"run", 2, run}, {"repeat", 2, repeat}};
   serve_agent(commands, sizeof commands / sizeof commands[0]);
-  if (client != NULL) pserver_close(client, TIMEOUT_MS);
+  close_trainer();
   release_model();
   return 0;
 }

@@ -1,6 +1,6 @@
 /**
- * The header under the name, and with the functions, that PaddlePaddle shipped: there, gradients went
- * as an array of pointers. For trainers that were built with that library.
+ * The third revision under the name, and with the functions, that PaddlePaddle shipped, where gradients are
+ * an array of pointers. For trainers that were written for that library.
  */
 #ifndef LIBPADDLE_PSERVER_CCLIENT_H
 #define LIBPADDLE_PSERVER_CCLIENT_H
@@ -8,7 +8,7 @@
 #include "paddle_pserver_client.h"
 
 #define PSERVER_ERROR -1
-/* pserver.h has this as a constant, of the same value. */
+/* pserver.h defines a constant of this name, with the same value. */
 #ifndef PSERVER_H
 #define PSERVER_OK 0
 #endif

@@ -46,7 +46,7 @@ beforeAll(async () => {
   program = join(directory, "core");
   const core = await cFiles(join(SOURCES, "core"));
   const own = await cFiles(import.meta.dirname);
-  const errors = ["errors/errors.c", "wire/utf8.c"].map((name) => join(SOURCES, name));
+  const errors = ["errors/errors.c", "formats/utf8.c"].map((name) => join(SOURCES, name));
   const headers = [SOURCES, join(ROOT, "include"), import.meta.dirname].flatMap((at) => ["-I", at]);
   const language = ["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wpedantic", "-Werror"];
   const inputs = [...core, ...errors, ...own];

@@ -1,4 +1,5 @@
-/* Memory that runs out when a test says so: the linker has malloc() and its kin call this. */
+/* Memory that runs out when a test wants it: the linker replaces malloc(), calloc() and realloc() by these
+ * functions. */
 #include "failing-memory.h"
 
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 #ifndef FAILING_MEMORY_H
 #define FAILING_MEMORY_H
 
-/** Lets so many allocations succeed from now on, and no more; all of them if negative. */
+/** Makes all allocations fail after this many; none if negative. */
 void allow_allocations(int count);
 
 #endif

@@ -10,7 +10,7 @@
 #include "random-script.h"
 #include "script.h"
 
-/** Scripts being read: the line after the last one that was taken or compared; "" at the end. */
+/** The script being read: the next line, "" at the end. */
 struct reader {
   char line[LINE_BYTES];
   size_t lines;

@@ -1,7 +1,8 @@
 /*
  * The outbox as a machine of scripts. Settings: `outbox <bytes in flight> <numbers of a shard>`. It drops
- * its references of calls and failures as early as a shell may, so that a sanitizer finds late uses; and
- * raises events that need memory first without any, then with ever more: in vain they must change nothing.
+ * its references to calls and failures as early as a shell may, so that a sanitizer finds later uses. It
+ * raises events that allocate memory first without any memory and then with more and more: an event that
+ * fails must change nothing.
  */
 #include "outbox-machine.h"
 
@@ -60,7 +61,7 @@ static void on_release(void *shell, struct ps_block_update *update, bool is_reus
 }
 
 static void on_ask(void *shell, unsigned shard, uint64_t session, const uint64_t *numbers,
-                   size_t count, struct position at) {
+                   size_t count, struct ps_position at) {
   char list[LINE_BYTES / 2] = "";
   size_t bytes = 0;
   (void)shell;
@@ -100,11 +101,11 @@ static void on_session_over(void *owner, struct ps_failure *failure, int64_t now
   (void)owner;
   (void)now_ms;
   tell(listener, "session-over %s %" PRIu64, code_of(failure), failure->received);
-  /* As the session has the outbox do. */
+  /* What the outbox does when a session begins or ends. */
   if (failure->code == PSERVER_ERR_REJOIN) ps_outbox_pause(outbox);
 }
 
-static void on_replaced(void *owner, unsigned shard, struct position seen) {
+static void on_replaced(void *owner, unsigned shard, struct ps_position seen) {
   (void)owner;
   tell(listener, "replaced %u %" PRIu64 " %" PRIu64, shard, seen.generation, seen.seq);
 }
@@ -159,7 +160,7 @@ static void take_stored(struct words *words) {
   uint64_t slot = take_whole(words);
   uint64_t serial = take_whole(words);
   unsigned shard = (unsigned)take_whole(words);
-  struct position at = {0};
+  struct ps_position at = {0};
   at.generation = take_whole(words);
   at.seq = take_whole(words);
   int64_t now_ms = take_ms(words);
@@ -220,7 +221,7 @@ static void take_denied(struct words *words) {
   while (update != NULL && (update->call->id != call || update->index != index)) {
     update = update->next;
   }
-  /* A shell does not know the memory of what is in flight no more. */
+  /* A shell has no reference to records that are no longer in flight. */
   if (update == NULL) return;
   struct ps_failure *failure = make_failure("DENIED");
   ps_outbox_denied(outbox, update, failure, take_ms(words));

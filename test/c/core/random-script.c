@@ -1,4 +1,4 @@
-/* Random scripts of the outbox: events as a broker, hosts and calls might raise them in the worst order. */
+/* Random scripts of the outbox: events in any order that broker, hosts and calls may raise them in. */
 #include "random-script.h"
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 #define UPDATES_MAX 5
 #define COUNT(list) (sizeof list / sizeof list[0])
 
-/** What PubAcks can be for. */
+/** Publications that PubAcks can answer. */
 struct token {
   unsigned shard;
   int slot;
@@ -35,7 +35,7 @@ struct script {
   uint64_t seqs[SHARDS];
   /** The last number published in each shard. */
   uint64_t numbers[SHARDS];
-  /** The newest publications, each at its count modulo TOKENS. */
+  /** The newest publications, each at its number modulo TOKENS. */
   struct token tokens[TOKENS];
   size_t publications;
 };
@@ -130,7 +130,7 @@ static void end_call(struct script *script) {
           script->now_ms);
 }
 
-/** A publication of which the newest are the likeliest; NULL if there is none. */
+/** Chooses a publication, newer ones more often; NULL if there is none. */
 static const struct token *pick_token(struct script *script) {
   size_t known = script->publications < TOKENS ? script->publications : TOKENS;
   if (known == 0) return NULL;
@@ -229,7 +229,7 @@ static void pass_time(struct script *script) {
 
 typedef void action(struct script *script);
 
-/** Each as often as it is likely. */
+/** Each action is listed as often as it is to be chosen. */
 static action *const actions[] = {
     send,   send,   send,      send,     pass_time, pass_time,     pass_time, pass_time,
     store,  store,  store,     store,    store,     store,         store,     answer,

@@ -7,11 +7,11 @@
 
 #include "core/failure.h"
 
-/** Bytes of a line at most, the final zero included, and words of one. */
+/** The maximum number of bytes of a line, including the final zero, and of its words. */
 #define LINE_BYTES (1 << 14)
 #define WORDS_MAX 1024
 
-/** The words of a line, which are taken in order. */
+/** The words of a line, to be taken in order. */
 struct words {
   char text[LINE_BYTES];
   const char *items[WORDS_MAX];
@@ -23,26 +23,26 @@ void split_words(struct words *words, const char *line);
 
 bool has_more_words(const struct words *words);
 
-/** The next word. Ends the program if there is none, as the following do. */
+/** Takes the next word. Ends the program if there is none, as the following functions do. */
 const char *take_word(struct words *words);
 
-/** The next word as a whole number; 0 for a negative one. */
+/** Takes the next word as a whole number; 0 for a negative one. */
 uint64_t take_whole(struct words *words);
 
 int64_t take_ms(struct words *words);
 
 bool take_boolean(struct words *words);
 
-/** The next word, `a:b:c`, as so many parts, which stay until the next call. */
+/** Takes the next word, `a:b:c`, as so many parts, which are valid until the next call. */
 void take_parts(struct words *words, const char **parts, size_t count);
 
-/** A failure with this code; NULL for `-`. */
+/** Returns a failure with this code; NULL for `-`. */
 struct ps_failure *make_failure(const char *code);
 
-/** The next word as a failure. */
+/** Takes the next word as a failure. */
 struct ps_failure *take_failure(struct words *words);
 
-/** The code of a failure; `-` for none. */
+/** Returns the code of a failure; `-` for NULL. */
 const char *code_of(const struct ps_failure *failure);
 
 /** Whether two texts are the same. */
@@ -51,21 +51,19 @@ bool is_same(const char *a, const char *b);
 /** Ends the program. */
 void stop(const char *why, const char *what);
 
-/** Who hears of commands. */
+/** Receives the commands. */
 struct listener {
   void *context;
-  /**
-   * Takes the line of a command, without `< `. Returns the event, without `> `, to be raised inside the
-   * command; NULL for none.
-   */
+  /** Receives the line of a command, without `< `. Returns the event, without `> `, that the command is to
+   * raise; NULL for none. */
   const char *(*heard)(void *context, const char *line);
 };
 
-/** Has the listener hear of a command. */
+/** Passes a command to the listener. */
 const char *tell(const struct listener *listener, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/** Part of the core that takes events of scripts; there is one of each at a time. */
+/** A part of the core that handles the events of a script; each exists once. */
 struct machine {
   /** The first word of its settings. */
   const char *name;

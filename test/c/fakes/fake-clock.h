@@ -4,18 +4,18 @@
 #include "calls/client.h"
 #include "wire/clock.h"
 
-/** Sets time back to its beginning. */
+/** Sets the clock to its initial time. */
 void set_clock(void);
 
-/** The time since set_clock(), which goes on only while somebody waits; asking for it takes none. */
+/** Returns the time since set_clock(), which advances only while a thread waits. Reading it takes no time. */
 int64_t time_ms(void);
 
-/** The test's: when the next thing happens, by time_ms(), NEVER_MS if nothing is left; and has it happen. No lock is
- * held. */
+/** Defined by the test: return the time_ms() of the next event, PS_NEVER_MS if there is none; and make it
+ * happen, with no lock held. */
 int64_t next_event_ms(void);
 void happen(void);
 
-/** Lets time go on until the client can do nothing more. */
-void run_until_lost(const struct client *client);
+/** Advances the clock until the client has failed for good. */
+void run_until_lost(const struct ps_client *client);
 
 #endif

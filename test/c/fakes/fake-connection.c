@@ -1,4 +1,4 @@
-/* What the library calls of cnats and for its options, as far as it calls it. */
+/* The functions of cnats, and of wire/settings.c, that the library calls. */
 #include "fake-connection.h"
 
 #include <stdio.h>

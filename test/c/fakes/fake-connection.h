@@ -10,10 +10,9 @@ struct __natsMsg {
   bool is_nobody;
 };
 
-/** What stands for the connection, its options and its subscription: all that is needed of them is
- * whom to call. */
+/** Replaces connection, options and subscription of cnats: only their callbacks are needed. */
 struct broker {
-  /** The largest message it takes; 0 for 8 MiB. */
+  /** The largest message that it accepts; 0: 8 MiB. */
   int64_t max_payload;
   /** The text of its last error. */
   char *error;
@@ -24,31 +23,32 @@ struct broker {
   natsErrHandler on_error;
   natsOnCompleteCB on_complete;
   struct ps_connection *connection;
-  struct client *client;
+  struct ps_client *client;
 };
 
 extern struct broker broker;
 
-/* There is one of each, and nothing in it. */
+/* Each exists once and is empty. */
 extern char fake_object[1];
 #define CONNECTION ((natsConnection *)(void *)fake_object)
 #define SUBSCRIPTION ((natsSubscription *)(void *)fake_object)
 #define OPTIONS ((natsOptions *)(void *)fake_object)
 
-/** Takes what the client publishes, `reply` "" if it wants none; what the broker does then is up to the test. */
+/** Defined by the test: receives a message that the client publishes; `reply` "": without a reply subject. */
 natsStatus broker_takes(const char *subject, const char *reply, const void *data, size_t bytes);
 
-/** A message to a subject, to be destroyed or delivered: its bytes are a copy of exactly their size. */
+/** Makes a message, to be destroyed or delivered. Its bytes are a copy of exactly their size, so that a
+ * sanitizer finds reads beyond them. */
 natsMsg *make_message(const char *subject, const void *data, size_t bytes);
 
-/** Hands a message over to the client. No lock is held. */
+/** Delivers a message to the client, with no lock held. */
 void deliver_message(natsMsg *message);
 
-/** Breaks the connection off, and makes it anew. */
+/** Break the connection, and restore it. */
 void break_off(void);
 void make_anew(void);
 
-/** Puts the checksum of a message where it belongs. */
+/** Writes its checksum into a message. */
 void seal_bytes(uint8_t *data, size_t bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* The connection of cnats, played from a script. */
+/* Replaces the connection of cnats; its events come from a script. */
 #include "fake-broker.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "fake-connection.h"
 #include "wire/envelope.h"
 
-/** Inboxes of questions that are kept; what comes beyond gets no answer. */
+/** The maximum number of open requests; further ones get no answer. */
 #define QUESTIONS_MAX 64
 
 static struct {
@@ -17,7 +17,7 @@ static struct {
   const uint8_t *end;
   const uint8_t *join_reply;
   size_t join_bytes;
-  /** Inboxes of questions without an answer, oldest first. */
+  /** Reply subjects of open requests, oldest first. */
   char *questions[QUESTIONS_MAX];
   size_t question_count;
   natsStatus next_publication;
@@ -43,7 +43,7 @@ void answer_join_with(const uint8_t *reply, size_t bytes) {
   script.join_bytes = bytes;
 }
 
-/** An answer to the oldest question, which `stays` or is done. */
+/** Answers the oldest open request, which `stays` open or is done. */
 static void deliver_reply(const uint8_t *data, size_t bytes, bool is_sealed, bool is_nobody,
                           bool stays) {
   if (script.question_count == 0) return;
@@ -59,7 +59,7 @@ static void deliver_reply(const uint8_t *data, size_t bytes, bool is_sealed, boo
 }
 
 static void deliver_to_place(const uint8_t *content, size_t bytes) {
-  char subject[INBOX_SIZE + 64];
+  char subject[PS_INBOX_SIZE + 64];
   const uint8_t *end = bytes == 0 ? NULL : memchr(content, '\n', bytes);
   if (end == NULL) return;
   snprintf(subject, sizeof subject, "%s.%.*s", broker.client->identity.inbox,
@@ -117,7 +117,7 @@ static void take_event(void) {
 
 int64_t next_event_ms(void) {
   bool is_any = broker.client != NULL && (script.is_disconnected || script.at != script.end);
-  return is_any ? 0 : NEVER_MS;
+  return is_any ? 0 : PS_NEVER_MS;
 }
 
 void happen(void) {
@@ -131,7 +131,7 @@ void happen(void) {
 }
 
 natsStatus broker_takes(const char *subject, const char *reply, const void *data, size_t bytes) {
-  struct message message;
+  struct ps_message message;
   if (ps_open_message(data, bytes, &message) != PSERVER_OK) abort();
   if (script.next_publication != NATS_OK) return script.next_publication;
   if (script.question_count == QUESTIONS_MAX || *reply == '\0') return NATS_OK;

@@ -12,29 +12,29 @@
  * its time is over.
  */
 enum event_kind {
-  /** The content without its checksum, to the oldest question that has no answer; the checksum is put
-   * where it belongs, so that more than the check of it is reached. */
+  /** Answers the oldest open request with the content, after its checksum is written into it, so that more
+   * than the check of it is reached. */
   EVENT_REPLY,
-  /** The content as it is, to the same. */
+  /** Answers the oldest open request with the content unchanged. */
   EVENT_RAW_REPLY,
-  /** Nobody listens to it. */
+  /** Answers the oldest open request: nobody listens to its subject. */
   EVENT_NOBODY,
-  /** The content, with its checksum, to the place in the inbox that its first line names. */
+  /** Sends the content, with its checksum, to the subject below the inbox that its first line names. */
   EVENT_MESSAGE,
-  /** The same as EVENT_REPLY, but the question stays open: it is answered more than once. */
+  /** As EVENT_REPLY, but the request stays open and is answered again. */
   EVENT_EARLY_REPLY,
-  /** The next publication fails half-way, or for want of a connection; the connection is made anew. */
+  /** The next publication fails half-way, or without a connection; then the connection is restored. */
   EVENT_BROKEN_PIPE,
   EVENT_RECONNECT,
-  /** The broker tells an error: the content is its text. */
+  /** The broker sends an error; the content is its text. */
   EVENT_ERROR,
   EVENT_KINDS
 };
 
-/** Begins a script; it must stay where it is. */
+/** Begins a script, which must stay valid. */
 void play(const uint8_t *script, size_t bytes);
 
-/** The first question, a trainer's to join, is answered with these bytes, not from the script. */
+/** The first request, which joins, is answered with these bytes and not from the script. */
 void answer_join_with(const uint8_t *reply, size_t bytes);
 
 #endif

@@ -13,7 +13,7 @@
 #include "fake-connection.h"
 #include "json-check.h"
 #include "wire/envelope.h"
-#include "wire/utf8.h"
+#include "formats/utf8.h"
 
 #define TIMEOUT_MS 3000
 #define SCRIPTED_JOIN 0x80
@@ -26,7 +26,7 @@ static pserver_tensor tensor_of(uint64_t rows, uint64_t columns) {
   return (pserver_tensor){PSERVER_FLOAT32, 2, {rows, columns}, values, rows * columns * sizeof(float)};
 }
 
-/** What a call gave must be there, all of it. */
+/** Reads all that a call has returned, so that a sanitizer finds what is not there. */
 static void expect_tensor(pserver_status status, pserver_tensor *tensor) {
   if (status != PSERVER_OK) {
     if (tensor->data != NULL) abort();
@@ -109,7 +109,7 @@ static void get_many(pserver_client *client) {
   }
 }
 
-/** What is told of values that are known is there, or else memory that has them. */
+/** The tensors have the known values or memory of their own. */
 static void expect_changes(pserver_status status, pserver_tensor *tensor, const pserver_known *known) {
   bool is_known = status == PSERVER_OK && tensor->data == NULL;
   if (is_known && (known->data == NULL || known->origins == NULL || tensor->bytes == 0)) abort();
@@ -197,7 +197,7 @@ static void (*const calls[])(pserver_client *) = {initialize,  create,         l
                                                   initialize_many};
 
 /** The answer to `join` of a job in the mode that the input chooses. */
-static void write_join_reply(struct draft *draft, unsigned choice) {
+static void write_join_reply(struct ps_draft *draft, unsigned choice) {
   static const char *const modes[] = {"async", "sync", "ssp"};
   ps_draft_begin(draft);
   ps_draft_whole(draft, "session", 41);
@@ -214,15 +214,15 @@ static void write_join_reply(struct draft *draft, unsigned choice) {
   if (ps_draft_end(draft) != PSERVER_OK) abort();
 }
 
-/** Every call has returned: nothing is under way. */
-static void expect_idle(const struct client *client) {
+/** Checks that nothing is under way after every call has returned. */
+static void expect_idle(const struct ps_client *client) {
   if (client->calls.first != NULL || client->calls.running != 0) abort();
   if (client->requests.window_bytes != 0 || client->sender.outbox->waiting != 0) abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes) {
   if (bytes < 2) return 0;
-  struct draft join_reply;
+  struct ps_draft join_reply;
   pserver_options options;
   pserver_client *client = NULL;
   pserver_options_init(&options);

@@ -1,4 +1,4 @@
-/* Lists of broker addresses: what they say, and that nothing of a malformed one is repeated. */
+/* Reads lists of broker addresses, and checks that errors repeat nothing of a malformed list. */
 #include "wire/addresses.h"
 
 #include <string.h>
@@ -33,7 +33,7 @@ static void check_read(void) {
       {"tls://u:p@[::1]:4222", 1, "tls://[::1]:4222", "tls://[::1]:4222", "::1", "u", "p", NULL, true},
   };
   for (size_t i = 0; i < COUNT(cases); i++) {
-    struct addresses addresses;
+    struct ps_addresses addresses;
     if (ps_read_addresses(cases[i].list, &addresses) != PSERVER_OK)
       fprintf(stderr, "%s\n", cases[i].list);
     EXPECT(addresses.count == cases[i].count);
@@ -90,17 +90,17 @@ static void check_refused(void) {
                                       "tls://h,nats://alice:dragon@h",
                                       "tls://alice:dragon@h,h"};
   for (size_t i = 0; i < COUNT(lists); i++) {
-    struct addresses addresses;
+    struct ps_addresses addresses;
     pserver_status status = ps_read_addresses(lists[i], &addresses);
     if (status != PSERVER_ERR_BAD_VALUE) fprintf(stderr, "%s\n", lists[i]);
     EXPECT(status == PSERVER_ERR_BAD_VALUE);
-    EXPECT(strstr(ps_last_failure()->text, "dragon") == NULL);
-    EXPECT(strstr(ps_last_failure()->text, "alice") == NULL);
+    EXPECT(strstr(ps_last_error()->text, "dragon") == NULL);
+    EXPECT(strstr(ps_last_error()->text, "alice") == NULL);
     ps_release_addresses(&addresses);
   }
 }
 
-/** An address of many hosts is cut, not written beyond its room. */
+/** A list that is too long is cut, and not written beyond its memory. */
 static void check_shown(void) {
   pserver_options options;
   char shown[16];

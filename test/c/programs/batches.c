@@ -1,8 +1,8 @@
 /*
  * One of several trainers that send gradients of many small parameters in each step: of "p.0", "p.1", … of
- * four elements each, of "table", of which three rows come, one of them twice, and of "counts", of integers.
- * Every element that comes gets the trainer's number as its gradient, negative, so that with the learning rate
- * 1 it is added. Before the first step, and after each, it says so and waits for a line.
+ * four elements each, of "table", of which three rows come, one of them twice, and of "counts", of
+ * integers. Every element that comes gets the trainer's number as its gradient, negative, so that with the
+ * learning rate 1 it is added. Before the first step, and after each, it says so and waits for a line.
  * Arguments: URL, job, trainer, number, parameters, steps.
  */
 #include <pserver.h>

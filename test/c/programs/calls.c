@@ -1,4 +1,4 @@
-/* Every call once as it is meant, and wrongly: a trainer of its own. Arguments: URL, job. */
+/* Makes every call correctly and with wrong arguments, as the only trainer. Arguments: URL, job. */
 #include <math.h>
 #include <pserver.h>
 #include <string.h>
@@ -150,7 +150,7 @@ static void update(pserver_client *client) {
   EXPECT_ERROR(UNSUPPORTED, pserver_push(client, "counts", &counts, 2, 1, PSERVER_FLOAT16, -1));
 }
 
-/** A gradient is clipped by the norm of all its blocks, as it travels. */
+/** A gradient is clipped by the norm of all its blocks, as encoded. */
 static void clipping(pserver_client *client) {
   pserver_grad_options options;
   float *gradient = calloc(LARGE, sizeof(float));
@@ -158,7 +158,7 @@ static void clipping(pserver_client *client) {
   pserver_gradient grad = {"to clip", bare(gradient, LARGE), NULL, 0};
   pserver_grad_options_init(&options);
   options.encoding = PSERVER_BFLOAT16;
-  /* bfloat16 makes 3 and 4 of these: the norm is 5. */
+  /* These become 3 and 4 in bfloat16, so the norm is 5. */
   gradient[0] = 3.0009765625f;
   gradient[LARGE - 1] = -4.0009765625f;
   EXPECT_OK(pserver_send_grads(client, &grad, 1, &options, -1));
@@ -365,7 +365,7 @@ static void wrong_options(const char *url) {
   EXPECT_ERROR(BAD_NAME, pserver_connect(&options, &client));
   options.job = "absent";
   EXPECT_ERROR(BAD_VALUE, pserver_connect(&options, NULL));
-  /* A slow machine needs a longer deadline to find out that nobody answers. */
+  /* On a slow machine a longer deadline is needed to find that nobody answers. */
   pserver_status answer = PSERVER_OK;
   for (options.connect_timeout_ms = 300; options.connect_timeout_ms < 300000; options.connect_timeout_ms *= 4) {
     answer = pserver_connect(&options, &client);
@@ -384,7 +384,7 @@ static void wrong_options(const char *url) {
   EXPECT_ERROR(BAD_VALUE, pserver_connect(&options, &client));
 }
 
-/** What a child after a fork may not do, it is told; it ends without touching the parent's client. */
+/** In a child after a fork calls fail, and its end does not affect the parent's client. */
 static void forked(pserver_client *client) {
   pid_t child = fork();
   if (child == 0) {

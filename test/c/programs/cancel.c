@@ -10,8 +10,8 @@
 
 #include "expect.h"
 
-/** So long that only cancelling ends it. */
-#define NEVER_MS (INT64_C(3600) * 1000)
+/** So long that only the canceller ends the call. */
+#define PS_NEVER_MS (INT64_C(3600) * 1000)
 
 static pserver_canceller *canceller;
 static pserver_client *client;
@@ -27,14 +27,14 @@ static pserver_status make_client(void) {
 static pserver_status get(void) {
   const char *name = "w";
   pserver_tensor got = {0};
-  return pserver_get(client, &name, &got, 1, PSERVER_AS_IS, NEVER_MS);
+  return pserver_get(client, &name, &got, 1, PSERVER_AS_IS, PS_NEVER_MS);
 }
 
-static pserver_status save(void) { return pserver_save(client, "model.npz", NEVER_MS); }
+static pserver_status save(void) { return pserver_save(client, "model.npz", PS_NEVER_MS); }
 
-static pserver_status end(void) { return pserver_close(client, NEVER_MS); }
+static pserver_status end(void) { return pserver_close(client, PS_NEVER_MS); }
 
-/** A call on a thread, which may use the canceller. */
+/** A call on another thread, which may use the canceller. */
 struct attempt {
   pserver_status (*call)(void);
   pserver_canceller *canceller;
@@ -72,7 +72,7 @@ static void connecting(void) {
   EXPECT(client == NULL);
 }
 
-/** While it is cancelled each call ends, and none after. */
+/** While the canceller is cancelled each call ends, and none after it is rearmed. */
 static void until_rearmed(void) {
   pserver_job_info info;
   pserver_use_canceller(canceller);
@@ -81,7 +81,7 @@ static void until_rearmed(void) {
   pserver_canceller_rearm(canceller);
 }
 
-/** The call of a client that goes on after it. */
+/** A call of a client that is used afterwards. */
 static void calling(pserver_status (*call)(void)) {
   pserver_job_info info;
   struct attempt got = {.call = call, .canceller = canceller};
@@ -111,7 +111,7 @@ static void closing(void) {
   while (pserver_describe(client, &info) == PSERVER_OK) sched_yield();
   pserver_cancel(canceller);
   EXPECT(result(&closed) == PSERVER_ERR_ABORTED);
-  /* What others are doing on the client has ended, too. */
+  /* Calls of other threads on the client have ended, too. */
   EXPECT(result(&got) == PSERVER_ERR_CLOSED);
 }
 
@@ -125,8 +125,8 @@ int main(int argc, char **argv) {
   pserver_options_init(&options);
   options.url = argv[2];
   options.job = argv[3];
-  options.connect_timeout_ms = NEVER_MS;
-  options.attempt_timeout_ms = NEVER_MS;
+  options.connect_timeout_ms = PS_NEVER_MS;
+  options.attempt_timeout_ms = PS_NEVER_MS;
   if (strcmp(argv[1], "connect") == 0) connecting();
   else if (strcmp(argv[1], "get") == 0) calling(get);
   else if (strcmp(argv[1], "save") == 0) calling(save);

@@ -1,7 +1,5 @@
-/*
- * Closes a client while other threads use it, again and again, beside a second client of the process
- * that goes on undisturbed. Arguments: URL, job, times.
- */
+/* Repeatedly closes a client while other threads use it; a second client of the process is not affected.
+ * Arguments: URL, job, times. */
 #include <pserver.h>
 #include <pthread.h>
 #include <string.h>
@@ -57,7 +55,7 @@ static void round_of(char **argv) {
   }
   pserver_job_info info;
   EXPECT_OK(pserver_job_status(client, &info, -1));
-  /* No time for the calls under way: they are ended. */
+  /* Without time for the calls under way, they are ended. */
   EXPECT_OK(pserver_close(client, 0));
   EXPECT_ERROR(CLOSED, pserver_close(client, 0));
   for (int i = 0; i < THREADS; i++) {

@@ -1,7 +1,7 @@
 /*
- * What calls tell beside their status: details of errors, versions, the client, parameters and saved models in
- * full; what their options change; names with a NUL; and that a child after a fork leaves its parent's client
- * alone. Prints the details of some errors. Arguments: URL, job.
+ * What calls tell beside their status: details of errors, versions, the client, parameters and saved models
+ * in full; what their options change; names with a NUL; and that a child after a fork leaves its parent's
+ * client alone. Prints the details of some errors. Arguments: URL, job.
  */
 #include <math.h>
 #include <pserver.h>
@@ -38,7 +38,7 @@ static void print_details(pserver_status expected, pserver_status status) {
   printf("%s %s\n", pserver_status_name(status), pserver_last_error_details());
 }
 
-/** A read of 16 MiB, which no machine does within a millisecond. */
+/** A read of 16 MiB takes longer than a millisecond on any machine. */
 static pserver_status get_too_much(pserver_client *client) {
   static float elements[4 << 20];
   const char *name = "zeros";
@@ -69,7 +69,7 @@ static void errors(pserver_client *client) {
   print_details(PSERVER_ERR_UNKNOWN_PARAMETER, pserver_get(client, &name, &got, 1, PSERVER_AS_IS, -1));
   name = "\xff";
   print_details(PSERVER_ERR_BAD_NAME, pserver_get(client, &name, &got, 1, PSERVER_AS_IS, -1));
-  /* As the host tells it. */
+  /* As the host reports it. */
   print_details(PSERVER_ERR_BAD_CONFIG, pserver_create(client, "x", &shaped, &config, -1, NULL));
   EXPECT_ERROR(BAD_VALUE, pserver_save(client, "x.npz", 0));
   print_details(PSERVER_ERR_TIMEOUT, get_too_much(client));
@@ -174,7 +174,7 @@ static void saving(pserver_client *client) {
   EXPECT_ERROR(BAD_VALUE, pserver_save_model(client, "model.npz", NULL, NULL, &saved, -1));
 }
 
-/** A child that ends as any program does, after it has tried to close and to connect. */
+/** A child that exits normally, after it has tried to close and to connect. */
 static void forked(pserver_client *client, const pserver_options *options) {
   pserver_client_info before = {.struct_size = sizeof before};
   pserver_client_info after = {.struct_size = sizeof after};
@@ -201,7 +201,7 @@ int main(int argc, char **argv) {
   EXPECT(strcmp(pserver_last_error_details(), "{}") == 0);
   pserver_options options;
   pserver_client *client = NULL;
-  /* A wrong call, and a fork, before anything connects take nothing away from a child. */
+  /* Before anything connects, a wrong call does not keep a child from connecting. */
   EXPECT_ERROR(CLOSED, pserver_close(NULL, -1));
   pserver_options_init(&options);
   EXPECT_ERROR(BAD_NAME, pserver_connect(&options, &client));

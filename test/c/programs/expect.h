@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/** Ends the program, naming the place, unless the condition holds. */
+/** Ends the program, with file and line, unless the condition is true. */
 #define EXPECT(condition)                                                                    \
   do {                                                                                       \
     if (!(condition)) {                                                                      \
@@ -16,7 +16,7 @@
     }                                                                                        \
   } while (0)
 
-/** Ends the program unless the call does what it says. */
+/** Ends the program unless the call succeeds. */
 #define EXPECT_OK(call) EXPECT((call) == PSERVER_OK)
 
 /** Ends the program unless the call fails with this code, and the last error says so, too. */

@@ -1,8 +1,8 @@
 /*
- * One of several trainers of a job, in whatever language the others are: every round it reads "w" and
- * sends the gradient of half the squared distance to its own target, so that together they come to the
- * mean of their targets, and counts the round in "rounds". After the last it waits for a line, then writes the bytes it reads to a file.
- * Arguments: URL, job, trainer, target, rounds, file.
+ * One of several trainers of a job, in whatever language the others are: every round it reads "w" and sends
+ * the gradient of half the squared distance to its own target, so that together they come to the mean of
+ * their targets, and counts the round in "rounds". After the last it waits for a line, then writes the
+ * bytes it reads to a file. Arguments: URL, job, trainer, target, rounds, file.
  */
 #include <pserver.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /*
  * Does what each line of standard input says on one client, and prints the name of the status and the
  * message of what came of it. Arguments: URL, job, trainer, timeout of a call in ms, and, if it is not the
- * default, that of connecting. Lines: `create`
- * and `push` work on a parameter "p" of one element, `get` prints it; `large` pushes 40 MB to "large";
- * `grad` sends a gradient of 1 to "p" at rate 1; `fallbacks` prints what shards have lost, as shard:generation:from-to.
+ * default, that of connecting. Lines: `create` and `push` work on a parameter "p" of one element, `get`
+ * prints it; `large` pushes 40 MB to "large"; `grad` sends a gradient of 1 to "p" at rate 1; `fallbacks`
+ * prints what shards have lost, as shard:generation:from-to.
  */
 #include <pserver.h>
 #include <string.h>

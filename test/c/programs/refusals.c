@@ -31,7 +31,7 @@ struct refusal_call {
 
 #include "refusals.h"
 
-/** Writes the numbers as elements of the type; how many bytes they take. */
+/** Writes the numbers as elements of the type; returns their bytes. */
 static size_t convert(const struct refusal_call *call, unsigned char *data) {
   unsigned char *to = data;
   for (size_t i = 0; i < call->count; i++) {

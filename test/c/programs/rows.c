@@ -39,7 +39,7 @@ int main(int argc, char **argv) {
   options.trainer = argv[3];
   EXPECT_OK(pserver_connect(&options, &client));
   initialize(client, rows, width);
-  /* The last row first, and the first row again at the end. */
+  /* The last row comes first, and the first row again at the end. */
   int64_t *numbers = malloc((named + 1) * sizeof(int64_t));
   float *values = malloc((named + 1) * width * sizeof(float));
   for (size_t i = 0; i <= named; i++) numbers[i] = i == named ? 0 : (int64_t)(named - 1 - i);

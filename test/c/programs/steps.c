@@ -26,7 +26,7 @@ static void initialize(pserver_client *client) {
   free(zeros);
 }
 
-/** Every element of both is what so many steps make of it. */
+/** Checks that every element of both has its value after so many steps. */
 static void expect_steps(pserver_client *client, int steps, float *read) {
   const char *names[2] = {"one", "wide"};
   float one = 0;
@@ -61,7 +61,7 @@ int main(int argc, char **argv) {
       {"wide", {PSERVER_FLOAT32, PSERVER_RANK_OF_PARAMETER, {0}, ones, WIDE * sizeof(float)}, NULL, 0}};
   for (int round = 1; round <= atoi(argv[4]); round++) {
     if (round % 2 == 0) {
-      /* In one call, or in two calls and an end by itself. */
+      /* Sends them in one call, or in two calls and one that ends the step. */
       EXPECT_OK(pserver_send_grads(client, grads, 2, NULL, RETRY_MS));
     } else {
       EXPECT_OK(pserver_send_grads(client, &grads[0], 1, &later, RETRY_MS));

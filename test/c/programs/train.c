@@ -1,9 +1,9 @@
 /*
- * Adds ones to parameters until it has sent every round, whatever happens to host and broker; tells
- * each round. Arguments: URL, job, trainer, rounds, threads. Each thread pushes `rounds` times one to
- * "steps" (one element) and to "wide" (several blocks), and checks that reads never go back; and sends gradients that
- * add one to "small.0" to "small.23" and to row 1 of "table", and two to row 3, which go in batches if the job
- * takes them.
+ * Adds ones to parameters until it has sent every round, whatever happens to host and broker; tells each
+ * round. Arguments: URL, job, trainer, rounds, threads. Each thread pushes `rounds` times one to "steps"
+ * (one element) and to "wide" (several blocks), and checks that reads never go back; and sends gradients
+ * that add one to "small.0" to "small.23" and to row 1 of "table", and two to row 3, which go in batches if
+ * the job takes them.
  */
 #include <pserver.h>
 #include <pthread.h>

@@ -27,7 +27,7 @@ static uint8_t *from_hex(const char *hex, size_t *count) {
 }
 
 static void check_names(void) {
-  char token[TOKEN_SIZE];
+  char token[PS_TOKEN_SIZE];
   for (size_t i = 0; i < COUNT(names); i++) {
     EXPECT_OK(ps_escape_name(names[i].name, names[i].bytes, token));
     EXPECT(strcmp(token, names[i].token) == 0);
@@ -83,15 +83,15 @@ static void check_streams(void) {
 static void check_acks(void) {
   EXPECT(nats_Open(-1) == NATS_OK);
   for (size_t i = 0; i < COUNT(acks); i++) {
-    struct journal_ack ack = {0};
+    struct ps_journal_ack ack = {0};
     natsMsg *message = NULL;
     EXPECT(natsMsg_Create(&message, "s", NULL, acks[i].json, (int)strlen(acks[i].json)) == NATS_OK);
     ps_read_journal_ack("mnist", message, &ack);
     natsMsg_Destroy(message);
     if ((int)ack.kind != acks[i].kind) fprintf(stderr, "%s\n", acks[i].json);
     EXPECT((int)ack.kind == acks[i].kind);
-    if (ack.kind != ACK_STORED) {
-      EXPECT(ps_last_failure()->code == acks[i].code);
+    if (ack.kind != PS_ACK_STORED) {
+      EXPECT(ps_last_error()->code == acks[i].code);
       continue;
     }
     EXPECT(ack.shard == acks[i].shard && ack.position.generation == acks[i].generation);
@@ -100,47 +100,47 @@ static void check_acks(void) {
   nats_Close();
 }
 
-/** Packs a value that was read, with what the library packs its messages with. */
-static void pack_again(struct draft *draft, const struct value *value) {
-  /* Entries of a map follow each other as those of a list do. */
-  struct value list = *value;
-  struct value entry;
+/** Packs a value that was read, with the functions that pack messages. */
+static void pack_again(struct ps_draft *draft, const struct ps_value *value) {
+  /* Entries of a map are read one after the other, as those of a list. */
+  struct ps_value list = *value;
+  struct ps_value entry;
   const uint8_t *at = NULL;
-  list.type = VALUE_LIST;
+  list.type = PS_VALUE_LIST;
   switch (value->type) {
-    case VALUE_NIL:
+    case PS_VALUE_NIL:
       msgpack_pack_nil(&draft->packer);
       break;
-    case VALUE_BOOLEAN:
+    case PS_VALUE_BOOLEAN:
       if (value->boolean) msgpack_pack_true(&draft->packer);
       else msgpack_pack_false(&draft->packer);
       break;
-    case VALUE_NUMBER:
+    case PS_VALUE_NUMBER:
       ps_pack_number(draft, value->number);
       break;
-    case VALUE_TEXT:
+    case PS_VALUE_TEXT:
       ps_pack_text(draft, (const char *)value->content, value->content_bytes);
       break;
-    case VALUE_BYTES:
+    case PS_VALUE_BYTES:
       ps_pack_bytes(draft, value->content, value->content_bytes);
       break;
-    case VALUE_LIST:
-    case VALUE_MAP:
-      if (value->type == VALUE_LIST) ps_pack_list(draft, value->count);
+    case PS_VALUE_LIST:
+    case PS_VALUE_MAP:
+      if (value->type == PS_VALUE_LIST) ps_pack_list(draft, value->count);
       else ps_pack_map(draft, value->count);
       while (ps_list_next(&list, &at, &entry)) pack_again(draft, &entry);
       break;
   }
 }
 
-/** The message again, entry by entry. */
-static void write_again(struct draft *draft, const struct message *message) {
-  struct value list = message->fields;
-  struct value key;
-  struct value entry;
+/** Packs a message again, entry by entry. */
+static void write_again(struct ps_draft *draft, const struct ps_message *message) {
+  struct ps_value list = message->fields;
+  struct ps_value key;
+  struct ps_value entry;
   const uint8_t *at = NULL;
   char name[64];
-  list.type = VALUE_LIST;
+  list.type = PS_VALUE_LIST;
   while (ps_list_next(&list, &at, &key) && ps_list_next(&list, &at, &entry)) {
     snprintf(name, sizeof name, "%.*s", (int)key.content_bytes, (const char *)key.content);
     if (strcmp(name, "crc") == 0 || strcmp(name, "v") == 0 || strcmp(name, "data") == 0) continue;
@@ -154,8 +154,8 @@ static void check_messages(void) {
   for (size_t i = 0; i < COUNT(messages); i++) {
     size_t count;
     uint8_t *bytes = from_hex(messages[i].hex, &count);
-    struct message message;
-    struct draft draft;
+    struct ps_message message;
+    struct ps_draft draft;
     EXPECT_OK(ps_open_message(bytes, count, &message));
     ps_draft_begin(&draft);
     write_again(&draft, &message);
@@ -174,7 +174,7 @@ static void check_refused(void) {
   for (size_t i = 0; i < COUNT(refused); i++) {
     size_t count;
     uint8_t *bytes = from_hex(refused[i].hex, &count);
-    struct message message;
+    struct ps_message message;
     pserver_status status = ps_open_message(bytes, count, &message);
     if (status != refused[i].code) fprintf(stderr, "%s: %d\n", refused[i].what, (int)status);
     EXPECT(status == refused[i].code);
@@ -186,8 +186,8 @@ static void check_written(void) {
   for (size_t i = 0; i < COUNT(written); i++) {
     size_t count;
     uint8_t *bytes = from_hex(written[i].hex, &count);
-    struct value value;
-    struct draft draft;
+    struct ps_value value;
+    struct ps_draft draft;
     EXPECT(ps_read_checked(bytes, count, &value));
     ps_draft_begin(&draft);
     size_t before = draft.buffer.size;
@@ -214,12 +214,12 @@ static void check_crc(void) {
   }
 }
 
-static bool reads(const char *json, struct pub_ack *ack) {
+static bool reads(const char *json, struct ps_pub_ack *ack) {
   return ps_read_pub_ack(json, strlen(json), ack);
 }
 
 static void check_pub_acks(void) {
-  struct pub_ack ack;
+  struct ps_pub_ack ack;
   EXPECT(
       reads("{\"stream\":\"PS_j_0\",\"seq\":900, \"duplicate\": true,\"x\":[1,{\"y\":\"}\"}]}", &ack));
   EXPECT(strcmp(ack.stream, "PS_j_0") == 0 && ack.seq == 900 && !ack.is_error);

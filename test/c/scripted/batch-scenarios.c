@@ -1,4 +1,4 @@
-/* Batches: what goes together, and what becomes of it. */
+/* Batches: which updates go together, and their fates. */
 #include <string.h>
 
 #include "scripted.h"
@@ -7,11 +7,11 @@
 
 static void only_serve(const struct published *message) { serve(message); }
 
-/** Entries of the groups of a batch; 0 of any other record. */
+/** Returns the number of entries of a batch; 0 for any other record. */
 static size_t entries_of(const struct published *record) {
-  struct value groups;
-  struct value group;
-  struct value blocks;
+  struct ps_value groups;
+  struct ps_value group;
+  struct ps_value blocks;
   const uint8_t *at = NULL;
   size_t count = 0;
   if (!ps_map_find(&record->message.fields, "groups", &groups)) return 0;
@@ -170,9 +170,9 @@ static void late(void) {
 
 /** Whether the first group of a batch names versions. */
 static bool names_versions(const struct published *batch) {
-  struct value groups;
-  struct value group;
-  struct value seen;
+  struct ps_value groups;
+  struct ps_value group;
+  struct ps_value seen;
   const uint8_t *at = NULL;
   EXPECT(ps_map_find(&batch->message.fields, "groups", &groups) && ps_list_next(&groups, &at, &group));
   return ps_map_find(&group, "seen", &seen);
@@ -192,7 +192,7 @@ static void undone(void) {
   pserver_client *client = connected(0);
   EXPECT_OK(send_grads(client, 1, NULL));
   EXPECT(count_to("batch") == 2 && !names_versions(to("batch", 0)));
-  struct parameter *found = NULL;
+  struct ps_parameter *found = NULL;
   const char *name = "w";
   const char *missing;
   EXPECT(ps_parameters_take(&broker.client->parameters, &name, 1, &found, &missing, 1) == 0);
@@ -206,7 +206,8 @@ static void undone(void) {
   closed(client);
 }
 
-/** Every record is refused in the first session, which then is over; later ones are applied. */
+/** In the first session the broker refuses every record, and then a host ends the session; in later ones
+ * records are applied. */
 static void refuse_first_session(const struct published *message) {
   if (serve(message) || !is_record(message)) return;
   if (number_in(message, "session") > 41) {

@@ -1,4 +1,4 @@
-/* A canceller ends whatever a call waits for, in the moment. */
+/* A canceller ends every kind of wait of a call at once. */
 #include "scripted.h"
 
 #define LATER_MS 500
@@ -13,7 +13,7 @@ static void store(const struct published *message) {
   if (!serve(message) && is_record(message)) stored_after(10, message, 1, 7);
 }
 
-/** Others than this trainer have not ended the step. */
+/** Other trainers have not ended the step. */
 static void wait_for_others(const struct published *message) {
   if (serve(message) || !is_to(message, "step")) return;
   if (number_in(message, "step") == 0) step_after(1, message, 0);
@@ -28,7 +28,7 @@ static pserver_client *cancelled_later(void) {
   return client;
 }
 
-/** After the call: it was ended in time, and another one is not. */
+/** Checks after a call that it was ended in time, and that the next one is not. */
 static void end(pserver_client *client, int64_t start_ms) {
   EXPECT(time_ms() - start_ms >= LATER_MS && time_ms() - start_ms < LATER_MS + 100);
   pserver_canceller_rearm(canceller);
@@ -89,7 +89,7 @@ static void no_step(void) {
   end(client, start_ms);
 }
 
-/** Another thread's call has the turn. */
+/** A call of another thread has its turn in the steps. */
 static void no_turn(void) {
   begin(wait_for_others);
   job.mode = "sync";
@@ -102,7 +102,7 @@ static void no_turn(void) {
   end(client, start_ms);
 }
 
-/** What was cancelled before it began is not begun. */
+/** A call that is cancelled before it begins sends nothing. */
 static void at_once(void) {
   begin(only_serve);
   pserver_client *client = connected(0);

@@ -1,4 +1,5 @@
-/* After a shard has fallen back: what it finds too early, or made from a version it has undone, is sent again. */
+/* Fallbacks: gradients that the shard rejects as too early, or as made from an undone version, are sent
+ * again. */
 #include "scripted.h"
 
 static struct outcome outcome_of(const struct published *record, const char *code) {
@@ -10,7 +11,7 @@ static struct outcome outcome_of(const struct published *record, const char *cod
                           .code = code};
 }
 
-/** The gradient that comes first is refused with this code. */
+/** The first gradient is rejected with this code. */
 static const char *first_code;
 
 static void refuse_first(const struct published *message) {
@@ -46,7 +47,7 @@ static void early(void) {
   pserver_client *client = connected(0);
   EXPECT_OK(send_grad(client, &late));
   EXPECT(late == 0 && count_to("enter") == 2 && count_to("0") == 2);
-  /* The step is its own still: 1. */
+  /* The step is still the trainer's own: 1. */
   EXPECT(number_in(to("0", 0), "step") == 1 && number_in(to("0", 1), "step") == 1);
   EXPECT(number_in(to("0", 1), "n") == number_in(to("0", 0), "n") + 1);
   EXPECT(broker.client->steps.core.ended == 1);

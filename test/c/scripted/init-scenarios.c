@@ -4,15 +4,15 @@
 #include "scripted.h"
 
 #define TIMEOUT_MS 20000
-/** More than one request takes. */
+/** More parameters than one request can name. */
 #define PARAMETERS 300
 #define PER_REQUEST 256
-/** As many parameters of 2 KiB as a broker of 256 KiB takes beside 64 KiB of other entries. */
+/** As many parameters of 2 KiB as fit into a message of 256 KiB with 64 KiB of other entries. */
 #define PER_SMALL_REQUEST 96
 
 static char names[PARAMETERS][8];
 static float values[2] = {1, 2};
-/** What becomes of the first record of each shard; NULL: it is applied. */
+/** The rejection of the first record of each shard; NULL: it is applied. */
 static const char *first_code;
 
 static void take_init(const struct published *message) {
@@ -48,7 +48,7 @@ static pserver_status init(pserver_client *client, size_t first, size_t count) {
 }
 
 static size_t declared_in(size_t request) {
-  struct value list;
+  struct ps_value list;
   EXPECT(ps_map_find(&to("declare", request)->message.fields, "parameters", &list));
   return list.count;
 }
@@ -63,7 +63,7 @@ static void few_messages(void) {
   closed(client);
 }
 
-/** The least that a broker may take: its host's reply must fit, too, and tells more than was declared. */
+/** The smallest limit: the host's reply, which is larger than the declarations, must fit, too. */
 static void few_parameters_a_message(void) {
   begin(take_init);
   bool is_selected = false;
@@ -85,7 +85,7 @@ static void older_rules(void) {
   closed(client);
 }
 
-/** What was tried before goes by itself, and what is tried for the first time together. */
+/** Blocks of repeated attempts are sent singly, those of first attempts together. */
 static void after_a_failure(void) {
   pserver_client *client = selected(3);
   first_code = "NON_FINITE";
@@ -93,7 +93,7 @@ static void after_a_failure(void) {
   EXPECT(count_to(NULL) == 1);
   EXPECT_OK(init(client, 5, 10));
   EXPECT(count_to("batch") == 2 && count_to(NULL) == 1 + 5 + 1);
-  /* What has succeeded is not open any more. */
+  /* A parameter whose initialization has succeeded is no longer open. */
   EXPECT_OK(init(client, 5, 10));
   EXPECT(count_to("batch") == 3 && count_to(NULL) == 7 + 1);
   closed(client);

@@ -1,4 +1,4 @@
-/* Records: numbered, repeated, windowed, given up. */
+/* Records: their numbers, repeats and windows, and when they are given up. */
 #include <string.h>
 
 #include "scripted.h"
@@ -41,7 +41,7 @@ static void stops_at_the_ack(void) {
   closed(client);
 }
 
-/** All but the first sending of number 1 are stored and applied. */
+/** All publications are stored and applied, except the first of number 1. */
 static void lose_the_first(const struct published *message) {
   if (serve(message) || !is_record(message)) return;
   bool is_first = block_in(message) == 0 && count_to(NULL) == 1;
@@ -114,7 +114,7 @@ static void refused_for_good(void) {
   pserver_client *client = connected(ONE_RECORD_BYTES);
   EXPECT_ERROR(TOO_LARGE, push(client, 30000));
   EXPECT(time_ms() < 200);
-  /* What waited was not sent. */
+  /* Updates that were waiting are not sent. */
   EXPECT(count_to(NULL) == 1);
   closed(client);
 }
@@ -148,15 +148,16 @@ static void reconnected(void) {
 }
 
 /**
- * Under session 41 a first call goes well; of the second a host answers REJOIN to block 0, the broker
- * refuses block 1 for a time and stores block 2, and block 3 gets no answer. Under 42 all goes well.
+ * In session 41 a first call succeeds. In the second one a host answers REJOIN to block 0, the broker
+ * refuses block 1 for now and stores block 2, and block 3 gets no answer. In session 42 everything
+ * succeeds.
  */
 static void end_the_session(const struct published *message) {
   if (serve(message) || !is_record(message)) return;
   bool is_over = number_in(message, "session") == 41 && number_in(message, "n") == 2;
   switch (is_over ? block_in(message) : 9) {
     case 0:
-      /* When block 1 is due again: nothing is sent between two sessions. */
+      /* Block 1 is due again, but nothing is sent between two sessions. */
       outcome_after(70, NULL, (struct outcome){41, 0, 1, 2, 5, "REJOIN"});
       break;
     case 1:
@@ -186,7 +187,7 @@ static void new_session(void) {
     const struct published *record = to(NULL, i);
     if (number_in(record, "session") == 41) continue;
     again++;
-    /* Only what is known not to have been applied; numbers start over. */
+    /* Only records known not to be applied are sent again, with numbers from 1. */
     EXPECT(number_in(record, "session") == 42 && block_in(record) < 2);
     EXPECT(number_in(record, "n") == 1 && number_in(record, "done") == 0);
     EXPECT(memcmp(record->message.data, to(NULL, block_in(record))->message.data, 8) == 0);
@@ -221,7 +222,7 @@ static void window(void) {
   int64_t start_ms = time_ms();
   EXPECT_ERROR(OUTCOME_UNKNOWN, push(client, 8000));
   EXPECT(records_before(start_ms + 900) == 1024);
-  /* 2 and 3 make no room while 1 is open. */
+  /* While 1 is open, closing 2 and 3 does not move the window. */
   EXPECT(records_before(start_ms + 2900) == 1024);
   EXPECT(count_to(NULL) == 1027);
   closed(client);
@@ -242,7 +243,7 @@ static void count_in_flight(const struct published *message) {
 }
 
 static void bytes_in_flight(void) {
-  /* In a window of four records, and where the window is less than one: it goes alone. */
+  /* With a window of four records, and with one that is smaller than a record, which is then sent alone. */
   static const size_t windows[] = {4 * ONE_RECORD_BYTES, ONE_RECORD_BYTES / 2};
   for (size_t i = 0; i < 2; i++) {
     begin(count_in_flight);
@@ -410,7 +411,7 @@ static void not_handed_over(void) {
   closed(client);
 }
 
-/** The connection is lost with the first record, and made anew later, or never. */
+/** The connection is lost with the first record, and restored later or never. */
 static bool is_made_anew;
 
 static void disconnect_at_first(const struct published *message) {
@@ -451,7 +452,7 @@ static size_t part_bytes(size_t rows) { return (rows * 4 + 4 + 7) / 8 * 8 + rows
 
 static void parts_by_payload(void) {
   static const size_t whole[] = {PART_ROWS};
-  /* 262,144 bytes less 65,536 have room for 24,575 rows. */
+  /* 24,575 rows fit into 262,144 bytes minus 65,536. */
   static const size_t cut[] = {24575, 24575, PART_ROWS - 2 * 24575};
   int64_t *rows = malloc(PART_ROWS * sizeof *rows);
   float *values = calloc(PART_ROWS, sizeof *values);
@@ -477,7 +478,7 @@ static void parts_by_payload(void) {
 
 #define LONG_ROW ((size_t)60000)
 
-/** One of two rows of 60,000 elements, for which a broker that takes less than it did has no room. */
+/** One of two rows of 60,000 elements, which is too large since the broker accepts less than before. */
 static void rows_by_payload(void) {
   int64_t row = 1;
   int64_t *columns = malloc(LONG_ROW * sizeof *columns);
@@ -496,7 +497,7 @@ static void rows_by_payload(void) {
   EXPECT(count_to(NULL) == 5);
   size_t next = 0;
   for (size_t i = 0; i < 5; i++) {
-    const struct message *message = &to(NULL, i)->message;
+    const struct ps_message *message = &to(NULL, i)->message;
     size_t elements = i < 4 ? 12288 : LONG_ROW - 4 * 12288;
     size_t index_bytes = (4 + elements * 4 + 7) / 8 * 8;
     EXPECT(message->data_bytes == index_bytes + elements * 4);

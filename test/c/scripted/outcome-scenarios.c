@@ -1,10 +1,10 @@
-/* Outcomes: answers that come by themselves, and questions for those that do not. */
+/* Outcomes: those that owners send by themselves, and requests for the others. */
 #include "scripted.h"
 
-/** The numbers that a question asks for. */
+/** Returns the numbers that a request asks for. */
 static size_t numbers_in(const struct published *question, uint64_t numbers[8]) {
-  struct value list;
-  struct value number;
+  struct ps_value list;
+  struct ps_value number;
   const uint8_t *at = NULL;
   size_t count = 0;
   EXPECT(ps_map_find(&question->message.fields, "numbers", &list) && list.count <= 8);
@@ -69,7 +69,7 @@ static void answer_others(const struct published *message) {
   if (serve(message)) return;
   if (is_record(message)) {
     stored_after(1, message, 1, 7);
-    /* Of another session, of another number, malformed, and to nobody. */
+    /* Outcomes of another session and of another number, a malformed message, and one to another subject. */
     outcome_after(10, NULL, (struct outcome){40, 0, 1, 1, 7, NULL});
     outcome_after(10, NULL, (struct outcome){42, 0, 1, 1, 7, "STALE_EPOCH"});
     outcome_after(10, NULL, (struct outcome){41, 0, 1, 2, 7, NULL});
@@ -109,7 +109,8 @@ static void answer_before_the_ack(void) {
   closed(client);
 }
 
-/** Nobody, then a host that has just lost the shard, then silence, then the outcome. */
+/** The request finds nobody, then a host that has just lost the shard, then gets no answer, then the
+ * outcome. */
 static void have_no_owner(const struct published *message) {
   if (serve(message)) return;
   if (is_record(message)) {
@@ -161,7 +162,7 @@ static void replaced(void) {
   closed(client);
 }
 
-/** Number 1 is stored; number 2 is refused for a time, until 3 s are over. The shard has stopped. */
+/** Number 1 is stored; number 2 is refused until 3 s are over. The shard has stopped. */
 static void stop_the_shard(const struct published *message) {
   if (serve(message)) return;
   if (!is_record(message)) {
@@ -181,7 +182,7 @@ static void stopped(void) {
   job.blocks = 2;
   pserver_client *client = connected(0);
   EXPECT_ERROR(JOURNAL_DAMAGED, push(client, 30000));
-  /* What is not stored goes on: a shard that is mended takes it. */
+  /* A record that is not stored is not given up: a repaired shard can still apply it. */
   EXPECT(time_ms() >= 3000 && time_ms() < 5000);
   EXPECT(count_to("outcome") == 1);
   closed(client);
@@ -195,7 +196,7 @@ static void lose_the_end(const struct published *message) {
   if (serve(message)) return;
   if (is_record(message)) stored_after(1, message, 1, 6 + number_in(message, "n"));
   else if (count_to("outcome") > 1) outcome_after(1, message, (struct outcome){41, 0, 1, 1, 7, NULL});
-  else error_at(1, message, "JOURNAL_LOST", (struct position){end_generation, 7});
+  else error_at(1, message, "JOURNAL_LOST", (struct ps_position){end_generation, 7});
 }
 
 static void end_too_early(uint64_t generation) {
@@ -215,14 +216,14 @@ static void end_too_early(uint64_t generation) {
 
 static void ends_too_early(void) { end_too_early(1); }
 
-/** What says no generation is of the first. */
+/** An error without a generation is about the first one. */
 static void ends_without_generation(void) { end_too_early(0); }
 
 static const char *end_code;
 static bool is_asked;
 static bool is_repeated;
 
-/** The record, or the second sending of it, or a question for it, is answered by the session's end. */
+/** The record, its repeat, or the request for its outcome is answered by the end of the session. */
 static void end_the_session(const struct published *message) {
   if (serve(message) || is_to(message, "pull")) return;
   bool is_old = number_in(message, "session") == 41;
@@ -253,7 +254,7 @@ static pserver_status ended_by(const char *code, bool asked, bool repeated) {
 }
 
 static void session_ends(void) {
-  /* Only its own answer tells of a record that was sent once that it was not applied. */
+  /* A record is known not to be applied only by the answer to itself, if it was sent once. */
   EXPECT(ended_by("REJOIN", false, false) == PSERVER_OK);
   EXPECT(ended_by("REJOIN", false, true) == PSERVER_ERR_OUTCOME_UNKNOWN);
   EXPECT(ended_by("REJOIN", true, false) == PSERVER_ERR_OUTCOME_UNKNOWN);
@@ -277,7 +278,7 @@ static void rejections(void) {
   is_rejected = true;
   pserver_client *client = connected(8);
   EXPECT_ERROR(STALE_EPOCH, push(client, 30000));
-  /* What waited is not sent, and the parameter is looked up anew. */
+  /* Updates that were waiting are not sent, and the parameter is looked up again. */
   EXPECT(count_to(NULL) == 1 && count_to("status") == 1);
   is_rejected = false;
   EXPECT_OK(push(client, 30000));

@@ -1,4 +1,4 @@
-/* Positions: what pulls and finish say that the trainer has seen. */
+/* Positions: those that pulls and finish carry. */
 #include "scripted.h"
 
 static uint64_t pull_generation;
@@ -13,7 +13,7 @@ static void answer(const struct published *message) {
   applied_after(2, message, 7);
 }
 
-/** What the next pull asks for; it is answered at a position. */
+/** Returns the position that the next pull carries; the pull is answered at another one. */
 static void expect_pull(pserver_client *client, uint64_t generation, uint64_t seq,
                         uint64_t answer_generation, uint64_t answer_seq) {
   pull_generation = answer_generation;
@@ -43,7 +43,7 @@ static void positions_grow(void) {
   later(0, 41, 1, 1, 90);
   expect_pull(client, 1, 7, 1, 7);
   expect_pull(client, 1, 20, 1, 7);
-  /* A later generation is later, whatever its sequence; the earlier one is over. */
+  /* A position of a later generation is later, whatever its sequence number. */
   later(0, 41, 0, 2, 1);
   later(0, 41, 0, 1, 99);
   expect_pull(client, 1, 20, 1, 7);
@@ -131,8 +131,8 @@ static void finish_tells_positions(void) {
   EXPECT_ERROR(BAD_MESSAGE, pserver_init_param(client, "w", &value, NULL, 3000));
   EXPECT_OK(push(client, 3000));
   pserver_finish_init(client, 3000);
-  struct value list;
-  struct value entry;
+  struct ps_value list;
+  struct ps_value entry;
   const uint8_t *at = NULL;
   uint64_t count = 0;
   EXPECT(ps_map_find(&to("finish", 0)->message.fields, "at", &list));
@@ -148,7 +148,7 @@ static void finish_tells_positions(void) {
   closed(client);
 }
 
-/** A job whose steps are closed as soon as this trainer has ended them. */
+/** A job whose steps close as soon as this trainer has ended them. */
 static void close_steps(const struct published *message) {
   if (serve(message)) return;
   if (is_to(message, "step")) step_after(1, message, number_in(message, "step"));
@@ -158,7 +158,7 @@ static void close_steps(const struct published *message) {
   applied_after(2, message, 7);
 }
 
-/** What a gradient asks shards for after a step, depending on whether "w" was read in between. */
+/** The shards that a gradient asks for their step, depending on whether "w" was read since the last step. */
 static size_t questions_after_a_step(bool reads) {
   begin(close_steps);
   job.mode = "sync";

@@ -1,4 +1,4 @@
-/* What the client does about each code in the answer to each kind of question. */
+/* The reactions of the client to each code in the answer to each kind of request. */
 #include <string.h>
 
 #include "scripted.h"
@@ -8,7 +8,7 @@
 
 #define TIMEOUT_MS 20000
 
-/** The code that the first answer has; later ones are as they should be. */
+/** The code of the first answer; later answers are without errors. */
 static const char *code;
 
 static bool refuse_first(const struct published *message, const char *verb) {
@@ -27,7 +27,7 @@ static void at_pull(const struct published *message) {
 }
 
 static void new_step_after(const struct published *message) {
-  struct draft draft;
+  struct ps_draft draft;
   ps_draft_begin(&draft);
   ps_draft_whole(&draft, "generation", 2);
   ps_draft_whole(&draft, "seq", 0);
@@ -67,10 +67,10 @@ static void at_record(const struct published *message) {
   outcome_after(2, NULL, (struct outcome){session, 0, 1, 1, 1, session == 41 ? code : NULL});
 }
 
-/** The client's error after the call: whether it can do anything more. */
-static bool has_ended(void) { return broker.client->calls.failure.code != PSERVER_OK; }
+/** Whether the client has failed for good after the call. */
+static bool has_ended(void) { return broker.client->calls.error.code != PSERVER_OK; }
 
-/** What the client did about the first answer to `verb`, by what it published, and when. */
+/** Determines what the client did about the first answer to `verb`, from what it published, and when. */
 static const char *observed(const char *verb, pserver_status status, pserver_status expected) {
   if (has_ended()) return count_to(verb) == 1 && status == PSERVER_ERR_SUPERSEDED ? "end" : "died";
   if (count_to("join") > 1) return "rejoin";

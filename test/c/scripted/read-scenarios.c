@@ -1,21 +1,21 @@
-/* Reads of many blocks: what is asked for together, and what is made of the pieces that come. */
+/* Batched reads: which blocks are requested together, and how pieces of answers are handled. */
 #include <string.h>
 
 #include "scripted.h"
 
 #define TIMEOUT_MS 10000
 #define PARAMETERS 4
-#define VALUE_BYTES 8
+#define PS_VALUE_BYTES 8
 
-/** A piece of an answer: `count` entries from `from` on, of version 5 and position 1, 9. */
+/** A piece of an answer: `count` entries that begin with `from`, of version 5 and position 1, 9. */
 struct piece {
   uint64_t from;
   uint64_t count;
   bool more;
-  /** Instead of 5, for each entry; NULL: 5. */
+  /** The version of each entry; NULL: 5. */
   const uint64_t *versions;
   uint64_t generation;
-  /** Bytes that its values lack. */
+  /** Bytes that are missing from its values. */
   size_t lacking;
 };
 
@@ -26,7 +26,7 @@ static float values[PARAMETERS][2];
 static void piece_after(int64_t delay_ms, const struct published *read, struct piece piece) {
   float data[64][2];
   uint64_t count = 0;
-  struct draft draft;
+  struct ps_draft draft;
   ps_draft_begin(&draft);
   ps_draft_whole(&draft, "from", piece.from);
   ps_draft_flag(&draft, "more", piece.more);
@@ -41,12 +41,12 @@ static void piece_after(int64_t delay_ms, const struct published *read, struct p
     data[count][0] = (float)(piece.from + i);
     data[count++][1] = 7;
   }
-  EXPECT_OK(ps_draft_end_and_append(&draft, data, count * VALUE_BYTES - piece.lacking));
+  EXPECT_OK(ps_draft_end_and_append(&draft, data, count * PS_VALUE_BYTES - piece.lacking));
   bytes_after(delay_ms, read->reply, draft.buffer.data, draft.buffer.size);
   ps_draft_release(&draft);
 }
 
-/** A job that takes batched reads, and its client. */
+/** Serves a job that knows batches; returns its client. */
 static pserver_client *began(take_message take) {
   begin(take);
   job.rules = 3;
@@ -57,7 +57,7 @@ static pserver_client *began(take_message take) {
 static pserver_status get_all(pserver_client *client, size_t count) {
   pserver_tensor tensors[PARAMETERS] = {0};
   for (size_t i = 0; i < count; i++) {
-    tensors[i] = (pserver_tensor){.data = values[i], .bytes = VALUE_BYTES, .dtype = PSERVER_FLOAT32};
+    tensors[i] = (pserver_tensor){.data = values[i], .bytes = PS_VALUE_BYTES, .dtype = PSERVER_FLOAT32};
   }
   return pserver_get(client, names, tensors, count, PSERVER_AS_IS, TIMEOUT_MS);
 }
@@ -181,9 +181,9 @@ static void go_on_after_error(const struct published *message) {
   }
 }
 
-/** The parameters of what is missing are looked up, in one request, and only that is asked for. */
+/** The parameters of missing blocks are looked up in one request, and only these blocks are requested. */
 static void looks_up_what_is_missing(void) {
-  struct value asked;
+  struct ps_value asked;
   pserver_client *client = began(go_on_after_error);
   EXPECT_OK(get_all(client, PARAMETERS));
   EXPECT(count_to("status") == 2 && count_to("read") == 2 && from_of(1) == 0);
@@ -205,7 +205,7 @@ static void initialize_anew(const struct published *message) {
   }
 }
 
-/** What came before stays. */
+/** Blocks that were read before are kept. */
 static void reads_anew_what_was_initialized_anew(void) {
   pserver_client *client = began(initialize_anew);
   EXPECT_OK(get_all(client, PARAMETERS));
@@ -230,12 +230,12 @@ static void reads_a_part_anew(void) {
   pserver_client *client = began(initialize_part_anew);
   EXPECT_OK(pserver_pull_part(client, "w", indices, 2, &part, TIMEOUT_MS));
   EXPECT(count_to("pull") == 2 && number_in(to("pull", 1), "epoch") == 3);
-  EXPECT(part.bytes == VALUE_BYTES);
+  EXPECT(part.bytes == PS_VALUE_BYTES);
   pserver_tensor_release(&part);
   closed(client);
 }
 
-/** Of "a" to "d", the last two are initialized anew when only the first has come. */
+/** Of "a" to "d", the last two are initialized anew when only the first is read. */
 static void initialize_some_anew(const struct published *message) {
   if (count_to("read") == 1) job.anew_from = "c";
   if (serve(message)) return;
@@ -258,7 +258,7 @@ static void reads_on_what_was_not_initialized_anew(void) {
   EXPECT(count_to("status") == 2 && count_to("pull") == 1 && count_to("read") == 2);
   const float expected[PARAMETERS][2] = {{0, 7}, {0, 0}, {0, 7}, {1, 7}};
   for (size_t i = 0; i < PARAMETERS; i++) {
-    EXPECT(memcmp(tensors[i].data, expected[i], VALUE_BYTES) == 0);
+    EXPECT(memcmp(tensors[i].data, expected[i], PS_VALUE_BYTES) == 0);
     pserver_tensor_release(&tensors[i]);
   }
   pserver_origins_free(origins);
@@ -296,7 +296,7 @@ static void asks_again_while_busy(void) {
   closed(client);
 }
 
-/** The owner's permissions lack the subject of batched reads. */
+/** The owner has no permission for the subject of batched reads. */
 static void take_no_reads(const struct published *message) {
   if (serve(message)) return;
   if (is_to(message, "read")) nobody_after(1, message);
@@ -313,7 +313,7 @@ static void goes_on_singly(void) {
   closed(client);
 }
 
-/** An owner comes after two seconds. */
+/** The shard has an owner after two seconds. */
 static void come_late(const struct published *message) {
   if (serve(message)) return;
   if (message->at_ms - to("read", 0)->at_ms < 2000) nobody_after(1, message);
@@ -360,7 +360,7 @@ static void answer_wrongly(const struct published *message) {
   piece_after(2, message, (struct piece){.count = PARAMETERS});
 }
 
-/** A piece that does not fit fails the call, and nothing of it is given. */
+/** A piece that does not fit the request fails the call, and none of its values is used. */
 static void refuses_pieces_that_do_not_fit(void) {
   static const uint64_t no_versions[PARAMETERS] = {5, 5, 5, 0};
   const struct piece pieces[] = {
@@ -370,7 +370,7 @@ static void refuses_pieces_that_do_not_fit(void) {
       {.from = 0, .count = 0},
       {.from = 0, .count = PARAMETERS, .versions = no_versions},
       {.from = 0, .count = PARAMETERS, .lacking = 1},
-      {.from = 0, .count = PARAMETERS, .lacking = VALUE_BYTES},
+      {.from = 0, .count = PARAMETERS, .lacking = PS_VALUE_BYTES},
   };
   for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
     wrong = pieces[i];
@@ -381,7 +381,7 @@ static void refuses_pieces_that_do_not_fit(void) {
   }
 }
 
-/* What is known. */
+/* The known values. */
 
 static uint64_t versions[PARAMETERS];
 static uint64_t generation;
@@ -392,12 +392,12 @@ static void answer_versions(const struct published *message) {
               (struct piece){.count = PARAMETERS, .versions = versions, .generation = generation});
 }
 
-/** The version that the client says it has of an entry; 0 if it says none. */
+/** Returns the known version that a request carries for an entry; 0 if none. */
 static uint64_t told_version(size_t read, size_t entry) {
-  struct value groups;
-  struct value group;
-  struct value have;
-  struct value version;
+  struct ps_value groups;
+  struct ps_value group;
+  struct ps_value have;
+  struct ps_value version;
   const uint8_t *at = NULL;
   uint64_t told = 0;
   EXPECT(ps_map_find(&to("read", read)->message.fields, "groups", &groups));
@@ -408,7 +408,7 @@ static uint64_t told_version(size_t read, size_t entry) {
   return told;
 }
 
-/** Reads all anew, and then what has changed: entry 2 alone, if the journal is the same. */
+/** Reads everything, and then what has changed: only entry 2, if the journal is the same. */
 static pserver_origins *read_twice(pserver_client *client, pserver_tensor *first,
                                    pserver_tensor *second) {
   pserver_origins *before = NULL;
@@ -431,14 +431,14 @@ static void reads_changes_only(void) {
   pserver_tensor first[PARAMETERS] = {0};
   pserver_tensor second[PARAMETERS] = {0};
   second[1] =
-      (pserver_tensor){.data = values[1], .bytes = VALUE_BYTES, .dtype = PSERVER_FLOAT32};
+      (pserver_tensor){.data = values[1], .bytes = PS_VALUE_BYTES, .dtype = PSERVER_FLOAT32};
   pserver_origins *origins = read_twice(client, first, second);
   for (size_t i = 0; i < PARAMETERS; i++) EXPECT(told_version(1, i) == 5 + i);
-  /* What has not changed stays where it is, or is copied to memory that the caller has given. */
-  EXPECT(second[0].data == NULL && second[3].data == NULL && second[0].bytes == VALUE_BYTES);
+  /* Unchanged values stay where they are, or are copied to memory of the caller. */
+  EXPECT(second[0].data == NULL && second[3].data == NULL && second[0].bytes == PS_VALUE_BYTES);
   EXPECT(values[1][0] == -1 && values[1][1] == 7);
   EXPECT(second[2].data != NULL && ((float *)second[2].data)[0] == 2);
-  /* The next read tells what both have brought. */
+  /* The next read carries the versions of both. */
   pserver_known known[PARAMETERS];
   pserver_origins *last = NULL;
   uint64_t told[PARAMETERS];
@@ -455,11 +455,11 @@ static void reads_changes_only(void) {
   pserver_tensor_release(&second[2]);
   pserver_origins_free(origins);
   closed(client);
-  /* It outlives the client. */
+  /* Origins may outlive the client. */
   pserver_origins_free(last);
 }
 
-/** In another journal, or of another name, what is known says nothing. */
+/** Known versions of another journal, or of another name, are not used. */
 static void forgets_what_means_nothing(void) {
   pserver_client *client = began(answer_versions);
   pserver_tensor first[PARAMETERS] = {0};

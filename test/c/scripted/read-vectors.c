@@ -1,4 +1,4 @@
-/* What the client asks for is compared with what the TypeScript client asks for. */
+/* Compares the requests of reads with those of the TypeScript client. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ struct expected_request {
   uint32_t crc;
 };
 
-/** A read, and the requests that it begins with. */
+/** A read, and the requests that are expected first. */
 struct read_vector {
   const char *what;
   /** The reply to a request for the state of the parameters, in hexadecimal digits. */
@@ -32,7 +32,7 @@ struct read_vector {
 /* The cases. */
 #include "reads.h"
 
-/** Every call ends after this time: nothing that it asks is answered. */
+/** Every call ends after this time, because none of its requests is answered. */
 #define TIMEOUT_MS 950
 
 static const struct read_vector *vector;
@@ -52,7 +52,7 @@ static void answer_status(const struct published *message) {
   free(bytes);
 }
 
-/** Gives up what is read once its requests have been sent. */
+/** Ends a read once its requests are sent. */
 static void expect_timeout(pserver_status status) { EXPECT(status == PSERVER_ERR_TIMEOUT); }
 
 static void read_known(pserver_client *client, const pserver_known *known) {
@@ -67,9 +67,9 @@ static void read_known(pserver_client *client, const pserver_known *known) {
   free(tensors);
 }
 
-/** Origins that say what the vector does of parameters that the client has looked up before. */
+/** Makes origins with the versions of the vector, of parameters that the client has looked up. */
 static pserver_origins *origins_of_vector(void) {
-  struct parameter **found = calloc(vector->name_count, sizeof *found);
+  struct ps_parameter **found = calloc(vector->name_count, sizeof *found);
   pserver_origins *origins = NULL;
   const char *missing;
   EXPECT(ps_parameters_take(&broker.client->parameters, vector->names, vector->name_count, found,
@@ -78,7 +78,7 @@ static pserver_origins *origins_of_vector(void) {
   for (size_t i = 0; i < vector->name_count; i++) {
     for (uint64_t block = 0; block < found[i]->layout.blocks; block++) {
       origins->list[i].blocks[block] =
-          (struct block_state){vector->known[i][1 + block], vector->known[i][0]};
+          (struct ps_block_state){vector->known[i][1 + block], vector->known[i][0]};
     }
   }
   ps_parameters_unref(found, vector->name_count);

@@ -7,7 +7,7 @@
 #define EVENTS_MAX 8192
 #define SUBJECT_BYTES 512
 
-/** What comes at a time: an action, or else a message. */
+/** An event at a time: an action, or else a message. */
 struct event {
   int64_t at_ms;
   void (*act)(void);
@@ -20,7 +20,7 @@ static take_message take;
 static struct published *published;
 static size_t published_count;
 static size_t published_room;
-/** In the order in which they come. */
+/** In the order in which they happen. */
 static struct event events[EVENTS_MAX];
 static size_t event_count;
 
@@ -80,7 +80,7 @@ static void schedule(int64_t delay_ms, struct event event) {
   events[place] = event;
 }
 
-int64_t next_event_ms(void) { return event_count == 0 ? NEVER_MS : events[0].at_ms; }
+int64_t next_event_ms(void) { return event_count == 0 ? PS_NEVER_MS : events[0].at_ms; }
 
 void happen(void) {
   struct event event = events[0];
@@ -102,7 +102,7 @@ void nobody_after(int64_t delay_ms, const struct published *message) {
   schedule(delay_ms, (struct event){.message = nobody});
 }
 
-static void draft_after(int64_t delay_ms, const char *subject, struct draft *draft) {
+static void draft_after(int64_t delay_ms, const char *subject, struct ps_draft *draft) {
   EXPECT_OK(ps_draft_end(draft));
   bytes_after(delay_ms, subject, draft->buffer.data, draft->buffer.size);
   ps_draft_release(draft);
@@ -173,7 +173,7 @@ const struct published *to(const char *verb, size_t number) {
   return NULL;
 }
 
-/** What a client may be late by: its look at what is due, and what events take. */
+/** How much later than due a client may act: the time of reading the clock, and of events. */
 #define LATE_MS 160
 
 void expect_gaps(const char *verb, size_t count, const int64_t *expected_ms) {
@@ -185,7 +185,7 @@ void expect_gaps(const char *verb, size_t count, const int64_t *expected_ms) {
   }
 }
 
-/* What the broker says. */
+/* Answers of the broker. */
 
 void stored_after(int64_t delay_ms, const struct published *record, uint64_t generation, uint64_t seq) {
   char json[128];
@@ -205,16 +205,16 @@ void refused_after(int64_t delay_ms, const struct published *record, int error_c
   bytes_after(delay_ms, record->reply, json, (size_t)length);
 }
 
-/* What hosts say. */
+/* Answers of hosts. */
 
 void error_after(int64_t delay_ms, const struct published *message, const char *code,
                  uint64_t generation) {
-  error_at(delay_ms, message, code, (struct position){generation, 0});
+  error_at(delay_ms, message, code, (struct ps_position){generation, 0});
 }
 
 void error_at(int64_t delay_ms, const struct published *message, const char *code,
-              struct position expected) {
-  struct draft draft;
+              struct ps_position expected) {
+  struct ps_draft draft;
   ps_draft_begin(&draft);
   ps_draft_key(&draft, "error");
   ps_pack_map(&draft, 3);
@@ -241,7 +241,7 @@ void error_at(int64_t delay_ms, const struct published *message, const char *cod
 
 static void tell_outcome(int64_t delay_ms, const char *subject, struct outcome outcome,
                          const char *text) {
-  struct draft draft;
+  struct ps_draft draft;
   ps_draft_begin(&draft);
   ps_draft_whole(&draft, "shard", outcome.shard);
   ps_draft_whole(&draft, "generation", outcome.generation);
@@ -277,7 +277,7 @@ void applied_after(int64_t delay_ms, const struct published *record, uint64_t se
 }
 
 void step_after(int64_t delay_ms, const struct published *question, uint64_t step) {
-  struct draft draft;
+  struct ps_draft draft;
   ps_draft_begin(&draft);
   ps_draft_whole(&draft, "generation", 1);
   ps_draft_whole(&draft, "seq", 0);
@@ -288,7 +288,7 @@ void step_after(int64_t delay_ms, const struct published *question, uint64_t ste
 
 void pulled_after(int64_t delay_ms, const struct published *pull, uint64_t generation, uint64_t seq) {
   float values[2] = {0, 0};
-  struct draft draft;
+  struct ps_draft draft;
   ps_draft_begin(&draft);
   ps_draft_whole(&draft, "epoch", job.epoch);
   ps_draft_text(&draft, "dtype", "float32");
@@ -301,7 +301,7 @@ void pulled_after(int64_t delay_ms, const struct published *pull, uint64_t gener
 }
 
 static void join_after(int64_t delay_ms, const struct published *message) {
-  struct draft draft;
+  struct ps_draft draft;
   ps_draft_begin(&draft);
   ps_draft_whole(&draft, "session", job.session++);
   ps_draft_whole(&draft, "shards", job.shards);
@@ -315,7 +315,7 @@ static void join_after(int64_t delay_ms, const struct published *message) {
   draft_after(delay_ms, message->reply, &draft);
 }
 
-static void pack_layout(struct draft *draft) {
+static void pack_layout(struct ps_draft *draft) {
   const char *const keys[] = {"elements", "blockElements", "blocks", "firstShard", "shards"};
   uint64_t elements = job.block_rows * job.row_elements;
   const uint64_t values[] = {job.blocks * elements, elements, job.blocks, 0, job.shards};
@@ -327,7 +327,7 @@ static void pack_layout(struct draft *draft) {
 }
 
 /** The parameter "w", or one like it. */
-static void pack_parameter(struct draft *draft, const void *name, size_t bytes) {
+static void pack_parameter(struct ps_draft *draft, const void *name, size_t bytes) {
   ps_pack_map(draft, 7);
   ps_pack_text(draft, "name", 4);
   ps_pack_text(draft, name, bytes);
@@ -349,14 +349,14 @@ static void pack_parameter(struct draft *draft, const void *name, size_t bytes) 
 }
 
 static void status_after(int64_t delay_ms, const struct published *message) {
-  struct draft draft;
+  struct ps_draft draft;
   ps_draft_begin(&draft);
   ps_draft_text(&draft, "state", "ready");
   ps_draft_whole(&draft, "epoch", 2);
   ps_draft_text(&draft, "by", "t");
   ps_draft_whole(&draft, "shards", job.shards);
-  struct value asked;
-  struct value name;
+  struct ps_value asked;
+  struct ps_value name;
   const uint8_t *at = NULL;
   ps_draft_key(&draft, "parameters");
   if (ps_map_find(&message->message.fields, "names", &asked)) {
@@ -381,10 +381,10 @@ static void status_after(int64_t delay_ms, const struct published *message) {
 }
 
 void declared_after(int64_t delay_ms, const struct published *message) {
-  struct draft draft;
-  struct value declared;
-  struct value entry;
-  struct value name;
+  struct ps_draft draft;
+  struct ps_value declared;
+  struct ps_value entry;
+  struct ps_value name;
   const uint8_t *at = NULL;
   ps_draft_begin(&draft);
   EXPECT(ps_map_find(&message->message.fields, "parameters", &declared));
@@ -398,7 +398,7 @@ void declared_after(int64_t delay_ms, const struct published *message) {
 }
 
 static void begun_after(int64_t delay_ms, const struct published *message) {
-  struct draft draft;
+  struct ps_draft draft;
   ps_draft_begin(&draft);
   ps_draft_flag(&draft, "selected", true);
   ps_draft_text(&draft, "state", "initializing");
@@ -416,7 +416,7 @@ bool serve(const struct published *message) {
   } else if (is_to(message, "begin")) {
     begun_after(1, message);
   } else {
-    struct draft draft;
+    struct ps_draft draft;
     ps_draft_begin(&draft);
     ps_draft_whole(&draft, "revision", 1);
     draft_after(1, message->reply, &draft);
@@ -424,7 +424,7 @@ bool serve(const struct published *message) {
   return true;
 }
 
-/* What the client is asked to do. */
+/* Calls of the client. */
 
 pserver_status push(pserver_client *client, int64_t timeout_ms) {
   float *ones = malloc(2 * job.blocks * sizeof(float));

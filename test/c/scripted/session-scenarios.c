@@ -1,4 +1,4 @@
-/* Sessions: joined, renewed, joined anew, ended; and requests that are repeated. */
+/* Sessions: joining, renewing, rejoining and ending; and requests that are repeated. */
 #include <string.h>
 
 #include "scripted.h"
@@ -9,8 +9,8 @@ static void only_serve(const struct published *message) { serve(message); }
 
 static void expect_text(const struct published *message, const char *key, const char *other,
                         bool is_same) {
-  struct value text;
-  EXPECT(ps_map_find(&message->message.fields, key, &text) && text.type == VALUE_TEXT);
+  struct ps_value text;
+  EXPECT(ps_map_find(&message->message.fields, key, &text) && text.type == PS_VALUE_TEXT);
   EXPECT(ps_value_is_text(&text, other) == is_same);
 }
 
@@ -43,7 +43,7 @@ static void renews(void) {
   closed(client);
 }
 
-/** The first renewal gets no answer in a whole lease, the second is refused for a time. */
+/** The first renewal gets no answer during a whole lease, the second a passing error for some time. */
 static void be_away(const struct published *message) {
   if (!is_to(message, "renew")) {
     serve(message);
@@ -80,7 +80,7 @@ static void a_final_error_ends_it(void) {
   closed(client);
 }
 
-/** The session ends at the first renewal, joining anew takes some time, and then another one joins. */
+/** The session ends at the first renewal, rejoining takes some time, and then another client joins. */
 static void end_at_a_renewal(const struct published *message) {
   if (is_to(message, "renew") && number_in(message, "session") == 41) {
     error_after(1, message, "REJOIN", 0);
@@ -104,17 +104,17 @@ static void joins_anew(void) {
   token_of(to("join", 0), first);
   token_of(to("join", 1), second);
   EXPECT(strcmp(first, second) != 0);
-  /* A repeat is of the same life. */
+  /* A repeat has the same token. */
   expect_text(to("join", 2), "token", second, true);
   EXPECT(count_to("renew") == 4);
   for (size_t i = 1; i < 4; i++) EXPECT(number_in(to("renew", i), "session") == 42);
-  /* Counted from when it began to join. */
+  /* Counted from the beginning of the join. */
   int64_t waited_ms = to("renew", 1)->at_ms - to("join", 1)->at_ms;
   EXPECT(waited_ms >= LEASE_MS / 3 && waited_ms < LEASE_MS / 3 + 100);
   closed(client);
 }
 
-/** A request under the first session finds that it has ended. */
+/** A request finds that the first session has ended. */
 static void end_at_a_request(const struct published *message) {
   if (is_to(message, "begin") && number_in(message, "session") == 41)
     error_after(1, message, "REJOIN", 0);
@@ -146,7 +146,7 @@ static void gives_up_rejoining(void) {
   closed(client);
 }
 
-/** The first session ends at a request, and the first attempt to join again is refused. */
+/** The first session ends at a request, and the first attempt to rejoin gets an error. */
 static void refuse_one_join(const struct published *message) {
   if (is_to(message, "join") && count_to("join") == 2) error_after(1, message, "BAD_VERSION", 0);
   else end_at_a_request(message);

@@ -118,8 +118,8 @@ static void add_reply(const struct line *line) {
 }
 
 static void add_parameter(const struct line *line) {
-  struct value value;
-  struct parameter *parameter;
+  struct ps_value value;
+  struct ps_parameter *parameter;
   size_t count;
   uint8_t *bytes = from_hex(line->words[1], &count);
   EXPECT(ps_read_checked(bytes, count, &value));
@@ -131,7 +131,7 @@ static void add_parameter(const struct line *line) {
 static void note_seen(const struct line *line) {
   size_t count;
   const char *missing;
-  struct parameter *found = NULL;
+  struct ps_parameter *found = NULL;
   char *name = (char *)from_hex(line->words[1], &count);
   const char *names[] = {name};
   EXPECT(ps_parameters_take(&broker.client->parameters, names, 1, &found, &missing, 1) == 0);
@@ -252,7 +252,7 @@ static void make_call(const struct line *head) {
   else if (strcmp(kind, "create") == 0) status = create(head, &line);
   else status = push_one(head, &line);
   printf("done %s%s%s\n", pserver_status_name(status), status == PSERVER_OK ? "" : " ",
-         status == PSERVER_OK ? "" : ps_last_failure()->text);
+         status == PSERVER_OK ? "" : ps_last_error()->text);
   free(line.text);
   line = (struct line){0};
 }

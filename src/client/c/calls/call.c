@@ -1,4 +1,4 @@
-/* Calls under way: their time, their end, and what they hand to the I/O thread. */
+/* Calls under way: their deadlines, and the tasks that they give to the I/O thread. */
 #include "calls/call.h"
 
 #include <inttypes.h>
@@ -9,16 +9,16 @@
 pserver_status ps_calls_init(struct ps_calls *calls, struct ps_io_thread *io) {
   *calls = (struct ps_calls){.io = io};
   if (ps_condition_init(&calls->idle) == 0) return PSERVER_OK;
-  return ps_fail(PSERVER_ERR_INTERNAL, "no room for a condition");
+  return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a condition");
 }
 
 void ps_calls_release(struct ps_calls *calls) { pthread_cond_destroy(&calls->idle); }
 
 void ps_calls_fail(struct ps_calls *calls, pserver_status code, const char *text) {
   pthread_mutex_lock(&calls->io->lock);
-  if (calls->failure.code == PSERVER_OK) {
-    ps_set_failure(&calls->failure, code, "%s", text);
-    for (struct call *call = calls->first; call != NULL; call = call->next) {
+  if (calls->error.code == PSERVER_OK) {
+    ps_error_set(&calls->error, code, "%s", text);
+    for (struct ps_call *call = calls->first; call != NULL; call = call->next) {
       pthread_cond_signal(&call->woken);
     }
   }
@@ -28,12 +28,12 @@ void ps_calls_fail(struct ps_calls *calls, pserver_status code, const char *text
 pserver_status ps_calls_check(struct ps_calls *calls) {
   pthread_mutex_lock(&calls->io->lock);
   pserver_status status =
-      calls->failure.code == PSERVER_OK ? PSERVER_OK : ps_fail_with(&calls->failure);
+      calls->error.code == PSERVER_OK ? PSERVER_OK : ps_fail_with(&calls->error);
   pthread_mutex_unlock(&calls->io->lock);
   return status;
 }
 
-static void enlist(struct call *call) {
+static void enlist(struct ps_call *call) {
   struct ps_calls *calls = call->calls;
   call->ends_at_ms = ps_now_ms() + call->timeout_ms;
   call->next = calls->first;
@@ -41,26 +41,26 @@ static void enlist(struct call *call) {
   if (call->kind != PS_CALL_INNER) calls->running++;
 }
 
-static pserver_status aborted(const struct call *call) {
+static pserver_status aborted(const struct ps_call *call) {
   return ps_fail(PSERVER_ERR_ABORTED, "%s: aborted by the caller", call->what);
 }
 
-/** Whether a call may begin. Lock held. */
-static pserver_status check_entry(const struct call *call) {
+/** OK if a call may begin. Called with the lock held. */
+static pserver_status check_entry(const struct ps_call *call) {
   const struct ps_calls *calls = call->calls;
   if (call->kind == PS_CALL_INNER) return PSERVER_OK;
   bool can_look = call->kind == PS_CALL_LOOK && !calls->is_closing;
-  if (calls->failure.code != PSERVER_OK && !can_look) return ps_fail_with(&calls->failure);
+  if (calls->error.code != PSERVER_OK && !can_look) return ps_fail_with(&calls->error);
   if (call->cancellable.is_cancelled) return aborted(call);
   if (!calls->is_closing) return PSERVER_OK;
   return ps_fail(PSERVER_ERR_CLOSED, "%s: the client is closed", call->what);
 }
 
-pserver_status ps_call_enter(struct call *call, struct ps_calls *calls, const char *what,
+pserver_status ps_call_enter(struct ps_call *call, struct ps_calls *calls, const char *what,
                              int64_t timeout_ms, enum ps_call_kind kind) {
-  *call = (struct call){.calls = calls, .what = what, .timeout_ms = timeout_ms, .kind = kind};
+  *call = (struct ps_call){.calls = calls, .what = what, .timeout_ms = timeout_ms, .kind = kind};
   if (ps_condition_init(&call->woken) != 0) {
-    return ps_fail(PSERVER_ERR_INTERNAL, "%s: no room for a condition", what);
+    return ps_fail(PSERVER_ERR_INTERNAL, "%s: no memory for a condition", what);
   }
   ps_cancellable_enter(&call->cancellable, &calls->io->lock, &call->woken);
   pthread_mutex_lock(&calls->io->lock);
@@ -73,10 +73,10 @@ pserver_status ps_call_enter(struct call *call, struct ps_calls *calls, const ch
   return status;
 }
 
-void ps_call_leave(struct call *call) {
+void ps_call_leave(struct ps_call *call) {
   struct ps_calls *calls = call->calls;
   pthread_mutex_lock(&calls->io->lock);
-  struct call **link = &calls->first;
+  struct ps_call **link = &calls->first;
   while (*link != call) link = &(*link)->next;
   *link = call->next;
   if (call->kind != PS_CALL_INNER && --calls->running == 0) pthread_cond_broadcast(&calls->idle);
@@ -85,10 +85,10 @@ void ps_call_leave(struct call *call) {
   pthread_cond_destroy(&call->woken);
 }
 
-/** ps_call_check(), lock held. */
-static pserver_status check(const struct call *call) {
-  if (call->calls->failure.code != PSERVER_OK && !call->is_last) {
-    ps_fail_with(&call->calls->failure);
+/** ps_call_check() with the lock held. */
+static pserver_status check(const struct ps_call *call) {
+  if (call->calls->error.code != PSERVER_OK && !call->is_last) {
+    ps_fail_with(&call->calls->error);
     return ps_fail_prefixed("%s: ", call->what);
   }
   if (call->cancellable.is_cancelled) return aborted(call);
@@ -97,14 +97,14 @@ static pserver_status check(const struct call *call) {
   return ps_detail_signed("timeoutMs", call->timeout_ms);
 }
 
-pserver_status ps_call_check(struct call *call) {
+pserver_status ps_call_check(struct ps_call *call) {
   pthread_mutex_lock(&call->calls->io->lock);
   pserver_status status = check(call);
   pthread_mutex_unlock(&call->calls->io->lock);
   return status;
 }
 
-pserver_status ps_call_sleep(struct call *call, int64_t delay_ms) {
+pserver_status ps_call_sleep(struct ps_call *call, int64_t delay_ms) {
   int64_t until = ps_now_ms() + delay_ms;
   if (until > call->ends_at_ms) until = call->ends_at_ms;
   pthread_mutex_t *lock = &call->calls->io->lock;
@@ -117,7 +117,7 @@ pserver_status ps_call_sleep(struct call *call, int64_t delay_ms) {
   return status;
 }
 
-int64_t ps_call_remaining_ms(const struct call *call) {
+int64_t ps_call_remaining_ms(const struct ps_call *call) {
   int64_t left = call->ends_at_ms - ps_now_ms();
   return left > 0 ? left : 0;
 }
@@ -127,23 +127,24 @@ static void begin(void *context) {
   task->begin(task);
 }
 
-/** What ended the call is still true when this runs. */
+/** Ends a task; ps_call_check() still fails, as when this was posted. */
 static void end(void *context) {
   struct ps_task *task = context;
   task->end(task, ps_call_check(task->call));
 }
 
-/** Runs `news` if there is any. Lock held, let go of meanwhile. */
-static void take_news(struct ps_task *task) {
-  if (!task->has_news) return;
-  task->has_news = false;
+/** Calls `on_progress` if the task has made progress. Called with the lock held, which it releases
+ * meanwhile. */
+static void run_progress(struct ps_task *task) {
+  if (!task->has_progress) return;
+  task->has_progress = false;
   pthread_mutex_unlock(&task->call->calls->io->lock);
-  task->news(task);
+  task->on_progress(task);
   pthread_mutex_lock(&task->call->calls->io->lock);
 }
 
-/** Waits until the task is over, which it soon is once its call has ended. Lock held. */
-static void await(struct call *call, struct ps_task *task) {
+/** Waits until the task is over; ends it when its call has ended. Called with the lock held. */
+static void await(struct ps_call *call, struct ps_task *task) {
   struct ps_io_thread *io = call->calls->io;
   while (!task->is_over) {
     if (!task->is_ending && task->end != NULL && check(call) != PSERVER_OK) {
@@ -151,14 +152,14 @@ static void await(struct call *call, struct ps_task *task) {
       ps_io_post_locked(io, &task->ending);
     }
     bool is_timed = task->end != NULL && !task->is_ending;
-    ps_condition_wait(&call->woken, &io->lock, is_timed ? call->ends_at_ms : NEVER_MS);
-    take_news(task);
+    ps_condition_wait(&call->woken, &io->lock, is_timed ? call->ends_at_ms : PS_NEVER_MS);
+    run_progress(task);
   }
-  /* News can have come with the end, while others were told. */
-  take_news(task);
+  /* The last progress may have come together with the end. */
+  run_progress(task);
 }
 
-pserver_status ps_task_run(struct call *call, struct ps_task *task) {
+pserver_status ps_task_run(struct ps_call *call, struct ps_task *task) {
   struct ps_io_thread *io = call->calls->io;
   task->call = call;
   task->beginning = (struct ps_io_work){.run = begin, .context = task};
@@ -167,13 +168,13 @@ pserver_status ps_task_run(struct call *call, struct ps_task *task) {
   ps_io_post_locked(io, &task->beginning);
   await(call, task);
   pthread_mutex_unlock(&io->lock);
-  return task->status == PSERVER_OK ? PSERVER_OK : ps_fail_with(&task->failure);
+  return task->status == PSERVER_OK ? PSERVER_OK : ps_fail_with(&task->error);
 }
 
 void ps_task_finish(struct ps_task *task, pserver_status status) {
-  struct call *call = task->call;
+  struct ps_call *call = task->call;
   task->status = status;
-  if (status != PSERVER_OK) task->failure = *ps_last_failure();
+  if (status != PSERVER_OK) task->error = *ps_last_error();
   pthread_mutex_lock(&call->calls->io->lock);
   ps_io_unpost_locked(call->calls->io, &task->ending);
   task->is_over = true;
@@ -181,27 +182,27 @@ void ps_task_finish(struct ps_task *task, pserver_status status) {
   pthread_mutex_unlock(&call->calls->io->lock);
 }
 
-void ps_task_tell(struct ps_task *task) {
+void ps_task_note_progress(struct ps_task *task) {
   pthread_mutex_lock(&task->call->calls->io->lock);
-  task->has_news = true;
+  task->has_progress = true;
   pthread_cond_signal(&task->call->woken);
   pthread_mutex_unlock(&task->call->calls->io->lock);
 }
 
-struct visit {
+struct io_function {
   struct ps_task task;
-  void (*run)(struct client *client, void *context);
+  void (*run)(struct ps_client *client, void *context);
   void *context;
 };
 
-static void begin_visit(struct ps_task *task) {
-  const struct visit *visit = (const struct visit *)task;
-  visit->run(task->call->client, visit->context);
+static void run_function(struct ps_task *task) {
+  const struct io_function *io_function = (const struct io_function *)task;
+  io_function->run(task->call->client, io_function->context);
   ps_task_finish(task, PSERVER_OK);
 }
 
-void ps_task_visit(struct call *call, void (*visit)(struct client *client, void *context),
-                   void *context) {
-  struct visit made = {.task = {.begin = begin_visit}, .run = visit, .context = context};
+void ps_run_on_io_thread(struct ps_call *call, void (*io_function)(struct ps_client *client, void *context),
+                         void *context) {
+  struct io_function made = {.task = {.begin = run_function}, .run = io_function, .context = context};
   ps_task_run(call, &made.task);
 }

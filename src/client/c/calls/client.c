@@ -1,5 +1,5 @@
-/* Clients and their handles: a handle is a number that is looked up, so that a closed or invalid one is
- * an error. */
+/* Clients and their handles. A handle is a number that is looked up, so that a closed or invalid one is an
+ * error and not a crash. */
 #include "calls/client.h"
 
 #include <inttypes.h>
@@ -8,13 +8,13 @@
 
 #include "errors/details.h"
 
-/** One year, so that times do not overflow. */
+/** The longest timeout, a year, so that times do not overflow. */
 #define TIMEOUT_MS_MAX (INT64_C(366) * 24 * 3600 * 1000)
 
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
-static struct client *clients;
+static struct ps_client *clients;
 static uint64_t clients_made;
-/** The process that has connected first; 0 before. */
+/** The process that has connected; 0 before. */
 static pid_t owner;
 
 static pserver_status forked(const char *what, pid_t from) {
@@ -35,7 +35,7 @@ pserver_status ps_claim_process(const char *what) {
   return ps_check_process(what);
 }
 
-static void destroy(struct client *client) {
+static void destroy(struct ps_client *client) {
   ps_io_stop(&client->io);
   ps_session_core_release(&client->session.core);
   ps_sender_free(&client->sender);
@@ -48,34 +48,34 @@ static void destroy(struct client *client) {
   free(client);
 }
 
-void ps_client_retain(struct client *client) {
+void ps_client_retain(struct ps_client *client) {
   pthread_mutex_lock(&registry);
   client->references++;
   pthread_mutex_unlock(&registry);
 }
 
-void ps_client_release(struct client *client) {
+void ps_client_release(struct ps_client *client) {
   pthread_mutex_lock(&registry);
   bool is_last = --client->references == 0;
   pthread_mutex_unlock(&registry);
   if (is_last) destroy(client);
 }
 
-pserver_status ps_client_acquire(pserver_client *handle, const char *what, struct client **client) {
+pserver_status ps_client_acquire(pserver_client *handle, const char *what, struct ps_client **client) {
   pserver_status status = ps_check_process(what);
   if (status != PSERVER_OK) return status;
   if (handle == NULL) return ps_fail(PSERVER_ERR_CLOSED, "%s: expected a client; received NULL", what);
   pthread_mutex_lock(&registry);
-  struct client *found = clients;
+  struct ps_client *found = clients;
   while (found != NULL && (uintptr_t)handle != (uintptr_t)found->number) found = found->next;
   if (found != NULL) found->references++;
   pthread_mutex_unlock(&registry);
   *client = found;
   if (found != NULL) return PSERVER_OK;
-  return ps_fail(PSERVER_ERR_CLOSED, "%s: the client is closed, or is none", what);
+  return ps_fail(PSERVER_ERR_CLOSED, "%s: the client is closed, or was never opened", what);
 }
 
-pserver_client *ps_client_publish(struct client *client) {
+pserver_client *ps_client_publish(struct ps_client *client) {
   pthread_mutex_lock(&registry);
   client->number = ++clients_made;
   client->next = clients;
@@ -84,9 +84,9 @@ pserver_client *ps_client_publish(struct client *client) {
   return (pserver_client *)(uintptr_t)client->number;
 }
 
-bool ps_client_unpublish(struct client *client) {
+bool ps_client_unpublish(struct ps_client *client) {
   pthread_mutex_lock(&registry);
-  struct client **link = &clients;
+  struct ps_client **link = &clients;
   while (*link != NULL && *link != client) link = &(*link)->next;
   bool is_ours = *link != NULL;
   if (is_ours) *link = client->next;
@@ -94,9 +94,9 @@ bool ps_client_unpublish(struct client *client) {
   return is_ours;
 }
 
-pserver_status ps_call_begin(struct call *call, pserver_client *handle, const char *what,
+pserver_status ps_call_begin(struct ps_call *call, pserver_client *handle, const char *what,
                              int64_t timeout_ms, int64_t default_ms) {
-  struct client *client;
+  struct ps_client *client;
   pserver_status status = ps_client_acquire(handle, what, &client);
   if (status != PSERVER_OK) return status;
   if (timeout_ms == PSERVER_TIMEOUT_DEFAULT) {
@@ -115,7 +115,7 @@ pserver_status ps_call_begin(struct call *call, pserver_client *handle, const ch
   return status;
 }
 
-pserver_status ps_call_end(struct call *call, pserver_status status) {
+pserver_status ps_call_end(struct ps_call *call, pserver_status status) {
   ps_call_leave(call);
   ps_client_release(call->client);
   return status;

@@ -14,13 +14,13 @@
 #include "wire/requests.h"
 
 /**
- * A client behind a handle. Its I/O thread owns what follows `parameters`: nothing else touches that
- * while the thread runs. Threads that call hand it tasks, and wait.
+ * A client. While its I/O thread runs, only that thread uses the fields after `parameters`, except atomic
+ * ones. Calling threads give it tasks and wait.
  */
-struct client {
-  /** The value of the handle; no other client of the process ever has it. */
+struct ps_client {
+  /** The value of the handle, unique in the process. */
   uint64_t number;
-  struct client *next;
+  struct ps_client *next;
   unsigned references;
 
   struct ps_identity identity;
@@ -29,46 +29,47 @@ struct client {
   struct ps_calls calls;
   struct ps_connection connection;
   struct ps_connection_listener connection_listener;
-  struct parameters parameters;
+  struct ps_parameters parameters;
 
   struct ps_requests requests;
   struct ps_positions positions;
   struct ps_positions_listener positions_listener;
-  /** Last position seen of each replaced journal, until pserver_fallbacks() has told what was lost. */
-  struct position left[PS_SHARDS_MAX];
-  struct session session;
-  struct update_sender sender;
-  struct steps steps;
-  /** Whether the broker's permissions keep batched reads from being sent or received. Atomic. */
+  /** By shard: the last position seen in a replaced journal, until pserver_fallbacks() has reported the
+   * loss. */
+  struct ps_position replaced_seen[PS_SHARDS_MAX];
+  struct ps_session session;
+  struct ps_update_sender sender;
+  struct ps_steps steps;
+  /** Whether blocks are read one by one, because the broker's permissions prevent batched reads. Atomic. */
   bool reads_singly;
-  /** Epoch of the initialization this trainer was selected for; 0 if it is not. */
+  /** Epoch of the initialization that this trainer is selected for; 0 if it is not. */
   uint64_t init_epoch;
-  struct open_init *open_inits;
+  struct ps_open_init *open_inits;
 };
 
-/** CLOSED in a forked child: the threads of cnats and of this library do not exist there. */
+/** CLOSED in a forked child, where the threads of cnats and of this library do not exist. */
 pserver_status ps_check_process(const char *what);
-/** The same, and makes this the process that has connected: before cnats is used for the first time. */
+/** The same, and notes that this process has connected. To be called before cnats is first used. */
 pserver_status ps_claim_process(const char *what);
 
-/** Gives a client its handle. */
-pserver_client *ps_client_publish(struct client *client);
-/** Takes the handle away; false if another thread was faster. */
-bool ps_client_unpublish(struct client *client);
+/** Registers a client; returns its handle. */
+pserver_client *ps_client_publish(struct ps_client *client);
+/** Removes a client from the registry; false if another thread has done so. */
+bool ps_client_unpublish(struct ps_client *client);
 
-/** The client of a handle, to be given back with ps_client_release(). CLOSED, with a message. */
-pserver_status ps_client_acquire(pserver_client *handle, const char *what, struct client **client);
-void ps_client_retain(struct client *client);
-void ps_client_release(struct client *client);
+/** Finds the client of a handle and takes a reference, to be dropped with ps_client_release(). CLOSED. */
+pserver_status ps_client_acquire(pserver_client *handle, const char *what, struct ps_client **client);
+void ps_client_retain(struct ps_client *client);
+void ps_client_release(struct ps_client *client);
 
 /**
  * Begins a call on a handle. `timeout_ms` PSERVER_TIMEOUT_DEFAULT stands for `default_ms`, or for the
  * client's timeout if that is 0. CLOSED, BAD_VALUE, or the error that ended the client.
  */
-pserver_status ps_call_begin(struct call *call, pserver_client *handle, const char *what,
+pserver_status ps_call_begin(struct ps_call *call, pserver_client *handle, const char *what,
                              int64_t timeout_ms, int64_t default_ms);
 
-/** Ends it; returns the status. */
-pserver_status ps_call_end(struct call *call, pserver_status status);
+/** Ends a call and drops its reference to the client; returns the status. */
+pserver_status ps_call_end(struct ps_call *call, pserver_status status);
 
 #endif

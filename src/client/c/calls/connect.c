@@ -8,13 +8,15 @@
 #include "wire/clock.h"
 #include "wire/connecting.h"
 
+/** Defaults of the options and of pserver_close(). */
 #define CONNECT_MS 10000
 #define ATTEMPT_MS 5000
 #define CALL_MS 30000
 #define CLOSE_MS 10000
 #define IN_FLIGHT_BYTES ((size_t)16 * 1024 * 1024)
-/** How long the threads of a call that was ended may take to leave it. */
+/** How long calls that were ended may take to return. */
 #define ENDING_MS 10000
+/** Time to give the lease back. */
 #define LEAVE_MS 1000
 
 void pserver_options_init(pserver_options *options) {
@@ -44,21 +46,21 @@ static pserver_status check_options(const pserver_options *options) {
   return ps_check_job_name(options->job);
 }
 
-/** Host name, process and a random part: used once. */
-static void unique_trainer(char id[ID_SIZE]) {
-  char host[ID_SIZE];
+/** Writes an id that is used once: host name, process id and a random part. */
+static void unique_trainer(char id[PS_ID_SIZE]) {
+  char host[PS_ID_SIZE];
   if (gethostname(host, sizeof host - 32) != 0) host[0] = '\0';
   host[sizeof host - 32] = '\0';
   for (char *c = host; *c != '\0'; c++) {
     bool is_plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9');
     if (!is_plain) *c = '-';
   }
-  snprintf(id, ID_SIZE, "%.31s-%d-%08" PRIx64, host, (int)getpid(), ps_random_bits() & UINT32_MAX);
+  snprintf(id, PS_ID_SIZE, "%.31s-%d-%08" PRIx64, host, (int)getpid(), ps_random_bits() & UINT32_MAX);
 }
 
 static pserver_status name_client(const pserver_options *options, struct ps_identity *identity) {
-  char made[ID_SIZE];
-  char token[ID_SIZE];
+  char made[PS_ID_SIZE];
+  char token[PS_ID_SIZE];
   unique_trainer(made);
   const char *trainer = options->trainer == NULL ? made : options->trainer;
   pserver_status status = ps_escape_id(trainer, identity->id);
@@ -73,22 +75,22 @@ static pserver_status name_client(const pserver_options *options, struct ps_iden
   return PSERVER_OK;
 }
 
-static pserver_status make_client(const pserver_options *options, struct client **made) {
+static pserver_status make_client(const pserver_options *options, struct ps_client **made) {
   struct ps_identity identity;
   pserver_status status = name_client(options, &identity);
   return status == PSERVER_OK ? ps_client_new(&identity, options, made) : status;
 }
 
-/** Begins a call of the client's own. */
-static pserver_status begin_inner(struct call *call, struct client *client, const char *what,
+/** Begins a call of the client itself. */
+static pserver_status begin_inner(struct ps_call *call, struct ps_client *client, const char *what,
                                   int64_t timeout_ms) {
   pserver_status status = ps_call_enter(call, &client->calls, what, timeout_ms, PS_CALL_INNER);
   call->client = client;
   return status;
 }
 
-static pserver_status join(struct client *client, int64_t ends_at_ms) {
-  struct call call;
+static pserver_status join(struct ps_client *client, int64_t ends_at_ms) {
+  struct ps_call call;
   int64_t left = ends_at_ms - ps_now_ms();
   pserver_status status = begin_inner(&call, client, "pserver_connect", left > 0 ? left : 1);
   if (status != PSERVER_OK) return status;
@@ -97,25 +99,25 @@ static pserver_status join(struct client *client, int64_t ends_at_ms) {
   return status;
 }
 
-static void stop(struct client *client, void *context) {
+static void stop(struct ps_client *client, void *context) {
   (void)context;
   ps_session_stop(&client->session);
 }
 
-/** Renews and joins no more, and gives the lease back. */
-static pserver_status leave(struct client *client) {
-  struct call call;
+/** Ends the session and gives its lease back. */
+static pserver_status leave(struct ps_client *client) {
+  struct ps_call call;
   pserver_status status = begin_inner(&call, client, "leave", LEAVE_MS);
   if (status != PSERVER_OK) return status;
   call.is_last = true;
-  ps_task_visit(&call, stop, NULL);
+  ps_run_on_io_thread(&call, stop, NULL);
   status = ps_leave_job(&call, &client->session);
   ps_call_leave(&call);
   return status;
 }
 
-/** Ends a client without a handle; takes as long as its threads wait for the broker. */
-static void finish(struct client *client) {
+/** Disconnects and releases a client without a handle. May block while its threads wait for the broker. */
+static void finish(struct ps_client *client) {
   ps_disconnect(&client->connection);
   ps_client_release(client);
 }
@@ -126,14 +128,14 @@ static void *finish_apart(void *closure) {
   return NULL;
 }
 
-/** The same on another thread, so that an aborted call does not wait for the broker. */
-static void finish_later(struct client *client) {
+/** Does the same on another thread, so that an aborted call does not wait for the broker. */
+static void finish_later(struct ps_client *client) {
   pthread_t thread;
   if (pthread_create(&thread, NULL, finish_apart, client) == 0) pthread_detach(thread);
   else finish(client);
 }
 
-static pserver_status connect_and_join(struct client *client, const pserver_options *options) {
+static pserver_status connect_and_join(struct ps_client *client, const pserver_options *options) {
   int64_t ends_at_ms = ps_now_ms() + options->connect_timeout_ms;
   pserver_status status = ps_connect(&client->connection, &client->identity, options, ends_at_ms);
   if (status != PSERVER_OK) {
@@ -142,19 +144,19 @@ static pserver_status connect_and_join(struct client *client, const pserver_opti
   }
   status = join(client, ends_at_ms);
   if (status == PSERVER_OK) return status;
-  struct failure failure = *ps_last_failure();
+  struct ps_error error = *ps_last_error();
   if (status == PSERVER_ERR_ABORTED) finish_later(client);
   else finish(client);
-  return ps_fail_with(&failure);
+  return ps_fail_with(&error);
 }
 
 pserver_status pserver_connect(const pserver_options *options, pserver_client **handle) {
-  struct client *client = NULL;
+  struct ps_client *client = NULL;
   pserver_status status = ps_check_process("pserver_connect");
   if (status == PSERVER_OK) status = check_options(options);
   if (status != PSERVER_OK) return status;
   if (handle == NULL) {
-    return ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_connect: client: expected a place; received NULL");
+    return ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_connect: client: expected a pointer; received NULL");
   }
   status = ps_claim_process("pserver_connect");
   if (status == PSERVER_OK) status = make_client(options, &client);
@@ -163,17 +165,17 @@ pserver_status pserver_connect(const pserver_options *options, pserver_client **
   return status;
 }
 
-/** Waits for the calls under way; false if the closing thread's canceller ends that. Lock held. */
-static bool await_idle(struct ps_calls *calls, const struct cancellable *cancellable, int64_t until_ms) {
+/** Waits for the calls under way; false if the closing thread's canceller ends the wait. Lock held. */
+static bool await_idle(struct ps_calls *calls, const struct ps_cancellable *cancellable, int64_t until_ms) {
   while (calls->running > 0 && ps_now_ms() < until_ms && !cancellable->is_cancelled) {
     ps_condition_wait(&calls->idle, &calls->io->lock, until_ms);
   }
   return !cancellable->is_cancelled;
 }
 
-/** Ends calls, those that are left at the time by force; false if that was aborted. */
+/** Refuses new calls, waits for running ones, and fails those left at `until_ms`; false if aborted. */
 static bool end_calls(struct ps_calls *calls, int64_t until_ms) {
-  struct cancellable cancellable;
+  struct ps_cancellable cancellable;
   ps_cancellable_enter(&cancellable, &calls->io->lock, &calls->idle);
   pthread_mutex_lock(&calls->io->lock);
   calls->is_closing = true;
@@ -188,7 +190,7 @@ static bool end_calls(struct ps_calls *calls, int64_t until_ms) {
 }
 
 pserver_status pserver_close(pserver_client *handle, int64_t timeout_ms) {
-  struct client *client;
+  struct ps_client *client;
   pserver_status status = ps_client_acquire(handle, "pserver_close", &client);
   if (status != PSERVER_OK) return status;
   if (timeout_ms == PSERVER_TIMEOUT_DEFAULT) timeout_ms = CLOSE_MS;
@@ -200,7 +202,7 @@ pserver_status pserver_close(pserver_client *handle, int64_t timeout_ms) {
   }
   bool is_waited_for =
       end_calls(&client->calls, ps_now_ms() + (timeout_ms < INT32_MAX ? timeout_ms : INT32_MAX));
-  /* The registry's; this thread's own is given back when all is over. */
+  /* Drops the reference of the registry; finish() drops that of this thread. */
   ps_client_release(client);
   if (is_waited_for) is_waited_for = leave(client) != PSERVER_ERR_ABORTED;
   if (is_waited_for) {
@@ -210,5 +212,5 @@ pserver_status pserver_close(pserver_client *handle, int64_t timeout_ms) {
   finish_later(client);
   return ps_fail(
       PSERVER_ERR_ABORTED,
-      "pserver_close: aborted by the caller; the client is closed, its lease runs out by itself");
+      "pserver_close: aborted by the caller; the client is closed, its lease will expire");
 }

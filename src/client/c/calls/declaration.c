@@ -1,7 +1,6 @@
-/* Parameters as callers declare them: checked, and declared in few requests. */
+/* Checks the parameters that callers declare, and declares them with few requests. */
 #include "calls/declaration.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +10,7 @@
 #include "push/parameter-update.h"
 #include "wire/dtypes.h"
 
-/** Bytes of a declaration besides its name, shape and configuration; and of a size of its shape. */
+/** Maximum bytes of a declaration without name, shape and configuration; and of one size of its shape. */
 #define DECLARATION_BYTES 64
 #define SIZE_BYTES 9
 
@@ -19,7 +18,7 @@ static bool has_paddle(const pserver_config *config) {
   return config != NULL && (config->optimizer_config != NULL || config->parameter_config != NULL);
 }
 
-static void pack_config(struct draft *draft, const pserver_config *config) {
+static void pack_config(struct ps_draft *draft, const pserver_config *config) {
   if (!has_paddle(config)) {
     if (config != NULL && config->text != NULL) ps_pack_text(draft, config->text, strlen(config->text));
     else ps_pack_map(draft, 0);
@@ -36,7 +35,7 @@ static void pack_config(struct draft *draft, const pserver_config *config) {
   }
 }
 
-void ps_pack_declaration(struct draft *draft, const struct declaration *declaration) {
+void ps_pack_declaration(struct ps_draft *draft, const struct ps_declaration *declaration) {
   const pserver_tensor *value = declaration->value;
   const char *dtype = ps_dtype_name(value->dtype);
   ps_pack_map(draft, 4);
@@ -45,8 +44,7 @@ void ps_pack_declaration(struct draft *draft, const struct declaration *declarat
   ps_pack_text(draft, "dtype", 5);
   ps_pack_text(draft, dtype, strlen(dtype));
   ps_pack_text(draft, "shape", 5);
-  ps_pack_list(draft, (size_t)value->rank);
-  for (int32_t axis = 0; axis < value->rank; axis++) ps_pack_whole(draft, value->shape[axis]);
+  ps_pack_shape(draft, value->shape, value->rank);
   ps_pack_text(draft, "config", 6);
   pack_config(draft, declaration->config);
 }
@@ -58,27 +56,28 @@ static bool has_empty_dimension(const pserver_tensor *value) {
   return false;
 }
 
-/** Whether a configuration can allow what is not finite; escapes can spell a setting's name. */
+/** Whether a configuration may allow values that are not finite; the setting's name may contain escapes. */
 static bool may_allow_non_finite(const pserver_config *config) {
   if (config == NULL || config->text == NULL) return false;
   return strstr(config->text, "allowNonFinite") != NULL || strchr(config->text, '\\') != NULL;
 }
 
 /**
- * NON_FINITE before the parameter is declared, where its configuration cannot allow such values: a
- * declaration that is never filled keeps others waiting. Where it can, the host's reading of it decides.
+ * NON_FINITE if the configuration cannot allow such values: before the parameter is declared, because
+ * others would wait for the values of a declared one. If it may allow them, the values are checked after
+ * the host has read it.
  */
-static pserver_status check_first_values(struct declaration *declaration, uint64_t elements) {
+static pserver_status check_first_values(struct ps_declaration *declaration, uint64_t elements) {
   if (may_allow_non_finite(declaration->config)) return PSERVER_OK;
   const pserver_tensor *value = declaration->value;
-  const struct parameter undeclared = {.name = (char *)declaration->name, .dtype = value->dtype};
+  const struct ps_parameter undeclared = {.name = (char *)declaration->name, .dtype = value->dtype};
   pserver_status status = ps_check_finite(&undeclared, PSERVER_AS_IS, value->data, elements);
   declaration->is_finite = status == PSERVER_OK;
   return status;
 }
 
-pserver_status ps_check_declaration(struct declaration *declaration) {
-  char token[TOKEN_SIZE];
+pserver_status ps_check_declaration(struct ps_declaration *declaration) {
+  char token[PS_TOKEN_SIZE];
   const char *name = declaration->name;
   const pserver_tensor *value = declaration->value;
   pserver_status status = ps_escape_name(name, name == NULL ? 0 : strlen(name), token);
@@ -91,14 +90,8 @@ pserver_status ps_check_declaration(struct declaration *declaration) {
                                                     : "fewer than 2^53 elements",
                          value);
   }
-  if (value->bytes != elements * ps_dtype_bytes(value->dtype)) {
-    uint64_t expected = elements * ps_dtype_bytes(value->dtype);
-    ps_fail(PSERVER_ERR_BAD_LENGTH, "\"%s\": expected %" PRIu64 " bytes; received %" PRIu64, name,
-            expected, value->bytes);
-    ps_detail_text("parameter", name);
-    ps_detail_whole("expected", expected);
-    return ps_detail_whole("received", value->bytes);
-  }
+  uint64_t bytes = elements * ps_dtype_bytes(value->dtype);
+  if (value->bytes != bytes) return ps_fail_length(name, bytes, value->bytes);
   if (has_paddle(declaration->config) && declaration->config->text != NULL) {
     ps_fail(PSERVER_ERR_BAD_CONFIG, "\"%s\": config: expected text or messages; received both", name);
     return ps_detail_mismatch(name, "text or messages", "both");
@@ -106,23 +99,19 @@ pserver_status ps_check_declaration(struct declaration *declaration) {
   return check_first_values(declaration, elements);
 }
 
-static bool is_of(const struct parameter *parameter, const struct declaration *declaration) {
-  return parameter != NULL && strlen(declaration->name) == parameter->name_bytes &&
-         memcmp(parameter->name, declaration->name, parameter->name_bytes) == 0;
-}
-
-pserver_status ps_read_declared(struct declaration *const *declarations, size_t count,
-                                const struct message *message) {
-  struct parameter *listed[PARAMETERS_PER_REQUEST_MAX] = {NULL};
+pserver_status ps_read_declared(struct ps_declaration *const *declarations, size_t count,
+                                const struct ps_message *message) {
+  struct ps_parameter *listed[PS_PARAMETERS_PER_REQUEST_MAX] = {NULL};
   size_t received = 0;
   pserver_status status = ps_read_parameter_list(message, listed, count, &received);
   for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
-    struct declaration *declaration = declarations[i];
-    if (!is_of(listed[i], declaration)) {
+    struct ps_declaration *declaration = declarations[i];
+    const char *name = declaration->name;
+    if (listed[i] == NULL || !ps_has_name(listed[i], name, strlen(name))) {
       ps_fail(PSERVER_ERR_BAD_MESSAGE,
               "expected the parameter \"%s\" in the reply; received another or none",
-              declaration->name);
-      status = ps_detail_text("parameter", declaration->name);
+              name);
+      status = ps_detail_text("parameter", name);
     } else {
       ps_parameters_unref(&declaration->parameter, 1);
       declaration->parameter = listed[i];
@@ -136,11 +125,11 @@ pserver_status ps_read_declared(struct declaration *const *declarations, size_t 
 /** Declarations of one request. */
 struct declare_part {
   uint64_t epoch;
-  struct declaration *declarations;
+  struct ps_declaration *declarations;
   size_t count;
 };
 
-static void write_declare(void *context, struct draft *draft) {
+static void write_declare(void *context, struct ps_draft *draft) {
   const struct declare_part *part = context;
   ps_draft_whole(draft, "epoch", part->epoch);
   ps_draft_key(draft, "parameters");
@@ -148,15 +137,15 @@ static void write_declare(void *context, struct draft *draft) {
   for (size_t i = 0; i < part->count; i++) ps_pack_declaration(draft, &part->declarations[i]);
 }
 
-static pserver_status read_declare(void *context, const struct message *message) {
+static pserver_status read_declare(void *context, const struct ps_message *message) {
   const struct declare_part *part = context;
-  struct declaration *listed[PARAMETERS_PER_REQUEST_MAX];
+  struct ps_declaration *listed[PS_PARAMETERS_PER_REQUEST_MAX];
   for (size_t i = 0; i < part->count; i++) listed[i] = &part->declarations[i];
   return ps_read_declared(listed, part->count, message);
 }
 
-/** Most bytes that a declaration takes in a request. */
-static size_t declaration_bytes(const struct declaration *declaration) {
+/** Returns the maximum number of bytes of a declaration in a request. */
+static size_t declaration_bytes(const struct ps_declaration *declaration) {
   const pserver_config *config = declaration->config;
   size_t bytes = DECLARATION_BYTES + strlen(declaration->name) +
                  SIZE_BYTES * (size_t)declaration->value->rank;
@@ -173,8 +162,9 @@ struct part_limits {
   size_t bytes;
 };
 
-/** Divides declarations among requests, as many in each as a host takes and the broker; returns how many. */
-static size_t divide(uint64_t epoch, struct declaration *declarations, size_t count,
+/** Divides declarations among requests, as many in each as the limits allow; returns the number of
+ * requests. */
+static size_t divide(uint64_t epoch, struct ps_declaration *declarations, size_t count,
                      struct part_limits most, struct declare_part *parts) {
   size_t part_count = 0;
   size_t bytes = 0;
@@ -192,16 +182,16 @@ static size_t divide(uint64_t epoch, struct declaration *declarations, size_t co
   return part_count;
 }
 
-static pserver_status ask(struct call *call, struct declare_part *parts, size_t count) {
-  struct lifecycle_request *requests = calloc(count, sizeof *requests);
+static pserver_status ask(struct ps_call *call, struct declare_part *parts, size_t count) {
+  struct ps_lifecycle_request *requests = calloc(count, sizeof *requests);
   if (requests == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu requests", count);
   for (size_t i = 0; i < count; i++) {
-    requests[i] = (struct lifecycle_request){.verb = "declare",
-                                             .write = write_declare,
-                                             .read = read_declare,
-                                             .context = &parts[i],
-                                             .has_session = true,
-                                             .is_asked_again = true};
+    requests[i] = (struct ps_lifecycle_request){.verb = "declare",
+                                                .write = write_declare,
+                                                .read = read_declare,
+                                                .context = &parts[i],
+                                                .has_session = true,
+                                                .is_asked_again = true};
   }
   pserver_status status =
       ps_run_lifecycles(call, &call->client->session.lifecycle, requests, count);
@@ -209,11 +199,11 @@ static pserver_status ask(struct call *call, struct declare_part *parts, size_t 
   return status;
 }
 
-pserver_status ps_declare(struct call *call, uint64_t epoch, struct declaration *declarations,
+pserver_status ps_declare(struct ps_call *call, uint64_t epoch, struct ps_declaration *declarations,
                           size_t count) {
   struct declare_part *parts = calloc(count, sizeof *parts);
   if (parts == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu declarations", count);
-  /* By bytes, too: a configuration as it is given can be longer than the host's reading of it. */
+  /* Also limited by bytes, because a configuration as given may be longer than as the host stores it. */
   struct part_limits most = {ps_parameters_per_request(call->client),
                              ps_data_bytes_max(&call->client->connection)};
   size_t part_count = divide(epoch, declarations, count, most, parts);
@@ -222,6 +212,6 @@ pserver_status ps_declare(struct call *call, uint64_t epoch, struct declaration 
   return status;
 }
 
-void ps_declarations_release(struct declaration *declarations, size_t count) {
+void ps_declarations_release(struct ps_declaration *declarations, size_t count) {
   for (size_t i = 0; i < count; i++) ps_parameters_unref(&declarations[i].parameter, 1);
 }

@@ -1,5 +1,5 @@
-/* What shards have lost of what this client may have seen: they fall back when their journal is replaced
- * and does not keep all of the old one. */
+/* Asks shards whose journals were replaced which records were lost, as far as this client may have seen
+ * them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,42 +7,43 @@
 #include "calls/client.h"
 #include "calls/request-task.h"
 
-/** A shard whose journal was replaced, and the last position seen of the old one. */
-struct question {
+/** A request to a shard whose journal was replaced: `seen` is the last position seen in the old one. */
+struct fallback_request {
   unsigned shard;
-  struct position seen;
-  /** Where the list of all answers grows. */
+  struct ps_position seen;
+  /** The list that collects all answers. */
   struct answers *answers;
 };
 
+/** The fallbacks of all shards asked. */
 struct answers {
-  const struct client *client;
+  const struct ps_client *client;
   pserver_fallback *list;
   size_t count;
 };
 
-static pserver_status write_question(struct ask *ask, struct draft *draft) {
-  const struct question *question = ask->context;
-  ps_draft_whole(draft, "session", question->answers->client->session.core.session);
+static pserver_status write_request(struct ps_ask *ask, struct ps_draft *draft) {
+  const struct fallback_request *request = ask->context;
+  ps_draft_whole(draft, "session", request->answers->client->session.core.session);
   ps_draft_key(draft, "numbers");
   ps_pack_list(draft, 0);
-  ps_draft_whole(draft, "generation", question->seen.generation);
-  ps_draft_whole(draft, "seq", question->seen.seq);
+  ps_draft_whole(draft, "generation", request->seen.generation);
+  ps_draft_whole(draft, "seq", request->seen.seq);
   return ps_draft_end(draft);
 }
 
-/** Adds an entry, unless nothing was lost. */
-static pserver_status add(const struct question *question, const struct value *entry) {
-  struct answers *answers = question->answers;
-  pserver_fallback fallback = {.shard = question->shard};
+/** Adds the fallback in an entry, unless it concerns nothing that this client has seen. */
+static pserver_status add(const struct fallback_request *request, const struct ps_value *entry) {
+  struct answers *answers = request->answers;
+  pserver_fallback fallback = {.shard = request->shard};
   if (!ps_map_whole(entry, "generation", &fallback.generation) ||
       !ps_map_whole(entry, "from", &fallback.from) || !ps_map_whole(entry, "to", &fallback.to)) {
-    return ps_fail(PSERVER_ERR_BAD_MESSAGE, "fallbacks: expected what was lost; received another list");
+    return ps_fail(PSERVER_ERR_BAD_MESSAGE, "fallbacks: expected lost records; received another list");
   }
-  if (fallback.generation < question->seen.generation) return PSERVER_OK;
-  /* What was seen has existed, whoever else knows of it. */
-  bool is_seen = fallback.generation == question->seen.generation;
-  if (is_seen && question->seen.seq > fallback.to) fallback.to = question->seen.seq;
+  if (fallback.generation < request->seen.generation) return PSERVER_OK;
+  /* A position that this client has seen existed, even if the host does not know it. */
+  bool is_seen = fallback.generation == request->seen.generation;
+  if (is_seen && request->seen.seq > fallback.to) fallback.to = request->seen.seq;
   if (fallback.to < fallback.from) return PSERVER_OK;
   pserver_fallback *grown = realloc(answers->list, (answers->count + 1) * sizeof *grown);
   if (grown == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for fallbacks");
@@ -51,78 +52,78 @@ static pserver_status add(const struct question *question, const struct value *e
   return PSERVER_OK;
 }
 
-static pserver_status read_answer(struct ask *ask, const struct message *message) {
-  const struct question *question = ask->context;
-  struct value list;
-  struct value entry;
+static pserver_status read_answer(struct ps_ask *ask, const struct ps_message *message) {
+  const struct fallback_request *request = ask->context;
+  struct ps_value list;
+  struct ps_value entry;
   const uint8_t *at = NULL;
   pserver_status status = PSERVER_OK;
   if (!ps_map_find(&message->fields, "fallbacks", &list)) return PSERVER_OK;
-  while (status == PSERVER_OK && ps_list_next(&list, &at, &entry)) status = add(question, &entry);
+  while (status == PSERVER_OK && ps_list_next(&list, &at, &entry)) status = add(request, &entry);
   return status;
 }
 
-static pserver_status no_owner(struct ask *ask) {
-  const struct question *question = ask->context;
-  return ps_fail(PSERVER_ERR_NO_OWNER, "no host serves shard %u", question->shard);
+static pserver_status no_owner(struct ps_ask *ask) {
+  const struct fallback_request *request = ask->context;
+  return ps_fail(PSERVER_ERR_NO_OWNER, "no host serves shard %u", request->shard);
 }
 
-/** The questions, one for each replaced journal. */
-struct inquiry {
+/** The requests of one call, one for each replaced journal. */
+struct fallback_requests {
   struct answers *answers;
-  struct question *questions;
-  struct ask *asks;
+  struct fallback_request *requests;
+  struct ps_ask *asks;
   size_t count;
 };
 
-static void collect(struct client *client, void *context) {
-  struct inquiry *inquiry = context;
+static void collect(struct ps_client *client, void *context) {
+  struct fallback_requests *all = context;
   for (unsigned shard = 0; shard < PS_SHARDS_MAX; shard++) {
-    if (client->left[shard].generation == 0) continue;
-    struct question *question = &inquiry->questions[inquiry->count];
-    struct ask *ask = &inquiry->asks[inquiry->count++];
-    *question = (struct question){shard, client->left[shard], inquiry->answers};
-    *ask = (struct ask){
-        .write = write_question, .read = read_answer, .nobody = no_owner, .context = question};
+    if (client->replaced_seen[shard].generation == 0) continue;
+    struct fallback_request *request = &all->requests[all->count];
+    struct ps_ask *ask = &all->asks[all->count++];
+    *request = (struct fallback_request){shard, client->replaced_seen[shard], all->answers};
+    *ask = (struct ps_ask){
+        .write = write_request, .read = read_answer, .nobody = no_owner, .context = request};
     snprintf(ask->subject, sizeof ask->subject, "ps.%s.shard.%u.%s.outcome", client->identity.job, shard,
              client->identity.id);
   }
 }
 
-/** Forgets the journals whose losses have been told. */
-static void settle(struct client *client, void *context) {
-  const struct inquiry *inquiry = context;
-  for (size_t i = 0; i < inquiry->count; i++) {
-    client->left[inquiry->questions[i].shard] = (struct position){0, 0};
+/** Forgets the replaced journals whose losses are reported. */
+static void settle(struct ps_client *client, void *context) {
+  const struct fallback_requests *all = context;
+  for (size_t i = 0; i < all->count; i++) {
+    client->replaced_seen[all->requests[i].shard] = (struct ps_position){0, 0};
   }
 }
 
-static pserver_status ask_all(struct call *call, struct answers *answers) {
-  struct inquiry inquiry = {.answers = answers,
-                            .questions = calloc(PS_SHARDS_MAX, sizeof *inquiry.questions),
-                            .asks = calloc(PS_SHARDS_MAX, sizeof *inquiry.asks)};
+static pserver_status ask_all(struct ps_call *call, struct answers *answers) {
+  struct fallback_requests all = {.answers = answers,
+                                  .requests = calloc(PS_SHARDS_MAX, sizeof *all.requests),
+                                  .asks = calloc(PS_SHARDS_MAX, sizeof *all.asks)};
   pserver_status status = PSERVER_OK;
-  if (inquiry.questions == NULL || inquiry.asks == NULL) {
-    status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for questions");
+  if (all.requests == NULL || all.asks == NULL) {
+    status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for requests");
   } else {
-    ps_task_visit(call, collect, &inquiry);
-    status = ps_run_requests(call, &call->client->requests, inquiry.asks, inquiry.count);
-    if (status == PSERVER_OK) ps_task_visit(call, settle, &inquiry);
+    ps_run_on_io_thread(call, collect, &all);
+    status = ps_run_requests(call, &call->client->requests, all.asks, all.count);
+    if (status == PSERVER_OK) ps_run_on_io_thread(call, settle, &all);
   }
-  free(inquiry.questions);
-  free(inquiry.asks);
+  free(all.requests);
+  free(all.asks);
   return status;
 }
 
 pserver_status pserver_fallbacks(pserver_client *handle, pserver_fallback **list, size_t *count,
                                  int64_t timeout_ms) {
-  struct call call;
+  struct ps_call call;
   struct answers answers = {0};
   pserver_status status = ps_call_begin(&call, handle, "pserver_fallbacks", timeout_ms, 0);
   if (status != PSERVER_OK) return status;
   answers.client = call.client;
   if (list == NULL || count == NULL) {
-    status = ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_fallbacks: expected places; received NULL");
+    status = ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_fallbacks: expected pointers; received NULL");
   } else {
     status = ask_all(&call, &answers);
   }

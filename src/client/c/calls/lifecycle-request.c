@@ -1,14 +1,14 @@
-/* Lifecycle requests: each is asked under whatever session is the current one. */
+/* Lifecycle requests, each sent under the session that is current at the time. */
 #include "calls/lifecycle-request.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "errors/core-failure.h"
+#include "wire/core-failure.h"
 #include "errors/details.h"
 
-static pserver_status write_request(struct ask *ask, struct draft *draft) {
-  const struct lifecycle_request *request = ask->context;
+static pserver_status write_request(struct ps_ask *ask, struct ps_draft *draft) {
+  const struct ps_lifecycle_request *request = ask->context;
   if (request->has_session) {
     ps_draft_whole(draft, "session", request->lifecycle->core->session);
   }
@@ -16,20 +16,20 @@ static pserver_status write_request(struct ask *ask, struct draft *draft) {
   return ps_draft_end(draft);
 }
 
-static pserver_status read_request(struct ask *ask, const struct message *message) {
-  const struct lifecycle_request *request = ask->context;
+static pserver_status read_request(struct ps_ask *ask, const struct ps_message *message) {
+  const struct ps_lifecycle_request *request = ask->context;
   return request->read == NULL ? PSERVER_OK : request->read(request->context, message);
 }
 
-static pserver_status note_received(struct ask *ask, pserver_status status,
-                                    const struct message *message) {
-  struct lifecycle_request *request = ask->context;
+static pserver_status note_received(struct ps_ask *ask, pserver_status status,
+                                    const struct ps_message *message) {
+  struct ps_lifecycle_request *request = ask->context;
   request->received = message == NULL ? 0 : ps_received_session(message);
   return status;
 }
 
-static pserver_status no_host(struct ask *ask) {
-  const struct lifecycle_request *request = ask->context;
+static pserver_status no_host(struct ps_ask *ask) {
+  const struct ps_lifecycle_request *request = ask->context;
   const char *job = request->lifecycle->identity->job;
   ps_fail(PSERVER_ERR_NO_HOST,
           "no host of job \"%s\" answers: start one on this broker, or check the name of the job "
@@ -38,24 +38,24 @@ static pserver_status no_host(struct ask *ask) {
   return ps_detail_text("job", job);
 }
 
-struct ps_failure *ps_lifecycle_failure(const struct lifecycle_request *request) {
+struct ps_failure *ps_lifecycle_failure(const struct ps_lifecycle_request *request) {
   struct ps_failure *failure = ps_failure_of_last();
   if (failure->references > 0) failure->received = request->received;
   return failure;
 }
 
-/** The error of a request whose time is over says that there is no host. */
-static pserver_status explain(struct lifecycle_request *request, pserver_status status) {
-  if (status != PSERVER_ERR_TIMEOUT || ps_asking_remaining_ms(&request->asking) > 0) return status;
-  char text[MESSAGE_BYTES / 2];
-  snprintf(text, sizeof text, "%.500s", ps_last_failure()->text);
+/** Turns the timeout of a request into NO_HOST. */
+static pserver_status explain(struct ps_lifecycle_request *request, pserver_status status) {
+  if (status != PSERVER_ERR_TIMEOUT || ps_ask_group_remaining_ms(&request->group) > 0) return status;
+  char text[PS_ERROR_TEXT_BYTES / 2];
+  snprintf(text, sizeof text, "%.500s", ps_last_error()->text);
   status = no_host(&request->ask);
   ps_fail_prefixed("%s; ", text);
   return status;
 }
 
-static void on_over(struct ps_asking *asking, pserver_status status) {
-  struct lifecycle_request *request = asking->context;
+static void on_over(struct ps_ask_group *group, pserver_status status) {
+  struct ps_lifecycle_request *request = group->context;
   status = explain(request, status);
   if (status == PSERVER_OK || !request->is_asked_again) {
     request->over(request, status);
@@ -66,33 +66,33 @@ static void on_over(struct ps_asking *asking, pserver_status status) {
   ps_failure_drop(failure);
 }
 
-static void ask_now(struct lifecycle_request *request) {
+static void ask_now(struct ps_lifecycle_request *request) {
   const struct ps_identity *identity = request->lifecycle->identity;
-  request->ask = (struct ask){.write = write_request,
-                              .read = read_request,
-                              .nobody = no_host,
-                              .refused = note_received,
-                              .context = request};
-  request->asking = (struct ps_asking){.asks = &request->ask,
-                                       .count = 1,
-                                       .ends_at_ms = request->ends_at_ms,
-                                       .over = on_over,
-                                       .context = request};
+  request->ask = (struct ps_ask){.write = write_request,
+                                 .read = read_request,
+                                 .nobody = no_host,
+                                 .refused = note_received,
+                                 .context = request};
+  request->group = (struct ps_ask_group){.asks = &request->ask,
+                                         .count = 1,
+                                         .ends_at_ms = request->ends_at_ms,
+                                         .over = on_over,
+                                         .context = request};
   snprintf(request->ask.subject, sizeof request->ask.subject, "ps.%s.lifecycle.%s.%s", identity->job,
            identity->id, request->verb);
-  ps_asking_begin(request->lifecycle->requests, &request->asking);
+  ps_ask_group_begin(request->lifecycle->requests, &request->group);
 }
 
-void ps_lifecycle_begin(const struct ps_lifecycle *lifecycle, struct lifecycle_request *request) {
+void ps_lifecycle_begin(const struct ps_lifecycle *lifecycle, struct ps_lifecycle_request *request) {
   request->lifecycle = lifecycle;
   request->core = (struct ps_session_request){.context = request};
   request->received = 0;
   ask_now(request);
 }
 
-void ps_lifecycle_end(struct lifecycle_request *request, pserver_status status) {
+void ps_lifecycle_end(struct ps_lifecycle_request *request, pserver_status status) {
   if (!request->core.is_waiting) {
-    ps_asking_end(&request->asking, status);
+    ps_ask_group_end(&request->group, status);
     return;
   }
   ps_session_core_request_ended(request->lifecycle->core, &request->core);
@@ -106,37 +106,37 @@ void ps_repeat_request(void *shell, struct ps_session_request *request) {
 
 void ps_fail_request(void *shell, struct ps_session_request *request, struct ps_failure *failure) {
   (void)shell;
-  struct lifecycle_request *failed = request->context;
+  struct ps_lifecycle_request *failed = request->context;
   failed->over(failed, ps_fail_as_core(failure));
 }
 
-/* Calls that wait for replies. */
+/* Calls that wait for requests. */
 
 struct lifecycle_task {
   struct ps_task task;
   const struct ps_lifecycle *lifecycle;
-  struct lifecycle_request *requests;
+  struct ps_lifecycle_request *requests;
   size_t count;
-  /** Requests that are not over, and one more while requests are begun or ended. */
+  /** Number of requests that are not over, and one more while begin_task() or end_task() runs. */
   size_t open;
   /** The first error. */
   pserver_status status;
-  struct failure failure;
+  struct ps_error error;
 };
 
-/** Ends the task with its last open request; it may be freed then. */
+/** Counts one request less; the last one ends the task, which may be freed then. */
 static void close_one(struct lifecycle_task *asked) {
   if (--asked->open > 0) return;
-  if (asked->status != PSERVER_OK) ps_fail_with(&asked->failure);
+  if (asked->status != PSERVER_OK) ps_fail_with(&asked->error);
   ps_task_finish(&asked->task, asked->status);
 }
 
-static void note_over(struct lifecycle_request *request, pserver_status status) {
+static void note_over(struct ps_lifecycle_request *request, pserver_status status) {
   struct lifecycle_task *asked = request->owner;
   request->is_over = true;
   if (status != PSERVER_OK && asked->status == PSERVER_OK) {
     asked->status = status;
-    asked->failure = *ps_last_failure();
+    asked->error = *ps_last_error();
   }
   close_one(asked);
 }
@@ -152,18 +152,18 @@ static void begin_task(struct ps_task *task) {
 
 static void end_task(struct ps_task *task, pserver_status why) {
   struct lifecycle_task *asked = (struct lifecycle_task *)task;
-  struct failure failure = *ps_last_failure();
+  struct ps_error error = *ps_last_error();
   asked->open++;
   for (size_t i = 0; i < asked->count; i++) {
     if (asked->requests[i].is_over) continue;
-    ps_fail_with(&failure);
+    ps_fail_with(&error);
     ps_lifecycle_end(&asked->requests[i], why);
   }
   close_one(asked);
 }
 
-pserver_status ps_run_lifecycles(struct call *call, const struct ps_lifecycle *lifecycle,
-                                 struct lifecycle_request *requests, size_t count) {
+pserver_status ps_run_lifecycles(struct ps_call *call, const struct ps_lifecycle *lifecycle,
+                                 struct ps_lifecycle_request *requests, size_t count) {
   struct lifecycle_task asked = {.task = {.begin = begin_task, .end = end_task},
                                  .lifecycle = lifecycle,
                                  .requests = requests,
@@ -176,19 +176,19 @@ pserver_status ps_run_lifecycles(struct call *call, const struct ps_lifecycle *l
   return ps_task_run(call, &asked.task);
 }
 
-pserver_status ps_run_lifecycle(struct call *call, const struct ps_lifecycle *lifecycle,
-                                struct lifecycle_request *request) {
+pserver_status ps_run_lifecycle(struct ps_call *call, const struct ps_lifecycle *lifecycle,
+                                struct ps_lifecycle_request *request) {
   return ps_run_lifecycles(call, lifecycle, request, 1);
 }
 
-pserver_status ps_request_lifecycle(struct call *call, const struct ps_lifecycle *lifecycle,
-                                    const char *verb, write_entries write, read_reply read,
+pserver_status ps_request_lifecycle(struct ps_call *call, const struct ps_lifecycle *lifecycle,
+                                    const char *verb, ps_write_entries write, ps_read_reply read,
                                     void *context) {
-  struct lifecycle_request request = {.verb = verb,
-                                      .write = write,
-                                      .read = read,
-                                      .context = context,
-                                      .has_session = strcmp(verb, "status") != 0,
-                                      .is_asked_again = true};
+  struct ps_lifecycle_request request = {.verb = verb,
+                                         .write = write,
+                                         .read = read,
+                                         .context = context,
+                                         .has_session = strcmp(verb, "status") != 0,
+                                         .is_asked_again = true};
   return ps_run_lifecycle(call, lifecycle, &request);
 }

@@ -13,65 +13,65 @@ struct ps_lifecycle {
   struct ps_session_core *core;
 };
 
-/** Writes the entries of a request, after `session`. */
-typedef void (*write_entries)(void *context, struct draft *draft);
+/** Writes the entries of a request after `session`. */
+typedef void (*ps_write_entries)(void *context, struct ps_draft *draft);
 /** Reads the reply. */
-typedef pserver_status (*read_reply)(void *context, const struct message *message);
+typedef pserver_status (*ps_read_reply)(void *context, const struct ps_message *message);
 
-/** A question to the hosts of the job, on the I/O thread. */
-struct lifecycle_request {
+/** A request to the hosts of the job, on the I/O thread. */
+struct ps_lifecycle_request {
   const char *verb;
-  /** May be NULL, as `read` may. */
-  write_entries write;
-  read_reply read;
+  /** `write` and `read` may be NULL. */
+  ps_write_entries write;
+  ps_read_reply read;
   void *context;
-  /** Whether it names the session. */
+  /** Whether it carries the session. */
   bool has_session;
-  /** Whether it is asked again in the next session if this one has ended, as the session core decides. */
+  /** Whether it is repeated in the next session if its session has ended, as the session core decides. */
   bool is_asked_again;
-  /** When whoever asks ends it by ps_lifecycle_end(). */
+  /** When the owner ends it by ps_lifecycle_end(). */
   int64_t ends_at_ms;
-  /** OK, or the last error: that in the reply; NO_HOST if nobody answers in time. May free the request. */
-  void (*over)(struct lifecycle_request *request, pserver_status status);
+  /** Called once: with OK or the last error, NO_HOST if nobody answered in time. May free the request. */
+  void (*over)(struct ps_lifecycle_request *request, pserver_status status);
   void *owner;
 
-  /** State of the request. */
+  /** Set by the functions below. */
   const struct ps_lifecycle *lifecycle;
   struct ps_session_request core;
-  struct ask ask;
-  struct ps_asking asking;
+  struct ps_ask ask;
+  struct ps_ask_group group;
   /** The session that its answer says is over; 0 if it says none. */
   uint64_t received;
-  /** Whether `over` was told, of a request of a call. */
+  /** Whether it is over; used for requests of calls. */
   bool is_over;
 };
 
-/** Asks, under whatever session is the current one. */
-void ps_lifecycle_begin(const struct ps_lifecycle *lifecycle, struct lifecycle_request *request);
+/** Sends a request under the current session. */
+void ps_lifecycle_begin(const struct ps_lifecycle *lifecycle, struct ps_lifecycle_request *request);
 
-/** Ends a request that is under way, by an error, which is the last one. */
-void ps_lifecycle_end(struct lifecycle_request *request, pserver_status status);
+/** Ends a request that is under way with the last error. */
+void ps_lifecycle_end(struct ps_lifecycle_request *request, pserver_status status);
 
-/** The last error, of a request, with one reference; never NULL. */
-struct ps_failure *ps_lifecycle_failure(const struct lifecycle_request *request);
-
-/**
- * Asks on behalf of a call, all at once, and waits for every answer; the first error. The requests' `over`,
- * `owner` and end are set here.
- */
-pserver_status ps_run_lifecycles(struct call *call, const struct ps_lifecycle *lifecycle,
-                                 struct lifecycle_request *requests, size_t count);
-
-/** The same of one. */
-pserver_status ps_run_lifecycle(struct call *call, const struct ps_lifecycle *lifecycle,
-                                struct lifecycle_request *request);
+/** Returns the last error as the failure of a request, with one reference; never NULL. */
+struct ps_failure *ps_lifecycle_failure(const struct ps_lifecycle_request *request);
 
 /**
- * Asks, again in the next session if need be, and waits. The error in the reply; NO_HOST if nobody answers in
- * time. `write` and `read` may be NULL.
+ * Sends the requests of a call, all at once, and waits for all answers. Returns the first error. Sets the
+ * requests' `over`, `owner` and `ends_at_ms`.
  */
-pserver_status ps_request_lifecycle(struct call *call, const struct ps_lifecycle *lifecycle,
-                                    const char *verb, write_entries write, read_reply read,
+pserver_status ps_run_lifecycles(struct ps_call *call, const struct ps_lifecycle *lifecycle,
+                                 struct ps_lifecycle_request *requests, size_t count);
+
+/** The same for one request. */
+pserver_status ps_run_lifecycle(struct ps_call *call, const struct ps_lifecycle *lifecycle,
+                                struct ps_lifecycle_request *request);
+
+/**
+ * Sends a request, again in the next session if its session ends, and waits. Returns the error in the reply;
+ * NO_HOST if nobody answers in time. `write` and `read` may be NULL.
+ */
+pserver_status ps_request_lifecycle(struct ps_call *call, const struct ps_lifecycle *lifecycle,
+                                    const char *verb, ps_write_entries write, ps_read_reply read,
                                     void *context);
 
 /** Commands of the session core. */

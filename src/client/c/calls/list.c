@@ -1,12 +1,12 @@
-/* The calls that list the job's parameters. */
+/* Calls that list the job's parameters. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "calls/client.h"
 #include "calls/parameters.h"
-#include "wire/json.h"
+#include "formats/json.h"
 
-/** A configuration of a host is far smaller; one byte of it becomes six at most. */
+/** Bytes of JSON that one byte of a configuration takes at most. */
 #define JSON_BYTES_PER_BYTE 6
 
 /** The list so far. */
@@ -16,7 +16,7 @@ struct listing {
   size_t capacity;
 };
 
-static bool make_room(struct listing *listing) {
+static bool reserve(struct listing *listing) {
   if (listing->count < listing->capacity) return true;
   size_t capacity = listing->capacity == 0 ? 64 : 2 * listing->capacity;
   pserver_parameter_details *list = realloc(listing->list, capacity * sizeof *list);
@@ -26,10 +26,10 @@ static bool make_room(struct listing *listing) {
   return true;
 }
 
-static char *config_text(const struct parameter *parameter) {
-  struct value config;
-  size_t room = JSON_BYTES_PER_BYTE * parameter->config_bytes + 64;
-  struct json json = {.bytes = malloc(room), .room = room};
+static char *config_text(const struct ps_parameter *parameter) {
+  struct ps_value config;
+  size_t size = JSON_BYTES_PER_BYTE * parameter->config_bytes + 64;
+  struct ps_json json = {.bytes = malloc(size), .size = size};
   if (json.bytes == NULL) return NULL;
   json.bytes[0] = '\0';
   if (ps_read_checked(parameter->config, parameter->config_bytes, &config))
@@ -39,8 +39,8 @@ static char *config_text(const struct parameter *parameter) {
   return NULL;
 }
 
-static bool append(struct listing *listing, const struct parameter *parameter) {
-  if (!make_room(listing)) return false;
+static bool append(struct listing *listing, const struct ps_parameter *parameter) {
+  if (!reserve(listing)) return false;
   pserver_parameter_details *details = &listing->list[listing->count];
   *details = (pserver_parameter_details){
       .info = {.name = strdup(parameter->name),
@@ -60,10 +60,10 @@ static bool append(struct listing *listing, const struct parameter *parameter) {
   return details->info.name != NULL && details->config != NULL;
 }
 
-/** One page after the last name of the list. */
-static pserver_status list_page(struct call *call, struct listing *listing, bool *has_more) {
-  struct parameter *page[PARAMETERS_PER_REQUEST_MAX] = {NULL};
-  struct job_status status = {.parameters = page, .capacity = PARAMETERS_PER_REQUEST_MAX};
+/** Appends the page that follows the last name of the list. */
+static pserver_status list_page(struct ps_call *call, struct listing *listing, bool *has_more) {
+  struct ps_parameter *page[PS_PARAMETERS_PER_REQUEST_MAX] = {NULL};
+  struct ps_job_status status = {.parameters = page, .capacity = PS_PARAMETERS_PER_REQUEST_MAX};
   const char *after = listing->count == 0 ? NULL : listing->list[listing->count - 1].info.name;
   pserver_status asked = ps_ask_status(call, NULL, 0, after, &status);
   for (size_t i = 0; i < status.count && asked == PSERVER_OK; i++) {
@@ -72,13 +72,13 @@ static pserver_status list_page(struct call *call, struct listing *listing, bool
     }
   }
   *has_more = asked == PSERVER_OK && status.has_more && status.count > 0;
-  ps_parameters_unref(page, PARAMETERS_PER_REQUEST_MAX);
+  ps_parameters_unref(page, PS_PARAMETERS_PER_REQUEST_MAX);
   return asked;
 }
 
 static pserver_status list_all(const char *what, pserver_client *handle, struct listing *listing,
                                int64_t timeout_ms) {
-  struct call call;
+  struct ps_call call;
   bool has_more = true;
   pserver_status status = ps_call_begin(&call, handle, what, timeout_ms, 0);
   if (status != PSERVER_OK) return status;
@@ -88,7 +88,7 @@ static pserver_status list_all(const char *what, pserver_client *handle, struct 
 }
 
 static pserver_status no_places(const char *what) {
-  return ps_fail(PSERVER_ERR_BAD_VALUE, "%s: list and count: expected places; received NULL", what);
+  return ps_fail(PSERVER_ERR_BAD_VALUE, "%s: list and count: expected pointers; received NULL", what);
 }
 
 pserver_status pserver_list_details(pserver_client *client, pserver_parameter_details **list,

@@ -1,4 +1,6 @@
-/* A client is put together: what its parts tell each other, on its I/O thread. */
+/*
+ * Makes clients: connects the parts of a client with each other. Their notifications run on its I/O thread.
+ */
 #include "calls/new-client.h"
 
 #include <stdlib.h>
@@ -6,7 +8,7 @@
 
 #include "wire/clock.h"
 
-/** The number in a token, and the text after its dot. NULL if it is none. */
+/** Reads a number; returns the text after the dot that follows it. NULL if there is no number. */
 static const char *take_number(const char *text, uint64_t *number) {
   char *end = NULL;
   if (text == NULL || *text < '0' || *text > '9') return NULL;
@@ -14,7 +16,7 @@ static const char *take_number(const char *text, uint64_t *number) {
   return *end == '.' ? end + 1 : end;
 }
 
-/** The two numbers after the first `skipped` characters; false if they are none. */
+/** Reads two numbers after the first `skipped` characters; false if there are none. */
 static bool take_numbers(const char *name, size_t skipped, uint64_t numbers[2]) {
   return take_number(take_number(name + skipped, &numbers[0]), &numbers[1]) != NULL;
 }
@@ -22,12 +24,12 @@ static bool take_numbers(const char *name, size_t skipped, uint64_t numbers[2]) 
 /* The connection. */
 
 static void on_received(void *owner, natsMsg *message) {
-  struct client *client = owner;
+  struct ps_client *client = owner;
   const char *inbox = client->identity.inbox;
   size_t inbox_bytes = strlen(inbox);
   const char *subject = natsMsg_GetSubject(message);
   uint64_t numbers[2] = {0};
-  /* A broker could send anything to a subscription. */
+  /* Do not rely on the broker to send only what was subscribed to. */
   if (strncmp(subject, inbox, inbox_bytes) != 0 || subject[inbox_bytes] != '.') return;
   const char *name = subject + inbox_bytes + 1;
   if (strncmp(name, "reply.", 6) == 0) {
@@ -46,29 +48,29 @@ static void on_received(void *owner, natsMsg *message) {
 }
 
 static void on_disconnected(void *owner) {
-  struct client *client = owner;
+  struct ps_client *client = owner;
   ps_outbox_disconnected(client->sender.outbox);
 }
 
 static void on_reconnected(void *owner) {
-  struct client *client = owner;
+  struct ps_client *client = owner;
   ps_requests_reconnected(&client->requests);
   ps_outbox_reconnected(client->sender.outbox, ps_now_ms());
 }
 
 static void on_denied(void *owner, const char *subject) {
-  struct client *client = owner;
+  struct ps_client *client = owner;
   ps_requests_denied(&client->requests, subject);
   ps_sender_denied(&client->sender, subject);
 }
 
 static bool publish_next(void *owner) {
-  struct client *client = owner;
+  struct ps_client *client = owner;
   return ps_sender_publish_next(&client->sender);
 }
 
 static void on_lost(void *owner, pserver_status code, const char *text) {
-  struct client *client = owner;
+  struct ps_client *client = owner;
   ps_calls_fail(&client->calls, code, text);
 }
 
@@ -79,13 +81,13 @@ static void release(void *owner) { ps_client_release(owner); }
 /* The session, the outbox and positions. */
 
 static void on_session_ended(void *owner) {
-  struct client *client = owner;
+  struct ps_client *client = owner;
   ps_outbox_pause(client->sender.outbox);
 }
 
-static void on_session_began(void *owner, uint64_t session, const struct job_terms *terms,
+static void on_session_began(void *owner, uint64_t session, const struct ps_job_terms *terms,
                              int64_t now_ms) {
-  struct client *client = owner;
+  struct ps_client *client = owner;
   ps_steps_core_session_began(&client->steps.core, session, terms->shards, terms->synchronization);
   bool waits_for_steps = terms->synchronization.mode == PS_SYNC_SYNC;
   ps_sender_start(&client->sender, session, terms->rules >= PS_RULES_WITH_BATCHES, waits_for_steps,
@@ -93,24 +95,23 @@ static void on_session_began(void *owner, uint64_t session, const struct job_ter
 }
 
 static void on_session_over(void *owner, struct ps_failure *failure) {
-  struct client *client = owner;
+  struct ps_client *client = owner;
   ps_session_core_ended(&client->session.core, failure);
 }
 
 /**
- * A journal that this client has seen a position of was replaced. Steps that had closed in the shard may
- * be open again, and close only once this trainer has entered anew; versions that it has read may have
- * been undone. What was lost is asked for by pserver_fallbacks().
+ * Reacts to a replaced journal. Steps that were closed in the shard may be open again until this trainer
+ * enters anew, and versions that it has read may be undone. pserver_fallbacks() will ask what was lost.
  */
-static void on_journal_replaced(void *owner, unsigned shard, struct position seen) {
-  struct client *client = owner;
-  if (client->left[shard].generation == 0) client->left[shard] = seen;
+static void on_journal_replaced(void *owner, unsigned shard, struct ps_position seen) {
+  struct ps_client *client = owner;
+  if (client->replaced_seen[shard].generation == 0) client->replaced_seen[shard] = seen;
   ps_steps_core_fell_back(&client->steps.core, shard);
   ps_forget_seen_versions(&client->parameters);
 }
 
-/** Has each part tell the others what concerns them. */
-static pserver_status compose(struct client *client, size_t in_flight_bytes) {
+/** Connects the parts of a client. */
+static pserver_status compose(struct ps_client *client, size_t in_flight_bytes) {
   client->connection_listener = (struct ps_connection_listener){.owner = client,
                                                                 .received = on_received,
                                                                 .disconnected = on_disconnected,
@@ -148,21 +149,21 @@ static pserver_status compose(struct client *client, size_t in_flight_bytes) {
 }
 
 /**
- * Has the allocator keep up to about twice so many bytes that were freed: cnats allocates every message
- * that comes, and with glibc's first settings, which give more than a few hundred KB back at once, each
- * page of it would be mapped anew. Changes nothing in a process that has chosen its settings, by mallopt()
- * or the environment, or where another allocator is linked.
+ * Makes glibc's allocator keep up to about twice so many freed bytes. cnats allocates memory for every
+ * received message; by default the allocator returns large ones to the system, and their pages would be
+ * mapped anew each time. Has no effect if the process has set the allocator's parameters, or uses another
+ * allocator.
  */
 static void keep_freed_memory(size_t bytes) {
-  /* glibc takes the size of a block that was mapped by itself and is freed for one that will come
-   * again, as mallopt(3) says of M_MMAP_THRESHOLD. No page of it is touched. */
+  /* When a block that was mapped by itself is freed, glibc raises its threshold to that size: see
+   * M_MMAP_THRESHOLD in mallopt(3). No page of the block is touched. */
   void *volatile block = malloc(bytes);
   free(block);
 }
 
 pserver_status ps_client_new(const struct ps_identity *identity, const pserver_options *options,
-                             struct client **made) {
-  struct client *client = calloc(1, sizeof *client);
+                             struct ps_client **made) {
+  struct ps_client *client = calloc(1, sizeof *client);
   if (client == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a client");
   client->references = 1;
   client->identity = *identity;

@@ -3,8 +3,8 @@
 
 #include "calls/client.h"
 
-/** A client with one reference, whose I/O thread runs, without a connection. INTERNAL. */
+/** Makes a client with one reference and a running I/O thread, not connected yet. INTERNAL. */
 pserver_status ps_client_new(const struct ps_identity *identity, const pserver_options *options,
-                             struct client **made);
+                             struct ps_client **made);
 
 #endif

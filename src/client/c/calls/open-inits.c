@@ -1,31 +1,28 @@
-/* Initializations that have not ended well, one for each parameter whose last attempt failed. */
+/* Failed initializations, one for each parameter whose last attempt failed. */
 #include "calls/open-inits.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_of(const struct open_init *init, const struct parameter *parameter) {
-  return init->name_bytes == parameter->name_bytes &&
-         memcmp(init->name, parameter->name, init->name_bytes) == 0;
-}
-
-static const struct open_init *find(const struct open_init *open, const struct parameter *parameter) {
-  while (open != NULL && !is_of(open, parameter)) open = open->next;
+static const struct ps_open_init *find(const struct ps_open_init *open,
+                                       const struct ps_parameter *parameter) {
+  while (open != NULL && !ps_has_name(parameter, open->name, open->name_bytes)) open = open->next;
   return open;
 }
 
-bool ps_is_open_init(const struct open_init *open, const struct parameter *parameter) {
-  const struct open_init *init = find(open, parameter);
+bool ps_is_open_init(const struct ps_open_init *open, const struct ps_parameter *parameter) {
+  const struct ps_open_init *init = find(open, parameter);
   return init != NULL && init->epoch == parameter->epoch;
 }
 
-bool ps_is_repeated_init(const struct open_init *open, const struct parameter *parameter, uint32_t crc) {
+bool ps_is_repeated_init(const struct ps_open_init *open, const struct ps_parameter *parameter,
+                         uint32_t crc) {
   open = find(open, parameter);
   return open != NULL && open->epoch == parameter->epoch && !open->has_several && open->crc == crc;
 }
 
-static struct open_init *add(struct open_init **open, const struct parameter *parameter) {
-  struct open_init *made = calloc(1, sizeof *made);
+static struct ps_open_init *add(struct ps_open_init **open, const struct ps_parameter *parameter) {
+  struct ps_open_init *made = calloc(1, sizeof *made);
   char *name = malloc(parameter->name_bytes + 1);
   if (made == NULL || name == NULL) {
     free(made);
@@ -34,14 +31,14 @@ static struct open_init *add(struct open_init **open, const struct parameter *pa
   }
   memcpy(name, parameter->name, parameter->name_bytes);
   name[parameter->name_bytes] = '\0';
-  *made = (struct open_init){.next = *open, .name = name, .name_bytes = parameter->name_bytes};
+  *made = (struct ps_open_init){.next = *open, .name = name, .name_bytes = parameter->name_bytes};
   *open = made;
   return made;
 }
 
-void ps_note_failed_init(struct open_init **open, const struct parameter *parameter, uint32_t crc) {
-  struct open_init *init = *open;
-  while (init != NULL && !is_of(init, parameter)) init = init->next;
+void ps_note_failed_init(struct ps_open_init **open, const struct ps_parameter *parameter, uint32_t crc) {
+  struct ps_open_init *init = *open;
+  while (init != NULL && !ps_has_name(parameter, init->name, init->name_bytes)) init = init->next;
   if (init != NULL && init->epoch == parameter->epoch) {
     if (init->crc != crc) init->has_several = true;
     return;
@@ -53,22 +50,22 @@ void ps_note_failed_init(struct open_init **open, const struct parameter *parame
   init->has_several = false;
 }
 
-static void release(struct open_init *init) {
+static void release(struct ps_open_init *init) {
   free(init->name);
   free(init);
 }
 
-void ps_forget_open_init(struct open_init **open, const struct parameter *parameter) {
-  while (*open != NULL && !is_of(*open, parameter)) open = &(*open)->next;
-  struct open_init *init = *open;
+void ps_forget_open_init(struct ps_open_init **open, const struct ps_parameter *parameter) {
+  while (*open != NULL && !ps_has_name(parameter, (*open)->name, (*open)->name_bytes)) open = &(*open)->next;
+  struct ps_open_init *init = *open;
   if (init == NULL) return;
   *open = init->next;
   release(init);
 }
 
-void ps_release_open_inits(struct open_init **open) {
+void ps_release_open_inits(struct ps_open_init **open) {
   while (*open != NULL) {
-    struct open_init *init = *open;
+    struct ps_open_init *init = *open;
     *open = init->next;
     release(init);
   }

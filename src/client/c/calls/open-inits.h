@@ -8,34 +8,33 @@
 #include "calls/parameter.h"
 
 /**
- * The initializations of parameters that a client has begun and not ended well: it may not know which
- * of their blocks are stored. Under one epoch only the session that is selected writes, so a block that
- * is initialized already in a repeat of the same values is this client's own.
- * The I/O thread owns them.
+ * A parameter whose initialization by this client has failed, so that some of its blocks may be stored.
+ * Only the selected session writes under an epoch, so in a repeat with the same values, a block that is
+ * initialized already was stored by this client. Used on the I/O thread only.
  */
-struct open_init {
-  struct open_init *next;
+struct ps_open_init {
+  struct ps_open_init *next;
   char *name;
   size_t name_bytes;
   uint64_t epoch;
-  /** Checksum of the values that were sent; of no use once there were several. */
+  /** Checksum of the values sent; `has_several`: attempts had different values. */
   uint32_t crc;
   bool has_several;
 };
 
-/** Whether an attempt has failed: blocks of the parameter may be stored. */
-bool ps_is_open_init(const struct open_init *open, const struct parameter *parameter);
+/** Whether an attempt under the parameter's epoch has failed, so that blocks may be stored. */
+bool ps_is_open_init(const struct ps_open_init *open, const struct ps_parameter *parameter);
 
-/** Whether attempts under this epoch have failed, and all of them sent values of this checksum. */
-bool ps_is_repeated_init(const struct open_init *open, const struct parameter *parameter, uint32_t crc);
+/** Whether attempts under the parameter's epoch have failed, all with values of this checksum. */
+bool ps_is_repeated_init(const struct ps_open_init *open, const struct ps_parameter *parameter, uint32_t crc);
 
-/** An attempt failed after it may have stored blocks. Without memory it is not noted. */
-void ps_note_failed_init(struct open_init **open, const struct parameter *parameter, uint32_t crc);
+/** Notes an attempt that failed and may have stored blocks; does nothing if there is no memory. */
+void ps_note_failed_init(struct ps_open_init **open, const struct ps_parameter *parameter, uint32_t crc);
 
-/** The parameter is initialized. */
-void ps_forget_open_init(struct open_init **open, const struct parameter *parameter);
+/** Forgets a parameter, which is now initialized. */
+void ps_forget_open_init(struct ps_open_init **open, const struct ps_parameter *parameter);
 
-/** Forgets all. */
-void ps_release_open_inits(struct open_init **open);
+/** Forgets all parameters. */
+void ps_release_open_inits(struct ps_open_init **open);
 
 #endif

@@ -5,39 +5,40 @@
 
 #include "calls/parameter.h"
 
-#define BUCKETS 1024
+/** Buckets of the hash table. */
+#define PS_PARAMETER_BUCKETS 1024
 
 /**
- * What is known of the job's parameters that are ready, by name. Threads that call share it, and look into
- * it before they hand anything to the I/O thread, so it has a lock of its own.
+ * The job's initialized parameters as far as they are known, by name. Calling threads look them up before
+ * they use the I/O thread, so the table has its own lock.
  */
-struct parameters {
+struct ps_parameters {
   pthread_mutex_t lock;
-  struct parameter *buckets[BUCKETS];
+  struct ps_parameter *buckets[PS_PARAMETER_BUCKETS];
 };
 
-/** INTERNAL if the system has no room for a lock. */
-pserver_status ps_parameters_init(struct parameters *parameters);
-void ps_parameters_release(struct parameters *parameters);
+/** Initializes an empty table. INTERNAL. */
+pserver_status ps_parameters_init(struct ps_parameters *parameters);
+void ps_parameters_release(struct ps_parameters *parameters);
 
 /**
- * Fills in the parameters that are known, one reference each, where `found` has none, and lists up to
- * `room` names of others; returns how many those are.
+ * Fills the NULL entries of `found` with the parameters that are known, one reference each, and lists up to
+ * `capacity` names of those that are not; returns the number of names listed.
  */
-size_t ps_parameters_take(struct parameters *parameters, const char *const *names, size_t count,
-                          struct parameter **found, const char **missing, size_t room);
+size_t ps_parameters_take(struct ps_parameters *parameters, const char *const *names, size_t count,
+                          struct ps_parameter **found, const char **missing, size_t capacity);
 
-/** Remembers a parameter instead of what was known by its name; takes over a reference. */
-void ps_parameters_remember(struct parameters *parameters, struct parameter *parameter);
+/** Stores a parameter, in place of one of the same name; takes over a reference. */
+void ps_parameters_remember(struct ps_parameters *parameters, struct ps_parameter *parameter);
 
-/** Forgets parameters, NULL for none: their epochs may be others than those known here. */
-void ps_forget_parameters(struct parameters *parameters, struct parameter *const *forgotten,
+/** Forgets parameters whose epochs may have changed; NULL entries are ignored. */
+void ps_forget_parameters(struct ps_parameters *parameters, struct ps_parameter *const *forgotten,
                           size_t count);
 
 /** Forgets the versions that blocks had when they were read. */
-void ps_forget_seen_versions(struct parameters *parameters);
+void ps_forget_seen_versions(struct ps_parameters *parameters);
 
-/** Gives back one reference of each, NULL for none. */
-void ps_parameters_unref(struct parameter **parameters, size_t count);
+/** Drops one reference to each parameter and sets it to NULL; NULL entries are ignored. */
+void ps_parameters_unref(struct ps_parameter **parameters, size_t count);
 
 #endif

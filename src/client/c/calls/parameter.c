@@ -1,4 +1,4 @@
-/* One parameter as replies describe it. */
+/* Reads parameters from replies. */
 #include "calls/parameter.h"
 
 #include <stdlib.h>
@@ -7,11 +7,11 @@
 #include "errors/errors.h"
 #include "wire/dtypes.h"
 
-static bool read_shape(const struct value *fields, struct parameter *parameter) {
-  struct value list;
-  struct value size;
+static bool read_shape(const struct ps_value *fields, struct ps_parameter *parameter) {
+  struct ps_value list;
+  struct ps_value size;
   const uint8_t *at = NULL;
-  if (!ps_map_find(fields, "shape", &list) || list.type != VALUE_LIST) return false;
+  if (!ps_map_find(fields, "shape", &list) || list.type != PS_VALUE_LIST) return false;
   if (list.count > PSERVER_RANK_MAX) return false;
   parameter->rank = (int32_t)list.count;
   for (int32_t axis = 0; ps_list_next(&list, &at, &size); axis++) {
@@ -20,9 +20,9 @@ static bool read_shape(const struct value *fields, struct parameter *parameter) 
   return ps_element_count(parameter->shape, parameter->rank) > 0;
 }
 
-static bool read_layout(const struct value *fields, struct parameter *parameter) {
-  struct value map;
-  struct layout *layout = &parameter->layout;
+static bool read_layout(const struct ps_value *fields, struct ps_parameter *parameter) {
+  struct ps_value map;
+  struct ps_layout *layout = &parameter->layout;
   if (!ps_map_find(fields, "layout", &map) || !ps_map_whole(&map, "elements", &layout->elements) ||
       !ps_map_whole(&map, "blockElements", &layout->block_elements) ||
       !ps_map_whole(&map, "blocks", &layout->blocks) ||
@@ -37,16 +37,16 @@ static bool read_layout(const struct value *fields, struct parameter *parameter)
          layout->blocks == (elements + layout->block_elements - 1) / layout->block_elements;
 }
 
-static bool read_flag(const struct value *map, const char *key) {
-  struct value flag;
-  return ps_map_find(map, key, &flag) && flag.type == VALUE_BOOLEAN && flag.boolean;
+static bool read_flag(const struct ps_value *map, const char *key) {
+  struct ps_value flag;
+  return ps_map_find(map, key, &flag) && flag.type == PS_VALUE_BOOLEAN && flag.boolean;
 }
 
-static bool read_config(const struct value *fields, struct parameter *parameter) {
-  struct value config;
-  struct value entry;
-  struct value name;
-  if (!ps_map_find(fields, "config", &config) || config.type != VALUE_MAP) return false;
+static bool read_config(const struct ps_value *fields, struct ps_parameter *parameter) {
+  struct ps_value config;
+  struct ps_value entry;
+  struct ps_value name;
+  if (!ps_map_find(fields, "config", &config) || config.type != PS_VALUE_MAP) return false;
   parameter->config = malloc(config.raw_bytes);
   if (parameter->config == NULL) return false;
   memcpy(parameter->config, config.raw, config.raw_bytes);
@@ -61,27 +61,27 @@ static bool read_config(const struct value *fields, struct parameter *parameter)
   return true;
 }
 
-static bool read_name(const struct value *fields, struct parameter *parameter) {
-  struct value name;
-  if (!ps_map_find(fields, "name", &name) || name.type != VALUE_TEXT) return false;
+static bool read_name(const struct ps_value *fields, struct ps_parameter *parameter) {
+  struct ps_value name;
+  if (!ps_map_find(fields, "name", &name) || name.type != PS_VALUE_TEXT) return false;
   parameter->name = ps_name_of_text(name.content, name.content_bytes);
   if (parameter->name == NULL) return false;
   parameter->name_bytes = strlen(parameter->name);
   return ps_escape_name(parameter->name, parameter->name_bytes, parameter->token) == PSERVER_OK;
 }
 
-pserver_status ps_read_parameter(const struct value *value, struct parameter **parameter) {
-  struct value dtype;
-  struct value ready;
-  struct parameter *read = calloc(1, sizeof *read);
+pserver_status ps_read_parameter(const struct ps_value *value, struct ps_parameter **parameter) {
+  struct ps_value dtype;
+  struct ps_value ready;
+  struct ps_parameter *read = calloc(1, sizeof *read);
   if (read == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a parameter");
   read->references = 1;
   bool is_valid = read_name(value, read) && ps_map_find(value, "dtype", &dtype) &&
-                  dtype.type == VALUE_TEXT &&
+                  dtype.type == PS_VALUE_TEXT &&
                   ps_dtype_from_name((const char *)dtype.content, dtype.content_bytes, &read->dtype) &&
                   read_shape(value, read) && read_layout(value, read) && read_config(value, read) &&
                   ps_map_whole(value, "epoch", &read->epoch) && ps_map_find(value, "ready", &ready) &&
-                  ready.type == VALUE_BOOLEAN;
+                  ready.type == PS_VALUE_BOOLEAN;
   if (is_valid) {
     read->seen = calloc(read->layout.blocks, sizeof(uint64_t));
     is_valid = read->seen != NULL;
@@ -91,17 +91,17 @@ pserver_status ps_read_parameter(const struct value *value, struct parameter **p
     *parameter = read;
     return PSERVER_OK;
   }
-  ps_fail(PSERVER_ERR_BAD_MESSAGE, "a reply describes the parameter %s in a way that is not understood",
+  ps_fail(PSERVER_ERR_BAD_MESSAGE, "a reply describes the parameter %s in an unknown way",
           read->name == NULL ? "without a name" : read->name);
   ps_parameter_unref(read);
   return PSERVER_ERR_BAD_MESSAGE;
 }
 
-void ps_parameter_ref(struct parameter *parameter) {
+void ps_parameter_ref(struct ps_parameter *parameter) {
   __atomic_add_fetch(&parameter->references, 1, __ATOMIC_RELAXED);
 }
 
-void ps_parameter_unref(struct parameter *parameter) {
+void ps_parameter_unref(struct ps_parameter *parameter) {
   if (parameter == NULL) return;
   if (__atomic_sub_fetch(&parameter->references, 1, __ATOMIC_ACQ_REL) > 0) return;
   free(parameter->name);
@@ -110,16 +110,20 @@ void ps_parameter_unref(struct parameter *parameter) {
   free(parameter);
 }
 
-uint64_t ps_block_elements(const struct parameter *parameter, uint64_t index) {
-  const struct layout *layout = &parameter->layout;
+bool ps_has_name(const struct ps_parameter *parameter, const char *name, size_t bytes) {
+  return parameter->name_bytes == bytes && memcmp(parameter->name, name, bytes) == 0;
+}
+
+uint64_t ps_block_elements(const struct ps_parameter *parameter, uint64_t index) {
+  const struct ps_layout *layout = &parameter->layout;
   uint64_t left = layout->elements - index * layout->block_elements;
   return left < layout->block_elements ? left : layout->block_elements;
 }
 
-uint64_t ps_row_elements(const struct parameter *parameter) {
+uint64_t ps_row_elements(const struct ps_parameter *parameter) {
   return parameter->rank == 0 ? 1 : parameter->layout.elements / parameter->shape[0];
 }
 
-bool ps_is_cut_between_rows(const struct parameter *parameter) {
+bool ps_is_cut_between_rows(const struct ps_parameter *parameter) {
   return parameter->layout.block_elements % ps_row_elements(parameter) == 0;
 }

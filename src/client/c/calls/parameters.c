@@ -1,4 +1,4 @@
-/* What is known of the job's parameters, looked up where nothing is. */
+/* Looks up parameters that are not known yet, and asks for the state of the job. */
 #include "calls/parameters.h"
 
 #include <stdlib.h>
@@ -8,17 +8,14 @@
 #include "errors/details.h"
 #include "wire/clock.h"
 
-#define PAUSE_MS 50
-#define PAUSE_MS_MAX 500
-/** Most bytes of a parameter in a message, whether declared or shown; and of all other entries. */
+/** Maximum bytes of a parameter in a message, whether declared or listed. */
 #define PARAMETER_BYTES_MAX 2048
-#define HEADER_BYTES_MAX 65536
 
-/** By the numbers of pserver_state. */
+/** By value of pserver_state. */
 static const char *const state_names[] = {"uninitialized", "initializing", "ready"};
 
-pserver_status ps_read_state(const struct value *fields, pserver_state *state) {
-  struct value text;
+pserver_status ps_read_state(const struct ps_value *fields, pserver_state *state) {
+  struct ps_value text;
   if (ps_map_find(fields, "state", &text)) {
     for (int i = 0; i < 3; i++) {
       if (!ps_value_is_text(&text, state_names[i])) continue;
@@ -29,19 +26,19 @@ pserver_status ps_read_state(const struct value *fields, pserver_state *state) {
   return ps_fail(PSERVER_ERR_BAD_MESSAGE, "state: expected a state of the lifecycle; received none");
 }
 
-pserver_status ps_read_parameter_list(const struct message *message, struct parameter **parameters,
+pserver_status ps_read_parameter_list(const struct ps_message *message, struct ps_parameter **parameters,
                                       size_t capacity, size_t *count) {
-  struct value list;
-  struct value entry;
+  struct ps_value list;
+  struct ps_value entry;
   const uint8_t *at = NULL;
   *count = 0;
-  if (!ps_map_find(&message->fields, "parameters", &list) || list.type != VALUE_LIST ||
+  if (!ps_map_find(&message->fields, "parameters", &list) || list.type != PS_VALUE_LIST ||
       list.count > capacity) {
     return ps_fail(PSERVER_ERR_BAD_MESSAGE, "parameters: expected at most %zu of them", capacity);
   }
   while (ps_list_next(&list, &at, &entry)) {
     parameters[*count] = NULL;
-    if (entry.type != VALUE_NIL) {
+    if (entry.type != PS_VALUE_NIL) {
       pserver_status status = ps_read_parameter(&entry, &parameters[*count]);
       if (status != PSERVER_OK) return status;
     }
@@ -50,11 +47,12 @@ pserver_status ps_read_parameter_list(const struct message *message, struct para
   return PSERVER_OK;
 }
 
-size_t ps_parameters_per_request(struct client *client) {
+size_t ps_parameters_per_request(struct ps_client *client) {
   size_t most = ps_last_payload_bytes_max(&client->connection);
-  size_t fitting = most < HEADER_BYTES_MAX ? 0 : (most - HEADER_BYTES_MAX) / PARAMETER_BYTES_MAX;
+  size_t head = PS_MESSAGE_HEAD_BYTES_MAX;
+  size_t fitting = most < head ? 0 : (most - head) / PARAMETER_BYTES_MAX;
   if (fitting == 0) return 1;
-  return fitting < PARAMETERS_PER_REQUEST_MAX ? fitting : PARAMETERS_PER_REQUEST_MAX;
+  return fitting < PS_PARAMETERS_PER_REQUEST_MAX ? fitting : PS_PARAMETERS_PER_REQUEST_MAX;
 }
 
 struct status_request {
@@ -62,10 +60,10 @@ struct status_request {
   const char *const *names;
   size_t count;
   const char *after;
-  struct job_status *status;
+  struct ps_job_status *status;
 };
 
-static void write_status(void *context, struct draft *draft) {
+static void write_status(void *context, struct ps_draft *draft) {
   const struct status_request *request = context;
   if (request->names != NULL && request->count > 0) {
     ps_draft_key(draft, "names");
@@ -82,18 +80,18 @@ static void write_status(void *context, struct draft *draft) {
   }
 }
 
-/** Positions where the journals stood when these became ready: pulls see no less. */
-static void note_positions(struct ps_positions *positions, const struct value *fields,
-                           struct job_status *status) {
-  struct value list;
-  struct value entry;
+/** Notes the ends of the journals when the job or the parameters became ready, which reads must have
+ * reached. */
+static void note_positions(struct ps_positions *positions, const struct ps_value *fields,
+                           struct ps_job_status *status) {
+  struct ps_value list;
+  struct ps_value entry;
   const uint8_t *at = NULL;
   status->at_count = 0;
   if (!ps_map_find(fields, "at", &list)) return;
   for (uint64_t shard = 0; ps_list_next(&list, &at, &entry); shard++) {
-    struct position position;
-    if (ps_map_whole(&entry, "generation", &position.generation) &&
-        ps_map_whole(&entry, "seq", &position.seq)) {
+    struct ps_position position;
+    if (ps_map_position(&entry, &position)) {
       if (shard >= PS_SHARDS_MAX) break;
       ps_positions_await(positions, (unsigned)shard, position);
       status->at[shard] = (pserver_position){position.generation, position.seq};
@@ -102,11 +100,11 @@ static void note_positions(struct ps_positions *positions, const struct value *f
   }
 }
 
-static pserver_status read_status(void *context, const struct message *message) {
+static pserver_status read_status(void *context, const struct ps_message *message) {
   struct status_request *request = context;
-  struct job_status *status = request->status;
-  struct value more;
-  const struct value *fields = &message->fields;
+  struct ps_job_status *status = request->status;
+  struct ps_value more;
+  const struct ps_value *fields = &message->fields;
   pserver_status read = ps_read_state(fields, &status->state);
   if (read != PSERVER_OK) return read;
   if (!ps_map_whole(fields, "epoch", &status->epoch) ||
@@ -116,20 +114,21 @@ static pserver_status read_status(void *context, const struct message *message) 
     return ps_fail(PSERVER_ERR_BAD_MESSAGE,
                    "status: expected the state of a job; received another reply");
   }
-  status->has_more = more.type == VALUE_BOOLEAN && more.boolean;
+  status->has_more = more.type == PS_VALUE_BOOLEAN && more.boolean;
   note_positions(request->positions, fields, status);
   return ps_read_parameter_list(message, status->parameters, status->capacity, &status->count);
 }
 
-pserver_status ps_ask_status(struct call *call, const char *const *names, size_t count,
-                             const char *after, struct job_status *status) {
-  struct client *client = call->client;
+pserver_status ps_ask_status(struct ps_call *call, const char *const *names, size_t count,
+                             const char *after, struct ps_job_status *status) {
+  struct ps_client *client = call->client;
   struct status_request request = {&client->positions, names, count, after, status};
-  return ps_request_lifecycle(call, &client->session.lifecycle, "status", write_status, read_status, &request);
+  return ps_request_lifecycle(call, &client->session.lifecycle, "status", write_status, read_status,
+                              &request);
 }
 
-static pserver_status not_ready(const char *name, const struct parameter *parameter,
-                                const struct job_status *status) {
+static pserver_status not_ready(const char *name, const struct ps_parameter *parameter,
+                                const struct ps_job_status *status) {
   bool is_initializing = status->state == PSERVER_INITIALIZING;
   if (parameter != NULL) {
     ps_fail(PSERVER_ERR_NOT_INITIALIZED,
@@ -147,10 +146,12 @@ static pserver_status not_ready(const char *name, const struct parameter *parame
   return ps_detail_text("by", status->by);
 }
 
-/** Looks up to 256 names up; the last error says what is wrong with the first that is not ready. */
-static pserver_status look_up(struct call *call, const char *const *names, size_t count) {
-  struct parameter *listed[PARAMETERS_PER_REQUEST_MAX] = {NULL};
-  struct job_status status = {.parameters = listed, .capacity = PARAMETERS_PER_REQUEST_MAX};
+/**
+ * Asks for up to 256 parameters and stores those that are ready. The error is about the first that is not.
+ */
+static pserver_status look_up(struct ps_call *call, const char *const *names, size_t count) {
+  struct ps_parameter *listed[PS_PARAMETERS_PER_REQUEST_MAX] = {NULL};
+  struct ps_job_status status = {.parameters = listed, .capacity = PS_PARAMETERS_PER_REQUEST_MAX};
   pserver_status asked = ps_ask_status(call, names, count, NULL, &status);
   if (asked == PSERVER_OK && status.count != count) {
     asked = ps_fail(PSERVER_ERR_BAD_MESSAGE, "status: expected %zu parameters; received %zu", count,
@@ -165,12 +166,12 @@ static pserver_status look_up(struct call *call, const char *const *names, size_
   return asked;
 }
 
-pserver_status ps_find_parameters(struct call *call, const char *const *names, size_t count, bool waits,
-                                  struct parameter **found) {
-  const char *missing[PARAMETERS_PER_REQUEST_MAX];
-  char token[TOKEN_SIZE];
-  int64_t pause_ms = PAUSE_MS;
-  memset(found, 0, count * sizeof(struct parameter *));
+pserver_status ps_find_parameters(struct ps_call *call, const char *const *names, size_t count, bool waits,
+                                  struct ps_parameter **found) {
+  const char *missing[PS_PARAMETERS_PER_REQUEST_MAX];
+  char token[PS_TOKEN_SIZE];
+  int64_t pause_ms = PS_PAUSE_MS;
+  memset(found, 0, count * sizeof(struct ps_parameter *));
   for (size_t i = 0; i < count; i++) {
     pserver_status status = ps_escape_name(names[i], names[i] == NULL ? 0 : strlen(names[i]), token);
     if (status != PSERVER_OK) return ps_fail_prefixed("%s: ", call->what);
@@ -184,10 +185,10 @@ pserver_status ps_find_parameters(struct call *call, const char *const *names, s
     int64_t delay_ms = ps_varied_ms(pause_ms);
     bool can_wait = waits && ps_reaction_to(status) == PS_REACTION_AWAIT_INIT;
     if (!can_wait || ps_call_remaining_ms(call) <= delay_ms) return status;
-    pause_ms = ps_doubled_ms(pause_ms, PAUSE_MS_MAX);
-    struct failure failure = *ps_last_failure();
+    pause_ms = ps_doubled_ms(pause_ms, PS_PAUSE_MS_MAX);
+    struct ps_error error = *ps_last_error();
     status = ps_call_sleep(call, delay_ms);
-    if (status == PSERVER_ERR_TIMEOUT) return ps_fail_with(&failure);
+    if (status == PSERVER_ERR_TIMEOUT) return ps_fail_with(&error);
     if (status != PSERVER_OK) return status;
   }
 }

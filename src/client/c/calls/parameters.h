@@ -8,44 +8,46 @@
 #include "core/position.h"
 #include "wire/envelope.h"
 
-/** Parameters named in one request, at most. */
-#define PARAMETERS_PER_REQUEST_MAX 256
+/** The maximum number of parameters that one request names. */
+#define PS_PARAMETERS_PER_REQUEST_MAX 256
 
-/** The job's state, and parameters, as a host has told them. */
-struct job_status {
+/** The job's state, and parameters, from a reply. */
+struct ps_job_status {
   pserver_state state;
   uint64_t epoch;
   uint64_t shards;
-  char by[ID_SIZE];
+  char by[PS_ID_SIZE];
   bool has_more;
-  /** Where the journals stood when it became ready; none before. */
+  /** The ends of the journals when the job became ready; empty before. */
   pserver_position at[PSERVER_SHARDS_MAX];
   size_t at_count;
-  /** One each, NULL where nothing is known; `capacity` of them. */
-  struct parameter **parameters;
+  /** Memory for `capacity` parameters; receives `count`, NULL for an unknown name. */
+  struct ps_parameter **parameters;
   size_t capacity;
   size_t count;
 };
 
-/** How many parameters one request can name, so that the broker takes it and its reply. On any thread. */
-size_t ps_parameters_per_request(struct client *client);
+/** Returns how many parameters a request may name, given the broker's largest message. On any thread. */
+size_t ps_parameters_per_request(struct ps_client *client);
 
 /**
- * The parameters with these names, in order, one reference each: to be given back with
- * ps_parameters_unref(), also after an error. BAD_NAME, UNKNOWN_PARAMETER; NOT_INITIALIZED while the
- * job or a parameter is not, at once, or, if it `waits`, at the end of the call.
+ * Finds the parameters with these names, in order, one reference each, to be dropped with
+ * ps_parameters_unref(), also after an error. BAD_NAME, UNKNOWN_PARAMETER; NOT_INITIALIZED while the job or
+ * a parameter is not initialized: at once, or, if it `waits`, at the end of the call.
  */
-pserver_status ps_find_parameters(struct call *call, const char *const *names, size_t count, bool waits,
-                                  struct parameter **found);
+pserver_status ps_find_parameters(struct ps_call *call, const char *const *names, size_t count, bool waits,
+                                  struct ps_parameter **found);
 
-/** Asks for parameters: those named, or if `names` is NULL a page of `capacity` after a name. */
-pserver_status ps_ask_status(struct call *call, const char *const *names, size_t count,
-                             const char *after, struct job_status *status);
+/** Asks for the state of the job, and for the named parameters or, if `names` is NULL, `capacity` of them
+ * after a name. */
+pserver_status ps_ask_status(struct ps_call *call, const char *const *names, size_t count,
+                             const char *after, struct ps_job_status *status);
 
-/** Parameters in a reply into a list with room for `capacity`. BAD_MESSAGE. */
-pserver_status ps_read_parameter_list(const struct message *message, struct parameter **parameters,
+/** Reads the parameters in a reply, at most `capacity`. BAD_MESSAGE, INTERNAL. */
+pserver_status ps_read_parameter_list(const struct ps_message *message, struct ps_parameter **parameters,
                                       size_t capacity, size_t *count);
 
-pserver_status ps_read_state(const struct value *fields, pserver_state *state);
+/** Reads the state of the job, or of a parameter. BAD_MESSAGE. */
+pserver_status ps_read_state(const struct ps_value *fields, pserver_state *state);
 
 #endif

@@ -4,9 +4,9 @@
 #include "calls/call.h"
 #include "wire/requests.h"
 
-/** Asks on behalf of a call and waits; OK once each question has its answer, else the first error, or what
- * has ended the call. */
-pserver_status ps_run_requests(struct call *call, struct ps_requests *requests, struct ask *asks,
+/** Sends the requests of a call and waits. OK once all are answered, otherwise the first error, or what
+ * ended the call. */
+pserver_status ps_run_requests(struct ps_call *call, struct ps_requests *requests, struct ps_ask *asks,
                                size_t count);
 
 #endif

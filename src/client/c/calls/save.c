@@ -1,4 +1,4 @@
-/* The calls that have a host write the model. */
+/* Calls that make a host write the model. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,35 +8,37 @@
 #include "errors/details.h"
 #include "wire/clock.h"
 
+/** The default timeout of saving. */
 #define SAVE_MS 600000
 #define TOKEN_TEXT_SIZE 40
 
 struct save_request {
   const struct ps_identity *identity;
   const char *path;
-  /** By which it is told apart from others, and stopped. */
+  /** Identifies the save, so that it can be stopped. */
   char token[TOKEN_TEXT_SIZE];
   pserver_on_progress on_progress;
   void *context;
-  /** How far the host is. Written by the I/O thread, told by the calling one. */
+  /** Progress of the host in bytes. Written by the I/O thread, read by the calling one. Atomic. */
   uint64_t done;
   uint64_t total;
   /** NULL if the caller does not ask for it. */
   pserver_saved_model *saved;
 };
 
-static pserver_status write_save(struct ask *ask, struct draft *draft) {
+static pserver_status write_save(struct ps_ask *ask, struct ps_draft *draft) {
   const struct save_request *request = ask->context;
   ps_draft_text(draft, "path", request->path);
   ps_draft_text(draft, "token", request->token);
-  /* Where accounts are joined, the broker gives the host another reply subject, for one reply. */
+  /* Also as an entry: between accounts, the broker gives the host another reply subject, for one reply
+   * only. */
   ps_draft_text(draft, "progress", ask->reply);
   return ps_draft_end(draft);
 }
 
-/** Whether a message tells how far it is; the calling thread is told. */
-static bool take_progress(struct save_request *request, const struct value *fields) {
-  struct value progress;
+/** Whether a message reports progress, which is then noted. */
+static bool take_progress(struct save_request *request, const struct ps_value *fields) {
+  struct ps_value progress;
   uint64_t done;
   uint64_t total;
   if (!ps_map_find(fields, "progress", &progress)) return false;
@@ -48,18 +50,18 @@ static bool take_progress(struct save_request *request, const struct value *fiel
   return true;
 }
 
-/** Tells how far it was the last time. */
-static void tell_progress(struct ask *ask) {
+/** Reports the last progress to the caller. */
+static void tell_progress(struct ps_ask *ask) {
   const struct save_request *request = ask->context;
   if (request->on_progress == NULL) return;
   request->on_progress(request->context, __atomic_load_n(&request->done, __ATOMIC_RELAXED),
                        __atomic_load_n(&request->total, __ATOMIC_RELAXED));
 }
 
-static pserver_status read_save(struct ask *ask, const struct message *message) {
+static pserver_status read_save(struct ps_ask *ask, const struct ps_message *message) {
   struct save_request *request = ask->context;
   pserver_saved_model read = {.struct_size = sizeof read};
-  const struct value *fields = &message->fields;
+  const struct ps_value *fields = &message->fields;
   ask->goes_on = take_progress(request, fields);
   if (ask->goes_on) return PSERVER_OK;
   if (!ps_map_copy_text(fields, "file", read.file, sizeof read.file) ||
@@ -72,17 +74,18 @@ static pserver_status read_save(struct ask *ask, const struct message *message) 
   return PSERVER_OK;
 }
 
-static pserver_status nobody_saves(struct ask *ask) {
+static pserver_status nobody_saves(struct ps_ask *ask) {
   const struct save_request *request = ask->context;
   ps_fail(PSERVER_ERR_NO_HOST, "no host of job \"%s\" can save", request->identity->job);
   return ps_detail_text("job", request->identity->job);
 }
 
-/** Has the host stop. If that is lost, the host writes on, and nobody hears of it. */
-static void stop_saving(struct client *client, void *context) {
+/** Tells the host to stop. If the message is lost, the host finishes writing, without any effect on the
+ * client. */
+static void stop_saving(struct ps_client *client, void *context) {
   const struct save_request *request = context;
-  char subject[SUBJECT_SIZE];
-  struct draft draft;
+  char subject[PS_SUBJECT_SIZE];
+  struct ps_draft draft;
   snprintf(subject, sizeof subject, "ps.%s.control.%s.stop", client->identity.job, client->identity.id);
   ps_draft_begin(&draft);
   ps_draft_text(&draft, "token", request->token);
@@ -92,16 +95,16 @@ static void stop_saving(struct client *client, void *context) {
   ps_draft_release(&draft);
 }
 
-/** Has the host stop, if the call ended before the host did; the last error stays. */
-static void stop_if_ended(struct call *call, struct save_request *request) {
-  struct failure failure = *ps_last_failure();
-  if (ps_call_check(call) != PSERVER_OK) ps_task_visit(call, stop_saving, request);
-  ps_fail_with(&failure);
+/** Tells the host to stop if the call ended before the host answered; keeps the last error. */
+static void stop_if_ended(struct ps_call *call, struct save_request *request) {
+  struct ps_error error = *ps_last_error();
+  if (ps_call_check(call) != PSERVER_OK) ps_run_on_io_thread(call, stop_saving, request);
+  ps_fail_with(&error);
 }
 
 static pserver_status save(const char *what, pserver_client *handle, struct save_request *request,
                            int64_t timeout_ms) {
-  struct call call;
+  struct ps_call call;
   pserver_status status = ps_call_begin(&call, handle, what, timeout_ms, SAVE_MS);
   if (status != PSERVER_OK) return status;
   if (request->path == NULL) {
@@ -110,19 +113,19 @@ static pserver_status save(const char *what, pserver_client *handle, struct save
   if (request->saved != NULL && request->saved->struct_size != sizeof *request->saved) {
     ps_fail(PSERVER_ERR_BAD_VALUE, "%s: struct_size: expected %zu; received %zu", what,
             sizeof *request->saved, request->saved->struct_size);
-    ps_detail_whole("expected", sizeof *request->saved);
-    return ps_call_end(&call, ps_detail_whole("received", request->saved->struct_size));
+    return ps_call_end(&call,
+                       ps_detail_numbers(sizeof *request->saved, request->saved->struct_size));
   }
   snprintf(request->token, sizeof request->token, "%016" PRIx64 "%016" PRIx64, ps_random_bits(),
            ps_random_bits());
   request->identity = &call.client->identity;
-  /* Saving takes its time: asking again would only begin it again. */
-  struct ask ask = {.write = write_save,
-                    .read = read_save,
-                    .nobody = nobody_saves,
-                    .news = tell_progress,
-                    .context = request,
-                    .is_sent_once = true};
+  /* Not repeated, because a repeat would begin saving again. */
+  struct ps_ask ask = {.write = write_save,
+                       .read = read_save,
+                       .nobody = nobody_saves,
+                       .on_progress = tell_progress,
+                       .context = request,
+                       .is_sent_once = true};
   snprintf(ask.subject, sizeof ask.subject, "ps.%s.control.%s.save", call.client->identity.job,
            call.client->identity.id);
   status = ps_run_requests(&call, &call.client->requests, &ask, 1);

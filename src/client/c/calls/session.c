@@ -1,29 +1,29 @@
-/* The life of a trainer, as the session core decides: its joins, and the renewals of its lease. */
+/* Joins, rejoins and renews as the session core decides. */
 #include "calls/session.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "errors/core-failure.h"
+#include "wire/core-failure.h"
 #include "errors/details.h"
 #include "wire/clock.h"
 
 /* Joining. */
 
-static void begin_join(struct session *session, struct ps_join *join) {
+static void begin_join(struct ps_session *session, struct ps_join *join) {
   *join = (struct ps_join){.session = session};
   snprintf(join->token, sizeof join->token, "%016" PRIx64 "%016" PRIx64, ps_random_bits(),
            ps_random_bits());
 }
 
-static void write_join(void *context, struct draft *draft) {
+static void write_join(void *context, struct ps_draft *draft) {
   const struct ps_join *join = context;
   ps_draft_text(draft, "token", join->token);
 }
 
-static void read_synchronization(const struct value *fields, struct job_terms *terms) {
-  struct value map;
-  struct value text;
+static void read_synchronization(const struct ps_value *fields, struct ps_job_terms *terms) {
+  struct ps_value map;
+  struct ps_value text;
   struct ps_synchronization *synchronization = &terms->synchronization;
   if (!ps_map_find(fields, "synchronization", &map) || !ps_map_find(&map, "mode", &text)) return;
   if (ps_value_is_text(&text, "sync")) synchronization->mode = PS_SYNC_SYNC;
@@ -34,12 +34,12 @@ static void read_synchronization(const struct value *fields, struct job_terms *t
   terms->sums = ps_map_find(&map, "reduce", &text) && ps_value_is_text(&text, "sum");
 }
 
-static pserver_status read_join(void *context, const struct message *message) {
+static pserver_status read_join(void *context, const struct ps_message *message) {
   struct ps_join *join = context;
   uint64_t shards;
   uint64_t lease_ms;
   uint64_t payload;
-  const struct value *fields = &message->fields;
+  const struct ps_value *fields = &message->fields;
   bool is_valid = ps_map_whole(fields, "session", &join->number) && join->number > 0 &&
                   ps_map_whole(fields, "shards", &shards) && shards > 0 && shards <= PS_SHARDS_MAX &&
                   ps_map_whole(fields, "leaseMs", &lease_ms) && lease_ms > 0 &&
@@ -49,50 +49,50 @@ static pserver_status read_join(void *context, const struct message *message) {
   }
   join->lease_ms = (int64_t)lease_ms;
   join->terms.shards = (unsigned)shards;
-  /* Hosts that do not tell may be of the first version. */
+  /* Hosts that do not send the rules may be of the first version. */
   if (!ps_map_whole(fields, "rules", &join->terms.rules)) join->terms.rules = 1;
   read_synchronization(fields, &join->terms);
   return PSERVER_OK;
 }
 
 static void take_join(struct ps_join *join) {
-  struct session *session = join->session;
+  struct ps_session *session = join->session;
   session->terms = join->terms;
   __atomic_store_n(&session->rules, join->terms.rules, __ATOMIC_RELAXED);
   ps_session_core_joined(&session->core, join->number, join->lease_ms, ps_now_ms());
 }
 
-uint64_t ps_session_rules(const struct session *session) {
+uint64_t ps_session_rules(const struct ps_session *session) {
   return __atomic_load_n(&session->rules, __ATOMIC_RELAXED);
 }
 
-bool ps_session_takes_batches(const struct session *session) {
+bool ps_session_takes_batches(const struct ps_session *session) {
   return ps_session_rules(session) >= PS_RULES_WITH_BATCHES;
 }
 
-static void visit_join(struct client *client, void *context) {
+static void take_join_on_io_thread(struct ps_client *client, void *context) {
   (void)client;
   take_join(context);
 }
 
-pserver_status ps_join_job(struct call *call, struct session *session) {
+pserver_status ps_join_job(struct ps_call *call, struct ps_session *session) {
   struct ps_join join;
   begin_join(session, &join);
-  struct lifecycle_request request = {
+  struct ps_lifecycle_request request = {
       .verb = "join", .write = write_join, .read = read_join, .context = &join};
   pserver_status status = ps_run_lifecycle(call, &session->lifecycle, &request);
-  if (status == PSERVER_OK) ps_task_visit(call, visit_join, &join);
+  if (status == PSERVER_OK) ps_run_on_io_thread(call, take_join_on_io_thread, &join);
   return status;
 }
 
-pserver_status ps_leave_job(struct call *call, struct session *session) {
-  struct lifecycle_request request = {.verb = "leave", .has_session = true};
+pserver_status ps_leave_job(struct ps_call *call, struct ps_session *session) {
+  struct ps_lifecycle_request request = {.verb = "leave", .has_session = true};
   return ps_run_lifecycle(call, &session->lifecycle, &request);
 }
 
-/* Requests of the session's own. */
+/* Requests that no call waits for. */
 
-static void begin_background(struct session *session, struct background_request *background,
+static void begin_background(struct ps_session *session, struct ps_background_request *background,
                              int64_t timeout_ms) {
   if (background->is_under_way) return;
   background->is_under_way = true;
@@ -103,31 +103,31 @@ static void begin_background(struct session *session, struct background_request 
 }
 
 static void end_background(void *context) {
-  struct background_request *background = context;
+  struct ps_background_request *background = context;
   const char *verb = background->request.verb;
   ps_fail(PSERVER_ERR_TIMEOUT, "%s: not finished within %" PRId64 " ms", verb, background->timeout_ms);
   ps_lifecycle_end(&background->request,
                    ps_detail_signed("timeoutMs", background->timeout_ms));
 }
 
-/** The failure of a request that is over, with one reference; NULL if it has succeeded. */
-static struct ps_failure *note_over(struct session *session, struct background_request *background,
+/** Notes that a request is over; returns its failure with one reference, NULL if it has succeeded. */
+static struct ps_failure *note_over(struct ps_session *session, struct ps_background_request *background,
                                     pserver_status status) {
   background->is_under_way = false;
-  ps_timer_set(session->deps.timers, &background->deadline, NEVER_MS);
+  ps_timer_set(session->deps.timers, &background->deadline, PS_NEVER_MS);
   return status == PSERVER_OK ? NULL : ps_lifecycle_failure(&background->request);
 }
 
-static void rejoined(struct lifecycle_request *request, pserver_status status) {
-  struct session *session = request->owner;
+static void rejoined(struct ps_lifecycle_request *request, pserver_status status) {
+  struct ps_session *session = request->owner;
   struct ps_failure *failure = note_over(session, &session->joining, status);
   if (failure == NULL) take_join(&session->join);
   else ps_session_core_rejoin_failed(&session->core, failure);
   ps_failure_drop(failure);
 }
 
-static void renewed(struct lifecycle_request *request, pserver_status status) {
-  struct session *session = request->owner;
+static void renewed(struct ps_lifecycle_request *request, pserver_status status) {
+  struct ps_session *session = request->owner;
   struct ps_failure *failure = note_over(session, &session->renewing, status);
   if (failure == NULL) ps_session_core_renewed(&session->core, ps_now_ms());
   else ps_session_core_renew_failed(&session->core, failure, ps_now_ms());
@@ -137,30 +137,30 @@ static void renewed(struct lifecycle_request *request, pserver_status status) {
 /* Commands of the core. */
 
 static void rejoin(void *shell, int64_t timeout_ms) {
-  struct session *session = shell;
+  struct ps_session *session = shell;
   if (session->joining.is_under_way) return;
   begin_join(session, &session->join);
   begin_background(session, &session->joining, timeout_ms);
 }
 
 static void renew(void *shell, int64_t timeout_ms) {
-  struct session *session = shell;
+  struct ps_session *session = shell;
   begin_background(session, &session->renewing, timeout_ms);
 }
 
 static void set_renewal(void *shell, int64_t at_ms) {
-  struct session *session = shell;
+  struct ps_session *session = shell;
   ps_timer_set(session->deps.timers, &session->renewal, at_ms);
 }
 
 static void on_renewal_due(void *context) {
-  struct session *session = context;
+  struct ps_session *session = context;
   ps_session_core_renewal_due(&session->core);
 }
 
 static void lose_client(void *shell, struct ps_failure *failure) {
-  struct session *session = shell;
-  char text[MESSAGE_BYTES];
+  struct ps_session *session = shell;
+  char text[PS_ERROR_TEXT_BYTES];
   snprintf(text, sizeof text,
            "trainer \"%s\": a newer session has joined under this id, so this client can do nothing "
            "more; give every process an id of its own",
@@ -170,17 +170,17 @@ static void lose_client(void *shell, struct ps_failure *failure) {
 }
 
 static void session_ended(void *owner) {
-  const struct session *session = owner;
+  const struct ps_session *session = owner;
   session->deps.ended(session->deps.owner);
 }
 
 static void session_began(void *owner, uint64_t number, int64_t now_ms) {
-  const struct session *session = owner;
+  const struct ps_session *session = owner;
   session->deps.began(session->deps.owner, number, &session->terms, now_ms);
 }
 
-void ps_session_init(struct session *session, const struct ps_session_deps *deps) {
-  *session = (struct session){
+void ps_session_init(struct ps_session *session, const struct ps_session_deps *deps) {
+  *session = (struct ps_session){
       .deps = *deps,
       .lifecycle = {.identity = deps->identity, .requests = deps->requests, .core = &session->core},
       .core = {.commands = &session->commands, .listener = &session->listener},
@@ -205,9 +205,9 @@ void ps_session_init(struct session *session, const struct ps_session_deps *deps
   };
 }
 
-void ps_session_stop(struct session *session) {
+void ps_session_stop(struct ps_session *session) {
   ps_session_core_stop(&session->core);
-  struct background_request *const all[] = {&session->renewing, &session->joining};
+  struct ps_background_request *const all[] = {&session->renewing, &session->joining};
   for (size_t i = 0; i < 2; i++) {
     if (!all[i]->is_under_way) continue;
     ps_lifecycle_end(&all[i]->request, ps_fail(PSERVER_ERR_CLOSED, "the client is closed"));

@@ -4,20 +4,20 @@
 #include "calls/lifecycle-request.h"
 #include "core/steps-core.h"
 
-/** The first version of the rules of journals under which batches may be sent and read. */
+/** The first version of the rules that knows batches. */
 #define PS_RULES_WITH_BATCHES 3
 
-/** The first version under which notes may be sent. */
+/** The first version of the rules that knows notes. */
 #define PS_RULES_WITH_NOTES 4
 
-/** What the reply to a join says of the job. */
-struct job_terms {
+/** Settings of the job, from the reply to a join. */
+struct ps_job_terms {
   unsigned shards;
-  /** All journals of the job are under these rules or newer ones. */
+  /** All journals of the job have this version of the rules, or a newer one. */
   uint64_t rules;
   struct ps_synchronization synchronization;
   uint64_t trainers;
-  /** Whether gradients of a step are summed up, not averaged. */
+  /** Whether the gradients of a step are summed, not averaged. */
   bool sums;
 };
 
@@ -30,62 +30,62 @@ struct ps_session_deps {
   /** The session has ended: nothing may be published under it. */
   void (*ended)(void *owner);
   /** A session has begun, the first or a later one. */
-  void (*began)(void *owner, uint64_t session, const struct job_terms *terms, int64_t now_ms);
+  void (*began)(void *owner, uint64_t session, const struct ps_job_terms *terms, int64_t now_ms);
   /** The client can do nothing more. */
   void (*lost)(void *owner, pserver_status code, const char *text);
 };
 
-struct session;
+struct ps_session;
 
-/** What a join has of its own: the token by which its repeats are known. */
+/** One attempt to join; hosts recognize its repeats by the token. */
 struct ps_join {
-  struct session *session;
+  struct ps_session *session;
   char token[40];
   uint64_t number;
   int64_t lease_ms;
-  struct job_terms terms;
+  struct ps_job_terms terms;
 };
 
-/** A request of the session's own, which nobody waits for. */
-struct background_request {
-  struct lifecycle_request request;
+/** A request that no call waits for. */
+struct ps_background_request {
+  struct ps_lifecycle_request request;
   struct ps_timer deadline;
   int64_t timeout_ms;
   bool is_under_way;
 };
 
-/** Asks hosts for what the session core decides, and keeps its time, on the I/O thread. */
-struct session {
+/** Carries out the commands of the session core: requests and timers. Used on the I/O thread. */
+struct ps_session {
   struct ps_session_deps deps;
   struct ps_lifecycle lifecycle;
   struct ps_session_core core;
   struct ps_session_commands commands;
   struct ps_session_listener listener;
-  struct job_terms terms;
-  /** Of the terms, for other threads. Atomic. */
+  struct ps_job_terms terms;
+  /** The rules in `terms`, for other threads. Atomic. */
   uint64_t rules;
   struct ps_timer renewal;
-  struct background_request renewing;
-  struct background_request joining;
+  struct ps_background_request renewing;
+  struct ps_background_request joining;
   struct ps_join join;
 };
 
-/** Sets up the session of a client that has not joined. */
-void ps_session_init(struct session *session, const struct ps_session_deps *deps);
+/** Initializes the session of a client that has not joined. */
+void ps_session_init(struct ps_session *session, const struct ps_session_deps *deps);
 
-/** Joins the job under a new session, and waits. NO_HOST if no host answers in time. */
-pserver_status ps_join_job(struct call *call, struct session *session);
+/** Joins the job in a new session, and waits. NO_HOST if no host answers in time. */
+pserver_status ps_join_job(struct ps_call *call, struct ps_session *session);
 
 /** Gives the lease back, and waits. Without an answer it expires by itself. */
-pserver_status ps_leave_job(struct call *call, struct session *session);
+pserver_status ps_leave_job(struct ps_call *call, struct ps_session *session);
 
-/** Version of the rules of the job's journals, as of the last join; 0 before the first. On any thread. */
-uint64_t ps_session_rules(const struct session *session);
+/** Returns the version of the job's rules as of the last join; 0 before the first. On any thread. */
+uint64_t ps_session_rules(const struct ps_session *session);
 
-/** Whether these rules know batches. On any thread. */
-bool ps_session_takes_batches(const struct session *session);
+/** Whether the job's rules know batches. On any thread. */
+bool ps_session_takes_batches(const struct ps_session *session);
 
-/** Renews and joins no more. On the I/O thread. */
-void ps_session_stop(struct session *session);
+/** Stops renewing and joining. On the I/O thread. */
+void ps_session_stop(struct ps_session *session);
 
 #endif

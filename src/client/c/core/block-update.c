@@ -1,9 +1,9 @@
-/* Block updates and the calls that they belong to. */
+/* Block updates, and the calls that they belong to. */
 #include "core/block-update.h"
 
 #include <stdlib.h>
 
-/** The first delay after which a record is published again that the broker did not store. */
+/** The first delay before a record that the broker did not store is published again. */
 #define RETRY_FIRST_MS 50
 
 static struct ps_block_update new_block_update(struct ps_update_call *call, size_t index,
@@ -61,7 +61,7 @@ void ps_block_update_reset(struct ps_block_update *update) {
   update->retry_at_ms = PS_NEVER_MS;
   update->retry_delay_ms = RETRY_FIRST_MS;
   ps_failure_set(&update->obstacle, NULL);
-  update->stored = (struct position){0};
+  update->stored = (struct ps_position){0};
   update->ask_at_ms = PS_NEVER_MS;
 }
 

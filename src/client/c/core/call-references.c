@@ -1,13 +1,13 @@
-/* How long the outbox needs the memory of calls. TypeScript leaves this to its garbage collector. */
+/* Counts the references of the outbox to calls. The TypeScript client needs none of this. */
 #include "core/call-references.h"
 
-void ps_call_references_hold(struct ps_block_update *update) {
+void ps_call_references_take(struct ps_block_update *update) {
   update->is_held = true;
   update->call->references++;
 }
 
-void ps_call_references_let_go(struct ps_call_references *references,
-                               struct ps_block_update *update) {
+void ps_call_references_note_unneeded(struct ps_call_references *references,
+                                      struct ps_block_update *update) {
   struct ps_update_call *call = update->call;
   if (!update->is_held || update->is_open || update->slot >= 0) return;
   update->is_held = false;
@@ -17,7 +17,7 @@ void ps_call_references_let_go(struct ps_call_references *references,
   references->released = call;
 }
 
-void ps_call_references_drop(struct ps_call_references *references) {
+void ps_call_references_release(struct ps_call_references *references) {
   while (references->released != NULL) {
     struct ps_update_call *call = references->released;
     size_t releases = call->releases;

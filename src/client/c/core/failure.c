@@ -1,4 +1,4 @@
-/* Errors that updates and calls share. */
+/* Reference-counted errors, which several updates and calls can share. */
 #include "core/failure.h"
 
 #include <stdlib.h>

@@ -7,15 +7,15 @@
 #include "core/position.h"
 
 /**
- * An error as the core handles it: it decides by the code and by the numbers below, and hands the rest
- * back as it came. Several updates and calls can have failed for the same reason, so it is counted who
- * refers to it. Functions borrow the failures that they are given, and keep references of their own.
+ * An error in the core, which decides by the code and the numbers below and passes the texts on unread.
+ * Several updates and calls can fail for one reason, so a failure counts its references. Functions borrow
+ * the failures that they are given, and take a reference to those that they keep.
  */
 struct ps_failure {
   pserver_status code;
-  /** The position that it says was expected; what it does not say is 0. */
-  struct position expected;
-  /** The session that it says is over; 0 if it says none. */
+  /** The position that the error says was expected; 0 where it says none. */
+  struct ps_position expected;
+  /** The session that the error says is over; 0 if it says none. */
   uint64_t received;
   const char *text;
   /** A JSON object; "" for an empty one. */
@@ -27,16 +27,16 @@ struct ps_failure {
 /** Makes a failure with one reference and copies of the texts; NULL if there is no memory. */
 struct ps_failure *ps_failure_new(pserver_status code, const char *text, const char *details);
 
-/** Adds a reference to a failure, or to none; returns it. */
+/** Adds a reference; returns the failure. NULL is ignored. */
 struct ps_failure *ps_failure_keep(struct ps_failure *failure);
 
-/** Removes a reference of a failure, or of none. */
+/** Drops a reference; the failure is freed with its last one. NULL is ignored. */
 void ps_failure_drop(struct ps_failure *failure);
 
-/** Has a place refer to a failure, or to none, instead of what it referred to. */
+/** Stores a reference to a failure, or NULL, and drops the reference stored there before. */
 void ps_failure_set(struct ps_failure **place, struct ps_failure *failure);
 
-/** The same if the place refers to none yet. */
+/** Stores a reference to a failure unless one is stored there already. */
 void ps_failure_set_first(struct ps_failure **place, struct ps_failure *failure);
 
 #endif

@@ -1,4 +1,4 @@
-/* The records without a PubAck. */
+/* The records in flight, and the slots by which PubAcks name them. */
 #include "core/in-flight.h"
 
 #include <stdlib.h>

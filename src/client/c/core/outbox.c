@@ -1,4 +1,4 @@
-/* Publishes journal records and learns what became of them. */
+/* Publishes journal records and learns their outcomes. */
 #include "core/outbox.h"
 
 #include <stdio.h>
@@ -6,13 +6,14 @@
 
 #include "errors/errors.h"
 
-/** How long a PubAck may take before the record is published again. */
+/** How long a PubAck may take before the record is repeated. */
 #define ACK_TIMEOUT_MS 2000
+/** The longest delay before a refused record is published again. */
 #define RETRY_MAX_MS 1000
-/** How often records without an answer are looked through. */
+/** How often open records are checked. */
 #define TICK_MS 100
 
-/** What keeps updates from being stored without a connection. */
+/** The obstacle of updates while there is no connection. */
 static struct ps_failure disconnected = {
     .code = PSERVER_ERR_NO_BROKER,
     .text = "the connection to the broker is lost; the client goes on trying to reconnect",
@@ -45,7 +46,7 @@ static void leave_flight(struct ps_outbox *outbox, struct ps_block_update *updat
                          bool is_reusable) {
   if (update->has_message) release(outbox, update, is_reusable);
   if (update->slot >= 0) ps_in_flight_remove(&outbox->in_flight, update);
-  ps_call_references_let_go(&outbox->references, update);
+  ps_call_references_note_unneeded(&outbox->references, update);
 }
 
 static void close_number(struct ps_outbox *outbox, struct ps_block_update *update,
@@ -57,7 +58,7 @@ static void close_number(struct ps_outbox *outbox, struct ps_block_update *updat
   leave_flight(outbox, update, is_reusable);
 }
 
-/** The record will never be applied, for a reason found before the fold. */
+/** Settles a record that will never be applied, for a reason found before the fold. */
 static void reject(struct ps_outbox *outbox, struct ps_block_update *update,
                    struct ps_failure *failure) {
   if (update->is_open) close_number(outbox, update, false);
@@ -75,7 +76,7 @@ static void drop_waiting(struct ps_outbox *outbox, struct ps_block_update *updat
   note_over(outbox, update->call);
 }
 
-/** Has an update wait once more, before all others: it had its turn already. */
+/** Puts an update back to the front of the waiting ones, to be sent again under a new number. */
 static void put_back(struct ps_outbox *outbox, struct ps_block_update *update) {
   ps_block_update_reset(update);
   ps_update_list_prepend(&outbox->windows[update->shard]->waiting, update);
@@ -99,7 +100,7 @@ static void publish_first(struct ps_outbox *outbox, struct ps_shard_window *wind
   ps_shard_window_open(window, update);
   outbox->open++;
   ps_in_flight_add(&outbox->in_flight, update);
-  ps_call_references_hold(update);
+  ps_call_references_take(update);
   note_published(outbox, update, now_ms);
   update->has_message = true;
   commands->publish(commands->shell, update, outbox->session, window->done);
@@ -112,7 +113,7 @@ static void repeat(struct ps_outbox *outbox, struct ps_block_update *update, int
   commands->repeat(commands->shell, update);
 }
 
-/** Publishes what the windows admit, one update of each shard in turn. */
+/** Publishes updates as the windows permit, one of each shard in turn. */
 static void pump(struct ps_outbox *outbox, int64_t now_ms) {
   size_t idle = 0;
   while (outbox->waiting > 0 && !outbox->is_paused && outbox->is_connected &&
@@ -126,7 +127,7 @@ static void pump(struct ps_outbox *outbox, int64_t now_ms) {
     } else if (first->call->rejection != NULL) {
       drop_waiting(outbox, first, NULL);
     } else {
-      /* The turn is kept, so that a large update is not overtaken for ever by small ones. */
+      /* The shard keeps its turn, so that small updates cannot starve a large one. */
       if (!ps_in_flight_fits(&outbox->in_flight, first->data_bytes)) break;
       outbox->turn++;
       idle = 0;
@@ -135,7 +136,7 @@ static void pump(struct ps_outbox *outbox, int64_t now_ms) {
   }
 }
 
-/** Ends an event: publishes what the windows admit, and tells what is over. */
+/** Ends an event: publishes as the windows permit, sets the timer, and reports calls that are over. */
 static void finish(struct ps_outbox *outbox, int64_t now_ms) {
   const struct ps_outbox_commands *commands = outbox->deps.commands;
   const struct ps_outbox_listener *listener = outbox->deps.listener;
@@ -154,18 +155,18 @@ static void finish(struct ps_outbox *outbox, int64_t now_ms) {
     call->next_over = NULL;
     listener->call_over(listener->owner, call, now_ms);
   }
-  ps_call_references_drop(&outbox->references);
+  ps_call_references_release(&outbox->references);
 }
 
 static void settle(void *owner, struct ps_block_update *update, const struct ps_outcome *outcome) {
   struct ps_outbox *outbox = owner;
-  /* The outcome may be faster than the PubAck. */
+  /* The outcome can arrive before the PubAck. */
   close_number(outbox, update, update->sends == 1);
   if (update->fate != PS_FATE_PENDING) return;
   bool is_unseen = outcome->failure != NULL && ps_reaction_to_rejection(outcome->failure->code) ==
                                                    PS_REJECTION_RESEND_UNSEEN;
   if (is_unseen && update->names_version) {
-    /* A shard that has fallen back does not know the version any more. */
+    /* The shard has fallen back and no longer knows the version: send the gradient without it. */
     update->names_version = false;
     put_back(outbox, update);
     return;
@@ -180,9 +181,9 @@ static void give_up(void *owner, struct ps_block_update *update, struct ps_failu
   if (update->stored.generation > 0) ps_update_list_remove(&window->stored, update);
   ps_shard_window_close(window, update);
   outbox->open--;
-  /* It stays in flight, where its bytes count: they may still be in the buffers of the connection. */
+  /* The record stays in flight: its bytes may still be in the connection's buffers. */
   if (update->has_message) release(outbox, update, false);
-  ps_call_references_let_go(&outbox->references, update);
+  ps_call_references_note_unneeded(&outbox->references, update);
   if (update->fate != PS_FATE_PENDING) return;
   ps_update_call_ended(update->call, reason);
   if (ps_block_update_is_stored_nowhere(update)) ps_update_unsent(update, update->obstacle);
@@ -227,22 +228,22 @@ void ps_outbox_destroy(struct ps_outbox *outbox) {
       struct ps_block_update *update = ps_shard_window_get(window, n);
       if (update == NULL) continue;
       ps_shard_window_close(window, update);
-      ps_call_references_let_go(&outbox->references, update);
+      ps_call_references_note_unneeded(&outbox->references, update);
     }
     free(window);
   }
   while (outbox->in_flight.list.first != NULL) {
     struct ps_block_update *update = outbox->in_flight.list.first;
     ps_in_flight_remove(&outbox->in_flight, update);
-    ps_call_references_let_go(&outbox->references, update);
+    ps_call_references_note_unneeded(&outbox->references, update);
   }
-  ps_call_references_drop(&outbox->references);
+  ps_call_references_release(&outbox->references);
   ps_in_flight_release(&outbox->in_flight);
   free(outbox->tracker.numbers);
   free(outbox);
 }
 
-/** Provides the memory that sending a call will take: windows, and places for what may be in flight. */
+/** Allocates what sending a call needs: windows of its shards, and slots for its records in flight. */
 static bool reserve(struct ps_outbox *outbox, const struct ps_update_call *call) {
   size_t under_way = outbox->in_flight.count + outbox->open + outbox->waiting;
   if (!ps_in_flight_reserve(&outbox->in_flight, under_way + call->update_count)) return false;
@@ -284,7 +285,8 @@ void ps_outbox_end_call(struct ps_outbox *outbox, struct ps_update_call *call,
   finish(outbox, now_ms);
 }
 
-/** What the ended session leaves: known to be applied nowhere, it is sent again; else unknown. */
+/** Ends the open records of the old session: those known not to be applied are sent again, others are
+ * unknown. */
 static void restart_window(struct ps_outbox *outbox, struct ps_shard_window *window) {
   for (uint64_t n = window->last; n > window->done; n--) {
     struct ps_block_update *update = ps_shard_window_get(window, n);
@@ -315,7 +317,7 @@ void ps_outbox_start(struct ps_outbox *outbox, uint64_t session, int64_t now_ms)
 void ps_outbox_pause(struct ps_outbox *outbox) { outbox->is_paused = true; }
 
 bool ps_outbox_stored(struct ps_outbox *outbox, uint64_t slot, uint64_t serial, unsigned shard,
-                      struct position at, int64_t now_ms) {
+                      struct ps_position at, int64_t now_ms) {
   struct ps_block_update *update = ps_in_flight_get(&outbox->in_flight, slot, serial);
   if (update == NULL) return true;
   if (shard != update->shard) {
@@ -373,12 +375,12 @@ void ps_outbox_publish_failed(struct ps_outbox *outbox, struct ps_block_update *
     give_up(outbox, update, failure);
     return;
   }
-  /* Nothing was handed to the connection, so the number stays free. */
+  /* Nothing was handed to the connection, so the number is used again. */
   ps_shard_window_take_back(outbox->windows[update->shard], update);
   outbox->open--;
   ps_in_flight_remove(&outbox->in_flight, update);
   update->has_message = false;
-  ps_call_references_let_go(&outbox->references, update);
+  ps_call_references_note_unneeded(&outbox->references, update);
   ps_update_rejected(update, failure);
   note_over(outbox, update->call);
 }
@@ -409,20 +411,20 @@ void ps_outbox_denied(struct ps_outbox *outbox, struct ps_block_update *update,
 
 void ps_outbox_disconnected(struct ps_outbox *outbox) {
   outbox->is_connected = false;
-  /* What was given up and has no PubAck by now never will have one. */
+  /* Records that were given up will get no PubAck any more. */
   struct ps_block_update *next = outbox->in_flight.list.first;
   while (next != NULL) {
     struct ps_block_update *update = next;
     next = update->next;
     if (!update->is_open) leave_flight(outbox, update, false);
   }
-  ps_call_references_drop(&outbox->references);
+  ps_call_references_release(&outbox->references);
 }
 
 /**
- * Whether a PubAck is overdue. The broker answers a shard's records in order, so a record is lost
- * when a later one has its PubAck, or when for 2 s none came at all; a slow link alone, on which
- * PubAcks still arrive, must not be filled with repeats.
+ * Whether a record's PubAck is overdue. The broker answers a shard's records in order, so a record is lost
+ * when a later one has its PubAck, or when none has come for 2 s. While PubAcks arrive, a slow link is not
+ * filled with repeats.
  */
 static bool is_lost(const struct ps_outbox *outbox, const struct ps_block_update *update,
                     int64_t now_ms) {
@@ -432,7 +434,7 @@ static bool is_lost(const struct ps_outbox *outbox, const struct ps_block_update
          now_ms - outbox->last_ack_at_ms >= ACK_TIMEOUT_MS;
 }
 
-/** Repeats a record in flight if that is due. */
+/** Repeats a record in flight, or removes one that was given up, if that is due. */
 static void check(struct ps_outbox *outbox, struct ps_block_update *update, int64_t now_ms) {
   if (!update->is_open) {
     if (now_ms - update->sent_at_ms > 2 * ACK_TIMEOUT_MS) leave_flight(outbox, update, false);

@@ -1,13 +1,14 @@
-/* Answers of shard owners, and questions for those that do not come. */
+/* Outcomes from shard owners, and requests for those that do not come. */
 #include "core/outcome-tracker.h"
 
 #include "errors/errors.h"
 
-/** How often an answer is asked for. */
+/** The interval of requests for outcomes. */
 #define ASK_AGAIN_MS 1000
+/** Outcomes that are due within this time are asked for together; also the least delay after an error. */
 #define ASK_SOON_MS 200
 
-/** Whether an answer says something of the session, not of the record. */
+/** Whether an outcome is about the session and not about the record. */
 static bool is_of_the_session(pserver_status code) {
   return ps_ends_session(code) || ps_reaction_to_rejection(code) == PS_REJECTION_FORGOTTEN;
 }
@@ -24,8 +25,8 @@ static void settle(const struct ps_record_settler *settler, struct ps_block_upda
     settler->settle(settler->owner, update, outcome);
     return;
   }
-  /* A session's end says nothing of an earlier copy of the record; only a record that was published
-   * once, and is answered itself, is known not to have been applied. */
+  /* That the session has ended says nothing about an earlier copy of the record. Only a record that was
+   * published once, and whose own outcome this is, is known not to be applied. */
   bool is_first_copy = !is_reply && update->sends == 1;
   enum ps_reaction reaction = ps_reaction_to(failure->code);
   failure->received = session;
@@ -40,7 +41,7 @@ void ps_outcome_tracker_take(struct ps_outcome_tracker *tracker, struct ps_shard
                              const struct ps_answers *answers, bool is_reply) {
   for (size_t i = 0; i < answers->count; i++) {
     const struct ps_outcome *outcome = &answers->outcomes[i];
-    struct position position = {answers->generation, outcome->seq};
+    struct ps_position position = {answers->generation, outcome->seq};
     ps_positions_note(tracker->positions, answers->shard, position);
     struct ps_block_update *update = window == NULL ? NULL : ps_shard_window_get(window, outcome->n);
     if (update != NULL) settle(&tracker->settler, update, outcome, answers->session, is_reply);
@@ -53,17 +54,17 @@ void ps_outcome_tracker_ask(struct ps_outcome_tracker *tracker, struct ps_shard_
   if (first == NULL || first->ask_at_ms > now_ms) return;
   if (now_ms - window->asked_at_ms < ASK_AGAIN_MS) return;
   window->asked_at_ms = now_ms;
-  /* Those that are nearly due go along: their own question would follow at once. */
+  /* Include those that are nearly due: otherwise another request would follow at once. */
   int64_t due_ms = now_ms + ASK_SOON_MS;
   size_t count = 0;
-  struct position at = {UINT64_MAX, 0};
+  struct ps_position at = {UINT64_MAX, 0};
   for (uint64_t n = window->done + 1; n <= window->last; n++) {
     const struct ps_block_update *update = ps_shard_window_get(window, n);
     if (update == NULL || update->stored.generation == 0 || update->ask_at_ms > due_ms) continue;
-    /* One question is of one journal, the oldest. */
+    /* A request is for one journal, the oldest. */
     if (update->stored.generation > at.generation) continue;
     if (update->stored.generation < at.generation) {
-      at = (struct position){update->stored.generation, 0};
+      at = (struct ps_position){update->stored.generation, 0};
       count = 0;
     }
     tracker->numbers[count++] = n;
@@ -73,13 +74,13 @@ void ps_outcome_tracker_ask(struct ps_outcome_tracker *tracker, struct ps_shard_
   commands->ask_outcomes(commands->shell, window->shard, session, tracker->numbers, count, at);
 }
 
-/** Gives up the records that are stored behind `end` in a journal before `generation`. */
+/** Gives up the records stored after `end` in journals of generations before `generation`. */
 static void give_up_from(const struct ps_record_settler *settler, struct ps_shard_window *window,
-                         struct position end, uint64_t generation, struct ps_failure *reason) {
+                         struct ps_position end, uint64_t generation, struct ps_failure *reason) {
   for (uint64_t n = window->done + 1; n <= window->last; n++) {
     struct ps_block_update *update = ps_shard_window_get(window, n);
     if (update == NULL || update->stored.generation == 0) continue;
-    bool is_lost = update->stored.generation < generation && is_later(update->stored, end);
+    bool is_lost = update->stored.generation < generation && ps_is_later(update->stored, end);
     if (is_lost) give_up(settler, update, reason);
   }
 }
@@ -87,7 +88,7 @@ static void give_up_from(const struct ps_record_settler *settler, struct ps_shar
 void ps_outcome_tracker_ask_failed(struct ps_outcome_tracker *tracker,
                                    struct ps_shard_window *window, struct ps_failure *failure,
                                    int64_t retry_after_ms) {
-  struct position beginning = {1, 0};
+  struct ps_position beginning = {1, 0};
   switch (ps_reaction_to(failure->code)) {
     case PS_REACTION_RETRY:
       if (window->asked_at_ms == PS_LONG_AGO_MS) return;
@@ -99,20 +100,20 @@ void ps_outcome_tracker_ask_failed(struct ps_outcome_tracker *tracker,
       tracker->settler.end_session(tracker->settler.owner, failure);
       return;
     case PS_REACTION_REPLACED: {
-      ps_positions_note_replaced(tracker->positions, window->shard, failure);
-      struct position newest = ps_positions_get(tracker->positions, window->shard);
+      ps_positions_note_replaced(tracker->positions, window->shard, failure->expected.generation);
+      struct ps_position newest = ps_positions_get(tracker->positions, window->shard);
       give_up_from(&tracker->settler, window, beginning, newest.generation, failure);
       return;
     }
     case PS_REACTION_LOST: {
-      /* Of a journal that ends too early, and is applied further, only what lay behind its end is lost. */
-      struct position end = failure->expected;
+      /* A journal that was cut off and continued has lost only the records after its end. */
+      struct ps_position end = failure->expected;
       if (end.generation == 0) end.generation = beginning.generation;
       give_up_from(&tracker->settler, window, end, UINT64_MAX, failure);
       return;
     }
     default:
-      /* Any other error is as good as no answer: the question is repeated until the call's deadline. */
+      /* Any other error counts as no answer: the request is repeated until the call's deadline. */
       return;
   }
 }

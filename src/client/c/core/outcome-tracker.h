@@ -6,7 +6,7 @@
 #include "core/shard-window.h"
 #include "core/update-call.h"
 
-/** How long an answer may take before it is asked for. */
+/** How long an outcome may take after the PubAck before it is asked for. */
 #define PS_ASK_AFTER_MS 1000
 
 /** The outcomes of one trainer's records in one shard. */
@@ -19,42 +19,43 @@ struct ps_answers {
   size_t count;
 };
 
-/** What the tracker has the outbox do with an open record. */
+/** Calls of the tracker to the outbox about an open record. */
 struct ps_record_settler {
   void *owner;
 
-  /** Its outcome is known. */
+  /** The outcome is known. */
   void (*settle)(void *owner, struct ps_block_update *update, const struct ps_outcome *outcome);
-  /** Its outcome will not be known. */
+  /** The outcome will never be known. */
   void (*give_up)(void *owner, struct ps_block_update *update, struct ps_failure *reason);
   /** A host says that the session is over. */
   void (*end_session)(void *owner, struct ps_failure *failure);
 };
 
 /**
- * Takes the answers of shard owners, and asks for those that do not come: an owner that has just
- * taken a shard over applies records without answering, and what is sent while disconnected is lost.
+ * Matches outcomes from shard owners with open records, and asks for outcomes that do not come: an owner
+ * that has just taken a shard over applies records without answering, and messages to a disconnected client
+ * are lost.
  */
 struct ps_outcome_tracker {
   struct ps_positions *positions;
   const struct ps_outbox_commands *commands;
   struct ps_record_settler settler;
-  /** Memory for the numbers of one question: as many as a window has. */
+  /** Memory for the numbers of one request: as many as a window has. */
   uint64_t *numbers;
 };
 
 /**
- * Answers of this session from the owner of a shard; `is_reply` if they were asked for. The window is
- * NULL if nothing was sent to the shard.
+ * Takes outcomes of this session from the owner of a shard; `is_reply`: in reply to a request. The window
+ * is NULL if nothing was sent to the shard.
  */
 void ps_outcome_tracker_take(struct ps_outcome_tracker *tracker, struct ps_shard_window *window,
                              const struct ps_answers *answers, bool is_reply);
 
-/** Asks for the outcomes that are due in a shard, all in one message. */
+/** Asks for all outcomes that are due in a shard, in one request. */
 void ps_outcome_tracker_ask(struct ps_outcome_tracker *tracker, struct ps_shard_window *window,
                             uint64_t session, int64_t now_ms);
 
-/** A question for outcomes was answered with an error; `retry_after_ms` is how long it says to wait. */
+/** A request for outcomes was answered with an error; `retry_after_ms` is the delay that it asks for. */
 void ps_outcome_tracker_ask_failed(struct ps_outcome_tracker *tracker,
                                    struct ps_shard_window *window, struct ps_failure *failure,
                                    int64_t retry_after_ms);

@@ -4,14 +4,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** A place in a shard's journal; `generation` 0 is none. */
-struct position {
+/** A position in a shard's journal; `generation` 0: none. */
+struct ps_position {
   uint64_t generation;
   uint64_t seq;
 };
 
-/** Whether `a` is later than `b`, in one shard. */
-static inline bool is_later(struct position a, struct position b) {
+/** Whether `a` is later than `b` in the same shard. */
+static inline bool ps_is_later(struct ps_position a, struct ps_position b) {
   return a.generation != b.generation ? a.generation > b.generation : a.seq > b.seq;
 }
 

@@ -1,4 +1,4 @@
-/* What becomes of a session, and of requests that find it ended. */
+/* Joining, renewing and rejoining, and requests that find their session ended. */
 #include "core/session-core.h"
 
 #include <pserver.h>
@@ -6,12 +6,12 @@
 
 #include "errors/errors.h"
 
-/** Time for one attempt to join again after the session has ended. */
+/** Time for one attempt to rejoin. */
 #define REJOIN_MS 30000
-/** How often one request may find its session ended before its error counts. */
+/** How often a request may find its session ended before it fails. */
 #define REJOINS_MAX 3
 
-/** Whether a failure says that a session is over which this client has left behind already. */
+/** Whether a failure says that an earlier session than the current one is over. */
 static bool is_of_earlier(const struct ps_session_core *core, const struct ps_failure *failure) {
   return failure->received != 0 && failure->received != core->session;
 }
@@ -37,7 +37,7 @@ static void wait_for_session(struct ps_session_core *core, struct ps_session_req
   core->last_waiting = request;
 }
 
-/** The requests that wait, which wait no more; the others follow by `next`. */
+/** Empties the list of waiting requests; returns its first, which the others follow by `next`. */
 static struct ps_session_request *take_waiting(struct ps_session_core *core) {
   struct ps_session_request *first = core->first_waiting;
   core->first_waiting = NULL;
@@ -51,7 +51,7 @@ static void fail_request(struct ps_session_core *core, struct ps_session_request
   core->commands->fail_request(core->commands->shell, request, failure);
 }
 
-/** Another session has begun for which a request has waited. */
+/** Continues a request that has waited for a new session. */
 static void go_on(struct ps_session_core *core, struct ps_session_request *request) {
   struct ps_failure *superseded = request->superseded;
   request->superseded = NULL;
@@ -117,7 +117,7 @@ void ps_session_core_renew_failed(struct ps_session_core *core, struct ps_failur
   if (ps_ends_session(failure->code)) {
     ps_session_core_ended(core, failure);
   } else if (!core->is_stopped) {
-    /* No host or broker at the moment: the next renewal tries again, and calls say so themselves. */
+    /* No host or broker answers now: the next renewal tries again, and calls report it themselves. */
     if (pserver_is_retryable(failure->code)) schedule_renewal(core, now_ms);
     else core->commands->lose_client(core->commands->shell, failure);
   }

@@ -6,29 +6,30 @@
 #include "core/session-request.h"
 
 /**
- * One life of a trainer as a sequence of sessions: joins, renews the lease every third of its time, joins
- * again when a host says REJOIN, and ends for good when a newer session of the same trainer has joined.
+ * The sessions of a client: joins, renews the lease every third of its duration, rejoins when a host
+ * answers REJOIN, and stops when a newer session of the same trainer has joined.
  *
- * At most one attempt to join again is under way. While it is, requests that found the session ended wait
- * for its result, and a SUPERSEDED does not count yet: it may be of the session being joined.
+ * At most one attempt to rejoin is under way. Meanwhile requests that found their session ended wait for
+ * its result. A SUPERSEDED is kept until the new session is known, because it counts only if it is about
+ * that one.
  *
- * It begins as zeros but for `commands` and `listener`, and needs no memory.
+ * Initialize it with zeros except `commands` and `listener`. It allocates no memory.
  */
 struct ps_session_core {
   const struct ps_session_commands *commands;
   const struct ps_session_listener *listener;
-  /** Requests that wait for another session, the first of them first. */
+  /** Requests that wait for a new session, in order. */
   struct ps_session_request *first_waiting;
   struct ps_session_request *last_waiting;
-  /** The number of the session; 0 before the first. */
+  /** Number of the current session; 0 before the first. */
   uint64_t session;
   int64_t lease_ms;
   bool is_rejoining;
-  /** Whether the client can go on only if the attempt to join again succeeds. */
+  /** Whether the client is lost unless the attempt to rejoin succeeds. */
   bool is_rejoin_needed;
-  /** A SUPERSEDED heard while joining again. */
+  /** A SUPERSEDED received during the attempt to rejoin; NULL if none. */
   struct ps_failure *superseded;
-  /** Whether no session is renewed or joined any more. */
+  /** Whether it no longer renews or joins. */
   bool is_stopped;
 };
 
@@ -36,7 +37,7 @@ struct ps_session_core {
 void ps_session_core_joined(struct ps_session_core *core, uint64_t session, int64_t lease_ms,
                             int64_t now_ms);
 
-/** An attempt to join again has failed. It is repeated if that can help. */
+/** An attempt to rejoin has failed. It is repeated if the error is retryable. */
 void ps_session_core_rejoin_failed(struct ps_session_core *core, struct ps_failure *failure);
 
 /** The time of `set_renewal` has come. */
@@ -49,22 +50,22 @@ void ps_session_core_renewed(struct ps_session_core *core, int64_t now_ms);
 void ps_session_core_renew_failed(struct ps_session_core *core, struct ps_failure *failure,
                                   int64_t now_ms);
 
-/** A host says that a session is over: REJOIN begins another one, SUPERSEDED is final. */
+/** A host says that a session is over: after REJOIN the client rejoins, SUPERSEDED is final. */
 void ps_session_core_ended(struct ps_session_core *core, struct ps_failure *failure);
 
-/** A request was answered with an error: it is asked again in the next session, or fails. */
+/** A request was answered with an error: it is repeated in the next session, or fails. */
 void ps_session_core_request_failed(struct ps_session_core *core,
                                     struct ps_session_request *request,
                                     struct ps_failure *failure);
 
-/** The call that a request belongs to has ended. */
+/** Removes a request whose call has ended. */
 void ps_session_core_request_ended(struct ps_session_core *core,
                                    struct ps_session_request *request);
 
-/** Renews and joins no more. */
+/** Stops renewing and joining. */
 void ps_session_core_stop(struct ps_session_core *core);
 
-/** Lets go of failures and of requests that wait, without any command. */
+/** Drops failures and waiting requests without calling any command. */
 void ps_session_core_release(struct ps_session_core *core);
 
 #endif

@@ -7,19 +7,19 @@
 #include "core/failure.h"
 
 /**
- * A lifecycle request of this trainer, which is asked under whatever session is the current one. It belongs
- * to the shell, which may free it once it has failed, was answered, or ended.
+ * A lifecycle request of this trainer, sent under the session that is current at the time. The shell owns
+ * it, and may free it once it has failed, was answered, or ended.
  */
 struct ps_session_request {
   /** Chosen by the shell. */
   uint64_t id;
-  /** What the shell knows of the request. */
+  /** The shell's own; the core does not use it. */
   void *context;
   /** How often it has found its session ended. */
   unsigned rejoins;
-  /** The SUPERSEDED that it waits with until it is known whether that is of an earlier session. */
+  /** The SUPERSEDED it was answered with, until it is known whether that is about an earlier session. */
   struct ps_failure *superseded;
-  /** Whether it waits for another session, and the request that waits behind it. */
+  /** Whether it waits for a new session, and the request that waits after it. */
   bool is_waiting;
   struct ps_session_request *next;
 };

@@ -1,4 +1,4 @@
-/* Numbers of the records of one shard. */
+/* The numbers of a session's records in one shard. */
 #include "core/shard-window.h"
 
 #include <stdlib.h>

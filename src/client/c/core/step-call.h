@@ -7,67 +7,69 @@
 
 #include "core/failure.h"
 
-/** What a call of the step machine does. */
+/** What a call of the step machine does: sends gradients, ends the step, or leaves the steps. */
 enum ps_step_call_kind { PS_STEP_CALL_GRADIENTS, PS_STEP_CALL_END, PS_STEP_CALL_EXIT };
 
-/** Where a call is; each phase but queued, draining and over waits for the shell. */
+/** The phase of a call. Each except queued, draining and over waits for the shell. */
 enum ps_step_phase {
   /** Waits for its turn. */
   PS_STEP_QUEUED,
   /** Asks to become a member. */
   PS_STEP_ENTERING,
-  /** Asks every shard how far it is, as a new member. */
+  /** As a new member, asks every shard for its last closed step. */
   PS_STEP_ARRIVING,
-  /** Tells shards that were behind the largest closed step that it has ended as much. */
+  /**
+   * Tells the shards that the trainer has ended all steps up to the largest that is closed in any of them.
+   */
   PS_STEP_CATCHING_UP,
-  /** Asks whether the step before its own has closed where its gradients go. */
+  /** Waits until the step before its own has closed in the shards of its gradients. */
   PS_STEP_OPENING,
-  /** Tells shards that it has ended the steps which have closed without it. */
+  /** Tells the shards that the trainer has ended the steps that closed without it. */
   PS_STEP_SKIPPING,
-  /** Its gradients are under way. */
+  /** Sends its gradients. */
   PS_STEP_SENDING,
-  /** Waits until the gradients of other calls have their outcome. */
+  /** Waits until other calls have sent their gradients. */
   PS_STEP_DRAINING,
-  /** Tells every shard that it has ended its step. */
+  /** Tells every shard that the trainer has ended its step. */
   PS_STEP_ENDING,
   PS_STEP_EXITING,
   PS_STEP_OVER,
 };
 
-/** A call under way in the step machine; it belongs to the shell. */
+/** A call of the step machine. The shell owns it. */
 struct ps_step_call {
   /** Chosen by the shell. */
   uint64_t id;
-  /** What the shell knows of the call. */
+  /** The shell's own; the core does not use it. */
   void *context;
   enum ps_step_call_kind kind;
   /** Whether it ends the step after its gradients. */
   bool ends_step;
   enum ps_step_phase phase;
-  /** Whether its gradients count among those under way. */
+  /** Whether it counts in the `sending` of ps_steps_core. */
   bool is_sending;
   /** Whether its gradients have been sent a second time, because a shard found them too early. */
   bool is_resent;
   /** Blocks whose gradients came too late. */
   size_t late;
-  /** Revision of the members and session under which it has entered. */
+  /** Revision of the members, and session, in which it has entered. */
   uint64_t revision;
   uint64_t session;
   /** The step that it waits for, or whose clock it sends. */
   uint64_t step;
-  /** Answers that are missing, the least and the largest step answered, and the first failure. */
+  /** Number of missing answers, the least and the largest step answered, and the first failure. */
   size_t missing;
   uint64_t least;
   uint64_t most;
   struct ps_failure *failure;
-  /** The call that has its turn after this one. */
+  /** The call queued after this one. */
   struct ps_step_call *next;
   /** The shards that its gradients go to, each once. */
   size_t shard_count;
   unsigned shards[];
 };
 
-/** A call that has not begun; shards may be named repeatedly. NULL if there is no memory. */
+/** Makes a call that has not begun; `shards` may name one repeatedly. NULL if there is no memory. */
 struct ps_step_call *ps_step_call_new(uint64_t id, enum ps_step_call_kind kind,
                                       const unsigned *shards, size_t count, bool ends_step);
 

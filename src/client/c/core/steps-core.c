@@ -1,4 +1,4 @@
-/* When a call of the steps enters, waits, sends and ends. */
+/* When a call enters the steps, waits, sends its gradients and ends a step. */
 #include "core/steps-core.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ static void leave_members(struct ps_steps_core *core) {
   core->member_session = 0;
 }
 
-/** Gives the turn to the next call. In a loop: each may give it up at once. */
+/** Gives the turn to the next call; in a loop and not recursively, because a call may end at once. */
 static void next_turn(struct ps_steps_core *core) {
   if (core->is_giving_turns) return;
   core->is_giving_turns = true;
@@ -63,7 +63,7 @@ static void send_clocks(struct ps_steps_core *core, struct ps_step_call *call,
   core->commands->send_clocks(core->commands->shell, call, step);
 }
 
-/** A shard must have the gradients of a step before it is told that no more will come. */
+/** Ends the step, or the membership, once all gradients of the step are sent. */
 static void drain(struct ps_steps_core *core, struct ps_step_call *call) {
   if (core->sending > 0) {
     call->phase = PS_STEP_DRAINING;
@@ -98,7 +98,7 @@ static void ask(struct ps_steps_core *core, struct ps_step_call *call, unsigned 
   core->commands->ask_step(core->commands->shell, call, shard, call->revision);
 }
 
-/** Waits until the step before the open one has closed where gradients are to go. */
+/** Sends the gradients once the step before the open one has closed in their shards. */
 static void open_step(struct ps_steps_core *core, struct ps_step_call *call) {
   uint64_t step = core->ended;
   size_t behind = 0;
@@ -122,7 +122,7 @@ static void arrive(struct ps_steps_core *core, struct ps_step_call *call) {
   else send(core, call);
 }
 
-/** Becomes a member, unless this session is one, and comes up to the largest closed step. */
+/** Continues a call as a member; asks to become one if this session is not. */
 static void enter(struct ps_steps_core *core, struct ps_step_call *call) {
   if (is_member(core)) {
     arrive(core, call);
@@ -139,14 +139,16 @@ static void become_member(struct ps_steps_core *core, struct ps_step_call *call)
   arrive(core, call);
 }
 
-/** What it has ended in an earlier membership stays ended. */
+/** Brings all shards to the largest step that is closed in any, or that this trainer has ended before. */
 static void catch_up(struct ps_steps_core *core, struct ps_step_call *call) {
   if (call->most > core->ended) core->ended = call->most;
   if (call->least < core->ended) send_clocks(core, call, PS_STEP_CATCHING_UP, core->ended);
   else become_member(core, call);
 }
 
-/** With backups, steps close without this trainer: what it could send for them comes too late. */
+/**
+ * Sends the gradients, or first skips the steps that closed without this trainer, as they do with backups.
+ */
 static void leave_behind(struct ps_steps_core *core, struct ps_step_call *call) {
   if (!is_member(core)) enter(core, call);
   else if (core->is_open || call->most <= call->step) send(core, call);
@@ -244,7 +246,7 @@ void ps_steps_core_exited(struct ps_steps_core *core, struct ps_step_call *call)
 
 uint64_t ps_steps_core_wanted_step(const struct ps_steps_core *core,
                                    const struct ps_step_call *call) {
-  /* After a fallback nobody closes the step before this trainer has entered anew. */
+  /* After a fallback the step does not close before this trainer has entered anew. */
   return call->phase == PS_STEP_OPENING && is_member(core) ? call->step : 0;
 }
 
@@ -265,7 +267,7 @@ void ps_steps_core_ask_failed(struct ps_steps_core *core, struct ps_step_call *c
 void ps_steps_core_gradients_sent(struct ps_steps_core *core, struct ps_step_call *call,
                                   size_t late) {
   call->late = late;
-  /* Others are ahead: the next gradient looks for the step they are in. */
+  /* Other trainers are ahead: the next gradient asks the shards for their steps again. */
   if (late > 0) memset(core->closed, 0, sizeof core->closed);
   if (call->is_sending && call->ends_step) {
     stop_sending(core, call);
@@ -294,15 +296,15 @@ void ps_steps_core_failed(struct ps_steps_core *core, struct ps_step_call *call,
                           struct ps_failure *failure) {
   bool is_early = ps_reaction_to_rejection(failure->code) == PS_REJECTION_RESEND_IN_STEP;
   if (is_early && call->phase == PS_STEP_SENDING && call->is_sending && !call->is_resent) {
-    /* A shard has fallen back to an older step without this trainer's knowledge. What other shards
-     * have taken already they count as late. */
+    /* A shard has fallen back to an older step, which this trainer did not know. Other shards count gradients
+     * that they have applied already as late. */
     call->is_resent = true;
     leave_members(core);
     memset(core->closed, 0, sizeof core->closed);
     enter(core, call);
     return;
   }
-  /* A step that closes without a member, where none is left out, has closed while it was none. */
+  /* Without backups a step closes without this trainer only while it is not a member. */
   bool is_late = ps_reaction_to_rejection(failure->code) == PS_REJECTION_COUNT_LATE;
   if (is_late || ps_reaction_to(failure->code) == PS_REACTION_ENTER_ANEW) leave_members(core);
   finish(core, call);

@@ -1,4 +1,4 @@
-/* What becomes of the updates of a call. */
+/* The fates of the updates of a call. */
 #include "core/update-call.h"
 
 #include "errors/errors.h"

@@ -1,4 +1,4 @@
-/* A list through the updates themselves. */
+/* A doubly linked list whose links are in the updates. */
 #include "core/update-list.h"
 
 #include "core/block-update.h"

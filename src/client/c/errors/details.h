@@ -5,30 +5,34 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "wire/msgpack-reader.h"
+#include "formats/msgpack-reader.h"
 
 /*
- * What the last error of the thread is about, by name, as the TypeScript client's `details` say it. An entry
- * that there is no room for is left out. All return the error's code, so that a refusal can end with one.
+ * These functions add entries to the details of the thread's last error: the same names and values as in
+ * the TypeScript client's `details`. An entry that does not fit is left out. All return the error's code,
+ * so that a function that fails can end with `return ps_detail_…`.
  */
 
 pserver_status ps_detail_text(const char *key, const char *text);
 pserver_status ps_detail_bytes(const char *key, const void *text, size_t bytes);
 pserver_status ps_detail_whole(const char *key, uint64_t number);
 pserver_status ps_detail_signed(const char *key, int64_t number);
-/** A number as text, as JavaScript writes it if it is none or infinite. */
+/** A number as text; "NaN", "Infinity" and "-Infinity" as JavaScript writes them. */
 pserver_status ps_detail_number(const char *key, double number);
 pserver_status ps_detail_shape(const char *key, const uint64_t *shape, int32_t rank);
-/** JSON that is written already. */
+/** A value that is already JSON. */
 pserver_status ps_detail_json(const char *key, const char *json);
 
-/** Replaces all details by a JSON object that is written already; "" for an empty one. */
+/** Replaces all details by this JSON object; "" is an empty one. */
 pserver_status ps_detail_all(const char *json);
 
-/** What of a parameter was expected, and received. */
+/** The parameter, and what was expected and received. */
 pserver_status ps_detail_mismatch(const char *parameter, const char *expected, const char *received);
 
-/** Every entry of a map of a message. */
-pserver_status ps_detail_entries(const struct value *map);
+/** The numbers that were expected and received. */
+pserver_status ps_detail_numbers(size_t expected, size_t received);
+
+/** Every entry of a map in a message. */
+pserver_status ps_detail_entries(const struct ps_value *map);
 
 #endif

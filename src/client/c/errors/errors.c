@@ -1,4 +1,4 @@
-/* The last error of each thread, and the table of codes. */
+/* The last error of each thread, the table of codes, and the reactions to them. */
 #include "errors/errors.h"
 
 #include <pserver.h>
@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "wire/utf8.h"
+#include "formats/utf8.h"
 
-static _Thread_local struct failure last;
+static _Thread_local struct ps_error last;
 
 struct row {
   pserver_status code;
@@ -27,9 +27,9 @@ static const struct row *find_row(pserver_status status) {
   return NULL;
 }
 
-/** Formats apart first: the text may name the message that it replaces. */
-static void write_text(char target[MESSAGE_BYTES], const char *format, va_list arguments) {
-  char text[MESSAGE_BYTES];
+/** Formats into another buffer first, because the arguments may include the text that is replaced. */
+static void write_text(char target[PS_ERROR_TEXT_BYTES], const char *format, va_list arguments) {
+  char text[PS_ERROR_TEXT_BYTES];
   vsnprintf(text, sizeof text, format, arguments);
   ps_make_utf8(text);
   memcpy(target, text, strlen(text) + 1);
@@ -54,17 +54,17 @@ pserver_status ps_fail_reworded(pserver_status code, const char *format, ...) {
   return code;
 }
 
-pserver_status ps_fail_with(const struct failure *failure) {
-  if (failure != &last) last = *failure;
+pserver_status ps_fail_with(const struct ps_error *error) {
+  if (error != &last) last = *error;
   return last.code;
 }
 
-const struct failure *ps_last_failure(void) { return &last; }
+const struct ps_error *ps_last_error(void) { return &last; }
 
-struct failure *ps_last_failure_to_detail(void) { return &last; }
+struct ps_error *ps_last_error_to_detail(void) { return &last; }
 
 pserver_status ps_fail_prefixed(const char *format, ...) {
-  char text[MESSAGE_BYTES];
+  char text[PS_ERROR_TEXT_BYTES];
   va_list arguments;
   va_start(arguments, format);
   int length = vsnprintf(text, sizeof text, format, arguments);
@@ -78,12 +78,12 @@ pserver_status ps_fail_prefixed(const char *format, ...) {
   return last.code;
 }
 
-void ps_set_failure(struct failure *failure, pserver_status code, const char *format, ...) {
+void ps_error_set(struct ps_error *error, pserver_status code, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  failure->code = code;
-  write_text(failure->text, format, arguments);
-  failure->details[0] = '\0';
+  error->code = code;
+  write_text(error->text, format, arguments);
+  error->details[0] = '\0';
   va_end(arguments);
 }
 

@@ -1,4 +1,4 @@
-/* Settings that the published functions have no argument for. */
+/* Settings from the environment, for which the published functions have no argument. */
 #include "environment.h"
 
 #include <errno.h>
@@ -6,7 +6,7 @@
 
 #include "failures.h"
 
-/** A year, the longest that libpserver takes. */
+/** A year, the longest timeout that libpserver accepts. */
 #define TIMEOUT_MS_MAX (INT64_C(365) * 24 * 3600 * 1000)
 
 const char *ps_environment_value(const char *name) {

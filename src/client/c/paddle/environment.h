@@ -3,10 +3,10 @@
 
 #include <stdint.h>
 
-/** The variable's value; NULL if it is not set or empty. */
+/** Returns the variable's value; NULL if it is not set, or empty. */
 const char *ps_environment_value(const char *name);
 
-/** PSERVER_TIMEOUT_MS, 0 if it is not set; -1 with a message if it is no number of milliseconds. */
+/** Returns PSERVER_TIMEOUT_MS; 0 if it is not set; -1, with an error, if it is invalid. */
 int64_t ps_environment_timeout_ms(const char *function);
 
 #endif

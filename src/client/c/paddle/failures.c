@@ -1,4 +1,4 @@
-/* What failed: kept per thread, and printed once for each kind. */
+/* The last error of each thread; the first error of each code is also printed. */
 #include "failures.h"
 
 #include <stdarg.h>
@@ -14,7 +14,7 @@ static atomic_bool was_printed[CODES];
 /* A trainer that ignores what calls return must not fill its log with one line per batch. */
 static void print_once(pserver_status code) {
   if ((unsigned)code >= CODES || atomic_exchange(&was_printed[code], true)) return;
-  fprintf(stderr, "%s\n(paddle_pserver_last_error() tells of further failures with %s)\n", last,
+  fprintf(stderr, "%s\n(paddle_pserver_last_error() returns further failures with %s)\n", last,
           pserver_status_name(code));
 }
 

@@ -3,15 +3,15 @@
 
 #include <pserver.h>
 
-/** Keeps a failure of a function as the thread's last one, prints the first of each code to standard
- * error, and returns -1. */
+/** Makes this the last error of the thread, prints it to standard error if it is the first with its code, and
+ * returns -1. */
 int ps_refuse(const char *function, pserver_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/** The same with what libpserver says of its last failure in this thread. */
+/** The same with libpserver's last error in this thread. */
 int ps_refuse_as_core(const char *function);
 
-/** Code and message of this thread's last failure, "" before the first. */
+/** Returns code and message of this thread's last error; "" before the first. */
 const char *ps_last_refusal(void);
 
 #endif

@@ -1,9 +1,9 @@
-/* Who initializes, and the first values. */
+/* Initialization: selection of the trainer, first values, and the end. */
 #include "initialize.h"
 
 #include "failures.h"
 
-int ps_begin(const char *function, struct trainer *trainer, bool waits) {
+int ps_begin(const char *function, struct ps_trainer *trainer, bool waits) {
   bool is_selected;
   int64_t timeout_ms = waits ? ps_waiting_ms(trainer) : ps_calling_ms(trainer);
   if (pserver_begin_init(trainer->core, waits, timeout_ms, &is_selected) != PSERVER_OK) {
@@ -14,26 +14,26 @@ int ps_begin(const char *function, struct trainer *trainer, bool waits) {
   return is_selected ? 1 : 0;
 }
 
-static bool is_ready(struct trainer *trainer) {
+static bool is_ready(struct ps_trainer *trainer) {
   pserver_job_info info;
   return pserver_job_status(trainer->core, &info, ps_calling_ms(trainer)) == PSERVER_OK &&
          info.state == PSERVER_READY;
 }
 
-/** What the published functions return for this status. */
-static int settle(const char *function, struct trainer *trainer, pserver_status status,
-                  enum repetition repetition) {
+/** Returns what the published functions return for this status. */
+static int settle(const char *function, struct ps_trainer *trainer, pserver_status status,
+                  enum ps_repetition repetition) {
   if (status == PSERVER_OK) return 0;
   bool is_too_late = status == PSERVER_ERR_ALREADY_INITIALIZED ||
                      ((status == PSERVER_ERR_NOT_SELECTED || status == PSERVER_ERR_STALE_EPOCH) &&
-                      repetition == REPETITION_SUCCEEDS && is_ready(trainer));
-  if (!is_too_late || repetition == REPETITION_FAILS) return ps_refuse_as_core(function);
+                      repetition == PS_REPETITION_SUCCEEDS && is_ready(trainer));
+  if (!is_too_late || repetition == PS_REPETITION_FAILS) return ps_refuse_as_core(function);
   trainer->is_ready = true;
   return 0;
 }
 
-int ps_initialize(const char *function, struct trainer *trainer, const struct values *values,
-                  const pserver_config *config, enum repetition repetition) {
+int ps_initialize(const char *function, struct ps_trainer *trainer, const struct ps_values *values,
+                  const pserver_config *config, enum ps_repetition repetition) {
   pserver_tensor tensor;
   if (!ps_tensor_of(function, values, &tensor)) return -1;
   pserver_status status =
@@ -41,17 +41,17 @@ int ps_initialize(const char *function, struct trainer *trainer, const struct va
   return settle(function, trainer, status, repetition);
 }
 
-int ps_finish(const char *function, struct trainer *trainer, enum repetition repetition) {
+int ps_finish(const char *function, struct ps_trainer *trainer, enum ps_repetition repetition) {
   pserver_status status = pserver_finish_init(trainer->core, ps_calling_ms(trainer));
   if (status == PSERVER_OK) trainer->is_ready = true;
   return settle(function, trainer, status, repetition);
 }
 
-int ps_await_ready(const char *function, struct trainer *trainer) {
+int ps_await_ready(const char *function, struct ps_trainer *trainer) {
   if (!trainer->is_second || trainer->is_ready) return 0;
   int is_selected = ps_begin(function, trainer, true);
   if (is_selected <= 0) return is_selected;
   return ps_refuse(function, PSERVER_ERR_NOT_INITIALIZED,
-                   "the trainer that was initializing is gone, and this one is selected instead: call "
+                   "the trainer that was initializing has died, and this one is selected instead: call "
                    "paddle_begin_init_params() again, which returns 1, and initialize");
 }

@@ -6,24 +6,26 @@
 #include "tensor.h"
 #include "trainer.h"
 
-/* Each returns 0, or -1 with a message; begin also 1. */
+/* All return 0, or -1 with an error. */
 
-/** Asks to initialize; 1 if selected. With `waits`, 0 only after another trainer has done so. */
-int ps_begin(const char *function, struct trainer *trainer, bool waits);
+/** Asks to initialize; returns 1 if selected. If it `waits`, returns 0 only after another trainer has done
+ * so. */
+int ps_begin(const char *function, struct ps_trainer *trainer, bool waits);
 
-/** What it means to initialize a job that is initialized already. */
-enum repetition { REPETITION_FAILS, REPETITION_SUCCEEDS };
+/** The result of initializing a job that is initialized already. */
+enum ps_repetition { PS_REPETITION_FAILS, PS_REPETITION_SUCCEEDS };
 
-/** Stores first values. */
-int ps_initialize(const char *function, struct trainer *trainer, const struct values *values,
-                  const pserver_config *config, enum repetition repetition);
+/** Stores the first values of a parameter. */
+int ps_initialize(const char *function, struct ps_trainer *trainer, const struct ps_values *values,
+                  const pserver_config *config, enum ps_repetition repetition);
 
-int ps_finish(const char *function, struct trainer *trainer, enum repetition repetition);
+/** Ends the initialization. */
+int ps_finish(const char *function, struct ps_trainer *trainer, enum ps_repetition repetition);
 
 /**
- * For who was refused to initialize: waits until the job is initialized. -1 also if this trainer was
- * selected meanwhile, the other one having died.
+ * If another trainer was initializing when this one asked, waits until the job is initialized. -1 also if
+ * this trainer is selected meanwhile, because the other one has died.
  */
-int ps_await_ready(const char *function, struct trainer *trainer);
+int ps_await_ready(const char *function, struct ps_trainer *trainer);
 
 #endif

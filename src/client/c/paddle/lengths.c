@@ -6,9 +6,9 @@
 #include <string.h>
 
 struct known {
-  struct length length;
+  struct ps_length length;
   const char *name;
-  /** Where `name` lies, except in keys that are only looked up. */
+  /** Memory of `name`, except in keys that are only looked up. */
   char text[];
 };
 
@@ -16,17 +16,17 @@ static int compare(const void *left, const void *right) {
   return strcmp(((const struct known *)left)->name, ((const struct known *)right)->name);
 }
 
-bool ps_lengths_init(struct lengths *lengths) {
+bool ps_lengths_init(struct ps_lengths *lengths) {
   lengths->root = NULL;
   return pthread_mutex_init(&lengths->lock, NULL) == 0;
 }
 
-void ps_lengths_release(struct lengths *lengths) {
+void ps_lengths_release(struct ps_lengths *lengths) {
   tdestroy(lengths->root, free);
   pthread_mutex_destroy(&lengths->lock);
 }
 
-bool ps_lengths_find(struct lengths *lengths, const char *name, struct length *found) {
+bool ps_lengths_find(struct ps_lengths *lengths, const char *name, struct ps_length *found) {
   struct known key = {.name = name};
   pthread_mutex_lock(&lengths->lock);
   struct known **node = tfind(&key, &lengths->root, compare);
@@ -44,7 +44,7 @@ static struct known *make_known(const char *name) {
   return entry;
 }
 
-bool ps_lengths_note(struct lengths *lengths, const char *name, struct length length) {
+bool ps_lengths_note(struct ps_lengths *lengths, const char *name, struct ps_length length) {
   struct known *entry = make_known(name);
   if (entry == NULL) return false;
   pthread_mutex_lock(&lengths->lock);

@@ -6,29 +6,29 @@
 #include <stdbool.h>
 
 /** Type and length of a parameter. */
-struct length {
+struct ps_length {
   pserver_dtype dtype;
   uint64_t elements;
 };
 
-/** Lengths by name, of what was declared, and of what the job has: that stays as it is for ever. */
-struct lengths {
+/** The lengths of declared parameters and of the job's, by name. Those of the job never change. */
+struct ps_lengths {
   pthread_mutex_t lock;
   /** A tree of search.h. */
   void *root;
 };
 
-/** False without memory. */
-bool ps_lengths_init(struct lengths *lengths);
-void ps_lengths_release(struct lengths *lengths);
+/** False if there is no memory. */
+bool ps_lengths_init(struct ps_lengths *lengths);
+void ps_lengths_release(struct ps_lengths *lengths);
 
-/** Whether the length of a parameter is known. */
-bool ps_lengths_find(struct lengths *lengths, const char *name, struct length *found);
+/** Finds the length of a parameter; false if it is not known. */
+bool ps_lengths_find(struct ps_lengths *lengths, const char *name, struct ps_length *found);
 
-/** Replaces what is known. False without memory. */
-bool ps_lengths_note(struct lengths *lengths, const char *name, struct length length);
+/** Stores the length of a parameter, in place of one before. False if there is no memory. */
+bool ps_lengths_note(struct ps_lengths *lengths, const char *name, struct ps_length length);
 
-/** Bytes of an element; 0 for what is no element type. */
+/** Returns the bytes of an element; 0 if it is not an element type. */
 uint64_t ps_element_bytes(int element_type);
 
 #endif

@@ -1,20 +1,20 @@
-/* Revisions 1 and 2, which have these functions in common: making and releasing clients. */
+/* Revisions 1 and 2: making and releasing clients, which are pointers. */
 #include "pointer-client.h"
 
 #include <paddle/v1/paddle_pserver_client.h>
 
 #include "failures.h"
 
-/* A client is its trainer's number plus one, so that it is not NULL; it is never dereferenced. */
+/* A client is its trainer's number plus 1, so that it is not NULL. It is never dereferenced. */
 
 uint32_t ps_number_of(const struct paddle_pserver_client *client) {
   uintptr_t number = (uintptr_t)client;
-  return number == 0 || number > UINT32_MAX ? NO_TRAINER : (uint32_t)(number - 1);
+  return number == 0 || number > UINT32_MAX ? PS_NO_TRAINER : (uint32_t)(number - 1);
 }
 
 paddle_pserver_client *paddle_new_pserver_client(void) {
-  uint32_t number = ps_trainer_open(__func__, (struct place){0}, true);
-  return number == NO_TRAINER ? NULL : (paddle_pserver_client *)((uintptr_t)number + 1);
+  uint32_t number = ps_trainer_open(__func__, (struct ps_place){0}, true);
+  return number == PS_NO_TRAINER ? NULL : (paddle_pserver_client *)((uintptr_t)number + 1);
 }
 
 void paddle_pserver_client_release(paddle_pserver_client *client) {

@@ -5,7 +5,7 @@
 
 struct paddle_pserver_client;
 
-/** The number of the trainer that a client stands for. */
+/** Returns the number of the trainer that a client stands for. */
 uint32_t ps_number_of(const struct paddle_pserver_client *client);
 
 #endif

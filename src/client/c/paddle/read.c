@@ -1,4 +1,4 @@
-/* Reading parameters into memory of the trainer, or into memory of its own. */
+/* Reads parameters into memory of the caller, or into allocated memory. */
 #include "read.h"
 
 #include <inttypes.h>
@@ -15,41 +15,42 @@ void ps_free_content(void *content) {
   pserver_tensor_release(&tensor);
 }
 
-/** Whether a parameter of so many bytes fits its target, and into an int; false with a message. */
-static bool check_room(const char *function, const struct target *target, uint64_t bytes) {
+/** Whether a parameter of so many bytes fits its target, and an int; false with an error. */
+static bool check_fit(const char *function, const struct ps_target *target, uint64_t bytes) {
   if (bytes > INT_MAX) {
     ps_refuse(function, PSERVER_ERR_TOO_LARGE,
-              "\"%s\": expected at most %d bytes, as int counts no more; it has %" PRIu64, target->name,
+              "\"%s\": expected at most %d bytes, the maximum of an int; it has %" PRIu64, target->name,
               INT_MAX, bytes);
     return false;
   }
-  if (target->content == NULL || target->room == (int64_t)bytes) return true;
-  if (target->may_exceed && target->room > (int64_t)bytes) return true;
+  if (target->content == NULL || target->capacity == (int64_t)bytes) return true;
+  if (target->may_exceed && target->capacity > (int64_t)bytes) return true;
   ps_refuse(function, PSERVER_ERR_BAD_LENGTH,
-            "\"%s\": expected room for %" PRIu64 " bytes; received %" PRId64, target->name, bytes,
-            target->room);
+            "\"%s\": expected memory of %" PRIu64 " bytes; received %" PRId64, target->name, bytes,
+            target->capacity);
   return false;
 }
 
-/** Where libpserver is to write to: into the target if its length is known, else into new memory. */
-static bool aim(const char *function, struct trainer *trainer, const struct target *target,
+/** Prepares the tensor to read into: the target if the length is known, otherwise new memory. False with an
+ * error. */
+static bool aim(const char *function, struct ps_trainer *trainer, const struct ps_target *target,
                 pserver_tensor *tensor) {
-  struct length length;
+  struct ps_length length;
   if (!ps_check_name(function, target->name)) return false;
   *tensor = (pserver_tensor){0};
   if (target->content == NULL || !ps_lengths_find(&trainer->lengths, target->name, &length)) return true;
   uint64_t bytes = length.elements * ps_element_bytes((int)length.dtype);
-  if (!check_room(function, target, bytes)) return false;
+  if (!check_fit(function, target, bytes)) return false;
   tensor->dtype = length.dtype;
   tensor->data = target->content;
   tensor->bytes = bytes;
   return true;
 }
 
-/** Hands over what was read. */
-static void deliver(struct trainer *trainer, struct target *target, pserver_tensor *tensor) {
-  struct length length = {tensor->dtype, tensor->bytes / ps_element_bytes((int)tensor->dtype)};
-  /* Without memory it is only not remembered. */
+/** Moves the values that were read to the target. */
+static void deliver(struct ps_trainer *trainer, struct ps_target *target, pserver_tensor *tensor) {
+  struct ps_length length = {tensor->dtype, tensor->bytes / ps_element_bytes((int)tensor->dtype)};
+  /* Without memory the length is only not remembered. */
   ps_lengths_note(&trainer->lengths, target->name, length);
   target->element_type = (int)tensor->dtype;
   target->length = (int)tensor->bytes;
@@ -61,13 +62,13 @@ static void deliver(struct trainer *trainer, struct target *target, pserver_tens
   }
 }
 
-static void drop(const struct target *targets, pserver_tensor *tensors, int total) {
+static void drop(const struct ps_target *targets, pserver_tensor *tensors, int total) {
   for (int i = 0; i < total; i++) {
     if (tensors[i].data != targets[i].content) pserver_tensor_release(&tensors[i]);
   }
 }
 
-static int read_tensors(const char *function, struct trainer *trainer, struct target *targets,
+static int read_tensors(const char *function, struct ps_trainer *trainer, struct ps_target *targets,
                         const char **names, pserver_tensor *tensors, int total) {
   for (int i = 0; i < total; i++) {
     names[i] = targets[i].name;
@@ -80,7 +81,7 @@ static int read_tensors(const char *function, struct trainer *trainer, struct ta
   if (status != PSERVER_OK) return ps_refuse_as_core(function);
   trainer->is_ready = true;
   for (int i = 0; i < total; i++) {
-    if (check_room(function, &targets[i], tensors[i].bytes)) continue;
+    if (check_fit(function, &targets[i], tensors[i].bytes)) continue;
     drop(targets, tensors, total);
     return -1;
   }
@@ -88,7 +89,7 @@ static int read_tensors(const char *function, struct trainer *trainer, struct ta
   return 0;
 }
 
-int ps_read_values(const char *function, struct trainer *trainer, struct target *targets, int total) {
+int ps_read_values(const char *function, struct ps_trainer *trainer, struct ps_target *targets, int total) {
   const char **names = calloc((size_t)total, sizeof *names);
   pserver_tensor *tensors = calloc((size_t)total, sizeof *tensors);
   int result = names == NULL || tensors == NULL
@@ -99,8 +100,8 @@ int ps_read_values(const char *function, struct trainer *trainer, struct target 
   return result;
 }
 
-/** Notes the lengths of what the job has. */
-static bool learn_lengths(const char *function, struct trainer *trainer) {
+/** Notes the lengths of the job's parameters; false with an error. */
+static bool learn_lengths(const char *function, struct ps_trainer *trainer) {
   pserver_parameter_info *list;
   size_t count;
   if (pserver_list(trainer->core, &list, &count, ps_calling_ms(trainer)) != PSERVER_OK) {
@@ -108,15 +109,15 @@ static bool learn_lengths(const char *function, struct trainer *trainer) {
     return false;
   }
   for (size_t i = 0; i < count; i++) {
-    struct length length = {list[i].dtype, list[i].elements};
+    struct ps_length length = {list[i].dtype, list[i].elements};
     if (list[i].ready) ps_lengths_note(&trainer->lengths, list[i].name, length);
   }
   pserver_list_release(list, count);
   return true;
 }
 
-bool ps_look_up_length(const char *function, struct trainer *trainer, const char *name,
-                       struct length *length) {
+bool ps_look_up_length(const char *function, struct ps_trainer *trainer, const char *name,
+                       struct ps_length *length) {
   if (!ps_check_name(function, name)) return false;
   if (ps_lengths_find(&trainer->lengths, name, length)) return true;
   if (!learn_lengths(function, trainer)) return false;

@@ -6,26 +6,26 @@
 
 #include "trainer.h"
 
-/** A parameter to be read, and where to. */
-struct target {
+/** A parameter to be read, and its memory. */
+struct ps_target {
   const char *name;
-  /** NULL: memory is allocated, to be freed with ps_free_content(). */
+  /** NULL: receives allocated memory, to be freed with ps_free_content(). */
   void *content;
-  /** Bytes at `content`, which must be the parameter's or, with `may_exceed`, at least as many. */
-  int64_t room;
+  /** Bytes at `content`: exactly the parameter's or, with `may_exceed`, at least as many. */
+  int64_t capacity;
   bool may_exceed;
-  /** What was read. */
+  /** Type and length in bytes of the values that were read. */
   int element_type;
   int length;
 };
 
-/** Reads parameters, waiting until they are initialized. 0, or -1 with a message; then `content` is as
- * it was. */
-int ps_read_values(const char *function, struct trainer *trainer, struct target *targets, int total);
+/** Reads parameters; waits until they are initialized. 0, or -1 with an error, which leaves `content`
+ * unchanged. */
+int ps_read_values(const char *function, struct ps_trainer *trainer, struct ps_target *targets, int total);
 
-/** The length of a parameter: as declared, or as the job has it. False with a message. */
-bool ps_look_up_length(const char *function, struct trainer *trainer, const char *name,
-                       struct length *length);
+/** Finds the length of a parameter: as declared, or as in the job. False with an error. */
+bool ps_look_up_length(const char *function, struct ps_trainer *trainer, const char *name,
+                       struct ps_length *length);
 
 /** Frees what ps_read_values() allocated. */
 void ps_free_content(void *content);

@@ -1,4 +1,4 @@
-/* Values as trainers pass them in: checked for what libpserver cannot see. */
+/* Checks arguments for what libpserver cannot check, and makes tensors of them. */
 #include "tensor.h"
 
 #include <inttypes.h>
@@ -22,7 +22,7 @@ bool ps_check_name(const char *function, const char *name) {
   return false;
 }
 
-bool ps_tensor_of(const char *function, const struct values *values, pserver_tensor *tensor) {
+bool ps_tensor_of(const char *function, const struct ps_values *values, pserver_tensor *tensor) {
   if (!ps_check_name(function, values->name)) return false;
   uint64_t element = ps_element_bytes(values->element_type);
   if (element == 0) {

@@ -4,8 +4,8 @@
 #include <pserver.h>
 #include <stdbool.h>
 
-/** Values as trainers pass them in. */
-struct values {
+/** Values of a parameter, as an argument. */
+struct ps_values {
   const char *name;
   int element_type;
   const void *content;
@@ -13,13 +13,13 @@ struct values {
   int64_t length;
 };
 
-/** The tensor of values, of one dimension. False with a message if it cannot be one. */
-bool ps_tensor_of(const char *function, const struct values *values, pserver_tensor *tensor);
+/** Makes a tensor of one dimension of the values. False with an error if they are invalid. */
+bool ps_tensor_of(const char *function, const struct ps_values *values, pserver_tensor *tensor);
 
-/** Whether a list holds something; false with a message. */
+/** Whether a list has entries; false with an error. */
 bool ps_check_list(const char *function, const void *list, int total);
 
-/** Whether there is a name; false with a message. */
+/** Whether the name is not NULL; false with an error. */
 bool ps_check_name(const char *function, const char *name);
 
 #endif

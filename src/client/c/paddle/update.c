@@ -1,25 +1,25 @@
-/* What changes parameters, and what keeps them. */
+/* Sends gradients and values, and saves the model. */
 #include "update.h"
 
 #include <stdlib.h>
 
 #include "failures.h"
 
-/** As libpserver: a large model takes longer to write than any other call. */
+/** The timeout of saving, as in libpserver. */
 #define SAVE_MS 600000
 
 static int no_memory(const char *function, int total) {
   return ps_refuse(function, PSERVER_ERR_INTERNAL, "no memory for %d parameters", total);
 }
 
-/** The tensor, whatever the shape of the parameter. */
-static bool flat_tensor_of(const char *function, const struct values *values, pserver_tensor *tensor) {
+/** Makes a tensor of values that fits a parameter of any shape. */
+static bool flat_tensor_of(const char *function, const struct ps_values *values, pserver_tensor *tensor) {
   if (!ps_tensor_of(function, values, tensor)) return false;
   tensor->rank = PSERVER_RANK_OF_PARAMETER;
   return true;
 }
 
-int ps_send_gradients(const char *function, struct trainer *trainer, const struct values *values,
+int ps_send_gradients(const char *function, struct ps_trainer *trainer, const struct ps_values *values,
                       int total, const double *learning_rate) {
   pserver_gradient *grads = calloc((size_t)total, sizeof *grads);
   if (grads == NULL) return no_memory(function, total);
@@ -40,7 +40,7 @@ int ps_send_gradients(const char *function, struct trainer *trainer, const struc
   return result;
 }
 
-int ps_set_values(const char *function, struct trainer *trainer, const struct values *values,
+int ps_set_values(const char *function, struct ps_trainer *trainer, const struct ps_values *values,
                   int total) {
   pserver_tensor *tensors = calloc((size_t)total, sizeof *tensors);
   const char **names = calloc((size_t)total, sizeof *names);
@@ -58,7 +58,7 @@ int ps_set_values(const char *function, struct trainer *trainer, const struct va
   return result;
 }
 
-int ps_save_model(const char *function, struct trainer *trainer, const char *path) {
+int ps_save_model(const char *function, struct ps_trainer *trainer, const char *path) {
   if (path == NULL) return ps_refuse(function, PSERVER_ERR_BAD_PATH, "expected a path; received NULL");
   int64_t timeout_ms = trainer->timeout_ms == 0 ? SAVE_MS : trainer->timeout_ms;
   if (pserver_save(trainer->core, path, timeout_ms) == PSERVER_OK) return 0;

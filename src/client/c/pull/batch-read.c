@@ -1,11 +1,11 @@
-/* Blocks of a shard are asked for together; the answer comes in pieces, each of some entries in order. */
+/* Batched reads: blocks of a shard in one request, answered in pieces, each of some consecutive entries. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "calls/client.h"
 #include "errors/details.h"
-#include "pull/part-plan.h"
+#include "parts/part-plan.h"
 #include "pull/read-requests.h"
 #include "wire/batches.h"
 #include "wire/dtypes.h"
@@ -13,20 +13,21 @@
 
 /* The request. */
 
-/** The version that a request with this generation says the reader has; another generation's says nothing. */
-static uint64_t version_to_tell(const struct block_read *read, uint64_t generation) {
+/** Returns the known version of a block, for a request that names this generation; 0 if it is of another
+ * one. */
+static uint64_t version_to_tell(const struct ps_block_read *read, uint64_t generation) {
   return read->known.generation == generation ? read->known.version : 0;
 }
 
-static void pack_have(struct draft *draft, struct block_read *const *blocks, size_t count,
+static void pack_have(struct ps_draft *draft, struct ps_block_read *const *blocks, size_t count,
                       uint64_t generation) {
   ps_pack_text(draft, "have", 4);
   ps_pack_list(draft, count);
   for (size_t i = 0; i < count; i++) ps_pack_whole(draft, version_to_tell(blocks[i], generation));
 }
 
-/** Packs entries of one parameter. */
-static void pack_group(struct draft *draft, struct block_read *const *blocks, size_t count,
+/** Packs the group of entries of one parameter. */
+static void pack_group(struct ps_draft *draft, struct ps_block_read *const *blocks, size_t count,
                        uint64_t generation) {
   bool has_known = false;
   for (size_t i = 0; i < count && !has_known; i++) {
@@ -43,8 +44,8 @@ static void pack_group(struct draft *draft, struct block_read *const *blocks, si
   if (has_known) pack_have(draft, blocks, count, generation);
 }
 
-/** The first entry after `start` that is in another group. */
-static size_t end_of_group(const struct read_request *request, size_t start) {
+/** Returns the index of the first entry after `start` that is in another group. */
+static size_t end_of_group(const struct ps_read_request *request, size_t start) {
   size_t end = start + 1;
   while (end < request->count && ps_reads_share_group(request->blocks[start], request->blocks[end])) {
     end++;
@@ -52,7 +53,7 @@ static size_t end_of_group(const struct read_request *request, size_t start) {
   return end;
 }
 
-static void pack_groups(struct draft *draft, const struct read_request *request, uint64_t generation) {
+static void pack_groups(struct ps_draft *draft, const struct ps_read_request *request, uint64_t generation) {
   size_t groups = 0;
   for (size_t i = 0; i < request->count; i = end_of_group(request, i)) groups++;
   ps_draft_key(draft, "groups");
@@ -64,15 +65,15 @@ static void pack_groups(struct draft *draft, const struct read_request *request,
   }
 }
 
-/** Ends a request with the indices of the entries that are parts, if any is. */
-static pserver_status end_with_indices(struct draft *draft, const struct read_request *request) {
+/** Ends a request with the packed indexes of those entries that are parts. */
+static pserver_status end_with_indices(struct ps_draft *draft, const struct ps_read_request *request) {
   size_t bytes = 0;
   for (size_t i = 0; i < request->count; i++) {
     bytes += ps_packed_part_bytes(request->blocks[i]->parameter, request->blocks[i]->part);
   }
   if (bytes == 0) return ps_draft_end(draft);
   uint8_t *indices = malloc(bytes);
-  if (indices == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu bytes of indices", bytes);
+  if (indices == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu bytes of indexes", bytes);
   uint8_t *at = indices;
   for (size_t i = 0; i < request->count; i++) {
     at += ps_write_packed_part(request->blocks[i]->parameter, request->blocks[i]->part, at);
@@ -82,8 +83,8 @@ static pserver_status end_with_indices(struct draft *draft, const struct read_re
   return status;
 }
 
-static pserver_status write_batch(struct ask *ask, struct draft *draft) {
-  const struct read_request *request = ask->context;
+static pserver_status write_batch(struct ps_ask *ask, struct ps_draft *draft) {
+  const struct ps_read_request *request = ask->context;
   uint64_t generation = ps_draft_read_condition(ask, draft);
   pserver_encoding encoding = request->blocks[0]->encoding;
   if (encoding != PSERVER_AS_IS) ps_draft_text(draft, "encoding", ps_encoding_name(encoding));
@@ -94,23 +95,23 @@ static pserver_status write_batch(struct ask *ask, struct draft *draft) {
 
 /* The pieces of the answer. */
 
-/** A piece whose form is right. */
+/** A well-formed piece. */
 struct piece {
   uint64_t from;
   bool has_more;
-  struct position position;
-  struct value versions;
+  struct ps_position position;
+  struct ps_value versions;
   const uint8_t *data;
   size_t data_bytes;
 };
 
-static bool read_form(const struct message *message, struct piece *piece) {
-  struct value more;
-  const struct value *fields = &message->fields;
+static bool read_form(const struct ps_message *message, struct piece *piece) {
+  struct ps_value more;
+  const struct ps_value *fields = &message->fields;
   if (!ps_map_whole(fields, "from", &piece->from) || piece->from >= PS_BATCH_ENTRIES_MAX ||
-      !ps_map_find(fields, "more", &more) || more.type != VALUE_BOOLEAN ||
-      !ps_read_position(message, &piece->position) ||
-      !ps_map_find(fields, "versions", &piece->versions) || piece->versions.type != VALUE_LIST ||
+      !ps_map_find(fields, "more", &more) || more.type != PS_VALUE_BOOLEAN ||
+      !ps_map_position(fields, &piece->position) ||
+      !ps_map_find(fields, "versions", &piece->versions) || piece->versions.type != PS_VALUE_LIST ||
       piece->versions.count == 0 || piece->versions.count > PS_BATCH_ENTRIES_MAX) {
     return false;
   }
@@ -120,25 +121,25 @@ static bool read_form(const struct message *message, struct piece *piece) {
   return true;
 }
 
-static pserver_status bad_form(const struct read_request *request) {
+static pserver_status bad_form(const struct ps_read_request *request) {
   ps_fail(PSERVER_ERR_BAD_MESSAGE,
           "shard %u: expected a piece of the answer to a batched read; received another reply",
           request->shard);
   return ps_detail_whole("shard", request->shard);
 }
 
-static pserver_status unexpected_entry(const struct read_request *request, uint64_t entry) {
+static pserver_status unexpected_entry(const struct ps_read_request *request, uint64_t entry) {
   ps_fail(PSERVER_ERR_BAD_MESSAGE,
-          "shard %u: received entry %" PRIu64 " without values, or of a request of %zu entries",
+          "shard %u: received entry %" PRIu64 " without values, or beyond the request's %zu entries",
           request->shard, entry, request->count);
   ps_detail_whole("shard", request->shard);
   return ps_detail_whole("entry", entry);
 }
 
-static pserver_status bad_length(const struct read_request *request, const struct piece *piece,
+static pserver_status bad_length(const struct ps_read_request *request, const struct piece *piece,
                                  uint64_t expected) {
   ps_fail(PSERVER_ERR_BAD_MESSAGE,
-          "shard %u: piece from entry %" PRIu64 " on: expected %" PRIu64
+          "shard %u: piece that begins with entry %" PRIu64 ": expected %" PRIu64
           " bytes of values; received %zu",
           request->shard, piece->from, expected, piece->data_bytes);
   ps_detail_whole("shard", request->shard);
@@ -146,37 +147,37 @@ static pserver_status bad_length(const struct read_request *request, const struc
   return ps_detail_whole("received", piece->data_bytes);
 }
 
-/** BAD_MESSAGE, before any values are given, if the piece does not fit the request. */
-static pserver_status check_piece(const struct read_request *request, const struct piece *piece) {
-  struct value entry;
+/** BAD_MESSAGE if the piece does not fit the request. */
+static pserver_status check_piece(const struct ps_read_request *request, const struct piece *piece) {
+  struct ps_value entry;
   const uint8_t *at = NULL;
   uint64_t expected = 0;
   for (uint64_t i = piece->from; ps_list_next(&piece->versions, &at, &entry); i++) {
     uint64_t version;
     if (!ps_value_whole(&entry, &version)) return bad_form(request);
     if (i >= request->count) return unexpected_entry(request, i);
-    const struct block_read *read = request->blocks[i];
+    const struct ps_block_read *read = request->blocks[i];
     if (version == 0 && !ps_read_is_known(read)) return unexpected_entry(request, i);
     if (version > 0) expected += ps_padded_bytes(ps_read_bytes(read));
   }
   return piece->data_bytes == expected ? PSERVER_OK : bad_length(request, piece, expected);
 }
 
-/** Gives the values of a piece to their blocks, except those that have come already. */
-static pserver_status take_entries(const struct read_request *request, const struct piece *piece,
+/** Takes the values of a piece for the blocks that are not read yet; counts these in `*taken`. */
+static pserver_status take_entries(const struct ps_read_request *request, const struct piece *piece,
                                    size_t *taken) {
-  struct value entry;
+  struct ps_value entry;
   const uint8_t *at = NULL;
   const uint8_t *data = piece->data;
   for (uint64_t i = piece->from; ps_list_next(&piece->versions, &at, &entry); i++) {
-    struct block_read *read = request->blocks[i];
+    struct ps_block_read *read = request->blocks[i];
     uint64_t version = 0;
     ps_value_whole(&entry, &version);
     const uint8_t *values = version == 0 ? NULL : data;
     if (version > 0) data += ps_padded_bytes(ps_read_bytes(read));
     if (read->is_done) continue;
-    struct block_state state = {version == 0 ? read->known.version : version,
-                                piece->position.generation};
+    struct ps_block_state state = {version == 0 ? read->known.version : version,
+                                   piece->position.generation};
     pserver_status status = ps_read_take(read, values, state);
     if (status != PSERVER_OK) return status;
     ++*taken;
@@ -184,8 +185,8 @@ static pserver_status take_entries(const struct read_request *request, const str
   return PSERVER_OK;
 }
 
-static pserver_status read_piece(struct ask *ask, const struct message *message) {
-  struct read_request *request = ask->context;
+static pserver_status read_piece(struct ps_ask *ask, const struct ps_message *message) {
+  struct ps_read_request *request = ask->context;
   struct piece piece;
   size_t taken = 0;
   if (!read_form(message, &piece)) return bad_form(request);
@@ -195,19 +196,19 @@ static pserver_status read_piece(struct ask *ask, const struct message *message)
   ps_note_read_answer(request, piece.position);
   while (request->next < request->count && request->blocks[request->next]->is_done) request->next++;
   if (request->next == request->count) return PSERVER_OK;
-  /* Without progress the request is repeated after its pause, not at once. */
+  /* If nothing new has come, the request is repeated after its pause, not at once. */
   ask->goes_on = piece.has_more || taken == 0;
   ask->is_incomplete = !ask->goes_on;
   return PSERVER_OK;
 }
 
-static pserver_status no_owner(struct ask *ask) {
-  const struct read_request *request = ask->context;
+static pserver_status no_owner(struct ps_ask *ask) {
+  const struct ps_read_request *request = ask->context;
   ps_fail(PSERVER_ERR_NO_OWNER, "no host serves shard %u", request->shard);
   return ps_detail_whole("shard", request->shard);
 }
 
-void ps_ask_for_batch(struct read_request *request, struct ask *ask) {
+void ps_ask_for_batch(struct ps_read_request *request, struct ps_ask *ask) {
   const struct ps_identity *identity = &request->client->identity;
   ask->write = write_batch;
   ask->read = read_piece;

@@ -1,34 +1,34 @@
-/* What is read of one block, and where its values go: copied once, from the message to its place. */
+/* Takes the values of one block from an answer; copies them once, from the message to the tensor. */
 #include "pull/block-read.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "pull/part-plan.h"
+#include "parts/part-plan.h"
 #include "wire/dtypes.h"
 #include "wire/encodings.h"
 
-unsigned ps_read_shard(const struct block_read *read) {
-  const struct layout *layout = &read->parameter->layout;
+unsigned ps_read_shard(const struct ps_block_read *read) {
+  const struct ps_layout *layout = &read->parameter->layout;
   return (unsigned)((layout->first_shard + read->index) % layout->shards);
 }
 
-uint64_t ps_read_elements(const struct block_read *read) {
+uint64_t ps_read_elements(const struct ps_block_read *read) {
   return read->part == NULL ? ps_block_elements(read->parameter, read->index)
                             : ps_part_elements(read->part);
 }
 
-size_t ps_read_bytes(const struct block_read *read) {
+size_t ps_read_bytes(const struct ps_block_read *read) {
   return ps_read_elements(read) * ps_encoded_bytes(read->parameter->dtype, read->encoding);
 }
 
-bool ps_read_is_wanted(const struct block_read *read) { return !read->is_done && !*read->is_replaced; }
+bool ps_read_is_wanted(const struct ps_block_read *read) { return !read->is_done && !*read->is_replaced; }
 
-bool ps_read_is_known(const struct block_read *read) { return read->known.version > 0; }
+bool ps_read_is_known(const struct ps_block_read *read) { return read->known.version > 0; }
 
-/** Puts the elements of a part to their places, decoded before if they travel encoded. */
-static pserver_status scatter_values(const struct block_read *read, const uint8_t *data,
+/** Copies the elements of a part to the tensor; decodes them first if they are encoded. */
+static pserver_status scatter_values(const struct ps_block_read *read, const uint8_t *data,
                                      uint64_t elements) {
   size_t bytes = ps_dtype_bytes(read->parameter->dtype);
   if (read->encoding == PSERVER_AS_IS) {
@@ -44,22 +44,22 @@ static pserver_status scatter_values(const struct block_read *read, const uint8_
   return PSERVER_OK;
 }
 
-static void copy_values(const struct block_read *read, const uint8_t *data, uint64_t elements) {
+static void copy_values(const struct ps_block_read *read, const uint8_t *data, uint64_t elements) {
   size_t bytes = ps_dtype_bytes(read->parameter->dtype);
   uint8_t *target = read->target + read->index * read->parameter->layout.block_elements * bytes;
   if (read->encoding == PSERVER_AS_IS) memcpy(target, data, elements * bytes);
   else ps_decode_elements(read->encoding, data, elements, target);
 }
 
-static pserver_status write_values(const struct block_read *read, const uint8_t *data) {
+static pserver_status write_values(const struct ps_block_read *read, const uint8_t *data) {
   uint64_t elements = ps_read_elements(read);
   if (read->part != NULL) return scatter_values(read, data, elements);
   copy_values(read, data, elements);
   return PSERVER_OK;
 }
 
-pserver_status ps_read_take(struct block_read *read, const uint8_t *data, struct block_state state) {
-  struct parameter *parameter = read->parameter;
+pserver_status ps_read_take(struct ps_block_read *read, const uint8_t *data, struct ps_block_state state) {
+  struct ps_parameter *parameter = read->parameter;
   if (data != NULL) {
     pserver_status status = write_values(read, data);
     if (status != PSERVER_OK) return status;

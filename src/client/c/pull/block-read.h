@@ -4,63 +4,63 @@
 #include "calls/call.h"
 #include "calls/parameter.h"
 
-struct part_block;
+struct ps_part_block;
 
-/** The state of a block that was read. */
-struct block_state {
-  /** Version of the block under the parameter's epoch; 0 for none. */
+/** The state that a block had when it was read. */
+struct ps_block_state {
+  /** Version of the block in the parameter's epoch; 0: none. */
   uint64_t version;
-  /** Generation of the shard's journal: another one may give the same version to other values. */
+  /** Generation of the shard's journal: in another one, the same version may have other values. */
   uint64_t generation;
 };
 
 /** One block, or part of one, to be read. */
-struct block_read {
-  struct parameter *parameter;
+struct ps_block_read {
+  struct ps_parameter *parameter;
   uint32_t index;
   pserver_encoding encoding;
-  /** Where the tensor's values begin; the block's own place follows from its index or the part. */
+  /** The beginning of the tensor's values; where the block's go follows from its index or the part. */
   uint8_t *target;
-  /** Grows to the version of the block; NULL if it does not matter. */
+  /** Raised to the version of the block; may be NULL. */
   uint64_t *version;
   /** NULL: the whole block. */
-  const struct part_block *part;
-  /** Set if the parameter was initialized anew while it was read: all of it must be read again. */
+  const struct ps_part_block *part;
+  /** Set if the parameter is initialized anew meanwhile: all of it must be read again. */
   bool *is_replaced;
-  /** The state that the caller has the values of. */
-  struct block_state known;
-  /** Receives the state that was read; NULL if it does not matter. */
-  struct block_state *state;
+  /** The state whose values the caller has; version 0: none. */
+  struct ps_block_state known;
+  /** Receives the state that was read; may be NULL. */
+  struct ps_block_state *state;
 
-  /** Set by ps_read_blocks(). */
+  /** Set by ps_read_blocks(): whether the block is read. */
   bool is_done;
-  /** Whether the block still has the known state; then nothing was written. */
+  /** Set by ps_read_blocks(): whether the block still has the known state, so that nothing was written. */
   bool is_unchanged;
 };
 
 /**
- * Reads blocks, as many at once as the window admits, not at one moment. Of a parameter that turns out to be
- * replaced nothing more is read.
+ * Reads blocks and waits, as many at a time as the window permits; their values are not of one moment.
+ * Stops reading the blocks of a parameter that is initialized anew meanwhile.
  */
-pserver_status ps_read_blocks(struct call *call, struct block_read *reads, size_t count);
+pserver_status ps_read_blocks(struct ps_call *call, struct ps_block_read *reads, size_t count);
 
-/** The shard that owns the block. */
-unsigned ps_read_shard(const struct block_read *read);
+/** Returns the shard of the block. */
+unsigned ps_read_shard(const struct ps_block_read *read);
 
-/** Elements of its values, and their bytes in an answer. */
-uint64_t ps_read_elements(const struct block_read *read);
-size_t ps_read_bytes(const struct block_read *read);
+/** Returns the number of elements to be read, and their bytes in an answer. */
+uint64_t ps_read_elements(const struct ps_block_read *read);
+size_t ps_read_bytes(const struct ps_block_read *read);
 
 /** Whether it is still to be read. */
-bool ps_read_is_wanted(const struct block_read *read);
+bool ps_read_is_wanted(const struct ps_block_read *read);
 
 /** Whether the caller has values of the block. */
-bool ps_read_is_known(const struct block_read *read);
+bool ps_read_is_known(const struct ps_block_read *read);
 
 /**
- * Ends a read: puts the values, as they came, to their places; `data` NULL: the block still has the known
- * state. INTERNAL without memory: then the read has not ended.
+ * Completes a read with the values in an answer; `data` NULL: the block still has the known state. INTERNAL
+ * if there is no memory; then the read is not complete.
  */
-pserver_status ps_read_take(struct block_read *read, const uint8_t *data, struct block_state state);
+pserver_status ps_read_take(struct ps_block_read *read, const uint8_t *data, struct ps_block_state state);
 
 #endif

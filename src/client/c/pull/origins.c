@@ -1,19 +1,19 @@
-/* What tensors were read from, for readers that ask again. */
+/* The versions that tensors were read from, for later reads of what has changed. */
 #include "pull/origins.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static void release(struct origin *origin) {
+static void release(struct ps_origin *origin) {
   ps_parameter_unref(origin->parameter);
   free(origin->blocks);
 }
 
-pserver_status ps_set_origin(struct origin *origin, struct parameter *parameter,
+pserver_status ps_set_origin(struct ps_origin *origin, struct ps_parameter *parameter,
                              pserver_encoding encoding) {
   size_t blocks = (size_t)parameter->layout.blocks;
   release(origin);
-  *origin = (struct origin){.encoding = encoding, .blocks = calloc(blocks, sizeof *origin->blocks)};
+  *origin = (struct ps_origin){.encoding = encoding, .blocks = calloc(blocks, sizeof *origin->blocks)};
   if (origin->blocks == NULL) {
     return ps_fail(PSERVER_ERR_INTERNAL, "no memory for the states of %zu blocks", blocks);
   }
@@ -22,7 +22,7 @@ pserver_status ps_set_origin(struct origin *origin, struct parameter *parameter,
   return PSERVER_OK;
 }
 
-pserver_status ps_origins_new(uint64_t client, struct parameter *const *parameters, size_t count,
+pserver_status ps_origins_new(uint64_t client, struct ps_parameter *const *parameters, size_t count,
                               pserver_encoding encoding, pserver_origins **origins) {
   pserver_origins *made = calloc(1, sizeof *made + count * sizeof made->list[0]);
   *origins = made;
@@ -36,13 +36,13 @@ pserver_status ps_origins_new(uint64_t client, struct parameter *const *paramete
   return status;
 }
 
-const struct block_state *ps_known_states(const pserver_known *known, uint64_t client,
-                                          const struct parameter *parameter,
-                                          pserver_encoding encoding) {
+const struct ps_block_state *ps_known_states(const pserver_known *known, uint64_t client,
+                                             const struct ps_parameter *parameter,
+                                             pserver_encoding encoding) {
   const pserver_origins *origins = known->origins;
   if (known->data == NULL || origins == NULL || origins->client != client) return NULL;
-  const struct origin *origin = &origins->list[known->index];
-  const struct parameter *read = origin->parameter;
+  const struct ps_origin *origin = &origins->list[known->index];
+  const struct ps_parameter *read = origin->parameter;
   bool is_same = read->epoch == parameter->epoch && origin->encoding == encoding &&
                  read->layout.blocks == parameter->layout.blocks &&
                  strcmp(read->name, parameter->name) == 0;

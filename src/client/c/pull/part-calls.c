@@ -1,4 +1,4 @@
-/* The calls that read and change parts of parameters. */
+/* Calls that read and change parts of parameters. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "wire/connection.h"
 #include "wire/dtypes.h"
 
-/** What is read of which parameter, how. */
+/** The arguments of a call that reads a part. */
 struct part_read {
   const char *name;
   const pserver_indices *indices;
@@ -22,28 +22,28 @@ struct part_read {
   bool is_replaced;
 };
 
-static pserver_status read_plan(struct call *call, struct parameter *parameter,
-                                const struct part_plan *plan, struct part_read *read) {
-  struct block_read *reads = calloc(plan->count + 1, sizeof *reads);
+static pserver_status read_plan(struct ps_call *call, struct ps_parameter *parameter,
+                                const struct ps_part_plan *plan, struct part_read *read) {
+  struct ps_block_read *reads = calloc(plan->count + 1, sizeof *reads);
   if (reads == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu blocks", plan->count);
   if (read->options->versions != NULL) *read->options->versions = 0;
   for (size_t i = 0; i < plan->count; i++) {
-    reads[i] = (struct block_read){.parameter = parameter,
-                                   .index = plan->blocks[i].index,
-                                   .encoding = read->options->encoding,
-                                   .target = read->part->data,
-                                   .version = read->options->versions,
-                                   .part = &plan->blocks[i],
-                                   .is_replaced = &read->is_replaced};
+    reads[i] = (struct ps_block_read){.parameter = parameter,
+                                      .index = plan->blocks[i].index,
+                                      .encoding = read->options->encoding,
+                                      .target = read->part->data,
+                                      .version = read->options->versions,
+                                      .part = &plan->blocks[i],
+                                      .is_replaced = &read->is_replaced};
   }
   pserver_status status = ps_read_blocks(call, reads, plan->count);
   free(reads);
   return status;
 }
 
-static pserver_status pull_part(struct call *call, struct part_read *read) {
-  struct parameter *found = NULL;
-  struct part_plan plan = {0};
+static pserver_status pull_part(struct ps_call *call, struct part_read *read) {
+  struct ps_parameter *found = NULL;
+  struct ps_part_plan plan = {0};
   bool was_allocated = false;
   read->is_replaced = false;
   pserver_status status = ps_find_parameters(call, &read->name, 1, true, &found);
@@ -63,7 +63,7 @@ static pserver_status pull_part(struct call *call, struct part_read *read) {
 
 static pserver_status pull_part_with(const char *what, pserver_client *handle,
                                      const struct part_read *wanted, int64_t timeout_ms) {
-  struct call call;
+  struct ps_call call;
   struct part_read read = *wanted;
   pserver_read_options options;
   pserver_status status = ps_call_begin(&call, handle, what, timeout_ms, 0);
@@ -92,11 +92,11 @@ pserver_status pserver_pull_part_with(pserver_client *client, const char *name,
   return pull_part_with("pserver_pull_part_with", client, &read, timeout_ms);
 }
 
-static pserver_status send_part(struct call *call, struct part_push *push, bool stored_is_enough) {
-  struct call_updates updates = {.count = push->count,
-                                 .mode = {.is_done_when_stored = stored_is_enough}};
+static pserver_status send_part(struct ps_call *call, struct ps_part_push *push, bool stored_is_enough) {
+  struct ps_call_updates updates = {.count = push->count,
+                                    .mode = {.is_done_when_stored = stored_is_enough}};
   if (push->count == 0) return PSERVER_OK;
-  updates.sources = calloc(push->count, sizeof(struct update_source));
+  updates.sources = calloc(push->count, sizeof(struct ps_update_source));
   if (updates.sources == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a part");
   ps_cut_part_push(push, updates.sources);
   pserver_status status = ps_send_call(call, &updates);
@@ -104,7 +104,7 @@ static pserver_status send_part(struct call *call, struct part_push *push, bool 
   return status;
 }
 
-/** A part that is given, for elements of a parameter. */
+/** The arguments of a call that changes a part. */
 struct given_part {
   const char *name;
   const pserver_tensor *part;
@@ -112,9 +112,9 @@ struct given_part {
   size_t rank;
 };
 
-/** Checks the part, and cuts it into what is sent; both are to be released. */
-static pserver_status prepare_push(struct call *call, const struct given_part *given,
-                                   struct parameter_update *update, struct part_push *push) {
+/** Checks the part and cuts it into slices. Release the parameter and `push`, also after an error. */
+static pserver_status prepare_push(struct ps_call *call, const struct given_part *given,
+                                   struct ps_parameter_update *update, struct ps_part_push *push) {
   pserver_status status = ps_check_tensor(given->name, given->part);
   if (status == PSERVER_OK) {
     status = ps_find_parameters(call, &given->name, 1, false, &update->parameter);
@@ -131,16 +131,17 @@ static pserver_status prepare_push(struct call *call, const struct given_part *g
   if (status != PSERVER_OK) return status;
   update->data = given->part->data;
   status = ps_finish_update(update, push->plan.elements);
-  return status == PSERVER_OK ? ps_prepare_part_push(update, ps_data_bytes_max(&call->client->connection), push)
+  size_t bytes_max = ps_data_bytes_max(&call->client->connection);
+  return status == PSERVER_OK ? ps_prepare_part_push(update, bytes_max, push)
                               : status;
 }
 
 static pserver_status push_part_with(const char *what, pserver_client *handle,
                                      const struct given_part *given, double alpha, double beta,
                                      const pserver_update_options *options, int64_t timeout_ms) {
-  struct call call;
-  struct part_push push = {0};
-  struct parameter_update update = {.operation = UPDATE_MIX, .alpha = alpha, .beta = beta};
+  struct ps_call call;
+  struct ps_part_push push = {0};
+  struct ps_parameter_update update = {.operation = PS_UPDATE_MIX, .alpha = alpha, .beta = beta};
   pserver_status status = ps_call_begin(&call, handle, what, timeout_ms, 0);
   if (status != PSERVER_OK) return status;
   status = ps_check_update_options(&call, options);

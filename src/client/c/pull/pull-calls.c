@@ -1,4 +1,4 @@
-/* The calls that read whole parameters. */
+/* Calls that read whole parameters. */
 #include "pull/pull.h"
 
 #include <inttypes.h>
@@ -10,9 +10,10 @@
 #include "pull/origins.h"
 #include "pull/whole-reads.h"
 #include "push/gradients.h"
+#include "push/parameter-update.h"
 #include "wire/dtypes.h"
 
-pserver_status ps_prepare_target(const struct parameter *parameter, const uint64_t *shape, int32_t rank,
+pserver_status ps_prepare_target(const struct ps_parameter *parameter, const uint64_t *shape, int32_t rank,
                                  uint64_t elements, pserver_tensor *tensor, bool *was_allocated) {
   uint64_t bytes = elements * ps_dtype_bytes(parameter->dtype);
   *was_allocated = false;
@@ -24,11 +25,7 @@ pserver_status ps_prepare_target(const struct parameter *parameter, const uint64
     return ps_detail_mismatch(parameter->name, ps_dtype_name(parameter->dtype), received);
   }
   if (tensor->data != NULL && tensor->bytes != bytes) {
-    ps_fail(PSERVER_ERR_BAD_LENGTH, "\"%s\": expected %" PRIu64 " bytes; received %" PRIu64,
-            parameter->name, bytes, tensor->bytes);
-    ps_detail_text("parameter", parameter->name);
-    ps_detail_whole("expected", bytes);
-    return ps_detail_whole("received", tensor->bytes);
+    return ps_fail_length(parameter->name, bytes, tensor->bytes);
   }
   if (tensor->data == NULL) {
     tensor->data = malloc(bytes == 0 ? 1 : bytes);
@@ -45,16 +42,16 @@ pserver_status ps_prepare_target(const struct parameter *parameter, const uint64
   return PSERVER_OK;
 }
 
-pserver_status ps_check_read_encoding(const struct parameter *parameter, pserver_encoding encoding) {
+pserver_status ps_check_read_encoding(const struct ps_parameter *parameter, pserver_encoding encoding) {
   if (encoding == PSERVER_AS_IS || parameter->dtype == PSERVER_FLOAT32) return PSERVER_OK;
   ps_fail(PSERVER_ERR_UNSUPPORTED, "\"%s\": encodings are for float32; it is %s", parameter->name,
           ps_dtype_name(parameter->dtype));
   return ps_detail_mismatch(parameter->name, "float32", ps_dtype_name(parameter->dtype));
 }
 
-pserver_status ps_pull_parameters(struct call *call, const char *const *names, pserver_tensor *tensors,
+pserver_status ps_pull_parameters(struct ps_call *call, const char *const *names, pserver_tensor *tensors,
                                   size_t count, const pserver_read_options *options) {
-  struct whole_reads reads = {
+  struct ps_whole_reads reads = {
       .names = names, .tensors = tensors, .count = count, .options = options};
   return ps_read_whole(call, &reads);
 }
@@ -64,14 +61,13 @@ void pserver_read_options_init(pserver_read_options *options) {
   *options = (pserver_read_options){.struct_size = sizeof *options};
 }
 
-pserver_status ps_check_read_options(const struct call *call, const pserver_read_options *options) {
+pserver_status ps_check_read_options(const struct ps_call *call, const pserver_read_options *options) {
   if (options->struct_size != sizeof *options) {
     ps_fail(
         PSERVER_ERR_BAD_VALUE,
         "%s: struct_size: expected %zu; received %zu: fill the options with pserver_read_options_init",
         call->what, sizeof *options, options->struct_size);
-    ps_detail_whole("expected", sizeof *options);
-    return ps_detail_whole("received", options->struct_size);
+    return ps_detail_numbers(sizeof *options, options->struct_size);
   }
   if (options->encoding == PSERVER_AS_IS || ps_encoding_name(options->encoding) != NULL) {
     return PSERVER_OK;
@@ -79,7 +75,7 @@ pserver_status ps_check_read_options(const struct call *call, const pserver_read
   return ps_bad_encoding(call->what, options->encoding);
 }
 
-static pserver_status check_reads(const struct call *call, const struct whole_reads *reads) {
+static pserver_status check_reads(const struct ps_call *call, const struct ps_whole_reads *reads) {
   if (reads->count == 0) {
     return ps_fail(PSERVER_ERR_EMPTY, "%s: expected at least one name; received none", call->what);
   }
@@ -89,22 +85,21 @@ static pserver_status check_reads(const struct call *call, const struct whole_re
   return ps_check_read_options(call, reads->options);
 }
 
-static pserver_status check_known(const struct call *call, const struct whole_reads *reads) {
+static pserver_status check_known(const struct ps_call *call, const struct ps_whole_reads *reads) {
   for (size_t i = 0; reads->known != NULL && i < reads->count; i++) {
     const pserver_known *known = &reads->known[i];
     if (known->origins == NULL || known->index < known->origins->count) continue;
     ps_fail(PSERVER_ERR_BAD_VALUE, "%s: known: expected an index below %zu; received %zu", call->what,
             known->origins->count, known->index);
-    ps_detail_whole("expected", known->origins->count);
-    return ps_detail_whole("received", known->index);
+    return ps_detail_numbers(known->origins->count, known->index);
   }
   return PSERVER_OK;
 }
 
 static pserver_status get_with(const char *what, pserver_client *handle,
-                               const struct whole_reads *wanted, int64_t timeout_ms) {
-  struct call call;
-  struct whole_reads reads = *wanted;
+                               const struct ps_whole_reads *wanted, int64_t timeout_ms) {
+  struct ps_call call;
+  struct ps_whole_reads reads = *wanted;
   pserver_read_options options;
   pserver_status status = ps_call_begin(&call, handle, what, timeout_ms, 0);
   if (status != PSERVER_OK) return status;
@@ -119,7 +114,7 @@ static pserver_status get_with(const char *what, pserver_client *handle,
 pserver_status pserver_get(pserver_client *client, const char *const *names, pserver_tensor *tensors,
                            size_t count, pserver_encoding encoding, int64_t timeout_ms) {
   pserver_read_options options = {.struct_size = sizeof options, .encoding = encoding};
-  struct whole_reads reads = {
+  struct ps_whole_reads reads = {
       .names = names, .tensors = tensors, .count = count, .options = &options};
   return get_with("pserver_get", client, &reads, timeout_ms);
 }
@@ -127,7 +122,7 @@ pserver_status pserver_get(pserver_client *client, const char *const *names, pse
 pserver_status pserver_get_with(pserver_client *client, const char *const *names,
                                 pserver_tensor *tensors, size_t count,
                                 const pserver_read_options *options, int64_t timeout_ms) {
-  struct whole_reads reads = {
+  struct ps_whole_reads reads = {
       .names = names, .tensors = tensors, .count = count, .options = options};
   return get_with("pserver_get_with", client, &reads, timeout_ms);
 }
@@ -136,15 +131,15 @@ pserver_status pserver_get_known(pserver_client *client, const char *const *name
                                  pserver_tensor *tensors, size_t count, const pserver_known *known,
                                  pserver_origins **origins, const pserver_read_options *options,
                                  int64_t timeout_ms) {
-  struct whole_reads reads = {.names = names,
-                              .tensors = tensors,
-                              .count = count,
-                              .options = options,
-                              .known = known,
-                              .origins = origins};
+  struct ps_whole_reads reads = {.names = names,
+                                 .tensors = tensors,
+                                 .count = count,
+                                 .options = options,
+                                 .known = known,
+                                 .origins = origins};
   if (origins == NULL) {
     return ps_fail(PSERVER_ERR_BAD_VALUE,
-                   "pserver_get_known: origins: expected a place; received NULL");
+                   "pserver_get_known: origins: expected a pointer; received NULL");
   }
   return get_with("pserver_get_known", client, &reads, timeout_ms);
 }

@@ -1,5 +1,5 @@
-/* Blocks are read: asked for in requests that are made anew, of what is left, after each error that asking
- * again can help. */
+/* Reads blocks. After an error that can be overcome, new requests are planned for the blocks that are not
+ * read yet. */
 #include <stdlib.h>
 
 #include "calls/client.h"
@@ -9,32 +9,32 @@
 #include "pull/read-plan.h"
 #include "pull/read-requests.h"
 
-/** A call's reads, and how those of each shard are asked for now. */
+/** The reads of a call, and how the blocks of each shard are requested now. */
 struct reading {
-  struct call *call;
-  struct block_read *reads;
+  struct ps_call *call;
+  struct ps_block_read *reads;
   size_t count;
-  struct read_plan_options options;
-  /** Whether a pull from the shard was answered after nobody had listened to batched reads. */
+  struct ps_read_plan_options options;
+  /** By shard: whether its owner has answered a single read although nobody listens to batched reads. */
   bool has_owner[PS_SHARDS_MAX];
 };
 
-static void set_ways(struct reading *reading, enum read_way way) {
+static void set_ways(struct reading *reading, enum ps_read_way way) {
   for (int shard = 0; shard < PS_SHARDS_MAX; shard++) reading->options.way[shard] = way;
 }
 
-/** Batched reads do not get through to this client, and will not. */
+/** Reads blocks one by one from now on, because batched reads do not work for this client. */
 static void read_singly(struct reading *reading) {
   __atomic_store_n(&reading->call->client->reads_singly, true, __ATOMIC_RELAXED);
-  set_ways(reading, READ_SINGLY);
+  set_ways(reading, PS_READ_SINGLY);
 }
 
-/** Parameters of a request's blocks that have not come, each once, as blocks of one follow each other. */
-static size_t list_stale(const struct read_request *request, struct parameter **stale,
+/** Lists the parameters of a request's blocks that are not read, each once: its blocks are consecutive. */
+static size_t list_stale(const struct ps_read_request *request, struct ps_parameter **stale,
                          const char **names) {
   size_t count = 0;
   for (size_t i = 0; i < request->count; i++) {
-    struct parameter *parameter = request->blocks[i]->parameter;
+    struct ps_parameter *parameter = request->blocks[i]->parameter;
     if (request->blocks[i]->is_done || (count > 0 && stale[count - 1] == parameter)) continue;
     stale[count] = parameter;
     names[count++] = parameter->name;
@@ -42,17 +42,17 @@ static size_t list_stale(const struct read_request *request, struct parameter **
   return count;
 }
 
-/** What was read of a parameter is of no use. */
-static void note_replaced(struct reading *reading, const struct parameter *parameter) {
+/** Marks all reads of a parameter as replaced. */
+static void note_replaced(struct reading *reading, const struct ps_parameter *parameter) {
   for (size_t i = 0; i < reading->count; i++) {
     if (reading->reads[i].parameter == parameter) *reading->reads[i].is_replaced = true;
   }
 }
 
 /** Looks parameters up again, and notes those that were initialized anew. */
-static pserver_status find_again(struct reading *reading, struct parameter *const *stale,
-                                 const char *const *names, size_t count, struct parameter **fresh) {
-  struct call *call = reading->call;
+static pserver_status find_again(struct reading *reading, struct ps_parameter *const *stale,
+                                 const char *const *names, size_t count, struct ps_parameter **fresh) {
+  struct ps_call *call = reading->call;
   ps_forget_parameters(&call->client->parameters, stale, count);
   pserver_status status = ps_find_parameters(call, names, count, true, fresh);
   for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
@@ -61,9 +61,9 @@ static pserver_status find_again(struct reading *reading, struct parameter *cons
   return status;
 }
 
-static pserver_status look_again(struct reading *reading, const struct read_request *request) {
-  struct parameter **stale = calloc(request->count, sizeof *stale);
-  struct parameter **fresh = calloc(request->count, sizeof *fresh);
+static pserver_status look_again(struct reading *reading, const struct ps_read_request *request) {
+  struct ps_parameter **stale = calloc(request->count, sizeof *stale);
+  struct ps_parameter **fresh = calloc(request->count, sizeof *fresh);
   const char **names = calloc(request->count, sizeof *names);
   pserver_status status = PSERVER_OK;
   if (stale == NULL || fresh == NULL || names == NULL) {
@@ -79,27 +79,27 @@ static pserver_status look_again(struct reading *reading, const struct read_requ
   return status;
 }
 
-/** Does what the error of a request asks for; OK if what is left is to be asked for again. */
-static pserver_status react(struct reading *reading, const struct read_request *request) {
-  if (request->problem == READ_IS_STALE) return look_again(reading, request);
-  /* An owner that answers pulls only was not given the subject of batched reads. */
-  bool is_for_good = request->problem == READ_IS_DENIED || reading->has_owner[request->shard];
+/** Reacts to the error of a request; OK if the blocks that are left shall be requested again. */
+static pserver_status react(struct reading *reading, const struct ps_read_request *request) {
+  if (request->problem == PS_READ_IS_STALE) return look_again(reading, request);
+  /* If the owner answers single reads only, the broker's permissions do not allow it batched ones. */
+  bool is_for_good = request->problem == PS_READ_IS_DENIED || reading->has_owner[request->shard];
   if (is_for_good) read_singly(reading);
-  else reading->options.way[request->shard] = READ_FIRST;
+  else reading->options.way[request->shard] = PS_READ_FIRST;
   return PSERVER_OK;
 }
 
-/** The request whose error has ended the others; NULL if something else has. */
-static const struct read_request *find_problem(const struct read_plan *plan) {
+/** Returns the request whose error has ended all others; NULL if it was something else. */
+static const struct ps_read_request *find_problem(const struct ps_read_plan *plan) {
   for (size_t i = 0; i < plan->count; i++) {
-    if (plan->requests[i].problem != READ_GOES_ON) return &plan->requests[i];
+    if (plan->requests[i].problem != PS_READ_GOES_ON) return &plan->requests[i];
   }
   return NULL;
 }
 
-static pserver_status ask_all(struct call *call, const struct read_plan *plan) {
-  struct client *client = call->client;
-  struct ask *asks = calloc(plan->count, sizeof *asks);
+static pserver_status ask_all(struct ps_call *call, const struct ps_read_plan *plan) {
+  struct ps_client *client = call->client;
+  struct ps_ask *asks = calloc(plan->count, sizeof *asks);
   if (asks == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu requests", plan->count);
   for (size_t i = 0; i < plan->count; i++) {
     plan->requests[i].client = client;
@@ -110,25 +110,25 @@ static pserver_status ask_all(struct call *call, const struct read_plan *plan) {
   return status;
 }
 
-/** Notes which owners have answered a pull while nobody listened to their batched reads. */
-static void note_owners(struct reading *reading, const struct read_plan *plan) {
+/** Notes which owners have answered a single read while nobody listened to batched ones. */
+static void note_owners(struct reading *reading, const struct ps_read_plan *plan) {
   for (size_t i = 0; i < plan->count; i++) {
-    const struct read_request *request = &plan->requests[i];
-    bool is_first = reading->options.way[request->shard] == READ_FIRST;
+    const struct ps_read_request *request = &plan->requests[i];
+    bool is_first = reading->options.way[request->shard] == PS_READ_FIRST;
     if (!is_first || !request->blocks[0]->is_done) continue;
     reading->has_owner[request->shard] = true;
-    reading->options.way[request->shard] = READ_TOGETHER;
+    reading->options.way[request->shard] = PS_READ_TOGETHER;
   }
 }
 
-/** Asks for what is left, once; OK if all of that has come, or has to be asked for again. */
+/** Requests the blocks that are left, once. OK if all are read, or shall be requested again. */
 static pserver_status read_left(struct reading *reading) {
-  struct read_plan plan;
+  struct ps_read_plan plan;
   pserver_status status = ps_plan_reads(reading->reads, reading->count, &reading->options, &plan);
   if (status == PSERVER_OK) {
     status = ask_all(reading->call, &plan);
     note_owners(reading, &plan);
-    const struct read_request *problem = status == PSERVER_OK ? NULL : find_problem(&plan);
+    const struct ps_read_request *problem = status == PSERVER_OK ? NULL : find_problem(&plan);
     if (problem != NULL) status = react(reading, problem);
   }
   ps_read_plan_release(&plan);
@@ -142,8 +142,8 @@ static bool is_any_left(const struct reading *reading) {
   return false;
 }
 
-pserver_status ps_read_blocks(struct call *call, struct block_read *reads, size_t count) {
-  struct client *client = call->client;
+pserver_status ps_read_blocks(struct ps_call *call, struct ps_block_read *reads, size_t count) {
+  struct ps_client *client = call->client;
   bool is_singly = !ps_session_takes_batches(&client->session) ||
                    __atomic_load_n(&client->reads_singly, __ATOMIC_RELAXED);
   struct reading reading = {
@@ -151,7 +151,7 @@ pserver_status ps_read_blocks(struct call *call, struct block_read *reads, size_
       .reads = reads,
       .count = count,
       .options = {.message_bytes_max = ps_last_payload_bytes_max(&client->connection)}};
-  set_ways(&reading, is_singly ? READ_SINGLY : READ_TOGETHER);
+  set_ways(&reading, is_singly ? PS_READ_SINGLY : PS_READ_TOGETHER);
   pserver_status status = PSERVER_OK;
   while (status == PSERVER_OK && is_any_left(&reading)) status = read_left(&reading);
   return status;

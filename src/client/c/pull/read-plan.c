@@ -1,56 +1,54 @@
-/* Blocks that are to be read are divided among requests, as the TypeScript client does. */
+/* Divides the blocks to be read among requests, in the same way as the TypeScript client. */
 #include "pull/read-plan.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "pull/part-plan.h"
+#include "parts/part-plan.h"
 #include "wire/batches.h"
 
-/** Most bytes that an entry takes in the head of a request: three numbers in a list, and a version. */
+/** Maximum bytes of an entry in the head of a request: three numbers in a list, and a version. */
 #define ENTRY_BYTES 32
-/** Most bytes that a group takes besides its name and entries. */
+/** Maximum bytes of a group without its name and entries. */
 #define GROUP_BYTES 96
-/** Most of what a reader has is still so: such a block counts a quarter of its bytes. */
+/** A block that the caller knows counts a quarter of its bytes, because most of these have not changed. */
 #define KNOWN_DIVISOR 4
-/** Bytes of a request besides its entries. */
+/** Maximum bytes of a request without its groups. */
 #define REST_BYTES 1024
 
-/** A read that is in no request of the plan. */
+/** The number of a read that is in no request of the plan. */
 #define IN_NO_REQUEST SIZE_MAX
 
 /** The batch of a shard that is being filled. */
 struct open_batch {
-  /** NULL if there is none. */
-  struct read_request *request;
-  const struct block_read *last;
-  /** Bytes of the answer that are to be expected, times KNOWN_DIVISOR. */
+  /** NULL: no batch. */
+  struct ps_read_request *request;
+  const struct ps_block_read *last;
+  /** Expected bytes of the answer, times KNOWN_DIVISOR. */
   uint64_t expected;
   size_t head_bytes;
   size_t data_bytes;
 };
 
 struct planner {
-  const struct read_plan_options *options;
-  struct read_plan *plan;
+  const struct ps_read_plan_options *options;
+  struct ps_read_plan *plan;
   struct open_batch open[PS_SHARDS_MAX];
 };
 
-/** Whether both are blocks of one tensor that is read. */
-static bool is_of_one_tensor(const struct block_read *a, const struct block_read *b) {
+/** Whether both are blocks of the same tensor. */
+static bool is_of_one_tensor(const struct ps_block_read *a, const struct ps_block_read *b) {
   return a->parameter == b->parameter && a->target == b->target;
 }
 
-bool ps_reads_share_group(const struct block_read *a, const struct block_read *b) {
-  const struct parameter *left = a->parameter;
-  const struct parameter *right = b->parameter;
+bool ps_reads_share_group(const struct ps_block_read *a, const struct ps_block_read *b) {
+  const struct ps_parameter *left = a->parameter;
+  const struct ps_parameter *right = b->parameter;
   if (left == right) return true;
-  return left->epoch == right->epoch && left->name_bytes == right->name_bytes &&
-         memcmp(left->name, right->name, left->name_bytes) == 0;
+  return left->epoch == right->epoch && ps_has_name(left, right->name, right->name_bytes);
 }
 
-/** Adds a block to a batch; false if it does not fit. A batch takes its first block whatever its size. */
-static bool add(const struct planner *planner, struct open_batch *batch, const struct block_read *read) {
+/** Adds a block to a batch; false if it does not fit. The first block of a batch may have any size. */
+static bool add(const struct planner *planner, struct open_batch *batch, const struct ps_block_read *read) {
   size_t bytes = ps_read_bytes(read);
   bool has_group = batch->last != NULL && is_of_one_tensor(batch->last, read);
   size_t group_bytes = has_group ? 0 : GROUP_BYTES + ps_batch_name_bytes_max(read->parameter->name);
@@ -72,22 +70,22 @@ static bool add(const struct planner *planner, struct open_batch *batch, const s
   return true;
 }
 
-static struct read_request *begin_request(struct planner *planner, unsigned shard) {
-  struct read_request *request = &planner->plan->requests[planner->plan->count++];
+static struct ps_read_request *begin_request(struct planner *planner, unsigned shard) {
+  struct ps_read_request *request = &planner->plan->requests[planner->plan->count++];
   request->shard = shard;
   return request;
 }
 
-static struct read_request *ask_alone(struct planner *planner, const struct block_read *read,
-                                      unsigned shard) {
-  struct read_request *request = begin_request(planner, shard);
+static struct ps_read_request *ask_alone(struct planner *planner, const struct ps_block_read *read,
+                                         unsigned shard) {
+  struct ps_read_request *request = begin_request(planner, shard);
   request->count = 1;
   request->bytes = ps_read_bytes(read);
   return request;
 }
 
-static struct read_request *ask_together(struct planner *planner, const struct block_read *read,
-                                         unsigned shard) {
+static struct ps_read_request *ask_together(struct planner *planner, const struct ps_block_read *read,
+                                            unsigned shard) {
   struct open_batch *batch = &planner->open[shard];
   if (batch->request == NULL || !add(planner, batch, read)) {
     *batch = (struct open_batch){.request = begin_request(planner, shard)};
@@ -97,12 +95,12 @@ static struct read_request *ask_together(struct planner *planner, const struct b
   return batch->request;
 }
 
-/** The request that asks for a block; NULL if it has to wait. */
-static struct read_request *request_for(struct planner *planner, const struct block_read *read) {
+/** Returns the request for a block; NULL if the block has to wait. */
+static struct ps_read_request *request_for(struct planner *planner, const struct ps_block_read *read) {
   unsigned shard = ps_read_shard(read);
-  enum read_way way = planner->options->way[shard];
-  if (way == READ_SINGLY) return ask_alone(planner, read, shard);
-  if (way == READ_FIRST) {
+  enum ps_read_way way = planner->options->way[shard];
+  if (way == PS_READ_SINGLY) return ask_alone(planner, read, shard);
+  if (way == PS_READ_FIRST) {
     struct open_batch *first = &planner->open[shard];
     if (first->request != NULL) return NULL;
     first->request = ask_alone(planner, read, shard);
@@ -112,10 +110,10 @@ static struct read_request *request_for(struct planner *planner, const struct bl
   return is_large ? ask_alone(planner, read, shard) : ask_together(planner, read, shard);
 }
 
-/** Gives each request its blocks; `number[i]` is that of the request for the read i. */
-static void hand_out(struct read_plan *plan, struct block_read *reads, size_t count,
+/** Assigns the blocks to their requests; `number[i]` is the index of the request for read i. */
+static void hand_out(struct ps_read_plan *plan, struct ps_block_read *reads, size_t count,
                      const size_t *number) {
-  struct block_read **next = plan->blocks;
+  struct ps_block_read **next = plan->blocks;
   for (size_t i = 0; i < plan->count; i++) {
     plan->requests[i].blocks = next;
     next += plan->requests[i].count;
@@ -123,28 +121,29 @@ static void hand_out(struct read_plan *plan, struct block_read *reads, size_t co
   }
   for (size_t i = 0; i < count; i++) {
     if (number[i] == IN_NO_REQUEST) continue;
-    struct read_request *request = &plan->requests[number[i]];
+    struct ps_read_request *request = &plan->requests[number[i]];
     request->blocks[request->count++] = &reads[i];
   }
   for (size_t i = 0; i < plan->count; i++) {
-    struct read_request *request = &plan->requests[i];
+    struct ps_read_request *request = &plan->requests[i];
     bool is_alone = request->count == 1 && !ps_read_is_known(request->blocks[0]);
     request->is_batch = request->is_batch && !is_alone;
   }
 }
 
-pserver_status ps_plan_reads(struct block_read *reads, size_t count,
-                             const struct read_plan_options *options, struct read_plan *plan) {
+pserver_status ps_plan_reads(struct ps_block_read *reads, size_t count,
+                             const struct ps_read_plan_options *options, struct ps_read_plan *plan) {
   struct planner planner = {.options = options, .plan = plan};
   size_t *number = malloc(count * sizeof *number);
-  *plan = (struct read_plan){.requests = calloc(count, sizeof *plan->requests),
-                             .blocks = malloc(count * sizeof(struct block_read *))};
+  *plan = (struct ps_read_plan){.requests = calloc(count, sizeof *plan->requests),
+                                .blocks = malloc(count * sizeof(struct ps_block_read *))};
   if (number == NULL || plan->requests == NULL || plan->blocks == NULL) {
     free(number);
     return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu requests", count);
   }
   for (size_t i = 0; i < count; i++) {
-    const struct read_request *request = ps_read_is_wanted(&reads[i]) ? request_for(&planner, &reads[i]) : NULL;
+    bool is_wanted = ps_read_is_wanted(&reads[i]);
+    const struct ps_read_request *request = is_wanted ? request_for(&planner, &reads[i]) : NULL;
     number[i] = request == NULL ? IN_NO_REQUEST : (size_t)(request - plan->requests);
   }
   hand_out(plan, reads, count, number);
@@ -152,7 +151,7 @@ pserver_status ps_plan_reads(struct block_read *reads, size_t count,
   return PSERVER_OK;
 }
 
-void ps_read_plan_release(struct read_plan *plan) {
+void ps_read_plan_release(struct ps_read_plan *plan) {
   free(plan->requests);
   free(plan->blocks);
 }

@@ -1,67 +1,59 @@
-/* What all requests for blocks have in common: position, step, and what errors ask for. */
+/* What all requests for blocks have in common: position, step, and reactions to errors. */
 #include "pull/read-requests.h"
 
 #include "calls/client.h"
-#include "wire/positions.h"
 
-/** The server gives up just before a request is repeated, so that it never holds two of one. */
-#define WAIT_MS 900
-/** Bytes that a request counts at least in the window, so that thousands of tiny blocks are bounded, too. */
+/** Minimum bytes of a request in the window, so that requests for tiny blocks are bounded, too. */
 #define REQUEST_BYTES_MIN 16384
 
-uint64_t ps_draft_read_condition(struct ask *ask, struct draft *draft) {
-  struct read_request *request = ask->context;
-  struct client *client = request->client;
-  int64_t left = ps_asking_remaining_ms(ask->asking);
-  struct position position = ps_positions_get(&client->positions, request->shard);
+uint64_t ps_draft_read_condition(struct ps_ask *ask, struct ps_draft *draft) {
+  struct ps_read_request *request = ask->context;
+  struct ps_client *client = request->client;
+  struct ps_position position = ps_positions_get(&client->positions, request->shard);
   uint64_t step = ps_steps_core_read_step(&client->steps.core);
   if (step < request->step) request->step = step;
   ps_draft_whole(draft, "generation", position.generation);
   ps_draft_whole(draft, "seq", position.seq);
-  ps_draft_whole(draft, "waitMs", (uint64_t)(left < WAIT_MS ? left : WAIT_MS));
+  ps_draft_whole(draft, "waitMs", ps_ask_group_wait_ms(ask->group));
   if (step > 0) ps_draft_whole(draft, "step", step);
   return position.generation;
 }
 
-void ps_note_read_answer(struct read_request *request, struct position position) {
-  struct client *client = request->client;
+void ps_note_read_answer(struct ps_read_request *request, struct ps_position position) {
+  struct ps_client *client = request->client;
   struct ps_steps_core *steps = &client->steps.core;
   ps_positions_note(&client->positions, request->shard, position);
-  /* After a fallback reads wait for no step, and what was closed may be open again. */
+  /* After a fallback, when reads wait for no step, closed steps may be open again. */
   if (ps_steps_core_read_step(steps) > 0) {
     ps_steps_core_note_closed(steps, request->shard, request->step);
   }
 }
 
-bool ps_read_position(const struct message *message, struct position *position) {
-  return ps_map_whole(&message->fields, "generation", &position->generation) &&
-         ps_map_whole(&message->fields, "seq", &position->seq);
-}
-
-static pserver_status refused(struct ask *ask, pserver_status status, const struct message *message) {
-  struct read_request *request = ask->context;
+static pserver_status refused(struct ps_ask *ask, pserver_status status, const struct ps_message *message) {
+  struct ps_read_request *request = ask->context;
   enum ps_reaction reaction = ps_reaction_to(status);
   if (reaction == PS_REACTION_REPLACED && message != NULL) {
-    ps_note_replaced(&request->client->positions, request->shard, message);
+    ps_positions_note_replaced(&request->client->positions, request->shard,
+                               ps_expected_position(message).generation);
     return PSERVER_OK;
   }
   /* The next request waits for no step. */
   if (reaction == PS_REACTION_ENTER_ANEW) ps_steps_core_lost_place(&request->client->steps.core);
   bool is_unowned = request->is_batch && reaction == PS_REACTION_RETRY;
-  if (is_unowned) request->problem = READ_HAS_NO_OWNER;
-  else if (request->is_batch && status == PSERVER_ERR_DENIED) request->problem = READ_IS_DENIED;
+  if (is_unowned) request->problem = PS_READ_HAS_NO_OWNER;
+  else if (request->is_batch && status == PSERVER_ERR_DENIED) request->problem = PS_READ_IS_DENIED;
   else if (reaction == PS_REACTION_LOOK_UP || reaction == PS_REACTION_RETRY ||
            reaction == PS_REACTION_ENTER_ANEW) {
-    request->problem = READ_IS_STALE;
+    request->problem = PS_READ_IS_STALE;
   }
   return status;
 }
 
-void ps_ask_for_read(struct read_request *request, struct ask *ask) {
+void ps_ask_for_read(struct ps_read_request *request, struct ps_ask *ask) {
   size_t bytes = request->bytes;
-  *ask = (struct ask){.refused = refused,
-                      .context = request,
-                      .window_bytes = bytes < REQUEST_BYTES_MIN ? REQUEST_BYTES_MIN : bytes};
+  *ask = (struct ps_ask){.refused = refused,
+                         .context = request,
+                         .window_bytes = bytes < REQUEST_BYTES_MIN ? REQUEST_BYTES_MIN : bytes};
   request->step = UINT64_MAX;
   if (request->is_batch) ps_ask_for_batch(request, ask);
   else ps_ask_for_block(request, ask);

@@ -1,5 +1,5 @@
-/* Whole parameters are read, all blocks of all names in one window; what a reader has already stays. One that was
- * initialized anew meanwhile is read again by itself. */
+/* Reads whole parameters, all their blocks at once; keeps known values that have not changed. A parameter
+ * that is initialized anew meanwhile is read again, the others are not. */
 #include "pull/whole-reads.h"
 
 #include <stdlib.h>
@@ -11,17 +11,17 @@
 #include "pull/pull.h"
 #include "wire/dtypes.h"
 
-/** A call's reads. */
+/** The reads of a call. */
 struct reads {
-  struct call *call;
-  const struct whole_reads *wanted;
-  /** One each, in the order of the names. */
-  struct parameter **parameters;
+  struct ps_call *call;
+  const struct ps_whole_reads *wanted;
+  /** By name, as the following lists. */
+  struct ps_parameter **parameters;
   bool *was_allocated;
   /** Whether the tensor is still to be read, and whether its parameter was initialized anew meanwhile. */
   bool *is_left;
   bool *is_replaced;
-  /** Made if the call is to tell what was read. */
+  /** NULL unless the call shall return origins. */
   pserver_origins *origins;
 };
 
@@ -49,8 +49,8 @@ static void release(struct reads *reads) {
 }
 
 static pserver_status prepare_target(const struct reads *reads, size_t i) {
-  const struct whole_reads *wanted = reads->wanted;
-  const struct parameter *parameter = reads->parameters[i];
+  const struct ps_whole_reads *wanted = reads->wanted;
+  const struct ps_parameter *parameter = reads->parameters[i];
   pserver_status status = ps_check_read_encoding(parameter, wanted->options->encoding);
   if (status != PSERVER_OK) return status;
   return ps_prepare_target(parameter, parameter->shape, parameter->rank, parameter->layout.elements,
@@ -58,7 +58,7 @@ static pserver_status prepare_target(const struct reads *reads, size_t i) {
 }
 
 static pserver_status prepare_all(struct reads *reads) {
-  const struct whole_reads *wanted = reads->wanted;
+  const struct ps_whole_reads *wanted = reads->wanted;
   pserver_status status =
       ps_find_parameters(reads->call, wanted->names, wanted->count, true, reads->parameters);
   for (size_t i = 0; i < wanted->count && status == PSERVER_OK; i++) status = prepare_target(reads, i);
@@ -67,9 +67,9 @@ static pserver_status prepare_all(struct reads *reads) {
                         wanted->options->encoding, &reads->origins);
 }
 
-/** Finds the parameter as it is now; its tensor may need other memory. */
+/** Finds a parameter again, and prepares its tensor, which may need other memory. */
 static pserver_status prepare_again(struct reads *reads, size_t i) {
-  const struct whole_reads *wanted = reads->wanted;
+  const struct ps_whole_reads *wanted = reads->wanted;
   ps_parameters_unref(&reads->parameters[i], 1);
   reads->parameters[i] = NULL;
   if (reads->was_allocated[i]) pserver_tensor_release(&wanted->tensors[i]);
@@ -81,33 +81,33 @@ static pserver_status prepare_again(struct reads *reads, size_t i) {
   return ps_set_origin(&reads->origins->list[i], reads->parameters[i], wanted->options->encoding);
 }
 
-/** The reads of a parameter's blocks. */
-static void plan_blocks(const struct reads *reads, size_t i, struct block_read *blocks) {
-  const struct whole_reads *wanted = reads->wanted;
-  struct parameter *parameter = reads->parameters[i];
+/** Makes the reads of a parameter's blocks. */
+static void plan_blocks(const struct reads *reads, size_t i, struct ps_block_read *blocks) {
+  const struct ps_whole_reads *wanted = reads->wanted;
+  struct ps_parameter *parameter = reads->parameters[i];
   pserver_origins *origins = reads->origins;
-  const struct block_state *known = NULL;
+  const struct ps_block_state *known = NULL;
   uint64_t *version = wanted->options->versions == NULL ? NULL : &wanted->options->versions[i];
   if (version != NULL) *version = 0;
   if (wanted->known != NULL) {
     known = ps_known_states(&wanted->known[i], origins->client, parameter, wanted->options->encoding);
   }
   for (uint32_t index = 0; index < parameter->layout.blocks; index++) {
-    blocks[index] = (struct block_read){.parameter = parameter,
-                                        .index = index,
-                                        .encoding = wanted->options->encoding,
-                                        .target = wanted->tensors[i].data,
-                                        .version = version,
-                                        .is_replaced = &reads->is_replaced[i]};
+    blocks[index] = (struct ps_block_read){.parameter = parameter,
+                                           .index = index,
+                                           .encoding = wanted->options->encoding,
+                                           .target = wanted->tensors[i].data,
+                                           .version = version,
+                                           .is_replaced = &reads->is_replaced[i]};
     if (known != NULL) blocks[index].known = known[index];
     if (origins != NULL) blocks[index].state = &origins->list[i].blocks[index];
   }
 }
 
-/** Copies the values of blocks that have not changed from where the reader has them. */
-static void keep_blocks(const struct block_read *blocks, const pserver_tensor *tensor,
+/** Copies the values of unchanged blocks from the known ones. */
+static void keep_blocks(const struct ps_block_read *blocks, const pserver_tensor *tensor,
                         const uint8_t *known) {
-  const struct parameter *parameter = blocks[0].parameter;
+  const struct ps_parameter *parameter = blocks[0].parameter;
   size_t bytes = ps_dtype_bytes(parameter->dtype);
   if (tensor->data == known) return;
   for (uint64_t i = 0; i < parameter->layout.blocks; i++) {
@@ -117,16 +117,16 @@ static void keep_blocks(const struct block_read *blocks, const pserver_tensor *t
   }
 }
 
-static bool is_all_unchanged(const struct block_read *blocks) {
+static bool is_all_unchanged(const struct ps_block_read *blocks) {
   for (uint64_t i = 0; i < blocks[0].parameter->layout.blocks; i++) {
     if (!blocks[i].is_unchanged) return false;
   }
   return true;
 }
 
-/** Completes a tensor with what the reader has; one of which nothing has changed needs no memory. */
-static void keep_known(const struct reads *reads, size_t i, const struct block_read *blocks) {
-  const struct whole_reads *wanted = reads->wanted;
+/** Completes a tensor with known values; releases allocated memory if no block has changed. */
+static void keep_known(const struct reads *reads, size_t i, const struct ps_block_read *blocks) {
+  const struct ps_whole_reads *wanted = reads->wanted;
   pserver_tensor *tensor = &wanted->tensors[i];
   if (wanted->known == NULL) return;
   bool is_spare = reads->was_allocated[i] && is_all_unchanged(blocks);
@@ -134,9 +134,9 @@ static void keep_known(const struct reads *reads, size_t i, const struct block_r
   else keep_blocks(blocks, tensor, wanted->known[i].data);
 }
 
-/** Reads the tensors that are left; leaves those whose parameters are replaced meanwhile. */
-static pserver_status read_blocks(struct reads *reads, struct block_read *blocks, size_t total) {
-  struct block_read *next = blocks;
+/** Reads the tensors that are left; those whose parameters are replaced meanwhile are left again. */
+static pserver_status read_blocks(struct reads *reads, struct ps_block_read *blocks, size_t total) {
+  struct ps_block_read *next = blocks;
   size_t count = reads->wanted->count;
   for (size_t i = 0; i < count; i++) {
     if (!reads->is_left[i]) continue;
@@ -159,14 +159,14 @@ static pserver_status read_left(struct reads *reads) {
   for (size_t i = 0; i < reads->wanted->count; i++) {
     if (reads->is_left[i]) total += reads->parameters[i]->layout.blocks;
   }
-  struct block_read *blocks = calloc(total, sizeof *blocks);
+  struct ps_block_read *blocks = calloc(total, sizeof *blocks);
   if (blocks == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu blocks", total);
   pserver_status status = read_blocks(reads, blocks, total);
   free(blocks);
   return status;
 }
 
-/** Prepares the tensors that are left once more; returns whether there are any. */
+/** Prepares the tensors that are left again; returns whether there are any. */
 static bool prepare_left(struct reads *reads, pserver_status *status) {
   bool is_any_left = false;
   for (size_t i = 0; i < reads->wanted->count && *status == PSERVER_OK; i++) {
@@ -179,7 +179,7 @@ static bool prepare_left(struct reads *reads, pserver_status *status) {
 }
 
 static pserver_status read_all(struct reads *reads) {
-  const struct whole_reads *wanted = reads->wanted;
+  const struct ps_whole_reads *wanted = reads->wanted;
   pserver_status status = allocate(reads);
   if (status == PSERVER_OK) status = prepare_all(reads);
   bool is_any_left = true;
@@ -194,7 +194,7 @@ static pserver_status read_all(struct reads *reads) {
   return status;
 }
 
-pserver_status ps_read_whole(struct call *call, const struct whole_reads *wanted) {
+pserver_status ps_read_whole(struct ps_call *call, const struct ps_whole_reads *wanted) {
   struct reads reads = {.call = call, .wanted = wanted};
   pserver_status status = read_all(&reads);
   if (status == PSERVER_OK && wanted->origins != NULL) {

@@ -3,19 +3,19 @@
 
 #include "calls/call.h"
 
-/** Whole parameters that a call reads, and what it is given for that. */
-struct whole_reads {
+/** The arguments of a call that reads whole parameters. */
+struct ps_whole_reads {
   const char *const *names;
   pserver_tensor *tensors;
   size_t count;
   const pserver_read_options *options;
-  /** One for each; NULL if nothing is known. */
+  /** One for each name; may be NULL. */
   const pserver_known *known;
-  /** Receives what was read; NULL if that does not matter. */
+  /** Receives the origins; may be NULL. */
   pserver_origins **origins;
 };
 
-/** pserver_get_known() within a call. */
-pserver_status ps_read_whole(struct call *call, const struct whole_reads *wanted);
+/** Reads parameters as pserver_get_known() does, within a call. */
+pserver_status ps_read_whole(struct ps_call *call, const struct ps_whole_reads *wanted);
 
 #endif

@@ -1,19 +1,19 @@
-/* Which block of a batch a rejection is about. */
+/* Finds the block of a batch that a rejection is about. */
 #include "push/blamed-block.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "push/parameter-update.h"
-#include "wire/json.h"
+#include "formats/json.h"
 
-/** UTF-16 units of a name that messages quote. */
+/** UTF-16 units of a name that hosts quote in error texts. */
 #define QUOTED_UNITS_MAX 60
-/** Each unit takes up to six bytes. */
+/** A unit takes up to six bytes. */
 #define QUOTED_BYTES (6 * QUOTED_UNITS_MAX + 16)
 
-/** A byte of a name, escaped as JavaScript does in JSON. */
-static void append_byte(struct json *json, uint8_t byte) {
+/** Appends a byte of a name, escaped as JSON.stringify() of JavaScript does. */
+static void append_byte(struct ps_json *json, uint8_t byte) {
   static const char escaped[] = "\b\f\n\r\t\"\\";
   static const char letters[] = "bfnrt\"\\";
   char text[8] = {(char)byte, '\0'};
@@ -23,8 +23,8 @@ static void append_byte(struct json *json, uint8_t byte) {
   ps_json_raw(json, text);
 }
 
-/** A name as messages of hosts quote it: a long one is cut. */
-static void quote(struct json *json, const char *name, size_t bytes) {
+/** Quotes a name as hosts do in error texts: a long one is cut. */
+static void quote(struct ps_json *json, const char *name, size_t bytes) {
   size_t units = 0;
   ps_json_raw(json, "\"");
   for (size_t i = 0; i < bytes; i++) {
@@ -44,19 +44,19 @@ static void quote(struct json *json, const char *name, size_t bytes) {
   ps_json_raw(json, "\"");
 }
 
-static bool begins_with(const char *text, const struct update_source *source) {
+static bool begins_with(const char *text, const struct ps_update_source *source) {
   char quoted[QUOTED_BYTES];
   char rest[32];
-  const struct parameter *parameter = source->update->parameter;
-  struct json json = {.bytes = quoted, .room = sizeof quoted};
+  const struct ps_parameter *parameter = source->update->parameter;
+  struct ps_json json = {.bytes = quoted, .size = sizeof quoted};
   quote(&json, parameter->name, parameter->name_bytes);
   int rest_bytes = snprintf(rest, sizeof rest, " block %u: ", (unsigned)source->index);
   return !json.is_full && strncmp(text, quoted, json.used) == 0 &&
          strncmp(text + json.used, rest, (size_t)rest_bytes) == 0;
 }
 
-const struct update_source *ps_blamed_block(const struct update_record *record, const char *text) {
-  const struct update_source *source = record->first;
+const struct ps_update_source *ps_blamed_block(const struct ps_update_record *record, const char *text) {
+  const struct ps_update_source *source = record->first;
   if (record->blocks == 1) return source;
   while (source != NULL && !begins_with(text, source)) source = source->next;
   return source;

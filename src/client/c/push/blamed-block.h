@@ -4,9 +4,9 @@
 #include "push/update-record.h"
 
 /**
- * The block that the text of a rejection is about: the only one of the record, or that with which the text
- * begins, as `"name" block 3: …`. NULL if it names none of a batch.
+ * Returns the block that the text of a rejection is about: the only one of the record, or the one that the
+ * text begins with, as in `"name" block 3: …`. NULL if the text names no block of a batch.
  */
-const struct update_source *ps_blamed_block(const struct update_record *record, const char *text);
+const struct ps_update_source *ps_blamed_block(const struct ps_update_record *record, const char *text);
 
 #endif

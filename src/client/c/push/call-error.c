@@ -1,44 +1,44 @@
-/* The error of a call that is over, made of the fates of its block updates. */
+/* Makes the error of a call from the fates of its block updates. */
 #include "push/call-error.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "errors/core-failure.h"
+#include "wire/core-failure.h"
 #include "errors/details.h"
 #include "errors/errors.h"
 #include "push/blamed-block.h"
 #include "push/parameter-update.h"
-#include "wire/json.h"
+#include "formats/json.h"
 
 #define NAME_SIZE 256
-/** Blocks that an error lists at most, and bytes of their list. */
+/** The maximum number of blocks that an error lists, and bytes of the list. */
 #define LISTED_MAX 64
 #define LISTED_BYTES 3072
 
-/** A call that is over. */
+/** A call that is over, its records, and the trainer's id. */
 struct over_call {
   const struct ps_update_call *call;
-  const struct update_record *records;
+  const struct ps_update_record *records;
   const char *trainer;
 };
 
-static const struct update_record *record_of(const struct over_call *over,
-                                             const struct ps_block_update *update) {
+static const struct ps_update_record *record_of(const struct over_call *over,
+                                                const struct ps_block_update *update) {
   return &over->records[update->index];
 }
 
-static bool is_clock(const struct update_source *source) {
-  return source->update->operation == UPDATE_CLOCK;
+static bool is_clock(const struct ps_update_source *source) {
+  return source->update->operation == PS_UPDATE_CLOCK;
 }
 
-static bool is_note(const struct update_source *source) {
-  return source->update->operation == UPDATE_NOTE;
+static bool is_note(const struct ps_update_source *source) {
+  return source->update->operation == PS_UPDATE_NOTE;
 }
 
-/** A block, or a clock, as the text of an error names it. */
-static void describe_source(const struct update_source *source, char name[NAME_SIZE]) {
+/** Writes how an error text names a block, a clock or a note. */
+static void describe_source(const struct ps_update_source *source, char name[NAME_SIZE]) {
   if (is_note(source)) {
     snprintf(name, NAME_SIZE, "note");
   } else if (is_clock(source)) {
@@ -49,19 +49,19 @@ static void describe_source(const struct update_source *source, char name[NAME_S
   }
 }
 
-/** An update as the text of an error names it: by its first block. */
+/** Writes how an error text names an update: by its first block. */
 static void describe(const struct over_call *over, const struct ps_block_update *update,
                      char name[NAME_SIZE]) {
-  const struct update_record *record = record_of(over, update);
+  const struct ps_update_record *record = record_of(over, update);
   describe_source(record->first, name);
   if (record->blocks == 1) return;
   size_t used = strlen(name);
   snprintf(name + used, NAME_SIZE - used, " and %zu others of its record", record->blocks - 1);
 }
 
-/** Adds what update an error is about to its details; `block` NULL: one of several, not known which. */
+/** Adds to the details which update the error is about; `block` NULL: which block of it is unknown. */
 static void detail_update(const struct over_call *over, const struct ps_block_update *update,
-                          const struct update_source *block) {
+                          const struct ps_update_source *block) {
   if (block != NULL && is_clock(block)) {
     ps_detail_whole("step", block->step);
   } else if (block != NULL && !is_note(block)) {
@@ -73,7 +73,7 @@ static void detail_update(const struct over_call *over, const struct ps_block_up
   ps_detail_text("trainer", over->trainer);
 }
 
-static void append(struct json *json, const struct update_source *source, uint64_t n) {
+static void append(struct ps_json *json, const struct ps_update_source *source, uint64_t n) {
   if (is_note(source)) {
     ps_json_raw(json, "{\"note\":true");
   } else if (is_clock(source)) {
@@ -93,10 +93,10 @@ static void append(struct json *json, const struct update_source *source, uint64
   ps_json_raw(json, "}");
 }
 
-/** Appends the blocks of an update; returns how many are listed, fewer than all if the list is full. */
-static size_t append_blocks(struct json *json, const struct over_call *over,
+/** Appends the blocks of an update as far as they fit; returns the number of blocks listed so far. */
+static size_t append_blocks(struct ps_json *json, const struct over_call *over,
                             const struct ps_block_update *update, size_t listed) {
-  const struct update_source *source = record_of(over, update)->first;
+  const struct ps_update_source *source = record_of(over, update)->first;
   for (; source != NULL && listed < LISTED_MAX && !json->is_full; source = source->next) {
     size_t used = json->used;
     if (listed > 0) ps_json_raw(json, ",");
@@ -107,10 +107,10 @@ static size_t append_blocks(struct json *json, const struct over_call *over,
   return listed;
 }
 
-/** Lists the blocks with a fate, as many as there is room for, and their number if that is not all. */
+/** Lists the blocks with this fate, as many as fit, and their number if some are missing. */
 static void detail_list(const struct over_call *over, const char *key, enum ps_fate fate, size_t count) {
   char list[LISTED_BYTES] = "[";
-  struct json json = {.bytes = list, .used = 1, .room = sizeof list - 1};
+  struct ps_json json = {.bytes = list, .used = 1, .size = sizeof list - 1};
   size_t listed = 0;
   for (size_t i = 0; i < over->call->update_count && listed < LISTED_MAX && !json.is_full; i++) {
     const struct ps_block_update *update = &over->call->updates[i];
@@ -124,7 +124,7 @@ static void detail_list(const struct over_call *over, const char *key, enum ps_f
   ps_detail_whole(count_key, count);
 }
 
-/** Adds what became of the other updates. */
+/** Adds the fates of the other updates. */
 static void detail_rest(const struct over_call *over) {
   detail_list(over, "applied", PS_FATE_APPLIED, over->call->applied);
   ps_detail_whole("unsent", over->call->unsent);
@@ -132,8 +132,8 @@ static void detail_rest(const struct over_call *over) {
 
 static pserver_status rejection_error(const struct over_call *over) {
   const struct ps_update_call *call = over->call;
-  const struct update_record *record = record_of(over, call->rejected);
-  const struct update_source *block = ps_blamed_block(record, call->rejection->text);
+  const struct ps_update_record *record = record_of(over, call->rejected);
+  const struct ps_update_source *block = ps_blamed_block(record, call->rejection->text);
   char name[NAME_SIZE];
   if (block == NULL) describe(over, call->rejected, name);
   else describe_source(block, name);
@@ -143,7 +143,7 @@ static pserver_status rejection_error(const struct over_call *over) {
   if (call->applied + call->unknown == 0) return call->rejection->code;
   ps_fail_reworded(call->rejection->code,
                    "%s (other updates of the call: %zu applied, %zu unknown, %zu not sent)",
-                   ps_last_failure()->text, call->applied, call->unknown, call->unsent);
+                   ps_last_error()->text, call->applied, call->unknown, call->unsent);
   detail_rest(over);
   detail_list(over, "unknown", PS_FATE_UNKNOWN, call->unknown);
   return call->rejection->code;
@@ -183,7 +183,7 @@ static pserver_status unsent_error(const struct over_call *over) {
   return reason->code;
 }
 
-pserver_status ps_call_error(const struct ps_update_call *call, const struct update_record *records,
+pserver_status ps_call_error(const struct ps_update_call *call, const struct ps_update_record *records,
                              const char *trainer) {
   struct over_call over = {call, records, trainer};
   if (call->rejection != NULL) return rejection_error(&over);

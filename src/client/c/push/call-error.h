@@ -7,11 +7,11 @@
 #include "push/update-record.h"
 
 /**
- * OK if a call that is over has succeeded. Else the last error: the first rejection, with the block it is
- * of; or OUTCOME_UNKNOWN, naming the updates that are applied once or not at all; or what ended the call
- * or kept updates from being stored.
+ * Returns OK if a call that is over has succeeded, otherwise its error, as last error: the first rejection,
+ * with the block that it is about; OUTCOME_UNKNOWN, which names the updates that are applied once or not at
+ * all; or what ended the call or kept updates from being stored.
  */
-pserver_status ps_call_error(const struct ps_update_call *call, const struct update_record *records,
+pserver_status ps_call_error(const struct ps_update_call *call, const struct ps_update_record *records,
                              const char *trainer);
 
 #endif

@@ -3,22 +3,22 @@
 
 #include "push/update-record.h"
 
-/** Limits of batches in a job. */
+/** Limits of batches. */
 struct ps_batch_limits {
-  /** Whether the rules of the job's journals know batches. */
+  /** Whether the job's rules know batches. */
   bool takes_batches;
-  /** Whether gradients of integers go apart from those of floats: they do not wait for a step. */
+  /** Whether integers go into batches of their own, because their gradients do not wait for a step. */
   bool separates_integers;
-  /** The largest message that the broker takes. */
+  /** The largest message that the broker accepts. */
   size_t payload_bytes_max;
 };
 
 /**
- * The updates of one call as records, for which there is room for one each; returns how many there are. The
- * small ones of each shard go in as few batches as the limits admit. A large update stays alone, as does a
- * small one without another. The order is kept within a shard for the small ones, and for the large ones.
+ * Makes the records of a call's updates; `records` has memory for one record each. Returns their number.
+ * The small updates of a shard go into as few batches as the limits permit; a large update, or a single
+ * small one, has a record of its own. Within a shard, small updates keep their order, and so do large ones.
  */
-size_t ps_fill_batches(const struct call_updates *updates, const struct ps_batch_limits *limits,
-                       struct update_record *records);
+size_t ps_fill_batches(const struct ps_call_updates *updates, const struct ps_batch_limits *limits,
+                       struct ps_update_record *records);
 
 #endif

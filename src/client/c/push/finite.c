@@ -4,12 +4,12 @@
 #include <math.h>
 #include <string.h>
 
-/** Elements that are looked at side by side. */
+/** Elements that are checked in parallel. */
 #define LANES 32
-/** Elements after which what was found counts. */
-#define RUN 4096
+/** Elements after which the result so far is checked. */
+#define RUN_ELEMENTS 4096
 
-/** The least float32 without its sign, as bits, that is infinite or NaN once encoded. */
+/** Returns the least float32 without sign, as bits, that is infinite or NaN once encoded. */
 static int32_t bound_of(pserver_encoding encoding) {
   if (encoding == PSERVER_BFLOAT16) return 0x7f7f8000; /* 2^128 - 2^119 */
   if (encoding == PSERVER_FLOAT16) return 0x477ff000;  /* 65520 */
@@ -29,8 +29,8 @@ static bool is_finite_f64(const uint8_t *data) {
 }
 
 /**
- * Floats but for their signs are ordered as their bits are, and NaNs are above infinity. What is left
- * up to the bound is negative where one is not below it.
+ * Whether all elements are below the bound. Without signs, floats have the same order as their bits, and
+ * NaNs are above infinity. So `bound - 1 - bits` is negative exactly if an element is not below the bound.
  */
 static bool all_below(const uint8_t *data, uint64_t elements, int32_t bound) {
   int32_t words[LANES];
@@ -57,8 +57,8 @@ bool ps_stays_finite(pserver_dtype dtype, pserver_encoding encoding, const void 
   const uint8_t *bytes = data;
   if (dtype != PSERVER_FLOAT32 && dtype != PSERVER_FLOAT64) return true;
   size_t element_bytes = dtype == PSERVER_FLOAT32 ? sizeof(float) : sizeof(double);
-  for (uint64_t start = 0; start < elements; start += RUN) {
-    uint64_t n = elements - start < RUN ? elements - start : RUN;
+  for (uint64_t start = 0; start < elements; start += RUN_ELEMENTS) {
+    uint64_t n = elements - start < RUN_ELEMENTS ? elements - start : RUN_ELEMENTS;
     const uint8_t *run = bytes + start * element_bytes;
     bool all = dtype == PSERVER_FLOAT32 ? all_below(run, n, bound_of(encoding)) : all_finite_f64(run, n);
     if (!all) return false;

@@ -1,4 +1,4 @@
-/* Gradients of whole parameters and of rows. */
+/* Sends gradients of whole parameters and of rows. */
 #include "push/gradients.h"
 
 #include <math.h>
@@ -13,31 +13,31 @@
 #include "push/part-push.h"
 #include "push/row-sums.h"
 #include "wire/dtypes.h"
-#include "wire/msgpack-reader.h"
+#include "formats/msgpack-reader.h"
 
-/** One gradient of a call, as it will be sent. */
+/** One gradient of a call. */
 struct gradient {
-  struct parameter_update update;
-  /** Of rows: which, added up where they were repeated; and the blocks that they come in. */
+  struct ps_parameter_update update;
+  /** A gradient of rows: the distinct rows with their sums, cut into block updates. */
   bool has_rows;
-  struct row_sums sums;
-  struct part_push push;
+  struct ps_row_sums sums;
+  struct ps_part_push push;
 };
 
 /** Adds the name of the parameter's optimizer to the details of an error. */
-static pserver_status tell_optimizer(const struct parameter *parameter) {
-  struct value config;
-  struct value optimizer;
-  struct value name;
+static pserver_status tell_optimizer(const struct ps_parameter *parameter) {
+  struct ps_value config;
+  struct ps_value optimizer;
+  struct ps_value name;
   bool is_named = ps_read_checked(parameter->config, parameter->config_bytes, &config) &&
                   ps_map_find(&config, "optimizer", &optimizer) &&
-                  ps_map_find(&optimizer, "name", &name) && name.type == VALUE_TEXT;
-  if (!is_named) return ps_last_failure()->code;
+                  ps_map_find(&optimizer, "name", &name) && name.type == PS_VALUE_TEXT;
+  if (!is_named) return ps_last_error()->code;
   return ps_detail_bytes("optimizer", name.content, name.content_bytes);
 }
 
-static pserver_status check_gradient(const struct parameter_update *update, bool has_rows) {
-  const struct parameter *parameter = update->parameter;
+static pserver_status check_gradient(const struct ps_parameter_update *update, bool has_rows) {
+  const struct ps_parameter *parameter = update->parameter;
   pserver_status status = ps_check_changeable(parameter);
   if (status == PSERVER_OK) status = ps_check_encoding(parameter, update->encoding);
   if (status != PSERVER_OK) return status;
@@ -62,8 +62,8 @@ static pserver_status check_gradient(const struct parameter_update *update, bool
 }
 
 static pserver_status prepare_rows(struct gradient *gradient, const pserver_gradient *given) {
-  struct parameter_update *update = &gradient->update;
-  const struct parameter *parameter = update->parameter;
+  struct ps_parameter_update *update = &gradient->update;
+  const struct ps_parameter *parameter = update->parameter;
   uint64_t shape[PSERVER_RANK_MAX];
   uint64_t width = ps_row_elements(parameter);
   if (parameter->rank == 0) {
@@ -87,8 +87,8 @@ static pserver_status prepare_rows(struct gradient *gradient, const pserver_grad
 }
 
 static pserver_status prepare(struct gradient *gradient, const pserver_gradient *given) {
-  struct parameter_update *update = &gradient->update;
-  const struct parameter *parameter = update->parameter;
+  struct ps_parameter_update *update = &gradient->update;
+  const struct ps_parameter *parameter = update->parameter;
   gradient->has_rows = given->rows != NULL;
   pserver_status status = check_gradient(update, gradient->has_rows);
   if (status != PSERVER_OK) return status;
@@ -104,19 +104,19 @@ static size_t blocks_of(const struct gradient *gradient) {
   return gradient->has_rows ? gradient->push.count : gradient->update.parameter->layout.blocks;
 }
 
-static pserver_status send_all(struct call *call, struct gradient *gradients, size_t count,
+static pserver_status send_all(struct ps_call *call, struct gradient *gradients, size_t count,
                                const pserver_grad_options *options) {
-  struct call_updates updates = {.mode = {.is_done_when_stored = options->stored_is_enough}};
+  struct ps_call_updates updates = {.mode = {.is_done_when_stored = options->stored_is_enough}};
   for (size_t i = 0; i < count; i++) updates.count += blocks_of(&gradients[i]);
-  updates.sources = calloc(updates.count + 1, sizeof(struct update_source));
+  updates.sources = calloc(updates.count + 1, sizeof(struct ps_update_source));
   if (updates.sources == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for the gradients");
-  struct update_source *sources = updates.sources;
+  struct ps_update_source *sources = updates.sources;
   for (size_t i = 0; i < count; i++) {
     if (gradients[i].has_rows) ps_cut_part_push(&gradients[i].push, sources);
     else ps_cut_into_blocks(&gradients[i].update, sources);
     sources += blocks_of(&gradients[i]);
   }
-  struct steps *steps = &call->client->steps;
+  struct ps_steps *steps = &call->client->steps;
   pserver_status status = ps_forget_if_stale(
       call, &updates, ps_send_in_step(call, steps, &updates, options->end_step));
   if (status == PSERVER_OK && options->late_blocks != NULL) *options->late_blocks = updates.late;
@@ -124,9 +124,9 @@ static pserver_status send_all(struct call *call, struct gradient *gradients, si
   return status;
 }
 
-static pserver_status send_grads(struct call *call, const pserver_gradient *grads, size_t count,
+static pserver_status send_grads(struct ps_call *call, const pserver_gradient *grads, size_t count,
                                  const pserver_grad_options *options) {
-  struct parameter **found = calloc(count, sizeof *found);
+  struct ps_parameter **found = calloc(count, sizeof *found);
   const char **names = calloc(count, sizeof *names);
   struct gradient *gradients = calloc(count, sizeof *gradients);
   struct ps_parameter_set set;
@@ -138,13 +138,13 @@ static pserver_status send_grads(struct call *call, const pserver_gradient *grad
   for (size_t i = 0; i < count && status == PSERVER_OK; i++) names[i] = grads[i].name;
   if (status == PSERVER_OK) status = ps_find_parameters(call, names, count, false, found);
   for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
-    gradients[i].update = (struct parameter_update){.operation = UPDATE_GRADIENT,
-                                                    .parameter = found[i],
-                                                    .is_repeated = !ps_parameter_set_add(&set, found[i]),
-                                                    .encoding = options->encoding,
-                                                    .has_rate = options->has_learning_rate,
-                                                    .rate = options->learning_rate,
-                                                    .seen = found[i]->seen};
+    gradients[i].update = (struct ps_parameter_update){.operation = PS_UPDATE_GRADIENT,
+                                                       .parameter = found[i],
+                                                       .is_repeated = !ps_parameter_set_add(&set, found[i]),
+                                                       .encoding = options->encoding,
+                                                       .has_rate = options->has_learning_rate,
+                                                       .rate = options->learning_rate,
+                                                       .seen = found[i]->seen};
     status = prepare(&gradients[i], &grads[i]);
   }
   if (status == PSERVER_OK) status = send_all(call, gradients, count, options);
@@ -176,7 +176,7 @@ static pserver_status check_grad_options(const pserver_grad_options *options) {
 
 pserver_status pserver_send_grads(pserver_client *handle, const pserver_gradient *grads, size_t count,
                                   const pserver_grad_options *given, int64_t timeout_ms) {
-  struct call call;
+  struct ps_call call;
   pserver_grad_options options;
   pserver_status status = ps_call_begin(&call, handle, "pserver_send_grads", timeout_ms, 0);
   if (status != PSERVER_OK) return status;
@@ -196,7 +196,7 @@ pserver_status pserver_send_grads(pserver_client *handle, const pserver_gradient
 
 static pserver_status run_step_call(const char *what, pserver_client *handle, int64_t timeout_ms,
                                     enum ps_step_call_kind kind) {
-  struct call call;
+  struct ps_call call;
   pserver_status status = ps_call_begin(&call, handle, what, timeout_ms, 0);
   if (status != PSERVER_OK) return status;
   return ps_call_end(&call, ps_run_step_call(&call, &call.client->steps, kind));

@@ -4,22 +4,22 @@
 #include "calls/call.h"
 #include "push/parameter-update.h"
 
-/** UNSUPPORTED if the encoding is not for the parameter's type; BAD_VALUE if it is none. */
-pserver_status ps_check_encoding(const struct parameter *parameter, pserver_encoding encoding);
+/** UNSUPPORTED if the parameter's type cannot have the encoding; BAD_VALUE for an unknown one. */
+pserver_status ps_check_encoding(const struct ps_parameter *parameter, pserver_encoding encoding);
 
-/** The BAD_VALUE about one that is none; `what` it was given for. */
+/** BAD_VALUE about an unknown encoding that was given for `what`. */
 pserver_status ps_bad_encoding(const char *what, pserver_encoding encoding);
 
-/** BAD_VALUE for options, which may be NULL, that make no sense. */
-pserver_status ps_check_update_options(const struct call *call, const pserver_update_options *options);
+/** BAD_VALUE for invalid options, which may be NULL. */
+pserver_status ps_check_update_options(const struct ps_call *call, const pserver_update_options *options);
 
-/** STATIC if the parameter takes no update. */
-pserver_status ps_check_changeable(const struct parameter *parameter);
+/** STATIC if the parameter cannot be updated. */
+pserver_status ps_check_changeable(const struct ps_parameter *parameter);
 
-/** BAD_VALUE unless both are finite. */
+/** BAD_VALUE unless both factors are finite. */
 pserver_status ps_check_factors(double alpha, double beta);
 
-/** Checks the elements of an update, and takes their norm if the parameter clips by it. NON_FINITE. */
-pserver_status ps_finish_update(struct parameter_update *update, uint64_t elements);
+/** Checks the elements of an update, and computes their norm if the parameter clips by it. NON_FINITE. */
+pserver_status ps_finish_update(struct ps_parameter_update *update, uint64_t elements);
 
 #endif

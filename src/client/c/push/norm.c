@@ -7,9 +7,10 @@
 
 #include "wire/encodings.h"
 
-/** Sums that grow side by side, so that additions need not wait for each other. */
+/** Independent sums, so that additions do not wait for each other. */
 #define SUMS 8
-#define CHUNK 4096
+/** Elements that are encoded at one time. */
+#define CHUNK_ELEMENTS 4096
 
 static double sum_squares_f32(const uint8_t *data, uint64_t elements) {
   double sums[SUMS] = {0};
@@ -47,7 +48,7 @@ static double sum_squares_f64(const uint8_t *data, uint64_t elements, double fac
 static double norm_f64(const uint8_t *data, uint64_t elements) {
   double plain = sqrt(sum_squares_f64(data, elements, 1));
   if (isfinite(plain)) return plain;
-  /* Squares of large values overflow: scale by the largest element, and only then. */
+  /* Squares of large values have overflowed: scale by the largest element. */
   double largest = 0;
   for (uint64_t i = 0; i < elements; i++) {
     double value;
@@ -59,11 +60,11 @@ static double norm_f64(const uint8_t *data, uint64_t elements) {
 }
 
 static double norm_encoded(pserver_encoding encoding, const uint8_t *data, uint64_t elements) {
-  uint8_t halves[CHUNK * 2];
-  uint8_t floats[CHUNK * sizeof(float)];
+  uint8_t halves[CHUNK_ELEMENTS * 2];
+  uint8_t floats[CHUNK_ELEMENTS * sizeof(float)];
   double sum = 0;
-  for (uint64_t start = 0; start < elements; start += CHUNK) {
-    size_t n = elements - start < CHUNK ? (size_t)(elements - start) : CHUNK;
+  for (uint64_t start = 0; start < elements; start += CHUNK_ELEMENTS) {
+    size_t n = elements - start < CHUNK_ELEMENTS ? (size_t)(elements - start) : CHUNK_ELEMENTS;
     ps_encode_elements(encoding, data + start * sizeof(float), n, halves);
     ps_decode_elements(encoding, halves, n, floats);
     sum += sum_squares_f32(floats, n);

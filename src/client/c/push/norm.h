@@ -4,8 +4,8 @@
 #include <pserver.h>
 
 /**
- * The L2 norm of elements at any alignment, in float64; of integers 0. NaN or infinite exactly if an
- * element, as it travels in the encoding, is.
+ * Returns the L2 norm of elements, at any alignment, as encoded; 0 for integers. It is NaN or infinite
+ * exactly if an encoded element is.
  */
 double ps_l2_norm(pserver_dtype dtype, pserver_encoding encoding, const void *data, uint64_t elements);
 

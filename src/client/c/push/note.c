@@ -1,18 +1,11 @@
-/* Notes: remarks of a trainer in the journal. */
+/* Checks and packs the entries of notes. */
 #include "push/note.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "calls/client.h"
-#include "errors/details.h"
 #include "errors/errors.h"
-#include "push/parameter-update.h"
-#include "push/sent-updates.h"
-#include "wire/utf8.h"
-
-/** The shard whose journal takes a job's notes. */
-#define NOTE_SHARD 0
+#include "formats/utf8.h"
 
 static pserver_status check_name(const pserver_note_entry *entries, size_t at) {
   const char *name = entries[at].name;
@@ -41,14 +34,14 @@ static pserver_status check_value(const pserver_note_entry *entry) {
                      entry->name, entry->number);
     case PSERVER_NOTE_TEXT:
       if (entry->text != NULL && ps_is_utf8(entry->text, strlen(entry->text))) return PSERVER_OK;
-      return ps_fail(PSERVER_ERR_BAD_VALUE, "note: \"%s\": expected text in UTF-8; received another",
+      return ps_fail(PSERVER_ERR_BAD_VALUE, "note: \"%s\": expected text in UTF-8; received other bytes",
                      entry->name);
   }
   return ps_fail(PSERVER_ERR_BAD_VALUE, "note: \"%s\": expected a number, text or flag; received kind %d",
                  entry->name, (int)entry->kind);
 }
 
-/** The most bytes that an entry takes as MessagePack: its texts with what tells their length, and a float. */
+/** Returns the maximum bytes of an entry in MessagePack: its texts with their headers, and a number. */
 static size_t bytes_max(const pserver_note_entry *entry) {
   size_t value = entry->kind == PSERVER_NOTE_TEXT ? strlen(entry->text) + 3 : 9;
   return strlen(entry->name) + 2 + value;
@@ -74,7 +67,7 @@ pserver_status ps_check_note(const pserver_note_entry *entries, size_t count) {
                  PS_NOTE_BYTES_MAX, bytes);
 }
 
-void ps_pack_note(struct draft *draft, const pserver_note_entry *entries, size_t count) {
+void ps_pack_note(struct ps_draft *draft, const pserver_note_entry *entries, size_t count) {
   ps_pack_map(draft, count);
   for (size_t i = 0; i < count; i++) {
     const pserver_note_entry *entry = &entries[i];
@@ -83,30 +76,4 @@ void ps_pack_note(struct draft *draft, const pserver_note_entry *entries, size_t
     else if (entry->kind == PSERVER_NOTE_FLAG) ps_pack_flag(draft, entry->flag);
     else ps_pack_number(draft, entry->number);
   }
-}
-
-static pserver_status check_rules(const struct call *call) {
-  uint64_t rules = ps_session_rules(&call->client->session);
-  if (rules >= PS_RULES_WITH_NOTES) return PSERVER_OK;
-  const char *job = call->client->identity.job;
-  return ps_fail(PSERVER_ERR_UNSUPPORTED,
-                 "note: job %s has rules %u, which know no notes: \"pserver upgrade-rules %s\" raises "
-                 "them; then connect anew",
-                 job, (unsigned)rules, job);
-}
-
-pserver_status pserver_note(pserver_client *handle, const pserver_note_entry *entries, size_t count,
-                            int64_t timeout_ms) {
-  struct call call;
-  pserver_status status = ps_call_begin(&call, handle, "pserver_note", timeout_ms, 0);
-  if (status != PSERVER_OK) return status;
-  status = ps_check_note(entries, count);
-  if (status == PSERVER_OK) status = check_rules(&call);
-  if (status == PSERVER_OK) {
-    struct parameter_update update = {.operation = UPDATE_NOTE, .note = entries, .note_count = count};
-    struct update_source source = {.update = &update, .shard = NOTE_SHARD};
-    struct call_updates updates = {.sources = &source, .count = 1};
-    status = ps_send_call(&call, &updates);
-  }
-  return ps_call_end(&call, status);
 }

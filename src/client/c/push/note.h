@@ -10,10 +10,10 @@
 #define PS_NOTE_ENTRIES_MAX 64
 #define PS_NOTE_NAME_BYTES_MAX 128
 
-/** Passes entries that a note can carry; BAD_VALUE, TOO_LARGE. */
+/** Checks the entries of a note. BAD_VALUE, TOO_LARGE. */
 pserver_status ps_check_note(const pserver_note_entry *entries, size_t count);
 
-/** Writes checked entries as a map. */
-void ps_pack_note(struct draft *draft, const pserver_note_entry *entries, size_t count);
+/** Packs checked entries as a map. */
+void ps_pack_note(struct ps_draft *draft, const pserver_note_entry *entries, size_t count);
 
 #endif

@@ -1,4 +1,4 @@
-/* Messages that wait to be published. */
+/* The queue of messages that wait to be published. */
 #include "push/outgoing.h"
 
 void ps_outgoing_enqueue(struct ps_outgoing_queue *queue, struct ps_outgoing *message) {

@@ -5,25 +5,25 @@
 
 #include "push/record.h"
 
-/** The message of a record: what it takes to draft it, the first time and again. */
+/** The message of a record: what is needed to write it, each time it is published. */
 struct ps_outgoing {
   struct ps_block_update *update;
-  struct record_head head;
-  /** Whether it waits to be published, and what waits behind it. */
+  struct ps_record_head head;
+  /** Whether it is in the queue, and the message after it. */
   bool is_queued;
   struct ps_outgoing *next;
 };
 
-/** Messages that wait to be published, the first of them first. All zeros: none. */
+/** Messages that wait to be published, in order. All zeros: empty. */
 struct ps_outgoing_queue {
   struct ps_outgoing *first;
   struct ps_outgoing *last;
 };
 
-/** Has a message wait behind all others, unless it waits already. */
+/** Appends a message, unless it is in the queue already. */
 void ps_outgoing_enqueue(struct ps_outgoing_queue *queue, struct ps_outgoing *message);
 
-/** Has it wait no more; false if it did not. The first is found at once. */
+/** Removes a message; false if it was not in the queue. Takes constant time for the first one. */
 bool ps_outgoing_dequeue(struct ps_outgoing_queue *queue, struct ps_outgoing *message);
 
 #endif

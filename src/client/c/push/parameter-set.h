@@ -3,17 +3,17 @@
 
 #include "calls/parameter.h"
 
-/** The parameters, by name, that a call has come across. All zeros: none, and no room. */
+/** A set of parameters, compared by name. All zeros: without memory. */
 struct ps_parameter_set {
-  const struct parameter **slots;
+  const struct ps_parameter **slots;
   size_t slot_count;
 };
 
-/** An empty set with room for so many; false if there is no memory. Released also then. */
+/** Makes an empty set for so many parameters; false if there is no memory. Release it also then. */
 bool ps_parameter_set_init(struct ps_parameter_set *set, size_t count);
 
-/** Adds a parameter; false if one of its name was in the set. It must stay as long as the set. */
-bool ps_parameter_set_add(struct ps_parameter_set *set, const struct parameter *parameter);
+/** Adds a parameter, which must outlive the set; false if the set has one of its name already. */
+bool ps_parameter_set_add(struct ps_parameter_set *set, const struct ps_parameter *parameter);
 
 void ps_parameter_set_release(struct ps_parameter_set *set);
 

@@ -1,4 +1,4 @@
-/* Updates of whole parameters: checked, and cut at the borders of blocks. */
+/* Updates of parameters: checks of their tensors, cutting them into blocks, and writing their elements. */
 #include "push/parameter-update.h"
 
 #include <inttypes.h>
@@ -9,13 +9,18 @@
 #include "errors/errors.h"
 #include "push/finite.h"
 #include "wire/dtypes.h"
+#include "wire/encodings.h"
 
-static pserver_status bad_bytes(const char *name, uint64_t expected, uint64_t received) {
+const char *ps_verb_of(enum ps_operation operation) {
+  if (operation == PS_UPDATE_INIT) return "init";
+  return operation == PS_UPDATE_SET ? "set" : "push";
+}
+
+pserver_status ps_fail_length(const char *name, uint64_t expected, uint64_t received) {
   ps_fail(PSERVER_ERR_BAD_LENGTH, "\"%s\": expected %" PRIu64 " bytes; received %" PRIu64, name,
           expected, received);
   ps_detail_text("parameter", name);
-  ps_detail_whole("expected", expected);
-  return ps_detail_whole("received", received);
+  return ps_detail_numbers(expected, received);
 }
 
 pserver_status ps_check_tensor(const char *name, const pserver_tensor *tensor) {
@@ -52,18 +57,18 @@ static bool has_shape(const pserver_tensor *tensor, const uint64_t *shape, int32
   return true;
 }
 
-/** Bytes of the text of a shape: one of more dimensions than usual is cut. */
-enum { SHAPE_TEXT = 128 };
+/** Bytes of the text of a shape; a longer one is cut. */
+enum { SHAPE_TEXT_BYTES = 128 };
 
-/** Writes the sizes, separated by commas, ended with three dots if they are cut. */
-static void write_shape(char text[SHAPE_TEXT], const uint64_t *shape, int32_t rank) {
+/** Writes the sizes, separated by commas; a long text is cut and ends with three dots. */
+static void write_shape(char text[SHAPE_TEXT_BYTES], const uint64_t *shape, int32_t rank) {
   static const char cut[] = "...";
   size_t used = 0;
   text[0] = '\0';
   for (int32_t axis = 0; axis < rank; axis++) {
-    size_t room = SHAPE_TEXT - sizeof cut - used;
-    int size = snprintf(text + used, room, "%s%" PRIu64, axis > 0 ? "," : "", shape[axis]);
-    if (size < 0 || (size_t)size >= room) {
+    size_t left = SHAPE_TEXT_BYTES - sizeof cut - used;
+    int size = snprintf(text + used, left, "%s%" PRIu64, axis > 0 ? "," : "", shape[axis]);
+    if (size < 0 || (size_t)size >= left) {
       memcpy(text + used, cut, sizeof cut);
       return;
     }
@@ -72,7 +77,7 @@ static void write_shape(char text[SHAPE_TEXT], const uint64_t *shape, int32_t ra
 }
 
 pserver_status ps_fail_shape(const char *name, const char *expected, const pserver_tensor *received) {
-  char received_shape[SHAPE_TEXT];
+  char received_shape[SHAPE_TEXT_BYTES];
   write_shape(received_shape, received->shape, received->rank);
   ps_fail(PSERVER_ERR_BAD_SHAPE, "\"%s\": shape: expected %s; received [%s]", name, expected,
           received_shape);
@@ -81,7 +86,7 @@ pserver_status ps_fail_shape(const char *name, const char *expected, const pserv
   return ps_detail_shape("received", received->shape, received->rank);
 }
 
-pserver_status ps_fit_tensor(const struct parameter *parameter, const pserver_tensor *tensor,
+pserver_status ps_fit_tensor(const struct ps_parameter *parameter, const pserver_tensor *tensor,
                              const uint64_t *shape, int32_t rank, uint64_t elements) {
   pserver_status status = ps_check_tensor(parameter->name, tensor);
   if (status != PSERVER_OK) return status;
@@ -92,8 +97,8 @@ pserver_status ps_fit_tensor(const struct parameter *parameter, const pserver_te
                               ps_dtype_name(tensor->dtype));
   }
   if (!has_shape(tensor, shape, rank)) {
-    char expected_shape[SHAPE_TEXT];
-    char received_shape[SHAPE_TEXT];
+    char expected_shape[SHAPE_TEXT_BYTES];
+    char received_shape[SHAPE_TEXT_BYTES];
     write_shape(expected_shape, shape, rank);
     write_shape(received_shape, tensor->shape, tensor->rank);
     ps_fail(PSERVER_ERR_BAD_SHAPE, "\"%s\": expected shape [%s]; received [%s]", parameter->name,
@@ -103,10 +108,10 @@ pserver_status ps_fit_tensor(const struct parameter *parameter, const pserver_te
     return ps_detail_shape("received", tensor->shape, tensor->rank);
   }
   uint64_t expected = elements * ps_dtype_bytes(parameter->dtype);
-  return tensor->bytes == expected ? PSERVER_OK : bad_bytes(parameter->name, expected, tensor->bytes);
+  return tensor->bytes == expected ? PSERVER_OK : ps_fail_length(parameter->name, expected, tensor->bytes);
 }
 
-pserver_status ps_check_finite(const struct parameter *parameter, pserver_encoding encoding,
+pserver_status ps_check_finite(const struct ps_parameter *parameter, pserver_encoding encoding,
                                const void *data, uint64_t elements) {
   pserver_dtype dtype = parameter->dtype;
   if (parameter->allows_non_finite || ps_stays_finite(dtype, encoding, data, elements)) {
@@ -126,15 +131,15 @@ pserver_status ps_check_finite(const struct parameter *parameter, pserver_encodi
   return ps_detail_whole("index", index);
 }
 
-void ps_cut_into_blocks(const struct parameter_update *update, struct update_source *sources) {
-  const struct parameter *parameter = update->parameter;
-  const struct layout *layout = &parameter->layout;
+void ps_cut_into_blocks(const struct ps_parameter_update *update, struct ps_update_source *sources) {
+  const struct ps_parameter *parameter = update->parameter;
+  const struct ps_layout *layout = &parameter->layout;
   size_t element = ps_dtype_bytes(parameter->dtype);
   for (uint64_t i = 0; i < layout->blocks; i++) {
     uint64_t start = i * layout->block_elements;
     uint64_t elements = ps_block_elements(parameter, i);
     size_t data_bytes = elements * ps_encoded_bytes(parameter->dtype, update->encoding);
-    sources[i] = (struct update_source){
+    sources[i] = (struct ps_update_source){
         .update = update,
         .index = (uint32_t)i,
         .shard = (unsigned)((layout->first_shard + i) % layout->shards),
@@ -144,5 +149,14 @@ void ps_cut_into_blocks(const struct parameter_update *update, struct update_sou
         .data_bytes = data_bytes,
         .entry_bytes = data_bytes,
     };
+  }
+}
+
+void ps_write_elements(const struct ps_parameter_update *update, const uint8_t *from, uint64_t elements,
+                       uint8_t *target) {
+  if (update->encoding == PSERVER_AS_IS) {
+    memcpy(target, from, elements * ps_dtype_bytes(update->parameter->dtype));
+  } else {
+    ps_encode_elements(update->encoding, from, elements, target);
   }
 }

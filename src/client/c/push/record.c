@@ -1,4 +1,4 @@
-/* Journal records as messages. */
+/* Writes journal records as messages. */
 #include "push/record.h"
 
 #include <stdio.h>
@@ -8,62 +8,50 @@
 #include "errors/errors.h"
 #include "push/batch-record.h"
 #include "push/note.h"
-#include "push/part-slice.h"
+#include "push/part-push.h"
 #include "wire/crc32.h"
 #include "wire/dtypes.h"
-#include "wire/encodings.h"
 
-/** Bytes that are copied before their checksum is taken: they are still in the first cache. */
-#define CHUNK_BYTES 16384
-
-const char *ps_verb_of(enum operation operation) {
-  if (operation == UPDATE_INIT) return "init";
-  return operation == UPDATE_SET ? "set" : "push";
-}
-
-void ps_record_subject(const struct ps_identity *identity, const struct update_record *record,
-                       char subject[SUBJECT_SIZE]) {
-  const struct update_source *source = record->first;
-  enum operation operation = source->update->operation;
+void ps_record_subject(const struct ps_identity *identity, const struct ps_update_record *record,
+                       char subject[PS_SUBJECT_SIZE]) {
+  const struct ps_update_source *source = record->first;
+  enum ps_operation operation = source->update->operation;
   if (ps_is_blockless(operation) || record->blocks > 1) {
-    const char *verb = operation == UPDATE_CLOCK ? "clock" : operation == UPDATE_NOTE ? "note" : "batch";
-    snprintf(subject, SUBJECT_SIZE, "ps.%s.log.%u.trainer.%s.%s", identity->job, source->shard,
+    const char *verb = "batch";
+    if (operation == PS_UPDATE_CLOCK) verb = "clock";
+    if (operation == PS_UPDATE_NOTE) verb = "note";
+    snprintf(subject, PS_SUBJECT_SIZE, "ps.%s.log.%u.trainer.%s.%s", identity->job, source->shard,
              identity->id, verb);
     return;
   }
-  snprintf(subject, SUBJECT_SIZE, "ps.%s.log.%u.trainer.%s.%s.%s.%u", identity->job, source->shard,
+  snprintf(subject, PS_SUBJECT_SIZE, "ps.%s.log.%u.trainer.%s.%s.%s.%u", identity->job, source->shard,
            identity->id, ps_verb_of(operation), source->update->parameter->token,
            (unsigned)source->index);
 }
 
-void ps_pack_shape(struct draft *draft, const struct parameter *parameter) {
-  ps_pack_list(draft, (size_t)parameter->rank);
-  for (int32_t axis = 0; axis < parameter->rank; axis++) ps_pack_whole(draft, parameter->shape[axis]);
-}
-
-static void write_init_entries(struct draft *draft, const struct update_source *source) {
-  const struct parameter *parameter = source->update->parameter;
+static void write_init_entries(struct ps_draft *draft, const struct ps_update_source *source) {
+  const struct ps_parameter *parameter = source->update->parameter;
   ps_draft_key(draft, "shape");
-  ps_pack_shape(draft, parameter);
+  ps_pack_shape(draft, parameter->shape, parameter->rank);
   ps_draft_whole(draft, "start", source->start);
   ps_draft_whole(draft, "count", source->elements);
   ps_draft_key(draft, "config");
   ps_pack_raw(draft, parameter->config, parameter->config_bytes);
 }
 
-uint64_t ps_seen_version(const struct update_source *source) {
-  const struct parameter_update *update = source->update;
-  /* Within a step no gradient is behind another. */
+uint64_t ps_seen_version(const struct ps_update_source *source) {
+  const struct ps_parameter_update *update = source->update;
+  /* Gradients of a step need no version: a step defines what they were made from. */
   if (update->seen == NULL || source->step > 0) return 0;
   return __atomic_load_n(&update->seen[source->index], __ATOMIC_RELAXED);
 }
 
-static void write_push_entries(struct draft *draft, const struct update_source *source) {
-  const struct parameter_update *update = source->update;
+static void write_push_entries(struct ps_draft *draft, const struct ps_update_source *source) {
+  const struct ps_parameter_update *update = source->update;
   const char *encoding = ps_encoding_name(update->encoding);
   if (encoding != NULL) ps_draft_text(draft, "encoding", encoding);
   if (update->has_norm) ps_draft_number(draft, "norm", update->norm);
-  if (update->operation == UPDATE_MIX) {
+  if (update->operation == PS_UPDATE_MIX) {
     ps_draft_text(draft, "op", "mix");
     ps_draft_number(draft, "alpha", update->alpha);
     ps_draft_number(draft, "beta", update->beta);
@@ -76,28 +64,28 @@ static void write_push_entries(struct draft *draft, const struct update_source *
   if (source->slice != NULL && !source->slice->is_whole_block) ps_write_part_entry(draft, source->slice);
 }
 
-/** Writes the entries of a record of one block, of a clock or of a note, besides those that every record has. */
-static void write_single_entries(struct draft *draft, const struct update_source *source) {
-  const struct parameter *parameter = source->update->parameter;
-  if (source->update->operation == UPDATE_CLOCK) {
+/** Writes the entries of a record of one block, a clock or a note that follow those of every record. */
+static void write_single_entries(struct ps_draft *draft, const struct ps_update_source *source) {
+  const struct ps_parameter *parameter = source->update->parameter;
+  if (source->update->operation == PS_UPDATE_CLOCK) {
     ps_draft_whole(draft, "step", source->step);
     return;
   }
-  if (source->update->operation == UPDATE_NOTE) {
+  if (source->update->operation == PS_UPDATE_NOTE) {
     ps_draft_key(draft, "note");
     ps_pack_note(draft, source->update->note, source->update->note_count);
     return;
   }
   ps_draft_whole(draft, "epoch", parameter->epoch);
   ps_draft_text(draft, "dtype", ps_dtype_name(parameter->dtype));
-  if (source->update->operation == UPDATE_INIT) write_init_entries(draft, source);
-  else if (source->update->operation != UPDATE_SET) write_push_entries(draft, source);
+  if (source->update->operation == PS_UPDATE_INIT) write_init_entries(draft, source);
+  else if (source->update->operation != PS_UPDATE_SET) write_push_entries(draft, source);
 }
 
-/** Writes the entries of a record, without those of the envelope and the tensor bytes. */
-static void write_entries(struct draft *draft, const struct ps_identity *identity,
-                          const struct update_record *record, const struct record_head *head) {
-  char reply[REPLY_SIZE];
+/** Writes the entries of a record, without the envelope and the tensor bytes. */
+static void write_entries(struct ps_draft *draft, const struct ps_identity *identity,
+                          const struct ps_update_record *record, const struct ps_record_head *head) {
+  char reply[PS_REPLY_SIZE];
   snprintf(reply, sizeof reply, "%s.applied", identity->inbox);
   ps_draft_whole(draft, "session", head->session);
   ps_draft_whole(draft, "n", head->n);
@@ -107,25 +95,25 @@ static void write_entries(struct draft *draft, const struct ps_identity *identit
   else write_single_entries(draft, record->first);
 }
 
-/** Copies elements as they travel; the checksum of what came before goes on over them. */
+/** Writes elements in the update's encoding; returns `crc`, the checksum of the bytes before, updated with
+ * them. */
 static uint32_t copy_elements(uint8_t *target, const uint8_t *from, uint64_t elements,
-                              const struct parameter_update *update, uint32_t crc) {
+                              const struct ps_parameter_update *update, uint32_t crc) {
   size_t from_bytes = ps_dtype_bytes(update->parameter->dtype);
   size_t to_bytes = ps_encoded_bytes(update->parameter->dtype, update->encoding);
-  uint64_t chunk = CHUNK_BYTES / from_bytes;
+  uint64_t chunk = PS_CRC32_CHUNK_BYTES / from_bytes;
   for (uint64_t start = 0; start < elements; start += chunk) {
     size_t n = (size_t)(elements - start < chunk ? elements - start : chunk);
     uint8_t *to = target + start * to_bytes;
-    if (update->encoding == PSERVER_AS_IS) memcpy(to, from + start * from_bytes, n * from_bytes);
-    else ps_encode_elements(update->encoding, from + start * from_bytes, n, to);
+    ps_write_elements(update, from + start * from_bytes, n, to);
     crc = ps_crc32_update(crc, to, n * to_bytes);
   }
   return crc;
 }
 
-static void fill_message(const struct draft *draft, const struct update_record *record,
+static void fill_message(const struct ps_draft *draft, const struct ps_update_record *record,
                          uint8_t *bytes) {
-  const struct update_source *source = record->first;
+  const struct ps_update_source *source = record->first;
   uint8_t *target = bytes + draft->buffer.size;
   memcpy(bytes, draft->buffer.data, draft->buffer.size);
   if (ps_is_blockless(source->update->operation)) return;
@@ -141,7 +129,7 @@ static void fill_message(const struct draft *draft, const struct update_record *
   ps_seal_message(bytes, crc);
 }
 
-/** Has the buffer hold so many bytes, of which nothing is kept. */
+/** Makes the buffer hold so many bytes; its contents are lost. */
 static bool reserve(struct ps_record_buffer *buffer, size_t bytes) {
   buffer->used = bytes;
   if (bytes <= buffer->capacity) return true;
@@ -151,10 +139,10 @@ static bool reserve(struct ps_record_buffer *buffer, size_t bytes) {
   return buffer->bytes != NULL;
 }
 
-pserver_status ps_write_record(const struct ps_identity *identity, const struct update_record *record,
-                               const struct record_head *head, struct ps_record_buffer *buffer) {
+pserver_status ps_write_record(const struct ps_identity *identity, const struct ps_update_record *record,
+                               const struct ps_record_head *head, struct ps_record_buffer *buffer) {
   size_t data_bytes = ps_record_data_bytes(record);
-  struct draft draft;
+  struct ps_draft draft;
   ps_draft_begin(&draft);
   write_entries(&draft, identity, record, head);
   pserver_status status = ps_is_blockless(record->first->update->operation)

@@ -1,4 +1,4 @@
-/* Rows of gradients: repeated ones are added up before they are sent. */
+/* Sorts the rows of a gradient, and adds up repeated ones. */
 #include "push/row-sums.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 
 #include "errors/details.h"
 #include "errors/errors.h"
-#include "push/numbered.h"
+#include "parts/numbered.h"
 #include "wire/dtypes.h"
 
 #define ADD(type)                                      \
@@ -21,7 +21,7 @@
     memcpy(target + i * sizeof sum, &sum, sizeof sum); \
   } while (0)
 
-/** Unsigned, so that signed elements wrap around, too. */
+/** Adds a row to another; integers as unsigned ones, so that signed ones wrap around. */
 static void add_row(pserver_dtype dtype, uint8_t *target, const uint8_t *from, uint64_t elements) {
   for (uint64_t i = 0; i < elements; i++) {
     if (dtype == PSERVER_FLOAT32) ADD(float);
@@ -31,7 +31,7 @@ static void add_row(pserver_dtype dtype, uint8_t *target, const uint8_t *from, u
   }
 }
 
-static pserver_status normalize(const struct parameter *parameter, const int64_t *rows, size_t count,
+static pserver_status normalize(const struct ps_parameter *parameter, const int64_t *rows, size_t count,
                                 struct ps_numbered *places, bool *is_ascending) {
   int64_t size = (int64_t)parameter->shape[0];
   *is_ascending = true;
@@ -52,8 +52,8 @@ static pserver_status normalize(const struct parameter *parameter, const int64_t
   return PSERVER_OK;
 }
 
-static void add_up(const struct parameter *parameter, const struct ps_numbered *places, size_t count,
-                   const uint8_t *values, struct row_sums *sums) {
+static void add_up(const struct ps_parameter *parameter, const struct ps_numbered *places, size_t count,
+                   const uint8_t *values, struct ps_row_sums *sums) {
   uint64_t width = ps_row_elements(parameter);
   size_t row_bytes = (size_t)width * ps_dtype_bytes(parameter->dtype);
   for (size_t i = 0; i < count; i++) {
@@ -62,14 +62,14 @@ static void add_up(const struct parameter *parameter, const struct ps_numbered *
       add_row(parameter->dtype, sums->sums + (sums->count - 1) * row_bytes, from, width);
       continue;
     }
-    /* The first one is copied: adding it to 0 would lose the sign of a negative zero. */
+    /* Copy the first one: adding it to 0 would lose the sign of a negative zero. */
     memcpy(sums->sums + sums->count * row_bytes, from, row_bytes);
     sums->rows[sums->count++] = places[i].number;
   }
 }
 
-pserver_status ps_sum_rows(const struct parameter *parameter, const int64_t *rows, size_t count,
-                           const void *values, struct row_sums *sums) {
+pserver_status ps_sum_rows(const struct ps_parameter *parameter, const int64_t *rows, size_t count,
+                           const void *values, struct ps_row_sums *sums) {
   if (count == 0) return PSERVER_OK;
   bool is_ascending = true;
   struct ps_numbered *places = malloc(count * sizeof *places);
@@ -84,15 +84,16 @@ pserver_status ps_sum_rows(const struct parameter *parameter, const int64_t *row
   } else if (status == PSERVER_OK) {
     bool is_sorted = ps_sort_numbered(places, count, parameter->shape[0] - 1);
     sums->sums = malloc(count * (size_t)ps_row_elements(parameter) * ps_dtype_bytes(parameter->dtype));
-    if (!is_sorted || sums->sums == NULL) status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu rows", count);
-    else add_up(parameter, places, count, values, sums);
+    bool has_memory = is_sorted && sums->sums != NULL;
+    if (has_memory) add_up(parameter, places, count, values, sums);
+    else status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu rows", count);
     sums->values = sums->sums;
   }
   free(places);
   return status;
 }
 
-void ps_row_sums_release(struct row_sums *sums) {
+void ps_row_sums_release(struct ps_row_sums *sums) {
   free(sums->rows);
   free(sums->sums);
 }

@@ -5,17 +5,17 @@
 #include "push/parameter-update.h"
 
 /**
- * Sends all blocks of updates; each in a record of its own if it `goes_alone`, see call_updates. STALE_EPOCH
- * forgets their parameters.
+ * Sends all blocks of updates and waits; `goes_alone`: each in a record of its own, see ps_call_updates.
+ * Errors as of ps_sending_begin(). After STALE_EPOCH the updates' parameters are forgotten.
  */
-pserver_status ps_send_updates(struct call *call, struct parameter_update *updates, size_t count,
+pserver_status ps_send_updates(struct ps_call *call, struct ps_parameter_update *updates, size_t count,
                                struct ps_call_mode mode, bool goes_alone);
 
-/** Sends blocks that were cut already; as ps_sending_begin(). STALE_EPOCH forgets their parameters. */
-pserver_status ps_send_call(struct call *call, struct call_updates *updates);
+/** The same for block updates that are cut already. */
+pserver_status ps_send_call(struct ps_call *call, struct ps_call_updates *updates);
 
-/** Forgets the parameters of updates if they failed with an error that says so; the last error stays. */
-pserver_status ps_forget_if_stale(struct call *call, const struct call_updates *updates,
+/** Forgets the parameters of updates if their error says that they are stale; keeps the last error. */
+pserver_status ps_forget_if_stale(struct ps_call *call, const struct ps_call_updates *updates,
                                   pserver_status status);
 
 #endif

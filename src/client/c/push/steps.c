@@ -1,29 +1,30 @@
-/* Calls that take part in steps: what the step machine commands for them is asked and sent here. */
+/* Calls that take part in steps: carries out the commands of the step machine. */
 #include "push/steps.h"
 
 #include <stdlib.h>
 
-#include "errors/core-failure.h"
+#include "wire/core-failure.h"
 
-/** A call under way. At most one thing is under way for it: a request, questions, or a sending. */
-struct step_task {
+/** A call under way, for which one thing at a time is under way: a lifecycle request, step requests, or a
+ * sending. */
+struct ps_step_task {
   struct ps_task task;
-  struct steps *steps;
-  /** Empty for a call that sends none. */
-  struct call_updates *gradients;
+  struct ps_steps *steps;
+  /** Empty for a call without gradients. */
+  struct ps_call_updates *gradients;
   struct ps_step_call *call;
-  struct lifecycle_request request;
+  struct ps_lifecycle_request request;
   uint64_t revision;
-  /** As the request to enter or exit tells it. */
+  /** Carried by the request to enter or exit. */
   uint64_t exits;
-  /** By shard; NULL until something is asked. */
-  struct ps_step_question *questions;
+  /** By shard; NULL until the first is made. */
+  struct ps_step_request *step_requests;
   struct ps_sending sending;
-  struct parameter_update clock;
-  struct call_updates clocks;
+  struct ps_parameter_update clock;
+  struct ps_call_updates clocks;
 };
 
-static void fail(struct step_task *step) {
+static void fail(struct ps_step_task *step) {
   struct ps_failure *failure = ps_failure_of_last();
   ps_steps_core_failed(&step->steps->core, step->call, failure);
   ps_failure_drop(failure);
@@ -31,91 +32,91 @@ static void fail(struct step_task *step) {
 
 /* Membership. */
 
-/** What a request to enter or exit carries: how often the trainer has exited. */
-static void write_exits(void *context, struct draft *draft) {
-  const struct step_task *step = context;
+/** Writes how often the trainer has exited, into a request to enter or exit. */
+static void write_exits(void *context, struct ps_draft *draft) {
+  const struct ps_step_task *step = context;
   ps_draft_whole(draft, "exits", step->exits);
 }
 
-static pserver_status read_enter(void *context, const struct message *message) {
-  struct step_task *step = context;
+static pserver_status read_enter(void *context, const struct ps_message *message) {
+  struct ps_step_task *step = context;
   if (ps_map_whole(&message->fields, "revision", &step->revision)) return PSERVER_OK;
   return ps_fail(PSERVER_ERR_BAD_MESSAGE, "enter: expected a revision; received another reply");
 }
 
-static void entered(struct lifecycle_request *request, pserver_status status) {
-  struct step_task *step = request->owner;
+static void entered(struct ps_lifecycle_request *request, pserver_status status) {
+  struct ps_step_task *step = request->owner;
   if (status != PSERVER_OK) fail(step);
   else ps_steps_core_entered(&step->steps->core, step->call, step->revision);
 }
 
-static void exited(struct lifecycle_request *request, pserver_status status) {
-  struct step_task *step = request->owner;
+static void exited(struct ps_lifecycle_request *request, pserver_status status) {
+  struct ps_step_task *step = request->owner;
   if (status != PSERVER_OK) fail(step);
   else ps_steps_core_exited(&step->steps->core, step->call);
 }
 
 static void enter(void *shell, struct ps_step_call *call) {
-  const struct steps *steps = shell;
-  struct step_task *step = call->context;
+  const struct ps_steps *steps = shell;
+  struct ps_step_task *step = call->context;
   step->exits = steps->exits;
-  step->request = (struct lifecycle_request){.verb = "enter",
-                                             .write = write_exits,
-                                             .read = read_enter,
-                                             .context = step,
-                                             .has_session = true,
-                                             .is_asked_again = true,
-                                             .ends_at_ms = step->task.call->ends_at_ms,
-                                             .over = entered,
-                                             .owner = step};
+  step->request = (struct ps_lifecycle_request){.verb = "enter",
+                                                .write = write_exits,
+                                                .read = read_enter,
+                                                .context = step,
+                                                .has_session = true,
+                                                .is_asked_again = true,
+                                                .ends_at_ms = step->task.call->ends_at_ms,
+                                                .over = entered,
+                                                .owner = step};
   ps_lifecycle_begin(steps->deps.lifecycle, &step->request);
 }
 
 static void exit_members(void *shell, struct ps_step_call *call) {
-  struct steps *steps = shell;
-  struct step_task *step = call->context;
+  struct ps_steps *steps = shell;
+  struct ps_step_task *step = call->context;
   steps->exits += 1;
   step->exits = steps->exits;
-  step->request = (struct lifecycle_request){.verb = "exit",
-                                             .write = write_exits,
-                                             .context = step,
-                                             .has_session = true,
-                                             .is_asked_again = true,
-                                             .ends_at_ms = step->task.call->ends_at_ms,
-                                             .over = exited,
-                                             .owner = step};
+  step->request = (struct ps_lifecycle_request){.verb = "exit",
+                                                .write = write_exits,
+                                                .context = step,
+                                                .has_session = true,
+                                                .is_asked_again = true,
+                                                .ends_at_ms = step->task.call->ends_at_ms,
+                                                .over = exited,
+                                                .owner = step};
   ps_lifecycle_begin(steps->deps.lifecycle, &step->request);
 }
 
 /* Closed steps. */
 
 static void ask_step(void *shell, struct ps_step_call *call, unsigned shard, uint64_t revision) {
-  struct steps *steps = shell;
-  struct step_task *step = call->context;
-  if (step->questions == NULL) step->questions = calloc(PS_SHARDS_MAX, sizeof *step->questions);
-  if (step->questions == NULL) {
-    ps_fail(PSERVER_ERR_INTERNAL, "no memory for questions");
+  struct ps_steps *steps = shell;
+  struct ps_step_task *step = call->context;
+  if (step->step_requests == NULL) step->step_requests = calloc(PS_SHARDS_MAX, sizeof *step->step_requests);
+  if (step->step_requests == NULL) {
+    ps_fail(PSERVER_ERR_INTERNAL, "no memory for requests");
     struct ps_failure *failure = ps_failure_of_last();
     ps_steps_core_ask_failed(&steps->core, call, failure);
     ps_failure_drop(failure);
     return;
   }
-  ps_ask_for_step(&steps->question_deps, &step->questions[shard], call, shard, revision,
+  ps_ask_for_step(&steps->request_deps, &step->step_requests[shard], call, shard, revision,
                   step->task.call->ends_at_ms);
 }
 
 /* Gradients and clocks. */
 
 static void gradients_over(struct ps_sending *sending, pserver_status status) {
-  struct step_task *step = sending->context;
+  struct ps_step_task *step = sending->context;
   if (status != PSERVER_OK) fail(step);
   else ps_steps_core_gradients_sent(&step->steps->core, step->call, sending->updates->late);
 }
 
 static void send_gradients(void *shell, struct ps_step_call *call, uint64_t number, bool counts_late) {
-  const struct steps *steps = shell;
-  struct step_task *step = call->context;
-  struct call_updates *gradients = step->gradients;
+  const struct ps_steps *steps = shell;
+  struct ps_step_task *step = call->context;
+  struct ps_call_updates *gradients = step->gradients;
   for (size_t i = 0; i < gradients->count; i++) gradients->sources[i].step = number;
   gradients->mode.counts_late = counts_late;
   step->sending = (struct ps_sending){.updates = gradients, .over = gradients_over, .context = step};
@@ -123,20 +124,20 @@ static void send_gradients(void *shell, struct ps_step_call *call, uint64_t numb
 }
 
 static void clocks_over(struct ps_sending *sending, pserver_status status) {
-  struct step_task *step = sending->context;
+  struct ps_step_task *step = sending->context;
   free(step->clocks.sources);
   step->clocks.sources = NULL;
   if (status != PSERVER_OK) fail(step);
   else ps_steps_core_clocks_sent(&step->steps->core, step->call);
 }
 
-/** Tells every shard that this trainer has ended its steps up to this one. */
+/** Sends a clock to every shard: this trainer has ended all steps up to this one. */
 static void send_clocks(void *shell, struct ps_step_call *call, uint64_t number) {
-  const struct steps *steps = shell;
-  struct step_task *step = call->context;
+  const struct ps_steps *steps = shell;
+  struct ps_step_task *step = call->context;
   unsigned shards = steps->core.shards;
-  step->clock = (struct parameter_update){.operation = UPDATE_CLOCK};
-  step->clocks = (struct call_updates){.sources = calloc(shards, sizeof(struct update_source))};
+  step->clock = (struct ps_parameter_update){.operation = PS_UPDATE_CLOCK};
+  step->clocks = (struct ps_call_updates){.sources = calloc(shards, sizeof(struct ps_update_source))};
   if (step->clocks.sources == NULL) {
     ps_fail(PSERVER_ERR_INTERNAL, "no memory for clocks");
     fail(step);
@@ -152,9 +153,9 @@ static void send_clocks(void *shell, struct ps_step_call *call, uint64_t number)
   ps_sending_begin(steps->deps.sender, &step->sending);
 }
 
-/* The call's beginning and end. */
+/* Beginning and end of calls. */
 
-static void finish(struct step_task *step, pserver_status status) {
+static void finish(struct ps_step_task *step, pserver_status status) {
   if (step->steps->ending == step) step->steps->ending = NULL;
   ps_task_finish(&step->task, status);
 }
@@ -169,13 +170,13 @@ static void step_call_failed(void *shell, struct ps_step_call *call, struct ps_f
   finish(call->context, ps_fail_as_core(failure));
 }
 
-void ps_steps_init(struct steps *steps, const struct ps_steps_deps *deps) {
-  *steps = (struct steps){
+void ps_steps_init(struct ps_steps *steps, const struct ps_steps_deps *deps) {
+  *steps = (struct ps_steps){
       .deps = *deps,
-      .question_deps = {.identity = deps->lifecycle->identity,
-                        .requests = deps->lifecycle->requests,
-                        .positions = deps->positions,
-                        .core = &steps->core},
+      .request_deps = {.identity = deps->lifecycle->identity,
+                       .requests = deps->lifecycle->requests,
+                       .positions = deps->positions,
+                       .core = &steps->core},
       .core = {.commands = &steps->commands},
       .commands = {.shell = steps,
                    .enter = enter,
@@ -189,12 +190,13 @@ void ps_steps_init(struct steps *steps, const struct ps_steps_deps *deps) {
 }
 
 static void begin_task(struct ps_task *task) {
-  struct step_task *step = (struct step_task *)task;
+  struct ps_step_task *step = (struct ps_step_task *)task;
   ps_steps_core_begin(&step->steps->core, step->call);
 }
 
-/** Ends what is under way for a call, which then fails, or has the step machine begin something else. */
-static void end_under_way(struct steps *steps, struct step_task *step, pserver_status why) {
+/** Ends what is under way for a call. Either the call then fails, or the step machine begins something
+ * else. */
+static void end_under_way(struct ps_steps *steps, struct ps_step_task *step, pserver_status why) {
   switch (step->call->phase) {
     case PS_STEP_ENTERING:
     case PS_STEP_EXITING:
@@ -203,7 +205,7 @@ static void end_under_way(struct steps *steps, struct step_task *step, pserver_s
     case PS_STEP_ARRIVING:
     case PS_STEP_OPENING:
       for (unsigned shard = 0; shard < PS_SHARDS_MAX && steps->ending == step; shard++) {
-        if (step->questions != NULL) ps_asking_end(&step->questions[shard].asking, why);
+        if (step->step_requests != NULL) ps_ask_group_end(&step->step_requests[shard].group, why);
       }
       return;
     case PS_STEP_QUEUED:
@@ -219,9 +221,9 @@ static void end_under_way(struct steps *steps, struct step_task *step, pserver_s
 }
 
 static void end_task(struct ps_task *task, pserver_status why) {
-  struct step_task *step = (struct step_task *)task;
-  struct failure end = *ps_last_failure();
-  struct steps *steps = step->steps;
+  struct ps_step_task *step = (struct ps_step_task *)task;
+  struct ps_error end = *ps_last_error();
+  struct ps_steps *steps = step->steps;
   steps->ending = step;
   while (steps->ending == step) {
     ps_fail_with(&end);
@@ -229,8 +231,8 @@ static void end_task(struct ps_task *task, pserver_status why) {
   }
 }
 
-static pserver_status run(struct call *call, struct steps *steps, enum ps_step_call_kind kind,
-                          struct call_updates *gradients, bool ends_step) {
+static pserver_status run(struct ps_call *call, struct ps_steps *steps, enum ps_step_call_kind kind,
+                          struct ps_call_updates *gradients, bool ends_step) {
   unsigned shards[PS_SHARDS_MAX];
   bool is_listed[PS_SHARDS_MAX] = {false};
   size_t count = 0;
@@ -239,23 +241,23 @@ static pserver_status run(struct call *call, struct steps *steps, enum ps_step_c
     if (!is_listed[shard]) shards[count++] = shard;
     is_listed[shard] = true;
   }
-  struct step_task step = {
+  struct ps_step_task step = {
       .task = {.begin = begin_task, .end = end_task}, .steps = steps, .gradients = gradients};
   step.call = ps_step_call_new(0, kind, shards, count, ends_step);
   if (step.call == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "%s: no memory for a call", call->what);
   step.call->context = &step;
   pserver_status status = ps_task_run(call, &step.task);
   ps_step_call_destroy(step.call);
-  free(step.questions);
+  free(step.step_requests);
   return status;
 }
 
-pserver_status ps_send_in_step(struct call *call, struct steps *steps, struct call_updates *gradients,
-                               bool ends_step) {
+pserver_status ps_send_in_step(struct ps_call *call, struct ps_steps *steps,
+                               struct ps_call_updates *gradients, bool ends_step) {
   return run(call, steps, PS_STEP_CALL_GRADIENTS, gradients, ends_step);
 }
 
-pserver_status ps_run_step_call(struct call *call, struct steps *steps, enum ps_step_call_kind kind) {
-  struct call_updates no_gradients = {0};
+pserver_status ps_run_step_call(struct ps_call *call, struct ps_steps *steps, enum ps_step_call_kind kind) {
+  struct ps_call_updates no_gradients = {0};
   return run(call, steps, kind, &no_gradients, true);
 }

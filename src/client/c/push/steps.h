@@ -6,37 +6,37 @@
 #include "push/step-requests.h"
 #include "push/update-sender.h"
 
-/** Dependencies of steps. */
+/** Dependencies of ps_steps. */
 struct ps_steps_deps {
   const struct ps_lifecycle *lifecycle;
   struct ps_positions *positions;
-  struct update_sender *sender;
+  struct ps_update_sender *sender;
 };
 
-/** Asks, tells and sends what the step machine decides, on the I/O thread. */
-struct steps {
+/** Carries out the commands of the step machine. Used on the I/O thread. */
+struct ps_steps {
   struct ps_steps_deps deps;
-  struct ps_step_question_deps question_deps;
+  struct ps_step_request_deps request_deps;
   struct ps_steps_core core;
   struct ps_steps_commands commands;
-  /** Exits that it has asked for. */
+  /** How often the trainer has asked to exit. */
   uint64_t exits;
   /** The call that is being ended; NULL as soon as it is over. */
-  const struct step_task *ending;
+  const struct ps_step_task *ending;
 };
 
-/** Sets up the steps of a client that has not joined. */
-void ps_steps_init(struct steps *steps, const struct ps_steps_deps *deps);
+/** Initializes the steps of a client that has not joined. */
+void ps_steps_init(struct ps_steps *steps, const struct ps_steps_deps *deps);
 
 /**
- * Sends gradients as part of the open step, ends the step if the call does, and waits. After an error the
- * step is still open. As ps_sending_begin(); TIMEOUT naming members that are waited for; NOT_MEMBER if the
- * trainer has lost its place: the next gradient enters anew.
+ * Sends gradients in the open step, ends the step if `ends_step`, and waits. After an error the step is
+ * still open. Errors as of ps_sending_begin(); TIMEOUT, which names the members waited for; NOT_MEMBER if
+ * the trainer is no longer a member: the next gradient enters anew.
  */
-pserver_status ps_send_in_step(struct call *call, struct steps *steps, struct call_updates *gradients,
-                               bool ends_step);
+pserver_status ps_send_in_step(struct ps_call *call, struct ps_steps *steps,
+                               struct ps_call_updates *gradients, bool ends_step);
 
-/** Ends the open step, or takes part in no later one, and waits. */
-pserver_status ps_run_step_call(struct call *call, struct steps *steps, enum ps_step_call_kind kind);
+/** Ends the open step, or the trainer's membership, and waits. */
+pserver_status ps_run_step_call(struct ps_call *call, struct ps_steps *steps, enum ps_step_call_kind kind);
 
 #endif

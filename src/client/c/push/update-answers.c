@@ -1,39 +1,39 @@
-/* Hands the outbox what the broker and hosts say of its records. */
+/* Passes the answers of broker and hosts about records to the outbox. */
 #include <stdlib.h>
 
-#include "errors/core-failure.h"
+#include "wire/core-failure.h"
 #include "errors/errors.h"
 #include "push/update-sender.h"
 #include "wire/clock.h"
 #include "wire/envelope.h"
 #include "wire/journal-ack.h"
 
-void ps_on_ack(struct update_sender *sender, uint64_t slot, uint64_t serial, natsMsg *message) {
+void ps_on_ack(struct ps_update_sender *sender, uint64_t slot, uint64_t serial, natsMsg *message) {
   struct ps_outbox *outbox = sender->outbox;
-  struct journal_ack ack;
+  struct ps_journal_ack ack;
   int64_t now = ps_now_ms();
   ps_read_journal_ack(sender->deps.identity->job, message, &ack);
-  if (ack.kind == ACK_STORED) {
+  if (ack.kind == PS_ACK_STORED) {
     ps_outbox_stored(outbox, slot, serial, ack.shard, ack.position, now);
     return;
   }
   struct ps_failure *failure = ps_failure_of_last();
-  ps_outbox_refused(outbox, slot, serial, failure, ack.kind == ACK_LATER, now);
+  ps_outbox_refused(outbox, slot, serial, failure, ack.kind == PS_ACK_LATER, now);
   ps_failure_drop(failure);
 }
 
-/** The rejection in an outcome's row with one reference; NULL if the record was applied. */
-static struct ps_failure *read_rejection(const struct value *code, const struct value *text) {
-  if (code->type != VALUE_TEXT) return NULL;
+/** Returns the rejection in the row of an outcome, with one reference; NULL if the record was applied. */
+static struct ps_failure *read_rejection(const struct ps_value *code, const struct ps_value *text) {
+  if (code->type != PS_VALUE_TEXT) return NULL;
   pserver_status status = ps_status_from_name((const char *)code->content, code->content_bytes);
-  const struct value *said = text->type == VALUE_TEXT && text->content_bytes > 0 ? text : code;
+  const struct ps_value *said = text->type == PS_VALUE_TEXT && text->content_bytes > 0 ? text : code;
   ps_fail(status, "%.*s", (int)said->content_bytes, (const char *)said->content);
   return ps_failure_of_last();
 }
 
-/** One row: n, seq, version, and of a rejection code and message. */
-static bool read_row(const struct value *row, struct ps_outcome *outcome) {
-  struct value entries[5] = {0};
+/** Reads a row: n, seq, version, and for a rejection code and message. */
+static bool read_row(const struct ps_value *row, struct ps_outcome *outcome) {
+  struct ps_value entries[5] = {0};
   const uint8_t *at = NULL;
   for (int i = 0; i < 5 && ps_list_next(row, &at, &entries[i]); i++) continue;
   *outcome = (struct ps_outcome){0};
@@ -44,17 +44,17 @@ static bool read_row(const struct value *row, struct ps_outcome *outcome) {
   return true;
 }
 
-/** Hands answers to the outbox. A malformed message is as good as a lost one: the outcome is asked for. */
-static void take_answers(struct update_sender *sender, const struct message *message, bool is_reply) {
+/** Passes outcomes to the outbox. A malformed message is ignored: its outcomes will be asked for. */
+static void take_answers(struct ps_update_sender *sender, const struct ps_message *message, bool is_reply) {
   struct ps_answers answers = {0};
   uint64_t shard;
-  struct value rows;
-  struct value row;
+  struct ps_value rows;
+  struct ps_value row;
   const uint8_t *at = NULL;
   bool is_valid = ps_map_whole(&message->fields, "shard", &shard) && shard < PS_SHARDS_MAX &&
                   ps_map_whole(&message->fields, "generation", &answers.generation) &&
                   ps_map_whole(&message->fields, "session", &answers.session) &&
-                  ps_map_find(&message->fields, "outcomes", &rows) && rows.type == VALUE_LIST;
+                  ps_map_find(&message->fields, "outcomes", &rows) && rows.type == PS_VALUE_LIST;
   if (!is_valid || rows.count > message->fields.raw_bytes) return;
   struct ps_outcome *outcomes = calloc((size_t)rows.count + 1, sizeof *outcomes);
   if (outcomes == NULL) return;
@@ -66,18 +66,18 @@ static void take_answers(struct update_sender *sender, const struct message *mes
   free(outcomes);
 }
 
-static pserver_status open_received(natsMsg *received, struct message *message) {
+static pserver_status open_received(natsMsg *received, struct ps_message *message) {
   return ps_open_message((const uint8_t *)natsMsg_GetData(received),
                          (size_t)natsMsg_GetDataLength(received), message);
 }
 
-void ps_on_answers(struct update_sender *sender, natsMsg *received) {
-  struct message message;
+void ps_on_answers(struct ps_update_sender *sender, natsMsg *received) {
+  struct ps_message message;
   if (open_received(received, &message) != PSERVER_OK) return;
   if (ps_error_in_message(&message) == PSERVER_OK) take_answers(sender, &message, false);
 }
 
-static void ask_failed(struct update_sender *sender, unsigned shard, const struct message *message) {
+static void ask_failed(struct ps_update_sender *sender, unsigned shard, const struct ps_message *message) {
   struct ps_failure *failure = ps_failure_of_last();
   if (message != NULL && failure->references > 0) {
     failure->expected = ps_expected_position(message);
@@ -88,8 +88,8 @@ static void ask_failed(struct update_sender *sender, unsigned shard, const struc
   ps_failure_drop(failure);
 }
 
-void ps_on_outcome_reply(struct update_sender *sender, unsigned shard, natsMsg *received) {
-  struct message message;
+void ps_on_outcome_reply(struct ps_update_sender *sender, unsigned shard, natsMsg *received) {
+  struct ps_message message;
   if (natsMsg_IsNoResponders(received)) {
     ps_fail(PSERVER_ERR_NO_OWNER, "no host serves shard %u", shard);
     ask_failed(sender, shard, NULL);

@@ -1,4 +1,5 @@
-/* The calls that change whole parameters, and rows of them. All is checked before any is sent. */
+/* Calls that change whole parameters, and the checks that all updates share. Checks come before anything is
+ * sent. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@ pserver_status ps_bad_encoding(const char *what, pserver_encoding encoding) {
   return ps_detail_signed("received", (int)encoding);
 }
 
-pserver_status ps_check_encoding(const struct parameter *parameter, pserver_encoding encoding) {
+pserver_status ps_check_encoding(const struct ps_parameter *parameter, pserver_encoding encoding) {
   if (encoding == PSERVER_AS_IS) return PSERVER_OK;
   if (ps_encoding_name(encoding) == NULL) {
     return ps_bad_encoding(parameter->name, encoding);
@@ -36,24 +37,24 @@ pserver_status ps_check_encoding(const struct parameter *parameter, pserver_enco
   return ps_detail_mismatch(parameter->name, "float32", ps_dtype_name(parameter->dtype));
 }
 
-pserver_status ps_check_changeable(const struct parameter *parameter) {
+pserver_status ps_check_changeable(const struct ps_parameter *parameter) {
   if (!parameter->is_static) return PSERVER_OK;
   ps_fail(PSERVER_ERR_STATIC, "\"%s\" is static: it takes no update", parameter->name);
   return ps_detail_text("parameter", parameter->name);
 }
 
-pserver_status ps_finish_update(struct parameter_update *update, uint64_t elements) {
-  const struct parameter *parameter = update->parameter;
+pserver_status ps_finish_update(struct ps_parameter_update *update, uint64_t elements) {
+  const struct ps_parameter *parameter = update->parameter;
   pserver_status status = ps_check_finite(parameter, update->encoding, update->data, elements);
-  update->has_norm = update->operation == UPDATE_GRADIENT && parameter->clips_norm;
+  update->has_norm = update->operation == PS_UPDATE_GRADIENT && parameter->clips_norm;
   if (status != PSERVER_OK || !update->has_norm) return status;
   update->norm = ps_l2_norm(parameter->dtype, update->encoding, update->data, elements);
   return PSERVER_OK;
 }
 
-/** An update of all of a parameter. */
-static pserver_status whole_update(struct parameter_update *update, const pserver_tensor *tensor) {
-  const struct parameter *parameter = update->parameter;
+/** Prepares an update of a whole parameter. */
+static pserver_status whole_update(struct ps_parameter_update *update, const pserver_tensor *tensor) {
+  const struct ps_parameter *parameter = update->parameter;
   pserver_status status = ps_check_changeable(parameter);
   if (status == PSERVER_OK) status = ps_check_encoding(parameter, update->encoding);
   if (status == PSERVER_OK) {
@@ -65,11 +66,11 @@ static pserver_status whole_update(struct parameter_update *update, const pserve
   return ps_finish_update(update, parameter->layout.elements);
 }
 
-static pserver_status send_whole(struct call *call, const char *const *names,
+static pserver_status send_whole(struct ps_call *call, const char *const *names,
                                  const pserver_tensor *values, size_t count,
-                                 const struct parameter_update *kind, bool stored_is_enough) {
-  struct parameter **found = calloc(count, sizeof *found);
-  struct parameter_update *updates = calloc(count, sizeof *updates);
+                                 const struct ps_parameter_update *kind, bool stored_is_enough) {
+  struct ps_parameter **found = calloc(count, sizeof *found);
+  struct ps_parameter_update *updates = calloc(count, sizeof *updates);
   struct ps_parameter_set set;
   bool has_memory = ps_parameter_set_init(&set, count) && found != NULL && updates != NULL;
   pserver_status status = has_memory
@@ -95,7 +96,7 @@ void pserver_update_options_init(pserver_update_options *options) {
   *options = (pserver_update_options){.struct_size = sizeof *options};
 }
 
-pserver_status ps_check_update_options(const struct call *call, const pserver_update_options *options) {
+pserver_status ps_check_update_options(const struct ps_call *call, const pserver_update_options *options) {
   if (options == NULL) return PSERVER_OK;
   if (options->struct_size == sizeof *options) {
     bool is_known = options->encoding == PSERVER_AS_IS || ps_encoding_name(options->encoding) != NULL;
@@ -105,15 +106,14 @@ pserver_status ps_check_update_options(const struct call *call, const pserver_up
       PSERVER_ERR_BAD_VALUE,
       "%s: struct_size: expected %zu; received %zu: fill the options with pserver_update_options_init",
       call->what, sizeof *options, options->struct_size);
-  ps_detail_whole("expected", sizeof *options);
-  return ps_detail_whole("received", options->struct_size);
+  return ps_detail_numbers(sizeof *options, options->struct_size);
 }
 
 static pserver_status set_with(const char *what, pserver_client *handle, const char *const *names,
                                const pserver_tensor *values, size_t count,
                                const pserver_update_options *options, int64_t timeout_ms) {
-  struct call call;
-  struct parameter_update kind = {.operation = UPDATE_SET};
+  struct ps_call call;
+  struct ps_parameter_update kind = {.operation = PS_UPDATE_SET};
   pserver_status status = ps_call_begin(&call, handle, what, timeout_ms, 0);
   if (status != PSERVER_OK) return status;
   status = ps_check_update_options(&call, options);
@@ -124,7 +124,7 @@ static pserver_status set_with(const char *what, pserver_client *handle, const c
     status = ps_fail(PSERVER_ERR_BAD_VALUE, "%s: expected names and values; received NULL", what);
   } else if (options != NULL && options->encoding != PSERVER_AS_IS) {
     status =
-        ps_fail(PSERVER_ERR_UNSUPPORTED, "%s: encoding: values that are set travel as they are", what);
+        ps_fail(PSERVER_ERR_UNSUPPORTED, "%s: encoding: values that are set cannot be encoded", what);
   } else {
     status =
         send_whole(&call, names, values, count, &kind, options != NULL && options->stored_is_enough);
@@ -154,8 +154,8 @@ pserver_status ps_check_factors(double alpha, double beta) {
 static pserver_status push_with(const char *what, pserver_client *handle, const char *name,
                                 const pserver_tensor *value, double alpha, double beta,
                                 const pserver_update_options *options, int64_t timeout_ms) {
-  struct call call;
-  struct parameter_update kind = {.operation = UPDATE_MIX, .alpha = alpha, .beta = beta};
+  struct ps_call call;
+  struct ps_parameter_update kind = {.operation = PS_UPDATE_MIX, .alpha = alpha, .beta = beta};
   pserver_status status = ps_call_begin(&call, handle, what, timeout_ms, 0);
   if (status != PSERVER_OK) return status;
   status = ps_check_update_options(&call, options);

@@ -4,21 +4,21 @@
 #include "push/update-source.h"
 
 /**
- * What one record is made of: a block update or a clock; or a batch, updates of several blocks of one shard,
- * which follow `first` by `next`.
+ * The sources of one record: a block update, a clock or a note; or a batch, whose entries follow `first` by
+ * `next`.
  */
-struct update_record {
-  struct update_source *first;
-  struct update_source *last;
-  /** 1, or more of a batch. */
+struct ps_update_record {
+  struct ps_update_source *first;
+  struct ps_update_source *last;
+  /** 1, or more for a batch. */
   size_t blocks;
-  /** As a batch: bytes of all entries, and at most as many of the header. */
+  /** Bytes of all entries as a batch, and the maximum bytes of its header. */
   size_t batch_bytes;
   size_t head_bytes;
 };
 
-/** Bytes of indexes and elements. */
-static inline size_t ps_record_data_bytes(const struct update_record *record) {
+/** Returns the bytes of all indexes and elements. */
+static inline size_t ps_record_data_bytes(const struct ps_update_record *record) {
   return record->blocks > 1 ? record->batch_bytes : record->first->data_bytes;
 }
 

@@ -1,4 +1,4 @@
-/* Sends block updates for the outbox, on the I/O thread. */
+/* Carries out the commands of the outbox, on the I/O thread. */
 #include "push/update-sender.h"
 
 #include <inttypes.h>
@@ -6,15 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "errors/core-failure.h"
+#include "wire/core-failure.h"
 #include "errors/errors.h"
 #include "push/call-error.h"
 #include "wire/clock.h"
 
-/** Open numbers of one session in a shard. */
+/** The maximum span of open numbers of a session in a shard. */
 #define WINDOW_RECORDS 1024
 
-static const struct update_record *record_of(const struct ps_block_update *update) {
+static const struct ps_update_record *record_of(const struct ps_block_update *update) {
   const struct ps_sending *sending = update->call->context;
   return &sending->records[update->index];
 }
@@ -24,12 +24,12 @@ static struct ps_outgoing *outgoing_of(const struct ps_block_update *update) {
   return &sending->outgoing[update->index];
 }
 
-/** INTERNAL, TOO_LARGE; NO_BROKER if the connection has not taken it. Else it may be on its way. */
-static pserver_status publish_message(struct update_sender *sender, const struct ps_outgoing *message) {
+/** Writes and publishes a message. INTERNAL, TOO_LARGE, NO_BROKER: not sent. After OK it may be sent. */
+static pserver_status publish_message(struct ps_update_sender *sender, const struct ps_outgoing *message) {
   const struct ps_block_update *update = message->update;
   const struct ps_identity *identity = sender->deps.identity;
-  char subject[SUBJECT_SIZE];
-  char reply[REPLY_SIZE];
+  char subject[PS_SUBJECT_SIZE];
+  char reply[PS_REPLY_SIZE];
   ps_record_subject(identity, record_of(update), subject);
   snprintf(reply, sizeof reply, "%s.ack.%" PRIi32 ".%" PRIu64, identity->inbox, update->slot,
            update->serial);
@@ -41,14 +41,14 @@ static pserver_status publish_message(struct update_sender *sender, const struct
   return status == PSERVER_ERR_TOO_LARGE || status == PSERVER_ERR_NO_BROKER ? status : PSERVER_OK;
 }
 
-bool ps_sender_publish_next(struct update_sender *sender) {
+bool ps_sender_publish_next(struct ps_update_sender *sender) {
   struct ps_outgoing *message = sender->queue.first;
   if (message == NULL) return false;
   ps_outgoing_dequeue(&sender->queue, message);
   pserver_status status = publish_message(sender, message);
   if (status == PSERVER_OK) return true;
   if (status == PSERVER_ERR_NO_BROKER) {
-    /* It is repeated on the next connection. */
+    /* The outbox repeats it on the next connection. */
     ps_outbox_withdrawn(message->update);
     return true;
   }
@@ -61,30 +61,30 @@ bool ps_sender_publish_next(struct update_sender *sender) {
 /* Commands of the outbox. */
 
 static void publish(void *shell, struct ps_block_update *update, uint64_t session, uint64_t done) {
-  struct update_sender *sender = shell;
+  struct ps_update_sender *sender = shell;
   struct ps_outgoing *message = outgoing_of(update);
   *message = (struct ps_outgoing){.update = update,
                                .head = {.session = session, .n = update->n, .done = done}};
-  /* Noted now: a repeat has the same bytes, whatever has been read in between. */
-  for (struct update_source *each = record_of(update)->first; each != NULL; each = each->next) {
+  /* Noted only once, so that a repeat has the same bytes, whatever is read in between. */
+  for (struct ps_update_source *each = record_of(update)->first; each != NULL; each = each->next) {
     each->seen = update->names_version ? ps_seen_version(each) : 0;
   }
   ps_outgoing_enqueue(&sender->queue, message);
 }
 
 static void repeat(void *shell, struct ps_block_update *update) {
-  struct update_sender *sender = shell;
+  struct ps_update_sender *sender = shell;
   ps_outgoing_enqueue(&sender->queue, outgoing_of(update));
 }
 
 static void release(void *shell, struct ps_block_update *update, bool is_reusable) {
-  struct update_sender *sender = shell;
-  (void)is_reusable; /* cnats has a copy of what was published. */
+  struct ps_update_sender *sender = shell;
+  (void)is_reusable; /* cnats copies what is published. */
   if (ps_outgoing_dequeue(&sender->queue, outgoing_of(update))) ps_outbox_withdrawn(update);
 }
 
-static pserver_status write_question(struct draft *draft, uint64_t session, const uint64_t *numbers,
-                                     size_t count, struct position at) {
+static pserver_status write_outcome_request(struct ps_draft *draft, uint64_t session, const uint64_t *numbers,
+                                            size_t count, struct ps_position at) {
   ps_draft_whole(draft, "session", session);
   ps_draft_key(draft, "numbers");
   ps_pack_list(draft, count);
@@ -94,36 +94,38 @@ static pserver_status write_question(struct draft *draft, uint64_t session, cons
   return ps_draft_end(draft);
 }
 
-/** What cannot be asked for want of memory or a connection is asked again with the next question. */
+/**
+ * Asks for outcomes. Without memory or a connection nothing is sent; the next request asks for them again.
+ */
 static void ask_outcomes(void *shell, unsigned shard, uint64_t session, const uint64_t *numbers,
-                         size_t count, struct position at) {
-  const struct update_sender *sender = shell;
+                         size_t count, struct ps_position at) {
+  const struct ps_update_sender *sender = shell;
   const struct ps_identity *identity = sender->deps.identity;
-  char subject[SUBJECT_SIZE];
-  char reply[REPLY_SIZE];
-  struct draft draft;
+  char subject[PS_SUBJECT_SIZE];
+  char reply[PS_REPLY_SIZE];
+  struct ps_draft draft;
   ps_draft_begin(&draft);
   snprintf(subject, sizeof subject, "ps.%s.shard.%u.%s.outcome", identity->job, shard, identity->id);
   snprintf(reply, sizeof reply, "%s.outcome.%u", identity->inbox, shard);
-  if (write_question(&draft, session, numbers, count, at) == PSERVER_OK) {
+  if (write_outcome_request(&draft, session, numbers, count, at) == PSERVER_OK) {
     ps_publish(sender->deps.connection, subject, reply, draft.buffer.data, draft.buffer.size);
   }
   ps_draft_release(&draft);
 }
 
 static void set_timer(void *shell, int64_t at_ms) {
-  struct update_sender *sender = shell;
+  struct ps_update_sender *sender = shell;
   ps_timer_set(&sender->deps.connection->io->timers, &sender->tick, at_ms);
 }
 
 static void on_tick(void *context) {
-  const struct update_sender *sender = context;
+  const struct ps_update_sender *sender = context;
   ps_outbox_tick(sender->outbox, ps_now_ms());
 }
 
-/* The outbox's news. */
+/* Notifications of the outbox. */
 
-/** Frees what the sender has for it, and tells that it is over. */
+/** Frees what the sender holds for a sending, and calls `over`. */
 static void finish(struct ps_sending *sending, pserver_status status) {
   if (sending->call != NULL) {
     sending->call->context = NULL;
@@ -139,7 +141,7 @@ static void finish(struct ps_sending *sending, pserver_status status) {
 
 static void call_over(void *owner, struct ps_update_call *call, int64_t now_ms) {
   (void)now_ms;
-  const struct update_sender *sender = owner;
+  const struct ps_update_sender *sender = owner;
   struct ps_sending *sending = call->context;
   sending->updates->late = call->late;
   finish(sending,
@@ -148,12 +150,12 @@ static void call_over(void *owner, struct ps_update_call *call, int64_t now_ms) 
 
 static void session_over(void *owner, struct ps_failure *failure, int64_t now_ms) {
   (void)now_ms;
-  const struct update_sender *sender = owner;
+  const struct ps_update_sender *sender = owner;
   sender->deps.session_over(sender->deps.owner, failure);
 }
 
-pserver_status ps_sender_init(struct update_sender *sender, const struct ps_sender_deps *deps) {
-  *sender = (struct update_sender){
+pserver_status ps_sender_init(struct ps_update_sender *sender, const struct ps_sender_deps *deps) {
+  *sender = (struct ps_update_sender){
       .deps = *deps,
       .commands = {.shell = sender,
                    .publish = publish,
@@ -173,22 +175,22 @@ pserver_status ps_sender_init(struct update_sender *sender, const struct ps_send
   return sender->outbox == NULL ? ps_fail(PSERVER_ERR_INTERNAL, "no memory for a client") : PSERVER_OK;
 }
 
-void ps_sender_start(struct update_sender *sender, uint64_t session, bool takes_batches,
+void ps_sender_start(struct ps_update_sender *sender, uint64_t session, bool takes_batches,
                      bool separates_integers, int64_t now_ms) {
   sender->limits.takes_batches = takes_batches;
   sender->limits.separates_integers = separates_integers;
   ps_outbox_start(sender->outbox, session, now_ms);
 }
 
-void ps_sender_free(struct update_sender *sender) {
+void ps_sender_free(struct ps_update_sender *sender) {
   ps_outbox_destroy(sender->outbox);
   free(sender->buffer.bytes);
 }
 
-void ps_sender_denied(struct update_sender *sender, const char *subject) {
+void ps_sender_denied(struct ps_update_sender *sender, const char *subject) {
   struct ps_block_update *update = sender->outbox->in_flight.list.first;
   while (update != NULL) {
-    char published[SUBJECT_SIZE] = "";
+    char published[PS_SUBJECT_SIZE] = "";
     if (update->call->context != NULL && update->fate == PS_FATE_PENDING) {
       ps_record_subject(sender->deps.identity, record_of(update), published);
     }
@@ -201,21 +203,21 @@ void ps_sender_denied(struct update_sender *sender, const char *subject) {
     struct ps_failure *failure = ps_failure_of_last();
     ps_outbox_denied(sender->outbox, update, failure, ps_now_ms());
     ps_failure_drop(failure);
-    /* Others may have left the flight with it. */
+    /* Other records may have left the list with it. */
     update = sender->outbox->in_flight.list.first;
   }
 }
 
 /* Calls. */
 
-static bool names_version(const struct update_record *record) {
-  for (const struct update_source *each = record->first; each != NULL; each = each->next) {
+static bool names_version(const struct ps_update_record *record) {
+  for (const struct ps_update_source *each = record->first; each != NULL; each = each->next) {
     if (ps_seen_version(each) > 0) return true;
   }
   return false;
 }
 
-static struct ps_update_call *new_update_call(const struct update_record *records, size_t count,
+static struct ps_update_call *new_update_call(const struct ps_update_record *records, size_t count,
                                               struct ps_call_mode mode) {
   struct ps_update_size *sizes = calloc(count + 1, sizeof *sizes);
   if (sizes == NULL) return NULL;
@@ -230,10 +232,10 @@ static struct ps_update_call *new_update_call(const struct update_record *record
   return made;
 }
 
-/** Fills the records of a call, and provides what else it takes; false if there is no memory. */
-static bool prepare(struct update_sender *sender, struct ps_sending *sending) {
-  const struct call_updates *updates = sending->updates;
-  sending->records = calloc(updates->count + 1, sizeof(struct update_record));
+/** Makes the records of a sending and allocates its state; false if there is no memory. */
+static bool prepare(struct ps_update_sender *sender, struct ps_sending *sending) {
+  const struct ps_call_updates *updates = sending->updates;
+  sending->records = calloc(updates->count + 1, sizeof(struct ps_update_record));
   if (sending->records == NULL) return false;
   sender->limits.payload_bytes_max = ps_payload_bytes_max(sender->deps.connection);
   size_t count = ps_fill_batches(updates, &sender->limits, sending->records);
@@ -242,7 +244,7 @@ static bool prepare(struct update_sender *sender, struct ps_sending *sending) {
   return sending->call != NULL && sending->outgoing != NULL;
 }
 
-void ps_sending_begin(struct update_sender *sender, struct ps_sending *sending) {
+void ps_sending_begin(struct ps_update_sender *sender, struct ps_sending *sending) {
   sending->sender = sender;
   if (prepare(sender, sending)) {
     sending->call->context = sending;

@@ -9,9 +9,9 @@
 
 #define PORT_MAX 65535
 
-/** One address of a list; every text is cut out of a copy of it. */
+/** One address of a list; its texts are in a copy of the list. */
 struct entry {
-  /** NULL if it has none. */
+  /** NULL if the address has none, as `credentials`. */
   char *scheme;
   char *credentials;
   char *address;
@@ -36,7 +36,7 @@ static char *trimmed(char *text) {
   return text;
 }
 
-/** Cuts an address into its texts. What comes before the last `@` is credentials, whatever it is. */
+/** Splits an address into its texts. Everything before the last `@` counts as credentials. */
 static void split(char *text, struct entry *entry) {
   char *start = strstr(text, "://");
   char *at = strrchr(text, '@');
@@ -55,7 +55,7 @@ static void split(char *text, struct entry *entry) {
   if (length > 0 && entry->address[length - 1] == '/') entry->address[length - 1] = '\0';
 }
 
-/** Where the port begins, at its colon or the end of the text. */
+/** Returns where the port begins: at its colon, or the end of the text if it has none. */
 static const char *port_of(const char *address) {
   const char *from = address[0] == '[' ? strchr(address, ']') : address;
   if (from == NULL) return NULL;
@@ -63,7 +63,7 @@ static const char *port_of(const char *address) {
   return from + strcspn(from, ":");
 }
 
-/** Whether it has spaces or control characters, at which cnats frees memory it does not own. */
+/** Whether it has spaces or control characters, for which cnats frees memory that it does not own. */
 static bool has_unprintable(const char *address) {
   for (const char *c = address; *c != '\0'; c++) {
     if ((unsigned char)*c <= ' ' || *c == 0x7f) return true;
@@ -71,7 +71,7 @@ static bool has_unprintable(const char *address) {
   return false;
 }
 
-/** Whether it is a host, with or without a port. */
+/** Whether the text is a host, with or without a port. */
 static bool is_address(const char *address) {
   const char *port = port_of(address);
   if (port == NULL || port == address || strpbrk(address, "/@") != NULL) return false;
@@ -89,7 +89,7 @@ static int digit_of(char c) {
   return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/** The text with its escapes replaced, in place; false if one is none. */
+/** Replaces the escapes of a text in place; false if one is malformed. */
 static bool unescape(char *text) {
   char *to = text;
   for (const char *from = text; *from != '\0'; from++) {
@@ -107,14 +107,14 @@ static bool unescape(char *text) {
   return true;
 }
 
-/** A copy without escapes. */
+/** Copies a text and replaces its escapes. */
 static pserver_status copy_unescaped(const char *text, int number, char **copy) {
   *copy = strdup(text);
   if (*copy == NULL) return no_memory();
-  return unescape(*copy) ? PSERVER_OK : malformed(number, "has a % that is no escape");
+  return unescape(*copy) ? PSERVER_OK : malformed(number, "has a % that begins no escape");
 }
 
-static pserver_status take_credentials(struct addresses *addresses, char *given, int number) {
+static pserver_status take_credentials(struct ps_addresses *addresses, char *given, int number) {
   if (given[0] == '\0' || addresses->user != NULL || addresses->token != NULL) return PSERVER_OK;
   char *colon = strchr(given, ':');
   if (colon == NULL) return copy_unescaped(given, number, &addresses->token);
@@ -124,8 +124,8 @@ static pserver_status take_credentials(struct addresses *addresses, char *given,
   return copy_unescaped(colon + 1, number, &addresses->password);
 }
 
-/** Keeps the host as long as all addresses have the same one. */
-static pserver_status take_host(struct addresses *addresses, const char *address) {
+/** Notes the host; forgets it once addresses have different ones. */
+static pserver_status take_host(struct ps_addresses *addresses, const char *address) {
   size_t length = (size_t)(port_of(address) - address);
   if (address[0] == '[') {
     address++;
@@ -143,7 +143,7 @@ static pserver_status take_host(struct addresses *addresses, const char *address
   return PSERVER_OK;
 }
 
-/** The scheme again, right before the address, in place of the credentials. */
+/** Returns the address without credentials: moves the scheme over them, in place. */
 static const char *without_credentials(const struct entry *entry) {
   if (entry->scheme == NULL) return entry->address;
   size_t length = strlen(entry->scheme);
@@ -153,19 +153,19 @@ static const char *without_credentials(const struct entry *entry) {
   return start;
 }
 
-static pserver_status take(struct addresses *addresses, const struct entry *entry, int number) {
+static pserver_status take(struct ps_addresses *addresses, const struct entry *entry, int number) {
   bool is_tls = entry->scheme != NULL && strcasecmp(entry->scheme, "tls") == 0;
   bool is_plain = entry->scheme == NULL || strcasecmp(entry->scheme, "nats") == 0;
-  if (!is_address(entry->address)) return malformed(number, "has no host, or a port that is none");
+  if (!is_address(entry->address)) return malformed(number, "has no host, or a malformed port");
   if (!is_tls && !is_plain) return malformed(number, "has another scheme");
   if (entry->credentials != NULL && strpbrk(entry->credentials, "/@?# ") != NULL) {
     return malformed(number, "has credentials that are not escaped");
   }
-  /* A lost connection may go to any of them, and must not lose its protection there. */
+  /* The client may reconnect to any address, and must not do so without TLS. */
   if (addresses->count > 0 && is_tls != addresses->wants_tls) {
     return malformed(number, "differs from those before it: expected tls:// before all or before none");
   }
-  if (addresses->count == ADDRESSES_MAX) return PSERVER_OK;
+  if (addresses->count == PS_ADDRESSES_MAX) return PSERVER_OK;
   pserver_status status = PSERVER_OK;
   if (entry->credentials != NULL) status = take_credentials(addresses, entry->credentials, number);
   if (status == PSERVER_OK) status = take_host(addresses, entry->address);
@@ -175,8 +175,8 @@ static pserver_status take(struct addresses *addresses, const struct entry *entr
   return PSERVER_OK;
 }
 
-pserver_status ps_read_addresses(const char *list, struct addresses *addresses) {
-  *addresses = (struct addresses){.text = strdup(list)};
+pserver_status ps_read_addresses(const char *list, struct ps_addresses *addresses) {
+  *addresses = (struct ps_addresses){.text = strdup(list)};
   if (addresses->text == NULL) return no_memory();
   bool are_several = strchr(list, ',') != NULL;
   char *rest = NULL;
@@ -186,7 +186,7 @@ pserver_status ps_read_addresses(const char *list, struct addresses *addresses) 
        text = strtok_r(NULL, ",", &rest), number++) {
     struct entry entry;
     split(trimmed(text), &entry);
-    /* A comma in a password cuts the address in two: its tail must not pass for an address. */
+    /* A comma in a password splits the address: its second part must not count as an address. */
     bool is_tail = are_several && entry.scheme == NULL && entry.credentials != NULL;
     status =
         is_tail ? malformed(number, "has credentials and no scheme") : take(addresses, &entry, number);
@@ -196,7 +196,7 @@ pserver_status ps_read_addresses(const char *list, struct addresses *addresses) 
                  "url: expected nats://host:port or tls://host:port; received none");
 }
 
-void ps_release_addresses(struct addresses *addresses) {
+void ps_release_addresses(struct ps_addresses *addresses) {
   free(addresses->host);
   free(addresses->user);
   free(addresses->password);

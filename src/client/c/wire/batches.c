@@ -1,10 +1,10 @@
-/* Names in batches. */
+/* How many bytes names take in batches. */
 #include "wire/batches.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Most bytes of UTF-8 for one UTF-16 code unit. */
+/** The maximum number of bytes of UTF-8 for one UTF-16 code unit. */
 #define UTF8_BYTES 3
 
 size_t ps_batch_name_bytes_max(const char *name) {

@@ -1,4 +1,4 @@
-/* Monotonic time, waiting by it, and randomness. */
+/* Monotonic time, waiting until a time, and random numbers. */
 #include "wire/clock.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ int ps_condition_init(pthread_cond_t *condition) {
 }
 
 void ps_condition_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, int64_t until_ms) {
-  if (until_ms == NEVER_MS) {
+  if (until_ms == PS_NEVER_MS) {
     pthread_cond_wait(condition, mutex);
     return;
   }
@@ -34,7 +34,7 @@ void ps_condition_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, int64_
 uint64_t ps_random_bits(void) {
   uint64_t bits = 0;
   if (getrandom(&bits, sizeof bits, 0) == (ssize_t)sizeof bits) return bits;
-  /* Only a kernel without getrandom comes here; the bits keep names apart, they hide nothing. */
+  /* Only on a kernel without getrandom. The bits only have to differ; they are not secret. */
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
   return ((uint64_t)now.tv_sec << 30) ^ (uint64_t)now.tv_nsec ^ ((uint64_t)getpid() << 40);

@@ -4,25 +4,28 @@
 #include <pthread.h>
 #include <stdint.h>
 
-/** As a time: never. */
-#define NEVER_MS INT64_MAX
+#include "core/times.h"
 
-/** Milliseconds of a clock that never goes back. */
+/** The first and the longest pause between attempts. */
+#define PS_PAUSE_MS 50
+#define PS_PAUSE_MS_MAX 500
+
+/** Returns the milliseconds of a clock that never goes back. */
 int64_t ps_now_ms(void);
 
-/** A condition that waits by the clock of ps_now_ms(). Nonzero if the system has no room for it. */
+/** Initializes a condition that uses the clock of ps_now_ms(). Returns an error number, or 0. */
 int ps_condition_init(pthread_cond_t *condition);
 
-/** Waits, mutex held, until the condition is signalled or the time has come. */
+/** Waits, with the mutex held, until the condition is signalled or the time has come. */
 void ps_condition_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, int64_t until_ms);
 
-/** Random bits: distinct in every process and thread. */
+/** Returns random bits, which differ between processes and threads. */
 uint64_t ps_random_bits(void);
 
-/** The delay after `delay_ms`: doubled up to `max_ms`. */
+/** Returns the delay after `delay_ms`: twice as long, at most `max_ms`. */
 int64_t ps_doubled_ms(int64_t delay_ms, int64_t max_ms);
 
-/** The delay less up to a quarter, so that those that failed together do not come back together. */
+/** Returns the delay less a random part, up to a quarter, so that clients do not all retry at once. */
 int64_t ps_varied_ms(int64_t delay_ms);
 
 #endif

@@ -1,40 +1,40 @@
-/* How a client comes to its connection. cnats cannot be told to stop connecting, so for a thread that uses
- * a canceller it connects on a thread of its own. */
+/* Connects a client. cnats cannot be told to stop connecting, so for a thread that uses a canceller this
+ * happens on another thread, which the caller can abandon. */
 #include "wire/connecting.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "calls/canceller.h"
+#include "wire/canceller.h"
 #include "errors/details.h"
 #include "errors/errors.h"
 #include "wire/clock.h"
 #include "wire/settings.h"
 
-#define PAUSE_MS 50
-#define PAUSE_MS_MAX 500
 #define ADDRESS_SIZE 256
 
-/** What connecting needs, all of it its own: the caller may have left. */
+/**
+ * The state of one attempt to connect. It owns everything that it uses, because the caller may abandon it.
+ */
 struct connecting {
   struct ps_connection *connection;
   natsOptions *made;
   char address[ADDRESS_SIZE];
   int64_t attempt_timeout_ms;
   int64_t ends_at_ms;
-  /** What came of it; code OK for a connection. */
-  struct failure failure;
+  /** The result; code OK for a connection. */
+  struct ps_error error;
 
-  /** Guards the rest; used only if it has a thread of its own. */
+  /** Guards the rest; used only with another thread. */
   pthread_mutex_t lock;
-  pthread_cond_t news;
+  pthread_cond_t changed;
   bool is_done;
-  /** The caller has left: what was made is to be closed, and this freed. */
+  /** Whether the caller has left: the other thread closes the connection and frees this. */
   bool is_abandoned;
 };
 
-/** Keeps the connection's owner. */
+/** Keeps the connection's owner alive until release(). */
 static void retain(const struct ps_connection *connection) {
   connection->listener->retain(connection->listener->owner);
 }
@@ -50,11 +50,11 @@ static bool is_abandoned(struct connecting *connecting) {
   return is;
 }
 
-/** Waits before another attempt; false if there is no time for one. */
+/** Waits before the next attempt; false if there is no time for one. */
 static bool pause_between(struct connecting *connecting, int64_t *pause_ms) {
   int64_t delay_ms = ps_varied_ms(*pause_ms);
   if (ps_now_ms() + delay_ms >= connecting->ends_at_ms || is_abandoned(connecting)) return false;
-  *pause_ms = ps_doubled_ms(*pause_ms, PAUSE_MS_MAX);
+  *pause_ms = ps_doubled_ms(*pause_ms, PS_PAUSE_MS_MAX);
   nats_Sleep(delay_ms);
   return true;
 }
@@ -70,7 +70,7 @@ static pserver_status connect_failure(natsStatus status, const char *address) {
             "was sent to it; give nats:// if the connection may be read by others",
             address);
   } else if (status == NATS_SSL_ERROR && detail != NULL && strstr(detail, ":depth=") != NULL) {
-    /* Of a certificate that is refused cnats tells where in its chain. */
+    /* cnats reports the place in the chain only if it has refused the certificate. */
     ps_fail(PSERVER_ERR_NO_TLS, "the certificate of the broker at %s is refused: %s", address, detail);
   } else {
     ps_fail(PSERVER_ERR_NO_BROKER,
@@ -82,7 +82,7 @@ static pserver_status connect_failure(natsStatus status, const char *address) {
 }
 
 static pserver_status connect_until(struct connecting *connecting) {
-  int64_t pause_ms = PAUSE_MS;
+  int64_t pause_ms = PS_PAUSE_MS;
   while (true) {
     int64_t left = connecting->ends_at_ms - ps_now_ms();
     int64_t attempt_ms = connecting->attempt_timeout_ms;
@@ -94,9 +94,9 @@ static pserver_status connect_until(struct connecting *connecting) {
   }
 }
 
-/** Waits until the broker knows the inbox, so that whoever answers finds it, also on a new connection. */
+/** Waits until the broker has the subscription to the inbox, so that no answer is lost. */
 static natsStatus await_inbox(struct connecting *connecting) {
-  int64_t pause_ms = PAUSE_MS;
+  int64_t pause_ms = PS_PAUSE_MS;
   while (true) {
     int64_t left = connecting->ends_at_ms - ps_now_ms();
     natsStatus status = natsConnection_FlushTimeout(connecting->connection->nats, left > 1 ? left : 1);
@@ -115,7 +115,7 @@ static pserver_status subscribe(struct connecting *connecting) {
 static pserver_status connect_now(struct connecting *connecting) {
   struct ps_connection *connection = connecting->connection;
   pserver_status status = PSERVER_OK;
-  /* The connection's own, until it says that it is closed. */
+  /* The connection's own reference, until it reports that it is closed. */
   retain(connection);
   if (ps_set_handlers(connecting->made, connection) != NATS_OK) {
     status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for a connection");
@@ -127,15 +127,15 @@ static pserver_status connect_now(struct connecting *connecting) {
   }
   status = subscribe(connecting);
   if (status == PSERVER_OK) return status;
-  struct failure failure = *ps_last_failure();
+  struct ps_error error = *ps_last_error();
   ps_disconnect(connection);
-  return ps_fail_with(&failure);
+  return ps_fail_with(&error);
 }
 
 static void connecting_free(struct connecting *connecting) {
   release(connecting->connection);
   natsOptions_Destroy(connecting->made);
-  pthread_cond_destroy(&connecting->news);
+  pthread_cond_destroy(&connecting->changed);
   pthread_mutex_destroy(&connecting->lock);
   free(connecting);
 }
@@ -144,10 +144,10 @@ static void *connect_apart(void *closure) {
   struct connecting *connecting = closure;
   pserver_status status = connect_now(connecting);
   pthread_mutex_lock(&connecting->lock);
-  if (status != PSERVER_OK) connecting->failure = *ps_last_failure();
+  if (status != PSERVER_OK) connecting->error = *ps_last_error();
   connecting->is_done = true;
   bool is_left = connecting->is_abandoned;
-  pthread_cond_signal(&connecting->news);
+  pthread_cond_signal(&connecting->changed);
   pthread_mutex_unlock(&connecting->lock);
   if (is_left) {
     if (status == PSERVER_OK) ps_disconnect(connecting->connection);
@@ -157,13 +157,13 @@ static void *connect_apart(void *closure) {
   return NULL;
 }
 
-/** Waits for the other thread; ABORTED leaves `connecting` to it. */
+/** Waits for the other thread; with ABORTED that thread owns `connecting`. */
 static pserver_status await_connection(struct connecting *connecting) {
-  struct cancellable cancellable;
-  ps_cancellable_enter(&cancellable, &connecting->lock, &connecting->news);
+  struct ps_cancellable cancellable;
+  ps_cancellable_enter(&cancellable, &connecting->lock, &connecting->changed);
   pthread_mutex_lock(&connecting->lock);
   while (!connecting->is_done && !cancellable.is_cancelled) {
-    ps_condition_wait(&connecting->news, &connecting->lock, NEVER_MS);
+    ps_condition_wait(&connecting->changed, &connecting->lock, PS_NEVER_MS);
   }
   bool is_done = connecting->is_done;
   pthread_mutex_unlock(&connecting->lock);
@@ -176,7 +176,7 @@ static pserver_status await_connection(struct connecting *connecting) {
   }
   if (!is_done) return ps_fail(PSERVER_ERR_ABORTED, "pserver_connect: aborted by the caller");
   pserver_status status =
-      connecting->failure.code == PSERVER_OK ? PSERVER_OK : ps_fail_with(&connecting->failure);
+      connecting->error.code == PSERVER_OK ? PSERVER_OK : ps_fail_with(&connecting->error);
   connecting_free(connecting);
   return status;
 }
@@ -195,10 +195,10 @@ static pserver_status connect_on_thread(struct connecting *connecting) {
 static pserver_status prepare(struct ps_connection *connection, const struct ps_identity *identity,
                               const pserver_options *options, int64_t ends_at_ms,
                               struct connecting **prepared) {
-  char name[JOB_BYTES_MAX + ID_SIZE + 16];
+  char name[PS_JOB_BYTES_MAX + PS_ID_SIZE + 16];
   struct connecting *made = calloc(1, sizeof *made);
   if (made == NULL || pthread_mutex_init(&made->lock, NULL) != 0 ||
-      ps_condition_init(&made->news) != 0) {
+      ps_condition_init(&made->changed) != 0) {
     free(made);
     return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a connection");
   }
@@ -221,7 +221,7 @@ pserver_status ps_connect(struct ps_connection *connection, const struct ps_iden
   if (status != PSERVER_OK) return status;
   if (ps_uses_canceller()) return connect_on_thread(connecting);
   status = connect_now(connecting);
-  struct failure failure = *ps_last_failure();
+  struct ps_error error = *ps_last_error();
   connecting_free(connecting);
-  return status == PSERVER_OK ? status : ps_fail_with(&failure);
+  return status == PSERVER_OK ? status : ps_fail_with(&error);
 }

@@ -1,4 +1,4 @@
-/* The broker's connection: cnats, its events, and what comes to the inbox. */
+/* The connection to the broker: events of cnats, messages to the inbox, and publishing. */
 #include "wire/connection.h"
 
 #include <limits.h>
@@ -9,16 +9,13 @@
 #include "errors/details.h"
 #include "errors/errors.h"
 
-/** Bytes of a message kept free for its entries. */
-#define HEADER_BYTES_MAX 65536
-
 /* Callbacks of cnats, on its threads. */
 
-/** Notes an event; those that the I/O thread has not taken yet are taken together. */
-static void note(struct ps_connection *connection, bool *event) {
+/** Notes an event for the I/O thread, which handles all events since the last time together. */
+static void note_event(struct ps_connection *connection, bool *event) {
   pthread_mutex_lock(&connection->io->lock);
   *event = true;
-  ps_io_post_locked(connection->io, &connection->news);
+  ps_io_post_locked(connection->io, &connection->events);
   pthread_mutex_unlock(&connection->io->lock);
 }
 
@@ -28,19 +25,19 @@ static void on_disconnected(natsConnection *nats, void *closure) {
   pthread_mutex_lock(&connection->io->lock);
   connection->is_back = false;
   pthread_mutex_unlock(&connection->io->lock);
-  note(connection, &connection->is_lost);
+  note_event(connection, &connection->is_lost);
 }
 
 static void on_reconnected(natsConnection *nats, void *closure) {
   (void)nats;
   struct ps_connection *connection = closure;
-  note(connection, &connection->is_back);
+  note_event(connection, &connection->is_back);
 }
 
 static void on_closed(natsConnection *nats, void *closure) {
   (void)nats;
   struct ps_connection *connection = closure;
-  note(connection, &connection->is_closed);
+  note_event(connection, &connection->is_closed);
   connection->listener->release(connection->listener->owner);
 }
 
@@ -63,9 +60,9 @@ static void on_message(natsConnection *nats, natsSubscription *subscription, nat
   struct ps_connection *connection = closure;
   pthread_mutex_lock(&connection->io->lock);
   bool is_kept = append(&connection->received, message);
-  if (is_kept) ps_io_post_locked(connection->io, &connection->news);
+  if (is_kept) ps_io_post_locked(connection->io, &connection->events);
   pthread_mutex_unlock(&connection->io->lock);
-  /* What there is no memory for is as good as lost: it is asked for again. */
+  /* A message without memory counts as lost: the request is repeated. */
   if (!is_kept) natsMsg_Destroy(message);
 }
 
@@ -74,14 +71,14 @@ static void on_unsubscribed(void *closure) {
   connection->listener->release(connection->listener->owner);
 }
 
-/** That the broker refused a subject, "" for the inbox. */
+/** The broker denied publishing to a subject, or, if it is "", subscribing to the inbox. */
 struct denial {
   struct ps_io_work work;
   struct ps_connection *connection;
-  char subject[SUBJECT_SIZE];
+  char subject[PS_SUBJECT_SIZE];
 };
 
-static void tell_denial(void *context) {
+static void handle_denial(void *context) {
   struct denial *denial = context;
   const struct ps_connection_listener *listener = denial->connection->listener;
   if (denial->subject[0] != '\0') {
@@ -93,7 +90,7 @@ static void tell_denial(void *context) {
   free(denial);
 }
 
-/** The broker refused a subject: `Permissions Violation for Publish to "ps.…"`. */
+/** Handles `Permissions Violation for Publish to "ps.…"`, and the same for the inbox. */
 static void on_error(natsConnection *nats, natsSubscription *subscription, natsStatus error,
                      void *closure) {
   (void)subscription;
@@ -107,7 +104,7 @@ static void on_error(natsConnection *nats, natsSubscription *subscription, natsS
   if (found == NULL && strcasestr(text, unheard) == NULL) return;
   struct denial *denial = calloc(1, sizeof *denial);
   if (denial == NULL) return;
-  *denial = (struct denial){.work = {.run = tell_denial, .context = denial}, .connection = closure};
+  *denial = (struct denial){.work = {.run = handle_denial, .context = denial}, .connection = closure};
   if (found != NULL) {
     const char *start = found + sizeof refused - 1;
     snprintf(denial->subject, sizeof denial->subject, "%.*s", (int)strcspn(start, "\""), start);
@@ -120,7 +117,7 @@ natsStatus ps_set_handlers(natsOptions *options, struct ps_connection *connectio
   if (set == NATS_OK) set = natsOptions_SetReconnectedCB(options, on_reconnected, connection);
   if (set == NATS_OK) set = natsOptions_SetClosedCB(options, on_closed, connection);
   if (set == NATS_OK) set = natsOptions_SetErrorHandler(options, on_error, connection);
-  /* Small messages are written at once, not a millisecond later with others. */
+  /* Write small messages at once, not a millisecond later together with others. */
   if (set == NATS_OK) set = natsOptions_SetSendAsap(options, true);
   return set;
 }
@@ -145,8 +142,8 @@ static size_t look_at_payload(struct ps_connection *connection) {
   return bytes;
 }
 
-/** Tells what has come; the connection can have been lost and made anew since the last time. */
-static void tell_news(void *context) {
+/** Reports messages and events; the connection may have been lost and restored since the last time. */
+static void handle_events(void *context) {
   struct ps_connection *connection = context;
   const struct ps_connection_listener *listener = connection->listener;
   pthread_mutex_lock(&connection->io->lock);
@@ -181,7 +178,7 @@ void ps_connection_init(struct ps_connection *connection, struct ps_io_thread *i
                                        .listener = listener,
                                        .inbox_name = inbox_name,
                                        .is_connected = true,
-                                       .news = {.run = tell_news, .context = connection}};
+                                       .events = {.run = handle_events, .context = connection}};
 }
 
 void ps_connection_release(struct ps_connection *connection) {
@@ -195,7 +192,7 @@ void ps_connection_release(struct ps_connection *connection) {
 /* Other threads. */
 
 natsStatus ps_subscribe_inbox(struct ps_connection *connection) {
-  char subject[INBOX_SIZE + 4];
+  char subject[PS_INBOX_SIZE + 4];
   const struct ps_connection_listener *listener = connection->listener;
   snprintf(subject, sizeof subject, "%s.>", connection->inbox_name);
   natsStatus status = natsConnection_Subscribe(&connection->inbox, connection->nats, subject, on_message,
@@ -205,7 +202,7 @@ natsStatus ps_subscribe_inbox(struct ps_connection *connection) {
     status = natsSubscription_SetOnCompleteCB(connection->inbox, on_unsubscribed, connection);
     if (status != NATS_OK) listener->release(listener->owner);
   }
-  /* Answers are bounded by what was asked for and sent, so no message may be dropped. */
+  /* The client's requests bound the answers, so no message may be dropped. */
   if (status == NATS_OK) status = natsSubscription_SetPendingLimits(connection->inbox, -1, -1);
   return status;
 }
@@ -218,7 +215,7 @@ void ps_disconnect(struct ps_connection *connection) {
 }
 
 size_t ps_payload_bytes_max(struct ps_connection *connection) {
-  /* While cnats reconnects it holds its lock for as long as an attempt takes. */
+  /* While it reconnects, cnats holds its lock during each attempt, so do not call it. */
   return connection->is_connected ? look_at_payload(connection) : ps_last_payload_bytes_max(connection);
 }
 
@@ -230,12 +227,12 @@ size_t ps_last_payload_bytes_max(struct ps_connection *connection) {
 size_t ps_data_bytes_max(const struct ps_connection *connection) {
   int64_t most = natsConnection_GetMaxPayload(connection->nats);
   if (most <= 0) return SIZE_MAX;
-  return most > HEADER_BYTES_MAX ? (size_t)(most - HEADER_BYTES_MAX) : 0;
+  return most > PS_MESSAGE_HEAD_BYTES_MAX ? (size_t)(most - PS_MESSAGE_HEAD_BYTES_MAX) : 0;
 }
 
 /* Publishing, on the I/O thread. */
 
-/** TOO_LARGE if the broker takes no message of so many bytes. */
+/** TOO_LARGE if the broker does not accept a message of so many bytes. */
 static pserver_status check_payload(const struct ps_connection *connection, const char *subject,
                                     size_t bytes) {
   int64_t most = natsConnection_GetMaxPayload(connection->nats);
@@ -249,7 +246,7 @@ static pserver_status check_payload(const struct ps_connection *connection, cons
 
 pserver_status ps_publish(struct ps_connection *connection, const char *subject, const char *reply,
                           const void *bytes, size_t count) {
-  /* While cnats reconnects it holds its lock for as long as an attempt takes. */
+  /* While it reconnects, cnats holds its lock during each attempt, so do not call it. */
   if (!connection->is_connected) {
     return ps_fail(PSERVER_ERR_NO_BROKER, "publishing to %s: there is no connection", subject);
   }

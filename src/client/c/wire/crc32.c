@@ -1,7 +1,7 @@
 /*
- * CRC-32, polynomial 0xedb88320 reflected. By carry-less multiplication where the processor has it:
- * 64 bytes at a time are folded into the next 64 by multiplying them with x^n mod P (Gopal et al.,
- * "Fast CRC computation for generic polynomials using PCLMULQDQ", 2009); else by eight tables.
+ * CRC-32 with the reflected polynomial 0xedb88320. Where the processor has carry-less multiplication, 64
+ * bytes at a time are folded into the next 64 by multiplying them with x^n mod P (Gopal et al., "Fast CRC
+ * computation for generic polynomials using PCLMULQDQ", 2009); otherwise eight tables are used.
  */
 #include "wire/crc32.h"
 
@@ -34,7 +34,7 @@ static void prepare(void) {
 #endif
 }
 
-/** Goes on with the inverted register, as between start and final inversion. */
+/** Updates the inverted checksum. */
 static uint32_t register_by_table(uint32_t crc, const uint8_t *bytes, size_t count) {
   for (; count >= 8; count -= 8, bytes += 8) {
     uint32_t low = crc ^ ((uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
@@ -52,7 +52,8 @@ static uint32_t register_by_table(uint32_t crc, const uint8_t *bytes, size_t cou
 
 #define FOLDS __attribute__((target("pclmul,sse4.1")))
 
-/** `block` times both powers of x in `powers`, added to the bytes that lie as far ahead. */
+/** Multiplies the halves of `block` by the two powers of x in `powers`, and adds the bytes at that
+ * distance. */
 FOLDS static inline __m128i fold(__m128i block, __m128i powers, __m128i ahead) {
   __m128i low = _mm_clmulepi64_si128(block, powers, 0x00);
   __m128i high = _mm_clmulepi64_si128(block, powers, 0x11);
@@ -63,7 +64,7 @@ FOLDS static inline __m128i load(const uint8_t *bytes) {
   return _mm_loadu_si128((const __m128i *)(const void *)bytes);
 }
 
-/** At least 64 bytes, a multiple of 16. */
+/** Updates the inverted checksum with at least 64 bytes, a multiple of 16. */
 FOLDS static uint32_t register_by_folding(uint32_t crc, const uint8_t *bytes, size_t count) {
   /* Reflected remainders: x^(512+64), x^512; x^(128+64), x^128; x^64; P and its inverse. */
   const __m128i by512 = _mm_set_epi64x(0x01c6e41596, 0x0154442bd4);

@@ -1,17 +1,17 @@
-/* bfloat16 and float16: IEEE 754's rules, by whole numbers, so that no processor mode matters. */
+/* bfloat16 and float16 by the rules of IEEE 754, in integer arithmetic, independent of processor modes. */
 #include "wire/encodings.h"
 
 #include <string.h>
 
 #define SIGN 0x80000000u
 #define INFINITY_BITS 0x7f800000u
-/** 2^-14, the least float16 that is no denormal, and 65520, from which on it rounds to infinity. */
+/** 2^-14, the least normal float16, and 65520, the least number that rounds to infinity. */
 #define LEAST_NORMAL 0x38800000u
 #define OVERFLOW 0x477ff000u
 
 static uint16_t to_bfloat16(uint32_t bits) {
   if ((bits & ~SIGN) > INFINITY_BITS) return 0x7fc0;
-  /* Just under half a unit of what stays, exactly half if that is odd: the carry rounds. */
+  /* Add just under half a unit of the last kept bit, exactly half if that bit is odd: the carry rounds. */
   return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
@@ -24,7 +24,7 @@ static uint16_t to_float16(uint32_t bits) {
     uint32_t rounded = size + 0xfff + (size >> 13 & 1);
     return (uint16_t)(sign | ((rounded - (112u << 23)) >> 13));
   }
-  /* A multiple of 2^-24: the fraction with its leading one, shifted by what the exponent lacks. */
+  /* A denormal, a multiple of 2^-24: shift the fraction, with its leading one, by the missing exponent. */
   uint32_t exponent = size >> 23;
   if (exponent < 102) return sign;
   uint32_t fraction = (size & 0x7fffff) | 0x800000;

@@ -4,12 +4,12 @@
 #include <pserver.h>
 
 /**
- * float32 elements in two bytes each, rounded to nearest even; a NaN becomes the canonical one. Any
- * alignment; the two must not overlap.
+ * Encodes float32 elements in two bytes each, rounded to nearest even; a NaN becomes the canonical one. Any
+ * alignment; the two memories must not overlap.
  */
 void ps_encode_elements(pserver_encoding encoding, const void *floats, size_t elements, void *halves);
 
-/** The float32 that encoded elements are, exactly. */
+/** Decodes elements to float32, exactly. */
 void ps_decode_elements(pserver_encoding encoding, const void *halves, size_t elements, void *floats);
 
 #endif

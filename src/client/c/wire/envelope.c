@@ -18,14 +18,14 @@ static const uint8_t head[CRC_END + 3] = {
     0x80, 0xa3, 'c', 'r', 'c', 0xce, 0, 0, 0, 0, 0xa1, 'v', PROTOCOL_VERSION};
 static const uint8_t data_key[6] = {0xa4, 'd', 'a', 't', 'a', 0xc6};
 
-/** msgpack-c calls this for every block that it packs. */
+/** Appends bytes to a draft; msgpack-c calls this for everything that it packs. */
 static int append(void *target, const char *bytes, size_t count) {
-  struct draft *draft = target;
+  struct ps_draft *draft = target;
   if (msgpack_sbuffer_write(&draft->buffer, bytes, count) != 0) draft->has_no_memory = true;
   return 0;
 }
 
-void ps_draft_begin(struct draft *draft) {
+void ps_draft_begin(struct ps_draft *draft) {
   draft->entries = 2;
   draft->has_no_memory = false;
   msgpack_sbuffer_init(&draft->buffer);
@@ -33,64 +33,69 @@ void ps_draft_begin(struct draft *draft) {
   append(draft, (const char *)head, sizeof head);
 }
 
-void ps_pack_text(struct draft *draft, const char *text, size_t bytes) {
+void ps_pack_text(struct ps_draft *draft, const char *text, size_t bytes) {
   msgpack_pack_str(&draft->packer, bytes);
   msgpack_pack_str_body(&draft->packer, text, bytes);
 }
 
-void ps_pack_bytes(struct draft *draft, const void *bytes, size_t count) {
+void ps_pack_bytes(struct ps_draft *draft, const void *bytes, size_t count) {
   msgpack_pack_bin(&draft->packer, count);
   msgpack_pack_bin_body(&draft->packer, bytes, count);
 }
 
-void ps_pack_whole(struct draft *draft, uint64_t value) {
+void ps_pack_whole(struct ps_draft *draft, uint64_t value) {
   if (value <= UINT32_MAX) msgpack_pack_uint64(&draft->packer, value);
   else msgpack_pack_double(&draft->packer, (double)value);
 }
 
-void ps_pack_number(struct draft *draft, double value) {
+void ps_pack_number(struct ps_draft *draft, double value) {
   bool is_whole = value >= INT32_MIN && value <= (double)UINT32_MAX && floor(value) == value;
   if (is_whole) msgpack_pack_int64(&draft->packer, (int64_t)value);
   else msgpack_pack_double(&draft->packer, isnan(value) ? (double)NAN : value);
 }
 
-void ps_pack_flag(struct draft *draft, bool value) {
+void ps_pack_flag(struct ps_draft *draft, bool value) {
   if (value) msgpack_pack_true(&draft->packer);
   else msgpack_pack_false(&draft->packer);
 }
 
-void ps_pack_list(struct draft *draft, size_t count) { msgpack_pack_array(&draft->packer, count); }
+void ps_pack_list(struct ps_draft *draft, size_t count) { msgpack_pack_array(&draft->packer, count); }
 
-void ps_pack_map(struct draft *draft, size_t count) { msgpack_pack_map(&draft->packer, count); }
+void ps_pack_shape(struct ps_draft *draft, const uint64_t *shape, int32_t rank) {
+  ps_pack_list(draft, (size_t)rank);
+  for (int32_t axis = 0; axis < rank; axis++) ps_pack_whole(draft, shape[axis]);
+}
 
-void ps_pack_raw(struct draft *draft, const void *bytes, size_t count) { append(draft, bytes, count); }
+void ps_pack_map(struct ps_draft *draft, size_t count) { msgpack_pack_map(&draft->packer, count); }
 
-void ps_draft_key(struct draft *draft, const char *key) {
+void ps_pack_raw(struct ps_draft *draft, const void *bytes, size_t count) { append(draft, bytes, count); }
+
+void ps_draft_key(struct ps_draft *draft, const char *key) {
   draft->entries += 1;
   ps_pack_text(draft, key, strlen(key));
 }
 
-void ps_draft_whole(struct draft *draft, const char *key, uint64_t value) {
+void ps_draft_whole(struct ps_draft *draft, const char *key, uint64_t value) {
   ps_draft_key(draft, key);
   ps_pack_whole(draft, value);
 }
 
-void ps_draft_number(struct draft *draft, const char *key, double value) {
+void ps_draft_number(struct ps_draft *draft, const char *key, double value) {
   ps_draft_key(draft, key);
   ps_pack_number(draft, value);
 }
 
-void ps_draft_flag(struct draft *draft, const char *key, bool value) {
+void ps_draft_flag(struct ps_draft *draft, const char *key, bool value) {
   ps_draft_key(draft, key);
   ps_pack_flag(draft, value);
 }
 
-void ps_draft_text(struct draft *draft, const char *key, const char *text) {
+void ps_draft_text(struct ps_draft *draft, const char *key, const char *text) {
   ps_draft_key(draft, key);
   ps_pack_text(draft, text, strlen(text));
 }
 
-static pserver_status check_draft(struct draft *draft) {
+static pserver_status check_draft(struct ps_draft *draft) {
   if (draft->has_no_memory) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a message");
   if (draft->entries > ENTRIES_MAX) {
     return ps_fail(PSERVER_ERR_INTERNAL, "a message takes at most %d entries", ENTRIES_MAX);
@@ -99,15 +104,15 @@ static pserver_status check_draft(struct draft *draft) {
   return PSERVER_OK;
 }
 
-static pserver_status seal_draft(struct draft *draft) {
+static pserver_status seal_draft(struct ps_draft *draft) {
   pserver_status status = check_draft(draft);
   if (status == PSERVER_OK) ps_seal_message((uint8_t *)draft->buffer.data, ps_draft_crc(draft));
   return status;
 }
 
-pserver_status ps_draft_end(struct draft *draft) { return seal_draft(draft); }
+pserver_status ps_draft_end(struct ps_draft *draft) { return seal_draft(draft); }
 
-pserver_status ps_draft_end_with_data(struct draft *draft, size_t data_bytes) {
+pserver_status ps_draft_end_with_data(struct ps_draft *draft, size_t data_bytes) {
   uint8_t length[4] = {(uint8_t)(data_bytes >> 24), (uint8_t)(data_bytes >> 16),
                        (uint8_t)(data_bytes >> 8), (uint8_t)data_bytes};
   draft->entries += 1;
@@ -116,7 +121,7 @@ pserver_status ps_draft_end_with_data(struct draft *draft, size_t data_bytes) {
   return check_draft(draft);
 }
 
-pserver_status ps_draft_end_and_append(struct draft *draft, const void *data, size_t bytes) {
+pserver_status ps_draft_end_and_append(struct ps_draft *draft, const void *data, size_t bytes) {
   pserver_status status = ps_draft_end_with_data(draft, bytes);
   if (status != PSERVER_OK) return status;
   append(draft, data, bytes);
@@ -127,7 +132,7 @@ static uint32_t crc_around(const uint8_t *bytes, size_t count) {
   return ps_crc32_update(ps_crc32_update(0, bytes, CRC_AT), bytes + CRC_END, count - CRC_END);
 }
 
-uint32_t ps_draft_crc(const struct draft *draft) {
+uint32_t ps_draft_crc(const struct ps_draft *draft) {
   return crc_around((const uint8_t *)draft->buffer.data, draft->buffer.size);
 }
 
@@ -135,9 +140,9 @@ void ps_seal_message(uint8_t *message, uint32_t crc) {
   for (int i = 0; i < 4; i++) message[CRC_AT + i] = (uint8_t)(crc >> (24 - 8 * i));
 }
 
-void ps_draft_release(struct draft *draft) { msgpack_sbuffer_destroy(&draft->buffer); }
+void ps_draft_release(struct ps_draft *draft) { msgpack_sbuffer_destroy(&draft->buffer); }
 
-pserver_status ps_open_message(const uint8_t *bytes, size_t count, struct message *message) {
+pserver_status ps_open_message(const uint8_t *bytes, size_t count, struct ps_message *message) {
   if (count <= CRC_END || bytes[0] < 0x82 || bytes[0] > 0x80 + ENTRIES_MAX ||
       memcmp(bytes + 1, head + 1, CRC_AT - 1) != 0) {
     return ps_fail(PSERVER_ERR_BAD_MESSAGE,
@@ -154,7 +159,7 @@ pserver_status ps_open_message(const uint8_t *bytes, size_t count, struct messag
   if (!ps_read_checked(bytes, count, &message->fields)) {
     return ps_fail(PSERVER_ERR_BAD_MESSAGE,
                    "expected one msgpack map of plain values; received %zu bytes "
-                   "that are none",
+                   "that are not one",
                    count);
   }
   uint64_t version = 0;
@@ -164,9 +169,9 @@ pserver_status ps_open_message(const uint8_t *bytes, size_t count, struct messag
   }
   message->data = NULL;
   message->data_bytes = 0;
-  struct value data;
+  struct ps_value data;
   if (!ps_map_find(&message->fields, "data", &data)) return PSERVER_OK;
-  if (data.type != VALUE_BYTES) {
+  if (data.type != PS_VALUE_BYTES) {
     return ps_fail(PSERVER_ERR_BAD_MESSAGE, "data: expected bytes; received another value");
   }
   if (data.content + data.content_bytes != bytes + count) {
@@ -177,18 +182,18 @@ pserver_status ps_open_message(const uint8_t *bytes, size_t count, struct messag
   return PSERVER_OK;
 }
 
-pserver_status ps_error_in_message(const struct message *message) {
-  struct value error;
+pserver_status ps_error_in_message(const struct ps_message *message) {
+  struct ps_value error;
   if (!ps_map_find(&message->fields, "error", &error)) return PSERVER_OK;
-  struct value code;
-  char text[MESSAGE_BYTES];
-  if (!ps_map_find(&error, "code", &code) || code.type != VALUE_TEXT ||
+  struct ps_value code;
+  char text[PS_ERROR_TEXT_BYTES];
+  if (!ps_map_find(&error, "code", &code) || code.type != PS_VALUE_TEXT ||
       !ps_map_copy_text(&error, "message", text, sizeof text)) {
     return ps_fail(PSERVER_ERR_BAD_MESSAGE, "error: expected a code and a message; received others");
   }
   pserver_status status = ps_status_from_name((const char *)code.content, code.content_bytes);
   bool is_known = status != PSERVER_ERR_INTERNAL || ps_value_is_text(&code, "INTERNAL");
-  struct value details;
+  struct ps_value details;
   if (is_known) ps_fail(status, "%s", text);
   else ps_fail(status, "%.*s: %s", (int)code.content_bytes, (const char *)code.content, text);
   if (ps_map_find(&error, "details", &details)) ps_detail_entries(&details);
@@ -196,16 +201,21 @@ pserver_status ps_error_in_message(const struct message *message) {
   return status;
 }
 
+bool ps_map_position(const struct ps_value *map, struct ps_position *position) {
+  return ps_map_whole(map, "generation", &position->generation) &&
+         ps_map_whole(map, "seq", &position->seq);
+}
+
 /** The details of the error in a message; false if it has none. */
-static bool find_details(const struct message *message, struct value *details) {
-  struct value error;
+static bool find_details(const struct ps_message *message, struct ps_value *details) {
+  struct ps_value error;
   return ps_map_find(&message->fields, "error", &error) && ps_map_find(&error, "details", details);
 }
 
-struct position ps_expected_position(const struct message *message) {
-  struct value details;
-  struct value expected;
-  struct position position = {0};
+struct ps_position ps_expected_position(const struct ps_message *message) {
+  struct ps_value details;
+  struct ps_value expected;
+  struct ps_position position = {0};
   if (find_details(message, &details) && ps_map_find(&details, "expected", &expected)) {
     ps_map_whole(&expected, "generation", &position.generation);
     ps_map_whole(&expected, "seq", &position.seq);
@@ -213,15 +223,15 @@ struct position ps_expected_position(const struct message *message) {
   return position;
 }
 
-uint64_t ps_received_session(const struct message *message) {
-  struct value details;
+uint64_t ps_received_session(const struct ps_message *message) {
+  struct ps_value details;
   uint64_t session = 0;
   if (find_details(message, &details)) ps_map_whole(&details, "received", &session);
   return session;
 }
 
-int64_t ps_retry_after_ms(const struct message *message) {
-  struct value details;
+int64_t ps_retry_after_ms(const struct ps_message *message) {
+  struct ps_value details;
   uint64_t hint_ms;
   if (!find_details(message, &details) || !ps_map_whole(&details, "retryAfterMs", &hint_ms)) return 0;
   return hint_ms < RETRY_AFTER_MS_MAX ? (int64_t)hint_ms : RETRY_AFTER_MS_MAX;

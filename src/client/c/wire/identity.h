@@ -4,14 +4,14 @@
 #include "wire/connection.h"
 #include "wire/names.h"
 
-/** Who a client is; never changed. */
+/** The job and trainer of a client. Never changes. */
 struct ps_identity {
-  char job[JOB_BYTES_MAX + 1];
-  char trainer[ID_SIZE];
-  /** The trainer's id as a token. */
-  char id[ID_SIZE];
-  /** The name below which all messages to it come. */
-  char inbox[INBOX_SIZE];
+  char job[PS_JOB_BYTES_MAX + 1];
+  char trainer[PS_ID_SIZE];
+  /** The trainer's id as a subject token. */
+  char id[PS_ID_SIZE];
+  /** The subject prefix of all messages to the client. */
+  char inbox[PS_INBOX_SIZE];
 };
 
 #endif

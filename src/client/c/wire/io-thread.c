@@ -11,7 +11,7 @@ pserver_status ps_io_init(struct ps_io_thread *io) {
     if (ps_condition_init(&io->woken) == 0) return PSERVER_OK;
     pthread_mutex_destroy(&io->lock);
   }
-  return ps_fail(PSERVER_ERR_INTERNAL, "no room for a lock");
+  return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a lock");
 }
 
 void ps_io_release(struct ps_io_thread *io) {
@@ -46,7 +46,7 @@ void ps_io_unpost_locked(struct ps_io_thread *io, struct ps_io_work *work) {
   if (io->last == work) io->last = before;
 }
 
-/** Runs what was posted; false if nothing was. */
+/** Runs posted work; false if there was none. */
 static bool run_posted(struct ps_io_thread *io) {
   pthread_mutex_lock(&io->lock);
   bool was_any = io->first != NULL;
@@ -64,13 +64,13 @@ static bool run_posted(struct ps_io_thread *io) {
 
 bool ps_io_run(struct ps_io_thread *io) {
   bool was_any = run_posted(io);
-  if (ps_timers_next_ms(&io->timers) != NEVER_MS) {
+  if (ps_timers_next_ms(&io->timers) != PS_NEVER_MS) {
     was_any = ps_timers_run(&io->timers, ps_now_ms()) || was_any;
   }
   return was_any || (io->run_idle != NULL && io->run_idle(io->idle_context));
 }
 
-/** Waits for work; false if there will be no more. */
+/** Waits for work; false if the thread shall end. */
 static bool wait_for_work(struct ps_io_thread *io) {
   int64_t until_ms = ps_timers_next_ms(&io->timers);
   pthread_mutex_lock(&io->lock);

@@ -7,7 +7,7 @@
 
 #include "wire/timers.h"
 
-/** Something to run on the I/O thread. It belongs to whoever posts it, and stays until it has run. */
+/** Work for the I/O thread. Who posts it owns it, and keeps it until it has run. */
 struct ps_io_work {
   void (*run)(void *context);
   void *context;
@@ -16,9 +16,9 @@ struct ps_io_work {
 };
 
 /**
- * The thread that owns the state of one client. Other threads hand it work. `lock` guards the fields up to
- * `is_stopping`, and what its users say; it is held for a few instructions only, never while cnats is
- * called.
+ * The thread that owns the state of one client. Other threads post work to it. `lock` guards the fields up
+ * to `is_stopping`, and fields elsewhere whose comments say so; it is held for a few instructions only,
+ * never while cnats is called.
  */
 struct ps_io_thread {
   pthread_mutex_t lock;
@@ -30,29 +30,29 @@ struct ps_io_thread {
 
   pthread_t thread;
   bool has_thread;
-  /** On the I/O thread. */
+  /** Used on the I/O thread only. */
   struct ps_timers timers;
-  /** Does a part of what can wait until nothing else is due; false if there is nothing. NULL: never is. */
+  /** Does one piece of low-priority work when nothing else is due; false if there is none. May be NULL. */
   bool (*run_idle)(void *context);
   void *idle_context;
 };
 
-/** Prepares the thread, which ps_io_start() starts. INTERNAL if the system has no room for it. */
+/** Initializes the state of a thread, which ps_io_start() starts. INTERNAL. */
 pserver_status ps_io_init(struct ps_io_thread *io);
 pserver_status ps_io_start(struct ps_io_thread *io);
 
-/** Ends the thread after it has run what was posted. Posted from then on is never run. */
+/** Ends the thread after it has run all posted work. Work posted later never runs. */
 void ps_io_stop(struct ps_io_thread *io);
 void ps_io_release(struct ps_io_thread *io);
 
-/** Has the thread run something, after what was posted before. Lock held, or not. */
+/** Posts work, which runs after work posted before. The first is called with the lock held. */
 void ps_io_post_locked(struct ps_io_thread *io, struct ps_io_work *work);
 void ps_io_post(struct ps_io_thread *io, struct ps_io_work *work);
 
-/** Takes work back that has not run yet. Lock held. */
+/** Removes posted work that has not run yet. Called with the lock held. */
 void ps_io_unpost_locked(struct ps_io_thread *io, struct ps_io_work *work);
 
-/** Runs what was posted and what is due, or else a part of what can wait; false if there was nothing. */
+/** Runs posted work and due timers, or else low-priority work once; false if there was nothing to run. */
 bool ps_io_run(struct ps_io_thread *io);
 
 #endif

@@ -11,9 +11,9 @@
 #include "wire/jetstream-errors.h"
 #include "wire/pub-ack.h"
 
-/** Of JetStream: a limit of the stream, or whatever its store says; the text tells which. */
+/** JetStream's code for a limit of the stream, or for any error of its store; the description says which. */
 enum { STORE_FAILED = 10077 };
-/** Statuses by which a broker says that it did not get to it. */
+/** Statuses that mean that the broker could not process the message now. */
 enum { STATUS_TIMEOUT = 408, STATUS_TOO_MANY = 429, STATUS_FAULT_MIN = 500 };
 
 struct refusal_row {
@@ -27,7 +27,7 @@ static const struct refusal_row rows[] = {PSERVER_REFUSAL_TABLE(ROW)};
 
 bool ps_parse_journal_stream(const char *job, const char *stream, unsigned *shard,
                              uint64_t *generation) {
-  char spelled[STREAM_SIZE];
+  char spelled[PS_STREAM_SIZE];
   int prefix = snprintf(spelled, sizeof spelled, "PS_%s_", job);
   if (strncmp(stream, spelled, (size_t)prefix) != 0) return false;
   char *end = NULL;
@@ -35,14 +35,16 @@ bool ps_parse_journal_stream(const char *job, const char *stream, unsigned *shar
   *generation = *end == '_' ? strtoull(end + 1, NULL, 10) : 1;
   if (number > 255) return false;
   *shard = (unsigned)number;
-  /* Spelled again, so that nothing else counts as the same stream. */
+  /* Compare with the canonical name, so that no other spelling counts as the same stream. */
   if (*generation == 1) snprintf(spelled, sizeof spelled, "PS_%s_%u", job, *shard);
   else snprintf(spelled, sizeof spelled, "PS_%s_%u_%" PRIu64, job, *shard, *generation);
   return *generation > 0 && strcmp(spelled, stream) == 0;
 }
 
-/** What a refusal to store means: `storeRefusalCode` in src/protocol/jetstream-errors.ts. */
-static pserver_status refusal_code(const struct pub_ack *answer) {
+/**
+ * Returns the code for a refusal to store, as `storeRefusalCode` in src/protocol/jetstream-errors.ts does.
+ */
+static pserver_status refusal_code(const struct ps_pub_ack *answer) {
   const char *text = answer->description;
   if (answer->error_code == STORE_FAILED) {
     bool is_full = strstr(text, "exceeded") != NULL || strstr(text, "no space left") != NULL;
@@ -56,8 +58,8 @@ static pserver_status refusal_code(const struct pub_ack *answer) {
   return is_passing ? PSERVER_ERR_JETSTREAM_UNAVAILABLE : PSERVER_ERR_INTERNAL;
 }
 
-/** How the message of a refusal begins. */
-static const char *told(pserver_status code) {
+/** Returns the beginning of the error text of a refusal. */
+static const char *refusal_text(pserver_status code) {
   switch (code) {
     case PSERVER_ERR_JOURNAL_FULL:
       return "the journal is full";
@@ -74,20 +76,20 @@ static const char *told(pserver_status code) {
   }
 }
 
-static int refusal(const struct pub_ack *answer) {
+static int refusal(const struct ps_pub_ack *answer) {
   pserver_status code = refusal_code(answer);
-  ps_fail(code, "%s: %s", told(code), answer->description);
-  return pserver_is_retryable(code) ? ACK_LATER : ACK_REFUSED;
+  ps_fail(code, "%s: %s", refusal_text(code), answer->description);
+  return pserver_is_retryable(code) ? PS_ACK_LATER : PS_ACK_REFUSED;
 }
 
-void ps_read_journal_ack(const char *job, natsMsg *message, struct journal_ack *ack) {
-  struct pub_ack answer;
-  ack->kind = ACK_REFUSED;
+void ps_read_journal_ack(const char *job, natsMsg *message, struct ps_journal_ack *ack) {
+  struct ps_pub_ack answer;
+  ack->kind = PS_ACK_REFUSED;
   if (natsMsg_IsNoResponders(message)) {
     ps_fail(PSERVER_ERR_NO_OWNER,
             "no journal takes records of job %s: the broker has restarted, or its stream was deleted",
             job);
-    ack->kind = ACK_LATER;
+    ack->kind = PS_ACK_LATER;
     return;
   }
   if (!ps_read_pub_ack(natsMsg_GetData(message), (size_t)natsMsg_GetDataLength(message), &answer)) {
@@ -103,5 +105,5 @@ void ps_read_journal_ack(const char *job, natsMsg *message, struct journal_ack *
     return;
   }
   ack->position.seq = answer.seq;
-  ack->kind = ACK_STORED;
+  ack->kind = PS_ACK_STORED;
 }

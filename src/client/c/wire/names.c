@@ -9,10 +9,10 @@
 
 #include "errors/details.h"
 #include "errors/errors.h"
-#include "wire/json.h"
-#include "wire/utf8.h"
+#include "formats/json.h"
+#include "formats/utf8.h"
 
-/** What a message shows of a name at most. */
+/** The maximum length of a name in an error text. */
 #define SHOWN_CHARACTERS 60
 #define SHOWN_BYTES (4 * SHOWN_CHARACTERS)
 
@@ -21,7 +21,7 @@ static bool is_plain(uint8_t byte) {
          byte == '_' || byte == '-';
 }
 
-/** Whether it is UTF-8, with NULs as ps_is_nul_of_name() has them. */
+/** Whether a name is UTF-8, in which C0 80 stands for a NUL. */
 static bool is_text(const char *name, size_t bytes) {
   while (bytes > 0) {
     size_t taken = ps_is_nul_of_name(name, bytes) ? 2 : ps_utf8_sequence(name, bytes);
@@ -32,10 +32,10 @@ static bool is_text(const char *name, size_t bytes) {
   return true;
 }
 
-/** Room of a name as messages show it: three bytes stand for one that is no UTF-8. */
-#define QUOTED_ROOM (3 * SHOWN_BYTES + sizeof "\"…\"")
+/** Bytes of a quoted name: a byte that is not UTF-8 becomes three. */
+#define QUOTED_SIZE (3 * SHOWN_BYTES + sizeof "\"…\"")
 
-/** Bytes of the characters that a message shows. */
+/** Returns the bytes of the characters that an error text shows. */
 static size_t shown_bytes(const char *name, size_t bytes) {
   size_t characters = 0;
   for (size_t i = 0; i < bytes && i < SHOWN_BYTES; i++) {
@@ -45,10 +45,10 @@ static size_t shown_bytes(const char *name, size_t bytes) {
   return bytes < SHOWN_BYTES ? bytes : SHOWN_BYTES;
 }
 
-/** Writes a name as messages show it: as JSON does, ended with three dots if it is cut. */
-static void quote_name(char quoted[QUOTED_ROOM], const char *name, size_t bytes) {
+/** Quotes a name for an error text, as JSON does; a long one is cut and ends with an ellipsis. */
+static void quote_name(char quoted[QUOTED_SIZE], const char *name, size_t bytes) {
   char shown[SHOWN_BYTES + sizeof "…"];
-  struct json json = {.bytes = quoted, .room = QUOTED_ROOM};
+  struct ps_json json = {.bytes = quoted, .size = QUOTED_SIZE};
   if (name == NULL) {
     memcpy(quoted, "NULL", sizeof "NULL");
     return;
@@ -62,9 +62,9 @@ static void quote_name(char quoted[QUOTED_ROOM], const char *name, size_t bytes)
   ps_json_text(&json, shown, used);
 }
 
-/** Refuses a name. */
+/** BAD_NAME for a name. */
 static pserver_status bad_name(const char *what, const char *expected, const char *name, size_t bytes) {
-  char quoted[QUOTED_ROOM];
+  char quoted[QUOTED_SIZE];
   quote_name(quoted, name, bytes);
   ps_fail(PSERVER_ERR_BAD_NAME, "%s: expected %s; received %s", what, expected, quoted);
   ps_detail_text("expected", expected);
@@ -101,17 +101,17 @@ static pserver_status escape(const char *what, const char *name, size_t bytes, s
   return PSERVER_OK;
 }
 
-pserver_status ps_escape_name(const char *name, size_t bytes, char token[TOKEN_SIZE]) {
-  return escape("parameter name", name, bytes, NAME_BYTES_MAX, token);
+pserver_status ps_escape_name(const char *name, size_t bytes, char token[PS_TOKEN_SIZE]) {
+  return escape("parameter name", name, bytes, PS_NAME_BYTES_MAX, token);
 }
 
-pserver_status ps_escape_id(const char *id, char token[ID_SIZE]) {
-  return escape("trainer id", id, id == NULL ? 0 : strlen(id), ID_BYTES_MAX, token);
+pserver_status ps_escape_id(const char *id, char token[PS_ID_SIZE]) {
+  return escape("trainer id", id, id == NULL ? 0 : strlen(id), PS_ID_BYTES_MAX, token);
 }
 
 pserver_status ps_check_job_name(const char *job) {
   size_t bytes = job == NULL ? 0 : strlen(job);
-  bool is_valid = bytes > 0 && bytes <= JOB_BYTES_MAX;
+  bool is_valid = bytes > 0 && bytes <= PS_JOB_BYTES_MAX;
   for (size_t i = 0; i < bytes && is_valid; i++) {
     is_valid = is_plain((uint8_t)job[i]) && job[i] != '_';
   }
@@ -119,8 +119,8 @@ pserver_status ps_check_job_name(const char *job) {
   return bad_name("job name", "1 to 40 characters of A-Z a-z 0-9 -", job, bytes);
 }
 
-void ps_pack_name(struct draft *draft, const char *name) {
-  char plain[NAME_BYTES_MAX];
+void ps_pack_name(struct ps_draft *draft, const char *name) {
+  char plain[PS_NAME_BYTES_MAX];
   size_t bytes = 0;
   for (; *name != '\0' && bytes < sizeof plain; name++) {
     bool is_nul = ps_is_nul_of_name(name, 2);
@@ -144,4 +144,10 @@ char *ps_name_of_text(const void *text, size_t bytes) {
   }
   if (name != NULL) *to = '\0';
   return name;
+}
+
+uint32_t ps_name_hash(const char *name, size_t bytes) {
+  uint32_t hash = 2166136261u;
+  for (size_t i = 0; i < bytes; i++) hash = (hash ^ (uint8_t)name[i]) * 16777619u;
+  return hash;
 }

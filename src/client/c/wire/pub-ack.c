@@ -1,17 +1,17 @@
-/* The JSON of PubAcks: objects are walked, the entries that matter are kept, the rest is skipped. */
+/* Reads the JSON of PubAcks: the entries that matter; all others are skipped. */
 #include "wire/pub-ack.h"
 
 #include <string.h>
 
 #define DEPTH_MAX 8
-#define KEY_ROOM 32
+#define KEY_SIZE 32
 
 struct text {
   const char *at;
   const char *end;
 };
 
-typedef bool (*read_entry)(struct text *text, const char *key, struct pub_ack *ack);
+typedef bool (*read_entry)(struct text *text, const char *key, struct ps_pub_ack *ack);
 
 static void skip_space(struct text *text) {
   while (text->at < text->end && memchr(" \t\r\n", *text->at, 4) != NULL) text->at++;
@@ -24,8 +24,8 @@ static bool take(struct text *text, char character) {
   return true;
 }
 
-/** A string, cut to `room`; escapes other than of one character become a question mark. */
-static bool take_string(struct text *text, char *target, size_t room) {
+/** Reads a string, cut to `size` bytes; Unicode escapes become a question mark. */
+static bool take_string(struct text *text, char *target, size_t size) {
   if (!take(text, '"')) return false;
   size_t used = 0;
   while (text->at < text->end && *text->at != '"') {
@@ -41,7 +41,7 @@ static bool take_string(struct text *text, char *target, size_t room) {
         character = ' ';
       }
     }
-    if (used + 1 < room) target[used++] = character;
+    if (used + 1 < size) target[used++] = character;
   }
   target[used] = '\0';
   return take(text, '"');
@@ -61,13 +61,13 @@ static bool take_whole(struct text *text, uint64_t *number) {
 static bool skip_value(struct text *text, int depth);
 
 static bool skip_entry(struct text *text, int depth, bool has_key) {
-  char ignored[KEY_ROOM];
+  char ignored[KEY_SIZE];
   if (has_key && (!take_string(text, ignored, sizeof ignored) || !take(text, ':'))) return false;
   return skip_value(text, depth + 1);
 }
 
 static bool skip_value(struct text *text, int depth) {
-  char ignored[KEY_ROOM];
+  char ignored[KEY_SIZE];
   skip_space(text);
   if (text->at >= text->end || depth > DEPTH_MAX) return false;
   if (*text->at == '"') return take_string(text, ignored, sizeof ignored);
@@ -85,8 +85,8 @@ static bool skip_value(struct text *text, int depth) {
   return text->at > start;
 }
 
-static bool take_object(struct text *text, read_entry read, struct pub_ack *ack) {
-  char key[KEY_ROOM];
+static bool take_object(struct text *text, read_entry read, struct ps_pub_ack *ack) {
+  char key[KEY_SIZE];
   if (!take(text, '{')) return false;
   if (take(text, '}')) return true;
   do {
@@ -96,7 +96,7 @@ static bool take_object(struct text *text, read_entry read, struct pub_ack *ack)
   return take(text, '}');
 }
 
-static bool read_error_entry(struct text *text, const char *key, struct pub_ack *ack) {
+static bool read_error_entry(struct text *text, const char *key, struct ps_pub_ack *ack) {
   uint64_t number = 0;
   if (strcmp(key, "description") == 0) {
     return take_string(text, ack->description, sizeof ack->description);
@@ -109,7 +109,7 @@ static bool read_error_entry(struct text *text, const char *key, struct pub_ack 
   return true;
 }
 
-static bool read_ack_entry(struct text *text, const char *key, struct pub_ack *ack) {
+static bool read_ack_entry(struct text *text, const char *key, struct ps_pub_ack *ack) {
   if (strcmp(key, "error") == 0) {
     ack->is_error = true;
     return take_object(text, read_error_entry, ack);
@@ -119,9 +119,9 @@ static bool read_ack_entry(struct text *text, const char *key, struct pub_ack *a
   return skip_value(text, 0);
 }
 
-bool ps_read_pub_ack(const char *json, size_t bytes, struct pub_ack *ack) {
+bool ps_read_pub_ack(const char *json, size_t bytes, struct ps_pub_ack *ack) {
   struct text text = {json, json + bytes};
-  *ack = (struct pub_ack){0};
+  *ack = (struct ps_pub_ack){0};
   if (!take_object(&text, read_ack_entry, ack)) return false;
   skip_space(&text);
   if (text.at != text.end) return false;

@@ -1,4 +1,4 @@
-/* Requests under way: sent, repeated, paused and answered on the I/O thread. */
+/* Requests: sent, repeated and answered on the I/O thread. */
 #include "wire/requests.h"
 
 #include <inttypes.h>
@@ -6,85 +6,92 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "errors/core-failure.h"
+#include "wire/core-failure.h"
 #include "errors/errors.h"
 #include "wire/clock.h"
 
+/** The first repeat. */
 #define REPEAT_MS 1000
-/** Repeats slow down, or a slow link would be filled with the repeats of large replies. */
+/** A host gives up just before the repeat comes, so that it never holds two copies of a request. */
+#define WAIT_MS 900
+/** The longest delay of a repeat: repeats slow down, so that a slow link is not filled with repeated
+ * replies. */
 #define REPEAT_MS_MAX 4000
-#define PAUSE_MS 50
-/** Pause before a refused question is asked again with what has been learned. */
+/** The pause before a request is sent again after `refused` has reacted to an error. */
 #define AGAIN_MS 10
-#define PAUSE_MS_MAX 500
 
 bool ps_is_worth_retrying(pserver_status status) { return ps_reaction_to(status) == PS_REACTION_RETRY; }
 
-int64_t ps_asking_remaining_ms(const struct ps_asking *asking) {
-  int64_t left = asking->ends_at_ms - ps_now_ms();
+int64_t ps_ask_group_remaining_ms(const struct ps_ask_group *group) {
+  int64_t left = group->ends_at_ms - ps_now_ms();
   return left > 0 ? left : 0;
 }
 
-static void set_due(struct ask *ask, int64_t at_ms) {
-  ps_timer_set(&ask->asking->requests->connection->io->timers, &ask->timer, at_ms);
+uint64_t ps_ask_group_wait_ms(const struct ps_ask_group *group) {
+  int64_t left = ps_ask_group_remaining_ms(group);
+  return (uint64_t)(left < WAIT_MS ? left : WAIT_MS);
 }
 
-/* Whose turn it is. */
-
-static void wait_in_line(struct ps_requests *requests, struct ps_asking *asking) {
-  asking->is_waiting = true;
-  asking->next_waiting = NULL;
-  if (requests->first_waiting == NULL) requests->first_waiting = asking;
-  else requests->last_waiting->next_waiting = asking;
-  requests->last_waiting = asking;
+static void set_due(struct ps_ask *ask, int64_t at_ms) {
+  ps_timer_set(&ask->group->requests->connection->io->timers, &ask->timer, at_ms);
 }
 
-static void leave_line(struct ps_requests *requests, struct ps_asking *asking) {
-  if (!asking->is_waiting) return;
-  asking->is_waiting = false;
-  struct ps_asking *before = NULL;
-  struct ps_asking *at = requests->first_waiting;
-  for (; at != asking; at = at->next_waiting) before = at;
-  if (before == NULL) requests->first_waiting = asking->next_waiting;
-  else before->next_waiting = asking->next_waiting;
-  if (requests->last_waiting == asking) requests->last_waiting = before;
+/* The queue of groups that wait for the window. */
+
+static void wait_in_line(struct ps_requests *requests, struct ps_ask_group *group) {
+  group->is_waiting = true;
+  group->next_waiting = NULL;
+  if (requests->first_waiting == NULL) requests->first_waiting = group;
+  else requests->last_waiting->next_waiting = group;
+  requests->last_waiting = group;
 }
 
-static bool fits_window(const struct ps_requests *requests, const struct ask *ask) {
+static void leave_line(struct ps_requests *requests, struct ps_ask_group *group) {
+  if (!group->is_waiting) return;
+  group->is_waiting = false;
+  struct ps_ask_group *before = NULL;
+  struct ps_ask_group *at = requests->first_waiting;
+  for (; at != group; at = at->next_waiting) before = at;
+  if (before == NULL) requests->first_waiting = group->next_waiting;
+  else before->next_waiting = group->next_waiting;
+  if (requests->last_waiting == group) requests->last_waiting = before;
+}
+
+static bool fits_window(const struct ps_requests *requests, const struct ps_ask *ask) {
   return ask->window_bytes == 0 || requests->window_bytes == 0 ||
          requests->window_bytes + ask->window_bytes <= requests->window_max;
 }
 
-/* The end of an asking. */
+/* The end of a group. */
 
-static void close_ask(struct ask *ask, enum ask_state state) {
+static void close_ask(struct ps_ask *ask, enum ps_ask_state state) {
   ask->state = state;
-  set_due(ask, NEVER_MS);
-  ask->asking->requests->window_bytes -= ask->window_bytes;
+  set_due(ask, PS_NEVER_MS);
+  ask->group->requests->window_bytes -= ask->window_bytes;
 }
 
-/** Ends with this status and the last error. */
-static void finish(struct ps_asking *asking, pserver_status status) {
-  struct ps_requests *requests = asking->requests;
-  leave_line(requests, asking);
-  requests->slots[asking->slot] = NULL;
-  for (size_t i = 0; i < asking->next; i++) {
-    if (asking->asks[i].state == ASK_OPEN) close_ask(&asking->asks[i], ASK_WAITING);
+/** Ends a group with this status; unless OK, the last error is the reason. */
+static void finish(struct ps_ask_group *group, pserver_status status) {
+  struct ps_requests *requests = group->requests;
+  leave_line(requests, group);
+  requests->slots[group->slot] = NULL;
+  for (size_t i = 0; i < group->next; i++) {
+    if (group->asks[i].state == PS_ASK_OPEN) close_ask(&group->asks[i], PS_ASK_WAITING);
   }
-  ps_failure_set(&asking->trouble, NULL);
-  asking->requests = NULL;
-  asking->over(asking, status);
+  ps_failure_set(&group->obstacle, NULL);
+  group->requests = NULL;
+  group->over(group, status);
 }
 
 /* Sending. */
 
-static pserver_status send_ask(struct ask *ask) {
-  char reply[REPLY_SIZE];
-  struct ps_asking *asking = ask->asking;
-  struct ps_connection *connection = asking->requests->connection;
-  uint64_t token = asking->first_token + (uint64_t)(ask - asking->asks);
-  snprintf(reply, sizeof reply, "%s.reply.%zu.%" PRIu64, connection->inbox_name, asking->slot, token);
-  struct draft draft;
+static pserver_status send_ask(struct ps_ask *ask) {
+  char reply[PS_REPLY_SIZE];
+  struct ps_ask_group *group = ask->group;
+  struct ps_connection *connection = group->requests->connection;
+  uint64_t token = group->first_token + (uint64_t)(ask - group->asks);
+  snprintf(reply, sizeof reply, "%s.reply.%zu.%" PRIu64, connection->inbox_name, group->slot, token);
+  struct ps_draft draft;
   ps_draft_begin(&draft);
   ask->reply = reply;
   pserver_status status = ask->write(ask, &draft);
@@ -92,116 +99,117 @@ static pserver_status send_ask(struct ask *ask) {
     status = ps_publish(connection, ask->subject, reply, draft.buffer.data, draft.buffer.size);
   }
   ps_draft_release(&draft);
-  /* Without a connection the question is sent when there is one again. */
+  /* Without a connection the request is sent once there is one. */
   if (status == PSERVER_ERR_NO_BROKER || status == PSERVER_ERR_IO) status = PSERVER_OK;
-  set_due(ask, ask->is_sent_once ? NEVER_MS : ps_now_ms() + ask->repeat_ms);
+  set_due(ask, ask->is_sent_once ? PS_NEVER_MS : ps_now_ms() + ask->repeat_ms);
   ask->repeat_ms = ps_doubled_ms(ask->repeat_ms, REPEAT_MS_MAX);
   return status;
 }
 
-static pserver_status open_ask(struct ask *ask) {
-  struct ps_asking *asking = ask->asking;
-  asking->requests->window_bytes += ask->window_bytes;
-  ask->state = ASK_OPEN;
+static pserver_status open_ask(struct ps_ask *ask) {
+  struct ps_ask_group *group = ask->group;
+  group->requests->window_bytes += ask->window_bytes;
+  ask->state = PS_ASK_OPEN;
   ask->started_ms = ps_now_ms();
   ask->repeat_ms = REPEAT_MS;
-  ask->pause_ms = PAUSE_MS;
-  /* Without a connection it is sent when that is back. */
-  return asking->requests->connection->is_connected ? send_ask(ask) : PSERVER_OK;
+  ask->pause_ms = PS_PAUSE_MS;
+  /* Without a connection the request is sent once there is one. */
+  return group->requests->connection->is_connected ? send_ask(ask) : PSERVER_OK;
 }
 
-/** Opens questions as the window admits, one of each asking in turn. */
+/** Opens requests as the window permits, one of each group in turn. */
 static void pump(struct ps_requests *requests) {
   while (requests->first_waiting != NULL) {
-    struct ps_asking *asking = requests->first_waiting;
-    struct ask *ask = &asking->asks[asking->next];
-    bool is_done = ask->state == ASK_DONE;
+    struct ps_ask_group *group = requests->first_waiting;
+    struct ps_ask *ask = &group->asks[group->next];
+    bool is_done = ask->state == PS_ASK_DONE;
     if (!is_done && !fits_window(requests, ask)) return;
-    leave_line(requests, asking);
-    asking->next++;
-    if (asking->next < asking->count) wait_in_line(requests, asking);
+    leave_line(requests, group);
+    group->next++;
+    if (group->next < group->count) wait_in_line(requests, group);
     pserver_status status = is_done ? PSERVER_OK : open_ask(ask);
-    if (status != PSERVER_OK) finish(asking, status);
+    if (status != PSERVER_OK) finish(group, status);
   }
 }
 
-/** It is time to ask again. */
+/** Sends a request again, because its timer is due. */
 static void repeat(void *context) {
-  struct ask *ask = context;
-  struct ps_requests *requests = ask->asking->requests;
+  struct ps_ask *ask = context;
+  struct ps_requests *requests = ask->group->requests;
   if (!requests->connection->is_connected) return;
   pserver_status status = send_ask(ask);
   if (status == PSERVER_OK) return;
-  finish(ask->asking, status);
+  finish(ask->group, status);
   pump(requests);
 }
 
-static bool take_slot(struct ps_requests *requests, struct ps_asking *asking) {
+static bool take_slot(struct ps_requests *requests, struct ps_ask_group *group) {
   size_t slot = 0;
   while (slot < requests->slot_count && requests->slots[slot] != NULL) slot++;
   if (slot == requests->slot_count) {
     size_t count = slot == 0 ? 16 : 2 * slot;
-    struct ps_asking **slots = realloc(requests->slots, count * sizeof(struct ps_asking *));
+    struct ps_ask_group **slots = realloc(requests->slots, count * sizeof(struct ps_ask_group *));
     if (slots == NULL) return false;
     for (size_t i = slot; i < count; i++) slots[i] = NULL;
     requests->slots = slots;
     requests->slot_count = count;
   }
-  requests->slots[slot] = asking;
-  asking->slot = slot;
+  requests->slots[slot] = group;
+  group->slot = slot;
   return true;
 }
 
-void ps_asking_begin(struct ps_requests *requests, struct ps_asking *asking) {
-  asking->missing = 0;
-  asking->next = 0;
-  for (size_t i = 0; i < asking->count; i++) {
-    struct ask *ask = &asking->asks[i];
-    ask->asking = asking;
+void ps_ask_group_begin(struct ps_requests *requests, struct ps_ask_group *group) {
+  group->missing = 0;
+  group->next = 0;
+  for (size_t i = 0; i < group->count; i++) {
+    struct ps_ask *ask = &group->asks[i];
+    ask->group = group;
     ask->timer.due = repeat;
     ask->timer.context = ask;
-    asking->missing += ask->state != ASK_DONE;
+    group->missing += ask->state != PS_ASK_DONE;
   }
-  if (asking->missing == 0) {
-    asking->over(asking, PSERVER_OK);
+  if (group->missing == 0) {
+    group->over(group, PSERVER_OK);
     return;
   }
-  if (!take_slot(requests, asking)) {
-    asking->over(asking, ps_fail(PSERVER_ERR_INTERNAL, "no memory for a request"));
+  if (!take_slot(requests, group)) {
+    group->over(group, ps_fail(PSERVER_ERR_INTERNAL, "no memory for a request"));
     return;
   }
-  asking->requests = requests;
-  asking->first_token = requests->tokens;
-  requests->tokens += asking->count;
-  wait_in_line(requests, asking);
+  group->requests = requests;
+  group->first_token = requests->tokens;
+  requests->tokens += group->count;
+  wait_in_line(requests, group);
   pump(requests);
 }
 
-/** The status at the end of the call: a timeout names what kept the question from being answered. */
-static pserver_status at_end(struct ps_asking *asking, pserver_status status) {
+/** Returns the status at the end of the call: a timeout becomes the obstacle that kept the request
+ * unanswered. */
+static pserver_status at_end(struct ps_ask_group *group, pserver_status status) {
   if (status != PSERVER_ERR_TIMEOUT) return status;
-  char text[MESSAGE_BYTES / 2];
-  snprintf(text, sizeof text, "%.500s", ps_last_failure()->text);
-  if (!asking->requests->connection->is_connected) {
+  char text[PS_ERROR_TEXT_BYTES / 2];
+  snprintf(text, sizeof text, "%.500s", ps_last_error()->text);
+  if (!group->requests->connection->is_connected) {
     return ps_fail(PSERVER_ERR_NO_BROKER,
                    "%s; last: the connection to the broker is lost; the client goes on trying", text);
   }
-  if (asking->trouble == NULL) return status;
-  ps_fail_as_core(asking->trouble);
-  return ps_fail_reworded(asking->trouble->code, "%s; last: %s", text, asking->trouble->text);
+  if (group->obstacle == NULL) return status;
+  ps_fail_as_core(group->obstacle);
+  return ps_fail_reworded(group->obstacle->code, "%s; last: %s", text, group->obstacle->text);
 }
 
-void ps_asking_end(struct ps_asking *asking, pserver_status status) {
-  struct ps_requests *requests = asking->requests;
+void ps_ask_group_end(struct ps_ask_group *group, pserver_status status) {
+  struct ps_requests *requests = group->requests;
   if (requests == NULL) return;
-  finish(asking, at_end(asking, status));
+  finish(group, at_end(group, status));
   pump(requests);
 }
 
 /* Answers. */
 
-/** Reads an answer; `is_open` if there is a message. */
-static pserver_status answer(struct ask *ask, natsMsg *received, struct message *message,
+/** Reads an answer; `*is_open`: `message` is set. */
+static pserver_status answer(struct ps_ask *ask, natsMsg *received, struct ps_message *message,
                              bool *is_open) {
   if (natsMsg_IsNoResponders(received)) return ask->nobody(ask);
   pserver_status status = ps_open_message((const uint8_t *)natsMsg_GetData(received),
@@ -211,54 +219,54 @@ static pserver_status answer(struct ask *ask, natsMsg *received, struct message 
   return status == PSERVER_OK ? ask->read(ask, message) : status;
 }
 
-/** Whether an error is worth another try, which is then due after a pause. */
-static bool is_tried_again(struct ask *ask, pserver_status status, const struct message *message,
+/** Schedules a retry after a pause, if the error can pass and there is time left for it. */
+static bool is_tried_again(struct ps_ask *ask, pserver_status status, const struct ps_message *message,
                            int64_t retry_ms) {
   if (!ps_is_worth_retrying(status)) return false;
-  ps_failure_drop(ask->asking->trouble);
-  ask->asking->trouble = ps_failure_of_last();
+  ps_failure_drop(ask->group->obstacle);
+  ask->group->obstacle = ps_failure_of_last();
   int64_t now = ps_now_ms();
   if (retry_ms != 0 && now - ask->started_ms >= retry_ms) return false;
   int64_t pause_ms = ps_varied_ms(ask->pause_ms);
   int64_t hint_ms = message == NULL ? 0 : ps_retry_after_ms(message);
   set_due(ask, now + (hint_ms > pause_ms ? hint_ms : pause_ms));
-  ask->pause_ms = ps_doubled_ms(ask->pause_ms, PAUSE_MS_MAX);
+  ask->pause_ms = ps_doubled_ms(ask->pause_ms, PS_PAUSE_MS_MAX);
   return true;
 }
 
-static void take_error(struct ask *ask, pserver_status status, const struct message *message,
+static void take_error(struct ps_ask *ask, pserver_status status, const struct ps_message *message,
                        bool is_nobody) {
   bool has_own_time = is_nobody && ask->nobody_retry_ms != 0;
   int64_t retry_ms = has_own_time ? ask->nobody_retry_ms : ask->retry_ms;
   if (is_tried_again(ask, status, message, retry_ms)) return;
   if (ask->refused != NULL) status = ask->refused(ask, status, message);
   if (status != PSERVER_OK) {
-    finish(ask->asking, status);
+    finish(ask->group, status);
     return;
   }
   ask->started_ms = ps_now_ms();
   set_due(ask, ask->started_ms + AGAIN_MS);
 }
 
-/** A message of an answer was read that is not all of it. */
-static void go_on(struct ask *ask) {
-  struct ps_asking *asking = ask->asking;
+/** Continues after a message that is not the whole answer. */
+static void go_on(struct ps_ask *ask) {
+  struct ps_ask_group *group = ask->group;
   bool is_incomplete = ask->is_incomplete;
   ask->goes_on = false;
   ask->is_incomplete = false;
-  if (ask->news != NULL && asking->tell != NULL) asking->tell(asking);
+  if (ask->on_progress != NULL && group->on_progress != NULL) group->on_progress(group);
   if (is_incomplete) set_due(ask, ps_now_ms());
   else if (!ask->is_sent_once) set_due(ask, ps_now_ms() + ask->repeat_ms);
 }
 
 void ps_on_reply(struct ps_requests *requests, uint64_t slot, uint64_t token, natsMsg *received) {
-  struct ps_asking *asking = slot < requests->slot_count ? requests->slots[slot] : NULL;
-  if (asking == NULL || token < asking->first_token || token - asking->first_token >= asking->count) {
+  struct ps_ask_group *group = slot < requests->slot_count ? requests->slots[slot] : NULL;
+  if (group == NULL || token < group->first_token || token - group->first_token >= group->count) {
     return;
   }
-  struct ask *ask = &asking->asks[token - asking->first_token];
-  if (ask->state != ASK_OPEN) return;
-  struct message message;
+  struct ps_ask *ask = &group->asks[token - group->first_token];
+  if (ask->state != PS_ASK_OPEN) return;
+  struct ps_message message;
   bool is_open = false;
   pserver_status status = answer(ask, received, &message, &is_open);
   if (status != PSERVER_OK) {
@@ -266,40 +274,40 @@ void ps_on_reply(struct ps_requests *requests, uint64_t slot, uint64_t token, na
   } else if (ask->goes_on || ask->is_incomplete) {
     go_on(ask);
   } else {
-    close_ask(ask, ASK_DONE);
-    if (--asking->missing == 0) finish(asking, PSERVER_OK);
+    close_ask(ask, PS_ASK_DONE);
+    if (--group->missing == 0) finish(group, PSERVER_OK);
   }
   pump(requests);
 }
 
-/** The question under way to a subject; NULL if there is none. */
-static struct ask *find_open(struct ps_asking *asking, const char *subject) {
-  for (size_t i = 0; i < asking->next; i++) {
-    struct ask *ask = &asking->asks[i];
-    if (ask->state == ASK_OPEN && strcmp(ask->subject, subject) == 0) return ask;
+/** Returns the open request to a subject; NULL if there is none. */
+static struct ps_ask *find_open(struct ps_ask_group *group, const char *subject) {
+  for (size_t i = 0; i < group->next; i++) {
+    struct ps_ask *ask = &group->asks[i];
+    if (ask->state == PS_ASK_OPEN && strcmp(ask->subject, subject) == 0) return ask;
   }
   return NULL;
 }
 
 void ps_requests_denied(struct ps_requests *requests, const char *subject) {
   for (size_t slot = 0; slot < requests->slot_count; slot++) {
-    struct ps_asking *asking = requests->slots[slot];
-    struct ask *denied = asking == NULL ? NULL : find_open(asking, subject);
+    struct ps_ask_group *group = requests->slots[slot];
+    struct ps_ask *denied = group == NULL ? NULL : find_open(group, subject);
     if (denied == NULL) continue;
     pserver_status status =
         ps_fail(PSERVER_ERR_DENIED, "the broker refuses publishing to %s: check the user's permissions",
                 subject);
     if (denied->refused != NULL) denied->refused(denied, status, NULL);
-    finish(asking, status);
+    finish(group, status);
   }
   pump(requests);
 }
 
 void ps_requests_reconnected(struct ps_requests *requests) {
   for (size_t slot = 0; slot < requests->slot_count; slot++) {
-    const struct ps_asking *asking = requests->slots[slot];
-    for (size_t i = 0; asking != NULL && i < asking->next; i++) {
-      if (asking->asks[i].state == ASK_OPEN) set_due(&asking->asks[i], ps_now_ms());
+    const struct ps_ask_group *group = requests->slots[slot];
+    for (size_t i = 0; group != NULL && i < group->next; i++) {
+      if (group->asks[i].state == PS_ASK_OPEN) set_due(&group->asks[i], ps_now_ms());
     }
   }
 }

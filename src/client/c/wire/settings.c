@@ -1,4 +1,4 @@
-/* How to reach and convince the broker: options, else environment, else localhost. */
+/* Settings of the connection: from the options, else from the environment, else defaults. */
 #include "wire/settings.h"
 
 #include <stdio.h>
@@ -10,14 +10,15 @@
 #include "wire/addresses.h"
 
 #define DEFAULT_URL "nats://127.0.0.1:4222"
-/** A dead broker is noticed after two missed pings. */
+/** The interval of pings; the connection counts as lost after two without an answer. */
 #define PING_INTERVAL_MS 10000
 #define RECONNECT_WAIT_MS 250
-/** A broker that takes nothing for so long is as good as gone; a call may be late by as much. */
+/** How long writing to a broker may block before the connection counts as lost; a call can end late by as
+ * much. */
 #define WRITE_DEADLINE_MS 5000
-/** One system call for each message of a block, not thirty. */
+/** Large enough to write the message of a block with one system call. */
 #define IO_BUFFER_BYTES (256 * 1024)
-/** What is published while disconnected is repeated by us: cnats need not keep it. */
+/** Small, because the client itself repeats what was published while disconnected. */
 #define RECONNECT_BUFFER_BYTES 1024
 
 struct credentials {
@@ -42,7 +43,7 @@ static const char *address_of(const pserver_options *options) {
 }
 
 static struct credentials credentials_of(const pserver_options *options,
-                                         const struct addresses *addresses) {
+                                         const struct ps_addresses *addresses) {
   if (addresses->user != NULL || addresses->token != NULL) {
     return (struct credentials){
         .user = addresses->user, .password = addresses->password, .token = addresses->token};
@@ -51,7 +52,7 @@ static struct credentials credentials_of(const pserver_options *options,
                               options->creds_file, options->nkey_file, options->nkey_public};
   if (given.user || given.token || given.creds_file || given.nkey_file) {
     if (given.user != NULL && given.password == NULL) {
-      /* Only a password may be left to the environment, unless it is another user's. */
+      /* The password may come from the environment, unless that names another user. */
       const char *user = from_environment("NATS_USER");
       if (user == NULL || strcmp(user, given.user) == 0) {
         given.password = from_environment("NATS_PASSWORD");
@@ -96,7 +97,7 @@ static pserver_status set_credentials(natsOptions *made, const struct credential
   return nats_failure(set, PSERVER_ERR_BAD_VALUE, "credentials");
 }
 
-/** The files for TLS: all from the options, or all from the environment. */
+/** Files for TLS: all from the options, or all from the environment. */
 struct tls_files {
   const char *ca;
   const char *cert;
@@ -122,11 +123,11 @@ static pserver_status find_tls_files(const pserver_options *options, struct tls_
 }
 
 /**
- * Asks for TLS where an address or a file does: cnats then refuses a broker that offers none before it
- * sends a password, at every connection. Without the file of an authority it trusts the system's.
+ * Requires TLS if an address or a file asks for it: cnats then refuses a broker without TLS at every
+ * connection, before it sends a password. Without a file of authorities, the system's are trusted.
  */
 static pserver_status set_tls(natsOptions *made, const pserver_options *options,
-                              const struct addresses *addresses) {
+                              const struct ps_addresses *addresses) {
   struct tls_files files;
   pserver_status status = find_tls_files(options, &files);
   if (status != PSERVER_OK) return status;
@@ -138,7 +139,7 @@ static pserver_status set_tls(natsOptions *made, const pserver_options *options,
   if (set == NATS_OK && files.cert != NULL) {
     set = natsOptions_LoadCertificatesChain(made, files.cert, files.key);
   }
-  /* Of several hosts cnats checks each name by itself, if it was built to; one is always checked. */
+  /* A single host name is always checked; with several, cnats checks each if it was built to. */
   if (set == NATS_OK && addresses->host != NULL) {
     set = natsOptions_SetExpectedHostname(made, addresses->host);
   }
@@ -159,7 +160,7 @@ static natsStatus set_behaviour(natsOptions *made, const pserver_options *option
 }
 
 static pserver_status set_all(natsOptions *made, const pserver_options *options, const char *name,
-                              struct addresses *addresses) {
+                              struct ps_addresses *addresses) {
   struct credentials credentials = credentials_of(options, addresses);
   pserver_status status =
       nats_failure(natsOptions_SetServers(made, addresses->servers, addresses->count),
@@ -172,7 +173,7 @@ static pserver_status set_all(natsOptions *made, const pserver_options *options,
 
 pserver_status ps_make_nats_options(const pserver_options *options, const char *name,
                                     natsOptions **made) {
-  struct addresses addresses;
+  struct ps_addresses addresses;
   pserver_status status = ps_read_addresses(address_of(options), &addresses);
   if (status == PSERVER_OK && natsOptions_Create(made) != NATS_OK) {
     status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for the connection");
@@ -185,13 +186,13 @@ pserver_status ps_make_nats_options(const pserver_options *options, const char *
   return status;
 }
 
-void ps_shown_address(const pserver_options *options, char *target, size_t room) {
-  struct addresses addresses;
+void ps_shown_address(const pserver_options *options, char *target, size_t size) {
+  struct ps_addresses addresses;
   size_t used = 0;
   target[0] = '\0';
   if (ps_read_addresses(address_of(options), &addresses) == PSERVER_OK) {
-    for (int i = 0; i < addresses.count && used < room; i++) {
-      int length = snprintf(target + used, room - used, "%s%s", i == 0 ? "" : ",", addresses.servers[i]);
+    for (int i = 0; i < addresses.count && used < size; i++) {
+      int length = snprintf(target + used, size - used, "%s%s", i == 0 ? "" : ",", addresses.servers[i]);
       used += (size_t)length;
     }
   }

@@ -5,13 +5,13 @@
 #include <pserver.h>
 
 /**
- * The options of cnats that options and environment stand for, to be destroyed by the caller.
- * BAD_VALUE for a setting that makes no sense, IO for a file that cannot be read.
+ * Makes the options of cnats from the client's options and the environment; the caller destroys them.
+ * BAD_VALUE for an invalid setting, IO for a file that cannot be read.
  */
 pserver_status ps_make_nats_options(const pserver_options *options, const char *name,
                                     natsOptions **made);
 
-/** The address list as it will be shown in messages: without credentials. */
-void ps_shown_address(const pserver_options *options, char *target, size_t room);
+/** Writes the address list without credentials, for error texts. */
+void ps_shown_address(const pserver_options *options, char *target, size_t size);
 
 #endif

@@ -1,9 +1,9 @@
-/* Timers in a pairing heap. */
+/* Timers, in a pairing heap. */
 #include "wire/timers.h"
 
 #include <stddef.h>
 
-/** Joins two heaps; neither root has siblings. */
+/** Joins two heaps, whose roots have no siblings. */
 static struct ps_timer *join(struct ps_timer *one, struct ps_timer *other) {
   if (one == NULL) return other;
   if (other == NULL) return one;
@@ -59,13 +59,13 @@ static void clear(struct ps_timers *timers, struct ps_timer *timer) {
 void ps_timer_set(struct ps_timers *timers, struct ps_timer *timer, int64_t at_ms) {
   clear(timers, timer);
   timer->at_ms = at_ms;
-  if (at_ms == NEVER_MS) return;
+  if (at_ms == PS_NEVER_MS) return;
   timers->root = join(timers->root, timer);
   timers->root->before = timers->root;
 }
 
 int64_t ps_timers_next_ms(const struct ps_timers *timers) {
-  return timers->root == NULL ? NEVER_MS : timers->root->at_ms;
+  return timers->root == NULL ? PS_NEVER_MS : timers->root->at_ms;
 }
 
 bool ps_timers_run(struct ps_timers *timers, int64_t now_ms) {

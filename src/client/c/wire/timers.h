@@ -6,15 +6,16 @@
 
 #include "wire/clock.h"
 
-/** Something to do at a time. It belongs to whoever sets it, and needs no memory. All zeros: not set. */
+/** A function to call at a time. The caller owns it; setting it allocates no memory. All zeros: not set. */
 struct ps_timer {
   void (*due)(void *context);
   void *context;
   int64_t at_ms;
-  /** The first of those that are due later, and the next and the one before with the same parent. */
+  /** Links of the heap: the first child, which is due later, and the next child of the same parent. */
   struct ps_timer *child;
   struct ps_timer *next;
-  /** The parent of a first child; itself for the root; NULL if the timer is not set. */
+  /** The previous child of the same parent; the parent, of a first child; itself, of the root; NULL: not
+   * set. */
   struct ps_timer *before;
 };
 
@@ -23,13 +24,13 @@ struct ps_timers {
   struct ps_timer *root;
 };
 
-/** Has the timer come due at this time instead of any set before; NEVER_MS: never. */
+/** Sets a timer to this time, instead of a time set before; PS_NEVER_MS clears it. */
 void ps_timer_set(struct ps_timers *timers, struct ps_timer *timer, int64_t at_ms);
 
-/** When the first timer is due; NEVER_MS if none is set. */
+/** Returns when the first timer is due; PS_NEVER_MS if none is set. */
 int64_t ps_timers_next_ms(const struct ps_timers *timers);
 
-/** Runs the timers that are due by now; false if none is. */
+/** Calls the functions of all timers that are due; false if there are none. */
 bool ps_timers_run(struct ps_timers *timers, int64_t now_ms);
 
 #endif

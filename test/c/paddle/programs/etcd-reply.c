@@ -1,4 +1,4 @@
-/* What is read of etcd's replies: whole ones, and whatever is cut or changed in them. */
+/* Reads replies of etcd: whole ones, and ones that are cut or changed. */
 #include "etcd-reply.h"
 
 #include <stdio.h>
@@ -19,17 +19,17 @@ static const char whole[] =
     " { \"key\" : \"L3BzLzE=\", \"version\" : 7 } ,"
     "{\"value\":\"ag==\",\"key\":\"L3BzL2pvYg==\"}],\"count\":\"3\"}";
 
-static char key[ETCD_TEXT_ROOM];
-static char value[ETCD_TEXT_ROOM];
+static char key[PS_ETCD_TEXT_SIZE];
+static char value[PS_ETCD_TEXT_SIZE];
 
-static void expect_entry(struct etcd_reply *reply, const char *name, const char *text) {
+static void expect_entry(struct ps_etcd_reply *reply, const char *name, const char *text) {
   EXPECT(ps_etcd_reply_next(reply, key, value));
   EXPECT(strcmp(key, name) == 0);
   EXPECT(strcmp(value, text) == 0);
 }
 
 static void read_whole(void) {
-  struct etcd_reply reply;
+  struct ps_etcd_reply reply;
   EXPECT(ps_etcd_reply_open(&reply, whole));
   expect_entry(&reply, "/ps/0", "nats://a:4222");
   expect_entry(&reply, "/ps/1", "");
@@ -50,20 +50,20 @@ static void encode(void) {
 }
 
 static void read_all(const char *json) {
-  struct etcd_reply reply;
+  struct ps_etcd_reply reply;
   int entries = 0;
   if (!ps_etcd_reply_open(&reply, json)) return;
   while (ps_etcd_reply_next(&reply, key, value)) EXPECT(++entries <= (int)strlen(json));
 }
 
 static void refuse(const char *json) {
-  struct etcd_reply reply;
+  struct ps_etcd_reply reply;
   EXPECT(!ps_etcd_reply_open(&reply, json) || !ps_etcd_reply_next(&reply, key, value) || value[0] == '\0');
 }
 
-/* Every text in memory of its own, so that the sanitizer sees what is read beyond it. */
+/* Each text is in its own memory, so that the sanitizer finds reads beyond it. */
 static void read_copy(const char *json, size_t bytes) {
-  struct etcd_reply reply;
+  struct ps_etcd_reply reply;
   char *copy = malloc(bytes + 1);
   EXPECT(copy != NULL);
   memcpy(copy, json, bytes);

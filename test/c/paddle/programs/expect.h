@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Ends the program, naming the place, unless the condition holds. */
+/** Ends the program, with file and line, unless the condition is true. */
 #define EXPECT(condition)                                                                     \
   do {                                                                                        \
     if (!(condition)) {                                                                       \
@@ -30,7 +30,7 @@ static inline int is_about(const char *message, const char *code) {
     EXPECT(is_about(paddle_pserver_last_error(), code));   \
   } while (0)
 
-/** Whether these are the values, but for the rounding of float32. */
+/** Whether these are the values, apart from the rounding of float32. */
 static inline int are_near(const void *content, const float *expected, int count) {
   float value;
   for (int i = 0; i < count; i++) {

@@ -1,4 +1,4 @@
-/* Everything that can be done wrongly with revision 1: refused with its reason, and work goes on. */
+/* Misuses revision 1 in all ways: each call fails with the right error, and the client still works. */
 #include <limits.h>
 #include <paddle_pserver_client.h>
 

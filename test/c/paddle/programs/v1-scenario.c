@@ -36,7 +36,7 @@ static void initialize(paddle_pserver_client *client) {
   EXPECT(paddle_finish_init_param(client) == 0);
 }
 
-/* The server takes the gradient as it is, so it comes times the learning rate of 0.1. */
+/* The learning rate is 1.0, so the gradient is multiplied by the rate of 0.1 here. */
 static void step(paddle_pserver_client *client) {
   float a[3] = {0.001f, 0.002f, 0.003f};
   float b[3] = {0.004f, 0.005f, 0.006f};
@@ -66,7 +66,7 @@ static void many_rounds(paddle_pserver_client *client) {
   }
 }
 
-/* A client that has declared nothing knows what the job has. */
+/* A client that has declared nothing knows the lengths of the job's parameters. */
 static void meet(void) {
   paddle_pserver_client *other = paddle_new_pserver_client();
   EXPECT(other != NULL);

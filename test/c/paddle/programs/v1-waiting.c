@@ -1,4 +1,4 @@
-/* Trainers that are not selected wait, and take over from one that dies: revision 1. */
+/* Revision 1: trainers that are not selected wait, and one takes over from a trainer that dies. */
 #include "waiting.h"
 
 #define FLOATS PADDLE_ELEMENT_TYPE_FLOAT32

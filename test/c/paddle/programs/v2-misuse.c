@@ -1,4 +1,4 @@
-/* Everything that can be done wrongly with revision 2: refused with its reason, and work goes on. */
+/* Misuses revision 2 in all ways: each call fails with the right error, and the client still works. */
 #include <limits.h>
 #include <paddle_pserver_client.h>
 

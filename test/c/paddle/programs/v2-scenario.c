@@ -28,7 +28,7 @@ static void initialize(paddle_pserver_client *client) {
   float a[3] = {0.1f, 0.2f, 0.3f};
   float b[3] = {0.4f, 0.5f, 0.6f};
   static float wide[750];
-  /* These bytes hold zeros, which end the text that the published function takes: it is noticed. */
+  /* These bytes contain zeros, which end the text that the published function takes, and cause an error. */
   EXPECT(paddle_begin_init_params(client, (const char *)optimizer) == 1);
   EXPECT_ERROR("BAD_CONFIG", paddle_init_param(client, parameter("param_a", a, 3)));
   EXPECT(paddle_begin_init_params(client, "not: {closed") == 1);
@@ -82,7 +82,7 @@ int main(void) {
   expect_both(client, (float[]){0.1f, 0.2f, 0.3f}, (float[]){0.4f, 0.5f, 0.6f});
   step(client, 0.1);
   expect_both(client, (float[]){0.099f, 0.198f, 0.297f}, (float[]){0.396f, 0.495f, 0.594f});
-  /* The rate of the call goes before that of the configuration. */
+  /* The rate of the call overrides that of the configuration. */
   step(client, 1.0);
   expect_both(client, (float[]){0.089f, 0.178f, 0.267f}, (float[]){0.356f, 0.445f, 0.534f});
   EXPECT_ERROR("UNKNOWN_PARAMETER", paddle_get_params(client, unknown, got, 2));

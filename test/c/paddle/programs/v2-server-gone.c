@@ -1,4 +1,4 @@
-/* Trains until the server is gone, and says with which codes calls end then: revision 2. */
+/* Revision 2: trains until the server is gone, and prints the codes with which calls then end. */
 #include <paddle_pserver_client.h>
 #include <pthread.h>
 
@@ -37,7 +37,7 @@ int main(void) {
     fflush(stdout);
   }
   print_failure("send");
-  /* While the thread still waits: each of these takes its whole timeout. */
+  /* The thread is still waiting, and each of these calls takes its whole timeout. */
   EXPECT(paddle_new_pserver_client() == NULL);
   print_failure("new");
   EXPECT(pthread_join(thread, NULL) == 0);

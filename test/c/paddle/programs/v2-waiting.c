@@ -1,4 +1,4 @@
-/* Trainers that are not selected wait, and take over from one that dies: revision 2. */
+/* Revision 2: trainers that are not selected wait, and one takes over from a trainer that dies. */
 #include "waiting.h"
 
 static float first = 42;

@@ -1,5 +1,5 @@
-/* Makes a client that finds broker and job in etcd, and asks to initialize; prints what came of it.
- * Argument: the address of etcd. */
+/* Makes a client that finds broker and job in etcd, asks to initialize, and prints the result. Argument:
+ * the address of etcd. */
 #include <paddle_pserver_client.h>
 
 #include "expect.h"

@@ -1,4 +1,4 @@
-/* Everything that can be done wrongly with revision 3: refused with its reason, and work goes on.
+/* Misuses revision 3 in all ways: each call fails with the right error, and the client still works.
  * Argument: the broker's address. */
 #include <limits.h>
 #include <paddle_pserver_client.h>
@@ -140,7 +140,7 @@ int main(int argc, char **argv) {
   EXPECT(holds_in_child(in_child));
   paddle_pserver_client_release(second);
   expect_refused("CLOSED", second);
-  /* A number is never used again. */
+  /* The number of a client is never used again. */
   second = paddle_new_pserver_client(address, 0);
   EXPECT(second == 2);
   reading();

@@ -1,5 +1,5 @@
-/* Begin returns at once, get waits; trainers that restart and trainers that die: revision 3.
- * Arguments: what to do, the broker's address (of etcd, with "etcd" before). */
+/* Revision 3: begin returns at once, get waits; trainers restart, and trainers die. Arguments: what to do,
+ * the broker's address (with "etcd" before it, that of etcd). */
 #include <paddle_pserver_client.h>
 #include <pthread.h>
 #include <sched.h>
@@ -41,7 +41,7 @@ static void *get_first(void *client) {
   return NULL;
 }
 
-/* The one that was selected and its successor, others, and one that was selected and restarts. */
+/* The selected trainer, other trainers, and a restart of the selected one after it has finished. */
 static void restart(paddle_pserver_client clients[4]) {
   pthread_t threads[2];
   EXPECT(paddle_begin_init_params(clients[0]) == 1);
@@ -67,7 +67,7 @@ static void *get_until_selected(void *client) {
   return NULL;
 }
 
-/* The one that was selected dies, and one that gets parameters is told that it is its turn. */
+/* The selected trainer dies, and one that gets parameters is told that it is selected. */
 static void take_over(paddle_pserver_client clients[4]) {
   pthread_t thread;
   float value = 0;
@@ -96,7 +96,7 @@ static void *begin_often(void *client) {
   return NULL;
 }
 
-/* Released while calls are under way: they end. */
+/* Releasing a client ends its calls under way. */
 static void release(paddle_pserver_client clients[4]) {
   pthread_t threads[2];
   EXPECT(pthread_create(&threads[0], NULL, begin_often, &clients[0]) == 0);

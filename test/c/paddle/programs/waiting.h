@@ -1,8 +1,8 @@
 #ifndef PADDLE_WAITING_H
 #define PADDLE_WAITING_H
 
-/* Trainers that are not selected wait, and take over from one that dies: the same for the revisions
- * whose clients are pointers. */
+/* Trainers that are not selected wait, and one takes over from a trainer that dies: for the revisions whose
+ * clients are pointers. */
 #include <paddle_pserver_client.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,9 +12,9 @@
 
 /** The calls of one revision; those without a result end the program if they fail. */
 struct revision {
-  /** 1 for the trainer that is selected, 0 for others, once they need not wait any more. */
+  /** Returns 1 for the selected trainer; 0 for others, once the parameters are initialized. */
   int (*begin)(paddle_pserver_client *client);
-  /** Gives the parameter its first value. */
+  /** Stores the first value of the parameter. */
   void (*give)(paddle_pserver_client *client);
   int (*finish)(paddle_pserver_client *client);
   /** Checks that the parameter has its first value. */

@@ -11,12 +11,12 @@
 
 int paddle_declare_param(paddle_pserver_client *client, const char *name, int element_type,
                          long long num_elements) {
-  struct trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
+  struct ps_trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
   if (trainer == NULL) return -1;
   int result = -1;
   uint64_t element = ps_element_bytes(element_type);
   if (!ps_check_name(__func__, name)) {
-    /* It has said so. */
+    /* ps_check_name() has set the error. */
   } else if (element == 0) {
     ps_refuse(__func__, PSERVER_ERR_BAD_DTYPE, "\"%s\": expected an element type; received %d", name,
               element_type);
@@ -24,7 +24,7 @@ int paddle_declare_param(paddle_pserver_client *client, const char *name, int el
     ps_refuse(__func__, PSERVER_ERR_BAD_LENGTH, "\"%s\": expected 1 to %lld elements; received %lld",
               name, INT_MAX / (long long)element, num_elements);
   } else if (!ps_lengths_note(&trainer->lengths, name,
-                              (struct length){(pserver_dtype)element_type, (uint64_t)num_elements})) {
+                              (struct ps_length){(pserver_dtype)element_type, (uint64_t)num_elements})) {
     ps_refuse(__func__, PSERVER_ERR_INTERNAL, "no memory for \"%s\"", name);
   } else {
     result = 0;
@@ -33,9 +33,9 @@ int paddle_declare_param(paddle_pserver_client *client, const char *name, int el
   return result;
 }
 
-bool ps_measure(const char *function, struct trainer *trainer, const char *name, int element_type,
-                const void *content, struct values *values) {
-  struct length length;
+bool ps_measure(const char *function, struct ps_trainer *trainer, const char *name, int element_type,
+                const void *content, struct ps_values *values) {
+  struct ps_length length;
   if (!ps_look_up_length(function, trainer, name, &length)) return false;
   if (element_type != (int)length.dtype) {
     ps_refuse(function, PSERVER_ERR_BAD_DTYPE, "\"%s\": expected element type %d; received %d", name,
@@ -43,15 +43,15 @@ bool ps_measure(const char *function, struct trainer *trainer, const char *name,
     return false;
   }
   uint64_t bytes = length.elements * ps_element_bytes(element_type);
-  *values = (struct values){name, element_type, content, (int64_t)bytes};
+  *values = (struct ps_values){name, element_type, content, (int64_t)bytes};
   return true;
 }
 
 int paddle_send_grad(paddle_pserver_client *client, const char *name, int element_type,
                      const void *content) {
-  struct trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
+  struct ps_trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
   if (trainer == NULL) return -1;
-  struct values values;
+  struct ps_values values;
   int result = ps_measure(__func__, trainer, name, element_type, content, &values)
                    ? ps_send_gradients(__func__, trainer, &values, 1, NULL)
                    : -1;
@@ -61,9 +61,9 @@ int paddle_send_grad(paddle_pserver_client *client, const char *name, int elemen
 
 int paddle_set_param(paddle_pserver_client *client, const char *name, int element_type,
                      const void *content) {
-  struct trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
+  struct ps_trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
   if (trainer == NULL) return -1;
-  struct values values;
+  struct ps_values values;
   int result = ps_measure(__func__, trainer, name, element_type, content, &values)
                    ? ps_set_values(__func__, trainer, &values, 1)
                    : -1;
@@ -72,14 +72,14 @@ int paddle_set_param(paddle_pserver_client *client, const char *name, int elemen
 }
 
 int paddle_get_param(paddle_pserver_client *client, const char *name, void **dst, int *dstLen) {
-  struct trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
+  struct ps_trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
   if (trainer == NULL) return -1;
   int result = -1;
   if (dst == NULL || dstLen == NULL) {
     ps_refuse(__func__, PSERVER_ERR_BAD_VALUE, "expected dst and dstLen; received NULL");
   } else {
-    struct target target = {
-        .name = name, .content = *dst, .room = *dst == NULL ? 0 : *dstLen, .may_exceed = true};
+    struct ps_target target = {
+        .name = name, .content = *dst, .capacity = *dst == NULL ? 0 : *dstLen, .may_exceed = true};
     result = ps_read_values(__func__, trainer, &target, 1);
     if (result == 0) {
       *dst = target.content;
@@ -97,7 +97,7 @@ void paddle_release_param(void **dst) {
 }
 
 int paddle_save_model(paddle_pserver_client *client, const char *path) {
-  struct trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
+  struct ps_trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
   if (trainer == NULL) return -1;
   int result = ps_save_model(__func__, trainer, path);
   ps_trainer_leave(trainer);

@@ -4,9 +4,9 @@
 #include "../tensor.h"
 #include "../trainer.h"
 
-/** Values with the length that is known of the parameter. False with a message if none is, or it is
- * of another type: then the length in bytes would be another one than the trainer's. */
-bool ps_measure(const char *function, struct trainer *trainer, const char *name, int element_type,
-                const void *content, struct values *values);
+/** Makes values with the known length of the parameter. False with an error if the length is not known, or
+ * the type is another one, so that the content would have another length. */
+bool ps_measure(const char *function, struct ps_trainer *trainer, const char *name, int element_type,
+                const void *content, struct ps_values *values);
 
 #endif

@@ -8,8 +8,8 @@
 #include "../failures.h"
 #include "../pointer-client.h"
 
-/** Whether a configuration is text. A message of Protocol Buffers that sets the optimizer begins with a
- * control character, and so do the lengths in any other. */
+/** Whether a configuration is text and not a message of Protocol Buffers, which contains control
+ * characters: its keys or lengths. */
 static bool is_text(const char *config) {
   for (const char *c = config; *c != '\0'; c++) {
     unsigned char byte = (unsigned char)*c;
@@ -20,7 +20,7 @@ static bool is_text(const char *config) {
 }
 
 /** Keeps a copy of the configuration for paddle_init_param(). */
-static bool keep_config(const char *function, struct trainer *trainer, const void *config, size_t bytes,
+static bool keep_config(const char *function, struct ps_trainer *trainer, const void *config, size_t bytes,
                         bool is_config_text) {
   char *copy = NULL;
   if (config != NULL) {
@@ -43,7 +43,7 @@ static bool keep_config(const char *function, struct trainer *trainer, const voi
 
 static int begin_with(const char *function, paddle_pserver_client *client, const void *config,
                       size_t bytes, bool is_config_text) {
-  struct trainer *trainer = ps_trainer_enter(function, ps_number_of(client));
+  struct ps_trainer *trainer = ps_trainer_enter(function, ps_number_of(client));
   if (trainer == NULL) return -1;
   int result = keep_config(function, trainer, config, bytes, is_config_text)
                    ? ps_begin(function, trainer, true)
@@ -69,10 +69,10 @@ int paddle_begin_init_params_with_config(paddle_pserver_client *client, const vo
 }
 
 int paddle_init_param(paddle_pserver_client *client, paddle_parameter params) {
-  struct trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
+  struct ps_trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
   if (trainer == NULL) return -1;
-  struct values values = {params.name, params.element_type, params.content, params.content_len};
-  /* Held meanwhile: a begin in another thread may replace the configuration. */
+  struct ps_values values = {params.name, params.element_type, params.content, params.content_len};
+  /* Held during the call, because another thread may replace the configuration. */
   pthread_mutex_lock(&trainer->config_lock);
   pserver_config config = {0};
   if (trainer->is_config_text) {
@@ -82,16 +82,16 @@ int paddle_init_param(paddle_pserver_client *client, paddle_parameter params) {
     config.optimizer_config_bytes = trainer->config_bytes;
   }
   int result = ps_initialize(__func__, trainer, &values, trainer->config == NULL ? NULL : &config,
-                             REPETITION_FAILS);
+                             PS_REPETITION_FAILS);
   pthread_mutex_unlock(&trainer->config_lock);
   ps_trainer_leave(trainer);
   return result;
 }
 
 int paddle_finish_init_params(paddle_pserver_client *client) {
-  struct trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
+  struct ps_trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
   if (trainer == NULL) return -1;
-  int result = ps_finish(__func__, trainer, REPETITION_FAILS);
+  int result = ps_finish(__func__, trainer, PS_REPETITION_FAILS);
   ps_trainer_leave(trainer);
   return result;
 }

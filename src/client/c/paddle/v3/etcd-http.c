@@ -9,7 +9,7 @@
 
 #include "etcd-reply.h"
 
-/** A list of hosts takes some kilobytes; whatever answers more is no etcd of ours. */
+/** The maximum size of an answer; a list of hosts takes some kilobytes. */
 #define BODY_BYTES_MAX (1024 * 1024)
 
 struct body {
@@ -21,7 +21,7 @@ static pthread_once_t prepared = PTHREAD_ONCE_INIT;
 
 static void prepare(void) { curl_global_init(CURL_GLOBAL_DEFAULT); }
 
-/** Takes a piece of the answer; less than all of it makes curl give up. */
+/** Appends bytes of the answer; returning fewer than given makes curl fail. */
 static size_t take(char *from, size_t size, size_t count, void *target) {
   struct body *body = target;
   size_t bytes = size * count;
@@ -44,14 +44,14 @@ static CURLcode set_up(CURL *curl, const char *url, const char *request, struct 
   if (set == CURLE_OK) set = curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
   if (set == CURLE_OK) set = curl_easy_setopt(curl, CURLOPT_WRITEDATA, body);
   if (set == CURLE_OK) set = curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
-  /* Signals are the trainer's, and etcd is in the cluster: never behind a proxy. */
+  /* Signals belong to the trainer. No proxy, because etcd is in the cluster. */
   if (set == CURLE_OK) set = curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   if (set == CURLE_OK) set = curl_easy_setopt(curl, CURLOPT_PROXY, "");
   return set;
 }
 
 char *ps_etcd_range(const char *endpoint, const char *first, const char *end, int64_t timeout_ms,
-                    char *reason, size_t room) {
+                    char *reason, size_t size) {
   char url[512];
   char key[512];
   char range_end[512];
@@ -60,7 +60,7 @@ char *ps_etcd_range(const char *endpoint, const char *first, const char *end, in
   int length = snprintf(url, sizeof url, "%s/v3/kv/range", endpoint);
   if (length < 0 || (size_t)length >= sizeof url || !ps_base64_encode(first, key, sizeof key) ||
       !ps_base64_encode(end, range_end, sizeof range_end)) {
-    snprintf(reason, room, "the address or prefix is too long");
+    snprintf(reason, size, "the address or prefix is too long");
     return NULL;
   }
   snprintf(request, sizeof request, "{\"key\":\"%s\",\"range_end\":\"%s\"}", key, range_end);
@@ -74,7 +74,7 @@ char *ps_etcd_range(const char *endpoint, const char *first, const char *end, in
   curl_slist_free_all(headers);
   curl_easy_cleanup(curl);
   if (code == CURLE_OK && body.text != NULL) return body.text;
-  snprintf(reason, room, "%s", code == CURLE_OK ? "an empty answer" : curl_easy_strerror(code));
+  snprintf(reason, size, "%s", code == CURLE_OK ? "an empty answer" : curl_easy_strerror(code));
   free(body.text);
   return NULL;
 }

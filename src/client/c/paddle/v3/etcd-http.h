@@ -4,9 +4,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Asks an etcd for all keys from `first` to before `end`. The JSON it answers with, to be freed; NULL
- * with the reason in `reason`. */
+/** Asks etcd for all keys from `first` up to, but not including, `end`. Returns the JSON of the answer, to
+ * be freed; NULL on failure, with the reason in `reason`, which has `size` bytes. */
 char *ps_etcd_range(const char *endpoint, const char *first, const char *end, int64_t timeout_ms,
-                    char *reason, size_t room);
+                    char *reason, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
-/* Replies of etcd's HTTP gateway: JSON whose keys and values are base64. The entries are flat objects
- * of strings, so that is all of JSON that is read. */
+/* Reads replies of etcd's HTTP gateway: JSON whose keys and values are base64. The entries are flat objects
+ * of strings and numbers, so only that subset of JSON is supported. */
 #include "etcd-reply.h"
 
 #include <stdint.h>
@@ -7,9 +7,9 @@
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-bool ps_base64_encode(const char *text, char *target, size_t room) {
+bool ps_base64_encode(const char *text, char *target, size_t size) {
   size_t length = strlen(text);
-  if (room < (length + 2) / 3 * 4 + 1) return false;
+  if (size < (length + 2) / 3 * 4 + 1) return false;
   for (size_t i = 0; i < length; i += 3) {
     uint32_t bits = 0;
     for (size_t k = 0; k < 3; k++) bits = bits << 8 | (i + k < length ? (unsigned char)text[i + k] : 0);
@@ -21,15 +21,15 @@ bool ps_base64_encode(const char *text, char *target, size_t room) {
   return true;
 }
 
-/** Decodes base64 into text; "" if it is none, or does not fit, or holds a zero byte. */
-static void decode(const char *from, size_t length, char target[ETCD_TEXT_ROOM]) {
+/** Decodes base64 to text; "" if it is invalid, does not fit, or contains a zero byte. */
+static void decode(const char *from, size_t length, char target[PS_ETCD_TEXT_SIZE]) {
   size_t used = 0;
   uint32_t bits = 0;
   size_t i = 0;
   target[0] = '\0';
   for (; i < length && from[i] != '='; i++) {
     const char *digit = strchr(digits, from[i]);
-    if (digit == NULL || used + 1 >= ETCD_TEXT_ROOM) break;
+    if (digit == NULL || used + 1 >= PS_ETCD_TEXT_SIZE) break;
     bits = bits << 6 | (uint32_t)(digit - digits);
     if (i % 4 > 0) target[used++] = (char)(bits >> (6 - 2 * (i % 4)) & 0xff);
   }
@@ -39,7 +39,7 @@ static void decode(const char *from, size_t length, char target[ETCD_TEXT_ROOM])
 
 static const char *skip_blanks(const char *at) { return at + strspn(at, " \t\r\n"); }
 
-/** Reads `"…"` without escapes; NULL if there is none. */
+/** Reads a string without escapes; returns where it ends, NULL if there is none. */
 static const char *read_string(const char *at, const char **text, size_t *length) {
   at = skip_blanks(at);
   if (*at != '"') return NULL;
@@ -52,8 +52,8 @@ static bool is_named(const char *text, size_t length, const char *name) {
   return length == strlen(name) && memcmp(text, name, length) == 0;
 }
 
-/** Reads `"name": "value"`, or a value that is a bare number; NULL if there is none. */
-static const char *read_member(const char *at, char key[ETCD_TEXT_ROOM], char value[ETCD_TEXT_ROOM]) {
+/** Reads `"name": "value"`, or a number as value; returns where it ends, NULL if there is none. */
+static const char *read_member(const char *at, char key[PS_ETCD_TEXT_SIZE], char value[PS_ETCD_TEXT_SIZE]) {
   const char *name;
   size_t name_length;
   at = read_string(at, &name, &name_length);
@@ -71,7 +71,7 @@ static const char *read_member(const char *at, char key[ETCD_TEXT_ROOM], char va
   return at;
 }
 
-/** Whether what begins as an object ends as one: a reply that was cut off says nothing. */
+/** Whether the text is one whole object, and not a reply that was cut off. */
 static bool is_whole_object(const char *json) {
   int depth = 0;
   json = skip_blanks(json);
@@ -90,7 +90,7 @@ static bool is_whole_object(const char *json) {
   return *skip_blanks(json) == '\0';
 }
 
-bool ps_etcd_reply_open(struct etcd_reply *reply, const char *json) {
+bool ps_etcd_reply_open(struct ps_etcd_reply *reply, const char *json) {
   if (!is_whole_object(json) || strstr(json, "\"header\"") == NULL) return false;
   const char *list = strstr(json, "\"kvs\"");
   reply->at = list == NULL ? "]" : strchr(list, '[');
@@ -99,7 +99,8 @@ bool ps_etcd_reply_open(struct etcd_reply *reply, const char *json) {
   return true;
 }
 
-bool ps_etcd_reply_next(struct etcd_reply *reply, char key[ETCD_TEXT_ROOM], char value[ETCD_TEXT_ROOM]) {
+bool ps_etcd_reply_next(struct ps_etcd_reply *reply, char key[PS_ETCD_TEXT_SIZE],
+                        char value[PS_ETCD_TEXT_SIZE]) {
   key[0] = value[0] = '\0';
   const char *at = skip_blanks(reply->at);
   if (*at == ',') at = skip_blanks(at + 1);

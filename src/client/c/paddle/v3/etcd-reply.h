@@ -4,22 +4,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** Room for a decoded key or value, the final zero included. */
-#define ETCD_TEXT_ROOM 4096
+/** Bytes of a decoded key or value, including the final zero. */
+#define PS_ETCD_TEXT_SIZE 4096
 
-/** A place in the JSON of a reply to a range request of etcd's HTTP gateway. */
-struct etcd_reply {
+/** A position in the JSON of a reply to a range request of etcd's HTTP gateway. */
+struct ps_etcd_reply {
   const char *at;
 };
 
-/** False if the text is no reply; one without entries is. */
-bool ps_etcd_reply_open(struct etcd_reply *reply, const char *json);
+/** Begins to read a reply. False if the text is not one; a reply may have no entries. */
+bool ps_etcd_reply_open(struct ps_etcd_reply *reply, const char *json);
 
-/** Reads the next entry; false after the last, or at one that is malformed. Text that is longer than
- * the room or holds a zero byte is read as "". */
-bool ps_etcd_reply_next(struct etcd_reply *reply, char key[ETCD_TEXT_ROOM], char value[ETCD_TEXT_ROOM]);
+/** Reads the next entry; false after the last, or at a malformed one. Text that does not fit or contains a
+ * zero byte is read as "". */
+bool ps_etcd_reply_next(struct ps_etcd_reply *reply, char key[PS_ETCD_TEXT_SIZE],
+                        char value[PS_ETCD_TEXT_SIZE]);
 
-/** Writes text in base64; false if there is no room. */
-bool ps_base64_encode(const char *text, char *target, size_t room);
+/** Writes text in base64; false if it does not fit. */
+bool ps_base64_encode(const char *text, char *target, size_t size);
 
 #endif

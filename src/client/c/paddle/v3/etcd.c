@@ -1,4 +1,4 @@
-/* Finding broker and job in etcd: see "Discovery through etcd" in docs/protocol.md. */
+/* Finds broker and job in etcd: see "Discovery through etcd" in docs/protocol.md. */
 #include "etcd.h"
 
 #include <pserver.h>
@@ -18,15 +18,16 @@
 #define REQUEST_MS 2000
 #define PAUSE_MS 250
 #define PORT_DEFAULT "2379"
-#define ENDPOINT_ROOM 300
+#define ENDPOINT_SIZE 300
 
+/** The state of a search. */
 struct search {
   char keys[256];
   char keys_end[256];
   /** Why the last attempt found nothing. */
   char reason[600];
   pserver_status code;
-  struct discovery *found;
+  struct ps_discovery *found;
 };
 
 static int64_t now_ms(void) {
@@ -40,7 +41,7 @@ static void pause_ms(int64_t delay_ms) {
   nanosleep(&delay, NULL);
 }
 
-/** Whether a text, which is not terminated, is in a list that is separated by commas. */
+/** Whether a text without final zero is an entry of a list separated by commas. */
 static bool is_listed(const char *list, const char *text, size_t length) {
   while (*list != '\0') {
     size_t entry = strcspn(list, ",");
@@ -50,8 +51,8 @@ static bool is_listed(const char *list, const char *text, size_t length) {
   return false;
 }
 
-/** Adds those addresses that libpserver can use and that are not there yet. */
-static void add_addresses(struct discovery *found, const char *addresses) {
+/** Adds those addresses that libpserver can use and that are not listed yet. */
+static void add_addresses(struct ps_discovery *found, const char *addresses) {
   while (*addresses != '\0') {
     size_t length = strcspn(addresses, ",");
     size_t used = strlen(found->url);
@@ -71,11 +72,11 @@ static bool is_number(const char *text) {
 
 /** Whether the entries name a broker and a job. */
 static bool read_entries(struct search *search, const char *json) {
-  char key[ETCD_TEXT_ROOM];
-  char value[ETCD_TEXT_ROOM];
-  struct etcd_reply reply;
-  struct discovery *found = search->found;
-  *found = (struct discovery){0};
+  char key[PS_ETCD_TEXT_SIZE];
+  char value[PS_ETCD_TEXT_SIZE];
+  struct ps_etcd_reply reply;
+  struct ps_discovery *found = search->found;
+  *found = (struct ps_discovery){0};
   if (!ps_etcd_reply_open(&reply, json)) {
     search->code = PSERVER_ERR_NO_ETCD;
     snprintf(search->reason, sizeof search->reason, "what answers is not etcd");
@@ -96,25 +97,25 @@ static bool read_entries(struct search *search, const char *json) {
   return false;
 }
 
-/** Bytes of `http://` or `https://` that an entry begins with. */
+/** Returns the length of `http://` or `https://` at the beginning of an entry. */
 static size_t scheme_bytes(const char *entry) {
   if (strncasecmp(entry, "http://", 7) == 0) return 7;
   return strncasecmp(entry, "https://", 8) == 0 ? 8 : 0;
 }
 
-/** Writes `http://host:port` of an entry such as `host`; false if it is none or does not fit. */
-static bool to_endpoint(const char *entry, size_t length, char *endpoint, size_t room) {
+/** Writes an entry such as `host` as `http://host:port`; false if it is invalid or does not fit. */
+static bool to_endpoint(const char *entry, size_t length, char *endpoint, size_t size) {
   while (length > 0 && strchr(" /", entry[length - 1]) != NULL) length--;
   size_t scheme = scheme_bytes(entry);
   if (length <= scheme || memchr(entry, '@', length) != NULL) return false;
   if (memmem(entry + scheme, length - scheme, "://", 3) != NULL) return false;
-  /* The last colon, unless it is in the brackets of an IPv6 address, is before a port. */
+  /* The last colon begins a port, unless it is within the brackets of an IPv6 address. */
   const char *colon = memrchr(entry + scheme, ':', length - scheme);
   const char *bracket = memrchr(entry + scheme, ']', length - scheme);
   bool has_port = colon != NULL && (bracket == NULL || colon > bracket);
-  int written = snprintf(endpoint, room, "%s%.*s%s", scheme > 0 ? "" : "http://", (int)length, entry,
+  int written = snprintf(endpoint, size, "%s%.*s%s", scheme > 0 ? "" : "http://", (int)length, entry,
                          has_port ? "" : ":" PORT_DEFAULT);
-  return written > 0 && (size_t)written < room;
+  return written > 0 && (size_t)written < size;
 }
 
 static bool ask(struct search *search, const char *endpoint, int64_t timeout_ms) {
@@ -122,7 +123,7 @@ static bool ask(struct search *search, const char *endpoint, int64_t timeout_ms)
   char *json =
       ps_etcd_range(endpoint, search->keys, search->keys_end, timeout_ms, reason, sizeof reason);
   if (json == NULL) {
-    /* The last request, which had less time than others, says less than the one before it. */
+    /* Keep the reason of an earlier request: this one had less time than usual. */
     if (timeout_ms < REQUEST_MS && search->reason[0] != '\0') return false;
     search->code = PSERVER_ERR_NO_ETCD;
     snprintf(search->reason, sizeof search->reason, "%s: %s", endpoint, reason);
@@ -133,13 +134,13 @@ static bool ask(struct search *search, const char *endpoint, int64_t timeout_ms)
   return is_found;
 }
 
-/** Whether all entries are addresses, and there are any; false with a message, which does not repeat
- * them: they may hold a password. */
+/** Whether all entries are addresses, and there is at least one; false with an error, which does not repeat
+ * them, because they may contain a password. */
 static bool check_endpoints(const char *function, const char *endpoints) {
   int count = 0;
   bool are_valid = endpoints != NULL;
   for (const char *entry = endpoints; are_valid && *entry != '\0';) {
-    char endpoint[ENDPOINT_ROOM];
+    char endpoint[ENDPOINT_SIZE];
     entry += strspn(entry, " ,");
     size_t length = strcspn(entry, ",");
     if (length > 0) {
@@ -155,12 +156,12 @@ static bool check_endpoints(const char *function, const char *endpoints) {
   return false;
 }
 
-/** Asks each endpoint until one knows broker and job. */
+/** Asks the endpoints one after the other until one knows broker and job. */
 static bool ask_each(struct search *search, const char *endpoints, int64_t until_ms) {
   for (const char *entry = endpoints; *entry != '\0';) {
     entry += strspn(entry, " ,");
     size_t length = strcspn(entry, ",");
-    char endpoint[ENDPOINT_ROOM];
+    char endpoint[ENDPOINT_SIZE];
     int64_t left_ms = until_ms - now_ms();
     if (length == 0 || left_ms <= 0) break;
     if (to_endpoint(entry, length, endpoint, sizeof endpoint) &&
@@ -172,7 +173,7 @@ static bool ask_each(struct search *search, const char *endpoints, int64_t until
   return false;
 }
 
-bool ps_discover(const char *function, const char *endpoints, struct discovery *found) {
+bool ps_discover(const char *function, const char *endpoints, struct ps_discovery *found) {
   struct search search = {.code = PSERVER_ERR_NO_ETCD, .found = found};
   const char *prefix = ps_environment_value("PSERVER_ETCD_PREFIX");
   if (prefix == NULL) prefix = "";
@@ -182,7 +183,7 @@ bool ps_discover(const char *function, const char *endpoints, struct discovery *
     return false;
   }
   snprintf(search.keys, sizeof search.keys, "%s/ps/", prefix);
-  /* The keys with this prefix end before the next character. */
+  /* The end of the keys with this prefix: '0' follows '/'. */
   snprintf(search.keys_end, sizeof search.keys_end, "%s/ps0", prefix);
   int64_t until_ms = now_ms() + DISCOVERY_MS;
   while (!ask_each(&search, endpoints, until_ms)) {

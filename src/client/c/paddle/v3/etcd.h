@@ -3,14 +3,14 @@
 
 #include <stdbool.h>
 
-/** What hosts publish in etcd. */
-struct discovery {
-  /** The broker's addresses, separated by commas; of more than fit the first. */
+/** Broker and job, as hosts publish them in etcd. */
+struct ps_discovery {
+  /** The broker's addresses, separated by commas; those that do not fit are left out. */
   char url[4096];
   char job[64];
 };
 
-/** Finds broker and job in etcd, waiting for both up to 10 seconds. False with a message. */
-bool ps_discover(const char *function, const char *endpoints, struct discovery *found);
+/** Finds broker and job in etcd; waits for them up to 10 seconds. False with an error. */
+bool ps_discover(const char *function, const char *endpoints, struct ps_discovery *found);
 
 #endif

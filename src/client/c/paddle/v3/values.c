@@ -6,14 +6,14 @@
 #include "../read.h"
 #include "../update.h"
 
-static struct values values_of(const paddle_gradient *grad) {
-  return (struct values){grad->name, (int)grad->element_type, grad->content, grad->content_len};
+static struct ps_values values_of(const paddle_gradient *grad) {
+  return (struct ps_values){grad->name, (int)grad->element_type, grad->content, grad->content_len};
 }
 
-/** Sends gradients: `grads`, or those that `pointers` point to. */
-static int send_all(const char *function, struct trainer *trainer, const paddle_gradient *grads,
+/** Sends the gradients in `grads` or, if it is not NULL, those that `pointers` point to. */
+static int send_all(const char *function, struct ps_trainer *trainer, const paddle_gradient *grads,
                     paddle_gradient *const *pointers, int len) {
-  struct values *values = calloc((size_t)len, sizeof *values);
+  struct ps_values *values = calloc((size_t)len, sizeof *values);
   if (values == NULL) {
     return ps_refuse(function, PSERVER_ERR_INTERNAL, "no memory for %d gradients", len);
   }
@@ -30,7 +30,7 @@ static int send_all(const char *function, struct trainer *trainer, const paddle_
 }
 
 int paddle_send_grads(paddle_pserver_client client, const paddle_gradient *grads, int len) {
-  struct trainer *trainer = ps_trainer_enter(__func__, (uint32_t)client);
+  struct ps_trainer *trainer = ps_trainer_enter(__func__, (uint32_t)client);
   if (trainer == NULL) return -1;
   int result = ps_check_list(__func__, grads, len) ? send_all(__func__, trainer, grads, NULL, len) : -1;
   ps_trainer_leave(trainer);
@@ -38,28 +38,28 @@ int paddle_send_grads(paddle_pserver_client client, const paddle_gradient *grads
 }
 
 int paddle_send_grads_v(paddle_pserver_client client, paddle_gradient **grads, int len) {
-  struct trainer *trainer = ps_trainer_enter(__func__, (uint32_t)client);
+  struct ps_trainer *trainer = ps_trainer_enter(__func__, (uint32_t)client);
   if (trainer == NULL) return -1;
   int result = ps_check_list(__func__, grads, len) ? send_all(__func__, trainer, NULL, grads, len) : -1;
   ps_trainer_leave(trainer);
   return result;
 }
 
-/** Where the parameters are to be read to; false with a message. */
-static bool aim_at(const char *function, paddle_parameter **dst, struct target *targets, int len) {
+/** Fills in where to read the parameters to; false with an error. */
+static bool aim_at(const char *function, paddle_parameter **dst, struct ps_target *targets, int len) {
   for (int i = 0; i < len; i++) {
     if (dst[i] == NULL) {
       ps_refuse(function, PSERVER_ERR_BAD_VALUE, "parameter %d: expected one; received NULL", i);
       return false;
     }
     targets[i] =
-        (struct target){.name = dst[i]->name, .content = dst[i]->content, .room = dst[i]->content_len};
+        (struct ps_target){.name = dst[i]->name, .content = dst[i]->content, .capacity = dst[i]->content_len};
   }
   return true;
 }
 
-static int read_into(const char *function, struct trainer *trainer, paddle_parameter **dst, int len) {
-  struct target *targets = calloc((size_t)len, sizeof *targets);
+static int read_into(const char *function, struct ps_trainer *trainer, paddle_parameter **dst, int len) {
+  struct ps_target *targets = calloc((size_t)len, sizeof *targets);
   if (targets == NULL) {
     return ps_refuse(function, PSERVER_ERR_INTERNAL, "no memory for %d parameters", len);
   }
@@ -75,7 +75,7 @@ static int read_into(const char *function, struct trainer *trainer, paddle_param
 }
 
 int paddle_get_params(paddle_pserver_client client, paddle_parameter **dst, int len) {
-  struct trainer *trainer = ps_trainer_enter(__func__, (uint32_t)client);
+  struct ps_trainer *trainer = ps_trainer_enter(__func__, (uint32_t)client);
   if (trainer == NULL) return -1;
   int result = ps_check_list(__func__, dst, len) ? read_into(__func__, trainer, dst, len) : -1;
   ps_trainer_leave(trainer);
@@ -90,7 +90,7 @@ void paddle_release_param_content(paddle_parameter *param) {
 }
 
 int paddle_save_model(paddle_pserver_client client, const char *path) {
-  struct trainer *trainer = ps_trainer_enter(__func__, (uint32_t)client);
+  struct ps_trainer *trainer = ps_trainer_enter(__func__, (uint32_t)client);
   if (trainer == NULL) return -1;
   int result = ps_save_model(__func__, trainer, path);
   ps_trainer_leave(trainer);

@@ -1,5 +1,6 @@
-/* Ends calls of other threads: each thread names the canceller its calls obey. */
-#include "calls/canceller.h"
+/* Cancellers, by which one thread ends the calls of others. Each thread chooses the one that its calls
+ * obey. */
+#include "wire/canceller.h"
 
 #include <stdlib.h>
 
@@ -8,15 +9,15 @@
 struct pserver_canceller {
   pthread_mutex_t lock;
   bool is_cancelled;
-  /** What threads that use it wait for. */
-  struct cancellable *waiting;
+  /** What the threads that use it are waiting for. */
+  struct ps_cancellable *waiting;
 };
 
 static _Thread_local pserver_canceller *used;
 
 pserver_status pserver_canceller_new(pserver_canceller **canceller) {
   if (canceller == NULL) {
-    return ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_canceller_new: expected a place; received NULL");
+    return ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_canceller_new: expected a pointer; received NULL");
   }
   pserver_canceller *made = calloc(1, sizeof *made);
   if (made == NULL || pthread_mutex_init(&made->lock, NULL) != 0) {
@@ -38,8 +39,8 @@ void pserver_cancel(pserver_canceller *canceller) {
   if (canceller == NULL) return;
   pthread_mutex_lock(&canceller->lock);
   canceller->is_cancelled = true;
-  for (struct cancellable *each = canceller->waiting; each != NULL; each = each->next) {
-    /* Without the lock the signal could come between a thread's look and its wait. */
+  for (struct ps_cancellable *each = canceller->waiting; each != NULL; each = each->next) {
+    /* Without the lock the signal could come between a thread's check and its wait, and be lost. */
     pthread_mutex_lock(each->lock);
     each->is_cancelled = true;
     pthread_cond_broadcast(each->woken);
@@ -59,8 +60,8 @@ void pserver_use_canceller(pserver_canceller *canceller) { used = canceller; }
 
 bool ps_uses_canceller(void) { return used != NULL; }
 
-void ps_cancellable_enter(struct cancellable *entered, pthread_mutex_t *lock, pthread_cond_t *woken) {
-  *entered = (struct cancellable){.canceller = used, .lock = lock, .woken = woken};
+void ps_cancellable_enter(struct ps_cancellable *entered, pthread_mutex_t *lock, pthread_cond_t *woken) {
+  *entered = (struct ps_cancellable){.canceller = used, .lock = lock, .woken = woken};
   if (used == NULL) return;
   pthread_mutex_lock(&used->lock);
   entered->is_cancelled = used->is_cancelled;
@@ -69,11 +70,11 @@ void ps_cancellable_enter(struct cancellable *entered, pthread_mutex_t *lock, pt
   pthread_mutex_unlock(&used->lock);
 }
 
-void ps_cancellable_leave(struct cancellable *entered) {
+void ps_cancellable_leave(struct ps_cancellable *entered) {
   pserver_canceller *canceller = entered->canceller;
   if (canceller == NULL) return;
   pthread_mutex_lock(&canceller->lock);
-  struct cancellable **link = &canceller->waiting;
+  struct ps_cancellable **link = &canceller->waiting;
   while (*link != entered) link = &(*link)->next;
   *link = entered->next;
   pthread_mutex_unlock(&canceller->lock);

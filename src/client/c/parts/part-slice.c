@@ -1,16 +1,13 @@
-/* Parts of blocks in messages. */
-#include "push/part-slice.h"
+/* Indexes of parts in messages. */
+#include "parts/part-slice.h"
 
 #include <string.h>
 
-#include "wire/dtypes.h"
-#include "wire/encodings.h"
-
-/** Rows of a block, or elements of a row, whose numbers take two bytes. */
+/** Rows of a block, or elements of a row, up to which numbers take two bytes. */
 #define PACKED_NUMBERS_MAX 65536
 #define ALIGN_BYTES 8
 
-size_t ps_packed_number_bytes(const struct parameter *parameter, uint64_t block, bool has_inner) {
+size_t ps_packed_number_bytes(const struct ps_parameter *parameter, uint64_t block, bool has_inner) {
   uint64_t row_elements = ps_row_elements(parameter);
   uint64_t elements = ps_block_elements(parameter, block);
   uint64_t start = block * parameter->layout.block_elements;
@@ -26,19 +23,19 @@ size_t ps_part_index_bytes(size_t row_count, size_t inner_count, size_t number_b
   return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
 }
 
-size_t ps_slice_index_bytes(const struct part_slice *slice, size_t number_bytes) {
+size_t ps_slice_index_bytes(const struct ps_part_slice *slice, size_t number_bytes) {
   if (slice->is_whole_block) return 0;
   return ps_part_index_bytes(slice->row_count, slice->inner_count, number_bytes);
 }
 
-void ps_write_part_entry(struct draft *draft, const struct part_slice *slice) {
+void ps_write_part_entry(struct ps_draft *draft, const struct ps_part_slice *slice) {
   ps_draft_key(draft, "part");
   ps_pack_list(draft, slice->inner == NULL ? 1 : 2);
   ps_pack_whole(draft, slice->row_count);
   if (slice->inner != NULL) ps_pack_whole(draft, slice->inner_count);
 }
 
-/** Returns where the numbers end. */
+/** Writes numbers; returns where they end. */
 static uint8_t *write_numbers(uint8_t *target, const uint32_t *numbers, size_t count,
                               size_t number_bytes) {
   if (number_bytes == PS_INDEX_NUMBER_BYTES) {
@@ -52,37 +49,10 @@ static uint8_t *write_numbers(uint8_t *target, const uint32_t *numbers, size_t c
   return target;
 }
 
-size_t ps_write_part_index(const struct part_slice *slice, size_t number_bytes, uint8_t *target) {
+size_t ps_write_part_index(const struct ps_part_slice *slice, size_t number_bytes, uint8_t *target) {
   size_t bytes = ps_part_index_bytes(slice->row_count, slice->inner_count, number_bytes);
   memset(target + bytes - ALIGN_BYTES, 0, ALIGN_BYTES);
   uint8_t *after = write_numbers(target, slice->rows, slice->row_count, number_bytes);
   if (slice->inner != NULL) write_numbers(after, slice->inner, slice->inner_count, number_bytes);
   return bytes;
-}
-
-void ps_write_elements(const struct parameter_update *update, const uint8_t *from, uint64_t elements,
-                       uint8_t *target) {
-  if (update->encoding == PSERVER_AS_IS) {
-    memcpy(target, from, elements * ps_dtype_bytes(update->parameter->dtype));
-  } else {
-    ps_encode_elements(update->encoding, from, elements, target);
-  }
-}
-
-void ps_write_part(const struct part_slice *slice, const struct parameter_update *update,
-                   size_t number_bytes, uint8_t *target) {
-  size_t from_bytes = ps_dtype_bytes(update->parameter->dtype);
-  size_t to_bytes = ps_encoded_bytes(update->parameter->dtype, update->encoding);
-  if (!slice->is_whole_block) target += ps_write_part_index(slice, number_bytes, target);
-  for (size_t i = 0; i < slice->row_count; i++) {
-    const uint8_t *row = update->data + slice->row_from[i] * from_bytes;
-    if (slice->inner_from == NULL) {
-      ps_write_elements(update, row, slice->width, target);
-      target += slice->width * to_bytes;
-      continue;
-    }
-    for (uint64_t j = 0; j < slice->width; j++, target += to_bytes) {
-      ps_write_elements(update, row + slice->inner_from[j] * from_bytes, 1, target);
-    }
-  }
 }

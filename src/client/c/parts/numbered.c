@@ -1,5 +1,5 @@
-/* Lists of numbers, sorted digit by digit from the last on. */
-#include "push/numbered.h"
+/* Radix sort of numbered entries, beginning with the least significant digit. */
+#include "parts/numbered.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 static size_t digit_of(uint64_t number, unsigned shift) { return (number >> shift) & (DIGITS - 1); }
 
-/** Sorts by one digit. */
+/** Sorts by one digit; equal digits keep their order. */
 static void sort_by_digit(const struct ps_numbered *from, struct ps_numbered *to, size_t count,
                           unsigned shift) {
   size_t next[DIGITS] = {0};

@@ -1,5 +1,5 @@
-/* Well-formed UTF-8, as table 3-7 of the Unicode standard has it. */
-#include "wire/utf8.h"
+/* Well-formed UTF-8, as defined in table 3-7 of the Unicode standard. */
+#include "formats/utf8.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -1,19 +1,19 @@
-/* Values of messages as JSON. */
-#include "wire/json.h"
+/* Writes values of messages as JSON. */
+#include "formats/json.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "wire/utf8.h"
+#include "formats/utf8.h"
 
 #define REPLACEMENT "\xef\xbf\xbd"
-/** From here on float64 has no odd numbers. */
+/** 2^53: below it every whole number has its own float64. */
 #define WHOLE_MAX 9007199254740992.0
 
-static void append(struct json *json, const void *bytes, size_t count) {
-  if (json->is_full || count >= json->room - json->used) {
+static void append(struct ps_json *json, const void *bytes, size_t count) {
+  if (json->is_full || count >= json->size - json->used) {
     json->is_full = true;
     return;
   }
@@ -22,15 +22,15 @@ static void append(struct json *json, const void *bytes, size_t count) {
   json->bytes[json->used] = '\0';
 }
 
-void ps_json_raw(struct json *json, const char *text) { append(json, text, strlen(text)); }
+void ps_json_raw(struct ps_json *json, const char *text) { append(json, text, strlen(text)); }
 
-static void append_control(struct json *json, uint8_t byte) {
+static void append_control(struct ps_json *json, uint8_t byte) {
   char escaped[8];
   snprintf(escaped, sizeof escaped, "\\u%04x", byte);
   ps_json_raw(json, escaped);
 }
 
-void ps_json_text(struct json *json, const void *text, size_t bytes) {
+void ps_json_text(struct ps_json *json, const void *text, size_t bytes) {
   const uint8_t *at = text;
   const uint8_t *end = at + bytes;
   ps_json_raw(json, "\"");
@@ -53,13 +53,13 @@ void ps_json_text(struct json *json, const void *text, size_t bytes) {
   ps_json_raw(json, "\"");
 }
 
-void ps_json_whole(struct json *json, uint64_t number) {
+void ps_json_whole(struct ps_json *json, uint64_t number) {
   char text[24];
   snprintf(text, sizeof text, "%" PRIu64, number);
   ps_json_raw(json, text);
 }
 
-void ps_json_number(struct json *json, double number) {
+void ps_json_number(struct ps_json *json, double number) {
   char text[32];
   bool is_whole = floor(number) == number && fabs(number) < WHOLE_MAX;
   if (!isfinite(number)) snprintf(text, sizeof text, "null");
@@ -67,14 +67,14 @@ void ps_json_number(struct json *json, double number) {
   ps_json_raw(json, text);
 }
 
-void ps_json_key(struct json *json, bool is_first, const void *key, size_t bytes) {
+void ps_json_key(struct ps_json *json, bool is_first, const void *key, size_t bytes) {
   if (!is_first) ps_json_raw(json, ",");
   ps_json_text(json, key, bytes);
   ps_json_raw(json, ":");
 }
 
-static void append_list(struct json *json, const struct value *list) {
-  struct value entry;
+static void append_list(struct ps_json *json, const struct ps_value *list) {
+  struct ps_value entry;
   const uint8_t *at = NULL;
   ps_json_raw(json, "[");
   for (bool is_first = true; ps_list_next(list, &at, &entry); is_first = false) {
@@ -84,9 +84,9 @@ static void append_list(struct json *json, const struct value *list) {
   ps_json_raw(json, "]");
 }
 
-static void append_map(struct json *json, const struct value *map) {
-  struct value key;
-  struct value entry;
+static void append_map(struct ps_json *json, const struct ps_value *map) {
+  struct ps_value key;
+  struct ps_value entry;
   const uint8_t *at = NULL;
   ps_json_raw(json, "{");
   for (bool is_first = true; ps_map_next(map, &at, &key, &entry); is_first = false) {
@@ -96,29 +96,29 @@ static void append_map(struct json *json, const struct value *map) {
   ps_json_raw(json, "}");
 }
 
-void ps_json_value(struct json *json, const struct value *value) {
+void ps_json_value(struct ps_json *json, const struct ps_value *value) {
   char text[40];
   switch (value->type) {
-    case VALUE_NIL:
+    case PS_VALUE_NIL:
       ps_json_raw(json, "null");
       break;
-    case VALUE_BOOLEAN:
+    case PS_VALUE_BOOLEAN:
       ps_json_raw(json, value->boolean ? "true" : "false");
       break;
-    case VALUE_NUMBER:
+    case PS_VALUE_NUMBER:
       ps_json_number(json, value->number);
       break;
-    case VALUE_TEXT:
+    case PS_VALUE_TEXT:
       ps_json_text(json, value->content, value->content_bytes);
       break;
-    case VALUE_BYTES:
+    case PS_VALUE_BYTES:
       snprintf(text, sizeof text, "%zu bytes", value->content_bytes);
       ps_json_text(json, text, strlen(text));
       break;
-    case VALUE_LIST:
+    case PS_VALUE_LIST:
       append_list(json, value);
       break;
-    case VALUE_MAP:
+    case PS_VALUE_MAP:
       append_map(json, value);
       break;
   }
