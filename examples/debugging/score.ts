@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { accuracy, Problem } from "./problem.ts";
 
-// Tells whether a saved model is good, by its exit code: 0 if it finds nine of ten classes, else 1. Its argument is
+// Tells whether a saved model is good, by its exit code: 0 if it classifies nine of ten samples correctly, else 1. Its argument is
 // a .safetensors file with the parameter `w`. `pserver bisect` runs it on the model at points between two.
 
 const GOOD = 0.9;
