@@ -57,7 +57,7 @@ test.each(["127.0.0.1", "::1"])(
   },
 );
 
-test("a process that cannot be found is another one", async () => {
+test("a process that cannot be found is called another one", async () => {
   const line = `listen tcp 127.0.0.1:1: bind: address already in use`;
   expect(await failedStart("ended", [line])).toMatchObject({
     message: "expected 127.0.0.1:1 to be free for the broker; another process listens there",

@@ -16,7 +16,7 @@ test("a store is stuck once it finds nothing to write behind, after the disk was
   expect(told(FULL, FULL, NO_CACHE, NO_CACHE, FULL)).toEqual([false, false, true, true, false]);
 });
 
-test("without a full disk before it may have other causes, which no new start mends", () => {
+test("without a full disk before it may have other causes, which a restart does not repair", () => {
   expect(told(NO_CACHE, NO_CACHE)).toEqual([false, false]);
 });
 

@@ -22,7 +22,7 @@ afterEach(async () => {
   [up, disk] = [undefined, undefined];
 });
 
-test.skipIf(OBSTACLE !== "")(`goes on after its disk was full${OBSTACLE}`, async () => {
+test.skipIf(OBSTACLE !== "")(`continues after its disk was full${OBSTACLE}`, async () => {
   disk = new SmallDisk();
   const small = ["--shards", "1", "--journal-limit", "32MiB"];
   up = start(["up", "--json", "--port", "0", "--store", join(disk.path, "up"), ...small]);

@@ -12,7 +12,7 @@ const FIRST: Fallback = { generation: 1, from: 41, to: 57 };
 const SECOND: Fallback = { generation: 2, from: 9, to: 8 };
 const THIRD: Fallback = { generation: 3, from: 5, to: 6 };
 
-test("all that was lost since the generation that was seen, and nothing where nothing was", () => {
+test("lists everything lost since the generation that was seen, and nothing where nothing was lost", () => {
   const all = [FIRST, SECOND, THIRD];
   expect(lostSince(all, { generation: 1, seq: 30 })).toEqual([FIRST, THIRD]);
   expect(lostSince(all, { generation: 2, seq: 8 })).toEqual([THIRD]);

@@ -56,7 +56,7 @@ describe("a refusal", () => {
     [400, 10005, "no suitable peers for placement, insufficient storage"],
     [400, 10027, "maximum number of streams reached"],
   ])(
-    "%i %i (%s) is want of room, which a stream that exists may get",
+    "%i %i (%s) is lack of storage, which an existing stream may get again",
     (status, errorCode, description) => {
       expect(refusalCode({ status, errorCode, description })).toBe("NO_SPACE");
       expect(storeRefusalCode({ status, errorCode, description })).toBe("JOURNAL_FULL");

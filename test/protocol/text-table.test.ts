@@ -131,7 +131,7 @@ describe("what is kept", () => {
     expect(decode).toHaveBeenCalledTimes(5);
   });
 
-  test("it is the bytes, not where they were: overwriting them changes neither text", () => {
+  test("is the bytes, not their place: overwriting them changes neither text", () => {
     const table = new TextTable(1);
     fc.assert(
       fc.property(fc.array(bytes, { minLength: 1, maxLength: 8 }), (given) => {

@@ -57,7 +57,7 @@ describe.each(ANSWERS)("the answer to %s", (subject, answer, needs) => {
   });
 
   test.each(needs)(
-    "is none without %s, or with another type there, and names the request",
+    "is refused without %s, or with another type there, and names the request",
     (path) => {
       expect(() => check(subject, having(answer, path, undefined))).toThrow(refusal(subject));
       expect(() => check(subject, having(answer, path, true))).toThrow(refusal(subject));
@@ -86,11 +86,11 @@ test("what changes something says whether it did", () => {
   expect(() => check("$JS.API.STREAM.PURGE.S", { success: 1 })).toThrow(refusal("success"));
 });
 
-test("a message is not read where it is the answer itself", () => {
+test("a message that is the answer itself is not parsed", () => {
   checkJetStreamAnswer("$JS.API.DIRECT.GET.S", Uint8Array.of(0xff));
 });
 
-test("a message that is no base64 is none", () => {
+test("a message that is not base64 is refused", () => {
   const answer = { message: { seq: 1, subject: "a", data: "a b" } };
   expect(() => check("$JS.API.STREAM.MSG.GET.S", answer)).toThrow(refusal("data: expected base64"));
 });

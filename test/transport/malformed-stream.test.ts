@@ -42,7 +42,7 @@ function feed(
 
 const greeted = (text: string): Buffer => Buffer.from(greetingLine() + text, "latin1");
 
-describe("no broker sends, and refused is", () => {
+describe("no broker sends this, and it is refused", () => {
   test.each([
     ["a message of 4.5 GB", "MSG a 1 4500000000\r\n"],
     ["a message of more than the ceiling", "MSG a 1 99999999\r\n"],

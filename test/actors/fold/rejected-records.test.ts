@@ -335,7 +335,7 @@ describe("an init", () => {
     expect(roomy.block().heldBytes).toBe(bytes);
   });
 
-  test("in the place of a block with slots counts what goes", () => {
+  test("in place of a block with slots counts the bytes that are freed", () => {
     const folded = new Folded(undefined, limit(48));
     folded.run();
     expect(init(folded, { config: ADAM })).toBeUndefined();

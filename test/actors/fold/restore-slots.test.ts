@@ -48,7 +48,7 @@ function numbers(length: number, seed: number): Float32Array {
 }
 
 describe.each(OPTIMIZERS)("%s", (optimizer) => {
-  test.each(MODES)("goes on from a saved state under %j", (mode) => {
+  test.each(MODES)("continues from a saved state under %j", (mode) => {
     const folded = begun(optimizer, mode);
     pushAll(folded, mode, 1, "alice");
     folded.apply();
@@ -160,7 +160,7 @@ describe("a saved state", () => {
   });
 });
 
-test("what the first rules record says of the trainers stays, whatever later ones say", () => {
+test("the first rules record decides how trainers keep step, whatever later ones say", () => {
   const folded = new Folded({ mode: "sync", trainers: 2 });
   folded.journal.host({ verb: "rules", rules: CURRENT_RULES, synchronization: { mode: "async" } });
   folded.journal.host({ verb: "rules", rules: CURRENT_RULES });

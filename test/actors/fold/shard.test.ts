@@ -182,7 +182,7 @@ describe("records that name nobody", () => {
     ]);
   });
 
-  test("an unreadable record that may have been hurt on the way is asked for again", () => {
+  test("an unreadable record that may have been damaged on its way is asked for again", () => {
     const { journal, shard } = new Fixture();
     const { subject, payload } = journal.init(f32(1, 2));
     for (const record of journal.records.slice(0, 1)) shard.apply(record);
@@ -193,7 +193,7 @@ describe("records that name nobody", () => {
     expect(shard.apply({ seq: 2, subject, payload, reread: true })?.outcome.version).toBe(1);
   });
 
-  test("lastCrc is the checksum in the envelope, 0 where there is none to trust", () => {
+  test("lastCrc is the checksum in the envelope, 0 where that is not valid", () => {
     const { journal, shard } = new Fixture();
     const good = journal.init(f32(1, 2));
     const bad = journal.append(good.subject, damage(good.payload));
@@ -207,7 +207,7 @@ describe("records that name nobody", () => {
 });
 
 describe("rules", () => {
-  test("without them no trainer's record counts, and no host's either", () => {
+  test("without them no record is applied, of a trainer or of a host", () => {
     const shard = new Shard({ subjects: SUBJECTS, shard: SHARD });
     const journal = new JournalWriter();
     journal.init(f32(1));
@@ -592,7 +592,7 @@ describe("configuration", () => {
 });
 
 describe("hooks", () => {
-  test("tell of a change before it happens and of a removal after it has", () => {
+  test("report a change before it happens and a removal after it has", () => {
     const events: string[] = [];
     const note =
       (what: string) =>

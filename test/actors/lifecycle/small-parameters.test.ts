@@ -94,7 +94,7 @@ test("in a job without batches every parameter lies where its name's hash says",
   expect(shardsOf(infos)).toEqual(infos.map(({ name }) => after(name)));
 });
 
-test("who is declared again keeps its shard, through any host and in any order", async () => {
+test("a parameter that is declared again keeps its shard, through any host and in any order", async () => {
   const rig = new Rig();
   const session = await selected(rig);
   const parameters = named(40, KIB_64);

@@ -76,7 +76,7 @@ const settle = async (): Promise<void> => {
 };
 
 describe("records", () => {
-  test("are folded as they come, and told of soon, once for several, with their bytes", async () => {
+  test("are folded as they come, and reported soon, several at once, with their bytes", async () => {
     writer.init(Float32Array.of(1));
     writer.push(Float32Array.of(1), { op: "mix", alpha: 1, beta: 1 });
     for (const record of writer.records) deliver(record);
@@ -88,7 +88,7 @@ describe("records", () => {
     expect(advanced).toEqual([stored.reduce((sum, bytes) => sum + bytes, 0)]);
   });
 
-  test("wait while the fold may not go on, whatever becomes of their buffer", async () => {
+  test("wait while the fold is stopped, whatever becomes of their buffer", async () => {
     writer.init(Float32Array.of(1, 2));
     mayFold = false;
     for (const record of writer.records) {
@@ -131,7 +131,7 @@ describe("records", () => {
     expect(shard.seq).toBe(2);
   });
 
-  test("are not folded, nor told of, once it has stopped", async () => {
+  test("are neither folded nor reported once it has stopped", async () => {
     deliver(writer.records[0] as JournalRecord);
     loop.stop();
     deliver(writer.init(Float32Array.of(1)));
@@ -152,7 +152,7 @@ describe("a gap", () => {
     }
   }
 
-  test("is skipped first, and the fold goes on behind it", async () => {
+  test("is skipped first, and the fold continues behind it", async () => {
     await jump();
     expect([gaps, shard.seq, failed]).toEqual([[{ from: 2, to: 4 }], 5, []]);
   });
@@ -174,7 +174,7 @@ describe("a gap", () => {
     expect([shard.seq, gaps.length]).toEqual([5, 1]);
   });
 
-  test("that is a loss ends the fold", async () => {
+  test("that is a loss of records ends the fold", async () => {
     onGap = () => Promise.reject(new PserverError("JOURNAL_DAMAGED", "record 2 is missing"));
     await jump();
     loop.poke();

@@ -51,7 +51,7 @@ test("the prefix comes first, then the whole snapshots, each once", () => {
   expect(choicesOf(facts({ snapshots, prefixEnd: 15 }))[0]).toMatchObject({ manifestSeq: 9 });
 });
 
-test("a prefix that adds nothing to the newest whole snapshot is none", () => {
+test("a prefix that adds nothing to the newest whole snapshot is no choice", () => {
   expect(brief({ snapshots: [snapshot(9, 12)], prefixEnd: 12 })).toEqual([
     "snapshot 12: 13-20 8/1",
   ]);

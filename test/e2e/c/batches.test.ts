@@ -166,7 +166,7 @@ test("trainers in C and TypeScript keep step with them", async () => {
   expect(single).toBe(4);
 });
 
-test("a job of older rules gets them only from who has joined after its upgrade", async () => {
+test("a job of older rules gets batches only from trainers that have joined after its upgrade", async () => {
   const job = await startJob({ shards: SHARDS });
   const connection = await connect({ servers: job.broker.url });
   await makeOldJob(connection, 2, SHARDS);

@@ -66,7 +66,7 @@ test("a loss that was accepted is told once", async () => {
   await program.end();
 });
 
-test("trainers in step go on after steps were undone", async () => {
+test("trainers that keep step continue after steps were undone", async () => {
   const synchronization = { mode: "sync", trainers: 2 } as const;
   const job = await startServedJob({ shards: 1, synchronization, leaseMs: MORTAL_LEASE_MS });
   const [a, b] = ["a", "b"].map((id) =>

@@ -53,7 +53,7 @@ async function counts(client: Client): Promise<number[]> {
 }
 
 describe("a rewind", () => {
-  test("puts the values of the point in place, and trainers are told and go on", async () => {
+  test("restores the values of the point, and trainers are told and continue", async () => {
     const client = await start();
     await raise(client, 5);
     const at = await cutNow(job);
@@ -227,7 +227,7 @@ describe("the command", () => {
     return run(["rewind", "--job", job.job, "--url", job.broker.url, ...args]);
   }
 
-  test("needs a yes, says what it understood and what was given up", async () => {
+  test("asks for confirmation, says what it understood and what was given up", async () => {
     const client = await start();
     await raise(client, 2);
     const [first] = await cutNow(job);

@@ -161,7 +161,7 @@ describe("a cluster", () => {
     await expectUnharmed();
   });
 
-  test("has a broker that stands still", async () => {
+  test("has a broker that hangs", async () => {
     await cluster.whole();
     const stream = `KV_${subjects.leaseBucket()}`;
     const leader = await cluster.leader(stream);

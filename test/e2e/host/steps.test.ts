@@ -252,7 +252,7 @@ test("ssp applies gradients at once and holds a fast trainer back until the slow
   expect((await held)[0]?.data[0]).toBe(-4);
 });
 
-test("whoever takes over in the middle of a step ends it as the dead host would have", async () => {
+test("a host that takes over in the middle of a step ends it as the dead host would have", async () => {
   const job = await startJob({ mode: "sync", trainers: 3 });
   const first = await job.host({ id: "first" });
   const { client, shard } = await ready(job);

@@ -31,7 +31,7 @@ afterEach(async () => {
   await job.remove();
 });
 
-test("a job of version 1 goes on under this version's hosts", async () => {
+test("a job of version 1 continues under this version's hosts", async () => {
   job = await TestJob.start({ shards: 2 });
   connection = await connect({ servers: job.broker.url });
   const records = await openBucket({ connection, bucket: "PS_j", storage: "file" });

@@ -86,7 +86,7 @@ describe("an archive and what came after it", () => {
     expect(isTrimmed).toBe(true);
   });
 
-  test("what both lack is told, and no position among it", async () => {
+  test("records that both lack are reported, and no position lies among them", async () => {
     shard.push(5);
     shard.trim(1);
     const history = await joined();
