@@ -1,5 +1,5 @@
-// Proves what is told of a broker that did not start: what its log says of the reason and nothing else,
-// and who listens on an address that is taken (this process, on a port of its own).
+// Proves what is reported about a broker that did not start: the reason in its log and nothing else, and
+// which process listens on an address that is taken (this process, on a port of its own).
 import { type AddressInfo, createServer } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { failedStart } from "../../src/broker/failed-start.ts";

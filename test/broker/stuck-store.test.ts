@@ -1,4 +1,4 @@
-// Proves on lines of nats-server's log which of them say that only a new start mends the store.
+// Proves which lines of nats-server's log say that only a restart repairs the store.
 import { expect, test } from "vitest";
 import { StuckStore } from "../../src/broker/stuck-store.ts";
 

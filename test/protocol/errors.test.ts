@@ -1,5 +1,5 @@
-// Proves the error table's own rules, and that an error travels: what it says comes back, whatever
-// its details hold, and a code that is not known here is kept for whoever looks.
+// Proves the error table's own rules, and that an error survives encoding: its message comes back, whatever
+// its details hold, and an unknown code is kept in them.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { decodeMessage } from "../../src/protocol/codec.ts";

@@ -1,4 +1,5 @@
-// Proves what whoever has seen a position is told to have lost, and that what is remembered is bounded.
+// Proves which losses a client that has seen a position is told, and that the remembered fallbacks are
+// bounded.
 import { expect, test } from "vitest";
 import {
   FALLBACKS_MAX,

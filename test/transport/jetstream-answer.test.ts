@@ -1,6 +1,6 @@
-// Proves what counts as an answer of JetStream: each kind of request has entries without which nothing is
-// an answer, what JetStream tells of an error is one, and the refusal names the request, what was expected
-// and what came. That real brokers' answers pass, every end-to-end test proves.
+// Proves what counts as an answer of JetStream: each kind of request has entries that its answer must have,
+// an error of JetStream is an answer, and the refusal of anything else names the request, what was expected
+// and what was received. Every end-to-end test proves that real brokers' answers pass.
 import { describe, expect, test } from "vitest";
 import { checkJetStreamAnswer } from "../../src/transport/jetstream-answer.ts";
 

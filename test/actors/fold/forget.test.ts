@@ -1,6 +1,6 @@
-// Proves what becomes of trainers that hosts have a shard forget: their places are free, and nothing of
-// them is left, but only while their sessions are the ones that were named; what has ended stays ended.
-// A table that is filled with invented sessions takes trainers again, whatever numbers these have.
+// Proves what becomes of trainers that hosts tell a shard to forget: their places become free, and nothing of
+// them is kept, but only while their sessions are those named in the record; sessions that have ended stay
+// ended. A table that is full of invented sessions takes trainers again, whatever their numbers are.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { CURRENT_RULES, KNOWN_RULES } from "../../../src/actors/fold/rules.ts";

@@ -1,5 +1,5 @@
-// Proves that a subject says what the protocol says of it, whether it is remembered, was forgotten among
-// more subjects than are remembered, or is none.
+// Proves that a subject is parsed as the protocol says, whether it is cached, was dropped from the cache, or
+// is invalid.
 import { expect, test } from "vitest";
 import { LogSubjects } from "../../../src/actors/fold/log-subjects.ts";
 import { JobSubjects } from "../../../src/protocol/subjects.ts";

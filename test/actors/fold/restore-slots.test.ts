@@ -1,6 +1,6 @@
-// Proves that saved state and slots are all there is: for every optimizer, dense and sparse, in every
-// mode and in the middle of a step, a restored shard has the same digest and goes on with the same
-// answers to the same digest; and that slots that are missing, too many or too short are refused.
+// Proves that saved state and slots are the whole state: for every optimizer, dense and sparse, in every mode
+// and in the middle of a step, a restored shard has the same digest and continues with the same answers to
+// the same digest; and that slots that are missing, too many or too short are refused.
 
 import { describe, expect, test } from "vitest";
 import { CURRENT_RULES } from "../../../src/actors/fold/rules.ts";

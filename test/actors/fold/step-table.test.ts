@@ -1,7 +1,7 @@
-// Proves the table of steps by itself: when a step closes and by what its sums are divided, who is
-// refused, that a plain restatement of the rules agrees whatever members come, go and end in whatever
-// order, that nobody waits for ever for members that have done their part or are gone, and that a saved
-// table goes on like the one it was saved from.
+// Proves the table of steps by itself: when a step closes and by what its sums are divided, who is refused,
+// that a plain restatement of the rules agrees in whatever order members enter, leave and end steps, that
+// nobody waits for ever for members that have ended the step or have left, and that a saved table continues
+// like the one from which it was saved.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { SavedSteps } from "../../../src/actors/fold/saved-steps.ts";

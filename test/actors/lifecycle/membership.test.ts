@@ -1,6 +1,6 @@
-// Proves who keeps step in a job: entering and leaving from any host and at the same time, in every way
-// that a trainer goes away, that journals are told each change and that one which cannot be told holds
-// nobody up, and that a job without steps refuses to have members.
+// Proves who keeps step in a job: entering and leaving from any host and at the same time, in every way in
+// which a trainer can leave, that each change is written into the journals and that a journal which cannot be
+// written delays nobody, and that a job without steps refuses to have members.
 import { beforeEach, describe, expect, test } from "vitest";
 import { parseMembers } from "../../../src/actors/lifecycle/members.ts";
 import { type MembersRecord, PserverError } from "../../../src/protocol/index.ts";

@@ -1,6 +1,6 @@
 // Proves that a counter of sessions which has fallen back, as where the bucket that holds it was cut off, is
-// found by whatever of the job still bears witness to a later number: a trainer's record, the last sweep, a
-// shard's journal. Nothing is swept or forgotten by such a counter, and who joins is told so instead of
+// found by anything in the job that shows a later number: a trainer's record, the last sweep, a shard's
+// journal. Nothing is swept or forgotten by such a counter, and a trainer that joins is told so instead of
 // being taken for an older process. A counter that has not is never suspected.
 import { expect, test } from "vitest";
 import { LEASE_MS, Rig, refused } from "./rig.ts";

@@ -1,7 +1,7 @@
-// Proves which sessions hosts tell the journals to have ended: those that were left, superseded or whose
-// lease is lost, and no others; that the records of the ended are forgotten; and that who joins while a
-// sweep is under way gets a session that the sweep does not end. And which trainers hosts have a shard
-// forget: those that it remembers with sessions that nobody gave them, and no others, whoever joins meanwhile.
+// Proves which sessions hosts write into the journals as ended: those that were left, superseded or whose
+// lease is lost, and no others; that the records of the ended are forgotten; and that a trainer that joins
+// during a sweep gets a session that the sweep does not end. And which trainers hosts tell a shard to forget:
+// those that it remembers with sessions that nobody gave them, and no others, whoever joins meanwhile.
 import { expect, test } from "vitest";
 import {
   LIVE_SESSIONS_MAX,

@@ -1,5 +1,5 @@
-// Proves where small parameters lie: those that are declared one after the other together, a batch of them on each
-// shard; and that nobody's place changes, whoever declares it again.
+// Proves where small parameters lie: those that are declared one after the other together, a batch of them on
+// each shard; and that the place of a parameter does not change when it is declared again.
 import { expect, test } from "vitest";
 import { SmallParameters } from "../../../src/actors/lifecycle/small-parameters.ts";
 import { type Fields, hashName, type ParameterInfo } from "../../../src/protocol/index.ts";

@@ -1,6 +1,6 @@
-// Proves what the error for a lost journal says, with and without records that had been folded; and
-// which journal a shard goes on with: one without a record where the shard has got to, and one that
-// lacks records according to the mark of a former owner.
+// Proves what the error for a lost journal says, with and without records that had been folded; and which
+// journals a shard accepts: one without a record at the shard's position, and one that lacks records
+// according to the mark of a former owner.
 import { describe, expect, test } from "vitest";
 import { recordCrc } from "../../../src/actors/fold/read-record.ts";
 import type { Journal } from "../../../src/actors/journal/journal.ts";

@@ -1,5 +1,5 @@
-// Proves how records get from the broker into the fold: in order, only while the owner allows it, with
-// copies of what has to wait; what becomes of gaps, of records that were hurt on the way or in the
+// Proves how records get from the broker into the fold: in order, only while the owner allows it, with copies
+// of records that have to wait; what becomes of gaps, of records that were damaged on their way or in the
 // stream, and of errors. The journal is that of a writer, delivered by a connection without a broker.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type JournalRecord, Shard } from "../../../src/actors/fold/shard.ts";

@@ -1,5 +1,6 @@
-// Proves when a record with a wrong checksum is what the journal holds: if it comes twice with the same bytes, on
-// the same subject; and that one which never comes twice alike is told from one that was hurt.
+// Proves when a record with a wrong checksum is taken for what the journal holds: if it comes twice with the
+// same bytes, on the same subject; and that a record which never comes twice alike is distinguished from one
+// that was damaged on its way.
 import { expect, test } from "vitest";
 import { MismatchedRecords } from "../../../src/actors/owner/mismatched-records.ts";
 import { encodeMessage } from "../../../src/protocol/codec.ts";

@@ -1,6 +1,6 @@
-// Proves what an owner does about its journal: what it takes for the head when it takes over, which
-// gaps it skips, and that it goes on behind one only when a snapshot says so. The journal is a
-// state that the test sets; snapshots are made in memory and fail when told to.
+// Proves what an owner does about its journal: which record it takes for the head at a take-over, which gaps
+// it skips, and that it continues behind a gap only when a snapshot says so. The journal is a state that the
+// test sets; snapshots are made in memory and fail when told to.
 import { beforeEach, describe, expect, test } from "vitest";
 import { recordCrc } from "../../../src/actors/fold/read-record.ts";
 import { Shard } from "../../../src/actors/fold/shard.ts";

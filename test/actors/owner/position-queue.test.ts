@@ -1,6 +1,6 @@
-// Proves which requests are answered at once, which wait for the fold, and how waiting ends: also that
-// whoever waits for a position that the journal does not reach is told so, at the price of few looks at
-// the journal, and only by a look that began after the request came.
+// Proves which requests are answered at once, which wait for the fold, and how waiting ends: also that a
+// request for a position that the journal does not reach is answered so, with few looks at the journal, and
+// only by a look that began after the request came.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { PositionQueue, type WantedPosition } from "../../../src/actors/owner/position-queue.ts";
 import type { Position } from "../../../src/protocol/index.ts";

@@ -1,7 +1,7 @@
-// Proves what an owner notes of how far it has folded, and when: what is folded, not what it still has to
-// catch up with, and the last of it when it is closed; when it serves; what `status` says of
-// that; and that a shard which fails tells so whoever asks. There is no broker: the journal is that
-// of a writer, snapshots and marks are in memory.
+// Proves what an owner writes into its mark, and when: the last record that it has folded, not one that it
+// still has to catch up with, and the last one of all when it is closed; when it serves; what `status` says
+// of that; and that a failed shard answers every request with its error. There is no broker: the journal is
+// that of a writer, snapshots and marks are in memory.
 import type { Msg, NatsConnection } from "@nats-io/transport-node";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { recordCrc } from "../../../src/actors/fold/read-record.ts";

@@ -1,6 +1,6 @@
 // Proves when a shard is snapshotted: after so many bytes of journal, early when the journal fills, again
 // after one that failed, and not once closed or deposed; and that each commit follows the one before and
-// is told to whoever forgets old ones. The store is a list of manifests that fails when told to.
+// starts the removal of old ones. The store is a list of manifests that fails when told to.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Shard } from "../../../src/actors/fold/shard.ts";
 import type { Journal } from "../../../src/actors/journal/journal.ts";

@@ -1,5 +1,5 @@
-// Proves which requests about steps are answered at once, which wait, how waiting ends, and that whoever
-// waited in vain is told for whom.
+// Proves which requests about steps are answered at once, which wait, how waiting ends, and that a request
+// that waited in vain is told for whom.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { StepTable } from "../../../src/actors/fold/step-table.ts";
 import { StepQueue, type WantedStep } from "../../../src/actors/owner/step-queue.ts";

@@ -1,4 +1,5 @@
-// Proves which states a shard may go on from, what each is said to lose, and which are not offered.
+// Proves from which states a shard may continue, which losses each is said to have, and which states are not
+// offered.
 import { expect, test } from "vitest";
 import { type ChoiceFacts, choicesOf } from "../../../src/actors/recovery/choices.ts";
 import type { FoundJournal, FoundSnapshot } from "../../../src/actors/recovery/findings.ts";

@@ -1,6 +1,7 @@
-// Proves that trainers are served in turn, each within one round however long others' lines are; that no
-// bound is passed; that who holds nothing finds room whoever fills the queue; that who was sent much waits
-// until others were sent as much; and that one turn of the event loop is left to others in time.
+// Proves that trainers are served in turn, each within one round however long others' queues are; that no
+// bound is exceeded; that a trainer that holds nothing finds a place, however full the queue is; that a
+// trainer that was sent much waits until others were sent as much; and that one turn of the event loop is
+// left to others in time.
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { FairQueue } from "../../../src/actors/requests/fair-queue.ts";

@@ -1,6 +1,7 @@
-// Proves what `pserver status` says of a job's steps, of what is declared and of records of no use, and that
-// it says nothing where there are none; of archivers and the tape; that it names the shards of which a trainer has reported a loss; that
-// updates are counted where all shards tell, and else said to be unknown; and that it fits narrow terminals.
+// Proves what `pserver status` says about a job's steps, declared parameters, and unreadable or rejected
+// records, and that it says nothing where there are none; about archivers and the tape; that it names the
+// shards of which a trainer has reported a loss; that updates are counted where all shards report them, and
+// otherwise said to be unknown; and that it fits narrow terminals.
 import { expect, test } from "vitest";
 import { describeStatus, type JobStatus } from "../../../src/cli/commands/status.ts";
 import { makePaint } from "../../../src/cli/output/colors.ts";

@@ -1,6 +1,6 @@
-// Proves what a reader makes of the replies to batched reads, where the test is broker and host: each block
-// gets its values once, whatever pieces are lost, repeated, late or out of order; what is missing is asked for
-// again; errors end the call or begin a look-up as those of pulls do.
+// Proves how a reader handles the replies to batched reads, where the test plays broker and host: each block
+// gets its values once, whatever pieces are lost, repeated, late or out of order; what is missing is asked
+// for again; errors end the call or begin a look-up as those of pulls do.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Parameters } from "../../../src/client/calls/parameters.ts";
 import { Positions } from "../../../src/client/core/positions.ts";

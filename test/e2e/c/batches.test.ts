@@ -1,6 +1,6 @@
 // Proves that batches of a trainer on the C library keep every promise on a real broker: each is applied once
 // while hosts are paused and killed; trainers in C and TypeScript keep step with them; and a job of older
-// rules gets none from whoever joined before it was upgraded.
+// rules gets none from trainers that joined before it was upgraded.
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Client } from "../../../src/client/index.ts";

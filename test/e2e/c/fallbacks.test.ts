@@ -1,5 +1,5 @@
-// Proves that a trainer on the C library goes on after an operator has accepted a loss, and is told once
-// what was lost; and that trainers on it that keep step do so after a shard has undone some.
+// Proves that a trainer with the C library continues after an operator has accepted a loss, and is told once
+// what was lost; and that trainers that keep step continue after a shard has undone some steps.
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, test } from "vitest";

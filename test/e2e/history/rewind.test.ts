@@ -1,6 +1,7 @@
 // Proves that a job goes back in place, while hosts serve it and trainers push: the values are those of the
-// point, trainers are told what was given up and go on, the history that was left stays readable and can be gone
-// back to. A rewind that was killed is completed by the next one. The program is a process of its own.
+// point, trainers are told what was given up and continue, and the abandoned history stays readable and can
+// be gone back to. A rewind that was killed is completed by the next one. The program is a process of its
+// own.
 import { afterEach, describe, expect, test } from "vitest";
 import type { HostOptions } from "../../../src/actors/host/host.ts";
 import type { Client, ShardFallback } from "../../../src/client/index.ts";

@@ -1,6 +1,6 @@
-// Proves that a host takes no shard over that does not fit into its memory: another one that has room
-// gets it; where none has, whoever asks is told NO_MEMORY, as are `status` and `doctor`, until one comes;
-// and that new parameters that fit nowhere are refused before their values are sent.
+// Proves that a host takes no shard over that does not fit into its memory: another one that has enough
+// memory gets it; while none has, requests get NO_MEMORY, which `status` and `doctor` show, too; and that new
+// parameters that fit nowhere are refused before their values are sent.
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";

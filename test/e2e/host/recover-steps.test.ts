@@ -1,5 +1,5 @@
-// Proves that trainers that keep step go on after a shard has fallen back by some steps: what had closed
-// there is undone, nobody waits for ever, and every later step is applied on all shards.
+// Proves that trainers that keep step continue after a shard has fallen back by some steps: the steps that
+// had closed there are undone, nobody waits for ever, and every later step is applied on all shards.
 import { afterEach, describe, expect, test, vi } from "vitest";
 import type { Client, ShardFallback } from "../../../src/client/index.ts";
 import { hashName, type SynchronizationInput } from "../../../src/protocol/index.ts";

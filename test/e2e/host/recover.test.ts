@@ -1,7 +1,7 @@
-// Proves that an operator can accept a loss: a shard whose journal or snapshots were damaged is shown as
-// it is, and goes on from what was chosen, under a new generation, on hosts that run all the while; its
-// trainers are told what they lost. The damage is done to the broker's files while it is stopped, or
-// through its API; the command is the compiled program.
+// Proves that an operator can accept a loss: a shard whose journal or snapshots were damaged is shown as it
+// is, and continues from the chosen state, under a new generation, on hosts that keep running; its trainers
+// are told what they lost. The damage is done to the broker's files while it is stopped, or through its API;
+// the command is the compiled program.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { cp, readFile, rm } from "node:fs/promises";

@@ -1,6 +1,6 @@
-// Proves that a job of rules version 1 goes on under hosts of this version: its settings are those of a
-// job made before there were others. Parameters are initialized and created, updates count, snapshots are
-// made and another host takes over; and its journals hold nothing that version 1 does not know.
+// Proves that a job of rules version 1 continues under hosts of this version: its settings are those of a job
+// made before there were others. Parameters are initialized and created, updates count, snapshots are made
+// and another host takes over; and its journals hold nothing that version 1 does not know.
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterEach, expect, test } from "vitest";
 import { openBucket } from "../../../src/actors/jetstream/kv-bucket.ts";

@@ -1,6 +1,6 @@
 // Proves that a client of Legion's works unchanged: a Python client that knows its frames alone trains
-// through a real gateway, alone and with others, and what it has then is what numpy says. And that
-// whoever sends what cannot be done, or nothing, or leaves, harms nobody else.
+// through a real gateway, alone and with others, and what it has then is what numpy says. And that a client
+// that asks for something impossible, sends nothing, or leaves does no harm to others.
 
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";

@@ -1,7 +1,8 @@
 // Proves what an archive holds of a history in memory that is trimmed, replaced and archived again: all
-// records and snapshots once, as they were; it goes on where it stopped, wherever an archiver that was
-// killed had cut its file; it names what was trimmed before it came; and the archive of another life of
-// the job is refused. Damage of any byte of any file is found when the archive is read through.
+// records and snapshots once, as they were; an archiver continues where the last one stopped, wherever an
+// archiver that was killed had cut its file; it names what was trimmed before it came; and the archive of
+// another life of the job is refused. Damage of any byte of any file is found when the archive is read
+// through.
 import {
   copyFileSync,
   readdirSync,

@@ -1,6 +1,6 @@
-// Proves that an archive and a history that goes on are read as one, on histories in memory: the archive's
-// part first, then the rest, also where either of them lacks something; that what is trimmed while it is
-// read is taken from the archive; and that two which contradict each other are refused.
+// Proves that an archive and a history that continues are read as one, on histories in memory: the archive's
+// part first, then the rest, also where either of them lacks something; that what is trimmed while it is read
+// is taken from the archive; and that two which contradict each other are refused.
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { ArchiveSource } from "../../../src/history/archive/archive-source.ts";

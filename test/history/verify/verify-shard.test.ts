@@ -1,5 +1,5 @@
 // Proves that a verification finds every snapshot that is not the fold of the records before it, whether it
-// was changed or damaged, and goes on behind damage of the journal; and that it compares what a host holds.
+// was changed or damaged, and continues behind damage of the journal; and that it compares what a host holds.
 import { describe, expect, test } from "vitest";
 import { blockDigest, stateDigest } from "../../../src/actors/fold/digests.ts";
 import type { Shard } from "../../../src/actors/fold/shard.ts";
