@@ -1,6 +1,6 @@
 // Proves that a read buffer never writes to lent memory, that it continues with two pieces of memory however
 // many it needed while views were late, that a view which is given back twice, or after its memory was
-// released, does no harm, and that a message which does not fit makes it grow once.
+// reused, does no harm, and that a message which does not fit makes it grow once.
 import { describe, expect, test } from "vitest";
 import type { Chunk } from "../../src/transport/chunk.ts";
 import { ReadBuffer } from "../../src/transport/read-buffer.ts";
