@@ -79,7 +79,7 @@ describe("a step of sync", () => {
     expect(shard.steps.closed).toBe(1);
   });
 
-  test("refuses a gradient that does not belong to it, with its reason", () => {
+  test("rejects a gradient that does not belong to it, with its reason", () => {
     expect(gradient("alice", 1)).toMatchObject({ code: "BAD_VALUE" });
     expect(gradient("carol", 1, 1)).toMatchObject({ code: "NOT_MEMBER" });
     expect(gradient("alice", 1, 2)).toMatchObject({ code: "EARLY" });
@@ -122,13 +122,13 @@ describe("a clock", () => {
     expect(shard.steps.waitingFor(16)).toEqual(["bob"]);
   });
 
-  test("that is malformed is refused", () => {
+  test("that is malformed is rejected", () => {
     const head = { session: 1, n: 1, done: 0, reply: "" };
     journal.append(SUBJECTS.clock(SHARD, "alice"), encodeMessage({ ...head, step: 0 }));
     expect(fold()?.outcome).toMatchObject({ code: "BAD_MESSAGE" });
   });
 
-  test("is refused in a job without steps, where members say nothing", () => {
+  test("is rejected in a job without steps, where members are ignored", () => {
     begin("async");
     expect(clock("alice", 1)).toMatchObject({ code: "UNSUPPORTED" });
     expect(shard.saveState().steps).toBeUndefined();

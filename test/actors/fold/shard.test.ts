@@ -291,7 +291,7 @@ describe("epochs", () => {
     expect(fixture.shard.valueBytes).toBe(12);
   });
 
-  test.each([1, 3])("push and set under epoch %d are refused by a block of epoch 2", (epoch) => {
+  test.each([1, 3])("push and set under epoch %d are rejected by a block of epoch 2", (epoch) => {
     const fixture = new Fixture();
     fixture.journal.init(f32(1, 2), { epoch: 2 });
     fixture.run();
@@ -393,7 +393,7 @@ describe("fit", () => {
     ],
   ];
 
-  test.each(refusals)("%s is refused", (_what, write, code, message) => {
+  test.each(refusals)("%s is rejected", (_what, write, code, message) => {
     const fixture = new Fixture();
     fixture.journal.init(f32(1, 2));
     fixture.run();
@@ -528,7 +528,7 @@ describe("configuration", () => {
     ],
   ];
 
-  test.each(refusals)("%s is refused", (_what, config, values, write, code, message) => {
+  test.each(refusals)("%s is rejected", (_what, config, values, write, code, message) => {
     const fixture = new Fixture();
     fixture.journal.init(values, { config });
     fixture.run();

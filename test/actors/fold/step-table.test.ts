@@ -1,4 +1,4 @@
-// Proves the table of steps by itself: when a step closes and by what its sums are divided, who is refused,
+// Proves the table of steps by itself: when a step closes and by what its sums are divided, who is rejected,
 // that a plain restatement of the rules agrees in whatever order members enter, leave and end steps, that
 // nobody waits for ever for members that have ended the step or have left, and that a saved table continues
 // like the one from which it was saved.
@@ -164,7 +164,7 @@ describe("a clock", () => {
     ]);
   });
 
-  test("of a trainer that is no member is refused", () => {
+  test("of a trainer that is no member is rejected", () => {
     refuses(() => started(["a"]).takeClock("b", 1), "NOT_MEMBER", /"b"/);
   });
 });
