@@ -4,7 +4,7 @@ import { FIELDS, type Impressions } from "./impressions.ts";
 export const ROW_ELEMENTS = 9;
 const FACTORS = ROW_ELEMENTS - 1;
 
-/** What one batch teaches. */
+/** Loss and gradients of one batch. */
 export interface Lesson {
   /** Mean logistic loss of the batch, before it was learned from. */
   readonly loss: number;

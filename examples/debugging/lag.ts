@@ -1,8 +1,8 @@
 import { lossAndGradient } from "./problem.ts";
 import { read, trainTogether } from "./team.ts";
 
-// A trainer that lags: trainer-2 reads the weights at every twentieth step only, so that most of its gradients
-// are of values that the others have long left.
+// A trainer that lags: trainer-2 reads the weights at every twentieth step only, so most of its gradients are
+// computed from values that the others have long replaced.
 
 const LAG_STEPS = 20;
 

@@ -9,7 +9,7 @@ export interface Sample {
   readonly label: 0 | 1;
 }
 
-/** Two classes that a plane divides, with some noise: as easy as a problem can be that is not trivial. */
+/** Two classes that a plane divides, with some noise: easy, but not trivial. */
 export class Problem {
   readonly #plane: Float64Array;
   readonly #random: Random;
@@ -55,7 +55,7 @@ export function lossAndGradient(
   return { loss: Number.isFinite(gradient[0]) ? loss : Number.NaN, gradient };
 }
 
-/** The share of samples whose class a model finds. */
+/** The share of samples that a model classifies correctly. */
 export function accuracy(weights: ArrayLike<number>, samples: readonly Sample[]): number {
   const right = samples.filter((sample) => predict(weights, sample) > 0.5 === (sample.label === 1));
   return right.length / samples.length;

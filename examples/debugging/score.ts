@@ -1,8 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { accuracy, Problem } from "./problem.ts";
 
-// Tells whether a saved model is good, by its exit code: 0 if it finds nine of ten classes, else 1. Its argument is
-// a .safetensors file with the parameter `w`. `pserver bisect` runs it on the model at points between two.
+// Says by its exit code whether a saved model is good: 0 if it classifies nine of ten samples correctly, else 1.
+// Its argument is a .safetensors file with the parameter `w`. `pserver bisect` runs it on the model at points
+// between a good and a bad one.
 
 const GOOD = 0.9;
 const SAMPLES = 500;

@@ -19,7 +19,7 @@ test("no more than the limit run at once, and results keep the order of the item
   expect(most).toBe(REQUESTS_AT_ONCE);
 });
 
-test("a failure is thrown once what had begun has ended, and nothing is begun after it", async () => {
+test("a failure is thrown once all begun items have ended, and no item is begun after it", async () => {
   let begun = 0;
   let ended = 0;
   const work = mapConcurrently(items, async (item) => {
@@ -33,6 +33,6 @@ test("a failure is thrown once what had begun has ended, and nothing is begun af
   expect(ended).toBe(REQUESTS_AT_ONCE - 1);
 });
 
-test("nothing to do is nothing done", async () => {
+test("an empty list does nothing", async () => {
   expect(await mapConcurrently([], () => Promise.reject(new Error("never")))).toEqual([]);
 });

@@ -1,5 +1,5 @@
-// Proves what is told of a broker that did not start: what its log says of the reason and nothing else,
-// and who listens on an address that is taken (this process, on a port of its own).
+// Proves what is reported about a broker that did not start: the reason in its log and nothing else, and
+// which process listens on an address that is taken (this process, on a port of its own).
 import { type AddressInfo, createServer } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { failedStart } from "../../src/broker/failed-start.ts";
@@ -57,7 +57,7 @@ test.each(["127.0.0.1", "::1"])(
   },
 );
 
-test("a process that cannot be found is another one", async () => {
+test("a process that cannot be found is called another one", async () => {
   const line = `listen tcp 127.0.0.1:1: bind: address already in use`;
   expect(await failedStart("ended", [line])).toMatchObject({
     message: "expected 127.0.0.1:1 to be free for the broker; another process listens there",

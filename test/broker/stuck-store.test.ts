@@ -1,4 +1,4 @@
-// Proves on lines of nats-server's log which of them say that only a new start mends the store.
+// Proves which lines of nats-server's log say that only a restart repairs the store.
 import { expect, test } from "vitest";
 import { StuckStore } from "../../src/broker/stuck-store.ts";
 
@@ -16,7 +16,7 @@ test("a store is stuck once it finds nothing to write behind, after the disk was
   expect(told(FULL, FULL, NO_CACHE, NO_CACHE, FULL)).toEqual([false, false, true, true, false]);
 });
 
-test("without a full disk before it may have other causes, which no new start mends", () => {
+test("without a full disk before it may have other causes, which a restart does not repair", () => {
   expect(told(NO_CACHE, NO_CACHE)).toEqual([false, false]);
 });
 

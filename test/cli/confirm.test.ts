@@ -1,5 +1,5 @@
-// Proves that a question is only taken for answered with yes by a person who says so: any other answer, the
-// end of the input and Ctrl-C change nothing, and where nobody can be asked the command says so.
+// Proves that only an explicit yes of a person counts as yes: any other answer, the end of the input and
+// Ctrl-C change nothing, and where nobody can be asked the command says so.
 import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
 import { confirm } from "../../src/cli/confirm.ts";

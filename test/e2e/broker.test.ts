@@ -158,7 +158,7 @@ describe("startBroker", () => {
     expect(error.message).toContain("line 4 | line 5");
   });
 
-  test("ends one that does not heed SIGTERM with SIGKILL", async () => {
+  test("ends a broker that ignores SIGTERM with SIGKILL", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     onTestFinished(() => void vi.useRealTimers());
     const path = await script('trap "" TERM\necho deaf >&2\nwhile :; do sleep 1; done');
@@ -343,7 +343,7 @@ describe("findBroker", () => {
   });
 });
 
-test("set-up rates versions as the launcher does", async () => {
+test("setup judges versions as the launcher does", async () => {
   const minors = [0, 8, 9, 10, 11, 12, 13, 14];
   const patches = [0, 1, 2, 3, 4, 9, 10, 27, 28, 29];
   const versions = minors.flatMap((minor) => patches.map((patch) => `2.${minor}.${patch}`));

@@ -100,7 +100,7 @@ async function untilGone(pids: readonly number[]): Promise<void> {
 }
 
 describe("a job on this machine", () => {
-  test("is served, filled, read, changed, saved, stopped, and goes on where it was", async () => {
+  test("is served, filled, read, changed, saved, stopped, and continues where it was", async () => {
     const store = join(home, "whole");
     const first = await up(store, "--hosts", "2");
     expect(first.hosts).toHaveLength(2);

@@ -220,7 +220,7 @@ test.each([
 });
 
 describe("denied", () => {
-  test("a trainer, whatever is not its own", async () => {
+  test("a trainer, everything that is not its own", async () => {
     const connection = await rawUser("trainer-1", SUBJECTS.inbox("trainer-1"));
     const refused = refusals(connection);
     const publish = [
@@ -270,7 +270,7 @@ describe("denied", () => {
     );
   });
 
-  test("what answers, to write anything but answers; what writes, to answer", async () => {
+  test("the answering user, everything but answers; the writing user, answers", async () => {
     const answers = await rawUser("answers", SUBJECTS.hostInbox("x"));
     const control = await rawUser("host", SUBJECTS.hostInbox("x"));
     const [asAnswers, asControl] = [refusals(answers), refusals(control)];
@@ -337,8 +337,8 @@ const AIMS = [
   SUBJECTS.control("trainer-2", "snapshot"),
 ];
 
-describe("answers aimed elsewhere", () => {
-  test("write nothing, and the host goes on", async () => {
+describe("answers directed elsewhere", () => {
+  test("write nothing, and the host continues", async () => {
     await using ps = await trainer("trainer-1");
     const control = await rawUser("host", SUBJECTS.hostInbox("witness"));
     const connection = await rawUser("trainer-1", SUBJECTS.inbox("trainer-1"));

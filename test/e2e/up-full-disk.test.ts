@@ -1,6 +1,6 @@
-// Proves that `pserver up` mends a broker which a full disk has left unable to write, once there is
-// room: nobody has to do anything else, and the values are exactly what was acknowledged. And that a
-// job on a disk that others have filled since opens and takes updates.
+// Proves that `pserver up` repairs a broker which a full disk has left unable to write, once there is space,
+// without anybody's help, and that the values are exactly those that were acknowledged. And that a job on a
+// disk that others have filled since opens and takes updates.
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { type Client, connect } from "../../src/client/index.ts";
@@ -22,7 +22,7 @@ afterEach(async () => {
   [up, disk] = [undefined, undefined];
 });
 
-test.skipIf(OBSTACLE !== "")(`goes on after its disk was full${OBSTACLE}`, async () => {
+test.skipIf(OBSTACLE !== "")(`continues after its disk was full${OBSTACLE}`, async () => {
   disk = new SmallDisk();
   const small = ["--shards", "1", "--journal-limit", "32MiB"];
   up = start(["up", "--json", "--port", "0", "--store", join(disk.path, "up"), ...small]);

@@ -77,7 +77,7 @@ describe("a message", () => {
     expect(readCrc(bytes)).toBe(crc32(covered));
   });
 
-  test("is sealed as long as no bit of it changes, cut off or not of messages at all it is not", () => {
+  test("is sealed until a bit of it changes; cut off, or of another kind, bytes are not sealed", () => {
     const bytes = encodeMessage({ a: 5 }, DATA);
     expect(isSealed(bytes)).toBe(true);
     for (let bit = 0; bit < 8 * bytes.length; bit++) {

@@ -1,5 +1,5 @@
-// Proves the error table's own rules, and that an error travels: what it says comes back, whatever
-// its details hold, and a code that is not known here is kept for whoever looks.
+// Proves the error table's own rules, and that an error survives encoding: its message comes back, whatever
+// its details hold, and an unknown code is kept in them.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { decodeMessage } from "../../src/protocol/codec.ts";
@@ -32,7 +32,7 @@ test("the table has one number a code, and says what each means", () => {
   }
 });
 
-test("what is asked again, or would be by a call that waits, is what can succeed later", () => {
+test("codes after which clients ask again are those that can succeed later", () => {
   for (const code of Object.keys(ERROR_CODES).filter(isErrorCode)) {
     const isAskedAgain = ["retry", "await-init"].includes(reactionTo(code));
     expect(isAskedAgain, code).toBe(ERROR_CODES[code].retryable);
@@ -101,7 +101,7 @@ describe("an error that travels", () => {
     expect(refusal.message).toContain(`${what}: expected`);
   });
 
-  test("is not there if there is none", () => {
+  test("is undefined if there is no error", () => {
     expect(codeOf(() => throwIfError({ state: "ready" }))).toBe("");
   });
 });

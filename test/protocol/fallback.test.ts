@@ -1,4 +1,5 @@
-// Proves what whoever has seen a position is told to have lost, and that what is remembered is bounded.
+// Proves which losses a client that has seen a position is told, and that the remembered fallbacks are
+// bounded.
 import { expect, test } from "vitest";
 import {
   FALLBACKS_MAX,
@@ -12,7 +13,7 @@ const FIRST: Fallback = { generation: 1, from: 41, to: 57 };
 const SECOND: Fallback = { generation: 2, from: 9, to: 8 };
 const THIRD: Fallback = { generation: 3, from: 5, to: 6 };
 
-test("all that was lost since the generation that was seen, and nothing where nothing was", () => {
+test("lists everything lost since the generation that was seen, and nothing where nothing was lost", () => {
   const all = [FIRST, SECOND, THIRD];
   expect(lostSince(all, { generation: 1, seq: 30 })).toEqual([FIRST, THIRD]);
   expect(lostSince(all, { generation: 2, seq: 8 })).toEqual([THIRD]);

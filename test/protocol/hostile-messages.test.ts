@@ -1,7 +1,7 @@
-// Proves that bytes from anybody end in a value or in BAD_MESSAGE, quickly and in little memory. The
-// messages here have the right envelope and checksum, because whoever means harm computes one.
-// Memory is held to by what a reader could be made to allocate: each case would take gigabytes, or
-// minutes, if a declared length were believed.
+// Proves that bytes from anybody end in a value or in BAD_MESSAGE, quickly and in little memory. The messages
+// here have the right envelope and checksum, because an attacker computes one. Memory is bounded in what a
+// reader could be made to allocate: each case would take gigabytes, or minutes, if a declared length were
+// believed.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { decodeMessage, sealMessage, unpackValue } from "../../src/protocol/codec.ts";

@@ -1,6 +1,6 @@
-// Proves what each refusal of JetStream means: what passes by itself can be retried, what is full is
-// told apart from what is broken, and JetStream is absent only where the broker says so. The numbers
-// and texts are those of nats-server 2.12.
+// Proves what each refusal of JetStream means: errors that pass by themselves can be retried, a full store is
+// distinguished from a broken one, and JetStream is absent only where the broker says so. The numbers and
+// texts are those of nats-server 2.12.
 import { describe, expect, test } from "vitest";
 import { ERROR_CODES } from "../../src/protocol/errors.ts";
 import {
@@ -56,7 +56,7 @@ describe("a refusal", () => {
     [400, 10005, "no suitable peers for placement, insufficient storage"],
     [400, 10027, "maximum number of streams reached"],
   ])(
-    "%i %i (%s) is want of room, which a stream that exists may get",
+    "%i %i (%s) is lack of storage, which an existing stream may get again",
     (status, errorCode, description) => {
       expect(refusalCode({ status, errorCode, description })).toBe("NO_SPACE");
       expect(storeRefusalCode({ status, errorCode, description })).toBe("JOURNAL_FULL");

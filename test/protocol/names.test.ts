@@ -137,7 +137,7 @@ describe("limits", () => {
     expect(codeOf(() => escapeName(name))).toBe("BAD_NAME");
   });
 
-  test.each([undefined, null, 7, {}, ["w"]])("refuses what is no string: %j", (name) => {
+  test.each([undefined, null, 7, {}, ["w"]])("refuses a value that is not a string: %j", (name) => {
     expect(codeOf(() => escapeName(name as unknown as string))).toBe("BAD_NAME");
     expect(codeOf(() => checkJobName(name as unknown as string))).toBe("BAD_NAME");
   });

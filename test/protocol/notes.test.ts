@@ -75,7 +75,7 @@ test.each(REFUSED)("%s is refused", (_what, entries, code, message) => {
   expect(() => parseNote(sent.fields)).toThrow(refused);
 });
 
-test("what is no map is no note", () => {
+test("a note that is not a map is refused", () => {
   for (const entries of [7, [1], "loss"]) {
     const { fields } = decodeMessage(encodeMessage({ ...HEAD, note: entries }));
     expect(() => parseNote(fields)).toThrow(expect.objectContaining({ code: "BAD_MESSAGE" }));

@@ -1,5 +1,5 @@
-// Proves that reading page after page gives every parameter once, the latest positions of all pages,
-// and comes to an end, with an asker of the test's own.
+// Proves that reading page after page gives every parameter once, the latest positions of all pages, and
+// comes to an end, with requests that the test answers.
 import { expect, test } from "vitest";
 import { toConfig } from "../../src/protocol/config/index.ts";
 import type { ParameterInfo, StatusReply, StatusRequest } from "../../src/protocol/index.ts";

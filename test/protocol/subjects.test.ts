@@ -1,5 +1,6 @@
-// Proves that subjects say what they were built of: parsing gives back any name that building takes,
-// no name reaches into another token, and whatever is not spelled as this job spells it is refused.
+// Proves that subjects can be parsed into what they were built from: parsing gives back any name that
+// building takes, no name reaches into another token, and whatever is not spelled as this job spells it is
+// refused.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { JobSubjects } from "../../src/protocol/subjects.ts";

@@ -1,6 +1,6 @@
-// Proves that a table of texts gives what the bytes hold and nothing else, whatever it has kept: with
-// two slots nearly all texts share one, so each case below also meets another text in its place. What
-// is kept is told from what is decoded anew by the decoder's calls.
+// Proves that a table of texts gives what the bytes hold and nothing else, whatever it has kept: with two
+// slots nearly all texts share one, so each case below also meets another text in its place. The decoder's
+// calls show which texts are kept and which are decoded anew.
 import fc from "fast-check";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { KEPT_TEXT_BYTES_MAX, TextTable } from "../../src/protocol/text-table.ts";
@@ -131,7 +131,7 @@ describe("what is kept", () => {
     expect(decode).toHaveBeenCalledTimes(5);
   });
 
-  test("it is the bytes, not where they were: overwriting them changes neither text", () => {
+  test("is the bytes, not their place: overwriting them changes neither text", () => {
     const table = new TextTable(1);
     fc.assert(
       fc.property(fc.array(bytes, { minLength: 1, maxLength: 8 }), (given) => {

@@ -55,7 +55,7 @@ describe("an error of nats.js", () => {
     expect(found.message).toMatch(/^doing: ./);
   });
 
-  test("of storing says that a stream is full where one of making it says that there is no room", () => {
+  test("of storing says that a stream is full where one of making it says that there is no storage", () => {
     expect(fromStoreError(api(400, 10002, "exceeded"), "storing").code).toBe("JOURNAL_FULL");
   });
 

@@ -11,7 +11,7 @@ function memoryOf(buffer: Uint8Array): ArrayBufferLike {
   return buffer.buffer;
 }
 
-test("gives a buffer again to whoever needs nearly as much", () => {
+test("gives a buffer again to a caller that needs nearly as much", () => {
   const pool = new BufferPool();
   const first = pool.take(MIB - 10);
   pool.giveBack(first);
@@ -26,7 +26,7 @@ test("does not give one buffer to two", () => {
   expect(memoryOf(pool.take(MIB))).not.toBe(memoryOf(first));
 });
 
-test("leaves small ones and those of others to the collector", () => {
+test("leaves small buffers and those of others to the garbage collector", () => {
   const pool = new BufferPool();
   const foreign = new Uint8Array(MIB + 1);
   pool.giveBack(foreign);
@@ -34,7 +34,7 @@ test("leaves small ones and those of others to the collector", () => {
   expect(memoryOf(pool.take(MIB))).not.toBe(foreign.buffer);
 });
 
-test("a pool full of buffers that nobody asks for any more makes room", () => {
+test("a pool full of buffers that nobody asks for any more drops them for others", () => {
   const pool = new BufferPool();
   const small = Array.from({ length: 200 }, () => pool.take(64 * KIB));
   for (const buffer of small) pool.giveBack(buffer);

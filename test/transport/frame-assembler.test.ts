@@ -301,7 +301,7 @@ describe("frame assembler", () => {
     );
   });
 
-  test("goes on behind what is lent, so that small reads move little", () => {
+  test("continues behind lent bytes, so that small reads move little", () => {
     const sent = Array.from({ length: 60 }, () =>
       message({ subject: `${PREFIX}1`, payloadBytes: 64 * KIB }),
     );
@@ -339,7 +339,7 @@ describe("frame assembler", () => {
     expect(pool.take(stream.length / 10).buffer.byteLength).toBeGreaterThan(1 << 20);
   });
 
-  test("leaves out the small messages of who is not heard, and nothing else", () => {
+  test("leaves out the small messages of a muted sender, and nothing else", () => {
     const subjects = ["ps.j.lifecycle.flood.status", "ps.j.lifecycle.alice.renew", "flood.x"];
     const anySmall = fc.oneof(
       fc.constant(line("PING")),

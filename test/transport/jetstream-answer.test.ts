@@ -1,6 +1,6 @@
-// Proves what counts as an answer of JetStream: each kind of request has entries without which nothing is
-// an answer, what JetStream tells of an error is one, and the refusal names the request, what was expected
-// and what came. That real brokers' answers pass, every end-to-end test proves.
+// Proves what counts as an answer of JetStream: each kind of request has entries that its answer must have,
+// an error of JetStream is an answer, and the refusal of anything else names the request, what was expected
+// and what was received. Every end-to-end test proves that real brokers' answers pass.
 import { describe, expect, test } from "vitest";
 import { checkJetStreamAnswer } from "../../src/transport/jetstream-answer.ts";
 
@@ -57,7 +57,7 @@ describe.each(ANSWERS)("the answer to %s", (subject, answer, needs) => {
   });
 
   test.each(needs)(
-    "is none without %s, or with another type there, and names the request",
+    "is refused without %s, or with another type there, and names the request",
     (path) => {
       expect(() => check(subject, having(answer, path, undefined))).toThrow(refusal(subject));
       expect(() => check(subject, having(answer, path, true))).toThrow(refusal(subject));
@@ -86,11 +86,11 @@ test("what changes something says whether it did", () => {
   expect(() => check("$JS.API.STREAM.PURGE.S", { success: 1 })).toThrow(refusal("success"));
 });
 
-test("a message is not read where it is the answer itself", () => {
+test("a message that is the answer itself is not parsed", () => {
   checkJetStreamAnswer("$JS.API.DIRECT.GET.S", Uint8Array.of(0xff));
 });
 
-test("a message that is no base64 is none", () => {
+test("a message that is not base64 is refused", () => {
   const answer = { message: { seq: 1, subject: "a", data: "a b" } };
   expect(() => check("$JS.API.STREAM.MSG.GET.S", answer)).toThrow(refusal("data: expected base64"));
 });

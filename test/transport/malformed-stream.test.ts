@@ -1,7 +1,7 @@
-// Proves that what comes out of the assembler is a beginning of what came in that nats.js's own parser
-// takes without an error, whatever a broker sends and in whatever pieces; that what no broker sends is
-// refused as BAD_MESSAGE; and that memory is not asked for on the word of a line alone. Streams of
-// valid messages are cut, changed and repeated at random places.
+// Proves that the assembler gives out a prefix of its input that nats.js's own parser takes without an error,
+// whatever a broker sends and in whatever pieces; that malformed input is refused as BAD_MESSAGE; and that no
+// memory is allocated merely because a line announces a size. Streams of valid messages are cut, changed and
+// repeated at random places.
 import { Parser } from "@nats-io/nats-core/internal";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -42,7 +42,7 @@ function feed(
 
 const greeted = (text: string): Buffer => Buffer.from(greetingLine() + text, "latin1");
 
-describe("no broker sends, and refused is", () => {
+describe("no broker sends this, and it is refused", () => {
   test.each([
     ["a message of 4.5 GB", "MSG a 1 4500000000\r\n"],
     ["a message of more than the ceiling", "MSG a 1 99999999\r\n"],

@@ -1,5 +1,5 @@
-// Proves that the broker's answer to a message is checked before it is believed: what is no answer
-// is refused, and every part of an error may be missing.
+// Proves that the broker's answer to a message is checked before it is used: anything else is refused, and
+// every part of an error may be missing.
 import { describe, expect, test } from "vitest";
 import { parsePubAck } from "../../src/transport/pub-ack.ts";
 

@@ -1,6 +1,6 @@
-// Proves that a read buffer never has what is lent written to, that it goes on with two pieces of
-// memory however many it needed while views were late, that a view which is given back twice, or
-// after its memory had its turn, does no harm, and that what does not fit makes it grow once.
+// Proves that a read buffer never writes to lent memory, that it continues with two pieces of memory however
+// many it needed while views were late, that a view which is given back twice, or after its memory was
+// reused, does no harm, and that a message which does not fit makes it grow once.
 import { describe, expect, test } from "vitest";
 import type { Chunk } from "../../src/transport/chunk.ts";
 import { ReadBuffer } from "../../src/transport/read-buffer.ts";
@@ -23,7 +23,7 @@ function giveBack({ bytes, lender }: Chunk): void {
 }
 
 describe("read buffer", () => {
-  test("reads on behind what is lent while there is room, then elsewhere", () => {
+  test("reads on behind lent bytes while there is space, then elsewhere", () => {
     const buffer = new ReadBuffer(CAPACITY_BYTES, ROOM_BYTES_MIN);
     const first = readAndLend(buffer, 50, 1);
     const second = readAndLend(buffer, 20, 2);
@@ -74,7 +74,7 @@ describe("read buffer", () => {
     expect(late.filter(({ bytes }) => memories.has(bytes.buffer))).toHaveLength(1);
   });
 
-  test("has no use for a view a second time", () => {
+  test("ignores a view that is given back a second time", () => {
     const buffer = new ReadBuffer(CAPACITY_BYTES, ROOM_BYTES_MIN);
     const first = readAndLend(buffer, 40, 1);
     const second = readAndLend(buffer, 50, 2);

@@ -35,7 +35,7 @@ test("a record comes back as it was written", () => {
   expect(parseArchiverRecord(toArchiverJson(record(9)), KEY)).toEqual(record(9));
 });
 
-test("what an archiver has copied of a shard is told", async () => {
+test("tells what an archiver has copied of a shard", async () => {
   await records.create(KEY, toArchiverJson(record(9)));
   expect(await watch.copied(0)).toEqual([record(9).shards[0]]);
   expect(await watch.copied(1)).toEqual([record(9).shards[1]]);
@@ -52,7 +52,7 @@ test("an archiver that renews its record is waited for, however slow it is", asy
   }
 });
 
-test("one that does not is forgotten after its grace time, and its record removed", async () => {
+test("an archiver that does not renew its record is forgotten after its grace time, and the record removed", async () => {
   await records.create(KEY, toArchiverJson(record(9)));
   expect(await watch.copied(0)).toHaveLength(1);
   nowMs += 1_000;
@@ -62,7 +62,7 @@ test("one that does not is forgotten after its grace time, and its record remove
   expect(await records.read(KEY)).toBeUndefined();
 });
 
-test("a host that sees it for the first time waits for it anew", async () => {
+test("a host that sees an archiver for the first time waits for its whole grace time", async () => {
   await records.create(KEY, toArchiverJson(record(9)));
   await watch.copied(0);
   nowMs += 10_000;

@@ -1,6 +1,6 @@
 // Proves what a shard keeps when it becomes the first state of another job's shard: rules, values, optimizer
-// slots, versions and declarations; and what it loses: trainers, outcomes, steps, and gradients of a step that
-// has not closed. The state that is left is one that hosts restore and go on from.
+// slots, versions and declarations; and what it loses: trainers, outcomes, steps, and gradients of a step
+// that has not closed. Hosts can restore the remaining state and continue from it.
 import { expect, test } from "vitest";
 import type { Shard } from "../../../src/actors/fold/shard.ts";
 import { encodeClock } from "../../../src/protocol/records.ts";

@@ -1,6 +1,6 @@
-// Proves what becomes of trainers that hosts have a shard forget: their places are free, and nothing of
-// them is left, but only while their sessions are the ones that were named; what has ended stays ended.
-// A table that is filled with invented sessions takes trainers again, whatever numbers these have.
+// Proves what becomes of trainers that hosts tell a shard to forget: their places become free, and nothing of
+// them is kept, but only while their sessions are those named in the record; sessions that have ended stay
+// ended. A table that is full of invented sessions takes trainers again, whatever their numbers are.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { CURRENT_RULES, KNOWN_RULES } from "../../../src/actors/fold/rules.ts";
@@ -66,7 +66,7 @@ test("a table full of invented sessions takes trainers again", () => {
   ]);
 });
 
-test("one that uses the live session of another is forgotten, the other is not", () => {
+test("a trainer that uses another's live session is forgotten, the other is not", () => {
   const counter = new Counter();
   counter.push("x", 1, 1);
   counter.end(1, [1]);
@@ -79,7 +79,7 @@ test("one that uses the live session of another is forgotten, the other is not",
   expect(counter.push("a", 1, 1)).toMatchObject({ version: 1 });
 });
 
-test("a trainer whose id was used with a huge number is itself again", () => {
+test("a trainer whose id was used with a huge session number can use it again", () => {
   const counter = new Counter();
   counter.push("b", MOST, 1);
   expect(counter.push("b", 2, 1)).toMatchObject({ code: "SUPERSEDED" });

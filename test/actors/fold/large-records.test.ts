@@ -1,5 +1,5 @@
-// Proves that records so long that their checksum's pass sees whether elements are finite are judged
-// like short ones: one NaN or infinity anywhere is found, or stored in its one form where it is allowed.
+// Proves that long records, whose elements are checked during the checksum's pass, are treated like short
+// ones: one NaN or infinity anywhere is found, or stored in its one form where it is allowed.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Folded } from "./folded.ts";

@@ -1,5 +1,5 @@
-// Proves that a subject says what the protocol says of it, whether it is remembered, was forgotten among
-// more subjects than are remembered, or is none.
+// Proves that a subject is parsed as the protocol says, whether it is cached, was dropped from the cache, or
+// is invalid.
 import { expect, test } from "vitest";
 import { LogSubjects } from "../../../src/actors/fold/log-subjects.ts";
 import { JobSubjects } from "../../../src/protocol/subjects.ts";
@@ -14,7 +14,7 @@ test("a subject is read as the protocol says, however often and after however ma
   }
 });
 
-test("what is no subject of the job's journals is none the second time either", () => {
+test("a subject that is not of the job's journals is refused the second time, too", () => {
   const subjects = new LogSubjects(JOB);
   const foreign = new JobSubjects("other").log(3, "t", "push", "w", 0);
   for (const subject of [foreign, foreign, "ps.digits.log.3.trainer.t.push.=4.0", ""]) {

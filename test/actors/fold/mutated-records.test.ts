@@ -1,7 +1,7 @@
-// Proves that no record of a trainer can hurt a shard, whatever is in it: sound records of every kind, with
-// entries changed, added and left out, and bytes cut, added and overwritten, under a checksum that is right, are
-// applied or rejected or ignored. What is not applied changes no block; the shard goes on, and its saved state
-// restores it.
+// Proves that no record of a trainer can damage a shard, whatever it contains: sound records of every kind,
+// with entries changed, added and left out, and bytes cut, added and overwritten, under a checksum that is
+// right, are applied or rejected or ignored. A record that is not applied changes no block; the shard
+// continues, and can be restored from its saved state.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { decodeMessage, encodeMessage, type Fields } from "../../../src/protocol/codec.ts";

@@ -34,7 +34,7 @@ test("its outcome survives a snapshot", () => {
   expect(restored.digest()).toBe(folded.shard.digest());
 });
 
-test("an answer elsewhere than to the trainer's inbox is refused", () => {
+test("a note that wants its answer elsewhere than in the trainer's inbox is rejected", () => {
   const folded = new Folded();
   folded.journal.note({ loss: 1 }, { reply: SUBJECTS.inbox("bob") });
   expect(folded.run()).toMatchObject([{ code: "BAD_REPLY" }]);

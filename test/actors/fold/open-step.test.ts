@@ -136,7 +136,7 @@ describe("an open step", () => {
   const stepped = (settings: object = {}): SteppedBlock =>
     new SteppedBlock(fullConfig("adam", settings), start, [3, 2]);
 
-  test("changes neither values nor version, tells who has sent, and closes once", () => {
+  test("changes neither values nor version, knows who has sent, and closes once", () => {
     const target = stepped();
     const { block, told } = target;
     target.add("a", floats("float32", 6, 1));

@@ -43,20 +43,23 @@ function expectEqual(folded: Folded, plain: KernelBlock): void {
 }
 
 describe.each(OPTIMIZERS)("%s", (optimizer) => {
-  test.each(CASES)("of %s as %s does through records what it does alone", (dtype, encoding) => {
-    for (const length of LENGTHS) {
-      const { folded, plain } = pair(fullConfig(optimizer), floats(dtype, length, 1));
-      for (let step = 0; step < 5; step++) {
-        const gradient = floats(dtype, length, step + 2);
-        folded.journal.push(gradient, { op: "grad" }, encoding === undefined ? {} : { encoding });
-        const sent = travelled(gradient, encoding);
-        plain.push(sent, { norm: l2Norm(sent) });
+  test.each(CASES)(
+    "of %s as %s gives the same through records as by its rule alone",
+    (dtype, encoding) => {
+      for (const length of LENGTHS) {
+        const { folded, plain } = pair(fullConfig(optimizer), floats(dtype, length, 1));
+        for (let step = 0; step < 5; step++) {
+          const gradient = floats(dtype, length, step + 2);
+          folded.journal.push(gradient, { op: "grad" }, encoding === undefined ? {} : { encoding });
+          const sent = travelled(gradient, encoding);
+          plain.push(sent, { norm: l2Norm(sent) });
+        }
+        folded.apply();
+        expectEqual(folded, plain);
+        expect(folded.block()).toMatchObject({ version: 6, updates: 5 });
       }
-      folded.apply();
-      expectEqual(folded, plain);
-      expect(folded.block()).toMatchObject({ version: 6, updates: 5 });
-    }
-  });
+    },
+  );
 
   test("takes the learning rate of the call, and counts the update", () => {
     if (optimizer === "none") return;

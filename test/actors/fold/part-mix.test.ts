@@ -76,7 +76,7 @@ describe.each(dtypes)("%s", (dtype) => {
     );
   });
 
-  test("of more elements than a chunk has goes on where the chunk before ended", () => {
+  test("of more elements than a chunk has continues where the previous chunk ended", () => {
     const [rows, width] = [5, 70_001];
     const values = numbers(dtype, rows * width, 1);
     const inner = Uint32Array.from({ length: 40_000 }, (_, i) => (i < 30_000 ? i : 2 * i - 29_999));

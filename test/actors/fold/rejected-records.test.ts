@@ -1,4 +1,4 @@
-// Proves that a push, set or init that does not fit is refused with its code and changes nothing: wrong
+// Proves that a push, set or init that does not fit is rejected with its code and changes nothing: wrong
 // lengths, indices, encodings, element types, rates, versions, static parameters and a full shard.
 import { describe, expect, test } from "vitest";
 import type { Rules } from "../../../src/actors/fold/rules.ts";
@@ -204,12 +204,12 @@ describe("a push", () => {
     ],
   ];
 
-  test.each(cases)("%s is refused", (_what, config, code, message, data, operation, input) => {
+  test.each(cases)("%s is rejected", (_what, config, code, message, data, operation, input) => {
     const outcome = outcomeOf(VALUES, config, (journal) => journal.push(data, operation, input));
     expect(outcome).toEqual({ code, message: expect.stringMatching(message), changed: false });
   });
 
-  test("whose bytes end within the index is refused", () => {
+  test("whose bytes end within the index is rejected", () => {
     const outcome = outcomeOf(VALUES, SPARSE, (journal) => {
       const head = { dtype: "float32", norm: 1, operation: GRAD, part: { rows: 9 } } as const;
       journal.trainer({}, new Uint8Array(8), (from): TrainerRecord => {
@@ -220,7 +220,7 @@ describe("a push", () => {
     expect(outcome.message).toMatch(/at least 40 bytes of index; received 8/);
   });
 
-  test("without any learning rate is refused", () => {
+  test("without any learning rate is rejected", () => {
     const config = { optimizer: "momentum" };
     const outcome = outcomeOf(VALUES, config, (journal) => journal.push(VALUES, GRAD), false);
     expect(outcome).toMatchObject({ code: "NO_LEARNING_RATE", changed: false });
@@ -288,7 +288,7 @@ describe("a static parameter", () => {
     ["mix", (journal) => journal.push(VALUES, MIX)],
     ["part", (journal) => journal.push(f32(1, 2), MIX, { part: { rows: rows(0) } })],
     ["set", (journal) => journal.set(VALUES)],
-  ])("refuses a %s", (_what, send) => {
+  ])("rejects a %s", (_what, send) => {
     const outcome = outcomeOf(VALUES, { ...SPARSE, static: true }, send, false);
     expect(outcome).toMatchObject({ code: "STATIC", changed: false });
   });
@@ -335,7 +335,7 @@ describe("an init", () => {
     expect(roomy.block().heldBytes).toBe(bytes);
   });
 
-  test("in the place of a block with slots counts what goes", () => {
+  test("in place of a block with slots counts the bytes that are freed", () => {
     const folded = new Folded(undefined, limit(48));
     folded.run();
     expect(init(folded, { config: ADAM })).toBeUndefined();
@@ -348,7 +348,7 @@ describe("an init", () => {
     expect(folded.shard.memory.allocatedBytes).toBe(0);
   });
 
-  test("of a sparse block that is cut inside a row is refused", () => {
+  test("of a sparse block that is cut inside a row is rejected", () => {
     const folded = new Folded();
     folded.run();
     const cut = { shape: [4, 3], index: 1, start: 4, count: 4 };

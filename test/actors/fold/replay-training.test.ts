@@ -1,7 +1,7 @@
 // Proves that training is a function of the journal: random journals of gradients, mixes, parts and
 // encodings for parameters of any optimizer, in every mode, with members, clocks and steps that close,
 // give the same answers and the same digest from a state saved at any record. Most of their records
-// are applied; the others are refused alike.
+// are applied; the others are rejected alike.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Settled, Shard } from "../../../src/actors/fold/shard.ts";

@@ -183,7 +183,7 @@ describe("replay", () => {
     expect(digestOf(1)).not.toBe(digestOf(2));
   });
 
-  test("a journal made anew begins at 1 and keeps all else; what was settled is of before it", () => {
+  test("a journal made anew begins at 1 and keeps all else; outcomes before it stay settled", () => {
     const { shard, journal } = twoBlocks();
     const before = shard.saveState();
     const trainers = before.trainers.map(([trainer, session, done, outcomes]) => {
@@ -209,7 +209,7 @@ describe("a journal gap that is skipped", () => {
     expect(again.digest()).toBe(shard.digest());
   });
 
-  test("holds no number: one in it is rejected when asked for, and counts when sent again", () => {
+  test("holds no record numbers: one lost in it is rejected when asked for, and applied when sent again", () => {
     const { shard, journal } = twoBlocks();
     const lost = journal.push(Float32Array.of(1, 1), { op: "grad", lr: 1 }, { n: 3 });
     shard.skipTo(lost.seq);
@@ -221,7 +221,7 @@ describe("a journal gap that is skipped", () => {
     expect(shard.outcomes("alice", request)).toEqual([settled?.outcome]);
   });
 
-  test("cannot reach back over what is folded", () => {
+  test("cannot reach back over folded records", () => {
     const { shard } = twoBlocks();
     const before = shard.digest();
     expect(() => shard.skipTo(shard.seq)).toThrow(expect.objectContaining({ code: "INTERNAL" }));

@@ -1,6 +1,6 @@
-// Proves that saved state and slots are all there is: for every optimizer, dense and sparse, in every
-// mode and in the middle of a step, a restored shard has the same digest and goes on with the same
-// answers to the same digest; and that slots that are missing, too many or too short are refused.
+// Proves that saved state and slots are the whole state: for every optimizer, dense and sparse, in every mode
+// and in the middle of a step, a restored shard has the same digest and continues with the same answers to
+// the same digest; and that slots that are missing, too many or too short are refused.
 
 import { describe, expect, test } from "vitest";
 import { CURRENT_RULES } from "../../../src/actors/fold/rules.ts";
@@ -48,7 +48,7 @@ function numbers(length: number, seed: number): Float32Array {
 }
 
 describe.each(OPTIMIZERS)("%s", (optimizer) => {
-  test.each(MODES)("goes on from a saved state under %j", (mode) => {
+  test.each(MODES)("continues from a saved state under %j", (mode) => {
     const folded = begun(optimizer, mode);
     pushAll(folded, mode, 1, "alice");
     folded.apply();
@@ -160,7 +160,7 @@ describe("a saved state", () => {
   });
 });
 
-test("what the first rules record says of the trainers stays, whatever later ones say", () => {
+test("the first rules record decides how trainers keep step, whatever later ones say", () => {
   const folded = new Folded({ mode: "sync", trainers: 2 });
   folded.journal.host({ verb: "rules", rules: CURRENT_RULES, synchronization: { mode: "async" } });
   folded.journal.host({ verb: "rules", rules: CURRENT_RULES });

@@ -120,7 +120,7 @@ describe.each(OPTIMIZERS)("%s", (optimizer) => {
     for (const block of blocks) block.free();
   });
 
-  test("keeps to one form of what is no number, and to its rows", () => {
+  test("stores one form of NaN, and changes only its rows", () => {
     const table = { dtype: "float32", config, rows: 40, width: 3 } as const;
     const blocks = [blockOf(table), blockOf(table)] as const;
     const odd = [

@@ -79,7 +79,7 @@ describe("a step of sync", () => {
     expect(shard.steps.closed).toBe(1);
   });
 
-  test("refuses a gradient that does not belong to it, with its reason", () => {
+  test("rejects a gradient that does not belong to it, with its reason", () => {
     expect(gradient("alice", 1)).toMatchObject({ code: "BAD_VALUE" });
     expect(gradient("carol", 1, 1)).toMatchObject({ code: "NOT_MEMBER" });
     expect(gradient("alice", 1, 2)).toMatchObject({ code: "EARLY" });
@@ -96,7 +96,7 @@ describe("a step of sync", () => {
     expect(w()).toEqual([0.5, 0.5]);
   });
 
-  test("holds nothing else up: mix, set and integers are applied at once", () => {
+  test("delays nothing else: mix, set and integers are applied at once", () => {
     journal.push(Float32Array.of(1, 1), { op: "mix", alpha: 1, beta: 1 }, { trainer: "carol" });
     fold();
     expect(w()).toEqual([2, 2]);
@@ -122,13 +122,13 @@ describe("a clock", () => {
     expect(shard.steps.waitingFor(16)).toEqual(["bob"]);
   });
 
-  test("that is malformed is refused", () => {
+  test("that is malformed is rejected", () => {
     const head = { session: 1, n: 1, done: 0, reply: "" };
     journal.append(SUBJECTS.clock(SHARD, "alice"), encodeMessage({ ...head, step: 0 }));
     expect(fold()?.outcome).toMatchObject({ code: "BAD_MESSAGE" });
   });
 
-  test("is refused in a job without steps, where members say nothing", () => {
+  test("is rejected in a job without steps, where members are ignored", () => {
     begin("async");
     expect(clock("alice", 1)).toMatchObject({ code: "UNSUPPORTED" });
     expect(shard.saveState().steps).toBeUndefined();
@@ -147,7 +147,7 @@ test("a clock in ssp closes steps and changes no block", () => {
   expect(shard.block("w", 0)?.version).toBe(2);
 });
 
-test("members before the rules say nothing, as everything before them", () => {
+test("members before the rules are ignored, like everything before them", () => {
   journal = new JournalWriter();
   shard = Shard.create(OPTIONS);
   journal.host({ verb: "members", revision: 1, started: true, trainers: ["alice"] });
@@ -163,7 +163,7 @@ describe("a saved state", () => {
   const restore = (state: unknown): unknown =>
     Shard.restore(OPTIONS, state, (block, slot) => block.slotBytes(slot).slice());
 
-  test("goes on in the middle of a step", () => {
+  test("continues in the middle of a step", () => {
     gradient("alice", 1, 1);
     clock("alice", 1);
     const state = saved();

@@ -182,7 +182,7 @@ describe("records that name nobody", () => {
     ]);
   });
 
-  test("an unreadable record that may have been hurt on the way is asked for again", () => {
+  test("an unreadable record that may have been damaged on its way is asked for again", () => {
     const { journal, shard } = new Fixture();
     const { subject, payload } = journal.init(f32(1, 2));
     for (const record of journal.records.slice(0, 1)) shard.apply(record);
@@ -193,7 +193,7 @@ describe("records that name nobody", () => {
     expect(shard.apply({ seq: 2, subject, payload, reread: true })?.outcome.version).toBe(1);
   });
 
-  test("lastCrc is the checksum in the envelope, 0 where there is none to trust", () => {
+  test("lastCrc is the checksum in the envelope, 0 where that is not valid", () => {
     const { journal, shard } = new Fixture();
     const good = journal.init(f32(1, 2));
     const bad = journal.append(good.subject, damage(good.payload));
@@ -207,7 +207,7 @@ describe("records that name nobody", () => {
 });
 
 describe("rules", () => {
-  test("without them no trainer's record counts, and no host's either", () => {
+  test("without them no record is applied, of a trainer or of a host", () => {
     const shard = Shard.create({ subjects: SUBJECTS, shard: SHARD });
     const journal = new JournalWriter();
     journal.init(f32(1));
@@ -291,7 +291,7 @@ describe("epochs", () => {
     expect(fixture.shard.valueBytes).toBe(12);
   });
 
-  test.each([1, 3])("push and set under epoch %d are refused by a block of epoch 2", (epoch) => {
+  test.each([1, 3])("push and set under epoch %d are rejected by a block of epoch 2", (epoch) => {
     const fixture = new Fixture();
     fixture.journal.init(f32(1, 2), { epoch: 2 });
     fixture.run();
@@ -393,7 +393,7 @@ describe("fit", () => {
     ],
   ];
 
-  test.each(refusals)("%s is refused", (_what, write, code, message) => {
+  test.each(refusals)("%s is rejected", (_what, write, code, message) => {
     const fixture = new Fixture();
     fixture.journal.init(f32(1, 2));
     fixture.run();
@@ -528,7 +528,7 @@ describe("configuration", () => {
     ],
   ];
 
-  test.each(refusals)("%s is refused", (_what, config, values, write, code, message) => {
+  test.each(refusals)("%s is rejected", (_what, config, values, write, code, message) => {
     const fixture = new Fixture();
     fixture.journal.init(values, { config });
     fixture.run();
@@ -592,7 +592,7 @@ describe("configuration", () => {
 });
 
 describe("hooks", () => {
-  test("tell of a change before it happens and of a removal after it has", () => {
+  test("report a change before it happens and a removal after it has", () => {
     const events: string[] = [];
     const note =
       (what: string) =>

@@ -1,7 +1,7 @@
-// Proves the table of steps by itself: when a step closes and by what its sums are divided, who is
-// refused, that a plain restatement of the rules agrees whatever members come, go and end in whatever
-// order, that nobody waits for ever for members that have done their part or are gone, and that a saved
-// table goes on like the one it was saved from.
+// Proves the table of steps by itself: when a step closes and by what its sums are divided, who is rejected,
+// that a plain restatement of the rules agrees in whatever order members enter, leave and end steps, that
+// nobody waits for ever for members that have ended the step or have left, and that a saved table continues
+// like the one from which it was saved.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { SavedSteps } from "../../../src/actors/fold/saved-steps.ts";
@@ -68,7 +68,7 @@ describe("a step", () => {
     expect(table.close()).toEqual({ divisor: 1 });
   });
 
-  test("closes without those who have gone, whose gradients still count", () => {
+  test("closes without members that have left, whose gradients still count", () => {
     const table = started(["a", "b"]);
     table.noteGradient("b");
     table.takeClock("a", 1);
@@ -76,7 +76,7 @@ describe("a step", () => {
     expect(table.close()).toEqual({ divisor: 2 });
   });
 
-  test("does not close without members; the last to go leaves it open for who comes", () => {
+  test("does not close without members; the last one to leave leaves it open for the next one to enter", () => {
     const table = started(["a"]);
     members(table, 2, []);
     expect(table.close()).toBeUndefined();
@@ -133,7 +133,7 @@ describe("a step", () => {
 });
 
 describe("members", () => {
-  test("of a revision that is not newer say nothing", () => {
+  test("of a revision that is not newer are ignored", () => {
     const table = started(["a", "b"]);
     members(table, 1, ["a"]);
     expect(table.memberCount).toBe(2);
@@ -146,7 +146,7 @@ describe("members", () => {
     expect(table.revision).toBe(3);
   });
 
-  test("say nothing in a job without steps", () => {
+  test("are ignored in a job without steps", () => {
     const table = started(["a"], { mode: "async" });
     expect(table.revision).toBe(0);
     refuses(() => table.takeClock("a", 1), "UNSUPPORTED");
@@ -164,7 +164,7 @@ describe("a clock", () => {
     ]);
   });
 
-  test("of nobody's is refused", () => {
+  test("of a trainer that is no member is rejected", () => {
     refuses(() => started(["a"]).takeClock("b", 1), "NOT_MEMBER", /"b"/);
   });
 });
@@ -335,7 +335,7 @@ describe("whatever happens", () => {
     );
   });
 
-  test("a saved table goes on as the one it was saved from", () => {
+  test("a saved table continues like the one from which it was saved", () => {
     fc.assert(
       fc.property(synchronizations, steps, fc.nat(60), (synchronization, all, cut) => {
         const pair = new Pair(synchronization);

@@ -117,7 +117,7 @@ describe("repeats", () => {
 });
 
 describe("window", () => {
-  test("a number beyond it is refused until `done` follows", () => {
+  test("a number beyond it is rejected until `done` follows", () => {
     const counter = new Counter();
     expect(counter.push(1, { n: WINDOW })).toMatchObject({ version: 2 });
     expect(counter.push(10, { n: WINDOW + 1 })).toMatchObject({
@@ -134,7 +134,7 @@ describe("window", () => {
     expect(counter.push(1, { n: 100, done: 100 - WINDOW })).toMatchObject({ version: 2 });
   });
 
-  test("refused by the window, a new session does not end the old one", () => {
+  test("rejected by the window, a new session does not end the old one", () => {
     const counter = new Counter();
     counter.push(1, { n: 1, session: 1 });
     expect(counter.push(10, { n: WINDOW + 1, session: 2 })).toMatchObject({ code: "WINDOW" });

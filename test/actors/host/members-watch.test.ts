@@ -53,7 +53,7 @@ describe("a host", () => {
     expect(clock.waiting).toBe(0);
   });
 
-  test("tells a shard that is still behind a look later, not one that may be about to hear", async () => {
+  test("tells a shard that is still behind at the next look, because it may be about to be told", async () => {
     statuses = [shard(1, 0), shard(2, 1), shard(3, 0, "catching-up")];
     watch.start();
     await clock.advance(0);
@@ -76,7 +76,7 @@ describe("a host", () => {
     expect(told).toEqual([[1]]);
   });
 
-  test("goes on after an error, of which it tells, and does not forget the new shard", async () => {
+  test("reports an error, continues, and does not forget the new shard", async () => {
     failing = new PserverError("TIMEOUT", "no answer");
     statuses = [shard(1, 0)];
     watch.serving(1);

@@ -89,7 +89,7 @@ test("a full table is looked at again after some time, however many sessions are
   expect(await watched.looks(TRAINERS_MAX)).toBe(1);
 });
 
-test("a look that failed is told, and comes again", async () => {
+test("a look that failed is reported and repeated", async () => {
   const watched = await Watched.start();
   watched.failure = new PserverError("NO_OWNER", "nobody answers");
   expect(await watched.looks(TRAINERS_MAX)).toBe(1);
@@ -97,7 +97,7 @@ test("a look that failed is told, and comes again", async () => {
   expect(await watched.looks(TRAINERS_MAX)).toBe(1);
 });
 
-test("a counter that cannot be read yet is looked at again, and nobody is told", async () => {
+test("a counter that cannot be read yet is looked at again, and nothing is reported", async () => {
   const watched = await Watched.start(new PserverError("TIMEOUT", "the broker does not answer"));
   expect(watched.checks).toBe(2);
   await watched.looks(0);
@@ -106,7 +106,7 @@ test("a counter that cannot be read yet is looked at again, and nobody is told",
   expect(watched.errors).toEqual([]);
 });
 
-test("a counter that has fallen back is told at the start, once", async () => {
+test("a counter that has fallen back is reported once, at the start", async () => {
   const damage = new PserverError("JOB_DAMAGED", "the counter has fallen back");
   const watched = await Watched.start(damage);
   await watched.looks(1);

@@ -34,7 +34,7 @@ test("work is done again while its error can be retried", async () => {
   expect(await started).toBe(6);
 });
 
-test("until the time is over, which all work of a start shares", async () => {
+test("until the time is over, which all work of one start shares", async () => {
   const shared = retries(WITH);
   const first = shared.run(failing("JETSTREAM_UNAVAILABLE", 5));
   await vi.advanceTimersByTimeAsync(5_000);

@@ -28,7 +28,7 @@ test("a probe that could not be made is made again", async () => {
   expect(attempts()).toBe(4);
 });
 
-test("one that can never be made ends in what the broker says of it", async () => {
+test("a probe that can never be made ends with the broker's error", async () => {
   const { manager } = brokerFailing(Number.POSITIVE_INFINITY);
   const asked = probeStorage(manager, SUBJECTS, "file", 1, 100);
   await expect(asked).rejects.toMatchObject({

@@ -17,7 +17,7 @@ function brokerWith(spaceBytes: number) {
   return { asked, has };
 }
 
-test("who asks while a question is under way is answered by the next one", async () => {
+test("a request during a question to the broker is answered by the next question", async () => {
   const { asked, has } = brokerWith(1_000);
   const queries = new StorageQueries(has);
   const answers = await Promise.all([10, 20, 900, 30, 1_000].map((bytes) => queries.fits(bytes)));
@@ -25,7 +25,7 @@ test("who asks while a question is under way is answered by the next one", async
   expect(asked).toEqual([10, 1_000]);
 });
 
-test("who asks for less than what does not fit gets an answer of its own", async () => {
+test("a request for less than an amount that does not fit gets an answer of its own", async () => {
   const { asked, has } = brokerWith(100);
   const queries = new StorageQueries(has);
   const answers = await Promise.all([1, 500, 100, 101, 500, 7].map((bytes) => queries.fits(bytes)));
@@ -33,7 +33,7 @@ test("who asks for less than what does not fit gets an answer of its own", async
   expect(asked).toEqual([1, 500, 101, 100]);
 });
 
-test("every later question is asked anew", async () => {
+test("every later request asks the broker anew", async () => {
   const { asked, has } = brokerWith(100);
   const queries = new StorageQueries(has);
   expect(await queries.fits(50)).toBe(true);
@@ -41,7 +41,7 @@ test("every later question is asked anew", async () => {
   expect(asked).toEqual([50, 50]);
 });
 
-test("an error is that of all who waited for the answer, and of no one after them", async () => {
+test("an error fails all requests that waited for the answer, and no later one", async () => {
   let broken = true;
   const queries = new StorageQueries(async () => {
     if (broken) throw new Error("no answer");

@@ -25,7 +25,7 @@ function journalOn(streams: object, replicas = 1): Journal {
   });
 }
 
-test("a purge below record 0 or 1 is none", async () => {
+test("a purge below record 0 or 1 does nothing", async () => {
   const purged: unknown[] = [];
   const streams = {
     purge: (stream: string, options: unknown) => {
@@ -63,7 +63,7 @@ test("the state of a journal names the sequences that hold no record, and what t
   expect(asked).toEqual(Array(3).fill(["PS_j_3", { deleted_details: true }]));
 });
 
-test("of journals that were left the newest stays, out of the way and as large as it is; older ones go", async () => {
+test("of abandoned journals the newest is kept, under another subject and as large as it is; older ones are removed", async () => {
   const calls: unknown[] = [];
   const there = new Map([
     ["PS_j_3", 10],
@@ -194,7 +194,7 @@ describe("opening a journal", () => {
     ]);
   });
 
-  test("that was begun goes on with it, and writes no rules that it has", async () => {
+  test("that was begun is completed, without writing rules that it has already", async () => {
     const streams = new Streams("PS_j_3_2");
     await journal(streams, "file").open(2, 1);
     await journal(streams, "file").open(2);
@@ -264,7 +264,7 @@ describe("a journal that a broker of a cluster does not find", () => {
     expect(await journal.info(1)).toBeUndefined();
   });
 
-  test("is away for now if it is: a server may not have read it from its disk yet", async () => {
+  test("is unavailable for now if it is: a server may not have read it from its disk yet", async () => {
     const journal = journalListedAs(async function* () {
       yield "PS_j_2";
       yield "PS_j_3";
@@ -279,7 +279,7 @@ describe("a journal that a broker of a cluster does not find", () => {
     expect(await journal.info(1)).toBeUndefined();
   });
 
-  test("is away for now if nobody tells the list", async () => {
+  test("is unavailable for now if the list cannot be read", async () => {
     const journal = journalListedAs(async function* () {
       yield await Promise.reject(
         new JetStreamApiError({ code: 503, err_code: 10008, description: "no leader" }),

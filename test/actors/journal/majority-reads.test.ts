@@ -94,7 +94,7 @@ test("a journal that is gone, or was replaced by another generation, gets no sec
   expect(await majorityInfo(journal, 1)).toEqual({ lastSeq: 5 });
 });
 
-test("the end of a journal is made sure of only if a position lies behind it", async () => {
+test("the end of a journal is confirmed by a record only if a position lies behind it", async () => {
   answers = [5];
   expect(await majorityLastSeq(journal, { generation: 2, seq: 5 })).toBe(5);
   expect(appended).toEqual([]);
@@ -119,7 +119,7 @@ test("a record that a former leader does not have is asked for again", async () 
   expect(await majorityRecord(journal, 2, 7)).toBeUndefined();
 });
 
-test("a record that no leader can read is none", async () => {
+test("a record that no leader can read is missing", async () => {
   answers = [undefined];
   expect(await majorityRecord(journal, 2, 7)).toBeUndefined();
 });

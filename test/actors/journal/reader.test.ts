@@ -116,7 +116,7 @@ describe("reading", () => {
     expect(delivered).toEqual([5, 6, 7]);
   });
 
-  test("hands a gap on that is there the second time, and asks again at the next", async () => {
+  test("reports a gap that is there the second time, too, and asks again at the next gap", async () => {
     await start();
     line.record(7, RECORD);
     await settle();
@@ -133,7 +133,7 @@ describe("reading", () => {
 });
 
 describe("the end of a request", () => {
-  test("by its time is made good by another, for what did not come", async () => {
+  test("by its timeout is followed by another request, for what did not come", async () => {
     await start();
     line.record(5, RECORD);
     line.record(6, RECORD);
@@ -178,7 +178,7 @@ describe("the end of a request", () => {
 });
 
 describe("an error", () => {
-  test("that time heals is tried again until it has healed", async () => {
+  test("that can pass is followed by retries until it has passed", async () => {
     const there = locate;
     locate = () => {
       if (located === 3) locate = there;
@@ -198,7 +198,7 @@ describe("an error", () => {
     "TOO_LARGE",
     "CLOSED",
     "DENIED",
-  ] as const)("that stays, %s, ends it, once", async (code) => {
+  ] as const)("that cannot pass, %s, ends it, once", async (code) => {
     locate = () => Promise.reject(new PserverError(code, "for good"));
     await start();
     await reader.reset();
@@ -274,7 +274,7 @@ describe("a reset", () => {
     expect([delivered, line.open]).toEqual([[5], 1]);
   });
 
-  test("that was overtaken listens to nothing when its answer comes at last", async () => {
+  test("that was overtaken ignores its answer when it comes at last", async () => {
     let late: () => void = () => undefined;
     line.beforeAdd = () =>
       new Promise((resolve) => {

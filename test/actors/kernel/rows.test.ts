@@ -112,7 +112,7 @@ describe("update counts", () => {
     );
   });
 
-  test("neighbours with the same count are told from others", () => {
+  test("neighbours with the same count are distinguished from others", () => {
     numbersAt(column, 6).set([5, 5, 5, 6, 6, 6]);
     expect(kernels.sameCounts(column, 0, 6)).toBe(3);
     expect(kernels.sameCounts(column, 1, 6)).toBe(2);

@@ -1,5 +1,5 @@
-// Proves that a kept lease is never believed in longer than the broker holds it, whatever becomes
-// of the renewals, and that its loss is told once. Leases in memory, a clock moved by hand.
+// Proves that a kept lease never counts as held for longer than the broker holds it, whatever becomes of the
+// renewals, and that its loss is reported once. Leases in memory, a clock moved by hand.
 import { expect, test } from "vitest";
 import { LeaseKeeper } from "../../../src/actors/leases/lease-keeper.ts";
 import type { Leases } from "../../../src/actors/leases/leases.ts";

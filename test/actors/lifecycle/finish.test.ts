@@ -24,7 +24,7 @@ async function initialize(rig: Rig, names: readonly string[]): Promise<void> {
 }
 
 describe("finish", () => {
-  test("lists what lacks and makes the job ready once it is there", async () => {
+  test("lists what is missing and makes the job ready once it is there", async () => {
     const rig = new Rig();
     const session = await declaring(rig, ["v", "w"]);
     await initialize(rig, ["v"]);
@@ -183,7 +183,7 @@ describe("finish", () => {
   });
 });
 
-describe("what dead attempts left", () => {
+describe("what failed attempts left behind", () => {
   test("is dropped on every shard that may hold it, and nothing else is", async () => {
     const rig = new Rig();
     const a = await rig.join("a");

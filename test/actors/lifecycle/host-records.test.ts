@@ -49,7 +49,7 @@ describe("a declare", () => {
     expect(names.sort()).toEqual(infos.map(({ name }) => name).sort());
   });
 
-  test("that a host died over is made up for by the repeat, through another host", async () => {
+  test("during which a host died is completed by the repeat, through another host", async () => {
     const rig = new Rig();
     const session = await selected(rig);
     const append = rig.owners.append.bind(rig.owners);
@@ -71,7 +71,7 @@ describe("a declare", () => {
 });
 
 describe("a create", () => {
-  test("is told by who is selected only, with every repeat", async () => {
+  test("is told only if the trainer is selected, with every repeat", async () => {
     const rig = new Rig();
     const [a, b] = [await rig.join("a"), await rig.join("b")];
     await rig.create("a", a, weights("w"));

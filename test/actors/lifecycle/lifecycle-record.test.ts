@@ -52,7 +52,7 @@ test.each([
   await refused("INTERNAL", read(), "record job is damaged");
 });
 
-test("what is no record at all is refused", async () => {
+test("text that is not a record is refused", async () => {
   const read = async (): Promise<Lifecycle> => parseLifecycleRecord([1], "job");
   await refused("INTERNAL", read(), "record job is damaged");
 });

@@ -37,7 +37,7 @@ describe("entering", () => {
     });
   });
 
-  test("is refused to one more than there may be, not to one that is there", () => {
+  test("is refused to one member too many, not to a present one", () => {
     const names = Array.from({ length: MEMBERS_MAX }, (_, i) => [`t-${i}`, 1] as const);
     const all = membersOf(Object.fromEntries(names));
     expect(() => withMember(all, { trainer: "z", session: 1 }, 2)).toThrow(
@@ -47,7 +47,7 @@ describe("entering", () => {
   });
 });
 
-describe("going", () => {
+describe("leaving the members", () => {
   const all = membersOf({ a: 3, b: 4 });
 
   test("ends the same session and older ones, not a newer one", () => {
@@ -57,7 +57,7 @@ describe("going", () => {
     expect(withoutMembers(all, [{ trainer: "a", session: 2 }])).toBe(all);
   });
 
-  test("of somebody who is none changes nothing, and the job stays started", () => {
+  test("of a trainer that is no member changes nothing, and the job stays started", () => {
     expect(withoutMembers(all, [{ trainer: "c", session: 9 }])).toBe(all);
     const gone = withoutMembers(all, all.members);
     expect(gone).toEqual({ revision: 6, started: true, members: [] });

@@ -1,6 +1,6 @@
-// Proves who keeps step in a job: entering and leaving from any host and at the same time, in every way
-// that a trainer goes away, that journals are told each change and that one which cannot be told holds
-// nobody up, and that a job without steps refuses to have members.
+// Proves who keeps step in a job: entering and leaving from any host and at the same time, in every way in
+// which a trainer can leave, that each change is written into the journals and that a journal which cannot be
+// written delays nobody, and that a job without steps refuses to have members.
 import { beforeEach, describe, expect, test } from "vitest";
 import { parseMembers } from "../../../src/actors/lifecycle/members.ts";
 import { type MembersRecord, PserverError } from "../../../src/protocol/index.ts";
@@ -65,7 +65,7 @@ describe("entering", () => {
     }
   });
 
-  test("needs a session that goes on", async () => {
+  test("needs a session that has not ended", async () => {
     const old = await rig.join("a");
     const now = await rig.join("a");
     await refused("SUPERSEDED", enter("a", old));
@@ -74,7 +74,7 @@ describe("entering", () => {
     expect((await members()).trainers).toEqual([]);
   });
 
-  test("by a session that a later one overtakes meanwhile leaves nobody behind", async () => {
+  test("by a session that a later one overtakes meanwhile leaves no member behind", async () => {
     class Overtaken extends MemoryBucket {
       override async create(key: string, value: unknown): Promise<number | undefined> {
         const revision = await super.create(key, value);
@@ -98,7 +98,7 @@ describe("entering", () => {
   });
 });
 
-describe("a member goes", () => {
+describe("a member leaves", () => {
   let a: number;
   let b: number;
   beforeEach(async () => {
@@ -173,7 +173,7 @@ describe("a member goes", () => {
     expect((await rig.hosts[1]?.expelLost())?.revision).toBe(3);
   });
 
-  test("whose end nobody saw through is found although a later session holds the lease", async () => {
+  test("whose end was not completed is found although a later session holds the lease", async () => {
     // As by a host that died between writing the session and removing the member.
     const later = { format: 1, session: b + 1, token: "later", ended: false };
     const stored = await rig.bucket.read("trainer.a");
@@ -185,14 +185,14 @@ describe("a member goes", () => {
     expect(await members()).toEqual(gone);
   });
 
-  test("and the last one too: the job stays started", async () => {
+  test("and so does the last one: the job stays started", async () => {
     await rig.ask("a", "leave", { session: a });
     await rig.ask("b", "leave", { session: b });
     expect(await members()).toEqual({ revision: 4, started: true, trainers: [] });
   });
 });
 
-test("a journal that cannot be told holds nobody up, and the host's errors name it", async () => {
+test("a journal that cannot be written delays nobody, and the host's errors name it", async () => {
   const { append } = rig.owners;
   rig.owners.append = async (shard, record) => {
     if (shard === 2) throw new PserverError("JOURNAL_FULL", "shard 2 is full", { shard });

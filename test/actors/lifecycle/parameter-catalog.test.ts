@@ -84,7 +84,7 @@ test("a refresh reads what was written before it, though another one was under w
   expect(catalog.get("late")?.revision).toBe(1);
 });
 
-test("after a refresh that failed the next one reads on", async () => {
+test("after a failed refresh the next one continues", async () => {
   const bucket = new MemoryBucket();
   const { catalog, noted } = catalogOf(bucket);
   await write(bucket, "a");

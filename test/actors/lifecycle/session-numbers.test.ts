@@ -1,6 +1,6 @@
 // Proves that a counter of sessions which has fallen back, as where the bucket that holds it was cut off, is
-// found by whatever of the job still bears witness to a later number: a trainer's record, the last sweep, a
-// shard's journal. Nothing is swept or forgotten by such a counter, and who joins is told so instead of
+// found by anything in the job that shows a later number: a trainer's record, the last sweep, a shard's
+// journal. Nothing is swept or forgotten by such a counter, and a trainer that joins is told so instead of
 // being taken for an older process. A counter that has not is never suspected.
 import { expect, test } from "vitest";
 import { LEASE_MS, Rig, refused } from "./rig.ts";
@@ -36,7 +36,7 @@ test("a sound counter is not suspected", async () => {
 });
 
 test.each([0, 1, 2])(
-  "one at %i is below what a trainer has, and nothing is swept",
+  "a counter of %i is below what a trainer has, and nothing is swept",
   async (last) => {
     const rig = await joined();
     await fallBack(rig, last);
@@ -48,7 +48,7 @@ test.each([0, 1, 2])(
   },
 );
 
-test("one below the last sweep is found though all trainers are gone", async () => {
+test("a counter below the last sweep is found though all trainers are gone", async () => {
   const rig = await joined();
   await rig.ask("c", "leave", { session: 3 });
   await rig.hosts[0]?.endSessions([2]);
@@ -65,7 +65,7 @@ test("one below the last sweep is found though all trainers are gone", async () 
   await refused("JOB_DAMAGED", rig.join("d"), "the last sweep has session 3");
 });
 
-test("one below what a journal has been told is found though the bucket is empty", async () => {
+test("a counter below what a journal has been told is found though the bucket is empty", async () => {
   const rig = new Rig();
   rig.owners.toldUpTo = 7;
   const ended = rig.hosts[0]?.endSessions([2]) as Promise<unknown>;
@@ -73,7 +73,7 @@ test("one below what a journal has been told is found though the bucket is empty
   expect(rig.owners.appended).toEqual([]);
 });
 
-test("who joins again is not told that it is too old", async () => {
+test("a trainer that joins again is not told that its session is too old", async () => {
   const rig = await joined();
   await fallBack(rig, 0);
   await rig.clock.advance(2 * LEASE_MS);

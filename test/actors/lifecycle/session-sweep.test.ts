@@ -1,7 +1,7 @@
-// Proves which sessions hosts tell the journals to have ended: those that were left, superseded or whose
-// lease is lost, and no others; that the records of the ended are forgotten; and that who joins while a
-// sweep is under way gets a session that the sweep does not end. And which trainers hosts have a shard
-// forget: those that it remembers with sessions that nobody gave them, and no others, whoever joins meanwhile.
+// Proves which sessions hosts write into the journals as ended: those that were left, superseded or whose
+// lease is lost, and no others; that the records of the ended are forgotten; and that a trainer that joins
+// during a sweep gets a session that the sweep does not end. And which trainers hosts tell a shard to forget:
+// those that it remembers with sessions that nobody gave them, and no others, whoever joins meanwhile.
 import { expect, test } from "vitest";
 import {
   LIVE_SESSIONS_MAX,
@@ -18,7 +18,7 @@ async function sweep(rig: Rig): Promise<SessionsRecord | undefined> {
   return last?.record as SessionsRecord | undefined;
 }
 
-test("nothing is told where nobody has joined", async () => {
+test("no journal is told anything where nobody has joined", async () => {
   expect(await sweep(new Rig())).toBeUndefined();
 });
 
@@ -33,7 +33,7 @@ test("sessions that were left or superseded have ended, others are live", async 
   await refused("SUPERSEDED", rig.ask("c", "renew", { session: sessions[2] }));
 });
 
-test("the records of ended sessions are forgotten, whoever comes again is new", async () => {
+test("the records of ended sessions are removed; a trainer that comes again is new", async () => {
   const rig = new Rig();
   const a = await rig.join("a", "token");
   await rig.ask("a", "leave", { session: a });
@@ -56,7 +56,7 @@ test("a session whose lease is lost ends by the sweep, one whose lease is there 
   await Promise.all(rig.hosts.map((host) => host.close()));
 });
 
-test("who joins while a sweep looks gets a session that it does not end", async () => {
+test("a trainer that joins during a sweep gets a session that the sweep does not end", async () => {
   const rig = new Rig();
   await rig.join("a");
   const create = rig.bucket.create.bind(rig.bucket);
@@ -139,7 +139,7 @@ test("a trainer that is remembered with another session than its own has none", 
   expect(rig.owners.of("sessions").at(-1)?.record).toMatchObject({ live: [a, b] });
 });
 
-test("in a job that nobody has joined all are forgotten", async () => {
+test("in a job that nobody has joined all remembered trainers are forgotten", async () => {
   const rig = new Rig();
   expect(await forgotten(rig, ["a", 1], ["b", MOST])).toEqual([
     ["a", 1],
@@ -184,7 +184,7 @@ test("a trainer that a shard remembers has its session before the sweep reads th
   expect(rig.owners.of("sessions").at(-1)?.record).toMatchObject({ upTo: 2, live: [1, 2] });
 });
 
-test("an older reading of the counter, as of a broker that leads no more, makes nobody invented", async () => {
+test("an outdated reading of the counter, as from a former leader, makes no session count as invented", async () => {
   const rig = new Rig();
   await rig.join("a");
   const older = await rig.bucket.read("session");

@@ -190,7 +190,7 @@ describe("renew", () => {
     expect(await rig.leaseBucket.read("trainer.t")).toBeDefined();
   });
 
-  test("of a session nobody knows asks to join again", async () => {
+  test("of an unknown session is told to join again", async () => {
     const rig = new Rig();
     await refused("REJOIN", rig.ask("t", "renew", { session: 1 }), '"t"', "session 1");
     const session = await rig.join("t");

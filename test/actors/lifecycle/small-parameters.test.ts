@@ -1,5 +1,5 @@
-// Proves where small parameters lie: those that are declared one after the other together, a batch of them on each
-// shard; and that nobody's place changes, whoever declares it again.
+// Proves where small parameters lie: those that are declared one after the other together, a batch of them on
+// each shard; and that the place of a parameter does not change when it is declared again.
 import { expect, test } from "vitest";
 import { SmallParameters } from "../../../src/actors/lifecycle/small-parameters.ts";
 import { type Fields, hashName, type ParameterInfo } from "../../../src/protocol/index.ts";
@@ -94,7 +94,7 @@ test("in a job without batches every parameter lies where its name's hash says",
   expect(shardsOf(infos)).toEqual(infos.map(({ name }) => after(name)));
 });
 
-test("who is declared again keeps its shard, through any host and in any order", async () => {
+test("a parameter that is declared again keeps its shard, through any host and in any order", async () => {
   const rig = new Rig();
   const session = await selected(rig);
   const parameters = named(40, KIB_64);

@@ -78,7 +78,7 @@ test("pages of any size hold every parameter once, in order of names", async () 
   );
 });
 
-test("pages skip what dead attempts left without ending early", async () => {
+test("pages skip parameters of failed attempts without ending early", async () => {
   const rig = new Rig();
   const session = await rig.join("a");
   await rig.begin("a", session);

@@ -77,7 +77,7 @@ describe("a host's memory", () => {
     memory.reserve(2, 8 * MIB);
   });
 
-  test("that the system has not given yet is not given twice, on whichever thread", () => {
+  test("that is reserved but not used yet is not given twice, on any thread", () => {
     const options = { shards, freeBytes: () => 25 * MIB };
     const one = HostMemory.open(options);
     const other = HostMemory.open({ ...options, buffer: one.buffer });
@@ -90,7 +90,7 @@ describe("a host's memory", () => {
     expect(other.freeBytes).toBe(15 * MIB);
   });
 
-  test("that a shard has already is not asked of the system again, but counts for the limit", () => {
+  test("that a shard has already is not counted as needed again, but counts for the limit", () => {
     const memory = HostMemory.open({ shards, limitBytes: 21 * MIB, freeBytes: () => 2 * MIB });
     expect(refusalOf(() => memory.reserve(0, 8 * MIB)).code).toBe("NO_MEMORY");
     memory.reserve(0, 8 * MIB, 9 * MIB);

@@ -1,6 +1,6 @@
-// Proves what the error for a lost journal says, with and without records that had been folded; and
-// which journal a shard goes on with: one without a record where the shard has got to, and one that
-// lacks records according to the mark of a former owner.
+// Proves what the error for a lost journal says, with and without records that had been folded; and which
+// journals a shard accepts: one without a record at the shard's position, and one that lacks records
+// according to the mark of a former owner.
 import { describe, expect, test } from "vitest";
 import { recordCrc } from "../../../src/actors/fold/read-record.ts";
 import type { Journal } from "../../../src/actors/journal/journal.ts";
@@ -8,7 +8,7 @@ import { checkJournal, journalLost } from "../../../src/actors/owner/check-journ
 import type { HeadMark } from "../../../src/actors/owner/head-mark.ts";
 import { encodeMessage } from "../../../src/protocol/index.ts";
 
-test("records that had been folded are named", () => {
+test("folded records that are missing are named", () => {
   const error = journalLost(3, 4, 9, "ends too early");
   expect(error).toMatchObject({ code: "JOURNAL_LOST", details: { shard: 3, from: 4, to: 9 } });
   expect(error.message).toBe("shard 3: the journal ends too early; records 4 to 9 are lost");
@@ -20,7 +20,7 @@ test("a journal of which nothing had been folded is only said to be gone", () =>
   );
 });
 
-describe("a journal without the record where the shard has got to", () => {
+describe("a journal without the last record that the shard has folded", () => {
   const range = { firstSeq: 1, lastSeq: 9, missing: [8], lost: undefined };
   const info = { created: "now", ...range, bytes: 1, bytesMax: 2 };
   const journal = {
@@ -87,7 +87,7 @@ describe("a journal is checked against the mark of a former owner", () => {
     });
   });
 
-  test("and has lost what it only has sequences of at its end", async () => {
+  test("and has lost records of which only sequences are left at its end", async () => {
     const holed = { records: [3, 5], lastSeq: 9, missing: [6, 7, 8, 9] };
     await expect(check(holed, mark(8))).rejects.toMatchObject({
       code: "JOURNAL_LOST",

@@ -1,5 +1,5 @@
-// Proves how records get from the broker into the fold: in order, only while the owner allows it, with
-// copies of what has to wait; what becomes of gaps, of records that were hurt on the way or in the
+// Proves how records get from the broker into the fold: in order, only while the owner allows it, with copies
+// of records that have to wait; what becomes of gaps, of records that were damaged on their way or in the
 // stream, and of errors. The journal is that of a writer, delivered by a connection without a broker.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { JournalRecord } from "../../../src/actors/fold/journal-record.ts";
@@ -77,7 +77,7 @@ const settle = async (): Promise<void> => {
 };
 
 describe("records", () => {
-  test("are folded as they come, and told of soon, once for several, with their bytes", async () => {
+  test("are folded as they come, and reported soon, several at once, with their bytes", async () => {
     writer.init(Float32Array.of(1));
     writer.push(Float32Array.of(1), { op: "mix", alpha: 1, beta: 1 });
     for (const record of writer.records) deliver(record);
@@ -89,7 +89,7 @@ describe("records", () => {
     expect(advanced).toEqual([stored.reduce((sum, bytes) => sum + bytes, 0)]);
   });
 
-  test("wait while the fold may not go on, whatever becomes of their buffer", async () => {
+  test("wait while the fold is stopped, whatever becomes of their buffer", async () => {
     writer.init(Float32Array.of(1, 2));
     mayFold = false;
     for (const record of writer.records) {
@@ -132,7 +132,7 @@ describe("records", () => {
     expect(shard.seq).toBe(2);
   });
 
-  test("are not folded, nor told of, once it has stopped", async () => {
+  test("are neither folded nor reported once it has stopped", async () => {
     deliver(writer.records[0] as JournalRecord);
     loop.stop();
     deliver(writer.init(Float32Array.of(1)));
@@ -153,7 +153,7 @@ describe("a gap", () => {
     }
   }
 
-  test("is skipped first, and the fold goes on behind it", async () => {
+  test("is skipped first, and the fold continues behind it", async () => {
     await jump();
     expect([gaps, shard.seq, failed]).toEqual([[{ from: 2, to: 4 }], 5, []]);
   });
@@ -175,7 +175,7 @@ describe("a gap", () => {
     expect([shard.seq, gaps.length]).toEqual([5, 1]);
   });
 
-  test("that is a loss ends the fold", async () => {
+  test("that is a loss of records ends the fold", async () => {
     onGap = () => Promise.reject(new PserverError("JOURNAL_DAMAGED", "record 2 is missing"));
     await jump();
     loop.poke();

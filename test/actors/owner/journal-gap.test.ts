@@ -52,7 +52,7 @@ describe("the last record", () => {
     expect(headSeqOf(3, 3, info)).toBe(7);
   });
 
-  test("is not looked for by a fold that is there, or beyond it", () => {
+  test("is not asked for by a fold that has reached it, or is beyond it", () => {
     const info = { lastSeq: 9, missing: [8, 9], lost: undefined };
     expect(headSeqOf(3, 7, info)).toBe(7);
     expect(headSeqOf(3, 9, info)).toBe(9);

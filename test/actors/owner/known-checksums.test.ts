@@ -26,7 +26,7 @@ test("is computed once for a version", () => {
   expect(known.of(still, TWOS)).toBe(checksum(ONES));
 });
 
-test("is that of the block, not of another with the same version", () => {
+test("is that of the block, not of another block with the same version", () => {
   const known = new KnownChecksums();
   known.of(block(1), ONES);
   expect(known.of(block(1), TWOS)).toBe(checksum(TWOS));

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { LossReports } from "../../../src/actors/owner/loss-reports.ts";
 import { PserverError } from "../../../src/protocol/index.ts";
 
-test("reports are counted, and told once a minute with who makes them", () => {
+test("reports are counted, and passed on once a minute with the trainers that made them", () => {
   let nowMs = 5;
   const told: unknown[] = [];
   const reports = new LossReports(

@@ -36,7 +36,7 @@ async function keeper(): Promise<MarkKeeper> {
 }
 
 describe("a mark", () => {
-  test("is there for the next owner", async () => {
+  test("is found by the next owner", async () => {
     const first = await keeper();
     expect(first.last).toBeUndefined();
     await first.raise(mark(1, 1, 5));
@@ -78,7 +78,7 @@ describe("a mark", () => {
     expect(records.calls).toHaveLength(calls);
   });
 
-  test("stays where a former owner has raised it further than its successor is", async () => {
+  test("stays where a former owner has raised it further than its successor has folded", async () => {
     const former = await keeper();
     const next = await keeper();
     await former.raise(mark(1, 1, 9));
@@ -88,7 +88,7 @@ describe("a mark", () => {
     expect(await stored()).toEqual(mark(2, 1, 10));
   });
 
-  test("is raised on after a write whose answer was lost", async () => {
+  test("is raised further after a write whose answer was lost", async () => {
     const owner = await keeper();
     records.losesAnswer = ({ action }) => action === "create";
     await expect(owner.raise(mark(1, 1, 5))).rejects.toMatchObject({ code: "TIMEOUT" });
@@ -97,7 +97,7 @@ describe("a mark", () => {
     expect(await stored()).toEqual(mark(1, 1, 6));
   });
 
-  test("that others write without an end is given up", async () => {
+  test("that others keep writing is given up", async () => {
     const owner = await keeper();
     let revision = (await records.create(KEY, { format: 1, ...mark(1, 1, 1) })) ?? 0;
     const raced: MemoryBucket = new MemoryBucket();

@@ -56,7 +56,7 @@ test("the last head is noted after a write under way, and waited for", async () 
   await done;
 });
 
-test("failures are told once, and again after a success", async () => {
+test("failures are reported once, and again after a success", async () => {
   const { marks, told, end } = setUp();
   const timeout = new PserverError("TIMEOUT", "the broker did not answer");
   for (const error of [timeout, timeout, undefined, timeout]) {

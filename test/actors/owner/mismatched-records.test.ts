@@ -1,5 +1,6 @@
-// Proves when a record with a wrong checksum is what the journal holds: if it comes twice with the same bytes, on
-// the same subject; and that one which never comes twice alike is told from one that was hurt.
+// Proves when a record with a wrong checksum is taken for what the journal holds: if it comes twice with the
+// same bytes, on the same subject; and that a record which never comes twice alike is distinguished from one
+// that was damaged on its way.
 import { expect, test } from "vitest";
 import { MismatchedRecords } from "../../../src/actors/owner/mismatched-records.ts";
 import { encodeMessage } from "../../../src/protocol/codec.ts";
@@ -9,7 +10,7 @@ const record = (seq: number, ...bytes: number[]) => {
   return { seq, subject: "s", payload: Uint8Array.from(bytes) };
 };
 
-test("the same bytes twice settle it, others do not", () => {
+test("the same bytes twice settle a record, different ones do not", () => {
   const mismatched = new MismatchedRecords();
   expect(mismatched.isConfirmedBy(record(1, 5))).toBe(false);
   mismatched.remember([record(1, 5), record(2, 6)]);
@@ -20,7 +21,7 @@ test("the same bytes twice settle it, others do not", () => {
   expect(mismatched.isConfirmedBy({ ...record(1, 5), subject: "other" })).toBe(false);
 });
 
-test("only what its checksum does not fit is noted, and what came before is forgotten", () => {
+test("only a record whose checksum does not match is remembered, and the one before is forgotten", () => {
   const mismatched = new MismatchedRecords();
   const good = { seq: 2, subject: "s", payload: encodeMessage({ a: 1 }) };
   const malformed = { seq: 3, subject: "s", payload: rawMessage(1, "c1") };

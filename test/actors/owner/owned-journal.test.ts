@@ -1,6 +1,6 @@
-// Proves what an owner does about its journal: what it takes for the head when it takes over, which
-// gaps it skips, and that it goes on behind one only when a snapshot says so. The journal is a
-// state that the test sets; snapshots are made in memory and fail when told to.
+// Proves what an owner does about its journal: which record it takes for the head at a take-over, which gaps
+// it skips, and that it continues behind a gap only when a snapshot says so. The journal is a state that the
+// test sets; snapshots are made in memory and fail when told to.
 import { beforeEach, describe, expect, test } from "vitest";
 import { recordCrc } from "../../../src/actors/fold/read-record.ts";
 import { Shard } from "../../../src/actors/fold/shard.ts";
@@ -179,7 +179,7 @@ describe("the mark of a former owner", () => {
     expect(head.seq).toBe(FOLDED);
   });
 
-  test("says nothing of a journal that was made anew since", async () => {
+  test("does not apply to a journal that was made anew since", async () => {
     manifest = { ...HEAD, generation: 2 };
     readMark = () => Promise.resolve({ term: 1, generation: 1, seq: 99, recordCrc: 7 });
     expect(await owned.locate()).toEqual({ stream: "stream 2", generation: 2 });
@@ -207,7 +207,7 @@ describe("the mark of a former owner", () => {
   });
 });
 
-describe("a journal that was announced and is not there", () => {
+describe("a journal that a manifest announces and that does not exist", () => {
   beforeEach(() => {
     shard = Shard.create({ subjects: SUBJECTS, shard: SHARD });
     info = undefined;
@@ -272,7 +272,7 @@ describe("a journal that is replaced", () => {
     expect(begun).toEqual([undefined, 3]);
   });
 
-  test("makes those that were left give way if the broker has no storage left", async () => {
+  test("removes abandoned journals if the broker has no storage left", async () => {
     openings = [new PserverError("NO_SPACE", "no room")];
     await own("file").replace();
     expect([removed, opened]).toEqual([[1], [2]]);
@@ -283,7 +283,7 @@ describe("a journal that is replaced", () => {
 });
 
 describe("a gap", () => {
-  test("that came later is skipped, and a snapshot says so before the fold goes on", async () => {
+  test("that came later is skipped, and a snapshot says so before the fold continues", async () => {
     await owned.locate();
     makeGap(true);
     await owned.skipGap({ from: 5, to: 8 });
@@ -338,7 +338,7 @@ describe("a gap", () => {
     expect([attempts, committed]).toEqual([2, [8]]);
   });
 
-  test("stays where nothing explains why the snapshot fails: each attempt is told, the tenth ends it", async () => {
+  test("is not skipped where the snapshot fails without a known reason: each attempt is reported, the tenth ends it", async () => {
     withoutPauses();
     await owned.locate();
     makeGap(true);

@@ -19,7 +19,7 @@ function add(name: string): void {
   pace.soon(() => done.push(name));
 }
 
-test("work that comes alone is done in the same turn, with what comes until then, in order", () => {
+test("work that comes alone is done in the same turn, with all work until then, in order", () => {
   add("a");
   add("b");
   expect(done).toEqual([]);

@@ -1,6 +1,6 @@
-// Proves which requests are answered at once, which wait for the fold, and how waiting ends: also that
-// whoever waits for a position that the journal does not reach is told so, at the price of few looks at
-// the journal, and only by a look that began after the request came.
+// Proves which requests are answered at once, which wait for the fold, and how waiting ends: also that a
+// request for a position that the journal does not reach is answered so, with few looks at the journal, and
+// only by a look that began after the request came.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { PositionQueue, type WantedPosition } from "../../../src/actors/owner/position-queue.ts";
 import type { Position } from "../../../src/protocol/index.ts";
@@ -45,7 +45,7 @@ function ask(wanted: Position, folded: Position, waitMs = 100, from = "alice"): 
 }
 
 describe("a request", () => {
-  test("for what is folded, or for whatever is there, runs at once", () => {
+  test("for a folded record, or for any state, runs at once", () => {
     ask(at(1, 5), at(1, 5));
     ask(at(1, 0), at(2, 5));
     ask(at(3, 0), at(2, 5));
@@ -66,7 +66,7 @@ describe("a request", () => {
     expect(heard).toEqual(["run"]);
   });
 
-  test("for a newer journal does not run because the older one got that far", () => {
+  test("for a newer journal does not run when the older one reaches its number", () => {
     ask(at(2, 3), at(1, 2));
     queue.advance(at(1, 100));
     expect(heard).toEqual([]);
@@ -87,7 +87,7 @@ describe("a request", () => {
     expect(heard).toEqual(["TIMEOUT"]);
   });
 
-  test("is refused when too many of its trainer wait; others' wait, and none for ever", () => {
+  test("is refused when too many of its trainer wait; those of others wait, and none for ever", () => {
     for (let i = 0; i < 2_048; i++) ask(at(1, 6), at(1, 5));
     expect(heard).toEqual([]);
     ask(at(1, 6), at(1, 5));
@@ -112,7 +112,7 @@ describe("a position that the journal may not reach", () => {
     await vi.advanceTimersByTimeAsync(0);
   }
 
-  test("is lost if the journal ends before it; who wants less goes on waiting", async () => {
+  test("is lost if the journal ends before it; requests for earlier positions keep waiting", async () => {
     lastSeq = 7;
     ask(at(1, 8), at(1, 5), 10_000);
     ask(at(1, 7), at(1, 5), 10_000);
@@ -125,7 +125,7 @@ describe("a position that the journal may not reach", () => {
     expect(heard).toEqual(["JOURNAL_LOST", "run"]);
   });
 
-  test("is not looked for while the fold is only moments behind", async () => {
+  test("is not asked of the broker while the fold is only moments behind", async () => {
     ask(at(1, 6), at(1, 5));
     await vi.advanceTimersByTimeAsync(90);
     queue.advance(at(1, 6));
@@ -134,7 +134,7 @@ describe("a position that the journal may not reach", () => {
     expect(looked).toEqual([]);
   });
 
-  test("is not lost by a look that began before it was asked for", async () => {
+  test("is not reported lost by a look that began before the request", async () => {
     lastSeq = 5;
     ask(at(1, 6), at(1, 5), 10_000);
     await vi.advanceTimersByTimeAsync(200);
@@ -150,7 +150,7 @@ describe("a position that the journal may not reach", () => {
     expect(looked).toEqual([1, 1]);
   });
 
-  test("is not looked for again once the journal is known to reach it", async () => {
+  test("is not asked of the broker again once the journal is known to reach it", async () => {
     lastSeq = 9;
     ask(at(1, 9), at(1, 5), 10_000);
     ask(at(1, 8), at(1, 5), 10_000);
@@ -162,7 +162,7 @@ describe("a position that the journal may not reach", () => {
     expect(heard).toEqual(["TIMEOUT", "TIMEOUT"]);
   });
 
-  test("is looked for once for all who wait, and not before the last look is answered", async () => {
+  test("is asked of the broker once for all requests, and not before the last look is answered", async () => {
     lastSeq = 5;
     for (let i = 0; i < 1_000; i++) ask(at(1, 1_000 + i), at(1, 5), 10_000);
     await vi.advanceTimersByTimeAsync(5_000);
@@ -171,7 +171,7 @@ describe("a position that the journal may not reach", () => {
     expect(heard).toEqual(Array.from({ length: 1_000 }, () => "JOURNAL_LOST"));
   });
 
-  test("waits on while the journal cannot be looked at, or is not there", async () => {
+  test("keeps waiting while the journal cannot be looked at, or does not exist", async () => {
     lastSeq = undefined;
     ask(at(1, 6), at(1, 5), 1_000);
     await look();
@@ -182,7 +182,7 @@ describe("a position that the journal may not reach", () => {
     expect(heard).toEqual(["TIMEOUT"]);
   });
 
-  test("of a newer journal is not looked for, and that of a replaced one not evaluated", async () => {
+  test("of a newer journal is not asked of the broker, and that of a replaced one not evaluated", async () => {
     lastSeq = 5;
     ask(at(2, 6), at(1, 5), 10_000);
     await vi.advanceTimersByTimeAsync(1_000);

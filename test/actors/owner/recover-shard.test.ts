@@ -104,7 +104,7 @@ describe("taking over", () => {
     expect((await snapshots.lastManifest())?.seq).toBe(held.manifest?.seq);
   });
 
-  test("twice gives each its own term", async () => {
+  test("twice gives each owner its own term", async () => {
     await snapshot("a");
     const [first, second] = [await takeOver(), await takeOver()];
     expect(first.manifest?.manifest.term).toBe(5);

@@ -33,7 +33,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test("another owner's manifest is the end of the failure, and is told once", async () => {
+test("another owner's manifest is the end of the failure, and is reported once", async () => {
   last = manifest("ours", "now");
   await vi.advanceTimersByTimeAsync(3_000);
   expect(recovered).toEqual([]);
@@ -42,7 +42,7 @@ test("another owner's manifest is the end of the failure, and is told once", asy
   expect(recovered).toEqual([2]);
 });
 
-test("one whose journal is still to be made is given one more look", async () => {
+test("a manifest whose journal is still to be made is looked at once more", async () => {
   last = manifest("theirs", "");
   await vi.advanceTimersByTimeAsync(1_000);
   expect(recovered).toEqual([]);
@@ -61,7 +61,7 @@ test("a broker that does not answer, or a damaged manifest, ends nothing", async
   expect(recovered).toEqual([2]);
 });
 
-test("one that was stopped tells nothing", async () => {
+test("a watch that was stopped reports nothing", async () => {
   last = manifest("theirs", "now");
   watch.stop();
   await vi.advanceTimersByTimeAsync(3_000);

@@ -120,7 +120,7 @@ describe("retention", () => {
     expect(shelf.messages).toEqual([4, 5, 6]);
   });
 
-  test("forgets the snapshots of a journal that was replaced, and unnamed pieces", async () => {
+  test("removes the snapshots of a journal that was replaced, and unnamed pieces", async () => {
     const shelf = new Shelf();
     const kept = retention(shelf, 1_000);
     shelf.lastSeq = 10;
@@ -205,7 +205,7 @@ describe("with an archiver", () => {
     expect([shelf.firstSeq, kept.oldestSeq]).toEqual([200, 200]);
   });
 
-  test("that is the slowest of several, it decides", async () => {
+  test("that is the slowest of several, its progress decides", async () => {
     const { shelf } = await keep(5, () => [copied(500, 500), copied(150, 100)]);
     expect(shelf.firstSeq).toBe(1);
   });
@@ -290,7 +290,7 @@ describe("an abandoned journal that is kept as history", () => {
     expect((await replaced(3)).shelf.messages).toEqual([7, 8, 9]);
   });
 
-  test("does not count for the present journal, nor hold back what that gives up", async () => {
+  test("does not count for the present journal, nor delay its trimming", async () => {
     const { shelf, kept } = await replaced(1);
     expect(kept.oldestSeq).toBe(0);
     shelf.bytesMax = 100;

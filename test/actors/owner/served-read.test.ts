@@ -327,7 +327,7 @@ describe("a batched read is refused whole", () => {
     });
   });
 
-  test("for numbers that lie about the size of a part", async () => {
+  test("for numbers that do not match the size of a part", async () => {
     const groups = [{ parameter: "w", epoch: 1, blocks: [[0, 2 ** 53 - 1, 2 ** 53 - 1]] }];
     expect(await malformed({ groups }, new Uint8Array(8))).toMatchObject({ code: "BAD_LENGTH" });
   });

@@ -1,7 +1,7 @@
-// Proves what an owner notes of how far it has folded, and when: what is folded, not what it still has to
-// catch up with, and the last of it when it is closed; when it serves; what `status` says of
-// that; and that a shard which fails tells so whoever asks. There is no broker: the journal is that
-// of a writer, snapshots and marks are in memory.
+// Proves what an owner writes into its mark, and when: the last record that it has folded, not one that it
+// still has to catch up with, and the last one of all when it is closed; when it serves; what `status` says
+// of that; and that a failed shard answers every request with its error. There is no broker: the journal is
+// that of a writer, snapshots and marks are in memory.
 import type { Msg, NatsConnection } from "@nats-io/transport-node";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { recordCrc } from "../../../src/actors/fold/read-record.ts";
@@ -163,7 +163,7 @@ const crcOf = (seq: number): number =>
   recordCrc(writer.records[seq - 1]?.payload ?? new Uint8Array());
 
 describe("an owner", () => {
-  test("notes the last record that it has folded, and says so", async () => {
+  test("marks the last record that it has folded, and reports that", async () => {
     await serve(2);
     expect(await stored()).toBeUndefined();
     expect(owner.status()).toMatchObject({ state: "serving", seq: 3, markedSeq: 0 });
@@ -172,7 +172,7 @@ describe("an owner", () => {
     expect(owner.status()).toMatchObject({ seq: 3, markedSeq: 3 });
   });
 
-  test("notes nothing before it has folded anything", async () => {
+  test("writes no mark before it has folded anything", async () => {
     await owner.mark();
     await owner.start();
     await owner.mark();
@@ -180,14 +180,14 @@ describe("an owner", () => {
     expect(markFailures).toEqual([]);
   });
 
-  test("notes the last of it when it is closed, before that is done", async () => {
+  test("marks the last record when it is closed, before the close is done", async () => {
     await serve(2);
     await owner.close();
     expect(records.calls.map(({ action }) => action)).toContain("create");
     expect(await stored()).toMatchObject({ seq: 3 });
   });
 
-  test("tells what keeps it from noting, and goes on", async () => {
+  test("reports why it cannot write the mark, and continues", async () => {
     await serve(1);
     records.losesRequest = ({ action }) => action !== "read";
     await owner.mark();
@@ -214,7 +214,7 @@ describe("an owner", () => {
   });
 });
 
-test("an owner that cannot take over, and nothing explains why, has failed after ten attempts", async () => {
+test("an owner that cannot take over for no known reason has failed after ten attempts", async () => {
   withoutPauses();
   let attempts = 0;
   vi.spyOn(snapshots, "lastManifest").mockImplementation(() => {
@@ -274,7 +274,7 @@ describe("an owner whose predecessor had folded more than the journal holds", ()
     expect(await stored()).toMatchObject({ term: 1, seq: 5 });
   });
 
-  test("tells so those who pull a block that it has never heard of", async () => {
+  test("reports that to trainers that pull a block that it has never heard of", async () => {
     const index = (SHARD - (hashName("p0") % SHARDS) + SHARDS) % SHARDS;
     const subject = SUBJECTS.pull("p0", index, "alice");
     const data = encodePullRequest({ epoch: 1, generation: 1, seq: 0, waitMs: 0 });

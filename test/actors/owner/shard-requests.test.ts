@@ -214,7 +214,7 @@ describe("a shard that has failed", () => {
     requests.openFailed(refusingHandler(() => failure));
   });
 
-  test("says so of blocks that it does not know, once", async () => {
+  test("reports that for blocks that it does not know, once", async () => {
     net.ask(encodePullRequest(ANY), "other", own("other"));
     net.ask(encodePullRequest(ANY), "w", own("w"));
     // On a busy machine the second has to wait for another turn.

@@ -1,6 +1,6 @@
 // Proves when a shard is snapshotted: after so many bytes of journal, early when the journal fills, again
 // after one that failed, and not once closed or deposed; and that each commit follows the one before and
-// is told to whoever forgets old ones. The store is a list of manifests that fails when told to.
+// starts the removal of old ones. The store is a list of manifests that fails when told to.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Shard } from "../../../src/actors/fold/shard.ts";
 import type { Journal } from "../../../src/actors/journal/journal.ts";
@@ -151,7 +151,7 @@ describe("a snapshot", () => {
     expect(commits).toHaveLength(2);
   });
 
-  test("that failed is told of and made again, of all that was folded since the last", async () => {
+  test("that failed is reported and made again, with all records folded since the last one", async () => {
     failures = [LOST, LOST];
     snapshots.advanced(1_000);
     await settle();
@@ -164,7 +164,7 @@ describe("a snapshot", () => {
     expect(commits).toHaveLength(1);
   });
 
-  test("has what was folded while it waited for its turn, which makes none due any more", async () => {
+  test("includes the records folded while it waited for its turn, so that no further one is due", async () => {
     let end: () => void = () => undefined;
     const other = budget.turn(() => new Promise<void>((resolve) => (end = resolve)));
     snapshots.advanced(1_000);
@@ -233,7 +233,7 @@ describe("a snapshot", () => {
     });
   });
 
-  test("is due again at once if as much came while it was made", async () => {
+  test("is due again at once if enough records came while it was made", async () => {
     let store: () => void = () => undefined;
     held = new Promise((resolve) => {
       store = resolve;
@@ -246,7 +246,7 @@ describe("a snapshot", () => {
     expect(commits).toHaveLength(2);
   });
 
-  test("has what nobody names any more removed, and the journal's size is known after it", async () => {
+  test("removes pieces that no manifest names, and the journal's size is known after it", async () => {
     journal = { bytes: 77, bytesMax: 1_000 };
     shard.apply(writer.init(Float32Array.of(1)));
     await snapshots.make(here());

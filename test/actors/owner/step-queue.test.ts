@@ -1,5 +1,5 @@
-// Proves which requests about steps are answered at once, which wait, how waiting ends, and that whoever
-// waited in vain is told for whom.
+// Proves which requests about steps are answered at once, which wait, how waiting ends, and that a request
+// that waited in vain is told for whom.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { StepTable } from "../../../src/actors/fold/step-table.ts";
 import { StepQueue, type WantedStep } from "../../../src/actors/owner/step-queue.ts";
@@ -60,7 +60,7 @@ function complaint(asked: Asked): PserverError {
 }
 
 describe("a request", () => {
-  test("for what is so already runs at once", () => {
+  test("for members and a step that are reached already runs at once", () => {
     ask({ revision: 0, step: 0 });
     members(3, ["a", "b"]);
     ask({ revision: 3, step: 0, trainer: "z" });
@@ -83,7 +83,7 @@ describe("a request", () => {
     expect(heard).toEqual(["run"]);
   });
 
-  test("of a trainer that is no member does not wait for a step, now or once it is none", () => {
+  test("of a trainer that is no member, or ceases to be one, does not wait for a step", () => {
     members(1, ["a", "b"]);
     end("a", 1);
     ask({ revision: 1, step: 1, trainer: "c" });
@@ -97,7 +97,7 @@ describe("a request", () => {
   });
 
   test.each([false, true])(
-    "of a trainer that was removed and came back without knowing waits no more for its own steps",
+    "of a trainer that was removed and came back without knowing does not wait for its own steps",
     (isRead) => {
       members(1, ["a", "b"]);
       end("a", 1);
@@ -133,7 +133,7 @@ describe("a request", () => {
     expect(heard).toEqual(["NOT_OWNER"]);
   });
 
-  test("is refused when too many of its trainer wait; others' wait", () => {
+  test("is refused when too many of its trainer wait; those of others wait", () => {
     members(1, ["a"]);
     members(2, ["a", "b"]);
     end("a", 1);
@@ -146,7 +146,7 @@ describe("a request", () => {
   });
 });
 
-describe("a request that waits in vain is told", () => {
+describe("a request that times out is told", () => {
   test("that its members are not known", () => {
     members(1, ["a"]);
     expect(complaint({ revision: 4, step: 0 }).message).toMatch(/revision 4 .* only those of 1/);

@@ -1,4 +1,5 @@
-// Proves which states a shard may go on from, what each is said to lose, and which are not offered.
+// Proves from which states a shard may continue, which losses each is said to have, and which states are not
+// offered.
 import { expect, test } from "vitest";
 import { type ChoiceFacts, choicesOf } from "../../../src/actors/recovery/choices.ts";
 import type { FoundJournal, FoundSnapshot } from "../../../src/actors/recovery/findings.ts";
@@ -51,7 +52,7 @@ test("the prefix comes first, then the whole snapshots, each once", () => {
   expect(choicesOf(facts({ snapshots, prefixEnd: 15 }))[0]).toMatchObject({ manifestSeq: 9 });
 });
 
-test("a prefix that adds nothing to the newest whole snapshot is none", () => {
+test("a prefix that adds nothing to the newest whole snapshot is no choice", () => {
   expect(brief({ snapshots: [snapshot(9, 12)], prefixEnd: 12 })).toEqual([
     "snapshot 12: 13-20 8/1",
   ]);

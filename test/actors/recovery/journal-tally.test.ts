@@ -86,7 +86,7 @@ test("blocks that the prefix initializes are not lacking; those behind a gap are
   expect(inits.stillLacked([block("w"), block("b"), block("c")])).toEqual([block("b"), block("c")]);
 });
 
-test("batches of the prefix are told apart; those before the base and behind a gap are not", () => {
+test("batches of the prefix are listed; those before the base and behind a gap are not", () => {
   const batch = SUBJECTS.batch(SHARD, "a");
   const batches = tally({ baseSeq: 2 });
   for (const seq of [1, 2, 3]) batches.record(seq, batch);
@@ -96,7 +96,7 @@ test("batches of the prefix are told apart; those before the base and behind a g
   expect(batches.batches).toEqual([3, 5]);
 });
 
-test("records of nobody who could be told count as a host's", () => {
+test("records whose sender is unknown count as a host's", () => {
   const strange = tally({});
   strange.record(1, "ps.test.log.3.trainer.a.dance.w.0");
   strange.end(1);

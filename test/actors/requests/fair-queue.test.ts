@@ -1,6 +1,7 @@
-// Proves that trainers are served in turn, each within one round however long others' lines are; that no
-// bound is passed; that who holds nothing finds room whoever fills the queue; that who was sent much waits
-// until others were sent as much; and that one turn of the event loop is left to others in time.
+// Proves that trainers are served in turn, each within one round however long others' queues are; that no
+// bound is exceeded; that a trainer that holds nothing finds a place, however full the queue is; that a
+// trainer that was sent much waits until others were sent as much; and that one turn of the event loop is
+// left to others in time.
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { FairQueue } from "../../../src/actors/requests/fair-queue.ts";
@@ -38,7 +39,7 @@ describe("a fair queue", () => {
     );
   });
 
-  test("serves who comes anew within one round of those who wait, while all go on pushing", () => {
+  test("serves a newcomer within one round of the waiting trainers, while all keep sending", () => {
     const queue = new FairQueue<string>({ each: 100, all: 10_000 });
     const hogs = ["a", "b", "c"];
     for (const hog of hogs) for (let i = 0; i < 50; i++) queue.push(hog, hog);
@@ -51,7 +52,7 @@ describe("a fair queue", () => {
     expect(served.filter((trainer) => trainer === "new")).toHaveLength(1);
   });
 
-  test("skips who may not be served, who keeps the turn", () => {
+  test("skips a trainer that may not be served, which keeps its turn", () => {
     const queue = new FairQueue<number>({ each: 10, all: 100 });
     for (const trainer of ["a", "b", "c"]) queue.push(trainer, 0);
     expect(queue.next((trainer) => trainer !== "a")?.trainer).toBe("b");
@@ -60,7 +61,7 @@ describe("a fair queue", () => {
     expect(queue.size).toBe(1);
   });
 
-  test("has who took much wait until others took as much", () => {
+  test("lets a trainer that took much wait until others took as much", () => {
     const queue = new FairQueue<number>({ each: 100, all: 1_000 });
     for (let i = 0; i < 20; i++) {
       queue.push("large", 4 * MIB);
@@ -78,7 +79,7 @@ describe("a fair queue", () => {
     );
   });
 
-  test("lets nobody wait for ever for what it was charged", () => {
+  test("lets no trainer wait for ever for what it was charged", () => {
     const queue = new FairQueue<number>({ each: 100, all: 1_000 });
     queue.push("alone", 1);
     queue.push("alone", 2);
@@ -91,7 +92,7 @@ describe("a fair queue", () => {
 describe("shares", () => {
   const limits = { each: 40, all: 100 };
 
-  test("are never more than one trainer, or all, may hold, and come back whole", () => {
+  test("are never larger than one trainer, or all, may hold, and are returned whole", () => {
     const step = fc.record({ trainer: anyTrainer, amount: fc.integer({ min: 1, max: 30 }) });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), fc.array(fc.boolean()), (steps, backs) => {
@@ -118,7 +119,7 @@ describe("shares", () => {
     );
   });
 
-  test("leave room for who holds nothing, however many are greedy", () => {
+  test("leave a place for a trainer that holds nothing, however many are greedy", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 90 }), (greedy) => {
         const shares = new Shares(limits);
@@ -151,7 +152,7 @@ describe("a queue of requests", () => {
     expect(queue.next()?.trainer).toBe("other");
   });
 
-  test("tells who floods that it is too much and how long to wait, and takes others' requests", () => {
+  test("tells a flooding trainer how long to wait, and takes others' requests", () => {
     const queue = new RequestQueue({
       verbs: ["create"],
       atOnce: 1,
@@ -206,7 +207,7 @@ describe("a turn of the event loop", () => {
     expect(calls).toHaveLength(2);
   });
 
-  test("ends although what is done in it goes on", () => {
+  test("ends although its work continues", () => {
     let now = 100;
     vi.spyOn(performance, "now").mockImplementation(() => now);
     const turn = new Turn(4, () => undefined);

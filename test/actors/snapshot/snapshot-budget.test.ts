@@ -30,7 +30,7 @@ describe("a snapshot budget", () => {
     expect(admitted).toEqual(["first", "second", "third"]);
   });
 
-  test("lets a piece that is larger than all room go alone", async () => {
+  test("lets a piece that is larger than the whole budget go alone", async () => {
     const budget = new SnapshotBudget(new BufferPool());
     const admitted: string[] = [];
     await ask(budget, 100 * MIB, "large", admitted);

@@ -143,7 +143,7 @@ async function waitFor(publishes: number): Promise<void> {
 }
 
 describe("a cut", () => {
-  test("is of the moment it was made at, though every block changes meanwhile", async () => {
+  test("has the state of the moment at which it was made, though every block changes meanwhile", async () => {
     const digest = shard.digest();
     store.hold();
     const made = cut();
@@ -167,7 +167,7 @@ describe("a cut", () => {
     expect(store.restore().digest()).toBe(shard.digest());
   });
 
-  test("that failed leaves nothing behind for the next, though its stores go on", async () => {
+  test("that failed leaves nothing behind for the next, though its stores continue", async () => {
     await cut();
     for (const name of NAMES) update(name);
     store.hold();
@@ -214,7 +214,7 @@ describe("a cut", () => {
     expect(store.manifests).toHaveLength(1);
   });
 
-  test("waits for one that is under way, and is then of its own moment", async () => {
+  test("waits for one that is under way, and then has the state of its own moment", async () => {
     store.hold();
     const first = cut();
     await waitFor(4);
@@ -264,7 +264,7 @@ describe("slots", () => {
     expect(settled?.outcome.code).toBeUndefined();
   }
 
-  test("are stored with their values, each as long as it is", async () => {
+  test("are stored with their values, each with its own length", async () => {
     addRow(1, "alice");
     await cut();
     expect(store.restore().digest()).toBe(shard.digest());

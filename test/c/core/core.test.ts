@@ -89,7 +89,7 @@ test("TypeScript plays scripts of the outbox that C has recorded", async () => {
   for (const script of scripts) expect(replay(script, makeOutbox)).toBe(script);
 });
 
-test("a command that differs is found in C", async () => {
+test("a command of C that differs is found", async () => {
   const script = record(new OutboxPlayer(new Random(1)), makeOutbox, EVENTS);
   const path = join(directory, "altered.txt");
   await writeFile(path, `${script.replace(/^< publish (.*) \d$/m, "< publish $1 7")}\n`);

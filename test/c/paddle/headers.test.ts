@@ -77,7 +77,7 @@ describe.each([1, 2, 3])("revision %i", (revision) => {
     }
   });
 
-  test("is told from any other declaration", async () => {
+  test("is distinguished from any other declaration", async () => {
     const seed = await readSeedHeader(revision);
     const changes = [
       (line: string) => line.replace(/^int (?=paddle_)/, "long "),

@@ -1,6 +1,7 @@
-// Proves what `pserver status` says of a job's steps, of what is declared and of records of no use, and that
-// it says nothing where there are none; of archivers and the tape; that it names the shards of which a trainer has reported a loss; that
-// updates are counted where all shards tell, and else said to be unknown; and that it fits narrow terminals.
+// Proves what `pserver status` says about a job's steps, declared parameters, and unreadable or rejected
+// records, and that it says nothing where there are none; about archivers and the tape; that it names the
+// shards of which a trainer has reported a loss; that updates are counted where all shards report them, and
+// otherwise said to be unknown; and that it fits narrow terminals.
 import { expect, test } from "vitest";
 import { describeStatus, type JobStatus } from "../../../src/cli/commands/status.ts";
 import { makePaint } from "../../../src/cli/output/colors.ts";
@@ -55,7 +56,7 @@ test("that not enough have entered is told, and that no shard answers is no erro
   );
 });
 
-test("shards that do not serve are named before what they do, so that no number reads as a count", () => {
+test("shards that do not serve are named before their state, so that no number reads as a count", () => {
   const shards = ["failed", "serving", "failed", "failed", "unowned"].map((state, shard) => {
     return { shard, state };
   });
@@ -83,7 +84,7 @@ test("what is declared is told with its bytes", () => {
   expect(describeStatus(STATUS, PLAIN).join("\n")).not.toMatch(/declared/);
 });
 
-test("whose records are of no use is told, of all shards together", () => {
+test("trainers with unreadable or rejected records are named, for all shards together", () => {
   const senders = { refusedOf: [["b", 2]], unreadableOf: [["eve", 4]] };
   const shards = [0, 1].map((shard) => ({ shard, state: "serving", senders }));
   const lines = describeStatus({ ...STATUS, shards }, PLAIN).join("\n");
@@ -110,7 +111,7 @@ test("archivers are told with what they have not copied, and since when they are
   expect(describeStatus(STATUS, PLAIN).join("\n")).not.toMatch(/archiver/);
 });
 
-test("the tape is told with what it takes, where there is one", () => {
+test("the tape is shown with its size, where there is one", () => {
   const tape = { messages: 1_234, bytes: 3 * 1024 ** 2 };
   const line = describeStatus({ ...STATUS, tape }, PLAIN).find((text) => /^ {2}tape/.test(text));
   expect(line).toMatch(/^ {2}tape +1234 messages, 3\.?0? MiB$/);

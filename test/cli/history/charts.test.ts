@@ -1,6 +1,6 @@
 // Proves that a chart shows what was noted, in bounded memory: values by time and by step, least and largest
 // of joined neighbours, named notes; that its lines fit terminals of 40 to 240 columns; that without colours
-// trainers are told apart by letters; and that names cannot break out of SVG and HTML.
+// letters distinguish the trainers; and that names cannot break out of SVG and HTML.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { niceTicks, yAxis } from "../../../src/cli/history/axis.ts";

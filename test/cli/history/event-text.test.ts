@@ -18,7 +18,7 @@ test("times are those of Date", () => {
   );
 });
 
-test("a time that is none is refused as Date refuses it", () => {
+test("an invalid time is refused as Date refuses it", () => {
   expect(() => dateTimeText(Number.NaN)).toThrow(RangeError);
   expect(() => dateTimeText(1e20)).toThrow(RangeError);
 });

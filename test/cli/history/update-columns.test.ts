@@ -122,7 +122,7 @@ test("a record of a batch, of another generation, of a host", () => {
   expect(linesOf(200, { ...host, verb: "rules" } as never)[2]).toMatch(/host +rules/);
 });
 
-test("what would command a terminal is escaped", () => {
+test("terminal control sequences are escaped", () => {
   expect(linesOf(200, note({ text: "\u001b[2J" })).join("")).not.toContain("\u001b");
   expect(linesOf(200, event({ trainer: "a\u202eb" })).join("")).not.toContain("\u202e");
 });

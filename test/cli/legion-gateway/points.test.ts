@@ -112,7 +112,7 @@ test.each([
   expect(savePath(path)).toBe(expected);
 });
 
-test("memory is given out in turn, and the turn of who has left passes", async () => {
+test("memory is given out in turn, and the turn of a connection that has left is skipped", async () => {
   const budget = new MemoryBudget(100);
   const never = new AbortController().signal;
   const order: string[] = [];

@@ -21,7 +21,7 @@ function flagsOf(...args: string[]): ConfigFlags {
   return command.parse(args, { from: "user" }).opts<ConfigFlags>();
 }
 
-test("the nearest entry wins, each by itself", () => {
+test("the most specific entry wins, for each setting separately", () => {
   const flags = flagsOf(
     ...["--optimizer", "adam", "--learning-rate", "0.5", "--allow-non-finite"],
     ...["--config", '{"learningRate":0.25,"clipNorm":1}'],

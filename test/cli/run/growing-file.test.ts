@@ -41,6 +41,6 @@ test("one that is begun anew is read from its start", async () => {
   expect(await newBytes(file)).toBe("again");
 });
 
-test("what is no file is an error", async () => {
+test("a path that is not a file is an error", async () => {
   await expect(newBytes(new GrowingFile(directory))).rejects.toThrow("EISDIR");
 });

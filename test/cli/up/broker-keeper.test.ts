@@ -132,7 +132,7 @@ test("does not start a broker again that it stopped", async () => {
   expect(brokers.messages).toEqual([]);
 });
 
-test("a stop while it starts again wins", async () => {
+test("a stop during a restart takes precedence", async () => {
   const brokers = new Brokers((start) => start > 1);
   const keeper = await brokers.keep();
   brokers.started[0]?.end(KILLED);
@@ -164,7 +164,7 @@ test("ends a broker whose store is stuck and starts it again, each time it is to
   expect(brokers.ports).toEqual([undefined, 4333, 4333]);
 });
 
-test("leaves a broker alone of whose disk it learns nothing, and says why", async () => {
+test("leaves a broker alone if its disk cannot be examined, and says why", async () => {
   const brokers = new Brokers(() => false, "/nowhere/store");
   await brokers.keep();
   brokers.onStoreStuck[0]?.();

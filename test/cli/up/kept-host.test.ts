@@ -132,7 +132,7 @@ test("does not repeat a first start that fails", async () => {
   expect(hosts.started).toHaveLength(1);
 });
 
-test("a stop before the next start wins", async () => {
+test("a stop before the next start takes precedence", async () => {
   const hosts = new Hosts();
   const host = hosts.keep({ restartDelayMs: 7_200_000 });
   await host.ready;

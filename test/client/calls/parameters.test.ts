@@ -21,7 +21,7 @@ class ReadySession extends Session {
   }
 }
 
-test("one that is forgotten as soon as it is found is looked up again, so that each name has its own", async () => {
+test("a parameter that is forgotten as soon as it is found is looked up again, so that each name gets its own", async () => {
   const session = new ReadySession({
     requests: Requests.open(new FakeWire()),
     subjects: new JobSubjects("j"),

@@ -1,6 +1,6 @@
-// Proves what a reader makes of the replies to batched reads, where the test is broker and host: each block
-// gets its values once, whatever pieces are lost, repeated, late or out of order; what is missing is asked for
-// again; errors end the call or begin a look-up as those of pulls do.
+// Proves how a reader handles the replies to batched reads, where the test plays broker and host: each block
+// gets its values once, whatever pieces are lost, repeated, late or out of order; what is missing is asked
+// for again; errors end the call or begin a look-up as those of pulls do.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Parameters } from "../../../src/client/calls/parameters.ts";
 import { Positions } from "../../../src/client/core/positions.ts";
@@ -206,7 +206,7 @@ describe("a batched read", () => {
     await done;
   });
 
-  test("goes on after a reconnect and after errors that pass, from the first missing block", async () => {
+  test("continues after a reconnect and after errors that pass, from the first missing block", async () => {
     const done = read(["a", "b"]);
     const { reply } = await request();
     piece(reply, { from: 0, more: true });
@@ -223,7 +223,7 @@ describe("a batched read", () => {
     expect(lookedUp).toEqual([]);
   });
 
-  test("that nobody hears is sent again, and goes on when there is an owner", async () => {
+  test("that nobody answers is sent again, and continues when there is an owner", async () => {
     const done = read(["a", "b"]);
     const { reply } = await request();
     wire.deliver(reply, new Uint8Array(0), true);
@@ -345,7 +345,7 @@ describe("blocks are read by their own subjects", () => {
     await done;
   });
 
-  test("where their owner does not hear batched reads, from then on", async () => {
+  test("where their owner does not answer batched reads, from then on", async () => {
     const done = read(["a", "b", "c"]);
     const pulls: string[] = [];
     for (let i = 0; i < 100; i++) {

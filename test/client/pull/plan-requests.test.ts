@@ -99,7 +99,7 @@ describe("blocks", () => {
     );
   });
 
-  test("that are large go alone, and do not part the small ones", () => {
+  test("that are large go alone, and do not separate the small ones", () => {
     const large = block({ bytes: BATCH_ENTRY_BYTES_MAX });
     const requests = planRequests([block({}), large, block({}), block({ shard: 1 })], PAYLOAD);
     expect(requests.map((request) => [request.kind, blocksOf(request).length])).toEqual([

@@ -102,7 +102,7 @@ describe("joined by shard", () => {
     for (const { subject, shard } of filled) expect(subject).toBe(OPTIONS.subject(shard));
   });
 
-  test("what is alone in its shard stays a record of its block", () => {
+  test("an update that is alone in its shard stays a record of its block", () => {
     const [one, ...none] = small(1, 16);
     expect(fillBatches([one as UpdateSource], OPTIONS)).toEqual([one]);
     expect(none).toEqual([]);
@@ -116,7 +116,7 @@ describe("joined by shard", () => {
     expect(filled.map(({ blocks }) => blocks)).toEqual([1, 4, 1, 1]);
   });
 
-  test("inits are joined, with room for shapes and configurations", () => {
+  test("inits are joined, with space for shapes and configurations", () => {
     const inits = [0, 1].flatMap((i) => {
       const data = new Float32Array(2);
       return initUpdates(SENDER, infoOf(`p${i}`, [2], { shards: 1 }), {

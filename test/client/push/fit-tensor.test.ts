@@ -41,7 +41,7 @@ const element = fc.oneof(
   fc.constantFrom(Number.NaN, Number.POSITIVE_INFINITY, 1e300, 65_519, 65_520, -3.4e38, 3.395e38),
 );
 
-test("what is not finite is found with a norm and without", () => {
+test("an element that is not finite is found with a norm and without", () => {
   fc.assert(
     fc.property(
       fc.array(element, { minLength: 1, maxLength: 30 }),

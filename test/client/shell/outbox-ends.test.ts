@@ -29,7 +29,7 @@ afterEach(() => {
 });
 
 describe("ends", () => {
-  test("at the deadline: what was sent is unknown, what was not stored is said to be so", async () => {
+  test("at the deadline: sent updates are unknown, updates that were not stored are reported as such", async () => {
     const { wire, sender } = setUp();
     const call = watch(sender.send(updates(0, 20, MIB), { deadline: deadline(3_000) }));
     ack(wire, wire.published[0], 1);
@@ -41,7 +41,7 @@ describe("ends", () => {
     expect(call.error?.details["applied"]).toEqual([{ parameter: "p", index: 0, shard: 0, n: 1 }]);
   });
 
-  test("without a connection nothing is handed to it, and the error says so", async () => {
+  test("without a connection nothing is published, and the error says so", async () => {
     const { wire, sender } = setUp();
     wire.disconnect();
     const call = watch(sender.send([update(0)], { deadline: deadline(1_000) }));
@@ -51,7 +51,7 @@ describe("ends", () => {
     expect(call.error?.message).toContain("1 block updates were not stored, nothing was applied");
   });
 
-  test("if the journal was full each time it is that, and known not to be applied", async () => {
+  test("with JOURNAL_FULL if the journal was full each time, known not to be applied", async () => {
     const { wire, sender } = setUp();
     const call = watch(sender.send([update(0)], { deadline: deadline(1_000) }));
     let failed = 0;
@@ -92,7 +92,7 @@ describe("ends", () => {
     expect(sender.inFlightBytes).toBe(0);
   });
 
-  test("a refused subject fails its pieces with DENIED", async () => {
+  test("a refused subject fails its block updates with DENIED", async () => {
     const { wire, sender } = setUp();
     const call = watch(sender.send([update(0)], { deadline: deadline() }));
     wire.deny("log.0.0", new PserverError("DENIED", "no"));
@@ -102,7 +102,7 @@ describe("ends", () => {
 });
 
 describe("sessions", () => {
-  test("a new session sends again what is known not to be applied; the rest is unknown", async () => {
+  test("a new session sends again the updates that are known not to be applied; the rest is unknown", async () => {
     const { wire, sender, ended } = setUp();
     const again = watch(sender.send([update(0)], { deadline: deadline() }));
     const full = watch(sender.send([update(1)], { deadline: deadline() }));
@@ -124,7 +124,7 @@ describe("sessions", () => {
     expect([again.state, full.state]).toEqual(["done", "done"]);
   });
 
-  test("a new session sends first what had its turn, in the same order", async () => {
+  test("a new session sends first the updates that had their turn, in the same order", async () => {
     const { wire, sender } = setUp();
     watch(sender.send(updates(0, 3, 8 * MIB), { deadline: deadline() }));
     fail(wire, wire.published[0], FULL);
@@ -139,7 +139,7 @@ describe("sessions", () => {
     expect(again.map((published) => head(published)["n"])).toEqual([1, 2, 3]);
   });
 
-  test("REJOIN to a repeated record says nothing of its first copy", async () => {
+  test("REJOIN for a repeated record says nothing about its first copy", async () => {
     const { wire, sender } = setUp();
     const call = watch(sender.send([update(0)], { deadline: deadline() }));
     wire.disconnect();

@@ -28,7 +28,7 @@ afterEach(() => {
 });
 
 describe("repeats", () => {
-  test("after a reconnect what has no PubAck is sent again, unchanged; what has one is asked for", async () => {
+  test("after a reconnect records without PubAck are sent again, unchanged; outcomes of the others are asked for", async () => {
     const { wire, sender } = setUp();
     const call = watch(sender.send(updates(0, 2), { deadline: deadline() }));
     ack(wire, wire.published[0], 1);
@@ -57,7 +57,7 @@ describe("repeats", () => {
     expect(again).toEqual(["log.0.1", "log.0.3", "log.0.4", "log.0.5", "log.0.6"]);
   });
 
-  test("a PubAck that comes twice is not taken for that of a later record", async () => {
+  test("a PubAck that comes twice is not taken for the PubAck of a later record", async () => {
     const { wire, sender } = setUp();
     watch(sender.send([update(0)], { deadline: deadline() }));
     ack(wire, wire.published[0], 1);
@@ -124,7 +124,7 @@ describe("repeats", () => {
     expect(sendings(wire, "log.0.0")).toHaveLength(2);
   });
 
-  test("PubAcks of a shard that come out of order overtake all the same", async () => {
+  test("PubAcks of a shard that come out of order count as overtaking, too", async () => {
     const { wire, sender } = setUp();
     watch(sender.send(updates(0, 3), { deadline: deadline() }));
     ack(wire, wire.published[2], 2);

@@ -1,5 +1,5 @@
-// Proves how much the sender lets be under way, and who goes next. There is no broker:
-// the test plays broker and host on a fake connection, with a fake clock.
+// Proves how much the sender has under way at most, and which call is next. There is no broker: the test
+// plays broker and host on a fake connection, with a fake clock.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { UpdateSource } from "../../../src/client/shell/update-source.ts";
 import {
@@ -26,7 +26,7 @@ afterEach(() => {
 });
 
 describe("windows", () => {
-  test("at most 16 MiB are without a PubAck, and pieces become messages only when admitted", async () => {
+  test("at most 16 MiB are without a PubAck, and block updates become messages only when admitted", async () => {
     const { wire, sender } = setUp();
     let drafted = 0;
     const counted = updates(0, 40, MIB).map((one) => ({
@@ -46,7 +46,7 @@ describe("windows", () => {
     expect(sender.inFlightBytes).toBe(16 * MIB);
   });
 
-  test("a piece larger than the window goes alone", () => {
+  test("a block update larger than the window goes alone", () => {
     const { wire, sender } = setUp();
     watch(sender.send([update(0, 0, 20 * MIB), update(1)], { deadline: deadline() }));
     expect(wire.published).toHaveLength(1);
@@ -54,7 +54,7 @@ describe("windows", () => {
     expect(wire.published).toHaveLength(2);
   });
 
-  test("at most 1,024 numbers of a shard are open; other shards go on", () => {
+  test("at most 1,024 numbers of a shard are open; other shards continue", () => {
     const { wire, sender } = setUp();
     watch(sender.send(updates(0, 1030), { deadline: deadline() }));
     watch(sender.send(updates(1, 3), { deadline: deadline() }));
@@ -67,7 +67,7 @@ describe("windows", () => {
     expect(head(wire.published.at(-1))).toMatchObject({ n: 1026, done: 2 });
   });
 
-  test("a large piece whose turn it is, is not overtaken by small ones", () => {
+  test("small block updates do not overtake a large one whose turn it is", () => {
     const { wire, sender } = setUp();
     watch(sender.send([update(0, 0, 10 * MIB)], { deadline: deadline() }));
     watch(sender.send([update(1, 0, 10 * MIB)], { deadline: deadline() }));
@@ -77,7 +77,7 @@ describe("windows", () => {
     expect(wire.published[1]?.subject).toBe("log.1.0");
   });
 
-  test("a record that was given up leaves its room when its answer comes, or none has for 4 s", async () => {
+  test("a record that was given up frees its window bytes when its answer comes, or after 4 s without one", async () => {
     const { wire, sender } = setUp();
     watch(sender.send(updates(0, 3, MIB), { deadline: deadline(500) }));
     await vi.advanceTimersByTimeAsync(500);

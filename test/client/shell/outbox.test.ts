@@ -32,7 +32,7 @@ afterEach(() => {
 });
 
 describe("outcomes", () => {
-  test("a call is done when all pieces have answers, in any order, with or without PubAcks", async () => {
+  test("a call is done when all block updates have answers, in any order, with or without PubAcks", async () => {
     const { wire, sender, positions } = setUp();
     const call = watch(sender.send([update(0), update(1), update(0, 1)], { deadline: deadline() }));
     expect(wire.published.map(({ subject }) => subject)).toEqual(["log.0.0", "log.1.0", "log.0.1"]);
@@ -66,7 +66,7 @@ describe("outcomes", () => {
     expect(taken).toHaveLength(3);
   });
 
-  test("pieces that come too late for their step are counted if the call says so, else refused", async () => {
+  test("block updates that come too late for their step are counted if the call says so, else rejected", async () => {
     const { wire, sender } = setUp();
     const late = (n: number): Outcome => ({ n, seq: n, version: 1, code: "LATE" });
     const counted = sender.send(updates(0, 3), { deadline: deadline(), countsLate: true });
@@ -89,7 +89,7 @@ describe("outcomes", () => {
     expect(call.state).toBe("done");
   });
 
-  test("a rejection names the piece and what became of the others", async () => {
+  test("a rejection names the block update and what became of the others", async () => {
     const { wire, sender } = setUp();
     const call = watch(sender.send(updates(0, 3), { deadline: deadline() }));
     answer(wire, [
@@ -111,7 +111,7 @@ describe("outcomes", () => {
     ]);
   });
 
-  test("pieces that wait when one is rejected are not sent", async () => {
+  test("block updates that wait when one is rejected are not sent", async () => {
     const { wire, sender } = setUp();
     const call = watch(sender.send(updates(0, 5, 8 * MIB), { deadline: deadline() }));
     expect(wire.published).toHaveLength(2);
@@ -121,7 +121,7 @@ describe("outcomes", () => {
     expect(call.error).toMatchObject({ code: "NON_FINITE", details: { unsent: 3 } });
   });
 
-  test("without an answer the outcome is asked for, one question a shard", async () => {
+  test("without an answer the outcome is asked for, one question for each shard", async () => {
     const { wire, sender } = setUp();
     const call = watch(sender.send(updates(0, 3), { deadline: deadline() }));
     ack(wire, wire.published[0], 11);
@@ -160,7 +160,7 @@ describe("outcomes", () => {
     expect(wire.published).toHaveLength(5);
   });
 
-  test("a journal that was replaced makes what only the old one held unknown", async () => {
+  test("a journal that was replaced makes records that only the old one held unknown", async () => {
     const { wire, sender, positions } = setUp();
     const call = watch(sender.send([update(0)], { deadline: deadline() }));
     ack(wire, wire.published[0], 9);
@@ -177,7 +177,7 @@ describe("outcomes", () => {
   });
 
   test.each([{ generation: 1, seq: 8 }, { generation: 0, seq: 8 }, { seq: 8 }])(
-    "a journal that ends too early, at $generation/$seq, ends what lay behind its end, and nothing else",
+    "a journal that ends too early, at $generation/$seq, fails the records behind its end, and nothing else",
     async (expected) => {
       const { wire, sender } = setUp();
       const kept = watch(sender.send([update(0)], { deadline: deadline() }));

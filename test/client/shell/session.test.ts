@@ -266,7 +266,7 @@ describe("a session", () => {
     expect([rig.lost, rig.ended, rig.joined]).toEqual([[], 1, [5, 6]]);
   });
 
-  test("is not ended by what a host says of it while the next one is joined", async () => {
+  test("is not ended by a host's answer about it while the next one is joined", async () => {
     const rig = await Rig.joined(5);
     await pass(LEASE_MS / 3);
     const renewal = rig.only("renew");
@@ -297,7 +297,7 @@ describe("a session", () => {
     expect(rig.lost).toMatchObject([{ code: "SUPERSEDED" }]);
   });
 
-  test("is not joined without an end: the fourth time that a request finds none is its error", async () => {
+  test("is not joined for ever: when a request finds no session for the fourth time, that is its error", async () => {
     const rig = await Rig.joined(5);
     const call = rig.session.request("begin", {}, deadline());
     const refused = expect(call).rejects.toMatchObject({ code: "REJOIN" });
@@ -313,7 +313,7 @@ describe("a session", () => {
 });
 
 describe("joining", () => {
-  test("goes on until its deadline while hosts say that they cannot at the moment", async () => {
+  test("continues until its deadline while hosts say that they cannot answer at the moment", async () => {
     const rig = new Rig();
     const call = rig.session.join(deadline(10_000));
     const failed = expect(call).rejects.toMatchObject({

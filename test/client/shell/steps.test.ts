@@ -89,7 +89,7 @@ test("the first gradient enters; clocks go to every shard after the gradients", 
   expect(parts.steps.readStep).toBe(1);
 });
 
-test("a gradient waits until the step before has closed where it goes", async () => {
+test("a gradient waits until the previous step has closed in its shards", async () => {
   const { host, parts } = await start(SYNC);
   await oneStep(parts);
   const { places, sent, done } = heldGradients(parts, { shards: [1, 1] });
@@ -110,7 +110,7 @@ test("a gradient waits until the step before has closed where it goes", async ()
   ]);
 });
 
-test("a read that waited for the step spares the gradient its question", async () => {
+test("after a read that waited for the step the gradient need not ask", async () => {
   const { host, parts } = await start(SYNC);
   await oneStep(parts);
   parts.steps.noteClosed(0, 1);
@@ -152,7 +152,7 @@ test("calls at the same time take one step after the other", async () => {
   expect(second.places[0]?.step).toBe(2);
 });
 
-test("who enters late begins at the largest closed step, and tells every shard at once", async () => {
+test("a trainer that enters late begins at the largest closed step, and tells every shard at once", async () => {
   const { host, parts } = await start(SYNC);
   host.close(6, 0);
   host.close(7, 1);
@@ -167,7 +167,7 @@ test("who enters late begins at the largest closed step, and tells every shard a
   await done;
 });
 
-test("with backups, who comes late goes on at the step the others are in", async () => {
+test("with backups, a late trainer continues at the step of the others", async () => {
   const { host, parts } = await start(WITH_BACKUPS);
   expect(await oneStep(parts)).toEqual({ step: 1, countsLate: true });
   host.close(4);
@@ -178,7 +178,7 @@ test("with backups, who comes late goes on at the step the others are in", async
   expect(host.clocks.map(({ step }) => step)).toEqual([1, 1, 4, 4, 5, 5]);
 });
 
-test("with backups, a late block makes the next gradient look where the others are", async () => {
+test("with backups, a late block makes the next gradient ask for the step of the others", async () => {
   const { host, parts } = await start(WITH_BACKUPS);
   await oneStep(parts);
   parts.steps.noteClosed(0, 1);
@@ -190,7 +190,7 @@ test("with backups, a late block makes the next gradient look where the others a
   expect((await oneStep(parts))?.step).toBe(6);
 });
 
-test("in a job with staleness gradients wait for nothing, and reads for what is not fresh enough", async () => {
+test("in a job with staleness gradients wait for nothing, and reads only for values that are too old", async () => {
   const { host, parts } = await start(SSP);
   for (const expected of [undefined, undefined, 1, 2]) {
     expect(await oneStep(parts)).toMatchObject({ step: undefined });
@@ -212,7 +212,7 @@ test("an error leaves the step open; the clock can be sent again", async () => {
   expect(parts.steps.ended).toBe(1);
 });
 
-test("who has lost its place enters again, and what it has ended stays ended", async () => {
+test("a trainer that is no member any more enters again, and the steps that it has ended stay ended", async () => {
   const { host, parts } = await start(SYNC);
   await oneStep(parts);
   host.close(1);

@@ -14,7 +14,7 @@ afterEach(() => {
 });
 
 describe("Deadline", () => {
-  test("ends what waits with TIMEOUT, naming the call and its time", async () => {
+  test("ends waiting with TIMEOUT, naming the call and its time", async () => {
     const deadline = Deadline.start("pull", { timeoutMs: 100 });
     const results = Promise.allSettled([deadline.sleep(500), deadline.race(new Promise(() => {}))]);
     await vi.advanceTimersByTimeAsync(100);
@@ -68,7 +68,7 @@ describe("Deadline", () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test("allows a wait that its time has room for, or that would say what else ended the call", () => {
+  test("allows a wait that fits into its time, or that would say what else ended the call", () => {
     const deadline = Deadline.start("pull", { timeoutMs: 100 });
     expect(deadline.allows(99)).toBe(true);
     expect(deadline.allows(100)).toBe(false);
@@ -98,7 +98,7 @@ describe("Calls", () => {
     await expect(calls.run("b", {}, async () => 1)).rejects.toMatchObject({ code: "SUPERSEDED" });
   });
 
-  test("close waits for what runs, but not for ever", async () => {
+  test("close waits for running calls, but not for ever", async () => {
     const calls = new Calls();
     const short = calls.run("short", {}, (deadline) => deadline.sleep(50));
     const long = expect(

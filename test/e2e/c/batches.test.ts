@@ -1,6 +1,6 @@
 // Proves that batches of a trainer on the C library keep every promise on a real broker: each is applied once
 // while hosts are paused and killed; trainers in C and TypeScript keep step with them; and a job of older
-// rules gets none from whoever joined before it was upgraded.
+// rules gets none from trainers that joined before it was upgraded.
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Client } from "../../../src/client/index.ts";
@@ -166,7 +166,7 @@ test("trainers in C and TypeScript keep step with them", async () => {
   expect(single).toBe(4);
 });
 
-test("a job of older rules gets them only from who has joined after its upgrade", async () => {
+test("a job of older rules gets batches only from trainers that have joined after its upgrade", async () => {
   const job = await startJob({ shards: SHARDS });
   const connection = await connect({ servers: job.broker.url });
   await makeOldJob(connection, 2, SHARDS);

@@ -54,7 +54,7 @@ async function startGet(what: string): Promise<RunningProgram> {
   return program;
 }
 
-test("saving, of which the host is told that nobody waits any more", async () => {
+test("saving, and the host is told that nobody waits any more", async () => {
   const broker = await startTestBroker();
   onTestFinished(() => broker.remove());
   const host = await startFakeHost({ url: broker.url, job: "j" });
@@ -77,7 +77,7 @@ test("saving, of which the host is told that nobody waits any more", async () =>
   await program.end();
 });
 
-test.each(["get", "close"])("%s, which waits for what never comes", async (what) => {
+test.each(["get", "close"])("%s, which would wait for ever", async (what) => {
   const program = await startGet(what);
   program.say("now");
   await expect(program.end()).resolves.toBeUndefined();

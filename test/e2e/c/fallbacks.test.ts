@@ -1,5 +1,5 @@
-// Proves that a trainer on the C library goes on after an operator has accepted a loss, and is told once
-// what was lost; and that trainers on it that keep step do so after a shard has undone some.
+// Proves that a trainer with the C library continues after an operator has accepted a loss, and is told once
+// what was lost; and that trainers that keep step continue after a shard has undone some steps.
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -66,7 +66,7 @@ test("a loss that was accepted is told once", async () => {
   await program.end();
 });
 
-test("trainers in step go on after steps were undone", async () => {
+test("trainers that keep step continue after steps were undone", async () => {
   const synchronization = { mode: "sync", trainers: 2 } as const;
   const job = await startServedJob({ shards: 1, synchronization, leaseMs: MORTAL_LEASE_MS });
   const [a, b] = ["a", "b"].map((id) =>

@@ -1,7 +1,7 @@
-// Proves that no answer of a broker or a host can make the C library fail in a way that is none of its
-// own: the fuzz target runs what is kept, then inputs it makes of that, under address and undefined
-// behaviour sanitizers. A finding is printed in base64; once mended, keep it in the corpus.
-// FUZZ_RUNS=<count> makes more inputs.
+// Proves that no answer of a broker or a host makes the C library crash: the fuzz target runs the kept
+// inputs, then inputs that it makes from these, under address and undefined behaviour sanitizers. A finding
+// is printed in base64; once the defect is corrected, keep the input in the corpus. FUZZ_RUNS=<count> makes
+// more inputs.
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -78,7 +78,7 @@ test("one is selected, others wait for it", async (context) => {
   await etcd.until("/init_ps/done", (entries) => entries[0]?.value === "1");
 });
 
-test("one that waits is told when it is its turn", async (context) => {
+test("a trainer that waits is told when it is selected", async (context) => {
   const { etcd } = await startServedJob(context);
   expect(await runWith(wait, ["take-over", "etcd", etcd.url], {})).toMatchObject({ output: "" });
 });

@@ -26,7 +26,7 @@ test("selects another when the selected one dies", async () => {
   await programs.run("v2-waiting", "dies");
 });
 
-test("goes on when a host is killed and replaced", async () => {
+test("continues when a host is killed and replaced", async () => {
   const job = await startJob();
   const host = await job.host();
   const path = await programs.program("v2-server-gone");

@@ -44,7 +44,7 @@ async function asked(host: FakeHost, verb: string, times: number): Promise<void>
   await vi.waitUntil(() => (host.received.get(verb) ?? 0) >= times, { timeout: HANG_MS });
 }
 
-test("what passes is asked again: in connecting, in calls, and in renewals", async () => {
+test("requests are repeated after passing errors: when connecting, in calls, and in renewals", async () => {
   const { host, start } = await startHost();
   for (const verb of ["join", "begin", "declare", "finish"] as const) {
     host.refuse.set(verb, [

@@ -35,7 +35,7 @@ async function streams(): Promise<string[]> {
   return jobs.flatMap(({ streams: found }) => found.map(({ config }) => config.name));
 }
 
-test("a broker without a job; then with one that is served, and one that is not", async () => {
+test("lists a broker without a job, then with a job that is served and one that is not", async () => {
   expect(await pserver("jobs")).toMatchObject({ code: 0, stdout: "" });
   expect(JSON.parse((await pserver("jobs", "--json")).stdout)).toEqual([]);
   const host = await job.host({ id: "one" });
@@ -78,7 +78,7 @@ test("commands that change a job say alike that the broker does not hold it", as
   }
 });
 
-test("a job that is served is not removed; one that is not goes whole, and can be made anew", async () => {
+test("a job that is served is not removed; any other is removed as a whole, and can be made anew", async () => {
   const host = await job.host({ id: "one" });
   const before = await streams();
   const refused = await pserver("remove", "j", "--yes");
@@ -106,7 +106,7 @@ test("a job that is served is not removed; one that is not goes whole, and can b
   expect((await client.pullFull("w")).data).toEqual(new Float32Array(4));
 });
 
-test("what a removal that was cut off leaves is no job to any host, until another removal has ended it", async () => {
+test("hosts refuse the rest of a job whose removal was interrupted, until another removal completes it", async () => {
   await (await job.host()).stop();
   const removal = new JobRemoval({ connection, job: "j", etcd: undefined, timeoutMs: HANG_MS });
   const cutOff = removal.run((name) => {

@@ -165,7 +165,7 @@ test("what has not changed is returned as it is and does not travel again", asyn
   expect(other[0]).not.toBe(p7);
 });
 
-test("values never go back, and show one's own updates, whoever is killed while they are read", async () => {
+test("values never go back, and include one's own updates, whichever process is killed during reads", async () => {
   const count = 300;
   const client = await start(count, { shards: SHARDS });
   const names = namesOf(count);
@@ -225,7 +225,7 @@ test("values never go back, and show one's own updates, whoever is killed while 
   await Promise.all(watching);
 });
 
-test("a trainer that keeps step sees in all of them the steps that it has ended", async () => {
+test("a trainer that keeps step sees the steps that it has ended in all parameters", async () => {
   const synchronization = { mode: "sync", trainers: 2, reduce: "sum" } as const;
   const client = await start(20, { synchronization, leaseMs: LASTING_LEASE_MS });
   const other = await job.trainer("b");

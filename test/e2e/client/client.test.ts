@@ -174,7 +174,7 @@ describe("client", () => {
     });
   });
 
-  test("creates a parameter once, whoever comes first", async () => {
+  test("creates a parameter once, whichever trainer comes first", async () => {
     await start(async (first, _host, job) => {
       await using second = await connect({ url: broker.url, job, trainer: "t2" });
       const a = first.createIfNotAlreadyCreated("m", Float32Array.of(1, 1));

@@ -40,7 +40,7 @@ const as = (user: string, trainer = user): Parameters<typeof connect>[0] => ({
   trainer,
 });
 
-test("wrong credentials, or a trainer id that is not the user's", async () => {
+test("wrong credentials, or a trainer id that is not the user's, are refused", async () => {
   await expect(connect({ ...as("writer"), password: "no" })).rejects.toMatchObject({
     code: "DENIED",
     message: expect.stringContaining("refuses the credentials"),

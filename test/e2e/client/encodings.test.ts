@@ -94,7 +94,7 @@ describe.each(ENCODINGS)("%s", (encoding) => {
     expect(data.every((value, i) => value === -(large[i] as number))).toBe(true);
   });
 
-  test("what becomes infinite is refused, unless the parameter takes it", async () => {
+  test("an element that becomes infinite is refused, unless the parameter allows it", async () => {
     const huge = encoding === "float16" ? 65_520 : 3.4e38;
     const values = Float32Array.of(1, huge);
     await expect(

@@ -63,7 +63,7 @@ describe("a broker that dies", () => {
     expect(new Set<unknown>(data)).toEqual(new Set([200]));
   });
 
-  test("for good: the call ends at its deadline, and says that nothing was stored", async () => {
+  test("and stays away: the call ends at its deadline, and says that nothing was stored", async () => {
     const { broker, client } = await start();
     await initialize(client);
     await broker.kill();
@@ -109,7 +109,7 @@ describe("a host", () => {
     expect((await reading).data).toEqual(new Float32Array(4).fill(2));
   });
 
-  test("that folds nothing while parameters are initialized: the same again is done, others are not", async () => {
+  test("that folds nothing while parameters are initialized: repeating the same values succeeds, other values fail", async () => {
     const { host, client } = await start();
     await client.beginInit();
     const values = ones(2 * 1024 * 1024);
@@ -137,7 +137,7 @@ describe("a host", () => {
     }
   });
 
-  test("that is away is waited for; at the deadline the error says what to do", async () => {
+  test("that is unavailable is waited for; at the deadline the error says what to do", async () => {
     const { host, client } = await start();
     await initialize(client);
     await host.deaf(true);
@@ -154,7 +154,7 @@ describe("a host", () => {
     expect((await reading).data).toEqual(new Float32Array(4));
   });
 
-  test("whose broker has no leader is asked again, also by who connects", async () => {
+  test("whose broker has no leader is asked again, also by a client that connects", async () => {
     const { broker, host, client } = await start();
     await initialize(client);
     const away = (): PserverError => new PserverError("JETSTREAM_UNAVAILABLE", "no leader");

@@ -137,7 +137,7 @@ describe("a parameter of many blocks", () => {
     expectSame((await client.pullFull(name)).data, expected);
   });
 
-  test("gets several messages for what one has no room for, and none that is too large", async () => {
+  test("gets several messages where one would be too large", async () => {
     await using traffic = await Traffic.listen(job.broker.url, "ps.j.log.>");
     const elements = WIDE_BLOCK - 1;
     await client.pushAsPart("wide", new Float32Array(elements), [[0], upTo(elements)], 1, 1);

@@ -104,7 +104,7 @@ test("a step of several calls applies the sum, of rows and of whole parameters",
   expect(await values(a)).toEqual([-6, -7]);
 });
 
-test("who waits is told for whom; who leaves is waited for no more; who comes late goes on with the rest", async () => {
+test("a waiting trainer is told for whom; one that leaves is not waited for; a late one continues with the rest", async () => {
   const [a, b] = await start({ mode: "sync", trainers: 2 }, "a", "b");
   await a?.sendGrads(w(1, 1));
   const early = await atDeadline(/have entered/, async (timeoutMs) =>
@@ -155,7 +155,7 @@ test("a trainer that dies is waited for no longer than its lease lasts", async (
   expect(await values(a)).toEqual([-2, -2]);
 });
 
-test("steps go on when a host dies: each is applied once, whole", async () => {
+test("steps continue when a host dies: each is applied once, as a whole", async () => {
   const clients = await startWith(MORTAL_LEASE_MS, { mode: "sync", trainers: 2 }, "a", "b");
   await job.host();
   const large = new Float32Array(LARGE).fill(2);

@@ -94,7 +94,7 @@ test("a job whose leases are in etcd is removed with its keys, given that etcd a
   expect((await etcd.list("/team/r/")).map(({ key }) => key)).toEqual(["/team/r/ps_id"]);
 });
 
-test("no etcd there: the code for what cannot be reached, with its address", async () => {
+test("without etcd it exits with the code for an unreachable server, and names the address", async () => {
   const command = start(up("two", "--etcd", "http://127.0.0.1:1"));
   const { code, stderr } = await command.finished;
   expect(code).toBe(2);

@@ -139,7 +139,7 @@ describe("without an answer", () => {
     });
   });
 
-  test("etcd is frozen: NO_ETCD in the time of a call; afterwards it goes on", async () => {
+  test("etcd is frozen: NO_ETCD at a call's deadline; afterwards calls succeed", async () => {
     const { client: patient, leases } = await open();
     const { client: hurried, leases: hurriedLeases } = await open({ timeoutMs: 1_000 });
     expect(await leases.claim("k", a)).toBe(true);
@@ -154,7 +154,7 @@ describe("without an answer", () => {
       .toBe(true);
   });
 
-  test("something else listens, that says nothing or speaks another language", async () => {
+  test("something else listens, which says nothing or speaks another protocol", async () => {
     for (const greeting of ["", "INFO {}\r\n", "HTTP/1.1 400 Bad Request\r\n\r\n"]) {
       const port = await listen(greeting);
       const { client } = await open({ endpoints: [`http://127.0.0.1:${port}`], timeoutMs: 300 });

@@ -71,7 +71,7 @@ test("many hosts that start at once get an index each, and one identity", async 
   expect([job, desired]).toEqual(["j", "6"]);
 });
 
-test("what a host takes with it is written again by another; its index goes to the next", async () => {
+test("keys that end with a host are written again by another; its index goes to the next host", async () => {
   const { publication: first } = await publish(0);
   const { publication: second } = await publish(1);
   await first.stop();
@@ -97,7 +97,7 @@ test("a host without its broker vanishes, and comes back with it", async () => {
   await etcd.until("/ps", (entries) => entries.length === 4);
 });
 
-test("of two jobs only one has a prefix, and the other is told", async () => {
+test("of two jobs only one can have a prefix, and the other is refused", async () => {
   const late = await openSpace("k");
   const { publication } = await publish(0);
   await expect(openSpace("k")).rejects.toMatchObject({ code: "JOB_EXISTS" });

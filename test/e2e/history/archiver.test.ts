@@ -25,7 +25,7 @@ describe("an archiver", () => {
     });
   });
 
-  test("ends in order when it is interrupted: all is complete, and hosts wait for it no more", async () => {
+  test("ends in order when it is interrupted: all files are complete, and hosts stop waiting for it", async () => {
     const archived = await each.start();
     const archiver = archived.archiver("--json");
     await archived.train(2);
@@ -43,7 +43,7 @@ describe("an archiver", () => {
     expect([shards.length, damage]).toEqual([2, []]);
   });
 
-  test("that comes too late says what is missing, and the archive goes on after it", async () => {
+  test("that comes too late says what is missing, and the archive continues after the gap", async () => {
     const archived = await each.start();
     await archived.archiveOnce();
     await archived.train(60);
@@ -116,7 +116,7 @@ describe("an archiver", () => {
     },
   );
 
-  test("is told what is wrong: another job, no job, no archive", async () => {
+  test("says what is wrong: another job, no job, no archive", async () => {
     const archived = await each.start();
     const { directory } = archived;
     const failure = async (...args: string[]) => {

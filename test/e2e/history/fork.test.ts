@@ -68,7 +68,7 @@ async function joined(as: string): Promise<{ host: TestHost; client: Client }> {
 }
 
 describe("a fork", () => {
-  test("goes on from the point with every optimizer as its job went on", async () => {
+  test("continues from the point with every optimizer as its job did", async () => {
     const client = await start();
     await initialize(client);
     await train(client, 0, 6);

@@ -117,7 +117,7 @@ test("parameter, trainer and points choose lines", async () => {
   expect(table[0]).toMatch(/^TIME +RECORD +TRAINER +UPDATE +PARAMETER/);
 });
 
-test("following goes on with what comes", async () => {
+test("following continues with new lines", async () => {
   await job.host();
   const [alice] = await train();
   const following = start(["log", "--follow", "--json", "--since", "now", "--job", "j"], {

@@ -1,6 +1,7 @@
 // Proves that a job goes back in place, while hosts serve it and trainers push: the values are those of the
-// point, trainers are told what was given up and go on, the history that was left stays readable and can be gone
-// back to. A rewind that was killed is completed by the next one. The program is a process of its own.
+// point, trainers are told what was given up and continue, and the abandoned history stays readable and can
+// be gone back to. A rewind that was killed is completed by the next one. The program is a process of its
+// own.
 import { afterEach, describe, expect, test } from "vitest";
 import type { HostOptions } from "../../../src/actors/host/host.ts";
 import type { Client, ShardFallback } from "../../../src/client/index.ts";
@@ -53,7 +54,7 @@ async function counts(client: Client): Promise<number[]> {
 }
 
 describe("a rewind", () => {
-  test("puts the values of the point in place, and trainers are told and go on", async () => {
+  test("restores the values of the point, and trainers are told and continue", async () => {
     const client = await start();
     await raise(client, 5);
     const at = await cutNow(job);
@@ -227,7 +228,7 @@ describe("the command", () => {
     return run(["rewind", "--job", job.job, "--url", job.broker.url, ...args]);
   }
 
-  test("needs a yes, says what it understood and what was given up", async () => {
+  test("asks for confirmation, says what it understood and what was given up", async () => {
     const client = await start();
     await raise(client, 2);
     const [first] = await cutNow(job);

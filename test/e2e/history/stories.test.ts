@@ -53,7 +53,7 @@ async function lines(...args: string[]): Promise<Record<string, unknown>[]> {
   return texts.map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 
-test("who sent NaN, and a job that goes on from before it", async () => {
+test("which trainer sent NaN, and a job that continues from before it", async () => {
   expect(await train("nan")).toContain("step 60: loss NaN");
   const [first] = await lines("find", "nan");
   const culprit = { trainer: "trainer-2", session: 2 };

@@ -1,8 +1,8 @@
-// Proves that nothing that passes ends anybody in a cluster of three brokers, with every stream kept
-// three times: while trainers in TypeScript and in C push all the time, the leaders of the leases, of
-// the job's records and of a journal are killed, two brokers are away for longer than a lease, and one
-// stands still. After each, every trainer's calls succeed within their deadline, under the session that
-// it began with, every update was applied exactly once, and all hosts are alive.
+// Proves that no passing fault ends a trainer or host in a cluster of three brokers, with every stream kept
+// three times: while trainers in TypeScript and in C push all the time, the leaders of the leases, of the
+// job's records and of a journal are killed, two brokers are away for longer than a lease, and one hangs.
+// After each, every trainer's calls succeed within their deadline, under the session that it began with,
+// every update was applied exactly once, and all hosts are alive.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Client, connect } from "../../../src/client/index.ts";
 import { JobSubjects } from "../../../src/protocol/index.ts";
@@ -161,7 +161,7 @@ describe("a cluster", () => {
     await expectUnharmed();
   });
 
-  test("has a broker that stands still", async () => {
+  test("has a broker that hangs", async () => {
     await cluster.whole();
     const stream = `KV_${subjects.leaseBucket()}`;
     const leader = await cluster.leader(stream);

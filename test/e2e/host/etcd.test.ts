@@ -148,7 +148,7 @@ test("trains on through the death of a host, and its keys vanish", async () => {
   await checkValues(job, clients[0], await training.end());
 });
 
-test("etcd dies and comes back: hosts stop answering, take their leases again and go on", async () => {
+test("etcd dies and comes back: hosts stop answering, take their leases again and continue", async () => {
   await startJob();
   const one = await job.host({ id: "one" });
   const clients = [await job.trainer("a"), await job.trainer("b")] as const;

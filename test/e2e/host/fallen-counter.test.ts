@@ -1,7 +1,7 @@
-// Proves what becomes of a job whose counter of sessions is lost with a part of its bucket: hosts say so
-// when they start, who joins again is told so and not that it is too old, trainers that are there go on;
-// and once an operator has put the counter above all numbers given before, as docs/operations.md says, all is
-// as before.
+// Proves what becomes of a job whose counter of sessions is lost with a part of its bucket: hosts say so when
+// they start, a trainer that joins again is told so and not that its session is too old, present trainers
+// continue; and once an operator has put the counter above all numbers given before, as docs/operations.md
+// says, all is as before.
 import { jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import { connect } from "@nats-io/transport-node";

@@ -1,6 +1,6 @@
 // Proves that a trainer which asks one thing as fast as it can, past its client, stops nobody: two others
 // train, look and save meanwhile, and every call of theirs succeeds; the host keeps its leases; and the
-// one who floods is told that it is too much, and how long to wait.
+// flooding trainer is told to wait, and for how long.
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

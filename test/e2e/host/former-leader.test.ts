@@ -52,7 +52,7 @@ async function retried<Result>(run: () => Promise<Result> | undefined): Promise<
   });
 }
 
-test("of a journal whose leader was alone for a time", async () => {
+test("of a journal whose leader was separated for a time", async () => {
   await cluster.whole();
   const alone = await cluster.leader(SUBJECTS.journalStream(0, 1));
   const separated = journals[alone] as Journal;

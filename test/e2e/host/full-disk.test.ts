@@ -1,8 +1,8 @@
-// Proves that a job survives a broker whose disk was full, on a small file system of its own: while
-// it is full trainers get JOURNAL_FULL and can pull, once there is room they go on, and exactly the
-// acknowledged updates are in the values, also after the next owner has taken over. The broker gives
-// out sequences to records of which it could write nothing, so that the journal has a gap. Of which
-// it could write a part, it writes nothing any more until it is started again: JOURNAL_FAULT.
+// Proves that a job survives a broker whose disk was full, on a small file system of its own: while it is
+// full trainers get JOURNAL_FULL and can pull, once there is space they continue, and exactly the
+// acknowledged updates are in the values, also after the next owner has taken over. The broker gives out
+// sequences to records of which it could write nothing, so that the journal has a gap. Of which it could
+// write a part, it writes nothing any more until it is started again: JOURNAL_FAULT.
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { type TestHost, TestJob } from "../../support/host.ts";

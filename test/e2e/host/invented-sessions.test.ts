@@ -1,7 +1,6 @@
-// Proves that nobody fills the tables of trainers for good where the broker has no permissions: more
-// invented trainers than a shard remembers, with numbers of sessions that no host has given, or with those
-// of a trainer that is live, again and again. Whoever is live goes on through all of it, and a new trainer is
-// taken.
+// Proves that nobody fills the tables of trainers for good where the broker has no permissions: more invented
+// trainers than a shard remembers, with numbers of sessions that no host has given, or with those of a
+// trainer that is live, again and again. Live trainers continue all the time, and a new trainer is accepted.
 import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { TRAINERS_MAX } from "../../../src/protocol/index.ts";

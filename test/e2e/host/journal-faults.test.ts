@@ -73,7 +73,7 @@ describe("a full journal", () => {
     expect(bytes).toBeLessThanOrEqual(1024 * 1024);
   });
 
-  test("that nobody makes room in is an error at the deadline; nothing counts twice after it", async () => {
+  test("that nobody trims is an error at the deadline; nothing counts twice after it", async () => {
     const { host, client } = await start({ shards: 1, journalBytesMax: 1024 * 1024 });
     const elements = 8 * 1024;
     const ones = new Float32Array(elements).fill(-1);
@@ -273,7 +273,7 @@ describe("a journal in memory", () => {
     expect(started).toBe(900);
   });
 
-  test("survives its host, and its host survives the broker: values stay, trainers go on", async () => {
+  test("survives its host, and its host survives the broker: values stay, trainers continue", async () => {
     const { host, client } = await start({ journal: "memory" });
     await raise(client, 10);
     await host.kill();

@@ -1,6 +1,6 @@
-// Proves that records nobody can read cost about what others cost: a journal with thousands of them is
-// folded with few requests to the broker, and goes on; and that one hurt on its way from the broker to
-// the host, by a connection that changes a bit of it once, is read again and applied.
+// Proves that unreadable records cost about as much as others: a journal with thousands of them is folded
+// with few requests to the broker, and continues; and that a record damaged on its way from the broker to the
+// host, by a connection that changes a bit of it once, is read again and applied.
 import { createConnection, createServer, type Server, type Socket } from "node:net";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";

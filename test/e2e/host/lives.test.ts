@@ -40,7 +40,7 @@ async function live(life: number): Promise<void> {
   if (life % DIES_EVERY !== 0) await ask(trainer, "leave", { session });
 }
 
-test("more lives than a shard remembers leave room for others", async () => {
+test("more sessions than a shard remembers leave places for others", async () => {
   // On a busy machine a life may take longer than the usual second from its session to its record.
   job = await TestJob.start({ shards: 1, leaseMs: MORTAL_LEASE_MS });
   await job.host();

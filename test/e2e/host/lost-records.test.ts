@@ -70,7 +70,7 @@ async function removeMark(): Promise<void> {
 }
 
 describe("records lost with host and broker", () => {
-  test("are missed by the next owner: it fails the shard, and every trainer is told at once", async () => {
+  test("are noticed by the next owner: it fails the shard, and every trainer is told at once", async () => {
     const { host, client } = await start();
     const hurt = await pushed(49);
     await untilMarked(job);
@@ -87,7 +87,7 @@ describe("records lost with host and broker", () => {
     });
   });
 
-  test("are missed although others have their numbers since", async () => {
+  test("are noticed although other records have got their numbers since", async () => {
     const { host, client } = await start();
     const hurt = await pushed(49);
     await untilMarked(job);
@@ -110,7 +110,7 @@ describe("records lost with host and broker", () => {
     await Promise.all(pushes);
   });
 
-  test("are missed after a host that was stopped in order, however long its lease", async () => {
+  test("are noticed after a host that was stopped in order, however long its lease", async () => {
     const { host } = await start({ leaseMs: 600_000 });
     const hurt = await pushed(49);
     expect(await shardStatus(job)).toMatchObject({ markedSeq: 0 });
@@ -119,7 +119,7 @@ describe("records lost with host and broker", () => {
     expect(await failureOf(await job.host(), 0)).toBe("JOURNAL_LOST");
   });
 
-  test("stay lost for a trainer that has seen them, if nothing was noted; the shard goes on", async () => {
+  test("are reported to a trainer that has seen them, if there was no mark; the shard keeps serving", async () => {
     const { host, client } = await start();
     const hurt = await pushed(49);
     await host.kill();
@@ -151,7 +151,7 @@ describe("records lost with host and broker", () => {
   });
 });
 
-test("a position that never was is refused at once, and nobody else notices", async () => {
+test("a position that never existed is refused at once, and no other trainer notices", async () => {
   const { client } = await start();
   await using archive = await Archive.open(job.broker.url, job.job);
   const { connection, subjects } = archive;

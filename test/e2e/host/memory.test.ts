@@ -1,6 +1,6 @@
-// Proves that a host takes no shard over that does not fit into its memory: another one that has room
-// gets it; where none has, whoever asks is told NO_MEMORY, as are `status` and `doctor`, until one comes;
-// and that new parameters that fit nowhere are refused before their values are sent.
+// Proves that a host takes no shard over that does not fit into its memory: another one that has enough
+// memory gets it; while none has, requests get NO_MEMORY, which `status` and `doctor` show, too; and that new
+// parameters that fit nowhere are refused before their values are sent.
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -55,7 +55,7 @@ async function doctor(): Promise<string> {
   });
 }
 
-test("a shard that does not fit goes to a host that has room", async () => {
+test("a shard that does not fit goes to a host that has enough memory", async () => {
   // By placement alone the small one would own a shard.
   const placed = [0, 1].map((shard) => placeShard(job.job, shard, ["big", "small"]));
   expect(placed).toContain("small");
@@ -70,7 +70,7 @@ test("a shard that does not fit goes to a host that has room", async () => {
   expect(small.lines.filter(({ type }) => type === "serving")).toEqual([]);
 });
 
-test("values that only the journal has yet count as those of a snapshot", async () => {
+test("values that are only in the journal yet count like those of a snapshot", async () => {
   // The snapshots of both shards fit, and what has come since fits once.
   await client.createIfNotAlreadyCreated("late", new Float32Array(2 * MIB).fill(4));
   const small = await job.host({ ...SMALL, memoryLimitBytes: 14 * MIB });
@@ -84,7 +84,7 @@ test("values that only the journal has yet count as those of a snapshot", async 
   expect((await client.pullFull("w", CALL)).data[0]).toBe(3);
 });
 
-test("where no host has room askers are told so until one comes", async () => {
+test("while no host has enough memory, requests get NO_MEMORY until one comes", async () => {
   const small = await job.host(SMALL);
   await big.kill();
   await vi.waitFor(async () => {

@@ -1,7 +1,7 @@
-// Proves that a network that parts one broker of three from the others harms nobody: on each broker a trainer
-// and a host, which know no other one. While a broker is alone, the trainers of the others go on with hosts of
-// the others, and reads never go back on either side. Afterwards all go on, each update was applied once, or at
-// most once where its trainer was told that this is unknown, and all hosts are alive.
+// Proves that a network that separates one broker of three from the others does no harm: on each broker a
+// trainer and a host, which know no other one. While a broker is alone, the trainers of the others continue
+// with hosts of the others, and reads never go back on either side. Afterwards all continue, each update was
+// applied once, or at most once where its trainer was told that this is unknown, and all hosts are alive.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { connect } from "../../../src/client/index.ts";
 import { hashName, JobSubjects } from "../../../src/protocol/index.ts";

@@ -1,5 +1,5 @@
-// Proves that trainers that keep step go on after a shard has fallen back by some steps: what had closed
-// there is undone, nobody waits for ever, and every later step is applied on all shards.
+// Proves that trainers that keep step continue after a shard has fallen back by some steps: the steps that
+// had closed there are undone, nobody waits for ever, and every later step is applied on all shards.
 import { afterEach, describe, expect, test, vi } from "vitest";
 import type { Client, ShardFallback } from "../../../src/client/index.ts";
 import { hashName, type SynchronizationInput } from "../../../src/protocol/index.ts";
@@ -71,7 +71,7 @@ async function loseStepsFrom4(host: TestHost): Promise<TestHost> {
 }
 
 describe("synchronous steps", () => {
-  test("go on for a trainer that reads first and one that sends first", async () => {
+  test("continue for a trainer that reads first and one that sends first", async () => {
     const { host, clients } = await start({ mode: "sync", trainers: 2 });
     const [a, b] = clients as [Client, Client];
     await steps(clients, 6);
@@ -90,7 +90,7 @@ describe("synchronous steps", () => {
     expect(told[0]).toMatchObject({ shard: 0, generation: 1 });
   });
 
-  test("go on for trainers that all wait for a step that is undone", async () => {
+  test("continue for trainers that all wait for a step that is undone", async () => {
     const { host, clients } = await start({ mode: "sync", trainers: 2 });
     await steps(clients, 6);
     // Neither has looked since, so both wait for step 6 where only 3 have closed.
@@ -105,7 +105,7 @@ describe("synchronous steps", () => {
   });
 });
 
-test("steps of bounded staleness go on, and reads wait for the slowest again", async () => {
+test("steps of bounded staleness continue, and reads wait for the slowest again", async () => {
   const { host, clients } = await start({ mode: "ssp", trainers: 2, staleness: 1 });
   const [a, b] = clients as [Client, Client];
   await steps(clients, 6);

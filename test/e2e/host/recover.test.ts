@@ -1,7 +1,7 @@
-// Proves that an operator can accept a loss: a shard whose journal or snapshots were damaged is shown as
-// it is, and goes on from what was chosen, under a new generation, on hosts that run all the while; its
-// trainers are told what they lost. The damage is done to the broker's files while it is stopped, or
-// through its API; the command is the compiled program.
+// Proves that an operator can accept a loss: a shard whose journal or snapshots were damaged is shown as it
+// is, and continues from the chosen state, under a new generation, on hosts that keep running; its trainers
+// are told what they lost. The damage is done to the broker's files while it is stopped, or through its API;
+// the command is the compiled program.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { cp, readFile, rm } from "node:fs/promises";
@@ -199,7 +199,7 @@ describe("a journal with a damaged record", () => {
     expect(await archive.snapshotMessages(0)).toEqual(before);
   });
 
-  test("goes on from its prefix on the host that runs; every trainer is told once what is lost", async () => {
+  test("continues from its prefix on the running host; every trainer is told once what is lost", async () => {
     const { host, client, at, last } = await stopped();
     const late = await trainer("late");
     expect(await count(late, SOUND)).toBe(20);
@@ -246,7 +246,7 @@ describe("a journal with a damaged record", () => {
     expect(told.get("a")).toEqual([lost]);
   });
 
-  test("goes on although nobody owns it, and hosts come later", async () => {
+  test("continues although nobody owns it, and hosts come later", async () => {
     const { host, client } = await start();
     await raise(client, 20);
     await hurtUpdate(host, 9);
@@ -329,7 +329,7 @@ describe("a person who is asked", () => {
 });
 
 describe("a shard with snapshots", () => {
-  test("goes on from the last one, or an older one, where that is asked for", async () => {
+  test("continues from the last one, or an older one, where that is asked for", async () => {
     const { host, client } = await start();
     await raise(client, 3);
     await snapshotAll(job);
@@ -381,7 +381,7 @@ describe("a shard with snapshots", () => {
     expect((await recover("--from", "prefix", "--yes")).code).toBe(3);
   });
 
-  test("of which no manifest is left goes on from a journal that reaches back to its first record", async () => {
+  test("of which no manifest is left continues from a journal that reaches back to its first record", async () => {
     const { host, client } = await start();
     await raise(client, 20);
     const { at } = await hurtUpdate(host, 9);
@@ -401,7 +401,7 @@ describe("a shard with snapshots", () => {
   });
 });
 
-test("a journal that lost its newest records under a running host goes on from what there is", async () => {
+test("a journal that lost its newest records under a running host continues from what there is", async () => {
   const { host, client } = await start();
   await raise(client, 5);
   const kept = await lastRecord();
@@ -455,7 +455,7 @@ describe("a shard that has not stopped", () => {
     });
   });
 
-  test("of a job that is not there is no job", async () => {
+  test("of a job that does not exist is refused", async () => {
     await start();
     const { code, stderr } = await run(["recover", "--job", "other", "--url", job.broker.url]);
     expect(code).toBe(3);
@@ -467,7 +467,7 @@ describe("a shard that has not stopped", () => {
 });
 
 describe("a journal in memory", () => {
-  test("that lost a record goes on from what lies before it", async () => {
+  test("that lost a record continues from the records before it", async () => {
     const { host, client } = await start({ journal: "memory" });
     await raise(client, 20);
     await host.kill();
@@ -488,7 +488,7 @@ describe("a journal in memory", () => {
     await vi.waitFor(() => expect(told.get("a")).toEqual([lost]), WAIT);
   });
 
-  test("that went with broker and host falls back to the last snapshot, and its trainer hears of it", async () => {
+  test("that was lost with broker and host falls back to the last snapshot, and its trainer is told", async () => {
     const { host, client } = await start({ journal: "memory" });
     await raise(client, 3);
     await snapshotAll(job);
@@ -504,7 +504,7 @@ describe("a journal in memory", () => {
     await vi.waitFor(() => expect(told.get("a")).toContainEqual({ shard: 0, ...lost }), WAIT);
   });
 
-  test("that went with the broker alone loses nothing, and nobody is told anything", async () => {
+  test("that was lost with the broker alone loses nothing, and nobody is told anything", async () => {
     const { client } = await start({ journal: "memory" });
     await raise(client, 3);
     await job.broker.kill();
@@ -516,7 +516,7 @@ describe("a journal in memory", () => {
 });
 
 describe("the broker", () => {
-  test("need not have room for two journals: the one that is left reserves no more than it holds", async () => {
+  test("need not have storage for two journals: the abandoned one reserves no more than it holds", async () => {
     const MIB = 1024 ** 2;
     told = new Map();
     const room = { jetstreamConfig: `max_file_store: ${40 * MIB}` };

@@ -44,7 +44,7 @@ describe("killed and started again", () => {
   });
 });
 
-test("under load, whoever is killed, three trainers lose nothing and nothing counts twice", async () => {
+test("under load, whichever process is killed, three trainers lose nothing and nothing counts twice", async () => {
   job = await TestJob.start({ snapshotBytes: 300_000 });
   let host = await job.host();
   const clients = await Promise.all(["a", "b", "c"].map((name) => job.trainer(name)));

@@ -181,7 +181,7 @@ describe("once initialized", () => {
     await refused(client.finishInit(), "NOT_SELECTED");
   });
 
-  test("a second process under the same id: the first is told, the second goes on", async () => {
+  test("a second process under the same id: the first is told, the second continues", async () => {
     // The answer to the renewal of its lease may tell the first before the shard does: then others.
     let byShard = false;
     for (let pair = 1; !byShard && pair <= 10; pair++) {

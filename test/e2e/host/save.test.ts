@@ -1,5 +1,5 @@
-// Proves what whoever has a model saved is told and can do: how far it is, that it stops when the call
-// is aborted, runs out of time or the command is interrupted, that only the asker can stop it, and that no
+// Proves what a client that has a model saved is told and can do: it gets the progress; the save stops when
+// the call is aborted, runs out of time or the command is interrupted, only that client can stop it; and no
 // reply names a directory of the host. The host reads blocks only as far as a test lets it.
 import { spawn } from "node:child_process";
 import { once } from "node:events";

@@ -1,5 +1,5 @@
-// Proves that a host which cannot work on a broker or in a job says so with a code when it starts,
-// and that saving and other control requests answer what is wrong with them.
+// Proves that a host which cannot work on a broker or in a job says so with a code when it starts, and that
+// the answers to wrong saves and other control requests say what is wrong.
 import { spawn, spawnSync } from "node:child_process";
 import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";

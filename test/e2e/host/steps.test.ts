@@ -1,7 +1,7 @@
-// Proves synchronization by steps with real hosts: trainers in step compute what one trainer with the
-// mean of their gradients does, to the bit; a dead trainer holds the others up for its lease and no
-// longer; late and restarted trainers find their place; backups are left out; ssp holds a fast trainer
-// back until the slow one moves; and whoever takes a shard over in the middle of a step ends it alike.
+// Proves synchronization by steps with real hosts: trainers in step compute what one trainer with the mean of
+// their gradients does, to the bit; a dead trainer delays the others for its lease and no longer; late and
+// restarted trainers find their place; backups are left out; ssp holds a fast trainer back until the slow one
+// moves; and a host that takes a shard over in the middle of a step ends it with the same result.
 import { connect } from "@nats-io/transport-node";
 import { afterEach, describe, expect, test } from "vitest";
 import { openBucket } from "../../../src/actors/jetstream/kv-bucket.ts";
@@ -252,7 +252,7 @@ test("ssp applies gradients at once and holds a fast trainer back until the slow
   expect((await held)[0]?.data[0]).toBe(-4);
 });
 
-test("whoever takes over in the middle of a step ends it as the dead host would have", async () => {
+test("a host that takes over in the middle of a step ends it as the dead host would have", async () => {
   const job = await startJob({ mode: "sync", trainers: 3 });
   const first = await job.host({ id: "first" });
   const { client, shard } = await ready(job);

@@ -1,7 +1,7 @@
-// Proves on a real broker that a job made under rules 2 goes on under them, without batches, until it is
-// upgraded; that it can be upgraded while a trainer trains, which goes on with records of single blocks;
-// that one which joins later sends batches; that nothing is lost or applied twice; and that an upgrade
-// may be repeated.
+// Proves on a real broker that a job made under rules 2 continues under them, without batches, until it is
+// upgraded; that it can be upgraded while a trainer trains, which continues with records of single blocks;
+// that one which joins later sends batches; that nothing is lost or applied twice; and that an upgrade may be
+// repeated.
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { CURRENT_RULES } from "../../../src/actors/fold/rules.ts";

@@ -1,6 +1,6 @@
-// Proves that a job of rules version 1 goes on under hosts of this version: its settings are those of a
-// job made before there were others. Parameters are initialized and created, updates count, snapshots are
-// made and another host takes over; and its journals hold nothing that version 1 does not know.
+// Proves that a job of rules version 1 continues under hosts of this version: its settings are those of a job
+// made before there were others. Parameters are initialized and created, updates count, snapshots are made
+// and another host takes over; and its journals hold nothing that version 1 does not know.
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterEach, expect, test } from "vitest";
 import { openBucket } from "../../../src/actors/jetstream/kv-bucket.ts";
@@ -31,7 +31,7 @@ afterEach(async () => {
   await job.remove();
 });
 
-test("a job of version 1 goes on under this version's hosts", async () => {
+test("a job of version 1 continues under this version's hosts", async () => {
   job = await TestJob.start({ shards: 2 });
   connection = await connect({ servers: job.broker.url });
   const records = await openBucket({ connection, bucket: "PS_j", storage: "file" });

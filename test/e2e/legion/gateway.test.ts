@@ -1,6 +1,6 @@
 // Proves that a client of Legion's works unchanged: a Python client that knows its frames alone trains
-// through a real gateway, alone and with others, and what it has then is what numpy says. And that
-// whoever sends what cannot be done, or nothing, or leaves, harms nobody else.
+// through a real gateway, alone and with others, and what it has then is what numpy says. And that a client
+// that asks for something impossible, sends nothing, or leaves does no harm to others.
 
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -149,7 +149,7 @@ with ThreadPoolExecutor(8) as pool: print(json.dumps(list(pool.map(create, range
   expect([...data]).toEqual(found[0][0].flat());
 });
 
-test("who dies while it creates a parameter is replaced by who waits", async () => {
+test("a client that dies while it creates a parameter is replaced by one that waits", async () => {
   const gateway = await startGateway();
   const dying = await gateway.connect();
   dying.write(jsonFrame({ query_id: 27, name: "orphan" }));
@@ -239,7 +239,7 @@ function push(shape: readonly number[], dtype: string, bytes: number, fill = 0):
   ];
 }
 
-test("whoever sends what cannot be done is told why, and disconnected; nothing changes", async () => {
+test("a client that asks for something impossible is told why, and disconnected; nothing changes", async () => {
   const gateway = await startGateway();
   await trainer.createIfNotAlreadyCreated("v", Float32Array.of(1, 2, 3, 4));
   for (const [what, code, frames] of BAD) {
@@ -253,7 +253,7 @@ test("whoever sends what cannot be done is told why, and disconnected; nothing c
   await expect(python).rejects.toThrow("EOFError: the connection ended");
 });
 
-test("who stops in a frame, is idle or one too many is disconnected; the others are served", async () => {
+test("a client that stops within a frame, is idle or is one too many is disconnected; the others are served", async () => {
   const limits = ["--max-connections", "3", "--stall-timeout", "300ms", "--idle-timeout", "1s"];
   const gateway = await startGateway(...limits);
   const [idle, half] = [await gateway.connect(), await gateway.connect()];
@@ -266,7 +266,7 @@ test("who stops in a frame, is idle or one too many is disconnected; the others 
   expect(await rest(idle)).toContain("TIMEOUT");
 });
 
-test("who does not read what it has asked for is disconnected, and its memory is given back", async () => {
+test("a client that does not read its reply is disconnected, and its memory is freed", async () => {
   const gateway = await startGateway("--max-memory", "48MiB", "--stall-timeout", "500ms");
   const large = new Float32Array(8 * 1024 * 1024).fill(1);
   await trainer.createIfNotAlreadyCreated("large reply", large);

@@ -274,7 +274,7 @@ const FORGED = [
   ["twice", "BAD_FILE", "each once"],
 ] as const;
 
-test("refuses what no parameter is, and what leads out of the file", async () => {
+test("refuses datasets that cannot be parameters, and references out of the file", async () => {
   const secret = join(home, "secret.h5");
   await save("secret.h5", [tensor("w", "float32", [4])]);
   await runPython(FORGE, [home, secret, ...FORGED.map(([kind]) => kind)]);

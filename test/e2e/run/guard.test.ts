@@ -65,7 +65,7 @@ test.each(SHELLS)("%s: SIGINT reaches the trainer, which may take its time", asy
 });
 
 test.each(SHELLS)(
-  "%s: what ignores all but SIGKILL is killed, with its children",
+  "%s: a trainer that ignores all but SIGKILL is killed, with its children",
   async (shell) => {
     const told: string[] = [];
     const trainer = KeptTrainer.start({
@@ -89,7 +89,7 @@ test.each(SHELLS)(
   },
 );
 
-test.each(SHELLS)("%s: what a trainer leaves behind goes with it", async (shell) => {
+test.each(SHELLS)("%s: processes that a trainer leaves behind end with it", async (shell) => {
   const trainer = guarded(shell, [
     "sh",
     "-c",

@@ -69,7 +69,7 @@ const launch = (...args: string[]): ReturnType<typeof start> =>
     environment: { NATS_CREDS: "/nowhere/creds", PLAIN: "kept" },
   });
 
-test("trainers know who they are, train one model, which is saved, and what was needed goes", async () => {
+test("trainers get their ids and ranks and train one model, which is saved; temporary data is removed", async () => {
   const variables = [
     ..."PSERVER_JOB PSERVER_TRAINER RANK WORLD_SIZE LOCAL_RANK PLAIN MINE".split(" "),
     ..."legion_instances legion_job_name legion_walltime legion_debug NATS_CREDS".split(" "),
@@ -104,7 +104,7 @@ test("trainers know who they are, train one model, which is saved, and what was 
   await nothingIsLeft();
 });
 
-test("one that crashes comes back under its id and rank, the others go on", async () => {
+test("one that crashes comes back under its id and rank, the others continue", async () => {
   const script = await directory.script(
     "train.mjs",
     `import { existsSync } from "node:fs";
@@ -241,7 +241,7 @@ test("the wall time ends it", async () => {
   await vi.waitFor(() => expect(left()).toEqual([]), WAIT);
 });
 
-test("a server that is there is used, with what convinces it, and goes on", async () => {
+test("a running server is used, with the given credentials, and stays", async () => {
   const token = "it's a secret";
   const broker = await startTestBroker({ extraConfig: `authorization { token: "${token}" }` });
   onTestFinished(() => broker.remove());

@@ -55,7 +55,7 @@ async function heard(broker: HostileBroker, received: string[], text: string): P
   await vi.waitFor(speak, WAIT);
 }
 
-describe("a broker that says what none does", () => {
+describe("a broker that sends what no broker sends", () => {
   test.each([
     ["a message of 4.5 GB", "MSG a 1 4500000000\r\n"],
     ["a message of 60 digits", `MSG a 1 ${"9".repeat(60)}\r\n`],
@@ -77,7 +77,7 @@ describe("a broker that says what none does", () => {
     expect(output).toBe("");
   });
 
-  test("anything, in any pieces: one connection after the other, and the process lives", async () => {
+  test("any bytes, in any pieces: one connection after the other, and the process survives", async () => {
     await using broker = await HostileBroker.open(greetingLine());
     const output = await printed(async () => {
       const { connection, received } = await listenTo(broker.url);

@@ -128,7 +128,7 @@ test("an archiver that was killed loses and doubles nothing, wherever its file w
   }
 });
 
-test("an archiver goes on behind a damaged segment, and tells it", async () => {
+test("an archiver continues after a damaged segment, and reports it", async () => {
   shard.writeTape(20);
   await archive();
   const path = onlySegment();
@@ -150,21 +150,24 @@ test("an archiver goes on behind a damaged segment, and tells it", async () => {
 test.each([
   ["less far than it was", 3],
   ["further than it was", 7],
-])("an archive goes on after the end of the tape was lost and written anew %s", async (_, more) => {
-  shard.writeTape(10);
-  const before = [...shard.tape];
-  await archive();
-  shard.tape = shard.tape.slice(0, 6);
-  expect(await tapeOf(await joined())).toEqual(before);
-  shard.writeTape(more);
-  const anew = shard.tape.slice(6);
-  expect(anew[0]?.seq).toBe(before[6]?.seq);
-  expect(await tapeOf(await joined())).toEqual([...before, ...anew]);
-  await archive();
-  shard.writeTape(2);
-  await archive();
-  expect(await tapeOf(await archived())).toEqual([...before, ...shard.tape.slice(6)]);
-});
+])(
+  "an archive continues after the end of the tape was lost and written anew %s",
+  async (_, more) => {
+    shard.writeTape(10);
+    const before = [...shard.tape];
+    await archive();
+    shard.tape = shard.tape.slice(0, 6);
+    expect(await tapeOf(await joined())).toEqual(before);
+    shard.writeTape(more);
+    const anew = shard.tape.slice(6);
+    expect(anew[0]?.seq).toBe(before[6]?.seq);
+    expect(await tapeOf(await joined())).toEqual([...before, ...anew]);
+    await archive();
+    shard.writeTape(2);
+    await archive();
+    expect(await tapeOf(await archived())).toEqual([...before, ...shard.tape.slice(6)]);
+  },
+);
 
 test("archive and broker are read as one", async () => {
   shard.writeTape(10);
@@ -177,7 +180,7 @@ test("archive and broker are read as one", async () => {
   }
 });
 
-test("damage of any byte of the tape is found, by a check and by whoever reads it", async () => {
+test("damage of any byte of the tape is found, by a check and by any reader", async () => {
   live = new MemoryHistory(1);
   shard = live.shard(0);
   shard.writeTape(2, 4);

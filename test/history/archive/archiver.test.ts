@@ -1,7 +1,8 @@
 // Proves what an archive holds of a history in memory that is trimmed, replaced and archived again: all
-// records and snapshots once, as they were; it goes on where it stopped, wherever an archiver that was
-// killed had cut its file; it names what was trimmed before it came; and the archive of another life of
-// the job is refused. Damage of any byte of any file is found when the archive is read through.
+// records and snapshots once, as they were; an archiver continues where the last one stopped, wherever an
+// archiver that was killed had cut its file; it names what was trimmed before it came; and the archive of
+// another life of the job is refused. Damage of any byte of any file is found when the archive is read
+// through.
 import {
   copyFileSync,
   readdirSync,
@@ -109,7 +110,7 @@ describe("an archive", () => {
     await expectRecords(shard, 1, 2);
   });
 
-  test("has a snapshot that a take-over committed again once", async () => {
+  test("has a snapshot only once that a take-over committed again", async () => {
     shard.push(10);
     shard.snapshot();
     await archive();
@@ -199,7 +200,7 @@ describe("an archive", () => {
     expect(await own.positionAt(shard.timeOf(20))).toEqual({ generation: 1, seq: 20 });
   });
 
-  test("goes on when records are trimmed while they are copied", async () => {
+  test("continues when records are trimmed while they are copied", async () => {
     shard.push(40);
     shard.snapshot();
     shard.push(40);
@@ -276,7 +277,7 @@ describe("an archiver that was killed", () => {
     expect(filesOf(0).map((name) => basename(name))).not.toContain(temporary);
   });
 
-  test("does not lose what is behind damage: a copy stays, and the damage is told", async () => {
+  test("does not lose records behind damage: a copy stays, and the damage is reported", async () => {
     shard.push(20);
     await archive();
     const journal = join(directory, "shard-0", "journal");
@@ -305,7 +306,7 @@ describe("another history", () => {
     );
   });
 
-  test("with another record in one place is refused, and nothing is added", async () => {
+  test("with another record in the same place is refused, and nothing is added", async () => {
     shard.push(30);
     await archive();
     live = new MemoryHistory(2);

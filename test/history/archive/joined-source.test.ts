@@ -1,6 +1,6 @@
-// Proves that an archive and a history that goes on are read as one, on histories in memory: the archive's
-// part first, then the rest, also where either of them lacks something; that what is trimmed while it is
-// read is taken from the archive; and that two which contradict each other are refused.
+// Proves that an archive and a history that continues are read as one, on histories in memory: the archive's
+// part first, then the rest, also where either of them lacks something; that what is trimmed while it is read
+// is taken from the archive; and that two which contradict each other are refused.
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { ShardHistory, TimedRecord } from "../../../src/history/source.ts";
@@ -77,7 +77,7 @@ describe("an archive and what came after it", () => {
     expect(isTrimmed).toBe(true);
   });
 
-  test("what both lack is told, and no position among it", async () => {
+  test("records that both lack are reported, and no position lies among them", async () => {
     shard.push(5);
     shard.trim(1);
     const history = await joined();

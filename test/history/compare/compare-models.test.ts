@@ -90,7 +90,7 @@ describe("two tensors", () => {
 });
 
 describe("two models", () => {
-  test("are told apart by names and forms", async () => {
+  test("are distinguished by names, types and shapes", async () => {
     const [w, v] = [Float32Array.of(1), Float32Array.of(1, 2)];
     const found = await compare(
       [tensor("both", w), tensor("form", w), tensor("old", w)],

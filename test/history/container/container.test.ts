@@ -166,7 +166,7 @@ test("a file says version 2 only where it is asked for", async () => {
   }
 });
 
-test("what is no such file at all is told as such", async () => {
+test("a file of another kind is refused as such", async () => {
   const path = join(temporaryDirectory(), "file");
   writeFileSync(path, "{}");
   expect((await failure(path)).message).toBe(

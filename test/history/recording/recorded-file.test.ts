@@ -162,7 +162,7 @@ describe("damage", () => {
     expect(message).toContain("expected a recorded file; this is a part of an archive");
   });
 
-  test("a message of a tape is none of its parts", async () => {
+  test("a message of a tape is refused in it", async () => {
     const synchronization = { mode: "async" as const };
     await writeContainer(path, [
       { kind: "job", job: "j", shards: 1, synchronization, archive: "" },

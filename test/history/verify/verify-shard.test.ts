@@ -1,5 +1,5 @@
 // Proves that a verification finds every snapshot that is not the fold of the records before it, whether it
-// was changed or damaged, and goes on behind damage of the journal; and that it compares what a host holds.
+// was changed or damaged, and continues behind damage of the journal; and that it compares what a host holds.
 import { describe, expect, test } from "vitest";
 import { blockDigest, stateDigest } from "../../../src/actors/fold/digests.ts";
 import type { Shard } from "../../../src/actors/fold/shard.ts";
@@ -85,7 +85,7 @@ describe("a kept history", () => {
     expect(isSound(verification)).toBe(false);
   });
 
-  test("with a record that cannot be read goes on from the next snapshot", async () => {
+  test("with a record that cannot be read continues from the next snapshot", async () => {
     const { own } = someHistory();
     own.snapshot(20);
     own.damaged.add(13);
@@ -161,7 +161,7 @@ describe("a journal that was left for one of the next generation", () => {
     expect([end?.generation, end?.shard.seq]).toEqual([2, 0]);
   });
 
-  test("differs from what the next one began with if that was changed", async () => {
+  test("differs from the state with which the next one began if that was changed", async () => {
     const { own } = someHistory();
     own.continueFrom(15, (shard) => shard.block("b", 0)?.slotBytes(1).fill(1, 3, 4));
     const { verification } = await verifyShard(own, OPTIONS);

@@ -191,7 +191,7 @@ describe("the kernels", () => {
   test.each([
     ["bfloat16", "widenBf16"],
     ["float16", "widenF16"],
-  ] as const)("widen %s that lie at the end of the room for the result", (encoding, kernel) => {
+  ] as const)("widen %s that lie at the end of the memory for the result", (encoding, kernel) => {
     for (const n of [1, 7, 8, 9, 31, 1000]) {
       const patterns = bytesOfPatterns(Uint16Array.from({ length: n }, words(n)));
       const room = new Uint8Array(memory.buffer, 65_536, 4 * n);

@@ -5,7 +5,7 @@
 >>> client.create_if_not_already_created("my_matrix", A)
 >>> client.push_full("my_matrix", A, alpha, beta)
 
-The client of :mod:`pserver` is the larger one: optimizers, sparse rows, steps, asyncio.
+The client of :mod:`pserver` can do more: optimizers, sparse rows, steps, asyncio.
 """
 
 from .blocks_extensions import (

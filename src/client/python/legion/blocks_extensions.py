@@ -1,8 +1,8 @@
-"""What Legion's extensions for Blocks did, for any training loop.
+"""Legion's extensions for Blocks, for any training loop.
 
-Calls tell an extension where the loop is: :meth:`~Extension.before_training`,
-:meth:`~Extension.after_batch`, :meth:`~Extension.after_epoch`, :meth:`~Extension.after_training`. Its
-arguments say which of them trigger it.
+The loop tells an extension where it is by calling :meth:`~Extension.before_training`,
+:meth:`~Extension.after_batch`, :meth:`~Extension.after_epoch` and :meth:`~Extension.after_training`.
+The extension's arguments say which of these calls trigger it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ _LAST_WEIGHT = 0.2
 
 
 class Extension:
-    """Something that happens at certain moments of training.
+    """The base of the extensions: something that is done at certain moments of training.
 
-    ``before_training`` and ``after_training``: at the beginning and at the end; ``every_n_batches`` and
-    ``every_n_epochs``: after every so many. ``log`` receives its rows, as ``log[entry] = value``.
+    ``before_training`` and ``after_training`` trigger it at the beginning and at the end;
+    ``every_n_batches`` and ``every_n_epochs`` after every so many batches or epochs. ``log`` receives
+    its rows, as ``log[entry] = value``.
     """
 
     def __init__(
@@ -44,26 +45,26 @@ class Extension:
         self._at_end = after_training
 
     def do(self, which_callback: str = "after_batch", *args: Any) -> None:
-        """What the extension does when it is triggered."""
+        """Does the extension's work; called when the extension is triggered."""
         raise NotImplementedError
 
     def before_training(self) -> None:
-        """Training begins."""
+        """To be called when training begins."""
         if self._at_begin:
             self.do("before_training")
 
     def after_batch(self, *batch: Any) -> None:
-        """A batch has been processed."""
+        """To be called after each batch."""
         if self._batches.is_due():
             self.do("after_batch", *batch)
 
     def after_epoch(self) -> None:
-        """All data have been processed once."""
+        """To be called after each epoch."""
         if self._epochs.is_due():
             self.do("after_epoch")
 
     def after_training(self) -> None:
-        """Training has ended."""
+        """To be called when training has ended."""
         if self._at_end:
             self.do("after_training")
 
@@ -71,11 +72,11 @@ class Extension:
 class SharedParamsAutoSync(Extension):
     """Exchanges all parameters when triggered: pushes the local values, then adopts the server's.
 
-    ``params``: a dict of arrays, of tensors or of shared variables (``get_value``, ``set_value``), or a
-    ``torch.nn.Module``; values are adopted in place. The constructor creates each parameter and adopts what
-    the server has. ``alpha`` and ``beta`` are those of ``Client.push_full``; Legion advises 0.5 and 0.5.
-    With ``want_sync_timing_log`` each exchange logs ``param_sync_start``, ``param_sync_end`` (seconds since
-    the epoch) and ``param_sync_duration``.
+    ``params`` is a dict of arrays, of tensors or of shared variables (``get_value``, ``set_value``), or
+    a ``torch.nn.Module``; values are adopted in place. The constructor creates parameters that do not
+    exist, and adopts the server's values of those that do. ``alpha`` and ``beta`` are those of
+    ``Client.push_full``; Legion advises 0.5 and 0.5. With ``want_sync_timing_log`` each exchange logs
+    ``param_sync_start``, ``param_sync_end`` (seconds since the epoch) and ``param_sync_duration``.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class SharedParamsAutoSync(Extension):
         self.sync()
 
     def sync(self) -> None:
-        """One exchange."""
+        """Makes one exchange."""
         start = time.time()
         began = time.monotonic()
         self._values.push(self.client.ps, self.alpha, self.beta)
@@ -119,8 +120,9 @@ class SharedParamsRateLimited(SharedParamsAutoSync):
     """Exchanges when triggered, unless exchanges take more than ``maximum_rate`` of the time.
 
     It exchanges if the average time of an exchange, in which the last one weighs 0.2, is less than
-    ``maximum_rate`` times the seconds since the last one ended. The first always takes place. Legion
-    advises ``every_n_batches=1`` and a rate of about 0.5 / number of workers. ``clock`` gives seconds.
+    ``maximum_rate`` times the seconds since the last one ended. The first exchange always takes place.
+    Legion advises ``every_n_batches=1`` and a rate of about 0.5 / number of workers. ``clock`` returns
+    seconds.
     """
 
     def __init__(
@@ -161,9 +163,9 @@ class Timestamp(Extension):
 
 
 class StopAfterTimeElapsed(Extension):
-    """Ends the process like ``sys.exit``, with exit code 0, once it is so many seconds old.
+    """Ends the process like ``sys.exit``, with exit code 0, after ``total_duration`` seconds.
 
-    ``total_duration`` counts from the making of the extension. ``clock`` gives seconds.
+    The seconds are counted from the construction of the extension. ``clock`` returns seconds.
     """
 
     def __init__(
@@ -180,7 +182,7 @@ class StopAfterTimeElapsed(Extension):
 
 
 class _Counter:
-    """Is due each time it has counted up to a number; never without a number."""
+    """A counter that is due at every n-th call; never without a number n."""
 
     def __init__(self, what: str, every: Optional[int]) -> None:
         if every is not None and (not isinstance(every, int) or every < 1):

@@ -11,20 +11,21 @@ import pserver
 
 from .points import Points
 
-#: How many elements may be read for each one wanted, so that one call reads all points.
+#: How many elements may be read for each requested one in order to read all points with one call.
 _READ_AT_MOST = 16
 
 
 class Client:
     """A client of one job, like Legion's: ``Client()`` finds the server through the environment.
 
-    The address is ``PSERVER_URL``, else ``legion_server_ip`` and ``legion_server_port``, else that of
-    :func:`pserver.connect`; job, id and credentials come from the environment as there. ``ps`` is the
-    underlying client of :mod:`pserver`.
+    The address is ``PSERVER_URL``, else ``legion_server_ip`` and ``legion_server_port``, else the
+    default of :func:`pserver.connect`; job, id and credentials come from the environment as for that
+    function. ``ps`` is the underlying client of :mod:`pserver`.
 
-    It differs from Legion's where that had known faults: pushes are acknowledged; an unknown name or a dead
-    server raises a :class:`pserver.Error`; if several clients create a name at once, exactly one does;
-    trainers may join at any time; and a client may use a parameter that it has not created.
+    It differs from Legion's client where that had known faults: pushes are acknowledged; an unknown
+    name or a dead server raises a :class:`pserver.Error`; if several clients create a name at once,
+    exactly one does; trainers may join at any time; and a client may use a parameter that it has not
+    created.
     """
 
     def __init__(self, verbose: bool = False, *, ps: Optional[pserver.Client] = None) -> None:
@@ -43,37 +44,38 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Ends the connection. Not required: it ends with the process."""
+        """Ends the connection. Need not be called: the connection ends with the process."""
         self.ps.close()
 
     def create_if_not_already_created(self, name: str, arr: Any) -> pserver.Array:
         """Creates a parameter with this value unless it exists; returns its value.
 
-        BadDtype or BadShape if it exists with another type or shape.
+        Raises BadDtype or BadShape if it exists with another type or shape.
         """
         settled = self.ps.create_if_not_already_created(name, arr)
         self._shapes[name] = settled.shape
         return settled
 
     def pull_full(self, name: str) -> pserver.Array:
-        """The value of a parameter, in a new array."""
+        """Returns the value of a parameter, in a new array."""
         self._shape(name)
         return self.ps.pull(name)
 
     def push_full(self, name: str, arr: Any, alpha: float, beta: float) -> None:
-        """value = alpha · value + beta · arr, in one transaction, for the whole parameter."""
+        """Sets value = alpha · value + beta · arr for the whole parameter, one transaction for each
+        block."""
         self._shape(name)
         self.ps.push(name, arr, alpha, beta)
 
     def pull_part(self, name: str, axis_numbers: Sequence[Any]) -> pserver.Array:
-        """The elements at the product of lists of indices, one for each dimension."""
+        """Returns the elements at the product of lists of indices, one for each dimension."""
         self._shape(name)
         return self.ps.pull_part(name, axis_numbers)
 
     def push_as_part(
         self, name: str, arr: Any, axis_numbers: Sequence[Any], alpha: float, beta: float
     ) -> None:
-        """value = alpha · value + beta · arr for the elements that :meth:`pull_part` gives.
+        """Sets value = alpha · value + beta · arr for the elements that :meth:`pull_part` would return.
 
         ``arr`` has their shape. Other elements stay as they are.
         """
@@ -81,10 +83,11 @@ class Client:
         self.ps.push_part(name, arr, axis_numbers, alpha, beta)
 
     def pull_from_indices(self, name: str, indices: Any) -> pserver.Array:
-        """The elements at single points, in their order; each point has an index for each dimension.
+        """Returns the elements at single points, in their order; each point has an index for each
+        dimension.
 
-        Points far apart are read with one call for each group that is a product of indices, one after the
-        other: a change between two calls shows only in the later one.
+        Points that lie far apart are read with one call for each group of them that is a product of
+        indices, one after the other: a change between two calls shows only in the later one.
         """
         points = Points(name, self._shape(name), indices)
         if points.count == 0:
@@ -103,9 +106,10 @@ class Client:
     def push_from_indices(
         self, name: str, arr: Any, indices: Any, alpha: float, beta: float
     ) -> None:
-        """value = alpha · value + beta · arr at single points; ``arr`` has a number for each.
+        """Sets value = alpha · value + beta · arr at single points; ``arr`` has a number for each
+        point.
 
-        For a point that is named repeatedly the last number counts. Points that are not a product of
+        If a point is named repeatedly, the last number counts. Points that do not form a product of
         indices are pushed as several updates, each a transaction of its own.
         """
         points = Points(name, self._shape(name), indices)
@@ -117,7 +121,7 @@ class Client:
     def server_save_to_hdf5(self, path: str) -> None:
         """Makes the server write all parameters to a file below its model directory, one dataset for each.
 
-        ``path`` is relative to that directory and ends in ``.h5`` or ``.hdf5``; BadPath if it does not.
+        ``path`` is relative to that directory. Raises BadPath unless it ends in ``.h5`` or ``.hdf5``.
         """
         if not path.lower().endswith((".h5", ".hdf5")):
             expected = "a path that ends in .h5 or .hdf5"
@@ -128,7 +132,8 @@ class Client:
         self.ps.save(path)
 
     def _shape(self, name: str) -> Tuple[int, ...]:
-        """Shape of a parameter. UnknownParameter at once if it does not exist: nobody may ever create it."""
+        """Returns the shape of a parameter. Raises UnknownParameter at once if it does not exist,
+        because it may never be created."""
         if name not in self._shapes:
             self._shapes.update((info.name, info.shape) for info in self.ps.list_params())
         if name not in self._shapes:
@@ -140,7 +145,8 @@ class Client:
 
 
 def _address() -> Optional[str]:
-    """The address that Legion's launcher gives; None if a newer setting gives one."""
+    """Returns the address that Legion's launcher has set; None if ``PSERVER_URL`` is set or there is
+    none."""
     host, port = os.environ.get("legion_server_ip"), os.environ.get("legion_server_port")
     if os.environ.get("PSERVER_URL") or not host:
         return None

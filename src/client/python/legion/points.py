@@ -1,4 +1,4 @@
-"""Single points of an array, as calls that take products of indices read and write them."""
+"""Groups single points of an array for calls that take products of indices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Group:
 
     #: One list of indices for each dimension.
     lists: List[List[int]]
-    #: Which point is which element of the product, in C order.
+    #: For each element of the product, in C order, the index of its point.
     order: "np.ndarray[Any, np.dtype[np.int64]]"
 
 
@@ -45,13 +45,14 @@ class Points:
             raise self._bad_index(shape, str(array[outside.any(axis=1)][0].tolist()))
         given = np.where(array < 0, array + np.asarray(shape, np.int64), array).astype(np.int64)
         self._given = len(given)
-        # Sorted, so that neighbours share their first indices; `_where`: the point that each given one is.
+        # Points are sorted, so that neighbours share their first indices. `_where` has the index of
+        # each given point among them.
         self._points, where = np.unique(given, axis=0, return_inverse=True)
         self._where = where.reshape(-1)
 
     @property
     def rank(self) -> int:
-        """Indices of a point."""
+        """Number of indices of a point."""
         return int(self._points.shape[1])
 
     @property
@@ -60,7 +61,8 @@ class Points:
         return len(self._points)
 
     def hull(self) -> "Tuple[List[List[int]], Tuple[Any, ...]]":
-        """The smallest product with all points in it, and where in it the given points are."""
+        """Returns the smallest product that contains all points, and where in it the given points
+        are."""
         lists, inverse = [], []
         for column in self._points.T:
             numbers, where = np.unique(column, return_inverse=True)
@@ -69,7 +71,8 @@ class Points:
         return lists, tuple(inverse)
 
     def groups(self) -> List[Group]:
-        """Products that contain each point once; joining lists axis by axis keeps them few."""
+        """Returns products that together contain each point once; joining lists axis by axis keeps them
+        few."""
         products: List[_Product] = [
             (tuple((index,) for index in point), [i])
             for i, point in enumerate(self._points.tolist())
@@ -82,11 +85,12 @@ class Points:
         ]
 
     def spread(self, values: Any) -> pserver.Array:
-        """Values of the different points as values of the given ones."""
+        """Converts values of the different points to values of the given points."""
         return np.asarray(values[self._where])
 
     def settled(self, arr: Any) -> pserver.Array:
-        """The value of each different point: the last one given for it. BadShape unless as many are given."""
+        """Returns the last value given for each different point. BadShape unless there is one value for
+        each given point."""
         values = np.asarray(arr)
         if values.shape != (self._given,):
             raise pserver.errors.BadShape(

@@ -9,16 +9,16 @@ import numpy as np
 
 import pserver
 
-#: Calls under way at a time while parameters are created.
+#: How many calls are under way at a time while parameters are created.
 _CALLS_MAX = 8
 
 
 class SharedValues:
     """Local values by name, kept equal with parameters of the same names.
 
-    ``params``: a mapping to numpy arrays, tensors or shared variables, or something with a
-    ``state_dict()`` of them, such as a ``torch.nn.Module``, of which the floating point entries are shared.
-    Raises BadDtype for a value that could not be overwritten in place.
+    ``params`` is a mapping to numpy arrays, tensors or shared variables, or an object with a
+    ``state_dict()`` of them, such as a ``torch.nn.Module``, of which the floating point entries are
+    shared. Raises BadDtype for a value that could not be overwritten in place.
     """
 
     def __init__(self, params: Any) -> None:
@@ -37,7 +37,7 @@ class SharedValues:
     def create(self, ps: pserver.Client) -> None:
         """Creates missing parameters, and adopts the values of existing ones.
 
-        Existing ones are read by one call; of the others, some are created at a time.
+        Existing ones are read by one call; the others are created several at a time.
         """
         values = {name: _get(value) for name, value in self._params.items()}
         existing = _existing(ps, values)
@@ -48,12 +48,13 @@ class SharedValues:
             _set(value, settled[name])
 
     def push(self, ps: pserver.Client, alpha: float, beta: float) -> None:
-        """parameter = alpha · parameter + beta · local value, for each."""
+        """Sets parameter = alpha · parameter + beta · local value, for each parameter."""
         for name, value in self._params.items():
             ps.push(name, _get(value), alpha, beta)
 
     def adopt(self, ps: pserver.Client) -> None:
-        """local value = parameter, for each; all are read before the first is overwritten."""
+        """Sets local value = parameter, for each parameter; all are read before the first is
+        overwritten."""
         if not self._params:
             return
         for name, settled in ps.get_params(list(self._params)).items():
@@ -61,7 +62,8 @@ class SharedValues:
 
 
 def _existing(ps: pserver.Client, values: Mapping[str, Any]) -> List[str]:
-    """Names of those that can be read. One of another type or shape is left to its creation, which says so."""
+    """Returns the names of parameters that can be read. One of another type or shape is left out:
+    creating it raises the error."""
     known = {info.name: info for info in ps.list_params() if info.ready}
 
     def fits(name: str) -> bool:
@@ -73,7 +75,8 @@ def _existing(ps: pserver.Client, values: Mapping[str, Any]) -> List[str]:
 
 
 def _create_all(ps: pserver.Client, values: Mapping[str, Any]) -> Dict[str, pserver.Array]:
-    """Creates parameters, several at a time, and returns their values; an error ends those not yet begun."""
+    """Creates parameters, several at a time, and returns their values; after an error no further ones
+    are begun."""
     if not values:
         return {}
     pool = ThreadPoolExecutor(max_workers=min(_CALLS_MAX, len(values)))
@@ -105,7 +108,7 @@ def _is_variable(value: Any) -> bool:
 
 
 def _view(value: Any) -> Any:
-    """The memory of an array or a CPU tensor as an array; any other object unchanged."""
+    """Returns the memory of an array or a CPU tensor as an array; any other object unchanged."""
     if hasattr(value, "detach"):
         return value.detach().cpu().numpy()
     return value

@@ -16,7 +16,8 @@ from ._results import to_out
 from ._settings import to_number
 from .records import Params
 
-#: Arrays to read into, by name, or in the order of the names; None for a new one.
+#: Arrays to read into, by name, or in the order of the names; None in the place of an array means a new
+#: one.
 Out = Union[Mapping[str, Any], Sequence[Any]]
 
 #: How float32 elements are sent: in two bytes each, rounded to nearest; None: as they are.
@@ -26,13 +27,14 @@ _ENCODINGS: Final = {None: 0, "bfloat16": 1, "float16": 2}
 
 
 def first_value(name: str, value: Any) -> Array:
-    """The first value of a parameter, which decides on its element type."""
+    """Converts the first value of a parameter, which decides the parameter's element type, to an
+    array."""
     what = f'"{name}"'
     return from_number(value, what, None) if is_number(value) else to_array(value, what)
 
 
 def items_of(values: Any, what: str) -> List[Tuple[str, Any]]:
-    """Names and values of a dict argument. BAD_VALUE for anything else."""
+    """Returns names and values of a dict argument. BAD_VALUE for anything else."""
     if isinstance(values, Mapping):
         return list(values.items())
     raise errors.BadValue(
@@ -42,7 +44,8 @@ def items_of(values: Any, what: str) -> List[Tuple[str, Any]]:
 
 
 def names_of(names: Any) -> List[str]:
-    """The names of a call, each once. BAD_VALUE if this is not a list, BAD_NAME for a wrong name."""
+    """Returns the names of a call, each once. BAD_VALUE if ``names`` is not a list, BAD_NAME for a
+    wrong name."""
     if isinstance(names, (str, bytes)) or not hasattr(names, "__iter__"):
         raise unexpected(errors.BadValue, "names", "a list of names", shown(names))
     listed = list(names)
@@ -52,7 +55,8 @@ def names_of(names: Any) -> List[str]:
 
 
 def known_of(known: Any) -> Mapping[str, Array]:
-    """The arrays of an earlier result. BAD_VALUE if it is none."""
+    """Returns the arrays of an earlier result; none for None. BAD_VALUE if it is no result of
+    ``get_params``."""
     if known is None:
         return {}
     if isinstance(known, Params):
@@ -63,7 +67,10 @@ def known_of(known: Any) -> Mapping[str, Array]:
 def targets_of(
     names: List[str], out: Optional[Out], known: Mapping[str, Array]
 ) -> Dict[str, Array]:
-    """Arrays to read into by name, as numpy's; apart from those that are known of other parameters."""
+    """Returns the arrays to read into, by name, as arrays of numpy.
+
+    BAD_VALUE if they share memory with each other, or with the known arrays of other parameters.
+    """
     if out is None:
         return {}
     if not isinstance(out, Mapping):
@@ -82,7 +89,7 @@ def targets_of(
 
 
 def _check_apart(targets: Mapping[str, Array], known: Mapping[str, Array]) -> None:
-    """BAD_VALUE if arrays share memory: values of one would overwrite those of another."""
+    """Raises BAD_VALUE if arrays share memory: values of one would overwrite those of another."""
     arrays = [(name, array) for name, array in targets.items() if array.size > 0]
     if arrays:
         arrays += [
@@ -105,7 +112,7 @@ def _bad_out(expected: str, received: str) -> errors.BadValue:
 
 
 def encoding_number(encoding: Optional[Encoding]) -> int:
-    """The number of ``pserver_encoding``. BAD_VALUE for an unknown one."""
+    """Returns the number of the encoding in ``pserver_encoding``. BAD_VALUE for an unknown one."""
     try:
         return _ENCODINGS[encoding]
     except (KeyError, TypeError):
@@ -114,13 +121,13 @@ def encoding_number(encoding: Optional[Encoding]) -> int:
 
 
 def factor_of(number: Any, what: str) -> float:
-    """The number as C takes it. BAD_VALUE unless it is finite."""
+    """Converts a number to a float. BAD_VALUE unless it is finite."""
     factor = to_number(number)
     if math.isfinite(factor):
         return factor
     raise errors.BadValue(
         f"{what}: expected a finite number; received {shown(number)}",
-        # NaN and infinities, as every client writes them.
+        # Every client writes NaN and infinities in this form.
         {
             "expected": "a finite number",
             "received": json.dumps(number) if isinstance(number, float) else shown(number),

@@ -1,4 +1,4 @@
-"""Arrays that callers pass in, as the C library reads them."""
+"""Converts arrays that callers pass in to what the C library reads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ DTYPES: Final[Tuple[np.dtype[Any], ...]] = tuple(
 _NUMBERS: Final = {dtype: number for number, dtype in enumerate(DTYPES)}
 _SUPPORTED: Final = [dtype.name for dtype in DTYPES]
 
-#: Kinds of DLPack devices whose memory the processor reads: its own, and pinned for CUDA or ROCm.
+#: Kinds of DLPack devices whose memory the processor can read: its own, and memory pinned for CUDA or
+#: ROCm.
 _READABLE_DEVICES: Final = {1, 3, 11}
 _DEVICE_NAMES: Final = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 13: "CUDA"}
 
@@ -34,9 +35,10 @@ def is_number(value: object) -> bool:
 
 
 def from_number(value: Any, what: str, dtype: Optional[np.dtype[Any]]) -> Array:
-    """A 0-d array of a Python number: of ``dtype``, or of int64 or float64.
+    """Converts a Python number to a 0-d array of ``dtype``; of int64 or float64 if that is None.
 
-    BAD_DTYPE for a fraction where integers are, BAD_VALUE for one that is too large.
+    BAD_DTYPE for a float where the type is an integer, BAD_VALUE for a number that does not fit the
+    type.
     """
     if dtype is None:
         dtype = np.dtype("<f8" if isinstance(value, float) else "<i8")
@@ -61,8 +63,9 @@ def _fits(value: Any, dtype: np.dtype[Any]) -> bool:
 def to_array(value: Any, what: str) -> Array:
     """The elements of ``value`` in C order and little-endian; copied only if necessary.
 
-    BAD_DTYPE for elements of another type than the six of the protocol, BAD_VALUE for what is no array
-    or lies on another device, BAD_SHAPE for too many dimensions. ``what`` is named in the message.
+    BAD_DTYPE for elements of another type than the six of the protocol, BAD_VALUE for anything that is
+    not an array or lies on another device, BAD_SHAPE for too many dimensions. ``what`` is named in the
+    message.
     """
     array = _view(value, what)
     dtype = array.dtype.newbyteorder("<")
@@ -73,16 +76,17 @@ def to_array(value: Any, what: str) -> Array:
             f"{what}: expected at most {RANK_MAX} dimensions; received {array.ndim}",
             {"expected": RANK_MAX, "received": array.ndim},
         )
-    # Unlike numpy.ascontiguousarray, this leaves 0-d arrays as they are.
+    # Unlike numpy.ascontiguousarray, this keeps 0-d arrays 0-d.
     return np.asarray(array, dtype, order="C")
 
 
 def tensor_of(array: Array) -> Tensor:
-    """The C library's view of an array that :func:`to_array` has made; the caller keeps the array."""
+    """Returns the C library's struct for an array of :func:`to_array`; the caller must keep the array
+    alive."""
     tensor = Tensor(
         dtype=_NUMBERS[array.dtype],
         rank=array.ndim,
-        # Much quicker than array.ctypes.data.
+        # This is much faster than array.ctypes.data.
         data=array.__array_interface__["data"][0],
         bytes=array.nbytes,
     )
@@ -91,7 +95,7 @@ def tensor_of(array: Array) -> Tensor:
 
 
 def bad_dtype(what: str, expected: Any, received: str) -> errors.BadDtype:
-    """An error that names both element types."""
+    """Makes an error that names both element types."""
     text = expected if isinstance(expected, str) else f"one of {', '.join(expected)}"
     return errors.BadDtype(
         f"{what}: expected {text}; received {received}",
@@ -100,7 +104,7 @@ def bad_dtype(what: str, expected: Any, received: str) -> errors.BadDtype:
 
 
 def check_device(value: Any, what: str) -> None:
-    """BAD_VALUE for a tensor that is not in CPU memory."""
+    """Raises BAD_VALUE for a tensor that is not in CPU memory."""
     device = getattr(value, "__dlpack_device__", None)
     if device is None:
         return
@@ -118,7 +122,7 @@ def check_device(value: Any, what: str) -> None:
 
 
 def full_name(value: Any) -> str:
-    """Name of the type of a value, for messages."""
+    """Returns the full name of a value's type, for messages."""
     kind = type(value)
     name = kind.__qualname__
     return name if kind.__module__ == "builtins" else f"{kind.__module__}.{name}"
@@ -133,7 +137,7 @@ def _view(value: Any, what: str) -> Array:
         return np.asarray(value)
     check_device(value, what)
     if hasattr(value, "requires_grad") and callable(getattr(value, "detach", None)):
-        # Of a PyTorch tensor that records gradients, only the values count.
+        # A PyTorch tensor that records gradients cannot be viewed; only its values are needed.
         value = value.detach()
     try:
         if hasattr(value, "__dlpack__"):
@@ -149,7 +153,8 @@ def _from_dlpack(value: Any) -> Array:
     try:
         return np.from_dlpack(value)
     except Exception:
-        # An object that cannot be exchanged like this, such as a read-only array, may offer an array itself.
+        # An object that cannot be exchanged by DLPack, such as a read-only array, may offer
+        # ``__array__``.
         if not hasattr(value, "__array__"):
             raise
         return np.asarray(value)

@@ -1,4 +1,4 @@
-"""The commands of the npm package, found from the Python package."""
+"""Finds the commands of the npm package and runs them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ _HOW_TO_GET_IT = (
 
 
 def find_command(name: str, file: str) -> Optional[List[str]]:
-    """The program ``name`` and its first arguments: the one on the PATH, else ``file`` among those
-    that ``make build`` has left in the tree around this package. None if there is neither."""
+    """Returns the command ``name`` as a program with its first arguments: the one on the PATH, else
+    ``file`` as ``make build`` has left it in the checkout around this package. None if there is
+    neither."""
     installed = shutil.which(name)
     if installed is not None:
         return [installed]
@@ -33,8 +34,8 @@ def find_command(name: str, file: str) -> Optional[List[str]]:
 
 
 def become(name: str, file: str) -> NoReturn:
-    """Replaces this process by the command, with the same arguments, so that signals and exit code are
-    its own. Says how to get it if there is none."""
+    """Replaces this process by the command, with the same arguments, so that signals reach the command
+    and its exit code is the process's. Says how to get the command if there is none."""
     command = find_command(name, file)
     if command is None:
         print(f"{name}: {_HOW_TO_GET_IT}", file=sys.stderr)

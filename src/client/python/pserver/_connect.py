@@ -27,35 +27,36 @@ def connect(
     timeout: float = 30.0,
     in_flight_bytes: Optional[int] = None,
 ) -> Client:
-    """Connects to the broker and joins a job as a trainer. Close the client, or use it in a ``with``.
+    """Connects to the broker and joins a job as a trainer. Close the client, or use it in a ``with``
+    block.
 
     ``url`` is one address, several separated by commas, or a list: ``nats://host:port``, ``tls://…`` or
-    ``host:port``, credentials before an ``@``; else ``PSERVER_URL``, else ``NATS_URL``, else
-    ``nats://127.0.0.1:4222``. ``job`` is ``PSERVER_JOB`` unless given, else ``default``. ``trainer`` is
-    ``PSERVER_TRAINER`` unless given, else an id that is used once: give each process its own, and the same
-    again after a restart, to take over what it was doing. Two processes with the same id end each other's
-    sessions; therefore an id from the environment is extended in processes that multiprocessing starts, and
-    in those forked from one that has connected under it.
+    ``host:port``, with credentials before an ``@``. The default is ``PSERVER_URL``, else ``NATS_URL``,
+    else ``nats://127.0.0.1:4222``. ``job`` is by default ``PSERVER_JOB``, else ``default``. ``trainer``
+    is by default ``PSERVER_TRAINER``, else an id that is used only once. Give each process its own id,
+    and the same id again after a restart, so that it continues what it was doing. Two processes with
+    the same id end each other's sessions; therefore an id from the environment is extended in processes
+    that multiprocessing starts, and in processes forked from one that has connected under it.
 
     Credentials come from the first source that has any: the address; these arguments (a user and its
     password, a token, the file of a JWT user, or the file of an nkey's seed with its public key);
     ``NATS_USER``, ``NATS_PASSWORD``, ``NATS_TOKEN``, ``NATS_CREDS``, ``NATS_NKEY`` and
-    ``NATS_NKEY_PUBLIC``. The PEM files for TLS are these arguments, else ``NATS_CA``, ``NATS_CERT`` and
-    ``NATS_KEY``.
+    ``NATS_NKEY_PUBLIC``. The PEM files for TLS are those of the arguments, else of ``NATS_CA``,
+    ``NATS_CERT`` and ``NATS_KEY``.
 
-    Times are in seconds: ``connect_timeout`` for connecting in all, ``attempt_timeout`` for one attempt,
-    ``timeout`` for calls without one of their own. ``in_flight_bytes`` may be in flight to the journals,
-    and as many from the hosts; 16 MiB by default.
+    Times are in seconds: ``connect_timeout`` is for all attempts to connect together,
+    ``attempt_timeout`` for one attempt, ``timeout`` for calls without a timeout of their own. At most
+    ``in_flight_bytes`` are in flight to the journals, and as many from the hosts; 16 MiB by default.
 
-    BadName, BadValue or Io for wrong arguments; NoBroker, Denied; NoTls if TLS is asked for and the broker
-    offers none, or its certificate is refused; NoHost if no host answers in time; LibraryError if
-    ``libpserver`` is missing or of another version.
+    Raises BadName, BadValue or Io for wrong arguments; NoBroker; Denied; NoTls if TLS is asked for and
+    the broker offers none, or its certificate is refused; NoHost if no host answers in time;
+    LibraryError if ``libpserver`` is missing or of another version.
     """
     client = Client(Settings.of(dict(locals())))
     try:
         client.open()
     except BaseException:
-        # A signal may have come just after it had connected.
+        # A signal may have come just after the client had connected.
         client._discard()
         raise
     return client

@@ -9,7 +9,7 @@ ERRORS: Final[Dict[int, Type[Error]]] = {}
 
 
 class Error(Exception):
-    """Anything that went wrong: the class, or its ``code``, is for programs, the text for people.
+    """The base of every error: the class and its ``code`` are for programs, the text is for people.
 
     There is one subclass for each code of the protocol, in ``pserver.errors`` and in ``pserver``.
     """
@@ -24,7 +24,8 @@ class Error(Exception):
     def __init_subclass__(
         cls, *, code: Optional[str] = None, number: int = 0, retryable: bool = False
     ) -> None:
-        """``code`` and ``number`` are those of the protocol; without them it is a case of its base's code."""
+        """Registers the exception for a code and number of the protocol; without them it keeps its
+        base's code."""
         super().__init_subclass__()
         if code is not None:
             cls.code = code
@@ -44,7 +45,8 @@ _Kind = TypeVar("_Kind", bound=Error)
 
 
 def unexpected(kind: Type[_Kind], what: str, expected: str, received: str, **details: Any) -> _Kind:
-    """The error of an argument, ``what``, that is not as expected; ``details`` are further ones."""
+    """Makes the error for an argument, ``what``, that is not as expected; ``details`` are added to its
+    own."""
     return kind(
         f"{what}: expected {expected}; received {received}",
         {**details, "expected": expected, "received": received},
@@ -52,7 +54,7 @@ def unexpected(kind: Type[_Kind], what: str, expected: str, received: str, **det
 
 
 def shown(value: Any) -> str:
-    """The beginning of a value's text, for messages; Python refuses to print huge numbers."""
+    """Returns the beginning of a value's text, for messages; Python refuses to print huge numbers."""
     try:
         return repr(value)[:80]
     except ValueError:

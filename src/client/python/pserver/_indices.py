@@ -14,7 +14,8 @@ from ._native.structs import Indices
 
 
 def to_indices(name: str, indices: Any) -> List[Array]:
-    """One array of numbers for each dimension, from lists of them or from ``numpy.ix_``. BAD_INDEX."""
+    """Converts lists of indices, or the result of ``numpy.ix_``, to one array for each dimension.
+    BAD_INDEX."""
     if isinstance(indices, np.ndarray) or not isinstance(indices, Sequence):
         expected = "one list of numbers for each dimension"
         raise unexpected(errors.BadIndex, name, expected, type(indices).__qualname__)
@@ -24,7 +25,7 @@ def to_indices(name: str, indices: Any) -> List[Array]:
 
 
 def to_numbers(what: str, numbers: Any) -> Array:
-    """One list of whole numbers, in memory as the C library reads it. BAD_INDEX."""
+    """Converts a list of whole numbers to an array that the C library can read. BAD_INDEX."""
     expected = "a list of whole numbers"
     if isinstance(numbers, (str, bytes)):
         raise unexpected(errors.BadIndex, what, expected, type(numbers).__qualname__)
@@ -46,12 +47,12 @@ def to_numbers(what: str, numbers: Any) -> Array:
 
 
 def pointer_to(numbers: Array) -> Any:
-    """A pointer to the numbers; the caller keeps the array."""
+    """Returns a pointer to the numbers; the caller must keep the array alive."""
     return numbers.ctypes.data_as(POINTER(c_int64))
 
 
 def structs_of(indices: Sequence[Array]) -> Any:
-    """The C library's view of the lists; the caller keeps the arrays."""
+    """Returns the C library's structs for the lists; the caller must keep the arrays alive."""
     structs = (Indices * len(indices))()
     for struct, numbers in zip(structs, indices):
         struct.values, struct.count = pointer_to(numbers), numbers.size

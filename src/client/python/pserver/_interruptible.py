@@ -1,8 +1,8 @@
 """Calls of the main thread, which signals can interrupt.
 
-Python runs the handlers of signals in the main thread, and only between its own instructions: a call of
-the C library would hold them up until it is over. So the calls of the main thread are made by another
-one that belongs to it, while the main thread waits in a way that handlers interrupt.
+Python runs signal handlers in the main thread, and only between its own instructions, so a call of the
+C library would delay them until it is over. Therefore a second thread makes the calls of the main
+thread, while the main thread waits in a way that handlers can interrupt.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ._workers import Job, Worker
 
 Result = TypeVar("Result")
 
-#: Interval of checks while waiting for the end of a call. A signal that comes just before
-#: the main thread begins to wait does not interrupt it: its handler runs after this time.
+#: Interval of checks while waiting for the end of a call. A signal that comes just before the main
+#: thread begins to wait does not interrupt the wait: its handler runs after this time.
 _LOOK_SECONDS: Final = 0.05
 
 #: How long an interrupted call may take to end; most take a millisecond.
@@ -31,7 +31,7 @@ class _MainThread:
     def __init__(self, worker: Worker) -> None:
         self.pid = os.getpid()
         self.worker = worker
-        #: The call that the worker was given last.
+        #: The last call that the worker was given.
         self.job: Optional[Job[Any]] = None
 
 
@@ -39,8 +39,8 @@ _main: Optional[_MainThread] = None
 
 
 def run(work: Callable[[], Result]) -> Result:
-    """What ``work`` gives. If a handler of a signal raises, as that of Ctrl-C does, the call is ended, and
-    what the handler has raised goes on once it has."""
+    """Runs ``work`` and returns its result. If a signal handler raises, as that of Ctrl-C does, the
+    call is ended, and then the handler's exception is raised here."""
     if threading.current_thread() is not threading.main_thread():
         return work()
     main = _main_thread()
@@ -48,7 +48,8 @@ def run(work: Callable[[], Result]) -> Result:
         return work()
     if main.job is None or main.job.is_done:
         return _run_on(main.worker, work, main)
-    # The worker is busy: this is a signal handler that runs during the call, or the call was abandoned.
+    # The worker is busy: either this is a signal handler that runs during its call, or its call was
+    # abandoned.
     worker = _start_worker()
     return work() if worker is None else _run_on(worker, work)
 
@@ -62,7 +63,7 @@ def _main_thread() -> Optional[_MainThread]:
 
 
 def _start_worker() -> Optional[Worker]:
-    """None if the interpreter is shutting down and starts no threads."""
+    """Starts a worker; None if the interpreter is shutting down and starts no threads."""
     try:
         return Worker(library(), "pserver-main")
     except RuntimeError:
@@ -83,8 +84,8 @@ def _run_on(
         while not done.acquire(timeout=_LOOK_SECONDS):
             pass
     except BaseException:
-        # Of signals that come together each handler may raise, the next one as soon as a function of
-        # Python's begins. So the call is ended by one of C's first, and only then waited for.
+        # If several signals come together, each handler may raise, the next one as soon as a Python
+        # function begins. So the call is first ended by a C function, and only then waited for.
         job.is_cancelled = True
         try:
             cancel(canceller)
@@ -98,14 +99,15 @@ def _run_on(
 def _end(worker: Worker, job: Job[Result], done: threading.Lock) -> None:
     """Waits until the call is over; further signals do not end this wait.
 
-    A call that just sends to a broker that takes nothing cannot be ended until it gives up. It is left
-    behind then: it keeps its arrays, of which it sends no more, and later calls are made by other threads.
+    A call that is sending to a broker that reads nothing cannot be ended until it gives up by itself.
+    Such a call is abandoned: it keeps its arrays alive but sends no more of them, and other threads
+    make later calls.
     """
     leaves_at = time.monotonic() + _LEAVE_SECONDS
     while True:
         try:
             worker.cancel(job)
-            # It may have been posted before; a second time does nothing.
+            # The job may have been posted before; posting it again does nothing.
             worker.post(job)
             while not job.is_done and time.monotonic() < leaves_at:
                 done.acquire(timeout=_LOOK_SECONDS)

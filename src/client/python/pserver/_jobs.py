@@ -17,7 +17,7 @@ _MODES: Final = ("async", "sync", "ssp")
 
 
 def describe(connection: Connection) -> structs.ClientInfo:
-    """What the client knows about itself."""
+    """Returns what the C client knows about itself."""
     info = structs.ClientInfo(struct_size=sizeof(structs.ClientInfo))
     connection.call("pserver_describe", byref(info))
     return info
@@ -77,7 +77,7 @@ def _parameter(details: structs.ParameterDetails) -> ParameterInfo:
 
 
 def fallbacks(connection: Connection, timeout_ms: int) -> List[Fallback]:
-    """What shards have lost since the last such call."""
+    """Returns what shards have lost since the last such call."""
     found = POINTER(structs.Fallback)()
     count = c_size_t()
     connection.call("pserver_fallbacks", byref(found), byref(count), timeout_ms)
@@ -102,7 +102,7 @@ def save(
     on_progress: Optional[Callable[[int, int], object]],
     timeout_ms: int,
 ) -> SavedModel:
-    """The file that a host has written."""
+    """Asks a host to save the model; returns the file that it has written."""
     raised: List[BaseException] = []
 
     def tell(_context: Any, done_bytes: int, total_bytes: int) -> None:
@@ -126,5 +126,5 @@ def save(
 
 
 def to_text(name: bytes) -> str:
-    """A name as the C library writes it, with C0 80 for a NUL."""
+    """Decodes a name that the C library has written, with C0 80 for a NUL."""
     return name.replace(b"\xc0\x80", b"\0").decode("utf-8", "replace")

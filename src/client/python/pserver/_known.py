@@ -1,4 +1,4 @@
-"""What a client knows about parameters: their element types and shapes."""
+"""The element types and shapes of parameters that a client knows."""
 
 from __future__ import annotations
 
@@ -21,25 +21,27 @@ class KnownForms:
         self._forms: Dict[str, Form] = {}
 
     def learn(self, name: str, array: Array) -> None:
-        """Notes that the parameter has the type and shape of this array."""
+        """Remembers that the parameter has the type and shape of this array."""
         self._forms[name] = (array.dtype, array.shape)
 
     def learn_all(self, parameters: Iterable[ParameterInfo]) -> None:
-        """Notes types and shapes as the job gives them."""
+        """Remembers the types and shapes that the job has told."""
         self._forms.update({each.name: (each.dtype, each.shape) for each in parameters})
 
     def of(self, name: str, timeout_ms: int) -> Optional[Form]:
-        """Type and shape, asked for if they are not known yet; None if there is no such parameter."""
+        """Returns type and shape, and asks the job if they are not known yet; None if there is no such
+        parameter."""
         if name not in self._forms:
             self.learn_all(self._ask(timeout_ms))
         return self._forms.get(name)
 
     def check(self, name: str, array: Array, timeout_ms: int) -> None:
-        """BAD_DTYPE or BAD_SHAPE if the array does not fit the parameter, which may not exist yet."""
+        """Raises BAD_DTYPE or BAD_SHAPE if the array does not fit the parameter; does nothing if that
+        does not exist yet."""
         known = self._forms.get(name)
         if known is not None and fits(array, *known):
             return
-        # It may have been initialized anew, with another type or shape.
+        # The parameter may have been initialized anew, with another type or shape.
         self._forms.pop(name, None)
         form = self.of(name, timeout_ms)
         if form is not None:

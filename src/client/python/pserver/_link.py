@@ -1,4 +1,4 @@
-"""The connection of a client: one in each process that uses the client."""
+"""The connection of a client: a separate one in each process that uses the client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._native.library import Connection, library
 from ._settings import Settings, note_use
 from ._workers import hold
 
-#: Time for running calls of other threads when the interpreter ends.
+#: How long calls of other threads may take to end when the interpreter ends.
 _EXIT_MS: Final = 500
 
 _renewal = threading.Lock()
@@ -27,8 +27,7 @@ _process_that_closes: Optional[int] = None
 class Link:
     """A connection that is made at its first use, and never again after :meth:`close`.
 
-    In a process forked from the one it is of it is another connection, of a trainer of its own: what
-    the parent had is left alone.
+    A forked process gets another connection, of another trainer; the parent's connection is left alone.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -51,11 +50,11 @@ class Link:
 
     @property
     def is_closed(self) -> bool:
-        """Whether it was closed, be it before a fork."""
+        """Whether the client was closed, in this process or before a fork."""
         return self._is_closed
 
     def open(self) -> Connection:
-        """Connects unless this process has; CLOSED after :meth:`close`."""
+        """Returns the connection, made at the first use in this process; CLOSED after :meth:`close`."""
         self._follow_fork()
         opened = self._opened
         if opened is not None:
@@ -100,8 +99,8 @@ def _close_at_exit(link: Link) -> None:
     _open_links.add(link)
     util: Any = sys.modules.get("multiprocessing.util")
     if util is not None and _process_that_closes != os.getpid():
-        # Processes of multiprocessing end without the functions of atexit. Less than 0 comes after the
-        # processes that this one has started have ended.
+        # Processes of multiprocessing end without calling the functions of atexit. A priority below 0
+        # is called after the processes that this one has started have ended.
         util.Finalize(None, _close_all, exitpriority=-1)
         _process_that_closes = os.getpid()
 
@@ -118,7 +117,7 @@ def _close_all() -> None:
 
 
 def _renew_lock() -> None:
-    # Another thread of the parent may have held the lock.
+    # Another thread of the parent may have held the lock at the fork.
     global _renewal
     _renewal = threading.Lock()
 

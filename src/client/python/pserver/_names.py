@@ -11,13 +11,13 @@ from typing import Any, Final
 from . import errors
 from ._error import shown, unexpected
 
-#: Bytes of an id in a subject, in which every byte but ``[A-Za-z0-9_-]`` takes three.
+#: The most bytes of an id in a subject, where every byte except ``[A-Za-z0-9_-]`` takes three.
 _ID_BYTES_MAX: Final = 64
 _NOT_PLAIN: Final = re.compile(rb"[^A-Za-z0-9_-]")
 
 
 def to_bytes(text: Any, what: str) -> bytes:
-    """A text as the C library takes it, with C0 80 for a NUL. BAD_NAME if it is not a text."""
+    """Encodes a text for the C library, with C0 80 for a NUL. BAD_NAME if it is not a text."""
     if isinstance(text, str):
         try:
             return text.encode().replace(b"\0", b"\xc0\x80")
@@ -27,14 +27,14 @@ def to_bytes(text: Any, what: str) -> bytes:
 
 
 def unique_id() -> str:
-    """An id that is used once: of the machine, the process and a random part."""
+    """Makes an id that is used only once, from the machine's name, the process and a random part."""
     tail = f"-{os.getpid()}-{secrets.token_hex(4)}"
     host = re.sub(r"[^A-Za-z0-9-]", "-", socket.gethostname())
     return host[: _ID_BYTES_MAX - len(tail)] + tail
 
 
 def extended_id(trainer: str) -> str:
-    """A new id that begins like ``trainer``, as far as its length allows."""
+    """Makes a new id that begins with ``trainer``, as far as the maximal length allows."""
     tail = f"-{secrets.token_hex(4)}"
     while _escaped_bytes(trainer + tail) > _ID_BYTES_MAX:
         trainer = trainer[:-1]

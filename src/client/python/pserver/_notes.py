@@ -14,7 +14,7 @@ from ._names import to_bytes
 from ._native.library import Connection
 from ._native.structs import NoteEntry
 
-#: What an entry of a note may be: a number, also of numpy or as a tensor of one element, a text or a boolean.
+#: The value of an entry: a number (of numpy, too, or a tensor of one element), a text or a boolean.
 NoteValue = Union[SupportsFloat, str, np.bool_]
 
 _NUMBER: Final = 0
@@ -23,7 +23,8 @@ _FLAG: Final = 2
 
 
 def to_entries(note: Mapping[str, Any]) -> Tuple[Array[NoteEntry], int]:
-    """The entries as the C library takes them, and how many. BAD_VALUE for what no note can carry."""
+    """Converts a note to the C library's structs, and their number. BAD_VALUE for what no note can
+    contain."""
     if not isinstance(note, Mapping):
         raise unexpected(errors.BadValue, "note", "a mapping of names to values", shown(note))
     entries = [_entry(name, value) for name, value in note.items()]

@@ -1,4 +1,5 @@
-"""What arrays were read from, so that only what has changed since is read again."""
+"""The states from which arrays were read, so that only values that have changed since are read
+again."""
 
 from __future__ import annotations
 
@@ -12,14 +13,14 @@ from ._results import Release
 
 
 class Origins:
-    """The states in which the arrays of one call were read; kept by the C library."""
+    """The states from which the arrays of one call were read; kept by the C library."""
 
     def __init__(
         self, library: Library, handle: c_void_p, names: Sequence[str], arrays: Sequence[Array]
     ) -> None:
         self.library = library
         self.handle = handle
-        # Weak: a caller that removes an array from the result wants its memory back.
+        # The references are weak, so that an array that a caller removes from the result is freed.
         self._places = {
             name: (index, weakref.ref(array))
             for index, (name, array) in enumerate(zip(names, arrays))
@@ -28,7 +29,8 @@ class Origins:
         self._release._as_parameter_ = handle
 
     def of(self, arrays: Mapping[str, Array]) -> Mapping[str, Tuple[int, Array]]:
-        """The place in the call of each of these arrays that the call has given."""
+        """Returns, by name, those of these arrays that the call has returned, each with its index in
+        the call."""
         return {
             name: (index, array)
             for name, (index, given) in self._places.items()

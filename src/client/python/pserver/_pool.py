@@ -16,7 +16,8 @@ CALLS_MAX: Final = 16
 
 
 class Pool:
-    """One thread for each concurrent call; new ones after a fork."""
+    """The threads of an asynchronous client: one for each call that is under way; new ones after a
+    fork."""
 
     def __init__(self) -> None:
         self._pid = 0
@@ -26,8 +27,8 @@ class Pool:
         self._room: asyncio.Semaphore
 
     async def run(self, work: Callable[[], Result]) -> Result:
-        """What ``work`` gives. A task that is cancelled leaves once the call has ended, which takes a tenth
-        of a second at most."""
+        """Runs ``work`` in a thread and returns its result. If the task is cancelled, this waits until
+        the call has ended, which takes a tenth of a second at most."""
         if self._pid != os.getpid():
             self._pid, self._idle = os.getpid(), []
         loop = asyncio.get_running_loop()
@@ -43,7 +44,8 @@ class Pool:
                     idle.append(worker)
 
     def close(self) -> None:
-        """Ends the threads; those that make a call end after it, as do those of later calls."""
+        """Ends the idle threads; a thread that is making a call ends after it, and so does that of a
+        later call."""
         self._is_closed = True
         self._idle.clear()
 
@@ -56,7 +58,7 @@ async def _run_on(worker: Worker, work: Callable[[], Result]) -> Result:
         try:
             loop.call_soon_threadsafe(done.set)
         except RuntimeError:
-            # The loop was closed before the task had ended: nobody waits any more.
+            # The loop was closed before the task had ended, so nobody waits.
             pass
 
     job = Job(work, tell)
@@ -74,7 +76,8 @@ async def _run_on(worker: Worker, work: Callable[[], Result]) -> Result:
 
 
 async def _until(done: asyncio.Event) -> None:
-    """Keeps waiting if it is cancelled again: the call still uses its arrays."""
+    """Waits for the event even if the task is cancelled again, because the call still uses its
+    arrays."""
     while not done.is_set():
         try:
             await done.wait()

@@ -15,7 +15,7 @@ from ._results import check_shape, shape_of, take
 from .records import Params
 
 
-#: Where values are that the caller has, by name, and their place in the call that has read them.
+#: The arrays that the caller already has, by name, with their index in the call that has read them.
 KnownArrays = Mapping[str, Tuple[int, Array]]
 
 
@@ -28,8 +28,8 @@ def get(
     encoding: int,
     timeout_ms: int,
 ) -> Params:
-    """The values by name: in the arrays of ``out`` where it has one, in those of ``known`` that are still
-    right, else in new ones."""
+    """Reads values by name: into the arrays of ``out`` where it has one, else those of ``known`` that
+    are still up to date, else into new ones."""
     native = connection.native
     versions = (c_uint64 * len(names))()
     tensors = (Tensor * len(names))()
@@ -39,7 +39,7 @@ def get(
     options = ReadOptions(struct_size=sizeof(ReadOptions), encoding=encoding, versions=versions)
     c_names = (c_char_p * len(names))(*encoded)
     origins = None if known is None else known._origins
-    # Origins of the library before a fork mean nothing to its copy.
+    # The copy of the library that is loaded after a fork does not know the origins of the one before.
     usable = origins is not None and origins.library is native
     had: KnownArrays = origins.of(known) if usable and origins and known is not None else {}
     given = _known_of(names, had, origins)
@@ -62,7 +62,7 @@ def get(
 def _known_of(
     names: Sequence[str], had: KnownArrays, origins: Optional[Origins]
 ) -> Optional[ctypes.Array[Known]]:
-    """What the C library is told of values that the caller has; None if there are none."""
+    """Describes to the C library the values that the caller already has; None if there are none."""
     if not had or origins is None:
         return None
     given = (Known * len(names))()
@@ -81,7 +81,7 @@ def pull_part(
     encoding: int,
     timeout_ms: int,
 ) -> Array:
-    """The elements at the product of the lists: in ``out``, or else in a new array."""
+    """Reads the elements at the product of the lists, into ``out`` or a new array."""
     part = Tensor()
     if out is not None:
         _aim(part, out)

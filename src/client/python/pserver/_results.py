@@ -17,7 +17,7 @@ from ._native.structs import Tensor
 
 
 class _Memory:
-    """Memory that the C library has allocated; kept until no array uses it any more."""
+    """Memory that the C library has allocated; released when no array uses it any more."""
 
     def __init__(
         self, library: Library, tensor: Tensor, dtype: str, shape: Tuple[int, ...]
@@ -33,36 +33,37 @@ class _Memory:
 
 
 class Release(weakref.ref[Any]):
-    """Calls a function of C when an object goes, with what tells the function what to release.
+    """Calls a C function when an object is collected; ``_as_parameter_`` is the function's argument.
 
-    A ``__del__`` would do the same in Python's code, where the handlers of signals run, and what they raise
-    is dropped: of many Ctrl-C during a loop of reads, one would come into it.
+    A ``__del__`` method would be Python code, in which signal handlers run, and an exception that a
+    handler raises there is dropped. With many Ctrl-C during a loop of reads, one of them would be lost
+    in this way.
     """
 
     _as_parameter_: Any
 
 
 def shape_of(tensor: Any) -> Tuple[int, ...]:
-    """The shape in a struct of the C library."""
+    """Returns the shape in a struct of the C library."""
     return tuple(tensor.shape[: tensor.rank])
 
 
 def take(library: Library, tensor: Tensor) -> Array:
-    """A new array on memory that the C library has allocated; freed with the array."""
+    """Makes an array on memory that the C library has allocated, which is freed with the array."""
     dtype, shape = DTYPES[tensor.dtype], shape_of(tensor)
     if math.prod(shape) == 0:
         library.functions.pserver_tensor_release(tensor)
         return np.empty(shape, dtype)
-    # A copy of the struct: the caller's may be part of an array that is freed.
+    # The struct is copied, because the caller's may be part of an array that is freed.
     own = Tensor.from_buffer_copy(tensor)
     return np.asarray(_Memory(library, own, dtype.str, shape))
 
 
 def to_out(value: Any, what: str) -> Array:
-    """The caller's memory as an array to read into, never a copy of it.
+    """Views the caller's memory as an array to read into; never copies it.
 
-    BAD_DTYPE for another element type than the protocol's or byte order than little-endian; BAD_VALUE
-    unless it is writable and in C order.
+    BAD_DTYPE unless the element type is one of the protocol's and little-endian; BAD_VALUE unless the
+    memory is writable and in C order.
     """
     if isinstance(value, np.ma.MaskedArray):
         raise unexpected(errors.BadValue, what, "an array without a mask", "a masked one")
@@ -82,7 +83,7 @@ def fits(array: Array, dtype: np.dtype[Any], shape: Sequence[int]) -> bool:
 
 
 def check_shape(name: str, array: Array, dtype: np.dtype[Any], shape: Sequence[int]) -> None:
-    """BAD_DTYPE or BAD_SHAPE unless the array fits the parameter."""
+    """Raises BAD_DTYPE or BAD_SHAPE unless the array fits the parameter."""
     if array.dtype != dtype:
         raise bad_dtype(f'out["{name}"]', dtype.name, array.dtype.name)
     if array.shape != tuple(shape):

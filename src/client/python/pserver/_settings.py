@@ -1,4 +1,4 @@
-"""How to reach the broker and the job."""
+"""The settings with which a client reaches the broker and its job."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ Url = Union[str, Sequence[str]]
 #: The path of a file.
 Path = Union[str, "os.PathLike[str]"]
 
-#: Processes by the ids they have connected under, those this one was forked from included.
+#: The process that has connected last under each id; includes the processes from which this one was
+#: forked.
 _users: Final[Dict[str, int]] = {}
 
 
 def note_use(trainer: str) -> None:
-    """Notes that this process has connected under the id."""
+    """Remembers that this process has connected under the id."""
     _users[trainer] = os.getpid()
 
 
 def _is_of_parent(trainer: str) -> bool:
-    """Whether an id in the environment is that of the process that started this one."""
+    """Whether an id in the environment belongs to the process that started this one."""
     process: Any = sys.modules.get("multiprocessing.process")
     if process is not None and process.parent_process() is not None:
         return True
@@ -45,18 +46,19 @@ def _is_of_parent(trainer: str) -> bool:
 
 @dataclass(frozen=True)
 class Settings:
-    """How one client reaches its job."""
+    """The settings with which one client reaches its job."""
 
-    #: The arguments of ``pserver.connect``; what is None or absent is left to the C library.
+    #: The arguments of ``pserver.connect``; the C library decides about those that are None or absent.
     arguments: Mapping[str, Any] = field(repr=False)
     job: str
     trainer: str
-    #: The id asked for, which those of other processes begin with; None for one that is used once.
+    #: The id asked for, with which the ids of other processes begin; None if the id is used only once.
     asked_trainer: Optional[str]
 
     @staticmethod
     def of(arguments: Mapping[str, Any]) -> Settings:
-        """The settings, with job and trainer from the environment if not given."""
+        """Makes settings from arguments, with job and trainer from the environment if they are not
+        given."""
         from_environment = os.environ.get("PSERVER_TRAINER") or None
         given, job = arguments.get("trainer"), arguments.get("job")
         asked = from_environment if given is None else given
@@ -68,12 +70,13 @@ class Settings:
         return here
 
     def for_another_process(self) -> Settings:
-        """The same settings with an id that no other client has."""
+        """Returns the same settings with an id that no other client has."""
         asked = self.asked_trainer
         return replace(self, trainer=unique_id() if asked is None else extended_id(asked))
 
     def options(self, library: Library) -> Options:
-        """The C library's struct. BAD_NAME or BAD_VALUE for what it cannot express."""
+        """Converts the settings to the C library's struct. BAD_NAME or BAD_VALUE for what it cannot
+        express."""
         options = Options()
         library.functions.pserver_options_init(byref(options))
         if options.struct_size != sizeof(Options):
@@ -99,9 +102,9 @@ def to_number(value: Any) -> float:
 
 
 def to_ms(timeout: Optional[float], what: str = "timeout") -> int:
-    """Seconds as the C library takes them, at least a millisecond; None: the client's own.
+    """Converts seconds to whole milliseconds, at least 1; None means the client's own timeout.
 
-    BAD_VALUE unless it is a number above 0.
+    BAD_VALUE unless ``timeout`` is a number above 0.
     """
     if timeout is None:
         return TIMEOUT_DEFAULT

@@ -12,7 +12,7 @@ from ._native.library import Connection
 from ._native.structs import Config, GradOptions, Gradient, NewParameter, Tensor, UpdateOptions
 from ._results import take
 
-#: Name, values and, for some rows, their numbers.
+#: Name, values and, for a gradient of some rows, the numbers of these rows.
 NamedGradient = Tuple[bytes, Array, Optional[Array]]
 
 
@@ -40,7 +40,7 @@ def init_params(
 def create(
     connection: Connection, name: bytes, value: Array, config: Optional[Config], timeout_ms: int
 ) -> Array:
-    """The parameter's value once it exists."""
+    """Creates a parameter unless it exists; returns its value."""
     tensor, settled = tensor_of(value), Tensor()
     connection.call("pserver_create", name, byref(tensor), config, timeout_ms, byref(settled))
     return take(connection.native, settled)
@@ -49,7 +49,7 @@ def create(
 def send_grads(
     connection: Connection, grads: Sequence[NamedGradient], options: GradOptions, timeout_ms: int
 ) -> int:
-    """Number of blocks whose gradients came too late."""
+    """Sends gradients; returns the number of blocks whose gradients came too late."""
     structs = (Gradient * len(grads))()
     for struct, (name, values, rows) in zip(structs, grads):
         struct.name, struct.values = name, tensor_of(values)
@@ -62,7 +62,8 @@ def send_grads(
 
 
 def update_options(encoding: Optional[Encoding], stored_is_enough: bool) -> UpdateOptions:
-    """How an update is sent. BAD_VALUE for an unknown encoding."""
+    """Makes the C library's struct that says how an update is sent. BAD_VALUE for an unknown
+    encoding."""
     size, number = sizeof(UpdateOptions), encoding_number(encoding)
     return UpdateOptions(struct_size=size, encoding=number, stored_is_enough=stored_is_enough)
 
@@ -87,7 +88,7 @@ def push(
     options: UpdateOptions,
     timeout_ms: int,
 ) -> None:
-    """alpha · value + beta · tensor, for all elements."""
+    """Sets a parameter to alpha · parameter + beta · value; ``factors`` are alpha and beta."""
     tensor = tensor_of(value)
     connection.call("pserver_push_with", name, byref(tensor), *factors, byref(options), timeout_ms)
 
@@ -101,7 +102,7 @@ def push_part(
     options: UpdateOptions,
     timeout_ms: int,
 ) -> None:
-    """The same for the elements at the product of the lists."""
+    """Does the same as :func:`push` for the elements at the product of the lists."""
     connection.call(
         "pserver_push_part_with",
         name,

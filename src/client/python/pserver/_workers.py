@@ -1,4 +1,4 @@
-"""Threads that make calls for other threads, which can stop waiting for a call and end it at any time."""
+"""Threads that make calls for other threads; these can end a call at any time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOOK_SECONDS: Final = 0.05
 
 
 class _Here(threading.local):
-    """The job of this thread."""
+    """The job that this thread is running."""
 
     job: Optional[Job[Any]] = None
 
@@ -28,9 +28,9 @@ _here = _Here()
 
 @contextmanager
 def hold(lock: threading.Lock) -> Iterator[None]:
-    """Holds a lock, which another thread may hold as long as a connection takes.
+    """Holds a lock that another thread may hold for as long as connecting takes.
 
-    ABORTED if this thread makes a call that is cancelled while it waits for the lock.
+    ABORTED if the job of this thread is cancelled while it waits for the lock.
     """
     while not lock.acquire(timeout=_LOOK_SECONDS):
         job = _here.job
@@ -75,9 +75,9 @@ class Job(Generic[Result]):
             try:
                 raise self._error
             finally:
-                # Its traceback refers to this job.
+                # The error's traceback refers to this job, which would then refer to itself.
                 self._error = None
-        # The waiting thread may keep the job.
+        # The waiting thread may keep the job, but must not keep the value alive.
         value, self._value = self._value, None
         return value  # type: ignore[return-value]
 
@@ -85,14 +85,15 @@ class Job(Generic[Result]):
 class Worker:
     """A thread that makes calls, one after the other, through a library that can end them.
 
-    It has one owner at a time, who posts a call when the one before is done, or waits for its turn. The
-    thread ends when the worker is dropped and the calls before are done.
+    A worker has one owner at a time, which posts a call when the previous one is done, or waits for its
+    turn. The thread ends when the worker is dropped and all posted calls are done.
     """
 
     def __init__(self, library: Library, name: str) -> None:
-        """RuntimeError if the interpreter is shutting down and starts no threads."""
+        """Starts the thread. RuntimeError if the interpreter is shutting down and starts no threads."""
         self._line = _Line(library)
-        # A daemon: the interpreter's end does not wait for it. It must not know the worker itself.
+        # The thread is a daemon, so that the interpreter's end does not wait for it. It must not refer
+        # to the worker, or the worker would never be dropped.
         thread = threading.Thread(target=self._line.serve, name=name, daemon=True)
         try:
             thread.start()
@@ -112,26 +113,28 @@ class Worker:
 
     @property
     def cancel_function(self) -> Callable[[c_void_p], object]:
-        """The library's, for :attr:`canceller`. :meth:`cancel` does more."""
+        """The library's function that ends the call of :attr:`canceller`. :meth:`cancel` also marks the
+        job."""
         return self._line.cancel
 
     @property
     def canceller(self) -> c_void_p:
-        """What ends the call that is under way."""
+        """The library's handle by which the call that is under way is ended."""
         return self._line.canceller
 
     def post(self, job: Job[Any]) -> None:
-        """Makes the call after those before it. May be called twice for the same job."""
+        """Makes the call after those posted before it. May be called twice for the same job."""
         self._line.jobs.put(job)
 
     def cancel(self, job: Job[Any]) -> None:
-        """Ends the call, posted here, within a tenth of a second if it is under way, or never makes it."""
+        """Ends a posted call within a tenth of a second if it is under way; otherwise it is never
+        made."""
         job.is_cancelled = True
         self._line.cancel(self._line.canceller)
 
 
 class _Line:
-    """What a thread that makes calls shares with its worker."""
+    """The state that a worker's thread shares with its worker."""
 
     def __init__(self, library: Library) -> None:
         self.jobs: queue.SimpleQueue[Optional[Job[Any]]] = queue.SimpleQueue()
@@ -142,7 +145,7 @@ class _Line:
         library.check(self._functions.pserver_canceller_new(byref(self.canceller)))
 
     def release(self) -> None:
-        """Frees the canceller, which nobody must use then."""
+        """Frees the canceller, which must not be used after that."""
         self._functions.pserver_canceller_free(self.canceller)
 
     def serve(self) -> None:
@@ -152,12 +155,12 @@ class _Line:
             job = self.jobs.get()
             if job is None:
                 break
-            # A cancel that came too late for the call before must not end this one. One that is meant
-            # for this one has marked it before, and it looks at that only after this.
+            # A cancel that came too late for the previous call must not end this one. A cancel that is
+            # meant for this one has marked the job before, and the job reads that mark only after this.
             self._functions.pserver_canceller_rearm(self.canceller)
             self.is_busy = True
             job.run()
             self.is_busy = False
-            del job  # Otherwise it would keep its arrays until the next job comes.
+            del job  # Otherwise its arrays would be kept until the next job comes.
         self._functions.pserver_use_canceller(None)
         self.release()

@@ -28,7 +28,7 @@ Result = TypeVar("Result")
 def _awaited(
     method: Callable[Concatenate[Client, Arguments], Result],
 ) -> Callable[Concatenate[AsyncClient, Arguments], Coroutine[Any, Any, Result]]:
-    """The method of a client as one of :class:`AsyncClient`."""
+    """Turns a method of :class:`pserver.Client` into one of :class:`AsyncClient`."""
 
     @functools.wraps(method)
     async def call(
@@ -42,7 +42,7 @@ def _awaited(
 class AsyncClient:
     """A :class:`pserver.Client` whose calls are awaited; made by :func:`pserver.aio.connect`.
 
-    Calls run in the client's own threads, 16 at the same time. A task that is cancelled ends its call
+    Calls run in the client's own threads, at most 16 at the same time. Cancelling a task ends its call
     within a tenth of a second; each block that is then being updated is updated once or not at all.
     Properties that may have to connect are awaited calls here, such as ``await ps.session()``.
     """
@@ -109,7 +109,7 @@ class AsyncClient:
     elastic_average = _awaited(averaging.elastic_average)
 
     async def close(self, *, timeout: Optional[float] = None) -> None:
-        """As :meth:`pserver.Client.close`; ends the threads, too."""
+        """Closes the client as :meth:`pserver.Client.close` does, and ends the threads."""
         try:
             await self._pool.run(lambda: self._client.close(timeout=timeout))
         finally:
@@ -126,7 +126,7 @@ def _connecting(
         try:
             await pool.run(lambda: made.append(function(*arguments, **keywords)))
         except BaseException:
-            # The task may have been cancelled just after it had connected.
+            # The task may have been cancelled just after the client had connected.
             for client in made:
                 client._discard()
             raise

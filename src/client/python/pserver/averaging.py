@@ -1,4 +1,4 @@
-"""Trainers that train copies of their own and average them through the server."""
+"""Averaging for trainers that each train a copy of the model, through the server."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .client import Client
 def elastic_average(
     ps: Client, name: str, local: Any, alpha: float, *, timeout: Optional[float] = None
 ) -> None:
-    """One exchange of elastic averaging SGD (EASGD; Zhang, Choromanska and LeCun, 2015).
+    """Makes one exchange of elastic averaging SGD (EASGD; Zhang, Choromanska and LeCun, 2015).
 
-    With diff = alpha · (local − center), ``local`` loses diff, in place, and the parameter, the center,
-    gains it. Each difference is computed in float64 and rounded once to the element type. Between reading
-    and adding, other trainers may add their own differences: none is lost. ``local`` is changed only when
-    the center has been. ``alpha`` is from 0 to 1; Platoon advises 1 / trainers. ``timeout`` is of each of
-    the two calls.
+    The parameter is the center. With diff = alpha · (local − center), diff is subtracted from
+    ``local``, in place, and added to the center. Each difference is computed in float64 and rounded
+    once to the element type. Between reading and adding, other trainers may add their own differences:
+    none is lost. ``local`` is changed only after the center has been. ``alpha`` is from 0 to 1; Platoon
+    advises 1 / trainers. ``timeout`` is for each of the two calls, in seconds.
 
-    BadValue for another alpha or an array that cannot be written; BadDtype or BadShape if it does not fit
-    the parameter.
+    Raises BadValue for another alpha or an array that cannot be written; BadDtype or BadShape if it
+    does not fit the parameter.
     """
     if not 0 <= to_number(alpha) <= 1:
         raise unexpected(errors.BadValue, "elastic_average: alpha", "0 to 1", shown(alpha))
@@ -40,12 +40,13 @@ def elastic_average(
 class AsyncDifference:
     """Exchanges of asynchronous SGD by differences, as Platoon's ``ASGD``.
 
-    A trainer trains ``local`` alone; :meth:`exchange` adds its changes since the last exchange to the
-    parameter, the master, and takes over the master with the changes of the others.
+    The parameter is the master. A trainer trains ``local`` alone; :meth:`exchange` adds its changes
+    since the last exchange to the master, and then copies the master, with the changes of the others,
+    to ``local``.
     """
 
     def __init__(self, ps: Client, name: str, *, timeout: Optional[float] = None) -> None:
-        """Begins with the master's values. BadDtype unless they are floating point numbers."""
+        """Begins with the master's values. Raises BadDtype unless they are floating point numbers."""
         self._ps = ps
         self._name = name
         #: The trainer's own values, to be trained in place.
@@ -56,11 +57,12 @@ class AsyncDifference:
         return f"<pserver.AsyncDifference {self._name!r} of {self._ps!r}>"
 
     def exchange(self, *, timeout: Optional[float] = None) -> None:
-        """master += local − old; local = old = master. ``timeout`` is for each of the two calls.
+        """Does master += local − old, then local = old = master. ``timeout`` is for each of the two
+        calls, in seconds.
 
-        What a call has added is never added again, also if reading the master fails afterwards; only after
-        OutcomeUnknown it may have been added and will be added with the next exchange. After another error
-        ``local`` is unchanged.
+        Changes that were added are never added again, even if reading the master fails afterwards. Only
+        after OutcomeUnknown they may have been added already, and are added with the next exchange.
+        After any other error ``local`` is unchanged.
         """
         self._ps.push(self._name, self.local - self._old, 1, 1, timeout=timeout)
         self._old[...] = self.local

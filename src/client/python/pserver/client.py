@@ -49,13 +49,13 @@ class Client:
     """A trainer of a job, made by :func:`pserver.connect`.
 
     Every call takes ``timeout`` in seconds (the client's own if None) and raises a subclass of
-    :class:`pserver.Error`. Calls may be made from any thread, several at once, and let other threads run
-    while they wait; an exception of a signal handler, such as KeyboardInterrupt, ends the main thread's
-    current call. Each block that is then being updated is updated once or not at all. Arrays given to a
-    call must not change until it ends.
+    :class:`pserver.Error`. Calls may be made from any thread, several at once, and let other threads run while
+    they wait; an exception of a signal handler, such as KeyboardInterrupt, ends the main thread's current
+    call. Each block that is then being updated is updated once or not at all. Arrays given to a call must not
+    change until it ends.
 
-    A process forked from the one that has connected gets a connection of its own at its first call, under
-    an id of its own that begins with this one's; so does a client that was pickled.
+    A forked process gets a connection of its own at its first call, under an id of its own that begins with
+    this one's. So does a client that was unpickled.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -107,18 +107,19 @@ class Client:
         return int(self._call(_jobs.describe).steps_ended)
 
     def open(self) -> None:
-        """Connects, unless this process has: :func:`pserver.connect` does so, and else the first call does.
+        """Connects unless this process has already; :func:`pserver.connect` and the first call do so, too.
 
-        Errors as of :func:`pserver.connect`; Closed after :meth:`close`.
+        Raises what :func:`pserver.connect` raises; Closed after :meth:`close`.
         """
         run(self._link.open)
 
     def begin_init(self, wait: bool = True, *, timeout: Optional[float] = None) -> bool:
         """Asks to initialize the job.
 
-        True: this trainer is selected; it calls :meth:`init_params`, or :meth:`init_param` for every
-        parameter, and then :meth:`finish_init`. False: another one has done so, or, with ``wait=False``, is doing so. A
-        selected trainer that dies is replaced by one that waits. Timeout names the selected one.
+        Returns True if this trainer is selected: it must call :meth:`init_params`, or :meth:`init_param` for
+        every parameter, and then :meth:`finish_init`. Returns False if another trainer has initialized the job
+        or, with ``wait=False``, is doing so. If the selected trainer dies, one that waits takes its place.
+        Timeout names the selected trainer.
         """
         selected = c_bool()
         self._call(
@@ -139,10 +140,9 @@ class Client:
         """Declares a parameter and stores its first values.
 
         A parameter has at least one element; one of shape ``()`` is a single number. ``config`` or
-        ``settings`` say how it is updated, as ``optimizer="adam", learning_rate=1e-3``. A
-        call that has failed, with OutcomeUnknown for instance, may be repeated with the same values.
-        NotSelected unless :meth:`begin_init` was True; BadName, BadDtype, BadShape, BadConfig or NonFinite
-        for wrong arguments.
+        ``settings`` say how it is updated, for instance ``optimizer="adam", learning_rate=1e-3``. A call that
+        has failed may be repeated with the same values. Raises NotSelected unless :meth:`begin_init` returned
+        True; BadName, BadDtype, BadShape, BadConfig, NonFinite.
         """
         array = first_value(name, value)
         native_config = to_config(config, settings)
@@ -160,13 +160,13 @@ class Client:
         timeout: Optional[float] = None,
         **settings: Any,
     ) -> None:
-        """Declares parameters, by name, and stores their first values, with far fewer messages than
+        """Declares parameters by name and stores their first values, with far fewer messages than one call of
         :meth:`init_param` for each.
 
-        ``config`` and ``settings`` are those of all; a function gives the configuration of each name, to
-        which ``settings`` are added. All values are checked before anything is sent. A call that has
-        failed may be repeated with the same values, in whole or in part. Empty without values; else
-        errors as of :meth:`init_param`.
+        ``config`` and ``settings`` apply to all parameters. If ``config`` is a function, it returns the
+        configuration of a name, to which ``settings`` are added. All values are checked before anything is
+        sent. A call that has failed may be repeated with the same values, in whole or in part. Raises Empty
+        without values, and what :meth:`init_param` raises.
         """
         given = [
             (name, first_value(name, value)) for name, value in items_of(values, "init_params")
@@ -187,7 +187,7 @@ class Client:
     def finish_init(self, *, timeout: Optional[float] = None) -> None:
         """Ends the initialization: from now on the parameters can be read and updated.
 
-        Incomplete names blocks that are declared but not stored; NoSpace if the broker cannot hold the job.
+        Raises Incomplete, naming blocks that are not stored; NoSpace if the broker cannot hold the job.
         """
         self._call(Connection.call, "pserver_finish_init", to_ms(timeout))
 
@@ -203,8 +203,8 @@ class Client:
     ) -> Array:
         """Creates a parameter with this value, unless it exists; returns its value.
 
-        Of several trainers that call it at once, one is selected and the others wait for it. BadDtype or
-        BadShape if it exists with another type or shape, BadShape also for one without elements.
+        If several trainers call it at once, one is selected and the others wait for it. Raises BadDtype or
+        BadShape if it exists with another type or shape, BadShape also without elements.
         """
         array = first_value(name, value)
         native_config = to_config(config, settings)
@@ -224,20 +224,21 @@ class Client:
         end_step: bool = True,
         timeout: Optional[float] = None,
     ) -> GradResult:
-        """One step of each parameter's optimizer with these gradients, by parameter name.
+        """Makes one step of each parameter's optimizer with these gradients, given by parameter name.
 
-        A gradient is of the whole parameter, or of some :class:`Rows` if it is configured ``sparse``.
-        ``learning_rate`` overrides that of every parameter in the call; with ``encoding`` float32 elements
-        are sent in half the bytes; with ``stored_is_enough`` the call returns when the journal has stored
-        everything, and does not report a block's update that is rejected later.
+        A gradient is of the whole parameter, or of some :class:`Rows` if the parameter is configured
+        ``sparse``. ``learning_rate`` overrides that of every parameter in the call. With ``encoding`` float32
+        elements are sent in half the bytes. With ``stored_is_enough`` the call returns when the journal has
+        stored everything; it does not report a block's update that is rejected later.
 
         In a ``sync`` job the gradients are added to those of the other trainers and applied when the step
-        closes; the call waits until the step before has closed. In a ``sync`` or ``ssp`` job it ends
+        closes; the call waits until the previous step has closed. In a ``sync`` or ``ssp`` job the call ends
         the trainer's step, unless ``end_step`` is False.
 
-        Everything is checked before anything is sent. OutcomeUnknown at the deadline: each block's update
-        was applied once or not at all. Late for blocks whose step had closed, unless that is normal;
-        NotMember if the trainer lost its place in the steps: the next call enters again.
+        Everything is checked before anything is sent. Raises OutcomeUnknown at the deadline: each block's
+        update was applied once or not at all; Late for blocks whose step had closed, except where that is
+        expected (see :class:`GradResult`); NotMember if the trainer is no member any more: the next call
+        enters again.
         """
         has_rate = learning_rate is not None
         options = GradOptions(
@@ -263,11 +264,11 @@ class Client:
     def note(self, note: Mapping[str, NoteValue], *, timeout: Optional[float] = None) -> None:
         """Writes a remark into the journal: ``ps.note({"loss": 0.3, "step": 12})``.
 
-        Up to 64 entries, of 4 KiB together: names with finite numbers, texts or booleans; arrays of one
-        element count as numbers. It changes no parameter; ``pserver log`` shows it in its place and
-        ``pserver plot`` draws its numbers. The text of an entry ``mark`` names the note. Acknowledged as an
-        update is. BadValue or TooLarge before anything is sent; Unsupported in a job of rules below 4, which
-        ``pserver upgrade-rules`` raises.
+        A note has up to 64 entries, 4 KiB together: names with finite numbers, texts or booleans; arrays of
+        one element count as numbers. It changes no parameter. ``pserver log`` shows it in its place and
+        ``pserver plot`` draws its numbers. The text of an entry ``mark`` names the note. Returns when the note
+        is acknowledged, like an update. Raises BadValue or TooLarge before anything is sent; Unsupported in a
+        job of rules below version 4 (see ``pserver upgrade-rules``).
         """
         entries, count = _notes.to_entries(note)
         self._call(_notes.send, entries, count, to_ms(timeout))
@@ -286,7 +287,7 @@ class Client:
         stored_is_enough: bool = False,
         timeout: Optional[float] = None,
     ) -> None:
-        """Overwrites the values of parameters. Errors as of :meth:`send_grads`."""
+        """Overwrites the values of parameters. Raises what :meth:`send_grads` raises."""
         items = [
             (to_bytes(name, "name"), self._value(name, value, timeout))
             for name, value in items_of(values, "set_params")
@@ -305,7 +306,7 @@ class Client:
         stored_is_enough: bool = False,
         timeout: Optional[float] = None,
     ) -> None:
-        """parameter = alpha · parameter + beta · value. Errors as of :meth:`send_grads`."""
+        """Sets parameter = alpha · parameter + beta · value. Raises what :meth:`send_grads` raises."""
         self._call(
             _updates.push,
             to_bytes(name, "name"),
@@ -327,10 +328,10 @@ class Client:
         stored_is_enough: bool = False,
         timeout: Optional[float] = None,
     ) -> None:
-        """alpha · parameter + beta · part for the elements that :meth:`pull_part` would give.
+        """Sets the elements that :meth:`pull_part` would give to alpha · element + beta · part.
 
-        Of an element that is named repeatedly the last value counts; with an empty list nothing is sent.
-        Only these elements travel. BadIndex as of :meth:`pull_part`, else as of :meth:`send_grads`.
+        If an element is named repeatedly, the last value counts; with an empty list nothing is sent. Only
+        these elements are sent. Raises BadIndex as :meth:`pull_part` does, and what :meth:`send_grads` raises.
         """
         self._call(
             _updates.push_part,
@@ -351,22 +352,23 @@ class Client:
         encoding: Optional[Encoding] = None,
         timeout: Optional[float] = None,
     ) -> Params:
-        """The values of parameters by name; waits until the job is initialized.
+        """Returns the values of parameters by name; waits until the job is initialized.
 
-        They are in new arrays, or in those of ``out``, a dict or a sequence as long as ``names``, without a
-        copy; what is in these is undefined if the call fails after it has begun to read. Sees every update
-        of this client that was acknowledged before, and never an older state than an earlier read did. A
-        member of a ``sync`` job waits until the steps that it has ended have closed, one of an ``ssp`` job
-        until all but the last ``staleness``. How often each has been changed is in the ``versions`` of the
-        result, by name, too.
+        They are in new arrays, or in those of ``out`` (a dict, or a sequence as long as ``names``), without a
+        copy. If the call fails after it has begun to read, the contents of these arrays are undefined. The
+        values include every acknowledged update of this client, and are never older than those of an earlier
+        read. A member of a ``sync`` job waits until all steps that it has ended have closed, a member of an
+        ``ssp`` job until all but the last ``staleness`` of them have. The ``versions`` of the result say how
+        often each has been changed.
 
-        ``known`` is an earlier result of this client, whose arrays must not have been changed since: what is
-        still as it was then is not sent again. An array of which nothing has changed is the one of ``known``,
-        unless ``out`` has one; ``known`` itself stays as it is. Values read with another ``encoding`` are
-        not known.
+        ``known`` is an earlier result of this client, whose arrays must not have been modified since: values
+        that have not changed are not sent again. If nothing of a parameter has changed, the result has the
+        array of ``known``, unless ``out`` has one; ``known`` itself is not modified. Values that were read
+        with another ``encoding`` are read again.
 
-        UnknownParameter; Empty; NotInitialized at the deadline, or Timeout naming trainers waited for;
-        BadDtype, BadShape or BadValue for an array of ``out`` that does not fit, before anything is read.
+        Raises UnknownParameter; Empty without names; NotInitialized at the deadline, or Timeout, naming
+        trainers; before anything is read, BadDtype, BadShape or BadValue for an array of ``out`` that does not
+        fit.
         """
         listed = names_of(names)
         encoded = [to_bytes(name, "name") for name in listed]
@@ -388,7 +390,7 @@ class Client:
         encoding: Optional[Encoding] = None,
         timeout: Optional[float] = None,
     ) -> Array:
-        """The values of one parameter; as :meth:`get_params`, with the array itself as ``out``."""
+        """Returns the values of one parameter, as :meth:`get_params` does; ``out`` is the array itself."""
         into = None if out is None else {name: out}
         return self.get_params([name], out=into, encoding=encoding, timeout=timeout)[name]
 
@@ -401,12 +403,12 @@ class Client:
         encoding: Optional[Encoding] = None,
         timeout: Optional[float] = None,
     ) -> Array:
-        """The elements at the product of index lists, as numpy's ``a[np.ix_(…)]``.
+        """Returns the elements at the product of index lists, as numpy's ``a[np.ix_(…)]`` does.
 
-        ``indices`` has one list for each dimension, in any order, with repeats, and with negative numbers
-        that count from its end, or is what ``np.ix_`` gives. Only these elements travel. They are in a new
-        array, or in ``out``. BadIndex for a wrong number of lists or a number outside its dimension; else
-        as :meth:`get_params`, with the array itself as ``out``.
+        ``indices`` has one list for each dimension, in any order; numbers may be repeated, and negative ones
+        count from the dimension's end. It may also be what ``np.ix_`` returns. Only these elements are sent.
+        They are in a new array, or in ``out``. Raises BadIndex for an index out of range or a wrong number of
+        lists, else as :meth:`get_params`.
         """
         lists = to_indices(name, indices)
         target = self._known.part_target(name, out, lists, to_ms(timeout))
@@ -428,35 +430,35 @@ class Client:
     ) -> SavedModel:
         """Asks a host to write the model to a file below its model directory; takes up to 10 minutes.
 
-        The ending chooses the format: ``.safetensors``, ``.npz``, ``.tar``; a name that ends in ``/`` or
-        has no ending is a directory. ``on_progress`` is told about twice a second how many bytes of values
-        have been written, and of how many; it must make no calls. BadPath, Io or DiskFull as the host says;
-        ended early, the host stops writing, and what was there before stays.
+        The ending chooses the format: ``.safetensors``, ``.npz``, ``.h5`` or ``.hdf5``, ``.tar``; a name that
+        ends in ``/`` or has no ending is a directory. ``on_progress`` gets, about twice a second, the bytes of
+        values written and those of all values; it must make no calls. Raises BadPath, Io or DiskFull as the
+        host reports. If the call ends early, the host stops writing, and an earlier file of that name stays.
         """
         text = to_bytes(os.fspath(path) if isinstance(path, os.PathLike) else path, "path")
         return self._call(_jobs.save, text, on_progress, to_ms(timeout))
 
     def status(self, *, timeout: Optional[float] = None) -> JobStatus:
-        """The state of the job: whether it is initialized, by whom, and where its journals stood then."""
+        """Returns the job's state: whether it is initialized, by whom, and where its journals stood then."""
         return self._call(_jobs.status, to_ms(timeout))
 
     def list_params(self, *, timeout: Optional[float] = None) -> List[ParameterInfo]:
-        """Every parameter of the job, in the order of names, whether ready or not."""
+        """Returns every parameter of the job, in the order of names, whether it is ready or not."""
         found = self._call(_jobs.list_params, to_ms(timeout))
         self._known.learn_all(found)
         return found
 
     def fallbacks(self, *, timeout: Optional[float] = None) -> List[Fallback]:
-        """What shards have lost, since the last such call, of what this client may have written or read.
+        """Returns what shards have lost, since the last such call, of what this client wrote or read.
 
-        A shard falls back when its journal is replaced, as by ``pserver recover``. Without that it costs
-        nothing, so call it after any error, or once in a while; after an error the same is asked again.
+        A shard falls back when its journal is replaced, as by ``pserver recover``. While none has, this call
+        costs nothing, so make it after any error, or once in a while. If it fails, the next asks again.
         """
         return self._call(_jobs.fallbacks, to_ms(timeout))
 
     def close(self, *, timeout: Optional[float] = None) -> None:
-        """Waits for calls under way (10 s unless ``timeout`` says otherwise), ends the remaining ones
-        with Closed, releases the lease and closes the connection. May be called again."""
+        """Waits for calls under way (10 s unless ``timeout`` says otherwise), ends the remaining ones with
+        Closed, releases the lease and closes the connection. May be called again."""
         timeout_ms = to_ms(timeout)
         if self._link.is_open:
             run(lambda: self._link.close(timeout_ms))
@@ -464,7 +466,7 @@ class Client:
             self._link.close(timeout_ms)
 
     def _discard(self) -> None:
-        """Closes it without waiting for calls and without raising, where nobody could handle an error."""
+        """Closes the client without waiting for calls or raising, where nobody could handle an error."""
         try:
             self._link.close(1)
         except Error:
@@ -472,11 +474,11 @@ class Client:
             pass
 
     def _call(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """The function with this client's connection, in a thread that can be interrupted."""
+        """Calls the function with this client's connection, in a way that signals can interrupt."""
         return run(lambda: function(self._link.open(), *arguments))
 
     def _value(self, name: str, value: Any, timeout: Optional[float]) -> Array:
-        """A caller's value for a parameter; a Python number takes the parameter's element type."""
+        """A caller's value for a parameter as an array; a Python number gets the parameter's element type."""
         what = f'"{name}"'
         if not is_number(value):
             return to_array(value, what)

@@ -1,4 +1,4 @@
-"""How a parameter is updated, in the forms that callers give it."""
+"""Configurations of parameters, in the forms in which callers give them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ class PaddleConfigs:
     parameter: Optional[bytes] = None
 
 
-#: Settings by name, the same as JSON or YAML text, or PaddlePaddle's messages; bytes alone are an
-#: ``OptimizerConfig``. Names are written as in Python, ``learning_rate``, or as in the texts,
-#: ``learningRate``.
+#: Settings by name, as a dict or as JSON or YAML text, or PaddlePaddle's messages; bytes alone are an
+#: ``OptimizerConfig``. In a dict, names are written as in Python, ``learning_rate``, or as in the
+#: texts, ``learningRate``.
 ConfigInput = Union[Mapping[str, Any], str, bytes, PaddleConfigs]
 
 
 def to_config(config: Optional[ConfigInput], keywords: Mapping[str, Any]) -> Optional[Config]:
-    """The C library's struct; None for all defaults. Its values are checked where it is used.
+    """Converts a configuration to the C library's struct; None for all defaults. The C library checks
+    the values.
 
     BAD_CONFIG for keywords together with a text or messages, for settings given twice, and for values that
     JSON cannot hold.
@@ -57,7 +58,7 @@ def to_config(config: Optional[ConfigInput], keywords: Mapping[str, Any]) -> Opt
 def with_keywords(
     config: Optional[ConfigInput], keywords: Mapping[str, Any]
 ) -> Optional[ConfigInput]:
-    """The configuration together with further settings; names are written as in the texts.
+    """Adds further settings to a configuration; names become those of the texts.
 
     BAD_CONFIG for keywords together with a text or messages, and for settings given twice.
     """

@@ -1,4 +1,4 @@
-"""What calls take and tell besides arrays."""
+"""Arguments and results of calls other than arrays."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ._origins import Origins
 class Rows:
     """A gradient of some rows of a parameter that is configured ``sparse``.
 
-    ``ids`` are indices of the first dimension, negative ones count from its end; the values of repeated
-    ones are added up, in order. ``values`` has a row of elements for each of them.
+    ``ids`` are indices of the first dimension; negative ones count from its end, and the values of
+    repeated ones are added up, in order. ``values`` has a row of elements for each id.
     """
 
     ids: Any
@@ -26,11 +26,12 @@ class Rows:
 class Params(Dict[str, Array]):
     """The values of parameters by name, as :meth:`pserver.Client.get_params` reads them."""
 
-    #: By name, the changes of the parameter since it was initialized, which counts as the first: each update
-    #: adds 1, in a ``sync`` job each step. Of a parameter of several blocks, which are not read at one
-    #: moment, that of the block changed most.
+    #: The number of changes of each parameter, by name: 1 for its initialization, and 1 for each update
+    #: or, in a ``sync`` job, each step. For a parameter of several blocks, which are not read at one
+    #: moment, the number of the block that was changed most.
     versions: Mapping[str, int]
-    #: What the arrays were read from; None after pickling, as of a result of another process.
+    #: The states from which the arrays were read; None after unpickling, in another process for
+    #: instance.
     _origins: Optional[Origins] = None
 
     def __init__(
@@ -51,8 +52,8 @@ class Params(Dict[str, Array]):
 class GradResult:
     """What became of the gradients of one call."""
 
-    #: Blocks whose step had closed before the gradient came, which was then left out: in a job with
-    #: backup trainers, or in the first step after this trainer has entered the job's steps.
+    #: Blocks whose step had closed before the gradient came, so that it was left out. This happens in a
+    #: job with backup trainers, and in the first step after this trainer has entered the job's steps.
     late_blocks: int
 
 
@@ -60,16 +61,17 @@ class GradResult:
 class Synchronization:
     """How the trainers of a job keep step."""
 
-    #: ``"async"``: not at all; ``"sync"``: one gradient of each is applied together; ``"ssp"``: one is
-    #: ahead of the slowest by a bounded number of steps.
+    #: ``"async"``: they do not; ``"sync"``: one gradient of each is applied together; ``"ssp"``: a
+    #: trainer may be ahead of the slowest by a bounded number of steps.
     mode: str
-    #: Trainers that must have entered before a step ends; 0 in ``async`` jobs, as the next are.
+    #: Trainers that must have entered before any step ends; 0 in ``async`` jobs, as are the following
+    #: numbers.
     trainers: int
-    #: Of ``sync``: trainers beyond those, of whom the last of a step are left out.
+    #: In ``sync`` jobs: additional trainers; a step does not wait for so many of the last ones.
     backups: int
-    #: Of ``sync``: ``"mean"`` or ``"sum"``.
+    #: In ``sync`` jobs: ``"mean"`` or ``"sum"``.
     reduce: Optional[str]
-    #: Of ``ssp``: steps that a trainer may be ahead of the slowest.
+    #: In ``ssp`` jobs: steps that a trainer may be ahead of the slowest.
     staleness: int
 
 
@@ -106,7 +108,7 @@ class ParameterInfo:
     #: How it is updated, with all defaults written out; names as in JSON, such as ``learningRate``.
     config: Mapping[str, Any]
     elements: int
-    #: The pieces it is cut into, and the elements of each but the last.
+    #: The number of blocks, and the elements of each block but the last.
     blocks: int
     block_elements: int
     #: Number of its initialization, and whether that is finished.
@@ -119,7 +121,7 @@ class Fallback:
     """Records of a shard's journal that were lost, and with them updates that had been acknowledged."""
 
     shard: int
-    #: Generation of the journal that was left.
+    #: Generation of the abandoned journal.
     generation: int
     #: The first and the last record of that journal known to have been lost.
     first: int
@@ -134,5 +136,5 @@ class SavedModel:
     file: str
     bytes: int
     format: str
-    #: Id of that host; None of one that is older than this client.
+    #: Id of that host; None if the host is of an older version, which does not tell it.
     host: Optional[str]

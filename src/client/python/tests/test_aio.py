@@ -83,7 +83,7 @@ def test_cancelling_a_task_ends_its_call_alone(broker: Broker, uninitialized: st
     run(work, broker, uninitialized)
 
 
-def test_goes_on_in_another_event_loop(broker: Broker, uninitialized: str) -> None:
+def test_continues_in_another_event_loop(broker: Broker, uninitialized: str) -> None:
     ps = asyncio.run(pserver.aio.connect(broker.url, job=uninitialized))
     assert asyncio.run(ps.status()).state != "ready"
     other = pickle.loads(pickle.dumps(ps))
@@ -96,7 +96,7 @@ def test_goes_on_in_another_event_loop(broker: Broker, uninitialized: str) -> No
 
 
 @pytest.mark.parametrize("name", ["session", "synchronization", "steps_ended"])
-def test_what_connects_leaves_the_loop_free(
+def test_connecting_leaves_the_loop_free(
     broker: Broker, job_name: str, start_host: Any, name: str
 ) -> None:
     async def work() -> None:

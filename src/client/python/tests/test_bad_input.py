@@ -174,7 +174,7 @@ def test_is_refused_and_changes_nothing(
     assert "x" not in [each.name for each in ps.list_params()]
 
 
-def test_a_job_without_hosts_or_broker_is_told(broker: Broker) -> None:
+def test_a_job_without_hosts_or_broker_is_an_error_that_says_so(broker: Broker) -> None:
     with pytest.raises(pserver.NoHost, match="nobody") as no_host:
         pserver.connect(broker.url, job="nobody", connect_timeout=0.5)
     assert isinstance(no_host.value, ConnectionError) and no_host.value.retryable
@@ -200,7 +200,7 @@ def test_a_job_without_hosts_or_broker_is_told(broker: Broker) -> None:
         ({"creds_file": Path("no such file")}, pserver.Io),
     ],
 )
-def test_wrong_settings_are_told(
+def test_wrong_settings_are_named(
     broker: Broker, settings: dict[str, Any], error: type[pserver.Error]
 ) -> None:
     with pytest.raises(error):
@@ -216,12 +216,12 @@ def connect_with(**variables: str) -> str:
     return ended.stderr.strip().splitlines()[-1]
 
 
-def test_a_missing_library_is_told_in_one_line() -> None:
+def test_a_missing_library_is_reported_in_one_line() -> None:
     line = connect_with(PSERVER_LIBRARY="no/such/libpserver.so")
     assert line.startswith("pserver._error.LibraryError: PSERVER_LIBRARY: expected the file")
 
 
-def test_what_is_no_library_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_library_is_reported(tmp_path: Path) -> None:
     library = tmp_path / "libpserver.so"
     library.write_text("nothing")
     assert "cannot be loaded" in connect_with(PSERVER_LIBRARY=str(library))
@@ -237,7 +237,7 @@ def test_what_is_no_library_is_told(tmp_path: Path) -> None:
         ("int other;", "pserver_version"),
     ],
 )
-def test_a_library_of_another_version_is_told(tmp_path: Path, source: str, text: str) -> None:
+def test_a_library_of_another_version_is_reported(tmp_path: Path, source: str, text: str) -> None:
     library = tmp_path / "libpserver.so"
     subprocess.run(
         ["cc", "-shared", "-x", "c", "-", "-o", str(library)],
@@ -250,7 +250,9 @@ def test_a_library_of_another_version_is_told(tmp_path: Path, source: str, text:
     assert re.search(text, line)
 
 
-def test_a_server_that_goes_is_told(broker: Broker, job_name: str, start_host: Any) -> None:
+def test_a_server_that_ends_is_an_error_at_the_deadline(
+    broker: Broker, job_name: str, start_host: Any
+) -> None:
     host = start_host(job_name)
     with pserver.connect(broker.url, job=job_name) as ps:
         ps.create_if_not_already_created("w", W)

@@ -70,7 +70,9 @@ def test_initializes_a_job_trains_it_and_saves_it(broker: Broker, job: str, mode
         ps.open()
 
 
-def test_creates_once_and_settles(ps: pserver.Client, broker: Broker, unique: Unique) -> None:
+def test_creates_once_and_returns_the_value(
+    ps: pserver.Client, broker: Broker, unique: Unique
+) -> None:
     name = unique("w")
     np.testing.assert_array_equal(ps.create_if_not_already_created(name, W), W)
     with pserver.connect(broker.url, job=broker.job) as other:

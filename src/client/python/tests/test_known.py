@@ -38,9 +38,7 @@ def test_what_has_not_changed_is_the_known_array(ps: pserver.Client, unique: Uni
     assert again.versions == params.versions
 
 
-def test_what_the_caller_has_put_there_is_not_what_was_read(
-    ps: pserver.Client, unique: Unique
-) -> None:
+def test_an_array_that_the_caller_put_there_is_not_used(ps: pserver.Client, unique: Unique) -> None:
     names = created(ps, unique)
     known = ps.get_params(names)
     mine = np.zeros_like(W)
@@ -55,7 +53,7 @@ def test_what_the_caller_has_put_there_is_not_what_was_read(
     np.testing.assert_array_equal(mine, 0)
 
 
-def test_out_gets_what_is_known(ps: pserver.Client, unique: Unique) -> None:
+def test_out_gets_known_values(ps: pserver.Client, unique: Unique) -> None:
     names = created(ps, unique)
     known = ps.get_params(names)
     into = np.zeros_like(W)
@@ -88,7 +86,7 @@ def test_values_of_another_encoding_client_or_process_are_not_known(
         ps.get_params(names, known={names[0]: W})  # type: ignore[arg-type]
 
 
-def test_of_a_large_parameter_only_changed_blocks_are_read(
+def test_only_changed_blocks_of_a_large_parameter_are_read(
     ps: pserver.Client, unique: Unique
 ) -> None:
     name = unique("large")

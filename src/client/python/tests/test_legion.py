@@ -120,7 +120,7 @@ def test_points_are_read_and_mixed_as_numpy_does(
     )
 
 
-def test_points_far_apart_are_not_read_as_all_between_them(
+def test_reading_points_far_apart_does_not_read_all_between_them(
     client: legion.Client, unique: Unique
 ) -> None:
     name = unique("wide")
@@ -156,7 +156,7 @@ def test_points_far_apart_are_not_read_as_all_between_them(
         ([[0], [1, 2]], pserver.errors.BadIndex),
     ],
 )
-def test_points_that_there_cannot_be_are_refused(
+def test_impossible_points_are_refused(
     client: legion.Client, unique: Unique, indices: Any, error: Any
 ) -> None:
     name = unique("refused")
@@ -193,13 +193,13 @@ def test_a_shape_that_does_not_fit_is_refused(client: legion.Client, unique: Uni
         client.push_full(name, np.zeros((3, 2)), 1, 1)
 
 
-def test_a_path_of_another_kind_is_no_hdf5(client: legion.Client) -> None:
+def test_a_path_with_another_ending_is_refused(client: legion.Client) -> None:
     with pytest.raises(pserver.errors.BadPath, match="ends in .h5 or .hdf5; received 'model.npz'"):
         client.server_save_to_hdf5("model.npz")
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "http", "-1"])
-def test_a_port_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch, port: str) -> None:
+def test_an_invalid_port_is_named(monkeypatch: pytest.MonkeyPatch, port: str) -> None:
     monkeypatch.setenv("legion_server_ip", "127.0.0.1")
     monkeypatch.setenv("legion_server_port", port)
     with pytest.raises(pserver.errors.BadValue, match=f"legion_server_port.*{port}"):

@@ -181,7 +181,7 @@ def test_the_limited_rate_keeps_exchanges_to_a_share_of_the_time(
 
 
 @pytest.mark.parametrize("rate", [0, -1, float("nan"), float("inf")])
-def test_a_rate_that_is_none_is_refused(client: legion.Client, unique: Unique, rate: float) -> None:
+def test_an_invalid_rate_is_refused(client: legion.Client, unique: Unique, rate: float) -> None:
     with pytest.raises(ValueError, match="maximum_rate"):
         legion.SharedParamsRateLimited({unique("w"): np.zeros(1)}, 1, 0, rate, client=client)
 
@@ -207,7 +207,7 @@ def test_time_that_has_elapsed_ends_the_process_in_order() -> None:
 
 
 @pytest.mark.parametrize("every", [0, -1, 1.5])
-def test_a_number_of_batches_that_is_none_is_refused(every: Any) -> None:
+def test_an_invalid_number_of_batches_is_refused(every: Any) -> None:
     with pytest.raises(ValueError, match="every_n_batches"):
         legion.Timestamp(every_n_batches=every)
 

@@ -67,12 +67,12 @@ def test_with_asyncio(broker: Broker) -> None:
         7,
     ],
 )
-def test_what_no_note_can_carry(ps: pserver.Client, note: Any) -> None:
+def test_values_that_no_note_can_contain_are_refused(ps: pserver.Client, note: Any) -> None:
     with pytest.raises(pserver.errors.BadValue):
         ps.note(note)
 
 
-def test_too_much(ps: pserver.Client) -> None:
+def test_notes_that_are_too_large_are_refused(ps: pserver.Client) -> None:
     with pytest.raises(pserver.errors.TooLarge):
         ps.note({"text": "x" * 4096})
     with pytest.raises(pserver.errors.TooLarge):

@@ -148,7 +148,7 @@ def test_bfloat16_rounds_only_what_is_sent(ps: pserver.Client) -> None:
         assert not torch.equal(model.weight.detach(), before - change)
 
 
-def test_steps_that_are_left_are_exchanged_at_the_end(ps: pserver.Client) -> None:
+def test_remaining_steps_are_exchanged_at_the_end(ps: pserver.Client) -> None:
     model = network()
     inner = torch.optim.SGD(model.parameters(), lr=0.1)
     with DiLoCo(ps, [model], inner, sync_every=10) as diloco:

@@ -53,7 +53,7 @@ def quadratic(kind: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", [torch.optim.SGD, OptimizerWithHooks])
-def test_every_step_is_told_until_the_hook_is_removed(kind: Any) -> None:
+def test_the_hook_is_called_at_every_step_until_it_is_removed(kind: Any) -> None:
     optimizer, closure = quadratic(kind)
     steps: List[int] = []
     hook = StepHook(optimizer, lambda: steps.append(1))
@@ -83,7 +83,7 @@ def test_schedulers_count_steps_before_and_after_the_hook(scheduler_first: bool)
     assert len(steps) == 3
 
 
-def test_a_step_that_fails_is_not_told() -> None:
+def test_the_hook_is_not_called_for_a_step_that_fails() -> None:
     optimizer, _ = quadratic(torch.optim.SGD)
     steps: List[int] = []
     StepHook(optimizer, lambda: steps.append(1))

@@ -35,7 +35,7 @@ def test_a_tied_weight_is_held_once() -> None:
     assert list(module_tensors(module)) == ["input.weight"]
 
 
-def test_what_no_job_can_hold_of_buffers_stays_out() -> None:
+def test_buffers_that_no_job_can_hold_are_left_out() -> None:
     module = nn.Linear(2, 2)
     module.register_buffer("mask", torch.ones(2, dtype=torch.bool))
     module.register_buffer("empty", torch.ones(0))
@@ -82,7 +82,7 @@ def test_memory_is_the_tensors_own(tensor: Any) -> None:
     [torch.arange(6.0).reshape(2, 3).t(), torch.arange(3.0).bfloat16(), torch.arange(3.0).half()],
     ids=["other strides", "bfloat16", "float16"],
 )
-def test_what_the_server_cannot_hold_so_is_copied(tensor: Any) -> None:
+def test_tensors_that_the_server_holds_differently_are_copied(tensor: Any) -> None:
     memory = HostMemory()
     values = memory.read(tensor)
     assert values.dtype == "float32" and values.tolist() == tensor.tolist()

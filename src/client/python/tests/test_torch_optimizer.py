@@ -194,7 +194,7 @@ def test_other_precisions_are_trained(ps: pserver.Client) -> None:
     assert [p.dtype for p in models.parameters()] == [torch.float64] * 4 + [torch.bfloat16] * 4
 
 
-def test_what_is_not_in_the_job_is_refused(ps: pserver.Client) -> None:
+def test_tensors_that_are_not_in_the_job_are_refused(ps: pserver.Client) -> None:
     model = network()
     with pytest.raises(pserver.BadValue, match=r"shape \(8, 6\) has no name .* call sync\(\)"):
         pserver.torch.Optimizer(ps, model.parameters())

@@ -52,7 +52,7 @@ def test_the_job_holds_the_names_of_state_dict(ps: pserver.Client) -> None:
         np.testing.assert_array_equal(ps.pull(name), tensor.numpy())
 
 
-def test_a_late_trainer_gets_what_is_there_by_then(new_job: NewJob) -> None:
+def test_a_late_trainer_gets_the_present_values(new_job: NewJob) -> None:
     job = new_job()
     first, late = network(1), network(2)
     with job.connect("first") as ps:

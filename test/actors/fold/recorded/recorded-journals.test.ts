@@ -1,5 +1,5 @@
-// Proves that this program makes of recorded journals what the program that recorded them made: the same
-// answer to every record and the same bytes of state, values and slots, on the way and at the end. That
+// Proves that this program folds recorded journals to the same results as the program that recorded them: the
+// same answer to every record and the same bytes of state, values and slots, on the way and at the end. That
 // the recordings reach every code that the fold refuses records with; and that none has been changed.
 //
 // If one of these fails, a host of this version does not go on where a host of the recording version has

@@ -186,7 +186,7 @@ describe.each(OPTIMIZERS)("%s", (optimizer) => {
     }
   });
 
-  test("is told from itself with other numbers", () => {
+  test("differs from itself with other numbers", () => {
     for (const settings of settingsOf(optimizer)) {
       const { gradientScale = 1 } = settings;
       const other = { ...settings, gradientScale: gradientScale * 1.01, clipValue: 0.7 };

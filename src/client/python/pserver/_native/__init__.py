@@ -1,1 +1,1 @@
-"""The C library: where it is, what its functions and structs look like, and its status codes."""
+"""The C library: finding and loading it, its functions and structs, and its status codes."""

@@ -10,8 +10,9 @@ from .._error import LibraryError
 
 
 def find_library() -> str:
-    """Path or name of ``libpserver``: ``PSERVER_LIBRARY``, the package's own, the one that ``make
-    build`` has left in the tree, or the system's, in this order. LibraryError if there is none."""
+    """Returns the path or name of ``libpserver``: ``PSERVER_LIBRARY``, the package's own, the one that
+    ``make build`` has left in the checkout, or the system's, in this order. LibraryError if there is
+    none."""
     chosen = os.environ.get("PSERVER_LIBRARY")
     if chosen:
         if not Path(chosen).is_file():
@@ -22,7 +23,7 @@ def find_library() -> str:
     here = Path(__file__).resolve().parent
     tree = here.parents[4]
     for directory in (here / "lib", tree / "build" / "lib"):
-        # With or without a version at the end of its name.
+        # The name may end in a version.
         files = sorted(directory.glob("libpserver.so*"), key=lambda path: len(path.name))
         if files:
             return str(files[0])

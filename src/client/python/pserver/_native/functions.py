@@ -110,7 +110,8 @@ TEXTS: Final = ("pserver_last_error_details", "pserver_version")
 
 
 def declare(library: ctypes.CDLL) -> None:
-    """Tells ctypes the types. AttributeError names a function that the library lacks."""
+    """Tells ctypes the types of the library's functions. AttributeError names one that the library
+    lacks."""
     for name, arguments in CALLS.items():
         function = getattr(library, name)
         function.argtypes, function.restype = arguments, c_int
@@ -138,7 +139,7 @@ _FUNCTION: Final = re.compile(r'(?<!")\b(' + "|".join(CALLS) + r")\b")
 
 
 def in_python(message: str) -> str:
-    """A message of the C library, with function names replaced by those of this package's methods."""
+    """Replaces function names in a message of the C library by those of this package's methods."""
 
     def method(match: re.Match[str]) -> str:
         name = match[1][len("pserver_") :]

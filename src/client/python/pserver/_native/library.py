@@ -42,7 +42,8 @@ class Library:
                 "name another file in PSERVER_LIBRARY"
             ) from error
         self.functions: Any = functions
-        #: ``pserver_tensor_release`` for what names its argument in ``_as_parameter_``, and so below.
+        #: ``pserver_tensor_release`` without argument types, for objects with ``_as_parameter_``;
+        #: likewise below.
         self.release = functions["pserver_tensor_release"]
         self.release.restype = None
         self.free_origins = functions["pserver_origins_free"]
@@ -73,7 +74,8 @@ class Connection(NamedTuple):
 
 
 def library() -> Library:
-    """The library, loaded at its first use. A forked process gets a copy of its own."""
+    """Returns the library, which is loaded at its first use. A forked process gets a copy of its
+    own."""
     global _loaded
     known = _loaded
     if known is not None and known.pid == os.getpid():
@@ -95,7 +97,7 @@ def _load(path: str) -> ctypes.CDLL:
 
 
 def _renew_lock() -> None:
-    # Another thread of the parent may have held the lock.
+    # Another thread of the parent may have held the lock at the fork.
     global _lock
     _lock = threading.RLock()
 

@@ -1,8 +1,8 @@
 """Loads the C library a second time, for a process that was forked from one that had used it.
 
-The libraries keep threads, locks and connections of the process. After a fork their memory is there, but
-not their threads, and locks may be held for ever. Copies under names of their own begin anew; what
-the parent had stays as it is, and is never touched again.
+The libraries hold threads, locks and connections of their process. After a fork their memory is there,
+but their threads are not, and locks may be held for ever. Copies under other names begin anew; the
+parent's state stays as it is, and is never touched again.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from .elf import SharedObject
 
 _MFD_CLOEXEC: Final = 1
 
-#: Numbers the copies made by this process and those that it was forked from.
+#: Numbers the copies made by this process and by those from which it was forked.
 _copies: Final = itertools.count(1)
 
 
 def load_copy(path: str) -> ctypes.CDLL:
-    """A copy of the library at ``path``, loaded before, with a copy of NATS's client of its own."""
+    """Loads a copy of the library at ``path``, which was loaded before, with a copy of NATS's
+    client."""
     try:
         with ExitStack() as files:
             library = _read(path if os.path.isabs(path) else _mapped_file(path))
@@ -33,7 +34,7 @@ def load_copy(path: str) -> ctypes.CDLL:
                     name = f"l{next(_copies):06}{needed[7:]}"
                     dependency.rename(needed, name)
                     library.rename(needed, name)
-                    # The loader finds this one by its name when it loads the other.
+                    # The loader finds this library by its name when it loads the other one.
                     _load(dependency, files)
             loaded = _load(library, files)
         return loaded
@@ -52,11 +53,12 @@ def _read(path: str) -> SharedObject:
 def _load(library: SharedObject, files: ExitStack) -> ctypes.CDLL:
     """Loads it from memory: directories for temporary files may forbid execution.
 
-    The loader knows libraries by path. So the file stays open until all are loaded, lest another one gets
-    its number, and the path names the process, because one that is forked from it uses the numbers again.
+    The loader knows libraries by path. So the file stays open until all libraries are loaded; otherwise
+    another one could get its number. The path contains the process's number, because a process forked
+    from this one uses the same file numbers again.
     """
     system = ctypes.CDLL(None, use_errno=True)
-    # Not every build of Python has os.memfd_create; the C library has.
+    # Not every build of Python has os.memfd_create, but the system's C library has it.
     number = system.memfd_create(b"libpserver", _MFD_CLOEXEC)
     if number < 0:
         raise OSError(ctypes.get_errno(), "no file in memory can be made")
@@ -67,7 +69,7 @@ def _load(library: SharedObject, files: ExitStack) -> ctypes.CDLL:
 
 
 def _mapped_file(needed: str) -> str:
-    """The file that a library of this process was loaded from."""
+    """Returns the file from which a library of this process was loaded."""
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
         for line in maps:
             path = line.rstrip("\n").partition("/")[2]

@@ -1,6 +1,6 @@
 """The structs of ``pserver.h``, entry by entry: ``GradOptions`` is ``pserver_grad_options``.
 
-A test compares them with what a compiler makes.
+A test compares them with the layout that a C compiler gives them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Training alone, and exchanging from time to time."""
+"""DiLoCo: trainers that train alone and exchange their changes from time to time."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ class DiLoCo:
     """Trains with an optimizer in this process, and averages the trainers from time to time.
 
     After every ``sync_every`` steps of ``inner_optimizer`` the trainer sends its change, θ_global −
-    θ_local, as the gradient of one step of a ``sync`` job; the server applies the mean of all trainers with
-    the outer rule, and each takes over the result. Any loop may call the optimizer::
+    θ_local, as the gradient of one step of a ``sync`` job. The server applies the mean of all trainers'
+    changes with the outer rule, and each trainer adopts the result. Any loop may call the optimizer::
 
         with DiLoCo(ps, [model], inner_optimizer, sync_every=100):
             train(model, inner_optimizer)
 
     ``outer`` is the outer rule, by default Nesterov's momentum as in the paper: ``lr=0.7`` and
-    ``momentum=0.9``. With ``dict(optimizer="sgd", lr=1.0)`` it is FedAvg, with
-    ``dict(optimizer="adam", lr=0.01)`` FedAdam. ``outer_optimizer`` takes a ``torch.optim.SGD``
-    instead, for its settings. The rule becomes the configuration of the job's parameters, and so
-    that of all trainers.
+    ``momentum=0.9``. ``dict(optimizer="sgd", lr=1.0)`` gives FedAvg, ``dict(optimizer="adam",
+    lr=0.01)`` FedAdam. Alternatively ``outer_optimizer`` takes a ``torch.optim.SGD``, whose settings
+    are used. The rule becomes the configuration of the job's parameters, and so applies to all
+    trainers.
 
-    ``encoding`` is that of float32 pseudo-gradients; weights are not encoded. Buffers of floats are
-    averaged; frozen parameters and integers do not change. Several fragments are exchanged together, under
-    the names "0.…", "1.…".
+    ``encoding`` applies to float32 pseudo-gradients; weights are not encoded. Buffers of floats are
+    averaged; frozen parameters and integers do not change. Several fragments are exchanged together,
+    under the names "0.…", "1.…".
 
-    The state of the inner optimizer stays here and continues over each exchange. ``timeout`` is that of
-    each call, in seconds: an exchange waits until the slowest trainer has got there. Nobody waits for a
-    dead trainer once its lease has run out. A late or restarted trainer begins with the job's values; its
-    first exchange counts from these, or is left out if its step had closed.
+    The state of the inner optimizer stays in this process and is kept at each exchange. ``timeout`` is
+    for each call, in seconds: an exchange waits until the slowest trainer has made its own. Nobody
+    waits for a dead trainer once its lease has run out. A late or restarted trainer begins with the
+    job's values; its first exchange is computed from these, or is left out if its step had closed.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class DiLoCo:
         self._encoding = encoding
         self._timeout = timeout
         self._hook: Optional[StepHook] = None
-        #: Where the tensors stood after the last exchange, in host memory.
+        #: The tensors' values after the last exchange, in host memory.
         self._begin: Dict[str, torch.Tensor] = {}
         self._sent = False
         #: Steps of the inner optimizer since the last exchange.
@@ -97,8 +97,9 @@ class DiLoCo:
         return self
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        """Stops counting. At a regular end it exchanges remaining steps and leaves the job's steps; after
-        an exception others wait for this trainer until its client is closed."""
+        """Stops counting steps. At a regular end, exchanges the changes of the remaining steps and
+        leaves the job's steps. After an exception, others wait for this trainer until its client is
+        closed."""
         if self._hook is not None:
             self._hook.remove()
             self._hook = None
@@ -108,7 +109,7 @@ class DiLoCo:
             self._ps.exit_steps(timeout=self._timeout)
 
     def sync(self) -> None:
-        """Exchanges now: sends the change, waits for the others, takes over the result.
+        """Exchanges now: sends the change, waits for the others, adopts the result.
 
         Raises what ``Client.send_grads`` and ``Client.get_params`` raise. The module is then as it
         was, and the next step of the inner optimizer tries again; what was sent is not sent again.
@@ -132,7 +133,8 @@ class DiLoCo:
             self.sync()
 
     def _tensors(self) -> Dict[str, torch.Tensor]:
-        """What is exchanged. Looked up anew each time: moving a module replaces its buffers."""
+        """The tensors that are exchanged. Looked up anew each time, because moving a module replaces
+        its buffers."""
         tensors = module_tensors(self._model)
         return {name: tensors[name] for name in self._begin}
 
@@ -142,7 +144,7 @@ class DiLoCo:
         with torch.no_grad():
             for name, tensor in tensors.items():
                 tensor.copy_(self._begin[name])
-                # What a value of half precision loses is no change of this trainer's.
+                # What is lost by rounding to half precision must not count as a change by this trainer.
                 self._begin[name].copy_(tensor)
 
 

@@ -1,4 +1,4 @@
-"""Gradients of tensors as the client sends them."""
+"""Converts gradients of tensors to what the client sends."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Gradient = Union["np.ndarray[Any, Any]", Rows]
 
 
 def to_gradient(grad: torch.Tensor, memory: HostMemory) -> Optional[Gradient]:
-    """A gradient in host memory, in the element type of the parameter that the server holds.
+    """Copies a gradient to host memory, in the element type of the server's parameter.
 
-    A gradient that is sparse in its first dimension, such as that of an embedding, becomes rows: each once,
-    added up. None if it has no rows.
+    A gradient that is sparse in its first dimension, such as that of an embedding, becomes rows, each
+    once with its values added up. Returns None if it has no rows.
     """
     if grad.layout is not torch.sparse_coo:
         return memory.read(grad if grad.layout is torch.strided else grad.to_dense())
@@ -34,8 +34,8 @@ def to_gradient(grad: torch.Tensor, memory: HostMemory) -> Optional[Gradient]:
 
 
 class StepCalls:
-    """The calls that send the gradients of one step: one call for each learning rate and, because only
-    float32 is encoded, each width. The last one ends the step."""
+    """The calls that send the gradients of one step. There is one call for each learning rate and,
+    because only float32 is encoded, one for each encoding. The last call ends the step."""
 
     def __init__(self, encoding: Optional[Encoding]) -> None:
         self._encoding = encoding
@@ -49,10 +49,10 @@ class StepCalls:
     def send(
         self, ps: Client, *, stored_is_enough: bool = False, timeout: Optional[float] = None
     ) -> int:
-        """Sends everything and ends the trainer's step; only ends it if there is nothing to send.
+        """Sends everything and ends the trainer's step; only ends the step if there is nothing to send.
 
-        Returns how many blocks came too late for their step. Calls before one that fails have
-        taken effect.
+        Returns the number of blocks whose gradients came too late for their step. Calls before one that
+        fails have taken effect.
         """
         calls: List[Tuple[Tuple[Optional[float], Optional[Encoding]], Mapping[str, Gradient]]]
         calls = list(self._calls.items())

@@ -1,4 +1,4 @@
-"""Values of tensors in the host's memory, where the client reads and writes them."""
+"""Values of tensors in CPU memory, where the client reads and writes them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import torch
 
 from ..client import Client
 
-#: The element type that the server holds a tensor in. Half the precision is for computing and for
-#: travelling: small updates of a half-precision value would round to nothing.
+#: The element type in which the server holds a tensor. Half precision is good enough for computing and
+#: for sending, but small updates of a half-precision value would round to nothing.
 HELD_AS = {
     torch.float32: torch.float32,
     torch.float64: torch.float64,
@@ -43,18 +43,20 @@ class HostMemory:
         return _as_array(self.of(tensor))
 
     def received(self, tensor: torch.Tensor) -> None:
-        """Gives the tensor what was written since ``receive``, and informs autograd."""
+        """Gives the tensor the values that were written since ``receive``, and informs autograd."""
         with torch.no_grad():
             values = tensor.detach()
             held = self.of(tensor)
             if held is self._copy:
                 values.copy_(held)
             else:
-                # Writes through numpy go unseen: an operation in place on no element is counted.
+                # Autograd does not see writes through numpy, but it counts an in-place operation on no
+                # elements.
                 values.view(-1)[:0].zero_()
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor:
-        """The memory as a tensor. Made anew each time: a module may be moved or converted."""
+        """Returns the memory as a tensor. Looked up anew each time, because a module may be moved or
+        converted."""
         dtype = HELD_AS[tensor.dtype]
         if tensor.device.type == "cpu" and tensor.dtype is dtype and tensor.is_contiguous():
             return tensor.detach()
@@ -73,7 +75,8 @@ def pull_into(
     *,
     timeout: Optional[float] = None,
 ) -> None:
-    """Reads parameters into tensors of their shapes, without a copy where their memory allows it.
+    """Reads parameters into tensors of the same shapes, without a copy where the tensors' memory allows
+    it.
 
     ``memory`` is reused if given. After an error, tensors that are written in place may hold any mixture of
     old and new values; the next pull repairs that.

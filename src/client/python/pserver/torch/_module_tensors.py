@@ -1,4 +1,4 @@
-"""Which tensors of a module a job holds, and under which names."""
+"""The tensors of a module that a job holds, and their names."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..client import Client
 from ..errors import BadValue
 from ._host_memory import HELD_AS
 
-# Weak on both sides: neither a client nor a module lives longer for having been synchronized.
+# The references are weak on both sides, so that this keeps neither a client nor a module alive.
 _synced: MutableMapping[Client, MutableMapping[str, torch.Tensor]] = WeakKeyDictionary()
 
 
 def module_tensors(module: nn.Module) -> Dict[str, torch.Tensor]:
-    """The tensors of a module that a job holds, by their names in ``state_dict()``.
+    """Returns the tensors of a module that a job holds, by their names in ``state_dict()``.
 
     Those are its parameters and persistent buffers of floats and of 32 or 64 bit integers, each once: a
     tied weight has its first name. Buffers of other element types and tensors without elements stay in the
@@ -46,17 +46,18 @@ def module_tensors(module: nn.Module) -> Dict[str, torch.Tensor]:
 
 
 def remember(ps: Client, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Notes the names of a module's tensors in the client's job."""
+    """Remembers the names of a module's tensors in the client's job."""
     _synced.setdefault(ps, WeakValueDictionary()).update(tensors)
 
 
 def names_by_id(ps: Client) -> Dict[int, str]:
-    """The names of all tensors that were synchronized and still exist, by the tensors' ``id``."""
+    """Returns the names of all tensors that were synchronized and still exist, by the tensors'
+    ``id``."""
     return {id(tensor): name for name, tensor in _synced.get(ps, {}).items()}
 
 
 def sparse_weights(module: nn.Module) -> Set[int]:
-    """The ``id`` of each embedding's weight whose gradients are sparse."""
+    """Returns the ``id`` of the weight of each embedding whose gradients are sparse."""
     return {
         id(part.weight)
         for part in module.modules()
@@ -78,7 +79,7 @@ def _refusal(tensor: torch.Tensor) -> Optional[str]:
 
 
 def _sharing(held: Dict[str, torch.Tensor]) -> List[str]:
-    """Pulled values of one would overwrite those of the other."""
+    """Describes tensors that share memory: pulled values of one would overwrite those of the other."""
     owners: Dict[Tuple[torch.device, int], str] = {}
     shared: List[str] = []
     for name, tensor in held.items():

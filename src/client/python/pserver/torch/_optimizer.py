@@ -1,4 +1,4 @@
-"""An optimizer whose rule and state are the server's."""
+"""An optimizer whose rule and state are on the server."""
 
 from __future__ import annotations
 
@@ -13,31 +13,32 @@ from ._gradients import StepCalls, to_gradient
 from ._host_memory import HostMemory, pull_into
 from ._module_tensors import names_by_id
 
-#: What an optimizer takes: tensors that were synchronized, names with tensors, or groups of these.
+#: The parameters of an optimizer: tensors that were synchronized, names with tensors, or groups of
+#: these.
 Parameters = Union[
     Iterable[torch.Tensor], Iterable[Tuple[str, torch.Tensor]], Iterable[Mapping[str, Any]]
 ]
 
 
 class Optimizer(torch.optim.Optimizer):
-    """An optimizer on the server: ``step`` sends the gradients and takes over the weights.
+    """An optimizer on the server: ``step`` sends the gradients and adopts the new weights.
 
-    The rule, its numbers, weight decay and clipping are the configuration that the job's parameters were
-    created with (see ``sync``), and only the server holds momenta and counts: ``state_dict`` has the groups
-    and no state. All trainers update the same weights.
+    The rule, its numbers, weight decay and clipping are those of the configuration with which the job's
+    parameters were created (see ``sync``), and only the server holds momenta and counts: ``state_dict``
+    has the groups and no state. All trainers update the same weights.
 
-    ``params`` are tensors that ``sync`` has been called for, a module's ``named_parameters()``, or
-    groups with either under ``params``. A group's ``lr`` overrides the learning rate of the
-    configuration, so that PyTorch's schedulers work; None, the default, leaves it to the
-    configuration, which can hold a schedule that counts the updates of all trainers. In a ``sync``
-    job all trainers must give the same rate for a step.
+    ``params`` are tensors of a module for which ``sync`` has been called, a module's
+    ``named_parameters()``, or groups with either under ``params``. A group's ``lr`` overrides the
+    learning rate of the configuration, so that PyTorch's schedulers work; None, the default, leaves it
+    to the configuration, which can hold a schedule that counts the updates of all trainers. In a
+    ``sync`` job all trainers must give the same rate for a step.
 
-    ``encoding`` is that of float32 gradients: "bfloat16" or "float16", or None. With ``stored_is_enough`` a
-    step waits only for the journal's acknowledgement. ``timeout`` is that of each call, in seconds; in a
-    ``sync`` or ``ssp`` job a step waits for other trainers.
+    ``encoding`` applies to float32 gradients: "bfloat16" or "float16", or None. With
+    ``stored_is_enough`` a step waits only for the journal's acknowledgement. ``timeout`` is for each
+    call, in seconds; in a ``sync`` or ``ssp`` job a step waits for other trainers.
 
-    Raises BadValue for a tensor without a name, UnknownParameter or BadShape for one that is not
-    in the job, or not of that shape there.
+    Raises BadValue for a tensor without a name, UnknownParameter for one that is not in the job,
+    BadShape for one that has another shape there.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class Optimizer(torch.optim.Optimizer):
         self._names: Dict[torch.Tensor, str] = {}
         self._gradients: Dict[str, HostMemory] = {}
         self._values: Dict[str, HostMemory] = {}
-        #: Blocks whose gradient came after their step had closed, in the last step: see
+        #: Blocks whose gradient of the last step came after that step had closed: see
         #: ``Client.send_grads``.
         self.late_blocks = 0
         super().__init__(cast(Any, params), {"lr": lr})
@@ -76,12 +77,12 @@ class Optimizer(torch.optim.Optimizer):
             self._values[name] = HostMemory()
 
     def step(self, closure: Optional[Callable[[], float]] = None) -> Optional[float]:
-        """Sends every gradient there is, ends the trainer's step, and takes over the weights.
+        """Sends all gradients that are not None, ends the trainer's step, and adopts the new weights.
 
-        ``closure`` computes the loss and the gradients first. A tensor whose gradient is None is
-        left out and still gets its weights. Raises what ``Client.send_grads`` and
-        ``Client.get_params`` raise; if the latter has failed, the gradients have been applied:
-        ``pull`` repeats only that.
+        ``closure``, if given, is called first; it computes the gradients and returns the loss, which
+        ``step`` returns. A tensor whose gradient is None still gets its new weights. Raises what
+        ``Client.send_grads`` and ``Client.get_params`` raise. If only the latter has failed, the
+        gradients have been applied, and ``pull`` repeats the reading.
         """
         loss = None
         if closure is not None:
@@ -105,7 +106,7 @@ class Optimizer(torch.optim.Optimizer):
         return loss
 
     def pull(self) -> None:
-        """Takes over the weights that the server holds now."""
+        """Reads the present weights of the server into the tensors."""
         tensors = {name: tensor for tensor, name in self._names.items()}
         pull_into(self._ps, tensors, self._values, timeout=self._timeout)
 

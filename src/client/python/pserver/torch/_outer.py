@@ -1,4 +1,4 @@
-"""The rule with which a job applies the changes of trainers that train alone."""
+"""The outer rule: how a job applies the changes of trainers that train alone."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ _NUMBERS_OF_RULES = ("momentum", "rho", "beta", "beta1", "beta2", "epsilon")
 def outer_config(
     outer: Optional[Mapping[str, Any]], optimizer: Optional[torch.optim.Optimizer]
 ) -> Dict[str, Any]:
-    """The configuration of parameters that get pseudo-gradients.
+    """Returns the configuration of parameters that get pseudo-gradients.
 
     ``outer`` has the server's rule as ``optimizer`` ("nesterov" if absent), its rate as ``lr``, its
-    numbers, and any other entry of a configuration; instead of it, one of ``torch.optim.SGD`` gives
-    its settings. Raises BadConfig for both, and for another optimizer of PyTorch's.
+    numbers, and any other entry of a configuration. Alternatively ``optimizer`` is a
+    ``torch.optim.SGD``, whose settings are used. Raises BadConfig if both are given, and for any other
+    optimizer of PyTorch.
     """
     if optimizer is not None:
         if outer is not None:
@@ -39,8 +40,8 @@ def outer_config(
 
 
 def check_rule(ps: Client, names: Collection[str], config: Mapping[str, Any]) -> None:
-    """Raises BadConfig, naming every parameter that has another rule or rate: another trainer has
-    configured the job, and that cannot be changed."""
+    """Raises BadConfig, naming every parameter that has another rule or rate. In that case another
+    trainer has configured the job, and that cannot be changed."""
     expected = {key: config[key] for key in ("optimizer", "learningRate") if key in config}
     others = [
         f"{info.name!r} by {_rule_of(info.config)}"
@@ -55,7 +56,7 @@ def check_rule(ps: Client, names: Collection[str], config: Mapping[str, Any]) ->
 
 
 def _agrees(expected: Any, found: Any) -> bool:
-    """Whether the received configuration has every expected entry; it may have others."""
+    """Whether a configuration has every expected entry; it may have others."""
     if not isinstance(expected, Mapping):
         return bool(expected == found)
     return isinstance(found, Mapping) and all(

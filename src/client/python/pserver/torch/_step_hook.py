@@ -1,4 +1,4 @@
-"""Hooks into the steps of an optimizer that somebody else calls."""
+"""Hooks into the steps of an optimizer that other code calls."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ class StepHook:
             self._wrap(optimizer)
 
     def remove(self) -> None:
-        """Calls it no more."""
+        """Removes the hook: the function is not called any more."""
         self._attached = False
         if self._handle is not None:
             self._handle.remove()
 
     def _wrap(self, optimizer: Any) -> None:
-        """PyTorch before 2.0 has no hooks of steps.
+        """Replaces ``step`` by a method that also calls the function: PyTorch before 2.0 has no hooks
+        of steps.
 
-        The replacement of ``step`` is a method, too, with the attributes of the original: schedulers of
+        The replacement is a method, too, and has the attributes of the original, because schedulers of
         these versions wrap it in turn and look for both. For the same reason it stays when the hook is
         removed, and then calls nothing.
         """

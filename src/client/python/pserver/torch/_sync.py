@@ -1,4 +1,4 @@
-"""Brings a module and the parameters of a job together."""
+"""Makes a module and the parameters of a job equal."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..errors import BadDtype, BadShape, UnknownParameter
 from ._host_memory import HELD_AS, HostMemory, pull_into
 from ._module_tensors import module_tensors, remember, sparse_weights
 
-#: How parameters are updated, in any form that ``Client.init_params`` takes, or a function that
-#: says it of each.
+#: How parameters are updated, in any form that ``Client.init_params`` takes, or a function that returns
+#: it for each parameter.
 Config = Union[ConfigInput, Callable[[str, torch.Tensor], ConfigInput], None]
 
-#: A buffer is what trainers agree on by averaging: the rule that does so with differences.
+#: The rule for buffers, on which trainers agree by averaging: it adds differences.
 BUFFER_CONFIG: Final = {"optimizer": "sgd", "learningRate": 1.0}
 INTEGER_CONFIG: Final = {"optimizer": "none"}
 
@@ -33,15 +33,15 @@ def sync(
 ) -> bool:
     """Gives the job the module's values if it has none yet, and the module the job's values.
 
-    If several trainers call this at once, one is selected to initialize the job; the others wait for it,
-    and one takes its place if it dies. Later trainers take over the job's values. The job holds the
-    module's parameters and its persistent buffers of floats and of 32 or 64 bit integers, by their names in
-    ``state_dict()``; those of half precision as float32.
+    If several trainers call this at once, one is selected to initialize the job; the others wait for
+    it, and one takes its place if it dies. Later trainers adopt the job's values. The job holds the
+    module's parameters and its persistent buffers of floats and of 32 or 64 bit integers, by their
+    names in ``state_dict()``; values of half precision are held as float32.
 
-    ``config`` and ``keywords`` say how each parameter is updated, as for ``Client.init_params``; only the
-    first trainer's count. A function gets each parameter's name and tensor. The weight of an embedding with
-    sparse gradients is also configured ``sparse``, unless its configuration is text, bytes or Paddle's.
-    ``timeout`` is that of each call, in seconds.
+    ``config`` and ``keywords`` say how each parameter is updated, as for ``Client.init_params``; only
+    those of the first trainer count. If ``config`` is a function, it gets each parameter's name and
+    tensor. The weight of an embedding with sparse gradients is also configured ``sparse``, unless its
+    configuration is text, bytes or Paddle's. ``timeout`` is for each call, in seconds.
 
     Returns whether this trainer has given the values. Raises BadValue if the job cannot hold the
     module; UnknownParameter, BadDtype or BadShape, naming every tensor that does not fit, if the
@@ -68,11 +68,12 @@ def sync(
 def push_buffers(
     ps: Client, model: nn.Module, weight: float = 1.0, *, timeout: Optional[float] = None
 ) -> None:
-    """Gives the job the module's buffers, such as the running statistics of a batch norm.
+    """Sends the module's buffers, such as the running statistics of a batch norm, to the job.
 
     Buffers of floats become (1 − weight) · the job's + weight · the module's; those of integers are
-    overwritten. ``Optimizer`` does not send buffers, so call this before a model is saved: at the end in
-    one trainer, or from time to time in each of n with weight 1/n.
+    overwritten. ``Optimizer`` does not send buffers, so call this before a model is saved: at the end
+    in one trainer, or from time to time in each of n trainers with weight 1/n. ``timeout`` is for each
+    call, in seconds.
     """
     for name, tensor in module_tensors(model).items():
         if isinstance(tensor, nn.Parameter):
@@ -102,7 +103,7 @@ def _config_of(
 
 
 def _check(ps: Client, tensors: Mapping[str, torch.Tensor], timeout: Optional[float]) -> None:
-    """Compares a module with what the job holds."""
+    """Raises the error that names every tensor that does not fit the job's parameters."""
     held = {info.name: info for info in ps.list_params(timeout=timeout)}
     wrong: List[str] = []
     errors: List[Type[Error]] = []
