@@ -77,7 +77,9 @@ export function checkRecordAt(
   info: Pick<JournalInfo, "firstSeq">,
   record: Pick<JournalRecord, "payload"> | undefined,
 ): void {
-  if (record === undefined) throw journalDamaged(shard, seq, info.firstSeq);
+  if (record === undefined) {
+    throw journalDamaged(shard, seq, info.firstSeq > seq ? info.firstSeq : undefined);
+  }
   const found = recordCrc(record.payload);
   if (found === expected) return;
   throw new PserverError(

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { NatsConnection } from "@nats-io/transport-node";
-import { PserverError, quoteName } from "../../protocol/index.ts";
+import { type Fallback, PserverError, quoteName } from "../../protocol/index.ts";
 import { Shard } from "../fold/shard.ts";
 import { Credit } from "../journal/credit.ts";
 import { loadSnapshot, type RecoveredShard } from "../owner/recover-shard.ts";
@@ -17,6 +17,7 @@ import type { LackedBlock, RecoveryChoice, ShardFindings } from "./findings.ts";
 import { foldPrefix } from "./fold-prefix.ts";
 import type { InitializedBlock } from "./initialized-blocks.ts";
 import { lackedBlocks } from "./inspect-snapshots.ts";
+import type { RecoveryArchive } from "./recovery-archive.ts";
 
 /** Dependencies of {@link acceptLoss}: those of an owner, on one connection. */
 export type AcceptLossDeps = Omit<ContinueDeps, "onStage"> &
@@ -25,6 +26,8 @@ export type AcceptLossDeps = Omit<ContinueDeps, "onStage"> &
     readonly payloadBytesMax: number;
     /** The blocks that the shard must have. */
     readonly initialized: readonly InitializedBlock[];
+    /** Undefined if none was named. */
+    readonly archive: RecoveryArchive | undefined;
     /** Called after each stage. */
     readonly onStage?: (stage: RecoveryStage) => void;
   };
@@ -55,21 +58,65 @@ export async function acceptLoss(
   const base = entries.find(({ seq }) => seq === choice.manifestSeq)?.manifest;
   const newest = entries.findLast(({ manifest }) => manifest !== undefined)?.manifest;
   const { shard, stored } = await rebuild(deps, choice, base);
-  const { generation, lastKnownSeq: lastSeq } = findings;
+  // Without any manifest or mark, only the archive knows the generation.
+  const generation = Math.max(findings.generation, choice.generation);
+  const isPresent = choice.generation === generation;
   // What was stored in the place of lost records counts as lost, too.
-  const seq = choice.generation === generation ? choice.lost.from - 1 : shard.seq;
+  const seq = isPresent ? choice.lost.from - 1 : shard.seq;
+  const lastSeq = isPresent ? choice.lost.to : findings.lastKnownSeq;
   const from = { generation: choice.generation, seq };
   const left = leftJournals(from, newest, { generation, lastSeq });
   return await continueShard(deps, {
     ...{ shard, stored, owner: randomUUID(), generation, left, past: [] },
     manifestSeq: findings.manifestSeq,
     term: newest?.term ?? 0,
-    fallbacks: base?.fallbacks ?? [],
+    fallbacks: fallbacksBefore(choice, base, newest),
   });
+}
+
+/** Losses with journals that were replaced before the chosen state. */
+function fallbacksBefore(
+  { from, generation }: RecoveryChoice,
+  base: Manifest | undefined,
+  newest: Manifest | undefined,
+): readonly Fallback[] {
+  if (from !== "archive") return base?.fallbacks ?? [];
+  return newest?.fallbacks.filter((fallback) => fallback.generation < generation) ?? [];
 }
 
 /** The chosen state, and its pieces that are stored. */
 async function rebuild(
+  deps: AcceptLossDeps,
+  choice: RecoveryChoice,
+  base: Manifest | undefined,
+): Promise<Pick<RecoveredShard, "shard" | "stored">> {
+  const rebuilt =
+    choice.from === "archive"
+      ? await rebuildFromArchive(deps, choice)
+      : await rebuildFromBroker(deps, choice, base);
+  const lacked = lackedBlocks(deps.initialized, rebuilt.shard.blocks());
+  if (lacked.length > 0) throw incomplete(deps.shard, lacked);
+  deps.onStage?.("folded");
+  return rebuilt;
+}
+
+/** The state in the archive, of which the broker has no piece. */
+async function rebuildFromArchive(
+  { archive, shard: number, onStage }: AcceptLossDeps,
+  { generation, seq }: RecoveryChoice,
+): Promise<Pick<RecoveredShard, "shard" | "stored">> {
+  if (archive === undefined) {
+    throw new PserverError("INTERNAL", `shard ${number}: no archive to go on from`, {
+      shard: number,
+    });
+  }
+  const shard = await archive.rebuild(number, { generation, seq });
+  onStage?.("loaded");
+  return { shard, stored: new Map() };
+}
+
+/** A snapshot, with the records of the journal up to the chosen one. */
+async function rebuildFromBroker(
   deps: AcceptLossDeps,
   choice: RecoveryChoice,
   base: Manifest | undefined,
@@ -89,9 +136,6 @@ async function rebuild(
     const credit = new Credit(CREDIT_BYTES, payloadBytesMax);
     await foldPrefix({ ...deps, shard, journal, generation, to, credit });
   }
-  const lacked = lackedBlocks(deps.initialized, shard.blocks());
-  if (lacked.length > 0) throw incomplete(number, lacked);
-  onStage?.("folded");
   return { shard, stored: new Map([...stored].filter(([key]) => !removed.has(key))) };
 }
 

@@ -1,9 +1,11 @@
 import type {
+  FoundArchive,
   FoundJournal,
   FoundSnapshot,
   LackedBlock,
   Lost,
   RecoveryChoice,
+  SeqRange,
   Tally,
 } from "./findings.ts";
 
@@ -13,6 +15,8 @@ export interface ChoiceFacts {
   /** Newest first. */
   readonly snapshots: readonly FoundSnapshot[];
   readonly journal: FoundJournal | undefined;
+  /** Undefined without an archive. */
+  readonly archive: FoundArchive | undefined;
   /** Last record up to which the journal can be folded from the newest readable snapshot. */
   readonly prefixEnd: number;
   /** Blocks of initialized parameters missing in that state. */
@@ -31,7 +35,7 @@ export function newestWhole(snapshots: readonly FoundSnapshot[]): FoundSnapshot 
 
 /**
  * States that a shard can go on from, the smallest loss first: the readable prefix of the journal if it
- * extends the newest whole snapshot, then the whole snapshots. States without blocks of initialized
+ * extends the newest whole snapshot, then the whole snapshots, and among them that of the archive. States without blocks of initialized
  * parameters are excluded: nobody could read or initialize these blocks any more.
  */
 export function choicesOf(facts: ChoiceFacts): RecoveryChoice[] {
@@ -49,7 +53,24 @@ export function choicesOf(facts: ChoiceFacts): RecoveryChoice[] {
     snapshots.push({ from: "snapshot", manifestSeq, generation, seq, lost });
   }
   const prefix = prefixOf(facts);
-  return prefix === undefined ? snapshots : [prefix, ...snapshots];
+  return withArchive(facts, prefix === undefined ? snapshots : [prefix, ...snapshots]);
+}
+
+/** Puts the state of the archive before the first one that loses more. */
+function withArchive(facts: ChoiceFacts, others: readonly RecoveryChoice[]): RecoveryChoice[] {
+  const { archive } = facts;
+  const isUsable = archive?.problem === undefined && archive?.lacks.length === 0;
+  if (archive === undefined || !isUsable) return [...others];
+  const { generation, seq } = archive;
+  const lost =
+    generation === facts.generation ? lostWithArchive(facts, archive) : lostBehind(facts, 0);
+  const losesMore = (other: RecoveryChoice): boolean =>
+    other.generation < generation ||
+    (other.generation === generation && other.lost.records > lost.records);
+  const place = others.findIndex(losesMore);
+  const end = place === -1 ? others.length : place;
+  const choice: RecoveryChoice = { from: "archive", generation, seq, lost };
+  return [...others.slice(0, end), choice, ...others.slice(end)];
 }
 
 function prefixOf(facts: ChoiceFacts): RecoveryChoice | undefined {
@@ -68,8 +89,29 @@ function prefixOf(facts: ChoiceFacts): RecoveryChoice | undefined {
 }
 
 function lostBehind(facts: ChoiceFacts, seq: number): Lost {
-  const { generation, lastKnownSeq: to, lostFrom = Number.POSITIVE_INFINITY } = facts;
-  const from = Math.min(seq + 1, lostFrom);
+  const { lastKnownSeq: to, lostFrom = Number.POSITIVE_INFINITY } = facts;
+  return lostBetween(facts, { from: Math.min(seq + 1, lostFrom), to }, seq);
+}
+
+/**
+ * A lost record that the archive holds is not lost with it. But what the journal holds in the place of such
+ * records is.
+ */
+function lostWithArchive(
+  facts: ChoiceFacts,
+  { seq, archivedSeq, replacedFrom }: FoundArchive,
+): Lost {
+  const { lastKnownSeq, lostFrom = 0, journal } = facts;
+  if (replacedFrom !== undefined) {
+    const to = lastKnownSeq > seq ? lastKnownSeq : (journal?.lastSeq ?? 0);
+    return lostBetween(facts, { from: replacedFrom, to }, replacedFrom - 1);
+  }
+  return lostBehind(archivedSeq >= lostFrom ? { ...facts, lostFrom: undefined } : facts, seq);
+}
+
+/** The loss of a range of records, of which the journal may hold those after `seq`. */
+function lostBetween(facts: ChoiceFacts, { from, to }: SeqRange, seq: number): Lost {
+  const { generation } = facts;
   const { trainers, hostRecords } = facts.behind(seq);
   const records = Math.max(0, to - from + 1);
   const told = trainers.reduce((sum, each) => sum + each.records, hostRecords);

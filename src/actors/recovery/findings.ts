@@ -1,4 +1,4 @@
-import type { WireError } from "../../protocol/index.ts";
+import type { Position, WireError } from "../../protocol/index.ts";
 
 /** Consecutive sequences of a journal. */
 export interface SeqRange {
@@ -37,6 +37,20 @@ export interface FoundSnapshot {
   readonly lacks: readonly LackedBlock[];
 }
 
+/** What an archive gives of a shard, together with what the broker still holds. */
+export interface FoundArchive extends Position {
+  /** Path of the archive. */
+  readonly name: string;
+  /** Last record of the generation in the archive itself. */
+  readonly archivedSeq: number;
+  /** First record in whose place the broker's journal holds another one, if any: it is read alone then. */
+  readonly replacedFrom?: number;
+  /** Why it cannot be used; absent if the state at its position can be rebuilt. */
+  readonly problem?: string;
+  /** Blocks of initialized parameters that the state lacks. */
+  readonly lacks: readonly LackedBlock[];
+}
+
 /** The journal of the newest generation. */
 export interface FoundJournal {
   readonly stream: string;
@@ -64,10 +78,13 @@ export interface Lost extends SeqRange, Tally {
   readonly unknown: number;
 }
 
-/** A state that a shard can go on from: a snapshot as it is, or with the readable prefix of the journal. */
+/**
+ * A state that a shard can go on from: a snapshot as it is, or with the readable prefix of the journal; or the
+ * newest one that an archive gives.
+ */
 export interface RecoveryChoice {
-  readonly from: "snapshot" | "prefix";
-  /** Manifest of the snapshot; absent for a prefix that begins at record 1. */
+  readonly from: "snapshot" | "prefix" | "archive";
+  /** Manifest of the snapshot; absent for a prefix that begins at record 1, and for an archive. */
   readonly manifestSeq?: number;
   readonly generation: number;
   /** Last record of the state. */
@@ -99,6 +116,8 @@ export interface ShardFindings {
   /** Newest first. */
   readonly snapshots: readonly FoundSnapshot[];
   readonly journal?: FoundJournal;
+  /** Absent unless an archive was named. */
+  readonly archive?: FoundArchive;
   /** Last record of the newest generation that is known to have existed. */
   readonly lastKnownSeq: number;
   /** The smallest loss first; empty if nothing can be saved. */

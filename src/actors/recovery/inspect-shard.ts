@@ -15,6 +15,7 @@ import type { FoundJournal, FoundSnapshot, ShardCondition, ShardFindings } from 
 import type { InitializedBlock } from "./initialized-blocks.ts";
 import { inspectSnapshots, type ManifestEntry } from "./inspect-snapshots.ts";
 import { JournalTally } from "./journal-tally.ts";
+import { inspectArchive, type RecoveryArchive } from "./recovery-archive.ts";
 
 /** Errors of a stopped shard that an operator can accept. */
 const LOSSES: readonly ErrorCode[] = ["JOURNAL_DAMAGED", "JOURNAL_LOST", "SNAPSHOT_DAMAGED"];
@@ -37,6 +38,8 @@ export interface InspectDeps {
   readonly initialized: readonly InitializedBlock[];
   /** Mark of its owners. */
   readonly mark: HeadMark | undefined;
+  /** Undefined if none was named. */
+  readonly archive: RecoveryArchive | undefined;
 }
 
 /** What the store and the broker hold of a shard. */
@@ -60,10 +63,10 @@ interface Found {
  * @throws TIMEOUT, JETSTREAM_UNAVAILABLE, NO_JETSTREAM, DENIED if the broker does not answer.
  */
 export async function inspectShard(deps: InspectDeps): Promise<ShardFindings> {
-  const { shard, subjects, ownerError } = deps;
+  const { shard, subjects, ownerError, initialized } = deps;
   const found = await find(deps);
   const { entries, generation, snapshots, base, info } = found;
-  const lastKnownSeq = lastKnown(deps, found);
+  const toldSeq = lastKnown(deps, found);
   const tally = new JournalTally({
     subjects,
     firstSeq: info?.firstSeq ?? 1,
@@ -72,26 +75,33 @@ export async function inspectShard(deps: InspectDeps): Promise<ShardFindings> {
     missing: info?.missing ?? [],
   });
   const journal = info && (await inspectJournal(deps, found, info, tally));
-  const lacked = tally.stillLacked(base?.lacks ?? deps.initialized);
+  const lacked = tally.stillLacked(base?.lacks ?? initialized);
+  const error = ownerError ?? problemOf(deps, found, journal, tally.prefixEnd, toldSeq);
+  const condition = conditionOf(error);
+  const archive =
+    condition === "stopped" && deps.archive !== undefined
+      ? await inspectArchive(deps.archive, shard, initialized)
+      : undefined;
+  const lastKnownSeq =
+    archive?.generation === generation ? Math.max(toldSeq, archive.seq) : toldSeq;
   const choices = choicesOf({
     generation,
     snapshots,
-    journal,
+    ...{ journal, archive },
     prefixEnd: tally.prefixEnd,
     prefixLacks: await lackedAfterBatches(deps.journal, generation, tally.batches, lacked),
     lastKnownSeq,
     lostFrom: lostFrom(ownerError),
     behind: (seq) => tally.behind(seq),
   });
-  const error = ownerError ?? problemOf(deps, found, journal, tally.prefixEnd, lastKnownSeq);
   return {
-    shard,
-    condition: conditionOf(error),
+    ...{ shard, condition },
     ...(error && { error: error.toWire() }),
     generation,
     manifestSeq: entries.at(-1)?.seq ?? 0,
     snapshots,
     ...(journal && { journal }),
+    ...(archive && { archive }),
     lastKnownSeq,
     choices,
   };
@@ -182,14 +192,17 @@ function conditionOf(error: PserverError | undefined): ShardCondition {
 
 /** The error that a new owner would stop with; undefined if it could serve the shard. */
 function problemOf(
-  { shard, journalStorage }: InspectDeps,
+  { shard, journalStorage, mark }: InspectDeps,
   { newest, snapshots, base }: Found,
   journal: FoundJournal | undefined,
   prefixEnd: number,
   lastKnownSeq: number,
 ): PserverError | undefined {
   const details = { shard };
-  if (newest === undefined && snapshots.length === 0 && journal === undefined) return undefined;
+  if (newest === undefined && snapshots.length === 0 && journal === undefined) {
+    // A shard that was never created has no mark either.
+    return mark && journalLost(shard, 1, mark.seq, "and all snapshots are gone");
+  }
   if (base === undefined) {
     const text = `shard ${shard}: no whole snapshot is left`;
     return new PserverError("SNAPSHOT_DAMAGED", text, details);

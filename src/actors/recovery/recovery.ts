@@ -24,6 +24,7 @@ import { type AcceptedLoss, acceptLoss, type RecoveryStage } from "./accept-loss
 import type { RecoveryChoice, ShardFindings } from "./findings.ts";
 import { initializedBlocks } from "./initialized-blocks.ts";
 import { inspectShard } from "./inspect-shard.ts";
+import type { RecoveryArchive } from "./recovery-archive.ts";
 
 /** Time limit for the owner's reply. */
 const OWNER_MS = 2_000;
@@ -37,6 +38,7 @@ interface RecoveryDeps extends StoredJob {
   readonly host: string;
   readonly owners: OwnersClient;
   readonly publisher: StreamPublisher;
+  readonly archive: RecoveryArchive | undefined;
 }
 
 /** Inspects the shards of a job and lets stopped ones go on without what is lost; see `pserver recover`. */
@@ -50,10 +52,15 @@ export class Recovery {
   }
 
   /**
-   * Connects as a host does, without joining the job.
+   * Connects as a host does, without joining the job. `archive`: where states can also come from; the caller
+   * closes it.
    * @throws NO_BROKER, DENIED, NO_JETSTREAM, JETSTREAM_UNAVAILABLE, TIMEOUT; BAD_NAME if the broker holds no such job.
    */
-  static async open(reach: ConnectionSettings, job: string): Promise<Recovery> {
+  static async open(
+    reach: ConnectionSettings,
+    job: string,
+    archive?: RecoveryArchive,
+  ): Promise<Recovery> {
     const subjects = new JobSubjects(job);
     const host = `recover-${hostname().slice(0, 24)}-${process.pid}-${randomUUID().slice(0, 8)}`;
     const inboxPrefix = subjects.hostInbox(host);
@@ -67,7 +74,7 @@ export class Recovery {
       const storage = storageQueries(manager, subjects);
       return new Recovery({
         ...stored,
-        ...{ connection, host },
+        ...{ connection, host, archive },
         owners: new OwnersClient({ connection, storage, subjects, host, journalOf }),
         publisher: StreamPublisher.open(connection, inboxPrefix),
       });
@@ -95,11 +102,11 @@ export class Recovery {
     choice: RecoveryChoice,
     onStage?: (stage: RecoveryStage) => void,
   ): Promise<AcceptedLoss> {
-    const { connection, host, subjects, records } = this.#deps;
+    const { connection, host, subjects, records, archive } = this.#deps;
     const { shard } = findings;
     const deps = {
       ...this.#tools(shard),
-      ...{ host, connection, payloadBytesMax: payloadBytesMaxOf(connection) },
+      ...{ archive, host, connection, payloadBytesMax: payloadBytesMaxOf(connection) },
       inboxPrefix: subjects.hostInbox(host),
       initialized: await initializedBlocks(records, shard),
       marks: new MarkKeeper(records, shard),
@@ -119,10 +126,11 @@ export class Recovery {
     shard: number,
     ownerError: PserverError | undefined,
   ): Promise<ShardFindings> {
-    const { records, client } = this.#deps;
+    const { records, client, archive } = this.#deps;
     const initialized = await initializedBlocks(records, shard);
     const mark = await new MarkKeeper(records, shard).read();
-    return await inspectShard({ ...this.#tools(shard), client, ownerError, initialized, mark });
+    const found = { ownerError, initialized, mark, archive };
+    return await inspectShard({ ...this.#tools(shard), client, ...found });
   }
 
   #tools(shard: number) {

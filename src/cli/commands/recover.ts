@@ -3,8 +3,10 @@ import type { AcceptedLoss } from "../../actors/recovery/accept-loss.ts";
 import type { RecoveryChoice, ShardFindings } from "../../actors/recovery/findings.ts";
 import type { Recovery } from "../../actors/recovery/recovery.ts";
 import { resolveSettings } from "../../client/wire/settings.ts";
+import type { BrokerAndArchive } from "../../history/archive/broker-and-archive.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { SHARDS_MAX } from "../../protocol/limits.ts";
+import type { ConnectionSettings } from "../../transport/connection.ts";
 import { askLine } from "../ask-line.ts";
 import { confirm } from "../confirm.ts";
 import { type CliContext, openOutput } from "../context.ts";
@@ -29,6 +31,7 @@ interface RecoverFlags extends ConnectionFlags, OutputFlags {
   readonly shard?: readonly number[];
   readonly from?: RecoveryChoice["from"];
   readonly record?: number;
+  readonly archive?: string;
   readonly yes?: boolean;
 }
 
@@ -54,8 +57,10 @@ export function registerRecover(program: Command, context: CliContext): void {
       new Option("--from <state>", "the state to go on from, without asking").choices([
         "snapshot",
         "prefix",
+        "archive",
       ]),
     )
+    .option("--archive <dir>", "an archive of the job (see pserver archive) to go on from")
     .option(
       "--record <n>",
       "with --from snapshot: an older one, by its record",
@@ -68,10 +73,12 @@ export function registerRecover(program: Command, context: CliContext): void {
       "  Without --yes it only shows, and asks where it runs in a terminal. A shard that goes on gets a",
       "  new generation: its old positions mean nothing any more, and every trainer is told what was",
       "  given up. Running hosts serve it again within two lease times. It needs the user of a host.",
+      "  An archive is read with what the broker still holds: it gives the records that were lost, and the",
+      "  broker those that were not archived yet.",
     ],
     "Exit code": ["  1 if shards have stopped and were not recovered, else 0."],
     "With --json": [
-      '  {"job","shards":[{"shard","condition","error","snapshots","journal","choices",…}],',
+      '  {"job","shards":[{"shard","condition","error","snapshots","journal","archive","choices",…}],',
       '  "recovered":[{"shard","generation","fallbacks"}]}; a condition is serving, whole, stopped or',
       "  failed.",
     ],
@@ -79,6 +86,7 @@ export function registerRecover(program: Command, context: CliContext): void {
       "  pserver recover --job mnist",
       "  pserver recover --job mnist --from prefix --yes",
       "  pserver recover --job mnist --shard 3 --from snapshot --record 1200 --yes",
+      "  pserver recover --job mnist --archive /archives/mnist --from archive --yes",
     ],
   });
 }
@@ -89,7 +97,11 @@ async function runRecover(context: CliContext, flags: RecoverFlags): Promise<voi
   // Loaded here, so that other commands start faster.
   const { allShards, Recovery } = await import("../../actors/recovery/recovery.ts");
   const connection = resolveSettings(toOverrides(flags), context.environment);
-  const recovery = await unlessAborted(context.signal, Recovery.open(connection, flags.job));
+  const archive = await openArchive(context, flags, connection);
+  const recovery = await unlessAborted(
+    context.signal,
+    Recovery.open(connection, flags.job, archive),
+  );
   try {
     const shards = [...new Set(flags.shard ?? allShards(recovery.settings))];
     const found = await inspectAll(context, recovery, shards);
@@ -104,17 +116,31 @@ async function runRecover(context: CliContext, flags: RecoverFlags): Promise<voi
     if (plans.length === 0) output.message(`nothing was changed; ${whatToGive(flags, stopped)}`);
   } finally {
     await recovery.close();
+    await archive?.close();
   }
 }
 
+/** The archive that the flags name; undefined without one. */
+async function openArchive(
+  { signal }: CliContext,
+  { archive, job }: RecoverFlags,
+  connection: ConnectionSettings,
+): Promise<BrokerAndArchive | undefined> {
+  if (archive === undefined) return undefined;
+  const { BrokerAndArchive } = await import("../../history/archive/broker-and-archive.ts");
+  return await unlessAborted(signal, BrokerAndArchive.open(archive, connection, job, signal));
+}
+
 /** @throws BAD_VALUE for flags that do not go together. */
-function checkFlags({ yes, from, record }: RecoverFlags): void {
+function checkFlags({ yes, from, record, archive }: RecoverFlags): void {
   const problem =
     yes === true && from === undefined
       ? "--yes: expected --from with it; received none"
       : record !== undefined && from !== "snapshot"
         ? "--record: expected --from snapshot with it"
-        : undefined;
+        : from === "archive" && archive === undefined
+          ? "--from archive: expected --archive with it; received none"
+          : undefined;
   if (problem !== undefined) throw new PserverError("BAD_VALUE", problem);
 }
 
@@ -208,9 +234,13 @@ async function carryOut(
   return recovered;
 }
 
-function whatToGive({ job, from }: RecoverFlags, stopped: readonly ShardFindings[]): string {
+function whatToGive(
+  { job, from, archive }: RecoverFlags,
+  stopped: readonly ShardFindings[],
+): string {
   const choices = stopped.flatMap(({ choices: own }) => own.map((choice) => choice.from));
   if (choices.length === 0) return "nothing can be saved";
   const states = from ?? [...new Set(choices)].join("|");
-  return `to accept the loss: pserver recover --job ${job} --from ${states} --yes`;
+  const where = archive === undefined ? "" : ` --archive ${archive}`;
+  return `to accept the loss: pserver recover --job ${job}${where} --from ${states} --yes`;
 }

@@ -1,4 +1,5 @@
 import type {
+  FoundArchive,
   FoundJournal,
   FoundSnapshot,
   Lost,
@@ -17,7 +18,7 @@ const LISTED_MAX = 8;
 /** Findings about a stopped shard, for people. */
 export function describeFindings(findings: ShardFindings, look: Look): string[] {
   const { paint, width } = look;
-  const { shard, error, snapshots, journal, lastKnownSeq, generation, choices } = findings;
+  const { shard, error, snapshots, journal, archive, lastKnownSeq, generation, choices } = findings;
   const row = (title: string, text: string, style?: Style): string[] =>
     titledLines(title, text, look, style);
   const lines = [
@@ -34,6 +35,7 @@ export function describeFindings(findings: ShardFindings, look: Look): string[] 
   for (const [i, snapshot] of snapshots.slice(0, LISTED_MAX).entries()) {
     lines.push(...row(i === 0 ? "snapshots" : "", describeSnapshot(snapshot)));
   }
+  if (archive !== undefined) lines.push(...row("archive", describeArchive(archive)));
   if (choices.length === 0) {
     const text =
       "nothing of it can be saved: remove the job with pserver remove, and load the last saved model";
@@ -52,9 +54,14 @@ export function describeFindings(findings: ShardFindings, look: Look): string[] 
 /** A choice in one line: the state that the shard goes on from. */
 export function describeChoice(choice: RecoveryChoice): string {
   const where = `record ${choice.seq} of generation ${choice.generation}`;
-  return choice.from === "prefix"
-    ? `prefix: the journal as far as it can be read, ${where}`
-    : `snapshot: ${where}`;
+  switch (choice.from) {
+    case "prefix":
+      return `prefix: the journal as far as it can be read, ${where}`;
+    case "archive":
+      return `archive: with what the broker still holds, ${where}`;
+    case "snapshot":
+      return `snapshot: ${where}`;
+  }
 }
 
 function describeLost({ from, to, records, trainers, hostRecords, unknown }: Lost): string {
@@ -81,6 +88,22 @@ function describeJournal(journal: FoundJournal | undefined): string {
   const range = lastSeq < firstSeq ? "empty" : `records ${firstSeq} to ${lastSeq}`;
   const text = `${stream}: ${range}, ${formatBytes(bytes)}`;
   return problem === undefined ? text : `${text}; it is of no use: ${visible(problem)}`;
+}
+
+function describeArchive({
+  name,
+  generation,
+  seq,
+  archivedSeq,
+  lacks,
+  problem,
+}: FoundArchive): string {
+  const directory = visible(name);
+  if (problem !== undefined) return `${directory}: it is of no use: ${visible(problem)}`;
+  const rest = seq > archivedSeq ? `, the last ${seq - archivedSeq} from the broker` : "";
+  const text = `${directory}: up to record ${seq} of generation ${generation}${rest}`;
+  if (lacks.length === 0) return text;
+  return `${text}; older than ${formatCount(lacks.length, "block")} of initialized parameters`;
 }
 
 function gapLines(journal: FoundJournal | undefined): string[] {

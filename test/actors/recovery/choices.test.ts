@@ -1,8 +1,12 @@
 // Proves from which states a shard may continue, which losses each is said to have, and which states are not
 // offered.
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type ChoiceFacts, choicesOf } from "../../../src/actors/recovery/choices.ts";
-import type { FoundJournal, FoundSnapshot } from "../../../src/actors/recovery/findings.ts";
+import type {
+  FoundArchive,
+  FoundJournal,
+  FoundSnapshot,
+} from "../../../src/actors/recovery/findings.ts";
 
 const JOURNAL: FoundJournal = { stream: "s", firstSeq: 1, lastSeq: 20, bytes: 9, gaps: [] };
 
@@ -19,6 +23,7 @@ function facts(more: Partial<ChoiceFacts>): ChoiceFacts {
     generation: 1,
     snapshots: [],
     journal: JOURNAL,
+    archive: undefined,
     prefixEnd: 0,
     prefixLacks: [],
     lastKnownSeq: 20,
@@ -90,4 +95,48 @@ test("records in the place of lost ones do not hide the loss", () => {
     "prefix 18: 16-20 5/4",
     "snapshot 2: 3-20 18/1",
   ]);
+});
+
+describe("an archive", () => {
+  const archive = (seq: number, more: Partial<FoundArchive> = {}): FoundArchive => {
+    return { name: "a", generation: 1, seq, archivedSeq: seq, lacks: [], ...more };
+  };
+  const snapshots = [snapshot(9, 12), snapshot(5, 4)];
+
+  test.each([
+    [18, ["archive 18: 19-20 2/1", "prefix 15: 16-20 5/1", "snapshot 12: 13-20 8/1"]],
+    [15, ["prefix 15: 16-20 5/1", "archive 15: 16-20 5/1", "snapshot 12: 13-20 8/1"]],
+    [13, ["prefix 15: 16-20 5/1", "archive 13: 14-20 7/1", "snapshot 12: 13-20 8/1"]],
+  ])("up to record %i has its place by what is lost", (seq, choices) => {
+    const found = brief({ snapshots, prefixEnd: 15, archive: archive(seq) });
+    expect(found.slice(0, 3)).toEqual(choices);
+  });
+
+  test("may be all that is left", () => {
+    expect(brief({ archive: archive(20) })).toEqual(["archive 20: 21-20 0/0"]);
+  });
+
+  test("of an earlier generation comes last, and gives up the whole present one", () => {
+    const older = archive(70, { generation: 1 });
+    const present = [snapshot(9, 12, { generation: 2 })];
+    expect(brief({ generation: 2, snapshots: present, archive: older })).toEqual([
+      "snapshot 12: 13-20 8/1",
+      "archive 70: 1-20 20/1",
+    ]);
+  });
+
+  test("loses no record that it holds, in whose place the journal has another one", () => {
+    const given = { snapshots, prefixEnd: 15, lostFrom: 14 };
+    expect(brief({ ...given, archive: archive(16) })[0]).toBe("archive 16: 17-20 4/1");
+    // It holds records up to 13; those up to 16 are the broker's.
+    const short = archive(16, { archivedSeq: 13 });
+    expect(brief({ ...given, archive: short })).toContain("archive 16: 14-20 7/4");
+  });
+
+  test("is no choice if it cannot be used, or lacks a block of an initialized parameter", () => {
+    const none = brief({ snapshots });
+    expect(brief({ snapshots, archive: archive(18, { problem: "of another job" }) })).toEqual(none);
+    const lacks = [{ parameter: "w", index: 0 }];
+    expect(brief({ snapshots, archive: archive(18, { lacks }) })).toEqual(none);
+  });
 });

@@ -1,6 +1,9 @@
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
+import { decodeMessage, parseHead } from "../../../src/protocol/index.ts";
 import type { TestHost, TestJob } from "../../support/host.ts";
+import { Archive } from "./journal-fold.ts";
 
 /** Directory of a stream in the store of the job's broker. */
 export function streamDirectory(job: TestJob, stream: string): string {
@@ -27,4 +30,44 @@ export async function flipBitOf(directory: string, bytes: Uint8Array): Promise<v
 export async function failureOf(host: TestHost, shard: number): Promise<string> {
   const line = await host.line((line) => line.type === "shard-failed" && line.shard === shard);
   return line.error?.code ?? "";
+}
+
+/** A record of shard 0's journal, and the last one there. */
+export interface Place {
+  readonly at: number;
+  readonly last: number;
+}
+
+/**
+ * The record of update `n` of shard 0's counter. It is looked for: on a busy machine hosts and clients
+ * repeat themselves, and a journal has some records more.
+ */
+export async function updateRecord(
+  streams: JetStreamManager["streams"],
+  stream: string,
+  n: number,
+): Promise<Place & { readonly payload: Uint8Array }> {
+  const { last_seq: last } = (await streams.info(stream)).state;
+  const updates = new Set<number>();
+  for (let seq = 1; seq <= last; seq++) {
+    const record = await streams.getMessage(stream, { seq });
+    if (record?.subject.includes(".push.") !== true) continue;
+    const payload = Uint8Array.from(record.data);
+    updates.add(parseHead(decodeMessage(payload).fields).n);
+    if (updates.size === n) return { at: seq, last, payload };
+  }
+  throw new Error(`the journal holds ${updates.size} updates; expected ${n}`);
+}
+
+/** Kills the host, and has the broker lose update `n` of shard 0's counter while it is stopped. */
+export async function hurtUpdate(job: TestJob, host: TestHost, n: number): Promise<Place> {
+  await using archive = await Archive.open(job.broker.url, job.job);
+  const { streams } = await jetstreamManager(archive.connection);
+  const { payload, ...place } = await updateRecord(streams, "PS_j_0", n);
+  await archive.close();
+  await host.kill();
+  await job.broker.stop();
+  await flipBitOf(streamDirectory(job, "PS_j_0"), payload);
+  await job.broker.start();
+  return place;
 }

@@ -7,18 +7,25 @@ import { once } from "node:events";
 import { cp, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
-import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
+import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import type { HostOptions } from "../../../src/actors/host/host.ts";
 import { runCli } from "../../../src/cli/run-cli.ts";
 import type { Client, ConnectOptions, ShardFallback } from "../../../src/client/index.ts";
-import { decodeMessage, hashName, PserverError, parseHead } from "../../../src/protocol/index.ts";
+import { hashName, PserverError } from "../../../src/protocol/index.ts";
 import { type Finished, run } from "../../cli/spawn-command.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { snapshotAll, untilMarked } from "./control.ts";
-import { failureOf, flipBitOf, streamDirectory } from "./damage.ts";
+import {
+  failureOf,
+  flipBitOf,
+  hurtUpdate,
+  type Place,
+  streamDirectory,
+  updateRecord,
+} from "./damage.ts";
 import { Archive } from "./journal-fold.ts";
 
 const WAIT = { timeout: HANG_MS, interval: 20 };
@@ -85,51 +92,13 @@ async function findings(shard = 0): Promise<Record<string, unknown>> {
   return JSON.parse(stdout).shards[0];
 }
 
-/** A record of shard 0's journal, and the last one there. */
-interface Place {
-  readonly at: number;
-  readonly last: number;
-}
-
-/**
- * The record of update `n` of shard 0's counter. It is looked for: on a busy machine hosts and clients
- * repeat themselves, and a journal has some records more.
- */
-async function updateRecord(
-  streams: JetStreamManager["streams"],
-  stream: string,
-  n: number,
-): Promise<Place & { readonly payload: Uint8Array }> {
-  const { last_seq: last } = (await streams.info(stream)).state;
-  const updates = new Set<number>();
-  for (let seq = 1; seq <= last; seq++) {
-    const record = await streams.getMessage(stream, { seq });
-    if (record?.subject.includes(".push.") !== true) continue;
-    const payload = Uint8Array.from(record.data);
-    updates.add(parseHead(decodeMessage(payload).fields).n);
-    if (updates.size === n) return { at: seq, last, payload };
-  }
-  throw new Error(`the journal holds ${updates.size} updates; expected ${n}`);
-}
-
-/** Kills the host, and has the broker lose update `n` of shard 0's counter while it is stopped. */
-async function hurtUpdate(host: TestHost, n: number): Promise<Place> {
-  await using archive = await Archive.open(job.broker.url, job.job);
-  const { streams } = await jetstreamManager(archive.connection);
-  const { payload, ...place } = await updateRecord(streams, "PS_j_0", n);
-  await archive.close();
-  await host.kill();
-  await job.broker.stop();
-  await flipBitOf(streamDirectory(job, "PS_j_0"), payload);
-  await job.broker.start();
-  return place;
-}
-
 /** Twenty updates of each counter, of which the ninth is damaged; a host that has found it out. */
 async function stopped(): Promise<Place & { host: TestHost; client: Client }> {
   const { host, client } = await start();
   await raise(client, 20);
-  const place = await hurtUpdate(host, 9);
+  // So that what is found is a gap in the journal, and not that the record of the mark is gone.
+  await untilMarked(job);
+  const place = await hurtUpdate(job, host, 9);
   const second = await job.host();
   expect(await failureOf(second, 0)).toBe("JOURNAL_DAMAGED");
   return { host: second, client, ...place };
@@ -249,7 +218,7 @@ describe("a journal with a damaged record", () => {
   test("continues although nobody owns it, and hosts come later", async () => {
     const { host, client } = await start();
     await raise(client, 20);
-    await hurtUpdate(host, 9);
+    await hurtUpdate(job, host, 9);
     expect(await findings()).toMatchObject({ error: { code: "JOURNAL_DAMAGED" } });
     expect(await recover("--from", "prefix", "--yes", "--shard", "0")).toMatchObject({ code: 0 });
     expect(await findings()).toMatchObject({ condition: "whole", generation: 2 });
@@ -337,7 +306,7 @@ describe("a shard with snapshots", () => {
     await snapshotAll(job);
     await raise(client, 5);
     const [older, newer] = await snapshotRecords();
-    const { at, last } = await hurtUpdate(host, 11);
+    const { at, last } = await hurtUpdate(job, host, 11);
     const second = await job.host();
     expect(await failureOf(second, 0)).toBe("JOURNAL_DAMAGED");
     const lostAfter = (seq: number): unknown => ({ from: seq + 1, to: last, records: last - seq });
@@ -384,7 +353,7 @@ describe("a shard with snapshots", () => {
   test("of which no manifest is left continues from a journal that reaches back to its first record", async () => {
     const { host, client } = await start();
     await raise(client, 20);
-    const { at } = await hurtUpdate(host, 9);
+    const { at } = await hurtUpdate(job, host, 9);
     await using archive = await Archive.open(job.broker.url, job.job);
     const manager = await jetstreamManager(archive.connection);
     const filter = archive.subjects.manifest(0);
@@ -525,7 +494,7 @@ describe("the broker", () => {
     const client = await trainer("a");
     await client.createIfNotAlreadyCreated(HURT, BigInt64Array.of(0n));
     for (let i = 0; i < 5; i++) await client.pushFull(HURT, ONE, 1, 1);
-    await hurtUpdate(host, 3);
+    await hurtUpdate(job, host, 3);
     expect(await recover("--from", "prefix", "--yes")).toMatchObject({ code: 0 });
     await using archive = await Archive.open(job.broker.url, job.job);
     const manager = await jetstreamManager(archive.connection);
