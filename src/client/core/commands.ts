@@ -5,7 +5,7 @@ import type { SessionRequest } from "./session-request.ts";
 import type { StepCall } from "./step-call.ts";
 
 /**
- * What the outbox has its shell do. Every command is given synchronously while an event is being taken,
+ * Commands of the outbox to its shell. Every command is given synchronously while an event is being taken,
  * and returns nothing. None may raise an event before it returns, but for `publish` and `repeat`, which
  * report their failure by `publishFailed`.
  */
@@ -40,7 +40,7 @@ export interface PositionsListener {
   journalReplaced(shard: number, seen: Position): void;
 }
 
-/** What the session has its shell do. All commands return before anything of them is known. */
+/** Commands of the session to its shell. All return before their result is known. */
 export interface SessionCommands {
   /** Joins under a token of its own within this time: raises `joined` or `rejoinFailed`. */
   rejoin(timeoutMs: number): void;

@@ -186,7 +186,7 @@ export class Outbox implements RecordSettler {
     this.#finish(nowMs);
   }
 
-  /** A question for outcomes was answered with an error; `retryAfterMs` is how long it says to wait. */
+  /** A request for outcomes was answered with an error; `retryAfterMs` is how long it says to wait. */
   askFailed(shard: number, failure: Failure, retryAfterMs: number, nowMs: number): void {
     const window = this.#windows[shard];
     if (window === undefined) return;
@@ -246,7 +246,7 @@ export class Outbox implements RecordSettler {
     this.#finish(nowMs);
   }
 
-  /** A question for outcomes could not be published: the records asked for are given up. */
+  /** A request for outcomes could not be published: the records asked for are given up. */
   askNotPublished(shard: number, numbers: readonly number[], failure: Failure): void {
     for (const n of numbers) {
       const update = this.#windows[shard]?.get(n);

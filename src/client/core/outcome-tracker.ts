@@ -62,7 +62,7 @@ export class OutcomeTracker {
     if (first === undefined || first.askAtMs > nowMs) return;
     if (nowMs - window.askedAtMs < ASK_AGAIN_MS) return;
     window.askedAtMs = nowMs;
-    // Those that are nearly due go along: their own question would follow at once.
+    // Those that are nearly due go along: their own request would follow at once.
     const dueMs = nowMs + ASK_SOON_MS;
     const numbers: number[] = [];
     let generation = Number.POSITIVE_INFINITY;
@@ -70,7 +70,7 @@ export class OutcomeTracker {
     for (let n = window.done + 1; n <= window.last; n++) {
       const update = window.get(n);
       if (update === undefined || update.storedGeneration === 0 || update.askAtMs > dueMs) continue;
-      // One question is of one journal, the oldest.
+      // One request is about one journal, the oldest.
       if (update.storedGeneration > generation) continue;
       if (update.storedGeneration < generation) {
         generation = update.storedGeneration;
@@ -83,7 +83,7 @@ export class OutcomeTracker {
     this.#deps.commands.askOutcomes(window.shard, session, numbers, { generation, seq });
   }
 
-  /** A question for outcomes was answered with an error; `retryAfterMs` is how long it says to wait. */
+  /** A request for outcomes was answered with an error; `retryAfterMs` is how long it says to wait. */
   askFailed(window: ShardWindow, failure: Failure, retryAfterMs: number): void {
     const { code } = failure;
     if (healsWithTime(code)) {
@@ -100,7 +100,7 @@ export class OutcomeTracker {
       const end = { generation: Math.max(generation, 1), seq };
       this.#giveUpFrom(window, end, Number.POSITIVE_INFINITY, failure);
     }
-    // Any other error is as good as no answer: the question is repeated until the call's deadline.
+    // Any other error is as good as no answer: the request is repeated until the call's deadline.
   }
 
   /** Gives up the records that are stored behind `end` in a journal before `generation`. */

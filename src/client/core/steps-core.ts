@@ -118,7 +118,7 @@ export class StepsCore {
     this.#done(call);
   }
 
-  /** The step to wait for in a question that is about to be published. */
+  /** The step to wait for in a request that is about to be published. */
   wantedStep(call: StepCall): number {
     // After a fallback nobody closes the step before this trainer has entered anew.
     return call.phase === "opening" && this.#isMember ? call.step : 0;

@@ -238,7 +238,7 @@ export class UpdateSender implements OutboxCommands, OutboxListener {
     this.#outbox.answered(answers, false, performance.now());
   }
 
-  /** The reply to a question for outcomes; its subject ends in the shard. */
+  /** The reply to a request for outcomes; its subject ends in the shard. */
   #onReply(message: InboxMessage): void {
     const shard = Number(message.token);
     const answers = message.noResponders
