@@ -1,5 +1,5 @@
 /** A source of batches, with the batch that its next element comes from. */
-interface Lane<T> {
+interface MergeInput<T> {
   readonly batches: AsyncIterator<readonly T[]>;
   batch: readonly T[];
   at: number;
@@ -13,47 +13,47 @@ export async function* mergeSorted<T>(
   sources: readonly AsyncIterable<readonly T[]>[],
   keyOf: (element: T) => number,
 ): AsyncGenerator<readonly T[]> {
-  const opened = sources.map((source): Lane<T> => {
+  const opened = sources.map((source): MergeInput<T> => {
     return { batches: source[Symbol.asyncIterator](), batch: [], at: 0 };
   });
   try {
-    const filled = await Promise.all(opened.map((lane) => refill(lane)));
-    let lanes = opened.filter((_, i) => filled[i]);
-    while (lanes.length > 0) {
-      const { merged, empty } = mergeUntilEmpty(lanes, keyOf);
+    const filled = await Promise.all(opened.map((input) => refill(input)));
+    let inputs = opened.filter((_, i) => filled[i]);
+    while (inputs.length > 0) {
+      const { merged, empty } = mergeUntilEmpty(inputs, keyOf);
       if (merged.length > 0) yield merged;
-      if (!(await refill(empty))) lanes = lanes.filter((lane) => lane !== empty);
+      if (!(await refill(empty))) inputs = inputs.filter((input) => input !== empty);
     }
   } finally {
     await Promise.all(opened.map(({ batches }) => batches.return?.()));
   }
 }
 
-/** Gives the lane its next batch that has elements; false at its end. */
-async function refill<T>(lane: Lane<T>): Promise<boolean> {
+/** Gives the input its next batch that has elements; false at its end. */
+async function refill<T>(input: MergeInput<T>): Promise<boolean> {
   for (;;) {
-    const next = await lane.batches.next();
+    const next = await input.batches.next();
     if (next.done === true) return false;
     if (next.value.length === 0) continue;
-    lane.batch = next.value;
-    lane.at = 0;
+    input.batch = next.value;
+    input.at = 0;
     return true;
   }
 }
 
-/** Takes elements in order until the batch of one lane is used up. */
+/** Takes elements in order until the batch of one input is used up. */
 function mergeUntilEmpty<T>(
-  lanes: readonly Lane<T>[],
+  inputs: readonly MergeInput<T>[],
   keyOf: (element: T) => number,
-): { merged: readonly T[]; empty: Lane<T> } {
+): { merged: readonly T[]; empty: MergeInput<T> } {
   const merged: T[] = [];
   for (;;) {
-    let least: Lane<T> | undefined;
+    let least: MergeInput<T> | undefined;
     let leastKey = Number.POSITIVE_INFINITY;
-    for (const lane of lanes) {
-      const key = keyOf(lane.batch[lane.at] as T);
+    for (const input of inputs) {
+      const key = keyOf(input.batch[input.at] as T);
       if (least !== undefined && key >= leastKey) continue;
-      least = lane;
+      least = input;
       leastKey = key;
     }
     if (least === undefined) throw new RangeError("nothing to merge");
