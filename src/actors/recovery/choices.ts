@@ -35,8 +35,9 @@ export function newestWhole(snapshots: readonly FoundSnapshot[]): FoundSnapshot 
 
 /**
  * States that a shard can go on from, the smallest loss first: the readable prefix of the journal if it
- * extends the newest whole snapshot, then the whole snapshots, and among them that of the archive. States without blocks of initialized
- * parameters are excluded: nobody could read or initialize these blocks any more.
+ * extends the newest whole snapshot, then the whole snapshots, and among them that of the archive. States
+ * without blocks of initialized parameters are excluded: nobody could read or initialize these blocks any
+ * more.
  */
 export function choicesOf(facts: ChoiceFacts): RecoveryChoice[] {
   const whole = facts.snapshots.filter(

@@ -98,26 +98,38 @@ async function runRecover(context: CliContext, flags: RecoverFlags): Promise<voi
   const { allShards, Recovery } = await import("../../actors/recovery/recovery.ts");
   const connection = resolveSettings(toOverrides(flags), context.environment);
   const archive = await openArchive(context, flags, connection);
-  const recovery = await unlessAborted(
-    context.signal,
-    Recovery.open(connection, flags.job, archive),
-  );
   try {
-    const shards = [...new Set(flags.shard ?? allShards(recovery.settings))];
-    const found = await inspectAll(context, recovery, shards);
-    const stopped = found.filter(({ condition }) => condition === "stopped");
-    if (!output.json) showFindings(output, flags, found, stopped);
-    if (flags.shard !== undefined && flags.from !== undefined) found.forEach(checkStopped);
-    const plans = await choose(context, output, flags, stopped);
-    const recovered = await carryOut(context, output, recovery, plans);
-    if (output.json) output.value({ job: flags.job, shards: found, recovered });
-    if (recovered.length === stopped.length) return;
-    context.setExitCode(EXIT.failure);
-    if (plans.length === 0) output.message(`nothing was changed; ${whatToGive(flags, stopped)}`);
+    const opening = Recovery.open(connection, flags.job, archive);
+    const recovery = await unlessAborted(context.signal, opening);
+    try {
+      const shards = [...new Set(flags.shard ?? allShards(recovery.settings))];
+      await recoverShards(context, output, flags, recovery, shards);
+    } finally {
+      await recovery.close();
+    }
   } finally {
-    await recovery.close();
     await archive?.close();
   }
+}
+
+/** Shows what is lost of shards, and lets those go on for which a choice is given. */
+async function recoverShards(
+  context: CliContext,
+  output: Output,
+  flags: RecoverFlags,
+  recovery: Recovery,
+  shards: readonly number[],
+): Promise<void> {
+  const found = await inspectAll(context, recovery, shards);
+  const stopped = found.filter(({ condition }) => condition === "stopped");
+  if (!output.json) showFindings(output, flags, found, stopped);
+  if (flags.shard !== undefined && flags.from !== undefined) found.forEach(checkStopped);
+  const plans = await choose(context, output, flags, stopped);
+  const recovered = await carryOut(context, output, recovery, plans);
+  if (output.json) output.value({ job: flags.job, shards: found, recovered });
+  if (recovered.length === stopped.length) return;
+  context.setExitCode(EXIT.failure);
+  if (plans.length === 0) output.message(`nothing was changed; ${whatToGive(flags, stopped)}`);
 }
 
 /** The archive that the flags name; undefined without one. */

@@ -12,7 +12,6 @@ import { historyLost } from "../history-lost.ts";
 import { reachOf, takeInventory } from "../reach.ts";
 import { replayShard } from "../replay/replay-shard.ts";
 import type { JournalSpan, ShardHistory } from "../source.ts";
-import { checkSameJob } from "./archive-facts.ts";
 import { ArchiveSource } from "./archive-source.ts";
 import { JoinedSource } from "./joined-source.ts";
 import { contradiction, firstDifference } from "./same-history.ts";
@@ -28,10 +27,15 @@ export class BrokerAndArchive implements RecoveryArchive {
   readonly #joined: JoinedSource;
   readonly #signal: AbortSignal;
 
-  private constructor(archive: ArchiveSource, broker: BrokerHistory, signal: AbortSignal) {
+  private constructor(
+    archive: ArchiveSource,
+    broker: BrokerHistory,
+    joined: JoinedSource,
+    signal: AbortSignal,
+  ) {
     this.#archive = archive;
     this.#broker = broker;
-    this.#joined = JoinedSource.join(archive, broker);
+    this.#joined = joined;
     this.#signal = signal;
   }
 
@@ -48,8 +52,7 @@ export class BrokerAndArchive implements RecoveryArchive {
     const archive = await ArchiveSource.open(directory);
     const broker = await BrokerHistory.open(reach, job);
     try {
-      checkSameJob(archive.name, archive, broker);
-      return new BrokerAndArchive(archive, broker, signal);
+      return new BrokerAndArchive(archive, broker, JoinedSource.join(archive, broker), signal);
     } catch (error) {
       await broker.close();
       throw error;
