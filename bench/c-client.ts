@@ -234,7 +234,7 @@ class CRaw {
     await this.#receivers.journal.call("read", STREAM, subject, bytes);
     const args = [subject, bytes, parameterBytes(model), durationMs];
     const [messages = 0, startMs = 0] = await this.#senders.journal.numbers("run", ...args);
-    const [endMs = 0] = await this.#receivers.journal.numbers("last", messages, STREAM);
+    const [endMs = 0] = await this.#receivers.journal.numbers("last", messages);
     return { bytes: messages * bytes, seconds: (endMs - startMs) / 1e3 };
   }
 }

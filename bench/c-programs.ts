@@ -11,12 +11,14 @@ const SOURCES = join(ROOT, "bench/c");
 const OUTPUT = join(ROOT, "build/bench-c");
 const FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-pthread"];
 /** What every program is linked with. */
-const PARTS = ["agent.c", "counter.c", "payloads.c"];
+const PARTS = ["agent.c", "counter.c", "payloads.c", "stream-reader.c"];
 const PROGRAMS = [
   "core-sender",
   "core-receiver",
   "journal-sender",
   "journal-receiver",
+  "raw-trainer",
+  "raw-server",
   "trainer",
   "step-trainer",
 ] as const;

@@ -15,6 +15,8 @@ export interface OtherStepsOptions {
   /** The name of a table, the prefix of other parameters. */
   readonly prefix: string;
   readonly step: TrainingStep;
+  /** The raw steps that theirs are compared with. */
+  readonly baseline: string;
   /** Broker and hosts. */
   readonly servers: readonly Watched[];
 }
@@ -45,7 +47,7 @@ export async function startPythonSteps(
 const OPERATIONS = { step: "", push: ", push alone", pull: ", pull alone" } as const;
 
 async function startSteps(
-  { bed, job, storage, prefix, step, servers }: OtherStepsOptions,
+  { bed, job, storage, prefix, step, baseline, servers }: OtherStepsOptions,
   trainer: LineProcess,
   language: string,
   operations: readonly (keyof typeof OPERATIONS)[],
@@ -59,6 +61,7 @@ async function startSteps(
   }
   return operations.map((operation) => ({
     name: `${language}, ${storage}${OPERATIONS[operation]}`,
+    baseline,
     processes: () => [...servers, { role: "trainer", pid: trainer.pid }],
     run: async (durationMs) => {
       const [steps = 0, startMs = 0, endMs = 0] = await trainer.numbers(

@@ -4,6 +4,7 @@ import { buildCPrograms, missingForC } from "../c-programs.ts";
 import { type BenchOptions, isWanted } from "../options.ts";
 import type { StepsDone, StepTrainer } from "../programs/step-trainer.ts";
 import { startCSteps, startPythonSteps } from "./other-steps.ts";
+import { rawStepsName, startRawSteps } from "./raw-steps.ts";
 import { measureSteps, type StepMaker, type StepTime } from "./step-times.ts";
 import { TRAINING_STEPS, type TrainingStep } from "./training-step.ts";
 
@@ -24,6 +25,8 @@ export interface StepFindings {
 /** A job of ours whose parameters are those of a step. */
 export interface StepJob extends AsyncDisposable {
   readonly maker: StepMaker;
+  /** Steps without a parameter server on the same broker. */
+  readonly startRaw: () => Promise<StepMaker>;
   /** Trainers in C and, with a Python, in that, which make the same steps in the job. */
   readonly startOthers: (python: string | undefined) => Promise<readonly StepMaker[]>;
   readonly initialization: InitializationTime;
@@ -58,8 +61,9 @@ export async function benchSteps(
       }
       initializations.push(...jobs.map(({ initialization }) => initialization));
       const makers: StepMaker[] = [];
-      for (const { maker, startOthers } of jobs) {
-        makers.push(maker, ...(missing === undefined ? await startOthers(python) : []));
+      for (const { maker, startRaw, startOthers } of jobs) {
+        if (missing !== undefined) makers.push(maker);
+        else makers.push(await startRaw(), maker, ...(await startOthers(python)));
       }
       steps.push(...(await measureSteps(step, makers, options)));
     } finally {
@@ -119,13 +123,16 @@ export async function startStepJob(
       ...hosts.map(({ pid }) => ({ role: "host", pid })),
     ];
     return {
+      startRaw: () => startRawSteps(bed, storage, step),
       startOthers: async (python) => {
-        const options = { bed, job, storage, prefix, step, servers };
+        const baseline = rawStepsName(storage);
+        const options = { bed, job, storage, prefix, step, servers, baseline };
         const inC = await startCSteps(options);
         return python === undefined ? inC : [...inC, ...(await startPythonSteps(options, python))];
       },
       maker: {
         name: maker,
+        baseline: rawStepsName(storage),
         processes: () => [...servers, ...trainers.map(({ pid }) => ({ role: "trainer", pid }))],
         run: async (durationMs) => {
           const task = { durationMs };

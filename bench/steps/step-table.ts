@@ -5,11 +5,12 @@ import type { StepTime } from "./step-times.ts";
 /** The table of training steps. */
 export function stepRows(found: readonly StepTime[]): string[][] {
   return [
-    ["a step of", "on", "ms", "CPU ms", "CPU s per GB", "peak MB"],
-    ...found.map(({ step, maker, ms, cpuMs, cpuSecondsPerGb, peakMb }) => [
+    ["a step of", "on", "ms", "to raw", "CPU ms", "CPU s per GB", "peak MB"],
+    ...found.map(({ step, maker, ms, toRaw, cpuMs, cpuSecondsPerGb, peakMb }) => [
       step,
       maker,
       range(ms),
+      toRaw === undefined ? "" : range(toRaw),
       byRole(cpuMs, 1),
       cpuSecondsPerGb.toFixed(1),
       byRole(peakMb, 0),

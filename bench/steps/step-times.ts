@@ -6,6 +6,8 @@ import { stepBytes, type TrainingStep } from "./training-step.ts";
 /** Somebody who can make training steps. */
 export interface StepMaker {
   readonly name: string;
+  /** Whose time, in the same round, this one's is divided by: one that is measured before. */
+  readonly baseline?: string | undefined;
   /** The processes whose CPU time counts: servers, broker and trainer. */
   readonly processes: () => readonly Watched[];
   /** Makes one step after the other for so long. */
@@ -18,6 +20,8 @@ export interface StepTime {
   readonly step: string;
   readonly maker: string;
   readonly ms: Spread;
+  /** Of the time of each round to that of the baseline in the same round. */
+  readonly toRaw?: Spread;
   /** CPU time of a step in each role, in ms; medians of the rounds. */
   readonly cpuMs: Readonly<Record<string, number>>;
   /** The most memory that the largest process of each role had resident, in MB of 1e6 bytes, in any round. */
@@ -56,7 +60,12 @@ export async function measureSteps(
       rounds.get(maker)?.push(found);
     }
   }
-  return makers.map((maker) => summary(step, maker.name, rounds.get(maker) ?? []));
+  return makers.map((maker) => {
+    const own = rounds.get(maker) ?? [];
+    const raw = makers.find(({ name }) => name === maker.baseline);
+    const times = summary(step, maker.name, own);
+    return raw === undefined ? times : { ...times, toRaw: ratios(own, rounds.get(raw) ?? []) };
+  });
 }
 
 async function measureOnce(maker: StepMaker, durationMs: number): Promise<Round> {
@@ -65,6 +74,10 @@ async function measureOnce(maker: StepMaker, durationMs: number): Promise<Round>
   const cpuMs = new Map([...usage].map(([role, used]) => [role, (used.cpuSeconds * 1e3) / steps]));
   const peakMb = new Map([...usage].map(([role, used]) => [role, used.peakBytes / 1e6]));
   return { ms: (endMs - startMs) / steps, cpuMs, peakMb };
+}
+
+function ratios(own: readonly Round[], raw: readonly Round[]): Spread {
+  return spread(own.map(({ ms }, i) => ms / (raw[i]?.ms ?? Number.NaN)));
 }
 
 function summary(step: TrainingStep, maker: string, rounds: readonly Round[]): StepTime {
