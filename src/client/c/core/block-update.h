@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "core/failure.h"
+#include "core/queue.h"
 #include "core/times.h"
 
 /** What became of a block update; pending until that is settled. */
@@ -123,8 +124,8 @@ struct ps_update_call {
   /** References that the outbox drops at the end of the event. */
   size_t releases;
   struct ps_update_call *next_released;
-  /** The next call whose `call_over` is due. */
-  struct ps_update_call *next_over;
+  /** Its place among the calls whose `call_over` is due. */
+  struct ps_queue_link over;
 
   size_t update_count;
   struct ps_block_update updates[];

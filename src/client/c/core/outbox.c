@@ -30,10 +30,7 @@ static struct ps_failure *other_shard(unsigned received, unsigned expected) {
 }
 
 static void note_over(struct ps_outbox *outbox, struct ps_update_call *call) {
-  if (!ps_update_call_is_over(call)) return;
-  if (outbox->first_over == NULL) outbox->first_over = call;
-  else outbox->last_over->next_over = call;
-  outbox->last_over = call;
+  if (ps_update_call_is_over(call)) ps_queue_append(&outbox->over, &call->over, call);
 }
 
 static void release(struct ps_outbox *outbox, struct ps_block_update *update, bool is_reusable) {
@@ -149,10 +146,8 @@ static void finish(struct ps_outbox *outbox, int64_t now_ms) {
     outbox->has_timer = true;
     commands->set_timer(commands->shell, now_ms + TICK_MS);
   }
-  while (outbox->first_over != NULL) {
-    struct ps_update_call *call = outbox->first_over;
-    outbox->first_over = call->next_over;
-    call->next_over = NULL;
+  struct ps_update_call *call;
+  while ((call = ps_queue_take(&outbox->over)) != NULL) {
     listener->call_over(listener->owner, call, now_ms);
   }
   ps_call_references_release(&outbox->references);

@@ -46,8 +46,7 @@ struct ps_outbox {
   struct ps_in_flight in_flight;
   struct ps_outcome_tracker tracker;
   /** Calls whose `call_over` is due, in order. */
-  struct ps_update_call *first_over;
-  struct ps_update_call *last_over;
+  struct ps_queue over;
   struct ps_call_references references;
   struct ps_failure *session_end;
   size_t turn;

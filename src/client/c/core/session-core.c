@@ -29,22 +29,6 @@ static void rejoin(struct ps_session_core *core) {
   core->commands->rejoin(core->commands->shell, REJOIN_MS);
 }
 
-static void wait_for_session(struct ps_session_core *core, struct ps_session_request *request) {
-  request->is_waiting = true;
-  request->next = NULL;
-  if (core->first_waiting == NULL) core->first_waiting = request;
-  else core->last_waiting->next = request;
-  core->last_waiting = request;
-}
-
-/** Empties the list of waiting requests; returns its first, which the others follow by `next`. */
-static struct ps_session_request *take_waiting(struct ps_session_core *core) {
-  struct ps_session_request *first = core->first_waiting;
-  core->first_waiting = NULL;
-  core->last_waiting = NULL;
-  return first;
-}
-
 static void fail_request(struct ps_session_core *core, struct ps_session_request *request,
                          struct ps_failure *failure) {
   ps_failure_set(&request->superseded, NULL);
@@ -72,11 +56,10 @@ void ps_session_core_joined(struct ps_session_core *core, uint64_t session, int6
   core->is_rejoin_needed = false;
   core->listener->session_began(core->listener->owner, session, now_ms);
   schedule_renewal(core, now_ms);
-  struct ps_session_request *next = take_waiting(core);
-  while (next != NULL) {
-    struct ps_session_request *request = next;
-    next = request->next;
-    request->is_waiting = false;
+  /* Those that begin to wait meanwhile wait for the next result. */
+  size_t left = core->waiting.count;
+  struct ps_session_request *request;
+  for (; left > 0 && (request = ps_queue_take(&core->waiting)) != NULL; left--) {
     go_on(core, request);
   }
   struct ps_failure *superseded = core->superseded;
@@ -94,11 +77,10 @@ void ps_session_core_rejoin_failed(struct ps_session_core *core, struct ps_failu
   core->is_rejoining = false;
   core->is_rejoin_needed = false;
   ps_failure_set(&core->superseded, NULL);
-  struct ps_session_request *next = take_waiting(core);
-  while (next != NULL) {
-    struct ps_session_request *request = next;
-    next = request->next;
-    request->is_waiting = false;
+  /* Those that begin to wait meanwhile wait for the next result. */
+  size_t left = core->waiting.count;
+  struct ps_session_request *request;
+  for (; left > 0 && (request = ps_queue_take(&core->waiting)) != NULL; left--) {
     fail_request(core, request, failure);
   }
   if (is_lost) core->commands->lose_client(core->commands->shell, failure);
@@ -146,11 +128,11 @@ void ps_session_core_request_failed(struct ps_session_core *core,
   } else if (is_of_earlier(core, failure)) {
     core->commands->repeat_request(core->commands->shell, request);
   } else if (ps_reaction_to(failure->code) == PS_REACTION_REJOIN) {
-    wait_for_session(core, request);
+    ps_queue_append(&core->waiting, &request->place, request);
     rejoin(core);
   } else if (core->is_rejoining) {
     ps_failure_set(&request->superseded, failure);
-    wait_for_session(core, request);
+    ps_queue_append(&core->waiting, &request->place, request);
   } else {
     ps_session_core_ended(core, failure);
     fail_request(core, request, failure);
@@ -160,14 +142,7 @@ void ps_session_core_request_failed(struct ps_session_core *core,
 void ps_session_core_request_ended(struct ps_session_core *core,
                                    struct ps_session_request *request) {
   ps_failure_set(&request->superseded, NULL);
-  if (!request->is_waiting) return;
-  request->is_waiting = false;
-  struct ps_session_request *before = NULL;
-  struct ps_session_request *at = core->first_waiting;
-  for (; at != request; at = at->next) before = at;
-  if (before == NULL) core->first_waiting = request->next;
-  else before->next = request->next;
-  if (core->last_waiting == request) core->last_waiting = before;
+  ps_queue_remove(&core->waiting, &request->place);
 }
 
 void ps_session_core_stop(struct ps_session_core *core) {
@@ -177,5 +152,8 @@ void ps_session_core_stop(struct ps_session_core *core) {
 
 void ps_session_core_release(struct ps_session_core *core) {
   ps_failure_set(&core->superseded, NULL);
-  while (core->first_waiting != NULL) ps_session_core_request_ended(core, core->first_waiting);
+  struct ps_session_request *request;
+  while ((request = ps_queue_first(&core->waiting)) != NULL) {
+    ps_session_core_request_ended(core, request);
+  }
 }

@@ -19,8 +19,7 @@ struct ps_session_core {
   const struct ps_session_commands *commands;
   const struct ps_session_listener *listener;
   /** Requests that wait for a new session, in order. */
-  struct ps_session_request *first_waiting;
-  struct ps_session_request *last_waiting;
+  struct ps_queue waiting;
   /** Number of the current session; 0 before the first. */
   uint64_t session;
   int64_t lease_ms;

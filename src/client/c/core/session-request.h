@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "core/failure.h"
+#include "core/queue.h"
 
 /**
  * A lifecycle request of this trainer, sent under the session that is current at the time. The shell owns
@@ -19,9 +20,8 @@ struct ps_session_request {
   unsigned rejoins;
   /** The SUPERSEDED it was answered with, until it is known whether that is about an earlier session. */
   struct ps_failure *superseded;
-  /** Whether it waits for a new session, and the request that waits after it. */
-  bool is_waiting;
-  struct ps_session_request *next;
+  /** Its place among those that wait for a new session. */
+  struct ps_queue_link place;
 };
 
 #endif

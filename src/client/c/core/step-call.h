@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "core/failure.h"
+#include "core/queue.h"
 
 /** What a call of the step machine does: sends gradients, ends the step, or leaves the steps. */
 enum ps_step_call_kind { PS_STEP_CALL_GRADIENTS, PS_STEP_CALL_END, PS_STEP_CALL_EXIT };
@@ -62,8 +63,7 @@ struct ps_step_call {
   uint64_t least;
   uint64_t most;
   struct ps_failure *failure;
-  /** The call queued after this one. */
-  struct ps_step_call *next;
+  struct ps_queue_link place;
   /** The shards that its gradients go to, each once. */
   size_t shard_count;
   unsigned shards[];

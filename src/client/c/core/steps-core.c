@@ -21,9 +21,8 @@ static void leave_members(struct ps_steps_core *core) {
 static void next_turn(struct ps_steps_core *core) {
   if (core->is_giving_turns) return;
   core->is_giving_turns = true;
-  while (core->holder == NULL && core->first_queued != NULL) {
-    struct ps_step_call *call = core->first_queued;
-    core->first_queued = call->next;
+  while (core->holder == NULL && core->queued.count > 0) {
+    struct ps_step_call *call = ps_queue_take(&core->queued);
     core->holder = call;
     if (call->kind == PS_STEP_CALL_EXIT) drain(core, call);
     else enter(core, call);
@@ -198,10 +197,7 @@ void ps_steps_core_lost_place(struct ps_steps_core *core) {
 
 void ps_steps_core_begin(struct ps_steps_core *core, struct ps_step_call *call) {
   if (core->synchronization.mode != PS_SYNC_ASYNC) {
-    call->next = NULL;
-    if (core->first_queued == NULL) core->first_queued = call;
-    else core->last_queued->next = call;
-    core->last_queued = call;
+    ps_queue_append(&core->queued, &call->place, call);
     next_turn(core);
   } else if (call->kind == PS_STEP_CALL_GRADIENTS) {
     call->phase = PS_STEP_SENDING;
@@ -211,19 +207,10 @@ void ps_steps_core_begin(struct ps_steps_core *core, struct ps_step_call *call) 
   }
 }
 
-static void leave_queue(struct ps_steps_core *core, struct ps_step_call *call) {
-  struct ps_step_call *before = NULL;
-  struct ps_step_call *at = core->first_queued;
-  for (; at != call; at = at->next) before = at;
-  if (before == NULL) core->first_queued = call->next;
-  else before->next = call->next;
-  if (core->last_queued == call) core->last_queued = before;
-}
-
 void ps_steps_core_end_call(struct ps_steps_core *core, struct ps_step_call *call,
                             struct ps_failure *failure) {
   if (call->phase == PS_STEP_QUEUED) {
-    leave_queue(core, call);
+    ps_queue_remove(&core->queued, &call->place);
     ps_steps_core_failed(core, call, failure);
   } else if (call->phase == PS_STEP_DRAINING) {
     ps_steps_core_failed(core, call, failure);

@@ -25,8 +25,7 @@ struct ps_synchronization {
  */
 struct ps_steps_core {
   const struct ps_steps_commands *commands;
-  struct ps_step_call *first_queued;
-  struct ps_step_call *last_queued;
+  struct ps_queue queued;
   struct ps_step_call *holder;
   bool is_giving_turns;
   /** Number of calls whose gradients are being sent. */

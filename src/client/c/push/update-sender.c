@@ -42,9 +42,8 @@ static pserver_status publish_message(struct ps_update_sender *sender, const str
 }
 
 bool ps_sender_publish_next(struct ps_update_sender *sender) {
-  struct ps_outgoing *message = sender->queue.first;
+  struct ps_outgoing *message = ps_queue_take(&sender->queue);
   if (message == NULL) return false;
-  ps_outgoing_dequeue(&sender->queue, message);
   pserver_status status = publish_message(sender, message);
   if (status == PSERVER_OK) return true;
   if (status == PSERVER_ERR_NO_BROKER) {
@@ -69,18 +68,19 @@ static void publish(void *shell, struct ps_block_update *update, uint64_t sessio
   for (struct ps_update_source *each = record_of(update)->first; each != NULL; each = each->next) {
     each->seen = update->names_version ? ps_seen_version(each) : 0;
   }
-  ps_outgoing_enqueue(&sender->queue, message);
+  ps_queue_append(&sender->queue, &message->place, message);
 }
 
 static void repeat(void *shell, struct ps_block_update *update) {
   struct ps_update_sender *sender = shell;
-  ps_outgoing_enqueue(&sender->queue, outgoing_of(update));
+  struct ps_outgoing *message = outgoing_of(update);
+  ps_queue_append(&sender->queue, &message->place, message);
 }
 
 static void release(void *shell, struct ps_block_update *update, bool is_reusable) {
   struct ps_update_sender *sender = shell;
   (void)is_reusable; /* cnats copies what is published. */
-  if (ps_outgoing_dequeue(&sender->queue, outgoing_of(update))) ps_outbox_withdrawn(update);
+  if (ps_queue_remove(&sender->queue, &outgoing_of(update)->place)) ps_outbox_withdrawn(update);
 }
 
 static pserver_status write_outcome_request(struct ps_draft *draft, uint64_t session, const uint64_t *numbers,

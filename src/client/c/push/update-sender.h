@@ -4,8 +4,8 @@
 #include <nats/nats.h>
 
 #include "core/outbox.h"
+#include "core/queue.h"
 #include "push/fill-batches.h"
-#include "push/outgoing.h"
 #include "push/record.h"
 #include "wire/connection.h"
 #include "wire/identity.h"
@@ -35,8 +35,15 @@ struct ps_update_sender {
   /** Memory for the record that is being published. */
   struct ps_record_buffer buffer;
   /** Records that wait to be published, one at a time, so that answers and requests do not wait for all. */
-  struct ps_outgoing_queue queue;
+  struct ps_queue queue;
   struct ps_timer tick;
+};
+
+/** The message of a record: what is needed to write it, each time it is published. */
+struct ps_outgoing {
+  struct ps_block_update *update;
+  struct ps_record_head head;
+  struct ps_queue_link place;
 };
 
 /** The sending of one call's block updates. The caller owns it, and keeps it until `over`. */

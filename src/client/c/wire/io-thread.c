@@ -20,12 +20,7 @@ void ps_io_release(struct ps_io_thread *io) {
 }
 
 void ps_io_post_locked(struct ps_io_thread *io, struct ps_io_work *work) {
-  if (work->is_posted) return;
-  work->is_posted = true;
-  work->next = NULL;
-  if (io->first == NULL) io->first = work;
-  else io->last->next = work;
-  io->last = work;
+  ps_queue_append(&io->posted, &work->place, work);
   pthread_cond_signal(&io->woken);
 }
 
@@ -36,24 +31,16 @@ void ps_io_post(struct ps_io_thread *io, struct ps_io_work *work) {
 }
 
 void ps_io_unpost_locked(struct ps_io_thread *io, struct ps_io_work *work) {
-  if (!work->is_posted) return;
-  work->is_posted = false;
-  struct ps_io_work *before = NULL;
-  struct ps_io_work *at = io->first;
-  for (; at != work; at = at->next) before = at;
-  if (before == NULL) io->first = work->next;
-  else before->next = work->next;
-  if (io->last == work) io->last = before;
+  ps_queue_remove(&io->posted, &work->place);
 }
 
 /** Runs posted work; false if there was none. */
 static bool run_posted(struct ps_io_thread *io) {
+  struct ps_io_work *work;
+  bool was_any = false;
   pthread_mutex_lock(&io->lock);
-  bool was_any = io->first != NULL;
-  while (io->first != NULL) {
-    struct ps_io_work *work = io->first;
-    io->first = work->next;
-    work->is_posted = false;
+  while ((work = ps_queue_take(&io->posted)) != NULL) {
+    was_any = true;
     pthread_mutex_unlock(&io->lock);
     work->run(work->context);
     pthread_mutex_lock(&io->lock);
@@ -74,8 +61,8 @@ bool ps_io_run(struct ps_io_thread *io) {
 static bool wait_for_work(struct ps_io_thread *io) {
   int64_t until_ms = ps_timers_next_ms(&io->timers);
   pthread_mutex_lock(&io->lock);
-  bool is_over = io->first == NULL && io->is_stopping;
-  if (io->first == NULL && !is_over) ps_condition_wait(&io->woken, &io->lock, until_ms);
+  bool is_over = io->posted.count == 0 && io->is_stopping;
+  if (io->posted.count == 0 && !is_over) ps_condition_wait(&io->woken, &io->lock, until_ms);
   pthread_mutex_unlock(&io->lock);
   return !is_over;
 }

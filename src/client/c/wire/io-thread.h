@@ -5,14 +5,14 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "core/queue.h"
 #include "wire/timers.h"
 
 /** Work for the I/O thread. Who posts it owns it, and keeps it until it has run. */
 struct ps_io_work {
   void (*run)(void *context);
   void *context;
-  bool is_posted;
-  struct ps_io_work *next;
+  struct ps_queue_link place;
 };
 
 /**
@@ -22,8 +22,7 @@ struct ps_io_work {
  */
 struct ps_io_thread {
   pthread_mutex_t lock;
-  struct ps_io_work *first;
-  struct ps_io_work *last;
+  struct ps_queue posted;
   bool is_stopping;
   /** Signalled when there is work. */
   pthread_cond_t woken;

@@ -36,27 +36,6 @@ static void set_due(struct ps_ask *ask, int64_t at_ms) {
   ps_timer_set(&ask->group->requests->connection->io->timers, &ask->timer, at_ms);
 }
 
-/* The queue of groups that wait for the window. */
-
-static void wait_in_line(struct ps_requests *requests, struct ps_ask_group *group) {
-  group->is_waiting = true;
-  group->next_waiting = NULL;
-  if (requests->first_waiting == NULL) requests->first_waiting = group;
-  else requests->last_waiting->next_waiting = group;
-  requests->last_waiting = group;
-}
-
-static void leave_line(struct ps_requests *requests, struct ps_ask_group *group) {
-  if (!group->is_waiting) return;
-  group->is_waiting = false;
-  struct ps_ask_group *before = NULL;
-  struct ps_ask_group *at = requests->first_waiting;
-  for (; at != group; at = at->next_waiting) before = at;
-  if (before == NULL) requests->first_waiting = group->next_waiting;
-  else before->next_waiting = group->next_waiting;
-  if (requests->last_waiting == group) requests->last_waiting = before;
-}
-
 static bool fits_window(const struct ps_requests *requests, const struct ps_ask *ask) {
   return ask->window_bytes == 0 || requests->window_bytes == 0 ||
          requests->window_bytes + ask->window_bytes <= requests->window_max;
@@ -73,7 +52,7 @@ static void close_ask(struct ps_ask *ask, enum ps_ask_state state) {
 /** Ends a group with this status; unless OK, the last error is the reason. */
 static void finish(struct ps_ask_group *group, pserver_status status) {
   struct ps_requests *requests = group->requests;
-  leave_line(requests, group);
+  ps_queue_remove(&requests->waiting, &group->place);
   requests->slots[group->slot] = NULL;
   for (size_t i = 0; i < group->next; i++) {
     if (group->asks[i].state == PS_ASK_OPEN) close_ask(&group->asks[i], PS_ASK_WAITING);
@@ -119,14 +98,14 @@ static pserver_status open_ask(struct ps_ask *ask) {
 
 /** Opens requests as the window permits, one of each group in turn. */
 static void pump(struct ps_requests *requests) {
-  while (requests->first_waiting != NULL) {
-    struct ps_ask_group *group = requests->first_waiting;
+  struct ps_ask_group *group;
+  while ((group = ps_queue_first(&requests->waiting)) != NULL) {
     struct ps_ask *ask = &group->asks[group->next];
     bool is_done = ask->state == PS_ASK_DONE;
     if (!is_done && !fits_window(requests, ask)) return;
-    leave_line(requests, group);
+    ps_queue_take(&requests->waiting);
     group->next++;
-    if (group->next < group->count) wait_in_line(requests, group);
+    if (group->next < group->count) ps_queue_append(&requests->waiting, &group->place, group);
     pserver_status status = is_done ? PSERVER_OK : open_ask(ask);
     if (status != PSERVER_OK) finish(group, status);
   }
@@ -180,7 +159,7 @@ void ps_ask_group_begin(struct ps_requests *requests, struct ps_ask_group *group
   group->requests = requests;
   group->first_token = requests->tokens;
   requests->tokens += group->count;
-  wait_in_line(requests, group);
+  ps_queue_append(&requests->waiting, &group->place, group);
   pump(requests);
 }
 

@@ -2,6 +2,7 @@
 #define WIRE_REQUESTS_H
 
 #include "core/failure.h"
+#include "core/queue.h"
 #include "wire/connection.h"
 #include "wire/envelope.h"
 
@@ -75,8 +76,7 @@ struct ps_ask_group {
   /** Index of the next request to begin, and the number of requests that are not answered. */
   size_t next;
   size_t missing;
-  bool is_waiting;
-  struct ps_ask_group *next_waiting;
+  struct ps_queue_link place;
   /** The last error that was retried; NULL if none. */
   struct ps_failure *obstacle;
 };
@@ -90,8 +90,7 @@ struct ps_requests {
   /** Groups by slot, which is part of the reply subject; and those that wait for the window, in turn. */
   struct ps_ask_group **slots;
   size_t slot_count;
-  struct ps_ask_group *first_waiting;
-  struct ps_ask_group *last_waiting;
+  struct ps_queue waiting;
   uint64_t tokens;
 };
 
