@@ -11,7 +11,10 @@ const STYLE = [
   "@media (prefers-color-scheme:dark){svg{color:#ddd}}",
   "table{border-collapse:collapse}",
   "td,th{padding:.2rem 1rem .2rem 0;text-align:right;font-variant-numeric:tabular-nums}",
-  "td:first-child,th:first-child{text-align:left;overflow-wrap:anywhere}",
+  // A number such as 4e-3 is not broken at its hyphen.
+  "td:not(:first-child){white-space:nowrap}",
+  "td:first-child,th:first-child{text-align:left}",
+  "td:first-child{overflow-wrap:anywhere}",
   ".dot{display:inline-block;width:.6em;height:.6em;border-radius:50%;margin-right:.5em}",
 ].join("");
 
