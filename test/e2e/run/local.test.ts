@@ -170,8 +170,8 @@ test("one that fails for good stops the others; its code is the launcher's, and 
 test.each(["SIGINT", "SIGTERM"] as const)("%s ends all, with what they started", async (signal) => {
   const script = await directory.script(
     "train.mjs",
-    `${WAITS}
-     process.on("SIGINT", () => { console.log("saw SIGINT"); process.exit(0); });`,
+    `process.on("SIGINT", () => { console.log("saw SIGINT"); process.exit(0); });
+     ${WAITS}`,
   );
   const running = launch("-n", "2", "--", "node", script);
   await directory.untilNoted(2, /^child/);
@@ -186,8 +186,8 @@ test.each(["SIGINT", "SIGTERM"] as const)("%s ends all, with what they started",
 test("a launcher that is killed leaves no process, not even one that ignores SIGTERM", async () => {
   const script = await directory.script(
     "train.mjs",
-    `${WAITS}
-     if (RANK === "1") process.on("SIGTERM", () => {});`,
+    `if (RANK === "1") process.on("SIGTERM", () => {});
+     ${WAITS}`,
   );
   const running = launch("-n", "2", "--hosts", "2", "--", "node", script);
   await directory.untilNoted(2, /^child/);
