@@ -45,7 +45,7 @@ build/wheel/.stamp: $(WHEEL_SOURCES) package.json LICENSE scripts/make-wheel.sh 
 # Examples, benchmarks and programs of tests, with the sources they import; run from build/programs/.
 programs: build/programs/.stamp
 
-build/programs/.stamp: $(SOURCES) $(PROGRAMS) $(SETTINGS) tsconfig.run.json scripts/compile.sh | setup
+build/programs/.stamp: $(SOURCES) $(PROGRAMS) $(SETTINGS) tsconfig.run.json scripts/compile.sh scripts/bundle.mjs | setup
 	@scripts/compile.sh programs build/programs
 	@touch $@
 

@@ -1,12 +1,12 @@
-// Bundles the modules that tsc has compiled into the JavaScript of the package: a file for each program,
-// library and thread, and chunks that they share, all in one directory, so that a thread finds its file
-// next to the chunk that starts it. A program that loads 60 files starts in half the time of one that
-// loads 400. Packages that this one depends on are not included.
+// Bundles modules that tsc has compiled: a file for each program, library and thread, and chunks that they
+// share, all in one directory, so that a thread finds its file next to the chunk that starts it. A program
+// that loads 60 files starts in half the time of one that loads 400.
 //
-//   node scripts/bundle.mjs MODULES DIRECTORY
+//   node scripts/bundle.mjs package MODULES DIRECTORY    without the packages that this one depends on
+//   node scripts/bundle.mjs tests MODULES DIRECTORY      programs of end-to-end tests, which start some 500
 
-import { chmod, readFile } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { chmod, readdir, readFile } from "node:fs/promises";
+import { basename, join, resolve, sep } from "node:path";
 import { rolldown } from "rolldown";
 
 const PROGRAMS = {
@@ -27,10 +27,42 @@ const THREADS = {
   "hdf5-worker": "model-files/hdf5/hdf5-worker.js",
 };
 
-/** Reads modules with the maps to their sources, from which the maps of the chunks are made. */
+const TEST_PROGRAMS = "test/e2e/programs";
+
+/** What is bundled, and which modules stay outside. */
+const BUNDLES = {
+  package: () => ({ inputs: { ...PROGRAMS, ...LIBRARIES, ...THREADS }, external: /^[^./]/ }),
+  tests: async () => ({
+    inputs: { ...(await testPrograms()), ...below("src", THREADS) },
+    external: /^node:/,
+  }),
+};
+
+const [kind, modules, directory] = process.argv.slice(2);
+if (directory === undefined || !Object.hasOwn(BUNDLES, kind)) {
+  throw new Error("usage: node scripts/bundle.mjs package|tests MODULES DIRECTORY");
+}
+const root = resolve(modules);
+
+/** Every program of end-to-end tests, by its name. */
+async function testPrograms() {
+  const files = (await readdir(join(root, TEST_PROGRAMS))).filter((file) => file.endsWith(".js"));
+  return Object.fromEntries(
+    files.map((file) => [basename(file, ".js"), join(TEST_PROGRAMS, file)]),
+  );
+}
+
+function below(folder, inputs) {
+  return Object.fromEntries(
+    Object.entries(inputs).map(([name, file]) => [name, join(folder, file)]),
+  );
+}
+
+/** Reads own modules with the maps to their sources, from which the maps of the chunks are made. */
 const withSourceMaps = {
   name: "source-maps",
   async load(file) {
+    if (!file.startsWith(root + sep)) return null;
     const [code, map] = await Promise.all([
       readFile(file, "utf8"),
       readFile(`${file}.map`, "utf8"),
@@ -39,21 +71,16 @@ const withSourceMaps = {
   },
 };
 
-const [modules, directory] = process.argv.slice(2);
-if (directory === undefined) throw new Error("usage: node scripts/bundle.mjs MODULES DIRECTORY");
-
+const { inputs, external } = await BUNDLES[kind]();
 const bundle = await rolldown({
-  cwd: resolve(modules),
-  input: Object.fromEntries(
-    Object.entries({ ...PROGRAMS, ...LIBRARIES, ...THREADS }).map(([name, file]) => [
-      name,
-      `./${file}`,
-    ]),
-  ),
+  cwd: root,
+  input: Object.fromEntries(Object.entries(inputs).map(([name, file]) => [name, `./${file}`])),
   platform: "node",
-  external: /^[^./]/,
+  external,
   plugins: [withSourceMaps],
 });
 await bundle.write({ dir: resolve(directory), format: "esm", sourcemap: true });
 await bundle.close();
-for (const program of Object.keys(PROGRAMS)) await chmod(join(directory, `${program}.js`), 0o755);
+if (kind === "package") {
+  for (const program of Object.keys(PROGRAMS)) await chmod(join(directory, `${program}.js`), 0o755);
+}

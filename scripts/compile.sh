@@ -17,10 +17,13 @@ trap 'rm -rf "$scratch"' EXIT
 case $what in
   package)
     node_modules/.bin/tsc -p tsconfig.build.json --outDir "$scratch/types"
-    node scripts/bundle.mjs "$scratch/types" "$scratch"
+    node scripts/bundle.mjs package "$scratch/types" "$scratch"
     find "$scratch/types" \( -name '*.js' -o -name '*.js.map' \) -delete
     ;;
-  programs) node_modules/.bin/tsc -p tsconfig.run.json --outDir "$scratch" ;;
+  programs)
+    node_modules/.bin/tsc -p tsconfig.run.json --outDir "$scratch"
+    node scripts/bundle.mjs tests "$scratch" "$scratch/bundled"
+    ;;
   *)
     printf 'compile.sh: expected package or programs; received %s\n' "$what" >&2
     exit 2

@@ -1,5 +1,4 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
-import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import { jetstreamManager } from "@nats-io/jetstream";
@@ -10,9 +9,10 @@ import { type Client, type ConnectOptions, connect } from "../../src/client/inde
 import { bucketStream, JobSubjects, type WireError } from "../../src/protocol/index.ts";
 import { startTestBroker, type TestBroker } from "./broker.ts";
 import { HANG_MS } from "./limits.ts";
+import { testProgram } from "./test-program.ts";
 
 /** The compiled program; `make programs` makes it. */
-const PROGRAM = join(import.meta.dirname, "../../build/programs/test/e2e/programs/host-process.js");
+const PROGRAM = testProgram("host-process");
 
 /** Short, so that tests are. */
 const LEASE_MS = 1_000;

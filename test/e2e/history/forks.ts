@@ -1,17 +1,14 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { join } from "node:path";
 import { openHistory } from "../../../src/history/open-history.ts";
 import type { Cut, Point } from "../../../src/history/points/point.ts";
 import { resolvePoint } from "../../../src/history/points/resolve-point.ts";
 import type { TestJob } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";
+import { testProgram } from "../../support/test-program.ts";
 
 /** The compiled program; `make programs` makes it. */
-const PROGRAM = join(
-  import.meta.dirname,
-  "../../../build/programs/test/e2e/programs/fork-process.js",
-);
+const PROGRAM = testProgram("fork-process");
 
 /** A fork or a rewind of a test job. */
 export interface Branching {

@@ -11,8 +11,9 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import type { Client } from "../../../src/client/index.ts";
 import { TestJob } from "../../support/host.ts";
 import { HANG_MS, TEST_MS } from "../../support/limits.ts";
+import { testProgram } from "../../support/test-program.ts";
 
-const PROGRAM = join(import.meta.dirname, "../../../build/programs/test/e2e/programs/flooder.js");
+const PROGRAM = testProgram("flooder");
 const ROUNDS = 10;
 /** Only a call that never gets its turn takes so long: the flood keeps a small machine busy by itself. */
 const CALL = { timeoutMs: HANG_MS };

@@ -17,6 +17,7 @@ import { hashName, PserverError } from "../../../src/protocol/index.ts";
 import { type Finished, run } from "../../cli/spawn-command.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";
+import { testProgram } from "../../support/test-program.ts";
 import { snapshotAll, untilMarked } from "./control.ts";
 import {
   failureOf,
@@ -31,10 +32,7 @@ import { Archive } from "./journal-fold.ts";
 const WAIT = { timeout: HANG_MS, interval: 20 };
 
 /** The compiled program; `make programs` makes it. */
-const PROGRAM = join(
-  import.meta.dirname,
-  "../../../build/programs/test/e2e/programs/recover-process.js",
-);
+const PROGRAM = testProgram("recover-process");
 
 let job: TestJob;
 /** What trainers were told, by trainer. */

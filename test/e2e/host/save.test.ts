@@ -9,16 +9,16 @@ import { basename, join } from "node:path";
 import { createInterface } from "node:readline";
 import { connect } from "@nats-io/transport-node";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { packageRoot } from "../../../src/broker/package-root.ts";
 import type { Client } from "../../../src/client/index.ts";
 import { decodeMessage, encodeMessage, JobSubjects } from "../../../src/protocol/index.ts";
 import { start as startCommand } from "../../cli/spawn-command.ts";
 import { TestJob } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";
+import { testProgram } from "../../support/test-program.ts";
 import { control } from "./control.ts";
 
 const WAIT = { timeout: HANG_MS, interval: 20 };
-const PROGRAM = join(packageRoot(), "build/programs/test/e2e/programs/gated-host.js");
+const PROGRAM = testProgram("gated-host");
 const VALUES = Float32Array.of(1, 2, 3, 4);
 
 let job: TestJob;

@@ -8,12 +8,12 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { deflateRawSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { packageRoot } from "../../../src/broker/package-root.ts";
 import { TAR_FIELDS, tarChecksum } from "../../../src/model-files/tar-format.ts";
 import { TENSORS_MAX } from "../../../src/model-files/tensor.ts";
 import { HANG_MS } from "../../support/limits.ts";
+import { testProgram } from "../../support/test-program.ts";
 
-const PROGRAM = join(packageRoot(), "build/programs/test/e2e/programs/open-models.js");
+const PROGRAM = testProgram("open-models");
 const SIZE = 20_000_000;
 const HEAP_MIB = 192;
 
