@@ -91,7 +91,7 @@ void ps_lifecycle_begin(const struct ps_lifecycle *lifecycle, struct ps_lifecycl
 }
 
 void ps_lifecycle_end(struct ps_lifecycle_request *request, pserver_status status) {
-  if (request->core.place.item == NULL) {
+  if (!ps_is_queued(&request->core.place)) {
     ps_ask_group_end(&request->group, status);
     return;
   }

@@ -1,17 +1,20 @@
 /* A singly linked queue whose links are in its items. */
 #include "core/queue.h"
 
-void ps_queue_append(struct ps_queue *queue, struct ps_queue_link *link, void *item) {
-  if (link->item != NULL) return;
+bool ps_is_queued(const struct ps_queue_link *link) { return link->item != NULL; }
+
+bool ps_queue_append(struct ps_queue *queue, struct ps_queue_link *link, void *item) {
+  if (ps_is_queued(link)) return false;
   *link = (struct ps_queue_link){.item = item};
   if (queue->first == NULL) queue->first = link;
   else queue->last->next = link;
   queue->last = link;
   queue->count++;
+  return true;
 }
 
 bool ps_queue_remove(struct ps_queue *queue, struct ps_queue_link *link) {
-  if (link->item == NULL) return false;
+  if (!ps_is_queued(link)) return false;
   struct ps_queue_link *before = NULL;
   struct ps_queue_link *at = queue->first;
   for (; at != link; at = at->next) before = at;

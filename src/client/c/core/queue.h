@@ -18,8 +18,11 @@ struct ps_queue {
   size_t count;
 };
 
-/** Appends the item that the link is in, unless it is queued already. */
-void ps_queue_append(struct ps_queue *queue, struct ps_queue_link *link, void *item);
+/** Whether the item that the link is in is queued. */
+bool ps_is_queued(const struct ps_queue_link *link);
+
+/** Appends the item that the link is in; false if it was queued already. */
+bool ps_queue_append(struct ps_queue *queue, struct ps_queue_link *link, void *item);
 
 /** Removes an item of this queue; false if it was not queued. Takes constant time for the first one. */
 bool ps_queue_remove(struct ps_queue *queue, struct ps_queue_link *link);

@@ -20,8 +20,7 @@ void ps_io_release(struct ps_io_thread *io) {
 }
 
 void ps_io_post_locked(struct ps_io_thread *io, struct ps_io_work *work) {
-  ps_queue_append(&io->posted, &work->place, work);
-  pthread_cond_signal(&io->woken);
+  if (ps_queue_append(&io->posted, &work->place, work)) pthread_cond_signal(&io->woken);
 }
 
 void ps_io_post(struct ps_io_thread *io, struct ps_io_work *work) {
