@@ -11,7 +11,7 @@ const SOURCES = join(ROOT, "bench/c");
 const OUTPUT = join(ROOT, "build/bench-c");
 const FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-pthread"];
 /** What every program is linked with. */
-const PARTS = ["agent.c", "counter.c", "payloads.c", "stream-reader.c"];
+const PARTS = ["agent.c", "counter.c", "payloads.c", "stream-reader.c", "stream-sender.c"];
 const PROGRAMS = [
   "core-sender",
   "core-receiver",

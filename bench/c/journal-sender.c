@@ -1,21 +1,10 @@
 /* Publishes to a stream; the bytes without a PubAck stay within the window. */
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "agent.h"
-#include "counter.h"
-#include "payloads.h"
+#include "stream-sender.h"
 
 static natsConnection *connection;
-static struct counter refused = COUNTER_INITIALIZER;
-
-static void on_refused(jsCtx *js, jsPubAckErr *error, void *closure) {
-  (void)js;
-  (void)error;
-  (void)closure;
-  counter_add(&refused);
-}
 
 /** Connects. Argument: URL. */
 static bool open_sender(char **arguments, struct answer *answer) {
@@ -28,13 +17,10 @@ static natsStatus send_for(jsCtx *js, const char *subject, struct payloads *payl
   uint64_t messages = 0;
   natsStatus status = NATS_OK;
   while (status == NATS_OK && (messages == 0 || machine_ms() - start_ms < duration_ms)) {
-    status = js_PublishAsync(js, subject, payloads_next(payloads), (int)payloads->bytes, NULL);
+    status = stream_sender_publish(js, subject, payloads);
     messages++;
   }
-  jsPubOptions options;
-  jsPubOptions_Init(&options);
-  options.MaxWait = WAIT_MAX_MS;
-  if (status == NATS_OK) status = js_PublishAsyncComplete(js, &options);
+  if (status == NATS_OK) status = stream_sender_complete(js);
   snprintf(answer->text, sizeof answer->text, "%llu %.6f", (unsigned long long)messages, start_ms);
   return status;
 }
@@ -50,19 +36,13 @@ static bool run(char **arguments, struct answer *answer) {
     return refuse(answer, "no memory");
   }
   jsCtx *js = NULL;
-  jsOptions options;
-  jsOptions_Init(&options);
-  options.PublishAsync.MaxPending = (int64_t)payloads_window(&payloads);
-  options.PublishAsync.StallWait = WAIT_MAX_MS;
-  options.PublishAsync.ErrHandler = on_refused;
-  natsStatus status = natsConnection_JetStream(&js, connection, &options);
+  natsStatus status = stream_sender_open(&js, connection, &payloads);
   if (status == NATS_OK) {
     status = send_for(js, arguments[0], &payloads, strtod(arguments[3], NULL), answer);
   }
   jsCtx_Destroy(js);
   payloads_release(&payloads);
-  if (refused.value > 0) return refuse(answer, "the stream refused messages");
-  return nats_is_ok(status, "publish", answer);
+  return stream_sender_is_ok(status, "publish", answer);
 }
 
 int main(void) {

@@ -2,10 +2,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "agent.h"
 #include "counter.h"
-#include "payloads.h"
 #include "raw-step.h"
+#include "stream-sender.h"
 
 static natsConnection *connection;
 static jsCtx *js;
@@ -15,7 +14,6 @@ static uint64_t records;
 /** Messages sent in all steps. */
 static uint64_t sent;
 static struct counter received = COUNTER_INITIALIZER;
-static struct counter refused = COUNTER_INITIALIZER;
 
 static void on_values(natsConnection *from, natsSubscription *subscription, natsMsg *message,
                       void *closure) {
@@ -26,26 +24,14 @@ static void on_values(natsConnection *from, natsSubscription *subscription, nats
   counter_add(&received);
 }
 
-static void on_refused(jsCtx *of, jsPubAckErr *error, void *closure) {
-  (void)of;
-  (void)error;
-  (void)closure;
-  counter_add(&refused);
-}
-
 /** Connects. Arguments: URL, messages of a step, bytes of a message. */
 static bool open_trainer(char **arguments, struct answer *answer) {
   natsSubscription *subscription = NULL;
-  jsOptions options;
   records = strtoull(arguments[1], NULL, 10);
   uint64_t bytes = strtoull(arguments[2], NULL, 10);
   if (!payloads_init(&gradients, bytes, records * bytes)) return refuse(answer, "no memory");
-  jsOptions_Init(&options);
-  options.PublishAsync.MaxPending = (int64_t)payloads_window(&gradients);
-  options.PublishAsync.StallWait = WAIT_MAX_MS;
-  options.PublishAsync.ErrHandler = on_refused;
   natsStatus status = natsConnection_ConnectTo(&connection, arguments[0]);
-  if (status == NATS_OK) status = natsConnection_JetStream(&js, connection, &options);
+  if (status == NATS_OK) status = stream_sender_open(&js, connection, &gradients);
   if (status == NATS_OK) {
     status = natsConnection_Subscribe(&subscription, connection, RAW_VALUES, on_values, NULL);
   }
@@ -57,14 +43,10 @@ static bool open_trainer(char **arguments, struct answer *answer) {
 static natsStatus push(void) {
   natsStatus status = NATS_OK;
   for (uint64_t i = 0; i < records && status == NATS_OK; i++) {
-    status =
-        js_PublishAsync(js, RAW_RECORDS, payloads_next(&gradients), (int)gradients.bytes, NULL);
+    status = stream_sender_publish(js, RAW_RECORDS, &gradients);
     sent++;
   }
-  jsPubOptions options;
-  jsPubOptions_Init(&options);
-  options.MaxWait = WAIT_MAX_MS;
-  return status == NATS_OK ? js_PublishAsyncComplete(js, &options) : status;
+  return status == NATS_OK ? stream_sender_complete(js) : status;
 }
 
 static natsStatus pull(void) {
@@ -90,8 +72,7 @@ static bool run(char **arguments, struct answer *answer) {
   }
   snprintf(answer->text, sizeof answer->text, "%llu %.6f %.6f", (unsigned long long)steps, start_ms,
            machine_ms());
-  if (refused.value > 0) return refuse(answer, "the stream refused messages");
-  return nats_is_ok(status, "run", answer);
+  return stream_sender_is_ok(status, "run", answer);
 }
 
 int main(void) {
