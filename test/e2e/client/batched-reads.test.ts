@@ -40,7 +40,12 @@ async function start(
   await client.beginInit();
   await Promise.all(
     namesOf(count).map((name) =>
-      client.createIfNotAlreadyCreated(name, new Float32Array(4), { learningRate: 1 }),
+      client.createIfNotAlreadyCreated(
+        name,
+        new Float32Array(4),
+        { learningRate: 1 },
+        { timeoutMs: HANG_MS },
+      ),
     ),
   );
   return client;
