@@ -29,7 +29,9 @@ const SHIPPED = join(ROOT, "build");
 
 /** Flags for a library and programs that end with an error when one of these sanitizers finds one. */
 export function sanitizedBy(sanitizers: string): string[] {
-  return ["-O1", "-g", `-fsanitize=${sanitizers}`, "-fno-omit-frame-pointer"];
+  // By default the sanitizer of undefined behaviour only prints what it finds.
+  const fatal = "-fno-sanitize-recover=all";
+  return ["-O1", "-g", `-fsanitize=${sanitizers}`, fatal, "-fno-omit-frame-pointer"];
 }
 
 /** Finds bad memory accesses, leaks and undefined behaviour while a program runs. */
