@@ -33,6 +33,7 @@ const SCENARIOS = {
     "a part of a block is one message, unless the broker takes none as large",
     "a row that the broker takes no longer is cut",
     "what is not handed to the connection before its call ends is not sent",
+    "what is repeated before it is handed to the connection was not sent twice",
     "what there was no connection for was not sent, and is sent by the next one",
   ],
   batches: [

@@ -394,8 +394,16 @@ static void cancel_at_first(const struct published *message) {
   pserver_cancel(canceller);
 }
 
-static void not_handed_over(void) {
-  begin(cancel_at_first);
+/** The connection is lost and restored while all but the first record wait to be handed to it. */
+static void reconnect_and_cancel_at_first(const struct published *message) {
+  if (serve(message) || !is_record(message)) return;
+  disconnect_now();
+  reconnect_now();
+  pserver_cancel(canceller);
+}
+
+static void cancelled_at_first(take_message take) {
+  begin(take);
   job.blocks = 40;
   EXPECT_OK(pserver_canceller_new(&canceller));
   pserver_client *client = connected(0);
@@ -410,6 +418,10 @@ static void not_handed_over(void) {
   pserver_canceller_free(canceller);
   closed(client);
 }
+
+static void not_handed_over(void) { cancelled_at_first(cancel_at_first); }
+
+static void repeated_too_early(void) { cancelled_at_first(reconnect_and_cancel_at_first); }
 
 /** The connection is lost with the first record, and restored later or never. */
 static bool is_made_anew;
@@ -535,5 +547,6 @@ const struct scenario outbox_scenarios[] = {
     {"a part of a block is one message, unless the broker takes none as large", parts_by_payload},
     {"a row that the broker takes no longer is cut", rows_by_payload},
     {"what is not handed to the connection before its call ends is not sent", not_handed_over},
+    {"what is repeated before it is handed to the connection was not sent twice", repeated_too_early},
     {"what there was no connection for was not sent, and is sent by the next one", no_connection},
     {NULL, NULL}};

@@ -10,8 +10,9 @@
 /**
  * Commands of the outbox to its shell. Each is called while an event is handled, and returns nothing.
  * Before it returns it may raise one event only: `publish` and `repeat` report failure by
- * ps_outbox_publish_failed(), `ask_outcomes` by ps_outbox_ask_not_published(), and `release` reports by
- * ps_outbox_withdrawn() that the message was never handed to the connection.
+ * ps_outbox_publish_failed(), `ask_outcomes` by ps_outbox_ask_not_published(), and `release` and `repeat`
+ * report by ps_outbox_withdrawn() that the last publication was not handed to the connection: for `repeat`,
+ * that this one takes its place.
  */
 struct ps_outbox_commands {
   void *shell;

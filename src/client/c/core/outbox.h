@@ -99,8 +99,9 @@ void ps_outbox_publish_failed(struct ps_outbox *outbox, struct ps_block_update *
 
 /**
  * The last `publish` or `repeat` of an update was not and will not be handed to the connection, so it does
- * not count as sent. Raised before `release` returns, or between events. A record that is still open is
- * repeated like any other without a PubAck.
+ * not count as sent. Raised before `release` returns, or before `repeat` does, because that message is handed
+ * over in place of the one before; or between events. A record that is still open is repeated like any other
+ * without a PubAck.
  */
 void ps_outbox_withdrawn(struct ps_block_update *update);
 

@@ -74,7 +74,8 @@ static void publish(void *shell, struct ps_block_update *update, uint64_t sessio
 static void repeat(void *shell, struct ps_block_update *update) {
   struct ps_update_sender *sender = shell;
   struct ps_outgoing *message = outgoing_of(update);
-  ps_queue_append(&sender->queue, &message->place, message);
+  /* One that still waits to be handed to the connection is handed over once. */
+  if (!ps_queue_append(&sender->queue, &message->place, message)) ps_outbox_withdrawn(update);
 }
 
 static void release(void *shell, struct ps_block_update *update, bool is_reusable) {
