@@ -249,7 +249,7 @@ function toEntries(fields: Fields): Record<string, unknown> {
     if (key === "crc" || key === "v" || key === "data") {
       throw new PserverError("INTERNAL", `the entry ${key} is the envelope's own`, { key });
     }
-    checkWritable(value, key);
+    checkWritable(value, key, 1);
     entries[key] = value;
   }
   return entries;

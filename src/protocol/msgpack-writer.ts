@@ -15,10 +15,11 @@ export function writeMsgpack(value: unknown): Uint8Array {
 /**
  * Checks that {@link writeMsgpack} encodes the value correctly: nil, booleans, numbers, text,
  * `Uint8Array`, lists and maps of those. The encoder does not check: for another typed array it
- * writes wrong bytes, for a class its fields, for half a surrogate pair bytes that are not UTF-8.
+ * writes wrong bytes, for a class its fields, for half a surrogate pair bytes that are not UTF-8. Lists
+ * and maps nested more deeply than readers take are refused, too; `depth`: those that hold the value.
  * @throws BAD_VALUE for text that is not well-formed, INTERNAL for anything else, naming the entry.
  */
-export function checkWritable(value: unknown, what: string | number, depth = 0): void {
+export function checkWritable(value: unknown, what: string | number, depth: number): void {
   switch (typeof value) {
     case "number":
     case "boolean":

@@ -52,7 +52,7 @@ export function parseNote(fields: Fields): NoteRecord {
  */
 export function checkNote(entries: Readonly<Record<string, unknown>>): NoteEntries {
   const note = checkEntries(entries);
-  checkWritable(note, "note");
+  checkWritable(note, "note", 1);
   const bytes = writeMsgpack(note).length;
   if (bytes <= NOTE_BYTES_MAX) return note;
   throw tooLarge(`expected at most ${NOTE_BYTES_MAX} bytes as msgpack; received ${bytes}`);

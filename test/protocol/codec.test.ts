@@ -262,6 +262,14 @@ describe("what no message can carry is not encoded", () => {
     expect(codeOf(() => encodeMessage(entries(13), DATA))).toBe("INTERNAL");
   });
 
+  test("lists and maps more than 16 deep, the message being the first", () => {
+    for (const nest of [(inner: unknown) => [inner], (inner: unknown) => ({ a: inner })]) {
+      const deepest = nestedIn(15, nest);
+      expect(decodeMessage(encodeMessage({ a: deepest })).fields).toEqual({ a: deepest });
+      expect(codeOf(() => encodeMessage({ a: nest(deepest) }))).toBe("INTERNAL");
+    }
+  });
+
   test("an entry that is undefined is left out", () => {
     expect(encodeMessage({ a: undefined, b: 1 })).toEqual(encodeMessage({ b: 1 }));
   });
@@ -304,6 +312,11 @@ test("the checksum is CRC-32 as in zlib, and can be continued", () => {
   expect(checksum(new TextEncoder().encode("123456789"))).toBe(0xcbf43926);
   expect(checksum(DATA.subarray(7), checksum(DATA.subarray(0, 7)))).toBe(checksum(DATA));
 });
+
+/** A number in so many lists or maps. */
+function nestedIn(depth: number, nest: (inner: unknown) => unknown): unknown {
+  return depth === 0 ? 1 : nest(nestedIn(depth - 1, nest));
+}
 
 function circular(): unknown[] {
   const list: unknown[] = [];
