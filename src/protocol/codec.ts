@@ -146,7 +146,7 @@ export function isSealed(bytes: Uint8Array): boolean {
 }
 
 /**
- * Reads one message for which {@link isSealed} holds. `headBytesMax`: bytes from which on no value may
+ * Reads one message for which {@link isSealed} holds. `headBytesMax`: bytes after which no value may
  * begin, which bounds the work.
  * @throws BAD_MESSAGE if it is malformed, BAD_VERSION if it is of another protocol version.
  */

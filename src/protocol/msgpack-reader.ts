@@ -39,7 +39,7 @@ export class MsgpackReader {
   readonly #bytes: Uint8Array;
   readonly #valuesEnd: number;
 
-  /** `valuesEnd`: position from which on no value may begin. */
+  /** `valuesEnd`: the last position at which a value may begin. */
   constructor(bytes: Uint8Array, valuesEnd: number = bytes.length) {
     this.#bytes = bytes;
     this.#valuesEnd = valuesEnd;
