@@ -129,6 +129,7 @@ export function encodingCases(): Cases {
   const read = [
     "cc05 cd0005 ce00000005 cf0000000000000005 cf001fffffffffffff d005 d10005 d200000005",
     "d3ffffffffffffffff ca3fc00000 cb3ff0000000000000 cb8000000000000000 d90161 db0000000161",
+    `${"91".repeat(14)}90 ${"81a161".repeat(14)}80`,
     "c50001ff c600000001ff dc000105 dd0000000105 de0001a16105 df00000001a16105",
   ];
   return {
@@ -524,7 +525,8 @@ export function refusedCases(): Cases {
     ["an entry too few", rawMessage(2, "a161 01")],
     ["4 GiB announced", rawMessage(1, "a464617461 c6ffffffff 01")],
     ["4 billion list entries announced", rawMessage(1, "a161 ddffffffff 01")],
-    ["lists 17 deep", rawMessage(1, `a161 ${"91".repeat(16)} 90`)],
+    ["lists 17 deep with the message", rawMessage(1, `a161 ${"91".repeat(15)} 90`)],
+    ["maps 17 deep with the message", rawMessage(1, `a161 ${"81a161".repeat(15)} 80`)],
   ];
   return {
     messages: messages.map(([what, bytes]) => ({
