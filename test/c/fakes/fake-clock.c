@@ -55,6 +55,11 @@ void ps_condition_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, int64_
   pthread_mutex_lock(mutex);
 }
 
+void run_for(int64_t duration_ms) {
+  int64_t until_ms = now_us / 1000 + duration_ms;
+  while (now_us / 1000 < until_ms) turn(until_ms);
+}
+
 void run_until_lost(const struct ps_client *client) {
   while (client->calls.error.code == PSERVER_OK) turn(PS_NEVER_MS);
 }

@@ -15,6 +15,9 @@ int64_t time_ms(void);
 int64_t next_event_ms(void);
 void happen(void);
 
+/** Lets so much time pass, in which the I/O thread runs and events happen. */
+void run_for(int64_t duration_ms);
+
 /** Advances the clock until the client has failed for good. */
 void run_until_lost(const struct ps_client *client);
 

@@ -116,6 +116,22 @@ static void stores_nothing_unless_all_are_declared(void) {
   closed(client);
 }
 
+/** The error of the second request comes first. */
+static void refuse_both(const struct published *message) {
+  if (!is_to(message, "declare")) serve(message);
+  else if (count_to("declare") == 1) error_after(9, message, "BAD_VALUE", 0);
+  else error_after(1, message, "QUOTA", 0);
+}
+
+static void tells_the_first_error(void) {
+  bool is_selected = false;
+  begin(refuse_both);
+  pserver_client *client = connected(0);
+  EXPECT_OK(pserver_begin_init(client, true, TIMEOUT_MS, &is_selected));
+  EXPECT_ERROR(QUOTA, init(client, 0, PARAMETERS));
+  closed(client);
+}
+
 static void answer_no_declaration(const struct published *message) {
   if (!is_to(message, "declare")) serve(message);
 }
@@ -136,5 +152,6 @@ const struct scenario init_scenarios[] = {
     {"by older rules each block is a record", older_rules},
     {"after a failure what was tried before goes by itself", after_a_failure},
     {"nothing is stored unless all are declared", stores_nothing_unless_all_are_declared},
+    {"of several errors the first to come is told", tells_the_first_error},
     {"declarations without an answer end at the deadline", ends_at_the_deadline},
     {NULL, NULL}};

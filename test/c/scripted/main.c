@@ -6,7 +6,8 @@
 int main(int argc, char **argv) {
   const struct scenario *const lists[] = {outbox_scenarios,   batch_scenarios,
                                           outcome_scenarios,  position_scenarios,
-                                          session_scenarios,  cancel_scenarios,
+                                          session_scenarios,  renewal_scenarios,
+                                          rejoin_scenarios,   cancel_scenarios,
                                           fallback_scenarios, read_scenarios,
                                           init_scenarios,     reaction_scenarios};
   for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {

@@ -212,17 +212,32 @@ void error_after(int64_t delay_ms, const struct published *message, const char *
   error_at(delay_ms, message, code, (struct ps_position){generation, 0});
 }
 
+/** Begins an error, whose details follow. */
+static void begin_error(struct ps_draft *draft, const char *code) {
+  ps_draft_begin(draft);
+  ps_draft_key(draft, "error");
+  ps_pack_map(draft, 3);
+  ps_pack_text(draft, "code", 4);
+  ps_pack_text(draft, code, strlen(code));
+  ps_pack_text(draft, "message", 7);
+  ps_pack_text(draft, "said by the scenario", 20);
+  ps_pack_text(draft, "details", 7);
+}
+
+void error_with(int64_t delay_ms, const struct published *message, const char *code, const char *key,
+                uint64_t number) {
+  struct ps_draft draft;
+  begin_error(&draft, code);
+  ps_pack_map(&draft, 1);
+  ps_pack_text(&draft, key, strlen(key));
+  ps_pack_whole(&draft, number);
+  draft_after(delay_ms, message->reply, &draft);
+}
+
 void error_at(int64_t delay_ms, const struct published *message, const char *code,
               struct ps_position expected) {
   struct ps_draft draft;
-  ps_draft_begin(&draft);
-  ps_draft_key(&draft, "error");
-  ps_pack_map(&draft, 3);
-  ps_pack_text(&draft, "code", 4);
-  ps_pack_text(&draft, code, strlen(code));
-  ps_pack_text(&draft, "message", 7);
-  ps_pack_text(&draft, "said by the scenario", 20);
-  ps_pack_text(&draft, "details", 7);
+  begin_error(&draft, code);
   bool has_generation = expected.generation > 0;
   bool says_position = has_generation || expected.seq > 0;
   ps_pack_map(&draft, says_position);
@@ -277,10 +292,15 @@ void applied_after(int64_t delay_ms, const struct published *record, uint64_t se
 }
 
 void step_after(int64_t delay_ms, const struct published *question, uint64_t step) {
+  step_at(delay_ms, question, step, (struct ps_position){1, 0});
+}
+
+void step_at(int64_t delay_ms, const struct published *question, uint64_t step,
+             struct ps_position position) {
   struct ps_draft draft;
   ps_draft_begin(&draft);
-  ps_draft_whole(&draft, "generation", 1);
-  ps_draft_whole(&draft, "seq", 0);
+  ps_draft_whole(&draft, "generation", position.generation);
+  ps_draft_whole(&draft, "seq", position.seq);
   ps_draft_whole(&draft, "revision", 1);
   ps_draft_whole(&draft, "step", step);
   draft_after(delay_ms, question->reply, &draft);
@@ -307,9 +327,13 @@ static void join_after(int64_t delay_ms, const struct published *message) {
   ps_draft_whole(&draft, "shards", job.shards);
   ps_draft_whole(&draft, "leaseMs", (uint64_t)job.lease_ms);
   ps_draft_key(&draft, "synchronization");
-  ps_pack_map(&draft, 1);
+  ps_pack_map(&draft, 3);
   ps_pack_text(&draft, "mode", 4);
   ps_pack_text(&draft, job.mode, strlen(job.mode));
+  ps_pack_text(&draft, "staleness", 9);
+  ps_pack_whole(&draft, job.staleness);
+  ps_pack_text(&draft, "backups", 7);
+  ps_pack_whole(&draft, job.backups);
   ps_draft_whole(&draft, "maxPayloadBytes", 8388608);
   if (job.rules > 0) ps_draft_whole(&draft, "rules", job.rules);
   draft_after(delay_ms, message->reply, &draft);
@@ -369,13 +393,14 @@ static void status_after(int64_t delay_ms, const struct published *message) {
   }
   ps_draft_flag(&draft, "more", false);
   ps_draft_key(&draft, "at");
-  ps_pack_list(&draft, job.at_generation > 0);
-  if (job.at_generation > 0) {
+  uint64_t at_count = job.at_generation > 0 ? 1 + job.at_more : 0;
+  ps_pack_list(&draft, at_count);
+  for (uint64_t shard = 0; shard < at_count; shard++) {
     ps_pack_map(&draft, 2);
     ps_pack_text(&draft, "generation", 10);
     ps_pack_whole(&draft, job.at_generation);
     ps_pack_text(&draft, "seq", 3);
-    ps_pack_whole(&draft, job.at_seq);
+    ps_pack_whole(&draft, job.at_seq + shard);
   }
   draft_after(delay_ms, message->reply, &draft);
 }

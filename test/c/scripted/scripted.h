@@ -37,6 +37,8 @@ struct scripted_job {
   /** Rules in the reply to a join; 0: not in the reply. */
   uint64_t rules;
   const char *mode;
+  uint64_t staleness;
+  uint64_t backups;
   /** Epoch of the parameters; from this name on, in order, it is higher by 1; NULL: for none. */
   uint64_t epoch;
   const char *anew_from;
@@ -48,6 +50,8 @@ struct scripted_job {
   /** Position of shard 0 when the job became ready; generation 0: not in replies. */
   uint64_t at_generation;
   uint64_t at_seq;
+  /** Shards after it in replies: the position of each is higher by 1 than that of the one before. */
+  uint64_t at_more;
 };
 
 extern struct scripted_job job;
@@ -99,6 +103,9 @@ void error_at(int64_t delay_ms, const struct published *message, const char *cod
 /** The same; the details expect the beginning of a generation. */
 void error_after(int64_t delay_ms, const struct published *message, const char *code,
                  uint64_t generation);
+/** The same with one number in its details. */
+void error_with(int64_t delay_ms, const struct published *message, const char *code, const char *key,
+                uint64_t number);
 /** Sends an outcome to the inbox, or as the reply to a request; `code` NULL: applied. */
 struct outcome {
   uint64_t session;
@@ -116,6 +123,9 @@ void settled_after(int64_t delay_ms, const struct published *record, uint64_t se
                    const char *text);
 /** Replies with the last closed step of a shard, in generation 1. */
 void step_after(int64_t delay_ms, const struct published *question, uint64_t step);
+/** The same at a position. */
+void step_at(int64_t delay_ms, const struct published *question, uint64_t step,
+             struct ps_position position);
 /** The parameters of a declaration. */
 void declared_after(int64_t delay_ms, const struct published *message);
 void pulled_after(int64_t delay_ms, const struct published *pull, uint64_t generation, uint64_t seq);
@@ -138,6 +148,8 @@ extern const struct scenario batch_scenarios[];
 extern const struct scenario outcome_scenarios[];
 extern const struct scenario position_scenarios[];
 extern const struct scenario session_scenarios[];
+extern const struct scenario renewal_scenarios[];
+extern const struct scenario rejoin_scenarios[];
 extern const struct scenario cancel_scenarios[];
 extern const struct scenario fallback_scenarios[];
 extern const struct scenario read_scenarios[];

@@ -236,6 +236,31 @@ static void leaves(void) {
   begin(NULL);
 }
 
+static void leaves_when_lost(void) {
+  begin(refuse_the_version);
+  job.lease_ms = LEASE_MS;
+  pserver_client *client = connected(0);
+  run_until_lost(broker.client);
+  EXPECT_ERROR(BAD_VERSION, get(client, 3000));
+  EXPECT_OK(pserver_close(client, 0));
+  EXPECT(count_to("leave") == 1 && number_in(to("leave", 0), "session") == 41);
+  begin(NULL);
+}
+
+static void names_its_session(void) {
+  struct ps_value session;
+  bool is_selected = false;
+  pserver_job_info info;
+  begin(only_serve);
+  pserver_client *client = connected(0);
+  EXPECT_OK(pserver_job_status(client, &info, 3000));
+  EXPECT_OK(pserver_begin_init(client, false, 3000, &is_selected));
+  EXPECT(number_in(to("begin", 0), "session") == 41);
+  EXPECT(!ps_map_find(&to("join", 0)->message.fields, "session", &session));
+  EXPECT(!ps_map_find(&to("status", 0)->message.fields, "session", &session));
+  closed(client);
+}
+
 const struct scenario session_scenarios[] = {
     {"the lease is renewed every third of its time, and SUPERSEDED ends the client", renews},
     {"no renewal that fails for a time ends the session", nothing_transient_ends_it},
@@ -250,4 +275,6 @@ const struct scenario session_scenarios[] = {
     {"a request is repeated at once after a reconnect", asks_after_a_reconnect},
     {"a request ends at its deadline", requests_end},
     {"closing gives the lease back", leaves},
+    {"closing a client that has failed gives the lease back", leaves_when_lost},
+    {"requests name the session, except to join and for the status", names_its_session},
     {NULL, NULL}};
