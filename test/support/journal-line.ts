@@ -4,7 +4,12 @@ import type { Msg, NatsConnection } from "@nats-io/transport-node";
 /** A request for records, as the broker gets it. */
 export interface RecordsRequest {
   readonly subject: string;
+  /** Where the records and statuses go. */
+  readonly reply: string | undefined;
   readonly batch: number;
+  /** Lifetime of the request, and interval of the heartbeats, in nanoseconds. */
+  readonly expires: number;
+  readonly idle_heartbeat: number;
 }
 
 /**
@@ -17,12 +22,12 @@ export class JournalLine {
   /** Awaited before a consumer is made; it may fail. */
   beforeAdd: () => Promise<void> = () => Promise.resolve();
   #inbox = "";
-  #deliver: ((error: null, message: Msg) => void) | undefined;
+  #deliver: ((error: Error | null, message: Msg) => void) | undefined;
   /** Subscriptions that were not ended. */
   open = 0;
 
   readonly connection: NatsConnection = {
-    subscribe: (subject: string, { callback }: { callback: (e: null, m: Msg) => void }) => {
+    subscribe: (subject: string, { callback }: { callback: (e: Error | null, m: Msg) => void }) => {
       this.#inbox = subject;
       this.#deliver = callback;
       this.open += 1;
@@ -33,8 +38,9 @@ export class JournalLine {
         },
       };
     },
-    publish: (subject: string, body: string) => {
-      this.requests.push({ subject, batch: (JSON.parse(body) as { batch: number }).batch });
+    publish: (subject: string, body: string, { reply }: { reply?: string } = {}) => {
+      const request = JSON.parse(body) as Omit<RecordsRequest, "subject" | "reply">;
+      this.requests.push({ subject, reply, ...request });
     },
   } as unknown as NatsConnection;
 
@@ -47,9 +53,18 @@ export class JournalLine {
     },
   } as unknown as JetStreamManager;
 
+  /** Subject of the newest subscription. */
+  get inbox(): string {
+    return this.#inbox;
+  }
+
   /** Delivers a record to whoever listens now. */
-  record(seq: number, payload: Uint8Array = new Uint8Array(8), subject = `s.${seq}`): void {
-    const reply = `$JS.ACK.PS_j_3.owner-x.1.${seq}.1.0.0`;
+  record(
+    seq: number,
+    payload: Uint8Array = new Uint8Array(8),
+    subject = `s.${seq}`,
+    reply = `$JS.ACK.PS_j_3.owner-x.1.${seq}.1.0.0`,
+  ): void {
     // A sender may name headers as it likes: they make no status of a record.
     this.#deliver?.(null, {
       reply,
@@ -64,5 +79,10 @@ export class JournalLine {
     const headers = { code, get: () => `${pending}` };
     const message = { subject: this.#inbox, data: new Uint8Array(0), headers };
     this.#deliver?.(null, message as unknown as Msg);
+  }
+
+  /** Reports an error of the subscription, with an empty message as the connection does. */
+  fail(error: Error): void {
+    this.#deliver?.(error, {} as Msg);
   }
 }

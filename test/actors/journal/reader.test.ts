@@ -71,7 +71,7 @@ describe("reading", () => {
     });
     expect(made?.config).not.toHaveProperty("filter_subject");
     const { name } = made?.config ?? {};
-    expect(line.requests).toEqual([
+    expect(line.requests).toMatchObject([
       { subject: `$JS.API.CONSUMER.MSG.NEXT.PS_j_3.${name}`, batch: WINDOW },
     ]);
   });
