@@ -20,9 +20,11 @@ let questions: number;
 let appended: HostRecord[];
 /** How an append ends. */
 let append: () => Promise<Position>;
+/** Pauses between two questions. */
+let pauses: readonly number[];
 
 beforeEach(() => {
-  withoutPauses();
+  pauses = withoutPauses();
   [isReplicated, questions, appended] = [true, 0, []];
   append = () => Promise.resolve({ generation: 2, seq: 9 });
 });
@@ -61,6 +63,20 @@ test("a leader that never hears of the record is not believed", async () => {
     code: "JETSTREAM_UNAVAILABLE",
     details: { shard: 3, expected: 9, received: 5 },
   });
+});
+
+test("a leader is asked for ten seconds until it must have heard of its successor", async () => {
+  answers = [5];
+  await expect(majorityInfo(journal, 2)).rejects.toBeDefined();
+  answers = [undefined];
+  await majorityRecord(journal, 2, 7);
+  expect(pauses).toEqual(Array(2 * 99).fill(100));
+});
+
+test("a journal that is removed meanwhile is gone, and is not asked for again", async () => {
+  answers = [5, undefined];
+  expect(await majorityInfo(journal, 2)).toBeUndefined();
+  expect(questions).toBe(2);
 });
 
 test("a leader that cannot append is not believed", async () => {

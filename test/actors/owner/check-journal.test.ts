@@ -1,12 +1,13 @@
 // Proves what the error for a lost journal says, with and without records that had been folded; and which
 // journals a shard accepts: one without a record at the shard's position, and one that lacks records
-// according to the mark of a former owner.
+// according to the mark of a former owner. And that a leader which may be a former one is not believed.
 import { describe, expect, test } from "vitest";
 import { recordCrc } from "../../../src/actors/fold/read-record.ts";
 import type { Journal } from "../../../src/actors/journal/journal.ts";
 import { checkJournal, journalLost } from "../../../src/actors/owner/check-journal.ts";
 import type { HeadMark } from "../../../src/actors/owner/head-mark.ts";
-import { encodeMessage } from "../../../src/protocol/index.ts";
+import { encodeMessage, type HostRecord } from "../../../src/protocol/index.ts";
+import { withoutPauses } from "../../support/without-pauses.ts";
 
 test("folded records that are missing are named", () => {
   const error = journalLost(3, 4, 9, "ends too early");
@@ -41,6 +42,77 @@ describe("a journal without the last record that the shard has folded", () => {
       code: "JOURNAL_DAMAGED",
       details: { shard: 3, expected: 8 },
     });
+  });
+});
+
+describe("a journal's stream", () => {
+  const shard = { seq: 8, lastCrc: 77 };
+  const range = { firstSeq: 9, lastSeq: 9, missing: [], lost: undefined };
+  const info = { created: "later", ...range, bytes: 1, bytesMax: 2 };
+  const journal = {
+    shard: 3,
+    info: () => Promise.resolve(info),
+    record: () => Promise.resolve(undefined),
+  } as unknown as Journal;
+
+  test("that was made anew since has lost all that was folded", async () => {
+    const expected = { generation: 1, created: "now", shard, mark: undefined };
+    await expect(checkJournal(journal, expected)).rejects.toMatchObject({
+      code: "JOURNAL_LOST",
+      details: { shard: 3, from: 1, to: 8 },
+    });
+  });
+
+  test("whose time is not known is compared by its records", async () => {
+    const unread = { seq: 8, lastCrc: 0 };
+    const expected = { generation: 1, created: "", shard: unread, mark: undefined };
+    expect(await checkJournal(journal, expected)).toEqual(info);
+  });
+
+  test("from which the last record folded was removed is damaged, and says where it begins", async () => {
+    const expected = { generation: 1, created: "later", shard, mark: undefined };
+    await expect(checkJournal(journal, expected)).rejects.toMatchObject({
+      code: "JOURNAL_DAMAGED",
+      details: { shard: 3, expected: 8, found: 9 },
+    });
+  });
+});
+
+describe("a replicated journal", () => {
+  const payload = encodeMessage({ n: 1 });
+  const shard = { seq: 8, lastCrc: recordCrc(payload) };
+  const range = { firstSeq: 1, missing: [], lost: undefined, bytes: 1, bytesMax: 2 };
+
+  /** What a former leader does not know yet, it knows at the second question. */
+  function makeJournal(appended: HostRecord[] = []): Journal {
+    const [lastSeqs, records] = [
+      [5, 9],
+      [undefined, { seq: 8, payload }],
+    ];
+    return {
+      shard: 3,
+      isReplicated: true,
+      info: () => Promise.resolve({ created: "now", ...range, lastSeq: lastSeqs.shift() ?? 9 }),
+      record: () => Promise.resolve(records.length > 1 ? records.shift() : records[0]),
+      append: (record: HostRecord) => {
+        appended.push(record);
+        return Promise.resolve({ generation: 1, seq: 9 });
+      },
+    } as unknown as Journal;
+  }
+
+  test("has lost neither its end nor a record that only a former leader does not know", async () => {
+    withoutPauses();
+    const expected = { generation: 1, created: "now", shard, mark: undefined };
+    expect(await checkJournal(makeJournal(), expected)).toMatchObject({ lastSeq: 9 });
+  });
+
+  test("whose creation was not completed gets no record: it takes none but its rules", async () => {
+    const appended: HostRecord[] = [];
+    const unread = { seq: 0, lastCrc: 0 };
+    const expected = { generation: 1, created: "", shard: unread, mark: undefined };
+    expect(await checkJournal(makeJournal(appended), expected)).toMatchObject({ lastSeq: 5 });
+    expect(appended).toEqual([]);
   });
 });
 
