@@ -152,6 +152,7 @@ extern const struct scenario renewal_scenarios[];
 extern const struct scenario rejoin_scenarios[];
 extern const struct scenario cancel_scenarios[];
 extern const struct scenario fallback_scenarios[];
+extern const struct scenario loss_scenarios[];
 extern const struct scenario read_scenarios[];
 extern const struct scenario init_scenarios[];
 extern const struct scenario reaction_scenarios[];
