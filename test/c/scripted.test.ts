@@ -1,7 +1,7 @@
-// Proves what the C library promises about records, batches, outcomes, positions, sessions, cancelled calls, fallbacks and errors: each scenario
-// plays broker and hosts in the process of the real library, in place of cnats, with a clock that goes on
-// only while the library waits. So it is the same on any machine, and takes no time. Under address and
-// undefined behaviour sanitizers.
+// Proves what the C library promises about records, batches, answers, positions, sessions, cancelled calls,
+// losses and errors: each scenario plays broker and hosts in the process of the real library, in place of
+// cnats, with a clock that goes on only while the library waits. So it is the same on any machine, and takes
+// no time. Under address and undefined behaviour sanitizers.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -36,6 +36,12 @@ const SCENARIOS = {
     "what is repeated before it is handed to the connection was not sent twice",
     "what there was no connection for was not sent, and is sent by the next one",
   ],
+  publishing: [
+    "a part is cut into what the broker takes since the last reconnect",
+    "a record that is too large for the broker of the last reconnect fails its call at once",
+    "a denied subject ends all records of a call that go to it",
+    "a denied subject ends a call, and leaves those that are over",
+  ],
   batches: [
     "the small blocks of a shard are one record, repeated as the very same bytes",
     "a single block, and every block in a job of older rules, has a record of its own",
@@ -59,6 +65,13 @@ const SCENARIOS = {
     "the end of a journal that names no generation is in the first",
     "the end of a session is told from an outcome",
     "a rejection ends the call",
+  ],
+  answers: [
+    "the position in a reply about outcomes is what reads ask for",
+    "a question is asked again after the time that the error names, up to 5 s",
+    "a late SUPERSEDED about an earlier session does not end the present one",
+    "a rejection without a text is told by its code",
+    "rows of a message that are no outcomes leave the others",
   ],
   positions: [
     "positions only grow, by generation and then by sequence",

@@ -144,8 +144,10 @@ struct scenario {
   void (*run)(void);
 };
 extern const struct scenario outbox_scenarios[];
+extern const struct scenario publish_scenarios[];
 extern const struct scenario batch_scenarios[];
 extern const struct scenario outcome_scenarios[];
+extern const struct scenario answer_scenarios[];
 extern const struct scenario position_scenarios[];
 extern const struct scenario session_scenarios[];
 extern const struct scenario renewal_scenarios[];
