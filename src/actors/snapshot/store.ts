@@ -115,7 +115,7 @@ export class SnapshotStore extends SnapshotReader {
     return sequences;
   }
 
-  /** Deletes messages; those that are gone already count as deleted. */
+  /** Deletes messages, without overwriting their bytes; those that are gone already count as deleted. */
   async remove(sequences: Iterable<number>): Promise<void> {
     const stream = this.#subjects.snapshotStream();
     for (const seq of sequences) {

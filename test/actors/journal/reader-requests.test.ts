@@ -107,7 +107,7 @@ describe("a status that ends reading", () => {
       await at.start();
       at.records(5, 14);
       at.line.status(code);
-      at.line.status(409);
+      at.line.status(code);
       at.reader.taken(WINDOW);
       expect(at.batches).toEqual([WINDOW]);
       await settle(1_000);

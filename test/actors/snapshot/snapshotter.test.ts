@@ -3,81 +3,12 @@
 // stores are still under way. The store is a table whose publishes the test lets through.
 import { beforeEach, describe, expect, test } from "vitest";
 import { Shard } from "../../../src/actors/fold/shard.ts";
-import type { Manifest } from "../../../src/actors/snapshot/manifest.ts";
 import { SnapshotBudget } from "../../../src/actors/snapshot/snapshot-budget.ts";
 import { Snapshotter } from "../../../src/actors/snapshot/snapshotter.ts";
-import { type BlockPieces, blockKey } from "../../../src/actors/snapshot/state.ts";
-import {
-  asMap,
-  decodeMessage,
-  listField,
-  PserverError,
-  readCrc,
-  toSynchronization,
-  unpackValue,
-} from "../../../src/protocol/index.ts";
+import { decodeMessage, PserverError, toSynchronization } from "../../../src/protocol/index.ts";
 import { BufferPool } from "../../../src/transport/buffer-pool.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
-
-/** Stores messages; while it is held, publishes wait. */
-class HeldStore {
-  readonly messages: Map<number, Uint8Array> = new Map();
-  readonly manifests: Manifest[] = [];
-  failing = false;
-  #seq = 0;
-  #waiting: (() => void)[] | undefined;
-
-  hold(): void {
-    this.#waiting = [];
-  }
-
-  release(): void {
-    for (const go of this.#waiting?.splice(0) ?? []) go();
-    this.#waiting = undefined;
-  }
-
-  /** Lets one publish through, which fails. */
-  async failOne(): Promise<void> {
-    this.failing = true;
-    this.#waiting?.shift()?.();
-    await new Promise((resolve) => setImmediate(resolve));
-    this.failing = false;
-  }
-
-  get waiting(): number {
-    return this.#waiting?.length ?? 0;
-  }
-
-  async publish(_subject: string, bytes: Uint8Array): Promise<{ seq: number; crc: number }> {
-    const held = this.#waiting;
-    if (held !== undefined) await new Promise<void>((resolve) => held.push(resolve));
-    if (this.failing) throw new PserverError("TIMEOUT", "the broker did not answer");
-    const seq = ++this.#seq;
-    this.messages.set(seq, bytes);
-    return { seq, crc: readCrc(bytes) };
-  }
-
-  commit(manifest: Manifest): Promise<number> {
-    this.manifests.push(manifest);
-    return Promise.resolve(++this.#seq);
-  }
-
-  /** The shard that the newest manifest names. */
-  restore(): Shard {
-    const manifest = this.manifests.at(-1);
-    const parts = manifest?.state.map(({ seq }) => this.data(seq)) ?? [];
-    const state = asMap(unpackValue(Buffer.concat(parts)), "state");
-    const pieces = listField(state, "pieces", 1_000) as readonly BlockPieces[];
-    const byBlock = new Map(pieces.map((entry) => [blockKey(entry.parameter, entry.index), entry]));
-    return Shard.restore({ subjects: SUBJECTS, shard: SHARD }, state["fold"], (block, slot) =>
-      this.data(byBlock.get(blockKey(block.parameter, block.index))?.slots[slot]?.seq ?? 0),
-    );
-  }
-
-  data(seq: number): Uint8Array {
-    return decodeMessage(this.messages.get(seq) ?? new Uint8Array(0)).data;
-  }
-}
+import { HeldStore } from "./held-store.ts";
 
 let store: HeldStore;
 let writer: JournalWriter;
