@@ -2,7 +2,7 @@
 // that the former owner is refused; the one before it if that is damaged; nothing of another journal;
 // and that a shard without a manifest is new only if nothing else is left of it. And who may call a loss
 // another owner's doing. Snapshots are made by the real code, in memory.
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test, vi } from "vitest";
 import { Shard } from "../../../src/actors/fold/shard.ts";
 import type { HeadMark } from "../../../src/actors/owner/head-mark.ts";
 import {
@@ -62,7 +62,7 @@ async function snapshot(parameter: string, head = HEAD): Promise<StoredManifest>
 
 let takings = 0;
 
-function takeOver(): Promise<RecoveredShard> {
+function takeOver(reserve: (bytes: number) => void = () => undefined): Promise<RecoveredShard> {
   takings += 1;
   return recoverShard({
     subjects: SUBJECTS,
@@ -72,11 +72,33 @@ function takeOver(): Promise<RecoveredShard> {
     store: snapshots.store,
     journal: { shard: SHARD, lastSeq: () => Promise.resolve(undefined) },
     marks: { read: () => Promise.resolve(undefined) },
-    reserve: () => undefined,
+    reserve,
   });
 }
 
 describe("taking over", () => {
+  test("that another owner has prevented leaves the newest manifest", async () => {
+    const newest = await snapshot("a");
+    const refused = new PserverError("NOT_OWNER", "another was faster");
+    vi.spyOn(snapshots, "commit").mockRejectedValue(refused);
+    await expect(takeOver()).rejects.toBe(refused);
+    expect(await snapshots.lastManifest()).toEqual(newest);
+  });
+
+  test("reserves the memory of all values before it reads any, and reads none without", async () => {
+    const { manifest } = await snapshot("a");
+    const read = vi.spyOn(snapshots, "read");
+    const noMemory = new PserverError("NO_MEMORY", "too little memory");
+    const reserved: number[] = [];
+    const taken = takeOver((bytes) => {
+      reserved.push(bytes);
+      throw noMemory;
+    });
+    await expect(taken).rejects.toBe(noMemory);
+    expect(reserved).toEqual([shard.valueBytes]);
+    expect(read.mock.calls.map(([piece]) => piece)).toEqual(manifest.state);
+  });
+
   test("holds what the newest snapshot does, under the next term and a name of its own", async () => {
     await snapshot("a");
     const { manifest: newest } = await snapshot("b");
@@ -132,6 +154,34 @@ describe("a damaged snapshot", () => {
     expect((await snapshots.lastManifest())?.seq).toBe(held.manifest?.seq);
     const terms = (await snapshots.manifests()).map(({ manifest }) => manifest.term);
     expect(terms).toEqual([4, 5]);
+  });
+
+  test("is skipped for the newest of several older ones", async () => {
+    await snapshot("a");
+    const second = await snapshot("b");
+    const digest = shard.digest();
+    lose(await snapshot("c"), "piece");
+    const held = await takeOver();
+    expect(held.shard.digest()).toBe(digest);
+    expect(held.manifest?.manifest.seq).toBe(second.manifest.seq);
+  });
+
+  test("is none that cannot be read now: neither it nor an older one is skipped", async () => {
+    await snapshot("a");
+    const older = await snapshot("b");
+    const newest = await snapshot("c");
+    const timedOut = new PserverError("TIMEOUT", "the broker did not answer");
+    const unanswered = new Set<number | undefined>();
+    const read = snapshots.read.bind(snapshots);
+    vi.spyOn(snapshots, "read").mockImplementation((piece) =>
+      unanswered.has(piece.seq) ? Promise.reject(timedOut) : read(piece),
+    );
+    unanswered.add(newest.manifest.state[0]?.seq);
+    await expect(takeOver()).rejects.toBe(timedOut);
+    unanswered.clear();
+    unanswered.add(older.manifest.state[0]?.seq);
+    lose(newest, "piece");
+    await expect(takeOver()).rejects.toBe(timedOut);
   });
 
   test.each([

@@ -155,6 +155,27 @@ describe("retention", () => {
     expect(kept.oldestSeq).toBe(200);
   });
 
+  test.each([0, -1])(
+    "takes no journal with the limit %i, which is none, for full",
+    async (bytesMax) => {
+      const shelf = new Shelf();
+      shelf.bytesMax = bytesMax;
+      const kept = retention(shelf, 1_000);
+      for (let i = 0; i < 3; i++) {
+        shelf.lastSeq += 100;
+        await kept.committed(shelf.manifest());
+      }
+      expect([kept.oldestSeq, shelf.firstSeq]).toEqual([100, 1]);
+    },
+  );
+
+  test("removes what an owner that died has left of a journal that was replaced", async () => {
+    const shelf = new Shelf();
+    const manifests = [shelf.manifest(1), shelf.manifest(2)];
+    await retention(shelf, 1_000, manifests).enforce();
+    expect(shelf.messages).toEqual([4, 5, 6]);
+  });
+
   test("finishes what an owner that died had begun", async () => {
     const shelf = new Shelf();
     const manifests = [1, 2, 3].map(() => {
