@@ -47,6 +47,7 @@ export class Outbox implements RecordSettler {
   readonly #inFlight: InFlight;
   readonly #tracker: OutcomeTracker;
   readonly #over: UpdateCall[] = [];
+  /** The first end of the session that an event has brought; told at the end of the event. */
   #sessionEnd: Failure | undefined;
   #turn = 0;
   #waiting = 0;
@@ -96,7 +97,7 @@ export class Outbox implements RecordSettler {
     this.#finish(nowMs);
   }
 
-  /** A session has begun: numbers start over. */
+  /** A session has begun: numbers start over, and nothing is in flight. */
   start(session: number, nowMs: number): void {
     this.#session = session;
     for (let first = this.#inFlight.first; first !== undefined; first = this.#inFlight.first) {

@@ -51,6 +51,27 @@ describe("ends", () => {
     expect(call.error?.message).toContain("1 block updates were not stored, nothing was applied");
   });
 
+  test("before a call is sent, without a connection: the error says so", async () => {
+    const { wire, sender } = setUp();
+    wire.disconnect();
+    const over = deadline(500);
+    await vi.advanceTimersByTimeAsync(500);
+    const call = watch(sender.send([update(0)], { deadline: over }));
+    await settle();
+    expect(call.error).toMatchObject({ code: "NO_BROKER", details: { unsent: 1 } });
+  });
+
+  test("of a record that is stored: its outcome is not asked for any more", async () => {
+    const { wire, sender } = setUp();
+    watch(sender.send([update(0)], { deadline: deadline(500) }));
+    watch(sender.send([update(1)], { deadline: deadline() }));
+    ack(wire, wire.published[0], 1);
+    ack(wire, wire.published[1], 1, "PS_j_1");
+    await vi.advanceTimersByTimeAsync(3_000);
+    const asked = wire.published.slice(2).map(({ subject }) => subject);
+    expect(new Set(asked)).toEqual(new Set(["ps.j.shard.1.t.outcome"]));
+  });
+
   test("with JOURNAL_FULL if the journal was full each time, known not to be applied", async () => {
     const { wire, sender } = setUp();
     const call = watch(sender.send([update(0)], { deadline: deadline(1_000) }));
@@ -139,6 +160,66 @@ describe("sessions", () => {
     expect(again.map((published) => head(published)["n"])).toEqual([1, 2, 3]);
   });
 
+  test("a new session begins with nothing in flight", async () => {
+    const { sender } = setUp();
+    watch(sender.send(updates(0, 2, MIB), { deadline: deadline(500) }));
+    await vi.advanceTimersByTimeAsync(500);
+    expect(sender.inFlightBytes).toBe(2 * MIB);
+    sender.pause();
+    sender.start(6);
+    expect(sender.inFlightBytes).toBe(0);
+  });
+
+  test("nothing is published under a session after the answer that ends it, though that makes room", () => {
+    const { wire, sender } = setUp((ending) => ending.pause());
+    watch(sender.send(updates(0, 3, 8 * MIB), { deadline: deadline() }));
+    answer(wire, [{ n: 1, seq: 4, version: 0, code: "REJOIN" }, applied(2)]);
+    expect(sender.inFlightBytes).toBe(8 * MIB);
+    expect(wire.published).toHaveLength(2);
+  });
+
+  test("of several ends that one answer tells, the first counts", () => {
+    const { wire, sender, ended } = setUp();
+    watch(sender.send(updates(0, 2), { deadline: deadline() }));
+    answer(wire, [
+      { n: 1, seq: 4, version: 0, code: "REJOIN" },
+      { n: 2, seq: 6, version: 0, code: "SUPERSEDED" },
+    ]);
+    expect(ended.map(({ code }) => code)).toEqual(["REJOIN"]);
+  });
+
+  test("an update that is sent again starts over: what the broker refused before does not count", async () => {
+    const { wire, sender } = setUp();
+    const call = watch(sender.send([update(0)], { deadline: deadline(3_000) }));
+    for (let time = 0; time < 3; time++) {
+      fail(wire, wire.published[time], FULL);
+      await vi.advanceTimersByTimeAsync(300);
+    }
+    expect(wire.published).toHaveLength(4);
+    fail(wire, wire.published[3], FULL);
+    sender.pause();
+    sender.start(6);
+    fail(wire, wire.published[4], FULL);
+    await vi.advanceTimersByTimeAsync(200);
+    expect(wire.published).toHaveLength(6);
+    // Of the two sendings in this session the broker has refused one.
+    await vi.advanceTimersByTimeAsync(3_000);
+    expect(call.error).toMatchObject({ code: "OUTCOME_UNKNOWN", details: { pieces: [{ n: 1 }] } });
+  });
+
+  test("an update that REJOIN had sent again is unknown if its second session ends without an answer", async () => {
+    const { wire, sender } = setUp((ending) => ending.pause());
+    const call = watch(sender.send([update(0)], { deadline: deadline() }));
+    answer(wire, [{ n: 1, seq: 4, version: 0, code: "REJOIN" }]);
+    sender.start(6);
+    expect(wire.published).toHaveLength(2);
+    sender.pause();
+    sender.start(7);
+    await settle();
+    expect(wire.published).toHaveLength(2);
+    expect(call.error).toMatchObject({ code: "OUTCOME_UNKNOWN" });
+  });
+
   test("REJOIN for a repeated record says nothing about its first copy", async () => {
     const { wire, sender } = setUp();
     const call = watch(sender.send([update(0)], { deadline: deadline() }));
@@ -178,6 +259,18 @@ describe("a gradient that names a version which its shard has undone", () => {
     answer(wire, [applied(2)]);
     await settle();
     expect(sent.state).toBe("done");
+  });
+
+  test("is as good as new: that it was stored once keeps no other outcome from being asked for", async () => {
+    const { wire, sender } = setUp();
+    watch(sender.send([seeing(9), update(0, 1)], { deadline: deadline() }));
+    ack(wire, wire.published[0], 1);
+    ack(wire, wire.published[1], 2);
+    answer(wire, [rejected(1)]);
+    expect(head(wire.published[2])).toMatchObject({ n: 3 });
+    answer(wire, [applied(3)]);
+    await vi.advanceTimersByTimeAsync(1_100);
+    expect(head(wire.published[3])).toMatchObject({ numbers: [2] });
   });
 
   test("ends its call if it is rejected again", async () => {

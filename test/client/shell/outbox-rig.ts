@@ -20,8 +20,8 @@ import { FakeWire, type Published } from "../../support/fake-wire.ts";
 export const MIB = 1024 * 1024;
 const subjects = new JobSubjects("j");
 
-/** An sender that has joined as session 5, its connection, and what it tells. */
-export function setUp(): {
+/** A sender that has joined as session 5, its connection, and what it tells; `onEnd` hears that, too. */
+export function setUp(onEnd: (sender: UpdateSender) => void = () => {}): {
   wire: FakeWire;
   sender: UpdateSender;
   positions: Positions;
@@ -30,12 +30,15 @@ export function setUp(): {
   const wire = new FakeWire();
   const positions = new Positions({ journalReplaced: () => {} });
   const ended: PserverError[] = [];
-  const sender = UpdateSender.open({
+  const sender: UpdateSender = UpdateSender.open({
     wire,
     subjects,
     trainer: "t",
     positions,
-    onSessionEnd: (error) => ended.push(error),
+    onSessionEnd: (error) => {
+      ended.push(error);
+      onEnd(sender);
+    },
   });
   sender.start(5);
   onTestFinished(() => sender.close());

@@ -94,6 +94,27 @@ describe("windows", () => {
     expect(wire.published.filter(({ subject }) => subject.startsWith("log.0"))).toHaveLength(3);
   });
 
+  test("a record that was given up frees its window bytes though nothing else is under way", async () => {
+    const { sender } = setUp();
+    watch(sender.send([update(0, 0, MIB)], { deadline: deadline(500) }));
+    await vi.advanceTimersByTimeAsync(4_000);
+    expect(sender.inFlightBytes).toBe(MIB);
+    await vi.advanceTimersByTimeAsync(300);
+    expect(sender.inFlightBytes).toBe(0);
+  });
+
+  test("a record takes the slot of one that left flight, so that what is kept by slot stays bounded", () => {
+    const { wire, sender } = setUp();
+    for (let i = 0; i < 20; i++) {
+      watch(sender.send(updates(0, 2), { deadline: deadline() }));
+      ack(wire, wire.published[2 * i], 2 * i);
+      ack(wire, wire.published[2 * i + 1], 2 * i + 1);
+    }
+    const tokens = wire.published.map(({ reply }) => reply.slice(`${wire.inbox}.ack.`.length));
+    expect(new Set(tokens).size).toBe(40);
+    expect(new Set(tokens.map((token) => token.split("-")[0]))).toEqual(new Set(["0", "1"]));
+  });
+
   test("calls wait in order, and shards take turns", () => {
     const { wire, sender } = setUp();
     watch(sender.send(updates(0, 20, MIB), { deadline: deadline() }));
@@ -102,4 +123,17 @@ describe("windows", () => {
     const last = wire.published.slice(16).map(({ subject }) => subject);
     expect(last).toEqual(["log.0.16", "log.1.0", "log.0.17", "log.1.1"]);
   });
+});
+
+test("a closed sender sends nothing more, and leaves no timer", async () => {
+  const { wire, sender } = setUp();
+  const call = deadline();
+  const timers = vi.getTimerCount();
+  watch(sender.send(updates(0, 2, 10 * MIB), { deadline: call }));
+  expect(vi.getTimerCount()).toBe(timers + 1);
+  sender.close();
+  expect(vi.getTimerCount()).toBe(timers);
+  ack(wire, wire.published[0], 1);
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(wire.published).toHaveLength(1);
 });

@@ -3,6 +3,7 @@
 // the test plays broker and host on a fake connection, with a fake clock.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import {
+  ERROR_CODES,
   encodeAnswers,
   encodeError,
   type Outcome,
@@ -48,6 +49,16 @@ describe("outcomes", () => {
     expect(call.state).toBe("done");
     expect(positions.get(0)).toEqual({ generation: 1, seq: 7 });
     expect(sender.inFlightBytes).toBe(0);
+  });
+
+  test("the position in an answer is noted, though the PubAck is still to come", () => {
+    const { wire, sender, positions } = setUp();
+    watch(sender.send(updates(0, 2), { deadline: deadline() }));
+    answer(wire, [
+      { n: 1, seq: 7, version: 1 },
+      { n: 2, seq: 9, version: 0, code: "STALE_EPOCH" },
+    ]);
+    expect(positions.get(0)).toEqual({ generation: 1, seq: 9 });
   });
 
   test("the memory of a message is used again after its PubAck, or its outcome if that is faster", async () => {
@@ -109,6 +120,39 @@ describe("outcomes", () => {
       { parameter: "p", index: 0, shard: 0, n: 1 },
       { parameter: "p", index: 2, shard: 0, n: 3 },
     ]);
+  });
+
+  test("a rejection without a text says what its code means", async () => {
+    const { wire, sender } = setUp();
+    const call = watch(sender.send([update(0)], { deadline: deadline() }));
+    answer(wire, [{ n: 1, seq: 1, version: 0, code: "NON_FINITE", message: "" }]);
+    await settle();
+    expect(call.error?.message).toBe(`p block 0: ${ERROR_CODES.NON_FINITE.meaning}`);
+  });
+
+  test("a block that is initialized already counts as applied if the call says so, else is rejected", async () => {
+    const { wire, sender } = setUp();
+    const present = (n: number): Outcome => ({
+      n,
+      seq: n,
+      version: 1,
+      code: "ALREADY_INITIALIZED",
+    });
+    const counted = sender.send([update(0)], { deadline: deadline(), countsPresent: true });
+    const refused = watch(sender.send([update(0)], { deadline: deadline() }));
+    answer(wire, [present(1), present(2)]);
+    expect(await counted).toEqual({ late: 0 });
+    await settle();
+    expect(refused.error).toMatchObject({ code: "ALREADY_INITIALIZED" });
+  });
+
+  test("of several rejections the first is the error of the call", async () => {
+    const { wire, sender } = setUp();
+    const call = watch(sender.send(updates(0, 2), { deadline: deadline() }));
+    answer(wire, [{ n: 2, seq: 1, version: 0, code: "STALE_EPOCH" }]);
+    answer(wire, [{ n: 1, seq: 2, version: 0, code: "NON_FINITE" }]);
+    await settle();
+    expect(call.error).toMatchObject({ code: "STALE_EPOCH", details: { block: 1 } });
   });
 
   test("block updates that wait when one is rejected are not sent", async () => {
