@@ -196,6 +196,8 @@ describe("damage", () => {
     expect(code).toBe("BAD_CHECKSUM");
     expect(message).toMatch(/says 0x[0-9a-f]{8}, its bytes give 0x[0-9a-f]{8}/);
     expect(details["expected"]).not.toBe(details["received"]);
+    bytes.set([0, 0, 0, 1], 6);
+    expect(refusalOf(() => decodeMessage(bytes)).message).toContain("says 0x00000001, ");
   });
 });
 

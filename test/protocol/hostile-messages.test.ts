@@ -4,7 +4,7 @@
 // believed.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { decodeMessage, sealMessage, unpackValue } from "../../src/protocol/codec.ts";
+import { decodeMessage, decodeSealed, sealMessage, unpackValue } from "../../src/protocol/codec.ts";
 import { PserverError } from "../../src/protocol/errors.ts";
 import { hex, rawMessage } from "./raw-message.ts";
 import { codeOf, refusalOf } from "./refusal.ts";
@@ -51,6 +51,7 @@ describe("refused as BAD_MESSAGE", () => {
     ["an entry too many", 1, "a161 01 a162 02"],
     ["a byte after the end", 1, "a161 01 c0"],
     ["tensor bytes that are a list", 1, "a464617461 93010203"],
+    ["tensor bytes that are nil", 1, "a464617461 c0"],
     ["tensor bytes that are text", 1, "a464617461 a3616263"],
     ["tensor bytes before another entry", 2, "a464617461 c40101 a161 01"],
     ["fewer tensor bytes than are announced", 1, "a464617461 c600000005 01020304"],
@@ -73,6 +74,8 @@ describe("refused as BAD_MESSAGE", () => {
     "",
     "80",
     "81a3637263ce00000000",
+    "81a3637263ce00000000c0",
+    "82a3637263ce00000000",
     "82a3637263cf0000000000000000a17601",
     "82a176 01 a3637263 ce00000000",
     "de0002 a3637263 ce00000000 a17601",
@@ -135,6 +138,22 @@ describe("a refusal says where, and what is there", () => {
     expect(refusal.message).toBe(`msgpack, ${message}`);
     expect(message).toContain(`byte ${refusal.details["position"]}:`);
   });
+});
+
+test("the version nil counts as one: another after it is refused", () => {
+  const bytes = hex("83a3637263ce00000000 a176c0 a17601");
+  expect(codeOf(() => decodeMessage(sealMessage({ bytes, data: bytes })))).toBe("BAD_MESSAGE");
+});
+
+test("a value may begin at the bound of the header and not after it", () => {
+  const bytes = rawMessage(3, "a161 01 a162 02 a164 00");
+  // The last value is the last byte.
+  const last = bytes.length - 1;
+  for (const decode of [decodeMessage, decodeSealed]) {
+    expect(decode(bytes, last).fields).toEqual({ a: 1, b: 2, d: 0 });
+    const refusal = refusalOf(() => decode(bytes, last - 1));
+    expect(refusal.message).toBe(`msgpack, byte ${last}: received a value after ${last - 1}`);
+  }
 });
 
 test("an entry may have any name that objects know, and come before the version", () => {
