@@ -83,6 +83,15 @@ describe("an answer of the broker", () => {
     expect(sender.inFlightBytes).toBe(0);
   });
 
+  test("that cannot be read fails the record: it is not sent again", async () => {
+    const { wire, sender } = setUp();
+    const call = watch(sender.send([update(0)], { deadline: deadline() }));
+    wire.deliver(wire.published[0]?.reply ?? "", new TextEncoder().encode("{"));
+    await vi.advanceTimersByTimeAsync(3_000);
+    expect(call.error).toMatchObject({ code: "BAD_MESSAGE" });
+    expect(wire.published).toHaveLength(1);
+  });
+
   test("that refuses a record shows that PubAcks still arrive: no other is repeated", async () => {
     const { wire, sender } = setUp();
     watch(sender.send([update(0), update(1)], { deadline: deadline() }));

@@ -82,9 +82,9 @@ class Rig {
     this.wire.deliver(request.reply, encodeMessage(entries));
   }
 
-  answerJoin(request: Published, session: number): void {
+  answerJoin(request: Published, session: number, leaseMs = LEASE_MS): void {
     const synchronization = { mode: "async" };
-    const entries = { session, shards: 4, leaseMs: LEASE_MS, journal: "file", synchronization };
+    const entries = { session, shards: 4, leaseMs, journal: "file", synchronization };
     this.answer(request, { ...entries, maxPayloadBytes: 8_000_000 });
   }
 
@@ -178,6 +178,55 @@ describe("a lease", () => {
     await leaving;
     await pass(LEASE_MS);
     expect(left.requests("renew")).toEqual([]);
+  });
+
+  test("is renewed under the next session after a third of the time that this has", async () => {
+    const rig = await Rig.joined(5);
+    rig.session.ended(new PserverError("REJOIN", "over", { received: 5 }));
+    rig.answerJoin(rig.only("join"), 6, 2 * LEASE_MS);
+    await pass((2 * LEASE_MS) / 3 - 1);
+    expect(rig.requests("renew")).toEqual([]);
+    await pass(1);
+    expect(sent(rig.only("renew"))).toMatchObject({ session: 6 });
+  });
+
+  test("of a session that has ended is not renewed while the next one is joined", async () => {
+    const rig = await Rig.joined(5);
+    rig.session.ended(new PserverError("REJOIN", "over", { received: 5 }));
+    await pass(LEASE_MS);
+    expect(rig.requests("join").length).toBeGreaterThan(0);
+  });
+
+  test("that is renewed leaves no timer but that of the next time", async () => {
+    const rig = await Rig.joined(5);
+    const timers: number[] = [];
+    for (let time = 0; time < 3; time++) {
+      await pass(LEASE_MS / 3);
+      rig.answer(rig.only("renew"), { session: 5 });
+      await pass(100);
+      timers.push(vi.getTimerCount());
+    }
+    expect(new Set(timers).size).toBe(1);
+    rig.session.stop();
+    expect(vi.getTimerCount()).toBe((timers[0] ?? 0) - 1);
+  });
+
+  test("is not asked for again once the session is stopped, though its renewal has no answer", async () => {
+    const rig = await Rig.joined(5);
+    await pass(LEASE_MS / 3);
+    rig.only("renew");
+    rig.session.stop();
+    await pass(2 * LEASE_MS);
+    expect([rig.requests("renew"), rig.lost]).toEqual([[], []]);
+  });
+
+  test("is given back only by a session that was joined and not stopped", async () => {
+    const fresh = new Rig();
+    await fresh.session.leave(deadline());
+    const stopped = await Rig.joined(5);
+    stopped.session.stop();
+    await stopped.session.leave(deadline());
+    expect([fresh.wire.published, stopped.requests("leave")]).toEqual([[], []]);
   });
 
   test.each(["DENIED", "NO_JETSTREAM", "BAD_VERSION", "INTERNAL"] as const)(
@@ -312,7 +361,57 @@ describe("a session", () => {
   });
 });
 
+describe("a request that waits for the next session", () => {
+  test("fails when its call ends, and is not asked again", async () => {
+    const rig = await Rig.joined(5);
+    const call = rig.session.request("begin", {}, deadline(500));
+    const failed = expect(call).rejects.toMatchObject({ code: "TIMEOUT" });
+    rig.refuse(rig.only("begin"), "REJOIN", { received: 5 });
+    await pass(500);
+    await failed;
+    rig.answerJoin(rig.only("join"), 6);
+    await pass(0);
+    expect([rig.requests("begin"), rig.joined]).toEqual([[], [5, 6]]);
+  });
+
+  test.each([5, 4])(
+    "and is then not answered, fails with NO_HOST when its call ends: refused as of session %i",
+    async (received) => {
+      const rig = await Rig.joined(5);
+      const call = rig.session.request("begin", {}, deadline(5_000));
+      const failed = expect(call).rejects.toMatchObject({ code: "NO_HOST" });
+      rig.refuse(rig.only("begin"), "REJOIN", { received });
+      await pass(0);
+      if (received === 5) {
+        rig.answerJoin(rig.only("join"), 6);
+        await pass(0);
+      }
+      expect(rig.requests("begin")).toHaveLength(1);
+      await pass(5_000);
+      await failed;
+    },
+  );
+});
+
 describe("joining", () => {
+  test("fails with NO_HOST at its deadline if no host answers, with its end if that is another", async () => {
+    const silent = new Rig().session.join(deadline(2_000));
+    const noHost = expect(silent).rejects.toMatchObject({
+      code: "NO_HOST",
+      message: expect.stringContaining("not finished within 2000 ms"),
+    });
+    await pass(2_000);
+    await noHost;
+    const abort = new AbortController();
+    const ended = Deadline.start("call", { signal: abort.signal });
+    onTestFinished(() => ended.dispose());
+    const aborted = expect(new Rig().session.join(ended)).rejects.toMatchObject({
+      code: "ABORTED",
+    });
+    abort.abort();
+    await aborted;
+  });
+
   test("continues until its deadline while hosts say that they cannot answer at the moment", async () => {
     const rig = new Rig();
     const call = rig.session.join(deadline(10_000));

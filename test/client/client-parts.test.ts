@@ -1,0 +1,97 @@
+// Proves how the parts of a client work together when its session ends, with the parts as they are and
+// without a broker: the test plays broker and hosts on a fake connection, with a fake clock.
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { type ClientParts, makeClientParts, stopParts } from "../../src/client/client-parts.ts";
+import { Deadline } from "../../src/client/timing/deadline.ts";
+import { encodeMessage, JobSubjects, type PserverError } from "../../src/protocol/index.ts";
+import { FakeWire, type Published } from "../support/fake-wire.ts";
+import { answer, applied, head, settle, update, watch } from "./shell/outbox-rig.ts";
+
+const LEASE_MS = 3_000;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+function deadline(): Deadline {
+  const made = Deadline.start("call", { timeoutMs: 30_000 });
+  onTestFinished(() => made.dispose());
+  return made;
+}
+
+function answerJoin(wire: FakeWire, join: Published | undefined, session: number): void {
+  const synchronization = { mode: "async" };
+  const entries = { session, shards: 4, leaseMs: LEASE_MS, journal: "file", synchronization };
+  wire.deliver(join?.reply ?? "", encodeMessage({ ...entries, maxPayloadBytes: 8_000_000 }));
+}
+
+/** The parts of a client that has joined as session 5, and what it published since. */
+async function joined(): Promise<{
+  wire: FakeWire;
+  parts: ClientParts;
+  lost: PserverError[];
+  fresh: () => Published[];
+}> {
+  const wire = new FakeWire();
+  const lost: PserverError[] = [];
+  const subjects = new JobSubjects("j");
+  const fail = (error: PserverError): number => lost.push(error);
+  const parts = makeClientParts({ wire, subjects, trainer: "t", fail });
+  onTestFinished(() => stopParts(parts));
+  const joining = parts.session.join(deadline());
+  answerJoin(wire, wire.published[0], 5);
+  await joining;
+  let read = wire.published.length;
+  const fresh = (): Published[] => {
+    const published = wire.published.slice(read);
+    read = wire.published.length;
+    return published;
+  };
+  return { wire, parts, lost, fresh };
+}
+
+test("records wait while the client joins again, and are sent under the next session", async () => {
+  const { wire, parts, lost, fresh } = await joined();
+  const first = watch(parts.sender.send([update(0)], { deadline: deadline() }));
+  expect(fresh().map(head)).toMatchObject([{ session: 5, n: 1 }]);
+  answer(wire, [{ n: 1, seq: 4, version: 0, code: "REJOIN" }]);
+  const second = watch(parts.sender.send([update(0, 1)], { deadline: deadline() }));
+  const [join, ...others] = fresh();
+  expect([join?.subject, others]).toEqual(["ps.j.lifecycle.t.join", []]);
+  answerJoin(wire, join, 6);
+  await settle();
+  const again = fresh();
+  expect(again.map(({ subject }) => subject)).toEqual(["log.0.0", "log.0.1"]);
+  expect(again.map(head)).toMatchObject([
+    { session: 6, n: 1 },
+    { session: 6, n: 2 },
+  ]);
+  answer(wire, [applied(1), applied(2)], 0, 6);
+  await settle();
+  expect([first.state, second.state, lost]).toEqual(["done", "done", []]);
+});
+
+test("a record that says SUPERSEDED ends the client, which renews and joins no more", async () => {
+  const { wire, parts, lost, fresh } = await joined();
+  const call = watch(parts.sender.send([update(0)], { deadline: deadline() }));
+  fresh();
+  answer(wire, [{ n: 1, seq: 4, version: 0, code: "SUPERSEDED" }]);
+  await vi.advanceTimersByTimeAsync(3 * LEASE_MS);
+  expect(call.error).toMatchObject({ code: "SUPERSEDED" });
+  expect(lost).toMatchObject([{ code: "SUPERSEDED", details: { trainer: "t", session: 5 } }]);
+  expect(fresh()).toEqual([]);
+});
+
+test("parts that are stopped neither renew nor repeat, and may be stopped again", async () => {
+  const { parts, lost, fresh } = await joined();
+  watch(parts.sender.send([update(0)], { deadline: deadline() }));
+  fresh();
+  stopParts(parts);
+  stopParts(parts);
+  await vi.advanceTimersByTimeAsync(3 * LEASE_MS);
+  expect([fresh(), lost]).toEqual([[], []]);
+});
