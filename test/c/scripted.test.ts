@@ -38,6 +38,7 @@ const SCENARIOS = {
   ],
   publishing: [
     "a part is cut into what the broker takes since the last reconnect",
+    "a batch is not larger than what the broker takes since the last reconnect",
     "a record that is too large for the broker of the last reconnect fails its call at once",
     "a denied subject ends all records of a call that go to it",
     "a denied subject ends a call, and leaves those that are over",
@@ -118,6 +119,10 @@ const SCENARIOS = {
     "nothing is sent between two sessions",
     "the rules are those in the reply to the last join",
     "a reply to a join without session, lease or 1 to 256 shards is an error",
+  ],
+  synchronization: [
+    "reads wait for the steps that the trainer has ended, in ssp less the staleness",
+    "a gradient that is late is counted with backups, and without them fails its call",
   ],
   cancelling: [
     "a cancelled call waits for no PubAck",

@@ -47,6 +47,23 @@ static void cut_after_a_reconnect(void) {
   closed(client);
 }
 
+static void batches_after_a_reconnect(void) {
+  begin(take_at_once);
+  job.rules = 3;
+  job.blocks = 5;
+  pserver_client *client = connected(0);
+  EXPECT_OK(push(client, 3000));
+  EXPECT(count_to(NULL) == 2 && count_to("batch") == 2);
+  /* Two blocks and the largest header of a batch are longer. */
+  disconnect_now();
+  reconnect_now();
+  broker.max_payload = 1024;
+  run_for(100);
+  EXPECT_OK(push(client, 3000));
+  EXPECT(count_to(NULL) == 2 + 5 && count_to("batch") == 2);
+  closed(client);
+}
+
 static void too_large_for_another(void) {
   begin(only_serve);
   job.block_rows = 100000;
@@ -93,6 +110,8 @@ static void denied_after_the_call(void) {
 
 const struct scenario publish_scenarios[] = {
     {"a part is cut into what the broker takes since the last reconnect", cut_after_a_reconnect},
+    {"a batch is not larger than what the broker takes since the last reconnect",
+     batches_after_a_reconnect},
     {"a record that is too large for the broker of the last reconnect fails its call at once",
      too_large_for_another},
     {"a denied subject ends all records of a call that go to it", denied_in_pieces},

@@ -152,6 +152,7 @@ extern const struct scenario position_scenarios[];
 extern const struct scenario session_scenarios[];
 extern const struct scenario renewal_scenarios[];
 extern const struct scenario rejoin_scenarios[];
+extern const struct scenario synchronization_scenarios[];
 extern const struct scenario cancel_scenarios[];
 extern const struct scenario fallback_scenarios[];
 extern const struct scenario loss_scenarios[];
