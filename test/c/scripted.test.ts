@@ -118,6 +118,7 @@ const SCENARIOS = {
     "an attempt to join again ends after 30 s, and the next one has another token",
     "nothing is sent between two sessions",
     "the rules are those in the reply to the last join",
+    "notes are permitted by the rules in the reply to the last join",
     "a reply to a join without session, lease or 1 to 256 shards is an error",
   ],
   synchronization: [

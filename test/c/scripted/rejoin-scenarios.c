@@ -153,6 +153,20 @@ static void terms(void) {
   closed(client);
 }
 
+static void notes(void) {
+  static const pserver_note_entry entry = {"loss", PSERVER_NOTE_NUMBER, 0.5, NULL, false};
+  begin(take);
+  job.rules = 3;
+  pserver_client *client = connected(0);
+  EXPECT_ERROR(UNSUPPORTED, pserver_note(client, &entry, 1, 3000));
+  EXPECT(count_to(NULL) == 0);
+  job.rules = 4;
+  EXPECT_OK(begin_init(client, 3000));
+  EXPECT_OK(pserver_note(client, &entry, 1, 3000));
+  EXPECT(count_to(NULL) == 1 && count_to("note") == 1);
+  closed(client);
+}
+
 static void only_serve(const struct published *message) { serve(message); }
 
 static void replies_to_join(void) {
@@ -185,5 +199,6 @@ const struct scenario rejoin_scenarios[] = {
     {"an attempt to join again ends after 30 s, and the next one has another token", attempts_end},
     {"nothing is sent between two sessions", between_sessions},
     {"the rules are those in the reply to the last join", terms},
+    {"notes are permitted by the rules in the reply to the last join", notes},
     {"a reply to a join without session, lease or 1 to 256 shards is an error", replies_to_join},
     {NULL, NULL}};
