@@ -81,7 +81,7 @@ static void write_status(void *context, struct ps_draft *draft) {
 }
 
 /** Notes the ends of the journals when the job or the parameters became ready, which reads must have
- * reached. */
+ * reached. Those of more shards than a job can have are ignored. */
 static void note_positions(struct ps_positions *positions, const struct ps_value *fields,
                            struct ps_job_status *status) {
   struct ps_value list;

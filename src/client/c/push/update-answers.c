@@ -22,7 +22,10 @@ void ps_on_ack(struct ps_update_sender *sender, uint64_t slot, uint64_t serial, 
   ps_failure_drop(failure);
 }
 
-/** Returns the rejection in the row of an outcome, with one reference; NULL if the record was applied. */
+/**
+ * Returns the rejection in the row of an outcome, with one reference; NULL if the record was applied. Its text
+ * is the code if the row has none.
+ */
 static struct ps_failure *read_rejection(const struct ps_value *code, const struct ps_value *text) {
   if (code->type != PS_VALUE_TEXT) return NULL;
   pserver_status status = ps_status_from_name((const char *)code->content, code->content_bytes);
@@ -44,7 +47,7 @@ static bool read_row(const struct ps_value *row, struct ps_outcome *outcome) {
   return true;
 }
 
-/** Passes outcomes to the outbox. A malformed message is ignored: its outcomes will be asked for. */
+/** Passes outcomes to the outbox. A malformed message or row is ignored: its outcomes will be asked for. */
 static void take_answers(struct ps_update_sender *sender, const struct ps_message *message, bool is_reply) {
   struct ps_answers answers = {0};
   uint64_t shard;
