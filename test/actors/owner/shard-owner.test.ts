@@ -2,37 +2,25 @@
 // still has to catch up with, and the last one of all when it is closed; when it serves; what `status` says
 // of that; and that a failed shard answers every request with its error. There is no broker: the journal is
 // that of a writer, snapshots and marks are in memory.
-import type { Msg, NatsConnection } from "@nats-io/transport-node";
+import type { Msg } from "@nats-io/transport-node";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { recordCrc } from "../../../src/actors/fold/read-record.ts";
-import { Credit } from "../../../src/actors/journal/credit.ts";
-import type { Journal } from "../../../src/actors/journal/journal.ts";
-import { HostMemory } from "../../../src/actors/memory/host-memory.ts";
-import { FailedBlocks } from "../../../src/actors/owner/failed-blocks.ts";
 import type { HeadMark } from "../../../src/actors/owner/head-mark.ts";
-import { Intake } from "../../../src/actors/owner/intake.ts";
 import { MarkKeeper } from "../../../src/actors/owner/mark-keeper.ts";
-import { Pace } from "../../../src/actors/owner/pace.ts";
-import { Responder } from "../../../src/actors/owner/responder.ts";
-import { ShardOwner } from "../../../src/actors/owner/shard-owner.ts";
-import { Refusals } from "../../../src/actors/requests/refusals.ts";
-import { SnapshotBudget } from "../../../src/actors/snapshot/snapshot-budget.ts";
+import type { ShardOwner } from "../../../src/actors/owner/shard-owner.ts";
 import {
   decodeMessage,
   encodePullRequest,
   hashName,
   type PserverError,
 } from "../../../src/protocol/index.ts";
-import { BufferPool } from "../../../src/transport/buffer-pool.ts";
-import { HASHED_PLACES } from "../../support/hashed-places.ts";
 import { JournalLine } from "../../support/journal-line.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { MemoryBucket } from "../../support/memory-bucket.ts";
 import { MemorySnapshots } from "../../support/memory-snapshots.ts";
 import { withoutPauses } from "../../support/without-pauses.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
-
-const SHARDS = 16;
+import { makeOwner, SHARDS } from "./make-owner.ts";
 
 let line: JournalLine;
 let writer: JournalWriter;
@@ -64,71 +52,9 @@ afterEach(async () => {
 /** Another owner of the same shard, as after a crash. */
 function make(): ShardOwner {
   line = new JournalLine();
-  const dataConnection = {
-    subscribe: (subject: string, { callback }: { callback: (e: null, m: Msg) => void }) => {
-      handlers.set(subject, callback);
-      return { unsubscribe: () => handlers.delete(subject) };
-    },
-    publish: (_subject: string, bytes: Uint8Array) => answered.push(bytes),
-    isClosed: () => false,
-    flush: () => Promise.resolve(),
-  } as unknown as NatsConnection;
-  const info = (): object => {
-    const lastSeq = writer.records.length - lost;
-    const range = { firstSeq: 1, lastSeq, missing: [], lost: undefined };
-    return { created: "now", ...range, bytes: 1, bytesMax: 0 };
-  };
-  let isMade = snapshots.messages.size > 0;
-  const journal = {
-    shard: SHARD,
-    stream: () => "PS_test_3",
-    lastSeq: () => Promise.resolve(isMade ? writer.records.length - lost : undefined),
-    info: () => Promise.resolve(isMade ? info() : undefined),
-    rules: 2,
-    open: (_generation: number, rules: number | undefined) => {
-      if (rules !== undefined) writer.host({ verb: "rules", rules });
-      isMade = true;
-      return Promise.resolve(info());
-    },
-    record: (_generation: number, seq: number) =>
-      Promise.resolve(seq > writer.records.length - lost ? undefined : writer.records[seq - 1]),
-    setAside: () => Promise.resolve(new Map()),
-    purgeBelow: () => Promise.resolve(),
-  } as unknown as Journal;
-  const pool = new BufferPool();
-  return new ShardOwner({
-    shard: SHARD,
-    host: "h",
-    subjects: SUBJECTS,
-    journal,
-    journalStorage: "file",
-    store: snapshots.store,
-    marks: new MarkKeeper(records, SHARD),
-    tape: undefined,
-    journalConnection: line.connection,
-    manager: line.manager,
-    inboxPrefix: "_INBOX_test.=host.h",
-    dataConnection,
-    archivers: { copied: () => Promise.resolve([]) },
-    intake: new Intake(new Refusals()),
-    responder: new Responder(dataConnection, pool),
-    memory: HostMemory.open({ shards: SHARDS }),
-    onNoMemory: () => undefined,
-    failedBlocks: new FailedBlocks(dataConnection, SUBJECTS, HASHED_PLACES, SHARDS),
-    credit: new Credit(1_000_000, 1_000),
-    pace: new Pace(),
-    snapshotBytes: 1_000_000,
-    retainBytes: 1_000_000,
-    partBytesMax: 100_000,
-    snapshotBudget: new SnapshotBudget(pool),
-    leaseMs: 60_000,
-    onRecovered: () => undefined,
-    mayAnswer: () => true,
-    onServing: () => undefined,
-    onSnapshotFailed: () => undefined,
-    onTapeFailed: () => undefined,
+  const parts = { line, writer, records, snapshots, handlers, answered, lost: () => lost };
+  return makeOwner(parts, {
     onMarkFailed: ({ code }) => markFailures.push(code),
-    onLossReported: () => undefined,
     onFailure: (error) => failures.push(error),
   });
 }

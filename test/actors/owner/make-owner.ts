@@ -1,0 +1,119 @@
+import type { Msg, NatsConnection } from "@nats-io/transport-node";
+import { Credit } from "../../../src/actors/journal/credit.ts";
+import type { Journal } from "../../../src/actors/journal/journal.ts";
+import { HostMemory } from "../../../src/actors/memory/host-memory.ts";
+import { FailedBlocks } from "../../../src/actors/owner/failed-blocks.ts";
+import { Intake } from "../../../src/actors/owner/intake.ts";
+import { MarkKeeper } from "../../../src/actors/owner/mark-keeper.ts";
+import { Pace } from "../../../src/actors/owner/pace.ts";
+import { Responder } from "../../../src/actors/owner/responder.ts";
+import { ShardOwner } from "../../../src/actors/owner/shard-owner.ts";
+import type { ShardOwnerDeps } from "../../../src/actors/owner/shard-owner-deps.ts";
+import { Refusals } from "../../../src/actors/requests/refusals.ts";
+import { SnapshotBudget } from "../../../src/actors/snapshot/snapshot-budget.ts";
+import { BufferPool } from "../../../src/transport/buffer-pool.ts";
+import { HASHED_PLACES } from "../../support/hashed-places.ts";
+import type { JournalLine } from "../../support/journal-line.ts";
+import type { MemoryBucket } from "../../support/memory-bucket.ts";
+import type { MemorySnapshots } from "../../support/memory-snapshots.ts";
+import { type JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
+
+export const SHARDS = 16;
+
+/** What an owner works on without a broker. */
+export interface OwnerParts {
+  /** Delivers the journal. */
+  readonly line: JournalLine;
+  /** Has written the journal, under these rules or those of version 2. */
+  readonly writer: JournalWriter;
+  readonly rules?: number;
+  /** Has the mark. */
+  readonly records: MemoryBucket;
+  readonly snapshots: MemorySnapshots;
+  /** Records that the journal has lost at its end. */
+  readonly lost: () => number;
+  /** Sequences without a record at the end of the journal, which the next record follows. */
+  readonly skipped?: () => readonly number[];
+  /** By subject, who receives requests. */
+  readonly handlers: Map<string, (error: null, message: Msg) => void>;
+  readonly answered: Uint8Array[];
+}
+
+/** An owner of the shard; `deps` in place of those that it gets otherwise. */
+export function makeOwner(parts: OwnerParts, deps: Partial<ShardOwnerDeps> = {}): ShardOwner {
+  const { line, records, snapshots, handlers, answered } = parts;
+  const dataConnection = {
+    subscribe: (subject: string, { callback }: { callback: (e: null, m: Msg) => void }) => {
+      handlers.set(subject, callback);
+      return { unsubscribe: () => handlers.delete(subject) };
+    },
+    publish: (_subject: string, bytes: Uint8Array) => answered.push(bytes),
+    isClosed: () => false,
+    flush: () => Promise.resolve(),
+  } as unknown as NatsConnection;
+  const pool = new BufferPool();
+  return new ShardOwner({
+    shard: SHARD,
+    host: "h",
+    subjects: SUBJECTS,
+    journal: makeJournal(parts),
+    journalStorage: "file",
+    store: snapshots.store,
+    marks: new MarkKeeper(records, SHARD),
+    tape: undefined,
+    journalConnection: line.connection,
+    manager: line.manager,
+    inboxPrefix: "_INBOX_test.=host.h",
+    dataConnection,
+    archivers: { copied: () => Promise.resolve([]) },
+    intake: new Intake(new Refusals()),
+    responder: new Responder(dataConnection, pool),
+    memory: HostMemory.open({ shards: SHARDS }),
+    onNoMemory: () => undefined,
+    failedBlocks: new FailedBlocks(dataConnection, SUBJECTS, HASHED_PLACES, SHARDS),
+    credit: new Credit(1_000_000, 1_000),
+    pace: new Pace(),
+    snapshotBytes: 1_000_000,
+    retainBytes: 1_000_000,
+    partBytesMax: 100_000,
+    snapshotBudget: new SnapshotBudget(pool),
+    leaseMs: 60_000,
+    onRecovered: () => undefined,
+    mayAnswer: () => true,
+    onServing: () => undefined,
+    onSnapshotFailed: () => undefined,
+    onTapeFailed: () => undefined,
+    onMarkFailed: () => undefined,
+    onLossReported: () => undefined,
+    onFailure: () => undefined,
+    ...deps,
+  });
+}
+
+/** The journal of a writer; it exists once a snapshot does. */
+function makeJournal(parts: OwnerParts): Journal {
+  const { writer, snapshots, lost, rules = 2, skipped = () => [] } = parts;
+  const lastSeq = (): number => (writer.records.at(-1)?.seq ?? 0) - lost();
+  const info = (): object => {
+    const missing = skipped();
+    const range = { firstSeq: 1, lastSeq: Math.max(lastSeq(), ...missing), missing };
+    return { created: "now", ...range, lost: undefined, bytes: 1, bytesMax: 0 };
+  };
+  let isMade = snapshots.messages.size > 0;
+  return {
+    shard: SHARD,
+    stream: () => "PS_test_3",
+    lastSeq: () => Promise.resolve(isMade ? lastSeq() : undefined),
+    info: () => Promise.resolve(isMade ? info() : undefined),
+    rules,
+    open: (_generation: number, first: number | undefined) => {
+      if (first !== undefined) writer.host({ verb: "rules", rules: first });
+      isMade = true;
+      return Promise.resolve(info());
+    },
+    record: (_generation: number, seq: number) =>
+      Promise.resolve(seq > lastSeq() ? undefined : writer.records.find((of) => of.seq === seq)),
+    setAside: () => Promise.resolve(new Map()),
+    purgeBelow: () => Promise.resolve(),
+  } as unknown as Journal;
+}
