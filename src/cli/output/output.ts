@@ -82,10 +82,23 @@ export class Output {
     this.#data.write(`${visibleJson(value)}\n`);
   }
 
-  /** Prints pieces of data unchanged, no faster than the reader takes them. */
+  /**
+   * Prints pieces of data unchanged, no faster than the reader takes them.
+   * @throws the signal's reason if it is aborted while the reader takes nothing.
+   */
   async stream(pieces: Iterable<string | Uint8Array>, signal: AbortSignal): Promise<void> {
     for (const piece of pieces) {
-      if (!this.#data.write(piece)) await once(this.#data, "drain", { signal });
+      if (!this.#data.write(piece)) await this.#untilDrained(signal);
+    }
+  }
+
+  async #untilDrained(signal: AbortSignal): Promise<void> {
+    try {
+      await once(this.#data, "drain", { signal });
+    } catch (error) {
+      // `once` throws an error of its own, which does not say what has aborted it.
+      signal.throwIfAborted();
+      throw error;
     }
   }
 

@@ -3,6 +3,7 @@
 import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
 import { Output } from "../../../src/cli/output/output.ts";
+import { PserverError } from "../../../src/protocol/errors.ts";
 
 const CLOCK = (): Date => new Date(Date.UTC(2026, 10, 22, 17, 0, 0, 5));
 
@@ -42,4 +43,14 @@ test.each([
 
 test("data is the same with a clock", () => {
   expect(print(false, CLOCK).out).toBe("data\n");
+});
+
+test("a stream whose reader takes nothing ends with the reason of the abort", async () => {
+  const stdout = new PassThrough({ highWaterMark: 1 });
+  const output = Output.open({ stdout, stderr: new PassThrough() }, {}, {});
+  const controller = new AbortController();
+  const streaming = output.stream(["data", "more"], controller.signal);
+  controller.abort(new PserverError("ABORTED", "interrupted by SIGINT"));
+  await expect(streaming).rejects.toBe(controller.signal.reason);
+  expect(String(stdout.read())).toBe("data");
 });
