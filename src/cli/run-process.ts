@@ -1,30 +1,36 @@
+import { fileError } from "../system/file-errors.ts";
 import type { CliProcess } from "./context.ts";
+import { EXIT } from "./exit-codes.ts";
 import { watchInterrupts } from "./interrupts.ts";
+import { reportError } from "./output/report-error.ts";
+import { errorStyle } from "./run-cli.ts";
 
 /** Runs a command line as the work of this process, and ends the process with its exit code. */
 export async function runProcess(
   run: (args: readonly string[], cliProcess: CliProcess) => Promise<number>,
 ): Promise<never> {
-  // A reader such as `head` may close the pipe early, which is no failure.
-  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code === "EPIPE") process.exit(0);
-    throw error;
-  });
+  const { stdin, stdout, stderr, env: environment } = process;
+  const args = process.argv.slice(2);
+  let exitCode: number | undefined;
 
-  const exitCode = await run(process.argv.slice(2), {
-    stdin: process.stdin,
-    stdout: process.stdout,
-    stderr: process.stderr,
-    environment: process.env,
-    signal: watchInterrupts(process),
+  stdout.on("error", (error: NodeJS.ErrnoException) => {
+    // A reader such as `head` may close the pipe early, which is no failure.
+    if (error.code === "EPIPE") process.exit(exitCode ?? EXIT.ok);
+    const failure = fileError("write to", "the standard output", error);
+    const report = reportError(failure, errorStyle(args, { stderr, environment }));
+    stderr.write(`${report.text}\n`);
+    process.exit(report.exitCode);
   });
+  // Messages that nobody can read change nothing: a server serves on, and a command ends with its code.
+  stderr.on("error", () => {});
+
+  const signal = watchInterrupts(process);
+  exitCode = await run(args, { stdin, stdout, stderr, environment, signal });
 
   // Leftovers of an interrupted command, such as an unfinished connection, must not keep the process
-  // alive; its output must be written first.
-  await Promise.all(
-    [process.stdout, process.stderr].map(
-      (stream) => new Promise((resolve) => stream.write("", resolve)),
-    ),
-  );
+  // alive; its output must be written first, except for data of an interrupted one, which nobody may read.
+  const isCut = signal.aborted && exitCode === EXIT.interrupted;
+  const flushed = isCut ? [stderr] : [stdout, stderr];
+  await Promise.all(flushed.map((stream) => new Promise((resolve) => stream.write("", resolve))));
   process.exit(exitCode);
 }

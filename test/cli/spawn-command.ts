@@ -7,7 +7,7 @@ import { onTestFinished } from "vitest";
 import { packageRoot } from "../../src/broker/package-root.ts";
 
 /** The compiled command; `make e2e` compiles it first. */
-const MAIN = process.env["PSERVER_CLI"] ?? join(packageRoot(), "dist", "pserver.js");
+export const MAIN = process.env["PSERVER_CLI"] ?? join(packageRoot(), "dist", "pserver.js");
 
 /** How to run a command. */
 export interface CommandOptions {

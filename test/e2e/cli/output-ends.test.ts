@@ -1,0 +1,112 @@
+// Proves what becomes of a command whose output cannot go on: on a full disk it fails with that reason,
+// Ctrl-C ends one whose reader takes nothing, and a reader that is gone ends no server and changes no
+// exit code.
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { identifyProcess } from "../../../src/broker/process-identity.ts";
+import { MAIN, type Running, run, start } from "../../cli/spawn-command.ts";
+import { TestJob } from "../../support/host.ts";
+import { HANG_MS } from "../../support/limits.ts";
+
+const WAIT = { timeout: HANG_MS, interval: 20 };
+
+let home: string;
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), "pserver-output-"));
+});
+afterEach(() => rm(home, { recursive: true, force: true }));
+
+const startUp = (...more: string[]): Running =>
+  start(["up", "--port", "0", "--shards", "1", "--store", join(home, "up"), ...more]);
+
+/** Data of a command on a disk without space. */
+const onFullDisk = (...args: string[]): Promise<unknown> =>
+  promisify(execFile)("sh", ["-c", 'exec "$0" "$@" >/dev/full', process.execPath, MAIN, ...args]);
+
+describe("on a full disk", () => {
+  test("a command fails with one line that says so", async () => {
+    await expect(onFullDisk("completion", "bash")).rejects.toMatchObject({
+      code: 6,
+      stderr:
+        "pserver: DISK_FULL: cannot write to the standard output: ENOSPC: no space left on device\n",
+    });
+  });
+
+  test("--json makes the error one JSON value", async () => {
+    await expect(onFullDisk("setup", "--json")).rejects.toMatchObject({
+      code: 6,
+      stderr: expect.stringMatching(/^\{"error":\{"code":"DISK_FULL",.*\}\n$/),
+    });
+  });
+});
+
+test("Ctrl-C ends a command whose reader takes nothing", async () => {
+  const job = await TestJob.start({ job: "j", shards: 1 });
+  onTestFinished(() => job.remove());
+  await job.host();
+  const client = await job.trainer("a");
+  await client.beginInit();
+  await client.initParam("w", new Float32Array(2 ** 20));
+  await client.finishInit();
+  const running = start(["get", "w", "--json", "--url", job.broker.url, "--job", "j"]);
+  const { stdout } = running.child;
+  stdout.once("data", () => stdout.pause());
+  await once(stdout, "pause");
+  running.child.kill("SIGINT");
+  const [code] = await once(running.child, "exit");
+  stdout.resume();
+  await running.finished;
+  expect(JSON.parse(running.errors())).toMatchObject({
+    error: { code: "ABORTED", message: "interrupted by SIGINT" },
+  });
+  expect(code).toBe(130);
+});
+
+describe("without a reader of its messages", () => {
+  test("a command ends with its own exit code", async () => {
+    const wrong = start(["stauts"]);
+    wrong.child.stderr.destroy();
+    expect(await wrong.finished).toMatchObject({ code: 128 });
+    const unreachable = start(["status", "--url", "nats://127.0.0.1:1", "--timeout", "1s"]);
+    unreachable.child.stderr.destroy();
+    expect(await unreachable.finished).toMatchObject({ code: 2 });
+  });
+
+  test("a server serves on, and stops in order", async () => {
+    const up = startUp("--json");
+    const ready = JSON.parse(await up.firstLine);
+    up.child.stderr.destroy();
+    process.kill(ready.broker.pid, "SIGKILL");
+    // It has told that the broker ended, and starts it again.
+    await vi.waitFor(async () => {
+      expect(await run(["status", "--url", ready.url])).toMatchObject({ code: 0 });
+    }, WAIT);
+    up.child.kill("SIGINT");
+    expect(await up.finished).toMatchObject({ code: 0 });
+    expect(identifyProcess(ready.broker.pid)).toBeUndefined();
+  });
+});
+
+describe("without a reader of its data", () => {
+  test("a command ends with 0, as one that is done", async () => {
+    const help = start(["help"]);
+    help.child.stdout.destroy();
+    expect(await help.finished).toMatchObject({ code: 0, stderr: "" });
+  });
+
+  test("a server that has said where it is serves on, and stops in order", async () => {
+    const up = startUp();
+    await up.firstLine;
+    const url = /nats:\S+/.exec(up.output())?.[0] ?? "";
+    up.child.stdout.destroy();
+    expect(await run(["status", "--url", url])).toMatchObject({ code: 0 });
+    up.child.kill("SIGINT");
+    expect(await up.finished).toMatchObject({ code: 0 });
+    expect(up.errors()).toContain("stopping");
+  });
+});
