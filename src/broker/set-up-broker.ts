@@ -5,6 +5,7 @@ import { ensureError, PserverError } from "../protocol/errors.ts";
 import { checkBrokerVersion } from "./broker-version.ts";
 import { type FoundBroker, findBroker } from "./find-broker.ts";
 import { packageRoot } from "./package-root.ts";
+import { signalTree } from "./process-tree.ts";
 import { userBrokerDirectory } from "./user-directory.ts";
 
 /** Options of {@link setUpBroker}. */
@@ -18,7 +19,8 @@ export interface SetUpOptions {
 /**
  * The broker that {@link findBroker} finds. If there is none, or only an old one, installs one in the
  * user's directory: built with Go or, without Go, taken from Debian's package.
- * @throws NO_BROKER if that is not possible, naming what to install; ABORTED by `signal`.
+ * @throws NO_BROKER if that is not possible, naming what to install; the reason of `signal`, which ends
+ *   all processes of the installation.
  */
 export async function setUpBroker(options: SetUpOptions): Promise<FoundBroker> {
   const { environment, signal } = options;
@@ -45,13 +47,19 @@ async function findUsable(
 }
 
 async function runScript(args: readonly string[], options: SetUpOptions): Promise<void> {
+  options.signal.throwIfAborted();
   const script = join(packageRoot(), "scripts", "provide-broker.sh");
   const child = spawn("bash", [script, ...args], {
     // The script may ask for a password.
     stdio: ["inherit", "ignore", "pipe"],
     env: options.environment,
-    signal: options.signal,
   });
+  // What bash has started, such as Go, does not end with it. A group of their own would not do: they could
+  // not ask for a password at the terminal, and `timeout` makes another one.
+  const end = (): void => {
+    if (child.pid !== undefined) void signalTree(child.pid, "SIGTERM");
+  };
+  options.signal.addEventListener("abort", end, { once: true });
   let last = "";
   createInterface({ input: child.stderr }).on("line", (line) => {
     last = line.replace(/^setup: /, "");
@@ -60,11 +68,10 @@ async function runScript(args: readonly string[], options: SetUpOptions): Promis
   const code = await new Promise<number | null>((resolve, reject) => {
     child.once("close", resolve);
     child.once("error", (cause) => {
-      if (options.signal.aborted) return;
       const message = `cannot run bash, which sets the broker up: ${cause.message}`;
       reject(new PserverError("NO_BROKER", message, { program: "bash" }, { cause }));
     });
-  });
+  }).finally(() => options.signal.removeEventListener("abort", end));
   options.signal.throwIfAborted();
   if (code !== 0) throw new PserverError("NO_BROKER", last || `the set-up ended with ${code}`);
 }
