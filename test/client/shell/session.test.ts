@@ -222,11 +222,12 @@ describe("a lease", () => {
 
   test("is given back only by a session that was joined and not stopped", async () => {
     const fresh = new Rig();
-    await fresh.session.leave(deadline());
     const stopped = await Rig.joined(5);
     stopped.session.stop();
-    await stopped.session.leave(deadline());
+    const leaving = [fresh, stopped].map(({ session }) => session.leave(deadline()));
+    await pass(0);
     expect([fresh.wire.published, stopped.requests("leave")]).toEqual([[], []]);
+    await Promise.all(leaving);
   });
 
   test.each(["DENIED", "NO_JETSTREAM", "BAD_VERSION", "INTERNAL"] as const)(
