@@ -105,6 +105,7 @@ describe("read although no encoder of ours writes it", () => {
     ["a positive integer in a signed type", "d10005", 5],
     ["float32", "ca3fc00000", 1.5],
     ["short text with a long length", "db00000001 61", "a"],
+    ["keys with long lengths", "83 d90162 07 da000163 08 db0000000164 09", { b: 7, c: 8, d: 9 }],
     ["bytes with any length", "c50001 07", Uint8Array.of(7)],
     ["a short list with a long length", "dd00000001 07", [7]],
     ["a short map with a long length", "df00000001 a162 07", { b: 7 }],
