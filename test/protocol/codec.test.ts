@@ -138,6 +138,12 @@ describe("a message", () => {
   });
 });
 
+test("nothing, inside a list or map, is written as nil", () => {
+  const bytes = encodeMessage({ a: [undefined, 1], b: { c: undefined } });
+  expect(Buffer.from(bytes.subarray(13)).toString("hex")).toBe("a16192c001a16281a163c0");
+  expect(decodeMessage(bytes).fields).toEqual({ a: [null, 1], b: { c: null } });
+});
+
 describe("damage", () => {
   test.each([
     ["with tensor bytes", encodeMessage(FIELDS, DATA)],
