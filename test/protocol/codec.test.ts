@@ -144,6 +144,11 @@ test("nothing, inside a list or map, is written as nil", () => {
   expect(decodeMessage(bytes).fields).toEqual({ a: [null, 1], b: { c: null } });
 });
 
+test("a map without a prototype is written like any other", () => {
+  const map = Object.assign(Object.create(null) as object, { b: 1 });
+  expect(encodeMessage({ a: map })).toEqual(encodeMessage({ a: { b: 1 } }));
+});
+
 describe("damage", () => {
   test.each([
     ["with tensor bytes", encodeMessage(FIELDS, DATA)],
