@@ -68,6 +68,19 @@ test("checksums are joined", () => {
   );
 });
 
+test("those of three strings are joined in either order, however long the strings are", () => {
+  const crc = fc.integer({ min: 0, max: 0xffffffff });
+  const length = fc.integer({ min: 0, max: 2 ** 40 });
+  const lengths = fc.oneof(fc.constantFrom(2 ** 27, 2 ** 28), length);
+  fc.assert(
+    fc.property(crc, crc, crc, lengths, lengths, (a, b, c, bBytes, cBytes) => {
+      const fromTheLeft = joinChecksums(joinChecksums(a, b, bBytes), c, cBytes);
+      const fromTheRight = joinChecksums(a, joinChecksums(b, c, cBytes), bBytes + cBytes);
+      expect(fromTheLeft).toBe(fromTheRight);
+    }),
+  );
+});
+
 test("also of long strings", () => {
   const first = Uint8Array.of(1, 2, 3);
   const second = new Uint8Array(4 * 1024 ** 2 + 5).fill(0xa7);
