@@ -60,7 +60,7 @@ describe("a request without an answer", () => {
     const { wire } = asked();
     const startedMs = performance.now();
     const timesMs: number[] = [];
-    while (timesMs.length < 5) {
+    for (let spentMs = 0; spentMs < 16_000; spentMs += 100) {
       await pass(100);
       if (wire.published.length > timesMs.length + 1) timesMs.push(performance.now() - startedMs);
     }
