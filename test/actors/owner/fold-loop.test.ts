@@ -175,15 +175,21 @@ describe("a gap", () => {
     expect([shard.seq, gaps.length]).toEqual([5, 1]);
   });
 
-  test("that is a loss of records ends the fold", async () => {
-    onGap = () => Promise.reject(new PserverError("JOURNAL_DAMAGED", "record 2 is missing"));
+  test.each([
+    ["is a loss of records", "JOURNAL_DAMAGED"],
+    ["another owner has to evaluate", "NOT_OWNER"],
+  ] as const)("that %s ends the fold: %s", async (_why, code) => {
+    onGap = () => Promise.reject(new PserverError(code, "record 2 is missing"));
     await jump();
     loop.poke();
-    expect([failed, shard.seq]).toEqual([["JOURNAL_DAMAGED"], 1]);
+    expect([failed, shard.seq]).toEqual([[code], 1]);
   });
 
-  test("that cannot be evaluated now has the journal read anew", async () => {
-    onGap = () => Promise.reject(new PserverError("TIMEOUT", "the broker did not answer"));
+  test.each([
+    ["the broker does not answer", "TIMEOUT"],
+    ["the broker is without JetStream for a while", "NO_JETSTREAM"],
+  ] as const)("is read anew where %s: %s", async (_why, code) => {
+    onGap = () => Promise.reject(new PserverError(code, "not now"));
     await jump();
     expect(failed).toEqual([]);
     expect(line.consumers.at(-1)?.config.opt_start_seq).toBe(2);

@@ -182,8 +182,8 @@ describe("a take-over", () => {
     expect(failures).toEqual([]);
   });
 
-  test.each(["lastManifest", "manifests"] as const)(
-    "of an owner that was closed while it waited for the %s holds no memory and reads no journal",
+  test.each(["lastManifest", "list"] as const)(
+    "of an owner that was closed while the store had not answered, %s, holds no memory and reads no journal",
     async (question) => {
       await serve(1);
       await owner.close();

@@ -182,6 +182,17 @@ describe("a position that the journal may not reach", () => {
     expect(heard).toEqual(["TIMEOUT"]);
   });
 
+  test("of a new journal is asked of the broker, wherever the one before ended", async () => {
+    lastSeq = 9;
+    ask(at(1, 7), at(1, 5), 10_000);
+    await vi.advanceTimersByTimeAsync(200);
+    looks[0]?.();
+    queue.advance(at(2, 1));
+    ask(at(2, 5), at(2, 1), 10_000);
+    await vi.advanceTimersByTimeAsync(200);
+    expect(looked).toEqual([1, 2]);
+  });
+
   test("of a newer journal is not asked of the broker, and that of a replaced one not evaluated", async () => {
     lastSeq = 5;
     ask(at(2, 6), at(1, 5), 10_000);
