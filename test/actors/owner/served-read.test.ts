@@ -225,13 +225,17 @@ describe("a batched read", () => {
 });
 
 describe("between the pieces of a reply", () => {
+  const PIECE_BYTES = 900 * 1024;
+  /** Pieces after which as many bytes are on their way as may be at one time. */
+  const AT_ONCE = Math.ceil((6 * MIB) / PIECE_BYTES);
+
   /** Asks for more than may be on its way at one time; the rest waits. */
   async function begin(): Promise<number> {
-    const big = initBig(10, 900 * 1024);
+    const big = initBig(10, PIECE_BYTES);
     net.taking = false;
     ask(big);
-    await vi.waitFor(() => expect(net.published.length).toBeGreaterThan(5), HANG_MS);
-    return net.published.length;
+    await vi.waitFor(() => expect(net.published.length).toBe(AT_ONCE), HANG_MS);
+    return AT_ONCE;
   }
 
   test("records are folded: later pieces are of a later position", async () => {
