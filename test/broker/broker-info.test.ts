@@ -13,6 +13,15 @@ afterEach(() => {
 });
 
 describe("readBrokerInfo", () => {
+  test("asks nobody if it is aborted already", async () => {
+    const port = await serve((socket) =>
+      socket.write('INFO {"version":"2.12.15","jetstream":true,"max_payload":8388608}\r\n'),
+    );
+    await expect(readBrokerInfo(HOST, port, TIMEOUT_MS, AbortSignal.abort())).rejects.toMatchObject(
+      { code: "ABORTED" },
+    );
+  });
+
   test("reads version, JetStream and payload limit of a greeting that comes in pieces", async () => {
     const port = await serve((socket) => {
       socket.write('INFO {"version":"2.12.15","jets');

@@ -126,6 +126,20 @@ describe("a wrong command line", () => {
   });
 });
 
+test("-j asks for JSON, too, and what comes after -- does not", async () => {
+  const { err } = await run("up", "--port", "x", "-j");
+  expect(JSON.parse(err)).toMatchObject({ error: { code: "BAD_VALUE" } });
+  expect((await run("stauts", "--", "--json")).err).toMatch(/^pserver: unknown command/);
+});
+
+test.each(["host", "legion-gateway"])(
+  "an error of %s, which serves, begins with the time",
+  async (command) => {
+    const { err } = await run(command, "--url", "nats://alice:pass/word@h");
+    expect(err).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z pserver: /);
+  },
+);
+
 describe("completion", () => {
   test.each(["bash", "zsh", "fish"])("for %s knows commands, flags and choices", async (shell) => {
     const { code, out } = await run("completion", shell);

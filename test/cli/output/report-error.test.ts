@@ -113,3 +113,9 @@ test("tells foreign errors as defects", () => {
   expect(text).toContain("pserver: INTERNAL: x is not a function");
   expect(exitCode).toBe(EXIT.failure);
 });
+
+test("a certificate that is refused for another reason than its authority gets no hint", () => {
+  const error = new PserverError("NO_BROKER", "text", { certificate: "CERT_HAS_EXPIRED" });
+  const style = { json: false, paint: plain, command: "status" };
+  expect(reportError(error, style).text).toBe("pserver: NO_BROKER: text");
+});
