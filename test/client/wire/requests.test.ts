@@ -95,11 +95,13 @@ describe("a request that is answered with an error that passes", () => {
     expect(wire.published).toHaveLength(2);
   });
 
-  test("is asked again once, however often the error comes", async () => {
+  test("is asked again once, after the time that the last error names", async () => {
     const { wire } = asked();
     delay(wire, 500);
-    delay(wire, 500);
-    await pass(900);
+    delay(wire, 2_000);
+    await pass(1_900);
+    expect(wire.published).toHaveLength(1);
+    await pass(100);
     expect(wire.published).toHaveLength(2);
   });
 
