@@ -37,6 +37,7 @@ export interface Broker {
   readonly url: string;
   readonly port: number;
   readonly pid: number;
+  /** As an absolute path. */
   readonly storeDir: string;
   /** Such as `2.12.15`. */
   readonly version: string;

@@ -20,6 +20,21 @@ describe("writeBrokerConfig", () => {
     expect(flags).toEqual([]);
   });
 
+  test("makes relative paths absolute", () => {
+    const { text } = writeBrokerConfig({ storeDir: "store", configFile: "mine.conf" });
+    expect(text).toContain('include "./../mine.conf"');
+    expect(writeBrokerConfig({ storeDir: "store" }).text).toContain(
+      `  store_dir: "${join(process.cwd(), "store")}"`,
+    );
+    const { flags } = writeBrokerConfig({ storeDir: "store", configFile: "/etc/mine.conf" });
+    expect(flags).toEqual(["-sd", join(process.cwd(), "store")]);
+  });
+
+  test("syncs no single record unless that is asked for", () => {
+    const { text } = writeBrokerConfig({ storeDir: "/data", durable: false });
+    expect(text).not.toContain("sync_interval");
+  });
+
   test("adds the sync of each record, limits and further lines in their places", () => {
     const { text } = writeBrokerConfig({
       storeDir: "/data",

@@ -11,7 +11,6 @@ import { promisify } from "node:util";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { BrokerProcess } from "../../src/broker/broker-process.ts";
 import {
   checkBrokerVersion,
   findBroker,
@@ -156,25 +155,6 @@ describe("startBroker", () => {
     const error = await startBroker({ storeDir: join(dir, "store"), program }).catch((e) => e);
     expect(error.details.log).toEqual(lines.slice(-8));
     expect(error.message).toContain("line 4 | line 5");
-  });
-
-  test("ends a broker that ignores SIGTERM with SIGKILL", async () => {
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-    onTestFinished(() => void vi.useRealTimers());
-    const path = await script('trap "" TERM\necho deaf >&2\nwhile :; do sleep 1; done');
-    let heard: () => void = () => {};
-    const deaf = new Promise<void>((resolve) => {
-      heard = resolve;
-    });
-    const running = await BrokerProcess.spawn(path, [], async () => {}, heard);
-    onTestFinished(() => running.kill());
-    await deaf;
-    const stopped = running.stop();
-    await vi.advanceTimersByTimeAsync(14_999);
-    expect(running.hasExited).toBe(false);
-    await vi.advanceTimersByTimeAsync(1);
-    await stopped;
-    expect(await running.exited).toEqual({ code: null, signal: "SIGKILL" });
   });
 
   test("takes a configuration of the user's, and hands its log on", async () => {

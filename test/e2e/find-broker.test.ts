@@ -84,6 +84,23 @@ test("an abort ends the question for a version", async () => {
   await vi.waitFor(() => expect(identifyProcess(pid)).toBeUndefined(), WAIT);
 });
 
+test("an abort does not wait for a program that ignores SIGTERM", async () => {
+  const pidFile = join(home, "pid");
+  const path = await player(
+    "named",
+    `trap "" TERM; echo $$ >${pidFile}.new; mv ${pidFile}.new ${pidFile}; while :; do sleep 1; done`,
+  );
+  const aborting = new AbortController();
+  const finding = findBroker({ PSERVER_NATS_SERVER: path }, aborting.signal);
+  finding.catch(() => {});
+  await vi.waitFor(() => expect(existsSync(pidFile)).toBe(true), WAIT);
+  const pid = Number(await readFile(pidFile, "utf8"));
+  onTestFinished(() => void process.kill(pid, "SIGKILL"));
+  aborting.abort();
+  await expect(finding).rejects.toMatchObject({ code: "ABORTED" });
+  expect(identifyProcess(pid)).toBeDefined();
+});
+
 describe("the identity of a process", () => {
   test("is that of the process while it lives, and no other's", async () => {
     const child = startSleep();
