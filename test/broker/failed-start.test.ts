@@ -1,6 +1,7 @@
 // Proves what is reported about a broker that did not start: the reason in its log and nothing else, and
 // which process listens on an address that is taken (this process, on a port of its own).
-import { type AddressInfo, createServer } from "node:net";
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { failedStart } from "../../src/broker/failed-start.ts";
 import { findListener } from "../../src/broker/listener.ts";
@@ -64,10 +65,17 @@ test("a process that cannot be found is called another one", async () => {
   });
 });
 
-test("findListener takes no other port and no connection for a listener", async () => {
+test("findListener takes no other port for the one that is asked for", async () => {
   const port = await listen("127.0.0.1");
   expect(await findListener(port)).toMatchObject({ pid: process.pid });
   expect(await findListener(port === 65_535 ? 1 : 65_535 - port)).not.toMatchObject({
     pid: process.pid,
   });
+});
+
+test("findListener takes no connection for a listener", async () => {
+  const socket = connect(await listen("127.0.0.1"), "127.0.0.1");
+  onTestFinished(() => void socket.destroy());
+  await once(socket, "connect");
+  expect(await findListener(socket.localPort ?? 0)).toBeUndefined();
 });

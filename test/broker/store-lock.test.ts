@@ -4,7 +4,7 @@
 import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { identifyProcess } from "../../src/broker/process-identity.ts";
 import { lockStore } from "../../src/broker/store-lock.ts";
 
@@ -53,6 +53,24 @@ describe("lockStore", () => {
       details: { pid: process.ppid },
     });
     expect(await readdir(join(dir, "lock"))).toEqual([name]);
+  });
+
+  test("refuses while another process lives on a system that tells no births", async () => {
+    vi.resetModules();
+    vi.doMock("../../src/broker/process-identity.ts", () => ({
+      identifyProcess: (pid: number) => ({ pid, birth: "unknown" }),
+      isAlive: () => true,
+    }));
+    onTestFinished(() => {
+      vi.doUnmock("../../src/broker/process-identity.ts");
+      vi.resetModules();
+    });
+    const { lockStore: lockThere } = await import("../../src/broker/store-lock.ts");
+    await claim(`${process.ppid}.unknown`);
+    await expect(lockThere(dir)).rejects.toMatchObject({
+      code: "STORE_IN_USE",
+      details: { pid: process.ppid },
+    });
   });
 
   test("takes over from a process that has ended", async () => {

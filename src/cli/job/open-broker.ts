@@ -50,9 +50,9 @@ export function connectTimeoutMsOf({ environment }: CliContext, flags: JobFlags)
   return Math.min(flags.timeout, Math.max(CONNECT_TIMEOUT_MS, timeoutMs));
 }
 
-/** An id that no other process of this machine has now. */
-export function commandId(): string {
+/** An id that no other process of this machine has now; a long name of the machine is cut. */
+export function commandId(machine = hostname()): string {
   const tail = `-${process.pid}`;
-  const host = hostname().replaceAll(/[^A-Za-z0-9-]/g, "-");
+  const host = machine.replaceAll(/[^A-Za-z0-9-]/g, "-");
   return `${`cli-${host}`.slice(0, ID_BYTES_MAX - tail.length)}${tail}`;
 }

@@ -1,5 +1,6 @@
 // Proves what `pserver up` learns of a host in a process of its own: its id, its messages and why it has
 // ended; and that a stop waits for its end, with SIGKILL where SIGTERM does nothing. Scripts play hosts.
+import { ChildProcess } from "node:child_process";
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -89,10 +90,13 @@ test("one that ignores SIGTERM is killed after 20 s", async () => {
   await host.ready;
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   onTestFinished(() => void vi.useRealTimers());
+  const sent = vi.spyOn(ChildProcess.prototype, "kill");
+  onTestFinished(() => sent.mockRestore());
   const stopping = host.stop();
   await vi.advanceTimersByTimeAsync(19_999);
-  expect(identifyProcess(host.pid)).toBeDefined();
+  expect(sent.mock.calls).toEqual([["SIGTERM"]]);
   await vi.advanceTimersByTimeAsync(1);
+  expect(sent.mock.calls).toEqual([["SIGTERM"], ["SIGKILL"]]);
   await stopping;
   expect(identifyProcess(host.pid)).toBeUndefined();
 });
