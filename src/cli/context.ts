@@ -12,6 +12,8 @@ export interface CliProcess {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Aborted by the first Ctrl-C or SIGTERM. */
   readonly signal: AbortSignal;
+  /** Told by a command that starts processes: it stops in order when its output has no reader any more. */
+  readonly onServer?: () => void;
 }
 
 /** Dependencies of a command. */

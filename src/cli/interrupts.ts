@@ -8,10 +8,10 @@ const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 export type InterruptSource = Pick<NodeJS.Process, "on" | "exit" | "connected" | "channel">;
 
 /**
- * Aborts at the first Ctrl-C, SIGTERM or SIGHUP, or when the process that started this one with a
- * channel is gone; ends the process at once at the second.
+ * Aborts at the first Ctrl-C, SIGTERM or SIGHUP, when the process that started this one with a channel
+ * is gone, or when `readerGone` is aborted; ends the process at once at the second.
  */
-export function watchInterrupts(source: InterruptSource): AbortSignal {
+export function watchInterrupts(source: InterruptSource, readerGone?: AbortSignal): AbortSignal {
   const controller = new AbortController();
   // Every call under way listens to the signal, and there may be many.
   setMaxListeners(0, controller.signal);
@@ -20,6 +20,7 @@ export function watchInterrupts(source: InterruptSource): AbortSignal {
     controller.abort(new PserverError("ABORTED", `interrupted by ${reason}`));
   };
   for (const signal of SIGNALS) source.on(signal, () => interrupt(signal));
+  readerGone?.addEventListener("abort", () => interrupt("the end of the reader of its output"));
   if (source.connected) {
     source.on("disconnect", () => interrupt("the end of the process that started this one"));
     // Listening must not keep the process alive once its work is done.

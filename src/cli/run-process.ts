@@ -12,10 +12,17 @@ export async function runProcess(
   const { stdin, stdout, stderr, env: environment } = process;
   const args = process.argv.slice(2);
   let exitCode: number | undefined;
+  let isServer = false;
+  const readerGone = new AbortController();
 
   stdout.on("error", (error: NodeJS.ErrnoException) => {
-    // A reader such as `head` may close the pipe early, which is no failure.
-    if (error.code === "EPIPE") process.exit(exitCode ?? EXIT.ok);
+    if (error.code === "EPIPE") {
+      // A reader such as `head` may close the pipe early, which is no failure.
+      if (!isServer || exitCode !== undefined) process.exit(exitCode ?? EXIT.ok);
+      // What a server has started ends in order. Whatever it still writes meanwhile fails, too.
+      readerGone.abort();
+      return;
+    }
     const failure = fileError("write to", "the standard output", error);
     const report = reportError(failure, errorStyle(args, { stderr, environment }));
     stderr.write(`${report.text}\n`);
@@ -24,8 +31,11 @@ export async function runProcess(
   // Messages that nobody can read change nothing: a server serves on, and a command ends with its code.
   stderr.on("error", () => {});
 
-  const signal = watchInterrupts(process);
-  exitCode = await run(args, { stdin, stdout, stderr, environment, signal });
+  const signal = watchInterrupts(process, readerGone.signal);
+  const onServer = (): void => {
+    isServer = true;
+  };
+  exitCode = await run(args, { stdin, stdout, stderr, environment, signal, onServer });
 
   // Leftovers of an interrupted command, such as an unfinished connection, must not keep the process
   // alive; its output must be written first, except for data of an interrupted one, which nobody may read.

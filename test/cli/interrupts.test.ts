@@ -31,8 +31,8 @@ class FakeProcess extends EventEmitter {
   }
 }
 
-const watch = (source: FakeProcess): AbortSignal =>
-  watchInterrupts(source as unknown as InterruptSource);
+const watch = (source: FakeProcess, readerGone?: AbortSignal): AbortSignal =>
+  watchInterrupts(source as unknown as InterruptSource, readerGone);
 
 describe.each(["SIGINT", "SIGTERM", "SIGHUP"])("%s", (name) => {
   test("aborts at first, and ends the process with 130 when it comes again", () => {
@@ -63,6 +63,19 @@ test("a process that was started with a channel ends with the one that started i
   source.emit("disconnect");
   expect(signal.reason).toMatchObject({ code: "ABORTED" });
   expect(source.exits).toEqual([]);
+});
+
+test("the end of the reader of its output counts as an interrupt, and only once", () => {
+  const source = new FakeProcess();
+  const readerGone = new AbortController();
+  const signal = watch(source, readerGone.signal);
+  expect(signal.aborted).toBe(false);
+  readerGone.abort();
+  readerGone.abort();
+  expect(signal.reason).toMatchObject({ code: "ABORTED" });
+  expect(source.exits).toEqual([]);
+  source.emit("SIGINT");
+  expect(source.exits).toEqual([130]);
 });
 
 test("a process without one does not look for it", () => {

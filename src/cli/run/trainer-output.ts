@@ -35,9 +35,16 @@ export interface LinePrinter {
 export class TrainerOutput {
   readonly #options: TrainerOutputOptions;
   readonly #drained = new Map<OutputStream, Promise<void>>();
+  /** Streams whose reader is gone: what trainers write to them is dropped, so that they go on. */
+  readonly #unread = new Set<OutputStream>();
 
   constructor(options: TrainerOutputOptions) {
     this.#options = options;
+    for (const stream of [options.stdout, options.stderr]) {
+      stream.on("error", (error: NodeJS.ErrnoException) => {
+        if (error.code === "EPIPE") this.#unread.add(stream);
+      });
+    }
   }
 
   /** Whether the reader of this process's output takes no more at present. */
@@ -55,16 +62,24 @@ export class TrainerOutput {
   /** A printer of one stream of a trainer, for a caller that reads the stream itself. */
   printer(rank: number, name: StreamName): LinePrinter {
     const lines = new LineSplitter();
+    const target = this.#target(name);
     return {
-      print: (bytes) => this.#print(rank, name, lines.push(bytes)),
+      print: async (bytes) => {
+        if (!this.#unread.has(target)) await this.#print(rank, name, lines.push(bytes));
+      },
       end: () => this.#print(rank, name, lines.end()),
     };
   }
 
-  async #print(rank: number, name: StreamName, lines: readonly Buffer[]): Promise<void> {
+  #target(name: StreamName): OutputStream {
     const { json, stdout } = this.#options;
-    const target = json ? stdout : this.#options[name];
+    return json ? stdout : this.#options[name];
+  }
+
+  async #print(rank: number, name: StreamName, lines: readonly Buffer[]): Promise<void> {
+    const target = this.#target(name);
     for (const line of lines) {
+      if (this.#unread.has(target)) return;
       const isTaken = target.write(this.#shown(rank, name, line, target.isTTY === true));
       if (!isTaken) await this.#untilDrained(target);
     }
@@ -79,15 +94,21 @@ export class TrainerOutput {
     return Buffer.concat([Buffer.from(prefix), line, Buffer.from("\n")]);
   }
 
-  /** One wait shared by all trainers, because the stream warns of too many listeners. */
+  /**
+   * One wait shared by all trainers, because the stream warns of too many listeners. It ends with an error,
+   * too, after which the stream does not drain.
+   */
   #untilDrained(target: OutputStream): Promise<void> {
     const waiting = this.#drained.get(target);
     if (waiting !== undefined) return waiting;
-    const drained = new Promise<void>((resolve) => target.once("drain", () => resolve())).then(
-      () => {
+    const drained = new Promise<void>((resolve) => {
+      const settle = (): void => {
+        target.off("drain", settle).off("error", settle);
         this.#drained.delete(target);
-      },
-    );
+        resolve();
+      };
+      target.on("drain", settle).on("error", settle);
+    });
     this.#drained.set(target, drained);
     return drained;
   }

@@ -1,9 +1,9 @@
 // Proves what becomes of a command whose output cannot go on: on a full disk it fails with that reason,
-// Ctrl-C ends one whose reader takes nothing, and a reader that is gone ends no server and changes no
-// exit code.
+// Ctrl-C ends one whose reader takes nothing, a server without a reader of its messages serves on, and one
+// that writes data which nobody reads any more stops in order.
 import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -92,11 +92,43 @@ describe("without a reader of its messages", () => {
   });
 });
 
+/** Runs two trainers, each a line of a shell. */
+const startRun = (line: string): Running =>
+  start(["run", "-n", "2", "--store", join(home, "up"), "--", "sh", "-c", line]);
+
+/** Who has not given the store back. */
+const claims = (): Promise<string[]> => readdir(join(home, "up", "store", "lock"));
+
+test("trainers whose messages nobody reads are not held up", async () => {
+  const running = startRun("yes | head -c 1000000 >&2");
+  running.child.stderr.destroy();
+  expect(await running.finished).toMatchObject({ code: 0 });
+});
+
 describe("without a reader of its data", () => {
   test("a command ends with 0, as one that is done", async () => {
     const help = start(["help"]);
     help.child.stdout.destroy();
     expect(await help.finished).toMatchObject({ code: 0, stderr: "" });
+  });
+
+  test("a server that cannot say where it is stops in order", async () => {
+    const up = startUp("--hosts", "2");
+    up.child.stdout.destroy();
+    expect(await up.finished).toMatchObject({ code: 0 });
+    expect(up.errors()).toContain("stopping");
+    expect(await claims()).toEqual([]);
+  });
+
+  test("trainers are stopped in order, and then their server", async () => {
+    const running = startRun("yes");
+    await running.firstLine;
+    running.child.stdout.destroy();
+    expect(await running.finished).toMatchObject({ code: 130 });
+    expect(running.errors()).toMatch(/ranks 0-1 +stopped\n/);
+    expect(running.errors()).toContain("ABORTED: interrupted by the end of the reader");
+    expect(running.errors()).not.toContain("warning");
+    expect(await claims()).toEqual([]);
   });
 
   test("a server that has said where it is serves on, and stops in order", async () => {
