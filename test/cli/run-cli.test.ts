@@ -147,3 +147,18 @@ describe("completion", () => {
     for (const word of [...COMMANDS, "journal", "memory", "timeout"]) expect(out).toContain(word);
   });
 });
+
+test("only commands that start processes ask to be stopped in order without a reader", async () => {
+  const asks = async (...args: string[]): Promise<boolean> => {
+    let asked = false;
+    const onServer = (): void => {
+      asked = true;
+    };
+    const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+    const { signal } = new AbortController();
+    await runCli(args, { stdin, stdout, stderr, environment: {}, signal, onServer });
+    return asked;
+  };
+  expect(await asks("run", "--dry-run", "--", "sh")).toBe(true);
+  expect(await asks("completion", "bash")).toBe(false);
+});
