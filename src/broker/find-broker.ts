@@ -28,12 +28,14 @@ const run = promisify(execFile);
  * The broker to start, searched in this order: `PSERVER_NATS_SERVER`, `.tools/bin` of the package, the
  * directory of `pserver setup`, `PATH`, the system's directories. Programs that are too old are skipped;
  * the one that `PSERVER_NATS_SERVER` names is used or refused.
+ * @param root directory of the package.
  * @throws NO_BROKER if there is none, or the named one cannot be run.
  * @throws BROKER_TOO_OLD if all that were found are too old; ABORTED by `signal`.
  */
 export async function findBroker(
   environment: Readonly<Record<string, string | undefined>> = process.env,
   signal?: AbortSignal,
+  root: string = packageRoot(),
 ): Promise<FoundBroker> {
   const named = environment["PSERVER_NATS_SERVER"];
   if (named !== undefined && named !== "") {
@@ -42,7 +44,7 @@ export async function findBroker(
     return broker;
   }
   let tooOld: unknown;
-  for (const path of candidates(environment)) {
+  for (const path of candidates(environment, root)) {
     if (!(await isExecutable(path))) continue;
     const broker = { path, version: await readVersion(path, signal) };
     try {
@@ -60,9 +62,12 @@ export async function findBroker(
   );
 }
 
-function candidates(environment: Readonly<Record<string, string | undefined>>): string[] {
+function candidates(
+  environment: Readonly<Record<string, string | undefined>>,
+  root: string,
+): string[] {
   const directories = [
-    join(packageRoot(), ".tools", "bin"),
+    join(root, ".tools", "bin"),
     userBrokerDirectory(environment),
     ...(environment["PATH"] ?? "").split(delimiter).filter((directory) => directory !== ""),
     ...SYSTEM_DIRECTORIES,

@@ -7,7 +7,7 @@ import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { findBroker, packageRoot } from "../../src/broker/index.ts";
+import { findBroker } from "../../src/broker/index.ts";
 import { identifyProcess, isAlive } from "../../src/broker/process-identity.ts";
 import { signalTree } from "../../src/broker/process-tree.ts";
 import { HANG_MS } from "../support/limits.ts";
@@ -37,27 +37,24 @@ function startSleep(): ChildProcess & { pid: number } {
   return child as ChildProcess & { pid: number };
 }
 
-describe("without a broker in the package", () => {
-  // Where the package has one it comes first, whatever else there is.
-  const own = existsSync(join(packageRoot(), ".tools", "bin", "nats-server"));
-
-  test.skipIf(own)(
-    "that of set-up comes before those of PATH, which keep their order",
-    async () => {
-      const [first, second] = [
-        await player("a", says("2.11.5")),
-        await player("b", says("2.11.6")),
-      ];
-      const PATH = `:${join(home, "a")}:${join(home, "b")}`;
-      const environment = { XDG_DATA_HOME: join(home, "data"), PATH };
-      expect((await findBroker(environment)).path).toBe(first);
-      const made = await player("data/nats-pserver/bin", says("2.11.7"));
-      expect((await findBroker(environment)).path).toBe(made);
-      await player("data/nats-pserver/bin", says("2.8.4"));
-      await player("a", says("2.11.5"), 0o644);
-      expect((await findBroker(environment)).path).toBe(second);
-    },
-  );
+test("the package's own comes first, then that of set-up, then those of PATH in their order", async () => {
+  const first = await player("a", says("2.11.5"));
+  const second = await player("b", says("2.11.6"));
+  const PATH = `:${join(home, "a")}:${join(home, "b")}`;
+  const environment = { XDG_DATA_HOME: join(home, "data"), PATH };
+  const found = async (): Promise<string> =>
+    (await findBroker(environment, undefined, join(home, "package"))).path;
+  expect(await found()).toBe(first);
+  const made = await player("data/nats-pserver/bin", says("2.11.7"));
+  expect(await found()).toBe(made);
+  const own = await player("package/.tools/bin", says("2.11.8"));
+  expect(await found()).toBe(own);
+  // Programs that are too old or cannot be executed are skipped.
+  await player("package/.tools/bin", says("2.8.4"));
+  expect(await found()).toBe(made);
+  await player("data/nats-pserver/bin", says("2.8.4"));
+  await player("a", says("2.11.5"), 0o644);
+  expect(await found()).toBe(second);
 });
 
 test("one that is named comes before all others, and is asked for its version once", async () => {
