@@ -31,9 +31,11 @@ import {
   parseTrainerRecord,
   readPackedIndex,
   readPartIndex,
+  type Synchronization,
   type TrainerVerb,
   toConfig,
 } from "../../../src/protocol/index.ts";
+import { recordsOf, valuesOf } from "./sent-calls.ts";
 
 const SENDER = { subjects: new JobSubjects("j"), trainer: "t" };
 const HEAD = { session: 2, n: 9, done: 3, reply: "_INBOX_j.t.applied" };
@@ -139,6 +141,32 @@ describe("joined by shard", () => {
     const apart = fillBatches(all, { ...OPTIONS, separatesIntegers: true });
     expect(apart.map(({ blocks }) => blocks)).toEqual([2, 2]);
   });
+
+  test.each<[Synchronization, number]>([
+    [{ mode: "async" }, 1],
+    [{ mode: "ssp", trainers: 2, staleness: 1 }, 1],
+    [{ mode: "sync", trainers: 2, reduce: "mean", backups: 0 }, 2],
+  ])(
+    "gradients of floats and of integers, in a job of %j: %i records",
+    async (synchronization, count) => {
+      const floats = ["a", "b"].map((name) => infoOf(name, [2], { shards: 1 }));
+      const integers = ["c", "d"].map((name) => {
+        const config = toConfig({ optimizer: "none" });
+        return { ...infoOf(name, [2], { dtype: "int64", shards: 1 }), config };
+      });
+      const parameters = [...floats, ...integers];
+      const job = { rules: 3, synchronization, payloadBytes: 1 << 20, seen: [], parameters };
+      const values = parameters.map((info) => ({ name: info.name, data: valuesOf(info, () => 1) }));
+      expect(await recordsOf(job, [{ kind: "sendGrads", values }])).toHaveLength(count);
+    },
+  );
+});
+
+test("the window counts the data of a batch as it is sent, with what fills entries up", () => {
+  const [batch, ...others] = fillBatches(small(5, 3, 1), OPTIONS);
+  expect([batch?.blocks, others]).toEqual([5, []]);
+  const sent = decodeMessage(batch?.draft(HEAD, true) ?? new Uint8Array(0)).data;
+  expect([batch?.dataBytes, sent.length]).toEqual([5 * 16, 5 * 16]);
 });
 
 describe("a batch ends", () => {

@@ -1,13 +1,14 @@
-// Proves that a gradient is checked for finite elements alike whether its norm is needed or not, as it is
-// and as it is encoded, and that the norm is that of what is sent.
+// Proves which tensors fit a parameter; that a gradient is checked for finite elements alike whether its norm
+// is needed or not, as it is and as it is encoded; and that the norm is that of what is sent.
 import fc from "fast-check";
-import { expect, test } from "vitest";
-import { checkedNorm } from "../../../src/client/push/fit-tensor.ts";
+import { describe, expect, test } from "vitest";
+import { checkedNorm, fitData, fitTensor } from "../../../src/client/push/fit-tensor.ts";
 import { toConfig } from "../../../src/protocol/config/index.ts";
 import { decodeElements, encodeElements } from "../../../src/protocol/encoding/elements.ts";
 import type { Encoding } from "../../../src/protocol/encoding/encodings.ts";
 import { PserverError } from "../../../src/protocol/errors.ts";
 import { l2Norm } from "../../../src/protocol/tensor.ts";
+import { parameter } from "../joined-client.ts";
 
 const DTYPES = { float32: Float32Array, float64: Float64Array } as const;
 
@@ -72,4 +73,51 @@ test("an encoding that the type does not have is refused before anything else", 
   for (const settings of [{}, { clipNorm: 1 }]) {
     expect(attempt(settings, data, "float16")).toBe("UNSUPPORTED");
   }
+});
+
+describe("of a parameter of shape [2, 2]", () => {
+  const info = parameter("w", {}, { shape: [2, 2] });
+
+  test("a bare array of as many elements takes the shape, and is not copied", () => {
+    const data = new Float32Array(4);
+    const tensor = fitTensor(info, data);
+    expect(tensor).toEqual({ dtype: "float32", shape: [2, 2], data });
+    expect(tensor.data).toBe(data);
+  });
+
+  test.each([1, 3, 5, 8])(
+    "a bare array of %i elements is refused, and its length told",
+    (count) => {
+      expect(() => fitTensor(info, new Float32Array(count))).toThrow(
+        expect.objectContaining({
+          code: "BAD_SHAPE",
+          message: `"w": expected shape [2,2]; received ${count} elements`,
+        }),
+      );
+    },
+  );
+
+  test.each([[[4]], [[4, 1]], [[1, 2, 2]], [[2, 3]]])(
+    "a tensor of shape [%s] is refused",
+    (shape) => {
+      const data = new Float32Array(shape.reduce((product, size) => product * size, 1));
+      expect(() => fitTensor(info, { dtype: "float32", shape, data })).toThrow(
+        expect.objectContaining({ code: "BAD_SHAPE" }),
+      );
+    },
+  );
+
+  test("an array of another type is refused, whatever its length", () => {
+    expect(() => fitTensor(info, new Float64Array(4))).toThrow(
+      expect.objectContaining({ code: "BAD_DTYPE" }),
+    );
+  });
+});
+
+test("where no elements are expected, an array without any fits, and one with some does not", () => {
+  const info = parameter("w");
+  expect(fitData(info, new Float32Array(0), [0, 4], 0)).toHaveLength(0);
+  expect(() => fitData(info, new Float32Array(1), [0, 4], 0)).toThrow(
+    expect.objectContaining({ code: "BAD_SHAPE" }),
+  );
 });

@@ -1,0 +1,111 @@
+// Proves which gradients of rows are refused, and what a gradient's records say of the versions it was made
+// from: those that were read when the call was made, of each block its own. There is no connection: the
+// records are made from what a call hands to its sender.
+import { describe, expect, test } from "vitest";
+import { fillBatches } from "../../../src/client/push/fill-batches.ts";
+import {
+  type Gradient,
+  type GradientMode,
+  gradientUpdates,
+} from "../../../src/client/push/gradients.ts";
+import { SeenVersions } from "../../../src/client/push/seen-versions.ts";
+import type { UpdateSource } from "../../../src/client/shell/update-source.ts";
+import {
+  decodeMessage,
+  JobSubjects,
+  type ParameterConfigInput,
+  type ParameterInfo,
+  parseBatch,
+  parseHead,
+} from "../../../src/protocol/index.ts";
+import { parameter } from "../joined-client.ts";
+
+const SUBJECTS = new JobSubjects("j");
+const HEAD = { session: 2, n: 9, done: 3, reply: "_INBOX_j.t.applied" };
+const IN_BATCHES = {
+  subject: (shard: number): string => SUBJECTS.batch(shard, "t"),
+  payloadBytesMax: 1 << 20,
+  separatesIntegers: false,
+};
+
+/** A parameter of two blocks in one shard. */
+function halves(config?: ParameterConfigInput): ParameterInfo {
+  const layout = { elements: 4, blockElements: 2, blocks: 2, firstShard: 0, shards: 1 };
+  return parameter("w", config, { shape: [2, 2], layout });
+}
+
+function gradientOf(info: ParameterInfo, seen: SeenVersions, given?: Gradient): UpdateSource[] {
+  const mode: GradientMode = {
+    ...{ subjects: SUBJECTS, trainer: "t", learningRate: undefined, encoding: undefined, seen },
+    step: () => undefined,
+  };
+  return gradientUpdates(info, given ?? Float32Array.of(1, 2, 3, 4), mode);
+}
+
+/** The version that each record names as its block's, undefined for none. */
+function named(sources: readonly UpdateSource[], namesVersion?: boolean): unknown[] {
+  return sources.map((source) => {
+    const bytes = source.draft(HEAD, namesVersion ?? source.namesVersion);
+    return decodeMessage(bytes).fields["seen"];
+  });
+}
+
+/** The version that a batch names of each of its blocks. */
+function namedInBatch(sources: readonly UpdateSource[], namesVersion: boolean): unknown[] {
+  const [batch, ...others] = fillBatches(sources, IN_BATCHES);
+  if (batch === undefined || others.length > 0) throw new Error("expected one batch");
+  const message = decodeMessage(batch.draft(HEAD, namesVersion));
+  return parseBatch(parseHead(message.fields), message, 2).map(({ record }) =>
+    record.verb === "push" && record.operation.op === "grad"
+      ? record.operation.seen
+      : "no gradient",
+  );
+}
+
+describe("a gradient names of each block", () => {
+  test("the version that was read when the call was made, whatever is read while its records wait", () => {
+    const seen = new SeenVersions();
+    seen.note(halves(), 0, 7);
+    const sources = gradientOf(halves(), seen);
+    seen.note(halves(), 0, 8);
+    seen.note(halves(), 1, 9);
+    expect(named(sources)).toEqual([7, undefined]);
+    expect(sources.map(({ namesVersion }) => namesVersion)).toEqual([true, false]);
+  });
+
+  test("its own version, and none of a block that was not read", () => {
+    const seen = new SeenVersions();
+    seen.note(halves(), 1, 5);
+    const sources = gradientOf(halves(), seen);
+    expect(sources.map(({ namesVersion }) => namesVersion)).toEqual([false, true]);
+    expect(named(sources)).toEqual([undefined, 5]);
+    expect(namedInBatch(sources, true)).toEqual([undefined, 5]);
+  });
+
+  test("none once it is to name none, alone and in a batch", () => {
+    const seen = new SeenVersions();
+    for (const block of [0, 1]) seen.note(halves(), block, 5);
+    const sources = gradientOf(halves(), seen);
+    expect(named(sources, false)).toEqual([undefined, undefined]);
+    expect(namedInBatch(sources, false)).toEqual([undefined, undefined]);
+  });
+});
+
+describe("a gradient of some rows", () => {
+  const rows = { rows: [1], values: Float32Array.of(1, 2) };
+
+  test("is refused where the parameter is not sparse", () => {
+    expect(() => gradientOf(halves(), new SeenVersions(), rows)).toThrow(
+      expect.objectContaining({
+        code: "UNSUPPORTED",
+        details: expect.objectContaining({ parameter: "w" }),
+      }),
+    );
+  });
+
+  test("becomes a part of the blocks that have them where it is", () => {
+    const sparse = halves({ learningRate: 1, sparse: true });
+    const sources = gradientOf(sparse, new SeenVersions(), rows);
+    expect(sources.map(({ topic }) => topic)).toMatchObject([{ blocks: [{ index: 1 }] }]);
+  });
+});
