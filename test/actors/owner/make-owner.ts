@@ -24,9 +24,8 @@ export const SHARDS = 16;
 export interface OwnerParts {
   /** Delivers the journal. */
   readonly line: JournalLine;
-  /** Has written the journal, under these rules or those of version 2. */
+  /** Has written the journal, under version 1 of the rules: it declares no blocks. */
   readonly writer: JournalWriter;
-  readonly rules?: number;
   /** Has the mark. */
   readonly records: MemoryBucket;
   readonly snapshots: MemorySnapshots;
@@ -92,7 +91,7 @@ export function makeOwner(parts: OwnerParts, deps: Partial<ShardOwnerDeps> = {})
 
 /** The journal of a writer; it exists once a snapshot does. */
 function makeJournal(parts: OwnerParts): Journal {
-  const { writer, snapshots, lost, rules = 2, skipped = () => [] } = parts;
+  const { writer, snapshots, lost, skipped = () => [] } = parts;
   const lastSeq = (): number => (writer.records.at(-1)?.seq ?? 0) - lost();
   const info = (): object => {
     const missing = skipped();
@@ -105,7 +104,7 @@ function makeJournal(parts: OwnerParts): Journal {
     stream: () => "PS_test_3",
     lastSeq: () => Promise.resolve(isMade ? lastSeq() : undefined),
     info: () => Promise.resolve(isMade ? info() : undefined),
-    rules,
+    rules: 1,
     open: (_generation: number, first: number | undefined) => {
       if (first !== undefined) writer.host({ verb: "rules", rules: first });
       isMade = true;

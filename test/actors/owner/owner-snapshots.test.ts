@@ -50,7 +50,7 @@ function make(deps: Partial<ShardOwnerDeps> = {}): ShardOwner {
   const handlers = new Map<string, (error: null, message: Msg) => void>();
   const parts = { line, writer, records, snapshots, handlers, answered: [] };
   owner = makeOwner(
-    { ...parts, rules: 1, lost: () => 0, skipped: () => skipped },
+    { ...parts, lost: () => 0, skipped: () => skipped },
     {
       memory,
       snapshotBudget: budget,

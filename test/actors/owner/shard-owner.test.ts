@@ -82,7 +82,7 @@ async function serve(blocks: number): Promise<void> {
   await owner.start();
   for (let i = 0; i < blocks; i++) writer.init(Float32Array.of(i), { parameter: `p${i}` });
   deliver(1);
-  await until({ state: "serving", seq: 1 + blocks });
+  await until({ state: "serving", seq: 1 + blocks, blocks });
 }
 
 const crcOf = (seq: number): number =>
