@@ -33,6 +33,8 @@ export interface OwnerParts {
   readonly lost: () => number;
   /** Sequences without a record at the end of the journal, which the next record follows. */
   readonly skipped?: () => readonly number[];
+  /** The last generation whose stream was deleted. */
+  readonly deleted?: () => number;
   /** By subject, who receives requests. */
   readonly handlers: Map<string, (error: null, message: Msg) => void>;
   readonly answered: Uint8Array[];
@@ -91,7 +93,7 @@ export function makeOwner(parts: OwnerParts, deps: Partial<ShardOwnerDeps> = {})
 
 /** The journal of a writer; it exists once a snapshot does. */
 function makeJournal(parts: OwnerParts): Journal {
-  const { writer, snapshots, lost, skipped = () => [] } = parts;
+  const { writer, snapshots, lost, skipped = () => [], deleted = () => 0 } = parts;
   const lastSeq = (): number => (writer.records.at(-1)?.seq ?? 0) - lost();
   const info = (): object => {
     const missing = skipped();
@@ -103,7 +105,8 @@ function makeJournal(parts: OwnerParts): Journal {
     shard: SHARD,
     stream: () => "PS_test_3",
     lastSeq: () => Promise.resolve(isMade ? lastSeq() : undefined),
-    info: () => Promise.resolve(isMade ? info() : undefined),
+    info: (generation: number) =>
+      Promise.resolve(isMade && generation > deleted() ? info() : undefined),
     rules: 1,
     open: (_generation: number, first: number | undefined) => {
       if (first !== undefined) writer.host({ verb: "rules", rules: first });

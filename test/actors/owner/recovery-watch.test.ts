@@ -67,3 +67,33 @@ test("a watch that was stopped reports nothing", async () => {
   await vi.advanceTimersByTimeAsync(3_000);
   expect(recovered).toEqual([]);
 });
+
+test.each([
+  ["whose journal is still to be made", ""],
+  ["that is complete", "now"],
+])(
+  "a watch that is stopped before it is told of a manifest %s reports nothing, and looks no more",
+  async (_which, created) => {
+    let looks = 0;
+    let tell: () => void = () => undefined;
+    watch.stop();
+    watch = new RecoveryWatch({
+      store: {
+        lastManifest: () => {
+          looks += 1;
+          return new Promise((resolve) => {
+            tell = () => resolve(manifest("theirs", created));
+          });
+        },
+      },
+      owner: "ours",
+      everyMs: 1_000,
+      onRecovered: ({ generation }) => recovered.push(generation),
+    });
+    await vi.advanceTimersByTimeAsync(1_000);
+    watch.stop();
+    tell();
+    await vi.advanceTimersByTimeAsync(3_000);
+    expect([looks, recovered]).toEqual([1, []]);
+  },
+);
