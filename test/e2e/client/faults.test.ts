@@ -172,7 +172,9 @@ describe("a host", () => {
       code: "JETSTREAM_UNAVAILABLE",
       message: expect.stringMatching(/connect: not finished within \d+ ms; last: no leader/),
     });
-    host.refuse.set("join", [new PserverError("NO_JETSTREAM", "not here")]);
+    // More than one: the last request of the attempt that ended at its deadline may still be on its way.
+    const never = (): PserverError => new PserverError("NO_JETSTREAM", "not here");
+    host.refuse.set("join", Array.from({ length: 100 }, never));
     const refused = connect({ url: broker.url, job: "j" });
     await expect(refused).rejects.toMatchObject({ code: "NO_JETSTREAM" });
   });
