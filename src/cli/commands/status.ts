@@ -168,10 +168,10 @@ export function describeStatus(status: JobStatus, look: Look): string[] {
 /** Changes of blocks, with the shards whose part is not known. */
 function describeUpdates(shards: readonly ListedShard[]): string {
   const { applied, refused, silent } = updatesOf(shards);
-  const counts = `${formatNumber(applied)} applied, ${formatNumber(refused)} refused by the present owners`;
+  const counts = `${formatNumber(applied)} applied, ${formatNumber(refused)} rejected by the present owners`;
   if (silent.length === 0) return counts;
   if (silent.length === shards.length) return "not known";
-  return `${counts}; not known of shards ${formatRanges(silent)}`;
+  return `${counts}; not known of ${nameShards(silent)}`;
 }
 
 function describeDeclared({ parameters, heldBytes }: Declared): string {
@@ -193,7 +193,7 @@ function describeArchiver(archiver: ListedArchiver, shards: readonly ListedShard
 
 function describeWaste({ trainer, refused, unreadable }: Waste): string {
   const counts = [
-    ...(refused === 0 ? [] : [`${formatCount(refused, "refused record")} more than applied ones`]),
+    ...(refused === 0 ? [] : [`${formatCount(refused, "rejected record")} more than applied ones`]),
     ...(unreadable === 0 ? [] : [formatCount(unreadable, "unreadable record")]),
   ];
   return `of no use from ${visible(trainer)}: ${counts.join(", ")}`;

@@ -88,7 +88,7 @@ test("trainers with unreadable or rejected records are named, for all shards tog
   const senders = { refusedOf: [["b", 2]], unreadableOf: [["eve", 4]] };
   const shards = [0, 1].map((shard) => ({ shard, state: "serving", senders }));
   const lines = describeStatus({ ...STATUS, shards }, PLAIN).join("\n");
-  expect(lines).toMatch(/from eve: 8 unreadable records\n.*from b: 4 refused records more than/);
+  expect(lines).toMatch(/from eve: 8 unreadable records\n.*from b: 4 rejected records more than/);
 });
 
 test("archivers are told with what they have not copied, and since when they are silent", () => {
@@ -130,7 +130,7 @@ test("updates are those of all shards together", () => {
     state: "serving",
     updates: { applied: 6_000 + shard, refused: shard },
   }));
-  expect(updates(shards)).toBe("12,001 applied, 1 refused by the present owners");
+  expect(updates(shards)).toBe("12,001 applied, 1 rejected by the present owners");
 });
 
 test("updates of shards that do not tell, or have not caught up, are not known", () => {
@@ -139,7 +139,7 @@ test("updates of shards that do not tell, or have not caught up, are not known",
   const behind = { shard: 1, state: "catching-up", updates: told };
   const unowned = { shard: 2, state: "unowned" };
   expect(updates([serving, behind, unowned])).toBe(
-    "5 applied, 0 refused by the present owners; not known of shards 1-2",
+    "5 applied, 0 rejected by the present owners; not known of shards 1-2",
   );
   // A host of before tells nothing of updates.
   expect(updates([{ shard: 0, state: "serving" }])).toBe("not known");

@@ -106,7 +106,7 @@ test("are exact after updates, after hosts were killed, and after set", async ()
   const shown = await pserver("get", "large");
   expect(shown.stdout).toMatch(/^large +float32 \(1572864,\) +6 MiB +version 4–5 +updates 19\n/);
   expect((await pserver("ls")).stdout).toMatch(/^small .* 7 +6 +1$/m);
-  expect((await pserver("status")).stdout).toMatch(/updates +25 applied, 0 refused/);
+  expect((await pserver("status")).stdout).toMatch(/updates +25 applied, 0 rejected/);
 });
 
 test("are unknown of what a stopped shard holds, and exact of all else", async () => {
@@ -135,7 +135,7 @@ test("are unknown of what a stopped shard holds, and exact of all else", async (
   expect((await pserver("ls")).stdout).toMatch(/^large .* \? +\? +1$/m);
   const status = (await pserver("status")).stdout;
   expect(status).toContain(
-    `1 applied, 0 refused by the present owners; not known of shards ${lost}`,
+    `1 applied, 0 rejected by the present owners; not known of shard ${lost}`,
   );
 });
 
