@@ -1,14 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import type { NatsConnection } from "@nats-io/transport-node";
-import {
-  asMap,
-  ensureError,
-  integerField,
-  JobSubjects,
-  type PserverError,
-  SHARDS_MAX,
-} from "../../protocol/index.ts";
+import { ensureError, JobSubjects, type PserverError, SHARDS_MAX } from "../../protocol/index.ts";
 import { BufferPool } from "../../transport/buffer-pool.ts";
 import { type ConnectionSettings, openConnection } from "../../transport/connection.ts";
 import { dataBytesMaxOf, payloadBytesMaxOf } from "../../transport/payload-limit.ts";
@@ -21,13 +14,11 @@ import { OwnersClient } from "../requests/owners-client.ts";
 import { SnapshotBudget } from "../snapshot/snapshot-budget.ts";
 import { SnapshotStore } from "../snapshot/store.ts";
 import { type AcceptedLoss, acceptLoss, type RecoveryStage } from "./accept-loss.ts";
+import { awaitOwner, servedGeneration } from "./await-owner.ts";
 import type { RecoveryChoice, ShardFindings } from "./findings.ts";
 import { initializedBlocks } from "./initialized-blocks.ts";
 import { inspectShard } from "./inspect-shard.ts";
 import type { RecoveryArchive } from "./recovery-archive.ts";
-
-/** Time limit for the owner's reply. */
-const OWNER_MS = 2_000;
 
 /** Findings for a shard that is served: its owner has told, and the broker is not asked. */
 const NOTHING_LOST = { manifestSeq: 0, snapshots: [], lastKnownSeq: 0, choices: [] } as const;
@@ -87,8 +78,7 @@ export class Recovery {
   /** Inspects a shard; changes nothing. */
   async inspect(shard: number): Promise<ShardFindings> {
     try {
-      const { fields } = await this.#deps.owners.ask(shard, "status", {}, OWNER_MS);
-      const generation = integerField(asMap(fields["status"], "status"), "generation");
+      const generation = await servedGeneration(this.#deps.owners, shard);
       return { shard, condition: "serving", generation, ...NOTHING_LOST };
     } catch (caught) {
       const error = ensureError(caught);
@@ -115,6 +105,18 @@ export class Recovery {
       ...(onStage && { onStage }),
     };
     return await acceptLoss(deps, findings, choice);
+  }
+
+  /**
+   * Waits until a host serves a shard that was recovered; returns why none does, or undefined.
+   * @throws the reason of `signal`.
+   */
+  async awaitOwner(
+    { shard, generation }: AcceptedLoss,
+    signal: AbortSignal,
+  ): Promise<PserverError | undefined> {
+    const { leaseMs } = this.settings;
+    return await awaitOwner(this.#deps.owners, { shard, generation, leaseMs, signal });
   }
 
   /** Closes the connection. */

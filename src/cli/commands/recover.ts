@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import type { AcceptedLoss } from "../../actors/recovery/accept-loss.ts";
+import { mapConcurrently } from "../../actors/concurrent.ts";
 import type { RecoveryChoice, ShardFindings } from "../../actors/recovery/findings.ts";
 import type { Recovery } from "../../actors/recovery/recovery.ts";
 import { resolveSettings } from "../../client/wire/settings.ts";
@@ -21,10 +21,13 @@ import {
 } from "../options/connection-options.ts";
 import { addOutputOptions } from "../options/output-options.ts";
 import { wholeNumber } from "../options/parse-values.ts";
-import { describeFallbacks } from "../output/fallbacks.ts";
 import type { Output, OutputFlags } from "../output/output.ts";
+import { awaitOwners, carryOut, type Plan } from "../recover/carry-out.ts";
 import { describeChoice, describeFindings } from "../recover/describe-findings.ts";
 import { checkStopped, selectChoice } from "../recover/select-choice.ts";
+
+/** Shards that are inspected at one time; each looks through its journal. */
+const INSPECTED_AT_ONCE = 8;
 
 interface RecoverFlags extends ConnectionFlags, OutputFlags {
   readonly job: string;
@@ -33,12 +36,6 @@ interface RecoverFlags extends ConnectionFlags, OutputFlags {
   readonly record?: number;
   readonly archive?: string;
   readonly yes?: boolean;
-}
-
-/** A choice for a stopped shard. */
-interface Plan {
-  readonly findings: ShardFindings;
-  readonly choice: RecoveryChoice;
 }
 
 /** `pserver recover`: shows what shards have lost, and lets them go on without it. */
@@ -72,15 +69,16 @@ export function registerRecover(program: Command, context: CliContext): void {
     "What it does": [
       "  Without --yes it only shows, and asks where it runs in a terminal. A shard that goes on gets a",
       "  new generation: its old positions mean nothing any more, and every trainer is told what was",
-      "  given up. Running hosts serve it again within two lease times. It needs the user of a host.",
+      "  given up. The command ends once running hosts serve it again, or says why they do not; that",
+      "  takes up to two lease times. It needs the user of a host.",
       "  An archive is read with what the broker still holds: it gives the records that were lost, and the",
       "  broker those that were not archived yet.",
     ],
     "Exit code": ["  1 if shards have stopped and were not recovered, else 0."],
     "With --json": [
       '  {"job","shards":[{"shard","condition","error","snapshots","journal","archive","choices",…}],',
-      '  "recovered":[{"shard","generation","fallbacks"}]}; a condition is serving, whole, stopped or',
-      "  failed.",
+      '  "recovered":[{"shard","generation","fallbacks","served"}]}; a condition is serving, whole,',
+      "  stopped or failed.",
     ],
     Examples: [
       "  pserver recover --job mnist",
@@ -126,7 +124,8 @@ async function recoverShards(
   if (flags.shard !== undefined && flags.from !== undefined) found.forEach(checkStopped);
   const plans = await choose(context, output, flags, stopped);
   const recovered = await carryOut(context, output, recovery, plans);
-  if (output.json) output.value({ job: flags.job, shards: found, recovered });
+  const served = await awaitOwners(context, output, recovery, recovered);
+  if (output.json) output.value({ job: flags.job, shards: found, recovered: served });
   if (recovered.length === stopped.length) return;
   context.setExitCode(EXIT.failure);
   if (plans.length === 0) output.message(`nothing was changed; ${whatToGive(flags, stopped)}`);
@@ -167,9 +166,8 @@ async function inspectAll(
     const text = `--shard: expected 0 to ${count - 1}; received ${wrong}`;
     throw new PserverError("BAD_VALUE", text, { expected: count - 1, received: wrong });
   }
-  const found: ShardFindings[] = [];
-  for (const shard of shards) found.push(await unlessAborted(signal, recovery.inspect(shard)));
-  return found;
+  const found = mapConcurrently(shards, (shard) => recovery.inspect(shard), INSPECTED_AT_ONCE);
+  return await unlessAborted(signal, found);
 }
 
 function showFindings(
@@ -225,25 +223,6 @@ async function askForChoice(
   const question = `shard ${shard}: go on from which? [1-${choices.length}, anything else leaves it]`;
   const answer = await askLine(context, question);
   return /^\d+$/.test(answer) ? choices[Number(answer) - 1] : undefined;
-}
-
-async function carryOut(
-  { signal }: CliContext,
-  output: Output,
-  recovery: Recovery,
-  plans: readonly Plan[],
-): Promise<AcceptedLoss[]> {
-  const recovered: AcceptedLoss[] = [];
-  for (const { findings, choice } of plans) {
-    const state = await unlessAborted(signal, recovery.recover(findings, choice));
-    recovered.push(state);
-    const { shard, generation, fallbacks } = state;
-    const lost = describeFallbacks(fallbacks.slice(-1));
-    output.message(
-      `shard ${shard} goes on from record ${choice.seq} under generation ${generation}: ${lost}`,
-    );
-  }
-  return recovered;
 }
 
 function whatToGive(

@@ -7,6 +7,7 @@ import { storageQueries } from "../../actors/jetstream/storage-queries.ts";
 import { openStoredJob, type StoredJob } from "../../actors/job/stored-job.ts";
 import { jobRecord } from "../../actors/lifecycle/lifecycle-record.ts";
 import { parameterRecord, readAllParameters } from "../../actors/lifecycle/parameter-record.ts";
+import { takeOverMs } from "../../actors/recovery/await-owner.ts";
 import { OwnersClient } from "../../actors/requests/owners-client.ts";
 import { ensureError, type Fallback, type Position, PserverError } from "../../protocol/index.ts";
 import { StreamPublisher } from "../../transport/stream-publisher.ts";
@@ -15,9 +16,6 @@ import type { Rebuild } from "../fork/rebuild.ts";
 import { endRewind, type RewindPlan, rewindRecord } from "./rewind-record.ts";
 import { ShardRewind } from "./rewind-shard.ts";
 import { rewoundRecords } from "./rewound-records.ts";
-
-/** How long an owner may take to take its shard over again, besides two lease times. */
-const GRACE_MS = 5_000;
 
 /** Completed stage of a rewind; before `begun`, the job is unchanged. */
 export type RewindStage = "rebuilt" | "begun" | `shard ${number}` | "parameters" | "complete";
@@ -195,7 +193,7 @@ class JobRewind {
     const { manager, subjects, settings, journalOf } = this.#job;
     const storage = storageQueries(manager, subjects);
     const owners = new OwnersClient({ connection, storage, subjects, host, journalOf });
-    const graceMs = 2 * settings.leaseMs + GRACE_MS;
+    const graceMs = takeOverMs(settings.leaseMs);
     return await mapConcurrently(shards, async (rewound) => {
       const { shard, generation } = rewound;
       try {

@@ -175,9 +175,10 @@ describe("a journal with a damaged record", () => {
       code: 0,
       stderr:
         `shard 0 goes on from record ${at - 1} under generation 2: ` +
-        `records ${at} to ${last} of generation 1 are lost\n`,
+        `records ${at} to ${last} of generation 1 are lost\nserved again: shard 0\n`,
     });
-    await servedAgain(host);
+    // The command has waited until the shard is served: a read waits for nothing and is not refused.
+    expect(await count(await trainer("next"))).toBe(8);
     expect(await host.line(({ type }) => type === "shard-recovered")).toMatchObject({
       shard: 0,
       generation: 2,
@@ -218,7 +219,10 @@ describe("a journal with a damaged record", () => {
     await raise(client, 20);
     await hurtUpdate(job, host, 9);
     expect(await findings()).toMatchObject({ error: { code: "JOURNAL_DAMAGED" } });
-    expect(await recover("--from", "prefix", "--yes", "--shard", "0")).toMatchObject({ code: 0 });
+    expect(await recover("--from", "prefix", "--yes", "--shard", "0")).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(/\nwarning: not served yet: shard 0: NO_OWNER: .* start one/),
+    });
     expect(await findings()).toMatchObject({ condition: "whole", generation: 2 });
     await job.host();
     expect(await count(client)).toBe(8);
@@ -362,7 +366,8 @@ describe("a shard with snapshots", () => {
       snapshots: [],
       choices: [{ from: "prefix", generation: 1, seq: at - 1 }],
     });
-    expect(await recover("--from", "prefix", "--yes")).toMatchObject({ code: 0 });
+    const { stdout } = await recover("--from", "prefix", "--yes", "--json");
+    expect(JSON.parse(stdout).recovered).toMatchObject([{ shard: 0, served: false }]);
     await job.host();
     expect(await count(client)).toBe(8);
   });
@@ -395,8 +400,8 @@ test("a journal that lost its newest records under a running host continues from
       },
     ],
   });
-  expect(await recover("--from", "prefix", "--yes")).toMatchObject({ code: 0 });
-  await servedAgain(host);
+  const { stdout } = await recover("--from", "prefix", "--yes", "--json");
+  expect(JSON.parse(stdout).recovered).toMatchObject([{ shard: 0, generation: 2, served: true }]);
   expect([await count(client), await count(client, SOUND)]).toEqual([5, 10]);
   const lost = { shard: 0, generation: 1, lost: { from: kept + 1, to: last } };
   await vi.waitFor(() => expect(told.get("a")).toEqual([lost]), WAIT);
