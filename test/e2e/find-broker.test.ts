@@ -128,8 +128,9 @@ describe("the identity of a process", () => {
   });
 
   test("of one that has ended and is not waited for yet is none", async () => {
-    // The shell becomes a program that waits for no child.
-    const zombie = spawn("sh", ["-c", "sleep 0 & echo $!; exec sleep 600"]);
+    // The shell becomes a program that waits for no child; before that it might wait for one that has ended.
+    const untilReplaced = `until read name </proc/$$/comm && [ "$name" = sleep ]; do :; done`;
+    const zombie = spawn("sh", ["-c", `${untilReplaced} & echo $!; exec sleep 600`]);
     onTestFinished(() => void zombie.kill("SIGKILL"));
     const [text] = await once(zombie.stdout, "data");
     await vi.waitFor(() => expect(identifyProcess(Number(text))).toBeUndefined(), WAIT);
