@@ -59,6 +59,8 @@ export default defineConfig({
     pool: "forks",
     // Two more than there are processors on a small machine: most tests wait for something half the time.
     maxWorkers: 4,
+    // Files share a process, as unit tests do: to start one for each takes half a second of processor time.
+    isolate: false,
     testTimeout: TEST_MS,
     hookTimeout: TEST_MS,
     sequence: { sequencer: longestFirst(LONGEST) },
