@@ -34,8 +34,8 @@ const BUNDLES = {
   package: () => ({ inputs: { ...PROGRAMS, ...LIBRARIES, ...THREADS }, external: /^[^./]/ }),
   tests: async () => ({
     inputs: { ...(await testPrograms()), ...below("src", THREADS) },
-    // etcd3 and msgpackr read files that lie beside their modules.
-    external: /^(node:|etcd3$|msgpackr$)/,
+    // etcd3 reads files that lie beside its modules.
+    external: /^(node:|etcd3$)/,
   }),
 };
 

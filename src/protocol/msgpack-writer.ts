@@ -1,4 +1,5 @@
-import { Packr, RESET_BUFFER_MODE } from "msgpackr";
+// This part of the package does not load its native add-on, which only speeds up reading.
+import { Packr, RESET_BUFFER_MODE } from "msgpackr/pack";
 import { PserverError } from "./errors.ts";
 import { NESTING_MAX } from "./msgpack-reader.ts";
 
