@@ -1,7 +1,13 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { type Broker, type BrokerOptions, startBroker } from "../../src/broker/index.ts";
+import { ensureError } from "../../src/protocol/index.ts";
+import { HANG_MS } from "./limits.ts";
+
+/** Pause before a port that somebody else has is tried again. */
+const PAUSE_MS = 100;
 
 /** A broker of one test: on a free port, in a temporary directory that goes with it. */
 export interface TestBroker {
@@ -43,7 +49,7 @@ export async function startTestBroker(options: Partial<BrokerOptions> = {}): Pro
     stop: () => current.stop(),
     kill: () => current.kill(),
     async start(changes: Partial<BrokerOptions> = {}): Promise<void> {
-      current = await startBroker({ ...options, ...changes, storeDir, port });
+      current = await startAgain({ ...options, ...changes, storeDir, port });
     },
     async remove(): Promise<void> {
       // Its data goes, so it need not be written out first.
@@ -51,4 +57,18 @@ export async function startTestBroker(options: Partial<BrokerOptions> = {}): Pro
       await rm(home, { recursive: true, force: true });
     },
   };
+}
+
+/** Starts a broker on the port that it had: while nobody had it, another test may have been given it for a time. */
+async function startAgain(options: BrokerOptions): Promise<Broker> {
+  const deadline = performance.now() + HANG_MS;
+  for (;;) {
+    try {
+      return await startBroker(options);
+    } catch (error) {
+      const isTaken = ensureError(error).code === "ADDRESS_IN_USE";
+      if (!isTaken || performance.now() > deadline) throw error;
+      await delay(PAUSE_MS);
+    }
+  }
 }

@@ -9,6 +9,12 @@ import { HANG_MS } from "./limits.ts";
 
 const POLL_MS = 20;
 
+/** How long one question for its health may take: something else may listen there, and say nothing. */
+const HEALTH_MS = 2_000;
+
+/** How often the first start is tried. */
+const ATTEMPTS_MAX = 5;
+
 /** Etcds to be ended when the test process exits without ending them. */
 const running = new Set<ChildProcess>();
 process.once("exit", () => {
@@ -39,20 +45,36 @@ export class TestEtcd {
 
   /** Starts an etcd and waits until it answers. */
   static async start(): Promise<TestEtcd> {
-    const home = await mkdtemp(join(tmpdir(), "pserver-etcd-"));
-    const [port, peerPort] = await freePorts(2);
-    const etcd = new TestEtcd(home, port ?? 0, peerPort ?? 0);
-    try {
-      await etcd.start();
-      return etcd;
-    } catch (error) {
-      await etcd.remove();
-      throw error;
+    for (let attempt = 1; ; attempt++) {
+      const home = await mkdtemp(join(tmpdir(), "pserver-etcd-"));
+      const [port, peerPort] = await freePorts(2);
+      const etcd = new TestEtcd(home, port ?? 0, peerPort ?? 0);
+      try {
+        await etcd.#start();
+        return etcd;
+      } catch (error) {
+        await etcd.remove();
+        // Before it listens there, another test may be given one of its ports.
+        if (attempt === ATTEMPTS_MAX) throw error;
+      }
     }
   }
 
   /** Starts it on the same ports and data, after `kill`; waits until it answers. */
   async start(): Promise<void> {
+    const deadline = performance.now() + HANG_MS;
+    for (;;) {
+      try {
+        return await this.#start();
+      } catch (error) {
+        // While nobody listened there, another test may have been given one of its ports, for a time.
+        if (performance.now() > deadline) throw error;
+        await delay(POLL_MS);
+      }
+    }
+  }
+
+  async #start(): Promise<void> {
     const child = spawn(
       findEtcd(),
       [
@@ -154,13 +176,22 @@ export class TestEtcd {
     }
   }
 
+  /** What it says of its health; "" if it does not answer. */
+  async #health(): Promise<string> {
+    try {
+      const answer = await fetch(`${this.url}/health`, { signal: AbortSignal.timeout(HEALTH_MS) });
+      return answer.ok ? await answer.text() : "";
+    } catch {
+      return "";
+    }
+  }
+
   async #untilHealthy(child: ChildProcess): Promise<void> {
     const deadline = performance.now() + HANG_MS;
     for (;;) {
-      const answer = await fetch(`${this.url}/health`).catch(() => undefined);
-      const health = answer?.ok === true ? await answer.text() : "";
-      if (health.includes('"true"')) return;
+      const health = await this.#health();
       if (child.exitCode !== null) throw new Error(`etcd has ended with ${child.exitCode}`);
+      if (health.includes('"true"')) return;
       if (performance.now() > deadline) throw new Error(`etcd does not answer at ${this.url}`);
       await delay(POLL_MS);
     }
