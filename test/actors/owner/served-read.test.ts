@@ -46,6 +46,7 @@ const ROWS: BlockRows = { rows: 4, rowElements: 3 };
 let net: HandedOn;
 let folded: Folded;
 let positions: PositionQueue;
+let responder: Responder;
 let requests: ShardRequests;
 
 beforeEach(() => {
@@ -61,7 +62,7 @@ beforeEach(() => {
     lastSeq: () => undefined,
     onLost: () => undefined,
   });
-  const responder = new Responder(net.connection, new BufferPool());
+  responder = new Responder(net.connection, new BufferPool());
   requests = new ShardRequests(
     {
       shard: SHARD,
@@ -268,8 +269,11 @@ describe("between the pieces of a reply", () => {
   test("other trainers are answered, and the same one, too", async () => {
     const count = await begin();
     const pull = encodePullRequest({ epoch: 1, generation: 1, seq: 0, waitMs: 0 });
+    const queued = vi.spyOn(responder, "respondInPieces");
     net.ask(pull, "w", 0, "bob");
     net.ask(pull, "b", 0);
+    // Where a turn takes long, a request is read in a later one.
+    await vi.waitFor(() => expect(queued).toHaveBeenCalledTimes(2), HANG_MS);
     expect(net.published.length).toBe(count);
     net.take();
     await vi.waitFor(() => expect(net.published.length).toBe(12), HANG_MS);
