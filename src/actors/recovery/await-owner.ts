@@ -16,6 +16,8 @@ interface ExpectedOwner {
   readonly shard: number;
   /** The lowest generation that counts. */
   readonly generation: number;
+  /** Whether a host answered for the shard before, if only with an error. */
+  readonly hadHost: boolean;
   readonly leaseMs: number;
   readonly signal: AbortSignal;
 }
@@ -37,16 +39,16 @@ export async function servedGeneration(
 /**
  * Waits until a host serves a shard under a generation: hosts that run take it over again by themselves.
  * Returns undefined then, and else why it is not served: NO_OWNER, soon, if no host answers for the shard at
- * first; the last error of its owner once {@link takeOverMs} have passed.
+ * first and none did before; the last error of its owner once {@link takeOverMs} have passed.
  * @throws the reason of `signal`.
  */
 export async function awaitOwner(
   owners: Pick<OwnersClient, "ask">,
   expected: ExpectedOwner,
 ): Promise<PserverError | undefined> {
-  const { leaseMs, signal } = expected;
+  const { leaseMs, hadHost, signal } = expected;
   const deadline = performance.now() + takeOverMs(leaseMs);
-  for (let hasHost = false; ; ) {
+  for (let hasHost = hadHost; ; ) {
     const problem = await problemOf(owners, expected);
     hasHost ||= problem?.code !== "NO_OWNER";
     if (problem === undefined || !hasHost || performance.now() >= deadline) return problem;

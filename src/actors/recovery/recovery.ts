@@ -36,6 +36,8 @@ interface RecoveryDeps extends StoredJob {
 export class Recovery {
   readonly settings: StoredSettings;
   readonly #deps: RecoveryDeps;
+  /** Shards for which a host has answered, if only with an error. */
+  readonly #hosted = new Set<number>();
 
   private constructor(deps: RecoveryDeps) {
     this.settings = deps.settings;
@@ -82,7 +84,9 @@ export class Recovery {
       return { shard, condition: "serving", generation, ...NOTHING_LOST };
     } catch (caught) {
       const error = ensureError(caught);
-      return await this.#inspectUnserved(shard, error.code === "NO_OWNER" ? undefined : error);
+      if (error.code === "NO_OWNER") return await this.#inspectUnserved(shard, undefined);
+      this.#hosted.add(shard);
+      return await this.#inspectUnserved(shard, error);
     }
   }
 
@@ -108,7 +112,8 @@ export class Recovery {
   }
 
   /**
-   * Waits until a host serves a shard that was recovered; returns why none does, or undefined.
+   * Waits until a host serves a shard that was recovered; returns why none does, or undefined. Hosts count as
+   * running if one answered for the shard when it was inspected: while it takes the shard over, none does.
    * @throws the reason of `signal`.
    */
   async awaitOwner(
@@ -116,7 +121,8 @@ export class Recovery {
     signal: AbortSignal,
   ): Promise<PserverError | undefined> {
     const { leaseMs } = this.settings;
-    return await awaitOwner(this.#deps.owners, { shard, generation, leaseMs, signal });
+    const hadHost = this.#hosted.has(shard);
+    return await awaitOwner(this.#deps.owners, { shard, generation, leaseMs, hadHost, signal });
   }
 
   /** Closes the connection. */

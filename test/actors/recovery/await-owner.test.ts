@@ -24,6 +24,7 @@ async function wait(
   answers: readonly (number | PserverError)[],
   onAsked: (asked: number) => void = () => undefined,
   signal: AbortSignal = new AbortController().signal,
+  hadHost = false,
 ): Promise<[code: string | undefined, asked: number]> {
   withoutPauses();
   let asked = 0;
@@ -37,7 +38,7 @@ async function wait(
       return { fields: { status: { generation: answer } }, data: new Uint8Array() };
     },
   };
-  const expected = { shard: 3, generation: 2, leaseMs: 1_000, signal };
+  const expected = { shard: 3, generation: 2, leaseMs: 1_000, hadHost, signal };
   return [(await awaitOwner(owners, expected))?.code, asked];
 }
 
@@ -54,6 +55,12 @@ test("an owner that has stopped, is being replaced, or serves an earlier generat
 
 test("nothing is waited for where no host answers at first", async () => {
   expect(await wait([NOBODY, 2])).toEqual(["NO_OWNER", 1]);
+});
+
+test("a host that answered before is waited for although none answers at first", async () => {
+  const { signal } = new AbortController();
+  expect(await wait([NOBODY, NOBODY, 2], undefined, signal, true)).toEqual([undefined, 3]);
+  expect(await wait([NOBODY], undefined, signal, true)).toEqual(["NO_OWNER", 7]);
 });
 
 test("after two lease times and 5 s the last error is the reason", async () => {

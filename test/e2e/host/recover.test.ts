@@ -9,14 +9,16 @@ import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
-import { afterEach, describe, expect, test, vi } from "vitest";
+import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { HostOptions } from "../../../src/actors/host/host.ts";
+import type { RecoveryChoice } from "../../../src/actors/recovery/findings.ts";
+import { Recovery } from "../../../src/actors/recovery/recovery.ts";
 import { runCli } from "../../../src/cli/run-cli.ts";
 import type { Client, ConnectOptions, ShardFallback } from "../../../src/client/index.ts";
 import { hashName, PserverError } from "../../../src/protocol/index.ts";
 import { type Finished, run } from "../../cli/spawn-command.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
-import { HANG_MS } from "../../support/limits.ts";
+import { HANG_MS, LASTING_LEASE_MS } from "../../support/limits.ts";
 import { testProgram } from "../../support/test-program.ts";
 import { snapshotAll, untilMarked } from "./control.ts";
 import {
@@ -212,6 +214,34 @@ describe("a journal with a damaged record", () => {
     await raise(client, 1);
     expect(await count(client)).toBe(12);
     expect(told.get("a")).toEqual([lost]);
+  });
+
+  test("is waited for while no host answers, where one answered before", async () => {
+    const { host } = await start({ leaseMs: LASTING_LEASE_MS });
+    await raise(await trainer("b"), 20);
+    await hurtUpdate(job, host, 9);
+    await job.crash(host);
+    const second = await job.host();
+    expect(await failureOf(second, 0)).toBe("JOURNAL_DAMAGED");
+    const reach = { servers: [job.broker.url], timeoutMs: HANG_MS };
+    const recovery = await Recovery.open(reach, job.job);
+    onTestFinished(() => recovery.close());
+    const found = await recovery.inspect(0);
+    const recovered = await recovery.recover(found, found.choices[0] as RecoveryChoice);
+    await job.crash(second);
+    // It hears the questions, and answers none.
+    await using archive = await Archive.open(job.broker.url, job.job);
+    const questions = archive.connection.subscribe(`ps.${job.job}.owner.0.*.status`);
+    await archive.connection.flush();
+    const waiting = recovery.awaitOwner(recovered, new AbortController().signal);
+    const askedAgain = async (): Promise<void> => {
+      let asked = 0;
+      // By the third the time of the first question has passed.
+      for await (const _ of questions) if (++asked === 3) return;
+    };
+    await Promise.race([askedAgain(), waiting]);
+    await job.host();
+    expect(await waiting).toBeUndefined();
   });
 
   test("continues although nobody owns it, and hosts come later", async () => {
