@@ -1,24 +1,16 @@
 # Installs packages from Debian's archive; sourced by the scripts of set-up.
 
+# shellcheck source=scripts/as-root.sh
+. "$(dirname "${BASH_SOURCE[0]}")/as-root.sh"
+
 # How long to wait for other installations on this machine.
 readonly LOCK_SECONDS=1800
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 has_program() { command -v "$1" >/dev/null; }
 
-as_root() {
-  if ((EUID == 0)); then
-    "$@"
-  elif has_program sudo; then
-    # A password is only asked for where somebody can type it.
-    if [[ -t 0 ]]; then sudo "$@"; else sudo -n "$@"; fi
-  else
-    return 1
-  fi
-}
-
 apt_get() {
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o "DPkg::Lock::Timeout=$LOCK_SECONDS" "$@" </dev/null
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o "DPkg::Lock::Timeout=$LOCK_SECONDS" "$@"
 }
 
 install_packages() {

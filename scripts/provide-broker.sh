@@ -7,6 +7,8 @@
 #
 # PROGRAM is a broker that works but is old: it is used if Go cannot build the pinned one.
 
+# shellcheck source=scripts/as-root.sh
+. "$(dirname "${BASH_SOURCE[0]}")/as-root.sh"
 # shellcheck source=scripts/broker-version.sh
 . "$(dirname "${BASH_SOURCE[0]}")/broker-version.sh"
 
@@ -60,17 +62,6 @@ build_broker() {
   return 1
 }
 
-as_root() {
-  if ((EUID == 0)); then
-    "$@"
-  elif command -v sudo >/dev/null; then
-    # A password is only asked for where somebody can type it.
-    if [[ -t 0 ]]; then sudo "$@"; else sudo -n "$@"; fi
-  else
-    return 1
-  fi
-}
-
 # unpack_debian PACKAGE MEMBER TARGET: takes a program out of Debian's package. Installing the package
 # would start it as a service of the system, on the port that we or others use.
 unpack_debian() {
@@ -82,7 +73,7 @@ unpack_debian() {
   chmod 755 "$scratch"
   if ! (cd "$scratch" && apt-get download -q "$1") >/dev/null 2>&1; then
     say "it cannot be had with the present package lists: running apt-get update"
-    as_root apt-get update -q >/dev/null 2>&1 </dev/null ||
+    as_root apt-get update -q >/dev/null 2>&1 ||
       say "that failed; as root run: apt-get update"
     (cd "$scratch" && apt-get download -q "$1") >/dev/null 2>&1 || true
   fi

@@ -3,21 +3,13 @@
 # into .tools/slurm: installing them would start their services. Prints nothing if nothing is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=scripts/as-root.sh
+. scripts/as-root.sh
 
 readonly TARGET=.tools/slurm
 readonly PACKAGES=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libmunge2)
 
 say() { printf 'setup: %s\n' "$*" >&2; }
-
-as_root() {
-  if ((EUID == 0)); then
-    "$@"
-  elif command -v sudo >/dev/null; then
-    if [[ -t 0 ]]; then sudo "$@"; else sudo -n "$@"; fi
-  else
-    return 1
-  fi
-}
 
 # download DIRECTORY: fetches the packages, even if installed, and their dependencies that this machine lacks.
 download() {
@@ -40,7 +32,7 @@ trap 'rm -rf "$scratch" "$TARGET.new"' EXIT
 chmod 755 "$scratch"
 if ! download "$scratch"; then
   say "they cannot be had with the present package lists: running apt-get update"
-  as_root apt-get update -q >/dev/null 2>&1 </dev/null || say "that failed; as root run: apt-get update"
+  as_root apt-get update -q >/dev/null 2>&1 || say "that failed; as root run: apt-get update"
   if ! download "$scratch"; then
     tail -n 5 "$scratch/log" >&2
     say "$by_hand"
