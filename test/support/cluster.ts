@@ -1,8 +1,8 @@
-import { createServer, type Server } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { startTestBroker, type TestBroker } from "./broker.ts";
+import { freePorts } from "./free-ports.ts";
 import { freeze, thaw } from "./freeze.ts";
 import { HANG_MS } from "./limits.ts";
 import { SilentLine } from "./silent-line.ts";
@@ -10,6 +10,9 @@ import { SilentLine } from "./silent-line.ts";
 /** How long one question to a broker may take, and the pause before it is asked again. */
 const QUESTION_MS = 2_000;
 const PAUSE_MS = 50;
+
+/** How often the start of a cluster is tried. */
+const ATTEMPTS_MAX = 5;
 
 /** The line by which one broker of a cluster reaches another. */
 interface Route {
@@ -33,6 +36,23 @@ export class TestCluster {
 
   /** Starts so many brokers; JetStream answers when this resolves. */
   static async start(size = 3): Promise<TestCluster> {
+    const cluster = await TestCluster.#startBrokers(size);
+    await cluster.#streams();
+    return cluster;
+  }
+
+  static async #startBrokers(size: number): Promise<TestCluster> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await TestCluster.#tryBrokers(size);
+      } catch (error) {
+        // Routes name the ports of brokers before these listen there: another test may have been given one.
+        if (attempt === ATTEMPTS_MAX) throw error;
+      }
+    }
+  }
+
+  static async #tryBrokers(size: number): Promise<TestCluster> {
     const ports = await freePorts(size);
     const routes = await openRoutes(ports);
     const starts = await Promise.allSettled(
@@ -57,7 +77,6 @@ cluster {
       await cluster.remove();
       throw failed.reason;
     }
-    await cluster.#streams();
     return cluster;
   }
 
@@ -193,23 +212,4 @@ async function openRoutes(ports: readonly number[]): Promise<Route[]> {
 
 function serverName(number: number): string {
   return `broker-${number}`;
-}
-
-/** Ports that nothing listens on: routes name each other's before any broker runs. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from(
-      { length: count },
-      () =>
-        new Promise<Server>((resolve) => {
-          const server = createServer().listen(0, "127.0.0.1", () => resolve(server));
-        }),
-    ),
-  );
-  const ports = servers.map((server) => {
-    const address = server.address();
-    return typeof address === "object" && address !== null ? address.port : 0;
-  });
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
 }

@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { freePorts } from "./free-ports.ts";
 import { HANG_MS } from "./limits.ts";
 
 const POLL_MS = 20;
@@ -205,24 +205,6 @@ function findEtcd(): string {
   const found = [local, ...path, "/usr/bin/etcd", "/usr/local/bin/etcd"].find(existsSync);
   if (found === undefined) throw new Error("no etcd: run scripts/setup.sh --for-tests");
   return found;
-}
-
-/** Ports that nothing listens on at the moment. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer();
-      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-      return server;
-    }),
-  );
-  return await Promise.all(
-    servers.map(async (server) => {
-      const address = server.address();
-      await new Promise((resolve) => server.close(resolve));
-      return typeof address === "object" && address !== null ? address.port : 0;
-    }),
-  );
 }
 
 function base64(plain: string): string {

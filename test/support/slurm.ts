@@ -2,12 +2,12 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync } from "node:fs";
 import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { availableParallelism, hostname, tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { packageRoot } from "../../src/broker/package-root.ts";
 import { runProgram } from "../../src/cli/run/run-program.ts";
+import { freePorts } from "./free-ports.ts";
 import { HANG_MS } from "./limits.ts";
 
 /** Where `scripts/setup-slurm.sh` unpacks it. */
@@ -103,10 +103,11 @@ function mungeFiles(home: string): string[] {
 
 async function configuration(home: string, plugins: string): Promise<string> {
   const { username } = userInfo();
+  const [controllerPort, nodePort] = await freePorts(2);
   return `${[
     "ClusterName=test",
     `SlurmctldHost=${hostname()}(127.0.0.1)`,
-    `SlurmctldPort=${await freePort()}`,
+    `SlurmctldPort=${controllerPort}`,
     `SlurmUser=${username}`,
     `SlurmdUser=${username}`,
     "AuthType=auth/munge",
@@ -127,17 +128,9 @@ async function configuration(home: string, plugins: string): Promise<string> {
     // Quick where a cluster spares its controller.
     "SchedulerParameters=sched_interval=1,batch_sched_delay=0,sched_min_interval=0",
     "KillWait=2",
-    `NodeName=node NodeHostname=${hostname()} NodeAddr=127.0.0.1 Port=${await freePort()} CPUs=${availableParallelism()} State=UNKNOWN`,
+    `NodeName=node NodeHostname=${hostname()} NodeAddr=127.0.0.1 Port=${nodePort} CPUs=${availableParallelism()} State=UNKNOWN`,
     "PartitionName=test Nodes=ALL Default=YES MaxTime=INFINITE OverSubscribe=FORCE:4 State=UP",
   ].join("\n")}\n`;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === "object" && address !== null ? address.port : 0;
 }
 
 async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
