@@ -118,6 +118,15 @@ describe("sources", () => {
   });
 });
 
+test("tests name no process by number but through test/support/signals.ts", () => {
+  const tests = files.filter(
+    ({ path }) => /^test\/.*\.ts$/.test(path) && path !== "test/support/signals.ts",
+  );
+  // A process may end itself.
+  const sends = (line: string) => /\bprocess\.kill\((?!process\.pid\b)/.test(line);
+  expect(find(tests, sends)).toEqual([]);
+});
+
 describe("all files", () => {
   test("hold no control characters and no blanks at the ends of lines", () => {
     expect(find(files, (line) => CONTROL.test(line) || /[ \t]$/.test(line))).toEqual([]);

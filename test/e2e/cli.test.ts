@@ -13,8 +13,9 @@ import { connect } from "../../src/client/index.ts";
 import { openModel, saveModel } from "../../src/model-files/index.ts";
 import { bytesOf, type TensorData } from "../../src/protocol/dtypes.ts";
 import { type Finished, run, start } from "../cli/spawn-command.ts";
-import { freeze } from "../support/freeze.ts";
+import { freeze, thaw } from "../support/freeze.ts";
 import { HANG_MS } from "../support/limits.ts";
+import { checkedPid, signalProcess } from "../support/signals.ts";
 
 const WAIT = { timeout: HANG_MS, interval: 50 };
 
@@ -68,7 +69,7 @@ async function up(store: string, ...args: string[]): Promise<Up> {
   return {
     url: ready.url,
     store,
-    pid: child.pid ?? 0,
+    pid: checkedPid(child.pid),
     brokerPid: ready.broker.pid,
     hosts: ready.hosts,
     run: (...others) =>
@@ -90,9 +91,13 @@ const withTimeLimit = (args: readonly string[]): string[] =>
     : [...args, "--timeout", `${HANG_MS}ms`];
 
 /** Pids of the hosts of a job, as they say themselves. */
+/** The processes of its two hosts. One that cannot reach the broker for a moment may not be listed at first. */
 async function hostPids(served: Up): Promise<number[]> {
-  const { hosts } = JSON.parse((await served.run("status", "--json")).stdout);
-  return hosts.map(({ pid }: { pid: number }) => pid);
+  return await vi.waitFor(async () => {
+    const { hosts } = JSON.parse((await served.run("status", "--json")).stdout);
+    expect(hosts).toHaveLength(2);
+    return hosts.map(({ pid }: { pid: number }) => pid);
+  }, WAIT);
 }
 
 async function untilGone(pids: readonly number[]): Promise<void> {
@@ -185,13 +190,13 @@ describe("a job on this machine", () => {
   test("starts its broker and a host of it again when they die", async () => {
     const served = await up(join(home, "crash"), "--hosts", "2");
     expect(await served.run("load", "model.safetensors")).toMatchObject({ code: 0 });
-    process.kill(served.brokerPid, "SIGKILL");
+    signalProcess(served.brokerPid, "SIGKILL");
     await vi.waitFor(() => expect(served.errors()).toContain("the broker is back"), WAIT);
     expect(await served.run("get", "w", "--timeout", "30s")).toMatchObject({ code: 0 });
 
     const pids = await hostPids(served);
     const [other] = pids.filter((pid) => pid !== served.pid);
-    process.kill(other ?? 0, "SIGKILL");
+    signalProcess(other, "SIGKILL");
     await vi.waitFor(() => expect(served.errors()).toContain("host process 2 is back as"), WAIT);
     // Each line of what it tells begins with the time, or has it.
     for (const line of served.errors().trim().split("\n")) {
@@ -216,10 +221,10 @@ describe("a job on this machine", () => {
   test("ends in order at the first Ctrl-C, and at the second at once", async () => {
     const hurried = await up(join(home, "hurried"), "--hosts", "2");
     const pids = [hurried.brokerPid, ...(await hostPids(hurried))];
-    const [frozen = 0] = pids.filter((pid) => pid !== hurried.pid && pid !== hurried.brokerPid);
+    const frozen = checkedPid(pids.find((pid) => pid !== hurried.pid && pid !== hurried.brokerPid));
     await freeze(frozen);
     onTestFinished(() => {
-      if (identifyProcess(frozen)) process.kill(frozen, "SIGKILL");
+      if (identifyProcess(frozen)) signalProcess(frozen, "SIGKILL");
     });
     hurried.signal("SIGINT");
     // It has begun to stop in order: its own host is gone, and it waits for the other one.
@@ -236,7 +241,7 @@ describe("a job on this machine", () => {
     expect(await hurried.finished).toMatchObject({ code: 130 });
     // In order it would have waited for this one, and killed it at last.
     expect(identifyProcess(frozen)).toBeDefined();
-    process.kill(frozen, "SIGCONT");
+    thaw(frozen);
     await untilGone(pids);
   });
 

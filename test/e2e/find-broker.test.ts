@@ -11,6 +11,7 @@ import { findBroker } from "../../src/broker/index.ts";
 import { identifyProcess, isAlive } from "../../src/broker/process-identity.ts";
 import { signalTree } from "../../src/broker/process-tree.ts";
 import { HANG_MS } from "../support/limits.ts";
+import { checkedPid, signalProcess } from "../support/signals.ts";
 
 const WAIT = { timeout: HANG_MS, interval: 20 };
 
@@ -92,7 +93,7 @@ test("an abort does not wait for a program that ignores SIGTERM", async () => {
   finding.catch(() => {});
   await vi.waitFor(() => expect(existsSync(pidFile)).toBe(true), WAIT);
   const pid = Number(await readFile(pidFile, "utf8"));
-  onTestFinished(() => void process.kill(pid, "SIGKILL"));
+  onTestFinished(() => void signalProcess(pid, "SIGKILL"));
   aborting.abort();
   await expect(finding).rejects.toMatchObject({ code: "ABORTED" });
   expect(identifyProcess(pid)).toBeDefined();
@@ -119,7 +120,7 @@ describe("the identity of a process", () => {
     const child = spawn(path, { stdio: ["pipe", "ignore", "ignore"] });
     onTestFinished(() => void child.kill("SIGKILL"));
     await once(child, "spawn");
-    const pid = child.pid ?? 0;
+    const pid = checkedPid(child.pid);
     await vi.waitFor(
       async () => expect(await readFile(`/proc/${pid}/comm`, "utf8")).toBe("a) S 1 (b\n"),
       WAIT,
@@ -144,7 +145,7 @@ test("a signal to a tree of processes reaches grandchildren in groups of their o
   onTestFinished(() => void child.kill("SIGKILL"));
   const [text] = await once(child.stdout, "data");
   const ended = once(child, "close");
-  await signalTree(child.pid ?? 0, "SIGTERM");
+  await signalTree(checkedPid(child.pid), "SIGTERM");
   expect(await ended).toEqual([null, "SIGTERM"]);
   await vi.waitFor(() => expect(identifyProcess(Number(text))).toBeUndefined(), WAIT);
   expect(identifyProcess(other.pid)).toBeDefined();

@@ -8,6 +8,7 @@ import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest"
 import { setUpBroker } from "../../src/broker/index.ts";
 import { identifyProcess } from "../../src/broker/process-identity.ts";
 import { HANG_MS } from "../support/limits.ts";
+import { signalProcess } from "../support/signals.ts";
 
 const WAIT = { timeout: HANG_MS, interval: 20 };
 
@@ -56,7 +57,8 @@ test("an abort ends all that the set-up has started", async () => {
   await vi.waitFor(() => expect(existsSync(pids)).toBe(true), WAIT);
   const started = (await readFile(pids, "utf8")).trim().split(" ").map(Number);
   onTestFinished(() => {
-    for (const pid of started.filter((each) => identifyProcess(each))) process.kill(pid, "SIGKILL");
+    for (const pid of started.filter((each) => identifyProcess(each)))
+      signalProcess(pid, "SIGKILL");
   });
   const reason = new Error("enough");
   aborting.abort(reason);

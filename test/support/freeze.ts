@@ -1,13 +1,14 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { vi } from "vitest";
 import { HANG_MS } from "./limits.ts";
+import { signalProcess } from "./signals.ts";
 
 /**
  * Has a process do nothing from when this resolves on, with its connections open, until {@link thaw}.
  * The signal alone takes effect later: a thread that runs on another core may still answer.
  */
 export async function freeze(pid: number): Promise<void> {
-  process.kill(pid, "SIGSTOP");
+  signalProcess(pid, "SIGSTOP");
   await vi.waitUntil(() => readdirSync(`/proc/${pid}/task`).every((task) => stops(pid, task)), {
     interval: 2,
     timeout: HANG_MS,
@@ -16,7 +17,7 @@ export async function freeze(pid: number): Promise<void> {
 
 /** Lets a frozen process go on. */
 export function thaw(pid: number): void {
-  process.kill(pid, "SIGCONT");
+  signalProcess(pid, "SIGCONT");
 }
 
 /** Whether a thread is stopped; the state follows the name, which is in parentheses. */

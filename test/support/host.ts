@@ -9,6 +9,7 @@ import { type Client, type ConnectOptions, connect } from "../../src/client/inde
 import { bucketStream, JobSubjects, type WireError } from "../../src/protocol/index.ts";
 import { startTestBroker, type TestBroker } from "./broker.ts";
 import { HANG_MS } from "./limits.ts";
+import { checkedPid } from "./signals.ts";
 import { testProgram } from "./test-program.ts";
 
 /** The compiled program; `make programs` makes it. */
@@ -68,7 +69,7 @@ export class TestHost {
   }
 
   get pid(): number {
-    return this.#child.pid ?? 0;
+    return checkedPid(this.#child.pid);
   }
 
   /** The shards that it serves now. */

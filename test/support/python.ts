@@ -5,11 +5,12 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type PythonEnvironment, pythonOf, TREE } from "./find-python.ts";
 import { TEST_MS } from "./limits.ts";
+import { signalGroup } from "./signals.ts";
 
 /** Groups of processes to be ended when the process of the tests exits before they do. */
 const running = new Set<number>();
 process.once("exit", () => {
-  for (const group of running) process.kill(-group, "SIGKILL");
+  for (const group of running) signalGroup(group, "SIGKILL");
 });
 
 /**
@@ -73,7 +74,7 @@ async function runToEnd(program: string, args: string[], cwd: string): Promise<E
 function killGroup(group: number | undefined): void {
   if (group === undefined) return;
   try {
-    process.kill(-group, "SIGKILL");
+    signalGroup(group, "SIGKILL");
   } catch (error) {
     // Nothing of it is left.
     if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;

@@ -5,6 +5,7 @@ import { expect, vi } from "vitest";
 import { packageRoot } from "../../src/broker/package-root.ts";
 import { identifyProcess } from "../../src/broker/process-identity.ts";
 import { HANG_MS } from "./limits.ts";
+import { signalProcess } from "./signals.ts";
 
 const CLIENT = join(packageRoot(), "dist", "index.js");
 
@@ -71,7 +72,7 @@ export async function makeRunDirectory(): Promise<RunDirectory> {
     async remove() {
       // Only a test that fails has left any.
       for (const pid of (await noted()).filter((each) => identifyProcess(each))) {
-        process.kill(pid, "SIGKILL");
+        signalProcess(pid, "SIGKILL");
       }
       await rm(path, { recursive: true, force: true });
     },

@@ -12,6 +12,7 @@ import { identifyProcess } from "../../../src/broker/process-identity.ts";
 import { MAIN, type Running, run, start } from "../../cli/spawn-command.ts";
 import { TestJob } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";
+import { signalProcess } from "../../support/signals.ts";
 
 const WAIT = { timeout: HANG_MS, interval: 20 };
 
@@ -81,7 +82,7 @@ describe("without a reader of its messages", () => {
     const up = startUp("--json");
     const ready = JSON.parse(await up.firstLine);
     up.child.stderr.destroy();
-    process.kill(ready.broker.pid, "SIGKILL");
+    signalProcess(ready.broker.pid, "SIGKILL");
     // It has told that the broker ended, and starts it again.
     await vi.waitFor(async () => {
       expect(await run(["status", "--url", ready.url])).toMatchObject({ code: 0 });

@@ -8,6 +8,7 @@ import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest"
 import { identifyProcess } from "../../../src/broker/process-identity.ts";
 import { type HostProcess, startHostProcess } from "../../../src/cli/up/host-process.ts";
 import { withoutConnection } from "../../../src/cli/up/local-server.ts";
+import { signalProcess } from "../../support/signals.ts";
 
 const READY = `echo '{"ready":true,"id":"h1"}'`;
 
@@ -30,7 +31,7 @@ async function play(lines: string): Promise<HostProcess & { readonly messages: s
     onMessage: (text) => messages.push(text),
   });
   onTestFinished(() => {
-    if (identifyProcess(host.pid) !== undefined) process.kill(host.pid, "SIGKILL");
+    if (identifyProcess(host.pid) !== undefined) signalProcess(host.pid, "SIGKILL");
   });
   return { ...host, messages };
 }

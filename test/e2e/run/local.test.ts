@@ -11,6 +11,7 @@ import { run, start } from "../../cli/spawn-command.ts";
 import { startTestBroker } from "../../support/broker.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { makeRunDirectory, type RunDirectory } from "../../support/run-command.ts";
+import { signalProcess } from "../../support/signals.ts";
 
 const WAIT = { timeout: HANG_MS, interval: 50 };
 
@@ -219,7 +220,7 @@ test("a host that is killed comes back, and the trainers lose nothing", async ()
   );
   await directory.untilNoted(2, /^pushed/);
   const host = left().find(({ line }) => line.includes(" host --url "));
-  process.kill(host?.pid ?? Number.NaN, "SIGKILL");
+  signalProcess(host?.pid, "SIGKILL");
   await vi.waitFor(() => expect(running.errors()).toMatch(/host process 2 is back/), WAIT);
   await writeFile(join(directory.path, "enough"), "");
   const { code, stdout, stderr } = await running.finished;

@@ -8,6 +8,7 @@ import { EXIT } from "../../../src/cli/exit-codes.ts";
 import { start } from "../../cli/spawn-command.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { makeRunDirectory, type RunDirectory } from "../../support/run-command.ts";
+import { signalGroup } from "../../support/signals.ts";
 
 let directory: RunDirectory;
 beforeEach(async () => {
@@ -116,8 +117,8 @@ test("a connection that breaks ends what runs there, and the trainer comes back"
   );
   const running = launch("--machines", "a", "--", process.execPath, script);
   await directory.untilNoted(1, /^first/);
-  const [connection = 0] = await directory.noted(/^ssh/);
-  process.kill(-connection, "SIGKILL");
+  const [connection] = await directory.noted(/^ssh/);
+  signalGroup(connection, "SIGKILL");
   const { code, stderr } = await running.finished;
   expect(stderr).toContain(
     "trainer-0 on a ended with exit code 137 (SIGKILL, which the kernel sends when memory has run out); starting it again",
