@@ -1,17 +1,23 @@
 import { connect, createServer, type Server, type Socket } from "node:net";
 
-/** A line to a port of a broker on this machine that can fall silent: nothing passes, and nothing is closed. */
+/** What a NATS client calls its connection, in the first thing that it sends. */
+const CONNECTION_NAME = /^CONNECT \{.*?"name":"([^"]*)"/;
+
+/**
+ * A line to a port of a broker on this machine that can fall silent, for all connections or for some: nothing
+ * passes, and nothing is closed.
+ */
 export class SilentLine implements AsyncDisposable {
   /** Where to connect to instead of the broker. */
   readonly url: string;
   readonly #server: Server;
   readonly #sockets: Set<Socket>;
-  readonly #setSilent: (isSilent: boolean) => void;
+  readonly #setSilent: (silent: RegExp | undefined) => void;
 
   private constructor(
     server: Server,
     sockets: Set<Socket>,
-    setSilent: (isSilent: boolean) => void,
+    setSilent: (silent: RegExp | undefined) => void,
   ) {
     const address = server.address();
     const port = typeof address === "object" && address !== null ? address.port : 0;
@@ -23,16 +29,20 @@ export class SilentLine implements AsyncDisposable {
 
   static async open(brokerPort: number): Promise<SilentLine> {
     const sockets = new Set<Socket>();
-    let isSilent = false;
+    let silent: RegExp | undefined;
     const server = createServer((near) => {
       const far = connect(brokerPort, "127.0.0.1");
+      let name = "";
+      near.once("data", (chunk) => {
+        name = CONNECTION_NAME.exec(chunk.toString())?.[1] ?? "";
+      });
       for (const [from, to] of [
         [near, far],
         [far, near],
       ] as const) {
         sockets.add(from);
         from.on("data", (chunk) => {
-          if (!isSilent) to.write(chunk);
+          if (silent?.test(name) !== true) to.write(chunk);
         });
         from.on("error", () => to.destroy());
         from.on("close", () => {
@@ -43,19 +53,19 @@ export class SilentLine implements AsyncDisposable {
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     return new SilentLine(server, sockets, (value) => {
-      isSilent = value;
+      silent = value;
     });
   }
 
   /** From now on nothing passes, in either direction and on new connections too. */
   silence(): void {
-    this.#setSilent(true);
+    this.#setSilent(/^/);
   }
 
-  /** Ends the connections, which have lost bytes, and lets new ones pass. */
-  restore(): void {
+  /** Ends the connections, which have lost bytes, and lets new ones pass, but for those whose name is `silent`. */
+  restore(silent?: RegExp): void {
     for (const socket of this.#sockets) socket.destroy();
-    this.#setSilent(false);
+    this.#setSilent(silent);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -17,8 +17,8 @@ export const SHARD_LEASES = "shard.";
 /** Callbacks of {@link ShardClaims}. */
 export interface ClaimEvents {
   /**
-   * The lease of a shard was claimed: own it. Called again when a lease that had run out is held
-   * again and nobody else has held it since.
+   * The lease of a shard was claimed: own it. Called again when a lease that had run out is held again;
+   * another host may have owned the shard meanwhile.
    */
   readonly onClaimed: (shard: number) => void;
   /** Another host holds the lease, or is to hold it: stop owning the shard. */
@@ -76,7 +76,10 @@ export function createShardClaims(
 export class ShardClaims {
   readonly #deps: ShardClaimsDeps;
   readonly #keepers: Map<number, LeaseKeeper> = new Map();
-  /** Owned shards. A shard whose lease ran out in an outage stays owned until another host claims it. */
+  /**
+   * Owned shards. A shard whose lease ran out in an outage stays owned until another host is known to hold it;
+   * nothing is answered meanwhile.
+   */
   readonly #owned: Set<number> = new Set();
   readonly #rounds = new Rounds(() => this.#claimRound());
 
@@ -144,7 +147,11 @@ export class ShardClaims {
       key: `${SHARD_LEASES}${shard}`,
       value,
       leaseMs,
-      onHeld: (remainingMs) => clock.extend(shard, remainingMs),
+      onHeld: (remainingMs, how) => {
+        if (how === "claimed") clock.claimed(shard);
+        clock.extend(shard, remainingMs);
+        if (how === "claimed" && this.#keepers.get(shard) === keeper) events.onClaimed(shard);
+      },
       // From now on nothing is answered. The next round finds out whether another host holds the lease.
       onLost: () => {
         clock.end(shard);

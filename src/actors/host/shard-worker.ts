@@ -52,7 +52,7 @@ type SharedDeps = Omit<
   | "marks"
   | "credit"
   | "partBytesMax"
-  | "mayAnswer"
+  | "tenure"
   | `on${string}`
 >;
 
@@ -144,12 +144,12 @@ export class ShardWorker {
     void this.#watchSubscriptions();
   }
 
-  /** Takes a shard over; its lease must be held. */
+  /** Takes a shard over; its lease was claimed. */
   own(shard: number): void {
-    // A present owner continues: its lease had run out, but nobody has taken the shard.
     const owner = this.#owners.get(shard);
-    if (owner === undefined) this.#takeOver(shard);
-    else if (owner.isServing) this.#tellServing(shard);
+    // One that has failed may have missed that another host has repaired the shard.
+    if (owner === undefined || owner.hasFailed) this.#takeOver(shard);
+    else void owner.resume();
   }
 
   #takeOver(shard: number): void {
@@ -164,7 +164,7 @@ export class ShardWorker {
       marks: new MarkKeeper(bucket, shard),
       credit: new Credit(setup.creditBytes, payloadBytesMaxOf(journalConnection)),
       partBytesMax: dataBytesMaxOf(journalConnection),
-      mayAnswer: () => leases.held(shard),
+      tenure: () => leases.tenure(shard),
       onServing: () => this.#tellServing(shard),
       onNoMemory: (error) => this.#tell("no-memory", shard, error),
       onSnapshotFailed: (error) => this.#tell("snapshot-failed", shard, error),
@@ -232,7 +232,7 @@ export class ShardWorker {
   #retake(shard: number, deposed: ShardOwner): void {
     setTimeout(() => {
       if (this.#owners.get(shard) !== deposed) return;
-      if (this.#deps.leases.held(shard)) this.#takeOver(shard);
+      if (this.#deps.leases.tenure(shard) !== undefined) this.#takeOver(shard);
       else this.#retake(shard, deposed);
     }, RETAKE_MS);
   }

@@ -10,8 +10,11 @@ export interface LeaseKeeperDeps {
   readonly leaseMs: number;
   /** Called once, when the lease is lost or may be; the keeper has then stopped. */
   readonly onLost: (reason: PserverError) => void;
-  /** Called whenever the lease was claimed or renewed: it is held for `remainingMs` from now. */
-  readonly onHeld?: (remainingMs: number) => void;
+  /**
+   * Called whenever the lease was claimed or renewed: it is held for `remainingMs` from now. After a claim,
+   * another may have held it meanwhile.
+   */
+  readonly onHeld?: (remainingMs: number, how: "claimed" | "renewed") => void;
   readonly clock?: Clock;
 }
 
@@ -47,7 +50,7 @@ export class LeaseKeeper {
     const { leases, key, value } = this.#deps;
     if (!(await leases.claim(key, value))) return false;
     this.#running = true;
-    this.#extend(sentAt);
+    this.#extend(sentAt, "claimed");
     return true;
   }
 
@@ -62,10 +65,10 @@ export class LeaseKeeper {
     if (wasRunning) await this.#deps.leases.release(this.#deps.key, this.#deps.value);
   }
 
-  #extend(sentAt: number): void {
+  #extend(sentAt: number, how: "claimed" | "renewed"): void {
     const { leaseMs, onHeld } = this.#deps;
     this.#heldUntil = sentAt + leaseMs;
-    onHeld?.(this.#heldUntil - this.#clock.now());
+    onHeld?.(this.#heldUntil - this.#clock.now(), how);
     this.#schedule(sentAt + leaseMs / 3);
   }
 
@@ -84,10 +87,11 @@ export class LeaseKeeper {
     const { leases, key, value, leaseMs } = this.#deps;
     const sentAt = this.#clock.now();
     try {
+      const isRenewed = await leases.renew(key, value);
       // A lease can vanish early with a broker's memory: claim it again.
-      const held = (await leases.renew(key, value)) || (await leases.claim(key, value));
+      const isHeld = isRenewed || (await leases.claim(key, value));
       if (!this.#running) return;
-      if (held) this.#extend(sentAt);
+      if (isHeld) this.#extend(sentAt, isRenewed ? "renewed" : "claimed");
       else this.#lose(`lease ${key} is held by another`);
     } catch (error) {
       this.#lastError = ensureError(error);

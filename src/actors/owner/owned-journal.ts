@@ -95,7 +95,7 @@ export class OwnedJournal {
       const folded = { generation, from: seq + 1, to: seq };
       const more = left ?? (previous === undefined ? [] : [folded]);
       const head: CutHead = {
-        term: previous?.term ?? 1,
+        term: snapshots.newest?.manifest.term ?? 1,
         host,
         owner,
         generation: generation + 1,
@@ -170,7 +170,10 @@ export class OwnedJournal {
     const { past, ...rest } = head;
     const isKept = past !== undefined && !hasRemovedOld;
     const kept = isKept ? { past } : {};
-    await snapshots.commit(() => ({ ...rest, ...kept, created: info.created, fallbacks }));
+    // It may have been renewed under the next term meanwhile.
+    const termNow = (): number => snapshots.head().term;
+    const { created } = info;
+    await snapshots.commit(() => ({ ...rest, ...kept, term: termNow(), created, fallbacks }));
     await this.#noteHead(head.generation, info);
   }
 

@@ -53,6 +53,12 @@ export class Retention {
     return await this.enforce();
   }
 
+  /** Notes that the newest snapshot has another manifest, and removes the one that it had. */
+  async renewed(newest: StoredManifest, formerSeq: number): Promise<void> {
+    this.#kept.renew(newest);
+    await this.#store.remove([formerSeq]);
+  }
+
   /** Removes what need not be kept, including what an owner that died has left. */
   async enforce(): Promise<JournalInfo | undefined> {
     this.#kept.dropEarlierGenerations();

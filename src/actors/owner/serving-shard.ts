@@ -18,6 +18,8 @@ export interface ServingDeps extends ShardOwnerDeps {
   readonly owner: string;
   /** Whether the host has the memory for the blocks folded while catching up. */
   readonly fits: (shard: Shard) => boolean;
+  /** Whether the lease is held, and no other host can have owned the shard since it was taken over. */
+  readonly mayAnswer: () => boolean;
   /** Called when the shard has caught up and answers. */
   readonly onServing: () => void;
   readonly onFailure: (error: PserverError) => void;
@@ -125,6 +127,11 @@ export class ServingShard {
   async snapshot(at: Position): Promise<Fields> {
     const { manifest } = await this.#snapshots.make(at);
     return { shard: this.#deps.shard, generation: manifest.generation, seq: manifest.seq };
+  }
+
+  /** Has the broker confirm that no other host has taken the shard over. @throws NOT_OWNER if one has. */
+  async confirm(): Promise<void> {
+    await this.#snapshots.renew();
   }
 
   /** Stops folding and making snapshots. */

@@ -46,8 +46,11 @@ export interface ShardOwnerDeps {
   readonly snapshotBudget: SnapshotBudget;
   /** Interval of looks for the recovery of a failed shard. */
   readonly leaseMs: number;
-  /** Whether the lease has not run out on this host's clock. */
-  readonly mayAnswer: () => boolean;
+  /**
+   * Number of the present tenure of the shard's lease; undefined once the lease has run out on this host's
+   * clock. Another host may have owned the shard between two tenures.
+   */
+  readonly tenure: () => bigint | undefined;
   /** Memory of the host, for all its shards. */
   readonly memory: HostMemory;
   readonly onServing: () => void;

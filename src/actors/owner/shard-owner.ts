@@ -7,6 +7,7 @@ import type { Shard } from "../fold/shard.ts";
 import { RetryLimit } from "../journal/retry-limit.ts";
 import { LossReports } from "./loss-reports.ts";
 import { MarkWriter } from "./mark-writer.ts";
+import { OwnershipProof } from "./ownership-proof.ts";
 import { isDeposed, recoverShard } from "./recover-shard.ts";
 import { RecoveryWatch } from "./recovery-watch.ts";
 import { serveShard } from "./serve-shard.ts";
@@ -30,6 +31,7 @@ export class ShardOwner {
   readonly #deps: ShardOwnerDeps;
   readonly #reports: LossReports;
   readonly #marks: MarkWriter;
+  readonly #proof: OwnershipProof;
   /** Token of the present take-over. */
   #owner = "";
   /** Token in the newest manifest, once that is this owner's. */
@@ -51,6 +53,7 @@ export class ShardOwner {
     this.#deps = deps;
     this.#reports = new LossReports(deps.onLossReported);
     this.#marks = new MarkWriter(deps.marks, deps.onMarkFailed);
+    this.#proof = new OwnershipProof(deps.tenure);
   }
 
   /** Takes the shard over and starts to fold; `onServing` is called when it has caught up. */
@@ -73,7 +76,50 @@ export class ShardOwner {
     }
   }
 
+  /**
+   * Goes on after the lease was claimed anew, once the broker confirms that no other host has taken the shard
+   * over meanwhile; if one has, takes it over again. Nothing is answered before.
+   */
+  async resume(): Promise<void> {
+    const serving = this.#serving;
+    const limit = new RetryLimit();
+    // A take-over under way resumes when it is done, a lease that has run out when it is claimed again.
+    while (serving !== undefined && this.#isLive(serving) && this.#proof.isLeaseHeld) {
+      try {
+        await this.#proof.by(() => serving.confirm());
+        this.#trouble = undefined;
+        if (!this.#proof.holds) continue;
+        if (this.isServing) this.#deps.onServing();
+        return;
+      } catch (error) {
+        this.#trouble = ensureError(error);
+        if (!this.#isLive(serving)) return;
+        if (this.#trouble.code === "NOT_OWNER") return this.#startAnew(this.#trouble);
+        if (limit.isReachedBy(this.#trouble)) return this.#fail(this.#trouble);
+        await delay(RETRY_MS);
+      }
+    }
+  }
+
+  /** Whether this is the shard that was taken over last, and goes on. */
+  #isLive(serving: ServingShard): boolean {
+    return serving === this.#serving && !this.#closed && !this.#hasFailed;
+  }
+
   async #takeOver(): Promise<void> {
+    const serving = await this.#proof.by(() => this.#recover());
+    if (this.#closed) {
+      serving?.stop();
+      return;
+    }
+    this.#serving = serving;
+    this.#trouble = undefined;
+    await serving?.start();
+    if (!this.#proof.holds) await this.resume();
+  }
+
+  /** Recovers the shard and prepares it for serving; undefined if this owner was closed meanwhile. */
+  async #recover(): Promise<ServingShard | undefined> {
     const { shard, memory } = this.#deps;
     const owner = randomUUID();
     this.#owner = owner;
@@ -84,28 +130,30 @@ export class ShardOwner {
       reserve: (valueBytes, blocks) => this.#reserve(valueBytes, blocks),
     });
     this.#fence = owner;
-    if (this.#closed) return;
+    if (this.#closed) return undefined;
     memory.holds(shard, recovered.shard.memory.memoryBytes);
     this.#reservedBytes = recovered.shard.valueBytes;
     this.#hasMemory();
-    const serving = await serveShard(
+    return await serveShard(
       {
         ...this.#deps,
         owner,
         fits: (folded) => this.#fits(folded),
+        mayAnswer: () => this.#proof.holds,
         onFailure: (error) => this.#fail(error),
         onLost: (error, wanted) => this.#reports.add(error, wanted),
         status: () => this.status(),
       },
       recovered,
     );
-    if (this.#closed) {
-      serving.stop();
-      return;
-    }
-    this.#serving = serving;
-    this.#trouble = undefined;
-    await serving.start();
+  }
+
+  /** Drops what was folded, and takes the shard over anew. */
+  #startAnew(reason: PserverError): void {
+    this.#serving?.stop();
+    this.#serving?.close(reason);
+    this.#serving = undefined;
+    void this.start();
   }
 
   /** Reserves memory. @throws NO_MEMORY, which askers get, too, until a later call succeeds. */
@@ -136,11 +184,9 @@ export class ShardOwner {
     try {
       this.#reserve(shard.valueBytes, shard.blocks(), shard.memory.memoryBytes);
       return true;
-    } catch {
-      // The error is kept for askers and was reported.
-      this.#serving?.stop();
-      this.#serving = undefined;
-      void this.start();
+    } catch (error) {
+      // It is kept for askers and was reported.
+      this.#startAnew(ensureError(error));
       return false;
     }
   }
@@ -161,6 +207,11 @@ export class ShardOwner {
   /** Whether it has caught up and answers. */
   get isServing(): boolean {
     return this.#state === "serving";
+  }
+
+  /** Whether the shard cannot be served until somebody has repaired it, or another host has taken it over. */
+  get hasFailed(): boolean {
+    return this.#hasFailed;
   }
 
   get #state(): OwnerState {
@@ -224,7 +275,8 @@ export class ShardOwner {
   /** Receives requests and refuses them with an error. */
   #refuse(error: () => PserverError): ShardRequests {
     this.#refusing?.close();
-    const deps = { ...this.#deps, connection: this.#deps.dataConnection };
+    const mayAnswer = (): boolean => this.#proof.isLeaseHeld;
+    const deps = { ...this.#deps, connection: this.#deps.dataConnection, mayAnswer };
     this.#refusing = new ShardRequests(deps, refusingHandler(error));
     return this.#refusing;
   }

@@ -33,7 +33,7 @@ export interface ShardRequestsDeps {
   readonly intake: Intake;
   readonly responder: Responder;
   readonly failedBlocks: FailedBlocks;
-  /** Whether this host's lease of the shard has not run out. */
+  /** Whether this host is known to own the shard at this moment. */
   readonly mayAnswer: () => boolean;
 }
 

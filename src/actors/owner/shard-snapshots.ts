@@ -4,7 +4,6 @@ import type { JournalInfo } from "../journal/journal.ts";
 import { KeptSnapshots } from "../snapshot/kept-snapshots.ts";
 import type { StoredManifest } from "../snapshot/manifest.ts";
 import { type CutHead, Snapshotter } from "../snapshot/snapshotter.ts";
-import type { SnapshotStore } from "../snapshot/store.ts";
 import type { TapeWriter } from "../tape/tape-writer.ts";
 import type { RecoveredShard } from "./recover-shard.ts";
 import { Retention } from "./retention.ts";
@@ -55,12 +54,12 @@ export class ShardSnapshots {
   #journalBytesMax = 0;
 
   constructor(deps: ShardSnapshotsDeps) {
-    const { journal, store, recovered, snapshotBudget: budget } = deps;
+    const { journal, store, recovered, tape, snapshotBudget: budget } = deps;
     this.#deps = deps;
     this.#manifest = recovered.manifest;
     this.#snapshotter = new Snapshotter({
       ...{ ...deps, budget, stored: recovered.stored },
-      store: deps.tape === undefined ? store : afterTape(store, deps.tape),
+      ...(tape && { beforeCommit: (position: Position) => tape.flush(position) }),
     });
     const kept = new KeptSnapshots(deps.retainBytes, deps.kept);
     const archived = () => deps.archivers.copied(deps.shard);
@@ -89,12 +88,7 @@ export class ShardSnapshots {
 
   /** Head of the newest manifest. @throws NOT_OWNER if there is none yet. */
   head(): CutHead {
-    const manifest = this.#manifest?.manifest;
-    if (manifest === undefined) {
-      const { shard } = this.#deps;
-      throw new PserverError("NOT_OWNER", `shard ${shard} is not taken over yet`);
-    }
-    const { term, host, owner, generation, created, fallbacks, past } = manifest;
+    const { term, host, owner, generation, created, fallbacks, past } = this.#newest().manifest;
     const kept = past === undefined ? {} : { past };
     return { term, host, owner, generation, created, fallbacks, ...kept };
   }
@@ -131,7 +125,7 @@ export class ShardSnapshots {
     this.#snapshotter.blockRemoved(block);
   }
 
-  /** Ends a snapshot under way, because its connection was lost. */
+  /** Ends a snapshot or a renewal under way, because its connection was lost. */
   abort(): void {
     const reason = new PserverError("NO_BROKER", "the broker was lost meanwhile");
     this.#snapshotter.abort(reason);
@@ -165,6 +159,28 @@ export class ShardSnapshots {
     await this.#retain((retention) => retention.committedAcrossGap(manifest));
   }
 
+  /**
+   * Writes the newest manifest again under the next term. If the broker takes it, no other host has taken the
+   * shard over since it was written first.
+   * @throws NOT_OWNER if one has.
+   */
+  async renew(): Promise<void> {
+    let renewed = this.#newest();
+    const formerSeq = await this.#snapshotter.renew(
+      () => this.#newest(),
+      (stored) => {
+        this.#manifest = stored;
+        renewed = stored;
+      },
+    );
+    try {
+      await this.#retention.renewed(renewed, formerSeq);
+    } catch (error) {
+      // The next snapshot removes it.
+      this.#deps.onSnapshotFailed(ensureError(error));
+    }
+  }
+
   async #cut(head: () => CutHead): Promise<StoredManifest> {
     const { shard } = this.#deps.recovered;
     return await this.#snapshotter.cut(
@@ -175,6 +191,11 @@ export class ShardSnapshots {
         this.#manifest = stored;
       },
     );
+  }
+
+  #newest(): StoredManifest {
+    if (this.#manifest !== undefined) return this.#manifest;
+    throw new PserverError("NOT_OWNER", `shard ${this.#deps.shard} is not taken over yet`);
   }
 
   async #retain(forget: (retention: Retention) => Promise<JournalInfo | undefined>): Promise<void> {
@@ -234,20 +255,6 @@ export class ShardSnapshots {
       throw found;
     }
   }
-}
-
-/** A store that commits a snapshot once the tape has the lines of all records that it covers. */
-function afterTape(
-  store: SnapshotStore,
-  tape: Pick<TapeWriter, "flush">,
-): Pick<SnapshotStore, "publish" | "commit"> {
-  return {
-    publish: (subject, bytes) => store.publish(subject, bytes),
-    commit: async (manifest, previousSeq) => {
-      await tape.flush(manifest);
-      return await store.commit(manifest, previousSeq);
-    },
-  };
 }
 
 /** Whether a snapshot includes a position. */

@@ -51,6 +51,11 @@ export class KeptSnapshots {
     this.dropEarlierGenerations();
   }
 
+  /** Puts another manifest of the newest snapshot in place of the one that it had. */
+  renew(newest: StoredManifest): void {
+    this.#kept.splice(-1, 1, newest);
+  }
+
   /** Keeps a single snapshot of the journal, made behind a gap that no replay leads across. */
   restartAt(snapshot: StoredManifest): void {
     this.#kept = [snapshot];

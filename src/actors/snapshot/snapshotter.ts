@@ -1,6 +1,7 @@
 import {
   draftMessage,
   type JobSubjects,
+  type Position,
   PserverError,
   packValue,
   sealMessage,
@@ -22,13 +23,18 @@ export type CutHead = Pick<
   "term" | "host" | "owner" | "generation" | "created" | "fallbacks" | "past"
 >;
 
-/** A cut being stored. The rest of one that failed must not affect a later one. */
-interface StoredCut {
-  readonly cut: SnapshotCut;
+/** Something being stored. The rest of what failed must not affect what is stored later. */
+interface Storing {
   /** Why nothing may be stored for it any more; undefined while it goes on. */
   ended: PserverError | undefined;
   /** Ends it at once, whatever it waits for. */
   readonly abort: (reason: PserverError) => void;
+}
+
+/** A cut being stored. */
+interface StoredCut {
+  readonly cut: SnapshotCut;
+  readonly storing: Storing;
 }
 
 /** Dependencies of {@link Snapshotter}. */
@@ -39,6 +45,8 @@ export interface SnapshotterDeps {
   /** Limit of the state's bytes in one message. */
   readonly partBytesMax: number;
   readonly budget: SnapshotBudget;
+  /** What must be done before a cut of this position is committed. */
+  readonly beforeCommit?: (position: Position) => Promise<void>;
   /** Called when copies were released: the fold may go on. */
   readonly onProgress: () => void;
   /** Pieces that the newest manifest names, by block. */
@@ -49,7 +57,9 @@ export interface SnapshotterDeps {
 export class Snapshotter {
   readonly #deps: SnapshotterDeps;
   #stored: Map<string, BlockPieces>;
-  #current: StoredCut | undefined;
+  /** The cut being stored. */
+  #cut: SnapshotCut | undefined;
+  #storing: Storing | undefined;
 
   constructor(deps: SnapshotterDeps) {
     this.#deps = deps;
@@ -58,18 +68,18 @@ export class Snapshotter {
 
   /** Whether a change of the shard might need one more copy than the worker may hold. */
   get holdsUp(): boolean {
-    return this.#current?.cut.mayCopy === true && this.#deps.budget.isSpent;
+    return this.#cut?.mayCopy === true && this.#deps.budget.isSpent;
   }
 
   /** Must be called before a block's bytes change or are freed. */
   beforeChange(block: Block): void {
-    this.#current?.cut.beforeChange(block);
+    this.#cut?.beforeChange(block);
   }
 
   /** Must be called when a block is gone: a new one may have its epoch and version again. */
   blockRemoved(block: Block): void {
     this.#stored.delete(blockKey(block.parameter, block.index));
-    this.#current?.cut.blockRemoved(block);
+    this.#cut?.blockRemoved(block);
   }
 
   /**
@@ -92,31 +102,57 @@ export class Snapshotter {
     });
   }
 
-  /** Ends a cut under way: its messages were lost with the connection, and no answers will come. */
+  /**
+   * Writes a manifest again under the next term, when all earlier cuts of the worker have ended. `newest`, the
+   * shard's newest manifest, is asked for then; `onStored` is called before the next cut.
+   * @returns the sequence of the former manifest.
+   * @throws NOT_OWNER if another owner has committed since.
+   */
+  renew(newest: () => StoredManifest, onStored: (stored: StoredManifest) => void): Promise<number> {
+    return this.#deps.budget.turn(async () => {
+      const former = newest();
+      const manifest = { ...former.manifest, term: former.manifest.term + 1 };
+      const seq = await this.#run((storing) => this.#commit(storing, manifest, former.seq));
+      onStored({ seq, manifest });
+      return former.seq;
+    });
+  }
+
+  /** Ends what is being stored: its messages were lost with the connection, and no answers will come. */
   abort(reason: PserverError): void {
-    this.#current?.abort(reason);
+    this.#storing?.abort(reason);
   }
 
   async #makeCut(shard: Shard, head: CutHead, previousSeq: number): Promise<StoredManifest> {
-    let abort: (reason: PserverError) => void = () => undefined;
-    const aborted = new Promise<never>((_resolve, reject) => {
-      abort = reject;
-    });
     const { budget, onProgress } = this.#deps;
     const cut = new SnapshotCut(shard, this.#stored, budget, onProgress);
-    const current: StoredCut = { cut, ended: undefined, abort };
-    this.#current = current;
+    this.#cut = cut;
     try {
-      return await Promise.race([this.#storeCut(current, head, previousSeq), aborted]);
+      return await this.#run((storing) => this.#storeCut({ cut, storing }, head, previousSeq));
     } finally {
-      current.ended = new PserverError("CLOSED", "the snapshot has ended");
-      this.#current = undefined;
+      this.#cut = undefined;
       cut.end();
     }
   }
 
+  /** Runs `store` until it is done or aborted. */
+  async #run<Result>(store: (storing: Storing) => Promise<Result>): Promise<Result> {
+    let abort: (reason: PserverError) => void = () => undefined;
+    const aborted = new Promise<never>((_resolve, reject) => {
+      abort = reject;
+    });
+    const storing: Storing = { ended: undefined, abort };
+    this.#storing = storing;
+    try {
+      return await Promise.race([store(storing), aborted]);
+    } finally {
+      storing.ended = new PserverError("CLOSED", "the snapshot has ended");
+      this.#storing = undefined;
+    }
+  }
+
   async #storeCut(current: StoredCut, head: CutHead, previousSeq: number): Promise<StoredManifest> {
-    const { cut } = current;
+    const { cut, storing } = current;
     await this.#storePending(current);
     const { fold, seq: cutSeq, recordCrc, pieces } = cut;
     const state: SnapshotState = { fold, pieces };
@@ -124,14 +160,20 @@ export class Snapshotter {
       ...head,
       seq: cutSeq,
       recordCrc,
-      state: await this.#storeState(current, packValue(state)),
+      state: await this.#storeState(storing, packValue(state)),
       pieces: pieces.flatMap((entry) => entry.slots.map((slot) => slot.seq)),
     };
-    if (current.ended !== undefined) throw current.ended;
-    const seq = await this.#deps.store.commit(manifest, previousSeq);
-    if (current.ended !== undefined) throw current.ended;
+    await this.#deps.beforeCommit?.(manifest);
+    const seq = await this.#commit(storing, manifest, previousSeq);
     this.#stored = cut.reusable;
     return { seq, manifest };
+  }
+
+  async #commit(storing: Storing, manifest: Manifest, previousSeq: number): Promise<number> {
+    if (storing.ended !== undefined) throw storing.ended;
+    const seq = await this.#deps.store.commit(manifest, previousSeq, () => storing.ended);
+    if (storing.ended !== undefined) throw storing.ended;
+    return seq;
   }
 
   async #storePending(current: StoredCut): Promise<void> {
@@ -142,7 +184,7 @@ export class Snapshotter {
         const { heldBytes } = next.block;
         await budget.acquire(heldBytes);
         try {
-          if (current.ended !== undefined) throw current.ended;
+          if (current.storing.ended !== undefined) throw current.storing.ended;
           current.cut.stored(await this.#storeBlock(current, next));
         } finally {
           budget.release(heldBytes);
@@ -167,14 +209,14 @@ export class Snapshotter {
     const slots: PieceRef[] = [];
     for (const [slot, draft] of drafts.entries()) {
       const subject = subjects.piece(shard, parameter, index, slot);
-      slots.push(await this.#publish(current, subject, sealMessage(draft)));
+      slots.push(await this.#publish(current.storing, subject, sealMessage(draft)));
       // Only after an acknowledgement: after an error the message may still be on its way.
       budget.pool.giveBack(draft.bytes);
     }
     return { parameter, index, ...version, slots };
   }
 
-  async #storeState(current: StoredCut, bytes: Uint8Array): Promise<PieceRef[]> {
+  async #storeState(storing: Storing, bytes: Uint8Array): Promise<PieceRef[]> {
     const { subjects, shard, partBytesMax } = this.#deps;
     const refs: PieceRef[] = [];
     for (let start = 0; start < bytes.length; start += partBytesMax) {
@@ -182,13 +224,13 @@ export class Snapshotter {
       const draft = draftMessage({ part: refs.length }, part.length);
       draft.data.set(part);
       const subject = subjects.snapshotState(shard, refs.length);
-      refs.push(await this.#publish(current, subject, sealMessage(draft)));
+      refs.push(await this.#publish(storing, subject, sealMessage(draft)));
     }
     return refs;
   }
 
-  async #publish(current: StoredCut, subject: string, bytes: Uint8Array): Promise<PieceRef> {
-    if (current.ended !== undefined) throw current.ended;
+  async #publish(storing: Storing, subject: string, bytes: Uint8Array): Promise<PieceRef> {
+    if (storing.ended !== undefined) throw storing.ended;
     return await this.#deps.store.publish(subject, bytes);
   }
 }

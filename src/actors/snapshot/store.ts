@@ -60,10 +60,16 @@ export class SnapshotStore extends SnapshotReader {
   /**
    * Writes a manifest after the one with sequence `previousSeq` (0: the first of the shard). Recognizes
    * a write whose answer was lost: this one, or an earlier one of the same owner.
+   * @param ended why nothing may be written any more, as a later manifest of the owner may be there; asked
+   * before the write is repeated.
    * @returns its sequence.
-   * @throws NOT_OWNER if another owner has written since: this one is deposed.
+   * @throws NOT_OWNER if another owner has written since: this one is deposed; what `ended` returns.
    */
-  async commit(manifest: Manifest, previousSeq: number): Promise<number> {
+  async commit(
+    manifest: Manifest,
+    previousSeq: number,
+    ended: () => PserverError | undefined = () => undefined,
+  ): Promise<number> {
     const bytes = encodeManifest(manifest);
     const subject = this.#subjects.manifest(this.#shard);
     for (let expected = previousSeq; ; ) {
@@ -86,6 +92,8 @@ export class SnapshotStore extends SnapshotReader {
         if (last?.manifest.owner !== manifest.owner || last.seq <= expected) {
           throw this.#deposed(manifest, last?.manifest, error);
         }
+        const reason = ended();
+        if (reason !== undefined) throw reason;
         expected = last.seq;
       }
     }

@@ -97,7 +97,7 @@ export class TapeEncoder {
   #begin({ seq, timeMs }: UpdateEvent): void {
     this.#from = seq;
     this.#seq = seq;
-    this.#startUs = Math.round(timeMs * 1000);
+    this.#startUs = wholeMicroseconds(timeMs);
     this.#timeUs = this.#startUs;
   }
 
@@ -131,7 +131,7 @@ export class TapeEncoder {
 
   /** The broker's clock may go back a little: the sign is the lowest bit. */
   #time(timeMs: number): void {
-    const timeUs = Math.round(timeMs * 1000);
+    const timeUs = wholeMicroseconds(timeMs);
     const later = timeUs - this.#timeUs;
     this.#writer.varint(later < 0 ? -2 * later - 1 : 2 * later);
     this.#timeUs = timeUs;
@@ -230,4 +230,9 @@ function areAlike(a: BlockChange, b: BlockChange): boolean {
 /** Whether float32 would change an extreme element, or what is beyond its range. */
 function needsFloat64({ dtype }: BlockChange, { norm }: Statistics): boolean {
   return dtype !== "float32" || norm > FLOAT32_MAX;
+}
+
+/** Cut off, as times are where they are shown: so a line shows the same time before and after it is on the tape. */
+function wholeMicroseconds(timeMs: number): number {
+  return Math.floor(timeMs * 1000);
 }

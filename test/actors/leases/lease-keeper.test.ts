@@ -16,6 +16,8 @@ interface Kept {
   readonly bucket: MemoryBucket;
   readonly keeper: LeaseKeeper;
   readonly losses: PserverError[];
+  /** How it came to be held, each time. */
+  readonly held: ("claimed" | "renewed")[];
 }
 
 async function keep(): Promise<Kept> {
@@ -23,11 +25,13 @@ async function keep(): Promise<Kept> {
   const { leases, bucket } = memoryLeases(LEASE_MS, clock);
   const losses: PserverError[] = [];
   const onLost = (reason: PserverError): void => void losses.push(reason);
-  const value = { owner: "a" };
-  const keeper = new LeaseKeeper({ leases, key: KEY, value, leaseMs: LEASE_MS, onLost, clock });
+  const held: Kept["held"] = [];
+  const onHeld = (_remainingMs: number, how: "claimed" | "renewed"): void => void held.push(how);
+  const options = { leases, key: KEY, value: { owner: "a" }, leaseMs: LEASE_MS, clock };
+  const keeper = new LeaseKeeper({ ...options, onHeld, onLost });
   expect(keeper.held).toBe(false);
   expect(await keeper.start()).toBe(true);
-  return { clock, leases, bucket, keeper, losses };
+  return { clock, leases, bucket, keeper, losses, held };
 }
 
 test("a lease is held for as long as it is renewed, and given up by stop", async () => {
@@ -100,10 +104,13 @@ test("a short outage is survived", async () => {
   expect(losses).toEqual([]);
 });
 
-test("one that vanished with the broker's memory is taken again", async () => {
-  const { clock, leases, keeper } = await keep();
+test("one that vanished with the broker's memory is taken again, which is no renewal", async () => {
+  const { clock, leases, keeper, held } = await keep();
+  await clock.advance(LEASE_MS / 3);
+  expect(held).toEqual(["claimed", "renewed"]);
   await leases.release(KEY, { owner: "a" });
   await clock.advance(LEASE_MS / 3);
+  expect(held).toEqual(["claimed", "renewed", "claimed"]);
   expect(keeper.held).toBe(true);
   expect(await leases.read(KEY)).toEqual({ owner: "a" });
 });

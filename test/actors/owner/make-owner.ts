@@ -80,7 +80,7 @@ export function makeOwner(parts: OwnerParts, deps: Partial<ShardOwnerDeps> = {})
     snapshotBudget: new SnapshotBudget(pool),
     leaseMs: 60_000,
     onRecovered: () => undefined,
-    mayAnswer: () => true,
+    tenure: () => 1n,
     onServing: () => undefined,
     onSnapshotFailed: () => undefined,
     onTapeFailed: () => undefined,

@@ -1,6 +1,6 @@
 // Proves what surrounds a snapshot of a shard: the tape before its commit, progress after it, and how it ends
-// when the broker is lost, the shard is closed, or what it need not keep cannot be removed. Snapshots are in
-// memory; commits wait and fail as they are told to.
+// when the broker is lost, the shard is closed, or what it need not keep cannot be removed; and how its manifest
+// is renewed. Snapshots are in memory; commits wait and fail as they are told to.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Shard } from "../../../src/actors/fold/shard.ts";
 import type { Journal } from "../../../src/actors/journal/journal.ts";
@@ -23,6 +23,8 @@ const TIMED_OUT = new PserverError("TIMEOUT", "the broker did not answer");
 
 let store: MemorySnapshots;
 let commit: MemorySnapshots["commit"];
+/** Whether the commit that was begun last has ended. */
+let ended: () => PserverError | undefined;
 /** What happens, in order. */
 let told: string[];
 let shard: Shard;
@@ -56,7 +58,8 @@ async function make(
     } as unknown as Journal,
     store: {
       publish: (subject: string, bytes: Uint8Array) => store.publish(subject, bytes),
-      commit: async (made: Manifest, previousSeq: number) => {
+      commit: async (made: Manifest, previousSeq: number, hasEnded: typeof ended) => {
+        ended = hasEnded;
         const seq = await commit(made, previousSeq);
         told.push(`commit ${made.seq}`);
         return seq;
@@ -195,3 +198,76 @@ test.each([0, -1])(
     expect(told).toEqual([]);
   },
 );
+
+describe("a renewal of the manifest", () => {
+  test("names the same snapshot under the next term, in place of the former manifest", async () => {
+    const snapshots = await make();
+    await snapshots.renew();
+    expect(await store.manifests()).toEqual([{ seq: 2, manifest: { ...FIRST, term: 5 } }]);
+    expect(snapshots.newest).toEqual({ seq: 2, manifest: { ...FIRST, term: 5 } });
+    expect(snapshots.oldestSeq).toBe(FIRST.seq);
+  });
+
+  test("is followed by snapshots under that term, which keep it as long as any", async () => {
+    const snapshots = await make();
+    await snapshots.renew();
+    shard.apply(writer.init(Float32Array.of(1)));
+    await snapshots.make({ generation: 2, seq: 2 });
+    expect((await store.manifests()).map(({ manifest }) => [manifest.term, manifest.seq])).toEqual([
+      [5, 1],
+      [5, 2],
+    ]);
+    expect(snapshots.oldestSeq).toBe(FIRST.seq);
+  });
+
+  test("waits for a snapshot under way, and renews that", async () => {
+    const snapshots = await make();
+    let release: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    commit = async (manifest, previousSeq) => {
+      await held;
+      return await store.commit(manifest, previousSeq);
+    };
+    shard.apply(writer.init(Float32Array.of(1)));
+    const made = snapshots.make({ generation: 2, seq: 2 });
+    const renewed = snapshots.renew();
+    await settle();
+    release();
+    await Promise.all([made, renewed]);
+    expect(snapshots.newest?.manifest).toMatchObject({ term: 5, seq: 2 });
+    expect(told).toContain("commit 2");
+  });
+
+  test("is refused if another owner has written a manifest, and changes nothing then", async () => {
+    const snapshots = await make();
+    await store.commit({ ...FIRST, term: 5, owner: "another" }, 1);
+    await expect(snapshots.renew()).rejects.toMatchObject({ code: "NOT_OWNER" });
+    expect(snapshots.newest).toEqual({ seq: 1, manifest: FIRST });
+    expect(told).toEqual([]);
+  });
+
+  test("ends with the connection, and what is left of it is not written any more", async () => {
+    const snapshots = await make();
+    commit = () => new Promise(() => undefined);
+    const renewed = snapshots.renew();
+    renewed.catch(() => undefined);
+    await settle();
+    expect(ended()).toBeUndefined();
+    snapshots.abort();
+    await expect(renewed).rejects.toMatchObject({ code: "NO_BROKER" });
+    expect(ended()).toBeDefined();
+    commit = (manifest, previousSeq) => store.commit(manifest, previousSeq);
+    await snapshots.renew();
+    expect(snapshots.newest?.manifest.term).toBe(5);
+  });
+
+  test("is done even if the former manifest cannot be removed", async () => {
+    const snapshots = await make();
+    store.remove = () => Promise.reject(TIMED_OUT);
+    await snapshots.renew();
+    expect(snapshots.newest?.manifest.term).toBe(5);
+    expect(told).toEqual(["commit 1", "TIMEOUT"]);
+  });
+});

@@ -5,7 +5,7 @@ import { JetStreamApiError, type JetStreamClient, type JetStreamManager } from "
 import { describe, expect, test } from "vitest";
 import { encodeManifest, type Manifest } from "../../../src/actors/snapshot/manifest.ts";
 import { SnapshotStore } from "../../../src/actors/snapshot/store.ts";
-import { JobSubjects } from "../../../src/protocol/index.ts";
+import { JobSubjects, PserverError } from "../../../src/protocol/index.ts";
 import type { StreamPublisher } from "../../../src/transport/stream-publisher.ts";
 
 const MANIFEST: Manifest = {
@@ -50,6 +50,12 @@ describe.each([
   ["as a single broker says it", { code: 400, err_code: 10071 }],
   ["as a cluster says it", { code: 400, err_code: 10164 }],
 ])("a commit that was overtaken, %s,", (_how, refusal) => {
+  test("is not repeated after an earlier one of its own once that is not wanted any more", async () => {
+    const store = storeWith([refusal], { seq: 12, manifest: { ...MANIFEST, seq: 6 } });
+    const ended = new PserverError("CLOSED", "a later snapshot was made");
+    await expect(store.commit(MANIFEST, 11, () => ended)).rejects.toBe(ended);
+  });
+
   test("is deposed by another owner's manifest", async () => {
     const other = { ...MANIFEST, term: 3, owner: "two", host: "b" };
     const store = storeWith([refusal], { seq: 12, manifest: other });

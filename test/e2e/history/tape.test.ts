@@ -48,10 +48,10 @@ async function initialize(client: Client): Promise<void> {
   await client.finishInit();
 }
 
-/** What a tape keeps of an update: float32 norms are rounded, and so are the microseconds. */
+/** What a tape keeps of an update: norms are rounded to float32, and times cut off at microseconds. */
 function asKept(event: UpdateEvent): object {
   const { block, ...rest } = event;
-  const timeMs = Math.round(event.timeMs * 1000) / 1000;
+  const timeMs = Math.floor(event.timeMs * 1000) / 1000;
   if (block === undefined) return { ...rest, timeMs };
   const { statistics, ...change } = block;
   const { norm = 0, mean = 0, ...exact } = statistics ?? {};
