@@ -27,12 +27,15 @@ let openings: PserverError[];
 /** What leaders answer, one after the other; the last one again and again. */
 let states: JournalInfo[];
 let readable: boolean[];
+/** What happens while former journals are set aside. */
+let setAside: () => Promise<void>;
 let shard: Shard;
 let writer: JournalWriter;
 let head: JournalHead;
 
 beforeEach(() => {
   [heads, sizes, openings, states, readable] = [[FIRST], [], [], [STATE], [true]];
+  setAside = () => Promise.resolve();
   writer = new JournalWriter();
   writer.host({ verb: "rules", rules: 1 });
   while (writer.records.length < 3) writer.init(Float32Array.of(1));
@@ -51,7 +54,10 @@ function own(storage: "file" | "memory", isReplicated = false): OwnedJournal {
     append: () => Promise.resolve({ generation: 2, seq: 4 }),
     record: (_generation: number, seq: number) =>
       Promise.resolve(next(readable) ? writer.records[seq - 1] : undefined),
-    setAside: () => Promise.resolve(new Map()),
+    setAside: async () => {
+      await setAside();
+      return new Map();
+    },
     remove: () => Promise.resolve(),
     open: () => {
       const failure = openings.shift();
@@ -96,6 +102,12 @@ describe("the manifest of a journal", () => {
       [4, 3],
       [4, 3],
     ]);
+  });
+
+  test("stays under the term under which it was renewed meanwhile", async () => {
+    setAside = () => Promise.resolve(void heads.push({ ...(heads.at(-1) as CutHead), term: 5 }));
+    await own("file").replace();
+    expect(heads.slice(-3).map(({ term }) => term)).toEqual([4, 5, 5]);
   });
 
   test("names the abandoned journal from first to last if that is to be kept", async () => {

@@ -36,6 +36,18 @@ test("updates come out as they went in", () => {
   );
 });
 
+test("times are cut off at microseconds, not rounded up to a later millisecond", () => {
+  const [[events] = []] = fc.sample(recordsOfShard, { numRuns: 1, seed: 11 });
+  const times = [1_764_106_891_490.9998, 1_764_106_891_491.9995];
+  const records = times.map((timeMs, i) =>
+    (events ?? []).map((event) => ({ ...event, timeMs, seq: i + 1 })),
+  );
+  const read = messagesOf(records, 2).flatMap((bytes) => decodeTape(bytes, SHARD).events);
+  expect(new Set(read.map(({ timeMs }) => timeMs))).toEqual(
+    new Set([1_764_106_891_490.999, 1_764_106_891_491.999]),
+  );
+});
+
 test("a message says which records it has", () => {
   fc.assert(
     fc.property(recordsOfShard, (records) => {

@@ -1,18 +1,22 @@
 // Proves that a host whose lease of a shard had run out answers nothing before it knows what other owners have
 // acknowledged meanwhile, although it holds the lease again. The network parts the host from the broker; another
 // host takes the shard over, and crashes. Then the first one can be reached again, by all of its connections but
-// the one that reads the journal.
+// the one that reads the journal. And that a shard that has failed says so again when its lease was claimed anew.
+import { jetstreamManager } from "@nats-io/jetstream";
 import { connect as connectToBroker } from "@nats-io/transport-node";
 import { afterEach, expect, test } from "vitest";
 import { placeShard } from "../../../src/actors/host/placement.ts";
-import { JobSubjects } from "../../../src/protocol/index.ts";
+import { bucketStream, JobSubjects } from "../../../src/protocol/index.ts";
+import { freeze, thaw } from "../../support/freeze.ts";
 import { TestJob } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { SilentLine } from "../../support/silent-line.ts";
+import { failureOf } from "./damage.ts";
 
 const SHARD = 0;
 const IDS = ["a", "b"] as const;
 const RECONNECT_MS = 2_000;
+const SUBJECTS = new JobSubjects("j");
 
 let job: TestJob | undefined;
 
@@ -44,7 +48,7 @@ test("a shard that comes back is read as its last owner left it", async () => {
   line.restore(/ journal$/);
 
   const asked = await connectToBroker({ servers: broker.url });
-  const pulls = asked.subscribe(new JobSubjects("j").allPulls(), { max: 3 });
+  const pulls = asked.subscribe(SUBJECTS.allPulls(), { max: 3 });
   const reader = await job.trainer("r");
   const read = reader.pullFull("steps", { timeoutMs: HANG_MS });
   // Asked again, so the first request is not answered; or it is, with an outdated value.
@@ -56,4 +60,32 @@ test("a shard that comes back is read as its last owner left it", async () => {
   expect([...(await read).data]).toEqual([5]);
   expect(first.lines.filter(({ type }) => type === "shard-failed")).toEqual([]);
   await asked.close();
+});
+
+test("a shard that has failed says so again when its lease is claimed anew", async () => {
+  job = await TestJob.start({ shards: 1, workers: 1 });
+  const host = await job.host();
+  const trainer = await job.trainer("t");
+  await trainer.beginInit();
+  await trainer.initParam("steps", Float32Array.of(0));
+  await trainer.finishInit();
+  const connection = await connectToBroker({ servers: job.broker.url });
+  const { streams } = await jetstreamManager(connection);
+  await streams.delete(SUBJECTS.journalStream(SHARD, 1));
+  expect(await failureOf(host, SHARD)).toBe("JOURNAL_LOST");
+
+  await freeze(host.pid);
+  const bucket = SUBJECTS.leaseBucket();
+  const held = async (): Promise<number | undefined> => {
+    const subjects_filter = `$KV.${bucket}.shard.>`;
+    const { state } = await streams.info(bucketStream(bucket), { subjects_filter });
+    return Object.keys(state.subjects ?? {}).length;
+  };
+  await expect.poll(held, { timeout: HANG_MS, interval: 100 }).toBe(0);
+  thaw(host.pid);
+  const reader = await job.trainer("r");
+  await expect(reader.pullFull("steps", { timeoutMs: HANG_MS })).rejects.toMatchObject({
+    code: "JOURNAL_LOST",
+  });
+  await connection.close();
 });

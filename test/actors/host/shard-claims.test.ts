@@ -1,0 +1,39 @@
+// Proves that a host hears of each claim of a shard's lease, also of one that its keeper makes because the lease
+// had vanished, and that the lease then is in a new tenure. The leases are in memory.
+import { afterEach, expect, test } from "vitest";
+import { systemClock } from "../../../src/actors/clock.ts";
+import { createShardClaims, type ShardClaims } from "../../../src/actors/host/shard-claims.ts";
+import { LeaseClock } from "../../../src/actors/leases/lease-clock.ts";
+import { HANG_MS } from "../../support/limits.ts";
+import { memoryLeases } from "../../support/memory-bucket.ts";
+
+const LEASE_MS = 600;
+const VALUE = { owner: "a" };
+
+let claims: ShardClaims | undefined;
+
+afterEach(async () => {
+  await claims?.close();
+});
+
+test("a lease that had vanished is claimed anew, in a new tenure", async () => {
+  const { leases } = memoryLeases(LEASE_MS, systemClock);
+  const clock = new LeaseClock(2);
+  /** The tenure at each claim. */
+  const tenures: unknown[] = [];
+  claims = createShardClaims({
+    ...{ job: "j", shards: 2, host: "h", value: VALUE, leases, leaseMs: LEASE_MS, clock },
+    events: {
+      onClaimed: (shard) => shard === 1 && tenures.push(clock.tenure(shard)),
+      onReleased: () => undefined,
+      onError: () => undefined,
+    },
+  });
+  await claims.start();
+  expect(tenures).toHaveLength(1);
+  await leases.release("shard.1", VALUE);
+  await expect.poll(() => tenures.length, { timeout: HANG_MS, interval: 5 }).toBeGreaterThan(1);
+  expect(tenures[0]).toBeDefined();
+  expect(tenures[1]).toBeDefined();
+  expect(tenures[1]).not.toBe(tenures[0]);
+});
