@@ -147,8 +147,8 @@ export class ShardWorker {
   /** Takes a shard over; its lease was claimed. */
   own(shard: number): void {
     const owner = this.#owners.get(shard);
-    // One that has failed may have missed that another host has repaired the shard.
-    if (owner === undefined || owner.hasFailed) this.#takeOver(shard);
+    // One that has failed stays: the loss that it has found may show nowhere else.
+    if (owner === undefined) this.#takeOver(shard);
     else void owner.resume();
   }
 

@@ -139,13 +139,18 @@ export class ShardOwner {
         ...this.#deps,
         owner,
         fits: (folded) => this.#fits(folded),
-        mayAnswer: () => this.#proof.holds,
+        mayAnswer: () => this.#mayAnswer,
         onFailure: (error) => this.#fail(error),
         onLost: (error, wanted) => this.#reports.add(error, wanted),
         status: () => this.status(),
       },
       recovered,
     );
+  }
+
+  /** An error may be given as soon as the lease is held: if another host has repaired the shard, that shows soon. */
+  get #mayAnswer(): boolean {
+    return this.#hasFailed ? this.#proof.isLeaseHeld : this.#proof.holds;
   }
 
   /** Drops what was folded, and takes the shard over anew. */
@@ -207,11 +212,6 @@ export class ShardOwner {
   /** Whether it has caught up and answers. */
   get isServing(): boolean {
     return this.#state === "serving";
-  }
-
-  /** Whether the shard cannot be served until somebody has repaired it, or another host has taken it over. */
-  get hasFailed(): boolean {
-    return this.#hasFailed;
   }
 
   get #state(): OwnerState {

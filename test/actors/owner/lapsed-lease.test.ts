@@ -6,20 +6,27 @@ import type { Msg } from "@nats-io/transport-node";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { ShardOwner } from "../../../src/actors/owner/shard-owner.ts";
 import type { ShardOwnerDeps } from "../../../src/actors/owner/shard-owner-deps.ts";
-import { decodeMessage, encodePullRequest, PserverError } from "../../../src/protocol/index.ts";
+import {
+  decodeMessage,
+  encodePullRequest,
+  hashName,
+  PserverError,
+} from "../../../src/protocol/index.ts";
 import { JournalLine } from "../../support/journal-line.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { MemoryBucket } from "../../support/memory-bucket.ts";
 import { MemorySnapshots } from "../../support/memory-snapshots.ts";
 import { withoutPauses } from "../../support/without-pauses.ts";
-import { JournalWriter, SUBJECTS } from "../fold/journal-writer.ts";
-import { makeOwner } from "./make-owner.ts";
+import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
+import { makeOwner, SHARDS } from "./make-owner.ts";
 
 let writer: JournalWriter;
 let records: MemoryBucket;
 let snapshots: MemorySnapshots;
 /** Of the lease of the first owner. */
 let tenure: bigint | undefined;
+/** Records that the journal has lost at its end. */
+let lost: number;
 let failures: PserverError[];
 let served: number;
 let owner: Owner;
@@ -37,7 +44,7 @@ function make(deps: Partial<ShardOwnerDeps> = {}): Owner {
   const line = new JournalLine();
   const handlers: Owner["handlers"] = new Map();
   const answered: Uint8Array[] = [];
-  const parts = { line, writer, records, snapshots, handlers, answered, lost: () => 0 };
+  const parts = { line, writer, records, snapshots, handlers, answered, lost: () => lost };
   return { owner: makeOwner(parts, deps), line, handlers, answered };
 }
 
@@ -49,13 +56,18 @@ async function until({ owner: one }: Owner, expected: Record<string, unknown>): 
   await expect.poll(() => one.status(), { timeout: HANG_MS, interval: 5 }).toMatchObject(expected);
 }
 
-/** Pulls the first block; returns the records that the answers cover. */
-async function ask({ handlers, answered }: Owner): Promise<unknown[]> {
+/** Pulls the first block; returns the records that the answers cover, or the codes of errors. */
+async function ask({ handlers, answered }: Owner, index = 0): Promise<unknown[]> {
   const data = encodePullRequest({ epoch: 1, generation: 1, seq: 0, waitMs: 0 });
-  const [subject, reply] = [SUBJECTS.pull("p0", 0, "alice"), `${SUBJECTS.inbox("alice")}.7`];
-  handlers.get(SUBJECTS.block("p0", 0))?.(null, { subject, reply, data } as Msg);
+  const [subject, reply] = [SUBJECTS.pull("p0", index, "alice"), `${SUBJECTS.inbox("alice")}.7`];
+  // A failed shard answers for blocks that it does not know, too.
+  const receive = handlers.get(SUBJECTS.block("p0", index)) ?? handlers.get(SUBJECTS.allPulls());
+  receive?.(null, { subject, reply, data } as Msg);
   await new Promise(setImmediate);
-  return answered.splice(0).map((bytes) => decodeMessage(bytes).fields["seq"]);
+  return answered.splice(0).map((bytes) => {
+    const { seq, error } = decodeMessage(bytes).fields;
+    return error === undefined ? seq : (error as { code: string }).code;
+  });
 }
 
 async function newestTerm(): Promise<number | undefined> {
@@ -66,7 +78,7 @@ beforeEach(async () => {
   writer = new JournalWriter();
   records = new MemoryBucket();
   snapshots = new MemorySnapshots();
-  [tenure, failures, served, others] = [1n, [], 0, []];
+  [tenure, lost, failures, served, others] = [1n, 0, [], 0, []];
   owner = make({
     tenure: () => tenure,
     onServing: () => {
@@ -183,4 +195,20 @@ test("one that is closed writes nothing more", async () => {
   const messages = [...snapshots.messages.keys()];
   await owner.owner.resume();
   expect([...snapshots.messages.keys()]).toEqual(messages);
+});
+
+test("one that has found a loss, which no mark shows, says so in a new tenure, too, and serves nothing", async () => {
+  lost = 2;
+  await owner.owner.reconnected();
+  await until(owner, { state: "failed", error: { code: "JOURNAL_LOST" } });
+  // A block that would be in the shard: where those are that it knows, a failed shard does not look.
+  const index = (SHARD - (hashName("p0") % SHARDS) + SHARDS) % SHARDS;
+  expect(await ask(owner, index)).toEqual(["JOURNAL_LOST"]);
+  tenure = undefined;
+  expect(await ask(owner, index)).toEqual([]);
+  tenure = 2n;
+  await owner.owner.resume();
+  expect(await ask(owner, index)).toEqual(["JOURNAL_LOST"]);
+  expect(owner.owner.status()).toMatchObject({ state: "failed" });
+  expect(await newestTerm()).toBe(1);
 });

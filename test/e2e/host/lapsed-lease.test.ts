@@ -87,5 +87,7 @@ test("a shard that has failed says so again when its lease is claimed anew", asy
   await expect(reader.pullFull("steps", { timeoutMs: HANG_MS })).rejects.toMatchObject({
     code: "JOURNAL_LOST",
   });
+  // It was not taken over anew: what it has found may show nowhere else.
+  expect(host.lines.filter(({ type }) => type === "shard-failed")).toHaveLength(1);
   await connection.close();
 });
