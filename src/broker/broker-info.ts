@@ -23,7 +23,8 @@ export async function readBrokerInfo(
   signal?: AbortSignal,
 ): Promise<BrokerInfo> {
   const greeting = await readLine(host, port, timeoutMs, signal);
-  const fields = greeting.startsWith("INFO ") ? parseJsonObject(greeting.slice(5)) : undefined;
+  const [, entries] = /^INFO[ \t]+(.*)$/i.exec(greeting) ?? [];
+  const fields = entries === undefined ? undefined : parseJsonObject(entries);
   if (fields === undefined || typeof fields["version"] !== "string") {
     throw new PserverError(
       "NO_BROKER",

@@ -24,7 +24,7 @@ export const NO_MESSAGE_BYTES = 0;
  * @throws BAD_MESSAGE for a greeting that nats.js could not read.
  */
 export function messageBytesMax(line: string): number {
-  const info = asMap(parseJson(line.slice("INFO ".length), "broker: INFO"), "INFO");
+  const info = asMap(parseJson(line.slice(line.indexOf("{")), "broker: INFO"), "INFO");
   const version = textField(info, "version");
   if (!/\d+\.\d+\.\d+/.test(version)) throw badGreeting("version", "x.y.z");
   const urls = info["connect_urls"] == null ? [] : listField(info, "connect_urls", URLS_MAX);

@@ -8,7 +8,10 @@ const TAB = 0x09;
 const DIGIT_0 = 0x30;
 const DIGIT_9 = 0x39;
 const DOT = 0x2e;
-const LETTER_I = 0x49;
+const LETTER_I = 0x69;
+
+/** Set in small letters: words of the protocol may have either case. */
+const SMALL_BIT = 0x20;
 
 /** Bytes of CR LF, which ends lines and payloads. */
 const TRAILER_BYTES = 2;
@@ -29,11 +32,18 @@ const MESSAGE_WORD = 0x4d534720;
 /** Digits of a number. */
 const DIGITS_MAX = 15;
 
-/** Subject, subscription, optional reply, bytes of the headers, bytes in total. */
-const MESSAGE_WITH_HEADERS = /^HMSG [^ \t\r]+ \d{1,15}(?: [^ \t\r]+)? (\d{1,15}) (\d{1,15})$/;
+/**
+ * Subject, subscription, optional reply, bytes in total. As the protocol says, any number of blanks separates two
+ * arguments: a broker that writes an empty reply leaves two of them.
+ */
+const MESSAGE = /^MSG[ \t]+[^ \t\r]+[ \t]+\d{1,15}(?:[ \t]+[^ \t\r]+)?[ \t]+(\d{1,15})[ \t]*$/i;
+
+/** The same with the bytes of the headers before those in total. */
+const MESSAGE_WITH_HEADERS =
+  /^HMSG[ \t]+[^ \t\r]+[ \t]+\d{1,15}(?:[ \t]+[^ \t\r]+)?[ \t]+(\d{1,15})[ \t]+(\d{1,15})[ \t]*$/i;
 
 /** Lines without a payload. */
-const OTHER = /^(?:PING|PONG|\+OK|-ERR [^ \t\r][^\r]*|INFO \{[^\r]*)$/;
+const OTHER = /^(?:(?:PING|PONG|\+OK)[ \t]*|-ERR[ \t]+[^ \t\r][^\r]*|INFO[ \t]+\{[^\r]*)$/i;
 
 /**
  * Bytes that follow the protocol line from `at` to its `newline`: payload and trailer after `MSG` and
@@ -48,14 +58,16 @@ export function bytesAfterLine(bytes: Buffer, at: number, newline: number): numb
   if (size !== undefined) return size + TRAILER_BYTES;
   const line = bytes.toString("latin1", at, end);
   if (OTHER.test(line)) return 0;
+  const [, unusual] = MESSAGE.exec(line) ?? [];
+  if (unusual !== undefined) return Number(unusual) + TRAILER_BYTES;
   const [, headerBytes, allBytes] = MESSAGE_WITH_HEADERS.exec(line) ?? [];
   if (Number(headerBytes) <= Number(allBytes)) return Number(allBytes) + TRAILER_BYTES;
   throw malformed("a line of the NATS protocol", bytes, at);
 }
 
 /**
- * The size in a line `MSG subject sid [reply] size`; undefined for any other line. Nearly every line has
- * this form, so it is read byte by byte, without a regular expression.
+ * The size in a line `MSG subject sid [reply] size` with single spaces; undefined for any other line. Nearly
+ * every line has this form, so it is read byte by byte, without a regular expression.
  */
 function plainSize(bytes: Buffer, at: number, end: number): number | undefined {
   if (end - at < 4 || bytes.readUInt32BE(at) !== MESSAGE_WORD) return undefined;
@@ -97,12 +109,24 @@ export function checkTrailer(bytes: Buffer, end: number): void {
 
 /** Whether the line at a position is the broker's greeting, `INFO`, the first or a later one. */
 export function isGreeting(bytes: Buffer, at: number): boolean {
-  return bytes[at] === LETTER_I;
+  return ((bytes[at] ?? 0) | SMALL_BIT) === LETTER_I;
 }
 
-/** Whether the subject in the message line at a position begins with a prefix, which has no space. */
+function isBlank(byte: number | undefined): boolean {
+  return byte === SPACE || byte === TAB;
+}
+
+/** Where the subject begins in the message line at a position. */
+function subjectAt(bytes: Buffer, at: number): number {
+  let start = at;
+  while (!isBlank(bytes[start])) start++;
+  while (isBlank(bytes[start])) start++;
+  return start;
+}
+
+/** Whether the subject in the message line at a position begins with a prefix, which has no blank. */
 export function hasSubjectPrefix(bytes: Buffer, at: number, prefix: Buffer): boolean {
-  const subject = bytes.indexOf(SPACE, at) + 1;
+  const subject = subjectAt(bytes, at);
   return bytes.subarray(subject, subject + prefix.length).equals(prefix);
 }
 
@@ -111,20 +135,17 @@ export function hasSubjectPrefix(bytes: Buffer, at: number, prefix: Buffer): boo
  * sender's id; "" if there is none.
  */
 export function senderToken(bytes: Buffer, at: number): string {
-  let start = at;
-  while (bytes[start] !== SPACE) start++;
-  let from = start + 1;
-  let to = from;
-  let end = from;
-  for (let i = from; bytes[i] !== SPACE; i++) {
+  const start = subjectAt(bytes, at);
+  let from = start;
+  let to = start;
+  let end = start;
+  for (let i = start; !isBlank(bytes[i]); i++) {
     if (bytes[i] !== DOT) continue;
     from = to;
     to = i;
     end = i + 1;
   }
-  return end === start + 1
-    ? ""
-    : bytes.toString("latin1", from === start + 1 ? from : from + 1, to);
+  return end === start ? "" : bytes.toString("latin1", from === start ? from : from + 1, to);
 }
 
 /** The error for malformed input. */

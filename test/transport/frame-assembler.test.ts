@@ -24,19 +24,20 @@ interface Sent {
 interface Plan {
   readonly subject: string;
   readonly payloadBytes: number;
-  readonly hasReply?: boolean;
+  readonly reply?: string;
+  readonly blank?: string;
   readonly hasHeaders?: boolean;
 }
 
 let serial = 0;
 
-function message({ subject, payloadBytes, hasReply, hasHeaders }: Plan): Sent {
+function message({ subject, payloadBytes, reply: to, hasHeaders, blank = " " }: Plan): Sent {
   serial++;
-  const reply = hasReply ? "_INBOX.a.b " : "";
+  const reply = to === undefined ? "" : `${to} `;
   const headers = hasHeaders ? "NATS/1.0 503\r\n\r\n" : "";
   const line = hasHeaders
-    ? `HMSG ${subject} 3 ${reply}${headers.length} ${headers.length + payloadBytes}\r\n`
-    : `MSG ${subject} 7 ${reply}${payloadBytes}\r\n`;
+    ? `HMSG${blank}${subject}${blank}3 ${reply}${headers.length} ${headers.length + payloadBytes}\r\n`
+    : `MSG${blank}${subject}${blank}7 ${reply}${payloadBytes}\r\n`;
   // Payloads full of line ends and of what looks like messages; no two are the same.
   const payload = Buffer.alloc(payloadBytes, `\r\nMSG ${PREFIX}${serial} 1 99999\r\n`);
   for (let at = 0; at + 4 <= payload.length; at += 509) payload.writeUInt32LE(at, at);
@@ -217,7 +218,8 @@ const anySent: fc.Arbitrary<Sent> = fc.oneof(
           ...["_INBOX.q", "ps.j.lo", "ps.j.loge.1", `x.${PREFIX}1`],
         ),
         payloadBytes: anyPayloadBytes,
-        hasReply: fc.boolean(),
+        reply: fc.constantFrom(undefined, "", "_INBOX.a.b"),
+        blank: fc.constantFrom(" ", "\t", " \t "),
         hasHeaders: fc.boolean(),
       })
       .map(message),
@@ -343,7 +345,14 @@ describe("frame assembler", () => {
     const subjects = ["ps.j.lifecycle.flood.status", "ps.j.lifecycle.alice.renew", "flood.x"];
     const anySmall = fc.oneof(
       fc.constant(line("PING")),
-      fc.record({ subject: fc.constantFrom(...subjects), payloadBytes: fc.nat(300) }).map(message),
+      fc
+        .record({
+          subject: fc.constantFrom(...subjects),
+          payloadBytes: fc.nat(300),
+          reply: fc.constantFrom(undefined, "", "_INBOX.a.b"),
+          blank: fc.constantFrom(" ", "\t", "  "),
+        })
+        .map(message),
       fc.constant(subjects[0] ?? "").map((subject) => message({ subject, payloadBytes: 40_000 })),
     );
     fc.assert(

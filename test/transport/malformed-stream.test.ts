@@ -105,7 +105,7 @@ test("messages of up to 8 MiB are taken, even where max_payload has been lowered
 const anyMessage = fc
   .record({
     subject: fc.constantFrom("a", "ps.j.log.0", "_INBOX.q.\u001b[2J", "\u00ff"),
-    reply: fc.constantFrom("", "_INBOX.b "),
+    reply: fc.constantFrom("", " ", "_INBOX.b ", "_INBOX.b\t"),
     payload: fc.oneof(fc.nat(40), fc.constantFrom(33_000, 70_000, 300_000)),
     hasHeaders: fc.boolean(),
   })
@@ -115,7 +115,10 @@ const anyMessage = fc
       ? `HMSG ${subject} 1 ${reply}12 ${12 + payload}\r\nNATS/1.0\r\n\r\n${body}\r\n`
       : `MSG ${subject} 1 ${reply}${payload}\r\n${body}\r\n`;
   });
-const anyLine = fc.constantFrom("PING\r\n", "PONG\r\n", "+OK\r\n", "-ERR 'x'\r\n", greetingLine());
+const anyLine = fc.constantFrom(
+  ...["PING\r\n", "PONG \r\n", "+OK\r\n", "-ERR\t'x'\r\n", greetingLine()],
+  greetingLine().replace("INFO ", "info\t"),
+);
 const anyStream = fc
   .array(fc.oneof(anyMessage, anyLine), { minLength: 1, maxLength: 12 })
   .map((parts) => Buffer.from(greetingLine() + parts.join(""), "latin1"));
