@@ -10,7 +10,7 @@ export interface BrokerSettings {
   readonly configFile?: string;
   /**
    * Whether an acknowledged update survives a power loss, at the cost of a disk sync each; false by
-   * default. Needs nats-server 2.10. Not with `configFile`, which can set it itself.
+   * default. Not with `configFile`, which can set it itself.
    */
   readonly durable?: boolean;
   /** Lines for the `jetstream` block, such as limits. Not with `configFile`. */

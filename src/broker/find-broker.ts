@@ -4,7 +4,7 @@ import { access } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { PserverError } from "../protocol/errors.ts";
-import { checkBrokerVersion } from "./broker-version.ts";
+import { checkBrokerVersion } from "../transport/broker-version.ts";
 import { packageRoot } from "./package-root.ts";
 import { userBrokerDirectory } from "./user-directory.ts";
 

@@ -2,7 +2,6 @@
 export type { BrokerSettings } from "./broker-config.ts";
 export { type BrokerInfo, readBrokerInfo } from "./broker-info.ts";
 export type { BrokerExit } from "./broker-process.ts";
-export { type BrokerSupport, brokerLacks, checkBrokerVersion } from "./broker-version.ts";
 export { type FoundBroker, findBroker } from "./find-broker.ts";
 export { packageRoot } from "./package-root.ts";
 export { type SetUpOptions, setUpBroker } from "./set-up-broker.ts";

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { ensureError, PserverError } from "../protocol/errors.ts";
-import { checkBrokerVersion } from "./broker-version.ts";
+import { checkBrokerVersion } from "../transport/broker-version.ts";
 import { type FoundBroker, findBroker } from "./find-broker.ts";
 import { packageRoot } from "./package-root.ts";
 import { signalTree } from "./process-tree.ts";

@@ -6,7 +6,6 @@ import { errnoCode, fileError } from "../system/file-errors.ts";
 import { type BrokerSettings, limitIsOurs, writeBrokerConfig } from "./broker-config.ts";
 import { readBrokerInfo } from "./broker-info.ts";
 import { type BrokerExit, BrokerProcess } from "./broker-process.ts";
-import { checkDurable } from "./broker-version.ts";
 import { failedStart } from "./failed-start.ts";
 import { type FoundBroker, findBroker } from "./find-broker.ts";
 import { storeLimitBytes } from "./store-limit.ts";
@@ -70,7 +69,6 @@ const GREETING_TIMEOUT_MS = 10_000;
 export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const storeDir = resolve(options.storeDir);
   const program = options.program ?? (await findBroker(process.env, options.signal));
-  if (options.durable === true) checkDurable(program.version);
   throwIfAborted(options);
   const lock = await lockStore(storeDir);
   let running: BrokerProcess | undefined;

@@ -5,11 +5,13 @@ import {
   NatsConnectionImpl,
   type NodeConnectionOptions,
   setTransportFactory,
+  TimeoutError,
   type TlsOptions,
 } from "@nats-io/transport-node";
 // The package has no entry of its own for this class; its version is pinned.
 import { NodeTransport, nodeResolveHost } from "@nats-io/transport-node/lib/node_transport.js";
-import { ensureError, type PserverError } from "../protocol/index.ts";
+import { ensureError, PserverError } from "../protocol/index.ts";
+import { checkBrokerVersion } from "./broker-version.ts";
 import type { Lender } from "./chunk.ts";
 import { type Drops, FrameAssembler, type Lending } from "./frame-assembler.ts";
 import { payloadBytesMaxOf, rememberPayloadLimit } from "./payload-limit.ts";
@@ -23,6 +25,9 @@ const GATHERED_BYTES_MAX = 1024 * 1024;
 
 /** Bytes accepted while the greeting is awaited. */
 const PEEKED_BYTES_MAX = 4 * 1024 * 1024;
+
+/** How long no other malformed line of one connection is told. */
+const MALFORMED_REPEAT_MS = 60_000;
 
 /** Time in one turn of the event loop for reading a connection to which many send, with its callbacks. */
 const TURN_MS = 8;
@@ -45,13 +50,18 @@ export interface BulkConnectionOptions extends NodeConnectionOptions {
   readonly drops?: Drops;
 }
 
+/** Options with which transports tell their connection of malformed input. */
+interface WatchedOptions extends BulkConnectionOptions {
+  readonly onMalformed: (error: PserverError, address: string) => void;
+}
+
 /**
  * The transport of nats.js for large messages: the kernel reads a payload straight into its own
  * buffer, and writes it straight from the caller's. The stock transport copies each payload about
  * three times on the way in and once on the way out.
  *
  * Everything but reading and writing plain TCP is left to the stock transport, TLS above all. Malformed
- * input ends the connection, and nats.js makes a new one.
+ * input is told to the connection and ends it; nats.js makes a new one.
  */
 class BulkTransport extends NodeTransport {
   #address: Address | undefined;
@@ -59,6 +69,7 @@ class BulkTransport extends NodeTransport {
   readonly #lenders: Map<Uint8Array, Lender> = new Map();
   #lending: Lending | undefined;
   #drops: Drops | undefined;
+  #onMalformed: WatchedOptions["onMalformed"] | undefined;
   #turnEndsAtMs: number | undefined;
   #gathering: Socket | undefined;
   #gatheredBytes = 0;
@@ -70,9 +81,10 @@ class BulkTransport extends NodeTransport {
    * @throws NO_TLS if TLS is required and not available; what the stock transport throws; for malformed
    * input an error that nats.js treats as no answer, because another attempt may find a broker.
    */
-  override async connect(address: Address, options: BulkConnectionOptions): Promise<void> {
+  override async connect(address: Address, options: WatchedOptions): Promise<void> {
     this.#lending = options.lending;
     this.#drops = options.drops;
+    this.#onMalformed = options.onMalformed;
     try {
       await super.connect(address, options);
     } catch (error) {
@@ -123,6 +135,7 @@ class BulkTransport extends NodeTransport {
       assembler.took(bytes);
     } catch (error) {
       this.#malformed = ensureError(error);
+      this.#onMalformed?.(this.#malformed, `${this.#address?.hostname}:${this.#address?.port}`);
       // Without an argument: an error event without a listener would end the process.
       socket.destroy();
     }
@@ -256,14 +269,57 @@ function notFromBroker(cause: PserverError): Error {
   return new Error(cause.message, { cause });
 }
 
-/** Connects as nats.js's own `connect` does, with a transport made for large messages. */
+/**
+ * Connects as nats.js's own `connect` does, with a transport made for large messages. If an open connection gets
+ * malformed input, the process emits a warning with the error, BAD_MESSAGE, at most once a minute: the connection
+ * begins again, and nothing else would say why.
+ * @throws BROKER_TOO_OLD, as {@link checkBrokerVersion} does; what nats.js throws.
+ */
 export async function connectForBulk(options: BulkConnectionOptions): Promise<NatsConnection> {
   // Set before each connection, as nats.js does: the last factory serves all reconnects, so whatever
   // differs between connections must be in their options.
   setTransportFactory({ factory: () => new BulkTransport(), dnsResolveFn: nodeResolveHost });
-  const connection = await NatsConnectionImpl.connect(options);
+  const malformed = new MalformedInput();
+  const watched: WatchedOptions = {
+    ...options,
+    onMalformed: (error, address) => malformed.take(error, address),
+  };
+  const connection = await NatsConnectionImpl.connect(watched).catch((error: unknown) => {
+    // Once it was greeted, nats.js awaits the broker's PONG, whatever comes.
+    const isWait = error instanceof TimeoutError && malformed.last !== undefined;
+    throw isWait ? notFromBroker(malformed.last) : error;
+  });
+  malformed.warns = true;
   rememberPayloadLimit(connection);
+  // Without a greeting the connection is lost already.
+  const { info } = connection;
+  try {
+    if (info !== undefined) checkBrokerVersion(info.version);
+  } catch (error) {
+    await connection.close();
+    throw error;
+  }
   return connection;
+}
+
+/** What is malformed in the input of one connection. */
+class MalformedInput {
+  /** Whether the connection is open, so that nobody else is told. */
+  warns = false;
+  /** The last error. */
+  last: PserverError | undefined;
+  #warnedAtMs: number = Number.NEGATIVE_INFINITY;
+
+  take(error: PserverError, address: string): void {
+    this.last = error;
+    const nowMs = performance.now();
+    if (!this.warns || nowMs - this.#warnedAtMs < MALFORMED_REPEAT_MS) return;
+    this.#warnedAtMs = nowMs;
+    const { code, message, details } = error;
+    process.emitWarning(
+      new PserverError(code, `the connection to ${address} begins again: ${message}`, details),
+    );
+  }
 }
 
 /**

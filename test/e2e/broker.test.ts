@@ -11,13 +11,7 @@ import { promisify } from "node:util";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import {
-  checkBrokerVersion,
-  findBroker,
-  packageRoot,
-  readBrokerInfo,
-  startBroker,
-} from "../../src/broker/index.ts";
+import { findBroker, packageRoot, readBrokerInfo, startBroker } from "../../src/broker/index.ts";
 import { identifyProcess } from "../../src/broker/process-identity.ts";
 import { startTestBroker, type TestBroker } from "../support/broker.ts";
 import { HANG_MS } from "../support/limits.ts";

@@ -24,7 +24,7 @@ interface Sent {
 interface Plan {
   readonly subject: string;
   readonly payloadBytes: number;
-  readonly reply?: string;
+  readonly reply?: string | undefined;
   readonly blank?: string;
   readonly hasHeaders?: boolean;
 }

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
-import { checkBrokerVersion, setUpBroker } from "../../broker/index.ts";
+import { setUpBroker } from "../../broker/index.ts";
+import { checkBrokerVersion } from "../../transport/broker-version.ts";
 import { type CliContext, openOutput } from "../context.ts";
 import { addHelp } from "../help-text.ts";
 import { addOutputOptions } from "../options/output-options.ts";
@@ -30,7 +31,7 @@ export function registerSetup(program: Command, context: CliContext): void {
       "  or, without Go, unpacked from Debian's package, which is older. Nothing is installed in the",
       "  system and nothing is started; package lists may be updated, as root or with sudo.",
     ],
-    "With --json": ['  {"path","version","standing"}; recommended, supported or warned.'],
+    "With --json": ['  {"path","version","standing"}; recommended or supported.'],
     Examples: ["  pserver setup", "  pserver setup --json"],
   });
 }

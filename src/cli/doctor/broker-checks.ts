@@ -1,17 +1,14 @@
-import { brokerLacks, checkBrokerVersion } from "../../broker/broker-version.ts";
-import { ensureError } from "../../protocol/errors.ts";
 import {
   HEADER_BYTES_MAX,
   PAYLOAD_BYTES_MIN,
   SINGLE_BLOCK_BYTES_MAX,
 } from "../../protocol/limits.ts";
+import { checkBrokerVersion } from "../../transport/broker-version.ts";
 import { formatBytes } from "../output/amounts.ts";
 import { type Check, fail, ok, warn } from "./check.ts";
 
 /** With less, a parameter of 4 MiB is cut into blocks, so an update of it is no single transaction. */
 const PAYLOAD_BYTES_WHOLE = SINGLE_BLOCK_BYTES_MAX + HEADER_BYTES_MAX;
-
-const INSTALL = "install nats-server 2.12";
 
 /** The Node.js that runs this command; `needed` is the version of package.json's `engines`. */
 export function checkNode(version: string, needed: readonly [number, number]): Check {
@@ -26,17 +23,9 @@ export function checkNode(version: string, needed: readonly [number, number]): C
   );
 }
 
-/** The broker's version: whether it may be used, and what it lacks. */
+/** The broker's version, which is new enough: else there is no connection to it. */
 export function checkVersion(version: string): Check {
-  const name = "broker version";
-  try {
-    const support = checkBrokerVersion(version);
-    if (support !== "warned") return ok(name, `nats-server ${version}, ${support}`);
-  } catch (error) {
-    return fail(name, ensureError(error).message, INSTALL);
-  }
-  const lacks = brokerLacks(version).join("; ");
-  return warn(name, `nats-server ${version} works for a single node; it lacks: ${lacks}`, INSTALL);
+  return ok("broker version", `nats-server ${version}, ${checkBrokerVersion(version)}`);
 }
 
 /** The largest message the broker takes. */

@@ -31,7 +31,10 @@ export async function runDoctor(context: CliContext, flags: DoctorFlags): Promis
   } catch (thrown) {
     context.signal.throwIfAborted();
     const { code, message } = ensureError(thrown);
-    const advice = 'start a broker with "pserver up", and check --url and the credentials';
+    const advice =
+      code === "BROKER_TOO_OLD"
+        ? "install nats-server 2.12"
+        : 'start a broker with "pserver up", and check --url and the credentials';
     return [...here, fail("broker", `${code}: ${message}`, advice)];
   }
 }

@@ -1,10 +1,7 @@
 import { resolve } from "node:path";
-import { checkBrokerVersion } from "../../broker/broker-version.ts";
 import { resolveSettings } from "../../client/wire/settings.ts";
 import { makeDirectories } from "../../model-files/atomic-write.ts";
 import { defined } from "../../protocol/defined.ts";
-import { mismatch } from "../../protocol/mismatch.ts";
-import { type ConnectionSettings, openConnection } from "../../transport/connection.ts";
 import type { CliContext } from "../context.ts";
 import { unlessAborted, untilAborted } from "../interrupts.ts";
 import { type AnswerFlags, toAnswerConnection } from "../options/answer-options.ts";
@@ -37,7 +34,6 @@ export async function runHost(
   const connection = resolveSettings(toOverrides(flags), context.environment);
   const answerConnection = toAnswerConnection(flags, connection);
   const { id: wantedId, replicas } = flags;
-  if (replicas !== undefined && replicas > 1) await checkReplicated(connection);
   await makeDirectories(modelDirectory);
   // Loaded here, so that other commands start faster.
   const { startHost } = await import("../../actors/host/host.ts");
@@ -59,17 +55,4 @@ export async function runHost(
   if (reason !== undefined) throw reason;
   output.message("stopping; Ctrl-C again stops at once");
   await host.close();
-}
-
-/** @throws BROKER_TOO_OLD if this version of the broker is not safe for a job with replicas. */
-async function checkReplicated(settings: ConnectionSettings): Promise<void> {
-  const connection = await openConnection(settings, {
-    name: "pserver host version check",
-    inboxPrefix: "_INBOX",
-  });
-  const version = connection.info?.version ?? "";
-  await connection.close();
-  if (checkBrokerVersion(version) !== "warned") return;
-  const expected = "nats-server 2.10.28 or newer of 2.10, 2.11.2 or newer, for replicas";
-  throw mismatch("BROKER_TOO_OLD", "broker", expected, version);
 }

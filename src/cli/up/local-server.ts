@@ -1,5 +1,5 @@
 import { join, resolve } from "node:path";
-import { brokerLacks, checkBrokerVersion, startBroker } from "../../broker/index.ts";
+import { startBroker } from "../../broker/index.ts";
 import { makeDirectories } from "../../model-files/atomic-write.ts";
 import { defined } from "../../protocol/defined.ts";
 import type { PserverError } from "../../protocol/errors.ts";
@@ -120,11 +120,6 @@ async function startKeeper(
       }),
     onMessage: (text) => output.warning(text),
   });
-  const { version } = keeper.broker;
-  if (checkBrokerVersion(version) === "warned") {
-    const lacks = brokerLacks(version).join("; ");
-    output.warning(`nats-server ${version} works, but 2.12 is recommended; it lacks: ${lacks}`);
-  }
   return keeper;
 }
 

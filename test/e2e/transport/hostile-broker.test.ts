@@ -1,8 +1,8 @@
-// Proves that nothing a broker sends ends the process or is printed as it came: the connection ends,
-// and another one is made, which works. A process that plays the broker says what none does, in whole
+// Proves that nothing a broker sends ends the process or is printed as it came: the connection ends with a warning
+// that names what came, and another one is made, which works. A process that plays the broker says what none does, in whole
 // and in pieces, to the real connection with nats.js on it.
 import fc from "fast-check";
-import { afterEach, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { PserverError } from "../../../src/protocol/index.ts";
 import { openConnection } from "../../../src/transport/connection.ts";
 import { startTestBroker } from "../../support/broker.ts";
@@ -37,6 +37,13 @@ async function printed(run: () => Promise<void>): Promise<string> {
   await run();
   return spies.flatMap((spy) => spy.mock.calls.flat().map(String)).join("\n");
 }
+
+/** The warnings of this process, as they are emitted. */
+let warnings: (string | Error)[] = [];
+beforeEach(() => {
+  warnings = [];
+  vi.spyOn(process, "emitWarning").mockImplementation((warning) => void warnings.push(warning));
+});
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -75,6 +82,34 @@ describe("a broker that sends what no broker sends", () => {
       await connection.close();
     });
     expect(output).toBe("");
+    expect(warnings).toMatchObject([{ code: "BAD_MESSAGE", name: "PserverError" }]);
+    const [{ message }] = warnings as [Error];
+    expect(message).toContain(
+      `the connection to ${broker.url.slice("nats://".length)} begins again`,
+    );
+    expect(message).not.toMatch(/\p{Cc}/u);
+  });
+
+  test("a malformed line is told with its text, and the next one not before a minute is over", async () => {
+    await using broker = await HostileBroker.open(greetingLine());
+    const now = vi.spyOn(performance, "now").mockReturnValue(1_000);
+    const { connection } = await listenTo(broker.url);
+    const breakWith = async (line: string): Promise<void> => {
+      const before = broker.accepted;
+      broker.say(Buffer.from(`${line}\r\n`));
+      await vi.waitFor(() => expect(broker.accepted).toBeGreaterThan(before), WAIT);
+    };
+    await breakWith("MSG a 1 1e1");
+    await breakWith("MSG a 1 2e2");
+    now.mockReturnValue(60_999);
+    await breakWith("MSG a 1 3e3");
+    now.mockReturnValue(61_000);
+    await breakWith("MSG a 1 4e4");
+    expect(warnings.map((each) => /MSG a 1 \de\d/.exec(String(each))?.[0])).toEqual([
+      "MSG a 1 1e1",
+      "MSG a 1 4e4",
+    ]);
+    await connection.close();
   });
 
   test("any bytes, in any pieces: one connection after the other, and the process survives", async () => {
@@ -111,16 +146,22 @@ describe("a broker that sends what no broker sends", () => {
     ["greets without an end", `INFO {${" ".repeat(5_000_000)}`],
     ["greets with no version", "INFO {}\r\n"],
     ["goes on with noise", `${greetingLine()}\u001b[2J\r\n`],
-  ])("one that %s is NO_BROKER, told without its control characters", async (_what, greeting) => {
-    await using broker = await HostileBroker.open(greeting);
-    const output = await printed(async () => {
-      const error = await connectTo(broker.url).catch((reason: unknown) => reason);
-      expect(error).toBeInstanceOf(PserverError);
-      expect(error).toMatchObject({ code: "NO_BROKER" });
-      expect((error as PserverError).message).not.toMatch(/\p{Cc}/u);
-    });
-    expect(output).toBe("");
-  });
+  ])(
+    "one that %s is NO_BROKER, told once and without its control characters",
+    async (_what, greeting) => {
+      await using broker = await HostileBroker.open(greeting);
+      const output = await printed(async () => {
+        const error = await connectTo(broker.url).catch((reason: unknown) => reason);
+        expect(error).toBeInstanceOf(PserverError);
+        expect(error).toMatchObject({ code: "NO_BROKER" });
+        const { message } = error as PserverError;
+        expect(message).toContain("broker");
+        expect(message).not.toMatch(/\p{Cc}/u);
+      });
+      expect(output).toBe("");
+      expect(warnings).toEqual([]);
+    },
+  );
 });
 
 test("a callback that throws ends the connection, and another one is made", async () => {
