@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Rates a version of nats-server: prints recommended, supported, warned or too-old. The rules are
-# those of src/broker/broker-version.ts, for set-up, which runs before anything is compiled;
+# Rates a version of nats-server: prints recommended, supported or too-old. The rules are those of
+# src/transport/broker-version.ts, for set-up, which runs before anything is compiled;
 # test/e2e/broker.test.ts compares the two.
 #
 #   scripts/broker-version.sh 2.12.15      (or sourced, for broker_support and broker_version)
@@ -22,10 +22,8 @@ broker_support() {
   # Forced to base 10: a leading zero would read as octal.
   local major=$((10#${BASH_REMATCH[1]})) minor=$((10#${BASH_REMATCH[2]})) patch=$((10#${BASH_REMATCH[3]}))
   local number=$((major * 1000000 + minor * 1000 + patch))
-  if ((number < 2009004)); then
+  if ((number < 2010028 || (number >= 2011000 && number < 2011002))); then
     printf 'too-old\n'
-  elif ((number < 2010028 || (number >= 2011000 && number < 2011002))); then
-    printf 'warned\n'
   elif ((major == 2 && minor == 12)); then
     printf 'recommended\n'
   else

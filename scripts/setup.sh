@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Makes a fresh checkout ready to build and run: checks Node, installs the packages that
-# package-lock.json pins, and finds or provides a broker; with --for-tests also the etcd that only
-# tests need. Prints nothing if nothing is missing.
-# Outside the checkout it changes only the caches of npm and Go, and Debian's package lists.
+# package-lock.json pins, and finds or provides a broker; with --for-tests also the etcd and the
+# old brokers that only tests need. Prints nothing if nothing is missing.
+# Outside the checkout it changes only the caches of npm, Go and pip, and Debian's packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/provide-broker.sh
 . scripts/provide-broker.sh
 
 readonly TOOLS=.tools
-readonly LOCAL_BROKER=$TOOLS/bin/nats-server
 readonly LOCAL_ETCD=$TOOLS/bin/etcd
+readonly OLD_BROKERS=(2.10.28 2.11.2)
 readonly INSTALLED_LOCK=node_modules/.installed-lock.json
 
 check_node() {
@@ -26,7 +26,7 @@ check_node() {
 
 # Installs if the content of the lock file differs from that of the last installation: the times
 # of files mean nothing after a checkout. Packages run none of their own code.
-install_packages() {
+install_node_packages() {
   cmp -s package-lock.json "$INSTALLED_LOCK" && return
   say "installing the packages of package-lock.json"
   npm ci --ignore-scripts --include=dev --no-audit --no-fund --loglevel=error >/dev/null </dev/null
@@ -35,32 +35,54 @@ install_packages() {
 
 # The broker of tests and of `pserver up`: one that is installed and good, else one in .tools/bin.
 find_or_provide_broker() {
-  if [[ -n ${PSERVER_NATS_SERVER:-} ]]; then
-    case $(support_of "$PSERVER_NATS_SERVER") in
-      recommended | supported) ;;
-      warned) warn_about "$PSERVER_NATS_SERVER" ;;
-      *) fail "PSERVER_NATS_SERVER=$PSERVER_NATS_SERVER: expected nats-server 2.9.4 or newer" ;;
-    esac
-    return
+  local named=${PSERVER_NATS_SERVER:-}
+  if [[ -n $named ]]; then
+    is_good "$named" && return
+    fail "PSERVER_NATS_SERVER=$named: expected nats-server 2.10.28 or newer (not 2.11.0 or 2.11.1); received $(broker_version "$named" || echo none)"
   fi
   # The places where src/broker/find-broker.ts looks, Debian's among them.
-  local path_broker local_support path_support
-  path_broker=$(PATH="$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin" command -v nats-server || true)
-  local_support=$(support_of "$LOCAL_BROKER")
-  path_support=$(support_of "${path_broker:-nats-server}")
-  if is_good "$local_support"; then return; fi
-  # The broker of an older set-up would be found before it.
-  if is_good "$path_support"; then
-    rm -f "$LOCAL_BROKER"
-    return
+  local directory directories
+  IFS=: read -ra directories <<<"$TOOLS/bin:$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin"
+  for directory in "${directories[@]}"; do
+    if is_good "$directory/nats-server"; then return; fi
+  done
+  provide_broker "$TOOLS/bin"
+}
+
+# unpack_debian PACKAGE MEMBER TARGET: takes a program out of Debian's package. Installing the package
+# would start it as a service of the system, on the port that others use.
+unpack_debian() {
+  command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || return 1
+  say "unpacking $1 of the Debian archive"
+  local scratch
+  scratch=$(mktemp -d)
+  # apt reads packages as a user of its own.
+  chmod 755 "$scratch"
+  if ! (cd "$scratch" && apt-get download -q "$1") >/dev/null 2>&1; then
+    say "it cannot be had with the present package lists: running apt-get update"
+    as_root apt-get update -q >/dev/null 2>&1 ||
+      say "that failed; as root run: apt-get update"
+    (cd "$scratch" && apt-get download -q "$1") >/dev/null 2>&1 || true
   fi
-  local old=
-  if [[ $local_support == warned ]]; then
-    old=$LOCAL_BROKER
-  elif [[ $path_support == warned ]]; then
-    old=$path_broker
+  local package
+  package=$(find "$scratch" -name '*.deb' -print -quit)
+  if [[ -z $package ]] || ! dpkg-deb -x "$package" "$scratch/unpacked"; then
+    rm -rf "$scratch"
+    return 1
   fi
-  provide_broker "$TOOLS/bin" "$old"
+  mkdir -p "$(dirname "$3")"
+  install -m 755 "$scratch/unpacked/$2" "$3"
+  rm -rf "$scratch"
+}
+
+# The oldest brokers of each release line that may be used; the end-to-end tests run some files with each of them.
+provide_old_brokers() {
+  local version
+  for version in "${OLD_BROKERS[@]}"; do
+    [[ $(broker_version "$TOOLS/brokers/$version/nats-server") == "$version" ]] && continue
+    build_with_any_go "$version" "$TOOLS/brokers/$version" ||
+      fail "no nats-server $version for the tests: put it into $PWD/$TOOLS/brokers/$version"
+  done
 }
 
 # is_etcd PROGRAM: whether it is etcd 3.4 or newer.
@@ -94,6 +116,9 @@ case ${1:-} in
 esac
 
 check_node
-install_packages
+install_node_packages
 find_or_provide_broker
-if [[ -n $for_tests ]]; then provide_etcd; fi
+if [[ -n $for_tests ]]; then
+  provide_etcd
+  provide_old_brokers
+fi

@@ -2,7 +2,6 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { ensureError, PserverError } from "../protocol/errors.ts";
-import { checkBrokerVersion } from "../transport/broker-version.ts";
 import { type FoundBroker, findBroker } from "./find-broker.ts";
 import { packageRoot } from "./package-root.ts";
 import { signalTree } from "./process-tree.ts";
@@ -14,42 +13,33 @@ export interface SetUpOptions {
   /** Receives progress, line by line. */
   readonly onMessage: (text: string) => void;
   readonly signal: AbortSignal;
+  /** Directory of the package, this one by default. */
+  readonly root?: string;
 }
 
 /**
- * The broker that {@link findBroker} finds. If there is none, or only an old one, installs one in the
- * user's directory: built with Go or, without Go, taken from Debian's package.
+ * The broker that {@link findBroker} finds. If there is none that is new enough, builds one in the user's
+ * directory with Go; where there is no Go, pip fetches it, and Python is installed for that if need be.
  * @throws NO_BROKER if that is not possible, naming what to install; the reason of `signal`, which ends
  *   all processes of the installation.
  */
 export async function setUpBroker(options: SetUpOptions): Promise<FoundBroker> {
-  const { environment, signal } = options;
-  const found = await findUsable(environment, signal);
-  if (found !== undefined && checkBrokerVersion(found.version) !== "warned") return found;
-  const keep = found === undefined ? [] : ["--or-keep", found.path];
-  await runScript([userBrokerDirectory(environment), ...keep], options);
-  return await findBroker(environment, signal);
-}
-
-/** A usable broker; undefined if there is none that is new enough. */
-async function findUsable(
-  environment: SetUpOptions["environment"],
-  signal: AbortSignal,
-): Promise<FoundBroker | undefined> {
+  const { environment, signal, root = packageRoot() } = options;
   try {
-    return await findBroker(environment, signal);
+    return await findBroker(environment, signal, root);
   } catch (thrown) {
     const error = ensureError(thrown);
     const isNamed = (environment["PSERVER_NATS_SERVER"] ?? "") !== "";
     if (isNamed || (error.code !== "NO_BROKER" && error.code !== "BROKER_TOO_OLD")) throw error;
-    return undefined;
   }
+  await runScript(root, userBrokerDirectory(environment), options);
+  return await findBroker(environment, signal, root);
 }
 
-async function runScript(args: readonly string[], options: SetUpOptions): Promise<void> {
+async function runScript(root: string, directory: string, options: SetUpOptions): Promise<void> {
   options.signal.throwIfAborted();
-  const script = join(packageRoot(), "scripts", "provide-broker.sh");
-  const child = spawn("bash", [script, ...args], {
+  const script = join(root, "scripts", "provide-broker.sh");
+  const child = spawn("bash", [script, directory], {
     // The script may ask for a password.
     stdio: ["inherit", "ignore", "pipe"],
     env: options.environment,

@@ -34,9 +34,7 @@ export async function storeLimitBytes(storeDir: string): Promise<number> {
 /** The limit for a disk with this many free bytes. */
 export function limitBytes(freeBytes: number, { used, reserved }: StoredBytes): number {
   const spareBytes = Math.min(SPARE_BYTES_MAX, freeBytes * SPARE_SHARE);
-  const limit = Math.max(used + freeBytes * FREE_SHARE, reserved + spareBytes);
-  // nats-server 2.9 reads 0 as "choose a limit".
-  return Math.max(1, Math.floor(limit));
+  return Math.floor(Math.max(used + freeBytes * FREE_SHARE, reserved + spareBytes));
 }
 
 /** Sizes and reservations of the streams of a store, of all its accounts. */

@@ -286,8 +286,8 @@ export async function connectForBulk(options: BulkConnectionOptions): Promise<Na
   };
   const connection = await NatsConnectionImpl.connect(watched).catch((error: unknown) => {
     // Once it was greeted, nats.js awaits the broker's PONG, whatever comes.
-    const isWait = error instanceof TimeoutError && malformed.last !== undefined;
-    throw isWait ? notFromBroker(malformed.last) : error;
+    const { last } = malformed;
+    throw error instanceof TimeoutError && last !== undefined ? notFromBroker(last) : error;
   });
   malformed.warns = true;
   rememberPayloadLimit(connection);

