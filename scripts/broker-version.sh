@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Rates a version of nats-server: prints recommended, supported or too-old. The rules are those of
-# src/transport/broker-version.ts, for set-up, which runs before anything is compiled;
+# src/protocol/broker-version.ts, for set-up, which runs before anything is compiled;
 # test/e2e/broker.test.ts compares the two.
 #
 #   scripts/broker-version.sh 2.12.15      (or sourced, for broker_support and broker_version)

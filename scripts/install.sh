@@ -24,7 +24,7 @@ npm ls --omit=dev --all --parseable --loglevel=error | while IFS= read -r direct
   cp -R "$directory" "$(dirname "$target/$relative")/"
 done
 
-# The broker that set-up built, into the place where the installed package looks first.
+# The broker that set-up built, or that was named, into the place where the installed package looks first.
 # A broker on the PATH needs no copy.
 broker=${PSERVER_NATS_SERVER:-.tools/bin/nats-server}
 if [[ -x $broker ]]; then

@@ -3,8 +3,8 @@ import { constants } from "node:fs";
 import { access } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
+import { checkBrokerVersion } from "../protocol/broker-version.ts";
 import { PserverError } from "../protocol/errors.ts";
-import { checkBrokerVersion } from "../transport/broker-version.ts";
 import { packageRoot } from "./package-root.ts";
 import { userBrokerDirectory } from "./user-directory.ts";
 

@@ -10,8 +10,8 @@ import {
 } from "@nats-io/transport-node";
 // The package has no entry of its own for this class; its version is pinned.
 import { NodeTransport, nodeResolveHost } from "@nats-io/transport-node/lib/node_transport.js";
+import { checkBrokerVersion } from "../protocol/broker-version.ts";
 import { ensureError, PserverError } from "../protocol/index.ts";
-import { checkBrokerVersion } from "./broker-version.ts";
 import type { Lender } from "./chunk.ts";
 import { type Drops, FrameAssembler, type Lending } from "./frame-assembler.ts";
 import { payloadBytesMaxOf, rememberPayloadLimit } from "./payload-limit.ts";

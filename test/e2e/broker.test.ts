@@ -13,7 +13,7 @@ import { connect } from "@nats-io/transport-node";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { findBroker, packageRoot, readBrokerInfo, startBroker } from "../../src/broker/index.ts";
 import { identifyProcess } from "../../src/broker/process-identity.ts";
-import { checkBrokerVersion } from "../../src/transport/broker-version.ts";
+import { checkBrokerVersion } from "../../src/protocol/broker-version.ts";
 import { startTestBroker, type TestBroker } from "../support/broker.ts";
 import { HANG_MS } from "../support/limits.ts";
 

@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { type Finished, run, start } from "../cli/spawn-command.ts";
+import { startFakeBroker } from "../support/fake-broker.ts";
 import { freeze, thaw } from "../support/freeze.ts";
 import { TestJob } from "../support/host.ts";
 import { HANG_MS } from "../support/limits.ts";
@@ -94,6 +95,36 @@ describe("a command ends with", () => {
     const end = await run(args, { cwd: home, environment });
     expect(end.stderr).toContain(text);
     expect(end.code).toBe(code);
+  });
+
+  test.each([
+    ["get", "w"],
+    ["host"],
+    ["host", "--replicas", "3"],
+    ["archive", "archive"],
+    ["recover"],
+  ])("4: a broker that is too old, for %s", async (...args) => {
+    const broker = await startFakeBroker({ info: { version: "2.9.10", jetstream: true } });
+    onTestFinished(() => broker.close());
+    const url = `nats://127.0.0.1:${broker.port}`;
+    const { code, stdout, stderr } = await run([...args, "--url", url, "--job", "j"], {
+      cwd: home,
+    });
+    expect([code, stdout]).toEqual([4, ""]);
+    expect(stderr).toMatch(/BROKER_TOO_OLD: .*2\.10\.28 or newer.*received 2\.9\.10\nhint: /s);
+  });
+
+  test("1: the doctor, if the broker is too old", async () => {
+    const broker = await startFakeBroker({ info: { version: "2.11.1", jetstream: true } });
+    onTestFinished(() => broker.close());
+    const { code, stdout } = await run(
+      ["doctor", "--url", `nats://127.0.0.1:${broker.port}`, "--job", "j"],
+      { cwd: home },
+    );
+    expect(code).toBe(1);
+    expect(stdout).toMatch(
+      /FAIL +broker: BROKER_TOO_OLD: .*2\.11\.1\n +-> install nats-server 2\.12/s,
+    );
   });
 
   test("2: a job without a host", async () => {

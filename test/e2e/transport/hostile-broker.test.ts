@@ -1,13 +1,19 @@
 // Proves that nothing a broker sends ends the process or is printed as it came: the connection ends with a warning
 // that names what came, and another one is made, which works. A process that plays the broker says what none does, in whole
 // and in pieces, to the real connection with nats.js on it.
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import fc from "fast-check";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { connect } from "../../../src/client/index.ts";
 import { PserverError } from "../../../src/protocol/index.ts";
 import { openConnection } from "../../../src/transport/connection.ts";
+import { start } from "../../cli/spawn-command.ts";
 import { startTestBroker } from "../../support/broker.ts";
 import { HostileBroker } from "../../support/hostile-broker.ts";
 import { HANG_MS } from "../../support/limits.ts";
+import { SilentLine } from "../../support/silent-line.ts";
 import { greetingLine } from "../../transport/greeting-line.ts";
 
 const WAIT = { timeout: HANG_MS, interval: 5 };
@@ -162,6 +168,27 @@ describe("a broker that sends what no broker sends", () => {
       expect(warnings).toEqual([]);
     },
   );
+});
+
+test("a host says what line was malformed on each of its connections, and goes on", async () => {
+  const broker = await startTestBroker();
+  onTestFinished(() => broker.remove());
+  await using line = await SilentLine.open(broker.port);
+  const home = await mkdtemp(join(tmpdir(), "pserver-malformed-"));
+  onTestFinished(() => rm(home, { recursive: true, force: true }));
+  const host = start(
+    ["host", "--url", line.url, "--job", "j", "--shards", "1", "--workers", "1", "--json"],
+    { cwd: home },
+  );
+  await host.firstLine;
+  line.say("MSG a 1 1e1");
+  // Two connections of its main thread, and two of its worker.
+  const told = /begins again: .*received MSG a 1 1e1/g;
+  await vi.waitFor(() => expect(host.errors().match(told)).toHaveLength(4), WAIT);
+  const trainer = await connect({ url: line.url, job: "j", timeoutMs: HANG_MS });
+  await trainer.createIfNotAlreadyCreated("sum", Float32Array.of(1));
+  expect((await trainer.getParams(["sum"]))[0]?.data).toEqual(Float32Array.of(1));
+  await trainer.close();
 });
 
 test("a callback that throws ends the connection, and another one is made", async () => {

@@ -1,4 +1,4 @@
-import { PserverError } from "../protocol/errors.ts";
+import { PserverError } from "./errors.ts";
 
 /** Support for a broker's version: the best choice, or fully supported as well. */
 export type BrokerSupport = "recommended" | "supported";

@@ -1,0 +1,23 @@
+// Proves that every connection to a broker which is too old is refused, and left.
+import { expect, test } from "vitest";
+import { PserverError } from "../../src/protocol/errors.ts";
+import { connectForBulk } from "../../src/transport/bulk-transport.ts";
+import { openConnection } from "../../src/transport/connection.ts";
+import { startFakeBroker } from "../support/fake-broker.ts";
+import { HANG_MS } from "../support/limits.ts";
+
+test.each(["2.9.10", "2.11.1"])("no connection is made to nats-server %s", async (version) => {
+  const broker = await startFakeBroker({ info: { version } });
+  const url = `nats://127.0.0.1:${broker.port}`;
+  const role = { name: "t", inboxPrefix: "_INBOX.t" };
+  for (const attempt of [
+    openConnection({ servers: [url], timeoutMs: HANG_MS }, role),
+    connectForBulk({ servers: url }),
+  ]) {
+    const error: unknown = await attempt.catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(PserverError);
+    expect(error).toMatchObject({ code: "BROKER_TOO_OLD", details: { received: version } });
+  }
+  expect(broker.dialled).toBe(2);
+  await broker.close();
+});
