@@ -59,7 +59,8 @@ fetch_go() (
   # Called by provide_packages.
   # shellcheck disable=SC2317
   missing() { "$FIND_PYTHON" "${BUILD_MODULES[@]}" >/dev/null 2>&1 || echo python3-venv; }
-  if ! provide_packages "Go cannot be fetched" >"$log" 2>&1; then
+  # In a shell of its own, whose traps and variables are no concern here.
+  if ! (provide_packages "Go cannot be fetched") >"$log" 2>&1; then
     echo "there is no CPython with venv, and it cannot be installed" >>"$log"
     exit 1
   fi

@@ -154,6 +154,30 @@ describe("one that pip fetches builds the broker, and goes", () => {
   });
 });
 
+test.skipIf(!existsSync("/var/lib/apt"))(
+  "where there is no Python either, Debian's is installed, and what fails then is said",
+  async () => {
+    await rm(join(home, "bin", "python"));
+    await program("go", "exit 127");
+    await program("sudo", '[ "$1" = -n ] && shift; exec "$@"');
+    await writeFile(join(home, "archive"), `#!/bin/sh\n${PYTHON}\n`, { mode: 0o755 });
+    await program(
+      "apt-get",
+      'case "$*" in *" install "*python3-venv) cp "$HOME/archive" "$PSERVER_PYTHON";; esac',
+    );
+    expect(await setUp()).toEqual({ path: provided(), version: "2.12.15" });
+    await rm(provided());
+    await rm(join(home, "bin", "python"));
+    await writeFile(
+      join(home, "archive"),
+      '#!/bin/sh\n[ "$1" = -m ] && echo no space >&2 && exit 1\nexit 0\n',
+    );
+    const messages: string[] = [];
+    await expect(setUp(messages)).rejects.toMatchObject({ code: "NO_BROKER" });
+    expect(messages.at(-2)).toBe("that failed: no space");
+  },
+);
+
 test("an old broker is passed over, and a better one set up", async () => {
   await program("nats-server", "echo nats-server: v2.9.10");
   await program("go", goes("1.27.3"));

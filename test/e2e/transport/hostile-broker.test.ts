@@ -1,7 +1,9 @@
 // Proves that nothing a broker sends ends the process or is printed as it came: the connection ends with a warning
 // that names what came, and another one is made, which works. A process that plays the broker says what none does, in whole
 // and in pieces, to the real connection with nats.js on it.
+import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -10,6 +12,7 @@ import { connect } from "../../../src/client/index.ts";
 import { PserverError } from "../../../src/protocol/index.ts";
 import { openConnection } from "../../../src/transport/connection.ts";
 import { start } from "../../cli/spawn-command.ts";
+import { atDeadline } from "../../support/at-deadline.ts";
 import { startTestBroker } from "../../support/broker.ts";
 import { HostileBroker } from "../../support/hostile-broker.ts";
 import { HANG_MS } from "../../support/limits.ts";
@@ -168,6 +171,24 @@ describe("a broker that sends what no broker sends", () => {
       expect(warnings).toEqual([]);
     },
   );
+});
+
+test("one that answers the first PING with noise is told with it, not only that it took too long", async () => {
+  const server = createServer((socket) => {
+    socket.on("error", () => undefined);
+    socket.write(greetingLine());
+    socket.once("data", () => socket.write("MSG a 1 1e1\r\n"));
+  }).listen(0, "127.0.0.1");
+  onTestFinished(() => void server.close());
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const error = await atDeadline("received MSG a 1 1e1", (timeoutMs) =>
+    openConnection({ servers: [`nats://127.0.0.1:${port}`], timeoutMs }, ROLE),
+  );
+  expect(error).toMatchObject({
+    code: "NO_BROKER",
+    message: expect.stringContaining("received MSG a 1 1e1"),
+  });
 });
 
 test("a host says what line was malformed on each of its connections, and goes on", async () => {
