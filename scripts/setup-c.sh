@@ -10,6 +10,11 @@ cd "$(dirname "$0")/.."
 
 has_library() { has_program pkg-config && pkg-config --exists "$1"; }
 
+# Whether clang has its libraries for sanitizers and for fuzzing.
+has_runtime() {
+  has_program clang && compgen -G "$(clang -print-resource-dir)/lib/*/libclang_rt.fuzzer[-.]*" >/dev/null
+}
+
 # Missing packages, one per line.
 missing() {
   has_program cc || printf 'gcc\nlibc6-dev\n'
@@ -20,8 +25,8 @@ missing() {
   has_library libcurl || echo libcurl4-openssl-dev
   [[ -n $for_tests ]] || return 0
   has_program nm || echo binutils
-  has_program clang-14 || has_program clang || echo clang-14
-  compgen -G '/usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a' >/dev/null || echo libclang-rt-14-dev
+  has_program clang || echo clang
+  has_runtime || echo libclang-rt-dev
   has_program valgrind || echo valgrind
   has_program cmake || echo cmake
 }

@@ -164,12 +164,6 @@ export async function cFiles(directory: string): Promise<string[]> {
   return names.filter((name) => name.endsWith(".c")).map((name) => join(directory, name));
 }
 
-/** The C compiler of LLVM, which Debian may have under a versioned name only. */
-export async function findClang(): Promise<string> {
-  const { stdout } = await run("sh", ["-c", "command -v clang || ls /usr/bin/clang-[0-9]*"]);
-  return stdout.trim().split("\n")[0] ?? "clang";
-}
-
 /** What the library is linked with: msgpack-c has another name in Debian. */
 async function innerLibraries(): Promise<string[]> {
   const command = "pkg-config --libs libnats msgpack-c || pkg-config --libs libnats msgpack";

@@ -2,7 +2,7 @@
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { cFiles, FAKES, findClang, librarySources, REPLACED } from "../toolchain.ts";
+import { cFiles, FAKES, librarySources, REPLACED } from "../toolchain.ts";
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "../../..");
@@ -30,7 +30,7 @@ export async function compileFuzzer(target: string): Promise<void> {
   const included = headers.flatMap((at) => ["-I", at]);
   const language = ["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wpedantic", "-Werror"];
   const threads = ["create", "join"].map((what) => `-Dpthread_${what}=fake_thread_${what}`);
-  await run(await findClang(), [
+  await run("clang", [
     ...[...language, "-O1", "-g", "-fno-omit-frame-pointer", ...SANITIZERS, ...threads],
     ...[...included, ...inputs, "-lm", "-pthread", "-o", target],
   ]);

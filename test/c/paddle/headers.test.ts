@@ -2,7 +2,7 @@
 // declarations, kept as fixtures, compile beside ours in one file, in C and in C++, with gcc and
 // with clang; and that each changed word of them does not, so that the first proves something.
 import { execFile } from "node:child_process";
-import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -22,13 +22,9 @@ const C = ["-x", "c", "-std=c11", ...WARNINGS];
 const CPP = ["-x", "c++", "-std=c++11", ...WARNINGS];
 
 let directory: string;
-let clang: string;
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "pserver-headers-"));
-  const found = (await readdir("/usr/bin")).find((name) => /^clang(?:-\d+)?$/.test(name));
-  if (found === undefined) throw new Error("no clang is installed");
-  clang = found;
 });
 
 afterAll(async () => {
@@ -70,8 +66,8 @@ describe.each([1, 2, 3])("revision %i", (revision) => {
     for (const compiler of [
       ["gcc", ...C],
       ["g++", ...CPP],
-      [clang, ...C],
-      [clang, ...CPP],
+      ["clang", ...C],
+      ["clang", ...CPP],
     ]) {
       expect(await compile(revision, seed, compiler)).toBe("");
     }
