@@ -18,7 +18,7 @@ download() {
     -o Dir::Cache::archives="$1" "${PACKAGES[@]}" >"$1/log" 2>&1 </dev/null
 }
 
-if [[ -x $TARGET/usr/sbin/slurmctld-wlm && -x $TARGET/usr/sbin/munged ]]; then exit 0; fi
+if [[ -x $TARGET/usr/sbin/slurmctld && -x $TARGET/usr/sbin/munged ]]; then exit 0; fi
 
 by_hand="the tests of batch jobs need Debian's packages ${PACKAGES[*]}"
 if ! command -v apt-get >/dev/null || ! command -v dpkg-deb >/dev/null; then
@@ -42,5 +42,7 @@ fi
 rm -rf "$TARGET.new"
 mkdir -p "$TARGET.new"
 for package in "$scratch"/*.deb; do dpkg-deb -x "$package" "$TARGET.new"; done
+# The names that installing them would give the daemons: Slurm tells by its own name which of them it is.
+for daemon in slurmctld slurmd slurmstepd; do ln -s "$daemon-wlm" "$TARGET.new/usr/sbin/$daemon"; done
 rm -rf "$TARGET"
 mv "$TARGET.new" "$TARGET"

@@ -64,7 +64,7 @@ describe("slurm", () => {
   beforeAll(async () => {
     slurm = await startTestSlurm();
   });
-  afterAll(() => slurm.remove());
+  afterAll(() => slurm?.remove());
 
   const queue = (): Promise<string> =>
     slurm.run("squeue", "--noheader", "--states", "all", "--format", "%i %T");
@@ -185,6 +185,12 @@ describe("slurm", () => {
     expect(stderr).toContain("trainer-0 ended with exit code 143 (SIGTERM)");
     expect(code).toBe(143);
     await directory.untilGone();
+  });
+
+  test("a Slurm that cannot start is told at once", async () => {
+    await expect(startTestSlurm("SelectType=select/none_such")).rejects.toThrow(
+      /slurmctld ended with 1: .*none_such/s,
+    );
   });
 
   test("a job that Slurm refuses is one line, and the server goes", async () => {
