@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks types and format of the Python package, its tests and its benchmark, and the format of the examples
-# and of the peers of the benchmark, with mypy and black. If one of them is missing it says so and succeeds,
-# unless --required is given, as `make test` does after it has installed them.
+# and of the peers of the benchmark, with the mypy and black that set-up has installed in .tools. If they are
+# missing it says so and succeeds, unless --required is given, as `make test` does after it has installed them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/python-modules.sh
@@ -29,14 +29,13 @@ case ${1:-} in
   *) fail "expected nothing or --required; received $1" ;;
 esac
 
-for tool in mypy black; do
-  command -v "$tool" >/dev/null || not_checked "$tool is missing"
-done
+has_checks || not_checked "mypy and black of $CHECK_REQUIREMENTS are missing"
 # mypy reads the types of imported packages.
 python=$(scripts/find-python.sh "${TEST_MODULES[@]}" 2>&1) || not_checked "${python#python: }"
 
 cd src/client/python
 failed=
-mypy --no-error-summary --python-executable "$python" --cache-dir "$CACHE" . "$ROOT/bench/python" >&2 || failed=yes
-black --quiet --config pyproject.toml --check --diff . "$ROOT/bench/python" "$ROOT/bench/peers" "$ROOT/examples/python" >&2 || failed=yes
-[[ -z $failed ]] || fail "types or format are wrong, see above (black -l 100 with the files formats)"
+"$ROOT/$CHECKS/bin/mypy" --no-error-summary --python-executable "$python" --cache-dir "$CACHE" . "$ROOT/bench/python" >&2 || failed=yes
+"$ROOT/$CHECKS/bin/black" --quiet --config pyproject.toml --check --diff \
+  . "$ROOT/bench/python" "$ROOT/bench/peers" "$ROOT/examples/python" >&2 || failed=yes
+[[ -z $failed ]] || fail "types or format are wrong, see above ($CHECKS/bin/black -l 100 with the files formats)"

@@ -44,6 +44,11 @@ def _is_of_parent(trainer: str) -> bool:
     return _users.get(trainer, os.getpid()) != os.getpid()
 
 
+def _another_id(asked: Optional[str]) -> str:
+    """An id that no other client has, which begins with the one that was asked for."""
+    return unique_id() if asked is None else extended_id(asked)
+
+
 @dataclass(frozen=True)
 class Settings:
     """The settings with which one client reaches its job."""
@@ -59,20 +64,19 @@ class Settings:
     def of(arguments: Mapping[str, Any]) -> Settings:
         """Makes settings from arguments, with job and trainer from the environment if they are not
         given."""
-        from_environment = os.environ.get("PSERVER_TRAINER") or None
         given, job = arguments.get("trainer"), arguments.get("job")
-        asked = from_environment if given is None else given
         if job is None:
             job = os.environ.get("PSERVER_JOB") or "default"
-        here = Settings(arguments, job, asked, asked)
-        if asked is None or (given is None and _is_of_parent(asked)):
-            return here.for_another_process()
-        return here
+        if given is not None:
+            return Settings(arguments, job, given, given)
+        asked = os.environ.get("PSERVER_TRAINER") or None
+        if asked is None or _is_of_parent(asked):
+            return Settings(arguments, job, _another_id(asked), asked)
+        return Settings(arguments, job, asked, asked)
 
     def for_another_process(self) -> Settings:
         """Returns the same settings with an id that no other client has."""
-        asked = self.asked_trainer
-        return replace(self, trainer=unique_id() if asked is None else extended_id(asked))
+        return replace(self, trainer=_another_id(self.asked_trainer))
 
     def options(self, library: Library) -> Options:
         """Converts the settings to the C library's struct. BAD_NAME or BAD_VALUE for what it cannot
@@ -82,7 +86,7 @@ class Settings:
         if options.struct_size != sizeof(Options):
             raise errors.Internal(f"{library.path}: its pserver_options is of another version")
         given: Dict[str, Any] = {**self.arguments, "job": self.job, "trainer": self.trainer}
-        for name, kind in Options._fields_:
+        for name, kind, *_ in Options._fields_:
             if kind is c_char_p and given.get(name) is not None:
                 setattr(options, name, _text(given[name], name))
         for name, entry in _TIMEOUTS.items():

@@ -193,9 +193,10 @@ def test_keeps_step_with_other_trainers(
     broker: Broker, job_name: str, start_host: StartHost
 ) -> None:
     start_host(job_name, "--sync", "sync", "--trainers", "2", "--reduce", "sum")
-    with pserver.connect(broker.url, job=job_name) as a, pserver.connect(
-        broker.url, job=job_name
-    ) as b:
+    with (
+        pserver.connect(broker.url, job=job_name) as a,
+        pserver.connect(broker.url, job=job_name) as b,
+    ):
         expected = pserver.Synchronization("sync", trainers=2, backups=0, reduce="sum", staleness=0)
         assert a.synchronization == expected
         a.create_if_not_already_created("w", W, learning_rate=1)

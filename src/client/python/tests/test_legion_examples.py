@@ -7,7 +7,7 @@ import re
 import runpy
 import signal
 import subprocess
-from typing import Callable, Dict
+from typing import Callable, Dict, Tuple
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def test_the_first_example_moves_a_part(broker: Broker, job: str, start: Start) 
     runs = [output_of(start("example_user_script.py", rank)) for rank in range(2)]
     expected = np.full((10, 20, 30), -1, np.float32)
     expected[2:5, 2:5, 2:5] = 0
-    where = np.ix_([0], [1, 4], [1, 6])
+    where: Tuple[pserver.Array, ...] = np.ix_([0], [1, 4], [1, 6])
     for run in runs:
         before = expected[where].copy()
         expected[where] = 0.5 * before + 0.5 * 7

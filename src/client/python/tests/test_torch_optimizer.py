@@ -158,9 +158,9 @@ def test_sparse_embeddings_send_rows(ps: pserver.Client) -> None:
     pserver.torch.sync(
         ps,
         models,
-        lambda name, _: {"sparse": True, "optimizer": "sgd"}
-        if "sgd" in name
-        else {"optimizer": adagrad},
+        lambda name, _: (
+            {"sparse": True, "optimizer": "sgd"} if "sgd" in name else {"optimizer": adagrad}
+        ),
     )
     batch = torch.tensor([[3, 3, 7], [49, 0, 3]])
     for rule, kind in rules.items():

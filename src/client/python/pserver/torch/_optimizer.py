@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Tuple, Union, cast
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Tuple, Union, cast, overload
 
 import torch
 
@@ -76,6 +76,15 @@ class Optimizer(torch.optim.Optimizer):
             self._gradients[name] = HostMemory()
             self._values[name] = HostMemory()
 
+    @overload
+    def step(self, closure: None = ...) -> None: ...
+
+    @overload
+    def step(self, closure: Callable[[], float]) -> float: ...
+
+    @overload
+    def step(self, closure: Optional[Callable[[], float]] = ...) -> Optional[float]: ...
+
     def step(self, closure: Optional[Callable[[], float]] = None) -> Optional[float]:
         """Sends all gradients that are not None, ends the trainer's step, and adopts the new weights.
 
@@ -86,7 +95,7 @@ class Optimizer(torch.optim.Optimizer):
         """
         loss = None
         if closure is not None:
-            with torch.enable_grad():
+            with torch.set_grad_enabled(True):
                 loss = closure()
         calls = StepCalls(self._encoding)
         for group in self.param_groups:
