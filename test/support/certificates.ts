@@ -1,7 +1,14 @@
 import { execFile } from "node:child_process";
+import { lookup } from "node:dns/promises";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
+
+/** Whether this machine has the name that a certificate is for: without /etc/hosts it may have none. */
+export const LOCALHOST_IS_KNOWN: boolean = await lookup("localhost").then(
+  () => true,
+  () => false,
+);
 
 /**
  * Writes into a directory, each with its key beside it: `ca.pem`, an authority; `server.pem`, a
