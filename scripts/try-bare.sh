@@ -17,7 +17,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-readonly CHECKOUT=/root/checkout
+readonly CHECKOUT=/srv/checkout
 readonly PACKAGES=(ca-certificates git make)
 
 # Variables that say how to reach the package archives, as a pattern.
