@@ -1,6 +1,8 @@
 import type { Owners, WantedBlock } from "../../src/actors/lifecycle/owners.ts";
 import {
   blockPlaces,
+  type ErrorCode,
+  type Fields,
   type HostRecord,
   type ParameterInfo,
   type Position,
@@ -22,6 +24,10 @@ export class MemoryOwners implements Owners {
 
   /** Every position that a check had to wait for. */
   readonly awaited: { readonly shard: number; readonly at: Position | undefined }[] = [];
+  /** Every snapshot that was asked for, in order. */
+  readonly snapshots: { readonly shard: number; readonly at: Position }[] = [];
+  /** Why no snapshot can be stored; undefined while it can. */
+  snapshotFailure: ErrorCode | undefined;
   /** Bytes the broker can hold. */
   storageBytes: number = Number.POSITIVE_INFINITY;
   /** Bytes of values that the hosts can hold more. */
@@ -40,6 +46,11 @@ export class MemoryOwners implements Owners {
       this.#advance(shard);
       this.#shard(shard).set(`${parameter.name} ${index}`, parameter.epoch);
     }
+  }
+
+  /** Takes all blocks from a shard, as the loss of its journal and snapshots does. */
+  lose(shard: number): void {
+    this.#blocks.delete(shard);
   }
 
   /** Where a shard's journal stands. */
@@ -71,6 +82,13 @@ export class MemoryOwners implements Owners {
     this.appended.push({ shard, record });
     this.#advance(shard);
     return this.position(shard);
+  }
+
+  async snapshot(shard: number, at: Position): Promise<Fields> {
+    const code = this.snapshotFailure;
+    if (code !== undefined) throw new PserverError(code, `shard ${shard} cannot be stored`);
+    this.snapshots.push({ shard, at });
+    return { shard, ...at };
   }
 
   async checkMemory(valueBytes: readonly number[]): Promise<void> {

@@ -37,12 +37,6 @@ const STATUS_MS = 2_000;
  */
 const STATUS_ATTEMPT_MS = 500;
 
-/** Grace time of a request for a snapshot, which may have gigabytes. */
-const SNAPSHOT_MS = 300_000;
-
-/** Time between two requests for the same snapshot: a request may be lost, or its reply. */
-const SNAPSHOT_ATTEMPT_MS = 5_000;
-
 /** Characters of the token of a save. */
 const TOKEN_MAX = 64;
 
@@ -107,17 +101,9 @@ export class ControlService {
     }
   }
 
-  /** A repeated request gets the snapshot that the first one started, finished or not. */
   async #snapshot(shard: number): Promise<Fields> {
     const { position } = await this.#deps.owners.check(shard, { blocks: [] });
-    const reply = await this.#deps.owners.ask(
-      shard,
-      "snapshot",
-      { ...position },
-      SNAPSHOT_MS,
-      SNAPSHOT_ATTEMPT_MS,
-    );
-    return reply.fields;
+    return await this.#deps.owners.snapshot(shard, position);
   }
 
   async #versions(fields: Fields): Promise<Fields> {

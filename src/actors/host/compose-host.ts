@@ -19,6 +19,7 @@ import { HostMemory } from "../memory/host-memory.ts";
 import type { OwnersClient } from "../requests/owners-client.ts";
 import type { HostEvent } from "./host-options.ts";
 import type { HostOpening } from "./host-parts.ts";
+import { LossesWatch } from "./losses-watch.ts";
 import { MembersWatch } from "./members-watch.ts";
 import { RunningHost } from "./running-host.ts";
 import { SessionsWatch } from "./sessions-watch.ts";
@@ -41,6 +42,7 @@ export function composeHost(
     onServing: (shard) => host.shardServing(shard),
     onTrouble: (type, shard, error) => host.shardTroubled(type, shard, error),
     onRecovered: (recovered) => emit({ type: "shard-recovered", ...recovered }),
+    onFellBack: (fallen) => emit({ type: "fell-back", ...fallen }),
     onCrash: (error) => void host.stop(error),
   });
   // The owner tells this life of the host from an earlier one with the same id.
@@ -63,6 +65,10 @@ export function composeHost(
     control: hostControl(opening, job, owners, lifecycle, onError),
     memory: HostMemory.open({ shards, limitBytes: options.memoryLimitBytes }),
     members: new MembersWatch({ service: lifecycle, statuses, leaseMs, onError }),
+    losses: new LossesWatch({
+      ...{ service: lifecycle, leaseMs, onError },
+      onTakenBack: (shard, taken) => emit({ type: "parameters-lost", shard, ...taken }),
+    }),
     sessions: new SessionsWatch({ service: lifecycle, statuses, onError }),
   });
   return host;

@@ -2,6 +2,7 @@ import type { PserverError, SynchronizationInput } from "../../protocol/index.ts
 import type { ConnectionSettings } from "../../transport/connection.ts";
 import type { EtcdSettings } from "../etcd/etcd-keys.ts";
 import type { StoredSettings, WantedSettings } from "../job/job-settings.ts";
+import type { TakenBack } from "../lifecycle/lost-parameters.ts";
 import type { AcceptedLoss } from "../recovery/accept-loss.ts";
 import type { ShardEventType } from "./worker-messages.ts";
 
@@ -49,6 +50,14 @@ export type HostEvent =
       readonly error: PserverError;
     }
   | ({ readonly type: "shard-recovered" } & AcceptedLoss)
+  /** A shard has lost these parameters, whose journal was in memory: they, or the whole job, are to be initialized anew. */
+  | ({ readonly type: "parameters-lost"; readonly shard: number } & TakenBack)
+  /** A shard goes on from its last snapshot, because its journal in memory is gone. */
+  | ({ readonly type: "fell-back" } & AcceptedLoss)
+  /** The host ends, and still stores these shards, whose journals are in memory; told every few seconds. */
+  | { readonly type: "saving"; readonly shards: readonly number[] }
+  /** The host ends without having stored all of a shard whose journal is in memory. */
+  | { readonly type: "unsaved"; readonly shard: number; readonly error: PserverError }
   | { readonly type: "disconnected" | "reconnected" | "etcd-back" }
   /** `etcd-lost`: etcd answers no call until `etcd-back`; calls that fail meanwhile are not reported. */
   | { readonly type: "error" | "etcd-lost"; readonly error: PserverError };
@@ -59,6 +68,6 @@ export interface Host {
   readonly settings: StoredSettings;
   /** Settles when the host has stopped: with the reason, or undefined after `close`. */
   readonly stopped: Promise<PserverError | undefined>;
-  /** Releases the shards and stops; no acknowledged update is lost. */
+  /** Stores shards whose journals are in memory, releases all and stops; no acknowledged update is lost. */
   close(): Promise<void>;
 }

@@ -15,6 +15,7 @@ const worker = await openShardWorker(workerData as WorkerSetup, send);
 port.on("message", (message: ToWorker) => {
   if (message.type === "own") worker.own(message.shard);
   else if (message.type === "disown") worker.disown(message.shard);
+  else if (message.type === "save") void worker.save(message.shard);
   else void worker.close().then(() => port.close());
 });
 send({ type: "ready" });

@@ -19,6 +19,9 @@ const CREDIT_BYTES = 32 * 1024 ** 2;
 /** How often a starting host checks whether its shards are served. */
 const SERVED_POLL_MS = 20;
 
+/** How often a host that ends tells that it is still saving shards. */
+const SAVING_TOLD_MS = 3_000;
+
 /** Shards whose errors are shown when a host cannot start. */
 const ERRORS_SHOWN_MAX = 3;
 
@@ -35,6 +38,9 @@ export class RunningHost implements Host {
   #finish: (reason: PserverError | undefined) => void = () => undefined;
   #closing: Promise<void> | undefined;
   #hasReportedOtherAccount = false;
+  /** Shards that are being saved before the end, and when that was told last. */
+  readonly #saving: Set<number> = new Set();
+  #savingToldMs: number | undefined;
 
   constructor(parts: HostParts) {
     this.id = parts.opening.id;
@@ -48,7 +54,7 @@ export class RunningHost implements Host {
 
   /** Claims shards and begins to answer requests. @throws as `startHost`. */
   async start(): Promise<void> {
-    const { opening, pool, keeper, claims, lifecycle, members, sessions, publication } =
+    const { opening, pool, keeper, claims, lifecycle, members, losses, sessions, publication } =
       this.#parts;
     const { options, subjects, answers, retries } = opening;
     const setup = workerSetup(this.#parts);
@@ -63,6 +69,7 @@ export class RunningHost implements Host {
     await claims.start();
     await lifecycle.start();
     if (this.settings.synchronization.mode !== "async") members.start();
+    if (this.settings.journal === "memory") losses.start();
     if (this.settings.rules > 1) sessions.start();
     const onOtherAccount = (trainer: string): void => this.#reportOtherAccount(trainer);
     this.#servers = serveRequests({
@@ -112,6 +119,7 @@ export class RunningHost implements Host {
     this.#emit({ type: "serving", shard });
     this.#settled.add(shard);
     this.#parts.members.serving(shard);
+    this.#parts.losses.serving(shard);
   }
 
   /** Reports a trouble of a shard. One that does not fit into the memory is left to other hosts until it fits. */
@@ -188,13 +196,34 @@ export class RunningHost implements Host {
     return texts.slice(0, ERRORS_SHOWN_MAX).join("");
   }
 
+  /**
+   * Stores a shard that is about to be released: its journal in memory may go with the broker next. What cannot
+   * be stored is reported, and does not keep the host from ending.
+   */
+  async #save(shard: number): Promise<void> {
+    this.#saving.add(shard);
+    const error = await this.#parts.pool.save(shard, () => this.#tellSaving());
+    this.#saving.delete(shard);
+    if (error !== undefined) this.#emit({ type: "unsaved", shard, error });
+  }
+
+  /** Tells which shards are still being saved, now and then. */
+  #tellSaving(): void {
+    const nowMs = performance.now();
+    this.#savingToldMs ??= nowMs;
+    if (nowMs - this.#savingToldMs < SAVING_TOLD_MS) return;
+    this.#savingToldMs = nowMs;
+    this.#emit({ type: "saving", shards: [...this.#saving] });
+  }
+
   async #shutDown(reason: PserverError | undefined): Promise<void> {
-    const { opening, pool, claims, keeper, lifecycle, members, sessions, publication } =
+    const { opening, pool, claims, keeper, lifecycle, members, losses, sessions, publication } =
       this.#parts;
+    losses.stop();
     // At the same time: a request in work may wait for a shard that another host is to take over.
     const ended = await Promise.allSettled([
       ...this.#servers.map((server) => server.close()),
-      claims.close(),
+      claims.close(this.settings.journal === "memory" ? (shard) => this.#save(shard) : undefined),
       lifecycle.close(),
       members.stop(),
       sessions.stop(),

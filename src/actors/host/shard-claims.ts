@@ -113,13 +113,20 @@ export class ShardClaims {
     this.#deps.declined.decline(shard, fits);
   }
 
-  /** Stops claiming and releases all leases, so that other hosts need not wait for them to end. */
-  async close(): Promise<void> {
+  /**
+   * Stops claiming and releases all leases, so that other hosts need not wait for them to end; that of each shard
+   * once `finish` is done with it. Meanwhile it stays held, so that no other host takes the shard over.
+   */
+  async close(finish?: (shard: number) => Promise<void>): Promise<void> {
     await this.#rounds.stop();
     await Promise.all([this.#deps.hosts.stop(), this.#deps.declinedByHosts.stop()]);
     await this.#deps.declined.close();
     const owned = [...this.#owned];
-    await mapConcurrently(owned, (shard) => this.#release(shard), owned.length);
+    const release = async (shard: number): Promise<void> => {
+      await finish?.(shard);
+      await this.#release(shard);
+    };
+    await mapConcurrently(owned, release, owned.length);
   }
 
   async #claimRound(): Promise<number> {

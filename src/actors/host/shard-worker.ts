@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { JetStreamClient } from "@nats-io/jetstream";
-import { JobSubjects, type PserverError } from "../../protocol/index.ts";
+import { ensureError, JobSubjects, type PserverError } from "../../protocol/index.ts";
 import { fromBrokerError, isRefusedSubscription } from "../../transport/broker-error.ts";
 import { BufferPool } from "../../transport/buffer-pool.ts";
 import { openConnection } from "../../transport/connection.ts";
@@ -128,6 +128,11 @@ export class ShardWorker {
   readonly #owners: Map<number, ShardOwner> = new Map();
   /** Owners that are closed and still write their last mark. */
   readonly #closing: Set<Promise<void>> = new Set();
+  /** Shards that are being saved, and how far that had come when it was told last. */
+  readonly #saving: Set<number> = new Set();
+  #savedUpTo = "";
+  /** Of the owned shards. */
+  readonly #stores: Map<number, SnapshotStore> = new Map();
   #statusTimer: NodeJS.Timeout | undefined;
   #markTimer: NodeJS.Timeout | undefined;
 
@@ -155,11 +160,12 @@ export class ShardWorker {
   #takeOver(shard: number): void {
     const { setup, client, leases, publisher, bucket, shared } = this.#deps;
     const { manager, subjects, journalConnection } = shared;
+    const store = new SnapshotStore({ manager, client, publisher, subjects, shard });
     const owner = new ShardOwner({
       ...shared,
       shard,
       journal: new Journal({ manager, client, subjects, settings: setup.journal, shard }),
-      store: new SnapshotStore({ manager, client, publisher, subjects, shard }),
+      store,
       tape: setup.tape ? new TapeStore({ manager, client, subjects, shard }) : undefined,
       marks: new MarkKeeper(bucket, shard),
       credit: new Credit(setup.creditBytes, payloadBytesMaxOf(journalConnection)),
@@ -171,6 +177,8 @@ export class ShardWorker {
       onTapeFailed: (error) => this.#tell("tape-failed", shard, error),
       onMarkFailed: (error) => this.#tell("mark-failed", shard, error),
       onLossReported: (error) => this.#tell("loss-reported", shard, error),
+      onFellBack: ({ generation, fallbacks }) =>
+        this.#deps.send({ type: "fell-back", shard, generation, fallbacks: fallbacks.slice(-1) }),
       onFailure: (error) => {
         this.#tell("failed", shard, error);
         if (error.code === "NOT_OWNER") this.#retake(shard, owner);
@@ -182,7 +190,21 @@ export class ShardWorker {
     });
     this.disown(shard);
     this.#owners.set(shard, owner);
+    this.#stores.set(shard, store);
     void owner.start();
+  }
+
+  /** Stores all of a shard, as {@link ShardOwner.save} does, and tells how that goes and has ended. */
+  async save(shard: number): Promise<void> {
+    this.#saving.add(shard);
+    let failure: PserverError | undefined;
+    try {
+      await this.#owners.get(shard)?.save();
+    } catch (error) {
+      failure = ensureError(error);
+    }
+    this.#saving.delete(shard);
+    this.#deps.send({ type: "saved", shard, ...(failure && { error: failure.toWire() }) });
   }
 
   /** Stops owning all shards and closes the connections. */
@@ -204,6 +226,7 @@ export class ShardWorker {
     const owner = this.#owners.get(shard);
     if (owner === undefined) return;
     this.#owners.delete(shard);
+    this.#stores.delete(shard);
     const closed = owner.close().finally(() => this.#closing.delete(closed));
     this.#closing.add(closed);
   }
@@ -252,5 +275,17 @@ export class ShardWorker {
       type: "statuses",
       statuses: [...this.#owners.values()].map((owner) => owner.status()),
     });
+    this.#tellSaving();
+  }
+
+  /** Tells that the shards which are being saved have progressed: one that waits for its turn does so with the others. */
+  #tellSaving(): void {
+    const reached = [...this.#saving].map((shard) => {
+      return `${shard} ${this.#owners.get(shard)?.position().seq} ${this.#stores.get(shard)?.stored}`;
+    });
+    const savedUpTo = reached.join();
+    if (savedUpTo === this.#savedUpTo) return;
+    this.#savedUpTo = savedUpTo;
+    for (const shard of this.#saving) this.#deps.send({ type: "saving", shard });
   }
 }

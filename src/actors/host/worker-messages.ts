@@ -33,6 +33,8 @@ export interface WorkerSetup {
 export type ToWorker =
   | { readonly type: "own"; readonly shard: number }
   | { readonly type: "disown"; readonly shard: number }
+  /** Store all of a shard whose journal may go with the broker; its lease is held until that is done. */
+  | { readonly type: "save"; readonly shard: number }
   | { readonly type: "close" };
 
 /**
@@ -52,5 +54,8 @@ export type FromWorker =
   | { readonly type: "ready" }
   | { readonly type: "serving"; readonly shard: number }
   | { readonly type: ShardEventType; readonly shard: number; readonly error: WireError }
-  | ({ readonly type: "recovered" } & AcceptedLoss)
+  /** The work on a `save` has progressed; or it has ended, with an error unless the shard is stored. */
+  | { readonly type: "saving"; readonly shard: number }
+  | { readonly type: "saved"; readonly shard: number; readonly error?: WireError }
+  | ({ readonly type: "recovered" | "fell-back" } & AcceptedLoss)
   | { readonly type: "statuses"; readonly statuses: readonly Fields[] };

@@ -8,6 +8,9 @@ import type { FromWorker, ShardEventType, ToWorker, WorkerSetup } from "./worker
 const START_MS = 15_000;
 const CLOSE_MS = 5_000;
 
+/** How long the saving of a shard may take without progress: longer than the broker may take for one message. */
+const SAVE_STALL_MS = 12_000;
+
 /**
  * Memory for a worker's short-lived objects. V8 would take up to 48 MB before it collects garbage; tensors are
  * elsewhere. With less than this, the objects of a batch of a thousand blocks outlive several collections, and a host
@@ -20,6 +23,7 @@ export interface WorkerPoolEvents {
   readonly onServing: (shard: number) => void;
   readonly onTrouble: (type: ShardEventType, shard: number, error: PserverError) => void;
   readonly onRecovered: (recovered: AcceptedLoss) => void;
+  readonly onFellBack: (fallen: AcceptedLoss) => void;
   /** A worker thread has ended by itself: the host cannot go on. */
   readonly onCrash: (error: PserverError) => void;
 }
@@ -31,6 +35,8 @@ export class WorkerPool {
   readonly #workers: Map<Worker, Promise<void>> = new Map();
   readonly #shards: Map<number, Worker> = new Map();
   readonly #statuses: Map<Worker, readonly Fields[]> = new Map();
+  /** Shards that are being saved. */
+  readonly #saves: Map<number, ShardSave> = new Map();
   #closing = false;
 
   constructor(events: WorkerPoolEvents) {
@@ -69,6 +75,26 @@ export class WorkerPool {
     const worker = this.#shards.get(shard);
     this.#shards.delete(shard);
     if (worker !== undefined) post(worker, { type: "disown", shard });
+  }
+
+  /**
+   * Has the worker of a shard fold all that its journal holds and store a snapshot of that, after which it folds
+   * nothing more; the shard's lease must stay held meanwhile. `onProgress` is called now and then while it gets on.
+   * @returns why the shard could not be saved; undefined if it was. TIMEOUT without progress for some seconds.
+   */
+  async save(shard: number, onProgress: () => void): Promise<PserverError | undefined> {
+    const worker = this.#shards.get(shard);
+    const exited = worker && this.#workers.get(worker);
+    if (worker === undefined || exited === undefined) return undefined;
+    const save = new ShardSave(shard, onProgress);
+    this.#saves.set(shard, save);
+    post(worker, { type: "save", shard });
+    void exited.then(() =>
+      save.end(new PserverError("CLOSED", `shard ${shard}: its worker has ended`, { shard })),
+    );
+    const failure = await save.ended;
+    this.#saves.delete(shard);
+    return failure;
   }
 
   /** Closes all workers; one that does not react is terminated. */
@@ -112,6 +138,12 @@ export class WorkerPool {
       case "serving":
         this.#events.onServing(message.shard);
         break;
+      case "saving":
+        this.#saves.get(message.shard)?.progressed();
+        break;
+      case "saved":
+        this.#saves.get(message.shard)?.end(message.error && errorFromWire(message.error));
+        break;
       case "statuses":
         this.#statuses.set(worker, message.statuses);
         break;
@@ -120,9 +152,42 @@ export class WorkerPool {
         this.#events.onRecovered({ shard, generation, fallbacks });
         break;
       }
+      case "fell-back": {
+        const { shard, generation, fallbacks } = message;
+        this.#events.onFellBack({ shard, generation, fallbacks });
+        break;
+      }
       default:
         this.#events.onTrouble(message.type, message.shard, errorFromWire(message.error));
     }
+  }
+}
+
+/** A shard that is being saved: ends when its worker says so, or does not get on. */
+class ShardSave {
+  /** Why the shard was not saved; undefined if it was. */
+  readonly ended: Promise<PserverError | undefined>;
+  readonly end: (failure: PserverError | undefined) => void;
+  readonly #onProgress: () => void;
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(shard: number, onProgress: () => void) {
+    let end: (failure: PserverError | undefined) => void = () => undefined;
+    this.ended = new Promise((resolve) => {
+      end = resolve;
+    });
+    const text = `shard ${shard}: no progress for ${SAVE_STALL_MS} ms`;
+    this.#timer = setTimeout(() => this.end(new PserverError("TIMEOUT", text)), SAVE_STALL_MS);
+    this.#onProgress = onProgress;
+    this.end = (failure) => {
+      clearTimeout(this.#timer);
+      end(failure);
+    };
+  }
+
+  progressed(): void {
+    this.#timer.refresh();
+    this.#onProgress();
   }
 }
 

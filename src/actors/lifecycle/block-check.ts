@@ -34,27 +34,47 @@ export async function requireBlocks(
 ): Promise<readonly ShardPosition[]> {
   const publishedAt = lastPublished(deps, published);
   const wanted = blocksByShard(parameters, shards);
-  const checks = await mapConcurrently([...wanted], async ([shard, blocks]) => {
-    const at = publishedAt.get(shard);
-    let position = at;
-    const missing: (readonly [string, number])[] = [];
-    // Each shard is asked once at least, for the end of its journal.
-    for (let from = 0; from === 0 || from < blocks.length; from += BLOCKS_PER_CHECK) {
-      const batch = blocks.slice(from, from + BLOCKS_PER_CHECK);
-      const answer = await deps.owners.check(shard, {
-        blocks: batch,
-        ...(at === undefined ? {} : { at }),
-      });
-      position = laterPosition(position, answer.position);
-      missing.push(...answer.missing);
-    }
-    return { shard, position, missing };
-  });
+  const checks = await mapConcurrently([...wanted], ([shard, blocks]) =>
+    checkShard(deps, shard, blocks, publishedAt.get(shard)),
+  );
   const missing = checks.flatMap((check) => check.missing);
   if (missing.length > 0) throw incomplete(missing, parameters);
   return checks
     .map(({ shard, position }) => ({ shard, generation: 1, seq: 0, ...position }))
     .sort((a, b) => a.shard - b.shard);
+}
+
+/** The names of those parameters that lack blocks on a shard. */
+export async function lackingOn(
+  deps: Pick<LifecycleDeps, "owners">,
+  parameters: readonly Parameter[],
+  shard: number,
+): Promise<Set<string>> {
+  const blocks = blocksByShard(parameters, []).get(shard) ?? [];
+  const { missing } = await checkShard(deps, shard, blocks, undefined);
+  return new Set(missing.map(([name]) => name));
+}
+
+/** Asks the owner of a shard for blocks; returns those that it lacks, and the end of its journal. */
+async function checkShard(
+  deps: Pick<LifecycleDeps, "owners">,
+  shard: number,
+  blocks: readonly WantedBlock[],
+  at: Position | undefined,
+) {
+  let position = at;
+  const missing: (readonly [string, number])[] = [];
+  // Each shard is asked once at least, for the end of its journal.
+  for (let from = 0; from === 0 || from < blocks.length; from += BLOCKS_PER_CHECK) {
+    const batch = blocks.slice(from, from + BLOCKS_PER_CHECK);
+    const answer = await deps.owners.check(shard, {
+      blocks: batch,
+      ...(at === undefined ? {} : { at }),
+    });
+    position = laterPosition(position, answer.position);
+    missing.push(...answer.missing);
+  }
+  return { shard, position, missing };
 }
 
 /**

@@ -142,8 +142,9 @@ export class DeclaredLedger {
 }
 
 function hasChanged({ state, context }: Lifecycle, now: Lifecycle): boolean {
-  const { epoch, sealed } = now.context;
-  return now.state !== state || epoch !== context.epoch || sealed !== context.sealed;
+  const { epoch, sealed, revised } = now.context;
+  if (now.state !== state || epoch !== context.epoch) return true;
+  return sealed !== context.sealed || revised !== context.revised;
 }
 
 function sum(held: Usage, added: Usage, gone: Usage = NOTHING): Usage {

@@ -4,19 +4,20 @@ import {
   PserverError,
   parseFinishRequest,
 } from "../../protocol/index.ts";
+import { mapConcurrently } from "../concurrent.ts";
 import { requireBlocks, requireStorage } from "./block-check.ts";
 import { type Claimant, hasFinished, requireSelected } from "./claimant.ts";
 import type { LifecycleDeps } from "./deps.ts";
 import { dropOrphans } from "./host-records.ts";
 import { jobRecord } from "./lifecycle-record.ts";
-import { advance, type Lifecycle, type LifecycleEvent } from "./machine.ts";
+import { advance, type Lifecycle, type LifecycleEvent, type ShardPosition } from "./machine.ts";
 import { type Parameter, requireOwn } from "./parameter.ts";
 import { changeParameter, parameterRecord, requireKnown } from "./parameter-record.ts";
 import { requireSession } from "./sessions.ts";
 
 /**
  * Finishes an initialization, of the job or of one parameter, once every declared block exists, and
- * replies with the ends of the journals at that moment. A repeat by the session that finished gets the
+ * replies with the ends of the journals at that moment; with journals in memory once a snapshot holds them. A repeat by the session that finished gets the
  * same reply.
  */
 export async function finish(
@@ -77,6 +78,7 @@ async function concludeJob(
   const shards = Array.from({ length: deps.job.shards }, (_, shard) => shard);
   await requireStorage(deps, [...declared, ...own]);
   const at = await requireBlocks(deps, declared, request.at, shards);
+  await storeInitialized(deps, at);
   const conclusion: LifecycleEvent = { type: "FINISH", ...claimant, at, sealed };
   const { result } = await jobRecord.change(deps, (job) =>
     advance(admitted(job, claimant), conclusion),
@@ -100,6 +102,7 @@ async function finishParameter(
   if (!hasFinished(lifecycle, claimant)) {
     await requireStorage(deps, [known]);
     const at = await requireBlocks(deps, [known], request.at, []);
+    await storeInitialized(deps, at);
     const conclusion: LifecycleEvent = { type: "FINISH", ...claimant, at, sealed: 0 };
     const finished = await changeParameter(deps, name, (found) => {
       const current = admit(found);
@@ -111,6 +114,22 @@ async function finishParameter(
   }
   await dropOrphans(deps, [{ ...known, lifecycle }], await jobRecord.read(deps));
   return lifecycle;
+}
+
+/**
+ * Has the shards store what was initialized, if a journal in memory is all that holds it: a record that says that
+ * something is initialized lies on file, and must not outlive the blocks.
+ */
+async function storeInitialized(
+  { job, owners }: LifecycleDeps,
+  at: readonly ShardPosition[],
+): Promise<void> {
+  if (job.journal !== "memory") return;
+  await mapConcurrently(
+    at,
+    ({ shard, ...position }) => owners.snapshot(shard, position),
+    at.length,
+  );
 }
 
 /** Returns the lifecycle if the claimant initializes it or has finished it; @throws as {@link requireSelected}. */

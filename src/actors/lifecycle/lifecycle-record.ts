@@ -43,6 +43,7 @@ export function parseLifecycleRecord(value: unknown, key: string): Lifecycle {
         session: integerField(context, "session"),
         at,
         sealed: integerField(context, "sealed"),
+        revised: integerField(context, "revised"),
       },
     };
   });

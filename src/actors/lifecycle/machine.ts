@@ -22,6 +22,8 @@ export interface LifecycleContext {
   readonly at: readonly ShardPosition[];
   /** Revision up to which parameter records belong to the finished job; 0 before. */
   readonly sealed: number;
+  /** How often parameters that were ready have changed: by a rewind, or because their blocks were lost. */
+  readonly revised: number;
 }
 
 /** Events of a lifecycle. */
@@ -45,13 +47,17 @@ export type LifecycleEvent =
       readonly session: number;
       readonly epoch: number;
       readonly replace: boolean;
-    };
+    }
+  /** Blocks of what was ready are lost for good; `isSomeLeft`: whether some of its parameters still have theirs. */
+  | { readonly type: "LOSE"; readonly isSomeLeft: boolean };
 
 const machine = setup({
   types: { context: {} as LifecycleContext, events: {} as LifecycleEvent },
   guards: {
     isHolder: ({ context, event }) =>
-      event.type !== "BEGIN" && event.session === context.session && event.epoch === context.epoch,
+      (event.type === "FINISH" || event.type === "ABORT") &&
+      event.session === context.session &&
+      event.epoch === context.epoch,
     mayReplace: ({ context, event }) =>
       event.type === "BEGIN" &&
       (event.replace || (event.trainer === context.trainer && event.session > context.session)),
@@ -59,6 +65,7 @@ const machine = setup({
       event.type === "ABORT" &&
       event.epoch === context.epoch &&
       (event.replace || event.session === context.session),
+    isSomeLeft: ({ event }) => event.type === "LOSE" && event.isSomeLeft,
   },
   actions: {
     select: assign(({ context, event }) =>
@@ -69,10 +76,11 @@ const machine = setup({
     conclude: assign(({ event }) =>
       event.type === "FINISH" ? { at: event.at, sealed: event.sealed } : {},
     ),
+    revise: assign(({ context }) => ({ at: [], revised: context.revised + 1 })),
   },
 }).createMachine({
   id: "lifecycle",
-  context: { epoch: 0, trainer: "", session: 0, at: [], sealed: 0 },
+  context: { epoch: 0, trainer: "", session: 0, at: [], sealed: 0, revised: 0 },
   initial: "uninitialized",
   states: {
     uninitialized: { on: { BEGIN: { target: "initializing", actions: "select" } } },
@@ -83,14 +91,21 @@ const machine = setup({
         ABORT: { guard: "mayAbort", target: "uninitialized" },
       },
     },
-    ready: {},
+    ready: {
+      on: {
+        LOSE: [
+          { guard: "isSomeLeft", target: "ready", reenter: true, actions: "revise" },
+          { target: "uninitialized", actions: "revise" },
+        ],
+      },
+    },
   },
 });
 
 /** A lifecycle in which nothing has happened. */
 export const UNINITIALIZED: Lifecycle = {
   state: "uninitialized",
-  context: { epoch: 0, trainer: "", session: 0, at: [], sealed: 0 },
+  context: { epoch: 0, trainer: "", session: 0, at: [], sealed: 0, revised: 0 },
 };
 
 /**

@@ -1,4 +1,4 @@
-import type { HostRecord, Position, RememberedTrainers } from "../../protocol/index.ts";
+import type { Fields, HostRecord, Position, RememberedTrainers } from "../../protocol/index.ts";
 import type { StoredSettings } from "../job/job-settings.ts";
 import type { Quotas } from "../job/quotas.ts";
 
@@ -30,6 +30,8 @@ export interface Owners {
   trainers(shard: number): Promise<RememberedTrainers>;
   /** Appends a host's record to a shard's journal. */
   append(shard: number, record: HostRecord): Promise<Position>;
+  /** Has a shard's owner store a snapshot of this position or later, unless there is one; returns its position. */
+  snapshot(shard: number, at: Position): Promise<Fields>;
   /** @throws NO_MEMORY unless the owners' hosts can hold so many more bytes of values, by shard. */
   checkMemory(valueBytes: readonly number[]): Promise<void>;
   /** @throws NO_SPACE unless the broker can hold all journals and this state. */

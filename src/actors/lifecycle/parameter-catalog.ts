@@ -1,5 +1,5 @@
 import type { KvBucket } from "../jetstream/kv-bucket.ts";
-import type { Lifecycle } from "./machine.ts";
+import { type Lifecycle, type LifecycleContext, UNINITIALIZED } from "./machine.ts";
 import type { Parameter } from "./parameter.ts";
 import { parseParameterRecord } from "./parameter-record.ts";
 import { PARAMETER_KEYS, parameterOfKey } from "./record-format.ts";
@@ -20,7 +20,7 @@ export class ParameterCatalog {
   /** In order of code units; undefined after a name was added. */
   #names: readonly string[] | undefined;
   /** Of the job when it was followed last. */
-  #sealed = 0;
+  #followed: Pick<LifecycleContext, "sealed" | "revised"> = UNINITIALIZED.context;
   /** Every record up to this revision is known. */
   #readUpTo = 0;
   /** Ends when the reading under way does. */
@@ -67,13 +67,14 @@ export class ParameterCatalog {
   }
 
   /**
-   * As {@link refresh}, if the job has been initialized or rewound since the last call: only then parameters
+   * As {@link refresh}, if the job has been initialized or revised since the last call: only then parameters
    * change that were ready. Returns whether it has read.
    */
-  async follow({ context: { sealed } }: Lifecycle): Promise<boolean> {
-    if (sealed === this.#sealed) return false;
+  async follow({ context }: Lifecycle): Promise<boolean> {
+    const { sealed, revised } = this.#followed;
+    if (context.sealed === sealed && context.revised === revised) return false;
     await this.refresh();
-    this.#sealed = sealed;
+    this.#followed = context;
     return true;
   }
 

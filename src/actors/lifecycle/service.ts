@@ -15,6 +15,7 @@ import { declare } from "./declare.ts";
 import { DeclaredLedger } from "./declared-ledger.ts";
 import type { LifecycleDeps } from "./deps.ts";
 import { finish } from "./finish.ts";
+import { type TakenBack, takeBackLost } from "./lost-parameters.ts";
 import { type Members, MembersAnnouncer, membersRecord, toJournalRecord } from "./members.ts";
 import { enter, exit, expelLost } from "./membership.ts";
 import { TRAINER_KEYS } from "./record-format.ts";
@@ -112,6 +113,17 @@ export class LifecycleService {
   /** Makes these shards forget trainers whose sessions have ended; see {@link endSessions}. */
   async endSessions(shards: readonly number[]): Promise<EndedSessions> {
     return await endSessions(this.#deps, shards);
+  }
+
+  /**
+   * Makes what a shard with its journal in memory has lost initializable again; see {@link takeBackLost}. Journals
+   * on file lose nothing.
+   */
+  async takeBackLost(shard: number): Promise<TakenBack> {
+    if (this.#deps.job.journal === "file") return { parameters: [], isJob: false };
+    const taken = await takeBackLost(this.#deps, shard);
+    if (taken.isJob) await this.#onJobChanged();
+    return taken;
   }
 
   /** Writes the present members into these shards' journals. */

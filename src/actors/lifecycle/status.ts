@@ -40,7 +40,7 @@ export async function readStatus(
     const job = await jobRecord.read(deps);
     isFresh = await catalog.follow(job);
     const known = request.names.map((name) => catalog.get(name));
-    // What is ready stays as it is, unless the job is rewound.
+    // What is ready stays as it is, unless the job is revised.
     if (known.every((parameter) => parameter && effectiveState(parameter, job) === "ready")) {
       return replyOf(deps, request, { parameters: known, more: false }, job);
     }

@@ -11,7 +11,7 @@ import type { Journal, JournalInfo } from "../journal/journal.ts";
 import { majorityInfo, majorityRecord } from "../journal/majority-reads.ts";
 import { RetryLimit } from "../journal/retry-limit.ts";
 import type { CutHead } from "../snapshot/snapshotter.ts";
-import { checkJournal, journalLost } from "./check-journal.ts";
+import { checkJournal, type ExpectedJournal, journalLost } from "./check-journal.ts";
 import type { HeadMark } from "./head-mark.ts";
 import { type JournalGap, journalDamaged, lastRecordSeq } from "./journal-gap.ts";
 import { headSeqOf, type JournalHead } from "./journal-head.ts";
@@ -35,6 +35,8 @@ export interface OwnedJournalDeps {
   readonly marks: Pick<MarkKeeper, "read">;
   /** Called when the journal was replaced by one of the next generation. */
   readonly onReplaced: () => void;
+  /** Called when the journal in memory is gone, with records that the shard does not hold. */
+  readonly onFellBack: (manifest: CutHead) => void;
   /** Called when a gap could not be skipped yet; it is retried. */
   readonly onGapRemains: (error: PserverError) => void;
 }
@@ -54,8 +56,10 @@ export class OwnedJournal {
   }
 
   /**
-   * Checks the journal and says where it continues. A journal in memory that is gone is replaced.
-   * @throws JOURNAL_LOST, JOURNAL_DAMAGED if it is not the one that was folded.
+   * Checks the journal and says where it continues. A journal in memory that is gone is replaced, and so is one
+   * that is not the one that was folded: the brokers of a cluster make a stream anew, empty and under its old
+   * creation time, when the last of them that had it is started again. No file could give its records back.
+   * @throws JOURNAL_LOST, JOURNAL_DAMAGED if a journal on file is not the one that was folded.
    */
   async locate(): Promise<{ stream: string; generation: number }> {
     const { journal, storage, shard, snapshots, marks } = this.#deps;
@@ -63,7 +67,7 @@ export class OwnedJournal {
     // The mark is read first: after a look at the journal, a former owner that still folds may store
     // and mark further records.
     const mark = await marks.read();
-    const found = await checkJournal(journal, { generation, created, shard, mark });
+    const found = await this.#checked({ generation, created, shard, mark });
     if (found !== undefined && created !== "") await this.#noteHead(generation, found);
     // Its creation was not completed. A deposed owner may be creating it at this moment, under the same
     // generation: there can be only one stream with the subjects.
@@ -74,7 +78,9 @@ export class OwnedJournal {
     // Records of other trainers may have been lost with it.
     else {
       const from = this.#foldedSeq(generation) + 1;
-      await this.replace([{ generation, from, to: this.#notedSeq(generation, mark) }]);
+      const to = this.#notedSeq(generation, mark);
+      await this.replace([{ generation, from, to }]);
+      if (to >= from) this.#deps.onFellBack(snapshots.head());
     }
     const now = snapshots.head().generation;
     return { stream: journal.stream(now), generation: now };
@@ -135,6 +141,22 @@ export class OwnedJournal {
         onGapRemains(found);
         await delay(RETRY_MS);
       }
+    }
+  }
+
+  /** The state of the journal as `checkJournal` returns it; undefined also for one in memory that is another. */
+  async #checked(expected: ExpectedJournal): Promise<JournalInfo | undefined> {
+    const { journal, storage } = this.#deps;
+    // Its replacement has begun: the fold has left it, and could not tell any more that it is another.
+    if (storage === "memory" && this.#replacing?.generation === expected.generation)
+      return undefined;
+    try {
+      return await checkJournal(journal, expected);
+    } catch (error) {
+      const { code } = ensureError(error);
+      const isOther = code === "JOURNAL_LOST" || code === "JOURNAL_DAMAGED";
+      if (storage === "memory" && isOther) return undefined;
+      throw error;
     }
   }
 

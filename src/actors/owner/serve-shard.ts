@@ -42,6 +42,7 @@ export async function serveShard(
   const owned = new OwnedJournal({
     ...{ host, owner, journal, storage, shard, snapshots, marks, head },
     onReplaced: () => serving.positionChanged(),
+    onFellBack: deps.onFellBack,
     onGapRemains: deps.onSnapshotFailed,
   });
   const positions = makePositions(deps, composed);

@@ -3,6 +3,7 @@ import type { Settled, Shard } from "../fold/shard.ts";
 import type { TapeWriter } from "../tape/tape-writer.ts";
 import type { FoldLoop } from "./fold-loop.ts";
 import type { HeadMark } from "./head-mark.ts";
+import { lastRecordSeq } from "./journal-gap.ts";
 import { OutgoingAnswers } from "./outgoing-answers.ts";
 import type { OwnedJournal } from "./owned-journal.ts";
 import type { OwnerCore } from "./owner-core.ts";
@@ -11,6 +12,9 @@ import type { ShardOwnerDeps } from "./shard-owner-deps.ts";
 import { refusingHandler, type ShardRequests } from "./shard-requests.ts";
 import type { ShardSnapshots } from "./shard-snapshots.ts";
 import { shardUpdates } from "./shard-versions.ts";
+
+/** How long a shard that is saved waits for its fold before it looks for the end of the journal again. */
+const FOLD_WAIT_MS = 2_000;
 
 /** Dependencies of a shard that is served. */
 export interface ServingDeps extends ShardOwnerDeps {
@@ -52,6 +56,7 @@ export class ServingShard {
   readonly #tape: TapeWriter | undefined;
   readonly #answers: OutgoingAnswers;
   #isStopped = false;
+  #hasFoldEnded = false;
   /** Records of trainers rejected since it serves. */
   #rejected = 0;
 
@@ -127,6 +132,31 @@ export class ServingShard {
   async snapshot(at: Position): Promise<Fields> {
     const { manifest } = await this.#snapshots.make(at);
     return { shard: this.#deps.shard, generation: manifest.generation, seq: manifest.seq };
+  }
+
+  /**
+   * Folds up to the end that the journal has now, then nothing more, and makes a snapshot of that. Reads are still
+   * answered.
+   * @throws TIMEOUT while the fold has not come so far.
+   */
+  async save(): Promise<void> {
+    // What came since the fold has ended is never folded.
+    if (!this.#hasFoldEnded) await this.#foldToEnd();
+    this.#hasFoldEnded = true;
+    this.#loop.stop();
+    await this.#snapshots.make(this.position);
+  }
+
+  async #foldToEnd(): Promise<void> {
+    const { journal, host } = this.#deps;
+    const { generation } = this.position;
+    const info = await journal.info(generation);
+    const seq = info === undefined ? 0 : lastRecordSeq(info);
+    await new Promise<void>((resolve, reject) => {
+      const wanted = { generation, seq, asker: host };
+      const read = { from: host, wanted, waitMs: FOLD_WAIT_MS, run: resolve, refuse: reject };
+      this.#core.positions.at(this.position, read);
+    });
   }
 
   /** Has the broker confirm that no other host has taken the shard over. @throws NOT_OWNER if one has. */

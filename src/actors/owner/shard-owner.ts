@@ -47,6 +47,8 @@ export class ShardOwner {
   #reservedBytes = 0;
   #hasFailed = false;
   #closed = false;
+  /** Ends when the shard is taken over, or cannot be. */
+  #takingOver: Promise<void> = Promise.resolve();
   #recovery: RecoveryWatch | undefined;
 
   constructor(deps: ShardOwnerDeps) {
@@ -57,7 +59,12 @@ export class ShardOwner {
   }
 
   /** Takes the shard over and starts to fold; `onServing` is called when it has caught up. */
-  async start(): Promise<void> {
+  start(): Promise<void> {
+    this.#takingOver = this.#tryToTakeOver();
+    return this.#takingOver;
+  }
+
+  async #tryToTakeOver(): Promise<void> {
     const limit = new RetryLimit();
     while (!this.#closed) {
       try {
@@ -202,6 +209,27 @@ export class ShardOwner {
     this.#lacking = undefined;
     this.#refusing?.close();
     this.#refusing = undefined;
+  }
+
+  /**
+   * Ends the fold of a shard whose journal may go with the broker: folds what the journal holds, and stores a
+   * snapshot of that. Tries again after errors that can pass, until the owner is closed. Does nothing for a shard
+   * that has failed, or does not fit into the memory: its last snapshot is all that there is of it.
+   * @throws the error that no second attempt can change.
+   */
+  async save(): Promise<void> {
+    if (this.#lacking === undefined) await this.#takingOver;
+    const serving = this.#serving;
+    const limit = new RetryLimit();
+    while (serving !== undefined && this.#isLive(serving)) {
+      try {
+        return await serving.save();
+      } catch (thrown) {
+        const error = ensureError(thrown);
+        if (limit.isReachedBy(error)) throw error;
+        await delay(RETRY_MS);
+      }
+    }
   }
 
   /** Checks the journal and reads on after the connection was lost. */

@@ -75,6 +75,7 @@ export async function continueShard(deps: ContinueDeps, to: Continuation): Promi
     ...{ host, owner, journal, storage, shard, snapshots, marks },
     head: new JournalHead(deps.shard),
     onReplaced: () => onStage?.("committed"),
+    onFellBack: () => undefined,
     onGapRemains: () => undefined,
   });
   try {

@@ -42,6 +42,12 @@ const MEMORY_MS = 2_000;
 /** Grace time of a request for the trainers that a shard remembers; it is repeated soon. */
 const TRAINERS_MS = 5_000;
 
+/** Grace time of a request for a snapshot, which may have gigabytes. */
+const SNAPSHOT_MS = 300_000;
+
+/** Time between two requests for the same snapshot: a request may be lost, or its reply. */
+const SNAPSHOT_ATTEMPT_MS = 5_000;
+
 /** Pause before a missing owner is asked again. */
 const RETRY_MS = 100;
 
@@ -130,6 +136,13 @@ export class OwnersClient implements Owners {
 
   append(shard: number, record: HostRecord): Promise<Position> {
     return this.#deps.journalOf(shard).append(record);
+  }
+
+  /** A repeated request gets the snapshot that the first one started, finished or not. */
+  async snapshot(shard: number, { generation, seq }: Position): Promise<Fields> {
+    const at = { generation, seq };
+    const reply = await this.ask(shard, "snapshot", at, SNAPSHOT_MS, SNAPSHOT_ATTEMPT_MS);
+    return reply.fields;
   }
 
   async checkSpace(stateBytes: number): Promise<void> {

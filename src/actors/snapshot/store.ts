@@ -37,6 +37,7 @@ export class SnapshotStore extends SnapshotReader {
   readonly #deps: SnapshotStoreDeps;
   readonly #subjects: JobSubjects;
   readonly #shard: number;
+  #stored = 0;
 
   constructor(deps: SnapshotStoreDeps) {
     super(deps);
@@ -45,10 +46,16 @@ export class SnapshotStore extends SnapshotReader {
     this.#shard = deps.shard;
   }
 
+  /** How many messages this store has stored beside manifests. */
+  get stored(): number {
+    return this.#stored;
+  }
+
   /** Stores one message; returns the reference to it. */
   async publish(subject: string, bytes: Uint8Array): Promise<PieceRef> {
     try {
       const seq = await this.#deps.publisher.publish(subject, bytes, STORE_TIMEOUT_MS);
+      this.#stored += 1;
       return { seq, crc: readCrc(bytes) };
     } catch (error) {
       throw fromStoreError(error, `storing a snapshot of shard ${this.#shard}`, {

@@ -16,17 +16,18 @@ export interface HostProcessOptions {
   readonly onMessage: (text: string) => void;
 }
 
-const STOP_TIMEOUT_MS = 20_000;
-
 /** A host in a child process. */
 export interface HostProcess extends StartedHost {
   readonly pid: number;
 }
 
+/** How long a host that is to stop may say nothing: one that saves shards says so every few seconds. */
+const STOP_TIMEOUT_MS = 20_000;
+
 /**
  * Starts a host in a child process; wait for its `ready`. It has a process group of its own, so that
  * Ctrl-C reaches only this process, which stops its hosts before the broker. If this process dies, the
- * host sees its channel close and stops itself. Its `stop` kills a host that takes over 20 s to stop.
+ * host sees its channel close and stops itself. Its `stop` kills a host that says nothing for 20 s.
  */
 export function startHostProcess(options: HostProcessOptions): HostProcess {
   const [program, ...first] = options.command;
@@ -38,7 +39,9 @@ export function startHostProcess(options: HostProcessOptions): HostProcess {
   let told: PserverError | undefined;
   let isStopping = false;
   let hasEnded = false;
+  let stopTimer: NodeJS.Timeout | undefined;
   createInterface({ input: child.stderr }).on("line", (line) => {
+    stopTimer?.refresh();
     const error = parseError(line);
     if (error === undefined) options.onMessage(parseWarning(line) ?? line);
     else told = error;
@@ -60,9 +63,9 @@ export function startHostProcess(options: HostProcessOptions): HostProcess {
     isStopping = true;
     if (hasEnded) return;
     child.kill("SIGTERM");
-    const timer = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT_MS);
+    stopTimer = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT_MS);
     await stopped;
-    clearTimeout(timer);
+    clearTimeout(stopTimer);
   };
   return { pid: child.pid ?? 0, ready, stopped, stop };
 }

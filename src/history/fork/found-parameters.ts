@@ -48,7 +48,7 @@ export class FoundParameters {
       const { epoch, trainer, present } = found;
       const lifecycle: Lifecycle = {
         state: present === layout.blocks ? "ready" : "uninitialized",
-        context: { epoch, trainer, session: 0, at: [], sealed: 0 },
+        context: { epoch, trainer, session: 0, at: [], sealed: 0, revised: 0 },
       };
       return { declaration, layout, blocksMax, jobEpoch: 0, lifecycle, revision: 0 };
     });

@@ -30,5 +30,5 @@ export async function writeRecords(
 /** The job is initialized: nobody is selected to do that again. */
 const INITIALIZED: Lifecycle = {
   state: "ready",
-  context: { epoch: 1, trainer: "", session: 0, at: [], sealed: 0 },
+  context: { epoch: 1, trainer: "", session: 0, at: [], sealed: 0, revised: 0 },
 };

@@ -34,12 +34,12 @@ export function rewoundRecords(
     parameters.set(name, hasBlocks ? after : gone(after, epoch));
   }
   const { context } = job;
-  // The change of `sealed` makes hosts read the parameters again that they know as ready.
-  const sealed = context.sealed + 1;
+  // Makes hosts read the parameters again that they know as ready.
+  const revised = context.revised + 1;
   const state = isReady ? "ready" : "uninitialized";
   const epoch = isReady ? Math.max(1, context.epoch) : context.epoch;
   return {
-    job: { state, context: { ...context, epoch, at: [], sealed } },
+    job: { state, context: { ...context, epoch, at: [], revised } },
     parameters: [...parameters.values()],
   };
 }

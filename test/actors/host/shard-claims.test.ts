@@ -1,5 +1,6 @@
 // Proves that a host hears of each claim of a shard's lease, also of one that its keeper makes because the lease
-// had vanished, and that the lease then is in a new tenure. The leases are in memory.
+// had vanished, and that the lease then is in a new tenure; and that a host which ends holds the lease of a shard
+// until it has finished with it. The leases are in memory.
 import { afterEach, expect, test } from "vitest";
 import { systemClock } from "../../../src/actors/clock.ts";
 import { createShardClaims, type ShardClaims } from "../../../src/actors/host/shard-claims.ts";
@@ -36,4 +37,31 @@ test("a lease that had vanished is claimed anew, in a new tenure", async () => {
   expect(tenures[0]).toBeDefined();
   expect(tenures[1]).toBeDefined();
   expect(tenures[1]).not.toBe(tenures[0]);
+});
+
+test("a lease is released only when its shard is finished, each by itself, and stays held until then", async () => {
+  const { leases } = memoryLeases(LEASE_MS, systemClock);
+  const released: number[] = [];
+  claims = createShardClaims({
+    ...{ job: "j", shards: 2, host: "h", value: VALUE, leases, leaseMs: LEASE_MS },
+    clock: new LeaseClock(2),
+    events: {
+      onClaimed: () => undefined,
+      onReleased: (shard) => released.push(shard),
+      onError: () => undefined,
+    },
+  });
+  await claims.start();
+  let finish: () => void = () => undefined;
+  const held = new Promise<void>((resolve) => {
+    finish = resolve;
+  });
+  const closed = claims.close((shard) => (shard === 1 ? held : Promise.resolve()));
+  await expect.poll(() => released, { timeout: HANG_MS, interval: 5 }).toEqual([0]);
+  expect(await leases.read("shard.1")).toEqual(VALUE);
+  expect(await leases.read("shard.0")).toBeUndefined();
+  finish();
+  await closed;
+  expect(released).toEqual([0, 1]);
+  expect(await leases.read("shard.1")).toBeUndefined();
 });

@@ -26,7 +26,7 @@ test("the record says what it is in readable JSON", () => {
   expect(toLifecycleRecord(ready)).toEqual({
     format: 1,
     value: "ready",
-    context: { epoch: 1, trainer: "a", session: 3, at, sealed: 12 },
+    context: { epoch: 1, trainer: "a", session: 3, at, sealed: 12, revised: 0 },
   });
 });
 
@@ -42,9 +42,9 @@ test("a record of another format is refused, naming both", async () => {
 
 test.each([
   { value: "lease" },
-  { context: { epoch: 0, trainer: "a", session: 3, at: [], sealed: 0 } },
-  { context: { epoch: 1, trainer: "a", session: -3, at: [], sealed: 0 } },
-  { context: { epoch: 1, trainer: "a", session: 3, at: [{ seq: 1 }], sealed: 0 } },
+  { context: { epoch: 0, trainer: "a", session: 3, at: [], sealed: 0, revised: 0 } },
+  { context: { epoch: 1, trainer: "a", session: -3, at: [], sealed: 0, revised: 0 } },
+  { context: { epoch: 1, trainer: "a", session: 3, at: [{ seq: 1 }], sealed: 0, revised: 0 } },
   { context: [] },
 ])("a damaged record is refused: %j", async (damage) => {
   const damaged = { ...(toLifecycleRecord(ready) as object), ...damage };

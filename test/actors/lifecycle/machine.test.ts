@@ -1,5 +1,5 @@
 // Proves each transition of the lifecycle machine, that everything else is refused by giving back
-// the same object, and (with random events) that the epoch only rises and ready is final.
+// the same object, and (with random events) that the epoch only rises and ready is final unless its blocks are lost.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
@@ -37,7 +37,7 @@ describe("BEGIN", () => {
   test("selects under the next epoch", () => {
     const { state, context } = result(begin("a", 1));
     expect(state).toBe("initializing");
-    expect(context).toEqual({ epoch: 1, trainer: "a", session: 1, at: [], sealed: 0 });
+    expect(context).toEqual({ epoch: 1, trainer: "a", session: 1, at: [], sealed: 0, revised: 0 });
   });
 
   test("by a newer session of the same trainer takes over", () => {
@@ -60,6 +60,29 @@ describe("BEGIN", () => {
   });
 });
 
+describe("LOSE", () => {
+  const ready = result(begin("a", 1), finish(1, 1));
+
+  test("of all takes what was ready back, under the epoch that it had", () => {
+    const lost = advance(ready, { type: "LOSE", isSomeLeft: false });
+    const context = { epoch: 1, trainer: "a", session: 1, at: [], sealed: 5, revised: 1 };
+    expect(lost).toEqual({ state: "uninitialized", context });
+    expect(advance(lost, begin("b", 2)).context).toMatchObject({ epoch: 2, trainer: "b" });
+  });
+
+  test("of some leaves it ready, and counts how often", () => {
+    const once = advance(ready, { type: "LOSE", isSomeLeft: true });
+    const twice = advance(once, { type: "LOSE", isSomeLeft: true });
+    expect(twice).toMatchObject({ state: "ready", context: { epoch: 1, at: [], revised: 2 } });
+  });
+
+  test("changes nothing that is not ready", () => {
+    const selected = result(begin("a", 1));
+    expect(advance(selected, { type: "LOSE", isSomeLeft: false })).toBe(selected);
+    expect(advance(UNINITIALIZED, { type: "LOSE", isSomeLeft: false })).toBe(UNINITIALIZED);
+  });
+});
+
 describe("FINISH and ABORT", () => {
   test("end the initialization of their session and epoch only", () => {
     const selected = result(begin("a", 1), begin("a", 2));
@@ -68,7 +91,7 @@ describe("FINISH and ABORT", () => {
     }
     expect(advance(selected, finish(2, 2))).toEqual({
       state: "ready",
-      context: { epoch: 2, trainer: "a", session: 2, at, sealed: 5 },
+      context: { epoch: 2, trainer: "a", session: 2, at, sealed: 5, revised: 0 },
     });
     expect(advance(selected, abort(2, 2))).toMatchObject({
       state: "uninitialized",
@@ -108,7 +131,7 @@ test("whatever happens, the epoch never falls and rises by one exactly when some
         const next = advance(current, each);
         const rise = next.context.epoch - current.context.epoch;
         expect(rise).toBe(next !== current && each.type === "BEGIN" ? 1 : 0);
-        if (rise === 1) expect(isSelected(next, each.session)).toBe(true);
+        if (rise === 1 && each.type === "BEGIN") expect(isSelected(next, each.session)).toBe(true);
         if (current.state === "ready") expect(next).toBe(current);
         current = next;
       }

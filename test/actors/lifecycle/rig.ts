@@ -52,6 +52,7 @@ export class Rig {
       readonly rules?: number;
       readonly quotas?: Partial<Quotas>;
       readonly maxPayloadBytes?: number;
+      readonly journal?: "file" | "memory";
     } = {},
   ) {
     this.bucket = options.bucket ?? new MemoryBucket();
@@ -66,6 +67,7 @@ export class Rig {
         id: `h${i}`,
         onError: (error) => void this.errors.push(error),
         synchronization: options.synchronization ?? "async",
+        journal: options.journal ?? "file",
         ...(options.rules === undefined ? {} : { rules: options.rules }),
         ...(options.maxPayloadBytes === undefined
           ? {}
@@ -162,15 +164,17 @@ export function hostOf(options: {
   readonly rules?: number;
   readonly quotas?: Partial<Quotas>;
   readonly maxPayloadBytes?: number;
+  readonly journal?: "file" | "memory";
 }): LifecycleService {
-  const { id, synchronization, rules = CURRENT_RULES, quotas, ...others } = options;
+  const { id, synchronization, rules = CURRENT_RULES, quotas, ...more } = options;
+  const { journal = "file", ...others } = more;
   const { maxPayloadBytes = 8 * 1024 * 1024, ...rest } = others;
   return createLifecycle({
     ...rest,
     job: {
       job: "j",
       shards: SHARDS,
-      journal: "file",
+      journal,
       leaseMs: LEASE_MS,
       synchronization: toSynchronization(synchronization),
       rules,

@@ -127,7 +127,7 @@ test("parameters that were known as ready are read again after a rewind", async 
     const context = { ...known.lifecycle.context };
     return { ...known, jobEpoch: 0, lifecycle: { state: "uninitialized", context } };
   });
-  const context = { ...job.context, sealed: job.context.sealed + 1 };
+  const context = { ...job.context, revised: job.context.revised + 1 };
   await jobRecord.change(deps, () => ({ ...job, context }));
   const { parameters } = await rig.status({ names: ["w"] });
   expect(parameters).toEqual([null]);

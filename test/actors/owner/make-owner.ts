@@ -86,6 +86,7 @@ export function makeOwner(parts: OwnerParts, deps: Partial<ShardOwnerDeps> = {})
     onTapeFailed: () => undefined,
     onMarkFailed: () => undefined,
     onLossReported: () => undefined,
+    onFellBack: () => undefined,
     onFailure: () => undefined,
     ...deps,
   });

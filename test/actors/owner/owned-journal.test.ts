@@ -112,6 +112,7 @@ function own(storage: "file" | "memory"): OwnedJournal {
     snapshots,
     marks: { read: () => readMark() },
     onReplaced: () => told.push("replaced"),
+    onFellBack: () => told.push("fell back"),
     onGapRemains: ({ code }) => told.push(code),
   });
 }
@@ -204,6 +205,44 @@ describe("the mark of a former owner", () => {
     readMark = () => Promise.resolve({ term: 1, generation: 1, seq: 99, recordCrc: 7 });
     info = undefined;
     expect(await own("memory").locate()).toEqual({ stream: "stream 2", generation: 2 });
+    expect(told).toContain("fell back");
+    expect(manifest.fallbacks).toEqual([{ generation: 1, from: FOLDED + 1, to: 99 }]);
+  });
+});
+
+describe("a journal in memory that is there, but is another than the one that was folded,", () => {
+  const emptied = { firstSeq: 0, lastSeq: 0, missing: [] };
+  const shorter = { lastSeq: FOLDED - 1 };
+  const anew = { created: "later" };
+
+  test.each([
+    ["empty under its creation time", emptied],
+    ["shorter", shorter],
+    ["made anew", anew],
+  ])("%s, is replaced by what its owner holds", async (_how, change) => {
+    info = { ...(info as JournalInfo), ...change };
+    expect(await own("memory").locate()).toEqual({ stream: "stream 2", generation: 2 });
+    expect(manifest.fallbacks).toEqual([{ generation: 1, from: FOLDED + 1, to: FOLDED }]);
+    expect(told).not.toContain("fell back");
+  });
+
+  test("with other records in the place of those that were folded, is replaced as well", async () => {
+    records = [...records.slice(0, -1), records[0] as JournalWriter["records"][number]];
+    expect(await own("memory").locate()).toEqual({ stream: "stream 2", generation: 2 });
+  });
+
+  test("is left in favour of its replacement, once that was begun", async () => {
+    info = { ...(info as JournalInfo), ...emptied };
+    const memory = own("memory");
+    commits = [new PserverError("TIMEOUT", "the manifest may be stored")];
+    await expect(memory.locate()).rejects.toMatchObject({ code: "TIMEOUT" });
+    expect(await memory.locate()).toEqual({ stream: "stream 2", generation: 2 });
+  });
+
+  test.each([emptied, shorter, anew])("is no reason to replace one on file", async (change) => {
+    info = { ...(info as JournalInfo), ...change };
+    await expect(own("file").locate()).rejects.toMatchObject({ code: "JOURNAL_LOST" });
+    expect(opened).toEqual([]);
   });
 });
 

@@ -8,6 +8,7 @@ import { HostMemory } from "../../../src/actors/memory/host-memory.ts";
 import { loadSnapshot } from "../../../src/actors/owner/recover-shard.ts";
 import type { ShardOwner } from "../../../src/actors/owner/shard-owner.ts";
 import type { ShardOwnerDeps } from "../../../src/actors/owner/shard-owner-deps.ts";
+import type { StoredManifest } from "../../../src/actors/snapshot/manifest.ts";
 import { SnapshotBudget } from "../../../src/actors/snapshot/snapshot-budget.ts";
 import { PserverError } from "../../../src/protocol/index.ts";
 import { BufferPool } from "../../../src/transport/buffer-pool.ts";
@@ -280,6 +281,60 @@ describe("a snapshot under way", () => {
     await until(() => expect(failures).toEqual(["NOT_OWNER"]));
     await update(1);
     expect(owner.status()).toMatchObject({ state: "failed", seq: 3 });
+  });
+});
+
+describe("an owner that saves its shard", () => {
+  test("first folds what the journal holds, then stores it, and folds nothing more", async () => {
+    await serve(2);
+    const first = writer.records.length + 1;
+    write(2);
+    const last = writer.records.length;
+    let isSaved = false;
+    const saved = owner.save().then(() => {
+      isSaved = true;
+    });
+    await settle();
+    expect(isSaved).toBe(false);
+    deliver(first);
+    await saved;
+    const manifest = await snapshots.lastManifest();
+    expect(manifest?.manifest).toMatchObject({ seq: last });
+    await update(2);
+    expect(owner.status()).toMatchObject({ seq: last });
+    const stored = { subjects: SUBJECTS, shard: SHARD, store: snapshots };
+    const { shard } = await loadSnapshot(stored, manifest as StoredManifest);
+    expect(shard.digest()).toBe(digestAt(last));
+  });
+
+  test("waits for its take-over and all that it has to catch up with", async () => {
+    await serve(2);
+    await owner.close();
+    write(2);
+    make();
+    void owner.start();
+    const saved = owner.save();
+    await settle();
+    deliver(1);
+    await saved;
+    expect((await snapshots.lastManifest())?.manifest.seq).toBe(writer.records.length);
+  });
+
+  test("tries again after an error that passes, and stores what it had folded at first", async () => {
+    withoutPauses();
+    await serve(2);
+    vi.spyOn(snapshots, "commit").mockRejectedValueOnce(TIMED_OUT);
+    await owner.save();
+    expect((await snapshots.lastManifest())?.manifest.seq).toBe(writer.records.length);
+  });
+
+  test("says why it cannot, and does nothing for a shard that has failed", async () => {
+    await serve(2);
+    const deposed = new PserverError("NOT_OWNER", "another host has taken over");
+    vi.spyOn(snapshots, "commit").mockRejectedValue(deposed);
+    await expect(owner.save()).rejects.toMatchObject({ code: "NOT_OWNER" });
+    await until(() => expect(owner.status()).toMatchObject({ state: "failed" }));
+    await owner.save();
   });
 });
 

@@ -80,6 +80,7 @@ function own(storage: "file" | "memory", isReplicated = false): OwnedJournal {
     ...{ head, host: "h", owner: "o", journal, storage, shard, snapshots },
     marks: { read: () => Promise.resolve(undefined) },
     onReplaced: () => undefined,
+    onFellBack: () => undefined,
     onGapRemains: () => undefined,
   });
 }

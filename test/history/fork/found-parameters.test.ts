@@ -43,7 +43,7 @@ describe("a parameter with all of its blocks", () => {
   test("is ready, as it was declared", () => {
     const lifecycle = {
       state: "ready",
-      context: { epoch: 1, trainer: "a", session: 0, at: [], sealed: 0 },
+      context: { epoch: 1, trainer: "a", session: 0, at: [], sealed: 0, revised: 0 },
     };
     const declaration = { name: "w", dtype: "float32", shape: [10], config };
     expect(find(ALL, EVERYWHERE)).toEqual([

@@ -10,7 +10,10 @@ const config = toConfig();
 const layout = { elements: 1, blockElements: 1, blocks: 1, firstShard: 0, shards: 1 };
 
 function lifecycle(state: Lifecycle["state"], epoch = 1, over = {}): Lifecycle {
-  return { state, context: { epoch, trainer: "a", session: 1, at: [], sealed: 0, ...over } };
+  return {
+    state,
+    context: { epoch, trainer: "a", session: 1, at: [], sealed: 0, revised: 0, ...over },
+  };
 }
 
 function parameter(name: string, over: Partial<Parameter> = {}): Parameter {
@@ -97,6 +100,6 @@ describe("a job", () => {
       [],
       [{ generation: 1, seq: 50 }],
     );
-    expect(job.context.sealed).not.toBe(READY.context.sealed);
+    expect(job.context.revised).toBe(READY.context.revised + 1);
   });
 });
