@@ -24,6 +24,8 @@ export class MemoryBucket implements KvBucket {
   readonly #entries = new Map<string, { json: string; revision: number; writtenAtMs: number }>();
   readonly #options: MemoryBucketOptions;
   #revision = 0;
+  /** When it was made; a change makes it another bucket, with the entries that it has. */
+  madeAt = "now";
   /** Every call, in the order of their effects. */
   readonly calls: BucketCall[] = [];
   /** True for a call that is to have its effect but to end in TIMEOUT. */
@@ -33,6 +35,10 @@ export class MemoryBucket implements KvBucket {
 
   constructor(options: MemoryBucketOptions = {}) {
     this.#options = options;
+  }
+
+  created(): Promise<string> {
+    return Promise.resolve(this.madeAt);
   }
 
   read(key: string): Promise<KvEntry | undefined> {

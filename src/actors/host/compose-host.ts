@@ -19,6 +19,7 @@ import { HostMemory } from "../memory/host-memory.ts";
 import type { OwnersClient } from "../requests/owners-client.ts";
 import type { HostEvent } from "./host-options.ts";
 import type { HostOpening } from "./host-parts.ts";
+import { JobWatch } from "./job-watch.ts";
 import { LossesWatch } from "./losses-watch.ts";
 import { MembersWatch } from "./members-watch.ts";
 import { RunningHost } from "./running-host.ts";
@@ -65,6 +66,11 @@ export function composeHost(
     control: hostControl(opening, job, owners, lifecycle, onError),
     memory: HostMemory.open({ shards, limitBytes: options.memoryLimitBytes }),
     members: new MembersWatch({ service: lifecycle, statuses, leaseMs, onError }),
+    presence: new JobWatch({
+      ...{ connection: opening.connection, manager: job.manager, subjects: opening.subjects },
+      ...{ created: job.created, leaseMs },
+      onGone: (error) => void host.jobGone(error),
+    }),
     losses: new LossesWatch({
       ...{ service: lifecycle, leaseMs, onError },
       onTakenBack: (shard, taken) => emit({ type: "parameters-lost", shard, ...taken }),

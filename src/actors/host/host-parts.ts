@@ -10,6 +10,7 @@ import type { LifecycleService } from "../lifecycle/service.ts";
 import type { HostMemory } from "../memory/host-memory.ts";
 import type { Refusals } from "../requests/refusals.ts";
 import type { HostEvent, HostOptions } from "./host-options.ts";
+import type { JobWatch } from "./job-watch.ts";
 import type { LossesWatch } from "./losses-watch.ts";
 import type { MembersWatch } from "./members-watch.ts";
 import type { SessionsWatch } from "./sessions-watch.ts";
@@ -47,6 +48,7 @@ export interface HostParts {
   /** In etcd, if the job's leases are there. */
   readonly publication: Publication | undefined;
   readonly members: MembersWatch;
+  readonly presence: JobWatch;
   /** Works only for a job with journals in memory. */
   readonly losses: LossesWatch;
   readonly sessions: SessionsWatch;

@@ -38,6 +38,7 @@ export class RunningHost implements Host {
   #finish: (reason: PserverError | undefined) => void = () => undefined;
   #closing: Promise<void> | undefined;
   #hasReportedOtherAccount = false;
+  #isJobGone = false;
   /** Shards that are being saved before the end, and when that was told last. */
   readonly #saving: Set<number> = new Set();
   #savingToldMs: number | undefined;
@@ -54,8 +55,9 @@ export class RunningHost implements Host {
 
   /** Claims shards and begins to answer requests. @throws as `startHost`. */
   async start(): Promise<void> {
-    const { opening, pool, keeper, claims, lifecycle, members, losses, sessions, publication } =
+    const { opening, pool, keeper, claims, lifecycle, members, sessions, publication } =
       this.#parts;
+    const { losses, presence } = this.#parts;
     const { options, subjects, answers, retries } = opening;
     const setup = workerSetup(this.#parts);
     await pool.start(setup.workers, setup);
@@ -67,6 +69,7 @@ export class RunningHost implements Host {
       );
     }
     await claims.start();
+    presence.start();
     await lifecycle.start();
     if (this.settings.synchronization.mode !== "async") members.start();
     if (this.settings.journal === "memory") losses.start();
@@ -142,6 +145,12 @@ export class RunningHost implements Host {
     this.#emit({ type: "released", shard });
   }
 
+  /** Stops the host: what it has of a job that is gone must not get into one that is made anew. */
+  async jobGone(reason: PserverError): Promise<void> {
+    this.#isJobGone = true;
+    await this.stop(reason);
+  }
+
   /** Claims the host's own lease again after an outage of the broker, until it is held. */
   async reclaimLease(reason: PserverError): Promise<void> {
     const { keeper, opening } = this.#parts;
@@ -184,7 +193,10 @@ export class RunningHost implements Host {
       if (status.type === "disconnect") {
         this.#parts.lifecycle.disconnected();
         this.#emit({ type: "disconnected" });
-      } else if (status.type === "reconnect") this.#emit({ type: "reconnected" });
+      } else if (status.type === "reconnect") {
+        this.#emit({ type: "reconnected" });
+        this.#parts.presence.reconnected();
+      }
     }
   }
 
@@ -217,13 +229,15 @@ export class RunningHost implements Host {
   }
 
   async #shutDown(reason: PserverError | undefined): Promise<void> {
-    const { opening, pool, claims, keeper, lifecycle, members, losses, sessions, publication } =
+    const { opening, pool, claims, keeper, lifecycle, members, sessions, publication } =
       this.#parts;
-    losses.stop();
+    const savesShards = this.settings.journal === "memory" && !this.#isJobGone;
+    this.#parts.losses.stop();
+    this.#parts.presence.stop();
     // At the same time: a request in work may wait for a shard that another host is to take over.
     const ended = await Promise.allSettled([
       ...this.#servers.map((server) => server.close()),
-      claims.close(this.settings.journal === "memory" ? (shard) => this.#save(shard) : undefined),
+      claims.close(savesShards ? (shard) => this.#save(shard) : undefined),
       lifecycle.close(),
       members.stop(),
       sessions.stop(),

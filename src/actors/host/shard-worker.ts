@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { JetStreamClient } from "@nats-io/jetstream";
-import { ensureError, JobSubjects, type PserverError } from "../../protocol/index.ts";
+import { bucketStream, ensureError, JobSubjects, type PserverError } from "../../protocol/index.ts";
 import { fromBrokerError, isRefusedSubscription } from "../../transport/broker-error.ts";
 import { BufferPool } from "../../transport/buffer-pool.ts";
 import { openConnection } from "../../transport/connection.ts";
@@ -237,8 +237,21 @@ export class ShardWorker {
 
   async #watchReconnects(): Promise<void> {
     for await (const status of this.#deps.shared.journalConnection.status()) {
-      if (status.type !== "reconnect") continue;
+      if (status.type !== "reconnect" || (await this.#isJobAnother())) continue;
       for (const owner of this.#owners.values()) void owner.reconnected();
+    }
+  }
+
+  /** Whether the broker now holds another job of this name: the main thread learns that, too, and ends the host. */
+  async #isJobAnother(): Promise<boolean> {
+    const { bucket, shared } = this.#deps;
+    try {
+      const stream = bucketStream(shared.subjects.bucket());
+      const { created } = await shared.manager.streams.info(stream);
+      return created !== (await bucket.created());
+    } catch {
+      // Without its bucket nothing can be taken for a part of another job.
+      return false;
     }
   }
 

@@ -29,6 +29,8 @@ export interface KvEntry {
  * A write that ended so may have happened or may yet happen: read again before deciding.
  */
 export interface KvBucket {
+  /** When the bucket that was opened was made, as text: it tells it from another one of this name. */
+  created(): Promise<string>;
   /** The entry under `key`; undefined if there is none. */
   read(key: string): Promise<KvEntry | undefined>;
   /** Writes an entry that does not exist and returns its revision; undefined if it exists. */
@@ -100,8 +102,9 @@ export async function openBucket(options: BucketOptions): Promise<KvBucket> {
       ...(ttlMs === undefined ? {} : { ttl: ttlMs }),
     });
     // Opening an existing bucket does not compare its configuration.
-    checkBucket(options, await kv.status());
-    return kv;
+    const status = await kv.status();
+    checkBucket(options, status);
+    return { kv, created: status.streamInfo.created };
   });
 }
 
@@ -113,22 +116,23 @@ export async function openExistingBucket(
   connection: NatsConnection,
   bucket: string,
 ): Promise<KvBucket> {
-  return await open(connection, bucket, TIMEOUT_MS, (kvm) =>
-    kvm.open(bucket, { allow_direct: false }),
-  );
+  return await open(connection, bucket, TIMEOUT_MS, async (kvm) => ({
+    kv: await kvm.open(bucket, { allow_direct: false }),
+    created: undefined,
+  }));
 }
 
 async function open(
   connection: NatsConnection,
   bucket: string,
   timeoutMs: number,
-  openKv: (kvm: Kvm) => Promise<KV>,
+  openKv: (kvm: Kvm) => Promise<Pick<JetStreamBucketDeps, "kv" | "created">>,
 ): Promise<KvBucket> {
   return await brokerCall(`opening the bucket ${bucket}`, { bucket }, async () => {
     const client = openJetStream(connection, timeoutMs);
     const manager = await client.jetstreamManager();
-    const kv = await openKv(new Kvm(client));
-    return new JetStreamBucket({ connection, client, manager, kv, bucket, timeoutMs });
+    const opened = await openKv(new Kvm(client));
+    return new JetStreamBucket({ connection, client, manager, ...opened, bucket, timeoutMs });
   });
 }
 
@@ -160,6 +164,8 @@ interface JetStreamBucketDeps {
   readonly client: JetStreamClient;
   readonly manager: JetStreamManager;
   readonly kv: KV;
+  /** Undefined until it is asked for. */
+  readonly created: string | undefined;
   readonly bucket: string;
   readonly timeoutMs: number;
 }
@@ -167,12 +173,22 @@ interface JetStreamBucketDeps {
 class JetStreamBucket implements KvBucket {
   readonly #deps: JetStreamBucketDeps;
   readonly #bucket: string;
+  #created: string | undefined;
   /** Opened by the first write, so that who only reads subscribes to nothing. */
   #publisher: StreamPublisher | undefined;
 
   constructor(deps: JetStreamBucketDeps) {
     this.#deps = deps;
     this.#bucket = deps.bucket;
+    this.#created = deps.created;
+  }
+
+  async created(): Promise<string> {
+    this.#created ??= await this.#attempt("looking at", "", async () => {
+      const info = await this.#deps.manager.streams.info(bucketStream(this.#bucket));
+      return info.created;
+    });
+    return this.#created;
   }
 
   async read(key: string): Promise<KvEntry | undefined> {

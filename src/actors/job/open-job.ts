@@ -17,6 +17,9 @@ import { settleSettings } from "./settle-settings.ts";
 export interface OpenedJob {
   readonly settings: StoredSettings;
   readonly bucket: KvBucket;
+  /** When the bucket was made. */
+  readonly created: string;
+  readonly manager: JetStreamManager;
   readonly leases: Leases;
   /** Looks what the job's tape takes in the broker; undefined of a job without one. */
   readonly tapeStorage: () => Promise<TapeStorage | undefined>;
@@ -71,7 +74,8 @@ export async function openJob(opening: JobOpening): Promise<OpenedJob> {
   if (settings.tape) await ensureTapeStream(manager, subjects, settings.replicas);
   const tapeStorage = async (): Promise<TapeStorage | undefined> =>
     settings.tape ? await readTapeStorage(manager, subjects) : undefined;
-  return { settings, bucket, leases, tapeStorage };
+  const created = await bucket.created();
+  return { settings, bucket, created, manager, leases, tapeStorage };
 }
 
 /** How long one request about a lease may take: it must fail in time to be repeated. */

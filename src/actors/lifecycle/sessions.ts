@@ -168,7 +168,9 @@ export async function holdLease(
     const held = await deps.leases.read(key);
     if (held === undefined) continue;
     const other = integerField(held, "session", 1);
-    if (other > session) throw superseded(trainer, { session: other }, session);
+    // The record decides: leases in etcd outlast the records of a broker whose store was emptied.
+    const known = other > session ? await trainerRecord(key).read(deps) : undefined;
+    if (known !== undefined && known.session > session) throw superseded(trainer, known, session);
     // Held by an older session: its process is dead, or will learn that it was superseded.
     await deps.leases.release(key, held);
   }

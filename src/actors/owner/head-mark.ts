@@ -1,4 +1,4 @@
-import { integerField } from "../../protocol/index.ts";
+import { integerField, textField } from "../../protocol/index.ts";
 import { RECORD_FORMAT, readRecord } from "../lifecycle/record-format.ts";
 
 /**
@@ -19,21 +19,31 @@ export function headKey(shard: number): string {
   return `head.${shard}`;
 }
 
+/** A mark as its record holds it. */
+export interface StoredMark {
+  readonly mark: HeadMark;
+  /** When the bucket was made that it was written for: one in another bucket is of a job that is gone. */
+  readonly bucket: string;
+}
+
 /** The record of a mark, as JSON. */
-export function toMarkRecord(mark: HeadMark): unknown {
-  return { format: RECORD_FORMAT, ...mark };
+export function toMarkRecord({ mark, bucket }: StoredMark): unknown {
+  return { format: RECORD_FORMAT, ...mark, bucket };
 }
 
 /**
  * Parses the record of a mark.
  * @throws BAD_VERSION for a record of another format, INTERNAL for a damaged one.
  */
-export function parseMark(value: unknown, key: string): HeadMark {
+export function parseMark(value: unknown, key: string): StoredMark {
   return readRecord(value, key, (fields) => ({
-    term: integerField(fields, "term", 1),
-    generation: integerField(fields, "generation", 1),
-    seq: integerField(fields, "seq", 1),
-    recordCrc: integerField(fields, "recordCrc", 1),
+    mark: {
+      term: integerField(fields, "term", 1),
+      generation: integerField(fields, "generation", 1),
+      seq: integerField(fields, "seq", 1),
+      recordCrc: integerField(fields, "recordCrc", 1),
+    },
+    bucket: textField(fields, "bucket"),
   }));
 }
 

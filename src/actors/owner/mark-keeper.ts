@@ -5,6 +5,9 @@ import { type HeadMark, headKey, isLater, parseMark, toMarkRecord } from "./head
 /** Attempts to write a mark that another owner changes at the same time. */
 const TRIES_MAX = 4;
 
+/** Where marks are kept. */
+type MarkRecords = Pick<KvBucket, "created" | "read" | "create" | "update">;
+
 /**
  * The mark of one shard in the job's bucket, for one of its owners. A mark never goes back: each write
  * names the revision that this owner has read or written, so a deposed owner cannot overwrite the mark
@@ -13,12 +16,12 @@ const TRIES_MAX = 4;
  * The methods throw the errors of {@link KvBucket}.
  */
 export class MarkKeeper {
-  readonly #records: Pick<KvBucket, "read" | "create" | "update">;
+  readonly #records: MarkRecords;
   readonly #shard: number;
   #mark: HeadMark | undefined;
   #revision: number | undefined;
 
-  constructor(records: Pick<KvBucket, "read" | "create" | "update">, shard: number) {
+  constructor(records: MarkRecords, shard: number) {
     this.#records = records;
     this.#shard = shard;
   }
@@ -29,13 +32,15 @@ export class MarkKeeper {
   }
 
   /**
-   * Reads the mark; undefined if there is none.
+   * Reads the mark; undefined if there is none. What an owner has written whose broker was emptied meanwhile, into
+   * the bucket that was made anew, says nothing about the shard that is there now.
    * @throws BAD_VERSION, INTERNAL if it cannot be read.
    */
   async read(): Promise<HeadMark | undefined> {
     const key = headKey(this.#shard);
     const stored = await this.#records.read(key);
-    this.#mark = stored && parseMark(stored.value, key);
+    const found = stored && parseMark(stored.value, key);
+    this.#mark = found?.bucket === (await this.#records.created()) ? found.mark : undefined;
     this.#revision = stored?.revision;
     return this.#mark;
   }
@@ -49,7 +54,8 @@ export class MarkKeeper {
     for (let tries = 0; tries < TRIES_MAX; tries++) {
       if (!isLater(mark, this.#mark) || mark.term < (this.#mark?.term ?? 0)) return;
       const key = headKey(this.#shard);
-      const revision = await replaceEntry(this.#records, key, toMarkRecord(mark), this.#revision);
+      const record = toMarkRecord({ mark, bucket: await this.#records.created() });
+      const revision = await replaceEntry(this.#records, key, record, this.#revision);
       if (revision !== undefined) {
         this.#mark = mark;
         this.#revision = revision;

@@ -64,7 +64,7 @@ export interface ShardOwnerDeps {
   readonly onMarkFailed: (error: PserverError) => void;
   /** Called when a trainer has seen a later record than the journal holds; once a minute at most. */
   readonly onLossReported: (error: PserverError) => void;
-  /** Called when the journal in memory is gone, with records that the shard does not hold. */
+  /** Called when the journal in memory is gone, unless the shard holds all records that were folded. */
   readonly onFellBack: (manifest: Pick<Manifest, "generation" | "fallbacks">) => void;
   readonly onFailure: (error: PserverError) => void;
   /** Called when somebody else has recovered the failed shard: it can be taken over again. */

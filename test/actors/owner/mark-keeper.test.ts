@@ -48,6 +48,16 @@ describe("a mark", () => {
     ]);
   });
 
+  test("of a bucket that was made anew says nothing, and is replaced by the next", async () => {
+    const former = await keeper();
+    await former.raise(mark(3, 2, 90));
+    records.madeAt = "later";
+    expect(await stored()).toBeUndefined();
+    const owner = await keeper();
+    await owner.raise(mark(1, 1, 2));
+    expect(await stored()).toEqual(mark(1, 1, 2));
+  });
+
   test("is not written when it would say nothing new", async () => {
     const owner = await keeper();
     await owner.raise(mark(1, 2, 5));
@@ -99,10 +109,11 @@ describe("a mark", () => {
 
   test("that others keep writing is given up", async () => {
     const owner = await keeper();
-    let revision = (await records.create(KEY, { format: 1, ...mark(1, 1, 1) })) ?? 0;
+    let revision = (await records.create(KEY, { format: 1, bucket: "now", ...mark(1, 1, 1) })) ?? 0;
     const raced: MemoryBucket = new MemoryBucket();
     const busy = new MarkKeeper(
       {
+        created: () => records.created(),
         read: async (key) => {
           const found = await records.read(key);
           revision = (await records.update(key, found?.value, found?.revision ?? 0)) ?? revision;
@@ -120,8 +131,9 @@ describe("a mark", () => {
 
   test.each([
     [{ format: 2, ...mark(1, 1, 1) }, "BAD_VERSION"],
-    [{ format: 1, term: 1, generation: 1, seq: 0, recordCrc: 1 }, "INTERNAL"],
-    [{ format: 1, term: 1, generation: 1, seq: 1, recordCrc: 0 }, "INTERNAL"],
+    [{ format: 1, bucket: "now", ...mark(1, 1, 1), seq: 0 }, "INTERNAL"],
+    [{ format: 1, bucket: "now", ...mark(1, 1, 1), recordCrc: 0 }, "INTERNAL"],
+    [{ format: 1, ...mark(1, 1, 1) }, "INTERNAL"],
     ["?", "INTERNAL"],
   ])("that cannot be read as one is an error: %j", async (value, code) => {
     await records.create(KEY, value);

@@ -223,7 +223,26 @@ describe("a journal in memory that is there, but is another than the one that wa
     info = { ...(info as JournalInfo), ...change };
     expect(await own("memory").locate()).toEqual({ stream: "stream 2", generation: 2 });
     expect(manifest.fallbacks).toEqual([{ generation: 1, from: FOLDED + 1, to: FOLDED }]);
+  });
+
+  test.each([
+    [FOLDED, false],
+    [FOLDED - 1, true],
+    [FOLDED + 1, true],
+  ])("whose former owner has noted record %i, may have held more: %j", async (seq, mayHaveMore) => {
+    info = undefined;
+    readMark = () => Promise.resolve({ term: 1, generation: 1, seq, recordCrc: 7 });
+    await own("memory").locate();
+    expect(told.includes("fell back")).toBe(mayHaveMore);
+  });
+
+  test("is no loss for the owner that has folded it, which it may have done after its last mark", async () => {
+    const memory = own("memory");
+    await memory.locate();
+    info = undefined;
+    await memory.locate();
     expect(told).not.toContain("fell back");
+    expect(manifest.generation).toBe(2);
   });
 
   test("with other records in the place of those that were folded, is replaced as well", async () => {
@@ -264,7 +283,8 @@ describe("a journal that a manifest announces and that does not exist", () => {
     expect(await own("memory").locate()).toEqual({ stream: "stream 2", generation: 2 });
     expect(opened).toEqual([2]);
     expect(heads.map(({ created }) => created)).toEqual(["", "now"]);
-    expect(told).toEqual(["replaced", "set aside 1"]);
+    // Nobody has noted how far it was folded, so records may be lost.
+    expect(told).toEqual(["replaced", "set aside 1", "fell back"]);
   });
 
   test("is lost on file if it had been made", async () => {

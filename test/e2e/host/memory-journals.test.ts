@@ -179,7 +179,7 @@ describe("a job that has lost its snapshots, too,", () => {
     await host.line(({ type, isJob }) => type === "parameters-lost" && isJob === false);
     const client = await trainer("u");
     expect(await values(client, "kept")).toEqual({ data: Float32Array.of(7), version: 1 });
-    await expect(client.pullFull("large")).rejects.toMatchObject({ code: "NOT_INITIALIZED" });
+    await expect(client.pullFull("large")).rejects.toMatchObject({ code: "UNKNOWN_PARAMETER" });
     const large = new Float32Array(2 * 1024 * 1024).fill(3);
     await client.createIfNotAlreadyCreated("large", large, ADAM);
     expect(await values(client, "large")).toEqual({ data: large, version: 1 });

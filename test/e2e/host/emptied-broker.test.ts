@@ -1,0 +1,81 @@
+// Proves what becomes of a job whose broker comes back with an empty store while hosts and trainers run: hosts end
+// with the reason, what they had does not get into the job that is made anew, and it can be initialized, by the
+// trainers that were there, too. A host that was away meanwhile does no harm when it is back.
+import { rm } from "node:fs/promises";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { type Client, connect } from "../../../src/client/index.ts";
+import { freeze, thaw } from "../../support/freeze.ts";
+import { type TestHost, TestJob } from "../../support/host.ts";
+import { HANG_MS } from "../../support/limits.ts";
+import { control } from "./control.ts";
+
+const WAIT = { timeout: HANG_MS, interval: 50 };
+
+let job: TestJob;
+
+afterEach(() => job.remove());
+
+async function initialize(client: Client, value: number): Promise<void> {
+  expect(await client.beginInit()).toBe(true);
+  await client.initParam("w", Float32Array.of(value), { learningRate: 1 });
+  await client.finishInit();
+}
+
+async function emptyBroker(): Promise<void> {
+  await job.broker.kill();
+  await rm(job.broker.storeDir, { recursive: true });
+  await job.broker.start();
+}
+
+/** Waits until a host has ended by itself, and returns the code of the reason. */
+async function endOf(host: TestHost): Promise<string | undefined> {
+  await host.exited;
+  return host.lines.find(({ type }) => type === "stopped")?.error?.code;
+}
+
+async function states(): Promise<unknown> {
+  const { shards } = await control(job, "hosts", {});
+  return (shards as { state: string }[]).map(({ state }) => state);
+}
+
+describe.each(["file", "memory"] as const)("a job with its journals in %s", (journal) => {
+  test("is made anew by the next host, and the trainers that are there initialize it again", async () => {
+    job = await TestJob.start({ shards: 2, workers: 1, journal });
+    const host = await job.host();
+    const client = await job.trainer("t");
+    await initialize(client, 1);
+    for (let i = 0; i < 9; i++) await client.pushFull("w", Float32Array.of(1), 1, 1);
+    await emptyBroker();
+    expect(await endOf(host)).toBe("JOB_DAMAGED");
+    const next = await job.host();
+    const fresh = await job.trainer("fresh");
+    expect((await fresh.status()).state).toBe("uninitialized");
+    await initialize(fresh, 7);
+    expect((await fresh.pullFull("w")).data).toEqual(Float32Array.of(7));
+    await next.stop();
+    await job.host();
+    expect(await states()).toEqual(["serving", "serving"]);
+    expect((await fresh.pullFull("w")).data).toEqual(Float32Array.of(7));
+  });
+
+  test("gets nothing from a host that was away while it was made anew", async () => {
+    job = await TestJob.start({ shards: 2, workers: 1, journal });
+    const away = await job.host();
+    const client = await job.trainer("t");
+    await initialize(client, 1);
+    for (let i = 0; i < 9; i++) await client.pushFull("w", Float32Array.of(1), 1, 1);
+    await freeze(away.pid);
+    await emptyBroker();
+    const next = await job.host();
+    thaw(away.pid);
+    expect(await endOf(away)).toBe("JOB_DAMAGED");
+    const fresh = await connect({ url: job.broker.url, job: job.job, trainer: "fresh" });
+    await initialize(fresh, 7);
+    await vi.waitFor(async () => expect(await states()).toEqual(["serving", "serving"]), WAIT);
+    await next.kill();
+    await job.host();
+    await vi.waitFor(async () => expect(await states()).toEqual(["serving", "serving"]), WAIT);
+    expect((await fresh.pullFull("w")).data).toEqual(Float32Array.of(7));
+    await fresh.close();
+  });
+});
