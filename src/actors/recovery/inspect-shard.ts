@@ -211,6 +211,9 @@ function problemOf(
     if (journalStorage === "memory" || newest?.created === "") return undefined;
     return new PserverError("JOURNAL_LOST", `shard ${shard}: the journal stream is gone`, details);
   }
+  // An owner replaces one in memory that is not the one that was folded, or ends before that.
+  const isOther = journal.problem !== undefined || lastKnownSeq > journal.lastSeq;
+  if (journalStorage === "memory" && isOther) return undefined;
   if (journal.problem !== undefined) {
     return new PserverError("JOURNAL_LOST", `shard ${shard}: ${journal.problem}`, details);
   }

@@ -35,9 +35,10 @@ export function registerUp(program: Command, context: CliContext): void {
   addHelp(command, {
     "When it ends": [
       "  Ctrl-C stops the hosts, then the broker, and exits with 0, or with 130 before it serves;",
-      "  a second Ctrl-C stops at once, with 130. A broker or host that dies is started again, up",
-      "  to five times in a row; meanwhile the other hosts take its shards. Without any host left",
-      "  it exits.",
+      "  a second Ctrl-C stops at once, with 130. With --journal memory the hosts store everything",
+      "  first, so that it is there when they are started again. A broker or host that dies is",
+      "  started again, up to five times in a row; meanwhile the other hosts take its shards.",
+      "  Without any host left it exits.",
     ],
     "With --json": [
       '  One line once it serves: {"ready":true,"url","job","hosts","store",',

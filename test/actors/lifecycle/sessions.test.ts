@@ -49,6 +49,14 @@ describe("join", () => {
     expect(await rig.leaseBucket.read("trainer.t")).toMatchObject({ value: { session: 1 } });
   });
 
+  test("takes a lease over that names a later session than any record: it is of a job that is gone", async () => {
+    const rig = new Rig();
+    const left = { owner: "session 57", session: 57, host: "h0" };
+    await rig.leaseBucket.create("trainer.t", left);
+    expect(await rig.join("t")).toBe(1);
+    expect(await rig.leaseBucket.read("trainer.t")).toMatchObject({ value: { session: 1 } });
+  });
+
   test("of 300 trainers at once over two hosts gives 300 sessions", async () => {
     const between = (): Promise<unknown> => new Promise(setImmediate);
     const rig = new Rig({ bucket: new MemoryBucket({ between }) });
