@@ -187,6 +187,40 @@ describe("a job on this machine", () => {
     ]);
   });
 
+  test("goes on where it was with journals in memory, too", async () => {
+    const store = join(home, "memory");
+    const first = await up(store, "--hosts", "2", "--journal", "memory");
+    expect(await first.run("load", "model.safetensors")).toMatchObject({ code: 0 });
+    await writeFile(join(home, "twos.json"), JSON.stringify(Array(3).fill(Array(4).fill(2))));
+    expect(await first.run("set", "w", "twos.json")).toMatchObject({ code: 0 });
+    const listed = (await first.run("ls", "--json")).stdout;
+    const value = (await first.run("get", "w", "--json")).stdout;
+    first.signal("SIGINT");
+    expect(await first.finished).toMatchObject({ code: 0 });
+    expect(first.errors()).not.toContain("not saved");
+    const again = await up(store, "--hosts", "2");
+    expect((await again.run("ls", "--json")).stdout).toBe(listed);
+    expect((await again.run("get", "w", "--json")).stdout).toBe(value);
+    expect(again.errors()).not.toContain("is gone");
+    expect(JSON.parse((await again.run("status", "--json")).stdout)).toMatchObject({
+      state: "ready",
+    });
+  });
+
+  test("makes its job anew when the store of its broker was emptied", async () => {
+    const store = join(home, "emptied");
+    const served = await up(store);
+    expect(await served.run("load", "model.safetensors")).toMatchObject({ code: 0 });
+    signalProcess(served.brokerPid, "SIGSTOP");
+    await rm(join(store, "store", "jetstream"), { recursive: true });
+    signalProcess(served.brokerPid, "SIGKILL");
+    await vi.waitFor(() => expect(served.errors()).toContain("host 1 is back as"), WAIT);
+    expect(served.errors()).toContain("host 1 has ended: JOB_DAMAGED");
+    const { stdout } = await served.run("status", "--json", "--timeout", "30s");
+    expect(JSON.parse(stdout)).toMatchObject({ state: "uninitialized" });
+    expect(await served.run("load", "model.safetensors")).toMatchObject({ code: 0 });
+  });
+
   test("starts its broker and a host of it again when they die", async () => {
     const served = await up(join(home, "crash"), "--hosts", "2");
     expect(await served.run("load", "model.safetensors")).toMatchObject({ code: 0 });

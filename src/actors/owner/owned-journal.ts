@@ -35,7 +35,7 @@ export interface OwnedJournalDeps {
   readonly marks: Pick<MarkKeeper, "read">;
   /** Called when the journal was replaced by one of the next generation. */
   readonly onReplaced: () => void;
-  /** Called when the journal in memory is gone, unless the shard holds all records that were folded. */
+  /** Called when the journal in memory is gone, and with it records that former owners have noted as folded. */
   readonly onFellBack: (manifest: CutHead) => void;
   /** Called when a gap could not be skipped yet; it is retried. */
   readonly onGapRemains: (error: PserverError) => void;
@@ -79,10 +79,8 @@ export class OwnedJournal {
     else {
       const from = this.#foldedSeq(generation) + 1;
       const to = this.#notedSeq(generation, mark);
-      // An owner that stops in order notes the very record that its last snapshot ends with.
-      const isAllKnown = this.#deps.head.knows(generation) || mark?.seq === from - 1;
       await this.replace([{ generation, from, to }]);
-      if (to >= from || !isAllKnown) this.#deps.onFellBack(snapshots.head());
+      if (to >= from) this.#deps.onFellBack(snapshots.head());
     }
     const now = snapshots.head().generation;
     return { stream: journal.stream(now), generation: now };

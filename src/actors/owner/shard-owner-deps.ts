@@ -64,7 +64,7 @@ export interface ShardOwnerDeps {
   readonly onMarkFailed: (error: PserverError) => void;
   /** Called when a trainer has seen a later record than the journal holds; once a minute at most. */
   readonly onLossReported: (error: PserverError) => void;
-  /** Called when the journal in memory is gone, unless the shard holds all records that were folded. */
+  /** Called when the journal in memory is gone, and with it records that former owners have noted as folded. */
   readonly onFellBack: (manifest: Pick<Manifest, "generation" | "fallbacks">) => void;
   readonly onFailure: (error: PserverError) => void;
   /** Called when somebody else has recovered the failed shard: it can be taken over again. */

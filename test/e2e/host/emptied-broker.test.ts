@@ -2,11 +2,12 @@
 // with the reason, what they had does not get into the job that is made anew, and it can be initialized, by the
 // trainers that were there, too. A host that was away meanwhile does no harm when it is back.
 import { rm } from "node:fs/promises";
-import { afterEach, describe, expect, test, vi } from "vitest";
+import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { type Client, connect } from "../../../src/client/index.ts";
+import { TestEtcd } from "../../support/etcd.ts";
 import { freeze, thaw } from "../../support/freeze.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
-import { HANG_MS } from "../../support/limits.ts";
+import { HANG_MS, LASTING_LEASE_MS } from "../../support/limits.ts";
 import { control } from "./control.ts";
 
 const WAIT = { timeout: HANG_MS, interval: 50 };
@@ -33,10 +34,40 @@ async function endOf(host: TestHost): Promise<string | undefined> {
   return host.lines.find(({ type }) => type === "stopped")?.error?.code;
 }
 
+/** Whether the job is initialized, according to etcd. */
+async function done(etcd: TestEtcd): Promise<string | undefined> {
+  return (await etcd.list("/init_ps/done"))[0]?.value;
+}
+
 async function states(): Promise<unknown> {
   const { shards } = await control(job, "hosts", {});
   return (shards as { state: string }[]).map(({ state }) => state);
 }
+
+test("a job with its leases in etcd, which outlast the broker's data, can be joined and initialized again", async () => {
+  const etcd = await TestEtcd.start();
+  onTestFinished(() => etcd.remove());
+  const endpoints = [etcd.url];
+  job = await TestJob.start({
+    shards: 2,
+    workers: 1,
+    leaseMs: LASTING_LEASE_MS,
+    etcd: { endpoints },
+  });
+  const host = await job.host();
+  // Its session is a later one than the first of the job that is made anew.
+  for (const other of ["x", "y"]) await (await job.trainer(other)).close();
+  await initialize(await job.trainer("t"), 1);
+  expect(await done(etcd)).toBe("1");
+  await emptyBroker();
+  expect(await endOf(host)).toBe("JOB_DAMAGED");
+  const next = await job.host();
+  await expect.poll(() => done(etcd), WAIT).toBeUndefined();
+  const again = await job.trainer("t");
+  await initialize(again, 7);
+  expect((await again.pullFull("w")).data).toEqual(Float32Array.of(7));
+  expect(next.lines.filter(({ type }) => type === "shard-failed")).toEqual([]);
+});
 
 describe.each(["file", "memory"] as const)("a job with its journals in %s", (journal) => {
   test("is made anew by the next host, and the trainers that are there initialize it again", async () => {
