@@ -203,6 +203,12 @@ export class Journal {
     }
   }
 
+  /** Whether a stream still begins with the record of its rules. */
+  async beginsWithRules(generation: number): Promise<boolean> {
+    const first = await this.record(generation, 1);
+    return first?.subject === this.#subjects.hostLog(this.shard, "rules");
+  }
+
   /** Appends a host's record, repeatedly if the answer is lost: all host records are idempotent. */
   async append(record: HostRecord): Promise<Position> {
     const subject = this.#subjects.hostLog(this.shard, record.verb);

@@ -151,7 +151,11 @@ export class OwnedJournal {
     if (storage === "memory" && this.#replacing?.generation === expected.generation)
       return undefined;
     try {
-      return await checkJournal(journal, expected);
+      const info = await checkJournal(journal, expected);
+      // Nothing of it was folded that could be compared: it must at least begin as it was made.
+      const isOnlyMade = storage === "memory" && expected.created !== "" && expected.shard.seq === 0;
+      const isSame = !isOnlyMade || (await journal.beginsWithRules(expected.generation));
+      return isSame ? info : undefined;
     } catch (error) {
       const { code } = ensureError(error);
       const isOther = code === "JOURNAL_LOST" || code === "JOURNAL_DAMAGED";
@@ -178,9 +182,11 @@ export class OwnedJournal {
 
   /** Creates the stream of the present generation, or completes it, and commits its creation time. */
   async #open(): Promise<void> {
-    const { journal, shard, snapshots } = this.#deps;
+    const { journal, shard, snapshots, storage } = this.#deps;
     const head = snapshots.head();
-    const rules = shard.rules < journal.rules ? journal.rules : undefined;
+    // One in memory always begins with them, so that one that was emptied does not look as if it was just made.
+    const isNeeded = shard.rules < journal.rules || storage === "memory";
+    const rules = isNeeded ? Math.max(shard.rules, journal.rules) : undefined;
     const left = await journal.setAside(head.fallbacks.map(({ generation }) => generation));
     const { info, hasRemovedOld } = await this.#create(head, rules);
     const fallbacks = head.fallbacks.map((fallback) => {

@@ -47,6 +47,8 @@ let commits: PserverError[];
 let jobRules: number;
 let begun: (number | undefined)[];
 let removed: number[];
+/** Whether the journal's first record is that of its rules. */
+let beginsWithRules: boolean;
 let opened: number[];
 let heads: CutHead[];
 /** How far a former owner has folded, as it noted. */
@@ -66,6 +68,7 @@ function own(storage: "file" | "memory"): OwnedJournal {
       return Promise.resolve();
     },
     record: (_generation: number, seq: number) => Promise.resolve(records[seq - 1]),
+    beginsWithRules: () => Promise.resolve(beginsWithRules),
     get rules() {
       return jobRules;
     },
@@ -128,7 +131,7 @@ beforeEach(() => {
   [failures, attempts, told, committed] = [[], 0, [], []];
   [manifest, opened, heads] = [HEAD, [], []];
   [left, openings, removed, commits] = [new Map(), [], [], []];
-  [jobRules, begun] = [1, []];
+  [jobRules, begun, beginsWithRules] = [1, [], true];
   readMark = () => Promise.resolve(undefined);
   owned = own("file");
 });
@@ -255,6 +258,16 @@ describe("a journal in memory that is there, but is another than the one that wa
     commits = [new PserverError("TIMEOUT", "the manifest may be stored")];
     await expect(memory.locate()).rejects.toMatchObject({ code: "TIMEOUT" });
     expect(await memory.locate()).toEqual({ stream: "stream 2", generation: 2 });
+  });
+
+  test("emptied, is replaced also if its snapshot ends before its first record", async () => {
+    shard = Shard.create({ subjects: SUBJECTS, shard: SHARD });
+    info = { ...(info as JournalInfo), lastSeq: 1 };
+    beginsWithRules = false;
+    expect(await own("memory").locate()).toEqual({ stream: "stream 2", generation: 2 });
+    expect(begun).toEqual([1]);
+    beginsWithRules = true;
+    expect(await own("memory").locate()).toEqual({ stream: "stream 2", generation: 2 });
   });
 
   test.each([emptied, shorter, anew])("is no reason to replace one on file", async (change) => {
