@@ -116,6 +116,7 @@ function makeJournal(parts: OwnerParts): Journal {
     },
     record: (_generation: number, seq: number) =>
       Promise.resolve(seq > lastSeq() ? undefined : writer.records.find((of) => of.seq === seq)),
+    beginsWithRules: () => Promise.resolve(true),
     setAside: () => Promise.resolve(new Map()),
     purgeBelow: () => Promise.resolve(),
   } as unknown as Journal;
