@@ -1,3 +1,5 @@
+import type { NotedChecksum } from "../actors/fold/journal-checksum.ts";
+import { type HeadMark, notedOf } from "../actors/owner/head-mark.ts";
 import { journalDamaged } from "../actors/owner/journal-gap.ts";
 import { comparePositions, type Position } from "../protocol/index.ts";
 import { historyLost, showPosition } from "./history-lost.ts";
@@ -40,6 +42,20 @@ export function basesOf({ spans, snapshots }: Inventory): ReplayBase[] {
   const isWhole = spans.some(({ generation, firstSeq }) => generation === 1 && firstSeq === 1);
   if (isWhole) bases.unshift({ generation: 1, seq: 0, snapshot: undefined });
   return bases.sort(comparePositions);
+}
+
+/**
+ * What was noted of the journal of a generation when it was folded before, ascending: by its snapshots, and by
+ * the mark of its owners.
+ */
+export function notedIn(
+  { snapshots }: Inventory,
+  mark: HeadMark | undefined,
+  generation: number,
+): NotedChecksum[] {
+  const own = snapshots.filter(({ manifest }) => manifest.generation === generation);
+  const noted = own.map(({ manifest: { seq, checksum } }) => ({ seq, checksum }));
+  return [...noted, ...notedOf(mark, generation)].sort((a, b) => a.seq - b.seq);
 }
 
 /** The span that holds the record at a position; undefined if none does. */

@@ -1,4 +1,5 @@
 import type { JournalRecord } from "../actors/fold/journal-record.ts";
+import type { HeadMark } from "../actors/owner/head-mark.ts";
 import type { PieceRef, StoredManifest } from "../actors/snapshot/manifest.ts";
 import type { Fields, Message, OwnerVerb, Position, Synchronization } from "../protocol/index.ts";
 
@@ -61,6 +62,13 @@ export interface ShardHistory {
    * ABORTED.
    */
   read(after: Position, toSeq: number, signal: AbortSignal): AsyncIterable<readonly TimedRecord[]>;
+
+  /**
+   * How far its owners have folded it, and what the journal was then; undefined if they have noted nothing yet.
+   * Absent of a source that keeps no marks.
+   * @throws INTERNAL if the mark is damaged.
+   */
+  mark?(): Promise<HeadMark | undefined>;
 
   /**
    * The messages of the shard's tape from `start` on, oldest first; some of them may repeat lines of others.

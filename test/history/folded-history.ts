@@ -86,7 +86,7 @@ export class FoldedShardHistory implements ShardHistory {
     this.#keep(shard, { generation: 2, seq: 0, recordCrc: 0, fallbacks, past: 1 });
   }
 
-  #keep(shard: Shard, head: Position & Partial<Manifest>): void {
+  #keep(shard: Shard, head: Position & Omit<Partial<Manifest>, "checksum">): void {
     const blocks = [...shard.blocks()].map((block) => {
       const { parameter, index, epoch, version, accumulated } = block;
       const slots = Array.from({ length: 1 + block.slots }, (_, slot) =>
@@ -95,8 +95,9 @@ export class FoldedShardHistory implements ShardHistory {
       return { parameter, index, epoch, version, accumulated, slots: slots.map(rowOf) };
     });
     const state = this.#store(packValue({ fold: shard.saveState(), pieces: blocks }));
+    const { checksum } = shard.noted;
     const manifest = {
-      ...{ term: 1, host: "h", owner: "o", created: "then", fallbacks: [], recordCrc: 0 },
+      ...{ term: 1, host: "h", owner: "o", created: "then", fallbacks: [], recordCrc: 0, checksum },
       ...{ state: [state], pieces: [], ...head },
     };
     this.#stored += 1;

@@ -9,6 +9,10 @@ export type Fold = Pick<
   Shard,
   | "seq"
   | "lastCrc"
+  | "noted"
+  | "endsWithRecord"
+  | "continueChecksum"
+  | "expect"
   | "apply"
   | "skipTo"
   | "outcomes"

@@ -2,7 +2,7 @@ import type { JournalRecord } from "../../src/actors/fold/journal-record.ts";
 import type { Settled } from "../../src/actors/fold/shard.ts";
 import { checkRecordAt, checkState } from "../../src/actors/owner/check-journal.ts";
 import { FoldQueue } from "../../src/actors/owner/fold-queue.ts";
-import { type HeadMark, isLater } from "../../src/actors/owner/head-mark.ts";
+import { type HeadMark, isLater, markAfter, notedOf } from "../../src/actors/owner/head-mark.ts";
 import type { JournalGap } from "../../src/actors/owner/journal-gap.ts";
 import { headSeqOf, JournalHead } from "../../src/actors/owner/journal-head.ts";
 import { OwnerCore } from "../../src/actors/owner/owner-core.ts";
@@ -204,9 +204,9 @@ export class Owner {
   mark(): void {
     const { fold, term } = this;
     const world = this.#world;
-    if (!this.#alive || fold.lastCrc === 0 || term < (world.mark?.term ?? 0)) return;
-    const mark = { term, generation: GENERATION, seq: fold.seq, recordCrc: fold.lastCrc };
-    if (isLater(mark, world.mark)) world.mark = mark;
+    if (!this.#alive || !fold.endsWithRecord || term < (world.mark?.term ?? 0)) return;
+    const head = { term, generation: GENERATION, ...fold.noted, recordCrc: fold.lastCrc };
+    if (isLater(head, world.mark)) world.mark = markAfter(head, world.mark);
   }
 
   /** Begins a snapshot of this moment. */
@@ -262,7 +262,9 @@ export class Owner {
         this.#stored.delete(blockKey(block.parameter, block.index));
       },
     });
-    return maker.restore(options, state, (block) => readValues(snapshot, block));
+    const fold = maker.restore(options, state, (block) => readValues(snapshot, block));
+    fold.continueChecksum(this.#manifest.manifest.checksum);
+    return fold;
   }
 
   #makeQueue(): FoldQueue {
@@ -310,6 +312,7 @@ export class Owner {
     for (const head of checkState(SHARD, expected, info)) {
       checkRecordAt(head, SHARD, info, journal.at(head.seq));
     }
+    this.fold.expect(notedOf(mark, GENERATION));
   }
 
   /** Skips records that were never stored, by a snapshot behind them. */

@@ -53,10 +53,11 @@ export class SnapshotStream {
     head: Pick<Manifest, "term" | "owner">,
     previousSeq: number,
   ): StoredManifest | undefined {
-    const { fold, seq, recordCrc, pieces } = cut;
+    const { fold, seq, recordCrc, checksum, pieces } = cut;
     const state: SnapshotState = { fold, pieces };
     const manifest: Manifest = {
-      ...{ ...head, host: "h", generation: 1, created: "now", fallbacks: [], seq, recordCrc },
+      ...{ ...head, host: "h", generation: 1, created: "now", fallbacks: [] },
+      ...{ seq, recordCrc, checksum },
       state: [this.publish(packValue(state))],
       pieces: pieces.flatMap(({ slots }) => slots.map((slot) => slot.seq)),
     };

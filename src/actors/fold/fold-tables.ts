@@ -13,6 +13,7 @@ import {
   rulesOfState,
   toFoldState,
 } from "./fold-state.ts";
+import { type JournalChecksum, NO_RECORDS } from "./journal-checksum.ts";
 import { discardOpenSteps } from "./open-step.ts";
 import type { KnownRules, Rules } from "./rules.ts";
 import type { SavedSteps } from "./saved-steps.ts";
@@ -28,6 +29,10 @@ export class FoldTables {
   seq = 0;
   /** Checksum in the envelope of record {@link seq}; 0 if that record is none or unreadable. */
   crc = 0;
+  /** Whether sequence {@link seq} is known to have a record. */
+  endsWithRecord = false;
+  /** Checksum of the journal up to {@link seq}: what was folded, and so no part of the state. */
+  checksum: JournalChecksum = NO_RECORDS;
   /** Undefined before the first `rules` record. */
   rules: Rules | undefined;
   readonly blocks: BlockTable;
@@ -88,13 +93,20 @@ export class FoldTables {
   /** Goes on with record 1 of a new journal: known outcomes move to record 0. */
   restartJournal(): void {
     this.trainers.restartJournal();
-    this.standAt(0);
+    this.standAtBeginning();
   }
 
   /** Goes on after a sequence that no record has, so that there is no checksum to recognize it by. */
   standAt(seq: number): void {
     this.seq = seq;
     this.crc = 0;
+    this.endsWithRecord = false;
+  }
+
+  /** Goes on with record 1 of a new journal. */
+  standAtBeginning(): void {
+    this.standAt(0);
+    this.checksum = NO_RECORDS;
   }
 
   /**
@@ -109,7 +121,7 @@ export class FoldTables {
     this.unreadable = new UnreadableCounts();
     this.steps = new StepTable();
     this.steps.synchronization = synchronization;
-    this.standAt(0);
+    this.standAtBeginning();
     return discardOpenSteps(this.blocks.all());
   }
 
@@ -133,6 +145,7 @@ export class FoldTables {
     const restored = parseFoldState(state);
     this.seq = restored.seq;
     this.crc = restored.crc;
+    this.endsWithRecord = restored.crc !== 0;
     this.unreadable.restore(restored.unreadable, restored.unreadableOf);
     if (restored.rules === 0) {
       if (restored.trainers.length + restored.blocks.length + restored.floor === 0) return;

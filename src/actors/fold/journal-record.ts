@@ -1,7 +1,6 @@
 import { isSealed, type Message } from "../../protocol/codec.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import type { LogSubject } from "../../protocol/subjects.ts";
-import type { LogSubjects } from "./log-subjects.ts";
 import { RECORD_HEADER_BYTES_MAX, readRecordMessage } from "./read-record.ts";
 import type { Rules } from "./rules.ts";
 
@@ -20,13 +19,11 @@ export interface JournalRecord {
   readonly timeMs?: number;
 }
 
-/** The record's subject; undefined if the rules in force do not know it. */
-export function readSubject(
-  record: JournalRecord,
-  subjects: LogSubjects,
+/** A subject that was parsed; undefined if the rules in force do not know it. */
+export function knownSubject(
+  subject: LogSubject | undefined,
   rules: Rules | undefined,
 ): LogSubject | undefined {
-  const subject = subjects.parse(record.subject);
   if (subject?.by !== "batch" && subject?.by !== "note") return subject;
   return boundsOf(subject, rules) === undefined ? undefined : subject;
 }

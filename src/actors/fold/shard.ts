@@ -13,8 +13,15 @@ import type { FoldObserver } from "./fold-observer.ts";
 import type { FoldState } from "./fold-state.ts";
 import { FoldTables } from "./fold-tables.ts";
 import { foldTrainerRecord, type Received, type TrainerSubject } from "./fold-trainer-record.ts";
-import { type JournalRecord, readMessage, readSubject } from "./journal-record.ts";
-import { LogSubjects } from "./log-subjects.ts";
+import {
+  ChecksumComparison,
+  checksumOf,
+  type JournalChecksum,
+  type NotedChecksum,
+  withRecord,
+} from "./journal-checksum.ts";
+import { type JournalRecord, knownSubject, readMessage } from "./journal-record.ts";
+import { LogSubjects, type ReadSubject } from "./log-subjects.ts";
 import { closeStep } from "./open-step.ts";
 import { readable } from "./read-record.ts";
 import { noRules } from "./rejection.ts";
@@ -58,6 +65,8 @@ export class Shard {
   /** Sees what becomes of each record; undefined for nobody. No part of the state. */
   observer: FoldObserver | undefined;
   #failure: PserverError | undefined;
+  /** What is to be compared with the journal; no part of the state. */
+  readonly #comparison: ChecksumComparison;
 
   private constructor(parts: {
     readonly subjects: JobSubjects;
@@ -71,6 +80,7 @@ export class Shard {
     this.#shard = parts.shard;
     this.memory = parts.memory;
     this.#tables = parts.tables;
+    this.#comparison = new ChecksumComparison(parts.shard);
   }
 
   /** The shard before its first record. */
@@ -112,6 +122,19 @@ export class Shard {
     return this.#tables.crc;
   }
 
+  /**
+   * The checksum of the journal up to {@link seq}, which tells whether the same records were folded. It is no
+   * part of the state: a manifest keeps it, and {@link continueChecksum} restores it.
+   */
+  get noted(): NotedChecksum {
+    return { seq: this.#tables.seq, checksum: this.#tables.checksum };
+  }
+
+  /** Whether sequence {@link seq} is known to have a record: not before the first, and not in a skipped gap. */
+  get endsWithRecord(): boolean {
+    return this.#tables.endsWithRecord;
+  }
+
   /** Bytes of all values and slots. */
   get valueBytes(): number {
     return this.#tables.blocks.bytes;
@@ -139,7 +162,8 @@ export class Shard {
    * host's record and for one without a readable sender.
    * @throws BAD_CHECKSUM, only with `reread: false`, if the payload does not match its checksum. The
    * shard is unchanged. After any other error the shard is unusable: each later call throws it again.
-   * @throws JOURNAL_DAMAGED unless the record is the one after {@link seq}.
+   * @throws JOURNAL_DAMAGED unless the record is the one after {@link seq}, or if records up to it are not those
+   * that were folded before, see {@link expect}.
    * @throws UNKNOWN_RULES for a `rules` record of a version this program lacks.
    * @throws TOO_LARGE if this process has no memory for a block that the rules allow.
    */
@@ -148,13 +172,31 @@ export class Shard {
     try {
       this.#checkOrder(record.seq);
       const { rules } = this.#tables;
-      const subject = readSubject(record, this.#logSubjects, rules);
-      return this.#fold(record, subject, readMessage(record, subject, rules, this.#shard));
+      const read = this.#logSubjects.read(record.subject);
+      const subject = knownSubject(read.parsed, rules);
+      const message = readMessage(record, subject, rules, this.#shard);
+      const settled = this.#fold(record, subject, message);
+      this.#passRecord(record, read, message !== undefined);
+      this.#comparison.check(record.seq, this.#tables.checksum);
+      return settled;
     } catch (error) {
       const found = ensureError(error);
       if (found.code !== "BAD_CHECKSUM") this.#failure = found;
       throw found;
     }
+  }
+
+  /**
+   * Compares the journal, as it is folded further, with what was noted of it, ascending, when it was folded
+   * before; replaces what earlier calls have named.
+   */
+  expect(noted: readonly NotedChecksum[]): void {
+    this.#comparison.expect(noted, this.#tables.seq);
+  }
+
+  /** Whether all has been compared that was to be. */
+  get isCompared(): boolean {
+    return this.#comparison.isDone;
   }
 
   /** The block of this name, if it exists. */
@@ -197,10 +239,12 @@ export class Shard {
    */
   restartJournal(): void {
     this.#tables.restartJournal();
+    this.#comparison.restart(0);
   }
 
   /** Makes this the first state of another job's shard, as {@link FoldTables.detach} does, and returns the same. */
   detach(): number {
+    this.#comparison.restart(0);
     return this.#tables.detach();
   }
 
@@ -251,6 +295,12 @@ export class Shard {
     return shard;
   }
 
+  /** Goes on from the checksum that a manifest has noted of a restored shard. */
+  continueChecksum(checksum: JournalChecksum): void {
+    this.#tables.checksum = checksum;
+    this.#comparison.restart(this.#tables.seq);
+  }
+
   /**
    * Copies bytes into a slot of a restored block.
    * @throws SNAPSHOT_DAMAGED if there is no such slot, or it has another length.
@@ -288,9 +338,16 @@ export class Shard {
     else settled = this.#foldTrainer(record, subject, message);
     this.memory.unstage();
     this.#closeStep();
-    this.#tables.seq = record.seq;
-    this.#tables.crc = message === undefined ? 0 : readCrc(record.payload);
     return settled;
+  }
+
+  /** Notes that a record was folded. */
+  #passRecord({ seq, payload }: JournalRecord, { crc }: ReadSubject, isRead: boolean): void {
+    const tables = this.#tables;
+    tables.seq = seq;
+    tables.crc = isRead ? readCrc(payload) : 0;
+    tables.endsWithRecord = true;
+    tables.checksum = withRecord(tables.checksum, seq, checksumOf(crc, payload, isRead));
   }
 
   #foldHost(

@@ -62,8 +62,8 @@ export function checkState(
     const how = `was made at ${created} and again at ${info.created}`;
     throw journalLost(shard, 1, last.seq, how);
   }
-  // After a skipped gap, the last sequence may have no record.
-  const endSeq = last.crc === 0 ? info.lastSeq : lastRecordSeq(info);
+  // After a skipped gap, the last sequence may have no record. A mark names a record.
+  const endSeq = isMarkLater || own.crc !== 0 ? lastRecordSeq(info) : info.lastSeq;
   if (endSeq < last.seq) throw journalLost(shard, endSeq + 1, last.seq, "ends too early");
   if (info.firstSeq > seq + 1) throw journalDamaged(shard, seq + 1, info.firstSeq);
   // Without a checksum there is nothing to compare.

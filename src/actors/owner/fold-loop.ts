@@ -6,6 +6,7 @@ import type { JournalReader } from "../journal/reader.ts";
 import { isFinal } from "../journal/retry-limit.ts";
 import { FoldQueue } from "./fold-queue.ts";
 import { type JournalGap, journalDamaged } from "./journal-gap.ts";
+import type { LocatedJournal } from "./owned-journal.ts";
 import type { Pace } from "./pace.ts";
 
 /** Time to collect more mismatched records before all of them are read again. */
@@ -14,7 +15,7 @@ const COLLECT_MS = 5;
 /** Callbacks of a {@link FoldLoop}. */
 export interface FoldLoopEvents {
   /** Says, before each reading, where the journal continues; may replace the journal. */
-  readonly locate: () => Promise<{ stream: string; generation: number }>;
+  readonly locate: () => Promise<LocatedJournal>;
   /** Whether the fold may go on; asked before each record, and again after {@link FoldLoop.poke}. */
   readonly mayFold: () => boolean;
   readonly onSettled: (settled: Settled) => void;
@@ -94,7 +95,8 @@ export class FoldLoop {
   async #locate(): Promise<{ stream: string; startSeq: number }> {
     // The queued records are of a journal that has to be checked again: they are read again.
     this.#queue.clear();
-    const { stream } = await this.#deps.events.locate();
+    const { stream, noted } = await this.#deps.events.locate();
+    this.#deps.shard.expect(noted);
     return { stream, startSeq: this.#queue.startSeq };
   }
 

@@ -1,6 +1,14 @@
 import { PserverError } from "../../protocol/index.ts";
 import { type KvBucket, replaceEntry } from "../jetstream/kv-bucket.ts";
-import { type HeadMark, headKey, isLater, parseMark, toMarkRecord } from "./head-mark.ts";
+import {
+  type Head,
+  type HeadMark,
+  headKey,
+  isLater,
+  markAfter,
+  parseMark,
+  toMarkRecord,
+} from "./head-mark.ts";
 
 /** Attempts to write a mark that another owner changes at the same time. */
 const TRIES_MAX = 4;
@@ -46,13 +54,14 @@ export class MarkKeeper {
   }
 
   /**
-   * Writes a mark unless the present one is as late or of a later owner. {@link read} must have been
-   * called before.
+   * Writes the mark of a head, with what earlier ones have noted, unless the present one is as late or of a
+   * later owner. {@link read} must have been called before.
    * @throws BUSY if others keep changing it at the same time.
    */
-  async raise(mark: HeadMark): Promise<void> {
+  async raise(head: Head): Promise<void> {
     for (let tries = 0; tries < TRIES_MAX; tries++) {
-      if (!isLater(mark, this.#mark) || mark.term < (this.#mark?.term ?? 0)) return;
+      if (!isLater(head, this.#mark) || head.term < (this.#mark?.term ?? 0)) return;
+      const mark = markAfter(head, this.#mark);
       const key = headKey(this.#shard);
       const record = toMarkRecord({ mark, bucket: await this.#records.created() });
       const revision = await replaceEntry(this.#records, key, record, this.#revision);

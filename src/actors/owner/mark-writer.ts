@@ -1,5 +1,5 @@
 import { ensureError, type PserverError } from "../../protocol/index.ts";
-import type { HeadMark } from "./head-mark.ts";
+import type { Head } from "./head-mark.ts";
 import type { MarkKeeper } from "./mark-keeper.ts";
 
 /** Writes the marks of one owner, one at a time, and reports failures. */
@@ -16,7 +16,7 @@ export class MarkWriter {
   }
 
   /** Writes a mark, unless a write is under way: the next call will write a later mark. */
-  write(head: HeadMark | undefined): Promise<void> {
+  write(head: Head | undefined): Promise<void> {
     if (head === undefined) return Promise.resolve();
     this.#writing ??= this.#raise(head).finally(() => {
       this.#writing = undefined;
@@ -25,12 +25,12 @@ export class MarkWriter {
   }
 
   /** Writes the last mark of this owner, after a write under way. */
-  async finish(head: HeadMark | undefined): Promise<void> {
+  async finish(head: Head | undefined): Promise<void> {
     await this.#writing;
     await this.write(head);
   }
 
-  async #raise(head: HeadMark): Promise<void> {
+  async #raise(head: Head): Promise<void> {
     try {
       await this.#marks.raise(head);
       this.#hasToldFailure = false;

@@ -6,13 +6,14 @@ import {
   type PserverError,
   withFallbacks,
 } from "../../protocol/index.ts";
+import type { NotedChecksum } from "../fold/journal-checksum.ts";
 import type { Shard } from "../fold/shard.ts";
 import type { Journal, JournalInfo } from "../journal/journal.ts";
 import { majorityInfo, majorityRecord } from "../journal/majority-reads.ts";
 import { RetryLimit } from "../journal/retry-limit.ts";
 import type { CutHead } from "../snapshot/snapshotter.ts";
 import { checkJournal, type ExpectedJournal, journalLost } from "./check-journal.ts";
-import type { HeadMark } from "./head-mark.ts";
+import { type HeadMark, notedOf } from "./head-mark.ts";
 import { type JournalGap, journalDamaged, lastRecordSeq } from "./journal-gap.ts";
 import { headSeqOf, type JournalHead } from "./journal-head.ts";
 import type { MarkKeeper } from "./mark-keeper.ts";
@@ -41,6 +42,14 @@ export interface OwnedJournalDeps {
   readonly onGapRemains: (error: PserverError) => void;
 }
 
+/** Where a journal continues. */
+export interface LocatedJournal {
+  readonly stream: string;
+  readonly generation: number;
+  /** What was noted of it when it was folded before, ascending. */
+  readonly noted: readonly NotedChecksum[];
+}
+
 /** The journal of a shard in the hands of its owner, who creates, checks and replaces it and skips gaps. */
 export class OwnedJournal {
   readonly #deps: OwnedJournalDeps;
@@ -61,7 +70,7 @@ export class OwnedJournal {
    * creation time, when the last of them that had it is started again. No file could give its records back.
    * @throws JOURNAL_LOST, JOURNAL_DAMAGED if a journal on file is not the one that was folded.
    */
-  async locate(): Promise<{ stream: string; generation: number }> {
+  async locate(): Promise<LocatedJournal> {
     const { journal, storage, shard, snapshots, marks } = this.#deps;
     const { generation, created } = snapshots.head();
     // The mark is read first: after a look at the journal, a former owner that still folds may store
@@ -83,7 +92,7 @@ export class OwnedJournal {
       if (to >= from) this.#deps.onFellBack(snapshots.head());
     }
     const now = snapshots.head().generation;
-    return { stream: journal.stream(now), generation: now };
+    return { stream: journal.stream(now), generation: now, noted: notedOf(mark, now) };
   }
 
   /**
@@ -153,7 +162,8 @@ export class OwnedJournal {
     try {
       const info = await checkJournal(journal, expected);
       // Nothing of it was folded that could be compared: it must at least begin as it was made.
-      const isOnlyMade = storage === "memory" && expected.created !== "" && expected.shard.seq === 0;
+      const isOnlyMade =
+        storage === "memory" && expected.created !== "" && expected.shard.seq === 0;
       const isSame = !isOnlyMade || (await journal.beginsWithRules(expected.generation));
       return isSame ? info : undefined;
     } catch (error) {

@@ -135,6 +135,7 @@ export async function loadSnapshot(
     blocks,
   );
   const shard = Shard.restoreEmpty({ subjects, shard: number }, state.fold);
+  shard.continueChecksum(stored.manifest.checksum);
   await loadBlocks(shard, state.pieces, store);
   const pieces = state.pieces.map(
     (entry) => [blockKey(entry.parameter, entry.index), entry] as const,

@@ -2,10 +2,10 @@ import type { Fallback, Fields, Position, PserverError } from "../../protocol/in
 import type { Settled, Shard } from "../fold/shard.ts";
 import type { TapeWriter } from "../tape/tape-writer.ts";
 import type { FoldLoop } from "./fold-loop.ts";
-import type { HeadMark } from "./head-mark.ts";
+import type { Head } from "./head-mark.ts";
 import { lastRecordSeq } from "./journal-gap.ts";
 import { OutgoingAnswers } from "./outgoing-answers.ts";
-import type { OwnedJournal } from "./owned-journal.ts";
+import type { LocatedJournal, OwnedJournal } from "./owned-journal.ts";
 import type { OwnerCore } from "./owner-core.ts";
 import type { WantedPosition } from "./position-queue.ts";
 import type { ShardOwnerDeps } from "./shard-owner-deps.ts";
@@ -99,13 +99,13 @@ export class ServingShard {
     return this.#snapshots.newest?.manifest.fallbacks ?? [];
   }
 
-  /** The last record folded; undefined if it has no checksum to recognize it by. */
-  get head(): HeadMark | undefined {
+  /** The last record folded; undefined if the fold does not end with a record. */
+  get head(): Head | undefined {
     const manifest = this.#snapshots.newest?.manifest;
-    const { seq, lastCrc: recordCrc } = this.shard;
-    if (manifest === undefined || recordCrc === 0) return undefined;
+    const { noted, lastCrc: recordCrc, endsWithRecord } = this.shard;
+    if (manifest === undefined || !endsWithRecord) return undefined;
     const { term, generation } = manifest;
-    return { term, generation, seq, recordCrc };
+    return { term, generation, ...noted, recordCrc };
   }
 
   /** Its part of the reply to `status`. */
@@ -197,7 +197,7 @@ export class ServingShard {
   }
 
   /** Says where the journal continues. */
-  async locate(): Promise<{ stream: string; generation: number }> {
+  async locate(): Promise<LocatedJournal> {
     const place = await this.#journal.locate();
     this.#catchUp();
     return place;
@@ -217,7 +217,7 @@ export class ServingShard {
     if (this.#deps.mayAnswer()) this.#answers.flush(this.position.generation);
     else this.#answers.clear();
     this.#core.advanced(this.position);
-    this.#snapshots.advanced(bytes);
+    this.#snapshots.advanced(bytes, this.shard.isCompared);
   }
 
   /** Answers pending requests after a gap was skipped or the journal was replaced. */

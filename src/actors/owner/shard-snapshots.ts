@@ -108,11 +108,14 @@ export class ShardSnapshots {
     this.#journalBytesMax = bytesMax;
   }
 
-  /** Counts folded bytes of the journal, and makes a snapshot if one is due. */
-  advanced(bytes: number): void {
+  /**
+   * Counts folded bytes of the journal, and makes a snapshot if one is due. `isCompared`: whether they are known
+   * to be the records that were folded before; no snapshot is made of others.
+   */
+  advanced(bytes: number, isCompared: boolean): void {
     this.#bytesSinceSnapshot += bytes;
     this.#journalBytes += bytes;
-    this.#makeIfDue();
+    if (isCompared) this.#makeIfDue();
   }
 
   /** Must be called before a block's bytes change or are freed. */

@@ -3,6 +3,7 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import { type Fallback, PserverError, quoteName } from "../../protocol/index.ts";
 import { Shard } from "../fold/shard.ts";
 import { Credit } from "../journal/credit.ts";
+import { notedOf } from "../owner/head-mark.ts";
 import { loadSnapshot, type RecoveredShard } from "../owner/recover-shard.ts";
 import type { ShardOwnerDeps } from "../owner/shard-owner-deps.ts";
 import type { Manifest } from "../snapshot/manifest.ts";
@@ -134,7 +135,8 @@ async function rebuildFromBroker(
   if (choice.from === "prefix") {
     const { generation, seq: to } = choice;
     const credit = new Credit(CREDIT_BYTES, payloadBytesMax);
-    await foldPrefix({ ...deps, shard, journal, generation, to, credit });
+    const noted = notedOf(await deps.marks.read(), generation);
+    await foldPrefix({ ...deps, shard, journal, generation, to, noted, credit });
   }
   return { shard, stored: new Map([...stored].filter(([key]) => !removed.has(key))) };
 }

@@ -1,4 +1,5 @@
 import { ensureError, type Fallback, type Position } from "../../protocol/index.ts";
+import { NO_RECORDS } from "../fold/journal-checksum.ts";
 import { JournalHead } from "../owner/journal-head.ts";
 import type { MarkKeeper } from "../owner/mark-keeper.ts";
 import { OwnedJournal } from "../owner/owned-journal.ts";
@@ -117,7 +118,7 @@ function fence({ host }: ContinueDeps, to: Continuation): StoredManifest {
   const { owner, generation, manifestSeq, term, fallbacks } = to;
   const manifest: Manifest = {
     ...{ term: term + 1, host, owner, generation, created: "", fallbacks },
-    ...{ seq: 0, recordCrc: 0, state: [], pieces: [] },
+    ...{ seq: 0, recordCrc: 0, checksum: NO_RECORDS, state: [], pieces: [] },
   };
   return { seq: manifestSeq, manifest };
 }

@@ -59,6 +59,8 @@ export interface FoundJournal {
   readonly lastSeq: number;
   readonly bytes: number;
   readonly gaps: readonly Gap[];
+  /** Records of which at least one is another than the one that was folded; absent if none is known. */
+  readonly changed?: SeqRange;
   /** Why none of its records can be folded; absent if some can. */
   readonly problem?: string;
 }

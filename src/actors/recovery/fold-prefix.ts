@@ -1,6 +1,7 @@
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { PserverError } from "../../protocol/index.ts";
+import type { NotedChecksum } from "../fold/journal-checksum.ts";
 import type { Shard } from "../fold/shard.ts";
 import type { Credit } from "../journal/credit.ts";
 import type { Journal } from "../journal/journal.ts";
@@ -19,6 +20,8 @@ export interface FoldPrefixDeps {
   readonly generation: number;
   /** Last record to fold. */
   readonly to: number;
+  /** What was noted of the journal when it was folded before, ascending. */
+  readonly noted: readonly NotedChecksum[];
   readonly connection: NatsConnection;
   readonly manager: JetStreamManager;
   readonly inboxPrefix: string;
@@ -27,11 +30,11 @@ export interface FoldPrefixDeps {
 
 /**
  * Folds the next records of a journal up to record `to`.
- * @throws JOURNAL_DAMAGED if one of them is missing; UNKNOWN_RULES, TOO_LARGE as the fold;
+ * @throws JOURNAL_DAMAGED if one of them is missing or has changed; UNKNOWN_RULES, TOO_LARGE as the fold;
  * TIMEOUT after a minute without a record.
  */
 export async function foldPrefix(deps: FoldPrefixDeps): Promise<void> {
-  const { shard, journal, generation, to } = deps;
+  const { shard, journal, generation, to, noted } = deps;
   if (shard.seq >= to) return;
   let stop = (): void => undefined;
   try {
@@ -44,7 +47,7 @@ export async function foldPrefix(deps: FoldPrefixDeps): Promise<void> {
         reader: new JournalReader(deps),
         pace: new Pace(),
         events: {
-          locate: () => Promise.resolve({ stream: journal.stream(generation), generation }),
+          locate: () => Promise.resolve({ stream: journal.stream(generation), generation, noted }),
           mayFold: () => shard.seq < to,
           onSettled: () => undefined,
           onAdvanced: () => {

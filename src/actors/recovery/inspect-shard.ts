@@ -1,5 +1,6 @@
 import { DeliverPolicy, type JetStreamClient, type JetStreamManager } from "@nats-io/jetstream";
 import { type ErrorCode, type JobSubjects, PserverError } from "../../protocol/index.ts";
+import { changedOf } from "../fold/journal-checksum.ts";
 import { recordCrc } from "../fold/read-record.ts";
 import { brokerCall } from "../jetstream/broker-call.ts";
 import { scanStream } from "../jetstream/scan-stream.ts";
@@ -67,12 +68,14 @@ export async function inspectShard(deps: InspectDeps): Promise<ShardFindings> {
   const found = await find(deps);
   const { entries, generation, snapshots, base, info } = found;
   const toldSeq = lastKnown(deps, found);
+  const changed = ownerError && changedOf(ownerError);
   const tally = new JournalTally({
     subjects,
     firstSeq: info?.firstSeq ?? 1,
     baseSeq: base?.seq ?? 0,
     places: snapshots.map(({ seq }) => seq),
     missing: info?.missing ?? [],
+    changed,
   });
   const journal = info && (await inspectJournal(deps, found, info, tally));
   const lacked = tally.stillLacked(base?.lacks ?? initialized);
@@ -100,7 +103,7 @@ export async function inspectShard(deps: InspectDeps): Promise<ShardFindings> {
     generation,
     manifestSeq: entries.at(-1)?.seq ?? 0,
     snapshots,
-    ...(journal && { journal }),
+    ...(journal && { journal: { ...journal, ...(changed && { changed }) } }),
     ...(archive && { archive }),
     lastKnownSeq,
     choices,

@@ -1,6 +1,6 @@
 import type { JobSubjects, LogSubject } from "../../protocol/index.ts";
 import { blockKey } from "../snapshot/state.ts";
-import type { Gap, LackedBlock, Tally } from "./findings.ts";
+import type { Gap, LackedBlock, SeqRange, Tally } from "./findings.ts";
 
 /** Counts of the records after one place of the journal. */
 interface Count {
@@ -19,6 +19,7 @@ export class JournalTally {
   readonly #counts: Count[] = [];
   readonly #gaps: Gap[] = [];
   readonly #baseSeq: number;
+  readonly #changedFrom: number;
   readonly #initialized: Set<string> = new Set();
   readonly #batches: number[] = [];
   #next: number;
@@ -26,7 +27,8 @@ export class JournalTally {
 
   /**
    * `baseSeq`: the readable prefix starts after it; `places`: sequences that the shard may go back to,
-   * besides the end of the prefix; `missing`: sequences without records according to the stream.
+   * besides the end of the prefix; `missing`: sequences without records according to the stream; `changed`:
+   * records of which one is another than the one that was folded, which end the prefix, too.
    */
   constructor(options: {
     readonly subjects: JobSubjects;
@@ -34,13 +36,16 @@ export class JournalTally {
     readonly baseSeq: number;
     readonly places: readonly number[];
     readonly missing: readonly number[];
+    readonly changed: SeqRange | undefined;
   }) {
     this.#subjects = options.subjects;
     this.#missing = new Set(options.missing);
     this.#baseSeq = options.baseSeq;
+    this.#changedFrom = options.changed?.from ?? Number.POSITIVE_INFINITY;
     // Records purged before the base are no loss.
     this.#next = Math.min(options.firstSeq, options.baseSeq + 1);
     for (const seq of options.places) this.#count(seq);
+    if (options.changed !== undefined) this.#count(this.#changedFrom - 1);
   }
 
   /** Takes the next record. */
@@ -66,10 +71,11 @@ export class JournalTally {
     return this.#gaps;
   }
 
-  /** Last record before the first gap after the base. */
+  /** Last record before the first gap after the base, or before what has changed. */
   get prefixEnd(): number {
     const first = this.#gaps.find(({ to }) => to > this.#baseSeq);
-    return Math.max(this.#baseSeq, (first?.from ?? this.#next) - 1);
+    const end = Math.min(first?.from ?? this.#next, this.#changedFrom) - 1;
+    return Math.max(this.#baseSeq, end);
   }
 
   /** Batches of the prefix after the base, ascending: their subjects do not tell what they initialize. */

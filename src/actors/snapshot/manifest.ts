@@ -9,6 +9,7 @@ import {
   parseFallbacks,
   textField,
 } from "../../protocol/index.ts";
+import { checksumField, type JournalChecksum } from "../fold/journal-checksum.ts";
 
 /** Reference to a message of the snapshot stream: its sequence, and its checksum to verify it. */
 export interface PieceRef {
@@ -35,6 +36,8 @@ export interface Manifest {
   /** Last record in the snapshot, 0 for none, with its checksum. */
   readonly seq: number;
   readonly recordCrc: number;
+  /** Checksum of the journal up to that record. */
+  readonly checksum: JournalChecksum;
   /** Parts of the fold's state, in order; the state names the pieces of the blocks. */
   readonly state: readonly PieceRef[];
   /** Sequences of all pieces of all blocks, so that unneeded pieces can be found. */
@@ -75,6 +78,7 @@ export function decodeManifest(bytes: Uint8Array): Manifest {
       ...(fields["past"] === undefined ? {} : { past: integerField(fields, "past", 1) }),
       seq: integerField(fields, "seq"),
       recordCrc: integerField(fields, "recordCrc"),
+      checksum: checksumField(fields, "checksum"),
       state: listField(fields, "state", LIST_MAX).map(toPieceRef),
       pieces: listField(fields, "pieces", LIST_MAX).map((seq) => integerField({ seq }, "seq", 1)),
     };

@@ -1,6 +1,7 @@
 import { PserverError } from "../../protocol/index.ts";
 import type { Block } from "../fold/block.ts";
 import type { FoldState } from "../fold/fold-state.ts";
+import type { JournalChecksum } from "../fold/journal-checksum.ts";
 import type { Shard } from "../fold/shard.ts";
 import type { SnapshotBudget } from "./snapshot-budget.ts";
 import { type BlockPieces, blockKey } from "./state.ts";
@@ -27,6 +28,8 @@ export class SnapshotCut {
   /** Last record of the cut, with its checksum. */
   readonly seq: number;
   readonly recordCrc: number;
+  /** Checksum of the journal up to there. */
+  readonly checksum: JournalChecksum;
   readonly #budget: SnapshotBudget;
   readonly #onReleased: () => void;
   /** Pieces of the blocks at the cut; undefined until they are stored. */
@@ -40,7 +43,7 @@ export class SnapshotCut {
    * `onReleased`: called when copies were released.
    */
   constructor(
-    shard: Pick<Shard, "saveState" | "seq" | "lastCrc" | "blocks">,
+    shard: Pick<Shard, "saveState" | "seq" | "lastCrc" | "noted" | "blocks">,
     stored: ReadonlyMap<string, BlockPieces>,
     budget: SnapshotBudget,
     onReleased: () => void = () => undefined,
@@ -48,6 +51,7 @@ export class SnapshotCut {
     this.fold = shard.saveState();
     this.seq = shard.seq;
     this.recordCrc = shard.lastCrc;
+    this.checksum = shard.noted.checksum;
     this.#budget = budget;
     this.#onReleased = onReleased;
     for (const block of shard.blocks()) {

@@ -154,12 +154,12 @@ export class Snapshotter {
   async #storeCut(current: StoredCut, head: CutHead, previousSeq: number): Promise<StoredManifest> {
     const { cut, storing } = current;
     await this.#storePending(current);
-    const { fold, seq: cutSeq, recordCrc, pieces } = cut;
+    const { fold, seq: cutSeq, recordCrc, checksum, pieces } = cut;
     const state: SnapshotState = { fold, pieces };
     const manifest: Manifest = {
       ...head,
       seq: cutSeq,
-      recordCrc,
+      ...{ recordCrc, checksum },
       state: await this.#storeState(storing, packValue(state)),
       pieces: pieces.flatMap((entry) => entry.slots.map((slot) => slot.seq)),
     };

@@ -29,6 +29,7 @@ export function describeFindings(findings: ShardFindings, look: Look): string[] 
     ),
     ...row("journal", describeJournal(journal)),
     ...gapLines(journal).flatMap((text) => row("", text)),
+    ...changedLines(journal).flatMap((text) => row("", text)),
     ...row("existed", `record ${lastKnownSeq} of generation ${generation} is the last one known`),
   ];
   if (snapshots.length === 0) lines.push(...row("snapshots", "none"));
@@ -113,6 +114,13 @@ function gapLines(journal: FoundJournal | undefined): string[] {
   });
   const more = gaps.length - LISTED_MAX;
   return more > 0 ? [...lines, `and ${formatCount(more, "further gap")}`] : lines;
+}
+
+function changedLines(journal: FoundJournal | undefined): string[] {
+  if (journal?.changed === undefined) return [];
+  const { from, to } = journal.changed;
+  const what = from === to ? "another than was folded" : "not all those that were folded";
+  return [`${nameRecords({ from, to })}: ${what}`];
 }
 
 function describeSnapshot({ seq, generation, problem, manifestSeq, lacks }: FoundSnapshot): string {

@@ -1,3 +1,4 @@
+import { changedOf } from "../../actors/fold/journal-checksum.ts";
 import type { Shard } from "../../actors/fold/shard.ts";
 import type { ArchivedState, RecoveryArchive } from "../../actors/recovery/recovery-archive.ts";
 import {
@@ -145,8 +146,11 @@ export class BrokerAndArchive implements RecoveryArchive {
  * The last record before the one that a rebuilding has failed at; 0 if no snapshot before it can be loaded, and
  * undefined for an error that says nothing about what is kept.
  */
-function lastBefore({ code, details }: PserverError): number | undefined {
+function lastBefore(error: PserverError): number | undefined {
+  const { code } = error;
   if (code === "SNAPSHOT_DAMAGED") return 0;
-  const { expected } = details;
-  return code === "JOURNAL_DAMAGED" && typeof expected === "number" ? expected - 1 : undefined;
+  if (code !== "JOURNAL_DAMAGED") return undefined;
+  const { expected } = error.details;
+  const from = changedOf(error)?.from ?? expected;
+  return typeof from === "number" ? from - 1 : undefined;
 }

@@ -1,3 +1,4 @@
+import type { HeadMark } from "../../actors/owner/head-mark.ts";
 import type { PieceRef } from "../../actors/snapshot/manifest.ts";
 import {
   ensureError,
@@ -130,6 +131,10 @@ class JoinedShard implements ShardHistory {
         isLost = true;
       }
     }
+  }
+
+  async mark(): Promise<HeadMark | undefined> {
+    return await this.#live.mark?.();
   }
 
   async *readTape(start: TapeStart, signal: AbortSignal): AsyncGenerator<StoredTapeMessage> {

@@ -70,9 +70,15 @@ export class BrokerHistory implements HistorySource {
 
   shard(shard: number): BrokerShard {
     checkShard(this, shard);
-    const { manager, subjects, journalOf } = this.#job;
+    const { manager, subjects, records, journalOf } = this.#job;
     return new BrokerShard({
-      ...{ connection: this.#connection, inboxPrefix: this.#inboxPrefix, manager, subjects },
+      ...{
+        connection: this.#connection,
+        inboxPrefix: this.#inboxPrefix,
+        manager,
+        subjects,
+        records,
+      },
       journal: journalOf(shard),
       snapshots: new SnapshotReader({ manager, subjects, shard }),
     });

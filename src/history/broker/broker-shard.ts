@@ -2,8 +2,11 @@ import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { readable } from "../../actors/fold/read-record.ts";
 import { brokerCall } from "../../actors/jetstream/broker-call.ts";
+import type { KvBucket } from "../../actors/jetstream/kv-bucket.ts";
 import type { Journal, JournalInfo } from "../../actors/journal/journal.ts";
+import type { HeadMark } from "../../actors/owner/head-mark.ts";
 import { journalDamaged, lastRecordSeq } from "../../actors/owner/journal-gap.ts";
+import { MarkKeeper } from "../../actors/owner/mark-keeper.ts";
 import type { PieceRef } from "../../actors/snapshot/manifest.ts";
 import type { SnapshotReader } from "../../actors/snapshot/snapshot-reader.ts";
 import {
@@ -33,6 +36,8 @@ export interface BrokerShardDeps {
   readonly inboxPrefix: string;
   readonly journal: Journal;
   readonly snapshots: SnapshotReader;
+  /** The job's bucket. */
+  readonly records: KvBucket;
 }
 
 /** What the broker holds of one shard: its journal, perhaps an abandoned one, and its snapshots. */
@@ -74,6 +79,10 @@ export class BrokerShard implements ShardHistory {
       this.#missing(generation, expected, found);
     const deps = { ...this.#deps, shard: this.shard, stream, missing };
     return readRecords(deps, seq, toSeq, signal);
+  }
+
+  mark(): Promise<HeadMark | undefined> {
+    return new MarkKeeper(this.#deps.records, this.shard).read();
   }
 
   readTape(

@@ -2,7 +2,7 @@ import { Shard } from "../../actors/fold/shard.ts";
 import { loadSnapshot } from "../../actors/owner/recover-shard.ts";
 import type { PieceRef } from "../../actors/snapshot/manifest.ts";
 import { ensureError, type JobSubjects, type Position } from "../../protocol/index.ts";
-import { basesBefore, type ReplayBase, takeInventory } from "../reach.ts";
+import { basesBefore, notedIn, type ReplayBase, takeInventory } from "../reach.ts";
 import type { ShardHistory } from "../source.ts";
 import { type FoldOptions, foldRecords } from "./fold-records.ts";
 
@@ -20,7 +20,7 @@ export interface ReplayOptions extends Omit<FoldOptions, "onFolded"> {
  * Rebuilds a shard as it was right after a record: loads the newest snapshot before it, or an older one if
  * that is damaged, and folds the records after the snapshot by the code that hosts fold with.
  * @throws HISTORY_LOST if the position lies before what is kept, SNAPSHOT_DAMAGED if no snapshot before it
- * can be loaded, JOURNAL_DAMAGED if a record is missing; UNKNOWN_RULES, TOO_LARGE as the fold; what the
+ * can be loaded, JOURNAL_DAMAGED if a record is missing or has changed; UNKNOWN_RULES, TOO_LARGE as the fold; what the
  * source throws; the reason of the signal.
  */
 export async function replayShard(
@@ -47,10 +47,14 @@ export async function loadBase(
 ): Promise<Shard> {
   for (let lists = 1; ; lists++) {
     let failure: unknown;
-    for (const base of basesBefore(await takeInventory(history), to)) {
+    const inventory = await takeInventory(history);
+    const noted = notedIn(inventory, await history.mark?.(), to.generation);
+    for (const base of basesBefore(inventory, to)) {
       signal.throwIfAborted();
       try {
-        return await shardAt(history, base, subjects);
+        const shard = await shardAt(history, base, subjects);
+        shard.expect(noted);
+        return shard;
       } catch (error) {
         if (ensureError(error).code !== "SNAPSHOT_DAMAGED") throw error;
         failure ??= error;

@@ -1,10 +1,13 @@
+import { changedOf } from "../../actors/fold/journal-checksum.ts";
 import type { Shard } from "../../actors/fold/shard.ts";
+import type { HeadMark } from "../../actors/owner/head-mark.ts";
 import { journalDamaged } from "../../actors/owner/journal-gap.ts";
 import { ensureError, type Position, type WireError } from "../../protocol/index.ts";
 import {
   basesOf,
   connectedUpTo,
   type Inventory,
+  notedIn,
   type ReplayBase,
   reachOf,
   takeInventory,
@@ -57,6 +60,8 @@ interface Verifying {
   /** What was folded so far; undefined before a snapshot could be loaded, and after damage. */
   folded: Folded | undefined;
   records: number;
+  /** Mark of its owners. */
+  readonly mark: HeadMark | undefined;
 }
 
 /**
@@ -72,7 +77,7 @@ export async function verifyShard(
   const inventory = await takeInventory(history);
   const state: Verifying = {
     ...{ history, inventory, options, places: [] },
-    ...{ folded: undefined, records: 0 },
+    ...{ folded: undefined, records: 0, mark: await history.mark?.() },
   };
   const totalRecords = recordsToFold(inventory);
   for (const base of basesFrom(inventory, options.from)) {
@@ -141,11 +146,13 @@ async function foldOn(state: Verifying, { shard, generation }: Folded, seq: numb
   const from = shard.seq;
   try {
     await foldRecords(shard, state.history, { generation, seq }, state.options);
-  } catch (error) {
-    const found = ensureError(error);
-    if (found.code !== "JOURNAL_DAMAGED" && found.code !== "HISTORY_LOST") throw error;
-    const wire = found.toWire();
-    state.places.push({ generation, seq: shard.seq, kind: "unreadable", error: wire });
+  } catch (thrown) {
+    const found = ensureError(thrown);
+    if (found.code !== "JOURNAL_DAMAGED" && found.code !== "HISTORY_LOST") throw thrown;
+    const changed = changedOf(found);
+    const before = changed === undefined ? shard.seq : changed.from - 1;
+    const error = found.toWire();
+    state.places.push({ generation, seq: before, kind: "unreadable", error });
     state.folded = undefined;
   } finally {
     state.records += shard.seq - from;
@@ -164,7 +171,10 @@ async function compareWith(state: Verifying, base: ReplayBase): Promise<void> {
   const { generation, seq } = base;
   try {
     const shard = await shardAt(history, base, options.subjects);
-    if (folded === undefined) state.folded = { shard, generation };
+    if (folded === undefined) {
+      state.folded = { shard, generation };
+      shard.expect(notedIn(state.inventory, state.mark, generation));
+    }
     const kind =
       folded === undefined ? await begin(state, base, shard) : isSame(folded.shard, shard);
     places.push({ generation, seq, kind });

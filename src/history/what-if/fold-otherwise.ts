@@ -33,6 +33,8 @@ export async function foldOtherwise(
   const baseSeq = shard.seq;
   const onFolded = (seq: number): void => onProgress?.(seq - baseSeq, to.seq - baseSeq);
   await foldRecords(shard, history, start, { signal, onFolded });
+  // What follows is not what was folded before.
+  shard.expect([]);
   const editor = new RecordEditor(changes, subjects, history.shard, generation);
   await foldRecords(shard, history, to, {
     signal,

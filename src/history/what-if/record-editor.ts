@@ -51,7 +51,7 @@ export class RecordEditor {
 
   /** The record to fold instead of one; undefined to leave it out. `shard`: as it is before. */
   edit(record: TimedRecord, shard: Shard): TimedRecord | undefined {
-    const subject = this.#subjects.parse(record.subject);
+    const { parsed: subject } = this.#subjects.read(record.subject);
     if (subject?.by !== "trainer" && subject?.by !== "batch") return record;
     const message = readRecordMessage(record.payload);
     if (message === undefined) return record;

@@ -1,6 +1,7 @@
 // Proves that a subject is parsed as the protocol says, whether it is cached, was dropped from the cache, or
 // is invalid.
 import { expect, test } from "vitest";
+import { subjectCrcOf } from "../../../src/actors/fold/journal-checksum.ts";
 import { LogSubjects } from "../../../src/actors/fold/log-subjects.ts";
 import { JobSubjects } from "../../../src/protocol/subjects.ts";
 
@@ -10,7 +11,10 @@ test("a subject is read as the protocol says, however often and after however ma
   const subjects = new LogSubjects(JOB);
   const many = Array.from({ length: 5_000 }, (_, i) => JOB.log(3, `t.${i % 7}`, "push", "w:0", i));
   for (const subject of [...many, ...many.slice(0, 100), ...many.slice(0, 100)]) {
-    expect(subjects.parse(subject)).toEqual(JOB.parseLog(subject));
+    expect(subjects.read(subject)).toEqual({
+      parsed: JOB.parseLog(subject),
+      crc: subjectCrcOf(subject),
+    });
   }
 });
 
@@ -18,6 +22,6 @@ test("a subject that is not of the job's journals is refused the second time, to
   const subjects = new LogSubjects(JOB);
   const foreign = new JobSubjects("other").log(3, "t", "push", "w", 0);
   for (const subject of [foreign, foreign, "ps.digits.log.3.trainer.t.push.=4.0", ""]) {
-    expect(subjects.parse(subject)).toBeUndefined();
+    expect(subjects.read(subject)).toEqual({ parsed: undefined, crc: subjectCrcOf(subject) });
   }
 });

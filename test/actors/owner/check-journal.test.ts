@@ -124,6 +124,8 @@ describe("a journal is checked against the mark of a former owner", () => {
     generation,
     seq,
     recordCrc: CRC,
+    checksum: [1, 2, 3],
+    earlier: [],
   });
 
   /** A journal with these records, whose checksums are all the same, up to a last sequence. */

@@ -2,6 +2,7 @@
 // of records that have to wait; what becomes of gaps, of records that were damaged on their way or in the
 // stream, and of errors. The journal is that of a writer, delivered by a connection without a broker.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { NotedChecksum } from "../../../src/actors/fold/journal-checksum.ts";
 import type { JournalRecord } from "../../../src/actors/fold/journal-record.ts";
 import { Shard } from "../../../src/actors/fold/shard.ts";
 import { Credit } from "../../../src/actors/journal/credit.ts";
@@ -25,13 +26,15 @@ let settled: number[];
 let advanced: number[];
 let gaps: JournalGap[];
 let failed: string[];
+let failure: PserverError | undefined;
+let noted: NotedChecksum[];
 let onGap: (gap: JournalGap) => Promise<void>;
 
 beforeEach(async () => {
   line = new JournalLine();
   shard = Shard.create({ subjects: SUBJECTS, shard: SHARD });
   writer = new JournalWriter();
-  [mayFold, settled, advanced, gaps, failed] = [true, [], [], [], []];
+  [mayFold, settled, advanced, gaps, failed, noted] = [true, [], [], [], [], []];
   onGap = (gap) => {
     shard.skipTo(gap.to);
     return Promise.resolve();
@@ -47,7 +50,7 @@ beforeEach(async () => {
     }),
     pace: new Pace(),
     events: {
-      locate: () => Promise.resolve({ stream: "PS_j_3", generation: 1 }),
+      locate: () => Promise.resolve({ stream: "PS_j_3", generation: 1, noted }),
       mayFold: () => mayFold,
       onSettled: ({ outcome }) => settled.push(outcome.seq),
       onAdvanced: (bytes) => advanced.push(bytes),
@@ -55,7 +58,10 @@ beforeEach(async () => {
         gaps.push(gap);
         return onGap(gap);
       },
-      onFailure: ({ code }) => failed.push(code),
+      onFailure: (error) => {
+        failure = error;
+        failed.push(error.code);
+      },
     },
   });
   await loop.start();
@@ -278,6 +284,68 @@ describe("a record with a wrong checksum", () => {
       await settle();
     }
     expect([shard.seq, failed]).toEqual([1, ["JOURNAL_DAMAGED"]]);
+  });
+});
+
+describe("a journal that was folded before", () => {
+  /** What an owner notes that has folded so many records of it. */
+  function notedAt(seq: number): NotedChecksum {
+    const folded = Shard.create({ subjects: SUBJECTS, shard: SHARD });
+    for (const record of writer.records.slice(0, seq)) folded.apply(record);
+    return folded.noted;
+  }
+
+  /** Ten records of which records 4, 6 and 9 were noted, read anew. */
+  async function write(): Promise<void> {
+    writer.init(Float32Array.of(0));
+    for (let i = 0; i < 8; i++) {
+      writer.push(Float32Array.of(i), { op: "mix", alpha: 1, beta: 1 });
+    }
+    noted = [4, 6, 9].map(notedAt);
+    await loop.reconnected();
+  }
+
+  test("is folded on if it is the same, and counts as compared from the last record noted on", async () => {
+    await write();
+    for (const record of writer.records) {
+      expect(shard.isCompared).toBe(record.seq > 9);
+      deliver(record);
+    }
+    expect([shard.seq, failed]).toEqual([10, []]);
+  });
+
+  test.each([
+    { seq: 3, stopsAt: 4 },
+    { seq: 6, stopsAt: 6 },
+    { seq: 7, stopsAt: 9 },
+  ])("stops where record $seq is another, and names it", async ({ seq, stopsAt }) => {
+    await write();
+    const other = writer.records.at(seq - 2) as JournalRecord;
+    for (const record of writer.records) deliver(record.seq === seq ? { ...other, seq } : record);
+    expect([failed, shard.seq]).toEqual([["JOURNAL_DAMAGED"], stopsAt]);
+    expect(failure?.details).toEqual({ shard: SHARD, seq });
+    expect(failure?.message).toContain(`record ${seq} is another`);
+  });
+
+  test("names the records since the last one that is the same where several are others", async () => {
+    await write();
+    const [seventh, eighth] = writer.records.slice(6, 8) as [JournalRecord, JournalRecord];
+    const swapped = new Map([
+      [7, { ...eighth, seq: 7 }],
+      [8, { ...seventh, seq: 8 }],
+    ]);
+    for (const record of writer.records) deliver(swapped.get(record.seq) ?? record);
+    expect(failure?.details).toEqual({ shard: SHARD, from: 7, to: 9 });
+    expect(failure?.message).toContain("records 7 to 9 are not all");
+  });
+
+  test("names the right record, too, if it was read anew on the way", async () => {
+    await write();
+    for (const record of writer.records.slice(0, 6)) deliver(record);
+    deliver({ ...(writer.records[7] as JournalRecord), seq: 7 });
+    await loop.reconnected();
+    for (const record of writer.records.slice(7)) deliver(record);
+    expect(failure?.details).toEqual({ shard: SHARD, seq: 7 });
   });
 });
 

@@ -4,12 +4,19 @@
 // are a table in memory that loses what it is told to; orders are drawn by chance.
 import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
+import type { NotedChecksum } from "../../../src/actors/fold/journal-checksum.ts";
 import { recordCrc } from "../../../src/actors/fold/read-record.ts";
 import type { Journal } from "../../../src/actors/journal/journal.ts";
 import { checkJournal } from "../../../src/actors/owner/check-journal.ts";
-import { type HeadMark, headKey, isLater } from "../../../src/actors/owner/head-mark.ts";
+import {
+  type HeadMark,
+  headKey,
+  isLater,
+  parseMark,
+  toMarkRecord,
+} from "../../../src/actors/owner/head-mark.ts";
 import { MarkKeeper } from "../../../src/actors/owner/mark-keeper.ts";
-import { encodeMessage } from "../../../src/protocol/index.ts";
+import { encodeMessage, PserverError } from "../../../src/protocol/index.ts";
 import { MemoryBucket } from "../../support/memory-bucket.ts";
 
 const SHARD = 3;
@@ -21,8 +28,29 @@ beforeEach(() => {
   records = new MemoryBucket();
 });
 
-function mark(term: number, generation: number, seq: number): HeadMark {
-  return { term, generation, seq, recordCrc: 7 * seq };
+function mark(
+  term: number,
+  generation: number,
+  seq: number,
+  earlier: readonly NotedChecksum[] = [],
+): HeadMark {
+  return { term, generation, ...notedAt(seq), recordCrc: 7 * seq, earlier };
+}
+
+function notedAt(seq: number): NotedChecksum {
+  return { seq, checksum: [seq, 2 * seq, 3 * seq] };
+}
+
+function record(mark: HeadMark): object {
+  return toMarkRecord({ mark, bucket: "now" }) as object;
+}
+
+function parsed(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString());
+  } catch {
+    return undefined;
+  }
 }
 
 async function stored(): Promise<HeadMark | undefined> {
@@ -41,8 +69,8 @@ describe("a mark", () => {
     expect(first.last).toBeUndefined();
     await first.raise(mark(1, 1, 5));
     await first.raise(mark(1, 1, 9));
-    expect(first.last).toEqual(mark(1, 1, 9));
-    expect(await stored()).toEqual(mark(1, 1, 9));
+    expect(first.last).toEqual(mark(1, 1, 9, [notedAt(5)]));
+    expect(await stored()).toEqual(mark(1, 1, 9, [notedAt(5)]));
     expect(records.calls.map(({ action }) => action)).toEqual([
       ...["read", "create", "update", "read"],
     ]);
@@ -56,6 +84,24 @@ describe("a mark", () => {
     const owner = await keeper();
     await owner.raise(mark(1, 1, 2));
     expect(await stored()).toEqual(mark(1, 1, 2));
+  });
+
+  test("repeats what earlier ones have noted, a bounded number, no further apart than they are old", async () => {
+    const owner = await keeper();
+    const step = 10;
+    for (let seq = step; seq <= 600 * step; seq += step) {
+      await owner.raise(mark(1, 1, seq));
+      const { earlier = [] } = owner.last ?? {};
+      expect(earlier.length).toBe(Math.min(seq / step - 1, 16));
+      const seqs = [0, ...earlier.map((noted) => noted.seq), seq];
+      for (const [i, from] of seqs.slice(0, -1).entries()) {
+        const to = seqs[i + 1] ?? 0;
+        expect(to - from).toBeLessThanOrEqual(Math.max(step, seq - to));
+      }
+    }
+    expect(await stored()).toEqual(owner.last);
+    const { earlier = [] } = owner.last ?? {};
+    expect(earlier).toEqual(earlier.map(({ seq }) => notedAt(seq)));
   });
 
   test("is not written when it would say nothing new", async () => {
@@ -82,7 +128,7 @@ describe("a mark", () => {
     await former.raise(mark(1, 1, 6));
     await next.raise(mark(2, 1, 8));
     await former.raise(mark(1, 1, 9));
-    expect(await stored()).toEqual(mark(2, 1, 8));
+    expect(await stored()).toEqual(mark(2, 1, 8, [notedAt(5), notedAt(6)]));
     const calls = records.calls.length;
     await former.raise(mark(1, 1, 10));
     expect(records.calls).toHaveLength(calls);
@@ -95,7 +141,7 @@ describe("a mark", () => {
     await next.raise(mark(2, 1, 8));
     expect(await stored()).toEqual(mark(1, 1, 9));
     await next.raise(mark(2, 1, 10));
-    expect(await stored()).toEqual(mark(2, 1, 10));
+    expect(await stored()).toEqual(mark(2, 1, 10, [notedAt(9)]));
   });
 
   test("is raised further after a write whose answer was lost", async () => {
@@ -104,12 +150,12 @@ describe("a mark", () => {
     await expect(owner.raise(mark(1, 1, 5))).rejects.toMatchObject({ code: "TIMEOUT" });
     records.losesAnswer = () => false;
     await owner.raise(mark(1, 1, 6));
-    expect(await stored()).toEqual(mark(1, 1, 6));
+    expect(await stored()).toEqual(mark(1, 1, 6, [notedAt(5)]));
   });
 
   test("that others keep writing is given up", async () => {
     const owner = await keeper();
-    let revision = (await records.create(KEY, { format: 1, bucket: "now", ...mark(1, 1, 1) })) ?? 0;
+    let revision = (await records.create(KEY, record(mark(1, 1, 1)))) ?? 0;
     const raced: MemoryBucket = new MemoryBucket();
     const busy = new MarkKeeper(
       {
@@ -129,11 +175,26 @@ describe("a mark", () => {
     expect(owner.last).toBeUndefined();
   });
 
+  test("of which any byte has changed is an error, or no JSON", async () => {
+    const bytes = Buffer.from(JSON.stringify(record(mark(3, 2, 57, [notedAt(5)]))));
+    let values = 0;
+    for (let at = 0; at < 8 * bytes.length; at++) {
+      const hurt = Buffer.from(bytes);
+      hurt[at >> 3] = (hurt[at >> 3] ?? 0) ^ (1 << (at & 7));
+      const value = parsed(hurt);
+      if (value === undefined) continue;
+      values += 1;
+      expect(() => parseMark(value, KEY)).toThrow(PserverError);
+    }
+    expect(values).toBeGreaterThan(bytes.length);
+  });
+
   test.each([
-    [{ format: 2, ...mark(1, 1, 1) }, "BAD_VERSION"],
-    [{ format: 1, bucket: "now", ...mark(1, 1, 1), seq: 0 }, "INTERNAL"],
-    [{ format: 1, bucket: "now", ...mark(1, 1, 1), recordCrc: 0 }, "INTERNAL"],
-    [{ format: 1, ...mark(1, 1, 1) }, "INTERNAL"],
+    [{ ...record(mark(1, 1, 1)), format: 2 }, "BAD_VERSION"],
+    [record(mark(1, 1, 0)), "INTERNAL"],
+    [record({ ...mark(1, 1, 1), checksum: [-1, 0, 0] }), "INTERNAL"],
+    [{ ...record(mark(1, 1, 1)), term: 2 }, "INTERNAL"],
+    [{ ...record(mark(1, 1, 1)), bucket: "later" }, "INTERNAL"],
     ["?", "INTERNAL"],
   ])("that cannot be read as one is an error: %j", async (value, code) => {
     await records.create(KEY, value);
@@ -240,7 +301,8 @@ class World {
     const isWrite = (call: { action: string }): boolean => call.action !== "read";
     this.records.losesRequest = (call) => loses === "request" && isWrite(call);
     this.records.losesAnswer = (call) => loses === "answer" && isWrite(call);
-    const head = { term, generation: 1, seq: folded.length, recordCrc: recordCrc(last) };
+    const noted = notedAt(folded.length);
+    const head = { term, generation: 1, ...noted, recordCrc: recordCrc(last) };
     const before = this.#last;
     await keeper.raise(head).catch((error: unknown) => {
       expect(error).toMatchObject({ code: "TIMEOUT" });
@@ -250,7 +312,7 @@ class World {
     this.#last = await new MarkKeeper(this.records, SHARD).read();
     if (this.#last?.term === before?.term && this.#last?.seq === before?.seq) return;
     // What was written is what this owner had folded, more than before, under no older term.
-    expect(this.#last).toEqual(head);
+    expect(this.#last).toMatchObject(head);
     expect(isLater(head, before)).toBe(true);
     expect(term).toBeGreaterThanOrEqual(before?.term ?? 0);
   }

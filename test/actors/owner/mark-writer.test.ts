@@ -1,11 +1,14 @@
 // Proves that heads are noted one at a time, that the last one is noted after a write under way, and
 // that failures are told once until a write succeeds again.
 import { expect, test } from "vitest";
-import type { HeadMark } from "../../../src/actors/owner/head-mark.ts";
+import type { Head } from "../../../src/actors/owner/head-mark.ts";
 import { MarkWriter } from "../../../src/actors/owner/mark-writer.ts";
 import { PserverError } from "../../../src/protocol/index.ts";
 
-const head = (seq: number): HeadMark => ({ term: 1, generation: 1, seq, recordCrc: 9 });
+const head = (seq: number): Head => ({
+  ...{ term: 1, generation: 1, seq, recordCrc: 9 },
+  checksum: [seq, 1, 2],
+});
 
 /** Marks whose writes end when the test says so. */
 function setUp(): {
@@ -17,7 +20,7 @@ function setUp(): {
   const written: number[] = [];
   const told: string[] = [];
   const ends: ((error: PserverError | undefined) => void)[] = [];
-  const raise = ({ seq }: HeadMark): Promise<void> => {
+  const raise = ({ seq }: Head): Promise<void> => {
     written.push(seq);
     return new Promise((resolve, reject) => {
       ends.push((error) => (error === undefined ? resolve() : reject(error)));

@@ -144,7 +144,7 @@ function makeGap(goesOn: boolean): void {
 describe("a take-over", () => {
   test("has caught up at the last record, whatever sequences were used up after it", async () => {
     makeGap(false);
-    expect(await owned.locate()).toEqual({ stream: "stream 1", generation: 1 });
+    expect(await owned.locate()).toEqual({ stream: "stream 1", generation: 1, noted: [] });
     expect(head.seq).toBe(FOLDED);
   });
 
@@ -154,11 +154,16 @@ describe("a take-over", () => {
   });
 });
 
+function markOf(seq: number, recordCrc: number): HeadMark {
+  const earlier = [{ seq: 1, checksum: [4, 5, 6] as const }];
+  return { ...{ term: 1, generation: 1, seq, recordCrc, earlier }, checksum: [1, 2, 3] };
+}
+
 describe("the mark of a former owner", () => {
   const crc = (seq: number): number => recordCrc(records[seq - 1]?.payload ?? new Uint8Array(0));
 
   test("tells what the journal has lost", async () => {
-    readMark = () => Promise.resolve({ term: 1, generation: 1, seq: 6, recordCrc: 7 });
+    readMark = () => Promise.resolve(markOf(6, 7));
     await expect(owned.locate()).rejects.toMatchObject({
       code: "JOURNAL_LOST",
       details: { from: 5, to: 6 },
@@ -177,37 +182,42 @@ describe("the mark of a former owner", () => {
       // Between the two questions a record is stored, and folded and marked by the former owner.
       if (last !== undefined) records.push(last);
       info = { ...(info as JournalInfo), lastSeq: FOLDED };
-      return Promise.resolve({ term: 1, generation: 1, seq: FOLDED, recordCrc: crc(FOLDED) });
+      return Promise.resolve(markOf(FOLDED, crc(FOLDED)));
     };
-    await owned.locate();
+    const { noted } = await owned.locate();
     expect(head.seq).toBe(FOLDED);
+    // What the journal is compared with when it is folded again.
+    expect(noted).toMatchObject([
+      { seq: 1, checksum: [4, 5, 6] },
+      { seq: FOLDED, checksum: [1, 2, 3] },
+    ]);
   });
 
   test("does not apply to a journal that was made anew since", async () => {
     manifest = { ...HEAD, generation: 2 };
-    readMark = () => Promise.resolve({ term: 1, generation: 1, seq: 99, recordCrc: 7 });
-    expect(await owned.locate()).toEqual({ stream: "stream 2", generation: 2 });
+    readMark = () => Promise.resolve(markOf(99, 7));
+    expect(await owned.locate()).toEqual({ stream: "stream 2", generation: 2, noted: [] });
     info = undefined;
     await expect(owned.locate()).rejects.toMatchObject({ details: { from: 1, to: FOLDED } });
   });
 
   test("names what a journal in memory has lost, however many attempts it takes to replace it", async () => {
-    const mark = { term: 1, generation: 1, seq: FOLDED, recordCrc: crc(FOLDED) };
+    const mark = markOf(FOLDED, crc(FOLDED));
     readMark = () => Promise.resolve(mark);
     info = undefined;
     const memory = own("memory");
     commits = [new PserverError("TIMEOUT", "the manifest may be stored")];
     await expect(memory.locate()).rejects.toMatchObject({ code: "TIMEOUT" });
-    expect(await memory.locate()).toEqual({ stream: "stream 2", generation: 2 });
+    expect(await memory.locate()).toEqual({ stream: "stream 2", generation: 2, noted: [] });
     // Nothing: all was folded.
     const nothing = { generation: 1, from: FOLDED + 1, to: FOLDED };
     expect(manifest.fallbacks).toEqual([nothing]);
   });
 
   test("does not keep a journal in memory from being replaced", async () => {
-    readMark = () => Promise.resolve({ term: 1, generation: 1, seq: 99, recordCrc: 7 });
+    readMark = () => Promise.resolve(markOf(99, 7));
     info = undefined;
-    expect(await own("memory").locate()).toEqual({ stream: "stream 2", generation: 2 });
+    expect(await own("memory").locate()).toEqual({ stream: "stream 2", generation: 2, noted: [] });
     expect(told).toContain("fell back");
     expect(manifest.fallbacks).toEqual([{ generation: 1, from: FOLDED + 1, to: 99 }]);
   });
@@ -224,7 +234,7 @@ describe("a journal in memory that is there, but is another than the one that wa
     ["made anew", anew],
   ])("%s, is replaced by what its owner holds", async (_how, change) => {
     info = { ...(info as JournalInfo), ...change };
-    expect(await own("memory").locate()).toEqual({ stream: "stream 2", generation: 2 });
+    expect(await own("memory").locate()).toEqual({ stream: "stream 2", generation: 2, noted: [] });
     expect(manifest.fallbacks).toEqual([{ generation: 1, from: FOLDED + 1, to: FOLDED }]);
   });
 
@@ -233,7 +243,7 @@ describe("a journal in memory that is there, but is another than the one that wa
     [FOLDED + 1, true],
   ])("whose former owner has noted record %i, has held more: %j", async (seq, hasHeldMore) => {
     info = undefined;
-    readMark = () => Promise.resolve({ term: 1, generation: 1, seq, recordCrc: 7 });
+    readMark = () => Promise.resolve(markOf(seq, 7));
     await own("memory").locate();
     expect(told.includes("fell back")).toBe(hasHeldMore);
   });
@@ -249,7 +259,7 @@ describe("a journal in memory that is there, but is another than the one that wa
 
   test("with other records in the place of those that were folded, is replaced as well", async () => {
     records = [...records.slice(0, -1), records[0] as JournalWriter["records"][number]];
-    expect(await own("memory").locate()).toEqual({ stream: "stream 2", generation: 2 });
+    expect(await own("memory").locate()).toEqual({ stream: "stream 2", generation: 2, noted: [] });
   });
 
   test("is left in favour of its replacement, once that was begun", async () => {
@@ -257,17 +267,17 @@ describe("a journal in memory that is there, but is another than the one that wa
     const memory = own("memory");
     commits = [new PserverError("TIMEOUT", "the manifest may be stored")];
     await expect(memory.locate()).rejects.toMatchObject({ code: "TIMEOUT" });
-    expect(await memory.locate()).toEqual({ stream: "stream 2", generation: 2 });
+    expect(await memory.locate()).toEqual({ stream: "stream 2", generation: 2, noted: [] });
   });
 
   test("emptied, is replaced also if its snapshot ends before its first record", async () => {
     shard = Shard.create({ subjects: SUBJECTS, shard: SHARD });
     info = { ...(info as JournalInfo), lastSeq: 1 };
     beginsWithRules = false;
-    expect(await own("memory").locate()).toEqual({ stream: "stream 2", generation: 2 });
+    expect(await own("memory").locate()).toEqual({ stream: "stream 2", generation: 2, noted: [] });
     expect(begun).toEqual([1]);
     beginsWithRules = true;
-    expect(await own("memory").locate()).toEqual({ stream: "stream 2", generation: 2 });
+    expect(await own("memory").locate()).toEqual({ stream: "stream 2", generation: 2, noted: [] });
   });
 
   test.each([emptied, shorter, anew])("is no reason to replace one on file", async (change) => {
@@ -285,14 +295,14 @@ describe("a journal that a manifest announces and that does not exist", () => {
   });
 
   test("is made on file under its own generation: a deposed owner may be making it, too", async () => {
-    expect(await own("file").locate()).toEqual({ stream: "stream 1", generation: 1 });
+    expect(await own("file").locate()).toEqual({ stream: "stream 1", generation: 1, noted: [] });
     expect(opened).toEqual([1]);
     expect(heads).toEqual([HEAD]);
     expect(told).toEqual(["set aside "]);
   });
 
   test("is replaced in memory, where it may have held records", async () => {
-    expect(await own("memory").locate()).toEqual({ stream: "stream 2", generation: 2 });
+    expect(await own("memory").locate()).toEqual({ stream: "stream 2", generation: 2, noted: [] });
     expect(opened).toEqual([2]);
     expect(heads.map(({ created }) => created)).toEqual(["", "now"]);
     expect(told).toEqual(["replaced", "set aside 1"]);

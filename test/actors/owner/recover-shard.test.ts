@@ -232,7 +232,14 @@ describe("a loss is another owner's doing", () => {
 });
 
 describe("a shard without a manifest", () => {
-  const MARK: HeadMark = { term: 1, generation: 2, seq: 9, recordCrc: 7 };
+  const MARK: HeadMark = {
+    term: 1,
+    generation: 2,
+    seq: 9,
+    recordCrc: 7,
+    checksum: [1, 2, 3],
+    earlier: [],
+  };
 
   function takeOver(left: {
     manifests?: (StoredManifest | undefined)[];

@@ -4,6 +4,7 @@
 // not copied is kept, too, but only up to a bound.
 import { describe, expect, test } from "vitest";
 import type { ArchivedShard } from "../../../src/actors/archivers/archiver-record.ts";
+import { NO_RECORDS } from "../../../src/actors/fold/journal-checksum.ts";
 import type { Journal, JournalInfo } from "../../../src/actors/journal/journal.ts";
 import { Retention } from "../../../src/actors/owner/retention.ts";
 import { KeptSnapshots } from "../../../src/actors/snapshot/kept-snapshots.ts";
@@ -54,7 +55,15 @@ class Shelf {
   manifest(generation = 1): StoredManifest {
     const state = [{ seq: this.message(), crc: 0 }];
     const pieces = [this.message()];
-    const head = { term: 1, host: "h", owner: "o", created: "now", recordCrc: 0, fallbacks: [] };
+    const head = {
+      term: 1,
+      host: "h",
+      owner: "o",
+      created: "now",
+      recordCrc: 0,
+      checksum: NO_RECORDS,
+      fallbacks: [],
+    };
     return {
       seq: this.message(),
       manifest: { ...head, generation, seq: this.lastSeq, state, pieces },

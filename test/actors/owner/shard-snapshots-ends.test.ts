@@ -2,6 +2,7 @@
 // when the broker is lost, the shard is closed, or what it need not keep cannot be removed; and how its manifest
 // is renewed. Snapshots are in memory; commits wait and fail as they are told to.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { NO_RECORDS } from "../../../src/actors/fold/journal-checksum.ts";
 import { Shard } from "../../../src/actors/fold/shard.ts";
 import type { Journal } from "../../../src/actors/journal/journal.ts";
 import {
@@ -17,7 +18,7 @@ import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 
 const FIRST: Manifest = {
   ...{ term: 4, host: "h", owner: "o", generation: 2, created: "now", fallbacks: [] },
-  ...{ seq: 1, recordCrc: 7, state: [], pieces: [] },
+  ...{ seq: 1, recordCrc: 7, checksum: NO_RECORDS, state: [], pieces: [] },
 };
 const TIMED_OUT = new PserverError("TIMEOUT", "the broker did not answer");
 
@@ -89,7 +90,7 @@ describe("the tape", () => {
       told.push(`tape ${seq}`);
     };
     const snapshots = await make({ tape: { flush } });
-    snapshots.advanced(1_000);
+    snapshots.advanced(1_000, true);
     await settle();
     expect(told).toEqual([]);
     flushed();
@@ -100,7 +101,7 @@ describe("the tape", () => {
 
   test("that cannot be written keeps a snapshot from being committed", async () => {
     const snapshots = await make({ tape: { flush: () => Promise.reject(TIMED_OUT) } });
-    snapshots.advanced(1_000);
+    snapshots.advanced(1_000, true);
     await settle();
     expect(told).toEqual(["TIMEOUT", "progress"]);
     snapshots.close();
@@ -114,7 +115,7 @@ test("the fold is told to go on after each snapshot, stored or failed", async ()
     return failure === undefined ? store.commit(manifest, previousSeq) : Promise.reject(failure);
   };
   const snapshots = await make();
-  snapshots.advanced(1_000);
+  snapshots.advanced(1_000, true);
   await settle(500);
   expect(told).toEqual(["TIMEOUT", "progress", "commit 1", "progress"]);
 });
@@ -123,7 +124,7 @@ test("a snapshot whose broker is lost ends at once, is reported, and made again"
   const { commit: stored } = store;
   commit = () => new Promise(() => undefined);
   const snapshots = await make();
-  snapshots.advanced(1_000);
+  snapshots.advanced(1_000, true);
   await settle();
   snapshots.abort();
   await settle();
@@ -141,7 +142,7 @@ describe("once closed", () => {
         fail = reject;
       });
     const snapshots = await make();
-    snapshots.advanced(1_000);
+    snapshots.advanced(1_000, true);
     await settle();
     snapshots.close();
     fail(new PserverError("NOT_OWNER", "another has taken over"));
@@ -152,7 +153,7 @@ describe("once closed", () => {
   test("no timer for another attempt is left", async () => {
     commit = () => Promise.reject(TIMED_OUT);
     const snapshots = await make();
-    snapshots.advanced(1_000);
+    snapshots.advanced(1_000, true);
     await settle();
     snapshots.close();
     expect(vi.getTimerCount()).toBe(0);
@@ -163,7 +164,7 @@ test("a snapshot across a gap is made when one under way has removed what need n
   let archived: () => void = () => undefined;
   const snapshots = await make();
   copied = () => new Promise((resolve) => (archived = () => resolve([])));
-  snapshots.advanced(1_000);
+  snapshots.advanced(1_000, true);
   await settle();
   copied = () => Promise.resolve([]);
   shard.skipTo(7);
@@ -193,7 +194,7 @@ test.each([0, -1])(
   async (bytesMax) => {
     const snapshots = await make();
     snapshots.journalIs({ bytes: 500, bytesMax });
-    snapshots.advanced(999);
+    snapshots.advanced(999, true);
     await settle();
     expect(told).toEqual([]);
   },

@@ -2,6 +2,7 @@
 // after one that failed, and not once closed or deposed; and that each commit follows the one before and
 // starts the removal of old ones. The store is a list of manifests that fails when told to.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { NO_RECORDS } from "../../../src/actors/fold/journal-checksum.ts";
 import { Shard } from "../../../src/actors/fold/shard.ts";
 import type { Journal } from "../../../src/actors/journal/journal.ts";
 import { ShardSnapshots } from "../../../src/actors/owner/shard-snapshots.ts";
@@ -14,7 +15,7 @@ import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 
 const FIRST: Manifest = {
   ...{ term: 4, host: "h", owner: "o", generation: 2, created: "now", fallbacks: [] },
-  ...{ seq: 1, recordCrc: 7, state: [], pieces: [] },
+  ...{ seq: 1, recordCrc: 7, checksum: NO_RECORDS, state: [], pieces: [] },
 };
 
 /** Commits: the manifest that each one follows, and the record it is of. */
@@ -97,16 +98,16 @@ const LOST = new PserverError("TIMEOUT", "the broker did not answer");
 
 describe("a snapshot", () => {
   test("is made after so many bytes of journal, and counts anew from there", async () => {
-    snapshots.advanced(999);
+    snapshots.advanced(999, true);
     await settle();
     expect(commits).toEqual([]);
-    snapshots.advanced(1);
+    snapshots.advanced(1, true);
     await settle();
     expect(commits).toEqual([[9, 1]]);
-    snapshots.advanced(999);
+    snapshots.advanced(999, true);
     await settle();
     expect(commits).toHaveLength(1);
-    snapshots.advanced(1);
+    snapshots.advanced(1, true);
     await settle();
     expect(commits).toEqual([
       [9, 1],
@@ -134,26 +135,26 @@ describe("a snapshot", () => {
 
   test("is made early in a journal that is half full, but not after each record", async () => {
     snapshots.journalIs({ bytes: 500, bytesMax: 1_600 });
-    snapshots.advanced(200);
-    snapshots.advanced(100);
+    snapshots.advanced(200, true);
+    snapshots.advanced(100, true);
     await settle();
     expect(commits).toEqual([]);
-    snapshots.advanced(1);
+    snapshots.advanced(1, true);
     await settle();
     expect(commits).toHaveLength(1);
     journal = { bytes: 801, bytesMax: 1_600 };
     snapshots.journalIs(journal);
-    snapshots.advanced(100);
+    snapshots.advanced(100, true);
     await settle();
     expect(commits).toHaveLength(1);
-    snapshots.advanced(1);
+    snapshots.advanced(1, true);
     await settle();
     expect(commits).toHaveLength(2);
   });
 
   test("that failed is reported and made again, with all records folded since the last one", async () => {
     failures = [LOST, LOST];
-    snapshots.advanced(1_000);
+    snapshots.advanced(1_000, true);
     await settle();
     expect([commits, told]).toEqual([[], ["TIMEOUT"]]);
     await settle(500);
@@ -167,10 +168,10 @@ describe("a snapshot", () => {
   test("includes the records folded while it waited for its turn, so that no further one is due", async () => {
     let end: () => void = () => undefined;
     const other = budget.turn(() => new Promise<void>((resolve) => (end = resolve)));
-    snapshots.advanced(1_000);
+    snapshots.advanced(1_000, true);
     await settle();
     shard.apply(writer.init(Float32Array.of(1)));
-    snapshots.advanced(1_000);
+    snapshots.advanced(1_000, true);
     end();
     await other;
     await settle();
@@ -179,17 +180,17 @@ describe("a snapshot", () => {
 
   test("that another owner has refused is not made again", async () => {
     failures = [new PserverError("NOT_OWNER", "another has taken over")];
-    snapshots.advanced(1_000);
+    snapshots.advanced(1_000, true);
     await settle(60_000);
     expect([commits, told]).toEqual([[], ["deposed: NOT_OWNER"]]);
   });
 
   test("is not made once closed", async () => {
     failures = [LOST];
-    snapshots.advanced(1_000);
+    snapshots.advanced(1_000, true);
     await settle();
     snapshots.close();
-    snapshots.advanced(1_000);
+    snapshots.advanced(1_000, true);
     await settle(60_000);
     expect([commits, told]).toEqual([[], ["TIMEOUT"]]);
   });
@@ -204,7 +205,7 @@ describe("a snapshot", () => {
     });
 
     test("is made after one under way that is older", async () => {
-      snapshots.advanced(1_000);
+      snapshots.advanced(1_000, true);
       await settle();
       shard.apply(writer.init(Float32Array.of(1)));
       const asked = snapshots.make(here());
@@ -238,9 +239,9 @@ describe("a snapshot", () => {
     held = new Promise((resolve) => {
       store = resolve;
     });
-    snapshots.advanced(1_000);
+    snapshots.advanced(1_000, true);
     await settle();
-    snapshots.advanced(1_000);
+    snapshots.advanced(1_000, true);
     store();
     await settle();
     expect(commits).toHaveLength(2);

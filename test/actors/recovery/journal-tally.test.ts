@@ -1,14 +1,27 @@
 // Proves what is told of a journal from the sequences and subjects of its records: gaps and their kind,
 // how far its prefix reaches, and whose records lie behind each place that a shard may go back to.
 import { expect, test } from "vitest";
+import type { SeqRange } from "../../../src/actors/recovery/findings.ts";
 import { JournalTally } from "../../../src/actors/recovery/journal-tally.ts";
 import { SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 
 const push = (trainer: string): string => SUBJECTS.log(SHARD, trainer, "push", "w", 0);
 
-function tally(options: { baseSeq?: number; firstSeq?: number; missing?: number[] }): JournalTally {
-  const { baseSeq = 0, firstSeq = 1, missing = [] } = options;
-  return new JournalTally({ subjects: SUBJECTS, firstSeq, baseSeq, places: [baseSeq], missing });
+function tally(options: {
+  baseSeq?: number;
+  firstSeq?: number;
+  missing?: number[];
+  changed?: SeqRange;
+}): JournalTally {
+  const { baseSeq = 0, firstSeq = 1, missing = [], changed } = options;
+  return new JournalTally({
+    subjects: SUBJECTS,
+    firstSeq,
+    baseSeq,
+    places: [baseSeq],
+    missing,
+    changed,
+  });
 }
 
 test("a whole journal has no gap, and its prefix is all of it", () => {

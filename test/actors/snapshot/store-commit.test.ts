@@ -3,6 +3,7 @@
 // owners. The test is the broker.
 import { JetStreamApiError, type JetStreamClient, type JetStreamManager } from "@nats-io/jetstream";
 import { describe, expect, test } from "vitest";
+import { NO_RECORDS } from "../../../src/actors/fold/journal-checksum.ts";
 import { encodeManifest, type Manifest } from "../../../src/actors/snapshot/manifest.ts";
 import { SnapshotStore } from "../../../src/actors/snapshot/store.ts";
 import { JobSubjects, PserverError } from "../../../src/protocol/index.ts";
@@ -16,6 +17,7 @@ const MANIFEST: Manifest = {
   created: "now",
   seq: 7,
   recordCrc: 5,
+  checksum: NO_RECORDS,
   state: [],
   fallbacks: [],
   pieces: [],

@@ -9,6 +9,7 @@ import {
 } from "@nats-io/jetstream";
 import { TimeoutError } from "@nats-io/transport-node";
 import { beforeEach, describe, expect, test } from "vitest";
+import { NO_RECORDS } from "../../../src/actors/fold/journal-checksum.ts";
 import type { Manifest } from "../../../src/actors/snapshot/manifest.ts";
 import { SnapshotStore } from "../../../src/actors/snapshot/store.ts";
 import { encodeMessage, readCrc } from "../../../src/protocol/index.ts";
@@ -23,7 +24,7 @@ function apiError(err_code: number): JetStreamApiError {
 
 function manifest(owner: string, seq = 1): Manifest {
   const head = { term: 2, host: "h", owner, generation: 1, created: "now", fallbacks: [] };
-  return { ...head, seq, recordCrc: 7, state: [], pieces: [] };
+  return { ...head, seq, recordCrc: 7, checksum: NO_RECORDS, state: [], pieces: [] };
 }
 
 /** A snapshot stream. */

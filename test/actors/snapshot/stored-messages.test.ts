@@ -4,6 +4,7 @@
 import { JetStreamApiError, type JetStreamClient, type JetStreamManager } from "@nats-io/jetstream";
 import { ClosedConnectionError } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
+import { NO_RECORDS } from "../../../src/actors/fold/journal-checksum.ts";
 import {
   decodeManifest,
   encodeManifest,
@@ -17,7 +18,7 @@ import { SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 
 const MANIFEST: Manifest = {
   ...{ term: 2, host: "h", owner: "o", generation: 3, created: "now", fallbacks: [] },
-  ...{ seq: 7, recordCrc: 5, state: [{ seq: 4, crc: 9 }], pieces: [1, 2] },
+  ...{ seq: 7, recordCrc: 5, checksum: NO_RECORDS, state: [{ seq: 4, crc: 9 }], pieces: [1, 2] },
 };
 const PIECE = encodeMessage({ slot: 1 }, Uint8Array.of(1, 2, 3));
 

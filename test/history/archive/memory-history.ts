@@ -1,3 +1,4 @@
+import { NO_RECORDS } from "../../../src/actors/fold/journal-checksum.ts";
 import type { PieceRef } from "../../../src/actors/snapshot/manifest.ts";
 import type {
   HistorySource,
@@ -81,7 +82,7 @@ export class MemoryShard implements ShardHistory {
     const state = this.#store({}, packValue({ fold: null, pieces: blocks }));
     const manifest = {
       ...{ term: 1, host: "h", owner: "o", generation: this.generation, created: this.created },
-      ...{ fallbacks: [], seq: this.#seq, recordCrc: 0, pieces },
+      ...{ fallbacks: [], seq: this.#seq, recordCrc: 0, checksum: NO_RECORDS, pieces },
       state: [{ seq: state, crc: readCrc(this.pieces.get(state) ?? new Uint8Array(0)) }],
     };
     return this.#commit(manifest);

@@ -1,0 +1,173 @@
+import { checksum } from "../../protocol/checksum/crc.ts";
+import { isSealed, readCrc } from "../../protocol/codec.ts";
+import { PserverError } from "../../protocol/errors.ts";
+import { integerField, listField } from "../../protocol/fields.ts";
+import type { JournalRecord } from "./journal-record.ts";
+
+/**
+ * The checksum of a journal up to a record: three sums, modulo 2^32, over the checksums of its records. A
+ * record counts once in the first, as often as its sequence says in the second, and as the square of that in
+ * the third. So records that changed, vanished or changed places give other sums; and if a single one has
+ * changed, the differences tell which ({@link changedRecords}).
+ */
+export type JournalChecksum = readonly [plain: number, bySeq: number, bySquare: number];
+
+/** The checksum of a journal up to record `seq`, as it was noted when that was folded. */
+export interface NotedChecksum {
+  readonly seq: number;
+  readonly checksum: JournalChecksum;
+}
+
+/** Consecutive records of which at least one has changed; exactly that one if both are equal. */
+export interface ChangedRecords {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** The checksum of a journal without records. */
+export const NO_RECORDS: JournalChecksum = [0, 0, 0];
+
+const SUM_MAX = 0xffffffff;
+
+/** Odd factors without a pattern in their bits, from the hash functions xxHash and MurmurHash. */
+const SUBJECT_FACTOR = 0x9e3779b1;
+const LENGTH_FACTOR = 0x85ebca77;
+const MIX_FACTORS = [0x85ebca6b, 0xc2b2ae35] as const;
+
+/** The checksum of a journal with one more record; `crc` is that of {@link checksumOf}. */
+export function withRecord(
+  [plain, bySeq, bySquare]: JournalChecksum,
+  seq: number,
+  crc: number,
+): JournalChecksum {
+  const square = Math.imul(seq, seq);
+  return [
+    (plain + crc) >>> 0,
+    (bySeq + Math.imul(seq, crc)) >>> 0,
+    (bySquare + Math.imul(square, crc)) >>> 0,
+  ];
+}
+
+/**
+ * The checksum of all of a record that the fold sees but its sequence. What the checksum in a message covers
+ * is not read again: `isRead` tells that it matches.
+ * @param subjectCrc that of the subject's characters.
+ */
+export function checksumOf(subjectCrc: number, payload: Uint8Array, isRead: boolean): number {
+  // The checksum in a payload that does not match it says nothing about the other bytes.
+  const isCovered = isRead || isSealed(payload);
+  const payloadCrc = isCovered ? readCrc(payload) : checksum(payload);
+  let crc = Math.imul(subjectCrc, SUBJECT_FACTOR) ^ payloadCrc;
+  crc ^= Math.imul(payload.length, LENGTH_FACTOR);
+  // Each step can be undone, so that no difference is lost. Without them, sums of related records could be equal.
+  crc = Math.imul(crc ^ (crc >>> 16), MIX_FACTORS[0]);
+  crc = Math.imul(crc ^ (crc >>> 13), MIX_FACTORS[1]);
+  return (crc ^ (crc >>> 16)) >>> 0;
+}
+
+/** The checksum of the characters of a subject. */
+export function subjectCrcOf(subject: string): number {
+  return checksum(Buffer.from(subject));
+}
+
+/** As {@link checksumOf}, of a record of which nothing is known. */
+export function recordChecksum({ subject, payload }: JournalRecord): number {
+  return checksumOf(subjectCrcOf(subject), payload, false);
+}
+
+/** Whether two checksums are the same. */
+export function isSameChecksum(a: JournalChecksum, b: JournalChecksum): boolean {
+  return a.every((sum, i) => sum === b[i]);
+}
+
+/** The checksum in an entry of a message or a JSON record. @throws BAD_MESSAGE if it is none. */
+export function checksumField(
+  fields: Readonly<Record<string, unknown>>,
+  key: string,
+): JournalChecksum {
+  const sums = listField(fields, key, NO_RECORDS.length);
+  const sum = (i: number): number => integerField({ [key]: sums[i] }, key, 0, SUM_MAX);
+  return [sum(0), sum(1), sum(2)];
+}
+
+/**
+ * The records of a range that have changed between two checksums, which differ: the only one of which a
+ * change explains the difference, otherwise all.
+ */
+export function changedRecords(
+  noted: JournalChecksum,
+  found: JournalChecksum,
+  range: ChangedRecords,
+): ChangedRecords {
+  const [plain, bySeq, bySquare] = noted.map((sum, i) => ((found[i] ?? 0) - sum) | 0);
+  const explains = (seq: number): boolean =>
+    Math.imul(seq, plain ?? 0) === bySeq && Math.imul(Math.imul(seq, seq), plain ?? 0) === bySquare;
+  let only: number | undefined;
+  for (let seq = range.from; seq <= range.to && plain !== 0; seq++) {
+    if (!explains(seq)) continue;
+    if (only !== undefined) return range;
+    only = seq;
+  }
+  return only === undefined ? range : { from: only, to: only };
+}
+
+/** The error for records that are others than those that were folded. */
+export function journalChanged(shard: number, { from, to }: ChangedRecords): PserverError {
+  const [what, details] =
+    from === to
+      ? [`record ${from} is another than the one that was folded`, { shard, seq: from }]
+      : [`records ${from} to ${to} are not all those that were folded`, { shard, from, to }];
+  return new PserverError("JOURNAL_DAMAGED", `shard ${shard}: ${what}`, details);
+}
+
+/** The records that an error of {@link journalChanged} names; undefined for any other error. */
+export function changedOf({ code, details }: PserverError): ChangedRecords | undefined {
+  const { seq, from = seq, to = seq } = details;
+  if (code !== "JOURNAL_DAMAGED" || typeof from !== "number" || typeof to !== "number")
+    return undefined;
+  return { from, to };
+}
+
+/** Compares a journal that is folded again with what was noted of it when it was folded before. */
+export class ChecksumComparison {
+  readonly #shard: number;
+  /** Record up to which the journal is known to be the same, or not to have been folded before. */
+  #sameSeq = 0;
+  /** What is still to be compared, ascending. */
+  #noted: readonly NotedChecksum[] = [];
+
+  constructor(shard: number) {
+    this.#shard = shard;
+  }
+
+  /** Whether nothing is left to compare. */
+  get isDone(): boolean {
+    return this.#noted.length === 0;
+  }
+
+  /** Begins anew after record `seq`, with nothing to compare. */
+  restart(seq: number): void {
+    this.#sameSeq = seq;
+    this.#noted = [];
+  }
+
+  /** Takes what was noted, ascending, in place of what it had; `seq`: the last record folded. */
+  expect(noted: readonly NotedChecksum[], seq: number): void {
+    this.#noted = noted.filter((each) => each.seq > seq);
+  }
+
+  /**
+   * Compares if something was noted at this record; to be called after each record.
+   * @throws JOURNAL_DAMAGED {seq}, or {from, to} for several, if records are not those that were folded.
+   */
+  check(seq: number, found: JournalChecksum): void {
+    for (let next = this.#noted[0]; next !== undefined && next.seq <= seq; next = this.#noted[0]) {
+      if (!isSameChecksum(next.checksum, found)) {
+        const range = { from: this.#sameSeq + 1, to: seq };
+        throw journalChanged(this.#shard, changedRecords(next.checksum, found, range));
+      }
+      this.#sameSeq = seq;
+      this.#noted = this.#noted.slice(1);
+    }
+  }
+}
