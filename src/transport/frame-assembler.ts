@@ -110,47 +110,52 @@ export class FrameAssembler {
     this.#emit({ bytes, lender });
   }
 
-  /** Emits complete messages of the read buffer, and begins the frame of a large one. */
+  /** Emits complete messages of the read buffer, also before malformed input, and begins the frame of a large one. */
   #scan(): void {
     const { pending } = this.#read;
     let start = 0;
     let at = 0;
     let isRunLent = false;
-    for (;;) {
-      const newline = pending.indexOf(NEWLINE, at);
-      if (newline < 0) {
-        checkLineLength(pending, at, pending.length);
-        break;
-      }
-      const end = newline + 1 + this.#bytesAfter(pending, at, newline);
-      const bytes = end - at;
-      const isWhole = end <= pending.length;
-      const isLarge = bytes >= LARGE_BYTES;
-      const isLent = isLarge && this.#isLent(pending, at);
-      const isInPlace = isLent ? isWhole || bytes <= IN_PLACE_BYTES_MAX : !isLarge;
-      if (!isInPlace) {
-        this.#emitRun(start, at, isRunLent);
-        at += this.#beginFrame(pending.subarray(at, end), bytes, isLent);
-        start = at;
-        continue;
-      }
-      if (!isWhole) break;
-      if (end > newline + 1) checkTrailer(pending, end);
-      if (end > newline + 1 && !isLarge && this.#drops?.(senderToken(pending, at)) === true) {
-        this.#emitRun(start, at, isRunLent);
+    try {
+      for (;;) {
+        const newline = pending.indexOf(NEWLINE, at);
+        if (newline < 0) {
+          checkLineLength(pending, at, pending.length);
+          break;
+        }
+        const end = newline + 1 + this.#bytesAfter(pending, at, newline);
+        const bytes = end - at;
+        const isWhole = end <= pending.length;
+        const isLarge = bytes >= LARGE_BYTES;
+        const isLent = isLarge && this.#isLent(pending, at);
+        const isInPlace = isLent ? isWhole || bytes <= IN_PLACE_BYTES_MAX : !isLarge;
+        if (!isInPlace) {
+          this.#emitRun(start, at, isRunLent);
+          // Not again if this one is malformed.
+          start = at;
+          at += this.#beginFrame(pending.subarray(at, end), bytes, isLent);
+          start = at;
+          continue;
+        }
+        if (!isWhole) break;
+        if (end > newline + 1) checkTrailer(pending, end);
+        if (end > newline + 1 && !isLarge && this.#drops?.(senderToken(pending, at)) === true) {
+          this.#emitRun(start, at, isRunLent);
+          at = end;
+          start = at;
+          continue;
+        }
+        if (isLent !== isRunLent) {
+          this.#emitRun(start, at, isRunLent);
+          start = at;
+          isRunLent = isLent;
+        }
+        if (isLent) this.#framed = false;
         at = end;
-        start = at;
-        continue;
       }
-      if (isLent !== isRunLent) {
-        this.#emitRun(start, at, isRunLent);
-        start = at;
-        isRunLent = isLent;
-      }
-      if (isLent) this.#framed = false;
-      at = end;
+    } finally {
+      this.#emitRun(start, at, isRunLent);
     }
-    this.#emitRun(start, at, isRunLent);
     this.#read.pass(at);
   }
 

@@ -1,5 +1,6 @@
 import type { JournalRecord } from "../../src/actors/fold/journal-record.ts";
 import { Shard } from "../../src/actors/fold/shard.ts";
+import type { HeadMark } from "../../src/actors/owner/head-mark.ts";
 import type { Manifest, PieceRef } from "../../src/actors/snapshot/manifest.ts";
 import { TapeEncoder } from "../../src/actors/tape/tape-encoder.ts";
 import { foldDescribed } from "../../src/actors/updates/fold-described.ts";
@@ -41,6 +42,10 @@ export class FoldedShardHistory implements ShardHistory {
   readCount = 0;
   readonly #tape: StoredTapeMessage[] = [];
   readonly #records: readonly JournalRecord[];
+  /** Records that are read in the place of those that were folded. */
+  readonly changed: Map<number, Pick<JournalRecord, "subject" | "payload">> = new Map();
+  /** How far its owner has noted that it has folded the journal; 0 for nothing. */
+  markedSeq = 0;
   #stored = 0;
 
   constructor(shard: number, records: readonly JournalRecord[]) {
@@ -58,6 +63,17 @@ export class FoldedShardHistory implements ShardHistory {
     const shard = Shard.create({ subjects: SUBJECTS, shard: this.shard });
     for (const record of this.#records.slice(0, seq)) shard.apply(record);
     return shard;
+  }
+
+  /** A record as it was written. */
+  written(seq: number): JournalRecord {
+    return this.#records[seq - 1] as JournalRecord;
+  }
+
+  mark(): Promise<HeadMark | undefined> {
+    if (this.markedSeq === 0) return Promise.resolve(undefined);
+    const { noted, lastCrc: recordCrc } = this.folded(this.markedSeq);
+    return Promise.resolve({ ...{ term: 1, generation: 1, recordCrc, earlier: [] }, ...noted });
   }
 
   /** One shard, before the first record and after each. */
@@ -186,7 +202,7 @@ export class FoldedShardHistory implements ShardHistory {
         throw new PserverError("JOURNAL_DAMAGED", `expected record ${at}`);
       }
       this.readCount += 1;
-      yield [{ ...record, timeMs: this.timeOf(at) }];
+      yield [{ ...record, ...this.changed.get(at), seq: at, timeMs: this.timeOf(at) }];
     }
   }
 

@@ -12,6 +12,8 @@ export interface RecordsRequest {
   readonly idle_heartbeat: number;
 }
 
+const RECORD = new Uint8Array(8);
+
 /**
  * A connection to a broker that holds one journal: it takes down the consumers that are made and the
  * records that are asked for, and delivers what the test says.
@@ -21,6 +23,8 @@ export class JournalLine {
   readonly requests: RecordsRequest[] = [];
   /** Awaited before a consumer is made; it may fail. */
   beforeAdd: () => Promise<void> = () => Promise.resolve();
+  /** Subjects of records that the broker gives one by one. */
+  readonly stored: Map<number, string> = new Map();
   #inbox = "";
   #deliver: ((error: Error | null, message: Msg) => void) | undefined;
   /** Subscriptions that were not ended. */
@@ -49,6 +53,12 @@ export class JournalLine {
       add: async (stream: string, config: Partial<ConsumerConfig>) => {
         this.consumers.push({ stream, config });
         await this.beforeAdd();
+      },
+    },
+    streams: {
+      getMessage: (_stream: string, { seq }: { seq: number }) => {
+        const subject = this.stored.get(seq);
+        return Promise.resolve(subject === undefined ? null : { seq, subject, data: RECORD });
       },
     },
   } as unknown as JetStreamManager;

@@ -93,6 +93,18 @@ describe("no broker sends this, and it is refused", () => {
   });
 });
 
+test("what came whole before malformed input is taken", () => {
+  for (const size of [3, 20_000, 70_000, 300_000]) {
+    const whole = `MSG ps.a 1 ${size}\r\n${"x".repeat(size)}\r\nMSG b 1 1\r\ny\r\n`;
+    for (const after of ["MSG a b 1 c 3\r\nabc\r\n", "MSG a 1 70000\r\n".padEnd(70_100, "x")]) {
+      for (const isLent of [false, true]) {
+        const { out, code } = feed(greeted(whole + after), { isLent });
+        expect([code, out.equals(greeted(whole))]).toEqual(["BAD_MESSAGE", true]);
+      }
+    }
+  }
+});
+
 test("messages of up to 8 MiB are taken, even where max_payload has been lowered since", () => {
   const lowered = greetingLine({ max_payload: 1_000 });
   const size = 8 << 20;

@@ -65,6 +65,27 @@ export interface JournalDeps {
   readonly shard: number;
 }
 
+/**
+ * A record of a journal stream, read from the leader; undefined if the stream does not hold it. It comes in JSON,
+ * whatever its subject.
+ * @throws the JetStream client's errors.
+ */
+export async function storedRecord(
+  { streams }: Pick<JetStreamManager, "streams">,
+  stream: string,
+  seq: number,
+): Promise<JournalRecord | undefined> {
+  try {
+    const stored = await streams.getMessage(stream, { seq });
+    return stored === null
+      ? undefined
+      : { seq: stored.seq, subject: stored.subject, payload: stored.data };
+  } catch (error) {
+    if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.MESSAGE_NOT_FOUND) return undefined;
+    throw error;
+  }
+}
+
 /** The journal stream of one shard; `JournalReader` reads it in order. */
 export class Journal {
   readonly shard: number;
@@ -190,12 +211,8 @@ export class Journal {
   /** One record, read from the leader; undefined if the stream does not hold it. */
   async record(generation: number, seq: number): Promise<JournalRecord | undefined> {
     try {
-      const stored = await this.#streams.getMessage(this.stream(generation), { seq });
-      return stored === null
-        ? undefined
-        : { seq: stored.seq, subject: stored.subject, payload: stored.data };
+      return await storedRecord(this.#deps.manager, this.stream(generation), seq);
     } catch (error) {
-      if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.MESSAGE_NOT_FOUND) return undefined;
       throw fromBrokerError(error, `record ${seq} of shard ${this.shard}`, {
         shard: this.shard,
         seq,

@@ -12,6 +12,7 @@ import { visible } from "../../protocol/visible.ts";
 import { fromBrokerError } from "../../transport/broker-error.ts";
 import type { JournalRecord } from "../fold/journal-record.ts";
 import type { Credit } from "./credit.ts";
+import { storedRecord } from "./journal.ts";
 import { RetryLimit } from "./retry-limit.ts";
 
 /** Lifetime of one request for records; then the broker ends it and a new one is sent. */
@@ -23,6 +24,15 @@ const HEARTBEAT_MS = 3_000;
 /** First and longest pause before a new consumer after a failure. */
 const RETRY_MS_MIN = 50;
 const RETRY_MS_MAX = 2_000;
+
+/**
+ * What no subject has that a record can be published under: the broker's protocol takes no such characters, and
+ * no longer subject by default. A record that has it cannot be delivered: its line ends the connection.
+ */
+const UNSENDABLE = /[ \t\r\n]|^.{4096}/su;
+
+/** Characters of a subject that an error shows. */
+const SHOWN_MAX = 100;
 
 /** Prefix of the reply subjects of records; statuses have none. */
 const DELIVERY_PREFIX = "$JS.ACK.";
@@ -54,7 +64,8 @@ export interface JournalReaderEvents {
 /**
  * Delivers a journal stream in order and without end, through an unfiltered pull consumer without
  * acknowledgements. Records lost with a connection are requested again; if some are missing even then,
- * the records after the gap are delivered, and the fold detects it.
+ * the records after the gap are delivered, and the fold detects it. A record whose subject has changed so that
+ * its delivery ends the connection is JOURNAL_DAMAGED.
  */
 export class JournalReader {
   readonly #deps: JournalReaderDeps;
@@ -65,6 +76,8 @@ export class JournalReader {
   #requestSubject = "";
   #inbox = "";
   #next = 0;
+  /** Where the last reading began. */
+  #startedAt = 0;
   #gapAt = 0;
   #outstanding = 0;
   /** Delivered records that the fold has not taken yet; they use up credit, too. */
@@ -145,6 +158,9 @@ export class JournalReader {
     const { connection, manager, inboxPrefix } = this.#deps;
     const { stream, startSeq } = await this.#events.locate();
     if (attempt !== this.#attempt) return;
+    // The reading before may have ended at this record because of it.
+    if (startSeq === this.#startedAt) await checkSubject(manager, stream, startSeq);
+    this.#startedAt = startSeq;
     this.#next = startSeq;
     this.#inbox = createInbox(inboxPrefix);
     const consumer = `owner-${this.#inbox.split(".").at(-1)}`;
@@ -254,6 +270,18 @@ const NOT_STARTED: JournalReaderEvents = {
   onRecord: () => undefined,
   onFailure: () => undefined,
 };
+
+/**
+ * Passes unless a record has a subject with which it cannot be delivered.
+ * @throws JOURNAL_DAMAGED {seq}; the errors of `storedRecord`.
+ */
+async function checkSubject(manager: JetStreamManager, stream: string, seq: number): Promise<void> {
+  const record = await storedRecord(manager, stream, seq);
+  if (record === undefined || !UNSENDABLE.test(record.subject)) return;
+  const shown = visible(record.subject.slice(0, SHOWN_MAX));
+  const text = `journal ${stream}: record ${seq} is another than the one that was stored: its subject is ${shown}`;
+  throw new PserverError("JOURNAL_DAMAGED", text, { stream, seq });
+}
 
 /** Stream sequence and time in the reply subject of a delivered record. */
 function parseDelivery(reply: string): { seq: number; timeMs: number } {

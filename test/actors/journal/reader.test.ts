@@ -56,6 +56,33 @@ async function settle(ms = 0): Promise<void> {
 
 const RECORD = new Uint8Array(100);
 
+describe("a record at which the connection ends", () => {
+  test.each([
+    ["a space", "ps.j.log.3.trainer.a.push w"],
+    ["a line feed", "ps.j.log.3.trainer.a\n"],
+    ["more than the broker takes", `ps.j.log.3.${"x".repeat(5_000)}`],
+  ])("is damage if its subject has %s", async (_what, subject) => {
+    line.stored.set(6, subject);
+    await start();
+    line.record(5, RECORD);
+    // Once it is read from there, and once more.
+    await reader.reconnected();
+    expect([failed, line.consumers.at(-1)?.config.opt_start_seq]).toEqual([[], 6]);
+    await reader.reconnected();
+    expect([failed, line.consumers.length, line.open]).toEqual([["JOURNAL_DAMAGED"], 2, 0]);
+  });
+
+  test("is read again if a sender can have named it so, and if there is none", async () => {
+    line.stored.set(5, "ps.j.log.3.\u00ff.junk");
+    await start();
+    await reader.reconnected();
+    line.record(5, RECORD);
+    await reader.reconnected();
+    await reader.reconnected();
+    expect([failed, line.consumers.length]).toEqual([[], 4]);
+  });
+});
+
 describe("reading", () => {
   test("begins where it is told to, unfiltered and without acknowledgements", async () => {
     await start();

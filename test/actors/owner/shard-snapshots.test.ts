@@ -97,6 +97,15 @@ const settle = (ms = 0): Promise<unknown> => vi.advanceTimersByTimeAsync(ms);
 const LOST = new PserverError("TIMEOUT", "the broker did not answer");
 
 describe("a snapshot", () => {
+  test("is not made of records that may be others than were folded before, but as soon as that is known", async () => {
+    snapshots.advanced(2_000, false);
+    await settle();
+    expect(commits).toEqual([]);
+    snapshots.advanced(1, true);
+    await settle();
+    expect(commits).toHaveLength(1);
+  });
+
   test("is made after so many bytes of journal, and counts anew from there", async () => {
     snapshots.advanced(999, true);
     await settle();

@@ -58,6 +58,20 @@ test("gaps are empty where the stream says so and unreadable where it counts a r
   expect(hurt.behind(0).trainers).toEqual([{ trainer: "a", records: 4 }]);
 });
 
+test("a prefix ends before the first record that has changed, or before an earlier gap", () => {
+  for (const [lost, end] of [
+    [7, 3],
+    [2, 1],
+  ] as const) {
+    const other = tally({ changed: { from: 4, to: 6 } });
+    for (let seq = 1; seq <= 8; seq++) if (seq !== lost) other.record(seq, push("a"));
+    other.end(8);
+    expect(other.prefixEnd).toBe(end);
+    const records = 8 - end - 1;
+    expect(other.behind(other.prefixEnd).trainers).toEqual([{ trainer: "a", records }]);
+  }
+});
+
 test("what is missing before the snapshot does not end the prefix", () => {
   const older = tally({ baseSeq: 5 });
   for (const seq of [1, 2, 4, 5, 6]) older.record(seq, push("a"));

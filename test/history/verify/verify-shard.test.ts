@@ -102,6 +102,38 @@ describe("a kept history", () => {
 
   test.each([
     [
+      "before a snapshot",
+      13,
+      [
+        [12, "unreadable"],
+        [20, "first"],
+      ],
+    ],
+    [
+      "before the mark of the owner",
+      23,
+      [
+        [20, "equal"],
+        [22, "unreadable"],
+      ],
+    ],
+  ] as const)(
+    "with a record %s that is another than was folded names it, and goes on",
+    async (_where, seq, rest) => {
+      const { own } = someHistory();
+      own.snapshot(20);
+      own.markedSeq = 23;
+      own.changed.set(seq, own.written(seq - 2));
+      const { verification } = await verifyShard(own, OPTIONS);
+      expect(kindsOf(verification.places)).toEqual([[0, "first"], [10, "equal"], ...rest]);
+      const found = verification.places.find(({ kind }) => kind === "unreadable");
+      expect(found).toMatchObject({ error: { code: "JOURNAL_DAMAGED", details: { seq } } });
+      expect(isSound(verification)).toBe(false);
+    },
+  );
+
+  test.each([
+    [
       "at its end, with no snapshot behind",
       22,
       [

@@ -14,7 +14,7 @@ import { historyOf, type Training, trainings } from "../written-training.ts";
 const { signal } = new AbortController();
 const NOTHING: FoldChanges = { withoutTrainers: [], withoutRecords: [] };
 
-function fold(history: FoldedHistory, changes: Partial<FoldChanges>, from?: number) {
+function fold(history: Pick<FoldedHistory, "own">, changes: Partial<FoldChanges>, from?: number) {
   return foldOtherwise(
     history.own,
     { generation: 1, seq: history.own.lastSeq },
@@ -52,6 +52,22 @@ test("with nothing changed it is the real state", async () => {
     }),
     { numRuns: 60 },
   );
+});
+
+test("is not compared with what was folded, but the records before it are", async () => {
+  const { own } = historyOf(gradients(["alice", "bob", "alice", "bob"]));
+  own.markedSeq = own.lastSeq;
+  const withoutBob = { withoutTrainers: ["bob"] };
+  const { counts } = await fold({ own }, withoutBob);
+  expect(counts.leftOut).toBe(2);
+  const start = own.lastSeq - 2;
+  own.snapshot(start);
+  own.damageNewestPiece();
+  own.changed.set(start - 1, own.written(start));
+  await expect(fold({ own }, withoutBob, start)).rejects.toMatchObject({
+    code: "JOURNAL_DAMAGED",
+    details: { seq: start - 1 },
+  });
 });
 
 describe("left out", () => {
