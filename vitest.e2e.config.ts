@@ -12,6 +12,7 @@ const LONGEST = [
   "e2e/cli.test.ts",
   "python/torch.test.ts",
   "host/journal-faults.test.ts",
+  "host/changed-records.test.ts",
   "host/cluster.test.ts",
   "host/partition.test.ts",
   "examples.test.ts",

@@ -13,7 +13,6 @@ import {
   rulesOfState,
   toFoldState,
 } from "./fold-state.ts";
-import { type JournalChecksum, NO_RECORDS } from "./journal-checksum.ts";
 import { discardOpenSteps } from "./open-step.ts";
 import type { KnownRules, Rules } from "./rules.ts";
 import type { SavedSteps } from "./saved-steps.ts";
@@ -31,8 +30,8 @@ export class FoldTables {
   crc = 0;
   /** Whether sequence {@link seq} is known to have a record. */
   endsWithRecord = false;
-  /** Checksum of the journal up to {@link seq}: what was folded, and so no part of the state. */
-  checksum: JournalChecksum = NO_RECORDS;
+  /** Sums of the journal up to {@link seq}: what was folded, and so no part of the state. */
+  readonly sums: Uint32Array = new Uint32Array(3);
   /** Undefined before the first `rules` record. */
   rules: Rules | undefined;
   readonly blocks: BlockTable;
@@ -106,7 +105,7 @@ export class FoldTables {
   /** Goes on with record 1 of a new journal. */
   standAtBeginning(): void {
     this.standAt(0);
-    this.checksum = NO_RECORDS;
+    this.sums.fill(0);
   }
 
   /**

@@ -34,18 +34,17 @@ const SUBJECT_FACTOR = 0x9e3779b1;
 const LENGTH_FACTOR = 0x85ebca77;
 const MIX_FACTORS = [0x85ebca6b, 0xc2b2ae35] as const;
 
-/** The checksum of a journal with one more record; `crc` is that of {@link checksumOf}. */
-export function withRecord(
-  [plain, bySeq, bySquare]: JournalChecksum,
-  seq: number,
-  crc: number,
-): JournalChecksum {
-  const square = Math.imul(seq, seq);
-  return [
-    (plain + crc) >>> 0,
-    (bySeq + Math.imul(seq, crc)) >>> 0,
-    (bySquare + Math.imul(square, crc)) >>> 0,
-  ];
+/** Adds a record to the sums of a journal; `crc` is that of {@link checksumOf}. */
+export function addRecord(sums: Uint32Array, seq: number, crc: number): void {
+  // In place: an array for each record would cost more than the sums.
+  sums[0] = (sums[0] as number) + crc;
+  sums[1] = (sums[1] as number) + Math.imul(seq, crc);
+  sums[2] = (sums[2] as number) + Math.imul(Math.imul(seq, seq), crc);
+}
+
+/** The checksum that sums make. */
+export function toChecksum([plain = 0, bySeq = 0, bySquare = 0]: Uint32Array): JournalChecksum {
+  return [plain, bySeq, bySquare];
 }
 
 /**
@@ -157,11 +156,12 @@ export class ChecksumComparison {
   }
 
   /**
-   * Compares if something was noted at this record; to be called after each record.
+   * Compares the sums of the journal if something was noted at this record; to be called after each record.
    * @throws JOURNAL_DAMAGED {seq}, or {from, to} for several, if records are not those that were folded.
    */
-  check(seq: number, found: JournalChecksum): void {
+  check(seq: number, sums: Uint32Array): void {
     for (let next = this.#noted[0]; next !== undefined && next.seq <= seq; next = this.#noted[0]) {
+      const found = toChecksum(sums);
       if (!isSameChecksum(next.checksum, found)) {
         const range = { from: this.#sameSeq + 1, to: seq };
         throw journalChanged(this.#shard, changedRecords(next.checksum, found, range));

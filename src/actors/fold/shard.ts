@@ -14,11 +14,12 @@ import type { FoldState } from "./fold-state.ts";
 import { FoldTables } from "./fold-tables.ts";
 import { foldTrainerRecord, type Received, type TrainerSubject } from "./fold-trainer-record.ts";
 import {
+  addRecord,
   ChecksumComparison,
   checksumOf,
   type JournalChecksum,
   type NotedChecksum,
-  withRecord,
+  toChecksum,
 } from "./journal-checksum.ts";
 import { type JournalRecord, knownSubject, readMessage } from "./journal-record.ts";
 import { LogSubjects, type ReadSubject } from "./log-subjects.ts";
@@ -127,7 +128,7 @@ export class Shard {
    * part of the state: a manifest keeps it, and {@link continueChecksum} restores it.
    */
   get noted(): NotedChecksum {
-    return { seq: this.#tables.seq, checksum: this.#tables.checksum };
+    return { seq: this.#tables.seq, checksum: toChecksum(this.#tables.sums) };
   }
 
   /** Whether sequence {@link seq} is known to have a record: not before the first, and not in a skipped gap. */
@@ -177,7 +178,7 @@ export class Shard {
       const message = readMessage(record, subject, rules, this.#shard);
       const settled = this.#fold(record, subject, message);
       this.#passRecord(record, read, message !== undefined);
-      this.#comparison.check(record.seq, this.#tables.checksum);
+      this.#comparison.check(record.seq, this.#tables.sums);
       return settled;
     } catch (error) {
       const found = ensureError(error);
@@ -297,7 +298,7 @@ export class Shard {
 
   /** Goes on from the checksum that a manifest has noted of a restored shard. */
   continueChecksum(checksum: JournalChecksum): void {
-    this.#tables.checksum = checksum;
+    this.#tables.sums.set(checksum);
     this.#comparison.restart(this.#tables.seq);
   }
 
@@ -347,7 +348,7 @@ export class Shard {
     tables.seq = seq;
     tables.crc = isRead ? readCrc(payload) : 0;
     tables.endsWithRecord = true;
-    tables.checksum = withRecord(tables.checksum, seq, checksumOf(crc, payload, isRead));
+    addRecord(tables.sums, seq, checksumOf(crc, payload, isRead));
   }
 
   #foldHost(
