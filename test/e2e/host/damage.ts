@@ -10,16 +10,26 @@ export function streamDirectory(job: TestJob, stream: string): string {
   return join(job.broker.storeDir, "jetstream", "$G", "streams", stream);
 }
 
-/** Changes one bit of the bytes in whichever file of a directory holds them. */
-export async function flipBitOf(directory: string, bytes: Uint8Array): Promise<void> {
+/** Where a record has a bit changed: its last byte, or the length of its subject, two bytes before that. */
+export type HurtPart = "payload" | "subject-length";
+
+/**
+ * Changes one bit in whichever file of a directory holds some bytes: in the last of them, or so many bytes after
+ * the first.
+ */
+export async function flipBitOf(
+  directory: string,
+  bytes: Uint8Array,
+  offset: number = bytes.length - 1,
+): Promise<void> {
   for (const entry of await readdir(directory, { recursive: true, withFileTypes: true })) {
     if (!entry.isFile()) continue;
     const path = join(entry.parentPath, entry.name);
     const content = await readFile(path);
     const at = content.indexOf(bytes);
     if (at < 0) continue;
-    const last = at + bytes.length - 1;
-    content[last] = (content[last] ?? 0) ^ 1;
+    const hurt = at + offset;
+    content[hurt] = (content[hurt] ?? 0) ^ 1;
     await writeFile(path, content);
     return;
   }
@@ -46,7 +56,7 @@ export async function updateRecord(
   streams: JetStreamManager["streams"],
   stream: string,
   n: number,
-): Promise<Place & { readonly payload: Uint8Array }> {
+): Promise<Place & { readonly subject: string; readonly payload: Uint8Array }> {
   const { last_seq: last } = (await streams.info(stream)).state;
   const updates = new Set<number>();
   for (let seq = 1; seq <= last; seq++) {
@@ -54,20 +64,27 @@ export async function updateRecord(
     if (record?.subject.includes(".push.") !== true) continue;
     const payload = Uint8Array.from(record.data);
     updates.add(parseHead(decodeMessage(payload).fields).n);
-    if (updates.size === n) return { at: seq, last, payload };
+    if (updates.size === n) return { at: seq, last, subject: record.subject, payload };
   }
   throw new Error(`the journal holds ${updates.size} updates; expected ${n}`);
 }
 
-/** Kills the host, and has the broker lose update `n` of shard 0's counter while it is stopped. */
-export async function hurtUpdate(job: TestJob, host: TestHost, n: number): Promise<Place> {
+/** Kills the host, and has a bit of update `n` of shard 0's counter change while the broker is stopped. */
+export async function hurtUpdate(
+  job: TestJob,
+  host: TestHost,
+  n: number,
+  part: HurtPart = "payload",
+): Promise<Place> {
   await using archive = await Archive.open(job.broker.url, job.job);
   const { streams } = await jetstreamManager(archive.connection);
-  const { payload, ...place } = await updateRecord(streams, "PS_j_0", n);
+  const { subject, payload, ...place } = await updateRecord(streams, "PS_j_0", n);
   await archive.close();
   await host.kill();
   await job.broker.stop();
-  await flipBitOf(streamDirectory(job, "PS_j_0"), payload);
+  const stored = Buffer.concat([Buffer.from(subject), payload]);
+  const offset = part === "payload" ? stored.length - 1 : -2;
+  await flipBitOf(streamDirectory(job, "PS_j_0"), stored, offset);
   await job.broker.start();
   return place;
 }

@@ -24,6 +24,7 @@ import { snapshotAll, untilMarked } from "./control.ts";
 import {
   failureOf,
   flipBitOf,
+  type HurtPart,
   hurtUpdate,
   type Place,
   streamDirectory,
@@ -93,12 +94,12 @@ async function findings(shard = 0): Promise<Record<string, unknown>> {
 }
 
 /** Twenty updates of each counter, of which the ninth is damaged; a host that has found it out. */
-async function stopped(): Promise<Place & { host: TestHost; client: Client }> {
+async function stopped(part?: HurtPart): Promise<Place & { host: TestHost; client: Client }> {
   const { host, client } = await start();
   await raise(client, 20);
   // So that what is found is a gap in the journal, and not that the record of the mark is gone.
   await untilMarked(job);
-  const place = await hurtUpdate(job, host, 9);
+  const place = await hurtUpdate(job, host, 9, part);
   const second = await job.host();
   expect(await failureOf(second, 0)).toBe("JOURNAL_DAMAGED");
   return { host: second, client, ...place };
@@ -166,6 +167,21 @@ describe("a journal with a damaged record", () => {
       `pserver: BAD_VALUE: shard 0: expected prefix at record ${at - 1}; received snapshot\n`,
     ]);
     expect(await archive.snapshotMessages(0)).toEqual(before);
+  });
+
+  test("that the broker gives with other bytes is named, and the shard continues before it", async () => {
+    const { client, at, last } = await stopped("subject-length");
+    const { stdout } = await recover();
+    const other = `record ${at} is another than the one that was folded`;
+    expect(stdout).toContain(`shard 0 has stopped: JOURNAL_DAMAGED: shard 0: ${other}\n`);
+    expect(stdout).toContain(`             record ${at}: another than was folded\n`);
+    expect(await findings()).toMatchObject({
+      error: { code: "JOURNAL_DAMAGED", details: { seq: at } },
+      journal: { lastSeq: last, gaps: [], changed: { from: at, to: at } },
+      choices: [{ from: "prefix", seq: at - 1, lost: { from: at, to: last } }],
+    });
+    expect(await recover("--from", "prefix", "--yes")).toMatchObject({ code: 0 });
+    expect(await count(client)).toBe(8);
   });
 
   test("continues from its prefix on the running host; every trainer is told once what is lost", async () => {
