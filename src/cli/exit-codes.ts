@@ -77,6 +77,7 @@ export const EXIT_CODES: Readonly<Record<ErrorCode, ExitCode>> = {
   JOURNAL_REPLACED: failure,
   SNAPSHOT_DAMAGED: failure,
   UNKNOWN_RULES: refused,
+  FOLD_FAILED: failure,
   JOB_DAMAGED: failure,
   JOURNAL_FAULT: failure,
   HISTORY_LOST: failure,

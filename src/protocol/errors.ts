@@ -191,6 +191,12 @@ export const ERROR_CODES = {
     retryable: false,
     meaning: "the kept history does not reach back to the point",
   },
+  FOLD_FAILED: {
+    number: 48,
+    retryable: false,
+    meaning: "a record cannot be folded, because of a defect of this program",
+    reaction: "lost",
+  },
 
   // Hosts.
   NO_OWNER: { number: 50, retryable: true, meaning: "no host serves the shard at the moment" },

@@ -16,7 +16,7 @@ import type { DeclarationTable } from "./declaration-table.ts";
 import type { Payload } from "./payload.ts";
 import type { Rules } from "./rules.ts";
 import { heldBytes, type SlotPlan, slotPlan } from "./slots.ts";
-import { measure, type Statistics } from "./statistics.ts";
+import { measureIfPossible, type Statistics } from "./statistics.ts";
 import type { StepTable } from "./step-table.ts";
 import { allFinite } from "./tensor-arithmetic.ts";
 
@@ -232,7 +232,7 @@ function checkFinite(
   payload: Payload,
   norm?: number,
 ): Statistics | undefined {
-  const statistics = measures ? measure(memory, payload) : undefined;
+  const statistics = measures ? measureIfPossible(memory, payload) : undefined;
   if (config.allowNonFinite) return statistics;
   if (norm !== undefined && !Number.isFinite(norm)) {
     throw new PserverError("NON_FINITE", `${label}: expected a finite norm; received ${norm}`);

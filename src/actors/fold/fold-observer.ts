@@ -1,4 +1,5 @@
 import type { Message } from "../../protocol/codec.ts";
+import type { PserverError } from "../../protocol/errors.ts";
 import type { HostRecord } from "../../protocol/host-records.ts";
 import type { Outcome } from "../../protocol/outcomes.ts";
 import type { RecordHead } from "../../protocol/records.ts";
@@ -35,7 +36,12 @@ type Folded =
     };
 
 /**
- * Sees each record after its changes were made, and before the step that it closes is applied. It must not
- * change the shard; it may use the scratch of the shard's memory.
+ * Sees what becomes of each record. It must not change the shard; it may use the scratch of the shard's memory.
+ * What it throws does not reach the fold.
  */
-export type FoldObserver = (record: FoldedRecord) => void;
+export interface FoldObserver {
+  /** Called after a record's changes were made, and before the step that it closes is applied. */
+  observe(record: FoldedRecord): void;
+  /** Called with what {@link observe} has thrown for a record. What this throws is only counted. */
+  failed(record: FoldedRecord, error: PserverError): void;
+}

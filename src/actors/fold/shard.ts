@@ -1,7 +1,8 @@
 import { type Message, readCrc } from "../../protocol/codec.ts";
 import type { Synchronization } from "../../protocol/config/index.ts";
-import { ensureError, PserverError } from "../../protocol/errors.ts";
+import { type ErrorCode, ensureError, PserverError } from "../../protocol/errors.ts";
 import { parseHostRecord } from "../../protocol/host-records.ts";
+import { quoteName } from "../../protocol/names.ts";
 import type { Outcome, OutcomeRequest } from "../../protocol/outcomes.ts";
 import { parseHead } from "../../protocol/records.ts";
 import type { JobSubjects, LogSubject } from "../../protocol/subjects.ts";
@@ -9,7 +10,7 @@ import { ShardMemory } from "../memory/shard-memory.ts";
 import type { Block } from "./block.ts";
 import type { ShardHooks } from "./block-table.ts";
 import { foldHostRecord } from "./fold-host-record.ts";
-import type { FoldObserver } from "./fold-observer.ts";
+import type { FoldedRecord, FoldObserver } from "./fold-observer.ts";
 import type { FoldState } from "./fold-state.ts";
 import { FoldTables } from "./fold-tables.ts";
 import { foldTrainerRecord, type Received, type TrainerSubject } from "./fold-trainer-record.ts";
@@ -30,6 +31,14 @@ import { HOST_VERBS_SINCE_2, KNOWN_RULES, type KnownRules } from "./rules.ts";
 import type { StepProgress } from "./step-table.ts";
 import type { RememberedSessions } from "./trainer-table.ts";
 import type { Senders } from "./unreadable-counts.ts";
+
+/** What `apply` throws as it is: of an order, rules or memory, and not of a record that cannot be folded. */
+const KNOWN_FAILURES: readonly ErrorCode[] = [
+  "JOURNAL_DAMAGED",
+  "UNKNOWN_RULES",
+  "TOO_LARGE",
+  "NO_MEMORY",
+];
 
 /** The answer to a trainer's record. */
 export interface Settled {
@@ -68,6 +77,7 @@ export class Shard {
   #failure: PserverError | undefined;
   /** What is to be compared with the journal; no part of the state. */
   readonly #comparison: ChecksumComparison;
+  #unobserved = 0;
 
   private constructor(parts: {
     readonly subjects: JobSubjects;
@@ -152,6 +162,11 @@ export class Shard {
     };
   }
 
+  /** Records of which the observer could not even take note that it had failed. */
+  get unobserved(): number {
+    return this.#unobserved;
+  }
+
   /** The trainers that it remembers; a live view. */
   get trainers(): RememberedSessions {
     return this.#tables.trainers;
@@ -167,23 +182,28 @@ export class Shard {
    * that were folded before, see {@link expect}.
    * @throws UNKNOWN_RULES for a `rules` record of a version this program lacks.
    * @throws TOO_LARGE if this process has no memory for a block that the rules allow.
+   * @throws FOLD_FAILED, naming the record, for anything else that goes wrong: a defect of this program.
    */
   apply(record: JournalRecord): Settled | undefined {
     if (this.#failure !== undefined) throw this.#failure;
+    let subject: LogSubject | undefined;
     try {
       this.#checkOrder(record.seq);
       const { rules } = this.#tables;
       const read = this.#logSubjects.read(record.subject);
-      const subject = knownSubject(read.parsed, rules);
+      subject = knownSubject(read.parsed, rules);
       const message = readMessage(record, subject, rules, this.#shard);
       const settled = this.#fold(record, subject, message);
       this.#passRecord(record, read, message !== undefined);
       this.#comparison.check(record.seq, this.#tables.sums);
       return settled;
     } catch (error) {
-      const found = ensureError(error);
-      if (found.code !== "BAD_CHECKSUM") this.#failure = found;
-      throw found;
+      const cause = ensureError(error);
+      if (cause.code === "BAD_CHECKSUM") throw cause;
+      this.#failure = KNOWN_FAILURES.includes(cause.code)
+        ? cause
+        : foldFailed(this.#shard, record.seq, subject, cause);
+      throw this.#failure;
     }
   }
 
@@ -366,7 +386,7 @@ export class Shard {
       this.#observeUnreadable(journalRecord, subject);
       return;
     }
-    this.observer?.({ kind: "host", seq, timeMs, record });
+    this.#observe({ kind: "host", seq, timeMs, record });
     foldHostRecord(this.#tables, record);
   }
 
@@ -381,7 +401,26 @@ export class Shard {
     { seq, payload, timeMs = 0 }: JournalRecord,
     subject: LogSubject | undefined,
   ): void {
-    this.observer?.({ kind: "unreadable", seq, timeMs, subject, payloadBytes: payload.length });
+    this.#observe({ kind: "unreadable", seq, timeMs, subject, payloadBytes: payload.length });
+  }
+
+  /** Shows a record to the observer, whatever that does with it: what only watches cannot stop the fold. */
+  #observe(record: FoldedRecord): void {
+    const { observer } = this;
+    if (observer === undefined) return;
+    try {
+      observer.observe(record);
+    } catch (error) {
+      this.#observeFailed(observer, record, ensureError(error));
+    }
+  }
+
+  #observeFailed(observer: FoldObserver, record: FoldedRecord, error: PserverError): void {
+    try {
+      observer.failed(record, error);
+    } catch {
+      this.#unobserved += 1;
+    }
   }
 
   #foldTrainer(
@@ -415,7 +454,7 @@ export class Shard {
     );
     if (this.observer !== undefined) {
       const kind = "trainer";
-      this.observer({ kind, seq, timeMs, subject, head, message, outcome, isRepeat, changes });
+      this.#observe({ kind, seq, timeMs, subject, head, message, outcome, isRepeat, changes });
     }
     return outcome;
   }
@@ -427,4 +466,23 @@ export class Shard {
     const { blocks } = this.#tables;
     closeStep({ memory: this.memory, blocks }, blocks.all(), closed.divisor);
   }
+}
+
+/** The error for a record that the fold cannot pass; `subject` as far as it is known. */
+function foldFailed(
+  shard: number,
+  seq: number,
+  subject: LogSubject | undefined,
+  cause: PserverError,
+): PserverError {
+  const trainer = subject === undefined || subject.by === "host" ? undefined : subject.trainer;
+  const verb = subject && ("verb" in subject ? subject.verb : subject.by);
+  const sender = trainer === undefined ? "a host" : `trainer ${quoteName(trainer)}`;
+  const what = verb === undefined ? "" : `, a ${verb} of ${sender},`;
+  return new PserverError(
+    "FOLD_FAILED",
+    `shard ${shard}: record ${seq}${what} cannot be folded: ${cause.code}: ${cause.message}`,
+    { shard, seq, trainer, verb },
+    { cause },
+  );
 }

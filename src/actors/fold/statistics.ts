@@ -57,6 +57,18 @@ export function measure(memory: ShardMemory, payload: Payload): Statistics {
   return summarize(count, squares, sum, min, max, zeros, nonFinite);
 }
 
+/**
+ * As {@link measure}; undefined if it throws. For the fold, which must come to the same with and without an
+ * observer: whoever describes the record measures it again, and reports the error.
+ */
+export function measureIfPossible(memory: ShardMemory, payload: Payload): Statistics | undefined {
+  try {
+    return measure(memory, payload);
+  } catch {
+    return undefined;
+  }
+}
+
 function summarize(
   count: number,
   squares: number,

@@ -175,6 +175,7 @@ export class ShardWorker {
       onNoMemory: (error) => this.#tell("no-memory", shard, error),
       onSnapshotFailed: (error) => this.#tell("snapshot-failed", shard, error),
       onTapeFailed: (error) => this.#tell("tape-failed", shard, error),
+      onTapeIncomplete: (error) => this.#tell("tape-incomplete", shard, error),
       onMarkFailed: (error) => this.#tell("mark-failed", shard, error),
       onLossReported: (error) => this.#tell("loss-reported", shard, error),
       onFellBack: ({ generation, fallbacks }) =>

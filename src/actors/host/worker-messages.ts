@@ -39,13 +39,15 @@ export type ToWorker =
 
 /**
  * Troubles of a shard: it has failed; it does not fit into the host's memory; a snapshot, lines of
- * the tape or the mark of how far it is folded could not be stored; a trainer has seen a later record than the journal holds.
+ * the tape or the mark of how far it is folded could not be stored; records could not be described, or have no
+ * lines on the tape; a trainer has seen a later record than the journal holds.
  */
 export type ShardEventType =
   | "failed"
   | "no-memory"
   | "snapshot-failed"
   | "tape-failed"
+  | "tape-incomplete"
   | "mark-failed"
   | "loss-reported";
 

@@ -61,7 +61,7 @@ export async function serveShard(
 
 /** What writes the tape of the shard; undefined if its job has none. */
 function makeTape(
-  { shard, tape: store, onTapeFailed }: ServingDeps,
+  { shard, tape: store, onTapeFailed: onFailed, onTapeIncomplete: onIncomplete }: ServingDeps,
   folded: Shard,
   composed: Composed,
 ): TapeWriter | undefined {
@@ -70,7 +70,7 @@ function makeTape(
     ...{ store, shard, folded },
     generation: () => composed().position.generation,
     onProgress: () => composed().poke(),
-    onFailed: onTapeFailed,
+    ...{ onFailed, onIncomplete },
   });
 }
 
@@ -134,7 +134,7 @@ function observe({
   snapshots,
   tape,
 }: Pick<ServingParts, "shard" | "requests" | "snapshots" | "tape">): void {
-  if (tape !== undefined) shard.observer = (folded) => tape.observe(folded);
+  shard.observer = tape;
   shard.hooks = {
     blockAdded: (block) => requests.blockAdded(block),
     blockRemoved: (block) => {

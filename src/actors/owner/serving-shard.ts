@@ -1,6 +1,6 @@
 import type { Fallback, Fields, Position, PserverError } from "../../protocol/index.ts";
 import type { Settled, Shard } from "../fold/shard.ts";
-import type { TapeWriter } from "../tape/tape-writer.ts";
+import type { TapeGaps, TapeWriter } from "../tape/tape-writer.ts";
 import type { FoldLoop } from "./fold-loop.ts";
 import type { Head } from "./head-mark.ts";
 import { lastRecordSeq } from "./journal-gap.ts";
@@ -120,7 +120,12 @@ export class ServingShard {
       valueBytes: this.shard.valueBytes,
       updates: { applied: shardUpdates(this.shard), refused: this.#rejected },
       journalBytes: this.#snapshots.journalBytes,
+      ...(this.#tape && { tape: this.#tapeGaps(this.#tape.gaps) }),
     };
+  }
+
+  #tapeGaps({ undescribed, leftOut }: TapeGaps): TapeGaps {
+    return { undescribed, leftOut: leftOut + this.shard.unobserved };
   }
 
   /** Requests that were not answered because their reply subject was outside the asker's inbox. */

@@ -60,6 +60,8 @@ export interface ShardOwnerDeps {
   readonly onSnapshotFailed: (error: PserverError) => void;
   /** Called for the first failure to write the tape after a success; it is retried. */
   readonly onTapeFailed: (error: PserverError) => void;
+  /** Called for the first record that could not be described, and for the first lines that were left out. */
+  readonly onTapeIncomplete: (error: PserverError) => void;
   /** Called for the first failure to write a mark after a success. */
   readonly onMarkFailed: (error: PserverError) => void;
   /** Called when a trainer has seen a later record than the journal holds; once a minute at most. */

@@ -260,8 +260,17 @@ export class ShardOwner {
     return this.#marks.write(this.#serving?.head);
   }
 
-  /** The reply to `status`. */
+  /** The reply to `status`. What goes wrong with it is told in it. */
   status(): Fields {
+    try {
+      return this.#statusEntries();
+    } catch (error) {
+      const { shard } = this.#deps;
+      return { shard, state: this.#state, ...UNRECOVERED, ...errorEntry(ensureError(error)) };
+    }
+  }
+
+  #statusEntries(): Fields {
     const { shard: number, memory, marks } = this.#deps;
     const serving = this.#serving;
     const shard = serving?.shard;

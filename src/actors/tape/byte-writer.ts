@@ -1,3 +1,5 @@
+import { PserverError } from "../../protocol/errors.ts";
+
 /** Writes numbers and bytes one after the other into memory that grows. Numbers are little-endian. */
 export class ByteWriter {
   #bytes: Uint8Array;
@@ -19,9 +21,9 @@ export class ByteWriter {
     return this.#bytes.subarray(0, this.#length);
   }
 
-  /** Forgets what was written; the memory stays. */
-  clear(): void {
-    this.#length = 0;
+  /** Forgets what was written after so many bytes; the memory stays. */
+  truncate(length: number): void {
+    this.#length = length;
   }
 
   uint8(value: number): void {
@@ -29,8 +31,14 @@ export class ByteWriter {
     this.#bytes[this.#length++] = value;
   }
 
-  /** A whole number from 0 to 2^53 − 1, in groups of 7 bits, the lowest first. */
+  /**
+   * A whole number from 0 to 2^53 − 1, in groups of 7 bits, the lowest first.
+   * @throws INTERNAL for anything else.
+   */
   varint(value: number): void {
+    if (!Number.isSafeInteger(value) || value < 0) {
+      throw new PserverError("INTERNAL", `tape: expected a whole number; received ${value}`);
+    }
     this.#reserve(8);
     let rest = value;
     while (rest >= 0x80) {

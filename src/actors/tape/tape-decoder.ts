@@ -122,6 +122,7 @@ class TapeDecoder {
       step: (flags & RECORD.step) === 0 ? undefined : reader.varint(),
       note: (flags & RECORD.note) === 0 ? undefined : noteOf(reader.block()),
       bytes: (flags & RECORD.bytes) === 0 ? undefined : reader.varint(),
+      undescribed: (flags & RECORD.undescribed) === 0 ? undefined : this.#name(),
     };
     if ((flags & RECORD.entries) === 0) {
       this.#events.push({ ...record, entry: 0, entries: 1, verb });

@@ -39,6 +39,7 @@ export class TapeEncoder {
   readonly #places: Map<string, number> = new Map();
   readonly #generation: number;
   #nameBytes = 0;
+  #records = 0;
   #from = 0;
   #to: number;
   #seq = 0;
@@ -61,13 +62,44 @@ export class TapeEncoder {
     return this.#from === 0;
   }
 
-  /** Adds updates of one record, from the given entry on; `isWhole` if they are its last ones. */
+  /** How many records the message has lines of. */
+  get records(): number {
+    return this.#records;
+  }
+
+  /**
+   * Adds updates of one record, from the given entry on; `isWhole` if they are its last ones.
+   * @throws INTERNAL if they cannot be written: then nothing is added.
+   */
   add(events: readonly UpdateEvent[], isWhole: boolean): void {
     const [first] = events;
     if (first === undefined) return;
-    if (this.#from === 0) this.#begin(first);
-    this.#record(first, events);
+    const undo = this.#place();
+    try {
+      if (this.#from === 0) this.#begin(first);
+      this.#record(first, events);
+    } catch (error) {
+      undo();
+      throw error;
+    }
+    this.#records += 1;
     if (isWhole) this.#to = first.seq;
+  }
+
+  /** Notes where the message ends; what it returns removes all that was added since. */
+  #place(): () => void {
+    const [bytes, places] = [this.#writer.length, this.#places.size];
+    const [from, seq, timeUs, previous] = [this.#from, this.#seq, this.#timeUs, this.#previous];
+    const nameBytes = this.#nameBytes;
+    return () => {
+      this.#writer.truncate(bytes);
+      for (const name of [...this.#places.keys()].slice(places)) this.#places.delete(name);
+      this.#nameBytes = nameBytes;
+      this.#from = from;
+      this.#seq = seq;
+      this.#timeUs = timeUs;
+      this.#previous = previous;
+    };
   }
 
   /** The last record that the message has lines of. */
@@ -87,9 +119,10 @@ export class TapeEncoder {
 
   /** Begins the next message. */
   clear(): void {
-    this.#writer.clear();
+    this.#writer.truncate(0);
     this.#places.clear();
     this.#nameBytes = 0;
+    this.#records = 0;
     this.#from = 0;
     this.#previous = undefined;
   }
@@ -102,7 +135,7 @@ export class TapeEncoder {
   }
 
   #record(first: UpdateEvent, events: readonly UpdateEvent[]): void {
-    const { outcome, trainer, note, bytes, block } = first;
+    const { outcome, trainer, note, bytes, block, undescribed } = first;
     // Of a batch, every gradient names the same step, and nothing else names one.
     const step = first.step ?? events.find((event) => event.step !== undefined)?.step;
     const writer = this.#writer;
@@ -111,7 +144,8 @@ export class TapeEncoder {
       (step === undefined ? 0 : RECORD.step) |
       (note === undefined ? 0 : RECORD.note) |
       (bytes === undefined ? 0 : RECORD.bytes) |
-      (block === undefined ? 0 : RECORD.entries);
+      (block === undefined ? 0 : RECORD.entries) |
+      (undescribed === undefined ? 0 : RECORD.undescribed);
     writer.uint8(TAPE_OUTCOMES.indexOf(outcome.kind) | has);
     writer.uint8(TAPE_VERBS.indexOf(first.verb));
     writer.varint(first.seq - this.#seq);
@@ -122,6 +156,7 @@ export class TapeEncoder {
     if (step !== undefined) writer.varint(step);
     if (note !== undefined) writer.block(packValue(note));
     if (bytes !== undefined) writer.varint(bytes);
+    if (undescribed !== undefined) this.#name(undescribed);
     if (block === undefined) return;
     writer.varint(first.entry);
     writer.varint(first.entries);

@@ -46,7 +46,11 @@ export const TAPE_DTYPES: readonly Dtype[] = [
 export const TAPE_ENCODINGS: readonly (Encoding | undefined)[] = [undefined, "bfloat16", "float16"];
 
 /** Bits of the byte that a record begins with; the lowest two are the outcome. */
-export const RECORD = { sender: 4, step: 8, note: 16, bytes: 32, entries: 64 } as const;
+export const RECORD = {
+  ...{ sender: 4, step: 8, note: 16, bytes: 32, entries: 64 },
+  /** Why the record could not be described. */
+  undescribed: 128,
+} as const;
 
 /** Bits of the byte that an entry begins with. */
 export const ENTRY = {

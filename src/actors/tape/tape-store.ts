@@ -5,6 +5,7 @@ import {
   isWrongSequence,
   jetStreamErrorCode,
 } from "../../transport/broker-error.ts";
+import { readable } from "../fold/read-record.ts";
 import { brokerCall } from "../jetstream/broker-call.ts";
 import { ensureFileStream } from "../jetstream/streams.ts";
 import { type TapeSpan, tapeSpan } from "./tape-decoder.ts";
@@ -33,7 +34,10 @@ export class TapeStore {
     this.#deps = deps;
   }
 
-  /** The last message; undefined if there is none. @throws BAD_CHECKSUM if it is damaged, TIMEOUT, …. */
+  /**
+   * The last message; undefined if there is none. One that cannot be read covers nothing: what it had lines of is
+   * written again. @throws TIMEOUT, ….
+   */
   async last(): Promise<TapeEnd | undefined> {
     const { manager, subjects, shard } = this.#deps;
     const stream = subjects.tapeStream();
@@ -42,7 +46,9 @@ export class TapeStore {
         const last = await manager.streams.getMessage(stream, {
           last_by_subj: subjects.tape(shard),
         });
-        return last === null ? undefined : { streamSeq: last.seq, ...tapeSpan(last.data) };
+        if (last === null) return undefined;
+        const span = readable(() => tapeSpan(last.data)) ?? { generation: 0, from: 0, to: 0 };
+        return { streamSeq: last.seq, ...span };
       } catch (error) {
         if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.MESSAGE_NOT_FOUND) return undefined;
         throw error;

@@ -3,11 +3,11 @@ import {
   encodeMessage,
   ensureError,
   type Position,
-  type PserverError,
+  PserverError,
 } from "../../protocol/index.ts";
-import type { FoldedRecord } from "../fold/fold-observer.ts";
+import type { FoldedRecord, FoldObserver } from "../fold/fold-observer.ts";
 import type { Shard } from "../fold/shard.ts";
-import { describeRecord } from "../updates/describe-record.ts";
+import { describeRecord, undescribed } from "../updates/describe-record.ts";
 import type { UpdateEvent } from "../updates/update-event.ts";
 import { TapeEncoder } from "./tape-encoder.ts";
 import type { TapeStore } from "./tape-store.ts";
@@ -18,8 +18,14 @@ const MESSAGE_BYTES = 64 * 1024;
 /** How long a line may wait for others to share its message. */
 const LINE_MS = 1_000;
 
-/** Bytes of messages that wait to be stored from which on the fold waits. */
+/** Bytes of messages that wait to be stored from which on the fold waits, or lines are left out. */
 const WAITING_BYTES_MAX = 4 * 1024 ** 2;
+
+/**
+ * How long no message could be stored before neither the fold nor snapshots wait for the tape: a shard is served
+ * without its tape rather than not at all.
+ */
+const PATIENCE_MS = 10_000;
 
 /** Pause after a message that could not be stored. */
 const RETRY_MS = 500;
@@ -35,10 +41,20 @@ export interface TapeWriterDeps {
   readonly folded: Pick<Shard, "memory" | "block">;
   /** Generation of the journal that is folded now. */
   readonly generation: () => number;
-  /** Called when messages were stored: the fold may go on. */
+  /** Called when messages were stored, or could not be: the fold may go on. */
   readonly onProgress: () => void;
   /** Called for the first failure to store a message after a success; it is retried. */
   readonly onFailed: (error: PserverError) => void;
+  /** Called for the first record that could not be described, and for the first lines that were left out. */
+  readonly onIncomplete: (error: PserverError) => void;
+}
+
+/** Records whose lines on the tape are not what they should be. */
+export interface TapeGaps {
+  /** Records whose lines only say that they could not be described. */
+  readonly undescribed: number;
+  /** Records without lines. */
+  readonly leftOut: number;
 }
 
 /** A message that waits to be stored. */
@@ -55,8 +71,11 @@ interface WaitingMessage {
  * left out. A new owner folds the records after its snapshot again; those whose lines are stored already
  * are skipped. A message is stored only after the last one that this owner knows, so that two owners at one
  * time leave no hole; lines that both have stored are told by their positions.
+ *
+ * Nothing that goes wrong with the tape stops the shard: a record that cannot be described has a line that says
+ * so; while no message can be stored, the shard waits {@link PATIENCE_MS}, and then leaves lines out.
  */
-export class TapeWriter {
+export class TapeWriter implements FoldObserver {
   readonly #deps: TapeWriterDeps;
   #encoder: TapeEncoder | undefined;
   #encodedGeneration = 0;
@@ -64,45 +83,69 @@ export class TapeWriter {
   #waitingBytes = 0;
   /** Up to here, all lines are stored. */
   #covered: Position = { generation: 0, seq: 0 };
-  /** Sequence of the shard's last message in the stream. */
-  #lastStreamSeq = 0;
+  /** Sequence of the shard's last message in the stream; undefined while that is not known. */
+  #lastStreamSeq: number | undefined;
   #storing: Promise<void> | undefined;
   #lineTimer: NodeJS.Timeout | undefined;
   #retryTimer: NodeJS.Timeout | undefined;
-  #hasFailed = false;
+  /** The first of the present failures to store, and when it was; undefined after a success. */
+  #failure: { readonly error: PserverError; readonly atMs: number } | undefined;
+  #undescribed = 0;
+  #leftOut = 0;
   #closed = false;
 
   constructor(deps: TapeWriterDeps) {
     this.#deps = deps;
   }
 
-  /** Learns how far the tape goes; must precede {@link observe}. @throws as `TapeStore.last`. */
+  /** Learns how far the tape goes; must precede {@link observe}. What fails now is done before lines are stored. */
   async open(): Promise<void> {
-    await this.#readEnd();
+    try {
+      await this.#readEnd();
+    } catch (error) {
+      this.#noteFailure(ensureError(error));
+    }
   }
 
   /** Whether the fold has to wait until messages are stored. */
   get holdsUp(): boolean {
-    return this.#waitingBytes > WAITING_BYTES_MAX;
+    return this.#waitingBytes > WAITING_BYTES_MAX && !this.#isGivenUp;
+  }
+
+  /** Counts of records whose lines are missing or empty, since it was made. */
+  get gaps(): TapeGaps {
+    return { undescribed: this.#undescribed, leftOut: this.#leftOut };
   }
 
   /** Takes a record that was just folded. */
   observe(folded: FoldedRecord): void {
-    const generation = this.#deps.generation();
-    if (this.#closed || comparePositions({ generation, seq: folded.seq }, this.#covered) <= 0)
+    if (!this.#isWanted(folded)) return;
+    if (this.#failure !== undefined && this.#isGivenUp && this.#waitingBytes > WAITING_BYTES_MAX) {
+      // Lines after a hole are in another message than those before it: so readers notice it.
+      this.#seal();
+      this.#encoder = undefined;
+      this.#leaveOut(1, folded.seq, this.#failure.error);
       return;
-    const { shard } = this.#deps;
-    const events = describeRecord(folded, this.#deps.folded, { shard, generation });
-    const encoder = this.#encoderOf(generation, folded.seq);
-    for (let at = 0; at < events.length; at += ENTRIES_AT_ONCE) {
-      const some = events.slice(at, at + ENTRIES_AT_ONCE);
-      this.#add(encoder, some, at + ENTRIES_AT_ONCE >= events.length);
     }
-    this.#lineTimer ??= setTimeout(() => this.#seal(), LINE_MS);
+    const place = { shard: this.#deps.shard, generation: this.#deps.generation() };
+    this.#write(describeRecord(folded, this.#deps.folded, place));
+  }
+
+  /** Takes a record that could not be described or written: its line says so. */
+  failed(folded: FoldedRecord, error: PserverError): void {
+    if (!this.#isWanted(folded)) return;
+    const { shard } = this.#deps;
+    const { seq } = folded;
+    this.#undescribed += 1;
+    if (this.#undescribed === 1) {
+      const text = `shard ${shard}: record ${seq} was folded, but cannot be described: ${error.code}: ${error.message}`;
+      this.#deps.onIncomplete(new PserverError("INTERNAL", text, { shard, seq }, { cause: error }));
+    }
+    this.#write([undescribed(folded, { shard, generation: this.#deps.generation() }, error)]);
   }
 
   /**
-   * Stores all lines of records up to `at`.
+   * Stores all lines of records up to `at`, unless no message could be stored for too long.
    * @throws why a message could not be stored; it is retried, and so may the call be.
    */
   async flush(at: Position): Promise<void> {
@@ -110,7 +153,12 @@ export class TapeWriter {
     while (comparePositions(at, this.#covered) > 0 && this.#waiting.length > 0) {
       clearTimeout(this.#retryTimer);
       this.#retryTimer = undefined;
-      await this.#store();
+      try {
+        await this.#store();
+      } catch (error) {
+        if (this.#isGivenUp) return;
+        throw error;
+      }
     }
   }
 
@@ -122,6 +170,29 @@ export class TapeWriter {
     this.#drop();
   }
 
+  /** Whether the tape needs a record's lines: they are not stored already. */
+  #isWanted({ seq }: FoldedRecord): boolean {
+    const at = { generation: this.#deps.generation(), seq };
+    return !this.#closed && comparePositions(at, this.#covered) > 0;
+  }
+
+  /** Whether no message could be stored for so long that nothing waits for the tape any more. */
+  get #isGivenUp(): boolean {
+    return this.#failure !== undefined && performance.now() - this.#failure.atMs >= PATIENCE_MS;
+  }
+
+  /** Adds the lines of one record. @throws INTERNAL if they cannot be written. */
+  #write(events: readonly UpdateEvent[]): void {
+    const [first] = events;
+    if (first === undefined) return;
+    const encoder = this.#encoderOf(first.generation, first.seq);
+    for (let at = 0; at < events.length; at += ENTRIES_AT_ONCE) {
+      encoder.add(events.slice(at, at + ENTRIES_AT_ONCE), at + ENTRIES_AT_ONCE >= events.length);
+      if (encoder.bytes >= MESSAGE_BYTES) this.#seal();
+    }
+    this.#lineTimer ??= setTimeout(() => this.#seal(), LINE_MS);
+  }
+
   #encoderOf(generation: number, seq: number): TapeEncoder {
     if (this.#encoder === undefined || this.#encodedGeneration !== generation) {
       this.#seal();
@@ -131,26 +202,38 @@ export class TapeWriter {
     return this.#encoder;
   }
 
-  #add(encoder: TapeEncoder, events: readonly UpdateEvent[], isWhole: boolean): void {
-    encoder.add(events, isWhole);
-    if (encoder.bytes >= MESSAGE_BYTES) this.#seal();
-  }
-
   /** Makes a message of the lines that have none yet, and begins to store it. */
   #seal(): void {
     clearTimeout(this.#lineTimer);
     this.#lineTimer = undefined;
     const encoder = this.#encoder;
     if (encoder === undefined || encoder.isEmpty || this.#closed) return;
-    const { fields, data } = encoder.take();
-    const bytes = encodeMessage(fields, data);
-    const { generation, to: seq } = fields;
-    const last = { generation, seq: encoder.lastSeq };
+    const { records, lastSeq } = encoder;
+    try {
+      const { fields, data } = encoder.take();
+      const bytes = encodeMessage(fields, data);
+      const { generation, to: seq } = fields;
+      const last = { generation, seq: lastSeq };
+      this.#waiting.push({ bytes, covers: { generation, seq }, last });
+      this.#waitingBytes += bytes.length;
+    } catch (error) {
+      this.#leaveOut(records, lastSeq, ensureError(error));
+      this.#encoder = undefined;
+      return;
+    }
     encoder.clear();
-    this.#waiting.push({ bytes, covers: { generation, seq }, last });
-    this.#waitingBytes += bytes.length;
     // A failure is reported and retried.
     this.#store().catch(() => undefined);
+  }
+
+  /** Counts records, `seq` the last of them, whose lines are given up, and tells it once. */
+  #leaveOut(records: number, seq: number, cause: PserverError): void {
+    const { shard, onIncomplete } = this.#deps;
+    const isFirst = this.#leftOut === 0;
+    this.#leftOut += records;
+    if (!isFirst) return;
+    const text = `shard ${shard}: records have no lines, the last of them ${seq}: ${cause.message}`;
+    onIncomplete(new PserverError(cause.code, text, { shard, seq }, { cause }));
   }
 
   /** Stores the waiting messages; of several calls at one time, all get the result of the first. */
@@ -167,42 +250,56 @@ export class TapeWriter {
       for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
         await this.#storeOne(next);
         if (this.#closed) return;
-        this.#hasFailed = false;
+        this.#failure = undefined;
         this.#deps.onProgress();
       }
     } catch (thrown) {
       const error = ensureError(thrown);
       if (this.#closed) return;
-      if (!this.#hasFailed) this.#deps.onFailed(error);
-      this.#hasFailed = true;
+      this.#noteFailure(error);
       this.#retryTimer = setTimeout(() => {
         this.#retryTimer = undefined;
         this.#store().catch(() => undefined);
       }, RETRY_MS);
+      this.#deps.onProgress();
       throw error;
     }
   }
 
+  #noteFailure(error: PserverError): void {
+    if (this.#failure !== undefined) return;
+    this.#failure = { error, atMs: performance.now() };
+    this.#deps.onFailed(error);
+  }
+
   async #storeOne(message: WaitingMessage): Promise<void> {
-    const seq = await this.#deps.store.append(message.bytes, this.#lastStreamSeq);
+    if (this.#lastStreamSeq === undefined) await this.#readEnd();
     if (this.#closed) return;
-    if (seq === undefined) {
-      // Another owner has written, or an earlier attempt whose answer was lost.
-      await this.#readEnd();
-      if (comparePositions(message.last, this.#covered) > 0) return;
-    } else {
-      this.#lastStreamSeq = seq;
-      this.#covered = message.covers;
+    if (!this.#isStored(message)) {
+      const seq = await this.#deps.store.append(message.bytes, this.#lastStreamSeq ?? 0);
+      if (this.#closed) return;
+      if (seq === undefined) {
+        // Another owner has written, or an earlier attempt whose answer was lost.
+        await this.#readEnd();
+        if (!this.#isStored(message)) return;
+      } else {
+        this.#lastStreamSeq = seq;
+        this.#covered = message.covers;
+      }
     }
     this.#waiting.shift();
     this.#waitingBytes -= message.bytes.length;
   }
 
+  #isStored({ last }: WaitingMessage): boolean {
+    return comparePositions(last, this.#covered) <= 0;
+  }
+
   async #readEnd(): Promise<void> {
     const last = await this.#deps.store.last();
-    if (last === undefined || this.#closed) return;
-    this.#lastStreamSeq = last.streamSeq;
-    this.#covered = { generation: last.generation, seq: last.to };
+    if (this.#closed) return;
+    this.#lastStreamSeq = last?.streamSeq ?? 0;
+    if (last !== undefined) this.#covered = { generation: last.generation, seq: last.to };
   }
 
   #drop(): void {

@@ -1,5 +1,7 @@
 import type { Message } from "../../protocol/codec.ts";
-import { encodedBytes } from "../../protocol/encoding/encodings.ts";
+import { DTYPES, type Dtype } from "../../protocol/dtypes.ts";
+import { ENCODINGS, type Encoding } from "../../protocol/encoding/encodings.ts";
+import type { PserverError } from "../../protocol/errors.ts";
 import { BATCH_ENTRIES_MAX } from "../../protocol/limits.ts";
 import { parseNote } from "../../protocol/notes.ts";
 import { type BatchEntry, parseBatch } from "../../protocol/parse-batch.ts";
@@ -51,6 +53,38 @@ export function describeRecord(
   const { subject, payloadBytes: bytes } = folded;
   const trainer = subject === undefined || subject.by === "host" ? undefined : subject.trainer;
   return [{ ...at, ...WHOLE, verb: "unreadable", outcome: { kind: "unreadable" }, trainer, bytes }];
+}
+
+/** Characters of an error's text that are kept in its place. */
+const ERROR_LENGTH_MAX = 200;
+
+/**
+ * The event of a record whose description has failed with `error`: its place, sender and outcome, which the fold
+ * has told. To be called by the shard's observer.
+ */
+export function undescribed(
+  folded: FoldedRecord,
+  place: Pick<UpdatePlace, "shard" | "generation">,
+  error: PserverError,
+): UpdateEvent {
+  const { seq, timeMs } = folded;
+  const event = {
+    ...{ timeMs, shard: place.shard, generation: place.generation, seq, ...WHOLE },
+    undescribed: `${error.code}: ${error.message}`.slice(0, ERROR_LENGTH_MAX).toWellFormed(),
+  };
+  if (folded.kind === "host") {
+    return { ...event, verb: folded.record.verb, outcome: { kind: "applied" } };
+  }
+  const { subject } = folded;
+  const trainer = subject === undefined || subject.by === "host" ? undefined : subject.trainer;
+  if (folded.kind === "unreadable") {
+    const outcome = { kind: "unreadable" } as const;
+    return { ...event, verb: "unreadable", outcome, trainer, bytes: folded.payloadBytes };
+  }
+  const { session, n } = folded.head;
+  const verb = folded.subject.by === "trainer" ? folded.subject.verb : folded.subject.by;
+  const bytes = folded.message.data.length;
+  return { ...event, verb, outcome: outcomeOf(folded), trainer, session, n, bytes };
 }
 
 const WHOLE = { entry: 0, entries: 1 } as const;
@@ -182,12 +216,17 @@ function describeBlock(
     dtype,
     encoding,
     part,
-    elements: bytes.length / encodedBytes(dtype, encoding, 1),
+    elements: Math.floor(bytes.length / wireBytes(dtype, encoding)),
     bytes: bytes.length,
     statistics,
     version,
     behind,
   };
+}
+
+/** Bytes of an element in a record: also in one that is rejected because its type is not encoded so. */
+function wireBytes(dtype: Dtype, encoding: Encoding | undefined): number {
+  return encoding === undefined ? DTYPES[dtype].bytes : ENCODINGS[encoding].bytes;
 }
 
 function operationOf(
@@ -238,10 +277,12 @@ function unappliedChange(
   const behind = behindOf(record.operation, version);
   const elements =
     part === undefined ? data : readable(() => elementsOf(block, part, data, readIndex));
-  const isKnown =
-    elements !== undefined && elements.length % encodedBytes(dtype, encoding, 1) === 0;
-  const payload = { dtype, encoding, bytes: isKnown ? elements : data };
-  const statistics = isKnown ? measure(shard.memory, payload) : undefined;
+  const isMeasurable =
+    elements !== undefined &&
+    (encoding === undefined || dtype === "float32") &&
+    elements.length % wireBytes(dtype, encoding) === 0;
+  const payload = { dtype, encoding, bytes: elements ?? data };
+  const statistics = isMeasurable ? measure(shard.memory, payload) : undefined;
   return describeBlock(parameter, index, operation, payload, statistics, version, part, behind);
 }
 

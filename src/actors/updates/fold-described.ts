@@ -1,6 +1,6 @@
 import type { JournalRecord } from "../fold/journal-record.ts";
 import type { Settled, Shard } from "../fold/shard.ts";
-import { describeRecord } from "./describe-record.ts";
+import { describeRecord, undescribed } from "./describe-record.ts";
 import type { UpdateEvent } from "./update-event.ts";
 
 /** A record with what the fold does not need, but its description has. */
@@ -17,8 +17,8 @@ export interface DescribedRecord {
 }
 
 /**
- * Folds the next record and describes it. `place`: the shard and the generation of its journal. The
- * observer of the shard is replaced meanwhile.
+ * Folds the next record and describes it, as far as it can be described. `place`: the shard and the generation
+ * of its journal. The observer of the shard is replaced meanwhile.
  * @throws as `Shard.apply`.
  */
 export function foldDescribed(
@@ -28,8 +28,13 @@ export function foldDescribed(
 ): DescribedRecord {
   let events: readonly UpdateEvent[] = [];
   const before = shard.observer;
-  shard.observer = (folded) => {
-    events = describeRecord(folded, shard, place);
+  shard.observer = {
+    observe: (folded) => {
+      events = describeRecord(folded, shard, place);
+    },
+    failed: (folded, error) => {
+      events = [undescribed(folded, place, error)];
+    },
   };
   try {
     const settled = shard.apply(record);

@@ -47,6 +47,11 @@ export interface UpdateEvent extends UpdatePlace {
   readonly note?: NoteEntries | undefined;
   /** Bytes of the record's payload, for one that is about no block. */
   readonly bytes?: number | undefined;
+  /**
+   * Code and text of the error because of which the record could not be described: then it is one event, of
+   * its place, sender and outcome alone. Undefined for one that was described.
+   */
+  readonly undescribed?: string | undefined;
 }
 
 /** The operation of an update of a block. */

@@ -48,7 +48,8 @@ export function registerLog(program: Command, context: CliContext): void {
       '  one object a line: {"time","shard","generation","seq","entry","trainer","session","number",',
       '  "verb","parameter","block","op","elements","bytes","norm","min","max","mean","zeros",',
       '  "nonFinite","version","behind","outcome",…}; zeros and nonFinite are counts; what is not',
-      '  known is left out. A note has "note":{…}, a rejection "code" and "message".',
+      '  known is left out. A note has "note":{…}, a rejection "code" and "message",',
+      '  a record that could not be described "undescribed":"CODE: text", and only place, sender and outcome.',
     ],
     Examples: [
       "  pserver log --since '10m ago'",

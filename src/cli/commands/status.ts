@@ -11,6 +11,7 @@ import {
   closedSteps,
   fallenBack,
   idleShards,
+  tapeGaps,
   updatesOf,
   type Waste,
   wasteOf,
@@ -151,6 +152,10 @@ export function describeStatus(status: JobStatus, look: Look): string[] {
     const numbers = nameShards(reported.map(({ shard }) => shard));
     const text = `${numbers}: a trainer has seen later records than there are`;
     lines.push(...row("", text, "warn"));
+  }
+  for (const { shard, undescribed, leftOut } of tapeGaps(shards)) {
+    const counts = `${formatCount(undescribed, "record")} not described, ${leftOut} left out`;
+    lines.push(...row("", `tape of shard ${shard}: ${counts}`, "warn"));
   }
   for (const waste of wasteOf(shards).slice(0, WASTEFUL_MAX)) {
     lines.push(...row("", describeWaste(waste), "warn"));

@@ -123,8 +123,13 @@ export function noteText(note: NoteEntries): string {
     .join(" ");
 }
 
-/** What became of an update, with the reason of a rejection. */
-export function outcomeText({ outcome, block }: UpdateEvent): string {
+/** What became of an update, with the reason of a rejection, and why it is not described if it is not. */
+export function outcomeText(event: UpdateEvent): string {
+  const text = foldedText(event);
+  return event.undescribed === undefined ? text : `${text}, not described: ${event.undescribed}`;
+}
+
+function foldedText({ outcome, block }: UpdateEvent): string {
   switch (outcome.kind) {
     case "applied": {
       const nonFinite = block?.statistics?.nonFinite ?? 0;

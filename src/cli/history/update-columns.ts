@@ -130,7 +130,8 @@ export class UpdateLines {
   }
 
   #reason(event: UpdateEvent): string | undefined {
-    if (event.outcome.kind === "applied" || event.note !== undefined) return undefined;
+    const isAsUsual = event.outcome.kind === "applied" && event.undescribed === undefined;
+    if (isAsUsual || event.note !== undefined) return undefined;
     const outcome = visible(outcomeText(event));
     const room = this.#columns.find(({ title }) => title === OUTCOME)?.width ?? 0;
     if (textWidth(outcome) <= room) return undefined;
@@ -182,13 +183,15 @@ function numeric(title: string, width: number, rank: number, text: LogColumn["te
 }
 
 /** What a narrow column says of an outcome. */
-function outcomeWord({ outcome, block }: UpdateEvent): string {
+function outcomeWord({ outcome, block, undescribed }: UpdateEvent): string {
+  if (undescribed !== undefined) return "not described";
   if (outcome.kind === "rejected") return outcome.code;
   const nonFinite = block?.statistics?.nonFinite ?? 0;
   return outcome.kind === "applied" && nonFinite > 0 ? "NaN/inf" : outcome.kind;
 }
 
-function styleOf({ outcome, block }: UpdateEvent): Style | undefined {
+function styleOf({ outcome, block, undescribed }: UpdateEvent): Style | undefined {
+  if (undescribed !== undefined) return "fail";
   if (outcome.kind === "rejected" || outcome.kind === "unreadable") return "fail";
   if (outcome.kind === "repeated") return "faint";
   return (block?.statistics?.nonFinite ?? 0) > 0 ? "fail" : undefined;

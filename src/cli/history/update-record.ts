@@ -22,7 +22,7 @@ export const CSV_COLUMNS = [
   ],
   ...["parameter", "block", "op", "alpha", "beta", "learningRate", "dtype", "encoding", "elements"],
   ...["rows", "inner", "bytes", "norm", "min", "max", "mean", "zeros", "nonFinite", "version"],
-  ...["behind", "outcome", "code", "message", "repeats", "note"],
+  ...["behind", "outcome", "code", "message", "repeats", "note", "undescribed"],
 ] as const;
 
 /**
@@ -70,6 +70,7 @@ export function updateRecord(event: UpdateEvent): UpdateRecord {
     message: outcome.kind === "rejected" ? outcome.message : undefined,
     repeats: outcome.kind === "repeated" ? outcome.seq : undefined,
     note: event.note,
+    undescribed: event.undescribed,
   };
 }
 

@@ -80,7 +80,9 @@ function describeProblem(event: Problem): string {
     case "snapshot-failed":
       return `snapshot of shard ${event.shard}: ${code}: ${message}`;
     case "tape-failed":
-      return `tape of shard ${event.shard}: ${code}: ${message}; snapshots wait until it can be written`;
+      return `tape of shard ${event.shard}: ${code}: ${message}; snapshots wait a few seconds for it`;
+    case "tape-incomplete":
+      return `tape of shard ${event.shard}: ${code}: ${message}; the shard goes on`;
     case "mark-failed":
       return `mark of shard ${event.shard}: ${code}: ${message}; a loss of later records would not be noticed`;
     case "loss-reported":

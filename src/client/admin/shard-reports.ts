@@ -43,6 +43,19 @@ export function fallenBack(
   });
 }
 
+/** Shards whose owners could not write the tape as they should: their counts of records, where there are any. */
+export function tapeGaps(
+  shards: readonly ListedShard[],
+): { readonly shard: number; readonly undescribed: number; readonly leftOut: number }[] {
+  return shards.flatMap(({ shard, tape }) => {
+    if (tape === undefined) return [];
+    const fields = asMap(tape, "tape");
+    const undescribed = integerField(fields, "undescribed");
+    const leftOut = integerField(fields, "leftOut");
+    return undescribed + leftOut === 0 ? [] : [{ shard, undescribed, leftOut }];
+  });
+}
+
 /**
  * The last step that has closed in every shard, and the last one in any: each shard closes a step by
  * itself. Undefined while no shard tells.

@@ -71,6 +71,7 @@ export function makeOwner(parts: OwnerParts, deps: Partial<ShardOwnerDeps> = {})
     responder: new Responder(dataConnection, pool),
     memory: HostMemory.open({ shards: SHARDS }),
     onNoMemory: () => undefined,
+    onTapeIncomplete: () => undefined,
     failedBlocks: new FailedBlocks(dataConnection, SUBJECTS, HASHED_PLACES, SHARDS),
     credit: new Credit(1_000_000, 1_000),
     pace: new Pace(),

@@ -204,6 +204,144 @@ describe("not applied", () => {
   });
 });
 
+describe("what cannot be described", () => {
+  test.each(["bfloat16", "float16"] as const)(
+    "elements that are no float32, as %s, are described though the fold rejects them",
+    (encoding) => {
+      const described = new Described();
+      const { journal } = described;
+      const values = [Int32Array, Uint32Array, Float64Array];
+      for (const [i, Values] of values.entries()) {
+        journal.init(new Values(2), { parameter: `p${i}`, config: { optimizer: "none" } });
+      }
+      described.events();
+      const part = { rows: Uint32Array.of(1) };
+      const mix = { op: "mix", alpha: 1, beta: 1 } as const;
+      for (const [i, Values] of values.entries()) {
+        const parameter = `p${i}`;
+        const change = { kind: "push", operation: mix, encoding } as const;
+        const index = { index: part, shape: [2] };
+        journal.push(new Values(1), mix, { parameter, part, encoding });
+        journal.batch([{ parameter, data: new Values(1), change: { ...change, part: index } }]);
+      }
+      const events = described.events();
+      expect(events).toHaveLength(2 * values.length);
+      for (const { outcome, block, undescribed } of events) {
+        expect(undescribed).toBeUndefined();
+        expect(outcome).toMatchObject({ kind: "rejected", code: "UNSUPPORTED" });
+        expect(block).toMatchObject({ encoding, elements: 1, bytes: 2, statistics: undefined });
+      }
+    },
+  );
+
+  test("a record that is no whole number of elements has the whole ones", () => {
+    const described = withW();
+    const part = { rows: Uint32Array.of(1) };
+    const mix = { op: "mix", alpha: 1, beta: 1 } as const;
+    described.journal.trainer({}, new Uint8Array(8 + 7), (head) => {
+      const { rows } = part;
+      return {
+        verb: "push",
+        ...head,
+        dtype: "float32",
+        operation: mix,
+        part: { rows: rows.length },
+      };
+    });
+    const { outcome, block } = described.last();
+    expect(outcome).toMatchObject({ code: "BAD_LENGTH" });
+    expect(block).toMatchObject({ elements: 1, bytes: 7, statistics: undefined });
+  });
+
+  test("an error leaves place, sender and outcome, and does not reach the fold", () => {
+    const [plain, described] = [withW(), withW()];
+    const broken = { ...described.shard.memory.kernels, measureF32: fail };
+    Object.defineProperty(described.shard.memory, "kernels", { value: broken });
+    const outcomes = [plain, described].map(({ journal, shard }) => {
+      journal.push(new Float32Array(8).fill(1), { op: "grad", seen: 1 });
+      journal.push(new Float32Array(8).fill(Number.NaN), { op: "grad" }, { norm: null });
+      const records = journal.records.slice(shard.seq);
+      const place = { shard: SHARD, generation: 1 };
+      return records.map((each) => foldDescribed(shard, { ...each, timeMs: TIME_MS }, place));
+    });
+    const [expected, found] = outcomes;
+    expect(found?.map(({ settled }) => settled)).toEqual(expected?.map(({ settled }) => settled));
+    expect(described.shard.digest()).toBe(plain.shard.digest());
+    expect(found?.[0]?.events).toEqual([
+      {
+        ...{ timeMs: TIME_MS, shard: SHARD, generation: 1, seq: 4, entry: 0, entries: 1 },
+        ...{ verb: "push", trainer: "alice", session: 1, n: 2, bytes: 32 },
+        ...{ outcome: { kind: "applied" }, undescribed: "INTERNAL: a broken kernel" },
+      },
+    ]);
+    expect(found?.[1]?.events).toMatchObject([
+      { outcome: { kind: "rejected", code: "NON_FINITE" }, undescribed: expect.any(String) },
+    ]);
+  });
+});
+
+function fail(): never {
+  throw new TypeError("a broken kernel");
+}
+
+describe("an observer of the fold that throws", () => {
+  const throwing = { observe: fail, failed: () => undefined };
+
+  test("is told for each record of every kind, and the fold comes to the same", () => {
+    const plain = withW();
+    const watched = withW();
+    const told: string[] = [];
+    watched.shard.observer = {
+      ...throwing,
+      failed: ({ kind, seq }, { message }) => told.push(`${kind} ${seq}: ${message}`),
+    };
+    const outcomes = [plain, watched].map((folded) => {
+      folded.journal.push(new Float32Array(8), { op: "grad" });
+      folded.journal.push(new Float32Array(3), { op: "grad" });
+      folded.journal.host({ verb: "floor", session: 1 });
+      folded.journal.append(SUBJECTS.clock(SHARD, "bob"), Uint8Array.of(1));
+      folded.journal.append("elsewhere", Uint8Array.of(1));
+      return folded.run();
+    });
+    expect(outcomes[1]).toEqual(outcomes[0]);
+    expect(outcomes[1]).toHaveLength(2);
+    expect(watched.shard.digest()).toBe(plain.shard.digest());
+    const kinds = ["trainer 4", "trainer 5", "host 6", "unreadable 7", "unreadable 8"];
+    expect(told).toEqual(kinds.map((kind) => `${kind}: a broken kernel`));
+    expect(watched.shard.unobserved).toBe(0);
+  });
+
+  test("even when it is told, is counted", () => {
+    const watched = withW();
+    watched.shard.observer = { ...throwing, failed: fail };
+    watched.journal.push(new Float32Array(8), { op: "grad" });
+    watched.journal.push(new Float32Array(8), { op: "grad" });
+    watched.apply();
+    expect(watched.shard.unobserved).toBe(2);
+    expect(watched.block().version).toBe(3);
+  });
+});
+
+describe("a record that cannot be folded", () => {
+  test("is named, with its sender, and leaves the shard as one that has failed", () => {
+    const folded = withW();
+    Object.defineProperty(folded.shard.memory, "kernels", {
+      value: new Proxy({}, { get: fail }),
+    });
+    folded.journal.push(new Float32Array(8), { op: "grad" }, { trainer: "bob" });
+    folded.journal.note({ x: 1 });
+    const [failing, next] = folded.journal.records.slice(-2);
+    const expected = {
+      code: "FOLD_FAILED",
+      message: `shard ${SHARD}: record 4, a push of trainer "bob", cannot be folded: INTERNAL: a broken kernel`,
+      details: { shard: SHARD, seq: 4, trainer: "bob", verb: "push" },
+    };
+    const apply = (record: typeof failing) => () => record && folded.shard.apply(record);
+    expect(apply(failing)).toThrow(expect.objectContaining(expected));
+    expect(apply(next)).toThrow(expect.objectContaining(expected));
+  });
+});
+
 test.each(recordedNames())("%s comes to the same whether it is described or not", (name) => {
   const recorded = readJournal(name);
   if (recorded.limits !== undefined) return;

@@ -49,6 +49,7 @@ __all__ = [
     "UnknownRules",
     "JournalFault",
     "HistoryLost",
+    "FoldFailed",
     "NoOwner",
     "NotOwner",
     "Busy",
@@ -248,6 +249,10 @@ class JournalFault(Error, code="JOURNAL_FAULT", number=46, retryable=True):
 
 class HistoryLost(Error, code="HISTORY_LOST", number=47):
     """HISTORY_LOST: the kept history does not reach back to the point."""
+
+
+class FoldFailed(Error, code="FOLD_FAILED", number=48):
+    """FOLD_FAILED: a record cannot be folded, because of a defect of this program."""
 
 
 class NoOwner(Error, ConnectionError, code="NO_OWNER", number=50, retryable=True):
