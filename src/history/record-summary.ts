@@ -1,4 +1,5 @@
 import { readable, readRecordMessage } from "../actors/fold/read-record.ts";
+import type { UpdateVerb } from "../actors/updates/update-event.ts";
 import {
   BATCH_ENTRIES_MAX,
   JobSubjects,
@@ -11,7 +12,7 @@ import type { HistorySource, TimedRecord } from "./source.ts";
 
 /** What a record says of itself. */
 export interface RecordSummary {
-  readonly verb: string;
+  readonly verb: UpdateVerb;
   /** Sender with session and number; undefined for a host's record. */
   readonly sender:
     | { readonly trainer: string; readonly session: number; readonly n: number }

@@ -2,7 +2,10 @@ import type { Fields } from "./codec.ts";
 import { asMap, integerField, listField } from "./fields.ts";
 import type { Position } from "./position.ts";
 
-/** What a shard did not keep of a journal that was replaced by one of a later generation. */
+/**
+ * What a shard did not keep of a journal that was replaced by one of a later generation. Several may be of one
+ * generation, in order: the records between them were kept.
+ */
 export interface Fallback {
   /** The generation that was left; `from` and `to` are sequences of its journal. */
   readonly generation: number;
@@ -33,12 +36,20 @@ export function fallbacksSince(fallbacks: readonly Fallback[], generation: numbe
  * and of its own generation what the position proves to have existed. Empty losses are left out.
  */
 export function lostSince(fallbacks: readonly Fallback[], seen: Position): Fallback[] {
-  return fallbacksSince(fallbacks, seen.generation)
-    .map((fallback) => {
-      const known = fallback.generation === seen.generation ? seen.seq : 0;
-      return { ...fallback, to: Math.max(fallback.to, known) };
-    })
-    .filter(({ from, to }) => to >= from);
+  const lost = extendedTo(fallbacks, seen).filter(({ from, to }) => to >= from);
+  return fallbacksSince(lost, seen.generation);
+}
+
+/** The replacements where the records of a generation up to a sequence are known to have existed. */
+export function extendedTo(
+  fallbacks: readonly Fallback[],
+  { generation, seq }: Position,
+): Fallback[] {
+  // Of several of one generation only the last one ends with the journal.
+  const last = fallbacks.findLastIndex((fallback) => fallback.generation === generation);
+  return fallbacks.map((fallback, i) =>
+    i === last ? { ...fallback, to: Math.max(fallback.to, seq) } : fallback,
+  );
 }
 
 /**

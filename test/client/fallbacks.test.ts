@@ -51,7 +51,7 @@ async function seenOfNext({
 /** The shard answers out of a journal of generation 2, and then what it did not keep of the first. */
 async function replaceJournal(
   wire: FakeWire,
-  lost: Pick<Fallback, "from" | "to">,
+  lost: readonly Pick<Fallback, "from" | "to">[],
   session = 5,
 ): Promise<void> {
   const next = { shard: 0, generation: 2, session, outcomes: [] };
@@ -61,7 +61,7 @@ async function replaceJournal(
   const asked = wire.published.filter(({ subject }) => subject === "ps.j.shard.0.t.outcome");
   expect(asked).toHaveLength(1);
   expect(parseOutcomeRequest(head(asked[0]))).toMatchObject({ numbers: [], generation: 1 });
-  const fallbacks = [{ generation: 1, ...lost }];
+  const fallbacks = lost.map((each) => ({ generation: 1, ...each }));
   wire.deliver(asked[0]?.reply ?? "", encodeAnswers({ ...next, fallbacks }));
   await settle();
   wire.published.splice(0);
@@ -70,16 +70,23 @@ async function replaceJournal(
 test("a gradient names the version that was read, and none after the shard has undone versions", async () => {
   const client = await afterRead();
   expect(await seenOfNext(client)).toBe(7);
-  await replaceJournal(client.wire, { from: 3, to: 6 });
+  await replaceJournal(client.wire, [{ from: 3, to: 6 }]);
   expect(client.fallbacks).toEqual([{ shard: 0, generation: 1, lost: { from: 3, to: 6 } }]);
   expect(await seenOfNext(client)).toBeUndefined();
 });
 
 test("a journal that was replaced without a loss leaves the versions as they are", async () => {
   const client = await afterRead();
-  await replaceJournal(client.wire, { from: 5, to: 4 });
+  await replaceJournal(client.wire, [{ from: 5, to: 4 }]);
   expect(client.fallbacks).toEqual([]);
   expect(await seenOfNext(client)).toBe(7);
+});
+
+test("each record that was put aside is told, and what the client has seen behind them counts as kept", async () => {
+  const client = await afterRead();
+  const aside = [1, 3].map((seq) => ({ from: seq, to: seq }));
+  await replaceJournal(client.wire, [...aside, { from: 9, to: 8 }]);
+  expect(client.fallbacks).toEqual(aside.map((lost) => ({ shard: 0, generation: 1, lost })));
 });
 
 test("a trainer in steps has left them after a shard has fallen back: its reads wait for none", async () => {
@@ -97,6 +104,6 @@ test("a trainer in steps has left them after a shard has fallen back: its reads 
   }));
   await settle();
   expect(parts.steps.readStep).toBe(1);
-  await replaceJournal(host, { from: 1, to: 6 }, 1);
+  await replaceJournal(host, [{ from: 1, to: 6 }], 1);
   expect(parts.steps.readStep).toBeUndefined();
 });

@@ -102,6 +102,18 @@ export class FoldedShardHistory implements ShardHistory {
     this.#keep(shard, { generation: 2, seq: 0, recordCrc: 0, fallbacks, past: 1 });
   }
 
+  /** Lets the shard go on under generation 2 without a record that was put aside; its journal is empty. */
+  continueWithout(seq: number, change: (shard: Shard) => void = () => undefined): void {
+    const shard = this.folded(seq - 1);
+    shard.skipTo(seq);
+    for (const record of this.#records.slice(seq)) shard.apply(record);
+    change(shard);
+    shard.restartJournal();
+    const last = { generation: 1, from: this.lastSeq + 1, to: this.lastSeq };
+    const fallbacks = [{ generation: 1, from: seq, to: seq }, last];
+    this.#keep(shard, { generation: 2, seq: 0, recordCrc: 0, fallbacks });
+  }
+
   #keep(shard: Shard, head: Position & Omit<Partial<Manifest>, "checksum">): void {
     const blocks = [...shard.blocks()].map((block) => {
       const { parameter, index, epoch, version, accumulated } = block;

@@ -26,6 +26,14 @@ test("a position that lies further shows that more existed than anybody else kne
   expect(lostSince(all, { generation: 2, seq: 12 })).toEqual([{ ...SECOND, to: 12 }]);
 });
 
+test("of several of one generation only the last one ends with the journal", () => {
+  const aside = [5, 9].map((seq) => ({ generation: 1, from: seq, to: seq }));
+  const all = [...aside, { generation: 1, from: 23, to: 22 }, THIRD];
+  expect(lostSince(all, { generation: 1, seq: 7 })).toEqual([...aside, THIRD]);
+  const further = { generation: 1, from: 23, to: 30 };
+  expect(lostSince(all, { generation: 1, seq: 30 })).toEqual([...aside, further, THIRD]);
+});
+
 test("the newest replacements are remembered, as many as a message may list", () => {
   let known: readonly Fallback[] = [];
   for (let generation = 1; generation <= FALLBACKS_MAX + 2; generation++) {

@@ -1,6 +1,7 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
+import { pathToFileURL } from "node:url";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect as connectToBroker } from "@nats-io/transport-node";
 import type { HostOptions } from "../../src/actors/host/host.ts";
@@ -41,8 +42,10 @@ export class TestHost {
   #ended = false;
   #errors = "";
 
-  constructor(options: Omit<HostOptions, "onEvent">) {
-    this.#child = spawn(process.execPath, [PROGRAM, JSON.stringify(options)], {
+  /** `preload`: a module that is loaded before the program, in all of its threads. */
+  constructor(options: Omit<HostOptions, "onEvent">, preload?: string) {
+    const flags = preload === undefined ? [] : ["--import", pathToFileURL(preload).href];
+    this.#child = spawn(process.execPath, [...flags, PROGRAM, JSON.stringify(options)], {
       stdio: ["pipe", "pipe", "pipe"],
     });
     running.add(this);
@@ -149,23 +152,24 @@ export class TestJob {
     return new TestJob(await startTestBroker(broker), "j", defaults);
   }
 
-  /** A host that has started, or a process that may still fail to start. */
-  spawnHost(options: Partial<HostOptions> = {}): TestHost {
-    const host = new TestHost({
+  /** A host that has started, or a process that may still fail to start. `preload`: as of {@link TestHost}. */
+  spawnHost(options: Partial<HostOptions> = {}, preload?: string): TestHost {
+    const settings = {
       connection: { servers: [this.broker.url], timeoutMs: HANG_MS },
       job: this.job,
       shards: 4,
       leaseMs: LEASE_MS,
       ...this.#defaults,
       ...options,
-    });
+    };
+    const host = new TestHost(settings, preload);
     this.hosts.push(host);
     return host;
   }
 
   /** Starts a host and waits until it serves its share. */
-  async host(options: Partial<HostOptions> = {}): Promise<TestHost> {
-    const host = this.spawnHost(options);
+  async host(options: Partial<HostOptions> = {}, preload?: string): Promise<TestHost> {
+    const host = this.spawnHost(options, preload);
     await host.line(({ type }) => type === "started");
     return host;
   }

@@ -187,7 +187,7 @@ export class Journal {
   async setAside(generations: readonly number[]): Promise<ReadonlyMap<number, JournalInfo>> {
     const left = new Map<number, JournalInfo>();
     if (this.#deps.settings.storage === "memory") return left;
-    for (const generation of [...generations].sort((a, b) => b - a)) {
+    for (const generation of [...new Set(generations)].sort((a, b) => b - a)) {
       const info = await this.info(generation);
       if (info === undefined) continue;
       if (left.size === 0) await this.#keep(generation, info);

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { ensureError, type PserverError } from "../../protocol/index.ts";
+import { ensureError, PserverError } from "../../protocol/index.ts";
 import type { JournalRecord } from "../fold/journal-record.ts";
 import type { Settled, Shard } from "../fold/shard.ts";
 import type { JournalReader } from "../journal/reader.ts";
@@ -34,7 +34,7 @@ export interface FoldLoopEvents {
 export interface FoldLoopDeps {
   /** Number of the shard. */
   readonly number: number;
-  readonly shard: Shard;
+  readonly shard: Pick<Shard, "seq" | "apply" | "expect">;
   readonly reader: JournalReader;
   readonly pace: Pace;
   readonly events: FoldLoopEvents;
@@ -50,6 +50,8 @@ export class FoldLoop {
   /** Bytes folded when the owner was last told. */
   #toldBytes = 0;
   #isTelling = false;
+  /** Generation of the journal that is read. */
+  #generation = 0;
 
   constructor(deps: FoldLoopDeps) {
     const { shard, events } = deps;
@@ -95,7 +97,8 @@ export class FoldLoop {
   async #locate(): Promise<{ stream: string; startSeq: number }> {
     // The queued records are of a journal that has to be checked again: they are read again.
     this.#queue.clear();
-    const { stream, noted } = await this.#deps.events.locate();
+    const { stream, generation, noted } = await this.#deps.events.locate();
+    this.#generation = generation;
     this.#deps.shard.expect(noted);
     return { stream, startSeq: this.#queue.startSeq };
   }
@@ -147,6 +150,13 @@ export class FoldLoop {
   #fail(error: PserverError): void {
     if (this.#stopped) return;
     this.stop();
-    this.#deps.events.onFailure(error);
+    this.#deps.events.onFailure(inGeneration(error, this.#generation));
   }
+}
+
+/** The error for a record that cannot be folded, with the generation of its journal; others as they are. */
+function inGeneration(error: PserverError, generation: number): PserverError {
+  if (error.code !== "FOLD_FAILED") return error;
+  const message = `${error.message} (generation ${generation})`;
+  return new PserverError(error.code, message, { ...error.details, generation }, { cause: error });
 }

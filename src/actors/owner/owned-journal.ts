@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import {
   ensureError,
+  extendedTo,
   type Fallback,
   type Position,
   type PserverError,
@@ -199,12 +200,11 @@ export class OwnedJournal {
     const rules = isNeeded ? Math.max(shard.rules, journal.rules) : undefined;
     const left = await journal.setAside(head.fallbacks.map(({ generation }) => generation));
     const { info, hasRemovedOld } = await this.#create(head, rules);
-    const fallbacks = head.fallbacks.map((fallback) => {
-      // Records that trainers stored before the stream was set aside are lost, too.
-      const abandoned = left.get(fallback.generation);
-      const endSeq = abandoned === undefined ? 0 : lastRecordSeq(abandoned);
-      return { ...fallback, to: Math.max(fallback.to, endSeq) };
-    });
+    // Records that trainers stored before the stream was set aside are lost, too.
+    const fallbacks = [...left].reduce(
+      (before, [generation, info]) => extendedTo(before, { generation, seq: lastRecordSeq(info) }),
+      head.fallbacks,
+    );
     const { past, ...rest } = head;
     const isKept = past !== undefined && !hasRemovedOld;
     const kept = isKept ? { past } : {};

@@ -1,13 +1,9 @@
 import { randomUUID } from "node:crypto";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { type Fallback, PserverError, quoteName } from "../../protocol/index.ts";
-import { Shard } from "../fold/shard.ts";
-import { Credit } from "../journal/credit.ts";
-import { notedOf } from "../owner/head-mark.ts";
-import { loadSnapshot, type RecoveredShard } from "../owner/recover-shard.ts";
+import type { RecoveredShard } from "../owner/recover-shard.ts";
 import type { ShardOwnerDeps } from "../owner/shard-owner-deps.ts";
-import type { Manifest } from "../snapshot/manifest.ts";
-import { blockKey } from "../snapshot/state.ts";
+import type { Manifest, StoredManifest } from "../snapshot/manifest.ts";
 import {
   type ContinueDeps,
   type Continued,
@@ -15,9 +11,9 @@ import {
   leftJournals,
 } from "./continue-shard.ts";
 import type { LackedBlock, RecoveryChoice, ShardFindings } from "./findings.ts";
-import { foldPrefix } from "./fold-prefix.ts";
 import type { InitializedBlock } from "./initialized-blocks.ts";
 import { lackedBlocks } from "./inspect-snapshots.ts";
+import { rebuildFromBroker } from "./rebuild-from-broker.ts";
 import type { RecoveryArchive } from "./recovery-archive.ts";
 
 /** Dependencies of {@link acceptLoss}: those of an owner, on one connection. */
@@ -38,9 +34,6 @@ export type RecoveryStage = "loaded" | "folded" | "committed" | "opened";
 
 /** A shard that had failed and goes on under a new generation. */
 export type AcceptedLoss = Continued;
-
-/** Credit of the journal reader while a prefix is folded. */
-const CREDIT_BYTES = 32 * 1024 ** 2;
 
 /**
  * Continues a shard from the chosen state, under a new generation, so that positions stay unambiguous.
@@ -63,10 +56,11 @@ export async function acceptLoss(
   const generation = Math.max(findings.generation, choice.generation);
   const isPresent = choice.generation === generation;
   // What was stored in the place of lost records counts as lost, too.
-  const seq = isPresent ? choice.lost.from - 1 : shard.seq;
+  const seq = isPresent && choice.from !== "rest" ? choice.lost.from - 1 : shard.seq;
   const lastSeq = isPresent ? choice.lost.to : findings.lastKnownSeq;
   const from = { generation: choice.generation, seq };
-  const left = leftJournals(from, newest, { generation, lastSeq });
+  const aside = choice.without?.map((each) => ({ generation, from: each, to: each })) ?? [];
+  const left = [...aside, ...leftJournals(from, newest, { generation, lastSeq })];
   return await continueShard(deps, {
     ...{ shard, stored, owner: randomUUID(), generation, left, past: [] },
     manifestSeq: findings.manifestSeq,
@@ -94,7 +88,11 @@ async function rebuild(
   const rebuilt =
     choice.from === "archive"
       ? await rebuildFromArchive(deps, choice)
-      : await rebuildFromBroker(deps, choice, base);
+      : await rebuildFromBroker(
+          { ...deps, mark: await deps.marks.read() },
+          choice,
+          chosenManifest(deps.shard, choice, base),
+        );
   const lacked = lackedBlocks(deps.initialized, rebuilt.shard.blocks());
   if (lacked.length > 0) throw incomplete(deps.shard, lacked);
   deps.onStage?.("folded");
@@ -116,31 +114,6 @@ async function rebuildFromArchive(
   return { shard, stored: new Map() };
 }
 
-/** A snapshot, with the records of the journal up to the chosen one. */
-async function rebuildFromBroker(
-  deps: AcceptLossDeps,
-  choice: RecoveryChoice,
-  base: Manifest | undefined,
-): Promise<Pick<RecoveredShard, "shard" | "stored">> {
-  const { subjects, shard: number, journal, payloadBytesMax, onStage } = deps;
-  if (choice.manifestSeq !== undefined && base === undefined) throw snapshotGone(number, choice);
-  const { shard, stored } =
-    base === undefined
-      ? { shard: Shard.create({ subjects, shard: number }), stored: new Map() }
-      : await loadSnapshot(deps, { seq: choice.manifestSeq ?? 0, manifest: base });
-  onStage?.("loaded");
-  // A new block may have the epoch and version of a removed one whose pieces are stored.
-  const removed = new Set<string>();
-  shard.hooks = { blockRemoved: ({ parameter, index }) => removed.add(blockKey(parameter, index)) };
-  if (choice.from === "prefix") {
-    const { generation, seq: to } = choice;
-    const credit = new Credit(CREDIT_BYTES, payloadBytesMax);
-    const noted = notedOf(await deps.marks.read(), generation);
-    await foldPrefix({ ...deps, shard, journal, generation, to, noted, credit });
-  }
-  return { shard, stored: new Map([...stored].filter(([key]) => !removed.has(key))) };
-}
-
 function incomplete(shard: number, lacked: readonly LackedBlock[]): PserverError {
   const [first] = lacked;
   return new PserverError(
@@ -150,7 +123,14 @@ function incomplete(shard: number, lacked: readonly LackedBlock[]): PserverError
   );
 }
 
-function snapshotGone(shard: number, { manifestSeq }: RecoveryChoice): PserverError {
+/** The manifest that a choice begins with. @throws SNAPSHOT_DAMAGED if it is gone. */
+function chosenManifest(
+  shard: number,
+  { manifestSeq }: RecoveryChoice,
+  base: Manifest | undefined,
+): StoredManifest | undefined {
+  if (manifestSeq === undefined) return undefined;
+  if (base !== undefined) return { seq: manifestSeq, manifest: base };
   const text = `shard ${shard}: the manifest ${manifestSeq} that was chosen is gone`;
-  return new PserverError("SNAPSHOT_DAMAGED", text, { shard, seq: manifestSeq });
+  throw new PserverError("SNAPSHOT_DAMAGED", text, { shard, seq: manifestSeq });
 }

@@ -1,6 +1,7 @@
 import type {
   FoundArchive,
   FoundJournal,
+  FoundRest,
   FoundSnapshot,
   LackedBlock,
   Lost,
@@ -17,6 +18,8 @@ export interface ChoiceFacts {
   readonly journal: FoundJournal | undefined;
   /** Undefined without an archive. */
   readonly archive: FoundArchive | undefined;
+  /** Undefined unless a record cannot be folded. */
+  readonly rest: FoundRest | undefined;
   /** Last record up to which the journal can be folded from the newest readable snapshot. */
   readonly prefixEnd: number;
   /** Blocks of initialized parameters missing in that state. */
@@ -34,8 +37,9 @@ export function newestWhole(snapshots: readonly FoundSnapshot[]): FoundSnapshot 
 }
 
 /**
- * States that a shard can go on from, the smallest loss first: the readable prefix of the journal if it
- * extends the newest whole snapshot, then the whole snapshots, and among them that of the archive. States
+ * States that a shard can go on from, the smallest loss first: the rest of the journal without records that cannot
+ * be folded, the readable prefix if it extends the newest whole snapshot, then the whole snapshots, and among them
+ * that of the archive. States
  * without blocks of initialized parameters are excluded: nobody could read or initialize these blocks any
  * more.
  */
@@ -53,8 +57,36 @@ export function choicesOf(facts: ChoiceFacts): RecoveryChoice[] {
     const lost = lostBehind(facts, generation === facts.generation ? seq : 0);
     snapshots.push({ from: "snapshot", manifestSeq, generation, seq, lost });
   }
-  const prefix = prefixOf(facts);
-  return withArchive(facts, prefix === undefined ? snapshots : [prefix, ...snapshots]);
+  const parts = [restOf(facts), prefixOf(facts)].filter((choice) => choice !== undefined);
+  return withArchive(facts, [...parts, ...snapshots]);
+}
+
+/** The journal without the records that are put aside. */
+function restOf(facts: ChoiceFacts): RecoveryChoice | undefined {
+  const { rest, generation } = facts;
+  const [first] = rest?.without ?? [];
+  if (rest === undefined || first === undefined) return undefined;
+  if (rest.problem !== undefined || rest.lacks.length > 0) return undefined;
+  const { seq, without } = rest;
+  const base = newestWhole(facts.snapshots);
+  const behind = lostBehind(facts, seq);
+  const trainers = new Map(behind.trainers.map(({ trainer, records }) => [trainer, records]));
+  let { hostRecords } = behind;
+  for (const { trainer } of without) {
+    if (trainer === undefined) hostRecords += 1;
+    else trainers.set(trainer, (trainers.get(trainer) ?? 0) + 1);
+  }
+  const lost: Lost = {
+    ...behind,
+    from: first.seq,
+    to: behind.records > 0 ? behind.to : Math.max(...without.map((each) => each.seq)),
+    records: without.length + behind.records,
+    trainers: [...trainers].map(([trainer, records]) => ({ trainer, records })),
+    hostRecords,
+  };
+  const seqs = without.map((each) => each.seq);
+  const manifest = base === undefined ? {} : { manifestSeq: base.manifestSeq };
+  return { from: "rest", ...manifest, generation, seq, without: seqs, lost };
 }
 
 /** Puts the state of the archive before the first one that loses more. */

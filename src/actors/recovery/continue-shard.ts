@@ -106,7 +106,7 @@ export function leftJournals(
   const left: Fallback[] = [];
   for (let each = from.generation; each <= generation; each++) {
     const first = each === from.generation ? from.seq + 1 : 1;
-    const known = newest?.fallbacks.find((fallback) => fallback.generation === each)?.to ?? 0;
+    const known = newest?.fallbacks.findLast((fallback) => fallback.generation === each)?.to ?? 0;
     const to = each === generation ? lastSeq : known;
     left.push({ generation: each, from: first, to: Math.max(to, first - 1) });
   }

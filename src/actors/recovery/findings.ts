@@ -51,6 +51,25 @@ export interface FoundArchive extends Position {
   readonly lacks: readonly LackedBlock[];
 }
 
+/** A record that a fold has not passed. */
+export interface FailedRecord {
+  readonly seq: number;
+  /** Undefined for a host's, and for one that names no sender. */
+  readonly trainer?: string | undefined;
+}
+
+/** What is left of a journal without the records that cannot be folded. */
+export interface FoundRest {
+  /** Last record of the state. */
+  readonly seq: number;
+  /** The records that are put aside, ascending. */
+  readonly without: readonly FailedRecord[];
+  /** Why the state cannot be used; absent if it can. */
+  readonly problem?: string;
+  /** Blocks of initialized parameters that the state lacks. */
+  readonly lacks: readonly LackedBlock[];
+}
+
 /** The journal of the newest generation. */
 export interface FoundJournal {
   readonly stream: string;
@@ -72,7 +91,10 @@ export interface Tally {
   readonly hostRecords: number;
 }
 
-/** Records that a choice loses: all from `from` to `to`; none if `to` is below `from`. */
+/**
+ * Records that a choice loses: all from `from` to `to`, of a `rest` only those put aside and those behind it;
+ * none if `to` is below `from`.
+ */
 export interface Lost extends SeqRange, Tally {
   readonly generation: number;
   readonly records: number;
@@ -81,16 +103,18 @@ export interface Lost extends SeqRange, Tally {
 }
 
 /**
- * A state that a shard can go on from: a snapshot as it is, or with the readable prefix of the journal; or the
- * newest one that an archive gives.
+ * A state that a shard can go on from: a snapshot as it is, or with the readable prefix of the journal, or with
+ * all of it but records that cannot be folded (`rest`); or the newest one that an archive gives.
  */
 export interface RecoveryChoice {
-  readonly from: "snapshot" | "prefix" | "archive";
+  readonly from: "snapshot" | "prefix" | "rest" | "archive";
   /** Manifest of the snapshot; absent for a prefix that begins at record 1, and for an archive. */
   readonly manifestSeq?: number;
   readonly generation: number;
   /** Last record of the state. */
   readonly seq: number;
+  /** Of a `rest`: the records that are put aside. */
+  readonly without?: readonly number[];
   readonly lost: Lost;
 }
 
@@ -120,6 +144,8 @@ export interface ShardFindings {
   readonly journal?: FoundJournal;
   /** Absent unless an archive was named. */
   readonly archive?: FoundArchive;
+  /** Present if a record cannot be folded. */
+  readonly rest?: FoundRest;
   /** Last record of the newest generation that is known to have existed. */
   readonly lastKnownSeq: number;
   /** The smallest loss first; empty if nothing can be saved. */

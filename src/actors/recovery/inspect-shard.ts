@@ -1,5 +1,5 @@
-import { DeliverPolicy, type JetStreamClient, type JetStreamManager } from "@nats-io/jetstream";
-import { type ErrorCode, type JobSubjects, PserverError } from "../../protocol/index.ts";
+import { DeliverPolicy, type JetStreamClient } from "@nats-io/jetstream";
+import { type ErrorCode, PserverError } from "../../protocol/index.ts";
 import { changedOf } from "../fold/journal-checksum.ts";
 import { recordCrc } from "../fold/read-record.ts";
 import { brokerCall } from "../jetstream/broker-call.ts";
@@ -9,30 +9,37 @@ import { journalLost } from "../owner/check-journal.ts";
 import type { HeadMark } from "../owner/head-mark.ts";
 import { journalDamaged, lastRecordSeq } from "../owner/journal-gap.ts";
 import type { Manifest } from "../snapshot/manifest.ts";
-import type { SnapshotStore } from "../snapshot/store.ts";
 import { lackedAfterBatches } from "./batched-inits.ts";
 import { choicesOf, newestWhole } from "./choices.ts";
-import type { FoundJournal, FoundSnapshot, ShardCondition, ShardFindings } from "./findings.ts";
+import type {
+  FailedRecord,
+  FoundJournal,
+  FoundRest,
+  FoundSnapshot,
+  ShardCondition,
+  ShardFindings,
+} from "./findings.ts";
 import type { InitializedBlock } from "./initialized-blocks.ts";
 import { inspectSnapshots, type ManifestEntry } from "./inspect-snapshots.ts";
 import { JournalTally } from "./journal-tally.ts";
+import { failedRecord, findRest, type RebuildDeps } from "./rebuild-from-broker.ts";
 import { inspectArchive, type RecoveryArchive } from "./recovery-archive.ts";
 
 /** Errors of a stopped shard that an operator can accept. */
-const LOSSES: readonly ErrorCode[] = ["JOURNAL_DAMAGED", "JOURNAL_LOST", "SNAPSHOT_DAMAGED"];
+const LOSSES: readonly ErrorCode[] = [
+  "JOURNAL_DAMAGED",
+  "JOURNAL_LOST",
+  "SNAPSHOT_DAMAGED",
+  "FOLD_FAILED",
+];
 
 /** Time limit of a look through the journal without a record. */
 const SILENCE_MS = 5_000;
 
 /** Dependencies of {@link inspectShard}. */
-export interface InspectDeps {
-  readonly shard: number;
-  readonly subjects: JobSubjects;
-  readonly manager: JetStreamManager;
+export interface InspectDeps extends Omit<RebuildDeps, "onStage"> {
   readonly client: JetStreamClient;
-  readonly journal: Journal;
   readonly journalStorage: "file" | "memory";
-  readonly store: SnapshotStore;
   /** The error of its owner; undefined if it has none. */
   readonly ownerError: PserverError | undefined;
   /** The blocks that the shard must have. */
@@ -69,6 +76,7 @@ export async function inspectShard(deps: InspectDeps): Promise<ShardFindings> {
   const { entries, generation, snapshots, base, info } = found;
   const toldSeq = lastKnown(deps, found);
   const changed = ownerError && changedOf(ownerError);
+  const failed = failedOf(ownerError, generation);
   const tally = new JournalTally({
     subjects,
     firstSeq: info?.firstSeq ?? 1,
@@ -76,6 +84,7 @@ export async function inspectShard(deps: InspectDeps): Promise<ShardFindings> {
     places: snapshots.map(({ seq }) => seq),
     missing: info?.missing ?? [],
     changed,
+    failedSeq: failed?.seq,
   });
   const journal = info && (await inspectJournal(deps, found, info, tally));
   const lacked = tally.stillLacked(base?.lacks ?? initialized);
@@ -87,10 +96,11 @@ export async function inspectShard(deps: InspectDeps): Promise<ShardFindings> {
       : undefined;
   const lastKnownSeq =
     archive?.generation === generation ? Math.max(toldSeq, archive.seq) : toldSeq;
+  const rest = failed && (await inspectRest(deps, found, journal, failed, tally.readableEnd));
   const choices = choicesOf({
     generation,
     snapshots,
-    ...{ journal, archive },
+    ...{ journal, archive, rest },
     prefixEnd: tally.prefixEnd,
     prefixLacks: await lackedAfterBatches(deps.journal, generation, tally.batches, lacked),
     lastKnownSeq,
@@ -105,6 +115,7 @@ export async function inspectShard(deps: InspectDeps): Promise<ShardFindings> {
     snapshots,
     ...(journal && { journal: { ...journal, ...(changed && { changed }) } }),
     ...(archive && { archive }),
+    ...(rest && { rest }),
     lastKnownSeq,
     choices,
   };
@@ -120,6 +131,28 @@ async function find({ store, journal, mark, initialized }: InspectDeps): Promise
   const created = entries.find(({ seq }) => seq === base?.manifestSeq)?.manifest?.created ?? "";
   const info = generation === 0 ? undefined : await journal.info(generation);
   return { entries, newest, generation, snapshots, base, created, info };
+}
+
+/** The record of the newest journal that the owner cannot fold, if that is what it has stopped for. */
+function failedOf(error: PserverError | undefined, generation: number): FailedRecord | undefined {
+  return error?.details["generation"] === generation ? failedRecord(error) : undefined;
+}
+
+/** What the journal gives without the record that cannot be folded; undefined if it is not to be read. */
+async function inspectRest(
+  deps: InspectDeps,
+  { entries, generation, base }: Found,
+  journal: FoundJournal | undefined,
+  failed: FailedRecord,
+  seq: number,
+): Promise<FoundRest | undefined> {
+  if (journal === undefined || journal.problem !== undefined) return undefined;
+  const manifest = entries.find((entry) => entry.seq === base?.manifestSeq)?.manifest;
+  // Only the first journal of a shard begins with an empty state.
+  const isWhole = generation === 1 && journal.firstSeq === 1;
+  if (manifest === undefined && !isWhole) return undefined;
+  const stored = manifest && { seq: base?.manifestSeq ?? 0, manifest };
+  return await findRest(deps, failed, { generation, seq }, stored);
 }
 
 /** Last record of the generation that is known to have existed. */

@@ -20,6 +20,7 @@ export class JournalTally {
   readonly #gaps: Gap[] = [];
   readonly #baseSeq: number;
   readonly #changedFrom: number;
+  readonly #foldableEnd: number;
   readonly #initialized: Set<string> = new Set();
   readonly #batches: number[] = [];
   #next: number;
@@ -28,7 +29,8 @@ export class JournalTally {
   /**
    * `baseSeq`: the readable prefix starts after it; `places`: sequences that the shard may go back to,
    * besides the end of the prefix; `missing`: sequences without records according to the stream; `changed`:
-   * records of which one is another than the one that was folded, which end the prefix, too.
+   * records of which one is another than the one that was folded, which end the prefix, too; `failedSeq`: the
+   * first record that cannot be folded, if there is one.
    */
   constructor(options: {
     readonly subjects: JobSubjects;
@@ -36,12 +38,15 @@ export class JournalTally {
     readonly baseSeq: number;
     readonly places: readonly number[];
     readonly missing: readonly number[];
-    readonly changed: SeqRange | undefined;
+    readonly changed?: SeqRange | undefined;
+    readonly failedSeq?: number | undefined;
   }) {
     this.#subjects = options.subjects;
     this.#missing = new Set(options.missing);
     this.#baseSeq = options.baseSeq;
     this.#changedFrom = options.changed?.from ?? Number.POSITIVE_INFINITY;
+    this.#foldableEnd = (options.failedSeq ?? Number.POSITIVE_INFINITY) - 1;
+    if (options.failedSeq !== undefined) this.#count(this.#foldableEnd);
     // Records purged before the base are no loss.
     this.#next = Math.min(options.firstSeq, options.baseSeq + 1);
     for (const seq of options.places) this.#count(seq);
@@ -63,7 +68,7 @@ export class JournalTally {
   /** Ends the scan; `lastSeq` is the last record that there should be. */
   end(lastSeq: number): void {
     this.#pass(lastSeq);
-    if (!this.#hasEnd) this.#count(this.prefixEnd);
+    if (!this.#hasEnd) this.#countEnds();
   }
 
   /** Gaps, ascending. */
@@ -72,10 +77,15 @@ export class JournalTally {
   }
 
   /** Last record before the first gap after the base, or before what has changed. */
-  get prefixEnd(): number {
+  get readableEnd(): number {
     const first = this.#gaps.find(({ to }) => to > this.#baseSeq);
     const end = Math.min(first?.from ?? this.#next, this.#changedFrom) - 1;
     return Math.max(this.#baseSeq, end);
+  }
+
+  /** Last record up to which the journal can be folded from the base. */
+  get prefixEnd(): number {
+    return Math.min(this.readableEnd, this.#foldableEnd);
   }
 
   /** Batches of the prefix after the base, ascending: their subjects do not tell what they initialize. */
@@ -111,8 +121,13 @@ export class JournalTally {
     this.#next = upTo + 1;
     if (!this.#hasEnd && upTo > this.#baseSeq) {
       this.#hasEnd = true;
-      this.#count(this.prefixEnd);
+      this.#countEnds();
     }
+  }
+
+  #countEnds(): void {
+    this.#count(this.prefixEnd);
+    this.#count(this.readableEnd);
   }
 
   #count(afterSeq: number): void {

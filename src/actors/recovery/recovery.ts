@@ -96,12 +96,11 @@ export class Recovery {
     choice: RecoveryChoice,
     onStage?: (stage: RecoveryStage) => void,
   ): Promise<AcceptedLoss> {
-    const { connection, host, subjects, records, archive } = this.#deps;
+    const { connection, host, records, archive } = this.#deps;
     const { shard } = findings;
     const deps = {
       ...this.#tools(shard),
-      ...{ archive, host, connection, payloadBytesMax: payloadBytesMaxOf(connection) },
-      inboxPrefix: subjects.hostInbox(host),
+      ...{ archive, host },
       initialized: await initializedBlocks(records, shard),
       marks: new MarkKeeper(records, shard),
       partBytesMax: dataBytesMaxOf(connection),
@@ -142,11 +141,11 @@ export class Recovery {
   }
 
   #tools(shard: number) {
-    const { manager, client, publisher, subjects, journalOf } = this.#deps;
+    const { manager, client, publisher, subjects, journalOf, connection, host } = this.#deps;
     return {
-      shard,
-      subjects,
-      manager,
+      ...{ shard, subjects, manager, connection },
+      inboxPrefix: subjects.hostInbox(host),
+      payloadBytesMax: payloadBytesMaxOf(connection),
       journal: journalOf(shard),
       journalStorage: this.settings.journal,
       store: new SnapshotStore({ manager, client, publisher, subjects, shard }),

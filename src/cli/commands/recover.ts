@@ -52,6 +52,7 @@ export function registerRecover(program: Command, context: CliContext): void {
     )
     .addOption(
       new Option("--from <state>", "the state to go on from, without asking").choices([
+        "rest",
         "snapshot",
         "prefix",
         "archive",
@@ -71,12 +72,13 @@ export function registerRecover(program: Command, context: CliContext): void {
       "  new generation: its old positions mean nothing any more, and every trainer is told what was",
       "  given up. The command ends once running hosts serve it again, or says why they do not; that",
       "  takes up to two lease times. It needs the user of a host.",
+      "  A record that hosts cannot fold (FOLD_FAILED) can be put aside: --from rest goes on with the rest.",
       "  An archive is read with what the broker still holds: it gives the records that were lost, and the",
       "  broker those that were not archived yet.",
     ],
     "Exit code": ["  1 if shards have stopped and were not recovered, else 0."],
     "With --json": [
-      '  {"job","shards":[{"shard","condition","error","snapshots","journal","archive","choices",…}],',
+      '  {"job","shards":[{"shard","condition","error","snapshots","journal","archive","rest","choices",…}],',
       '  "recovered":[{"shard","generation","fallbacks","served"}]}; a condition is serving, whole,',
       "  stopped or failed.",
     ],

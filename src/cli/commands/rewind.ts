@@ -18,7 +18,7 @@ import {
   POINT_HELP,
 } from "../options/history-options.ts";
 import { formatCount, formatRecords } from "../output/amounts.ts";
-import { describeFallbacks } from "../output/fallbacks.ts";
+import { describeLastFallback } from "../output/fallbacks.ts";
 import type { Output } from "../output/output.ts";
 
 interface RewindFlags extends HistoryFlags {
@@ -121,7 +121,7 @@ async function ask(
 
 function describe(output: Output, { job, shards, gone }: RewoundJob): void {
   for (const { shard, generation, fallbacks } of shards) {
-    const lost = describeFallbacks(fallbacks.slice(-1));
+    const lost = describeLastFallback(fallbacks);
     output.message(`shard ${shard} goes on under generation ${generation}: ${lost}`);
   }
   if (gone.length > 0) {

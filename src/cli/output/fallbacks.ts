@@ -9,3 +9,9 @@ export function describeFallbacks(fallbacks: readonly Fallback[]): string {
   });
   return lost.length === 0 ? "no record is known to be lost" : lost.join("; ");
 }
+
+/** What a shard lost with the journal that was replaced last. */
+export function describeLastFallback(fallbacks: readonly Fallback[]): string {
+  const generation = fallbacks.at(-1)?.generation;
+  return describeFallbacks(fallbacks.filter((fallback) => fallback.generation === generation));
+}

@@ -5,7 +5,7 @@ import type { Recovery } from "../../actors/recovery/recovery.ts";
 import type { CliContext } from "../context.ts";
 import { unlessAborted } from "../interrupts.ts";
 import { nameShards } from "../output/amounts.ts";
-import { describeFallbacks } from "../output/fallbacks.ts";
+import { describeLastFallback } from "../output/fallbacks.ts";
 import type { Output } from "../output/output.ts";
 
 /** A choice for a stopped shard. */
@@ -32,7 +32,7 @@ export async function carryOut(
     const state = await unlessAborted(signal, recovery.recover(findings, choice));
     recovered.push(state);
     const { shard, generation, fallbacks } = state;
-    const lost = describeFallbacks(fallbacks.slice(-1));
+    const lost = describeLastFallback(fallbacks);
     output.message(
       `shard ${shard} goes on from record ${choice.seq} under generation ${generation}: ${lost}`,
     );

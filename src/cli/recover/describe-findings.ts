@@ -1,8 +1,8 @@
 import type {
   FoundArchive,
   FoundJournal,
+  FoundRest,
   FoundSnapshot,
-  Lost,
   RecoveryChoice,
   ShardFindings,
 } from "../../actors/recovery/findings.ts";
@@ -18,7 +18,8 @@ const LISTED_MAX = 8;
 /** Findings about a stopped shard, for people. */
 export function describeFindings(findings: ShardFindings, look: Look): string[] {
   const { paint, width } = look;
-  const { shard, error, snapshots, journal, archive, lastKnownSeq, generation, choices } = findings;
+  const { shard, error, snapshots, journal, archive, rest, lastKnownSeq, generation, choices } =
+    findings;
   const row = (title: string, text: string, style?: Style): string[] =>
     titledLines(title, text, look, style);
   const lines = [
@@ -36,6 +37,7 @@ export function describeFindings(findings: ShardFindings, look: Look): string[] 
   for (const [i, snapshot] of snapshots.slice(0, LISTED_MAX).entries()) {
     lines.push(...row(i === 0 ? "snapshots" : "", describeSnapshot(snapshot)));
   }
+  if (rest !== undefined) lines.push(...row("failed", describeRest(rest)));
   if (archive !== undefined) lines.push(...row("archive", describeArchive(archive)));
   if (choices.length === 0) {
     const text =
@@ -47,7 +49,7 @@ export function describeFindings(findings: ShardFindings, look: Look): string[] 
     const head = titleHead(i === 0 ? "choices" : "", look) + number;
     lines.push(...hangingLines(head, describeChoice(choice), width));
     const below = " ".repeat(textWidth(head));
-    lines.push(...hangingLines(below, describeLost(choice.lost), width));
+    lines.push(...hangingLines(below, describeLost(choice), width));
   }
   return lines;
 }
@@ -58,6 +60,8 @@ export function describeChoice(choice: RecoveryChoice): string {
   switch (choice.from) {
     case "prefix":
       return `prefix: the journal as far as it can be read, ${where}`;
+    case "rest":
+      return `rest: the journal without ${nameSeqs(choice.without ?? [])}, ${where}`;
     case "archive":
       return `archive: with what the broker still holds, ${where}`;
     case "snapshot":
@@ -65,7 +69,8 @@ export function describeChoice(choice: RecoveryChoice): string {
   }
 }
 
-function describeLost({ from, to, records, trainers, hostRecords, unknown }: Lost): string {
+function describeLost({ lost, without, seq }: RecoveryChoice): string {
+  const { from, to, records, trainers, hostRecords, unknown } = lost;
   if (records === 0) return "no record is known to be lost";
   const named = trainers
     .slice(0, LISTED_MAX)
@@ -80,7 +85,28 @@ function describeLost({ from, to, records, trainers, hostRecords, unknown }: Los
       ? [`${unknown} whose ${unknown === 1 ? "sender is" : "senders are"} unknown`]
       : []),
   ];
-  return `gives up ${nameRecords({ from, to })}, ${formatRecords(records)}: ${whose.join(", ")}`;
+  const behind = to > seq ? [nameRecords({ from: seq + 1, to })] : [];
+  const which =
+    without === undefined
+      ? nameRecords({ from, to })
+      : [nameSeqs(without), ...behind].join(" and ");
+  return `gives up ${which}, ${formatRecords(records)}: ${whose.join(", ")}`;
+}
+
+/** Records that need not follow each other, as `records 5, 9`. */
+function nameSeqs(seqs: readonly number[]): string {
+  return `${seqs.length === 1 ? "record" : "records"} ${seqs.join(", ")}`;
+}
+
+function describeRest({ without, problem, lacks }: FoundRest): string {
+  const aside = without.map(({ seq, trainer }) => {
+    const whose = trainer === undefined ? "a host" : visible(trainer);
+    return `record ${seq} of ${whose}`;
+  });
+  const text = `${aside.join(", ")} cannot be folded`;
+  if (problem !== undefined) return `${text}, nor can the rest: ${visible(problem)}`;
+  if (lacks.length === 0) return text;
+  return `${text}; without, ${formatCount(lacks.length, "block")} of initialized parameters would be missing`;
 }
 
 function describeJournal(journal: FoundJournal | undefined): string {

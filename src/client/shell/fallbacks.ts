@@ -37,8 +37,8 @@ const GIVE_UP_MS = 600_000;
 const RETRY_MS = 1_000;
 
 /**
- * Finds out what was lost when the journal of a shard was replaced, and tells the application, once for
- * each journal that was left. A client notices a replacement by any position of the new journal; its
+ * Finds out what was lost when the journal of a shard was replaced, and tells the application, once of
+ * each loss. A client notices a replacement by any position of the new journal; its
  * owner knows what the shard did not keep of the old one.
  */
 export class Fallbacks {
@@ -100,7 +100,7 @@ export class Fallbacks {
   }
 
   #tell(shard: number, { generation, from, to }: Fallback): void {
-    const key = `${shard} ${generation}`;
+    const key = `${shard} ${generation} ${from}`;
     if (this.#told.has(key)) return;
     this.#told.add(key);
     const { onLost, subjects, tell } = this.#options;

@@ -3,13 +3,14 @@ import type { Manifest } from "../../actors/snapshot/manifest.ts";
 import { type ErrorCode, ensureError, type Position } from "../../protocol/index.ts";
 import type { Inventory } from "../reach.ts";
 import { type ReplayOptions, replayShard } from "../replay/replay-shard.ts";
-import type { ShardHistory } from "../source.ts";
+import type { ShardHistory, TimedRecord } from "../source.ts";
 
 /** Errors of a state that cannot be rebuilt. */
 const UNKNOWN_BEFORE: readonly ErrorCode[] = [
   "HISTORY_LOST",
   "JOURNAL_DAMAGED",
   "SNAPSHOT_DAMAGED",
+  "FOLD_FAILED",
 ];
 
 /**
@@ -29,7 +30,8 @@ export async function compareBeginning(
   if (from === undefined) return "first";
   if (!spans.some(({ generation }) => generation === from.generation)) return "first";
   try {
-    const before = await replayShard(history, from, { subjects, signal });
+    const edit = withoutAside(manifest, from.generation);
+    const before = await replayShard(history, from, { subjects, signal, edit });
     before.restartJournal();
     if (before.digest() === shard.digest()) return "equal";
     return manifest.past === undefined ? "first" : "different";
@@ -44,4 +46,14 @@ function wentOnFrom({ fallbacks }: Manifest): Position | undefined {
   // Generations after that one were left out as a whole.
   const base = fallbacks.findLast(({ generation, from }) => from > 1 || generation === 1);
   return base && { generation: base.generation, seq: base.from - 1 };
+}
+
+/** Leaves records out that were put aside: of several losses of one generation, all but the last. */
+function withoutAside(
+  { fallbacks }: Manifest,
+  generation: number,
+): (record: TimedRecord) => TimedRecord | undefined {
+  const aside = fallbacks.filter((fallback) => fallback.generation === generation).slice(0, -1);
+  return (record) =>
+    aside.some(({ from, to }) => from <= record.seq && record.seq <= to) ? undefined : record;
 }

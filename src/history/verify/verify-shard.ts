@@ -2,7 +2,12 @@ import { changedOf } from "../../actors/fold/journal-checksum.ts";
 import type { Shard } from "../../actors/fold/shard.ts";
 import type { HeadMark } from "../../actors/owner/head-mark.ts";
 import { journalDamaged } from "../../actors/owner/journal-gap.ts";
-import { ensureError, type Position, type WireError } from "../../protocol/index.ts";
+import {
+  type ErrorCode,
+  ensureError,
+  type Position,
+  type WireError,
+} from "../../protocol/index.ts";
 import {
   basesOf,
   connectedUpTo,
@@ -44,6 +49,9 @@ export interface VerifyOptions extends ReplayOptions {
   /** The fold begins at the nearest snapshot at or before it; by default at the oldest. */
   readonly from?: Position | undefined;
 }
+
+/** Errors at which the fold of a journal ends. */
+const UNREADABLE: readonly ErrorCode[] = ["JOURNAL_DAMAGED", "HISTORY_LOST", "FOLD_FAILED"];
 
 /** A shard that was folded. */
 interface Folded {
@@ -148,7 +156,7 @@ async function foldOn(state: Verifying, { shard, generation }: Folded, seq: numb
     await foldRecords(shard, state.history, { generation, seq }, state.options);
   } catch (thrown) {
     const found = ensureError(thrown);
-    if (found.code !== "JOURNAL_DAMAGED" && found.code !== "HISTORY_LOST") throw thrown;
+    if (!UNREADABLE.includes(found.code)) throw thrown;
     const changed = changedOf(found);
     const before = changed === undefined ? shard.seq : changed.from - 1;
     const error = found.toWire();

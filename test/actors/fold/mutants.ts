@@ -132,7 +132,7 @@ const entryChange: fc.Arbitrary<EntryChange> = fc.record({
 const LIKELY: Readonly<Record<string, readonly unknown[]>> = {
   dtype: ["int32", "uint32", "int64", "uint64", "float32", "float64", "bfloat16"],
   encoding: ["bfloat16", "float16", "float32", undefined],
-  part: [{ rows: 1 }, { rows: 2, inner: 1 }, { rows: 2 ** 31 }, { rows: 1, inner: 0 }, undefined],
+  part: [[1], [2, 1], [2 ** 31], [1, 0], undefined],
   op: ["grad", "mix", "init"],
   ...{ alpha: [0, 0.5, -1, Number.NaN], beta: [1, 1e308], lr: [0, 0.5, -1, Number.NaN] },
   ...{ norm: [0, 1, Number.NaN, Number.POSITIVE_INFINITY, undefined], seen: [1, 2, 2 ** 40, [1]] },

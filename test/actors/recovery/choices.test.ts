@@ -5,7 +5,9 @@ import { type ChoiceFacts, choicesOf } from "../../../src/actors/recovery/choice
 import type {
   FoundArchive,
   FoundJournal,
+  FoundRest,
   FoundSnapshot,
+  Tally,
 } from "../../../src/actors/recovery/findings.ts";
 
 const JOURNAL: FoundJournal = { stream: "s", firstSeq: 1, lastSeq: 20, bytes: 9, gaps: [] };
@@ -24,6 +26,7 @@ function facts(more: Partial<ChoiceFacts>): ChoiceFacts {
     snapshots: [],
     journal: JOURNAL,
     archive: undefined,
+    rest: undefined,
     prefixEnd: 0,
     prefixLacks: [],
     lastKnownSeq: 20,
@@ -95,6 +98,47 @@ test("records in the place of lost ones do not hide the loss", () => {
     "prefix 18: 16-20 5/4",
     "snapshot 2: 3-20 18/1",
   ]);
+});
+
+describe("the rest of a journal with a record that cannot be folded", () => {
+  const rest = (more: Partial<FoundRest> = {}): FoundRest => {
+    return { seq: 20, without: [{ seq: 8, trainer: "b" }], lacks: [], ...more };
+  };
+  const given = { snapshots: [snapshot(9, 4)], prefixEnd: 7 };
+
+  test("comes first, and loses only what is put aside", () => {
+    const behind = (): Tally => ({ trainers: [], hostRecords: 0 });
+    const choices = choicesOf(facts({ ...given, behind, rest: rest() }));
+    expect(choices.map(({ from, seq }) => `${from} ${seq}`)).toEqual([
+      "rest 20",
+      "prefix 7",
+      "snapshot 4",
+    ]);
+    expect(choices[0]).toEqual({
+      ...{ from: "rest", manifestSeq: 9, generation: 1, seq: 20, without: [8] },
+      lost: {
+        ...{ generation: 1, from: 8, to: 8, records: 1, unknown: 0, hostRecords: 0 },
+        trainers: [{ trainer: "b", records: 1 }],
+      },
+    });
+  });
+
+  test("loses what lies behind its end, too", () => {
+    const without = [{ seq: 8, trainer: "a" }, { seq: 10 }];
+    expect(brief({ ...given, rest: rest({ seq: 15, without }) })[0]).toBe("rest 15: 8-20 7/1");
+    const [choice] = choicesOf(facts({ ...given, rest: rest({ seq: 15, without }) }));
+    expect(choice?.lost).toMatchObject({
+      trainers: [{ trainer: "a", records: 4 }],
+      hostRecords: 2,
+    });
+  });
+
+  test("is no choice if it cannot be folded, or lacks a block of an initialized parameter", () => {
+    const none = brief(given);
+    expect(brief({ ...given, rest: rest({ problem: "too many" }) })).toEqual(none);
+    const lacks = [{ parameter: "w", index: 0 }];
+    expect(brief({ ...given, rest: rest({ lacks }) })).toEqual(none);
+  });
 });
 
 describe("an archive", () => {

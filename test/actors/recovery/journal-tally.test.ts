@@ -93,6 +93,17 @@ test("a journal that begins behind the snapshot has no prefix; one that begins b
   expect(purged.prefixEnd).toBe(9);
 });
 
+test("a record that cannot be folded ends the prefix, and what can be read goes on", () => {
+  const all = { subjects: SUBJECTS, firstSeq: 1, baseSeq: 0, places: [0], missing: [] };
+  const failed = new JournalTally({ ...all, failedSeq: 3 });
+  for (const seq of [1, 2, 3, 4, 6]) failed.record(seq, push("a"));
+  failed.end(6);
+  expect(failed.prefixEnd).toBe(2);
+  expect(failed.readableEnd).toBe(4);
+  expect(failed.behind(2).trainers).toEqual([{ trainer: "a", records: 3 }]);
+  expect(failed.behind(4).trainers).toEqual([{ trainer: "a", records: 1 }]);
+});
+
 test("a journal that ends before the snapshot reaches as far as the snapshot", () => {
   const short = tally({ baseSeq: 9 });
   for (const seq of [1, 2]) short.record(seq, push("a"));

@@ -1,10 +1,13 @@
 // Proves that the updates of a shard are the same ones whether its tape is whole, has a beginning, a middle
 // or an end only, or is absent: what it has no lines of is folded from the journal.
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { Shard } from "../../../src/actors/fold/shard.ts";
+import type { UpdateEvent } from "../../../src/actors/updates/update-event.ts";
 import { JournalUpdates } from "../../../src/history/updates/journal-updates.ts";
 import { shardUpdates } from "../../../src/history/updates/shard-updates.ts";
-import { SUBJECTS } from "../../actors/fold/journal-writer.ts";
+import { PserverError } from "../../../src/protocol/index.ts";
+import { SHARD, SUBJECTS } from "../../actors/fold/journal-writer.ts";
 import type { FoldedHistory } from "../folded-history.ts";
 import { historyOf, trainings } from "../written-training.ts";
 
@@ -41,4 +44,34 @@ test("a tape with gaps at its beginning, middle and end leaves nothing out", asy
     expect(await listed(taped, a, c)).toEqual(await listed(plain, a, c));
   });
   await fc.assert(property, { numRuns: 25 });
+});
+
+test("a record that cannot be folded is listed with the error, and a later generation after it", async () => {
+  const history = historyOf({
+    ...{ mode: "async", optimizer: "sgd" },
+    acts: Array.from({ length: 9 }, () => {
+      return { trainer: "alice", parameter: "w", kind: "gradient", values: [1, 2, 3, 4, 5, 6] };
+    }),
+  });
+  const { own } = history;
+  const failing = own.lastSeq - 3;
+  own.continueWithout(failing);
+  const { apply } = Shard.prototype;
+  const spy = vi.spyOn(Shard.prototype, "apply").mockImplementation(function (this: Shard, record) {
+    if (record.seq === failing) throw new PserverError("FOLD_FAILED", "a defect");
+    return apply.call(this, record);
+  });
+  onTestFinished(() => spy.mockRestore());
+  const journal = new JournalUpdates(own, SUBJECTS, signal);
+  const [start, end] = [
+    { generation: 0, seq: 0 },
+    { generation: 2, seq: 0 },
+  ];
+  const events: UpdateEvent[] = [];
+  for await (const some of journal.between(start, end)) events.push(...some);
+  expect(events.map(({ seq }) => seq)).toEqual(Array.from({ length: failing }, (_, i) => i + 1));
+  expect(events.at(-1)).toMatchObject({
+    ...{ shard: SHARD, generation: 1, verb: "push", trainer: "alice" },
+    outcome: { kind: "rejected", code: "FOLD_FAILED", message: "a defect" },
+  });
 });

@@ -1,8 +1,8 @@
 // Proves that a verification finds every snapshot that is not the fold of the records before it, whether it
 // was changed or damaged, and continues behind damage of the journal; and that it compares what a host holds.
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { blockDigest, stateDigest } from "../../../src/actors/fold/digests.ts";
-import type { Shard } from "../../../src/actors/fold/shard.ts";
+import { Shard } from "../../../src/actors/fold/shard.ts";
 import { LocalReplayedShard } from "../../../src/history/replay/replayed-shard.ts";
 import { verifyServed } from "../../../src/history/verify/verify-served.ts";
 import {
@@ -17,6 +17,19 @@ import { historyOf } from "../written-training.ts";
 
 const { signal } = new AbortController();
 const OPTIONS = { subjects: SUBJECTS, signal };
+
+const { apply: APPLY } = Shard.prototype;
+
+/** Lets the fold fail at a record, as it does for a defect; what it returns ends that, as does the test. */
+function failAt(seq: number): () => void {
+  const spy = vi.spyOn(Shard.prototype, "apply").mockImplementation(function (this: Shard, record) {
+    if (record.seq === seq) throw new PserverError("FOLD_FAILED", "a defect", { seq });
+    return APPLY.call(this, record);
+  });
+  const restore = (): void => spy.mockRestore();
+  onTestFinished(restore);
+  return restore;
+}
 
 /** Some thirty records with snapshots at 10 and 20. */
 function someHistory(): FoldedHistory {
@@ -58,6 +71,34 @@ describe("a kept history", () => {
       [10, "first"],
       [20, "equal"],
     ]);
+  });
+
+  test("that goes on without a record that was put aside is compared without it", async () => {
+    const { own } = someHistory();
+    own.continueWithout(13);
+    const { verification } = await verifyShard(own, OPTIONS);
+    expect(verification.places.at(-1)).toEqual({ generation: 2, seq: 0, kind: "equal" });
+    expect(isSound(verification)).toBe(true);
+  });
+
+  test("with a record that cannot be folded goes on, and is sound if it was put aside", async () => {
+    const { own } = someHistory();
+    const restore = failAt(13);
+    const { verification } = await verifyShard(own, OPTIONS);
+    expect(verification.places.at(-1)).toMatchObject({
+      ...{ seq: 12, kind: "unreadable" },
+      error: { code: "FOLD_FAILED" },
+    });
+    expect(isSound(verification)).toBe(false);
+    restore();
+    own.continueWithout(13);
+    failAt(13);
+    const after = await verifyShard(own, OPTIONS);
+    expect(kindsOf(after.verification.places).slice(-2)).toEqual([
+      [12, "given-up"],
+      [0, "equal"],
+    ]);
+    expect(isSound(after.verification)).toBe(true);
   });
 
   test.each([

@@ -32,8 +32,16 @@ static pserver_status write_request(struct ps_ask *ask, struct ps_draft *draft) 
   return ps_draft_end(draft);
 }
 
-/** Adds the fallback in an entry, unless it concerns nothing that this client has seen. */
-static pserver_status add(const struct fallback_request *request, const struct ps_value *entry) {
+/** Whether the entry is of that generation. */
+static bool is_of(const struct ps_value *entry, uint64_t generation) {
+  uint64_t found = 0;
+  return ps_map_whole(entry, "generation", &found) && found == generation;
+}
+
+/** Adds the fallback in an entry, unless it concerns nothing that this client has seen. `next`: the entry
+ * after it, or NULL. */
+static pserver_status add(const struct fallback_request *request, const struct ps_value *entry,
+                          const struct ps_value *next) {
   struct answers *answers = request->answers;
   pserver_fallback fallback = {.shard = request->shard};
   if (!ps_map_whole(entry, "generation", &fallback.generation) ||
@@ -41,8 +49,10 @@ static pserver_status add(const struct fallback_request *request, const struct p
     return ps_fail(PSERVER_ERR_BAD_MESSAGE, "fallbacks: expected lost records; received another list");
   }
   if (fallback.generation < request->seen.generation) return PSERVER_OK;
-  /* A position that this client has seen existed, even if the host does not know it. */
-  bool is_seen = fallback.generation == request->seen.generation;
+  /* A position that this client has seen existed, even if the host does not know it. Of several entries of
+   * one generation only the last one ends with the journal: the records between them were kept. */
+  bool is_last = next == NULL || !is_of(next, fallback.generation);
+  bool is_seen = is_last && fallback.generation == request->seen.generation;
   if (is_seen && request->seen.seq > fallback.to) fallback.to = request->seen.seq;
   if (fallback.to < fallback.from) return PSERVER_OK;
   pserver_fallback *grown = realloc(answers->list, (answers->count + 1) * sizeof *grown);
@@ -55,11 +65,16 @@ static pserver_status add(const struct fallback_request *request, const struct p
 static pserver_status read_answer(struct ps_ask *ask, const struct ps_message *message) {
   const struct fallback_request *request = ask->context;
   struct ps_value list;
-  struct ps_value entry;
+  struct ps_value next;
   const uint8_t *at = NULL;
   pserver_status status = PSERVER_OK;
   if (!ps_map_find(&message->fields, "fallbacks", &list)) return PSERVER_OK;
-  while (status == PSERVER_OK && ps_list_next(&list, &at, &entry)) status = add(request, &entry);
+  bool is_more = ps_list_next(&list, &at, &next);
+  while (status == PSERVER_OK && is_more) {
+    struct ps_value entry = next;
+    is_more = ps_list_next(&list, &at, &next);
+    status = add(request, &entry, is_more ? &next : NULL);
+  }
   return status;
 }
 
