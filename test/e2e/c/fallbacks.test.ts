@@ -8,6 +8,7 @@ import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";
 import { run } from "../../cli/spawn-command.ts";
 import type { TestHost, TestJob } from "../../support/host.ts";
 import { HANG_MS, MORTAL_LEASE_MS } from "../../support/limits.ts";
+import { testProgram } from "../../support/test-program.ts";
 import { failureOf } from "../host/damage.ts";
 import { Archive } from "../host/journal-fold.ts";
 
@@ -62,6 +63,32 @@ test("a loss that was accepted is told once", async () => {
   expect(await program.ask("fallbacks")).toMatch(/^OK/);
   // The first value is 1; two pushes are kept, and one came after.
   expect(await program.ask("get")).toMatch(/^4 OK/);
+  program.finish();
+  await program.end();
+});
+
+test("a record that was put aside is told, and those behind it count as kept", async () => {
+  const job = await startServedJob({ shards: 1 });
+  for (const host of job.hosts) await host.kill();
+  const host = await job.host({}, testProgram("faulty-kernel"));
+  const program = startProgram(probe, [job.broker.url, job.job, "c", `${HANG_MS}`]);
+  await program.line(0);
+  expect(await program.ask("create")).toMatch(/^OK/);
+  for (let i = 0; i < 2; i++) expect(await program.ask("push")).toMatch(/^OK/);
+  const other = await job.trainer("other");
+  await expect(other.pushFull("p", Float32Array.of(1), 1, 666)).rejects.toMatchObject({
+    code: "FOLD_FAILED",
+  });
+  expect(await failureOf(host, 0)).toBe("FOLD_FAILED");
+  await using archive = await Archive.open(job.broker.url, job.job);
+  const { last: at } = await archive.journal(0);
+  expect(await program.ask("push")).toMatch(/^FOLD_FAILED/);
+  const command = ["recover", "--job", job.job, "--url", job.broker.url, "--from", "rest", "--yes"];
+  expect(await run(command)).toMatchObject({ code: 0 });
+  expect(await program.ask("push")).toMatch(/^OK/);
+  expect(await program.ask("fallbacks")).toMatch(new RegExp(`^0:1:${at}-${at} OK`));
+  // The first value is 1; four pushes count, one of them behind the record that was put aside.
+  expect(await program.ask("get")).toMatch(/^5 OK/);
   program.finish();
   await program.end();
 });
