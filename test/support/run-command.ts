@@ -44,7 +44,7 @@ export async function makeRunDirectory(): Promise<RunDirectory> {
   const prelude = [
     `import { writeFileSync } from "node:fs";`,
     `import { connect } from ${JSON.stringify(CLIENT)};`,
-    "const { RANK, PSERVER_TRAINER: trainer, PSERVER_JOB: job } = process.env;",
+    "const { PSERVER_RANK: RANK, PSERVER_TRAINER: trainer, PSERVER_JOB: job } = process.env;",
     `const note = (name, pid) => writeFileSync(${JSON.stringify(pids)} + "/" + name + "-" + pid, String(pid));`,
     `note("trainer-" + RANK, process.pid);`,
   ];

@@ -77,7 +77,7 @@ def main() -> None:
     sync = SharedParamsRateLimited(
         params, 0.5, 0.5, client=Client(), maximum_rate=0.5 / workers, every_n_batches=1
     )
-    random = np.random.default_rng([5, int(os.environ.get("RANK", "0"))])
+    random = np.random.default_rng([5, int(os.environ.get("PSERVER_RANK", "0"))])
     for _ in range(BATCHES):
         batch = random.integers(tests, len(labels), BATCH)
         train(params, images[batch], labels[batch])

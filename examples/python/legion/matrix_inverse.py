@@ -16,7 +16,7 @@ TRIES = 3_000
 LOOK_EVERY = 20
 
 matrix = np.random.default_rng(1).normal(size=(SIZE, SIZE)) + 3 * np.eye(SIZE)
-random = np.random.default_rng([2, int(os.environ.get("RANK", os.getpid()))])
+random = np.random.default_rng([2, int(os.environ.get("PSERVER_RANK", os.getpid()))])
 
 
 def error(candidate: np.ndarray) -> float:

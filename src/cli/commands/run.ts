@@ -16,7 +16,7 @@ const HOSTS_MAX = 64;
 const RESTARTS_MAX = 1_000;
 const RESTARTS_DEFAULT = 3;
 const GPUS_MAX = 1_024;
-const VARIABLE = /^(?<name>[A-Za-z_][A-Za-z0-9_]*)=(?<value>.*)$/s;
+const VARIABLE = /^(?<name>[A-Za-z_][A-Za-z0-9_]*)(?:=(?<value>.*)|-)$/s;
 
 /** `pserver run`: runs trainers to their end, with a new server or one that already runs. */
 export function registerRun(program: Command, context: CliContext): void {
@@ -44,9 +44,10 @@ export function registerRun(program: Command, context: CliContext): void {
 
 const HELP = {
   "What a trainer gets": [
-    "  PSERVER_URL, PSERVER_JOB, PSERVER_TRAINER, RANK, WORLD_SIZE, LOCAL_RANK, the credentials as",
-    "  NATS_…, and the old legion_server_ip, legion_server_port, legion_instances, legion_job_name,",
-    "  legion_script_path, legion_walltime, legion_debug.",
+    "  PSERVER_URL, PSERVER_JOB, PSERVER_TRAINER, PSERVER_RANK, PSERVER_WORLD_SIZE, PSERVER_LOCAL_RANK,",
+    "  the credentials as NATS_…, and the old legion_server_ip, legion_server_port, legion_instances,",
+    "  legion_job_name, legion_script_path, legion_walltime, legion_debug. Where trainers share a",
+    "  machine, OMP_NUM_THREADS=1 unless it is set. With --torch-env also what torchrun sets.",
   ],
   "The server": [
     "  Without --url, --context and PSERVER_URL a broker and hosts are started on a free port, and",
@@ -84,7 +85,15 @@ function addTrainersOptions(command: Command): void {
       wholeNumber(0, RESTARTS_MAX),
       RESTARTS_DEFAULT,
     )
-    .option("--env <name=value>", "a variable for the trainers; may be repeated", collectVariable)
+    .option(
+      "--env <name=value>",
+      "a variable for the trainers, or NAME- for one that they shall not have; may be repeated",
+      collectVariable,
+    )
+    .option(
+      "--torch-env",
+      "set what torch.distributed and accelerate read: MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE, …",
+    )
     .option(
       "--devices <names>",
       "one device for each trainer, gpu0,gpu1,…: sets CUDA_VISIBLE_DEVICES and THEANO_FLAGS",
@@ -131,11 +140,11 @@ function addLauncherOptions(command: Command): void {
 
 function collectVariable(
   text: string,
-  before: Readonly<Record<string, string>> = {},
-): Record<string, string> {
+  before: NonNullable<RunFlags["env"]> = {},
+): NonNullable<RunFlags["env"]> {
   const { name, value } = VARIABLE.exec(text)?.groups ?? {};
-  if (name !== undefined && value !== undefined) return { ...before, [name]: value };
+  if (name !== undefined) return { ...before, [name]: value };
   // The value may be a password.
   const shown = JSON.stringify(text.replace(/=.*/s, "=…"));
-  throw new InvalidArgumentError(`expected NAME=VALUE; received ${shown}`);
+  throw new InvalidArgumentError(`expected NAME=VALUE or NAME-; received ${shown}`);
 }

@@ -1,4 +1,5 @@
 import { shellWord } from "./shell-words.ts";
+import type { Variables } from "./trainer-variables.ts";
 
 /** Time in seconds between SIGTERM and SIGKILL for a trainer whose launcher has ended. */
 const GRACE_SECONDS = 5;
@@ -39,20 +40,25 @@ export const GUARD = [
 /** Command and variables of a trainer. */
 export interface GuardedStart {
   readonly command: readonly string[];
-  /** Variables to add to what the guard has. */
-  readonly variables: Readonly<Record<string, string>>;
+  /** Variables to add to what the guard has, or to remove from it. */
+  readonly variables: Variables;
+  /** Variables to add where the guard has none of the name. */
+  readonly defaults?: Variables;
   /** Where to run, if not where the guard does. */
   readonly directory?: string;
 }
 
 /** The first line for {@link GUARD}, with its newline. */
-export function startLine({ command, variables, directory }: GuardedStart): string {
-  const exports = Object.entries(variables).map(
-    ([name, value]) => `export ${name}=${inLine(value)}`,
+export function startLine({ command, variables, defaults = {}, directory }: GuardedStart): string {
+  const initial = Object.entries(defaults).flatMap(([name, value]) =>
+    value === undefined ? [] : [`export ${name}="\${${name}-${value}}"`],
+  );
+  const changes = Object.entries(variables).map(([name, value]) =>
+    value === undefined ? `unset ${name}` : `export ${name}=${inLine(value)}`,
   );
   const enter = directory === undefined ? [] : [`cd -- ${inLine(directory)}`];
   const words = command.map(inLine).join(" ");
-  return `${[...enter, ...exports, `set -- ${words}`].join(" && ")}\n`;
+  return `${[...enter, ...initial, ...changes, `set -- ${words}`].join(" && ")}\n`;
 }
 
 /** A shell word in which `$nl` stands for each newline. */

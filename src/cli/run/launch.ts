@@ -7,7 +7,7 @@ import type { JobServer } from "./job-server.ts";
 import type { RunFlags } from "./run-flags.ts";
 import type { RunningTrainers } from "./running-trainers.ts";
 import { TrainerOutput } from "./trainer-output.ts";
-import { sharedVariables } from "./trainer-variables.ts";
+import { sharedVariables, type TrainerPlace, threadDefaults } from "./trainer-variables.ts";
 
 /** Dependencies of a launcher. */
 export interface Launch {
@@ -30,7 +30,7 @@ export interface Launcher {
   start(launch: Launch): Promise<RunningTrainers>;
 }
 
-/** Variables of every trainer, credentials included. */
+/** Variables of every trainer, credentials included; `--env` may override them. */
 export function trainerVariables({ flags, command, server }: Launch): Record<string, string> {
   return { ...server.access.credentials, ...sharedVariables(flags, command, server.access.url) };
 }
@@ -38,6 +38,15 @@ export function trainerVariables({ flags, command, server }: Launch): Record<str
 /** The environment of this process without addresses and credentials of a broker. */
 export function inheritedEnvironment({ context }: Launch): CliContext["environment"] {
   return withoutConnection(context.environment);
+}
+
+/** Says, once for all trainers, that some share a machine and therefore have one thread each. */
+export function tellThreads({ output, flags }: Launch, places: readonly TrainerPlace[]): void {
+  const limited = places.some((place) => threadDefaults(flags, place)["OMP_NUM_THREADS"]);
+  if (!limited) return;
+  output.message(
+    "trainers that share a machine get OMP_NUM_THREADS=1; --env OMP_NUM_THREADS=N gives each N threads",
+  );
 }
 
 /** What prints the output of trainers. */

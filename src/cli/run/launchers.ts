@@ -17,7 +17,7 @@ export const LAUNCHERS_BY_NAME: Readonly<Record<LauncherName, Launcher>> = {
     check: (_context, flags) =>
       refuseFlags(flags, ["machines", "advertise", "dryRun", ...BATCH_FLAGS]),
     describe: () => Promise.resolve(""),
-    start: (launch) => Promise.resolve(launchLocal(launch)),
+    start: launchLocal,
   },
   ssh: {
     isCommandHere: false,
@@ -27,7 +27,7 @@ export const LAUNCHERS_BY_NAME: Readonly<Record<LauncherName, Launcher>> = {
       checkProgram(flags, "ssh", context.environment);
     },
     describe: (_context, flags, command) => Promise.resolve(describeSsh(flags, command)),
-    start: (launch) => Promise.resolve(launchSsh(launch)),
+    start: launchSsh,
   },
   slurm: launchBatch(slurm),
   pbs: launchBatch(pbs),

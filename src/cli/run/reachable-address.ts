@@ -23,14 +23,19 @@ export async function reachableAddress(given: string | undefined): Promise<Reach
     const expected = "a name or an address without a port";
     throw mismatch("BAD_VALUE", "--advertise", expected, JSON.stringify(advertised));
   }
-  if (LOOPBACK.test(advertised)) return { advertised, listen: advertised };
+  if (isLoopback(advertised)) return { advertised, listen: advertised };
   return { advertised, listen: isIP(advertised) === 6 ? "::" : "0.0.0.0" };
+}
+
+/** Whether an address means the machine on which it is used. */
+export function isLoopback(address: string): boolean {
+  return LOOPBACK.test(address);
 }
 
 async function ownAddress(): Promise<string> {
   const name = hostname();
   const addresses = await lookup(name, { all: true }).catch(() => []);
-  if (addresses.some(({ address }) => !LOOPBACK.test(address))) return name;
+  if (addresses.some(({ address }) => !isLoopback(address))) return name;
   const outer = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
   const address = outer.find(({ internal, family }) => !internal && family === "IPv4")?.address;
   if (address !== undefined) return address;

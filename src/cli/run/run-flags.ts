@@ -16,7 +16,9 @@ export interface RunFlags extends Omit<HostFlags, keyof EtcdFlags>, ConnectionFl
   readonly instances: number;
   readonly trainer: string;
   readonly restarts: number;
-  readonly env?: Readonly<Record<string, string>>;
+  /** Values by name; undefined for a variable that trainers shall not have. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly torchEnv?: boolean;
   readonly devices?: readonly string[];
   readonly save?: string;
   /** Seconds. */

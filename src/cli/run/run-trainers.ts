@@ -12,6 +12,7 @@ import { checkPythonScript } from "./python-script.ts";
 import type { RunFlags } from "./run-flags.ts";
 import type { RunningTrainers } from "./running-trainers.ts";
 import { checkSavePath, saveAnyway, saveModel } from "./save-at-end.ts";
+import { checkTorchFlags } from "./torch-rendezvous.ts";
 import { tellEnds, tellFailure } from "./trainer-ends.ts";
 import { wallTimeOver } from "./wall-time.ts";
 
@@ -31,6 +32,7 @@ export async function runTrainers(
   checkServerFlags(flags, context.environment);
   if (flags.save !== undefined) checkSavePath(flags.save);
   if (flags.devices !== undefined) checkDevices(flags.devices, flags.instances);
+  checkTorchFlags(flags);
   if (launcher.isCommandHere) checkCommand(command, context.environment["PATH"]);
   launcher.check(context, flags);
   if (flags.dryRun === true) {

@@ -10,7 +10,9 @@ export function shellCommand(words: readonly string[]): string {
   return words.map(shellWord).join(" ");
 }
 
-/** Lines of a script that set and export variables. */
-export function exportLines(variables: Readonly<Record<string, string>>): string[] {
-  return Object.entries(variables).map(([name, value]) => `export ${name}=${shellWord(value)}`);
+/** Lines of a script that set and export variables, and unset those that are undefined. */
+export function exportLines(variables: Readonly<Record<string, string | undefined>>): string[] {
+  return Object.entries(variables).map(([name, value]) =>
+    value === undefined ? `unset ${name}` : `export ${name}=${shellWord(value)}`,
+  );
 }

@@ -5,7 +5,41 @@ import type { RunFlags } from "./run-flags.ts";
 import { firstAddress } from "./server-access.ts";
 import { formatWallTime } from "./wall-time.ts";
 
-/** Variables of all trainers of a run, under their present names and Legion's. */
+/** Variables for a trainer. One that is undefined is removed from what the trainer inherits. */
+export type Variables = Readonly<Record<string, string | undefined>>;
+
+/** The place of a trainer among all of its run. */
+export interface TrainerPlace {
+  readonly rank: number;
+  /** Its number among the trainers of its machine. */
+  readonly localRank: number;
+  /** How many trainers its machine has. */
+  readonly localCount: number;
+  /** The number of its machine. */
+  readonly machine: number;
+  /** How many machines have trainers. */
+  readonly machineCount: number;
+}
+
+/** The places of the trainers of ranks 0, 1, …, each given by the name of its machine. */
+export function placesOn(machines: readonly string[]): TrainerPlace[] {
+  const names = [...new Set(machines)];
+  const used = new Map<string, number>();
+  return machines.map((name, rank) => {
+    const localRank = used.get(name) ?? 0;
+    used.set(name, localRank + 1);
+    const localCount = machines.filter((each) => each === name).length;
+    return {
+      rank,
+      localRank,
+      localCount,
+      machine: names.indexOf(name),
+      machineCount: names.length,
+    };
+  });
+}
+
+/** Variables of all trainers of a run, under their present names and Legion's; `--env` may override them. */
 export function sharedVariables(
   flags: RunFlags,
   command: TrainerCommand,
@@ -16,7 +50,7 @@ export function sharedVariables(
   return {
     PSERVER_URL: url,
     PSERVER_JOB: flags.job,
-    WORLD_SIZE: instances,
+    PSERVER_WORLD_SIZE: instances,
     legion_server_ip: host,
     legion_server_port: port,
     legion_instances: instances,
@@ -26,7 +60,6 @@ export function sharedVariables(
     legion_debug: "false",
     // Otherwise Python buffers 8 KiB of output, because it prints to no terminal.
     PYTHONUNBUFFERED: "1",
-    ...flags.env,
   };
 }
 
@@ -35,18 +68,30 @@ export function trainerId({ trainer }: RunFlags, rank: number): string {
   return `${trainer}-${rank}`;
 }
 
-/** Additional variables of one trainer; `localRank` counts on its machine. */
+/** Additional variables of one trainer, and at last those of `--env`, which override all. */
 export function ownVariables(
   flags: RunFlags,
-  rank: number,
-  localRank: number,
-): Record<string, string> {
+  { rank, localRank }: TrainerPlace,
+  torch: Variables,
+): Variables {
   return {
     PSERVER_TRAINER: trainerId(flags, rank),
-    RANK: String(rank),
-    LOCAL_RANK: String(localRank),
+    PSERVER_RANK: String(rank),
+    PSERVER_LOCAL_RANK: String(localRank),
+    ...torch,
+    ...flags.env,
     ...deviceVariables(flags.devices?.[rank], flags.env),
   };
+}
+
+/**
+ * What a trainer gets where neither the user's environment on its machine nor `--env` says otherwise: one
+ * thread for arithmetic if it shares the machine with others, as torchrun does. Each of them would otherwise
+ * start a thread for every core.
+ */
+export function threadDefaults({ env = {} }: RunFlags, place: TrainerPlace): Variables {
+  const isShared = place.localCount > 1 && !Object.hasOwn(env, "OMP_NUM_THREADS");
+  return isShared ? { OMP_NUM_THREADS: "1" } : {};
 }
 
 /** A device as CUDA numbers it, and as Theano's users named it. */

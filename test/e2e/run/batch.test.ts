@@ -2,11 +2,14 @@
 // that is submitted, trainers that reach the server with its token, a crash and a restart, a failure for good and
 // Ctrl-C, which cancel the job, and a submission that is refused. No process is left.
 import { execFileSync } from "node:child_process";
-import { readdir, readFile, writeFile } from "node:fs/promises";
+import { readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { EXIT } from "../../../src/cli/exit-codes.ts";
+import { runProgram } from "../../../src/cli/run/run-program.ts";
 import { run, start } from "../../cli/spawn-command.ts";
+import { findPython } from "../../support/find-python.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { makeRunDirectory, type RunDirectory } from "../../support/run-command.ts";
 import { startTestSlurm, type TestSlurm } from "../../support/slurm.ts";
@@ -19,7 +22,7 @@ const ps = await connect({ job, trainer, timeoutMs: ${HANG_MS} });
 await ps.createIfNotAlreadyCreated("w", new Float32Array(2));
 await ps.pushFull("w", new Float32Array(2).fill(1), 1, 1);
 await ps.close();
-console.log([trainer, process.env.WORLD_SIZE, process.env.legion_walltime, process.env.MINE, ...process.argv.slice(2)].join("|"));`;
+console.log([trainer, process.env.PSERVER_WORLD_SIZE, process.env.legion_walltime, process.env.MINE, ...process.argv.slice(2)].join("|"));`;
 
 const WAITS = `
 import { spawn } from "node:child_process";
@@ -94,6 +97,54 @@ describe("slurm", () => {
     expect(scriptText).toContain("#SBATCH --array=0-2%2");
     expect(scriptText).not.toContain("NATS_TOKEN");
     await directory.untilGone();
+  });
+
+  test("--torch-env: tasks form one process group of PyTorch, at the machine of rank 0", async () => {
+    const script = await directory.script(
+      "train.py",
+      `import os, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+total = torch.ones(1) * (dist.get_rank() + 1)
+dist.all_reduce(total)
+names = "MASTER_ADDR LOCAL_RANK LOCAL_WORLD_SIZE GROUP_WORLD_SIZE REMOVED"
+print(total.item(), *[os.environ.get(name) for name in names.split()])`,
+    );
+    const { code, stdout, stderr } = await launch(
+      { ...slurm.environment, REMOVED: "by --env" },
+      ...["-n", "2", "--launcher", "slurm", "--torch-env", "--env", "REMOVED-", "--restarts", "0"],
+      ...["--", await findPython("torch"), script],
+    ).finished;
+    expect(stderr).not.toContain("Traceback");
+    expect(code).toBe(0);
+    const told = `3.0 ${hostname()} 0 1 2 None`;
+    expect(stdout.trim().split("\n").sort()).toEqual([`[0] ${told}`, `[1] ${told}`]);
+  });
+
+  test("--torch-env: a task does not wait for a rank 0 that has ended", async () => {
+    const script = await directory.script("train.mjs", WAITS);
+    const running = launch(
+      slurm.environment,
+      ...["-n", "2", "--launcher", "slurm", "--torch-env", "--", process.execPath, script],
+    );
+    await directory.untilNoted(2, /^child/);
+    const [text = ""] = await scripts();
+    running.child.kill("SIGINT");
+    await running.finished;
+    // The same script, where rank 0 has left how it ended and not where trainers meet.
+    const store = join(directory.path, "a b's store");
+    const [batch = ""] = (await readdir(store)).filter((name) => name.startsWith("batch-"));
+    await rm(join(store, batch, "meeting"));
+    await writeFile(join(store, batch, "rank-0.end"), "1 0\n");
+    await writeFile(join(directory.path, "again.sh"), text);
+    const environment = { ...process.env, SLURM_ARRAY_TASK_ID: "1" };
+    const again = await runProgram(["sh", join(directory.path, "again.sh")], {
+      environment,
+      timeoutMs: HANG_MS,
+    });
+    expect(again.code).toBe(125);
+    expect((await written("err"))[1]).toContain(
+      "rank 0 has not said within 0 s where trainers meet",
+    );
   });
 
   test("one that crashes comes back on its node under its id; one that fails for good ends the job", async () => {

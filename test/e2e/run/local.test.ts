@@ -67,12 +67,14 @@ async function nothingIsLeft(): Promise<void> {
 const launch = (...args: string[]): ReturnType<typeof start> =>
   start(["run", "--shards", "1", ...args], {
     cwd: directory.path,
-    environment: { NATS_CREDS: "/nowhere/creds", PLAIN: "kept" },
+    environment: { NATS_CREDS: "/nowhere/creds", PLAIN: "kept", REMOVED: "by --env" },
   });
 
 test("trainers get their ids and ranks and train one model, which is saved; temporary data is removed", async () => {
   const variables = [
-    ..."PSERVER_JOB PSERVER_TRAINER RANK WORLD_SIZE LOCAL_RANK PLAIN MINE".split(" "),
+    ..."PSERVER_JOB PSERVER_TRAINER PSERVER_RANK PSERVER_WORLD_SIZE PSERVER_LOCAL_RANK PLAIN REMOVED MINE".split(
+      " ",
+    ),
     ..."legion_instances legion_job_name legion_walltime legion_debug NATS_CREDS".split(" "),
   ];
   const script = await directory.script(
@@ -87,13 +89,24 @@ test("trainers get their ids and ranks and train one model, which is saved; temp
      process.stderr.write("end");`,
   );
   const { code, stdout, stderr } = await launch(
-    ...["-n", "2", "--job", "mnist", "--env", "MINE=a=b c", "--walltime", "1:00:00"],
+    ...[
+      "-n",
+      "2",
+      "--job",
+      "mnist",
+      "--env",
+      "MINE=a=b c",
+      "--env",
+      "REMOVED-",
+      "--walltime",
+      "1:00:00",
+    ],
     ...["--save", "out/model.safetensors", "--", "node", script, "it's", "--json", "-n", "$HOME\t"],
   ).finished;
   expect(stderr).not.toContain("pserver:");
   expect(code).toBe(0);
   const told = (rank: number): string =>
-    `[${rank}] mnist|trainer-${rank}|${rank}|2|${rank}|kept|a=b c|2|mnist|01:00:00|false|none|it's|--json|-n|$HOME\t`;
+    `[${rank}] mnist|trainer-${rank}|${rank}|2|${rank}|kept|none|a=b c|2|mnist|01:00:00|false|none|it's|--json|-n|$HOME\t`;
   expect(stdout.split("\n").sort()).toEqual(["", told(0), told(1)]);
   for (const rank of [0, 1]) {
     expect(stderr).toContain(`[${rank}] said by ${rank}\n`);
@@ -103,6 +116,38 @@ test("trainers get their ids and ranks and train one model, which is saved; temp
   expect([...(await savedValues("out/model.safetensors"))]).toEqual([2, 2, 2, 2]);
   expect(await readdir(join(directory.path, ".pserver"))).toEqual([]);
   await nothingIsLeft();
+});
+
+/** What one of two trainers has of these variables, in their order. */
+async function variablesOf(names: string, ...args: string[]): Promise<string[]> {
+  const print = `for (const name of ${JSON.stringify(names.split(" "))}) console.log(name + "=" + process.env[name]);`;
+  const script = await directory.script("print.mjs", `if (RANK === "1") { ${print} }`);
+  const { code, stdout } = await launch("-n", "2", ...args, "--", "node", script).finished;
+  expect(code).toBe(0);
+  return stdout.trim().split("\n");
+}
+
+test("trainers that share a machine have one thread each, unless the user says otherwise", async () => {
+  expect(await variablesOf("OMP_NUM_THREADS")).toEqual(["[1] OMP_NUM_THREADS=1"]);
+  const env = ["--env", "OMP_NUM_THREADS=3"];
+  expect(await variablesOf("OMP_NUM_THREADS", ...env)).toEqual(["[1] OMP_NUM_THREADS=3"]);
+  const one = await directory.script(
+    "one.mjs",
+    `console.log("threads", process.env.OMP_NUM_THREADS);`,
+  );
+  const alone = await launch("--", "node", one).finished;
+  expect(alone.stdout).toBe("[0] threads undefined\n");
+  expect(alone.stderr).not.toContain("OMP_NUM_THREADS");
+});
+
+test("--env overrides what a trainer gets of its own, and takes it away", async () => {
+  const env = ["--env", "PSERVER_LOCAL_RANK=7", "--env", "PSERVER_RANK-"];
+  const script = await directory.script(
+    "print.mjs",
+    "console.log(process.env.PSERVER_LOCAL_RANK, process.env.PSERVER_RANK);",
+  );
+  const { stdout } = await launch("-n", "2", ...env, "--", "node", script).finished;
+  expect(stdout.split("\n").sort()).toEqual(["", "[0] 7 undefined", "[1] 7 undefined"]);
 });
 
 test("one that crashes comes back under its id and rank, the others continue", async () => {
@@ -295,7 +340,14 @@ assert os.path.samefile(os.environ["legion_script_path"], sys.argv[0])
   const { code, stdout, stderr } = await run(
     [
       ...[script, "--debug", "--instances", "2", "--debug_devices", "gpu0;gpu3"],
-      ...["--job_name", "my job", "--walltime", "3:00:00", "--user_script_args", "--x 'a b' $RANK"],
+      ...[
+        "--job_name",
+        "my job",
+        "--walltime",
+        "3:00:00",
+        "--user_script_args",
+        "--x 'a b' $PSERVER_RANK",
+      ],
     ],
     { cwd: directory.path, main },
   );

@@ -51,7 +51,7 @@ with pserver.connect() as ps:
         ps.init_param("w", np.zeros(3, np.float32), optimizer="sgd", learning_rate=1.0)
         ps.finish_init()
     for step in range(3):
-        if os.environ["RANK"] == "1" and step == 1 and not crashed.exists():
+        if os.environ["PSERVER_RANK"] == "1" and step == 1 and not crashed.exists():
             crashed.touch()
             1 / 0
         ps.send_grads({"w": -np.ones(3, np.float32)})
@@ -75,6 +75,50 @@ with pserver.connect() as ps:
   expect(stderr).toContain(`as hdf5: ${saved}\n`);
   const read = `import h5py, sys; print(list(h5py.File(sys.argv[1])), h5py.File(sys.argv[1])["w"].shape)`;
   expect(await runPython(read, [saved])).toBe("['w'] (3,)\n");
+});
+
+/** What accelerate and torch.distributed look for, to find out whether they were launched together. */
+const LOOK = `import os, sys
+import torch
+import torch.distributed as dist
+size = ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "WORLD_SIZE"]
+several = int(os.environ.get("LOCAL_RANK", -1)) != -1 or any(int(os.environ.get(name, 1)) > 1 for name in size)
+`;
+
+/** Two trainers that run this program with PyTorch. */
+async function withTorch(program: string, ...args: string[]): Promise<string[]> {
+  const script = await directory.script("train.py", `${LOOK}${program}`);
+  const python = await findPython("torch");
+  const { code, stdout, stderr } = await run(
+    ["run", "-n", "2", "--shards", "1", "--restarts", "0", ...args, "--", python, script],
+    { cwd: directory.path },
+  );
+  expect(stderr).not.toContain("Traceback");
+  expect(code).toBe(0);
+  return stdout.trim().split("\n").sort();
+}
+
+test("by default PyTorch and accelerate find no launch of several processes", async () => {
+  const program = `
+try:
+    dist.init_process_group("gloo")
+except ValueError as error:
+    print(several, error)`;
+  const [first, second] = await withTorch(program);
+  expect(first).toMatch(/^\[0\] False .*environment variable RANK expected/);
+  expect(second).toMatch(/^\[1\] False .*environment variable RANK expected/);
+});
+
+test("with --torch-env PyTorch's process group is of all trainers", async () => {
+  const program = `
+dist.init_process_group("gloo")
+total = torch.ones(2) * (dist.get_rank() + 1)
+dist.all_reduce(total)
+print(several, dist.get_rank(), dist.get_world_size(), total.tolist(), torch.get_num_threads())`;
+  expect(await withTorch(program, "--torch-env")).toEqual([
+    "[0] True 0 2 [3.0, 3.0] 1",
+    "[1] True 1 2 [3.0, 3.0] 1",
+  ]);
 });
 
 test("a Python without the package is one line, and nothing starts", async () => {

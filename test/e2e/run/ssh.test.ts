@@ -42,7 +42,7 @@ test("trainers run on the machines in turn, in the same directory, with all that
      const { NATS_TOKEN: token } = process.env;
      delete process.env.NATS_TOKEN;
      const refused = await connect({ job, trainer, timeoutMs: 5000 }).catch((error) => error.code);
-     const { MACHINE, LOCAL_RANK, WORLD_SIZE, MINE } = process.env;
+     const { MACHINE, PSERVER_LOCAL_RANK: LOCAL_RANK, PSERVER_WORLD_SIZE: WORLD_SIZE, MINE } = process.env;
      console.log(JSON.stringify([MACHINE, LOCAL_RANK, WORLD_SIZE, MINE, process.cwd(), token.length > 40, refused, ...process.argv.slice(2)]));`,
   );
   const odd = ["it's", "a\nb", '$HOME `x` \\ " * !', "", "-n"];
@@ -61,6 +61,63 @@ test("trainers run on the machines in turn, in the same directory, with all that
   );
   expect(await readdir(directory.path)).toContain("model.npz");
   await directory.untilGone();
+});
+
+/** What trainers on a, b and a again have of torch.distributed's variables. */
+async function torchVariables(connection: string): Promise<{ printed: string[]; errors: string }> {
+  const names =
+    "MASTER_ADDR RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE GROUP_RANK GROUP_WORLD_SIZE OMP_NUM_THREADS";
+  const script = await directory.script(
+    "print.mjs",
+    `const port = Number(process.env.MASTER_PORT);
+     const isFree = port >= 20000 && port < 32768;
+     console.log([...${JSON.stringify(names.split(" "))}.map((name) => process.env[name]), isFree].join(" "));`,
+  );
+  await directory.program(
+    "ssh",
+    `while [ "$1" != "\${1#-}" ]; do [ "$1" = -o ] && shift; shift; done
+     case $1 in b) omp=OMP_NUM_THREADS=5 ;; *) omp=NONE= ;; esac; shift
+     cd / && exec env -i PATH="$PATH" SSH_CONNECTION="${connection}" "$omp" sh -c "$*"`,
+  );
+  const { code, stdout, stderr } = await launch(
+    ...["-n", "5", "--machines", "a,b", "--torch-env", "--", process.execPath, script],
+  ).finished;
+  expect(code).toBe(0);
+  return { printed: stdout.trim().split("\n").sort(), errors: stderr };
+}
+
+test("--torch-env: trainers meet at rank 0's machine, under the address at which ssh reached it", async () => {
+  const { printed, errors } = await torchVariables("10.1.1.1 5000 10.1.1.2 22");
+  expect(printed).toEqual([
+    "[0] 10.1.1.2 0 5 0 3 0 2 1 true",
+    "[1] 10.1.1.2 1 5 0 2 1 2 5 true",
+    "[2] 10.1.1.2 2 5 1 3 0 2 1 true",
+    "[3] 10.1.1.2 3 5 1 2 1 2 5 true",
+    "[4] 10.1.1.2 4 5 2 3 0 2 1 true",
+  ]);
+  expect(errors.match(/OMP_NUM_THREADS=1/g)).toHaveLength(1);
+});
+
+test("--torch-env: if rank 0's machine is this one, others get the address that they can reach", async () => {
+  const { printed } = await torchVariables("::1 5000 ::1 22");
+  expect(printed[1]).toBe("[1] 127.0.0.1 1 5 0 2 1 2 5 true");
+});
+
+test("--torch-env: where ssh does not say, the machine's name is the address", async () => {
+  const { printed } = await torchVariables("");
+  expect(printed[1]).toBe("[1] a 1 5 0 2 1 2 5 true");
+});
+
+test("--torch-env: a first machine that cannot be reached is one line, and nothing starts", async () => {
+  const script = await directory.script("train.mjs", "setInterval(() => {}, 1000);");
+  const { code, stderr } = await launch(
+    ...["-n", "2", "--machines", "broken,a", "--torch-env", "--", process.execPath, script],
+  ).finished;
+  expect(stderr).toContain(
+    "IO: broken, the machine of rank 0, did not say where trainers can meet: no route to broken",
+  );
+  expect(code).toBe(EXIT.files);
+  expect(await directory.noted(/^trainer/)).toEqual([]);
 });
 
 test("a machine that cannot be reached is tried again, then all is stopped", async () => {

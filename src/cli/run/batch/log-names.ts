@@ -4,4 +4,6 @@ export const logNames = {
   stderr: (rank: number | string) => `rank-${rank}.err`,
   /** Exit code and number of restarts; written when the trainer has ended for good. */
   end: (rank: number | string) => `rank-${rank}.end`,
+  /** Where torch's trainers meet: the address of rank 0's machine, and a port. */
+  meeting: "meeting",
 };

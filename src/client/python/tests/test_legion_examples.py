@@ -28,7 +28,7 @@ def start(broker: Broker, job: str, start_python: StartPython) -> Start:
     # One thread each: the workers share the cores.
     where = {"PSERVER_URL": broker.url, "PSERVER_JOB": job, "OPENBLAS_NUM_THREADS": "1"}
     return lambda script, rank, **variables: start_python(
-        str(EXAMPLES / script), RANK=str(rank), **where, **variables
+        str(EXAMPLES / script), PSERVER_RANK=str(rank), **where, **variables
     )
 
 
