@@ -14,6 +14,17 @@ const PROGRAMS = {
   legion: "cli/legion.js",
 };
 
+/**
+ * The first lines of a program: a shell notes which signals it was started to ignore, as under nohup, because
+ * Node.js forgets that before it runs anything. To JavaScript they are a string and a comment.
+ */
+const PROGRAM_HEAD = [
+  "#!/bin/sh",
+  '":" //; ps_ignored=; for ps_name in HUP INT QUIT TERM; do ps_heard=; trap ps_heard=1 $ps_name;' +
+    ' kill -s $ps_name $$; trap - $ps_name; [ "$ps_heard" ] || ps_ignored="$ps_ignored $ps_name"; done;' +
+    ' PSERVER_IGNORED_SIGNALS=$ps_ignored; export PSERVER_IGNORED_SIGNALS; exec node "$0" "$@"',
+].join("\n");
+
 const LIBRARIES = {
   index: "client/index.js",
   history: "history/index.js",
@@ -80,7 +91,9 @@ const bundle = await rolldown({
   external,
   plugins: [withSourceMaps],
 });
-await bundle.write({ dir: resolve(directory), format: "esm", sourcemap: true });
+const banner = ({ name, isEntry }) =>
+  kind === "package" && isEntry && Object.hasOwn(PROGRAMS, name) ? PROGRAM_HEAD : "";
+await bundle.write({ dir: resolve(directory), format: "esm", sourcemap: true, postBanner: banner });
 await bundle.close();
 if (kind === "package") {
   for (const program of Object.keys(PROGRAMS)) await chmod(join(directory, `${program}.js`), 0o755);

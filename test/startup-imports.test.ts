@@ -7,13 +7,18 @@ import { packageRoot } from "../src/broker/package-root.ts";
 
 const IMPORT = /^(?:import|export) (?!type )([^;]*? from )?"([^"]+)";/gm;
 
+/** What a module imports, types left out. */
+async function importsOf(path: string): Promise<string[]> {
+  const text = await readFile(path, "utf8");
+  return [...text.matchAll(IMPORT)].map(([, , target = ""]) => target);
+}
+
 /** Packages that are imported by a module, or by the modules that it imports. */
 async function packagesOf(entry: string): Promise<Set<string>> {
   const packages = new Set<string>();
   const seen = new Set([entry]);
   for (const path of seen) {
-    const text = await readFile(path, "utf8");
-    for (const [, , target = ""] of text.matchAll(IMPORT)) {
+    for (const target of await importsOf(path)) {
       if (target.startsWith(".")) seen.add(join(path, "..", target));
       else packages.add(target);
     }
@@ -21,7 +26,7 @@ async function packagesOf(entry: string): Promise<Set<string>> {
   return packages;
 }
 
-test.each(["cli/pserver.ts", "actors/host/host.ts", "actors/host/host-worker.ts"])(
+test.each(["cli/run-cli.ts", "actors/host/host.ts", "actors/host/host-worker.ts"])(
   "of %s",
   async (entry) => {
     const packages = await packagesOf(join(packageRoot(), "src", entry));
@@ -29,5 +34,14 @@ test.each(["cli/pserver.ts", "actors/host/host.ts", "actors/host/host-worker.ts"
     for (const late of ["h5wasm", "etcd3", "protobufjs/light.js"]) {
       expect(packages).not.toContain(late);
     }
+  },
+);
+
+test.each(["pserver", "legion"])(
+  "%s loads nothing before it has checked Node.js, which may be too old for the rest",
+  async (program) => {
+    const directory = join(packageRoot(), "src", "cli");
+    expect(await importsOf(join(directory, `${program}.ts`))).toEqual(["./node-version.ts"]);
+    expect(await importsOf(join(directory, "node-version.ts"))).toEqual([]);
   },
 );

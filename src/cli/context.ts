@@ -12,7 +12,7 @@ export interface CliProcess {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Aborted by the first Ctrl-C or SIGTERM. */
   readonly signal: AbortSignal;
-  /** Told by a command that starts processes: it stops in order when its output has no reader any more. */
+  /** Told by a command that serves: it stops in order when its output has no reader any more. */
   readonly onServer?: () => void;
 }
 
@@ -22,12 +22,16 @@ export interface CliContext extends CliProcess {
   setExitCode(code: number): void;
 }
 
-/** The printer of one command. */
+/** The printer of a command that ends by itself. */
 export function openOutput(context: CliContext, flags: OutputFlags): Output {
   return Output.open(context, context.environment, flags);
 }
 
-/** The printer of a command that serves: each message begins with the time, as in a log. */
+/**
+ * The printer of a command that serves: each message begins with the time, as in a log. Tells the process that it
+ * is a server.
+ */
 export function openLog(context: CliContext, flags: OutputFlags): Output {
+  context.onServer?.();
   return Output.open(context, context.environment, flags, () => new Date());
 }

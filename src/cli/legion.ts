@@ -1,6 +1,7 @@
-#!/usr/bin/env node
 /** The program `legion`: translates the old command line into one of `pserver run`. */
-import { runLegion } from "./legion/run-legion.ts";
-import { runProcess } from "./run-process.ts";
+import { checkNodeVersion } from "./node-version.ts";
 
+checkNodeVersion("legion");
+const { runLegion } = await import("./legion/run-legion.ts");
+const { runProcess } = await import("./run-process.ts");
 await runProcess(runLegion);

@@ -1,6 +1,7 @@
-#!/usr/bin/env node
 /** The program `pserver`: one command line, run in this process. */
-import { runCli } from "./run-cli.ts";
-import { runProcess } from "./run-process.ts";
+import { checkNodeVersion } from "./node-version.ts";
 
+checkNodeVersion("pserver");
+const { runCli } = await import("./run-cli.ts");
+const { runProcess } = await import("./run-process.ts");
 await runProcess(runCli);

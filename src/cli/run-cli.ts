@@ -6,7 +6,7 @@ import { messageWidth } from "./output/output.ts";
 import { type ReportStyle, reportError } from "./output/report-error.ts";
 import { createProgram } from "./program.ts";
 
-/** Commands that run as servers: their messages begin with the time, and they stop in order. */
+/** Commands that only run as servers: their last message begins with the time, too. */
 const SERVERS: readonly string[] = ["up", "host", "run", "legion-gateway"];
 
 /** Runs one command line, without the program's name; returns the exit code and never throws. */
@@ -24,7 +24,6 @@ export async function runCli(args: readonly string[], cliProcess: CliProcess): P
     const program = createProgram(context, style);
     program.hook("preAction", (_, action) => {
       command = action.name();
-      if (SERVERS.includes(command)) cliProcess.onServer?.();
     });
     await program.parseAsync([...args], { from: "user" });
     return exitCode;

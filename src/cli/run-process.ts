@@ -1,6 +1,9 @@
+import { closeSync } from "node:fs";
+import { isatty } from "node:tty";
 import { fileError } from "../system/file-errors.ts";
 import type { CliProcess } from "./context.ts";
 import { EXIT } from "./exit-codes.ts";
+import { takeIgnoredSignals } from "./ignored-signals.ts";
 import { watchInterrupts } from "./interrupts.ts";
 import { reportError } from "./output/report-error.ts";
 import { errorStyle } from "./run-cli.ts";
@@ -9,10 +12,12 @@ import { errorStyle } from "./run-cli.ts";
 export async function runProcess(
   run: (args: readonly string[], cliProcess: CliProcess) => Promise<number>,
 ): Promise<never> {
+  const ignored = takeIgnoredSignals();
   const { stdin, stdout, stderr, env: environment } = process;
   const args = process.argv.slice(2);
   let exitCode: number | undefined;
   let isServer = false;
+  let isToldOfOutput = false;
   const readerGone = new AbortController();
 
   stdout.on("error", (error: NodeJS.ErrnoException) => {
@@ -25,13 +30,16 @@ export async function runProcess(
     }
     const failure = fileError("write to", "the standard output", error);
     const report = reportError(failure, errorStyle(args, { stderr, environment }));
-    stderr.write(`${report.text}\n`);
-    process.exit(report.exitCode);
+    if (!isToldOfOutput) stderr.write(`${report.text}\n`);
+    isToldOfOutput = true;
+    // What observes a server does not stop it: a terminal that has closed, or a full disk under its log.
+    if (!isServer) process.exit(report.exitCode);
   });
   // Messages that nobody can read change nothing: a server serves on, and a command ends with its code.
   stderr.on("error", () => {});
 
-  const signal = watchInterrupts(process, readerGone.signal);
+  closeLostTerminals();
+  const signal = watchInterrupts(process, readerGone.signal, ignored);
   const onServer = (): void => {
     isServer = true;
   };
@@ -43,4 +51,15 @@ export async function runProcess(
   const flushed = isCut ? [stderr] : [stdout, stderr];
   await Promise.all(flushed.map((stream) => new Promise((resolve) => stream.write("", resolve))));
   process.exit(exitCode);
+}
+
+/**
+ * Closes, when the process exits, each standard stream whose terminal has gone. Node.js would otherwise abort while it
+ * puts the terminal's mode back.
+ */
+function closeLostTerminals(): void {
+  const terminals = [0, 1, 2].filter((descriptor) => isatty(descriptor));
+  process.once("exit", () => {
+    for (const descriptor of terminals) if (!isatty(descriptor)) closeSync(descriptor);
+  });
 }

@@ -4,6 +4,12 @@
 import { EventEmitter } from "node:events";
 import { describe, expect, test } from "vitest";
 import {
+  type IgnorableSignal,
+  ignoredSignals,
+  type ProcessStart,
+  takeIgnoredSignals,
+} from "../../src/cli/ignored-signals.ts";
+import {
   type InterruptSource,
   unlessAborted,
   untilAborted,
@@ -44,6 +50,44 @@ describe.each(["SIGINT", "SIGTERM", "SIGHUP"])("%s", (name) => {
     expect(source.exits).toEqual([]);
     source.emit(name);
     expect(source.exits).toEqual([130]);
+  });
+});
+
+test("signals that it was started to ignore change nothing, the others do", () => {
+  const source = new FakeProcess();
+  const signal = watchInterrupts(
+    source as unknown as InterruptSource,
+    undefined,
+    new Set<IgnorableSignal>(["SIGHUP", "SIGQUIT"]),
+  );
+  // Without a handler Node.js would end the process.
+  for (const name of ["SIGHUP", "SIGQUIT", "SIGHUP"]) expect(source.emit(name)).toBe(true);
+  expect(signal.aborted).toBe(false);
+  source.emit("SIGTERM");
+  expect(signal.reason.message).toBe("interrupted by SIGTERM");
+  source.emit("SIGHUP");
+  expect(source.exits).toEqual([]);
+});
+
+describe("the signals that a process was started to ignore", () => {
+  const start = { hasTerminal: false, printsToFiles: true, isBackgroundJob: true, told: undefined };
+
+  test.each<[ProcessStart, string[]]>([
+    [{ ...start, told: "" }, []],
+    [{ ...start, told: " HUP INT" }, ["SIGHUP", "SIGINT"]],
+    [{ ...start, isBackgroundJob: false, told: " TERM" }, ["SIGTERM"]],
+    [start, ["SIGHUP", "SIGINT", "SIGQUIT"]],
+    [{ ...start, isBackgroundJob: false }, ["SIGHUP"]],
+    [{ ...start, hasTerminal: true, isBackgroundJob: false }, []],
+    [{ ...start, printsToFiles: false }, ["SIGINT", "SIGQUIT"]],
+  ])("%j: %j", (known, expected) => {
+    expect([...ignoredSignals(known)]).toEqual(expected);
+  });
+
+  test("are taken from the environment once, so that what it starts is not told", () => {
+    const environment = { PSERVER_IGNORED_SIGNALS: " HUP" };
+    expect([...takeIgnoredSignals(environment)]).toEqual(["SIGHUP"]);
+    expect(environment).toEqual({});
   });
 });
 

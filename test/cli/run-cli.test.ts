@@ -148,7 +148,7 @@ describe("completion", () => {
   });
 });
 
-test("only commands that start processes ask to be stopped in order without a reader", async () => {
+test("only commands that serve ask to be stopped in order without a reader", async () => {
   const asks = async (...args: string[]): Promise<boolean> => {
     let asked = false;
     const onServer = (): void => {

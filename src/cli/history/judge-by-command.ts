@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { signalTree } from "../../broker/process-tree.ts";
 import type { Verdict } from "../../history/bisect/verdict.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { io } from "../../system/file-errors.ts";
@@ -64,9 +65,13 @@ async function runCommand(
   return await new Promise((resolve, reject) => {
     const child = spawn(program, args, {
       stdio: ["ignore", "pipe", "pipe"],
+      // A process group of its own: what a terminal sends to its jobs reaches only this process, which may ignore it.
+      detached: true,
       env: { ...environment },
     });
-    const abort = (): void => void child.kill("SIGTERM");
+    const abort = (): void => {
+      if (child.pid !== undefined) void signalTree(child.pid, "SIGTERM");
+    };
     signal.addEventListener("abort", abort, { once: true });
     child.stdout.pipe(stderr, { end: false });
     child.stderr.pipe(stderr, { end: false });

@@ -28,6 +28,8 @@ export function runProgram(
   return new Promise((resolve) => {
     const child = spawn(program, args, {
       stdio: ["ignore", "pipe", "pipe"],
+      // A process group of its own: what a terminal sends to its jobs reaches only this process, which may ignore it.
+      detached: true,
       env: environment,
       timeout: timeoutMs,
       killSignal: "SIGKILL",

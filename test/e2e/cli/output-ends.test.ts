@@ -46,6 +46,15 @@ describe("on a full disk", () => {
   });
 });
 
+test("a run on a full disk goes on, and says once what it cannot write", async () => {
+  const line = 'exec "$0" "$@" >/dev/full';
+  const train = ["--", "sh", "-c", "echo lost; echo lost, too"];
+  const args = ["-c", line, process.execPath, MAIN, "run", "-n", "2", "--shards", "1", ...train];
+  const { stderr } = await promisify(execFile)("sh", args, { cwd: home });
+  expect(stderr.match(/DISK_FULL: cannot write to the standard output/g)).toHaveLength(1);
+  expect(stderr).toContain("ranks 0-1  ended well");
+});
+
 test("Ctrl-C ends a command whose reader takes nothing", async () => {
   const job = await TestJob.start({ job: "j", shards: 1 });
   onTestFinished(() => job.remove());

@@ -24,12 +24,12 @@ def find_command(name: str, file: str) -> Optional[List[str]]:
     installed = shutil.which(name)
     if installed is not None:
         return [installed]
-    node = shutil.which("node")
     # An installed package may have fewer parent directories.
     for tree in list(Path(__file__).resolve().parents)[4:5]:
         main = tree / "dist" / file
-        if node is not None and main.is_file():
-            return [node, str(main)]
+        # The file starts Node.js itself, after it has noted which signals it was started to ignore.
+        if shutil.which("node") is not None and main.is_file():
+            return [str(main)]
     return None
 
 
