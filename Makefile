@@ -34,7 +34,8 @@ libraries:
 	@scripts/setup-c.sh
 	@$(MAKE) -s -j2 --no-print-directory -C src/client/c BUILD='$(CURDIR)/build'
 
-dist/.stamp: $(SOURCES) $(SETTINGS) tsconfig.build.json scripts/compile.sh scripts/bundle.mjs | setup
+dist/.stamp: $(SOURCES) $(SETTINGS) tsconfig.build.json scripts/compile.sh scripts/bundle.mjs \
+  scripts/write-man-pages.mjs | setup
 	@scripts/compile.sh package dist
 	@touch $@
 

@@ -2,10 +2,10 @@
 // share, all in one directory, so that a thread finds its file next to the chunk that starts it. A program
 // that loads 60 files starts in half the time of one that loads 400.
 //
-//   node scripts/bundle.mjs package MODULES DIRECTORY    without the packages that this one depends on
+//   node scripts/bundle.mjs package MODULES DIRECTORY    with NATS's client, without other packages
 //   node scripts/bundle.mjs tests MODULES DIRECTORY      programs of end-to-end tests, which start some 500
 
-import { chmod, readdir, readFile } from "node:fs/promises";
+import { chmod, readdir, readFile, writeFile } from "node:fs/promises";
 import { basename, join, resolve, sep } from "node:path";
 import { rolldown } from "rolldown";
 
@@ -42,7 +42,12 @@ const TEST_PROGRAMS = "test/e2e/programs";
 
 /** What is bundled, and which modules stay outside. */
 const BUNDLES = {
-  package: () => ({ inputs: { ...PROGRAMS, ...LIBRARIES, ...THREADS }, external: /^[^./]/ }),
+  package: () => ({
+    inputs: { ...PROGRAMS, ...LIBRARIES, ...THREADS },
+    // One of NATS's packages says that it needs Node.js 22, although it runs on 20: package managers that heed it
+    // would refuse this one (docs/adr/0038-the-installed-command-starts-everywhere.md).
+    external: /^(?!@nats-io\/|tweetnacl$)[^./]/,
+  }),
   tests: async () => ({
     inputs: { ...(await testPrograms()), ...below("src", THREADS) },
     // etcd3 reads files that lie beside its modules.
@@ -83,6 +88,18 @@ const withSourceMaps = {
   },
 };
 
+/** The licences of all packages of which modules are in the bundle. */
+async function licensesOf(output) {
+  const directories = output
+    .flatMap(({ moduleIds = [] }) => moduleIds)
+    .flatMap((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(id) ?? []);
+  const texts = [...new Set(directories)].sort().map(async (found) => {
+    const { name, version } = JSON.parse(await readFile(join(found, "package.json"), "utf8"));
+    return `${name} ${version}\n\n${await readFile(join(found, "LICENSE"), "utf8")}`;
+  });
+  return `Files of this directory contain these packages.\n\n${(await Promise.all(texts)).join(`\n${"-".repeat(80)}\n\n`)}`;
+}
+
 const { inputs, external } = await BUNDLES[kind]();
 const bundle = await rolldown({
   cwd: root,
@@ -91,10 +108,16 @@ const bundle = await rolldown({
   external,
   plugins: [withSourceMaps],
 });
-const banner = ({ name, isEntry }) =>
+const head = ({ name, isEntry }) =>
   kind === "package" && isEntry && Object.hasOwn(PROGRAMS, name) ? PROGRAM_HEAD : "";
-await bundle.write({ dir: resolve(directory), format: "esm", sourcemap: true, postBanner: banner });
+const { output } = await bundle.write({
+  dir: resolve(directory),
+  format: "esm",
+  sourcemap: true,
+  postBanner: head,
+});
 await bundle.close();
 if (kind === "package") {
+  await writeFile(join(directory, "licenses.txt"), await licensesOf(output));
   for (const program of Object.keys(PROGRAMS)) await chmod(join(directory, `${program}.js`), 0o755);
 }

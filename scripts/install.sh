@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
 # Installs what was built, with the packages it needs at run time and the broker of set-up, below
-# PREFIX: lib/node_modules/nats-pserver, bin/pserver and bin/legion. Needs no network. DESTDIR is for packagers.
+# PREFIX: lib/node_modules/nats-pserver, and links in bin and share/man/man1. Needs no network. DESTDIR is for packagers.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 prefix=${PREFIX:-/usr/local}
 target=${DESTDIR:-}$prefix/lib/node_modules/nats-pserver
 bin=${DESTDIR:-}$prefix/bin
+man=${DESTDIR:-}$prefix/share/man/man1
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 # `npm pack` first, so that exactly the files of the published package are installed.
 npm pack --ignore-scripts --loglevel=error --pack-destination "$scratch" >/dev/null
 rm -rf "$target"
-mkdir -p "$target" "$bin"
+mkdir -p "$target" "$bin" "$man"
 tar -xzf "$scratch"/*.tgz -C "$target" --strip-components=1
 
 npm ls --omit=dev --all --parseable --loglevel=error | while IFS= read -r directory; do
@@ -32,6 +33,8 @@ if [[ -x $broker ]]; then
   install -m 755 "$broker" "$target/.tools/bin/nats-server"
 fi
 
-ln -sf ../lib/node_modules/nats-pserver/dist/pserver.js "$bin/pserver"
-ln -sf ../lib/node_modules/nats-pserver/dist/legion.js "$bin/legion"
+for name in pserver legion; do
+  ln -sf "../lib/node_modules/nats-pserver/dist/$name.js" "$bin/$name"
+  ln -sf "../../../lib/node_modules/nats-pserver/dist/man/$name.1" "$man/$name.1"
+done
 printf 'installed %s\n' "$bin/pserver" "$bin/legion"

@@ -146,6 +146,32 @@ test("docs/dependencies.md explains every dependency at its version", () => {
   expect(missing).toEqual([]);
 });
 
+test("every package that users get runs on the oldest Node.js that this one accepts", () => {
+  const lock = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8"));
+  const packages: [string, { dev?: true; engines?: { node?: string } }][] = Object.entries(
+    lock.packages,
+  );
+  const [major = 0, minor = 0] = numbersOf(lock.packages[""].engines.node);
+  expect([major, minor]).toEqual([20, 19]);
+  const accepts = (clause: string): boolean => {
+    const [least = 0, point = 0] = numbersOf(clause);
+    if (clause.startsWith("^")) return least === major && point <= minor;
+    return least < major || (least === major && point <= minor);
+  };
+  const users = packages.filter(([name, { dev }]) => name !== "" && dev !== true);
+  expect(users.length).toBeGreaterThan(20);
+  const refusing = users.filter(([, { engines }]) => {
+    const clauses = (engines?.node ?? "*").split("||").map((clause) => clause.trim());
+    return !clauses.some(accepts);
+  });
+  expect(refusing).toEqual([]);
+});
+
+/** The numbers of a version in a range such as `>= 20.19`; none for `*`. */
+function numbersOf(range: string): number[] {
+  return (/\d+(?:\.\d+)*/.exec(range)?.[0] ?? "").split(".").map(Number);
+}
+
 function listFiles(directory: string): string[] {
   return readdirSync(directory, { withFileTypes: true }).flatMap((entry) => {
     // A directory that is being compiled into is .dist-new or .build-new.

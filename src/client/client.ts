@@ -32,6 +32,16 @@ const SAVE_TIMEOUT_MS = 600_000;
 const CLOSE_TIMEOUT_MS = 10_000;
 const LEAVE_TIMEOUT_MS = 1_000;
 
+/** What a {@link Client} is made of. */
+export interface JoinedParts {
+  /** @internal */
+  readonly connection: NatsConnection;
+  readonly subjects: JobSubjects;
+  readonly trainer: string;
+  readonly calls: Calls;
+  readonly parts: ClientParts;
+}
+
 /**
  * A trainer of a job, made by `connect`. All calls take `timeoutMs` (30 s unless said otherwise)
  * and an abort `signal`, and may run at the same time; updates that are not awaited may be applied
@@ -50,13 +60,7 @@ export class Client {
   #closed: Promise<void> | undefined;
 
   /** Made by `joinJob`, of parts that have joined. */
-  constructor(options: {
-    connection: NatsConnection;
-    subjects: JobSubjects;
-    trainer: string;
-    calls: Calls;
-    parts: ClientParts;
-  }) {
+  constructor(options: JoinedParts) {
     this.job = options.subjects.job;
     this.trainer = options.trainer;
     this.#connection = options.connection;

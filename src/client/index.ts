@@ -55,7 +55,5 @@ export { type ConnectOptions, connect } from "./wire/connect.ts";
 export {
   type ConnectionOverrides,
   DEFAULT_URL,
-  type NamedConnectionOverrides,
-  resolveConnection,
   resolveSettings,
 } from "./wire/settings.ts";

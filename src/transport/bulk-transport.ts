@@ -36,7 +36,10 @@ const LINE_END = Buffer.from("\r\n");
 
 type Address = Parameters<NodeTransport["dial"]>[0] & Parameters<NodeTransport["connect"]>[0];
 
-/** Options of a connection that carries tensors. */
+/**
+ * Options of a connection that carries tensors.
+ * @internal
+ */
 export interface BulkConnectionOptions extends NodeConnectionOptions {
   /**
    * Messages that are valid only during the callback of their subscription, because their buffers are
@@ -274,6 +277,7 @@ function notFromBroker(cause: PserverError): Error {
  * malformed input, the process emits a warning with the error, BAD_MESSAGE, at most once a minute: the connection
  * begins again, and nothing else would say why.
  * @throws BROKER_TOO_OLD, as {@link checkBrokerVersion} does; what nats.js throws.
+ * @internal
  */
 export async function connectForBulk(options: BulkConnectionOptions): Promise<NatsConnection> {
   // Set before each connection, as nats.js does: the last factory serves all reconnects, so whatever
@@ -325,6 +329,7 @@ class MalformedInput {
 /**
  * Publishes as `connection.publish` does, but does not copy a large payload. The payload must not be
  * changed until the broker has answered it or a later flush.
+ * @internal
  */
 export function publishBulk(
   connection: NatsConnection,

@@ -51,6 +51,7 @@ export interface ConnectionRole {
  * Connects to the broker; the connection reconnects for ever and must be closed by the caller.
  * @throws NO_BROKER if none answers in time, DENIED if it refuses the credentials, NO_TLS if it
  * offers no TLS or its certificate is not trusted, BAD_VALUE for an invalid address.
+ * @internal
  */
 export async function openConnection(
   settings: ConnectionSettings,
@@ -74,6 +75,7 @@ export async function openConnection(
 /**
  * The options of nats.js for these settings and this role.
  * @throws BAD_VALUE for an invalid address, IO for a file with credentials that cannot be read.
+ * @internal
  */
 export function connectionOptions(
   settings: ConnectionSettings,

@@ -1,8 +1,10 @@
-// Proves what a newcomer meets: an installed command finds the broker that was installed with it; one
+// Proves what a newcomer meets: the package is complete, with man pages, documents and licences, and TypeScript
+// reads its types; an old Node.js is one line. An installed command finds the broker that was installed with it; one
 // without any says how to get one, and `pserver setup` provides it, or names what to install. A script plays Go, but
 // for one test, in which Go is really fetched and builds a broker that serves a trainer. What else a set-up does is in
 // test/e2e/set-up-broker.test.ts.
 
+import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import {
   copyFile,
@@ -11,13 +13,17 @@ import {
   readdir,
   readFile,
   rm,
+  stat,
   symlink,
   writeFile,
 } from "node:fs/promises";
+import { builtinModules } from "node:module";
 import { homedir, tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { findBroker } from "../../src/broker/index.ts";
+import { packageRoot } from "../../src/broker/package-root.ts";
 import { connect } from "../../src/client/index.ts";
 import { type Finished, run, start } from "../cli/spawn-command.ts";
 import { findPython } from "../support/find-python.ts";
@@ -92,6 +98,138 @@ test("make install takes the broker of set-up along, and up starts it", async ()
   expect(JSON.parse(await up.firstLine)).toMatchObject({ ready: true });
   up.child.kill("SIGTERM");
   expect(await up.finished).toMatchObject({ code: 0 });
+});
+
+const execute = promisify(execFile);
+
+/** The directory of the installed package. */
+const root = (): string => join(dirname(installed.main), "..");
+
+/** Files of a directory and of those in it, as paths from it. */
+async function filesIn(directory: string, ending: string): Promise<string[]> {
+  const names = await readdir(directory, { recursive: true });
+  return names.filter((name) => name.endsWith(ending) && !name.includes("node_modules"));
+}
+
+describe("the package", () => {
+  test("has every document and example that its sources name", async () => {
+    const sources = await filesIn(join(root(), "src"), ".ts");
+    const names = [...sources.map((name) => join("src", name)), "nats.conf", "nats-durable.conf"];
+    const texts = await Promise.all(names.map((name) => readFile(join(root(), name), "utf8")));
+    const paths = texts.flatMap(
+      (text) => text.match(/\b(?:docs|examples)\/[\w/.-]*\w\.(?:md|conf|py|ts|c)\b/g) ?? [],
+    );
+    expect(paths).toContain("docs/operations.md");
+    expect([...new Set(paths)].filter((path) => !existsSync(join(root(), path)))).toEqual([]);
+  });
+
+  test("has the links that its documents have to others and to configurations", async () => {
+    const documents = (await filesIn(join(root(), "docs"), ".md")).map((name) =>
+      join("docs", name),
+    );
+    const broken: string[] = [];
+    for (const document of documents) {
+      const text = await readFile(join(root(), document), "utf8");
+      for (const [, target = ""] of text.matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)) {
+        const path = join(dirname(document), target);
+        const isShipped = /^(?:docs|examples\/nats)\b/.test(path);
+        if (isShipped && !existsSync(join(root(), path))) broken.push(`${document}: ${target}`);
+      }
+    }
+    expect(documents.length).toBeGreaterThan(20);
+    expect(broken).toEqual([]);
+  });
+
+  test("needs no other packages than those it depends on, and has the licences of those it contains", async () => {
+    const manifest = JSON.parse(await readFile(join(root(), "package.json"), "utf8"));
+    const known = new Set([...Object.keys(manifest.dependencies), ...builtinModules]);
+    const scripts = await filesIn(join(root(), "dist"), ".js");
+    const imported = new Set<string>();
+    for (const name of scripts) {
+      const text = await readFile(join(root(), "dist", name), "utf8");
+      for (const [, from = ""] of text.matchAll(/^(?:import|export) [^;]*?"([^"]+)";$/gm))
+        imported.add(from);
+      for (const [, from = ""] of text.matchAll(/\bimport\("([^"]+)"\)/g)) imported.add(from);
+    }
+    const packages = [...imported]
+      .filter((from) => !from.startsWith("."))
+      .map((from) => /^(?:node:)?((?:@[^/]+\/)?[^/]+)/.exec(from)?.[1] ?? from);
+    expect(packages).toContain("xstate");
+    expect(packages.filter((name) => !known.has(name))).toEqual([]);
+    const licenses = await readFile(join(root(), "dist", "licenses.txt"), "utf8");
+    for (const name of ["transport-node", "nats-core", "nuid", "jetstream", "kv", "nkeys"]) {
+      expect(licenses).toMatch(
+        new RegExp(`^@nats-io/${name} \\d+\\.\\d+\\.\\d+\n\n.*Apache License`, "ms"),
+      );
+    }
+    expect(licenses).toMatch(/^tweetnacl \d/m);
+  });
+
+  test("has types that need no other package than Node's", async () => {
+    const modules = join(home, "node_modules");
+    await mkdir(join(modules, "@types"), { recursive: true });
+    await symlink(root(), join(modules, "nats-pserver"));
+    await symlink(join(packageRoot(), "node_modules/@types/node"), join(modules, "@types/node"));
+    await symlink(join(packageRoot(), "node_modules/undici-types"), join(modules, "undici-types"));
+    await writeFile(
+      join(home, "user.mts"),
+      `import { connect } from "nats-pserver";
+       import * as history from "nats-pserver/history";
+       import * as protocol from "nats-pserver/protocol";
+       const client = await connect({ job: "j", trainer: "t" });
+       const session: number = client.session;
+       console.log(session, history, protocol);`,
+    );
+    const tsc = join(packageRoot(), "node_modules/.bin/tsc");
+    const flags = ["--strict", "--noEmit", "--module", "nodenext", "--target", "esnext"];
+    const answer = await execute(
+      tsc,
+      [...flags, "--preserveSymlinks", "--types", "node", "user.mts"],
+      {
+        cwd: home,
+      },
+    ).catch((error: { stdout: string }) => error);
+    expect(answer.stdout).toBe("");
+  });
+
+  test("installs a man page of each program, with all commands and flags that its help names", async () => {
+    const read = (name: string): Promise<string> =>
+      readFile(join(installed.prefix, "share/man/man1", `${name}.1`), "utf8");
+    const page = (await read("pserver")).replaceAll("\\-", "-");
+    const { stdout } = await run(["completion", "fish"], { main: installed.main });
+    const commands = [...stdout.matchAll(/ -a '?([a-z][a-z-]*)'? -d/g)].map(
+      ([, name = ""]) => name,
+    );
+    for (const name of ["up", "run", "bisect", "what-if"])
+      expect(page).toContain(`.SS "pserver ${name}"`);
+    for (const name of commands) expect(page).toContain(name);
+    for (const name of ["run", "up"]) {
+      const help = await run(["help", name], { main: installed.main });
+      for (const [flag] of help.stdout.matchAll(/^ {2}(?:-\w, )?--[a-z-]+/gm))
+        expect(page).toContain(flag);
+    }
+    expect(await read("legion")).toContain(".TH LEGION 1");
+  });
+
+  test.each(["pserver", "legion"])("%s says on an old Node.js which one it needs", async (name) => {
+    const old = "data:text/javascript,Object.defineProperty(process,'version',{value:'v18.20.8'})";
+    const program = join(root(), "dist", `${name}.js`);
+    const ended = execute(process.execPath, ["--import", old, program, "--help"]);
+    await expect(ended).rejects.toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: `${name}: expected Node.js 20.19 or newer; received v18.20.8\n`,
+    });
+  });
+
+  test("its programs run as they are installed, by their names", async () => {
+    const bin = join(installed.prefix, "bin");
+    const PATH = `${bin}:${dirname(process.execPath)}:/usr/bin:/bin`;
+    for (const name of ["pserver", "legion"]) {
+      const { stdout } = await execute(name, ["--help"], { cwd: home, env: { PATH, HOME: home } });
+      expect(stdout).toMatch(new RegExp(`^Usage: ${name} `));
+    }
+  });
 });
 
 describe.skipIf(SYSTEM_BROKER)("without a broker", () => {

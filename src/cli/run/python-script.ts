@@ -40,7 +40,8 @@ export async function checkPythonScript(
   const missing = stdout.trim();
   // If Python fails here, it reports why when it runs the script.
   if (code !== 0 || missing === "") return;
-  const how = missing === "numpy" ? "numpy" : "nats-pserver";
+  // The package index has no package of ours, and the name there may be somebody else's.
+  const how = missing === "numpy" ? "numpy" : "WHEEL, the file that make wheel builds in a clone";
   const expected = `a ${python} that has the module ${missing} (python3 -m pip install ${how})`;
   const message = `${script}: expected ${expected}; received one that has not`;
   throw new PserverError("BAD_VALUE", message, { expected, received: python });

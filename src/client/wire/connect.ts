@@ -78,7 +78,10 @@ export async function connect(options: ConnectOptions): Promise<Client> {
   }
 }
 
-/** Connects to the broker. Retries until the deadline, unless the credentials are refused. */
+/**
+ * Connects to the broker. Retries until the deadline, unless the credentials are refused.
+ * @internal
+ */
 export async function connectBroker(
   settings: NodeConnectionOptions,
   deadline: Deadline,

@@ -35,6 +35,7 @@ const CONNECT_ATTEMPT_MS = 5_000;
 /**
  * Options of nats.js for the broker that {@link resolveSettings} finds.
  * @throws BAD_VALUE for an invalid setting, IO for a file that cannot be read.
+ * @internal
  */
 export function resolveConnection(
   overrides: NamedConnectionOverrides,

@@ -40,7 +40,10 @@ export interface Wire {
   listen(listener: WireListener): void;
 }
 
-/** {@link Wire} over nats.js. */
+/**
+ * {@link Wire} over nats.js.
+ * @internal
+ */
 export class NatsWire implements Wire {
   readonly inbox: string;
   #connected = true;

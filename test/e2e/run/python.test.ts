@@ -127,7 +127,9 @@ test("a Python without the package is one line, and nothing starts", async () =>
   const options = { cwd: directory.path, main: LEGION, environment };
   const args = ["--instances", "2", "--debug", "--user_script_args", "--epochs 1"];
   const { code, stderr } = await run([DIGITS, ...args], options);
-  expect(stderr).toMatch(/^\S+ pserver: BAD_VALUE: .*digits\.py: .*pip install nats-pserver.*\n$/);
+  expect(stderr).toMatch(
+    /^\S+ pserver: BAD_VALUE: .*digits\.py: .*pip install WHEEL, the file that make wheel builds.*\n$/,
+  );
   expect(code).toBe(EXIT.invalidInput);
   expect(await readdir(directory.path)).not.toContain(".pserver");
 });
