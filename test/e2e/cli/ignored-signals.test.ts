@@ -7,7 +7,10 @@ import { existsSync } from "node:fs";
 import { mkdtemp, open, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { PassThrough } from "node:stream";
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { judgeByCommand } from "../../../src/cli/history/judge-by-command.ts";
+import { runProgram } from "../../../src/cli/run/run-program.ts";
 import { MAIN } from "../../cli/spawn-command.ts";
 import { findPython } from "../../support/find-python.ts";
 import { HANG_MS } from "../../support/limits.ts";
@@ -102,6 +105,18 @@ test("a trainer is not told what the launcher was started to ignore, nor are its
   expect(code).toBe(0);
   const variables = await readFile(join(home, "variables"), "utf8");
   expect(variables).not.toMatch(/^(?:PSERVER_IGNORED_SIGNALS|ps_\w+)=/m);
+});
+
+test("programs that a command runs have process groups of their own, which no terminal signals", async () => {
+  const group = ["sh", "-c", "echo $$ $(cut -d ' ' -f 5 /proc/$$/stat)"] as const;
+  const { stdout } = await runProgram(group, { environment: process.env, timeoutMs: HANG_MS });
+  const judged = new PassThrough();
+  const [stdin, stderr] = [new PassThrough(), judged];
+  const { signal } = new AbortController();
+  const context = { stdin, stdout: judged, stderr, environment: process.env, signal };
+  const model = { write: async () => {}, point: "" };
+  expect(await judgeByCommand({ ...context, setExitCode: () => {} }, group, model)).toBe("good");
+  for (const text of [stdout, String(judged.read())]) expect(text).toMatch(/^(\d+) \1\n$/);
 });
 
 /** Runs a command at a terminal of its own, closes that when it prints "at work", and tells how it ended. */
