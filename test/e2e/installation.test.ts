@@ -13,7 +13,6 @@ import {
   readdir,
   readFile,
   rm,
-  stat,
   symlink,
   writeFile,
 } from "node:fs/promises";
