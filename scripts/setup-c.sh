@@ -27,6 +27,7 @@ missing() {
   has_program nm || echo binutils
   has_program clang || echo clang
   has_runtime || echo libclang-rt-dev
+  has_program openssl || echo openssl
   has_program valgrind || echo valgrind
   has_program cmake || echo cmake
 }

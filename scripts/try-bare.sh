@@ -11,9 +11,9 @@
 #
 # The root holds what debootstrap calls minbase, git, make, certificates, and Node.js with npm: trixie's own;
 # bookworm's are too old, so it gets those of this machine. How this machine reaches Debian's archive, npm's
-# registry, Python's index and Go's proxy is carried over. There is no /sys, hence no cgroups, and
-# /etc/hosts is empty, hence no name for this machine, nor "localhost". The commands see only their own processes, which
-# end with them, as do all mounts.
+# registry, Python's index and Go's proxy is carried over. There is no /sys, hence no cgroups, and /etc/hosts is
+# empty, hence no name for this machine, nor "localhost". The commands see only their own processes, which end
+# with them, as do all mounts.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -50,12 +50,6 @@ inside() {
     mount --rbind /dev "$root/dev"
     mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
     mount -t proc proc "$root/proc"
-    for directory in ${PIP_FIND_LINKS:-}; do
-      if [[ -d $directory ]]; then
-        mkdir -p "$root$directory"
-        mount --bind "$directory" "$root$directory"
-      fi
-    done
     chroot "$root" env -i "$@"
     exit' bare "$root" "${environment[@]}" "$@"
 }
@@ -67,12 +61,11 @@ archive() {
     awk -v label="$1" '$1 == label { print $2; exit }'
 }
 
-# copy_settings FILE…: copies those that are there to the same path in the root.
-copy_settings() {
-  local file
-  for file in "$@"; do
-    if [[ -e $file ]]; then install -m 600 -D "$file" "$root$file"; fi
-  done
+# copy_setting FILE PATH: copies a file or directory to a path in the root, if this machine has it.
+copy_setting() {
+  if [[ ! -e $1 ]]; then return; fi
+  mkdir -p "$root$(dirname "$2")"
+  cp -rLT "$1" "$root$2"
 }
 
 make_root() {
@@ -96,23 +89,32 @@ make_root() {
   mv "$root.new" "$root"
 }
 
-# Settings that other programs than apt read are carried over by every run: they may have changed.
-carry_settings() {
+# How to reach the network, and Debian's archive.
+carry_network() {
   apt-config dump | grep -E '^Acquire::(https?|ftp|Check-|Retries)' >"$root/etc/apt/apt.conf.d/99machine" || true
-  cp /etc/resolv.conf "$root/etc/resolv.conf"
-  copy_settings /etc/pip.conf "$HOME/.pip/pip.conf" "$HOME/.config/pip/pip.conf" "$HOME/.config/go/env"
+  copy_setting /etc/resolv.conf /etc/resolv.conf
+  copy_setting /usr/local/share/ca-certificates /usr/local/share/ca-certificates
+}
+
+# How to reach the other archives.
+carry_settings() {
+  local path variable
+  for path in /etc/pip.conf /etc/xdg/pip/pip.conf; do copy_setting "$path" "$path"; done
+  for path in .pip/pip.conf .config/pip/pip.conf .config/go/env; do copy_setting "$HOME/$path" "/root/$path"; done
+  # What the variables name: certificates, or packages for pip.
+  for variable in "${environment[@]}"; do
+    path=${variable#*=}
+    if [[ $path == /* && ! -e $root$path ]]; then copy_setting "$path" "$path"; fi
+  done
   cat "$(npm config get globalconfig)" "$(npm config get userconfig)" 2>/dev/null >"$root/root/.npmrc" || true
-  if compgen -G '/usr/local/share/ca-certificates/*' >/dev/null; then
-    mkdir -p "$root/usr/local/share"
-    cp -rL /usr/local/share/ca-certificates "$root/usr/local/share/"
-  fi
 }
 
 install_packages() {
   local packages=("${PACKAGES[@]}")
   if [[ $release == trixie ]]; then packages+=(nodejs npm); fi
   logged "updating its package lists" inside apt-get update -q
-  logged "installing ${packages[*]}" inside DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${packages[@]}"
+  logged "installing ${packages[*]}" \
+    inside DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${packages[@]}"
   logged "updating its certificates" inside update-ca-certificates
   if [[ $release == trixie ]]; then return; fi
   say "copying Node.js $(node --version) and npm of this machine"
@@ -169,10 +171,11 @@ flock -n "$lock" || fail "another run uses $root"
 if [[ -n $fresh || ! -f $root.stamp ]]; then
   rm -f "$root.stamp"
   make_root
-  carry_settings
+  carry_network
   install_packages
   touch "$root.stamp"
 fi
+carry_network
 carry_settings
 copy_checkout
 for command in "${commands[@]}"; do
