@@ -17,7 +17,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-readonly CHECKOUT=/srv/checkout
+readonly CHECKOUT=/srv/checkout ROOT_HOME=/root
 readonly PACKAGES=(ca-certificates git make)
 
 # Variables that say how to reach the package archives, as a pattern.
@@ -100,13 +100,13 @@ carry_network() {
 carry_settings() {
   local path variable
   for path in /etc/pip.conf /etc/xdg/pip/pip.conf; do copy_setting "$path" "$path"; done
-  for path in .pip/pip.conf .config/pip/pip.conf .config/go/env; do copy_setting "$HOME/$path" "/root/$path"; done
+  for path in .pip/pip.conf .config/pip/pip.conf .config/go/env; do copy_setting "$HOME/$path" "$ROOT_HOME/$path"; done
   # What the variables name: certificates, or packages for pip.
   for variable in "${environment[@]}"; do
     path=${variable#*=}
     if [[ $path == /* && ! -e $root$path ]]; then copy_setting "$path" "$path"; fi
   done
-  cat "$(npm config get globalconfig)" "$(npm config get userconfig)" 2>/dev/null >"$root/root/.npmrc" || true
+  cat "$(npm config get globalconfig)" "$(npm config get userconfig)" 2>/dev/null >"$root$ROOT_HOME/.npmrc" || true
 }
 
 install_packages() {
@@ -160,7 +160,7 @@ if ((${#commands[@]} == 0)); then commands=("make demo" "make test"); fi
 ((EUID == 0)) || fail "only root can make a root: run this with sudo"
 root=$(realpath -m "${root:-.tools/bare/$release}")
 
-environment=(HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb)
+environment=(HOME="$ROOT_HOME" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb)
 while IFS='=' read -r -d '' name value; do
   if [[ $name =~ $PASSED ]]; then environment+=("$name=$value"); fi
 done < <(env -0)
