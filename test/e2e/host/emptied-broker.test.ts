@@ -7,7 +7,7 @@ import { type Client, connect } from "../../../src/client/index.ts";
 import { TestEtcd } from "../../support/etcd.ts";
 import { freeze, thaw } from "../../support/freeze.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
-import { HANG_MS, LASTING_LEASE_MS } from "../../support/limits.ts";
+import { HANG_MS, LASTING_LEASE_MS, MORTAL_LEASE_MS } from "../../support/limits.ts";
 import { control } from "./control.ts";
 
 const WAIT = { timeout: HANG_MS, interval: 50 };
@@ -71,7 +71,7 @@ test("a job with its leases in etcd, which outlast the broker's data, can be joi
 
 describe.each(["file", "memory"] as const)("a job with its journals in %s", (journal) => {
   test("is made anew by the next host, and the trainers that are there initialize it again", async () => {
-    job = await TestJob.start({ shards: 2, workers: 1, journal });
+    job = await TestJob.start({ shards: 2, workers: 1, journal, leaseMs: MORTAL_LEASE_MS });
     const host = await job.host();
     const client = await job.trainer("t");
     await initialize(client, 1);
@@ -90,7 +90,7 @@ describe.each(["file", "memory"] as const)("a job with its journals in %s", (jou
   });
 
   test("gets nothing from a host that was away while it was made anew", async () => {
-    job = await TestJob.start({ shards: 2, workers: 1, journal });
+    job = await TestJob.start({ shards: 2, workers: 1, journal, leaseMs: MORTAL_LEASE_MS });
     const away = await job.host();
     const client = await job.trainer("t");
     await initialize(client, 1);

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { type Client, connect, type ShardFallback } from "../../../src/client/index.ts";
 import { TestCluster } from "../../support/cluster.ts";
 import type { TestHost } from "../../support/host.ts";
-import { HANG_MS } from "../../support/limits.ts";
+import { HANG_MS, MORTAL_LEASE_MS } from "../../support/limits.ts";
 import { startReplicatedHost } from "./replicated-host.ts";
 
 const CALL = { timeoutMs: HANG_MS };
@@ -16,7 +16,11 @@ let client: Client;
 const told: ShardFallback[] = [];
 
 async function startHost(): Promise<void> {
-  host = startReplicatedHost(cluster.urls, { shards: 1, leaseMs: 2_000, journal: "memory" });
+  host = startReplicatedHost(cluster.urls, {
+    shards: 1,
+    leaseMs: MORTAL_LEASE_MS,
+    journal: "memory",
+  });
   await host.line(({ type }) => type === "started");
 }
 
