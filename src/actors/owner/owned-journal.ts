@@ -162,6 +162,7 @@ export class OwnedJournal {
       return undefined;
     try {
       const info = await checkJournal(journal, expected);
+      if (info === undefined) return undefined;
       // Nothing of it was folded that could be compared: it must at least begin as it was made.
       const isOnlyMade =
         storage === "memory" && expected.created !== "" && expected.shard.seq === 0;

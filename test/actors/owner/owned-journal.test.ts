@@ -68,7 +68,10 @@ function own(storage: "file" | "memory"): OwnedJournal {
       return Promise.resolve();
     },
     record: (_generation: number, seq: number) => Promise.resolve(records[seq - 1]),
-    beginsWithRules: () => Promise.resolve(beginsWithRules),
+    beginsWithRules: () =>
+      info === undefined
+        ? Promise.reject(new PserverError("JETSTREAM_UNAVAILABLE", "stream not found"))
+        : Promise.resolve(beginsWithRules),
     get rules() {
       return jobRules;
     },
@@ -278,6 +281,12 @@ describe("a journal in memory that is there, but is another than the one that wa
     expect(begun).toEqual([1]);
     beginsWithRules = true;
     expect(await own("memory").locate()).toEqual({ stream: "stream 2", generation: 2, noted: [] });
+  });
+
+  test("or that is gone before anything of it was folded, is replaced", async () => {
+    shard = Shard.create({ subjects: SUBJECTS, shard: SHARD });
+    info = undefined;
+    expect(await own("memory").locate()).toEqual({ stream: "stream 2", generation: 2 });
   });
 
   test.each([emptied, shorter, anew])("is no reason to replace one on file", async (change) => {
