@@ -46,6 +46,40 @@ test("a tape with gaps at its beginning, middle and end leaves nothing out", asy
   await fc.assert(property, { numRuns: 25 });
 });
 
+test("a message of the tape that cannot be read is one line, and its updates come from the journal", async () => {
+  const acts = Array.from({ length: 9 }, () => {
+    return {
+      trainer: "alice",
+      parameter: "w",
+      kind: "gradient",
+      values: [1, 2, 3, 4, 5, 6],
+    } as const;
+  });
+  const training = { mode: "async", optimizer: "sgd", acts } as const;
+  const [plain, damaged] = [historyOf(training), historyOf(training)];
+  const { lastSeq } = plain.own;
+  damaged.own.writeTape(1, lastSeq);
+  const messages = Math.ceil(lastSeq / 2);
+  const hurt = [0, 2, messages - 1];
+  for (const at of hurt) damaged.own.damageTape(at);
+  const isLost = (event: object) => "undescribed" in event && event.undescribed !== undefined;
+  const all = await listed(damaged, 0, lastSeq);
+  expect(all.filter((event) => !isLost(event))).toEqual(await listed(plain, 0, lastSeq));
+  expect(all.filter(isLost)).toMatchObject(
+    hurt.map((at) => ({
+      ...{ shard: SHARD, seq: 2 * at, verb: "unreadable" },
+      undescribed: expect.stringMatching(
+        `^message ${at + 1} of the tape cannot be read: BAD_CHECKSUM`,
+      ),
+    })),
+  );
+  // What the journal does not hold any more is left out.
+  damaged.own.snapshot(lastSeq);
+  damaged.own.firstSeq = lastSeq + 1;
+  const kept = (await listed(damaged, 0, lastSeq)).filter((event) => !isLost(event));
+  expect(kept).toHaveLength(lastSeq - 5 - (lastSeq % 2 === 0 ? 1 : 0));
+});
+
 test("a record that cannot be folded is listed with the error, and a later generation after it", async () => {
   const history = historyOf({
     ...{ mode: "async", optimizer: "sgd" },
