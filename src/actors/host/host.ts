@@ -1,8 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
+import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { defined } from "../../protocol/defined.ts";
 import {
+  ensureError,
   JobSubjects,
   PAYLOAD_BYTES_MIN,
   PserverError,
@@ -19,6 +21,7 @@ import { openJob } from "../job/open-job.ts";
 import { Journal } from "../journal/journal.ts";
 import { OwnersClient } from "../requests/owners-client.ts";
 import { Refusals } from "../requests/refusals.ts";
+import { ensureTapeStream } from "../tape/tape-store.ts";
 import { composeHost } from "./compose-host.ts";
 import type { Host, HostOptions } from "./host-options.ts";
 import type { HostOpening } from "./host-parts.ts";
@@ -81,6 +84,7 @@ async function openHost(opening: HostOpening): Promise<RunningHost> {
   const manager = await client.jetstreamManager(false);
   const wanted = wantedSettings(options);
   const job = await retries.run(() => openJob({ connection, manager, subjects, etcd, wanted }));
+  if (job.settings.tape) await makeTape(opening, manager, job.settings.replicas);
   const settings = journalSettings(job.settings);
   const owners = new OwnersClient({
     connection,
@@ -90,6 +94,19 @@ async function openHost(opening: HostOpening): Promise<RunningHost> {
     journalOf: (shard) => new Journal({ manager, client, subjects, settings, shard }),
   });
   return composeHost(opening, job, owners);
+}
+
+/** Makes the stream of the job's tape. A tape only describes: if it cannot be made, its lines are left out. */
+async function makeTape(
+  { options, subjects, retries }: HostOpening,
+  manager: JetStreamManager,
+  replicas: number,
+): Promise<void> {
+  try {
+    await retries.run(() => ensureTapeStream(manager, subjects, replicas));
+  } catch (error) {
+    options.onEvent?.({ type: "error", error: ensureError(error) });
+  }
 }
 
 function wantedSettings(options: HostOptions): WantedSettings {

@@ -9,7 +9,7 @@ import { EtcdLeases } from "../leases/etcd-leases.ts";
 import { KvLeases } from "../leases/kv-leases.ts";
 import type { Leases } from "../leases/leases.ts";
 import { ensureSnapshotStream } from "../snapshot/store.ts";
-import { ensureTapeStream, readTapeStorage, type TapeStorage } from "../tape/tape-store.ts";
+import { readTapeStorage, type TapeStorage } from "../tape/tape-store.ts";
 import { leasesIn, type StoredSettings, type WantedSettings } from "./job-settings.ts";
 import { settleSettings } from "./settle-settings.ts";
 
@@ -71,7 +71,6 @@ export async function openJob(opening: JobOpening): Promise<OpenedJob> {
       ? await openKvLeases(connection, subjects, settings)
       : openEtcdLeases(connection, etcd, settings.leaseMs);
   await ensureSnapshotStream(manager, subjects, settings.replicas);
-  if (settings.tape) await ensureTapeStream(manager, subjects, settings.replicas);
   const tapeStorage = async (): Promise<TapeStorage | undefined> =>
     settings.tape ? await readTapeStorage(manager, subjects) : undefined;
   const created = await bucket.created();

@@ -164,6 +164,21 @@ test("log reaches back to the first update of a trimmed journal", async () => {
   expect(parse(since.stdout)).toEqual(lines);
 });
 
+test("a tape that cannot be made keeps no job from being served", async () => {
+  await begin();
+  if (job === undefined || connection === undefined) throw new Error("expected a job");
+  const manager = await jetstreamManager(connection);
+  await manager.streams.add({ name: "other", subjects: [SUBJECTS.allTapes()] });
+  const host = await job.host();
+  expect(host.lines.find(({ type }) => type === "error")?.error?.message).toContain(
+    "tape of job j",
+  );
+  const client = await job.trainer("t");
+  await initialize(client);
+  await client.sendGrads({ small: new Float32Array(5).fill(10) });
+  expect((await client.pullFull("small")).data).toEqual(new Float32Array(5).fill(-1));
+});
+
 test("a job without a tape has no stream for one; that of another goes with its job", async () => {
   await begin();
   if (job === undefined || connection === undefined) throw new Error("expected a job");
