@@ -31,7 +31,14 @@ import { RECORDINGS, writeScene } from "./scenes.ts";
 const SOURCES = join(import.meta.dirname, "../../../../src");
 
 /** Codes that the fold has for a journal, a snapshot or itself, and for a record that nobody could read. */
-const OF_NO_RECORD = ["INTERNAL", "JOURNAL_DAMAGED", "SNAPSHOT_DAMAGED", "BAD_CHECKSUM"];
+const OF_NO_RECORD = [
+  "INTERNAL",
+  "JOURNAL_DAMAGED",
+  "SNAPSHOT_DAMAGED",
+  "BAD_CHECKSUM",
+  "FOLD_FAILED",
+  "NO_MEMORY",
+];
 
 /** Codes that came with a version, and that the versions before it never give. */
 const SINCE: Readonly<Record<string, number>> = {
