@@ -286,7 +286,7 @@ describe("a journal in memory that is there, but is another than the one that wa
   test("or that is gone before anything of it was folded, is replaced", async () => {
     shard = Shard.create({ subjects: SUBJECTS, shard: SHARD });
     info = undefined;
-    expect(await own("memory").locate()).toEqual({ stream: "stream 2", generation: 2 });
+    expect(await own("memory").locate()).toEqual({ stream: "stream 2", generation: 2, noted: [] });
   });
 
   test.each([emptied, shorter, anew])("is no reason to replace one on file", async (change) => {
