@@ -98,7 +98,10 @@ function meetingLines(log: string): string[] {
   return [
     'if [ "$rank" = 0 ]; then',
     `  ${FREE_PORT_PROGRAM}`,
-    `  echo "$(uname -n) $port" >${meeting}.new && mv ${meeting}.new ${meeting} || end 125`,
+    "  machine=$(uname -n)",
+    "  # Where a machine's name has no address, its own address must do.",
+    '  getent hosts "$machine" >/dev/null || for machine in $(hostname -I) 127.0.0.1; do break; done',
+    `  echo "$machine $port" >${meeting}.new && mv ${meeting}.new ${meeting} || end 125`,
     "fi",
     "waited=0",
     `while [ ! -e ${meeting} ]; do`,
