@@ -104,7 +104,10 @@ describe("slurm", () => {
   test("--torch-env: tasks form one process group of PyTorch, at the machine of rank 0", async () => {
     const script = await directory.script(
       "train.py",
-      `import os, torch, torch.distributed as dist
+      `import os
+# Debian 13 builds PyTorch without libuv, which PyTorch asks for unless it is told not to.
+os.environ["USE_LIBUV"] = "0"
+import torch, torch.distributed as dist
 dist.init_process_group("gloo")
 total = torch.ones(1) * (dist.get_rank() + 1)
 dist.all_reduce(total)

@@ -79,6 +79,8 @@ with pserver.connect() as ps:
 
 /** What accelerate and torch.distributed look for, to find out whether they were launched together. */
 const LOOK = `import os, sys
+# Debian 13 builds PyTorch without libuv, which PyTorch asks for unless it is told not to.
+os.environ["USE_LIBUV"] = "0"
 import torch
 import torch.distributed as dist
 size = ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "WORLD_SIZE"]
