@@ -40,14 +40,17 @@ class Pool:
             try:
                 return await _run_on(worker, work)
             finally:
-                if not self._is_closed:
+                if self._is_closed:
+                    worker.end()
+                else:
                     idle.append(worker)
 
     def close(self) -> None:
         """Ends the idle threads; a thread that is making a call ends after it, and so does that of a
         later call."""
         self._is_closed = True
-        self._idle.clear()
+        while self._idle:
+            self._idle.pop().end()
 
 
 async def _run_on(worker: Worker, work: Callable[[], Result]) -> Result:

@@ -86,7 +86,7 @@ class Worker:
     """A thread that makes calls, one after the other, through a library that can end them.
 
     A worker has one owner at a time, which posts a call when the previous one is done, or waits for its
-    turn. The thread ends when the worker is dropped and all posted calls are done.
+    turn. The thread ends when the worker is ended or dropped and all posted calls are done.
     """
 
     def __init__(self, library: Library, name: str) -> None:
@@ -105,6 +105,11 @@ class Worker:
         line = getattr(self, "_line", None)
         if line is not None:
             line.jobs.put(None)
+
+    def end(self) -> None:
+        """Ends the thread after the calls that were posted, whoever still refers to the worker, such as the
+        traceback of an error. No call may be posted after this."""
+        self._line.jobs.put(None)
 
     @property
     def is_busy(self) -> bool:
