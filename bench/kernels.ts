@@ -1,4 +1,4 @@
-import { ShardMemory } from "../src/actors/memory/shard-memory.ts";
+import { ShardMemory } from "../src/actors/kernel/shard-memory.ts";
 
 const BLOCK_BYTES = 1024 * 1024;
 const ELEMENTS = BLOCK_BYTES / 4;

@@ -1,11 +1,10 @@
-import { applyGradient } from "../src/actors/fold/apply-gradient.ts";
-import { StoredBlock } from "../src/actors/fold/block.ts";
-import { ElementReader } from "../src/actors/fold/read-elements.ts";
-import { slotPlan } from "../src/actors/fold/slots.ts";
-import { ShardMemory } from "../src/actors/memory/shard-memory.ts";
-import { sumRows } from "../src/client/push/row-sums.ts";
+import { applyGradient } from "../src/actors/fold/apply-update.ts";
+import { StoredBlock, slotPlan } from "../src/actors/fold/block-actor.ts";
+import { ShardMemory } from "../src/actors/kernel/shard-memory.ts";
+import { ElementReader } from "../src/actors/owner/reads.ts";
+import { sumRows } from "../src/client/push/block-updates.ts";
 import { toConfig } from "../src/protocol/config/index.ts";
-import { readPartIndex, writePartIndex } from "../src/protocol/parts.ts";
+import { readPartIndex, writePartIndex } from "../src/protocol/messages/parts.ts";
 
 const BLOCK_BYTES = 1024 * 1024;
 /** Elements of the rows of one record, so that records of short and of long rows take alike long. */

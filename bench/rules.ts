@@ -1,5 +1,5 @@
+import { slotCount, updateRule } from "../src/actors/fold/update-rule.ts";
 import { instantiateKernels } from "../src/actors/kernel/kernels.ts";
-import { slotCount, updateRule } from "../src/actors/optimizer/update-rule.ts";
 import { type ParameterConfigInput, toConfig } from "../src/protocol/config/index.ts";
 import { type CopyKernel, instantiateCopy } from "./copy-kernel.ts";
 

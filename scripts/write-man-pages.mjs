@@ -15,7 +15,7 @@ if (directory === undefined) {
   throw new Error("usage: node scripts/write-man-pages.mjs MODULES DIRECTORY");
 }
 const { createProgram } = await load("cli/program.js");
-const { legionCommand } = await load("cli/legion/legion-command.js");
+const { legionCommand } = await load("cli/run/run-legion.js");
 const { version } = JSON.parse(await readFile("package.json", "utf8"));
 
 async function load(file) {

@@ -3,7 +3,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { packageRoot } from "../src/broker/package-root.ts";
+import { packageRoot } from "../src/broker/broker-config.ts";
 
 const IMPORT = /^(?:import|export) (?!type )([^;]*? from )?"([^"]+)";/gm;
 

@@ -39,7 +39,10 @@ const TEXT = new Set([
   ".yml",
 ]);
 
-const LINES_MAX = 500;
+const LINES_MAX = 900;
+
+/** Files of TypeScript or C in a folder: more are too many to find one at a glance. */
+const FILES_MAX = 18;
 
 /** What each directory of src may import besides itself. A new one must be given its place here. */
 const ARROWS: Readonly<Record<string, readonly string[]>> = {
@@ -89,6 +92,14 @@ describe("sources", () => {
   test(`have at most ${LINES_MAX} lines`, () => {
     const long = sources.filter((file) => file.lines.length > LINES_MAX);
     expect(long.map((file) => `${file.path}: ${file.lines.length}`)).toEqual([]);
+  });
+
+  test(`are at most ${FILES_MAX} in a folder`, () => {
+    const folders = new Map<string, number>();
+    for (const { path } of sources.filter((file) => /\.(?:ts|c|h)$/.test(file.path))) {
+      folders.set(dirname(path), (folders.get(dirname(path)) ?? 0) + 1);
+    }
+    expect([...folders].filter(([, count]) => count > FILES_MAX)).toEqual([]);
   });
 
   test("have a doc comment, or begin with a comment if they only re-export", () => {

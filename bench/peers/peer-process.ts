@@ -1,6 +1,6 @@
 import { access } from "node:fs/promises";
 import { join } from "node:path";
-import { packageRoot } from "../../src/broker/package-root.ts";
+import { packageRoot } from "../../src/broker/broker-config.ts";
 import { LineProcess } from "../line-process.ts";
 import type { StepMaker } from "../steps/step-times.ts";
 import type { TrainingStep } from "../steps/training-step.ts";

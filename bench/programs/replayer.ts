@@ -1,9 +1,9 @@
 import { jetstream } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
-import { openHistory } from "../../src/history/open-history.ts";
-import { newestOf, takeInventory } from "../../src/history/reach.ts";
-import { replayModel } from "../../src/history/replay/replay-model.ts";
+import { openHistory } from "../../src/history/open-journal.ts";
+import { replayModel } from "../../src/history/replay/replayed-model.ts";
 import { ThreadPool } from "../../src/history/replay/thread-pool.ts";
+import { newestOf, takeInventory } from "../../src/history/source.ts";
 import { JobSubjects, type Position } from "../../src/protocol/index.ts";
 import { serveAgent } from "../agent.ts";
 

@@ -1,12 +1,25 @@
 import { execFile } from "node:child_process";
 import { constants } from "node:fs";
 import { access } from "node:fs/promises";
+import { homedir } from "node:os";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { checkBrokerVersion } from "../protocol/broker-version.ts";
 import { PserverError } from "../protocol/errors.ts";
-import { packageRoot } from "./package-root.ts";
-import { userBrokerDirectory } from "./user-directory.ts";
+import { packageRoot } from "./broker-config.ts";
+
+/**
+ * Directory where `pserver setup` installs a broker for this user: `nats-pserver/bin` in `XDG_DATA_HOME`,
+ * or in `~/.local/share` if that is not set.
+ */
+export function userBrokerDirectory(
+  environment: Readonly<Record<string, string | undefined>>,
+): string {
+  const { XDG_DATA_HOME: data, HOME: home } = environment;
+  // The XDG specification says that a relative path is to be ignored.
+  const base = data?.startsWith("/") ? data : join(home || homedir(), ".local", "share");
+  return join(base, "nats-pserver", "bin");
+}
 
 /** A nats-server program on this machine. */
 export interface FoundBroker {

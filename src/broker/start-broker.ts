@@ -1,16 +1,256 @@
-import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdir, readdir, readFile, readlink, rm, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { PserverError } from "../protocol/errors.ts";
 import { errnoCode, fileError } from "../system/file-errors.ts";
-import { type BrokerSettings, limitIsOurs, writeBrokerConfig } from "./broker-config.ts";
-import { readBrokerInfo } from "./broker-info.ts";
-import { type BrokerExit, BrokerProcess } from "./broker-process.ts";
-import { failedStart } from "./failed-start.ts";
+import {
+  type BrokerSettings,
+  limitIsOurs,
+  readBrokerInfo,
+  writeBrokerConfig,
+} from "./broker-config.ts";
 import { type FoundBroker, findBroker } from "./find-broker.ts";
 import { storeLimitBytes } from "./store-limit.ts";
 import { lockStore, type StoreLock } from "./store-lock.ts";
-import { StuckStore } from "./stuck-store.ts";
+
+/** How a broker ended: with an exit code, or by a signal. */
+export interface BrokerExit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+const STOP_TIMEOUT_MS = 15_000;
+
+/** Lines of the log kept for the message of a failed start. */
+const LINES_KEPT = 8;
+
+/** Runs a program that the kernel signals when its parent ends; part of util-linux. */
+const SETPRIV = ["/usr/bin/setpriv", "/bin/setpriv"].find((path) => existsSync(path));
+
+/** Brokers to be stopped when this process exits. */
+const running = new Set<BrokerProcess>();
+let exitHooked = false;
+
+/** One running nats-server process and the end of its log. */
+export class BrokerProcess {
+  readonly pid: number;
+  readonly exited: Promise<BrokerExit>;
+  readonly #child: ChildProcessByStdio<null, null, Readable>;
+  readonly #lines: string[] = [];
+  #hasExited = false;
+
+  private constructor(
+    child: ChildProcessByStdio<null, null, Readable>,
+    exited: Promise<BrokerExit>,
+  ) {
+    this.#child = child;
+    this.pid = child.pid ?? 0;
+    this.exited = exited;
+  }
+
+  /**
+   * Starts the program in a process group of its own, so that Ctrl-C reaches only this process, and the
+   * broker can be stopped after everything that depends on it.
+   * @throws NO_BROKER if the program cannot be run.
+   */
+  static async spawn(
+    program: string,
+    args: readonly string[],
+    afterExit: () => Promise<void>,
+    onLog: (line: string) => void,
+  ): Promise<BrokerProcess> {
+    const command =
+      SETPRIV === undefined
+        ? [program, ...args]
+        : [SETPRIV, "--pdeathsig", "TERM", program, ...args];
+    const [file = program, ...rest] = command;
+    const child = spawn(file, rest, { stdio: ["ignore", "ignore", "pipe"], detached: true });
+    await new Promise<void>((resolve, reject) => {
+      child.once("spawn", resolve);
+      child.once("error", (cause) => {
+        const message = `cannot run ${program}: ${cause.message}`;
+        reject(new PserverError("NO_BROKER", message, { program }, { cause }));
+      });
+    });
+    hookExit();
+    // Cleaning up may fail: the next start removes a file that is left.
+    const exited = exitOf(child).finally(() => afterExit().catch(() => undefined));
+    const broker = new BrokerProcess(child, exited);
+    broker.#follow(onLog);
+    return broker;
+  }
+
+  /** Notes the process's log and its end. */
+  #follow(onLog: (line: string) => void): void {
+    createInterface({ input: this.#child.stderr }).on("line", (line) => {
+      this.#lines.push(line);
+      if (this.#lines.length > LINES_KEPT) this.#lines.shift();
+      onLog(line);
+    });
+    running.add(this);
+    this.#child.once("close", () => {
+      this.#hasExited = true;
+      running.delete(this);
+    });
+  }
+
+  get hasExited(): boolean {
+    return this.#hasExited;
+  }
+
+  /** The last lines of the log, oldest first. */
+  lastLines(): readonly string[] {
+    return [...this.#lines];
+  }
+
+  /** Sends SIGTERM, and after 15 s SIGKILL; settles when the process has ended. */
+  async stop(): Promise<void> {
+    this.signal("SIGTERM");
+    const timer = setTimeout(() => this.signal("SIGKILL"), STOP_TIMEOUT_MS);
+    await this.exited;
+    clearTimeout(timer);
+  }
+
+  /** Sends SIGKILL; settles when the process has ended. */
+  async kill(): Promise<void> {
+    this.signal("SIGKILL");
+    await this.exited;
+  }
+
+  /** Sends a signal unless the process has ended. */
+  signal(signal: NodeJS.Signals): void {
+    if (!this.#hasExited) this.#child.kill(signal);
+  }
+}
+
+function exitOf(child: ChildProcessByStdio<null, null, Readable>): Promise<BrokerExit> {
+  return new Promise((resolve) => {
+    child.once("close", (code, signal) => resolve({ code, signal }));
+  });
+}
+
+function hookExit(): void {
+  if (exitHooked) return;
+  exitHooked = true;
+  process.once("exit", () => {
+    for (const broker of running) broker.signal("SIGTERM");
+  });
+}
+
+/** A process that listens on a port of this machine. */
+export interface Listener {
+  readonly pid: number;
+  /** Name of its program as in `/proc`: at most 15 bytes. */
+  readonly name: string;
+}
+
+/** State of a listening socket, and indices of fields in a line of `/proc/net/tcp`. */
+const LISTENING = "0A";
+const [ADDRESS_FIELD, STATE_FIELD, INODE_FIELD] = [1, 3, 9];
+
+/**
+ * The process that listens on a TCP port; undefined if the system does not say: without `/proc`, or if
+ * the process belongs to another user.
+ */
+export async function findListener(port: number): Promise<Listener | undefined> {
+  const inodes = new Set<string>();
+  for (const table of ["/proc/net/tcp", "/proc/net/tcp6"]) {
+    for (const inode of listeningInodes(await unlessHidden(readFile(table, "utf8"), ""), port)) {
+      inodes.add(inode);
+    }
+  }
+  if (inodes.size === 0) return undefined;
+  for (const pid of await unlessHidden(readdir("/proc"), [])) {
+    if (/^\d+$/.test(pid) && (await holdsOneOf(inodes, pid))) {
+      const name = await unlessHidden(readFile(`/proc/${pid}/comm`, "utf8"), "");
+      return { pid: Number(pid), name: name.trim() };
+    }
+  }
+  return undefined;
+}
+
+/** Inodes of the sockets that listen on a port, from the text of `/proc/net/tcp`. */
+function listeningInodes(table: string, port: number): string[] {
+  const suffix = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
+  return table
+    .split("\n")
+    .map((line) => line.trim().split(/\s+/))
+    .filter((row) => row[STATE_FIELD] === LISTENING && row[ADDRESS_FIELD]?.endsWith(suffix))
+    .flatMap((row) => row[INODE_FIELD] ?? []);
+}
+
+async function holdsOneOf(inodes: ReadonlySet<string>, pid: string): Promise<boolean> {
+  for (const descriptor of await unlessHidden(readdir(`/proc/${pid}/fd`), [])) {
+    const target = await unlessHidden(readlink(`/proc/${pid}/fd/${descriptor}`), "");
+    const inode = /^socket:\[(\d+)\]$/.exec(target)?.[1];
+    if (inode !== undefined && inodes.has(inode)) return true;
+  }
+  return false;
+}
+
+/** Result of reading `/proc`, or `nothing`: a process may end meanwhile, or belong to another user. */
+async function unlessHidden<T>(reading: Promise<T>, nothing: T): Promise<T> {
+  try {
+    return await reading;
+  } catch {
+    return nothing;
+  }
+}
+
+/** Prefix of each line of nats-server's log: process, time, level. */
+const PREFIX = /^\[\d+\] \S+ \S+ \[([A-Z]{3})\] /;
+
+/** Message of nats-server if the address that it should listen on is in use. */
+const TAKEN = /listen tcp\S* (\S+):(\d+): bind: address already in use/;
+
+/**
+ * The error for a broker that did not start, from the end of its log.
+ * @param what what happened, such as "ended before it was ready".
+ * @returns ADDRESS_IN_USE with the address and, if known, the process that listens there; else
+ *   NO_BROKER with the broker's own message.
+ */
+export async function failedStart(what: string, log: readonly string[]): Promise<PserverError> {
+  const taken = TAKEN.exec(log.join("\n"));
+  if (taken === null) {
+    const words = reasons(log).join(" | ");
+    return new PserverError("NO_BROKER", `the broker ${what}${words && `: ${words}`}`, { log });
+  }
+  const [host = "", port] = [taken[1], Number(taken[2])];
+  const listener = await findListener(port);
+  const by =
+    listener === undefined ? "another process" : `process ${listener.pid} (${listener.name})`;
+  const message = `expected ${host}:${port} to be free for the broker; ${by} listens there`;
+  return new PserverError("ADDRESS_IN_USE", message, { host, port, pid: listener?.pid });
+}
+
+/** The lines that report failures, without process and time; all lines if none does. */
+function reasons(log: readonly string[]): readonly string[] {
+  const bad = log.filter((line) => ["ERR", "FTL"].includes(PREFIX.exec(line)?.[1] ?? ""));
+  // Errors of the configuration are written without a prefix.
+  const plain = log.filter((line) => !PREFIX.test(line));
+  const telling = [...plain, ...bad];
+  return (telling.length === 0 ? log : telling).map((line) => line.replace(PREFIX, ""));
+}
+
+/**
+ * Detects in a broker's log a store that cannot be written until the broker is restarted. If a full disk
+ * cut off the first record of a file, nats-server 2.12 appends nothing to it, even with free space, and
+ * logs "no message cache" for every record. At its next start it drops the incomplete record.
+ */
+export class StuckStore {
+  #ranOut = false;
+
+  /** Notes a line of the log; returns whether it reports a record refused for this reason. */
+  isToldBy(line: string): boolean {
+    if (!line.includes("failed to store a msg")) return false;
+    if (line.includes("no space left")) this.#ranOut = true;
+    return this.#ranOut && line.includes("no message cache");
+  }
+}
 
 /** Options of {@link startBroker}. */
 export interface BrokerOptions extends BrokerSettings {

@@ -1,7 +1,7 @@
 import { readdir, readFile, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { errnoCode, io } from "../system/file-errors.ts";
-import { parseJsonObject } from "./json-object.ts";
+import { parseJsonObject } from "./broker-config.ts";
 
 /** Use of a store directory, in bytes. */
 export interface StoredBytes {

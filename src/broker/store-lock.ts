@@ -1,7 +1,7 @@
 import { readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { makeDirectory } from "../model-files/make-directory.ts";
+import { makeDirectory } from "../model-files/atomic-write.ts";
 import { PserverError } from "../protocol/errors.ts";
 import { errnoCode, fileError } from "../system/file-errors.ts";
 import { identifyProcess, isAlive, type ProcessIdentity } from "./process-identity.ts";

@@ -1,5 +1,10 @@
+import { extname, join } from "node:path";
+import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
+import type { Command } from "commander";
+import { PserverError } from "../protocol/errors.ts";
 import { Output, type OutputFlags, type OutputStream } from "./output/output.ts";
+import { unlessAborted } from "./signals.ts";
 
 /** Where answers to questions come from; questions are asked only if it is a terminal. */
 export type InputStream = Readable & { readonly isTTY?: boolean };
@@ -34,4 +39,57 @@ export function openOutput(context: CliContext, flags: OutputFlags): Output {
 export function openLog(context: CliContext, flags: OutputFlags): Output {
   context.onServer?.();
   return Output.open(context, context.environment, flags, () => new Date());
+}
+
+/** Adds sections to the end of a command's help: titles, with lines that are printed unchanged. */
+export function addHelp(
+  command: Command,
+  sections: Readonly<Record<string, readonly string[]>>,
+): void {
+  const texts = Object.entries(sections).map(
+    ([title, lines]) => `\n${title}:\n${lines.join("\n")}`,
+  );
+  command.addHelpText("after", texts.join("\n"));
+}
+
+/**
+ * Asks a person a question on the message stream; returns the line of the answer without blanks around
+ * it, "" at the end of the input.
+ * @throws the signal's reason at Ctrl-C.
+ */
+export async function askLine(
+  { stdin, stderr, signal }: Pick<CliContext, "stdin" | "stderr" | "signal">,
+  question: string,
+): Promise<string> {
+  // `terminal: false`: the terminal itself edits the line and turns Ctrl-C into a signal.
+  const lines = createInterface({ input: stdin, terminal: false });
+  try {
+    stderr.write(`${question} `);
+    const answer = new Promise<string>((resolve) => {
+      lines.once("line", resolve);
+      lines.once("close", () => resolve(""));
+    });
+    return (await unlessAborted(signal, answer)).trim();
+  } finally {
+    lines.close();
+  }
+}
+
+/**
+ * Asks a person a yes-or-no question on the message stream. Anything but `y` or `yes`, and the end of the
+ * input, means no.
+ * @throws BAD_VALUE, naming `--yes`, if the input is no terminal; the signal's reason at Ctrl-C.
+ */
+export async function confirm(context: CliContext, question: string): Promise<boolean> {
+  if (context.stdin.isTTY !== true) {
+    throw new PserverError("BAD_VALUE", `${question} Nobody can be asked here: give --yes`);
+  }
+  return /^y(es)?$/i.test(await askLine(context, `${question} [y/N]`));
+}
+
+/** The program and first arguments that start another `pserver`, whichever of the package's programs runs now. */
+export function thisCommand(): [program: string, ...args: string[]] {
+  const main = `pserver${extname(import.meta.filename)}`;
+  // Next to this file in the sources, and next to all chunks in the package.
+  return [process.execPath, ...process.execArgv, join(import.meta.dirname, main)];
 }

@@ -2,6 +2,6 @@
 import { checkNodeVersion } from "./node-version.ts";
 
 checkNodeVersion("legion");
-const { runLegion } = await import("./legion/run-legion.ts");
+const { runLegion } = await import("./run/run-legion.ts");
 const { runProcess } = await import("./run-process.ts");
 await runProcess(runLegion);

@@ -1,10 +1,9 @@
 import { CommanderError } from "commander";
 import type { CliProcess } from "./context.ts";
-import { EXIT } from "./exit-codes.ts";
 import { makePaint, wantsColor } from "./output/colors.ts";
 import { messageWidth } from "./output/output.ts";
-import { type ReportStyle, reportError } from "./output/report-error.ts";
 import { createProgram } from "./program.ts";
+import { EXIT, type ReportStyle, reportError } from "./report-error.ts";
 
 /** Commands that only run as servers: their last message begins with the time, too. */
 const SERVERS: readonly string[] = ["up", "host", "run", "legion-gateway"];

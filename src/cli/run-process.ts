@@ -2,11 +2,9 @@ import { closeSync } from "node:fs";
 import { isatty } from "node:tty";
 import { fileError } from "../system/file-errors.ts";
 import type { CliProcess } from "./context.ts";
-import { EXIT } from "./exit-codes.ts";
-import { takeIgnoredSignals } from "./ignored-signals.ts";
-import { watchInterrupts } from "./interrupts.ts";
-import { reportError } from "./output/report-error.ts";
+import { EXIT, reportError } from "./report-error.ts";
 import { errorStyle } from "./run-cli.ts";
+import { takeIgnoredSignals, watchInterrupts } from "./signals.ts";
 
 /** Runs a command line as the work of this process, and ends the process with its exit code. */
 export async function runProcess(

@@ -1,7 +1,7 @@
 import { PserverError } from "../protocol/errors.ts";
 import { quoteName } from "../protocol/names.ts";
+import type { CallOptions } from "./calls/deadline.ts";
 import type { Client } from "./client.ts";
-import type { CallOptions } from "./timing/deadline.ts";
 
 /** Element types that can be averaged. */
 export type FloatData = Float32Array | Float64Array;

@@ -12,8 +12,7 @@ export type {
   Synchronization,
   SynchronizationInput,
 } from "../protocol/config/index.ts";
-export type { Dtype, TensorData } from "../protocol/dtypes.ts";
-export type { Encoding } from "../protocol/encoding/encodings.ts";
+export type { Dtype, Encoding, TensorData } from "../protocol/dtypes.ts";
 export {
   ERROR_CODES,
   type ErrorCode,
@@ -27,9 +26,9 @@ export type {
   ParameterInfo,
   ShardPositions,
   StatusReply,
-} from "../protocol/lifecycle-messages.ts";
-export type { NoteEntries, NoteValue } from "../protocol/notes.ts";
-export type { Position } from "../protocol/position.ts";
+} from "../protocol/messages/lifecycle-messages.ts";
+export type { Position } from "../protocol/messages/position.ts";
+export type { NoteEntries, NoteValue } from "../protocol/messages/records.ts";
 export { type Tensor, type TensorLike, zeros } from "../protocol/tensor.ts";
 export { AsyncDifference, type Averaged, elasticAverage, type FloatData } from "./averaging.ts";
 export type {
@@ -39,19 +38,18 @@ export type {
   PushOptions,
   ReadOptions,
   UpdateOptions,
-} from "./calls/call-options.ts";
+} from "./calls/calls.ts";
+export type { CallOptions } from "./calls/deadline.ts";
 export type { SavedModel, SaveOptions } from "./calls/saved-model.ts";
 export type { Client } from "./client.ts";
-export type { IndexList } from "./parts/part-index.ts";
-export type { NamedTensor } from "./pull/pulled-tensor.ts";
-export type { Gradient, GradientRecord, RowGradient } from "./push/gradients.ts";
-export type { TensorRecord } from "./push/tensor-record.ts";
+export { type ConnectOptions, connect } from "./connect.ts";
+export type { IndexList } from "./parts.ts";
+export type { NamedTensor } from "./pull/puller.ts";
+export type { Gradient, GradientRecord, RowGradient, TensorRecord } from "./push/block-updates.ts";
 export type { Ack } from "./push/updates.ts";
 export type { ShardFallback } from "./shell/fallbacks.ts";
 export type { GradResult } from "./shell/steps.ts";
-export type { CallOptions } from "./timing/deadline.ts";
-export type { BrokerSettings, Environment } from "./wire/broker-settings.ts";
-export { type ConnectOptions, connect } from "./wire/connect.ts";
+export type { BrokerSettings, Environment } from "./wire/settings.ts";
 export {
   type ConnectionOverrides,
   DEFAULT_URL,

@@ -1,26 +1,30 @@
 // The history of a job as a library: `openJournal`, and what it reads and rebuilds.
 
-import type { ConnectionOverrides } from "../client/wire/settings.ts";
-import { resolveSettings } from "../client/wire/settings.ts";
-import { defined } from "../protocol/defined.ts";
+import { type ConnectionOverrides, resolveSettings } from "../client/wire/settings.ts";
+
+import { defined } from "../protocol/fields.ts";
 import { type JournalHandle, openJournalAt } from "./open-journal.ts";
 
-export type { BlockHeader } from "../actors/fold/block.ts";
-export type { UpdateEvent } from "../actors/updates/update-event.ts";
+export type { BlockHeader } from "../actors/fold/block-actor.ts";
+export type { UpdateEvent } from "../actors/journal/describe-record.ts";
 export { ERROR_CODES, type ErrorCode, PserverError } from "../protocol/errors.ts";
-export type { Position } from "../protocol/position.ts";
+export type { Position } from "../protocol/messages/position.ts";
 export type { Tensor } from "../protocol/tensor.ts";
-export type { HistoryPlace } from "./open-history.ts";
 export type {
+  HistoryPlace,
   JournalHandle,
   ModelAtPoint,
   ReplayToOptions,
   UpdatesOptions,
 } from "./open-journal.ts";
-export { formatPoint, parsePoint } from "./points/parse-point.ts";
-export type { Cut, Point, ResolvedPoint } from "./points/point.ts";
-export type { ReplayedBlock, ReplayedModel, ReplayedParameter } from "./replay/replayed-model.ts";
-export type { ReplayedShard } from "./replay/replayed-shard.ts";
+export type { Cut, Point, ResolvedPoint } from "./points.ts";
+export { formatPoint, parsePoint } from "./points.ts";
+export type {
+  ReplayedBlock,
+  ReplayedModel,
+  ReplayedParameter,
+  ReplayedShard,
+} from "./replay/replayed-model.ts";
 export type {
   HistorySource,
   JobFacts,

@@ -1,7 +1,23 @@
-import type { JournalRecord } from "../actors/fold/journal-record.ts";
-import type { HeadMark } from "../actors/owner/head-mark.ts";
-import type { PieceRef, StoredManifest } from "../actors/snapshot/manifest.ts";
-import type { Fields, Message, OwnerVerb, Position, Synchronization } from "../protocol/index.ts";
+import type { NotedChecksum } from "../actors/fold/journal-checksum.ts";
+import { type JournalRecord, readable, readRecordMessage } from "../actors/fold/journal-record.ts";
+import type { UpdateVerb } from "../actors/journal/describe-record.ts";
+import { type HeadMark, notedOf } from "../actors/journal/head-mark.ts";
+import { journalDamaged } from "../actors/journal/journal-check.ts";
+import type { PieceRef, StoredManifest } from "../actors/journal/manifest.ts";
+import {
+  BATCH_ENTRIES_MAX,
+  comparePositions,
+  type Fields,
+  JobSubjects,
+  listField,
+  type Message,
+  type OwnerVerb,
+  type Position,
+  PserverError,
+  parseHead,
+  type Synchronization,
+  textField,
+} from "../protocol/index.ts";
 
 /** A record of a journal with the time at which the broker stored it. */
 export interface TimedRecord extends JournalRecord {
@@ -105,4 +121,228 @@ export interface HistorySource extends JobFacts {
   askOwner?(shard: number, verb: OwnerVerb, fields: Fields): Promise<Message>;
 
   close(): Promise<void>;
+}
+
+/** What a record says of itself. */
+export interface RecordSummary {
+  readonly verb: UpdateVerb;
+  /** Sender with session and number; undefined for a host's record. */
+  readonly sender:
+    | { readonly trainer: string; readonly session: number; readonly n: number }
+    | undefined;
+  /** The parameters that it names; of a batch several. */
+  readonly parameters: readonly string[];
+}
+
+/** Reads the record at a position. @throws what the source throws. */
+export async function readRecord(
+  source: HistorySource,
+  shard: number,
+  { generation, seq }: Position,
+  signal: AbortSignal,
+): Promise<TimedRecord | undefined> {
+  const after = { generation, seq: seq - 1 };
+  for await (const [record] of source.shard(shard).read(after, seq, signal)) return record;
+  return undefined;
+}
+
+/** Says what a record of a job is; undefined if its subject is not that of a record. */
+export function summarizeRecord(
+  job: string,
+  { subject, payload }: TimedRecord,
+): RecordSummary | undefined {
+  const parsed = readable(() => new JobSubjects(job).parseLog(subject));
+  if (parsed === undefined) return undefined;
+  if (parsed.by === "host") return { verb: parsed.verb, sender: undefined, parameters: [] };
+  const message = readRecordMessage(payload);
+  const head = message && readable(() => parseHead(message.fields));
+  const { trainer } = parsed;
+  const sender = head && { trainer, session: head.session, n: head.n };
+  if (parsed.by === "trainer") return { verb: parsed.verb, sender, parameters: [parsed.parameter] };
+  const groups = message && readable(() => listField(message.fields, "groups", BATCH_ENTRIES_MAX));
+  const parameters = (groups ?? []).flatMap(
+    (group) => readable(() => textField(group as Record<string, unknown>, "parameter")) ?? [],
+  );
+  return { verb: parsed.by, sender, parameters };
+}
+
+/** @throws BAD_VALUE for a shard that the job does not have. */
+export function checkShard({ job, shards }: JobFacts, shard: number): void {
+  if (Number.isSafeInteger(shard) && shard >= 0 && shard < shards) return;
+  throw new PserverError(
+    "BAD_VALUE",
+    `shard: job ${job} has shards 0 to ${shards - 1}; received ${shard}`,
+    { expected: shards - 1, received: shard },
+  );
+}
+
+/**
+ * The error for a position of a shard that the kept history does not reach back to; `oldest` is the first
+ * one that it does reach, if any, which was stored at `oldestMs`, where that is known.
+ */
+export function historyLost(
+  shard: number,
+  wanted: string,
+  oldest: Position | undefined,
+  oldestMs?: number,
+): PserverError {
+  const time = oldestMs === undefined ? undefined : new Date(oldestMs).toISOString();
+  const at = time === undefined ? "" : `, stored at ${time}`;
+  const from =
+    oldest === undefined
+      ? "nothing of it is left"
+      : `it begins at ${showPosition(shard, oldest)}${at}`;
+  return new PserverError(
+    "HISTORY_LOST",
+    `the kept history of shard ${shard} does not reach back to ${wanted}: ${from}`,
+    { shard, received: wanted, ...(oldest && { expected: oldest }), ...(time && { time }) },
+  );
+}
+
+/** A position as points spell it: `3:1200`, with the generation unless it is the first: `3:1200@2`. */
+export function showPosition(shard: number, { generation, seq }: Position): string {
+  return generation === 1 ? `${shard}:${seq}` : `${shard}:${seq}@${generation}`;
+}
+
+/** The record at a position; undefined if the source has none there. @throws as `ShardHistory.read` does. */
+export async function recordAt(
+  history: Pick<ShardHistory, "read">,
+  { generation, seq }: Position,
+  signal: AbortSignal,
+): Promise<TimedRecord | undefined> {
+  for await (const [record] of history.read({ generation, seq: seq - 1 }, seq, signal)) {
+    if (record !== undefined) return record;
+  }
+  return undefined;
+}
+
+/** Positions of one generation that a shard can be rebuilt at: all from `firstSeq` to `lastSeq`. */
+export interface Reach {
+  readonly generation: number;
+  readonly firstSeq: number;
+  readonly lastSeq: number;
+}
+
+/** Where the rebuilding of a shard can begin: at a snapshot, or with nothing before record 1. */
+export interface ReplayBase extends Position {
+  /** Undefined for the empty shard. */
+  readonly snapshot: KeptSnapshot | undefined;
+}
+
+/** What a source holds of a shard, listed once. */
+export interface Inventory {
+  readonly shard: number;
+  readonly spans: readonly JournalSpan[];
+  readonly snapshots: readonly KeptSnapshot[];
+}
+
+/** Lists what a source holds of a shard. @throws TIMEOUT, DENIED and the like. */
+export async function takeInventory(history: ShardHistory): Promise<Inventory> {
+  const { shard } = history;
+  // The spans first: a snapshot listed afterwards reaches back to no less.
+  const spans = await history.spans();
+  return { shard, spans, snapshots: await history.snapshots() };
+}
+
+/** All places where a rebuilding can begin, by generation and sequence, ascending. */
+export function basesOf({ spans, snapshots }: Inventory): ReplayBase[] {
+  const bases: ReplayBase[] = snapshots.map((snapshot) => {
+    const { generation, seq } = snapshot.manifest;
+    return { generation, seq, snapshot };
+  });
+  const isWhole = spans.some(({ generation, firstSeq }) => generation === 1 && firstSeq === 1);
+  if (isWhole) bases.unshift({ generation: 1, seq: 0, snapshot: undefined });
+  return bases.sort(comparePositions);
+}
+
+/**
+ * What was noted of the journal of a generation when it was folded before, ascending: by its snapshots, and by
+ * the mark of its owners.
+ */
+export function notedIn(
+  { snapshots }: Inventory,
+  mark: HeadMark | undefined,
+  generation: number,
+): NotedChecksum[] {
+  const own = snapshots.filter(({ manifest }) => manifest.generation === generation);
+  const noted = own.map(({ manifest: { seq, checksum } }) => ({ seq, checksum }));
+  return [...noted, ...notedOf(mark, generation)].sort((a, b) => a.seq - b.seq);
+}
+
+/** The span that holds the record at a position; undefined if none does. */
+export function spanWith(
+  spans: readonly JournalSpan[],
+  { generation, seq }: Position,
+): JournalSpan | undefined {
+  return spans.find(
+    (each) => each.generation === generation && each.firstSeq <= seq && seq <= each.lastSeq,
+  );
+}
+
+/** The last record that follows a position without a gap; that of the position if none does. */
+export function connectedUpTo({ spans }: Inventory, { generation, seq }: Position): number {
+  return spanWith(spans, { generation, seq: seq + 1 })?.lastSeq ?? seq;
+}
+
+/** What can be rebuilt, by generation and sequence, ascending; parts do not overlap. */
+export function reachOf(inventory: Inventory): Reach[] {
+  const parts: Reach[] = [];
+  for (const { generation, seq } of basesOf(inventory)) {
+    const last = parts.at(-1);
+    if (last?.generation === generation && seq <= last.lastSeq) continue;
+    const lastSeq = connectedUpTo(inventory, { generation, seq });
+    parts.push({ generation, firstSeq: seq, lastSeq });
+  }
+  return parts;
+}
+
+/**
+ * The places from which a position can be rebuilt, the nearest first.
+ * @throws HISTORY_LOST if all are later, JOURNAL_DAMAGED if a record between is missing.
+ */
+export function basesBefore(inventory: Inventory, to: Position): [ReplayBase, ...ReplayBase[]] {
+  const { shard, spans } = inventory;
+  const leadsTo = ({ generation, seq }: ReplayBase): boolean => {
+    if (generation !== to.generation || seq > to.seq) return false;
+    const holds = (span: JournalSpan): boolean =>
+      span.generation === generation && span.firstSeq <= seq + 1 && to.seq <= span.lastSeq;
+    return seq === to.seq || spans.some(holds);
+  };
+  const [nearest, ...others] = basesOf(inventory).filter(leadsTo).reverse();
+  if (nearest !== undefined) return [nearest, ...others];
+  const gapSeq = gapBefore(inventory, to);
+  if (gapSeq !== undefined) throw journalDamaged(shard, gapSeq, undefined);
+  throw historyLost(shard, showPosition(shard, to), oldestOf(inventory));
+}
+
+/** The first record that is missing between the places where a rebuilding can begin and a position. */
+function gapBefore(inventory: Inventory, to: Position): number | undefined {
+  const before = reachOf(inventory).findLast(
+    ({ generation, firstSeq }) => generation === to.generation && firstSeq <= to.seq,
+  );
+  return before && before.lastSeq + 1;
+}
+
+/** The oldest position that can be rebuilt; undefined if none can. */
+export function oldestOf(inventory: Inventory): Position | undefined {
+  const first = reachOf(inventory)[0];
+  return first && { generation: first.generation, seq: first.firstSeq };
+}
+
+/** The newest position that is kept, whether or not it can be rebuilt; undefined if nothing is. */
+export function newestOf({ spans, snapshots }: Inventory): Position | undefined {
+  const ends = [
+    ...spans.map(({ generation, lastSeq: seq }) => ({ generation, seq })),
+    ...snapshots.map(({ manifest: { generation, seq } }) => ({ generation, seq })),
+  ];
+  return ends.sort((a, b) => b.generation - a.generation || b.seq - a.seq)[0];
+}
+
+/** The oldest position from which records lead to another one of its generation; itself if none do. */
+export function startOf(inventory: Inventory, to: Position): Position {
+  const part = reachOf(inventory).find(
+    ({ generation, firstSeq, lastSeq }) =>
+      generation === to.generation && firstSeq <= to.seq && to.seq <= lastSeq,
+  );
+  return part === undefined ? to : { generation: to.generation, seq: part.firstSeq };
 }

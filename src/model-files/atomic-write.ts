@@ -1,9 +1,49 @@
 import { randomUUID } from "node:crypto";
-import { type FileHandle, open, rename, rm, rmdir, stat } from "node:fs/promises";
+import { once } from "node:events";
+import { type FileHandle, mkdir, open, rename, rm, rmdir, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { ensureError, PserverError } from "../protocol/errors.ts";
 import { errnoCode, io } from "../system/file-errors.ts";
-import { makeDirectory } from "./make-directory.ts";
+
+/**
+ * Makes a directory and the missing ones above it. (Node's recursive `mkdir` loops for ever if
+ * creating a name in an existing directory fails with ENOENT, as below `/proc`.)
+ * @returns the first that was made, undefined if all existed.
+ * @throws the system's error.
+ */
+export async function makeDirectory(path: string): Promise<string | undefined> {
+  const directory = resolve(path);
+  try {
+    await mkdir(directory);
+    return directory;
+  } catch (error) {
+    if (errnoCode(error) === "ENOENT" && dirname(directory) !== directory) {
+      const first = await makeDirectory(dirname(directory));
+      await mkdirUnlessThere(directory);
+      return first ?? directory;
+    }
+    if (!(await isDirectory(directory))) throw error;
+    return undefined;
+  }
+}
+
+/** As `mkdir`, but another process may have made it meanwhile. */
+async function mkdirUnlessThere(directory: string): Promise<void> {
+  try {
+    await mkdir(directory);
+  } catch (error) {
+    if (!(await isDirectory(directory))) throw error;
+  }
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isDirectory();
+  } catch {
+    // The caller reports its own error.
+    return false;
+  }
+}
 
 /** Error codes for a name that does not exist or is not possible. */
 const ABSENT: readonly unknown[] = ["ENOENT", "ENAMETOOLONG"];
@@ -161,4 +201,49 @@ async function writeAll(handle: FileHandle, file: string, chunk: Uint8Array): Pr
     const { bytesWritten } = await io("write", file, handle.write(chunk, written));
     written += bytesWritten;
   }
+}
+
+/**
+ * Passes the chunks on until `signal` aborts. Then it throws at once, even while a chunk is
+ * awaited, and tells the source to stop.
+ * @throws ABORTED with the signal's reason as cause; what `chunks` throws.
+ */
+export async function* abortable(
+  chunks: AsyncIterable<Uint8Array>,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  if (signal === undefined) {
+    yield* chunks;
+    return;
+  }
+  throwIfAborted(signal);
+  const stop = new AbortController();
+  const aborted = once(signal, "abort", { signal: stop.signal }).then((): never => {
+    throw abortedError(signal);
+  });
+  // It may reject between two races, when nobody listens; the next race sees it.
+  aborted.catch(() => undefined);
+  const iterator = chunks[Symbol.asyncIterator]();
+  let finished = false;
+  try {
+    for (;;) {
+      const result = await Promise.race([iterator.next(), aborted]);
+      if (result.done === true) break;
+      yield result.value;
+    }
+    finished = true;
+  } finally {
+    stop.abort();
+    // Not awaited, because a source that hangs never returns. Its errors do not matter any more.
+    if (!finished) iterator.return?.()?.catch(() => undefined);
+  }
+}
+
+/** @throws ABORTED, with the signal's reason as cause, if it is aborted. */
+export function throwIfAborted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw abortedError(signal);
+}
+
+function abortedError(signal: AbortSignal): PserverError {
+  return new PserverError("ABORTED", "the caller aborted the save", {}, { cause: signal.reason });
 }

@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { PserverError } from "../protocol/errors.ts";
 import { io } from "../system/file-errors.ts";
-import { badFile } from "./bad-file.ts";
+import { badFile } from "./file-text.ts";
 
 /** Bytes read at a time: a multiple of every element's size. */
 const READ_BYTES = 1024 * 1024;

@@ -1,14 +1,14 @@
 import { stat } from "node:fs/promises";
 import { basename } from "node:path";
 import { io } from "../system/file-errors.ts";
-import { badFile } from "./bad-file.ts";
 import { readDirectoryModel } from "./directory-model.ts";
+import { badFile } from "./file-text.ts";
 import { readHdf5 } from "./hdf5/hdf5.ts";
 import { ModelFile } from "./model-file.ts";
-import { formatOf, MODEL_ENDINGS, type ModelFormat } from "./model-format.ts";
+import { formatOf, MODEL_ENDINGS, type ModelFormat } from "./model-path.ts";
 import { readNpz } from "./npz.ts";
 import { readPaddleTar } from "./paddle-tar.ts";
-import { readSafetensors } from "./safetensors-reader.ts";
+import { readSafetensors } from "./safetensors.ts";
 import type { IncomingModel } from "./tensor.ts";
 
 /** The reader of each format of one file; the model's `close`, if it has one, comes before the file's. */

@@ -1,26 +1,112 @@
-import { encodeParameterConfig } from "../protocol/config/paddle/messages.ts";
+import {
+  decodeParameterConfig as decodeMessage,
+  encodeParameterConfig,
+  type ParameterConfigMessage,
+} from "../protocol/config/paddle/paddle.ts";
 import { DTYPES, type Dtype, isDtype } from "../protocol/dtypes.ts";
-import type { PserverError } from "../protocol/errors.ts";
+import { ensureError, type PserverError } from "../protocol/errors.ts";
 import { quoteName } from "../protocol/names.ts";
-import { badFile, badFileDtype } from "./bad-file.ts";
-import { checkNamesApart, memberName, trueNameOf } from "./member-name.ts";
-import { encodeMetadata, parseMetadata } from "./metadata.ts";
+import { badFile, badFileDtype } from "./file-text.ts";
 import type { ModelFile } from "./model-file.ts";
-import { decodePaddleHeader, PADDLE_HEADER_BYTES, writeParameterFile } from "./paddle-header.ts";
-import { decodeParameterConfig, type ParameterConfig } from "./parameter-config.ts";
-import { readTar, type TarEntry } from "./tar-reader.ts";
-import { type TarMember, writeTar } from "./tar-writer.ts";
+import { checkNamesApart, memberName, trueNameOf } from "./model-path.ts";
+import { readTar, type TarEntry, type TarMember, writeTar } from "./tar.ts";
 import {
   badName,
   dataBytes,
   elementsOf,
+  encodeMetadata,
   type IncomingModel,
   type OutgoingModel,
+  parseMetadata,
   showShape,
   TENSORS_MAX,
   type TensorHeader,
   type TensorSource,
 } from "./tensor.ts";
+
+/** Bytes before the elements of a PaddlePaddle parameter file. */
+export const PADDLE_HEADER_BYTES = 16;
+
+const VERSION = 0;
+
+/**
+ * The bytes of a parameter file: u32 version, u32 bytes of an element, u64 elements, then the
+ * elements.
+ */
+export async function* writeParameterFile(
+  model: OutgoingModel,
+  tensor: TensorHeader,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const valueBytes = DTYPES[tensor.dtype].bytes;
+  const view = new DataView(new ArrayBuffer(PADDLE_HEADER_BYTES));
+  view.setUint32(0, VERSION, true);
+  view.setUint32(4, valueBytes, true);
+  view.setBigUint64(8, BigInt(dataBytes(tensor) / valueBytes), true);
+  yield new Uint8Array(view.buffer);
+  yield* model.chunks(tensor);
+}
+
+/** Header of a parameter file; the elements fill the rest of the file. */
+export interface PaddleHeader {
+  readonly valueBytes: number;
+  readonly elements: number;
+}
+
+/**
+ * Reads the header of a parameter file of `fileBytes` bytes.
+ * @throws BAD_FILE unless the version is 0, elements take 4 or 8 bytes, and they fill the file.
+ */
+export function decodePaddleHeader(
+  path: string,
+  what: string,
+  header: Uint8Array,
+  fileBytes: number,
+): PaddleHeader {
+  const view = new DataView(header.buffer, header.byteOffset, header.byteLength);
+  const version = view.getUint32(0, true);
+  const valueBytes = view.getUint32(4, true);
+  const elements = Number(view.getBigUint64(8, true));
+  if (version !== VERSION) throw badFile(path, `version of ${what}`, VERSION, version);
+  if (valueBytes !== 4 && valueBytes !== 8) {
+    throw badFile(path, `bytes of an element of ${what}`, "4 or 8", valueBytes);
+  }
+  const expected = PADDLE_HEADER_BYTES + elements * valueBytes;
+  if (fileBytes !== expected) throw badFile(path, `bytes of ${what}`, expected, fileBytes);
+  return { valueBytes, elements };
+}
+
+/** The fields of PaddlePaddle's `ParameterConfig` that describe a tensor. */
+export interface ParameterConfig {
+  readonly name: string;
+  readonly size: number;
+  readonly dims: readonly number[];
+}
+
+/**
+ * Reads a serialized `ParameterConfig`; fields not listed in {@link ParameterConfig} are skipped.
+ * @throws BAD_FILE naming `what` if it is cut short or malformed, lacks the name or size, or holds
+ * a number of ours above 2^53.
+ */
+export function decodeParameterConfig(
+  path: string,
+  what: string,
+  bytes: Uint8Array,
+): ParameterConfig {
+  const { name, size, dims = [] } = messageOf(path, what, bytes);
+  const [elements = 0, ...shape] = [size, ...dims].map((value) => {
+    if (value <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(value);
+    throw badFile(path, what, "a number below 2^53", String(value));
+  });
+  return { name, size: elements, dims: shape };
+}
+
+function messageOf(path: string, what: string, bytes: Uint8Array): ParameterConfigMessage {
+  try {
+    return decodeMessage(bytes);
+  } catch (cause) {
+    throw badFile(path, what, "a ParameterConfig", ensureError(cause).message, cause);
+  }
+}
 
 const CONFIG_SUFFIX = ".protobuf";
 const CONFIG_BYTES_MAX = 1024 * 1024;

@@ -1,17 +1,217 @@
+import { pipeline, Readable } from "node:stream";
+import { crc32, createInflateRaw } from "node:zlib";
+import { PserverError } from "../protocol/errors.ts";
 import { quoteName } from "../protocol/names.ts";
-import { badFile } from "./bad-file.ts";
-import { decodeFileText } from "./file-text.ts";
+import { badFile, decodeFileText } from "./file-text.ts";
 import type { ModelFile } from "./model-file.ts";
-import { TENSORS_MAX } from "./tensor.ts";
-import { readZipEnd } from "./zip-end.ts";
-import {
-  IN_EXTRA_32,
-  ZIP_BYTES,
-  ZIP_FLAGS,
-  ZIP_METHODS,
-  ZIP_SIGNATURES,
-  ZIP64_EXTRA,
-} from "./zip-format.ts";
+import { DESCRIPTION_BYTES_MAX, TENSORS_MAX } from "./tensor.ts";
+
+/**
+ * The unpacked bytes of a member from `skip` on, in chunks that belong to the receiver. Memory stays
+ * bounded whatever the archive claims; the checksum is known, and checked, after the last byte.
+ * @throws BAD_FILE if the length or checksum is not the one of the directory; IO; CLOSED.
+ */
+export async function* unpack(
+  file: ModelFile,
+  entry: ZipEntry,
+  skip: number,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const what = quoteName(entry.name);
+  let received = 0;
+  let crc = 0;
+  for await (const chunk of unchecked(file, entry)) {
+    const before = received;
+    received += chunk.byteLength;
+    if (received > entry.bytes) break;
+    crc = crc32(chunk, crc);
+    const kept = chunk.subarray(Math.max(0, skip - before));
+    if (kept.byteLength > 0) yield kept;
+  }
+  if (received !== entry.bytes) {
+    throw badFile(file.path, `unpacked bytes of ${what}`, entry.bytes, received);
+  }
+  if (crc !== entry.crc) throw badFile(file.path, `checksum of ${what}`, entry.crc, crc);
+}
+
+/**
+ * The first `length` unpacked bytes of a member, or all if it has fewer. No checksum is checked.
+ * @throws BAD_FILE if they cannot be unpacked; IO; CLOSED.
+ */
+export async function unpackHead(
+  file: ModelFile,
+  entry: ZipEntry,
+  length: number,
+): Promise<Uint8Array> {
+  const wanted = Math.min(length, entry.bytes);
+  if (!entry.deflated) return await file.read(entry.packedAt, wanted, quoteName(entry.name));
+  const head = new Uint8Array(wanted);
+  let filled = 0;
+  for await (const chunk of unchecked(file, entry)) {
+    const part = chunk.subarray(0, wanted - filled);
+    head.set(part, filled);
+    filled += part.byteLength;
+    if (filled === wanted) return head;
+  }
+  throw badFile(file.path, `unpacked bytes of ${quoteName(entry.name)}`, entry.bytes, filled);
+}
+
+async function* unchecked(
+  file: ModelFile,
+  entry: ZipEntry,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const what = quoteName(entry.name);
+  const packed = file.stream(entry.packedAt, entry.packedBytes, what);
+  if (!entry.deflated) {
+    yield* packed;
+    return;
+  }
+  const inflate = createInflateRaw();
+  // Every error reaches the loop below through `inflate`, which the pipeline destroys with it.
+  pipeline(Readable.from(packed, { objectMode: true, highWaterMark: 1 }), inflate, () => undefined);
+  try {
+    for await (const chunk of inflate) yield chunk;
+  } catch (error) {
+    if (error instanceof PserverError) throw error;
+    throw badFile(file.path, `packed bytes of ${what}`, "deflated data", "other bytes", error);
+  } finally {
+    inflate.destroy();
+  }
+}
+
+/** The parts of the zip format that the writer and the reader share. */
+
+/** First four bytes of each structure, as little-endian numbers. */
+export const ZIP_SIGNATURES = {
+  local: 0x04034b50,
+  descriptor: 0x08074b50,
+  central: 0x02014b50,
+  end: 0x06054b50,
+  end64: 0x06064b50,
+  end64Locator: 0x07064b50,
+} as const;
+
+/** Lengths of the structures, without names, extra fields and comments. */
+export const ZIP_BYTES = {
+  local: 30,
+  central: 46,
+  end: 22,
+  end64: 56,
+  end64Locator: 20,
+} as const;
+
+/** How a member is packed. */
+export const ZIP_METHODS = { stored: 0, deflated: 8 } as const;
+
+/** Bits of a member's flags. */
+export const ZIP_FLAGS = { encrypted: 0x0001, descriptor: 0x0008, utf8: 0x0800 } as const;
+
+/** The version of the zip format that supports zip64. */
+export const ZIP64_VERSION = 45;
+
+/** Id of the extra field that holds 8-byte sizes. */
+export const ZIP64_EXTRA = 0x0001;
+
+/** Stands in a 4-byte field if the value is in the zip64 extra field. */
+export const IN_EXTRA_32 = 0xffffffff;
+
+/** Stands in a 2-byte count if the value is in the zip64 end record. */
+export const IN_EXTRA_16 = 0xffff;
+
+/** Bytes of a name, an extra field or the comment, at most. */
+export const ZIP_TEXT_BYTES_MAX = 0xffff;
+
+/** Location of the central directory, and the comment, from the end of an archive. */
+export interface ZipEnd {
+  readonly members: number;
+  readonly centralAt: number;
+  readonly centralBytes: number;
+  readonly comment: string;
+}
+
+/**
+ * Reads the end of a zip archive. The central directory must end where the end records begin.
+ * @throws BAD_FILE, IO.
+ */
+export async function readZipEnd(file: ModelFile): Promise<ZipEnd> {
+  const tailBytes = Math.min(file.bytes, ZIP_BYTES.end + ZIP_TEXT_BYTES_MAX);
+  const tailAt = file.bytes - tailBytes;
+  const tail = await file.read(tailAt, tailBytes, "end of the archive");
+  const view = new DataView(tail.buffer);
+  const at = findEnd(file.path, view);
+  const endAt = tailAt + at;
+  const end = {
+    members: view.getUint16(at + 10, true),
+    centralBytes: view.getUint32(at + 12, true),
+    centralAt: view.getUint32(at + 16, true),
+  };
+  if (
+    view.getUint16(at + 4, true) !== 0 ||
+    view.getUint16(at + 6, true) !== 0 ||
+    view.getUint16(at + 8, true) !== end.members
+  ) {
+    throw badFile(file.path, "volumes of the archive", 1, "several");
+  }
+  const inEnd64 =
+    end.members === IN_EXTRA_16 ||
+    end.centralBytes === IN_EXTRA_32 ||
+    end.centralAt === IN_EXTRA_32;
+  const comment = Buffer.from(tail.subarray(at + ZIP_BYTES.end)).toString();
+  if (inEnd64) return { ...(await readEnd64(file, endAt)), comment };
+  checkCentral(file.path, end.centralAt, end.centralBytes, endAt);
+  return { ...end, comment };
+}
+
+/** Finds the last end record whose comment ends exactly at the end of the file. */
+function findEnd(path: string, view: DataView): number {
+  for (let at = view.byteLength - ZIP_BYTES.end; at >= 0; at--) {
+    if (view.getUint32(at, true) !== ZIP_SIGNATURES.end) continue;
+    if (at + ZIP_BYTES.end + view.getUint16(at + 20, true) === view.byteLength) return at;
+  }
+  throw badFile(path, "end of the archive", "the end record of a zip archive", "other bytes");
+}
+
+async function readEnd64(file: ModelFile, endAt: number): Promise<Omit<ZipEnd, "comment">> {
+  const what = "8-byte end record";
+  const locatorAt = endAt - ZIP_BYTES.end64Locator;
+  const locator = await file.read(locatorAt, ZIP_BYTES.end64Locator, what);
+  const locatorView = new DataView(locator.buffer);
+  const at = Number(locatorView.getBigUint64(8, true));
+  if (
+    locatorView.getUint32(0, true) !== ZIP_SIGNATURES.end64Locator ||
+    locatorView.getUint32(4, true) !== 0 ||
+    at + ZIP_BYTES.end64 !== locatorAt
+  ) {
+    throw badFile(file.path, what, `at ${locatorAt - ZIP_BYTES.end64}`, `a locator of ${at}`);
+  }
+  const view = new DataView((await file.read(at, ZIP_BYTES.end64, what)).buffer);
+  const members = Number(view.getBigUint64(32, true));
+  const centralBytes = Number(view.getBigUint64(40, true));
+  const centralAt = Number(view.getBigUint64(48, true));
+  if (
+    view.getUint32(0, true) !== ZIP_SIGNATURES.end64 ||
+    view.getUint32(16, true) !== 0 ||
+    view.getUint32(20, true) !== 0 ||
+    Number(view.getBigUint64(24, true)) !== members
+  ) {
+    throw badFile(file.path, what, "that of an archive of one volume", "other values");
+  }
+  checkCentral(file.path, centralAt, centralBytes, at);
+  return { members, centralAt, centralBytes };
+}
+
+function checkCentral(path: string, centralAt: number, centralBytes: number, endAt: number): void {
+  if (centralBytes > DESCRIPTION_BYTES_MAX) {
+    throw badFile(
+      path,
+      "central directory",
+      `at most ${DESCRIPTION_BYTES_MAX} bytes`,
+      centralBytes,
+    );
+  }
+  if (centralAt + centralBytes !== endAt) {
+    throw badFile(path, "end of the central directory", endAt, centralAt + centralBytes);
+  }
+}
 
 /**
  * A member of an archive. Its data lies in the file and overlaps no other member's: that is

@@ -10,7 +10,7 @@ import {
   ZIP_TEXT_BYTES_MAX,
   ZIP64_EXTRA,
   ZIP64_VERSION,
-} from "./zip-format.ts";
+} from "./zip-reader.ts";
 
 /** A file on its way into an archive. `chunks` yields exactly `bytes` bytes. */
 export interface ZipMember {

@@ -1,9 +1,14 @@
-import { readUint32, writeUint32 } from "./big-endian.ts";
-import { checksum, joinChecksums } from "./checksum/crc.ts";
+import { checksum, joinChecksums } from "./checksum/checksum.ts";
 import { PserverError } from "./errors.ts";
 import { PROTOCOL_VERSION } from "./limits.ts";
-import { MsgpackReader, readMsgpack } from "./msgpack-reader.ts";
-import { checkWritable, writeMsgpack } from "./msgpack-writer.ts";
+import {
+  checkWritable,
+  MsgpackReader,
+  readMsgpack,
+  readUint32,
+  writeMsgpack,
+  writeUint32,
+} from "./msgpack.ts";
 
 /**
  * The envelope of every message: one msgpack map whose first entry is `crc`, whose second is `v`

@@ -1,4 +1,30 @@
-import type { Reaction, RejectionReaction } from "./reactions.ts";
+/**
+ * Characters that change how a terminal shows what is around them: controls, formats (which turn text
+ * round or are not seen), ends of lines and paragraphs, lone surrogates.
+ */
+const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
+
+const PLAIN = /^[ -~]*$/;
+
+/** Whether a text is printable ASCII: {@link visible} leaves it as it is, and each character takes a column. */
+export function isPlain(text: string): boolean {
+  return PLAIN.test(text);
+}
+
+/**
+ * Text of other people's names, paths and messages as it can be shown: what would command a terminal
+ * or turn the text round is escaped as `\x1b`, `\u202e`, `\u{e0001}`.
+ */
+export function visible(text: string): string {
+  // Nearly all texts are plain; this is several times faster than looking for what is not.
+  if (isPlain(text)) return text;
+  return text.replace(UNPRINTABLE, (character) => {
+    const code = character.codePointAt(0) ?? 0;
+    const digits = code.toString(16);
+    if (code < 0x100) return `\\x${digits.padStart(2, "0")}`;
+    return code < 0x10000 ? `\\u${digits.padStart(4, "0")}` : `\\u{${digits}}`;
+  });
+}
 
 /** A row of the table of error codes. */
 interface ErrorRow {
@@ -403,3 +429,77 @@ export function ensureError(error: unknown): PserverError {
   const text = error instanceof Error ? error.message : String(error);
   return new PserverError("INTERNAL", text, {}, { cause: error });
 }
+
+/** The error for a thing that is not as expected: `what: expected …; received …`, with these details. */
+export function mismatch(
+  code: ErrorCode,
+  what: string,
+  expected: string | number,
+  received: string | number,
+  details: ErrorDetails = {},
+  options?: ErrorOptions,
+): PserverError {
+  const message = `${what}: expected ${expected}; received ${received}`;
+  return new PserverError(code, message, { ...details, expected, received }, options);
+}
+
+/** Pause before asking again if BUSY names none. */
+export const RETRY_AFTER_MS = 250;
+
+/** Longest pause that an asker takes from BUSY. */
+export const RETRY_AFTER_MS_MAX = 5_000;
+
+/** The error BUSY; its details name the limit that was reached and how long to wait, `retryAfterMs`. */
+export function busy(
+  message: string,
+  bound: ErrorDetails & { readonly expected: number },
+  waitMs: number = RETRY_AFTER_MS,
+): PserverError {
+  const text = `${message}; ask again after ${waitMs} ms`;
+  return new PserverError("BUSY", text, { ...bound, retryAfterMs: waitMs });
+}
+
+/** The pause before asking again that an error names, at most 5 s; 0 if it names none. */
+export function retryAfterMs({ details }: PserverError): number {
+  const hint = details["retryAfterMs"];
+  if (typeof hint !== "number" || !(hint > 0)) return 0;
+  return Math.min(hint, RETRY_AFTER_MS_MAX);
+}
+
+/**
+ * What a client does about an error in the answer to a request or a question: the words of the column
+ * `reaction` in the table of error codes, and what each means.
+ */
+export const REACTIONS = {
+  fail: "the call fails with the code",
+  retry: "the same request is sent again after a pause",
+  "await-init": "a call that waits for initialization asks again; any other fails",
+  "yield-init":
+    "another trainer initializes instead: a call that waits for it goes on, others fail",
+  "look-up": "the parameter has a newer epoch and is looked up again; who initialized it yields",
+  replaced: "the request goes on in the journal that the error names; older records are lost",
+  lost: "records behind the end of the shard's journal are lost; the call fails",
+  "enter-anew":
+    "the call fails, but a read goes on without waiting for a step; the next gradient enters the steps anew",
+  rejoin: "the session is over: the client joins again",
+  end: "the id belongs to a newer session: the client can do nothing more",
+} as const;
+
+/** See {@link REACTIONS}. */
+export type Reaction = keyof typeof REACTIONS;
+
+/**
+ * What a client does about a code that is the outcome of a record, where that differs from the
+ * reaction to the code in an answer: the words of the column `rejection` in the table of error codes.
+ */
+export const REJECTION_REACTIONS = {
+  fail: "the call fails with the code",
+  "resend-unseen": "a gradient that names the version it was made from is sent again without it",
+  "resend-in-step": "the trainer enters the steps anew and sends the gradient once more",
+  "count-late": "a call that allows for late gradients counts it; any other fails",
+  "count-present": "a repeated initialization counts it as applied; any other fails",
+  forgotten: "the outcome stays unknown",
+} as const;
+
+/** See {@link REJECTION_REACTIONS}. */
+export type RejectionReaction = keyof typeof REJECTION_REACTIONS;

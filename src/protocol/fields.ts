@@ -1,7 +1,15 @@
 import type { Fields } from "./codec.ts";
-import { DTYPES, type Dtype, isDtype } from "./dtypes.ts";
-import { ENCODINGS, type Encoding, isEncoding } from "./encoding/encodings.ts";
+import { DTYPES, type Dtype, ENCODINGS, type Encoding, isDtype, isEncoding } from "./dtypes.ts";
 import { PserverError } from "./errors.ts";
+
+/** The entries that have a value: leaving one out and giving it as undefined mean the same. */
+export function defined<Entries extends object>(
+  entries: Entries,
+): { [Key in keyof Entries]?: Exclude<Entries[Key], undefined> } {
+  return Object.fromEntries(Object.entries(entries).filter(([, value]) => value !== undefined)) as {
+    [Key in keyof Entries]?: Exclude<Entries[Key], undefined>;
+  };
+}
 
 /** Checked reading of a message's fields: external values are validated here and nowhere later. */
 

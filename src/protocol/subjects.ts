@@ -1,15 +1,64 @@
 import { PserverError } from "./errors.ts";
 import { checkJobName, escapeId, escapeName, unescapeId, unescapeName } from "./names.ts";
-import {
-  type ControlVerb,
-  HOST_VERBS,
-  type HostVerb,
-  isOneOf,
-  type LifecycleVerb,
-  type OwnerVerb,
-  TRAINER_VERBS,
-  type TrainerVerb,
-} from "./verbs.ts";
+
+/** Verbs of trainers' journal records about one block; `clock`, `batch` and `note` name none. */
+export const TRAINER_VERBS = ["init", "push", "set"] as const;
+/** One of {@link TRAINER_VERBS}. */
+export type TrainerVerb = (typeof TRAINER_VERBS)[number];
+
+/** Verbs of hosts' journal records. */
+export const HOST_VERBS = [
+  "rules",
+  "members",
+  "declare",
+  "drop",
+  "floor",
+  "sessions",
+  "forget",
+] as const;
+/** One of {@link HOST_VERBS}. */
+export type HostVerb = (typeof HOST_VERBS)[number];
+
+/** Verbs of lifecycle requests. */
+export const LIFECYCLE_VERBS = [
+  "join",
+  "renew",
+  "leave",
+  "begin",
+  "declare",
+  "create",
+  "finish",
+  "abort",
+  "enter",
+  "exit",
+  "status",
+] as const;
+/** One of {@link LIFECYCLE_VERBS}. */
+export type LifecycleVerb = (typeof LIFECYCLE_VERBS)[number];
+
+/** Verbs of control requests; one host of the queue group answers. */
+export const CONTROL_VERBS = ["save", "stop", "snapshot", "hosts", "versions"] as const;
+/** One of {@link CONTROL_VERBS}. */
+export type ControlVerb = (typeof CONTROL_VERBS)[number];
+
+/** Verbs of requests that hosts send to the owner of a shard. */
+export const OWNER_VERBS = [
+  "check",
+  "pull",
+  "snapshot",
+  "status",
+  "memory",
+  "versions",
+  "trainers",
+  "digest",
+] as const;
+/** One of {@link OWNER_VERBS}. */
+export type OwnerVerb = (typeof OWNER_VERBS)[number];
+
+/** Whether `text` is one of a list of words. */
+export function isOneOf<Word extends string>(words: readonly Word[], text: string): text is Word {
+  return (words as readonly string[]).includes(text);
+}
 
 /** Verbs of trainers' journal records whose subject names no block. */
 const BLOCKLESS_VERBS = ["clock", "batch", "note"] as const;
@@ -353,4 +402,17 @@ function isBelow(subject: string, prefix: string): boolean {
 function parseIndex(token: string | undefined): number | undefined {
   if (token === undefined || !/^(?:0|[1-9][0-9]{0,8})$/.test(token)) return undefined;
   return Number(token);
+}
+
+/** No job's name holds a `_`, so the first one ends it. */
+const STREAM_OF_JOB = /^(?:KV_)?PS_([A-Za-z0-9-]{1,40})(?:_.*)?$/;
+
+/** The stream that a KV bucket is kept in. */
+export function bucketStream(bucket: string): string {
+  return `KV_${bucket}`;
+}
+
+/** The job that a stream belongs to, by its name; undefined for a stream of somebody else. */
+export function jobOfStream(stream: string): string | undefined {
+  return STREAM_OF_JOB.exec(stream)?.[1];
 }

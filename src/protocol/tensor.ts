@@ -7,7 +7,7 @@ import {
   isDtype,
   type TensorData,
 } from "./dtypes.ts";
-import { float32Norm } from "./encoding/elements.ts";
+import { float32Norm } from "./encoding/encoding.ts";
 import { PserverError } from "./errors.ts";
 import { RANK_MAX } from "./limits.ts";
 

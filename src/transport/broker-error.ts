@@ -9,6 +9,7 @@ import {
   RequestError,
   TimeoutError,
 } from "@nats-io/transport-node";
+import { mismatch, visible } from "../protocol/errors.ts";
 import {
   type ErrorCode,
   type ErrorDetails,
@@ -17,7 +18,6 @@ import {
   refusalCode,
   storeRefusalCode,
 } from "../protocol/index.ts";
-import { visible } from "../protocol/visible.ts";
 
 /** The number of a JetStream API error, 0 for any other error. */
 export function jetStreamErrorCode(error: unknown): number {
@@ -126,4 +126,16 @@ function codeOf(error: Error, meaning: typeof refusalCode): ErrorCode | undefine
   if (error instanceof RequestError && error.cause === undefined) return "NO_BROKER";
   // A consumer that ended: it was deleted, lost its leader or sent no heartbeat.
   return error instanceof JetStreamError ? "JETSTREAM_UNAVAILABLE" : undefined;
+}
+
+const SHOWN_MAX = 60;
+
+/** JSON that a broker has sent; @throws BAD_MESSAGE, showing the beginning of the text, if it is not JSON. */
+export function parseJson(text: string, what: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    const received = visible(JSON.stringify(text.slice(0, SHOWN_MAX)));
+    throw mismatch("BAD_MESSAGE", what, "JSON", received, {}, { cause });
+  }
 }

@@ -1,5 +1,6 @@
+import { readFileSync } from "node:fs";
 import { createConnection, type Socket } from "node:net";
-import type { TLSSocket } from "node:tls";
+import { rootCertificates, type TLSSocket } from "node:tls";
 import {
   type NatsConnection,
   NatsConnectionImpl,
@@ -8,14 +9,101 @@ import {
   TimeoutError,
   type TlsOptions,
 } from "@nats-io/transport-node";
-// The package has no entry of its own for this class; its version is pinned.
 import { NodeTransport, nodeResolveHost } from "@nats-io/transport-node/lib/node_transport.js";
 import { checkBrokerVersion } from "../protocol/broker-version.ts";
 import { ensureError, PserverError } from "../protocol/index.ts";
-import type { Lender } from "./chunk.ts";
+import { HEADER_BYTES_MAX } from "../protocol/limits.ts";
+import { errnoCode } from "../system/file-errors.ts";
+import type { Lender } from "./buffers.ts";
 import { type Drops, FrameAssembler, type Lending } from "./frame-assembler.ts";
-import { payloadBytesMaxOf, rememberPayloadLimit } from "./payload-limit.ts";
-import { tlsFailure, trustedCertificates } from "./tls.ts";
+
+/** What the first broker of a connection said: nats.js forgets it while the connection is down. */
+const FIRST_SAID = new WeakMap<NatsConnection, number>();
+
+/** Remembers the limit of a connection that has just been opened. */
+export function rememberPayloadLimit(connection: NatsConnection): void {
+  const bytesMax = connection.info?.max_payload;
+  if (bytesMax !== undefined) FIRST_SAID.set(connection, bytesMax);
+}
+
+/**
+ * The largest message that the broker of a connection takes, in bytes; while the connection is down or closed, what it
+ * took at first. Without limit if no broker has said: a message is not called too large for a limit that nobody knows.
+ */
+export function payloadBytesMaxOf(connection: NatsConnection): number {
+  return connection.info?.max_payload ?? FIRST_SAID.get(connection) ?? Number.POSITIVE_INFINITY;
+}
+
+/** The most tensor bytes of a message that the broker takes, whatever the header before them. */
+export function dataBytesMaxOf(connection: NatsConnection): number {
+  return payloadBytesMaxOf(connection) - HEADER_BYTES_MAX;
+}
+
+/** Files of the certificates that systems trust, such as Debian and Red Hat; the first that exists is read. */
+const SYSTEM_BUNDLES = [
+  "/etc/ssl/certs/ca-certificates.crt",
+  "/etc/pki/tls/certs/ca-bundle.crt",
+  "/etc/ssl/ca-bundle.pem",
+  "/etc/ssl/cert.pem",
+];
+
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+/** Error codes of Node.js for a refused certificate. */
+const REFUSED_CERTIFICATE =
+  /^(?!ERR_SSL_).*CERT|^INVALID_(?:CA|PURPOSE)$|^HOSTNAME_MISMATCH$|^UNABLE_TO_VERIFY_LEAF_SIGNATURE$/;
+
+/** Texts of nats.js for a broker that offers no TLS although options ask for it. */
+const NO_TLS_TEXT = /server does not support 'tls'|tls is not available/i;
+
+/**
+ * The certificates that are trusted if no file is given, each once, as PEM text: those of Node.js, of the
+ * file in `NODE_EXTRA_CA_CERTS`, and of the operating system: the file in `SSL_CERT_FILE`, else its
+ * bundle. Node.js alone does not know an authority that an administrator has installed.
+ */
+export function trustedCertificates(): string {
+  const { env } = process;
+  const system = env["SSL_CERT_FILE"] ? [env["SSL_CERT_FILE"]] : SYSTEM_BUNDLES;
+  const texts = [
+    ...rootCertificates,
+    readIfThere([env["NODE_EXTRA_CA_CERTS"] ?? ""]),
+    readIfThere(system),
+  ];
+  const found = texts.flatMap((text) => text.match(CERTIFICATE) ?? []);
+  // The same certificate may be wrapped at different line lengths.
+  return [...new Map(found.map((pem) => [pem.replaceAll(/\s/g, ""), pem])).values()].join("\n");
+}
+
+/**
+ * NO_TLS if TLS is the reason why a connection failed; undefined for any other failure. `where` names
+ * the broker. For a refused certificate `details.certificate` is the code of Node.js.
+ */
+export function tlsFailure(error: unknown, where: string): PserverError | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const cause = { cause: error };
+  if (NO_TLS_TEXT.test(error.message)) {
+    const message = `the broker at ${where} offers no TLS, and nothing has been sent to it`;
+    return new PserverError("NO_TLS", message, { server: where }, cause);
+  }
+  const certificate = errnoCode(error);
+  if (certificate === undefined || !REFUSED_CERTIFICATE.test(certificate)) return undefined;
+  const message = `the certificate of the broker at ${where} is refused: ${error.message}`;
+  return new PserverError("NO_TLS", message, { server: where, certificate }, cause);
+}
+
+/** The text of the first file that can be read; "" if none can. */
+function readIfThere(paths: readonly string[]): string {
+  for (const path of paths) {
+    try {
+      if (path !== "") return readFileSync(path, "latin1");
+    } catch {
+      // This system has another bundle. Without any, brokers that need it are refused as untrusted.
+    }
+  }
+  return "";
+}
+
+// The package has no entry of its own for this class; its version is pinned.
 
 /** Payloads from this size on are handed to the socket as they are. */
 const BULK_BYTES = 16 * 1024;

@@ -1,6 +1,5 @@
+import { mismatch, visible } from "../protocol/errors.ts";
 import type { PserverError } from "../protocol/index.ts";
-import { mismatch } from "../protocol/mismatch.ts";
-import { visible } from "../protocol/visible.ts";
 
 const SPACE = 0x20;
 const RETURN = 0x0d;

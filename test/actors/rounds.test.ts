@@ -1,6 +1,6 @@
 // Proves when rounds run: one at a time, with the pauses that they ask for, and none after the end.
 import { expect, test } from "vitest";
-import { Rounds } from "../../src/actors/rounds.ts";
+import { Rounds } from "../../src/actors/concurrent.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
 const PAUSE_MS = 100;

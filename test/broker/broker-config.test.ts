@@ -3,8 +3,7 @@
 // text is proved by test/e2e/broker.test.ts.
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { limitIsOurs, writeBrokerConfig } from "../../src/broker/broker-config.ts";
-import { packageRoot } from "../../src/broker/package-root.ts";
+import { limitIsOurs, packageRoot, writeBrokerConfig } from "../../src/broker/broker-config.ts";
 
 describe("writeBrokerConfig", () => {
   test("includes the package's file and replaces its jetstream block", () => {

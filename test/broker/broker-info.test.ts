@@ -2,7 +2,7 @@
 // local TCP server plays each part.
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
-import { readBrokerInfo } from "../../src/broker/broker-info.ts";
+import { readBrokerInfo } from "../../src/broker/broker-config.ts";
 
 const HOST = "127.0.0.1";
 const TIMEOUT_MS = 5_000;

@@ -3,8 +3,7 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { failedStart } from "../../src/broker/failed-start.ts";
-import { findListener } from "../../src/broker/listener.ts";
+import { failedStart, findListener } from "../../src/broker/start-broker.ts";
 
 const PREFIX = "[7] 2026/11/22 16:58:25.897694";
 const BANNER = [`${PREFIX} [INF]   Strict:          true`, `${PREFIX} [INF]   API Level:       3`];

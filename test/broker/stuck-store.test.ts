@@ -1,6 +1,6 @@
 // Proves which lines of nats-server's log say that only a restart repairs the store.
 import { expect, test } from "vitest";
-import { StuckStore } from "../../src/broker/stuck-store.ts";
+import { StuckStore } from "../../src/broker/start-broker.ts";
 
 const REFUSED =
   "[7] 2026/11/22 11:02:43 [ERR] JetStream failed to store a msg on stream '$G > PS_j_0': ";

@@ -2,7 +2,7 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { userBrokerDirectory } from "../../src/broker/user-directory.ts";
+import { userBrokerDirectory } from "../../src/broker/find-broker.ts";
 
 test.each([
   [{ XDG_DATA_HOME: "/data", HOME: "/users/a" }, "/data/nats-pserver/bin"],

@@ -14,9 +14,15 @@ import {
   renderRefusalHeader,
 } from "../../scripts/write-c-errors.mjs";
 import { renderVectors } from "../../scripts/write-c-vectors.mjs";
-import { ERROR_CODES, reactionTo, reactionToRejection } from "../../src/protocol/errors.ts";
+import {
+  ERROR_CODES,
+  REACTIONS,
+  REJECTION_REACTIONS,
+  reactionTo,
+  reactionToRejection,
+} from "../../src/protocol/errors.ts";
 import { REFUSAL_CODES, storeRefusalCode } from "../../src/protocol/jetstream-errors.ts";
-import { REACTIONS, REJECTION_REACTIONS } from "../../src/protocol/reactions.ts";
+
 import { runProgram } from "./running-program.ts";
 import { BuiltLibrary, librarySources, SANITIZED } from "./toolchain.ts";
 

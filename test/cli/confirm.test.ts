@@ -2,7 +2,7 @@
 // Ctrl-C change nothing, and where nobody can be asked the command says so.
 import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
-import { confirm } from "../../src/cli/confirm.ts";
+import { confirm } from "../../src/cli/context.ts";
 import { PserverError } from "../../src/protocol/errors.ts";
 
 function terminal(isTTY = true) {

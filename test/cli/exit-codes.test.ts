@@ -2,9 +2,9 @@
 // a script tells apart by them must not move unnoticed. That commands really end with them is proved in
 // test/e2e/cli-exits.test.ts.
 import { expect, test } from "vitest";
-import { EXIT, EXIT_CODES, EXIT_MEANINGS } from "../../src/cli/exit-codes.ts";
 import { makePaint } from "../../src/cli/output/colors.ts";
-import { reportError } from "../../src/cli/output/report-error.ts";
+import { EXIT, EXIT_CODES, EXIT_MEANINGS, reportError } from "../../src/cli/report-error.ts";
+
 import { ERROR_CODES, PserverError } from "../../src/protocol/errors.ts";
 
 const GROUPS: Readonly<Record<number, readonly string[]>> = {

@@ -5,16 +5,14 @@ import { EventEmitter } from "node:events";
 import { describe, expect, test } from "vitest";
 import {
   type IgnorableSignal,
+  type InterruptSource,
   ignoredSignals,
   type ProcessStart,
   takeIgnoredSignals,
-} from "../../src/cli/ignored-signals.ts";
-import {
-  type InterruptSource,
   unlessAborted,
   untilAborted,
   watchInterrupts,
-} from "../../src/cli/interrupts.ts";
+} from "../../src/cli/signals.ts";
 
 class FakeProcess extends EventEmitter {
   readonly exits: unknown[] = [];

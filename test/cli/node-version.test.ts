@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
-import { packageRoot } from "../../src/broker/package-root.ts";
+import { packageRoot } from "../../src/broker/broker-config.ts";
 import { checkNodeVersion } from "../../src/cli/node-version.ts";
 
 afterEach(() => {

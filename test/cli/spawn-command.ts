@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { onTestFinished } from "vitest";
-import { packageRoot } from "../../src/broker/package-root.ts";
+import { packageRoot } from "../../src/broker/broker-config.ts";
 
 /** The compiled command; `make e2e` compiles it first. */
 export const MAIN = process.env["PSERVER_CLI"] ?? join(packageRoot(), "dist", "pserver.js");

@@ -1,8 +1,8 @@
 // Proves how the parts of a client work together when its session ends, with the parts as they are and
 // without a broker: the test plays broker and hosts on a fake connection, with a fake clock.
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { type ClientParts, makeClientParts, stopParts } from "../../src/client/client-parts.ts";
-import { Deadline } from "../../src/client/timing/deadline.ts";
+import { Deadline } from "../../src/client/calls/deadline.ts";
+import { type ClientParts, makeClientParts, stopParts } from "../../src/client/client.ts";
 import { encodeMessage, JobSubjects, type PserverError } from "../../src/protocol/index.ts";
 import { FakeWire, type Published } from "../support/fake-wire.ts";
 import { answer, applied, head, settle, update, watch } from "./shell/outbox-rig.ts";

@@ -2,7 +2,7 @@
 // read no more, and has left the steps of the job; and that a journal replaced without a loss changes none of
 // this. The client's parts are as they are, on a fake connection; the test plays the shard's owner.
 import { expect, onTestFinished, test } from "vitest";
-import { type ClientParts, makeClientParts, stopParts } from "../../src/client/client-parts.ts";
+import { type ClientParts, makeClientParts, stopParts } from "../../src/client/client.ts";
 import {
   draftPullReply,
   encodeAnswers,

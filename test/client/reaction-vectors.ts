@@ -1,3 +1,4 @@
+import type { Reaction } from "../../src/protocol/errors.ts";
 import {
   ERROR_CODES,
   type ErrorCode,
@@ -5,7 +6,6 @@ import {
   reactionTo,
   reactionToRejection,
 } from "../../src/protocol/errors.ts";
-import type { Reaction } from "../../src/protocol/reactions.ts";
 
 /** What an answer is to: a request, a question for outcomes, or a record, whose outcome it is. */
 export type AskedKind = "lifecycle" | "pull" | "step" | "outcome" | "record";

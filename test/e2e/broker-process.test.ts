@@ -4,8 +4,8 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { BrokerProcess } from "../../src/broker/broker-process.ts";
 import { identifyProcess } from "../../src/broker/process-identity.ts";
+import { BrokerProcess } from "../../src/broker/start-broker.ts";
 import { HANG_MS } from "../support/limits.ts";
 
 const WAIT = { timeout: HANG_MS, interval: 20 };
@@ -58,7 +58,7 @@ test("a stop sends SIGTERM, SIGKILL only after 15 s, and leaves no timer behind"
 
 test("at the exit of this process it is sent SIGTERM, as for a stop in order", async () => {
   vi.resetModules();
-  const { BrokerProcess: type } = await import("../../src/broker/broker-process.ts");
+  const { BrokerProcess: type } = await import("../../src/broker/start-broker.ts");
   const before = process.listeners("exit");
   const broker = await play(
     `trap "exit 7" TERM; echo up >&2; while :; do sleep 0.1; done`,

@@ -6,8 +6,8 @@ import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { packageRoot } from "../../src/broker/broker-config.ts";
 import { startBroker } from "../../src/broker/index.ts";
-import { packageRoot } from "../../src/broker/package-root.ts";
 import { identifyProcess } from "../../src/broker/process-identity.ts";
 import { connect } from "../../src/client/index.ts";
 import { openModel, saveModel } from "../../src/model-files/index.ts";

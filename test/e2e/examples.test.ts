@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { packageRoot } from "../../src/broker/package-root.ts";
+import { packageRoot } from "../../src/broker/broker-config.ts";
 import { run as runCommand, start } from "../cli/spawn-command.ts";
 import { HANG_MS } from "../support/limits.ts";
 

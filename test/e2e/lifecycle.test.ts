@@ -5,15 +5,14 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { quotasOf } from "../../src/actors/job/job-settings.ts";
+import { KvLeases, LeaseKeeper, LeaseView } from "../../src/actors/job/leases.ts";
 import {
   type KvBucket,
   openBucket,
   openExistingBucket,
-} from "../../src/actors/jetstream/kv-bucket.ts";
-import { quotasOf } from "../../src/actors/job/quotas.ts";
-import { KvLeases } from "../../src/actors/leases/kv-leases.ts";
-import { LeaseKeeper } from "../../src/actors/leases/lease-keeper.ts";
-import { LeaseView } from "../../src/actors/leases/lease-view.ts";
+} from "../../src/actors/journal/kv-bucket.ts";
+
 import { createLifecycle, type LifecycleService } from "../../src/actors/lifecycle/service.ts";
 import {
   decodeMessage,

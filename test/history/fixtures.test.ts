@@ -10,7 +10,7 @@ import {
   openRecordedJournal,
   type UpdateEvent,
 } from "../../src/history/index.ts";
-import { type HistoryPlace, openHistory } from "../../src/history/open-history.ts";
+import { type HistoryPlace, openHistory } from "../../src/history/open-journal.ts";
 import { replayShard } from "../../src/history/replay/replay-shard.ts";
 import { JobSubjects } from "../../src/protocol/index.ts";
 

@@ -1,9 +1,9 @@
 import type { JournalRecord } from "../../src/actors/fold/journal-record.ts";
 import { Shard } from "../../src/actors/fold/shard.ts";
-import type { HeadMark } from "../../src/actors/owner/head-mark.ts";
-import type { Manifest, PieceRef } from "../../src/actors/snapshot/manifest.ts";
-import { TapeEncoder } from "../../src/actors/tape/tape-encoder.ts";
-import { foldDescribed } from "../../src/actors/updates/fold-described.ts";
+import { foldDescribed } from "../../src/actors/journal/describe-record.ts";
+import type { HeadMark } from "../../src/actors/journal/head-mark.ts";
+import type { Manifest, PieceRef } from "../../src/actors/journal/manifest.ts";
+import { TapeEncoder } from "../../src/actors/journal/tape-encoder.ts";
 import type {
   HistorySource,
   JournalSpan,

@@ -1,7 +1,7 @@
 // Proves that JSON is counted exactly before it is read: what is at a bound passes, one more is refused,
 // and what stands in texts does not count.
 import { expect, test } from "vitest";
-import { parseBoundedJson } from "../../src/model-files/json-bounds.ts";
+import { parseBoundedJson } from "../../src/model-files/file-text.ts";
 
 const BOUNDS = { depth: 2, containers: 3, commas: 4 };
 const read = (text: string): ReturnType<typeof parseBoundedJson> =>

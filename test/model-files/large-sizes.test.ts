@@ -2,7 +2,7 @@
 // members of zeros, and only what stands between the data is kept and compared with the formats'
 // documents. Small archives in the same forms are read by the tests of hostile and of Python's files.
 import { describe, expect, test } from "vitest";
-import { writeTar } from "../../src/model-files/tar-writer.ts";
+import { writeTar } from "../../src/model-files/tar.ts";
 import { writeZip } from "../../src/model-files/zip-writer.ts";
 
 const GIB = 1024 ** 3;

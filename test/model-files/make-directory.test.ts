@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { makeDirectory } from "../../src/model-files/make-directory.ts";
+import { makeDirectory } from "../../src/model-files/atomic-write.ts";
 
 let home: string;
 beforeEach(async () => {

@@ -4,9 +4,9 @@
 import { readFile, writeFile } from "node:fs/promises";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { memberName } from "../../src/model-files/member-name.ts";
 import { ModelFile } from "../../src/model-files/model-file.ts";
-import { readTar } from "../../src/model-files/tar-reader.ts";
+import { memberName } from "../../src/model-files/model-path.ts";
+import { readTar } from "../../src/model-files/tar.ts";
 import { readZip } from "../../src/model-files/zip-reader.ts";
 import { codeOf, load, sampleTensor, save, withDirectory } from "./sample-model.ts";
 

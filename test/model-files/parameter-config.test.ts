@@ -2,8 +2,8 @@
 // fields a reader does not know are skipped whatever they hold.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { decodeParameterConfig } from "../../src/model-files/parameter-config.ts";
-import { encodeParameterConfig } from "../../src/protocol/config/paddle/messages.ts";
+import { decodeParameterConfig } from "../../src/model-files/paddle-tar.ts";
+import { encodeParameterConfig } from "../../src/protocol/config/paddle/paddle.ts";
 import { PserverError } from "../../src/protocol/errors.ts";
 
 function decode(bytes: Uint8Array) {

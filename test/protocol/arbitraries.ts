@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import type { RecordHead } from "../../src/protocol/records.ts";
+import type { RecordHead } from "../../src/protocol/messages/records.ts";
 
 /** Any JavaScript string: all of Unicode, halves of surrogate pairs, the empty one. */
 export const anyText: fc.Arbitrary<string> = fc.oneof(

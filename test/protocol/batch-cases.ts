@@ -1,14 +1,18 @@
-import { type BatchItem, draftBatch, paddedBytes } from "../../src/protocol/batch-records.ts";
 import { sealMessage } from "../../src/protocol/codec.ts";
 import { toConfig } from "../../src/protocol/config/index.ts";
+import {
+  type BatchItem,
+  draftBatch,
+  paddedBytes,
+} from "../../src/protocol/messages/batch-records.ts";
 import {
   type BlockRows,
   type PartIndex,
   packedIndexBytes,
   partCounts,
   writePackedIndex,
-} from "../../src/protocol/parts.ts";
-import type { PushOperation, RecordHead } from "../../src/protocol/records.ts";
+} from "../../src/protocol/messages/parts.ts";
+import type { PushOperation, RecordHead } from "../../src/protocol/messages/records.ts";
 
 /** A batch as the shared vectors have it. */
 export interface BatchCase {

@@ -2,18 +2,19 @@
 // malformed is refused by the name of the entry, whatever was changed in it; heads and lists have limits.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { encodeMessage, sealMessage } from "../../src/protocol/codec.ts";
+import { PserverError } from "../../src/protocol/errors.ts";
+import { BATCH_ENTRIES_MAX, BATCH_HEAD_BYTES_MAX } from "../../src/protocol/limits.ts";
+import { partCounts, readPackedIndex } from "../../src/protocol/messages/parts.ts";
 import {
   type BatchReadHead,
   decodeBatchRead,
   encodeBatchRead,
   entryLabel,
+  PULL_WAIT_MS_MAX,
   type WantedEntry,
-} from "../../src/protocol/batch-reads.ts";
-import { encodeMessage, sealMessage } from "../../src/protocol/codec.ts";
-import { PserverError } from "../../src/protocol/errors.ts";
-import { BATCH_ENTRIES_MAX, BATCH_HEAD_BYTES_MAX } from "../../src/protocol/limits.ts";
-import { partCounts, readPackedIndex } from "../../src/protocol/parts.ts";
-import { PULL_WAIT_MS_MAX } from "../../src/protocol/pulls.ts";
+} from "../../src/protocol/messages/reads.ts";
+
 import { anyPart } from "../actors/fold/arbitrary-parts.ts";
 import { counter, positive, validName } from "./arbitraries.ts";
 import { codeOf, refusalOf } from "./refusal.ts";

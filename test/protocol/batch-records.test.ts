@@ -3,7 +3,6 @@
 // change of a header ends in entries or in such a code.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type BatchItem, draftBatch, paddedBytes } from "../../src/protocol/batch-records.ts";
 import {
   decodeMessage,
   decodeSealed,
@@ -14,8 +13,19 @@ import {
 import { toConfig } from "../../src/protocol/config/index.ts";
 import { PserverError } from "../../src/protocol/errors.ts";
 import { BATCH_ENTRIES_MAX } from "../../src/protocol/limits.ts";
-import { type BatchEntry, parseBatch } from "../../src/protocol/parse-batch.ts";
-import { parseHead, type RecordHead, type TrainerRecord } from "../../src/protocol/records.ts";
+import {
+  type BatchEntry,
+  type BatchItem,
+  draftBatch,
+  paddedBytes,
+  parseBatch,
+} from "../../src/protocol/messages/batch-records.ts";
+
+import {
+  parseHead,
+  type RecordHead,
+  type TrainerRecord,
+} from "../../src/protocol/messages/records.ts";
 import { validName } from "./arbitraries.ts";
 import { codeOf, refusalOf } from "./refusal.ts";
 

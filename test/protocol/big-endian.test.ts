@@ -8,7 +8,7 @@ import {
   readUint32,
   readUint64,
   writeUint32,
-} from "../../src/protocol/big-endian.ts";
+} from "../../src/protocol/msgpack.ts";
 
 const BYTES = 8;
 /** Bytes at the ends of their range more often than others: signs, infinities, zeros. */

@@ -4,7 +4,7 @@
 import { crc32 } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { checksum } from "../../src/protocol/checksum/crc.ts";
+import { checksum } from "../../src/protocol/checksum/checksum.ts";
 import {
   decodeMessage,
   draftMessage,

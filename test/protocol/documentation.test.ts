@@ -5,11 +5,17 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { renderErrorTable, replaceErrorTable } from "../../scripts/write-error-table.mjs";
 import { decodeMessage } from "../../src/protocol/codec.ts";
-import { ERROR_CODES, reactionTo, reactionToRejection } from "../../src/protocol/errors.ts";
+import {
+  ERROR_CODES,
+  REACTIONS,
+  REJECTION_REACTIONS,
+  reactionTo,
+  reactionToRejection,
+} from "../../src/protocol/errors.ts";
 import * as limits from "../../src/protocol/limits.ts";
-import { PULL_WAIT_MS_MAX } from "../../src/protocol/pulls.ts";
-import { REACTIONS, REJECTION_REACTIONS } from "../../src/protocol/reactions.ts";
-import { parseHead, parseTrainerRecord } from "../../src/protocol/records.ts";
+import { PULL_WAIT_MS_MAX } from "../../src/protocol/messages/reads.ts";
+
+import { parseHead, parseTrainerRecord } from "../../src/protocol/messages/records.ts";
 import { hex } from "./raw-message.ts";
 
 const TEXT = readFileSync(join(import.meta.dirname, "../../docs/protocol.md"), "utf8");

@@ -11,7 +11,7 @@ import {
   PserverError,
   reactionTo,
 } from "../../src/protocol/errors.ts";
-import { encodeError, throwIfError } from "../../src/protocol/outcomes.ts";
+import { encodeError, throwIfError } from "../../src/protocol/messages/outcomes.ts";
 import { codeOf, refusalOf } from "./refusal.ts";
 
 /** The error as it is received. */

@@ -21,7 +21,7 @@ import {
   parseStatusReply,
   parseStatusRequest,
   parseTarget,
-} from "../../src/protocol/lifecycle-messages.ts";
+} from "../../src/protocol/messages/lifecycle-messages.ts";
 import { counter, finiteNumber, positive, validName } from "./arbitraries.ts";
 import { codeOf } from "./refusal.ts";
 import { testRefusals } from "./refused-fields.ts";

@@ -10,7 +10,7 @@ import {
   NOTE_RECORD_BYTES_MAX,
   type NoteEntries,
   parseNote,
-} from "../../src/protocol/notes.ts";
+} from "../../src/protocol/messages/records.ts";
 
 const HEAD = { session: 3, n: 7, done: 2, reply: `_INBOX_j.${"t".repeat(64)}` };
 

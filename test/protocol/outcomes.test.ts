@@ -14,8 +14,8 @@ import {
   parseAnswers,
   parseOutcomeRequest,
   parseOutcomeRow,
-} from "../../src/protocol/outcomes.ts";
-import { laterPosition, parsePosition } from "../../src/protocol/position.ts";
+} from "../../src/protocol/messages/outcomes.ts";
+import { laterPosition, parsePosition } from "../../src/protocol/messages/position.ts";
 import { counter, positive } from "./arbitraries.ts";
 import { codeOf, refusalOf } from "./refusal.ts";
 import { testRefusals } from "./refused-fields.ts";

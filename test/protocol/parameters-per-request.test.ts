@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { encodeMessage, toSharedConfig } from "../../src/protocol/index.ts";
 import { PAYLOAD_BYTES_MIN } from "../../src/protocol/limits.ts";
-import { parametersPerRequest } from "../../src/protocol/parameters-per-request.ts";
+import { parametersPerRequest } from "../../src/protocol/messages/lifecycle-messages.ts";
 
 const table = Array.from({ length: 32 }, (_, i) => [i && 2 ** 40 + i, 0.1 + i / 7]);
 const LARGEST = {

@@ -16,7 +16,7 @@ import {
   readPartIndex,
   writePackedIndex,
   writePartIndex,
-} from "../../src/protocol/parts.ts";
+} from "../../src/protocol/messages/parts.ts";
 import { codeOf } from "./refusal.ts";
 
 const BLOCK = { rows: 1000, rowElements: 50 };

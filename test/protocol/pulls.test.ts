@@ -5,15 +5,15 @@ import { describe, expect, test } from "vitest";
 import { decodeMessage, sealMessage } from "../../src/protocol/codec.ts";
 import { DTYPES, type Dtype } from "../../src/protocol/dtypes.ts";
 import { PserverError } from "../../src/protocol/errors.ts";
-import { encodeError } from "../../src/protocol/outcomes.ts";
-import { partCounts, readPartIndex } from "../../src/protocol/parts.ts";
+import { encodeError } from "../../src/protocol/messages/outcomes.ts";
+import { partCounts, readPartIndex } from "../../src/protocol/messages/parts.ts";
 import {
   draftPullReply,
   encodePullRequest,
   PULL_WAIT_MS_MAX,
   parsePullReply,
   parsePullRequest,
-} from "../../src/protocol/pulls.ts";
+} from "../../src/protocol/messages/reads.ts";
 import { counter, positive } from "./arbitraries.ts";
 import { codeOf } from "./refusal.ts";
 import { testRefusals } from "./refused-fields.ts";

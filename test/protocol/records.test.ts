@@ -11,18 +11,18 @@ import {
 } from "../../src/protocol/codec.ts";
 import { toConfig } from "../../src/protocol/config/index.ts";
 import { DTYPES, type Dtype } from "../../src/protocol/dtypes.ts";
+import { TRAINERS_PER_MESSAGE_MAX } from "../../src/protocol/limits.ts";
 import {
   encodeHostRecord,
   type HostRecord,
   parseHostRecord,
-} from "../../src/protocol/host-records.ts";
-import { TRAINERS_PER_MESSAGE_MAX } from "../../src/protocol/limits.ts";
+} from "../../src/protocol/messages/host-records.ts";
 import {
   draftRecord,
   parseHead,
   parseTrainerRecord,
   type TrainerRecord,
-} from "../../src/protocol/records.ts";
+} from "../../src/protocol/messages/records.ts";
 import { finiteNumber, positive, recordHead, validId, validName } from "./arbitraries.ts";
 import { codeOf } from "./refusal.ts";
 import { testRefusals } from "./refused-fields.ts";

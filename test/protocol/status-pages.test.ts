@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { toConfig } from "../../src/protocol/config/index.ts";
 import type { ParameterInfo, StatusReply, StatusRequest } from "../../src/protocol/index.ts";
-import { readStatusPages } from "../../src/protocol/status-pages.ts";
+import { readStatusPages } from "../../src/protocol/messages/lifecycle-messages.ts";
 
 function info(name: string): ParameterInfo {
   return {

@@ -4,15 +4,16 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { decodeMessage, encodeMessage } from "../../src/protocol/codec.ts";
 import { PserverError } from "../../src/protocol/errors.ts";
-import { encodeError } from "../../src/protocol/outcomes.ts";
-import { PULL_WAIT_MS_MAX } from "../../src/protocol/pulls.ts";
+import { encodeError } from "../../src/protocol/messages/outcomes.ts";
 import {
   encodeStepReply,
   encodeStepRequest,
+  PULL_WAIT_MS_MAX,
   parseStepReply,
   parseStepRequest,
   WAITING_FOR_MAX,
-} from "../../src/protocol/steps.ts";
+} from "../../src/protocol/messages/reads.ts";
+
 import { counter, positive, validId } from "./arbitraries.ts";
 import { codeOf } from "./refusal.ts";
 import { testRefusals } from "./refused-fields.ts";

@@ -3,8 +3,13 @@
 // refused.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { JobSubjects } from "../../src/protocol/subjects.ts";
-import { HOST_VERBS, LIFECYCLE_VERBS, TRAINER_VERBS } from "../../src/protocol/verbs.ts";
+import {
+  HOST_VERBS,
+  JobSubjects,
+  LIFECYCLE_VERBS,
+  TRAINER_VERBS,
+} from "../../src/protocol/subjects.ts";
+
 import { anyText, validId, validName } from "./arbitraries.ts";
 import { codeOf } from "./refusal.ts";
 

@@ -3,7 +3,7 @@
 // calls show which texts are kept and which are decoded anew.
 import fc from "fast-check";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { KEPT_TEXT_BYTES_MAX, TextTable } from "../../src/protocol/text-table.ts";
+import { KEPT_TEXT_BYTES_MAX, TextTable } from "../../src/protocol/msgpack.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });

@@ -1,22 +1,35 @@
-import { encodeBatchRead } from "../../src/protocol/batch-reads.ts";
 import { decodeMessage, encodeMessage, readCrc, sealMessage } from "../../src/protocol/codec.ts";
 import { toConfig } from "../../src/protocol/config/index.ts";
 import { PserverError } from "../../src/protocol/errors.ts";
-import { encodeHostRecord, type HostRecord } from "../../src/protocol/host-records.ts";
 import { computeLayout, hashName } from "../../src/protocol/layout.ts";
-import { checkJobName, escapeId, escapeName, unescapeName } from "../../src/protocol/names.ts";
-import { encodeAnswers, encodeError, encodeOutcomeRequest } from "../../src/protocol/outcomes.ts";
+import { encodeHostRecord, type HostRecord } from "../../src/protocol/messages/host-records.ts";
+import {
+  encodeAnswers,
+  encodeError,
+  encodeOutcomeRequest,
+} from "../../src/protocol/messages/outcomes.ts";
 import {
   type PartIndex,
   partCounts,
   partIndexBytes,
   writePartIndex,
-} from "../../src/protocol/parts.ts";
-import type { Position } from "../../src/protocol/position.ts";
-import { draftPullReply, encodePullRequest } from "../../src/protocol/pulls.ts";
-import { draftReadPiece } from "../../src/protocol/read-pieces.ts";
-import { draftRecord, encodeClock, type TrainerRecord } from "../../src/protocol/records.ts";
-import { encodeStepReply, encodeStepRequest } from "../../src/protocol/steps.ts";
+} from "../../src/protocol/messages/parts.ts";
+import type { Position } from "../../src/protocol/messages/position.ts";
+import {
+  draftPullReply,
+  draftReadPiece,
+  encodeBatchRead,
+  encodePullRequest,
+  encodeStepReply,
+  encodeStepRequest,
+} from "../../src/protocol/messages/reads.ts";
+import {
+  draftRecord,
+  encodeClock,
+  type TrainerRecord,
+} from "../../src/protocol/messages/records.ts";
+import { checkJobName, escapeId, escapeName, unescapeName } from "../../src/protocol/names.ts";
+
 import { JobSubjects } from "../../src/protocol/subjects.ts";
 import { batchCases } from "./batch-cases.ts";
 import { hex, rawMessage } from "./raw-message.ts";

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { decodeMessage, encodeMessage, readCrc } from "../../src/protocol/codec.ts";
 import { bytesOf } from "../../src/protocol/dtypes.ts";
-import { decodeElements, encodeElements } from "../../src/protocol/encoding/elements.ts";
+import { decodeElements, encodeElements } from "../../src/protocol/encoding/encoding.ts";
 import { isErrorCode } from "../../src/protocol/errors.ts";
 import { readCases } from "../client/pull/read-vectors.ts";
 import { callCases } from "../client/push/call-vectors.ts";

@@ -11,7 +11,7 @@ import {
   shardVersionsReply,
   shardVersionsRequest,
   versionsReply,
-} from "../../src/protocol/versions.ts";
+} from "../../src/protocol/messages/reads.ts";
 import { codeOf } from "./refusal.ts";
 
 const MANY = Array.from({ length: PARAMETERS_PER_REQUEST_MAX + 1 }, (_, i) => `p${i}`);

@@ -1,7 +1,7 @@
-import type { BlockHeader } from "../../src/actors/fold/block.ts";
+import type { BlockHeader } from "../../src/actors/fold/block-actor.ts";
 import { CURRENT_RULES, type Rules } from "../../src/actors/fold/rules.ts";
 import { Shard, type ShardOptions } from "../../src/actors/fold/shard.ts";
-import { reserveMemory, ShardMemory } from "../../src/actors/memory/shard-memory.ts";
+import { reserveMemory, ShardMemory } from "../../src/actors/kernel/shard-memory.ts";
 import { BLOCKS, SHARD, SUBJECTS } from "./intents.ts";
 
 /** The part of a shard that the simulation uses; planted bugs replace methods of it. */

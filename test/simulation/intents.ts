@@ -1,8 +1,8 @@
-import { type BatchItem, draftBatch } from "../../src/protocol/batch-records.ts";
 import { sealMessage } from "../../src/protocol/codec.ts";
 import { toConfig } from "../../src/protocol/config/index.ts";
-import { encodeHostRecord, type HostRecord } from "../../src/protocol/host-records.ts";
-import { draftRecord, type TrainerRecord } from "../../src/protocol/records.ts";
+import { type BatchItem, draftBatch } from "../../src/protocol/messages/batch-records.ts";
+import { encodeHostRecord, type HostRecord } from "../../src/protocol/messages/host-records.ts";
+import { draftRecord, type TrainerRecord } from "../../src/protocol/messages/records.ts";
 import { JobSubjects } from "../../src/protocol/subjects.ts";
 
 export const SUBJECTS: JobSubjects = new JobSubjects("simulation");

@@ -1,22 +1,28 @@
 import type { JournalRecord } from "../../src/actors/fold/journal-record.ts";
 import type { Settled } from "../../src/actors/fold/shard.ts";
-import { checkRecordAt, checkState } from "../../src/actors/owner/check-journal.ts";
-import { FoldQueue } from "../../src/actors/owner/fold-queue.ts";
-import { type HeadMark, isLater, markAfter, notedOf } from "../../src/actors/owner/head-mark.ts";
-import type { JournalGap } from "../../src/actors/owner/journal-gap.ts";
-import { headSeqOf, JournalHead } from "../../src/actors/owner/journal-head.ts";
-import { OwnerCore } from "../../src/actors/owner/owner-core.ts";
-import { PositionQueue } from "../../src/actors/owner/position-queue.ts";
-import { StepQueue } from "../../src/actors/owner/step-queue.ts";
-import { KeptSnapshots } from "../../src/actors/snapshot/kept-snapshots.ts";
-import type { StoredManifest } from "../../src/actors/snapshot/manifest.ts";
-import { SnapshotBudget } from "../../src/actors/snapshot/snapshot-budget.ts";
-import { SnapshotCut } from "../../src/actors/snapshot/snapshot-cut.ts";
-import { type BlockPieces, blockKey } from "../../src/actors/snapshot/state.ts";
+import { type HeadMark, isLater, markAfter, notedOf } from "../../src/actors/journal/head-mark.ts";
+import {
+  checkRecordAt,
+  checkState,
+  headSeqOf,
+  type JournalGap,
+  JournalHead,
+} from "../../src/actors/journal/journal-check.ts";
+import type { StoredManifest } from "../../src/actors/journal/manifest.ts";
+import {
+  type BlockPieces,
+  blockKey,
+  KeptSnapshots,
+} from "../../src/actors/journal/snapshot-store.ts";
+import { SnapshotBudget, SnapshotCut } from "../../src/actors/journal/snapshotter.ts";
+import { FoldQueue } from "../../src/actors/owner/fold-loop.ts";
+import { PositionQueue, StepQueue } from "../../src/actors/owner/pending-reads.ts";
+import { OwnerCore } from "../../src/actors/owner/serving-shard.ts";
+
 import { unpackValue } from "../../src/protocol/codec.ts";
 import { ensureError } from "../../src/protocol/errors.ts";
-import type { Outcome } from "../../src/protocol/outcomes.ts";
-import { BufferPool } from "../../src/transport/buffer-pool.ts";
+import type { Outcome } from "../../src/protocol/messages/outcomes.ts";
+import { BufferPool } from "../../src/transport/buffers.ts";
 import type { Fold, FoldMaker, MemoryPool } from "./fold-maker.ts";
 import { SHARD } from "./intents.ts";
 import type { Journal } from "./journal.ts";

@@ -1,6 +1,5 @@
 import type { JournalRecord } from "../../src/actors/fold/journal-record.ts";
 import type { Settled } from "../../src/actors/fold/shard.ts";
-import { draftBatch } from "../../src/protocol/batch-records.ts";
 import {
   decodeMessage,
   encodeMessage,
@@ -8,10 +7,10 @@ import {
   sealMessage,
 } from "../../src/protocol/codec.ts";
 import { PserverError } from "../../src/protocol/errors.ts";
-import { encodeHostRecord } from "../../src/protocol/host-records.ts";
-import { parseBatch } from "../../src/protocol/parse-batch.ts";
-import { parseHead } from "../../src/protocol/records.ts";
-import type { TrainerSession } from "../../src/protocol/remembered-trainers.ts";
+import { draftBatch, parseBatch } from "../../src/protocol/messages/batch-records.ts";
+import { encodeHostRecord } from "../../src/protocol/messages/host-records.ts";
+import type { TrainerSession } from "../../src/protocol/messages/lifecycle-messages.ts";
+import { parseHead } from "../../src/protocol/messages/records.ts";
 import { type Fold, type FoldMaker, SOUND_FOLD } from "./fold-maker.ts";
 import { BLOCKS, ELEMENTS, SUBJECTS } from "./intents.ts";
 import type { Variant } from "./schedule.ts";

@@ -1,4 +1,4 @@
-import type { DeclareRecord } from "../../src/protocol/host-records.ts";
+import type { DeclareRecord } from "../../src/protocol/messages/host-records.ts";
 import { WINDOW } from "./fold-maker.ts";
 import { blocksOf, type TrainerIntent } from "./intents.ts";
 import type { Entry } from "./journal.ts";

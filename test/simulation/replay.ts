@@ -1,4 +1,4 @@
-import type { Block } from "../../src/actors/fold/block.ts";
+import type { Block } from "../../src/actors/fold/block-actor.ts";
 import type { Fold, FoldMaker, MemoryPool } from "./fold-maker.ts";
 import { ELEMENTS, PARAMETER } from "./intents.ts";
 import type { Entry, Journal } from "./journal.ts";

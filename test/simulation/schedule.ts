@@ -1,8 +1,8 @@
 import type { Settled } from "../../src/actors/fold/shard.ts";
-import type { StoredManifest } from "../../src/actors/snapshot/manifest.ts";
-import { SnapshotCut } from "../../src/actors/snapshot/snapshot-cut.ts";
-import type { HostRecord } from "../../src/protocol/host-records.ts";
-import type { TrainerSession } from "../../src/protocol/remembered-trainers.ts";
+import type { StoredManifest } from "../../src/actors/journal/manifest.ts";
+import { SnapshotCut } from "../../src/actors/journal/snapshotter.ts";
+import type { HostRecord } from "../../src/protocol/messages/host-records.ts";
+import type { TrainerSession } from "../../src/protocol/messages/lifecycle-messages.ts";
 import type { FoldMaker, MemoryPool } from "./fold-maker.ts";
 import { RULES, SOUND_FOLD, WINDOW } from "./fold-maker.ts";
 import {

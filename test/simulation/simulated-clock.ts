@@ -1,4 +1,4 @@
-import type { Clock } from "../../src/actors/clock.ts";
+import type { Clock } from "../../src/actors/concurrent.ts";
 import type { Random } from "./random.ts";
 
 /** Timers that fire in any order, or never. */

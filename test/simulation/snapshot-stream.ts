@@ -1,7 +1,11 @@
-import type { Block } from "../../src/actors/fold/block.ts";
-import type { Manifest, PieceRef, StoredManifest } from "../../src/actors/snapshot/manifest.ts";
-import type { SnapshotCut } from "../../src/actors/snapshot/snapshot-cut.ts";
-import { type BlockPieces, blockKey, type SnapshotState } from "../../src/actors/snapshot/state.ts";
+import type { Block } from "../../src/actors/fold/block-actor.ts";
+import type { Manifest, PieceRef, StoredManifest } from "../../src/actors/journal/manifest.ts";
+import {
+  type BlockPieces,
+  blockKey,
+  type SnapshotState,
+} from "../../src/actors/journal/snapshot-store.ts";
+import type { SnapshotCut } from "../../src/actors/journal/snapshotter.ts";
 import { packValue, unpackValue } from "../../src/protocol/codec.ts";
 import { promise } from "./violation.ts";
 

@@ -1,14 +1,15 @@
 import {
   type BlockUpdate,
+  type Failure,
   newUpdateCall,
   type UpdateCall,
 } from "../../src/client/core/block-update.ts";
 import type { OutboxCommands, OutboxListener } from "../../src/client/core/commands.ts";
-import type { Failure } from "../../src/client/core/failure.ts";
+
 import { Outbox } from "../../src/client/core/outbox.ts";
 import { Positions } from "../../src/client/core/positions.ts";
 import { reactionTo } from "../../src/protocol/errors.ts";
-import type { Outcome } from "../../src/protocol/outcomes.ts";
+import type { Outcome } from "../../src/protocol/messages/outcomes.ts";
 import { WINDOW } from "./fold-maker.ts";
 import {
   ELEMENTS,

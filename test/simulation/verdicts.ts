@@ -1,5 +1,5 @@
 import type { Settled } from "../../src/actors/fold/shard.ts";
-import type { Outcome } from "../../src/protocol/outcomes.ts";
+import type { Outcome } from "../../src/protocol/messages/outcomes.ts";
 import type { TrainerIntent } from "./intents.ts";
 import { promise } from "./violation.ts";
 

@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers/promises";
-import type { Clock } from "../../src/actors/clock.ts";
+import type { Clock } from "../../src/actors/concurrent.ts";
 
 /** A clock that stands still until it is told to go on. */
 export class FakeClock implements Clock {

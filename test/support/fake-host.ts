@@ -1,7 +1,7 @@
 import { type JetStreamManager, jetstreamManager, StorageType } from "@nats-io/jetstream";
 import { connect, type Msg, type NatsConnection } from "@nats-io/transport-node";
 import { Shard } from "../../src/actors/fold/shard.ts";
-import { StepQueue, type WantedStep } from "../../src/actors/owner/step-queue.ts";
+import { StepQueue, type WantedStep } from "../../src/actors/owner/pending-reads.ts";
 import {
   computeLayout,
   type Declaration,
@@ -32,7 +32,7 @@ import {
   toSynchronization,
   WAITING_FOR_MAX,
 } from "../../src/protocol/index.ts";
-import { payloadBytesMaxOf } from "../../src/transport/payload-limit.ts";
+import { payloadBytesMaxOf } from "../../src/transport/bulk-transport.ts";
 import { HANG_MS } from "./limits.ts";
 
 /** One host that owns every shard: the real fold behind an in-memory lifecycle. */

@@ -2,7 +2,7 @@
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { packageRoot } from "../../src/broker/package-root.ts";
+import { packageRoot } from "../../src/broker/broker-config.ts";
 
 const run = promisify(execFile);
 

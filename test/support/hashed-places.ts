@@ -1,4 +1,4 @@
-import type { ParameterPlaces } from "../../src/actors/owner/parameter-places.ts";
+import type { ParameterPlaces } from "../../src/actors/owner/subscriptions.ts";
 import { hashName } from "../../src/protocol/index.ts";
 
 /** Places of parameters that all lie where the hashes of their names say. */

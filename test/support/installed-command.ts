@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { packageRoot } from "../../src/broker/package-root.ts";
+import { packageRoot } from "../../src/broker/broker-config.ts";
 
 const run = promisify(execFile);
 

@@ -1,7 +1,7 @@
-import type { Clock } from "../../src/actors/clock.ts";
-import type { KvBucket, KvEntry } from "../../src/actors/jetstream/kv-bucket.ts";
-import { KvLeases } from "../../src/actors/leases/kv-leases.ts";
-import type { Leases } from "../../src/actors/leases/leases.ts";
+import type { Clock } from "../../src/actors/concurrent.ts";
+import { KvLeases, type Leases } from "../../src/actors/job/leases.ts";
+import type { KvBucket, KvEntry } from "../../src/actors/journal/kv-bucket.ts";
+
 import { PserverError } from "../../src/protocol/index.ts";
 
 /** One call that {@link MemoryBucket} got. */

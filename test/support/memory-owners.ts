@@ -1,4 +1,4 @@
-import type { Owners, WantedBlock } from "../../src/actors/lifecycle/owners.ts";
+import type { Owners, WantedBlock } from "../../src/actors/lifecycle/service.ts";
 import {
   blockPlaces,
   type ErrorCode,

@@ -1,5 +1,5 @@
-import type { Manifest, PieceRef, StoredManifest } from "../../src/actors/snapshot/manifest.ts";
-import type { SnapshotStore } from "../../src/actors/snapshot/store.ts";
+import type { Manifest, PieceRef, StoredManifest } from "../../src/actors/journal/manifest.ts";
+import type { SnapshotStore } from "../../src/actors/journal/snapshot-store.ts";
 import { PserverError, readCrc } from "../../src/protocol/index.ts";
 
 /** The snapshots of one shard in memory: as {@link SnapshotStore}, without a broker. */

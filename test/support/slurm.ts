@@ -6,8 +6,8 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { availableParallelism, hostname, tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { packageRoot } from "../../src/broker/package-root.ts";
-import { runProgram } from "../../src/cli/run/run-program.ts";
+import { packageRoot } from "../../src/broker/broker-config.ts";
+import { runProgram } from "../../src/cli/run/command-line.ts";
 import { freePorts } from "./free-ports.ts";
 import { HANG_MS } from "./limits.ts";
 

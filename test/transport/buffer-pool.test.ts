@@ -2,7 +2,7 @@
 // that what is kept stays bounded.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { BufferPool } from "../../src/transport/buffer-pool.ts";
+import { BufferPool } from "../../src/transport/buffers.ts";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;

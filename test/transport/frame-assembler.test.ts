@@ -6,8 +6,8 @@
 // given back.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { BufferPool } from "../../src/transport/buffer-pool.ts";
-import type { Chunk } from "../../src/transport/chunk.ts";
+import { BufferPool, type Chunk } from "../../src/transport/buffers.ts";
+
 import { FrameAssembler } from "../../src/transport/frame-assembler.ts";
 import { greetingLine } from "./greeting-line.ts";
 

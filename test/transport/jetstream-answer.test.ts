@@ -2,7 +2,7 @@
 // an error of JetStream is an answer, and the refusal of anything else names the request, what was expected
 // and what was received. Every end-to-end test proves that real brokers' answers pass.
 import { describe, expect, test } from "vitest";
-import { checkJetStreamAnswer } from "../../src/transport/jetstream-answer.ts";
+import { checkJetStreamAnswer } from "../../src/transport/jetstream.ts";
 
 const STREAM = {
   created: "2026-01-01T00:00:00Z",

@@ -5,7 +5,7 @@
 import { Parser } from "@nats-io/nats-core/internal";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { BufferPool } from "../../src/transport/buffer-pool.ts";
+import { BufferPool } from "../../src/transport/buffers.ts";
 import { FrameAssembler } from "../../src/transport/frame-assembler.ts";
 import { codeOf, refusalOf } from "../protocol/refusal.ts";
 import { greetingLine } from "./greeting-line.ts";

@@ -3,12 +3,13 @@
 import type { NatsConnection, ServerInfo } from "@nats-io/transport-node";
 import { expect, test } from "vitest";
 import { HEADER_BYTES_MAX } from "../../src/protocol/limits.ts";
-import { connectForBulk } from "../../src/transport/bulk-transport.ts";
 import {
+  connectForBulk,
   dataBytesMaxOf,
   payloadBytesMaxOf,
   rememberPayloadLimit,
-} from "../../src/transport/payload-limit.ts";
+} from "../../src/transport/bulk-transport.ts";
+
 import { startFakeBroker } from "../support/fake-broker.ts";
 
 function connectionWith(bytesMax: number | undefined): {

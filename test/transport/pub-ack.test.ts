@@ -1,7 +1,7 @@
 // Proves that the broker's answer to a message is checked before it is used: anything else is refused, and
 // every part of an error may be missing.
 import { describe, expect, test } from "vitest";
-import { parsePubAck } from "../../src/transport/pub-ack.ts";
+import { parsePubAck } from "../../src/transport/jetstream.ts";
 
 const parse = (text: string): unknown => parsePubAck(new TextEncoder().encode(text));
 

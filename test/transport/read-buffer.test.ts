@@ -2,8 +2,7 @@
 // many it needed while views were late, that a view which is given back twice, or after its memory was
 // reused, does no harm, and that a message which does not fit makes it grow once.
 import { describe, expect, test } from "vitest";
-import type { Chunk } from "../../src/transport/chunk.ts";
-import { ReadBuffer } from "../../src/transport/read-buffer.ts";
+import { type Chunk, ReadBuffer } from "../../src/transport/buffers.ts";
 
 const CAPACITY_BYTES = 100;
 const ROOM_BYTES_MIN = 30;

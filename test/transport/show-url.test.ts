@@ -3,9 +3,9 @@
 // characters of a password may stand in what it throws.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { parseEtcdEndpoints, toAdvertised } from "../../src/actors/etcd/etcd-keys.ts";
+import { parseEtcdEndpoints, toAdvertised } from "../../src/actors/job/etcd-space.ts";
 import { resolveSettings } from "../../src/client/wire/settings.ts";
-import { showUrl } from "../../src/transport/show-url.ts";
+import { showUrl } from "../../src/transport/connection.ts";
 
 const ALPHABET = [..."XYZ789/@:?#%,&=+ \\\"'[]\n\u001bé"];
 const passwords = fc.string({ unit: fc.constantFrom(...ALPHABET), minLength: 3, maxLength: 24 });

@@ -1,11 +1,390 @@
 import type { Message } from "../../protocol/codec.ts";
+import { checkTakesGradients } from "../../protocol/config/index.ts";
+import { encodedBytes } from "../../protocol/dtypes.ts";
 import { ensureError, PserverError } from "../../protocol/errors.ts";
-import { type BatchEntry, parseBatch } from "../../protocol/parse-batch.ts";
-import { parseTrainerRecord, type RecordHead } from "../../protocol/records.ts";
+import { type BatchEntry, parseBatch } from "../../protocol/messages/batch-records.ts";
+import {
+  type BlockExtent,
+  isWholeRows,
+  type PartIndex,
+  partElements,
+  type readPartIndex,
+} from "../../protocol/messages/parts.ts";
+import {
+  type InitRecord,
+  type PushOperation,
+  type PushRecord,
+  parseTrainerRecord,
+  type RecordHead,
+  type SetRecord,
+  type TrainerRecord,
+} from "../../protocol/messages/records.ts";
 import type { LogSubject } from "../../protocol/subjects.ts";
-import { blockLabel } from "./block.ts";
-import type { Change } from "./change.ts";
-import { checkRecord, type RecordContext } from "./check-record.ts";
+import type { ShardMemory } from "../kernel/shard-memory.ts";
+import {
+  allFinite,
+  type Change,
+  type GradientChange,
+  type InitChange,
+  isFloat,
+  type MixChange,
+  type SetChange,
+} from "./apply-update.ts";
+import {
+  type BlockName,
+  type BlockTable,
+  blockLabel,
+  heldBytes,
+  isPlaced,
+  type SlotPlan,
+  type StoredBlock,
+  slotPlan,
+} from "./block-actor.ts";
+import type { DeclarationTable } from "./declaration-table.ts";
+import type { Payload } from "./elements.ts";
+import type { Rules } from "./rules.ts";
+import { measureIfPossible, type Statistics } from "./statistics.ts";
+import type { StepTable } from "./step-table.ts";
+
+/**
+ * Passes if a block takes a gradient of this step from this trainer. In `sync`, gradients that are
+ * applied at once in every job, those of integers, may name any step or none.
+ * @throws BAD_VALUE, NOT_MEMBER, LATE or EARLY
+ */
+export function checkGradientStep(
+  steps: StepTable,
+  { label, plan, contributors }: StoredBlock,
+  trainer: string,
+  step: number | undefined,
+): void {
+  if (steps.synchronization.mode === "sync" && plan.accumulator === undefined) return;
+  steps.checkGradient(trainer, step);
+  if (!contributors.has(trainer)) return;
+  throw new PserverError(
+    "LATE",
+    `${label}: expected one gradient of each trainer in step ${step}; received another one`,
+  );
+}
+
+/**
+ * Passes if the parameter's configuration takes this gradient.
+ * @returns the divisor of the learning rate because of staleness; 1 or more.
+ * @throws UNSUPPORTED, NO_LEARNING_RATE or BAD_VALUE
+ */
+export function checkGradient(
+  block: StoredBlock,
+  part: PartIndex | undefined,
+  norm: number | undefined,
+  operation: PushOperation & { readonly op: "grad" },
+): number {
+  checkPart(block, part);
+  checkTaken(block);
+  checkNorm(block, norm);
+  checkRate(block, operation.lr);
+  return versionsBehind(block, operation.seen);
+}
+
+/** @throws UNSUPPORTED for a part of which the rule could not tell what has been updated. */
+function checkPart({ config, label }: StoredBlock, part: PartIndex | undefined): void {
+  if (part === undefined || (config.sparse && part.inner === undefined)) return;
+  const received = part.inner === undefined ? "some rows" : "some elements of some rows";
+  const expected = config.sparse ? "whole rows" : "all rows: the parameter is not sparse";
+  throw new PserverError(
+    "UNSUPPORTED",
+    `${label}: expected a gradient of ${expected}; received one of ${received}`,
+  );
+}
+
+/** @throws UNSUPPORTED if elements of this type do not take gradients as they are configured. */
+function checkTaken({ dtype, config, label }: StoredBlock): void {
+  checkTakesGradients(dtype, config, label);
+  if (isFloat(dtype)) return;
+  const { gradientScale, clipNorm, clipValue } = config;
+  if (gradientScale === 1 && clipNorm === undefined && clipValue === undefined) return;
+  throw new PserverError(
+    "UNSUPPORTED",
+    `${label}: expected ${dtype} to be added as it is; received a configuration that scales or clips`,
+  );
+}
+
+/** @throws BAD_VALUE if the gradient is to be clipped by its norm and names none. */
+function checkNorm({ config, label }: StoredBlock, norm: number | undefined): void {
+  const { clipNorm } = config;
+  if (clipNorm === undefined || norm !== undefined) return;
+  throw new PserverError(
+    "BAD_VALUE",
+    `${label}: expected the norm of the gradient, which is clipped to ${clipNorm}; received none`,
+  );
+}
+
+/**
+ * @throws NO_LEARNING_RATE if neither configuration nor call give one; BAD_VALUE for one that the
+ * optimizer excludes, or that differs from the rate of earlier gradients of the step.
+ */
+function checkRate(block: StoredBlock, rate: number | undefined): void {
+  const { label } = block;
+  const { optimizer, learningRate } = block.config;
+  if (optimizer.name === "none") {
+    if (rate === undefined) return;
+    const text = `${label}: optimizer none takes no learning rate; received ${rate}`;
+    throw new PserverError("BAD_VALUE", text);
+  }
+  if (rate === undefined && learningRate === undefined) {
+    throw new PserverError(
+      "NO_LEARNING_RATE",
+      `${label}: expected a learning rate in the parameter's configuration or in the call; ` +
+        "received none",
+    );
+  }
+  if (optimizer.name === "ftrl" && rate !== undefined && rate <= 0) {
+    const text = `${label}: expected a learning rate above 0; received ${rate}`;
+    throw new PserverError("BAD_VALUE", text);
+  }
+  if (block.accumulated === 0 || rate === block.openRate) return;
+  throw new PserverError(
+    "BAD_VALUE",
+    `${label}: expected the learning rate of the step's first gradient, ` +
+      `${block.openRate ?? "that of the configuration"}; received ${rate ?? "none"}`,
+  );
+}
+
+/** @throws BAD_VALUE if the gradient names a version that the block has not reached. */
+function versionsBehind(block: StoredBlock, seen: number | undefined): number {
+  if (seen === undefined) return 1;
+  if (seen > block.version) {
+    throw new PserverError(
+      "BAD_VALUE",
+      `${block.label}: seen: expected a version of at most ${block.version}; received ${seen}`,
+    );
+  }
+  return block.config.stalenessScaling ? Math.max(1, block.version - seen) : 1;
+}
+
+// The texts of these errors are part of the fold: a shard remembers them as outcomes, and a snapshot
+// holds them. They do not change within a version of the rules.
+
+/** State that a record is checked against and applied to. */
+export interface RecordContext {
+  readonly memory: ShardMemory;
+  readonly blocks: BlockTable;
+  readonly rules: Rules;
+  readonly steps: StepTable;
+  readonly declarations: DeclarationTable;
+  /** Sender of the record. */
+  readonly trainer: string;
+  /** Whether the record asks for no answer, or for one to the trainer's own inbox. */
+  readonly isAnswerable: boolean;
+  /** Reads the index of a part: packed in a batch. */
+  readonly readIndex: typeof readPartIndex;
+  /** What the entries of a batch that have been checked add to the shard. */
+  readonly added: AddedBlocks;
+  /** Whether elements are measured while they are checked, for an observer of the fold. */
+  readonly measures?: boolean;
+}
+
+/** Blocks that checked but not yet applied entries of a batch create. */
+export interface AddedBlocks {
+  /** Bytes of values and slots, less those of the blocks that are replaced. */
+  bytes: number;
+  /** Number of blocks, those that are replaced not counted. */
+  count: number;
+}
+
+/**
+ * Checks a record against the state, in the order: epoch, step, fit, configuration. Changes nothing.
+ * @throws the rejection, with a code and a message that names expected and received.
+ */
+export function checkRecord(
+  context: RecordContext,
+  name: BlockName,
+  record: TrainerRecord,
+  data: Uint8Array,
+): Change {
+  if (record.verb === "init") return checkInit(context, name, record, data);
+  const block = checkTarget(context.blocks, name, record);
+  return record.verb === "set"
+    ? checkSet(context, block, record, data)
+    : checkPush(context, block, record, data);
+}
+
+/** @throws BAD_REPLY if a record asks for an answer elsewhere than to its trainer's inbox. */
+export function checkReply({ isAnswerable }: RecordContext, reply: string): void {
+  if (isAnswerable) return;
+  throw new PserverError(
+    "BAD_REPLY",
+    `reply: expected a subject under the trainer's inbox, or none; received ${JSON.stringify(reply.slice(0, 100))}`,
+  );
+}
+
+function checkInit(
+  context: RecordContext,
+  name: BlockName,
+  record: InitRecord,
+  data: Uint8Array,
+): InitChange {
+  const { rules, steps } = context;
+  if (rules.bounds !== undefined) context.declarations.check(context.trainer, name, record);
+  const plan = slotPlan(record, steps.synchronization);
+  checkNewBlock(context, name, record, plan);
+  checkReply(context, record.reply);
+  const label = blockLabel(name.parameter, name.index);
+  const payload = { dtype: record.dtype, bytes: data };
+  const statistics = checkFinite(context, { label, config: record.config }, payload);
+  return { kind: "init", name, record, plan, data, statistics };
+}
+
+/**
+ * Passes if an `init` may create its block with these slots, or replace the one there.
+ * @throws ALREADY_INITIALIZED, STALE_EPOCH, BAD_VALUE or TOO_LARGE
+ */
+function checkNewBlock(
+  { blocks, rules, added }: RecordContext,
+  { parameter, index }: BlockName,
+  record: InitRecord,
+  plan: SlotPlan,
+): void {
+  const label = blockLabel(parameter, index);
+  const { epoch } = record;
+  const present = blocks.get(parameter, index);
+  if (present?.epoch === epoch) {
+    throw new PserverError("ALREADY_INITIALIZED", `${label}: initialized under epoch ${epoch}`);
+  }
+  if (present !== undefined && epoch < present.epoch) {
+    const text = `${label}: expected epoch above ${present.epoch}; received ${epoch}`;
+    throw new PserverError("STALE_EPOCH", text);
+  }
+  if (!isPlaced(index, record)) throw misplaced(label, "the place of such a block", record);
+  if (record.config.sparse && !isWholeRows(record)) {
+    throw misplaced(label, "whole rows, because the parameter is sparse", record);
+  }
+  const bytes = blocks.bytes + added.bytes - (present?.heldBytes ?? 0) + heldBytes(record, plan);
+  checkAtMost(label, rules.shardBytesMax, bytes, "bytes of values and slots");
+  const count = blocks.count + added.count + (present === undefined ? 1 : 0);
+  checkAtMost(label, rules.blocksMax, count, "blocks");
+}
+
+function misplaced(
+  label: string,
+  expected: string,
+  { start, count, shape }: BlockExtent,
+): PserverError {
+  return new PserverError(
+    "BAD_VALUE",
+    `${label}: expected ${expected}; received ${count} elements from ${start} on, of shape [${shape}]`,
+  );
+}
+
+function checkAtMost(label: string, most: number, received: number, of: string): void {
+  if (received <= most) return;
+  throw new PserverError(
+    "TOO_LARGE",
+    `${label}: expected at most ${most} ${of} in the shard; received ${received}`,
+  );
+}
+
+/**
+ * The block that a `push` or `set` is for, if epoch and element type are its own.
+ * @throws NOT_INITIALIZED, STALE_EPOCH or BAD_DTYPE
+ */
+function checkTarget(
+  blocks: BlockTable,
+  { parameter, index }: BlockName,
+  record: PushRecord | SetRecord,
+): StoredBlock {
+  const block = blocks.get(parameter, index);
+  if (block === undefined) {
+    throw new PserverError(
+      "NOT_INITIALIZED",
+      `${blockLabel(parameter, index)}: expected an init of epoch ${record.epoch} before; found none`,
+    );
+  }
+  const { label, epoch, dtype } = block;
+  if (record.epoch !== epoch) {
+    const text = `${label}: expected epoch ${epoch}; received ${record.epoch}`;
+    throw new PserverError("STALE_EPOCH", text);
+  }
+  if (record.dtype !== dtype) {
+    throw new PserverError("BAD_DTYPE", `${label}: expected ${dtype}; received ${record.dtype}`);
+  }
+  return block;
+}
+
+function checkSet(
+  context: RecordContext,
+  block: StoredBlock,
+  { dtype, reply }: SetRecord,
+  data: Uint8Array,
+): SetChange {
+  checkBytes(block, block.bytes, data.length);
+  checkNotStatic(block);
+  checkReply(context, reply);
+  const statistics = checkFinite(context, block, { dtype, bytes: data });
+  return { kind: "set", block, data, statistics };
+}
+
+function checkPush(
+  context: RecordContext,
+  block: StoredBlock,
+  record: PushRecord,
+  data: Uint8Array,
+): MixChange | GradientChange {
+  const { operation } = record;
+  if (operation.op === "grad") {
+    checkGradientStep(context.steps, block, context.trainer, operation.step);
+  }
+  const { dtype, encoding, norm } = record;
+  const part = record.part && context.readIndex(record.part, data, block.rows);
+  const bytes = part?.elements ?? data;
+  const elements = record.part ? partElements(record.part, block.rows) : block.count;
+  checkBytes(block, encodedBytes(dtype, encoding, elements), bytes.length);
+  checkNotStatic(block);
+  const payload = { dtype, encoding, bytes };
+  const behind = operation.op === "grad" ? checkGradient(block, part, norm, operation) : 1;
+  checkReply(context, record.reply);
+  const statistics = checkFinite(context, block, payload, norm);
+  return operation.op === "grad"
+    ? { kind: "gradient", block, payload, part, norm, statistics, operation, behind }
+    : { kind: "mix", block, payload, part, norm, statistics, operation };
+}
+
+/** @throws BAD_LENGTH unless there are as many bytes as expected. */
+function checkBytes({ label }: StoredBlock, expected: number, received: number): void {
+  if (received === expected) return;
+  const text = `${label}: expected ${expected} bytes; received ${received}`;
+  throw new PserverError("BAD_LENGTH", text);
+}
+
+/** @throws STATIC if the parameter takes no update. */
+function checkNotStatic({ label, config }: StoredBlock): void {
+  if (!config.static) return;
+  throw new PserverError("STATIC", `${label}: the parameter is static`);
+}
+
+/**
+ * Passes if the parameter allows any elements, or if these are finite and so is the norm of the
+ * whole tensor, where it is known. By the norm all block updates of one gradient are rejected alike.
+ * @returns the statistics of the elements if the context asks for them: one pass finds both.
+ * @throws NON_FINITE
+ */
+function checkFinite(
+  { memory, measures }: RecordContext,
+  { label, config }: Pick<StoredBlock, "label" | "config">,
+  payload: Payload,
+  norm?: number,
+): Statistics | undefined {
+  const statistics = measures ? measureIfPossible(memory, payload) : undefined;
+  if (config.allowNonFinite) return statistics;
+  if (norm !== undefined && !Number.isFinite(norm)) {
+    throw new PserverError("NON_FINITE", `${label}: expected a finite norm; received ${norm}`);
+  }
+  const passes = statistics === undefined ? allFinite(memory, payload) : statistics.nonFinite === 0;
+  if (passes) return statistics;
+  throw new PserverError(
+    "NON_FINITE",
+    `${label}: expected finite elements; received a NaN or an infinity among ` +
+      `${payload.bytes.length} bytes`,
+  );
+}
 
 /**
  * The changes that a trainer's record makes: one, or, of a batch, one for each of its entries, which name

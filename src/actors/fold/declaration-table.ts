@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
 import { PserverError } from "../../protocol/errors.ts";
-import type { DeclareRecord, GrantedParameter } from "../../protocol/host-records.ts";
 import { blockPlace } from "../../protocol/layout.ts";
+import type { DeclareRecord, GrantedParameter } from "../../protocol/messages/host-records.ts";
+import type { InitRecord } from "../../protocol/messages/records.ts";
 import { quoteName } from "../../protocol/names.ts";
-import type { InitRecord } from "../../protocol/records.ts";
 import { sameShape } from "../../protocol/tensor.ts";
-import { type BlockName, blockLabel } from "./block.ts";
+import { type BlockName, blockLabel } from "./block-actor.ts";
 
 /** A parameter that hosts have granted to one trainer. */
 export interface Declared extends GrantedParameter {

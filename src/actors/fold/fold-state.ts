@@ -1,24 +1,71 @@
-import type { Fields } from "../../protocol/codec.ts";
+import { createHash } from "node:crypto";
+import { type Fields, packValue } from "../../protocol/codec.ts";
 import { type Synchronization, toConfig, toSynchronization } from "../../protocol/config/index.ts";
 import { ensureError, PserverError } from "../../protocol/errors.ts";
 import {
   asMap,
   dtypeField,
+  flagField,
   integerField,
   listField,
   mapField,
   numberField,
   textField,
 } from "../../protocol/fields.ts";
-import { parseGranted } from "../../protocol/host-records.ts";
-import { MEMBERS_MAX } from "../../protocol/limits.ts";
-import { outcomeRow, parseOutcomeRow } from "../../protocol/outcomes.ts";
-import { isWholeRows } from "../../protocol/parts.ts";
+import { MEMBERS_MAX, TRAINERS_MAX } from "../../protocol/limits.ts";
+import { parseGranted, type RulesRecord } from "../../protocol/messages/host-records.ts";
+import { outcomeRow, parseOutcomeRow } from "../../protocol/messages/outcomes.ts";
+import { isWholeRows } from "../../protocol/messages/parts.ts";
 import { checkShape } from "../../protocol/tensor.ts";
-import { type BlockHeader, blockLabel, isPlaced, type OpenStep } from "./block.ts";
-import type { Declared } from "./declaration-table.ts";
-import { parseSavedSteps, type SavedSteps } from "./saved-steps.ts";
-import type { TrainerEntry } from "./trainer-table.ts";
+import type { ShardMemory } from "../kernel/shard-memory.ts";
+import { discardOpenSteps } from "./apply-update.ts";
+import {
+  type Block,
+  type BlockHeader,
+  BlockTable,
+  blockLabel,
+  heldBytes,
+  isPlaced,
+  type OpenStep,
+  type ShardHooks,
+  slotPlan,
+} from "./block-actor.ts";
+import { DeclarationTable, type Declared } from "./declaration-table.ts";
+import type { KnownRules, Rules } from "./rules.ts";
+import { StepTable } from "./step-table.ts";
+import { type TrainerEntry, TrainerTable, UnreadableCounts } from "./trainer-table.ts";
+
+/** The step table of a shard in the state of a snapshot. */
+export interface SavedSteps {
+  /** Revision of the members; 0 before the first `members` record. */
+  readonly revision: number;
+  readonly started: boolean;
+  /** Last closed step. */
+  readonly closed: number;
+  /** Members with the last step that each has ended, ascending by id. */
+  readonly members: readonly (readonly [trainer: string, clock: number])[];
+  /** Senders of gradients of the open step, ascending. */
+  readonly participants: readonly string[];
+}
+
+/**
+ * Reads a saved step table and checks each field by itself; `StepTable.restore` checks the whole.
+ * @throws BAD_MESSAGE if a field is missing or malformed.
+ */
+export function parseSavedSteps(fields: Fields): SavedSteps {
+  return {
+    revision: integerField(fields, "revision"),
+    started: flagField(fields, "started"),
+    closed: integerField(fields, "closed"),
+    members: listField(fields, "members", MEMBERS_MAX).map((value) => {
+      const row: Fields = { ...listField({ member: value }, "member", 2) };
+      return [textField(row, "0"), integerField(row, "1")] as const;
+    }),
+    participants: listField(fields, "participants", TRAINERS_MAX).map((trainer) =>
+      textField({ trainer }, "trainer"),
+    ),
+  };
+}
 
 const FORMAT = 1;
 
@@ -212,4 +259,233 @@ function parseOpenStep(fields: Fields): OpenStep {
   }
   if (fields["learningRate"] === undefined) return { trainers };
   return { trainers, learningRate: numberField(fields, "learningRate") };
+}
+
+/** Values and slots of restored blocks that have not been loaded yet. */
+export class UnloadedSlots {
+  readonly #slots: Map<Block, Set<number>> = new Map();
+
+  /** Expects all slots of this block. */
+  expect(block: Block): void {
+    this.#slots.set(block, new Set(Array.from({ length: 1 + block.slots }, (_, slot) => slot)));
+  }
+
+  /**
+   * Copies bytes into a slot of a block.
+   * @throws SNAPSHOT_DAMAGED if there is no such slot, or it has another length.
+   */
+  load(block: Block, slot: number, bytes: Uint8Array): void {
+    const label = blockLabel(block.parameter, block.index);
+    if (slot > block.slots) {
+      throw damaged(`${label}: expected slots up to ${block.slots}; received slot ${slot}`);
+    }
+    const target = block.slotBytes(slot);
+    if (bytes.length !== target.length) {
+      throw damaged(
+        `${label} slot ${slot}: expected ${target.length} bytes; received ${bytes.length}`,
+      );
+    }
+    target.set(bytes);
+    const left = this.#slots.get(block);
+    left?.delete(slot);
+    if (left?.size === 0) this.#slots.delete(block);
+  }
+
+  /** @throws SNAPSHOT_DAMAGED if a slot has not been loaded. */
+  check(): void {
+    for (const [{ parameter, index }, slots] of this.#slots) {
+      const label = blockLabel(parameter, index);
+      throw damaged(
+        `${label}: the bytes of slots ${[...slots].join(", ")} are not in the snapshot`,
+      );
+    }
+  }
+}
+
+/** The whole state of a fold between two records, and how it is saved and restored. */
+export class FoldTables {
+  /** Sequence of the last record folded; 0 before the first. */
+  seq = 0;
+  /** Checksum in the envelope of record {@link seq}; 0 if that record is none or unreadable. */
+  crc = 0;
+  /** Whether sequence {@link seq} is known to have a record. */
+  endsWithRecord = false;
+  /** Sums of the journal up to {@link seq}: what was folded, and so no part of the state. */
+  readonly sums: Uint32Array = new Uint32Array(3);
+  /** Undefined before the first `rules` record. */
+  rules: Rules | undefined;
+  readonly blocks: BlockTable;
+  trainers: TrainerTable = new TrainerTable();
+  steps: StepTable = new StepTable();
+  readonly declarations: DeclarationTable;
+  unreadable: UnreadableCounts = new UnreadableCounts();
+  readonly unloaded: UnloadedSlots = new UnloadedSlots();
+  readonly #shard: number;
+  readonly #knownRules: KnownRules;
+
+  constructor(options: {
+    readonly shard: number;
+    readonly memory: ShardMemory;
+    readonly hooks: ShardHooks;
+    readonly knownRules: KnownRules;
+  }) {
+    this.#shard = options.shard;
+    this.#knownRules = options.knownRules;
+    this.blocks = new BlockTable(options.memory, options.hooks);
+    this.declarations = new DeclarationTable(options.shard);
+  }
+
+  /**
+   * Puts the rules of a `rules` record into force. Only the first one sets the synchronization: the
+   * slots of blocks depend on it.
+   * @throws UNKNOWN_RULES if this program lacks the version.
+   */
+  takeRules({
+    rules: version,
+    synchronization = { mode: "async" },
+  }: Pick<RulesRecord, "rules" | "synchronization">): Rules {
+    const rules = this.#requireRules(version);
+    if (this.rules === undefined) this.steps.synchronization = synchronization;
+    this.rules = rules;
+    return rules;
+  }
+
+  /** The state without values and slots; equal tables give equal bytes. */
+  save(): FoldState {
+    const { synchronization } = this.steps;
+    const parts = {
+      seq: this.seq,
+      crc: this.crc,
+      rules: this.rules?.version ?? 0,
+      synchronization,
+      ...(synchronization.mode === "async" ? {} : { steps: this.steps.save() }),
+      floor: this.trainers.floor,
+      unreadable: this.unreadable.total,
+      blocks: this.blocks.sorted().map((block) => block.header()),
+      declared: this.declarations.sorted(),
+      live: this.trainers.live,
+      unreadableOf: this.unreadable.sorted(),
+    };
+    return toFoldState(parts, this.trainers.sorted());
+  }
+
+  /** Goes on with record 1 of a new journal: known outcomes move to record 0. */
+  restartJournal(): void {
+    this.trainers.restartJournal();
+    this.standAtBeginning();
+  }
+
+  /** Goes on after a sequence that no record has, so that there is no checksum to recognize it by. */
+  standAt(seq: number): void {
+    this.seq = seq;
+    this.crc = 0;
+    this.endsWithRecord = false;
+  }
+
+  /** Goes on with record 1 of a new journal. */
+  standAtBeginning(): void {
+    this.standAt(0);
+    this.sums.fill(0);
+  }
+
+  /**
+   * Makes these the tables with which another job's shard begins: before record 1, with the same rules, blocks,
+   * optimizer slots and declarations, but without trainers, outcomes and steps. Gradients of a step that has not
+   * closed are discarded.
+   * @returns the number of blocks whose open step was discarded.
+   */
+  detach(): number {
+    const { synchronization } = this.steps;
+    this.trainers = new TrainerTable();
+    this.unreadable = new UnreadableCounts();
+    this.steps = new StepTable();
+    this.steps.synchronization = synchronization;
+    this.standAtBeginning();
+    return discardOpenSteps(this.blocks.all());
+  }
+
+  /** SHA-256, in hex, of the state, all values and slots: equal exactly if the tables are. */
+  digest(): string {
+    const hash = createHash("sha256").update(packValue(this.save()));
+    for (const block of this.blocks.sorted()) {
+      for (let slot = 0; slot <= block.slots; slot++) hash.update(block.slotBytes(slot));
+    }
+    return hash.digest("hex");
+  }
+
+  /**
+   * Restores a saved state into empty tables, except for the bytes of blocks, which {@link loadSlot}
+   * brings.
+   * @throws SNAPSHOT_DAMAGED if the state contradicts itself; UNKNOWN_RULES.
+   */
+  restore(state: unknown): void {
+    const version = rulesOfState(state);
+    if (version !== 0) this.#requireRules(version);
+    const restored = parseFoldState(state);
+    this.seq = restored.seq;
+    this.crc = restored.crc;
+    this.endsWithRecord = restored.crc !== 0;
+    this.unreadable.restore(restored.unreadable, restored.unreadableOf);
+    if (restored.rules === 0) {
+      if (restored.trainers.length + restored.blocks.length + restored.floor === 0) return;
+      throw damaged("the fold's state: expected nothing before the first rules");
+    }
+    const rules = this.takeRules(restored);
+    this.#restoreSteps(restored.steps);
+    this.trainers.restoreSessions(restored.floor, restored.live);
+    for (const declared of restored.declared) this.declarations.restore(declared);
+    for (const [trainer, entry] of restored.trainers) this.trainers.restore(trainer, entry, rules);
+    for (const header of restored.blocks) this.#restoreBlock(header, rules);
+  }
+
+  /**
+   * Copies bytes into a slot of a restored block.
+   * @throws SNAPSHOT_DAMAGED if there is no such slot, or it has another length.
+   */
+  loadSlot(parameter: string, index: number, slot: number, bytes: Uint8Array): void {
+    const block = this.blocks.get(parameter, index);
+    if (block === undefined) {
+      const label = blockLabel(parameter, index);
+      throw damaged(`${label}: received bytes of a block that is not there`);
+    }
+    this.unloaded.load(block, slot, bytes);
+  }
+
+  #restoreSteps(steps: SavedSteps | undefined): void {
+    const expected = this.steps.synchronization.mode !== "async";
+    if (expected !== (steps !== undefined)) {
+      throw damaged(`the fold's state: expected ${expected ? "steps" : "no steps"}`);
+    }
+    if (steps !== undefined) this.steps.restore(steps);
+  }
+
+  #restoreBlock(header: BlockHeader, rules: Rules): void {
+    const { blocks } = this;
+    const label = blockLabel(header.parameter, header.index);
+    if (blocks.get(header.parameter, header.index) !== undefined) {
+      throw damaged(`${label}: expected once; received twice`);
+    }
+    const plan = slotPlan(header, this.steps.synchronization);
+    if (header.open !== undefined && plan.accumulator === undefined) {
+      throw damaged(`${label}: expected no open step in a job without steps`);
+    }
+    if (
+      blocks.bytes + heldBytes(header, plan) > rules.shardBytesMax ||
+      blocks.count >= rules.blocksMax
+    ) {
+      throw damaged(`${label}: more than a shard may hold`);
+    }
+    this.unloaded.expect(blocks.put(header, plan, () => undefined));
+  }
+
+  #requireRules(version: number): Rules {
+    const rules = this.#knownRules.get(version);
+    if (rules !== undefined) return rules;
+    const known = [...this.#knownRules.keys()];
+    throw new PserverError(
+      "UNKNOWN_RULES",
+      `journal of shard ${this.#shard}: expected rules ${known.join(", ")}; found ${version}`,
+      { shard: this.#shard, expected: known, found: version },
+    );
+  }
 }

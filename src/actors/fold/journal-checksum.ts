@@ -1,4 +1,4 @@
-import { checksum } from "../../protocol/checksum/crc.ts";
+import { checksum } from "../../protocol/checksum/checksum.ts";
 import { isSealed, readCrc } from "../../protocol/codec.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { integerField, listField } from "../../protocol/fields.ts";

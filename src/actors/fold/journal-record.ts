@@ -1,8 +1,67 @@
-import { isSealed, type Message } from "../../protocol/codec.ts";
+import { decodeSealed, isSealed, type Message, readCrc } from "../../protocol/codec.ts";
 import { PserverError } from "../../protocol/errors.ts";
-import type { LogSubject } from "../../protocol/subjects.ts";
-import { RECORD_HEADER_BYTES_MAX, readRecordMessage } from "./read-record.ts";
+import { BATCH_ENTRIES_MAX, BATCH_HEAD_BYTES_MAX } from "../../protocol/limits.ts";
+import { type BatchEntry, parseBatch } from "../../protocol/messages/batch-records.ts";
+import type { HostRecord } from "../../protocol/messages/host-records.ts";
+import type { Outcome } from "../../protocol/messages/outcomes.ts";
+import { parseHead, type RecordHead } from "../../protocol/messages/records.ts";
+import type { JobSubjects, LogSubject } from "../../protocol/subjects.ts";
+import type { Change } from "./apply-update.ts";
+import { subjectCrcOf } from "./journal-checksum.ts";
 import type { Rules } from "./rules.ts";
+
+/**
+ * Limit of a record without its tensor bytes. It also limits the nesting of a header: a deeper one
+ * could be read on a thread with a large stack and fail on another.
+ */
+export const RECORD_HEADER_BYTES_MAX = 1536;
+
+/**
+ * The checksum in a record's envelope, by which it is recognized; 0 if no shard can read the record.
+ */
+export function recordCrc(payload: Uint8Array): number {
+  // The larger limit holds for every record: one that its shard could not read is not recognized by it.
+  return readRecordMessage(payload) === undefined ? 0 : readCrc(payload);
+}
+
+/**
+ * The message in a record; undefined if it is unreadable: damaged, malformed, or with more than
+ * `headBytesMax` bytes before its tensor bytes, by default the most that a record of any kind may have.
+ */
+export function readRecordMessage(
+  payload: Uint8Array,
+  headBytesMax: number = BATCH_HEAD_BYTES_MAX,
+): Message | undefined {
+  if (!isSealed(payload)) return undefined;
+  const message = readable(() => decodeSealed(payload, headBytesMax));
+  if (message === undefined) return undefined;
+  const headBytes = payload.length - message.data.length;
+  return headBytes <= headBytesMax ? message : undefined;
+}
+
+/** The head of a trainer's record; undefined if the record is unreadable or none of a trainer. */
+export function readRecordHead(payload: Uint8Array): RecordHead | undefined {
+  const message = readRecordMessage(payload);
+  return message && readable(() => parseHead(message.fields));
+}
+
+/** The entries of a batch; undefined if the record is unreadable or no batch. */
+export function readBatchEntries(payload: Uint8Array): readonly BatchEntry[] | undefined {
+  const message = readRecordMessage(payload);
+  return (
+    message && readable(() => parseBatch(parseHead(message.fields), message, BATCH_ENTRIES_MAX))
+  );
+}
+
+/** The result of `read`; undefined if it throws a `PserverError`. */
+export function readable<Value>(read: () => Value): Value | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof PserverError) return undefined;
+    throw error;
+  }
+}
 
 /** One record of a shard's journal as the stream delivers it. The fold does not keep `payload`. */
 export interface JournalRecord {
@@ -58,4 +117,77 @@ function boundsOf(
 ): { readonly headBytesMax: number } | undefined {
   if (subject?.by === "batch") return rules?.batches;
   return subject?.by === "note" ? rules?.notes : undefined;
+}
+
+/** Number of cached subjects: enough for each block of a shard and each trainer, except in large jobs. */
+const KNOWN_MAX = 2_048;
+
+/** A subject of a journal. */
+export interface ReadSubject {
+  /** Its parts; undefined if it is not one of the job's journals. */
+  readonly parsed: LogSubject | undefined;
+  /** Checksum of its characters. */
+  readonly crc: number;
+}
+
+/** Parser of journal subjects with a cache, because the same few subjects repeat. */
+export class LogSubjects {
+  readonly #subjects: JobSubjects;
+  readonly #known: Map<string, ReadSubject> = new Map();
+
+  constructor(subjects: JobSubjects) {
+    this.#subjects = subjects;
+  }
+
+  /** Parses a subject. */
+  read(subject: string): ReadSubject {
+    const known = this.#known.get(subject);
+    if (known !== undefined) return known;
+    const parsed = readable(() => this.#subjects.parseLog(subject));
+    const read = { parsed, crc: subjectCrcOf(subject) };
+    if (parsed === undefined) return read;
+    if (this.#known.size >= KNOWN_MAX) this.#known.clear();
+    this.#known.set(subject, read);
+    return read;
+  }
+}
+
+/** A record of a journal, and when the broker stored it: milliseconds since 1970, 0 if that is not known. */
+interface FoldedPlace {
+  readonly seq: number;
+  readonly timeMs: number;
+}
+
+/** What the fold made of one record. Views of its payload are valid during the call only. */
+export type FoldedRecord = FoldedPlace & Folded;
+
+type Folded =
+  | {
+      readonly kind: "unreadable";
+      /** Undefined if the rules in force do not know the subject. */
+      readonly subject: LogSubject | undefined;
+      readonly payloadBytes: number;
+    }
+  | { readonly kind: "host"; readonly record: HostRecord }
+  | {
+      readonly kind: "trainer";
+      readonly subject: Exclude<LogSubject, { by: "host" }>;
+      readonly head: RecordHead;
+      readonly message: Message;
+      readonly outcome: Outcome;
+      /** Whether an earlier copy of the record was folded; `outcome` may be that of the copy. */
+      readonly isRepeat: boolean;
+      /** The changes that were made; none of a record that was rejected, a repeat or about no block. */
+      readonly changes: readonly Change[];
+    };
+
+/**
+ * Sees what becomes of each record. It must not change the shard; it may use the scratch of the shard's memory.
+ * What it throws does not reach the fold.
+ */
+export interface FoldObserver {
+  /** Called after a record's changes were made, and before the step that it closes is applied. */
+  observe(record: FoldedRecord): void;
+  /** Called with what {@link observe} has thrown for a record. What this throws is only counted. */
+  failed(record: FoldedRecord, error: PserverError): void;
 }

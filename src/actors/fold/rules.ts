@@ -8,8 +8,8 @@ import {
   TRAINERS_MAX,
   WINDOW_RECORDS,
 } from "../../protocol/limits.ts";
-import { NOTE_RECORD_BYTES_MAX } from "../../protocol/notes.ts";
-import type { HostVerb } from "../../protocol/verbs.ts";
+import { NOTE_RECORD_BYTES_MAX } from "../../protocol/messages/records.ts";
+import type { HostVerb } from "../../protocol/subjects.ts";
 
 /**
  * One version of the fold. Everything that affects the outcome of a record is part of it: the order

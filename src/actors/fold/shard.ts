@@ -1,19 +1,22 @@
-import { type Message, readCrc } from "../../protocol/codec.ts";
+import { createHash } from "node:crypto";
+import { type Message, packValue, readCrc } from "../../protocol/codec.ts";
 import type { Synchronization } from "../../protocol/config/index.ts";
 import { type ErrorCode, ensureError, PserverError } from "../../protocol/errors.ts";
-import { parseHostRecord } from "../../protocol/host-records.ts";
+import { parseHostRecord } from "../../protocol/messages/host-records.ts";
+import type { Outcome, OutcomeRequest } from "../../protocol/messages/outcomes.ts";
+import { parseHead } from "../../protocol/messages/records.ts";
 import { quoteName } from "../../protocol/names.ts";
-import type { Outcome, OutcomeRequest } from "../../protocol/outcomes.ts";
-import { parseHead } from "../../protocol/records.ts";
 import type { JobSubjects, LogSubject } from "../../protocol/subjects.ts";
-import { ShardMemory } from "../memory/shard-memory.ts";
-import type { Block } from "./block.ts";
-import type { ShardHooks } from "./block-table.ts";
-import { foldHostRecord } from "./fold-host-record.ts";
-import type { FoldedRecord, FoldObserver } from "./fold-observer.ts";
-import type { FoldState } from "./fold-state.ts";
-import { FoldTables } from "./fold-tables.ts";
-import { foldTrainerRecord, type Received, type TrainerSubject } from "./fold-trainer-record.ts";
+import { ShardMemory } from "../kernel/shard-memory.ts";
+import { closeStep } from "./apply-update.ts";
+import type { Block, ShardHooks } from "./block-actor.ts";
+import {
+  foldHostRecord,
+  foldTrainerRecord,
+  type Received,
+  type TrainerSubject,
+} from "./fold-record.ts";
+import { type FoldState, FoldTables } from "./fold-state.ts";
 import {
   addRecord,
   ChecksumComparison,
@@ -22,15 +25,19 @@ import {
   type NotedChecksum,
   toChecksum,
 } from "./journal-checksum.ts";
-import { type JournalRecord, knownSubject, readMessage } from "./journal-record.ts";
-import { LogSubjects, type ReadSubject } from "./log-subjects.ts";
-import { closeStep } from "./open-step.ts";
-import { readable } from "./read-record.ts";
-import { noRules } from "./rejection.ts";
+import {
+  type FoldedRecord,
+  type FoldObserver,
+  type JournalRecord,
+  knownSubject,
+  LogSubjects,
+  type ReadSubject,
+  readable,
+  readMessage,
+} from "./journal-record.ts";
 import { HOST_VERBS_SINCE_2, KNOWN_RULES, type KnownRules } from "./rules.ts";
 import type { StepProgress } from "./step-table.ts";
-import type { RememberedSessions } from "./trainer-table.ts";
-import type { Senders } from "./unreadable-counts.ts";
+import { noRules, type RememberedSessions, type Senders } from "./trainer-table.ts";
 
 /** What `apply` throws as it is: of an order, rules or memory, and not of a record that cannot be folded. */
 const KNOWN_FAILURES: readonly ErrorCode[] = [
@@ -485,4 +492,16 @@ function foldFailed(
     { shard, seq, trainer, verb },
     { cause },
   );
+}
+
+/** SHA-256, in hex, of a shard's state without values and slots. */
+export function stateDigest(shard: Pick<Shard, "saveState">): string {
+  return createHash("sha256").update(packValue(shard.saveState())).digest("hex");
+}
+
+/** SHA-256, in hex, of a block's values and slots. */
+export function blockDigest(block: Pick<Block, "slots" | "slotBytes">): string {
+  const hash = createHash("sha256");
+  for (let slot = 0; slot <= block.slots; slot++) hash.update(block.slotBytes(slot));
+  return hash.digest("hex");
 }

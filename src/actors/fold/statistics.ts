@@ -1,7 +1,7 @@
 import { DTYPES, type Dtype } from "../../protocol/dtypes.ts";
 import type { Kernels } from "../kernel/kernels.ts";
-import type { ShardMemory } from "../memory/shard-memory.ts";
-import { ENCODED_CHUNK_BYTES, eachChunk, type Payload } from "./payload.ts";
+import type { ShardMemory } from "../kernel/shard-memory.ts";
+import { ENCODED_CHUNK_BYTES, eachChunk, type Payload } from "./elements.ts";
 
 /** What the elements of an update are like; everything but `nonFinite` is of the finite elements alone. */
 export interface Statistics {

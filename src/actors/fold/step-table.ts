@@ -1,8 +1,8 @@
 import type { Synchronization } from "../../protocol/config/index.ts";
 import { PserverError } from "../../protocol/errors.ts";
-import type { MembersRecord } from "../../protocol/host-records.ts";
+import type { MembersRecord } from "../../protocol/messages/host-records.ts";
 import { quoteName } from "../../protocol/names.ts";
-import type { SavedSteps } from "./saved-steps.ts";
+import type { SavedSteps } from "./fold-state.ts";
 
 /** A step that the last record has closed. */
 export interface ClosedStep {

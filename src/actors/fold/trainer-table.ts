@@ -1,11 +1,28 @@
-import { PserverError } from "../../protocol/errors.ts";
-import type { SessionsRecord } from "../../protocol/host-records.ts";
+import { type ErrorCode, PserverError } from "../../protocol/errors.ts";
+import type { SessionsRecord } from "../../protocol/messages/host-records.ts";
+import type { TrainerSession } from "../../protocol/messages/lifecycle-messages.ts";
+import type { Outcome } from "../../protocol/messages/outcomes.ts";
+import type { RecordHead } from "../../protocol/messages/records.ts";
 import { quoteName } from "../../protocol/names.ts";
-import type { Outcome } from "../../protocol/outcomes.ts";
-import type { RecordHead } from "../../protocol/records.ts";
-import type { TrainerSession } from "../../protocol/remembered-trainers.ts";
-import { rejection } from "./rejection.ts";
+import type { CountRow } from "./fold-state.ts";
 import type { Rules } from "./rules.ts";
+
+/** Limit of a text: a shard remembers thousands of outcomes. */
+const MESSAGE_LENGTH_MAX = 400;
+
+/**
+ * The outcome of a rejected record. The text is made well-formed, so that a snapshot restores the
+ * same characters.
+ */
+export function rejection(n: number, seq: number, code: ErrorCode, message: string): Outcome {
+  const text = message.slice(0, MESSAGE_LENGTH_MAX).toWellFormed();
+  return { n, seq, version: 0, code, message: text };
+}
+
+/** The outcome of a record before the first `rules`. */
+export function noRules(n: number, seq: number): Outcome {
+  return rejection(n, seq, "UNKNOWN_RULES", "the journal has no rules yet: no host has begun it");
+}
 
 /** State of one trainer in a shard. */
 export interface TrainerEntry {
@@ -287,4 +304,52 @@ function tooMany(n: number, seq: number, trainers: number): Outcome {
     "TOO_MANY_TRAINERS",
     `the shard remembers ${trainers} trainers and takes no other`,
   );
+}
+
+/** Counts of senders to a shard and of their rejected and unreadable records. */
+export interface Senders {
+  /** Remembered trainers. */
+  readonly trainers: number;
+  /** Parameters that hosts have declared. */
+  readonly declared: number;
+  /** Records without a readable sender: damaged, malformed, or of another shard. */
+  readonly unreadable: number;
+  /** Trainers whose session has more rejected than applied records. */
+  readonly refusedOf: readonly CountRow[];
+  /** Unreadable records by the trainer in their subjects. */
+  readonly unreadableOf: readonly CountRow[];
+}
+
+/** Counts of unreadable records: in total, and for a limited number of trainers. */
+export class UnreadableCounts {
+  readonly #byTrainer: Map<string, number> = new Map();
+  #total = 0;
+
+  /** Of all senders. */
+  get total(): number {
+    return this.#total;
+  }
+
+  /** By trainer, in order of the UTF-16 code units of the ids. */
+  sorted(): CountRow[] {
+    return [...this.#byTrainer].sort(([a], [b]) => (a < b ? -1 : 1));
+  }
+
+  /**
+   * Counts one record, in total and for its trainer if known. Trainers beyond `trainersMax` (all if
+   * undefined) have no count of their own.
+   */
+  count(trainer: string | undefined, trainersMax: number | undefined): void {
+    this.#total += 1;
+    if (trainer === undefined || trainersMax === undefined) return;
+    const known = this.#byTrainer.get(trainer);
+    if (known === undefined && this.#byTrainer.size >= trainersMax) return;
+    this.#byTrainer.set(trainer, (known ?? 0) + 1);
+  }
+
+  /** Restores saved counts. */
+  restore(total: number, byTrainer: readonly CountRow[]): void {
+    this.#total = total;
+    for (const [trainer, records] of byTrainer) this.#byTrainer.set(trainer, records);
+  }
 }

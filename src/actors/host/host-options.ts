@@ -1,10 +1,21 @@
-import type { PserverError, SynchronizationInput } from "../../protocol/index.ts";
+import type { NatsConnection } from "@nats-io/transport-node";
+import type { JobSubjects, PserverError, SynchronizationInput } from "../../protocol/index.ts";
 import type { ConnectionSettings } from "../../transport/connection.ts";
-import type { EtcdSettings } from "../etcd/etcd-keys.ts";
+import type { Publication } from "../job/etcd-publication.ts";
+import type { EtcdSettings, EtcdSpace } from "../job/etcd-space.ts";
 import type { StoredSettings, WantedSettings } from "../job/job-settings.ts";
-import type { TakenBack } from "../lifecycle/lost-parameters.ts";
+import type { LeaseClock, LeaseKeeper } from "../job/leases.ts";
+import type { OpenedJob } from "../job/open-job.ts";
+import type { TakenBack } from "../lifecycle/initialization.ts";
+import type { LifecycleService } from "../lifecycle/service.ts";
+import type { Refusals } from "../owner/fair-queue.ts";
 import type { AcceptedLoss } from "../recovery/accept-loss.ts";
-import type { ShardEventType } from "./worker-messages.ts";
+import type { ControlService } from "./control-service.ts";
+import type { StartRetries } from "./host.ts";
+import type { HostMemory } from "./host-memory.ts";
+import type { ShardClaims } from "./shard-claims.ts";
+import type { JobWatch, LossesWatch, MembersWatch, SessionsWatch } from "./watches.ts";
+import type { ShardEventType, WorkerPool } from "./worker-pool.ts";
 
 /** Options of `startHost`; settings are for a new job, and must agree with those of an existing one. */
 export interface HostOptions extends Omit<WantedSettings, "synchronization"> {
@@ -70,4 +81,40 @@ export interface Host {
   readonly stopped: Promise<PserverError | undefined>;
   /** Stores shards whose journals are in memory, releases all and stops; no acknowledged update is lost. */
   close(): Promise<void>;
+}
+
+/** What a host is opened with. */
+export interface HostOpening {
+  readonly options: HostOptions;
+  readonly subjects: JobSubjects;
+  readonly id: string;
+  readonly connection: NatsConnection;
+  /** Where requests of trainers arrive and are answered. */
+  readonly answers: NatsConnection;
+  /** Refusals sent through `answers`. */
+  readonly refusals: Refusals;
+  readonly etcd: EtcdSpace | undefined;
+  readonly retries: StartRetries;
+}
+
+/** Parts of a host that has opened its job. */
+export interface HostParts {
+  readonly opening: HostOpening;
+  readonly job: OpenedJob;
+  readonly emit: (event: HostEvent) => void;
+  readonly clock: LeaseClock;
+  readonly memory: HostMemory;
+  readonly pool: WorkerPool;
+  readonly claims: ShardClaims;
+  /** Of the host's own lease. */
+  readonly keeper: LeaseKeeper;
+  readonly lifecycle: LifecycleService;
+  readonly control: ControlService;
+  /** In etcd, if the job's leases are there. */
+  readonly publication: Publication | undefined;
+  readonly members: MembersWatch;
+  readonly presence: JobWatch;
+  /** Works only for a job with journals in memory. */
+  readonly losses: LossesWatch;
+  readonly sessions: SessionsWatch;
 }

@@ -5,7 +5,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { PserverError } from "../../protocol/index.ts";
 import { openShardWorker } from "./shard-worker.ts";
-import type { FromWorker, ToWorker, WorkerSetup } from "./worker-messages.ts";
+import type { FromWorker, ToWorker, WorkerSetup } from "./worker-pool.ts";
 
 const port = parentPort;
 if (port === null) throw new PserverError("INTERNAL", "host-worker.ts must run as a worker thread");

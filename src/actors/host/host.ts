@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
+import { setTimeout as delay } from "node:timers/promises";
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
-import { defined } from "../../protocol/defined.ts";
+import { defined } from "../../protocol/fields.ts";
 import {
   ensureError,
   JobSubjects,
@@ -10,23 +11,181 @@ import {
   PserverError,
   toSynchronization,
 } from "../../protocol/index.ts";
-import { fromBrokerError } from "../../transport/broker-error.ts";
+import { fromBrokerError, orNoJetStream } from "../../transport/broker-error.ts";
+import { payloadBytesMaxOf } from "../../transport/bulk-transport.ts";
 import { openConnection } from "../../transport/connection.ts";
 import { openJetStream } from "../../transport/jetstream.ts";
-import { payloadBytesMaxOf } from "../../transport/payload-limit.ts";
-import { type EtcdSpace, openEtcdSpace } from "../etcd/etcd-space.ts";
-import { storageQueries } from "../jetstream/storage-queries.ts";
-import { journalSettings, type WantedSettings } from "../job/job-settings.ts";
-import { openJob } from "../job/open-job.ts";
+import { InitializationKeys, Publication } from "../job/etcd-publication.ts";
+import { type EtcdSpace, openEtcdSpace, toAdvertised } from "../job/etcd-space.ts";
+import { journalSettings, quotasOf, type WantedSettings } from "../job/job-settings.ts";
+import { BrokerProbe, LeaseClock, LeaseKeeper } from "../job/leases.ts";
+import { leaseTimeoutMs, type OpenedJob, openJob } from "../job/open-job.ts";
+import { type ArchiverRecord, readArchivers } from "../journal/archivers.ts";
 import { Journal } from "../journal/journal.ts";
-import { OwnersClient } from "../requests/owners-client.ts";
-import { Refusals } from "../requests/refusals.ts";
-import { ensureTapeStream } from "../tape/tape-store.ts";
-import { composeHost } from "./compose-host.ts";
-import type { Host, HostOptions } from "./host-options.ts";
-import type { HostOpening } from "./host-parts.ts";
-import type { RunningHost } from "./running-host.ts";
-import { StartRetries } from "./start-retries.ts";
+import { storageQueries } from "../journal/streams.ts";
+import { ensureTapeStream } from "../journal/tape-writer.ts";
+import { createLifecycle, type LifecycleService } from "../lifecycle/service.ts";
+import { Refusals } from "../owner/fair-queue.ts";
+import { OwnersClient } from "../owner/owners-client.ts";
+import { ControlService, Saver } from "./control-service.ts";
+import { HostMemory } from "./host-memory.ts";
+import type { Host, HostEvent, HostOpening, HostOptions } from "./host-options.ts";
+import { RunningHost } from "./running-host.ts";
+import { createShardClaims, hostKey } from "./shard-claims.ts";
+import { JobWatch, LossesWatch, MembersWatch, SessionsWatch } from "./watches.ts";
+import { WorkerPool } from "./worker-pool.ts";
+
+/** Composes a host of its parts. Nothing runs before {@link RunningHost.start}. */
+export function composeHost(
+  opening: HostOpening,
+  job: OpenedJob,
+  owners: OwnersClient,
+): RunningHost {
+  const { options, id } = opening;
+  const { leases } = job;
+  const { shards, leaseMs } = job.settings;
+  const emit = watchEtcd(opening);
+  const onError = (error: PserverError): void => emit({ type: "error", error });
+  const clock = new LeaseClock(shards);
+  const pool = new WorkerPool({
+    onServing: (shard) => host.shardServing(shard),
+    onTrouble: (type, shard, error) => host.shardTroubled(type, shard, error),
+    onRecovered: (recovered) => emit({ type: "shard-recovered", ...recovered }),
+    onFellBack: (fallen) => emit({ type: "fell-back", ...fallen }),
+    onCrash: (error) => void host.stop(error),
+  });
+  // The owner tells this life of the host from an earlier one with the same id.
+  const value = { owner: randomUUID(), host: id, pid: process.pid, machine: hostname() };
+  const claims = createShardClaims({
+    ...{ job: options.job, shards, host: id, value, leases, leaseMs, clock },
+    events: {
+      onClaimed: (shard) => pool.own(shard),
+      onReleased: (shard) => host.releaseShard(shard),
+      onError,
+    },
+  });
+  const onLost = (error: PserverError): void => void host.reclaimLease(error);
+  const keeper = new LeaseKeeper({ leases, key: hostKey(id), value, leaseMs, onLost });
+  const publication = opening.etcd && hostPublication(opening, opening.etcd, job, onError);
+  const lifecycle = hostLifecycle(opening, job, owners, publication, onError);
+  const statuses = () => pool.statuses;
+  const host: RunningHost = new RunningHost({
+    ...{ opening, job, emit, clock, pool, claims, keeper, lifecycle, publication },
+    control: hostControl(opening, job, owners, lifecycle, onError),
+    memory: HostMemory.open({ shards, limitBytes: options.memoryLimitBytes }),
+    members: new MembersWatch({ service: lifecycle, statuses, leaseMs, onError }),
+    presence: new JobWatch({
+      ...{ connection: opening.connection, manager: job.manager, subjects: opening.subjects },
+      ...{ created: job.created, leaseMs },
+      onGone: (error) => void host.jobGone(error),
+    }),
+    losses: new LossesWatch({
+      ...{ service: lifecycle, leaseMs, onError },
+      onTakenBack: (shard, taken) => emit({ type: "parameters-lost", shard, ...taken }),
+    }),
+    sessions: new SessionsWatch({ service: lifecycle, statuses, onError }),
+  });
+  return host;
+}
+
+/**
+ * Reports when etcd is lost and when it is back. Returns what emits the host's other events, in which
+ * errors of etcd are not repeated.
+ */
+function watchEtcd({ options, etcd }: HostOpening): (event: HostEvent) => void {
+  const emit = options.onEvent ?? (() => undefined);
+  etcd?.client.watch((error) =>
+    emit(error === undefined ? { type: "etcd-back" } : { type: "etcd-lost", error }),
+  );
+  return (event) => {
+    if (event.type !== "error" || event.error.code !== "NO_ETCD") emit(event);
+  };
+}
+
+function hostLifecycle(
+  { options, id, connection }: HostOpening,
+  { settings, bucket, leases }: OpenedJob,
+  owners: OwnersClient,
+  publication: Publication | undefined,
+  onError: (error: PserverError) => void,
+): LifecycleService {
+  const { shards, journal, leaseMs, synchronization, rules } = settings;
+  const quotas = quotasOf(settings);
+  return createLifecycle({
+    job: { job: options.job, shards, journal, leaseMs, synchronization, rules, quotas },
+    ...{ bucket, leases, owners, onError },
+    hostId: id,
+    maxPayloadBytes: payloadBytesMaxOf(connection),
+    ...(publication && { onJobChanged: () => publication.showJob() }),
+  });
+}
+
+function hostControl(
+  { options, id: host }: HostOpening,
+  { settings: { synchronization, shards }, leases, bucket, tapeStorage }: OpenedJob,
+  owners: OwnersClient,
+  service: LifecycleService,
+  onError: (error: PserverError) => void,
+): ControlService {
+  const { job, modelDirectory: directory } = options;
+  const saver = new Saver({ service, owners, directory, job, host, onError });
+  const archivers = async (): Promise<ArchiverRecord[]> => {
+    const found = await readArchivers(bucket);
+    return found.flatMap(({ record }) => (record === undefined ? [] : [record]));
+  };
+  return new ControlService({
+    ...{ service, synchronization, saver, owners, leases, shards, archivers, tapeStorage },
+  });
+}
+
+function hostPublication(
+  { options, connection }: HostOpening,
+  space: EtcdSpace,
+  { settings: { leaseMs }, bucket }: OpenedJob,
+  onError: (error: PserverError) => void,
+): Publication {
+  return new Publication({
+    ...{ client: space.client, keys: space.keys, job: options.job, leaseMs, onError },
+    urls: toAdvertised(options.etcd?.advertise ?? options.connection.servers),
+    probe: new BrokerProbe(connection, leaseTimeoutMs(leaseMs)),
+    initialization: new InitializationKeys(space, bucket),
+  });
+}
+
+/** First and longest pause between two attempts. */
+const RETRY_MS_MIN = 50;
+const RETRY_MS_MAX = 1_000;
+
+/**
+ * Repeats the work of a host's start until a deadline that all of it shares, where the broker cannot do it
+ * for now, such as a cluster without a leader.
+ */
+export class StartRetries {
+  readonly #connection: Pick<NatsConnection, "info">;
+  readonly #endsAtMs: number;
+
+  constructor(connection: Pick<NatsConnection, "info">, timeoutMs: number) {
+    this.#connection = connection;
+    this.#endsAtMs = performance.now() + timeoutMs;
+  }
+
+  /**
+   * Returns the result of `work`, which is repeated while its error is retryable and there is time.
+   * @throws its last error; NO_JETSTREAM at once if the broker's JetStream does not answer because
+   * it has none.
+   */
+  async run<Result>(work: () => Promise<Result>): Promise<Result> {
+    for (let retryMs = RETRY_MS_MIN; ; retryMs = Math.min(2 * retryMs, RETRY_MS_MAX)) {
+      try {
+        return await work();
+      } catch (caught) {
+        const error = orNoJetStream(fromBrokerError(caught, "starting"), this.#connection);
+        if (!error.retryable || performance.now() + retryMs >= this.#endsAtMs) throw error;
+        await delay(retryMs);
+      }
+    }
+  }
+}
 
 export type { Host, HostEvent, HostOptions } from "./host-options.ts";
 

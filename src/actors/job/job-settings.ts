@@ -1,9 +1,13 @@
+import { setTimeout as delay } from "node:timers/promises";
 import {
   asMap,
+  DECLARED_MAX,
+  ensureError,
   type Fields,
   flagField,
   integerField,
   LEASE_MS,
+  listField,
   PserverError,
   SHARDS_DEFAULT,
   SHARDS_MAX,
@@ -12,11 +16,87 @@ import {
   textField,
   toSynchronization,
 } from "../../protocol/index.ts";
-import type { EtcdSpace } from "../etcd/etcd-space.ts";
+import { type Position, parsePosition } from "../../protocol/messages/position.ts";
 import { CURRENT_RULES, KNOWN_RULES } from "../fold/rules.ts";
 import type { JournalSettings } from "../journal/journal.ts";
-import { isPendingFork } from "./fork-mark.ts";
-import { parseQuotas, type Quotas, quotasOf } from "./quotas.ts";
+import type { KvBucket } from "../journal/kv-bucket.ts";
+import { BucketRecord } from "../lifecycle/bucket-record.ts";
+import type { EtcdSpace } from "./etcd-space.ts";
+
+/** Entry of the settings of a job that was made from a point of another job's history. */
+export interface ForkMark {
+  /** The other job. */
+  readonly of: string;
+  /** When it was made, in milliseconds since 1970. */
+  readonly madeMs: number;
+  /** Position of each shard of the other job that the shards of this one begin with. */
+  readonly at: readonly Position[];
+  /** Token of the run that is making it; absent once it is complete. No host joins it before. */
+  readonly pending?: string;
+}
+
+const FORK = "fork";
+
+/** Settings with a fork's mark, in place of any that they bear. */
+export function withForkMark(settings: object, mark: ForkMark): unknown {
+  return { ...settings, [FORK]: mark };
+}
+
+/** The mark that stored settings bear; undefined without one. @throws BAD_MESSAGE if it is malformed. */
+export function forkMarkOf(stored: unknown): ForkMark | undefined {
+  const entry = asMap(stored, "settings")[FORK];
+  if (entry === undefined) return undefined;
+  const fields = asMap(entry, FORK);
+  return {
+    of: textField(fields, "of"),
+    madeMs: integerField(fields, "madeMs"),
+    at: listField(fields, "at", SHARDS_MAX).map((at) => parsePosition(asMap(at, "at"))),
+    ...(fields["pending"] === undefined ? {} : { pending: textField(fields, "pending") }),
+  };
+}
+
+/** Whether stored settings are of a fork that is being made, or whose making was interrupted. */
+export function isPendingFork(stored: unknown): boolean {
+  return forkMarkOf(stored)?.pending !== undefined;
+}
+
+/** More than the shards of any job can hold, so that by default only the shards limit a job. */
+const HELD_BYTES_MAX = 1024 ** 4;
+
+/** Limits of what a job and each of its trainers may declare; fixed when the job is made. */
+export interface Quotas {
+  /** Names that were ever declared; 65,536 by default. */
+  readonly parametersMax: number;
+  /** Bytes of values and optimizer state of all declared parameters; 1 TiB by default. */
+  readonly heldBytesMax: number;
+  /** The same for one trainer; a parameter counts for the trainer that declared it last. */
+  readonly trainerParametersMax: number;
+  readonly trainerHeldBytesMax: number;
+}
+
+/** The quotas in settings; those of a trainer are the job's by default. */
+export function quotasOf(wanted: Partial<Quotas> = {}): Quotas {
+  const parametersMax = wanted.parametersMax ?? DECLARED_MAX;
+  const heldBytesMax = wanted.heldBytesMax ?? HELD_BYTES_MAX;
+  return {
+    parametersMax,
+    heldBytesMax,
+    trainerParametersMax: wanted.trainerParametersMax ?? parametersMax,
+    trainerHeldBytesMax: wanted.trainerHeldBytesMax ?? heldBytesMax,
+  };
+}
+
+/** The quotas in a job's settings; jobs created before quotas existed have the default ones. */
+export function parseQuotas(settings: unknown): Quotas {
+  const fields = asMap(settings, "settings");
+  if (fields["parametersMax"] === undefined) return quotasOf();
+  return {
+    parametersMax: integerField(fields, "parametersMax", 1),
+    heldBytesMax: integerField(fields, "heldBytesMax", 1),
+    trainerParametersMax: integerField(fields, "trainerParametersMax", 1),
+    trainerHeldBytesMax: integerField(fields, "trainerHeldBytesMax", 1),
+  };
+}
 
 /** Settings that are fixed when a job is made; in KV as plain JSON. */
 export interface StoredSettings extends Quotas {
@@ -186,4 +266,48 @@ function requireRules(version: number): number {
     `the job's journals: expected rules ${known.join(", ")}; found ${version}`,
     { expected: known, found: version },
   );
+}
+
+/** With the pauses in between about 10 s: enough to outlast an election in a cluster. */
+const TRIES_MAX = 500;
+
+/** Dependencies of {@link settleSettings}. */
+export interface SettlingDeps {
+  readonly bucket: KvBucket;
+  readonly job: string;
+  readonly findJournalBytes: (journal: "file" | "memory", shards: number) => Promise<number>;
+  /** Waits; a test need not. */
+  readonly pause?: (delayMs: number) => Promise<void>;
+}
+
+/**
+ * Reads a job's settings, or writes them if this host is the first. Of hosts that begin at one time one writes
+ * them. In a cluster the others' writes are refused before that one can be read, or even if it never will be
+ * because the leader dies: they look and try again.
+ * @throws as `agreeOnSettings` and `newSettings`; JETSTREAM_UNAVAILABLE if the settings can be neither read nor
+ * written for 10 s; TIMEOUT as {@link BucketRecord.change} does.
+ */
+export async function settleSettings(
+  { bucket, job, findJournalBytes, pause = delay }: SettlingDeps,
+  wanted: WantedWithLeases,
+): Promise<StoredSettings> {
+  const record = new BucketRecord<StoredSettings | undefined, StoredSettings>(
+    SETTINGS_KEY,
+    (stored) => stored && agreeOnSettings(job, stored.value, wanted),
+    (settings) => settings,
+    TRIES_MAX,
+  );
+  let made: StoredSettings | undefined;
+  const decide = async (stored: StoredSettings | undefined): Promise<StoredSettings> => {
+    if (stored !== undefined) return stored;
+    made ??= await newSettings(wanted, findJournalBytes);
+    return made;
+  };
+  try {
+    return (await record.change({ bucket, pause }, decide)).result;
+  } catch (error) {
+    if (ensureError(error).code !== "BUSY") throw error;
+    const text = `the settings of job ${job} can be neither read nor written: a write of another host is under way`;
+    throw new PserverError("JETSTREAM_UNAVAILABLE", text, { job });
+  }
 }

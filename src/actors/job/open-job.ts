@@ -1,17 +1,25 @@
-import type { JetStreamManager } from "@nats-io/jetstream";
+import type { JetStreamClient, JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
-import { type JobSubjects, PserverError } from "../../protocol/index.ts";
-import type { EtcdSpace } from "../etcd/etcd-space.ts";
-import { type KvBucket, openBucket } from "../jetstream/kv-bucket.ts";
-import { probeStorage } from "../jetstream/storage-probe.ts";
-import { BrokerProbe } from "../leases/broker-probe.ts";
-import { EtcdLeases } from "../leases/etcd-leases.ts";
-import { KvLeases } from "../leases/kv-leases.ts";
-import type { Leases } from "../leases/leases.ts";
-import { ensureSnapshotStream } from "../snapshot/store.ts";
-import { readTapeStorage, type TapeStorage } from "../tape/tape-store.ts";
-import { leasesIn, type StoredSettings, type WantedSettings } from "./job-settings.ts";
-import { settleSettings } from "./settle-settings.ts";
+import { bucketStream, JobSubjects, jobOfStream, PserverError } from "../../protocol/index.ts";
+import { openJetStream } from "../../transport/jetstream.ts";
+import { Journal } from "../journal/journal.ts";
+import { type KvBucket, openBucket, openExistingBucket } from "../journal/kv-bucket.ts";
+import { ensureSnapshotStream } from "../journal/snapshot-store.ts";
+import { brokerCall, probeStorage, streamExists } from "../journal/streams.ts";
+import { readTapeStorage, type TapeStorage } from "../journal/tape-writer.ts";
+import { EtcdLeases } from "./etcd-leases.ts";
+import type { EtcdSpace } from "./etcd-space.ts";
+import {
+  hasRemovalMark,
+  journalSettings,
+  leasesIn,
+  parseSettings,
+  SETTINGS_KEY,
+  type StoredSettings,
+  settleSettings,
+  type WantedSettings,
+} from "./job-settings.ts";
+import { BrokerProbe, KvLeases, type Leases } from "./leases.ts";
 
 /** A job's settings, the bucket that holds its records, and its leases. */
 export interface OpenedJob {
@@ -124,4 +132,74 @@ export async function findJournalBytes(
     `the broker has no space for ${shards} journals of ${JOURNAL_BYTES_MIN} bytes`,
     { expected: shards * JOURNAL_BYTES_MIN },
   );
+}
+
+/** The streams of one job on a broker: journals, snapshots and buckets. */
+export interface JobStreams {
+  readonly job: string;
+  readonly streams: readonly StreamInfo[];
+}
+
+/**
+ * The jobs on a broker, by name, each with its streams.
+ * @throws DENIED for a user who may not list streams; NO_JETSTREAM, TIMEOUT, ….
+ */
+export async function listJobStreams(manager: JetStreamManager): Promise<JobStreams[]> {
+  const found = new Map<string, StreamInfo[]>();
+  await brokerCall("listing the streams of the broker", {}, async () => {
+    for await (const info of manager.streams.list()) {
+      const job = jobOfStream(info.config.name);
+      if (job !== undefined) found.set(job, [...(found.get(job) ?? []), info]);
+    }
+  });
+  return [...found]
+    .map(([job, streams]) => ({ job, streams }))
+    .sort((a, b) => (a.job < b.job ? -1 : 1));
+}
+
+/** The streams of one job; none if there is no such job. @throws as {@link listJobStreams}, and BAD_NAME. */
+export async function streamsOfJob(manager: JetStreamManager, job: string): Promise<StreamInfo[]> {
+  // Throws for a name that no job can have.
+  const { job: name } = new JobSubjects(job);
+  const jobs = await listJobStreams(manager);
+  return [...(jobs.find((listed) => listed.job === name)?.streams ?? [])];
+}
+
+/** The error if the broker does not hold a job of this name. */
+export function noSuchJob(job: string): PserverError {
+  const message = `the broker holds no job ${job}: list its jobs with "pserver jobs"`;
+  return new PserverError("BAD_NAME", message, { job });
+}
+
+/** A job that the broker holds, whether hosts serve it or not. */
+export interface StoredJob {
+  readonly subjects: JobSubjects;
+  readonly client: JetStreamClient;
+  readonly manager: JetStreamManager;
+  readonly records: KvBucket;
+  readonly settings: StoredSettings;
+  readonly journalOf: (shard: number) => Journal;
+}
+
+/**
+ * Opens a job that exists, without joining it; the connection stays the caller's.
+ * @throws BAD_NAME if the broker holds no such job; NO_JETSTREAM, JETSTREAM_UNAVAILABLE, DENIED, TIMEOUT.
+ */
+export async function openStoredJob(connection: NatsConnection, job: string): Promise<StoredJob> {
+  const subjects = new JobSubjects(job);
+  const client = openJetStream(connection);
+  const manager = await client.jetstreamManager(false);
+  const bucket = subjects.bucket();
+  const stream = bucketStream(bucket);
+  const exists = await brokerCall(`looking for the stream ${stream}`, { stream }, () =>
+    streamExists(manager, stream),
+  );
+  if (!exists) throw noSuchJob(job);
+  const records = await openExistingBucket(connection, bucket);
+  const stored = (await records.read(SETTINGS_KEY))?.value;
+  if (stored === undefined || hasRemovalMark(stored)) throw noSuchJob(job);
+  const settings = parseSettings(stored);
+  const journalOf = (shard: number): Journal =>
+    new Journal({ manager, client, subjects, settings: journalSettings(settings), shard });
+  return { subjects, client, manager, records, settings, journalOf };
 }

@@ -1,15 +1,21 @@
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
-import { asMap, bucketStream, JobSubjects, PserverError } from "../../protocol/index.ts";
+import {
+  asMap,
+  bucketStream,
+  JobSubjects,
+  type LifecycleState,
+  PserverError,
+} from "../../protocol/index.ts";
 import { openJetStream } from "../../transport/jetstream.ts";
-import type { EtcdSpace } from "../etcd/etcd-space.ts";
 import { HOST_LEASES, hostOfKey } from "../host/shard-claims.ts";
-import { brokerCall } from "../jetstream/broker-call.ts";
-import { type KvBucket, type KvEntry, openExistingBucket } from "../jetstream/kv-bucket.ts";
-import { deleteStream } from "../jetstream/streams.ts";
-import { aliveHosts } from "./describe-job.ts";
+import { type KvBucket, type KvEntry, openExistingBucket } from "../journal/kv-bucket.ts";
+import { brokerCall, deleteStream } from "../journal/streams.ts";
+import { jobRecord } from "../lifecycle/machine.ts";
+import type { EtcdSpace } from "./etcd-space.ts";
 import {
   hasRemovalMark,
+  isPendingFork,
   LEASES_IN_KV,
   leasesIn,
   parseSettings,
@@ -17,7 +23,62 @@ import {
   settingsChanged,
   withRemovalMark,
 } from "./job-settings.ts";
-import { streamsOfJob } from "./job-streams.ts";
+import { type JobStreams, streamsOfJob } from "./open-job.ts";
+
+/** A job as its streams and records describe it, whether hosts serve it or not. */
+export interface JobDescription {
+  readonly job: string;
+  /**
+   * State of its lifecycle; `removing` if its removal was begun, `incomplete` if it has no settings
+   * because its creation or its removal was interrupted, or if it is a fork that is not complete.
+   */
+  readonly state: LifecycleState | "removing" | "incomplete";
+  readonly shards: number;
+  readonly journal: "file" | "memory" | undefined;
+  /** Hosts that are alive; undefined if their leases are in etcd. */
+  readonly hosts: readonly string[] | undefined;
+  /** `kv`, or the identity of the etcd that holds the leases. */
+  readonly leases: string;
+  /** Bytes of all its streams, in the broker's memory and files. */
+  readonly bytes: number;
+  readonly streams: number;
+}
+
+/** Describes a job; @throws TIMEOUT, DENIED, … if the broker does not answer. */
+export async function describeJob(
+  connection: NatsConnection,
+  { job, streams }: JobStreams,
+): Promise<JobDescription> {
+  const subjects = new JobSubjects(job);
+  const names = new Set(streams.map(({ config }) => config.name));
+  const bytes = streams.reduce((sum, { state }) => sum + state.bytes, 0);
+  const rest = { job, bytes, streams: streams.length };
+  const empty = { ...rest, shards: 0, journal: undefined, hosts: [], leases: LEASES_IN_KV };
+  if (!names.has(bucketStream(subjects.bucket()))) return { ...empty, state: "incomplete" };
+  const bucket = await openExistingBucket(connection, subjects.bucket());
+  const stored = (await bucket.read(SETTINGS_KEY))?.value;
+  if (stored === undefined) return { ...empty, state: "incomplete" };
+  const { shards, journal, leases } = parseSettings(stored);
+  const hosts = await aliveHosts(connection, subjects, leases, names);
+  const described = { ...rest, shards, journal, leases, hosts };
+  if (hasRemovalMark(stored)) return { ...described, state: "removing" };
+  if (isPendingFork(stored)) return { ...described, state: "incomplete" };
+  return { ...described, state: (await jobRecord.read({ bucket })).state };
+}
+
+/** The ids of a job's hosts that are alive; undefined if its leases are not in the broker. */
+export async function aliveHosts(
+  connection: NatsConnection,
+  subjects: JobSubjects,
+  leases: string,
+  streams: ReadonlySet<string>,
+): Promise<string[] | undefined> {
+  if (leases !== LEASES_IN_KV) return undefined;
+  const bucket = subjects.leaseBucket();
+  if (!streams.has(bucketStream(bucket))) return [];
+  const keys = await (await openExistingBucket(connection, bucket)).keys(HOST_LEASES);
+  return keys.map(hostOfKey).sort();
+}
 
 /** Options of {@link JobRemoval}. */
 export interface JobRemovalOptions {

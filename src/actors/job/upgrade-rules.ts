@@ -3,11 +3,11 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import { asMap, type Fields, integerField, PserverError } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
 import { CURRENT_RULES, UPGRADABLE_RULES_MIN } from "../fold/rules.ts";
-import { storageQueries } from "../jetstream/storage-queries.ts";
+import { storageQueries } from "../journal/streams.ts";
 import { BucketRecord } from "../lifecycle/bucket-record.ts";
-import { OwnersClient } from "../requests/owners-client.ts";
+import { OwnersClient } from "../owner/owners-client.ts";
 import { SETTINGS_KEY } from "./job-settings.ts";
-import { openStoredJob } from "./stored-job.ts";
+import { openStoredJob } from "./open-job.ts";
 
 const settingsRecord = new BucketRecord<Fields>(
   SETTINGS_KEY,

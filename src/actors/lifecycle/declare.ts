@@ -1,21 +1,47 @@
 import {
+  BATCH_BYTES,
+  BATCH_ENTRY_BYTES_MAX,
   type Declaration,
+  DTYPES,
   type Fields,
+  type Layout,
   PARAMETERS_PER_REQUEST_MAX,
   PserverError,
+  parseCreateRequest,
   parseDeclareRequest,
   quoteName,
+  RULES_WITH_BATCHES,
 } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
-import { requireMemory } from "./block-check.ts";
-import { type Claimant, isAbandoned, requireSelected } from "./claimant.ts";
-import type { LifecycleDeps } from "./deps.ts";
-import { announceGranted } from "./host-records.ts";
-import { jobRecord } from "./lifecycle-record.ts";
-import { advance, type Lifecycle, type LifecycleEvent, UNINITIALIZED } from "./machine.ts";
-import { infoOf, type Parameter, redeclare, requireSameDeclaration } from "./parameter.ts";
-import { changeParameter, parameterRecord } from "./parameter-record.ts";
-import { requireSession } from "./sessions.ts";
+import { announceGranted } from "./grants.ts";
+import {
+  abortAbandonedJob,
+  type Claimant,
+  isAbandoned,
+  requireMemory,
+  requireSelected,
+} from "./initialization.ts";
+import {
+  advance,
+  beginReply,
+  isSelected,
+  jobRecord,
+  type Lifecycle,
+  type LifecycleEvent,
+  UNINITIALIZED,
+} from "./machine.ts";
+import {
+  changeParameter,
+  effectiveState,
+  infoOf,
+  type Parameter,
+  parameterRecord,
+  parameterReply,
+  redeclare,
+  requireSameDeclaration,
+} from "./parameter.ts";
+import type { JobSettings, LifecycleDeps } from "./service.ts";
+import { requireLiveSession, requireSession } from "./sessions.ts";
 
 /**
  * Declares parameters of the job's initialization and replies with their layouts and epochs, in request
@@ -149,4 +175,147 @@ function withoutRepeats(declarations: readonly Declaration[]): Declaration[] {
     byName.set(declaration.name, declaration);
   }
   return [...byName.values()];
+}
+
+/**
+ * Selects this session to initialize one parameter, if nobody else does or has, whatever the
+ * job's state. Replies with the parameter as it is declared now: by this session if it is
+ * selected, else by the session that was first. It can be taken over as in `begin`.
+ */
+export async function create(
+  deps: LifecycleDeps,
+  trainer: string,
+  fields: Fields,
+): Promise<Fields> {
+  const { parameter: declaration } = parseCreateRequest(fields);
+  const [session] = await Promise.all([
+    requireLiveSession(deps, trainer, fields),
+    deps.ledger.refresh(),
+  ]);
+  // Read after the parameter, so that it is not older than the `jobEpoch` in the parameter's record.
+  let job: Lifecycle | undefined;
+  const parameter = await changeParameter(deps, declaration.name, async (known) => {
+    job = await jobRecord.read(deps);
+    // The session that declared it for the job may be gone; without that initialization it is free.
+    const isHeld = known !== undefined && isInJob(known, job);
+    if (isHeld && (await isAbandoned(deps, job))) job = await abortAbandonedJob(deps);
+    return await select(deps, { trainer, session }, known, job, declaration);
+  });
+  const current = job ?? (await jobRecord.read(deps));
+  const { lifecycle } = parameter;
+  const isOwn = parameter.jobEpoch === 0 && isSelected(lifecycle, session);
+  deps.ledger.catalog.note([parameter]);
+  if (isOwn) await announceGranted(deps, trainer, [parameter]);
+  return {
+    ...beginReply({ ...lifecycle, state: effectiveState(parameter, current) }, isOwn),
+    ...parameterReply(parameter, current),
+  };
+}
+
+function isInJob(parameter: Parameter, job: Lifecycle): boolean {
+  return parameter.jobEpoch !== 0 && effectiveState(parameter, job) === "initializing";
+}
+
+/** The parameter once this attempt has selected the claimant; `known` itself if it changes nothing. */
+async function select(
+  deps: LifecycleDeps,
+  claimant: { readonly trainer: string; readonly session: number },
+  known: Parameter | undefined,
+  job: Lifecycle,
+  declaration: Declaration,
+): Promise<Parameter> {
+  const { trainer, session } = claimant;
+  let replace = true;
+  if (known !== undefined) {
+    const state = effectiveState(known, job);
+    if (state === "ready") return known;
+    if (isInJob(known, job)) {
+      if (isSelected(job, session)) throw ownDeclaration(known, claimant);
+      return known;
+    }
+    if (state === "initializing") {
+      if (isSelected(known.lifecycle, session)) {
+        requireSameDeclaration(known.declaration, declaration);
+        return known;
+      }
+      replace = await isAbandoned(deps, known.lifecycle);
+    }
+  }
+  const fresh = redeclare(deps, known, declaration);
+  if (known === undefined) await requireMemory(deps, [fresh]);
+  const lifecycle = advance(fresh.lifecycle, { type: "BEGIN", trainer, session, replace });
+  if (known !== undefined && lifecycle === known.lifecycle) return known;
+  const created = { ...fresh, jobEpoch: 0, lifecycle };
+  deps.ledger.require(trainer, [created]);
+  return created;
+}
+
+/** A trainer that waited for its own declaration would wait for ever. */
+function ownDeclaration(
+  known: Parameter,
+  { trainer, session }: { readonly trainer: string; readonly session: number },
+): PserverError {
+  const { name } = known.declaration;
+  return new PserverError(
+    "NOT_SELECTED",
+    `${quoteName(name)} is declared in the job's initialization by this same trainer ` +
+      `${quoteName(trainer)}, session ${session}: finish the job instead of creating it`,
+    { parameter: name, trainer, session },
+  );
+}
+
+/** Parameters that share a shard, at most: the smallest ones of a large model still spread over all shards. */
+const TOGETHER_MAX = 1_024;
+
+/** The initialization that declares parameters. */
+export interface Initialization {
+  readonly session: number;
+  readonly epoch: number;
+}
+
+/** The shard that the next small parameters of an initialization are placed on. */
+interface Filling extends Initialization {
+  readonly shard: number;
+  readonly bytesLeft: number;
+  readonly parametersLeft: number;
+}
+
+/**
+ * Places the small parameters that one initialization declares one after the other on one shard until they fill a
+ * batch, then on the next shard: so a training step costs a record for each MiB and not for each parameter. The
+ * first shard is that of the first name's hash. What was placed last is known to this host only: parameters declared
+ * through several hosts fill as many shards at a time.
+ */
+export class SmallParameters {
+  readonly #job: Pick<JobSettings, "shards" | "rules">;
+  #filling: Filling | undefined;
+
+  constructor(job: Pick<JobSettings, "shards" | "rules">) {
+    this.#job = job;
+  }
+
+  /** The layout of a new parameter, on the shard where it belongs. `layout` lies on the shard of the name's hash. */
+  place(layout: Layout, declaration: Declaration, { session, epoch }: Initialization): Layout {
+    const bytes = layout.elements * DTYPES[declaration.dtype].bytes;
+    const isSmall = layout.blocks === 1 && bytes < BATCH_ENTRY_BYTES_MAX;
+    if (!isSmall || this.#job.rules < RULES_WITH_BATCHES) return layout;
+    const { shard, bytesLeft, parametersLeft } = this.#fillingFor(bytes, layout.firstShard, {
+      session,
+      epoch,
+    });
+    this.#filling = {
+      ...{ session, epoch, shard },
+      bytesLeft: bytesLeft - bytes,
+      parametersLeft: parametersLeft - 1,
+    };
+    return { ...layout, firstShard: shard };
+  }
+
+  #fillingFor(bytes: number, hashed: number, { session, epoch }: Initialization): Filling {
+    const last = this.#filling;
+    const isSame = last?.session === session && last.epoch === epoch;
+    if (isSame && last.bytesLeft >= bytes && last.parametersLeft > 0) return last;
+    const shard = isSame ? (last.shard + 1) % this.#job.shards : hashed;
+    return { session, epoch, shard, bytesLeft: BATCH_BYTES, parametersLeft: TOGETHER_MAX };
+  }
 }

@@ -10,10 +10,15 @@ import {
   textField,
 } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
-import type { KvEntry } from "../jetstream/kv-bucket.ts";
-import { type BucketDeps, BucketRecord } from "./bucket-record.ts";
-import type { JobSettings, Owners } from "./owners.ts";
-import { MEMBERS_KEY, RECORD_FORMAT, readRecord } from "./record-format.ts";
+import type { KvEntry } from "../journal/kv-bucket.ts";
+import {
+  type BucketDeps,
+  BucketRecord,
+  MEMBERS_KEY,
+  RECORD_FORMAT,
+  readRecord,
+} from "./bucket-record.ts";
+import type { JobSettings, Owners } from "./service.ts";
 
 /** A trainer that keeps step, and the session in which it has entered. */
 export interface Member {

@@ -6,7 +6,7 @@ import {
   type Synchronization,
 } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
-import type { LifecycleDeps } from "./deps.ts";
+import { trainerKey } from "./bucket-record.ts";
 import {
   type Members,
   membersRecord,
@@ -14,9 +14,8 @@ import {
   toJournalRecord,
   withMember,
 } from "./members.ts";
-import { trainerKey } from "./record-format.ts";
-import { holdLease, isGone, requireSession, requireTrainer } from "./sessions.ts";
-import { trainerRecord } from "./trainer-record.ts";
+import type { LifecycleDeps } from "./service.ts";
+import { holdLease, isGone, requireSession, requireTrainer, trainerRecord } from "./sessions.ts";
 
 /**
  * Makes a session a member of the job's steps, and tells the journals. A repeat changes nothing and

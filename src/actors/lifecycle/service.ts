@@ -1,28 +1,32 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type {
   Fields,
+  HostRecord,
   LifecycleVerb,
   Message,
+  Position,
   PserverError,
+  RememberedTrainers,
   StatusReply,
   StatusRequest,
 } from "../../protocol/index.ts";
-import { type Clock, systemClock } from "../clock.ts";
-import { LeaseView } from "../leases/lease-view.ts";
-import { abort, begin } from "./begin.ts";
-import { create } from "./create.ts";
-import { declare } from "./declare.ts";
+import { type Clock, systemClock } from "../concurrent.ts";
+import type { Quotas, StoredSettings } from "../job/job-settings.ts";
+import { type Leases, LeaseView } from "../job/leases.ts";
+import { TRAINER_KEYS } from "./bucket-record.ts";
+import { create, declare, SmallParameters } from "./declare.ts";
 import { DeclaredLedger } from "./declared-ledger.ts";
-import type { LifecycleDeps } from "./deps.ts";
-import { finish } from "./finish.ts";
-import { type TakenBack, takeBackLost } from "./lost-parameters.ts";
-import { type Members, MembersAnnouncer, membersRecord, toJournalRecord } from "./members.ts";
+import { abort, begin, finish, type TakenBack, takeBackLost } from "./initialization.ts";
+import {
+  type Members,
+  MembersAnnouncer,
+  type MembersDeps,
+  membersRecord,
+  toJournalRecord,
+} from "./members.ts";
 import { enter, exit, expelLost } from "./membership.ts";
-import { TRAINER_KEYS } from "./record-format.ts";
-import { SessionCounter } from "./session-numbers.ts";
 import { checkCounter, type EndedSessions, endSessions } from "./session-sweep.ts";
-import { join, leave, renew } from "./sessions.ts";
-import { SmallParameters } from "./small-parameters.ts";
+import { join, leave, renew, SessionCounter } from "./sessions.ts";
 import { readStatus, status } from "./status.ts";
 
 /** Options of {@link createLifecycle}. */
@@ -159,4 +163,53 @@ export function createLifecycle(options: LifecycleOptions): LifecycleService {
     smallParameters: new SmallParameters(job),
   };
   return new LifecycleService(deps, onJobChanged ?? (async () => undefined));
+}
+
+/** Dependencies of the lifecycle's verbs. */
+export interface LifecycleDeps extends MembersDeps {
+  readonly hostId: string;
+  readonly maxPayloadBytes: number;
+  readonly leases: Leases;
+  /** Of the trainers' leases. */
+  readonly view: LeaseView;
+  readonly owners: Owners;
+  readonly counter: SessionCounter;
+  readonly ledger: DeclaredLedger;
+  readonly smallParameters: SmallParameters;
+}
+
+/** What is fixed for the life of a job. */
+export interface JobSettings
+  extends Pick<StoredSettings, "shards" | "journal" | "leaseMs" | "synchronization" | "rules"> {
+  readonly job: string;
+  readonly quotas: Quotas;
+}
+
+/** A block by parameter, index and the epoch it must have. */
+export type WantedBlock = readonly [parameter: string, index: number, epoch: number];
+
+/** Reply of a shard's owner to a check. */
+export interface CheckedBlocks {
+  /** The end of the shard's journal as it was folded for the check. */
+  readonly position: Position;
+  readonly missing: readonly (readonly [parameter: string, index: number])[];
+}
+
+/** Requests to the owners of shards, the broker's space and the hosts' memory. */
+export interface Owners {
+  /** Tells which of the blocks are missing once the shard's owner has folded up to `at`. */
+  check(
+    shard: number,
+    want: { readonly blocks: readonly WantedBlock[]; readonly at?: Position },
+  ): Promise<CheckedBlocks>;
+  /** The trainers that a shard remembers, with their sessions. */
+  trainers(shard: number): Promise<RememberedTrainers>;
+  /** Appends a host's record to a shard's journal. */
+  append(shard: number, record: HostRecord): Promise<Position>;
+  /** Has a shard's owner store a snapshot of this position or later, unless there is one; returns its position. */
+  snapshot(shard: number, at: Position): Promise<Fields>;
+  /** @throws NO_MEMORY unless the owners' hosts can hold so many more bytes of values, by shard. */
+  checkMemory(valueBytes: readonly number[]): Promise<void>;
+  /** @throws NO_SPACE unless the broker can hold all journals and this state. */
+  checkSpace(stateBytes: number): Promise<void>;
 }

@@ -7,11 +7,16 @@ import {
   type TrainerSession,
 } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
-import type { LifecycleDeps } from "./deps.ts";
-import { TRAINER_KEYS, trainerKey } from "./record-format.ts";
-import { raiseSwept, requireCounted, SWEPT } from "./session-numbers.ts";
-import { hasLostLease } from "./sessions.ts";
-import { parseTrainer, trainerRecord } from "./trainer-record.ts";
+import { TRAINER_KEYS, trainerKey } from "./bucket-record.ts";
+import type { LifecycleDeps } from "./service.ts";
+import {
+  hasLostLease,
+  parseTrainer,
+  raiseSwept,
+  requireCounted,
+  SWEPT,
+  trainerRecord,
+} from "./sessions.ts";
 
 /** Result of {@link endSessions}. */
 export interface EndedSessions {

@@ -7,14 +7,158 @@ import {
   parseJoinRequest,
   parseSessionRequest,
   quoteName,
+  textField,
 } from "../../protocol/index.ts";
-import type { LeaseValue } from "../leases/leases.ts";
-import type { LifecycleDeps } from "./deps.ts";
-import { jobRules } from "./job-rules.ts";
+import { CURRENT_RULES } from "../fold/rules.ts";
+import { parseSettings, SETTINGS_KEY } from "../job/job-settings.ts";
+import type { LeaseValue } from "../job/leases.ts";
+import type { KvEntry } from "../journal/kv-bucket.ts";
+import {
+  type BucketDeps,
+  BucketRecord,
+  RECORD_FORMAT,
+  readRecord,
+  SESSION_KEY,
+  SWEPT_KEY,
+  trainerKey,
+} from "./bucket-record.ts";
 import { removeMembers } from "./members.ts";
-import { trainerKey } from "./record-format.ts";
-import { requireCounted, SWEPT } from "./session-numbers.ts";
-import { type TrainerRecord, trainerRecord } from "./trainer-record.ts";
+import type { JobSettings, LifecycleDeps } from "./service.ts";
+
+/**
+ * Version of the rules that all journals of the job have by now: an upgrade raises it while hosts run,
+ * and notes it in the settings last.
+ */
+export async function jobRules({ bucket, job }: LifecycleDeps): Promise<number> {
+  if (job.rules >= CURRENT_RULES) return job.rules;
+  const stored = await bucket.read(SETTINGS_KEY);
+  return stored === undefined ? job.rules : parseSettings(stored.value).rules;
+}
+
+/** The last session number given. */
+const LAST_GIVEN = numberRecord(SESSION_KEY);
+
+/** The session up to which ended ones have been, or are about to be, swept; 0 before the first sweep. */
+export const SWEPT = numberRecord(SWEPT_KEY);
+
+interface Waiter {
+  readonly resolve: (session: number) => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+/**
+ * Hands out the session numbers of a job: each is given once, and a later one is higher. Requests that
+ * come while a write is under way share the next write, so that many may join at once. The host bounds
+ * how many wait by bounding the requests it works on.
+ */
+export class SessionCounter {
+  readonly #deps: BucketDeps;
+  #waiting: Waiter[] = [];
+  #isCounting = false;
+
+  constructor(deps: BucketDeps) {
+    this.#deps = deps;
+  }
+
+  /** The next number; @throws as {@link BucketRecord.change} does. */
+  next(): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ resolve, reject });
+      if (!this.#isCounting) void this.#count();
+    });
+  }
+
+  /** The last number given; 0 before the first. */
+  async last(): Promise<number> {
+    return await LAST_GIVEN.read(this.#deps);
+  }
+
+  async #count(): Promise<void> {
+    this.#isCounting = true;
+    while (this.#waiting.length > 0) {
+      const waiting = this.#waiting;
+      this.#waiting = [];
+      try {
+        let session = (await this.#add(waiting.length)) - waiting.length;
+        for (const { resolve } of waiting) resolve(++session);
+      } catch (error) {
+        for (const { reject } of waiting) reject(error);
+      }
+    }
+    this.#isCounting = false;
+  }
+
+  /** Takes `count` new numbers and returns the last. Numbers whose write got no answer are skipped. */
+  async #add(count: number): Promise<number> {
+    return (await LAST_GIVEN.change(this.#deps, (last) => last + count)).result;
+  }
+}
+
+/** Notes up to which session a sweep is about to look; never lowers it. */
+export async function raiseSwept(deps: BucketDeps, upTo: number): Promise<void> {
+  await SWEPT.change(deps, (swept) => Math.max(swept, upTo));
+}
+
+/**
+ * Checks that the job's counter has given a session number that `witness` has. The witness must have
+ * been read before this call.
+ * @throws JOB_DAMAGED if it has not: the counter has fallen back, and would give numbers a second time.
+ */
+export async function requireCounted(
+  { counter, job }: { readonly counter: SessionCounter; readonly job: Pick<JobSettings, "job"> },
+  session: number,
+  witness: string,
+): Promise<void> {
+  const given = await counter.last();
+  if (given >= session) return;
+  throw new PserverError(
+    "JOB_DAMAGED",
+    `job ${job.job}: the counter of sessions stands at ${given}, but ${witness} has session ${session}: ` +
+      "the job's bucket has lost records, or is an older copy",
+    { job: job.job, expected: session, received: given },
+  );
+}
+
+/** A record of one session number; 0 if there is none. */
+function numberRecord(key: string): BucketRecord<number> {
+  const parse = (stored: KvEntry | undefined): number =>
+    stored === undefined
+      ? 0
+      : readRecord(stored.value, key, (fields) => integerField(fields, "session"));
+  return new BucketRecord(key, parse, (session) => ({ format: RECORD_FORMAT, session }));
+}
+
+/** A trainer's latest session. It outlives the lease, so that no older one comes back. */
+export interface TrainerRecord {
+  readonly session: number;
+  readonly token: string;
+  readonly ended: boolean;
+  /** How often it has exited the steps, as its last `exit` in this session tells; absent for 0. */
+  readonly exits?: number;
+}
+
+/**
+ * The record of a trainer; undefined if there is none.
+ * @throws BAD_VERSION for a record of another format, INTERNAL for a damaged one.
+ */
+export function parseTrainer(stored: KvEntry | undefined, key: string): TrainerRecord | undefined {
+  if (stored === undefined) return undefined;
+  return readRecord(stored.value, key, (fields) => ({
+    session: integerField(fields, "session", 1),
+    token: textField(fields, "token"),
+    ended: fields["ended"] === true,
+    ...(fields["exits"] === undefined ? {} : { exits: integerField(fields, "exits", 1) }),
+  }));
+}
+
+/** The record under a trainer's key. */
+export function trainerRecord(key: string): BucketRecord<TrainerRecord | undefined> {
+  return new BucketRecord<TrainerRecord | undefined>(
+    key,
+    (stored) => parseTrainer(stored, key),
+    (trainer) => ({ format: RECORD_FORMAT, ...trainer }),
+  );
+}
 
 const LEASE_TRIES_MAX = 8;
 const SWEPT_TRIES_MAX = 8;

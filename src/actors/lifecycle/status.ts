@@ -7,10 +7,9 @@ import {
   type StatusReply,
   type StatusRequest,
 } from "../../protocol/index.ts";
-import type { LifecycleDeps } from "./deps.ts";
-import { jobRecord } from "./lifecycle-record.ts";
-import type { Lifecycle, ShardPosition } from "./machine.ts";
+import { jobRecord, type Lifecycle, type ShardPosition } from "./machine.ts";
 import { effectiveState, infoOf, type Parameter, readyAt } from "./parameter.ts";
+import type { LifecycleDeps } from "./service.ts";
 
 /** Parameters as the catalog has them, whatever their state. */
 interface Found {

@@ -1,13 +1,181 @@
+import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { ensureError, PserverError } from "../../protocol/index.ts";
+import { ensureError, isSealed, PserverError } from "../../protocol/index.ts";
 import type { JournalRecord } from "../fold/journal-record.ts";
 import type { Settled, Shard } from "../fold/shard.ts";
-import type { JournalReader } from "../journal/reader.ts";
-import { isFinal } from "../journal/retry-limit.ts";
-import { FoldQueue } from "./fold-queue.ts";
-import { type JournalGap, journalDamaged } from "./journal-gap.ts";
+import { type JournalGap, journalDamaged } from "../journal/journal-check.ts";
+import { isFinal, type JournalReader } from "../journal/journal-reader.ts";
 import type { LocatedJournal } from "./owned-journal.ts";
-import type { Pace } from "./pace.ts";
+
+/** Deliveries of one record, no two alike, after which the journal itself counts as damaged. */
+const DELIVERIES_MAX = 8;
+
+/** The last delivery of a record that does not match its checksum. */
+interface Delivery {
+  readonly fingerprint: string;
+  /** Number of deliveries that differed from the one before. */
+  readonly count: number;
+}
+
+/**
+ * Records that did not match their checksums when they were delivered. A second delivery tells whether
+ * a record was damaged in transit or is stored like that: the same bytes twice are what the journal holds.
+ */
+export class MismatchedRecords {
+  readonly #deliveries: Map<number, Delivery> = new Map();
+
+  /** Whether this delivery has the same bytes as the one before. */
+  isConfirmedBy(record: JournalRecord): boolean {
+    const known = this.#deliveries.get(record.seq);
+    return known !== undefined && known.fingerprint === fingerprint(record);
+  }
+
+  /**
+   * Remembers those of these records that do not match their checksums, and forgets all others;
+   * false if one of them never comes twice with the same bytes.
+   */
+  remember(records: readonly JournalRecord[]): boolean {
+    const before = new Map(this.#deliveries);
+    this.#deliveries.clear();
+    for (const record of records) {
+      if (isSealed(record.payload)) continue;
+      const delivered = fingerprint(record);
+      const known = before.get(record.seq);
+      const count = (known?.count ?? 0) + (known?.fingerprint === delivered ? 0 : 1);
+      if (count > DELIVERIES_MAX) return false;
+      this.#deliveries.set(record.seq, { fingerprint: delivered, count });
+    }
+    return true;
+  }
+}
+
+function fingerprint({ subject, payload }: JournalRecord): string {
+  return createHash("sha256").update(`${subject}\n`).update(payload).digest("base64");
+}
+
+/** Bytes that the broker stores for a record beside its subject and payload. */
+const RECORD_OVERHEAD_BYTES = 30;
+
+/** Why a {@link FoldQueue} stopped folding. */
+export type FoldStop =
+  /** All queued records are folded, or the owner does not let it fold now. */
+  | { readonly kind: "idle" }
+  /** Records are missing before the next queued one. */
+  | { readonly kind: "gap"; readonly gap: JournalGap }
+  /** The next record does not match its checksum and has to be delivered again. */
+  | { readonly kind: "reread" }
+  /** Folding cannot go on. */
+  | { readonly kind: "failed"; readonly error: PserverError };
+
+const IDLE: FoldStop = { kind: "idle" };
+const REREAD: FoldStop = { kind: "reread" };
+
+/** Dependencies of {@link FoldQueue}. */
+export interface FoldQueueDeps {
+  readonly shard: Pick<Shard, "seq" | "apply">;
+  /** Whether the next record may be folded; asked before each. */
+  readonly mayFold: () => boolean;
+  readonly onSettled: (settled: Settled) => void;
+}
+
+/**
+ * Folds the records of a journal in order, each as soon as it may be, and tells what has to happen
+ * before the next one. Does no I/O.
+ *
+ * A record that does not match its checksum is folded, as unreadable, only when it has come twice
+ * with the same bytes: then it is stored like that, and every replica folds the same.
+ */
+export class FoldQueue {
+  readonly #deps: FoldQueueDeps;
+  readonly #mismatched: MismatchedRecords = new MismatchedRecords();
+  #records: JournalRecord[] = [];
+  #foldedRecords = 0;
+  #foldedBytes = 0;
+
+  constructor(deps: FoldQueueDeps) {
+    this.#deps = deps;
+  }
+
+  /** Sequence of the first record that has to be read after {@link clear}. */
+  get startSeq(): number {
+    return this.#deps.shard.seq + 1;
+  }
+
+  /** Number of records folded so far. */
+  get foldedRecords(): number {
+    return this.#foldedRecords;
+  }
+
+  /** Bytes of those records in the stream. */
+  get foldedBytes(): number {
+    return this.#foldedBytes;
+  }
+
+  /** Adds a record as it was delivered; {@link keepPayload} must follow once {@link fold} was called. */
+  add(record: JournalRecord): void {
+    this.#records.push(record);
+  }
+
+  /** Copies the payload of the record added last if it is still queued: its buffer is only lent. */
+  keepPayload(record: JournalRecord): void {
+    if (this.#records.at(-1) !== record) return;
+    this.#records[this.#records.length - 1] = {
+      ...record,
+      payload: Uint8Array.from(record.payload),
+    };
+  }
+
+  /** Forgets the queued records; they have to be read again. */
+  clear(): void {
+    this.#records = [];
+  }
+
+  /** Folds queued records as far as possible. */
+  fold(): FoldStop {
+    let stop = IDLE;
+    let folded = 0;
+    const { shard, mayFold } = this.#deps;
+    for (const record of this.#records) {
+      if (!mayFold()) break;
+      stop = this.#isAfterGap(record)
+        ? { kind: "gap", gap: { from: shard.seq + 1, to: record.seq - 1 } }
+        : this.#apply(record);
+      if (stop !== IDLE) break;
+      folded += 1;
+    }
+    // `mayFold` may have cleared the queue.
+    this.#records = folded >= this.#records.length ? [] : this.#records.slice(folded);
+    return stop;
+  }
+
+  /**
+   * Remembers which queued records do not match their checksums, to compare them when they are
+   * delivered again; false if one of them never comes twice with the same bytes.
+   */
+  rememberMismatched(): boolean {
+    return this.#mismatched.remember(this.#records);
+  }
+
+  #isAfterGap({ seq }: JournalRecord): boolean {
+    return seq > this.#deps.shard.seq + 1;
+  }
+
+  #apply(record: JournalRecord): FoldStop {
+    const { shard, onSettled } = this.#deps;
+    const { seq, subject, payload, timeMs = 0 } = record;
+    const reread = this.#mismatched.isConfirmedBy(record);
+    try {
+      const settled = shard.apply({ seq, subject, payload, reread, timeMs });
+      if (settled !== undefined) onSettled(settled);
+    } catch (error) {
+      const found = ensureError(error);
+      return found.code === "BAD_CHECKSUM" && !reread ? REREAD : { kind: "failed", error: found };
+    }
+    this.#foldedRecords += 1;
+    this.#foldedBytes += payload.length + subject.length + RECORD_OVERHEAD_BYTES;
+    return IDLE;
+  }
+}
 
 /** Time to collect more mismatched records before all of them are read again. */
 const COLLECT_MS = 5;
@@ -159,4 +327,39 @@ function inGeneration(error: PserverError, generation: number): PserverError {
   if (error.code !== "FOLD_FAILED") return error;
   const message = `${error.message} (generation ${generation})`;
   return new PserverError(error.code, message, { ...error.details, generation }, { cause: error });
+}
+
+/** Work that follows the last run sooner than this waits for more. */
+const QUIET_MS = 0.3;
+
+/** Time that it waits. */
+const GATHER_MS = 1;
+
+/**
+ * Gathers the work of a worker's shards after records, above all their answers: each write to the broker
+ * costs as much as folding a small record. Single work runs in the same turn of the event loop; where
+ * records follow each other closely, it is delayed by about a millisecond.
+ */
+export class Pace {
+  readonly #now: () => number;
+  #waiting: (() => void)[] = [];
+  #ranAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
+
+  /** Runs `work` soon, in the order of the calls. */
+  soon(work: () => void): void {
+    this.#waiting.push(work);
+    if (this.#waiting.length > 1) return;
+    const run = (): void => this.#run();
+    if (this.#now() - this.#ranAtMs >= QUIET_MS) setImmediate(run);
+    else setTimeout(run, GATHER_MS);
+  }
+
+  #run(): void {
+    this.#ranAtMs = this.#now();
+    for (const work of this.#waiting.splice(0)) work();
+  }
 }

@@ -9,15 +9,26 @@ import {
 } from "../../protocol/index.ts";
 import type { NotedChecksum } from "../fold/journal-checksum.ts";
 import type { Shard } from "../fold/shard.ts";
-import type { Journal, JournalInfo } from "../journal/journal.ts";
-import { majorityInfo, majorityRecord } from "../journal/majority-reads.ts";
-import { RetryLimit } from "../journal/retry-limit.ts";
-import type { CutHead } from "../snapshot/snapshotter.ts";
-import { checkJournal, type ExpectedJournal, journalLost } from "./check-journal.ts";
-import { type HeadMark, notedOf } from "./head-mark.ts";
-import { type JournalGap, journalDamaged, lastRecordSeq } from "./journal-gap.ts";
-import { headSeqOf, type JournalHead } from "./journal-head.ts";
-import type { MarkKeeper } from "./mark-keeper.ts";
+import { type HeadMark, notedOf } from "../journal/head-mark.ts";
+import {
+  type Journal,
+  type JournalInfo,
+  majorityInfo,
+  majorityRecord,
+} from "../journal/journal.ts";
+import {
+  checkJournal,
+  type ExpectedJournal,
+  headSeqOf,
+  type JournalGap,
+  type JournalHead,
+  journalDamaged,
+  journalLost,
+  lastRecordSeq,
+} from "../journal/journal-check.ts";
+import { RetryLimit } from "../journal/journal-reader.ts";
+import type { MarkKeeper } from "../journal/mark-keeper.ts";
+import type { CutHead } from "../journal/snapshotter.ts";
 import type { ShardSnapshots } from "./shard-snapshots.ts";
 
 /** Pause after the broker could not store the snapshot for a skipped gap. */

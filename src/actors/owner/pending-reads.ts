@@ -1,6 +1,17 @@
-import { busy, type PserverError } from "../../protocol/index.ts";
-import { type Clock, systemClock } from "../clock.ts";
-import { Shares } from "../requests/shares.ts";
+import {
+  busy,
+  type Fallback,
+  fallbacksSince,
+  type Position,
+  PserverError,
+  quoteName,
+  WAITING_FOR_MAX,
+} from "../../protocol/index.ts";
+import { type Clock, systemClock } from "../concurrent.ts";
+import type { Shard } from "../fold/shard.ts";
+import type { StepProgress } from "../fold/step-table.ts";
+import { Shares } from "./fair-queue.ts";
+import type { Asker } from "./responder.ts";
 
 /** Limits of the pending requests of one kind in one shard; beyond them, askers get BUSY. */
 const PENDING = { each: 2_048, all: 8_192 } as const;
@@ -102,4 +113,400 @@ export class PendingReads<Wanted> {
     this.#reads.get(read)?.();
     if (this.#reads.delete(read)) this.#shares.giveBack(read.from, 1);
   }
+}
+
+/** Dependencies of ReadConditions. */
+export interface ReadConditionsDeps {
+  readonly shard: Pick<Shard, "steps">;
+  readonly positions: PositionQueue;
+  readonly steps: StepQueue;
+  /** Position of the fold. */
+  readonly position: () => Position;
+}
+
+/** A position that a request needs, and how long it may wait for that. */
+export type Waiting = Position & { readonly waitMs: number };
+
+/** Lets requests wait until the fold of a shard has reached what they need. */
+export class ReadConditions {
+  readonly #deps: ReadConditionsDeps;
+
+  constructor(deps: ReadConditionsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Calls `run` once the fold has reached a position, or else `refuse`. */
+  afterPosition(
+    { from }: Asker,
+    { generation, seq, waitMs }: Waiting,
+    run: () => void,
+    refuse: (error: PserverError) => void,
+  ): void {
+    const read = { from, wanted: { generation, seq, asker: from }, waitMs, run, refuse };
+    this.#deps.positions.at(this.#deps.position(), read);
+  }
+
+  /** Calls `run` once the fold has reached a position and then a step, both within `waitMs`. */
+  afterStep(
+    asker: Asker,
+    request: Waiting,
+    wanted: WantedStep,
+    run: () => void,
+    refuse: (error: PserverError) => void,
+  ): void {
+    const { shard, steps } = this.#deps;
+    const deadline = performance.now() + request.waitMs;
+    const arrived = (): void => {
+      const waitMs = Math.max(0, Math.ceil(deadline - performance.now()));
+      steps.at(shard.steps, { from: asker.from, wanted, waitMs, run, refuse });
+    };
+    this.afterPosition(asker, request, arrived, refuse);
+  }
+
+  /** Calls `run` once the fold has reached the position and the step that a read of values names. */
+  afterBoth(
+    asker: Asker,
+    request: Waiting & { readonly step?: number },
+    run: () => void,
+    refuse: (error: PserverError) => void,
+  ): void {
+    const { step } = request;
+    // Step 0 counts as closed, also in a job without steps.
+    if (step === undefined || step === 0) this.afterPosition(asker, request, run, refuse);
+    else {
+      const wanted = { revision: 0, step, trainer: asker.from, isRead: true };
+      this.afterStep(asker, request, wanted, run, refuse);
+    }
+  }
+}
+
+/** Time before the first query for a request, and between two queries. */
+const QUERY_AFTER_MS = 200;
+
+/** End of a journal according to the broker. */
+export interface KnownEnd {
+  readonly generation: number;
+  readonly lastSeq: number;
+  /** Number of the query. */
+  readonly query: number;
+}
+
+/**
+ * Asks the broker for the last sequence of a generation, from which a wanted position can be told to be
+ * lost; `tell` gets undefined if it is unknown.
+ */
+export type QueryLastSeq = (wanted: Position, tell: (lastSeq: number | undefined) => void) => void;
+
+/** Dependencies of {@link JournalEnd}. */
+export interface JournalEndDeps {
+  readonly lastSeq: QueryLastSeq;
+  /** The highest position of the present journal that a request waits for. */
+  readonly awaited: () => Position | undefined;
+  /** Called when {@link JournalEnd.known} has changed. */
+  readonly onKnown: () => void;
+  readonly clock?: Clock | undefined;
+}
+
+/**
+ * The end of a shard's journal, queried while requests wait for a position above the fold. One query at
+ * a time serves all requests, and none is made for the first moments: the fold is rarely far behind.
+ */
+export class JournalEnd {
+  readonly #deps: JournalEndDeps;
+  readonly #clock: Clock;
+  #queries = 0;
+  #known: KnownEnd | undefined;
+  #isDue = false;
+
+  constructor(deps: JournalEndDeps) {
+    this.#deps = deps;
+    this.#clock = deps.clock ?? systemClock;
+  }
+
+  /** Number of queries begun. A request is evaluated by a later query than those begun before it. */
+  get queries(): number {
+    return this.#queries;
+  }
+
+  /** Result of the last successful query. */
+  get known(): KnownEnd | undefined {
+    return this.#known;
+  }
+
+  /** Queries soon, and repeatedly while requests wait; to be called for each new request. */
+  watch(): void {
+    if (this.#isDue) return;
+    this.#isDue = true;
+    this.#clock.after(QUERY_AFTER_MS, () => this.#query());
+  }
+
+  #query(): void {
+    const wanted = this.#deps.awaited();
+    if (wanted === undefined || this.#reaches(wanted)) {
+      this.#finish();
+      return;
+    }
+    this.#queries += 1;
+    const query = this.#queries;
+    const { generation } = wanted;
+    this.#deps.lastSeq(wanted, (lastSeq) => {
+      // Without an answer, requests wait on, and get TIMEOUT in the end.
+      if (lastSeq !== undefined) {
+        this.#known = { generation, lastSeq, query };
+        this.#deps.onKnown();
+      }
+      this.#finish();
+    });
+  }
+
+  #finish(): void {
+    this.#isDue = false;
+    if (this.#deps.awaited() !== undefined) this.watch();
+  }
+
+  /** Whether the journal is known to reach a position. */
+  #reaches({ generation, seq }: Position): boolean {
+    return this.#known?.generation === generation && seq <= this.#known.lastSeq;
+  }
+}
+
+/** A position that a request needs, and who asks. */
+export interface WantedPosition extends Position {
+  /** Id of the trainer or host. */
+  readonly asker: string;
+}
+
+/** Dependencies of {@link PositionQueue}. */
+export interface PositionQueueDeps {
+  readonly shard: number;
+  /** What the shard lost of journals that were replaced. */
+  readonly fallbacks: () => readonly Fallback[];
+  readonly lastSeq: QueryLastSeq;
+  /** Called when an asker gets JOURNAL_LOST because the journal ends before its position. */
+  readonly onLost: (error: PserverError, wanted: WantedPosition) => void;
+  readonly clock?: Clock;
+}
+
+/** A request's position, with the number of queries of the journal's end that preceded the request. */
+type Awaited = WantedPosition & { readonly queries: number };
+
+/** Requests that are answered once the fold of a shard has reached a position. Does no I/O. */
+export class PositionQueue {
+  readonly #deps: PositionQueueDeps;
+  readonly #reads: PendingReads<Awaited>;
+  readonly #end: JournalEnd;
+  #folded: Position = { generation: 0, seq: 0 };
+
+  constructor(deps: PositionQueueDeps) {
+    const { shard, lastSeq, clock } = deps;
+    this.#deps = deps;
+    this.#reads = new PendingReads({
+      shard,
+      evaluate: (wanted) => this.#evaluate(wanted),
+      timeout: (wanted, waitMs) => this.#timeout(wanted, waitMs),
+      clock,
+    });
+    this.#end = new JournalEnd({
+      lastSeq,
+      awaited: () => this.#highest(),
+      onKnown: () => this.#reads.evaluateAll(),
+      clock,
+    });
+  }
+
+  /**
+   * Runs `run` once the fold, now at `folded`, has reached the wanted position. Calls `refuse` with
+   * TIMEOUT after `waitMs`, JOURNAL_REPLACED for a position in an old journal, JOURNAL_LOST when the
+   * journal is known to end before the position, or BUSY if too many requests are pending.
+   */
+  at(folded: Position, { wanted, ...read }: PendingRead<WantedPosition>): void {
+    this.#folded = folded;
+    this.#reads.add({ ...read, wanted: { ...wanted, queries: this.#end.queries } });
+    if (this.#reads.size > 0) this.#end.watch();
+  }
+
+  /** Answers requests for positions up to `folded`, and refuses those for an old journal. */
+  advance(folded: Position): void {
+    this.#folded = folded;
+    this.#reads.evaluateAll();
+  }
+
+  /** Refuses all pending requests. */
+  refuseAll(error: PserverError): void {
+    this.#reads.refuseAll(error);
+  }
+
+  #evaluate(wanted: Awaited): Evaluation {
+    const folded = this.#folded;
+    if (wanted.seq === 0) return ANSWER;
+    if (wanted.generation < folded.generation) return this.#refuseReplaced(wanted);
+    if (wanted.generation > folded.generation) return WAIT;
+    if (wanted.seq <= folded.seq) return ANSWER;
+    const known = this.#end.known;
+    // A query that began before the request may have missed a record stored in between.
+    const isLost =
+      known?.generation === wanted.generation &&
+      known.query > wanted.queries &&
+      known.lastSeq < wanted.seq;
+    return isLost ? this.#refuseLost(wanted, known.lastSeq) : WAIT;
+  }
+
+  /** The highest position of the present journal that a request waits for. */
+  #highest(): Position | undefined {
+    let highest: Position | undefined;
+    for (const wanted of this.#reads.wanted()) {
+      if (wanted.generation !== this.#folded.generation) continue;
+      if (highest === undefined || wanted.seq > highest.seq) highest = wanted;
+    }
+    return highest;
+  }
+
+  #refuseLost(wanted: Awaited, lastSeq: number): Evaluation {
+    const { shard, onLost } = this.#deps;
+    const { generation, seq, asker } = wanted;
+    const error = new PserverError(
+      "JOURNAL_LOST",
+      `shard ${shard}: the journal ends at record ${lastSeq}; record ${seq}, which the asker ` +
+        "has seen, is lost",
+      { shard, expected: { generation, seq: lastSeq }, received: { generation, seq } },
+    );
+    onLost(error, { generation, seq, asker });
+    return { kind: "refuse", error };
+  }
+
+  #refuseReplaced({ generation, seq }: Position): Evaluation {
+    const { shard, fallbacks } = this.#deps;
+    const folded = this.#folded;
+    const error = new PserverError(
+      "JOURNAL_REPLACED",
+      `shard ${shard}: position ${seq} is of journal generation ${generation}; ` +
+        `generation ${folded.generation} has replaced it`,
+      {
+        shard,
+        expected: folded,
+        received: { generation, seq },
+        fallbacks: fallbacksSince(fallbacks(), generation),
+      },
+    );
+    return { kind: "refuse", error };
+  }
+
+  #timeout({ generation, seq }: Position, waitMs: number): PserverError {
+    const { shard } = this.#deps;
+    return new PserverError(
+      "TIMEOUT",
+      `shard ${shard}: position ${seq} was not folded within ${waitMs} ms`,
+      { shard, expected: { generation, seq }, received: this.#folded },
+    );
+  }
+}
+
+/** State of a shard's steps that a request needs. */
+export interface WantedStep {
+  /** Revision of the members that must be known. */
+  readonly revision: number;
+  /** Step that must have closed. */
+  readonly step: number;
+  readonly trainer: string;
+  /** Whether it asks for values, for which one that is no member may wait, too. */
+  readonly isRead: boolean;
+}
+
+/** Requests that are answered once a step of a shard has closed. Does no I/O. */
+export class StepQueue {
+  readonly #shard: number;
+  readonly #reads: PendingReads<WantedStep & { readonly progress: StepProgress }>;
+
+  constructor(shard: number, clock?: Clock) {
+    this.#shard = shard;
+    this.#reads = new PendingReads({
+      shard,
+      evaluate: (wanted) => evaluateStep(wanted, wanted.progress),
+      timeout: (wanted, waitMs) => this.#timeout(wanted, waitMs),
+      clock,
+    });
+  }
+
+  /**
+   * Runs `run` once the steps have progressed as wanted. Calls `refuse` with TIMEOUT after `waitMs`,
+   * which names the trainers waited for, with what {@link evaluateStep} refuses, or with BUSY if too many
+   * requests are pending. `progress` is a live view.
+   */
+  at(progress: StepProgress, { wanted, ...read }: PendingRead<WantedStep>): void {
+    this.#reads.add({ ...read, wanted: { ...wanted, progress } });
+  }
+
+  /** Answers or refuses requests after records have been folded. */
+  advance(): void {
+    this.#reads.evaluateAll();
+  }
+
+  /** Refuses all pending requests. */
+  refuseAll(error: PserverError): void {
+    this.#reads.refuseAll(error);
+  }
+
+  #timeout(wanted: WantedStep & { readonly progress: StepProgress }, waitMs: number): PserverError {
+    const { revision, step, progress } = wanted;
+    const waitingFor = progress.waitingFor(WAITING_FOR_MAX);
+    return new PserverError(
+      "TIMEOUT",
+      `shard ${this.#shard}: ${reason(wanted, progress, waitingFor)}; waited ${waitMs} ms`,
+      {
+        shard: this.#shard,
+        expected: { revision, step },
+        received: { revision: progress.revision, step: progress.closed },
+        waitingFor,
+      },
+    );
+  }
+}
+
+/**
+ * Whether a request is answered, waits, or is refused: with UNSUPPORTED in an `async` job, or with NOT_MEMBER
+ * if the step might never close because of the asker. A trainer waits only for steps that it has ended. If it
+ * is no member, nobody waits for it. If the shard's clock of it is lower, it has been removed and has entered
+ * again without its knowledge, by a request that came late: all others wait for it.
+ */
+export function evaluateStep(wanted: WantedStep, progress: StepProgress): Evaluation {
+  const { revision, step, trainer, isRead } = wanted;
+  if (progress.synchronization.mode === "async") {
+    const text = "the trainers of this job do not keep step: it is async";
+    const details = { expected: "sync or ssp", received: "async" };
+    return { kind: "refuse", error: new PserverError("UNSUPPORTED", text, details) };
+  }
+  if (progress.revision < revision) return WAIT;
+  if (progress.closed >= step) return ANSWER;
+  const clock = progress.clockOf(trainer);
+  if (clock === undefined ? isRead : clock >= step) return WAIT;
+  const what =
+    clock === undefined
+      ? "is not a member of the job's steps"
+      : `has become a member of the job's steps anew, in which it has ended step ${clock}`;
+  const error = new PserverError(
+    "NOT_MEMBER",
+    `trainer ${quoteName(trainer)} ${what}: it has to enter before it waits for step ${step}`,
+    { trainer, expected: step, received: clock ?? progress.closed },
+  );
+  return { kind: "refuse", error };
+}
+
+function reason(
+  { revision, step }: WantedStep,
+  progress: StepProgress,
+  waitingFor: readonly string[],
+): string {
+  const { synchronization, closed, memberCount } = progress;
+  if (progress.revision < revision) {
+    return `members of revision ${revision} are not known yet, only those of ${progress.revision}`;
+  }
+  const what = `step ${step} has not closed, the last one is ${closed}`;
+  if (!progress.started) {
+    const needed = synchronization.mode === "async" ? 0 : synchronization.trainers;
+    return `${what}: ${memberCount} of ${needed} trainers have entered`;
+  }
+  if (memberCount === 0) return `${what}: no trainer is a member any more`;
+  const names = waitingFor.map(quoteName).join(", ");
+  const more = waitingFor.length < WAITING_FOR_MAX ? "" : ", perhaps others";
+  return `${what}: step ${closed + 1} waits for ${names}${more}`;
 }

@@ -5,16 +5,20 @@ import {
   PserverError,
 } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
-import type { BlockHeader } from "../fold/block.ts";
+import { type BlockHeader, heldBytes, slotPlan } from "../fold/block-actor.ts";
 import { parseFoldState } from "../fold/fold-state.ts";
 import { Shard } from "../fold/shard.ts";
-import { heldBytes, slotPlan } from "../fold/slots.ts";
+
 import type { Journal } from "../journal/journal.ts";
-import type { Manifest, StoredManifest } from "../snapshot/manifest.ts";
-import { type BlockPieces, blockKey, readSnapshotState } from "../snapshot/state.ts";
-import type { SnapshotStore } from "../snapshot/store.ts";
-import { journalLost } from "./check-journal.ts";
-import type { MarkKeeper } from "./mark-keeper.ts";
+import { journalLost } from "../journal/journal-check.ts";
+import type { Manifest, StoredManifest } from "../journal/manifest.ts";
+import type { MarkKeeper } from "../journal/mark-keeper.ts";
+import {
+  type BlockPieces,
+  blockKey,
+  readSnapshotState,
+  type SnapshotStore,
+} from "../journal/snapshot-store.ts";
 
 /** A shard restored from its newest snapshot, whose manifest fences off former owners. */
 export interface RecoveredShard {

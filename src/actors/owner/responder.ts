@@ -2,17 +2,16 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import {
   type Allocate,
   busy,
+  encodeAnswers,
   encodeError,
   ensureError,
+  type Outcome,
   type PserverError,
 } from "../../protocol/index.ts";
-import type { BufferPool } from "../../transport/buffer-pool.ts";
-import { publishBulk } from "../../transport/bulk-transport.ts";
-import { payloadBytesMaxOf } from "../../transport/payload-limit.ts";
-import { FairQueue, type Served } from "../requests/fair-queue.ts";
-import { TURN_MS } from "../requests/queue-limits.ts";
-import { replyThatFits } from "../requests/reply-that-fits.ts";
-import { Turn } from "../requests/turn.ts";
+import type { BufferPool } from "../../transport/buffers.ts";
+import { payloadBytesMaxOf, publishBulk } from "../../transport/bulk-transport.ts";
+import type { Settled } from "../fold/shard.ts";
+import { FairQueue, replyThatFits, type Served, TURN_MS, Turn } from "./fair-queue.ts";
 
 /** Limit of the bytes on their way to the broker; nats.js itself would buffer without limit. */
 const IN_FLIGHT_BYTES_MAX = 6 * 1024 * 1024;
@@ -161,5 +160,56 @@ export class Responder {
     } catch (error) {
       return { bytes: encodeError(ensureError(error)), more: false };
     }
+  }
+}
+
+/** Limit of the outcomes in one message, to keep it small. */
+const OUTCOMES_MAX = 512;
+
+/** Outcomes for one session at one inbox. */
+interface SessionAnswers {
+  readonly reply: string;
+  readonly session: number;
+  readonly outcomes: Outcome[];
+}
+
+/** Collects outcomes, and sends each session its own in one message. */
+export class OutgoingAnswers {
+  readonly #connection: NatsConnection;
+  readonly #shard: number;
+  #sessions: Map<string, SessionAnswers> = new Map();
+
+  constructor(connection: NatsConnection, shard: number) {
+    this.#connection = connection;
+    this.#shard = shard;
+  }
+
+  /** Adds an outcome; ignores one without a reply subject, whose sender asks for it. */
+  add({ reply, session, outcome }: Settled): void {
+    if (reply === "") return;
+    const key = `${session} ${reply}`;
+    const answers = this.#sessions.get(key);
+    if (answers === undefined) this.#sessions.set(key, { reply, session, outcomes: [outcome] });
+    else answers.outcomes.push(outcome);
+  }
+
+  /** Sends the collected outcomes. */
+  flush(generation: number): void {
+    const sessions = this.#sessions;
+    this.#sessions = new Map();
+    if (this.#connection.isClosed()) return;
+    const payloadBytesMax = payloadBytesMaxOf(this.#connection);
+    for (const { reply, session, outcomes } of sessions.values()) {
+      for (let start = 0; start < outcomes.length; start += OUTCOMES_MAX) {
+        const part = outcomes.slice(start, start + OUTCOMES_MAX);
+        const answers = { shard: this.#shard, generation, session, outcomes: part };
+        this.#connection.publish(reply, encodeAnswers(answers, payloadBytesMax));
+      }
+    }
+  }
+
+  /** Forgets the collected outcomes, as an owner without a valid lease must not answer. */
+  clear(): void {
+    this.#sessions.clear();
   }
 }

@@ -1,17 +1,20 @@
 import type { Fallback, Fields, Position, PserverError } from "../../protocol/index.ts";
 import type { Settled, Shard } from "../fold/shard.ts";
-import type { TapeGaps, TapeWriter } from "../tape/tape-writer.ts";
-import type { FoldLoop } from "./fold-loop.ts";
-import type { Head } from "./head-mark.ts";
-import { lastRecordSeq } from "./journal-gap.ts";
-import { OutgoingAnswers } from "./outgoing-answers.ts";
-import type { LocatedJournal, OwnedJournal } from "./owned-journal.ts";
-import type { OwnerCore } from "./owner-core.ts";
-import type { WantedPosition } from "./position-queue.ts";
-import type { ShardOwnerDeps } from "./shard-owner-deps.ts";
-import { refusingHandler, type ShardRequests } from "./shard-requests.ts";
-import type { ShardSnapshots } from "./shard-snapshots.ts";
-import { shardUpdates } from "./shard-versions.ts";
+import type { Head } from "../journal/head-mark.ts";
+import { majorityLastSeq } from "../journal/journal.ts";
+import { JournalHead, lastRecordSeq } from "../journal/journal-check.ts";
+import { JournalReader } from "../journal/journal-reader.ts";
+import { type TapeGaps, TapeWriter } from "../journal/tape-writer.ts";
+import { ServedRequests } from "./answers.ts";
+import { FoldLoop } from "./fold-loop.ts";
+import { type LocatedJournal, OwnedJournal } from "./owned-journal.ts";
+import { PositionQueue, StepQueue, type WantedPosition } from "./pending-reads.ts";
+import type { RecoveredShard } from "./recover-shard.ts";
+import { OutgoingAnswers } from "./responder.ts";
+import type { ShardOwnerDeps } from "./shard-owner.ts";
+import { ShardSnapshots } from "./shard-snapshots.ts";
+import { shardUpdates } from "./shard-status.ts";
+import { refusingHandler, ShardRequests } from "./subscriptions.ts";
 
 /** How long a shard that is saved waits for its fold before it looks for the end of the journal again. */
 const FOLD_WAIT_MS = 2_000;
@@ -235,4 +238,180 @@ export class ServingShard {
     this.#requests.open(this.shard.blocks());
     this.#deps.onServing();
   }
+}
+
+/**
+ * Decides when the owner of a shard answers. Does no I/O.
+ *
+ * While it catches up with the head of the journal at take-over it answers nothing: the senders of
+ * these records were answered by former owners, or ask.
+ */
+export class OwnerCore {
+  readonly shard: Pick<Shard, "seq" | "steps">;
+  readonly head: JournalHead;
+  readonly positions: PositionQueue;
+  readonly steps: StepQueue;
+  #isServing = false;
+
+  constructor(parts: Pick<OwnerCore, "shard" | "head" | "positions" | "steps">) {
+    this.shard = parts.shard;
+    this.head = parts.head;
+    this.positions = parts.positions;
+    this.steps = parts.steps;
+  }
+
+  /** Whether it has caught up and answers. */
+  get isServing(): boolean {
+    return this.#isServing;
+  }
+
+  /** Starts to serve if the fold has reached the head of the journal; whether it did just now. */
+  catchUp(): boolean {
+    if (this.#isServing || this.shard.seq < this.head.seq) return false;
+    this.#isServing = true;
+    return true;
+  }
+
+  /** Answers pending requests after records have been folded or skipped. */
+  advanced(position: Position): void {
+    this.positions.advance(position);
+    this.steps.advance();
+  }
+
+  /** Refuses all pending requests. */
+  refuseAll(error: PserverError): void {
+    this.positions.refuseAll(error);
+    this.steps.refuseAll(error);
+  }
+}
+
+/** The shard that is being composed: its parts call it only once it is there. */
+type Composed = () => ServingShard;
+
+/**
+ * Prepares a recovered shard for serving: connects its parts, removes what the former owner has left
+ * and creates the journal of a new shard. {@link ServingShard.start} follows.
+ */
+export async function serveShard(
+  deps: ServingDeps,
+  recovered: RecoveredShard,
+): Promise<ServingShard> {
+  const { host, owner, journal, journalStorage: storage, marks } = deps;
+  const { shard } = recovered;
+  const composed: Composed = () => serving;
+  const head = new JournalHead(deps.shard);
+  const tape = makeTape(deps, shard, composed);
+  await tape?.open();
+  const snapshots = new ShardSnapshots({
+    ...deps,
+    recovered,
+    tape,
+    kept: await deps.store.manifests(),
+    onProgress: () => serving.poke(),
+    onDeposed: deps.onFailure,
+  });
+  const owned = new OwnedJournal({
+    ...{ host, owner, journal, storage, shard, snapshots, marks, head },
+    onReplaced: () => serving.positionChanged(),
+    onFellBack: deps.onFellBack,
+    onGapRemains: deps.onSnapshotFailed,
+  });
+  const positions = makePositions(deps, composed);
+  const steps = new StepQueue(deps.shard);
+  const core = new OwnerCore({ shard, head, positions, steps });
+  const requests = makeRequests(deps, { shard, positions, steps }, composed);
+  const loop = makeLoop(deps, { shard, snapshots, tape, journal: owned }, composed);
+  const serving = new ServingShard({
+    ...{ deps, shard, core, journal: owned, snapshots, requests, loop, tape },
+  });
+  observe({ shard, requests, snapshots, tape });
+  await snapshots.tidy();
+  if (recovered.manifest === undefined) await owned.replace();
+  return serving;
+}
+
+/** What writes the tape of the shard; undefined if its job has none. */
+function makeTape(
+  { shard, tape: store, onTapeFailed: onFailed, onTapeIncomplete: onIncomplete }: ServingDeps,
+  folded: Shard,
+  composed: Composed,
+): TapeWriter | undefined {
+  if (store === undefined) return undefined;
+  return new TapeWriter({
+    ...{ store, shard, folded },
+    generation: () => composed().position.generation,
+    onProgress: () => composed().poke(),
+    ...{ onFailed, onIncomplete },
+  });
+}
+
+function makePositions({ shard, journal, onLost }: ServingDeps, composed: Composed): PositionQueue {
+  return new PositionQueue({
+    shard,
+    fallbacks: () => composed().fallbacks,
+    lastSeq: (wanted, tell) => {
+      majorityLastSeq(journal, wanted).then(tell, () => tell(undefined));
+    },
+    onLost,
+  });
+}
+
+function makeRequests(
+  deps: ServingDeps,
+  { shard, positions, steps }: { shard: Shard; positions: PositionQueue; steps: StepQueue },
+  composed: Composed,
+): ShardRequests {
+  const { host, memory, responder, status, shard: number } = deps;
+  return new ShardRequests(
+    { ...deps, connection: deps.dataConnection },
+    new ServedRequests({
+      ...{ number, shard, positions, steps, responder, status },
+      position: () => composed().position,
+      fallbacks: () => composed().fallbacks,
+      snapshot: (at) => composed().snapshot(at),
+      memory: () => ({ host, freeBytes: Math.max(0, Math.floor(memory.freeBytes)) }),
+    }),
+  );
+}
+
+function makeLoop(
+  deps: ServingDeps,
+  { shard, snapshots, tape, journal }: Omit<ServingParts, "deps" | "core" | "requests" | "loop">,
+  composed: Composed,
+): FoldLoop {
+  return new FoldLoop({
+    number: deps.shard,
+    shard,
+    reader: new JournalReader({ ...deps, connection: deps.journalConnection }),
+    pace: deps.pace,
+    events: {
+      locate: () => composed().locate(),
+      mayFold: () => !snapshots.holdsUp && tape?.holdsUp !== true && composed().fits(),
+      onSettled: (settled) => composed().settled(settled),
+      onAdvanced: (bytes) => composed().advanced(bytes),
+      onGap: async (gap) => {
+        await journal.skipGap(gap);
+        composed().positionChanged();
+      },
+      onFailure: deps.onFailure,
+    },
+  });
+}
+
+/** Lets the parts know what the fold does. */
+function observe({
+  shard,
+  requests,
+  snapshots,
+  tape,
+}: Pick<ServingParts, "shard" | "requests" | "snapshots" | "tape">): void {
+  shard.observer = tape;
+  shard.hooks = {
+    blockAdded: (block) => requests.blockAdded(block),
+    blockRemoved: (block) => {
+      requests.blockRemoved(block);
+      snapshots.blockRemoved(block);
+    },
+    beforeChange: (block) => snapshots.beforeChange(block),
+  };
 }

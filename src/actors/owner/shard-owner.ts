@@ -1,20 +1,124 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { ensureError, type Fields, type Position, PserverError } from "../../protocol/index.ts";
-import type { BlockHeader } from "../fold/block.ts";
+import type { JetStreamManager } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/transport-node";
+import {
+  ensureError,
+  type Fields,
+  type JobSubjects,
+  type Position,
+  PserverError,
+} from "../../protocol/index.ts";
+import type { BlockHeader } from "../fold/block-actor.ts";
 import { CURRENT_RULES } from "../fold/rules.ts";
 import type { Shard } from "../fold/shard.ts";
-import { RetryLimit } from "../journal/retry-limit.ts";
-import { LossReports } from "./loss-reports.ts";
-import { MarkWriter } from "./mark-writer.ts";
-import { OwnershipProof } from "./ownership-proof.ts";
+import type { HostMemory } from "../host/host-memory.ts";
+import type { ArchiverWatch } from "../journal/archivers.ts";
+import type { Journal } from "../journal/journal.ts";
+import { type Credit, RetryLimit } from "../journal/journal-reader.ts";
+import type { Manifest } from "../journal/manifest.ts";
+import { type MarkKeeper, MarkWriter } from "../journal/mark-keeper.ts";
+import type { SnapshotStore } from "../journal/snapshot-store.ts";
+import type { SnapshotBudget } from "../journal/snapshotter.ts";
+import type { TapeStore } from "../journal/tape-writer.ts";
+import type { Pace } from "./fold-loop.ts";
 import { isDeposed, recoverShard } from "./recover-shard.ts";
-import { RecoveryWatch } from "./recovery-watch.ts";
-import { serveShard } from "./serve-shard.ts";
-import type { ServingShard } from "./serving-shard.ts";
-import type { OwnerState, ShardOwnerDeps } from "./shard-owner-deps.ts";
-import { refusingHandler, ShardRequests } from "./shard-requests.ts";
-import { errorEntry, sendersEntry, stepsEntry, UNRECOVERED } from "./shard-status.ts";
+import type { Responder } from "./responder.ts";
+import { type ServingShard, serveShard } from "./serving-shard.ts";
+import { errorEntry, LossReports, sendersEntry, stepsEntry, UNRECOVERED } from "./shard-status.ts";
+import { type FailedBlocks, type Intake, refusingHandler, ShardRequests } from "./subscriptions.ts";
+
+/**
+ * Whether the owner of a shard is known to own it at this moment: its lease is held, and since the lease was
+ * claimed the broker has taken a manifest of this owner. Without the latter another host may have owned the
+ * shard before the claim, and acknowledged records that this one has not folded.
+ */
+export class OwnershipProof {
+  readonly #tenure: () => bigint | undefined;
+  /** The tenure in which the broker has last taken a manifest of this owner. */
+  #proven: bigint | undefined;
+
+  /** `tenure`: of the shard's lease, undefined while that is not held. */
+  constructor(tenure: () => bigint | undefined) {
+    this.#tenure = tenure;
+  }
+
+  /** Whether the lease is held. */
+  get isLeaseHeld(): boolean {
+    return this.#tenure() !== undefined;
+  }
+
+  /** Whether it is known; also false at once when the lease runs out. */
+  get holds(): boolean {
+    const tenure = this.#tenure();
+    return tenure !== undefined && tenure === this.#proven;
+  }
+
+  /** Runs what has the broker take a manifest: it proves the tenure in which it began. */
+  async by<Result>(commit: () => Promise<Result>): Promise<Result> {
+    const tenure = this.#tenure();
+    const result = await commit();
+    this.#proven = tenure;
+    return result;
+  }
+}
+
+/** Dependencies of {@link RecoveryWatch}. */
+export interface RecoveryWatchDeps {
+  readonly store: Pick<SnapshotStore, "lastManifest">;
+  /** Token of the owner that has failed. */
+  readonly owner: string;
+  readonly everyMs: number;
+  /** Called once when the newest manifest is another owner's. */
+  readonly onRecovered: (manifest: Manifest) => void;
+}
+
+/**
+ * Polls for the end of a failure: `pserver recover` writes a manifest of its own, and does not notify
+ * the host that had failed.
+ */
+export class RecoveryWatch {
+  readonly #deps: RecoveryWatchDeps;
+  #timer: NodeJS.Timeout | undefined;
+  #stopped = false;
+  /** Sequence of another owner's manifest without a journal at the last look. */
+  #unfinished: number | undefined;
+
+  constructor(deps: RecoveryWatchDeps) {
+    this.#deps = deps;
+    this.#wait();
+  }
+
+  /** Stops polling. */
+  stop(): void {
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+  }
+
+  #wait(): void {
+    if (this.#stopped) return;
+    this.#timer = setTimeout(() => void this.#look(), this.#deps.everyMs);
+    this.#timer.unref();
+  }
+
+  async #look(): Promise<void> {
+    const { store, owner, onRecovered } = this.#deps;
+    try {
+      const last = await store.lastManifest();
+      if (last !== undefined && last.manifest.owner !== owner) {
+        // The recovery creates the journal next, unless it has died: then the next look finds it unchanged.
+        if (last.manifest.created !== "" || last.seq === this.#unfinished) {
+          if (!this.#stopped) onRecovered(last.manifest);
+          return;
+        }
+        this.#unfinished = last.seq;
+      }
+    } catch {
+      // The broker does not answer, or the manifest is damaged: the next look may succeed.
+    }
+    this.#wait();
+  }
+}
 
 /** Pause after a failed attempt to take the shard over. */
 const RETRY_MS = 500;
@@ -365,3 +469,70 @@ export class ShardOwner {
     });
   }
 }
+
+/** Dependencies of the owner of one shard. Connections belong to the worker. */
+export interface ShardOwnerDeps {
+  readonly shard: number;
+  readonly host: string;
+  readonly subjects: JobSubjects;
+  readonly journal: Journal;
+  readonly journalStorage: "file" | "memory";
+  readonly store: SnapshotStore;
+  readonly marks: MarkKeeper;
+  /** Undefined for a job without a tape. */
+  readonly tape: TapeStore | undefined;
+  readonly journalConnection: NatsConnection;
+  readonly manager: JetStreamManager;
+  readonly inboxPrefix: string;
+  readonly dataConnection: NatsConnection;
+  /** Shared by the shards of the worker, as are the responder, `failedBlocks` and `pace`. */
+  readonly intake: Intake;
+  readonly responder: Responder;
+  readonly failedBlocks: FailedBlocks;
+  readonly credit: Credit;
+  readonly pace: Pace;
+  /** Bytes of the journal between two snapshots. */
+  readonly snapshotBytes: number;
+  readonly retainBytes: number;
+  /** Shared by the shards of the worker. */
+  readonly archivers: Pick<ArchiverWatch, "copied">;
+  readonly partBytesMax: number;
+  /** Shared by the shards of the worker. */
+  readonly snapshotBudget: SnapshotBudget;
+  /** Interval of looks for the recovery of a failed shard. */
+  readonly leaseMs: number;
+  /**
+   * Number of the present tenure of the shard's lease; undefined once the lease has run out on this host's
+   * clock. Another host may have owned the shard between two tenures.
+   */
+  readonly tenure: () => bigint | undefined;
+  /** Memory of the host, for all its shards. */
+  readonly memory: HostMemory;
+  readonly onServing: () => void;
+  /** Called when the shard does not fit into the host's memory; the owner retries, and serves nothing. */
+  readonly onNoMemory: (error: PserverError) => void;
+  /** Called when a snapshot has failed; it is retried while the shard goes on. */
+  readonly onSnapshotFailed: (error: PserverError) => void;
+  /** Called for the first failure to write the tape after a success; it is retried. */
+  readonly onTapeFailed: (error: PserverError) => void;
+  /** Called for the first record that could not be described, and for the first lines that were left out. */
+  readonly onTapeIncomplete: (error: PserverError) => void;
+  /** Called for the first failure to write a mark after a success. */
+  readonly onMarkFailed: (error: PserverError) => void;
+  /** Called when a trainer has seen a later record than the journal holds; once a minute at most. */
+  readonly onLossReported: (error: PserverError) => void;
+  /** Called when the journal in memory is gone, and with it records that former owners have noted as folded. */
+  readonly onFellBack: (manifest: Pick<Manifest, "generation" | "fallbacks">) => void;
+  readonly onFailure: (error: PserverError) => void;
+  /** Called when somebody else has recovered the failed shard: it can be taken over again. */
+  readonly onRecovered: (manifest: Manifest) => void;
+}
+
+/** State of an owner. */
+export type OwnerState =
+  | "taking-over"
+  | "no-memory"
+  | "catching-up"
+  | "serving"
+  | "failed"
+  | "closed";

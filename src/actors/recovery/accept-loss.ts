@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { type Fallback, PserverError, quoteName } from "../../protocol/index.ts";
+import type { Manifest, StoredManifest } from "../journal/manifest.ts";
 import type { RecoveredShard } from "../owner/recover-shard.ts";
-import type { ShardOwnerDeps } from "../owner/shard-owner-deps.ts";
-import type { Manifest, StoredManifest } from "../snapshot/manifest.ts";
+import type { ShardOwnerDeps } from "../owner/shard-owner.ts";
 import {
   type ContinueDeps,
   type Continued,
@@ -11,10 +11,9 @@ import {
   leftJournals,
 } from "./continue-shard.ts";
 import type { LackedBlock, RecoveryChoice, ShardFindings } from "./findings.ts";
-import type { InitializedBlock } from "./initialized-blocks.ts";
-import { lackedBlocks } from "./inspect-snapshots.ts";
+import { type InitializedBlock, lackedBlocks, type RecoveryArchive } from "./inspect-snapshots.ts";
+
 import { rebuildFromBroker } from "./rebuild-from-broker.ts";
-import type { RecoveryArchive } from "./recovery-archive.ts";
 
 /** Dependencies of {@link acceptLoss}: those of an owner, on one connection. */
 export type AcceptLossDeps = Omit<ContinueDeps, "onStage"> &

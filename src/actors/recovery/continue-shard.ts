@@ -1,12 +1,12 @@
 import { ensureError, type Fallback, type Position } from "../../protocol/index.ts";
 import { NO_RECORDS } from "../fold/journal-checksum.ts";
-import { JournalHead } from "../owner/journal-head.ts";
-import type { MarkKeeper } from "../owner/mark-keeper.ts";
+import { JournalHead } from "../journal/journal-check.ts";
+import type { Manifest, StoredManifest } from "../journal/manifest.ts";
+import type { MarkKeeper } from "../journal/mark-keeper.ts";
 import { OwnedJournal } from "../owner/owned-journal.ts";
 import type { RecoveredShard } from "../owner/recover-shard.ts";
-import type { ShardOwnerDeps } from "../owner/shard-owner-deps.ts";
+import type { ShardOwnerDeps } from "../owner/shard-owner.ts";
 import { ShardSnapshots } from "../owner/shard-snapshots.ts";
-import type { Manifest, StoredManifest } from "../snapshot/manifest.ts";
 
 /** Dependencies of {@link continueShard}: those of an owner, without what it needs to serve. */
 export type ContinueDeps = Pick<

@@ -8,20 +8,17 @@ import {
   PserverError,
 } from "../../protocol/index.ts";
 import { Shard } from "../fold/shard.ts";
-import { Credit } from "../journal/credit.ts";
+import { type HeadMark, notedOf } from "../journal/head-mark.ts";
 import type { Journal } from "../journal/journal.ts";
-import { JournalReader } from "../journal/reader.ts";
-import { FoldLoop } from "../owner/fold-loop.ts";
-import { type HeadMark, notedOf } from "../owner/head-mark.ts";
-import { journalDamaged } from "../owner/journal-gap.ts";
-import { Pace } from "../owner/pace.ts";
+import { journalDamaged } from "../journal/journal-check.ts";
+import { Credit, JournalReader } from "../journal/journal-reader.ts";
+import type { StoredManifest } from "../journal/manifest.ts";
+import { blockKey, type SnapshotStore } from "../journal/snapshot-store.ts";
+import { FoldLoop, Pace } from "../owner/fold-loop.ts";
 import { loadSnapshot, type RecoveredShard } from "../owner/recover-shard.ts";
-import type { StoredManifest } from "../snapshot/manifest.ts";
-import { blockKey } from "../snapshot/state.ts";
-import type { SnapshotStore } from "../snapshot/store.ts";
+
 import type { FailedRecord, FoundRest, RecoveryChoice } from "./findings.ts";
-import type { InitializedBlock } from "./initialized-blocks.ts";
-import { lackedBlocks } from "./inspect-snapshots.ts";
+import { type InitializedBlock, lackedBlocks } from "./inspect-snapshots.ts";
 
 /** Time without a record after which folding gives up. */
 const SILENCE_MS = 60_000;

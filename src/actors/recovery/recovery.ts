@@ -1,24 +1,100 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
+import { setTimeout as delay } from "node:timers/promises";
 import type { NatsConnection } from "@nats-io/transport-node";
-import { ensureError, JobSubjects, type PserverError, SHARDS_MAX } from "../../protocol/index.ts";
-import { BufferPool } from "../../transport/buffer-pool.ts";
+import {
+  asMap,
+  ensureError,
+  integerField,
+  JobSubjects,
+  PserverError,
+  SHARDS_MAX,
+} from "../../protocol/index.ts";
+import { BufferPool } from "../../transport/buffers.ts";
+import { dataBytesMaxOf, payloadBytesMaxOf } from "../../transport/bulk-transport.ts";
 import { type ConnectionSettings, openConnection } from "../../transport/connection.ts";
-import { dataBytesMaxOf, payloadBytesMaxOf } from "../../transport/payload-limit.ts";
-import { StreamPublisher } from "../../transport/stream-publisher.ts";
-import { storageQueries } from "../jetstream/storage-queries.ts";
+import { StreamPublisher } from "../../transport/jetstream.ts";
 import type { StoredSettings } from "../job/job-settings.ts";
-import { openStoredJob, type StoredJob } from "../job/stored-job.ts";
-import { MarkKeeper } from "../owner/mark-keeper.ts";
-import { OwnersClient } from "../requests/owners-client.ts";
-import { SnapshotBudget } from "../snapshot/snapshot-budget.ts";
-import { SnapshotStore } from "../snapshot/store.ts";
+import { openStoredJob, type StoredJob } from "../job/open-job.ts";
+import { MarkKeeper } from "../journal/mark-keeper.ts";
+import { SnapshotStore } from "../journal/snapshot-store.ts";
+import { SnapshotBudget } from "../journal/snapshotter.ts";
+import { storageQueries } from "../journal/streams.ts";
+import { OwnersClient } from "../owner/owners-client.ts";
 import { type AcceptedLoss, acceptLoss, type RecoveryStage } from "./accept-loss.ts";
-import { awaitOwner, servedGeneration } from "./await-owner.ts";
 import type { RecoveryChoice, ShardFindings } from "./findings.ts";
-import { initializedBlocks } from "./initialized-blocks.ts";
 import { inspectShard } from "./inspect-shard.ts";
-import type { RecoveryArchive } from "./recovery-archive.ts";
+import { initializedBlocks, type RecoveryArchive } from "./inspect-snapshots.ts";
+
+/** How long an owner may take to take its shard over again, besides two lease times. */
+const GRACE_MS = 5_000;
+
+/** Time limit for the reply of an owner. */
+const OWNER_MS = 2_000;
+
+/** Pause before an owner that does not serve the shard yet is asked again. */
+const RETRY_MS = 100;
+
+/** A shard as its next owner must serve it. */
+interface ExpectedOwner {
+  readonly shard: number;
+  /** The lowest generation that counts. */
+  readonly generation: number;
+  /** Whether a host answered for the shard before, if only with an error. */
+  readonly hadHost: boolean;
+  readonly leaseMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** How long running hosts may take to serve a shard again that goes on under a new generation. */
+export function takeOverMs(leaseMs: number): number {
+  return 2 * leaseMs + GRACE_MS;
+}
+
+/** The generation under which a shard is served. @throws the error of its owner; NO_OWNER if none answers. */
+export async function servedGeneration(
+  owners: Pick<OwnersClient, "ask">,
+  shard: number,
+): Promise<number> {
+  const { fields } = await owners.ask(shard, "status", {}, OWNER_MS);
+  return integerField(asMap(fields["status"], "status"), "generation");
+}
+
+/**
+ * Waits until a host serves a shard under a generation: hosts that run take it over again by themselves.
+ * Returns undefined then, and else why it is not served: NO_OWNER, soon, if no host answers for the shard at
+ * first and none did before; the last error of its owner once {@link takeOverMs} have passed.
+ * @throws the reason of `signal`.
+ */
+export async function awaitOwner(
+  owners: Pick<OwnersClient, "ask">,
+  expected: ExpectedOwner,
+): Promise<PserverError | undefined> {
+  const { leaseMs, hadHost, signal } = expected;
+  const deadline = performance.now() + takeOverMs(leaseMs);
+  for (let hasHost = hadHost; ; ) {
+    const problem = await problemOf(owners, expected);
+    hasHost ||= problem?.code !== "NO_OWNER";
+    if (problem === undefined || !hasHost || performance.now() >= deadline) return problem;
+    await delay(RETRY_MS);
+    signal.throwIfAborted();
+  }
+}
+
+/** Why a shard is not served under its generation; undefined if it is. */
+async function problemOf(
+  owners: Pick<OwnersClient, "ask">,
+  { shard, generation }: ExpectedOwner,
+): Promise<PserverError | undefined> {
+  try {
+    const received = await servedGeneration(owners, shard);
+    if (received >= generation) return undefined;
+    const text = `shard ${shard}: expected generation ${generation} to be served; received ${received}`;
+    return new PserverError("NOT_OWNER", text, { shard, expected: generation, received });
+  } catch (error) {
+    return ensureError(error);
+  }
+}
 
 /** Findings for a shard that is served: its owner has told, and the broker is not asked. */
 const NOTHING_LOST = { manifestSeq: 0, snapshots: [], lastKnownSeq: 0, choices: [] } as const;

@@ -1,8 +1,240 @@
-import { Argument, type Command } from "commander";
-import { commandWords } from "../completion/command-words.ts";
-import { completionScript, SHELLS, type Shell } from "../completion/scripts.ts";
-import type { CliContext } from "../context.ts";
-import { addHelp } from "../help-text.ts";
+import { Argument, Command } from "commander";
+import { addHelp, type CliContext } from "../context.ts";
+import { listJobs, withAdmin } from "../open-job.ts";
+import {
+  addJobOptions,
+  addTrainerOption,
+  type TrainerFlags,
+} from "../options/connection-options.ts";
+
+/** The hidden command that completion scripts ask for names. */
+export const COMPLETE_NAMES = "complete-names";
+
+/** Kinds of names that the broker or the hosts can list. */
+export const NAME_KINDS = ["jobs", "parameters"] as const;
+
+/** One of {@link NAME_KINDS}. */
+export type NameKind = (typeof NAME_KINDS)[number];
+
+/** A flag that can be completed. */
+export interface FlagWord {
+  /** Such as `--job`. */
+  readonly word: string;
+  readonly description: string;
+  readonly takesValue: boolean;
+  /** The values it takes, where they are few. */
+  readonly choices: readonly string[];
+  /** The kind of names that it takes, if it takes names. */
+  readonly names: NameKind | undefined;
+}
+
+/** A sub-command that can be completed. */
+export interface CommandWord {
+  readonly word: string;
+  readonly description: string;
+  readonly flags: readonly FlagWord[];
+  /** The words of its first argument, where they are few. */
+  readonly choices: readonly string[];
+  /** The kind of names that its first argument is one of, if it is a name. */
+  readonly names: NameKind | undefined;
+}
+
+/** The kind of names that arguments and flags take. */
+const NAMED: Readonly<Record<string, NameKind>> = {
+  name: "parameters",
+  job: "jobs",
+  "--job": "jobs",
+  "--param": "parameters",
+};
+
+/** The words that can be completed, read from the commands themselves. */
+export function commandWords(program: Command): CommandWord[] {
+  const shown = program.commands.filter((command) => command.name() !== COMPLETE_NAMES);
+  return shown.map((command) => ({
+    word: command.name(),
+    description: command.description(),
+    flags: [
+      ...command.options.map(({ long, short, description, required, optional, argChoices }) => ({
+        word: long ?? short ?? "",
+        description,
+        takesValue: required || optional,
+        choices: argChoices ?? [],
+        names: NAMED[long ?? ""],
+      })),
+      {
+        word: "--help",
+        description: "print the help",
+        takesValue: false,
+        choices: [],
+        names: undefined,
+      },
+    ],
+    choices: command.registeredArguments[0]?.argChoices ?? [],
+    names: NAMED[command.registeredArguments[0]?.name() ?? ""],
+  }));
+}
+
+/** Shells that a completion script can be made for. */
+export const SHELLS = ["bash", "zsh", "fish"] as const;
+
+/** One of {@link SHELLS}. */
+export type Shell = (typeof SHELLS)[number];
+
+/**
+ * A completion script. It needs nothing but the shell, asks the command itself for names of jobs and
+ * parameters, and offers file names for the rest.
+ */
+export function completionScript(shell: Shell, commands: readonly CommandWord[]): string {
+  switch (shell) {
+    case "bash":
+      return bashScript(commands);
+    case "zsh":
+      return zshScript(commands);
+    case "fish":
+      return fishScript(commands);
+  }
+}
+
+function bashScript(commands: readonly CommandWord[]): string {
+  const names = commands.map(({ word }) => word).join(" ");
+  const cases = commands.flatMap((command) => {
+    const { word, flags, choices } = command;
+    const values = flags.filter((flag) => flag.takesValue).map((flag) => flag.word);
+    return [
+      `    ${word})`,
+      ...flags
+        .filter((flag) => flag.choices.length > 0)
+        .map(
+          (flag) => `      [[ $previous == ${flag.word} ]] && words="${flag.choices.join(" ")}"`,
+        ),
+      ...flags
+        .filter((flag) => flag.names !== undefined)
+        .map((flag) => `      [[ $previous == ${flag.word} ]] && kind=${flag.names}`),
+      `      [[ $current == -* ]] && words="${flags.map((flag) => flag.word).join(" ")}"`,
+      ...(choices.length > 0 ? [`      [[ $current != -* ]] && words="${choices.join(" ")}"`] : []),
+      ...(command.names === undefined
+        ? []
+        : [`      _pserver_is_first " ${values.join(" ")} " && kind=${command.names}`]),
+      "      ;;",
+    ];
+  });
+  return [
+    "# bash completion of pserver:   source <(pserver completion bash)",
+    "# Names of parameters may hold colons.",
+    `COMP_WORDBREAKS=\${COMP_WORDBREAKS//:}`,
+    "# Whether the word to complete is the first argument; takes the flags that have a value.",
+    "_pserver_is_first() {",
+    "  local at word",
+    "  for ((at = 2; at <= COMP_CWORD; at++)); do",
+    `    word="\${COMP_WORDS[at]}"`,
+    '    [[ $1 == *" $word "* ]] && { ((at++)); continue; }',
+    "    [[ $word == -* ]] && continue",
+    "    ((at == COMP_CWORD)); return",
+    "  done",
+    "  return 1",
+    "}",
+    "_pserver_names() {",
+    `  local name typed="\${2//\\\\/}"`,
+    "  while IFS= read -r name; do",
+    '    [[ $name == "$typed"* ]] && COMPREPLY+=("$(printf %q "$name")")',
+    `  done < <("\${COMP_WORDS[0]}" ${COMPLETE_NAMES} "$1" -- "\${COMP_WORDS[@]:2:COMP_CWORD-2}" 2>/dev/null)`,
+    "}",
+    "_pserver() {",
+    `  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" words="" kind=""`,
+    `  case "\${COMP_CWORD}:\${COMP_WORDS[1]}" in`,
+    `    1:*) words="${names} help --help --version" ;;`,
+    "    *)",
+    `  case "\${COMP_WORDS[1]}" in`,
+    ...cases,
+    "  esac ;;",
+    "  esac",
+    '  COMPREPLY=($(compgen -W "$words" -- "$current"))',
+    '  [[ -n $kind ]] && _pserver_names "$kind" "$current"',
+    "  return 0",
+    "}",
+    "complete -o default -F _pserver pserver",
+    "",
+  ].join("\n");
+}
+
+function zshScript(commands: readonly CommandWord[]): string {
+  const describe = (text: string): string =>
+    text.replace(/[[\]:\\]/g, "\\$&").replace(/'/g, "'\\''");
+  const names = commands.map(({ word, description }) => `    '${word}:${describe(description)}'`);
+  const flagSpec = (flag: FlagWord): string => {
+    const value = zshValue("value", flag) ?? ":value:_files";
+    return `        '${flag.word}[${describe(flag.description)}]${flag.takesValue ? value : ""}'`;
+  };
+  const cases = commands.flatMap((command) => {
+    const { word, flags } = command;
+    const first = zshValue("argument", command);
+    const specs = [
+      ...flags.map(flagSpec),
+      ...(first === undefined ? [] : [`        '1${first}'`]),
+      "        '*:file:_files'",
+    ];
+    return [`    ${word})`, `      _arguments \\\n${specs.join(" \\\n")} ;;`];
+  });
+  return [
+    "#compdef pserver",
+    "# zsh completion of pserver:   source <(pserver completion zsh)",
+    "_pserver_names() {",
+    "  local -a names",
+    `  names=("\${(@f)$(\${pserver_words[1]} ${COMPLETE_NAMES} $1 -- \${pserver_words[3,pserver_current-1]} 2>/dev/null)}")`,
+    "  compadd -- $names",
+    "}",
+    "_pserver() {",
+    "  local -a commands=(",
+    ...names,
+    "  )",
+    "  if (( CURRENT == 2 )); then _describe command commands; return; fi",
+    `  local -a pserver_words=("\${words[@]}")`,
+    "  shift words; (( CURRENT-- ))",
+    "  case $words[1] in",
+    ...cases,
+    "  esac",
+    "}",
+    "compdef _pserver pserver",
+    "",
+  ].join("\n");
+}
+
+/** The completion of a value in zsh: its few words, or names; undefined for anything else. */
+function zshValue(
+  what: string,
+  { choices, names }: Pick<FlagWord, "choices" | "names">,
+): string | undefined {
+  if (choices.length > 0) return `:${what}:(${choices.join(" ")})`;
+  return names === undefined ? undefined : `:${what}:{_pserver_names ${names}}`;
+}
+
+function fishScript(commands: readonly CommandWord[]): string {
+  const quote = (text: string): string => `'${text.replace(/[\\']/g, "\\$&")}'`;
+  const ask = (kind: string): string => quote(`(__pserver_names ${kind})`);
+  const lines = commands.flatMap(({ word, description, flags, choices, names }) => {
+    const inside = `complete -c pserver -n ${quote(`__fish_seen_subcommand_from ${word}`)}`;
+    return [
+      `complete -c pserver -n __fish_use_subcommand -f -a ${word} -d ${quote(description)}`,
+      ...(choices.length > 0 ? [`${inside} -f -a ${quote(choices.join(" "))}`] : []),
+      ...(names === undefined ? [] : [`${inside} -f -a ${ask(names)}`]),
+      ...flags.map((flag) => {
+        const choose = flag.choices.length > 0 ? ` -x -a ${quote(flag.choices.join(" "))}` : "";
+        const value = flag.names === undefined ? choose : ` -x -a ${ask(flag.names)}`;
+        const takes = flag.takesValue && value === "" ? " -r" : value;
+        return `${inside} -l ${flag.word.replace(/^--/, "")}${takes} -d ${quote(flag.description)}`;
+      }),
+    ];
+  });
+  return [
+    "# fish completion of pserver:   pserver completion fish | source",
+    "function __pserver_names",
+    "  set -l words (commandline -opc)",
+    `  $words[1] ${COMPLETE_NAMES} $argv[1] -- $words[3..-1] 2>/dev/null`,
+    "end",
+    ...lines,
+    "",
+  ].join("\n");
+}
 
 /** `pserver completion`: a script that completes commands and flags. */
 export function registerCompletion(program: Command, context: CliContext): void {
@@ -20,4 +252,55 @@ export function registerCompletion(program: Command, context: CliContext): void 
       "  pserver completion fish > ~/.config/fish/completions/pserver.fish",
     ],
   });
+}
+
+/** Short, because a person waits at the prompt. */
+const TIMEOUT_MS = 1_000;
+
+/** Names offered at most. */
+const NAMES_MAX = 1_000;
+
+/**
+ * The command behind the completion scripts: prints the names of one kind, one per line, of the job and
+ * broker in the words of the command line. Prints nothing if they cannot be listed in time.
+ */
+export function registerCompleteNames(program: Command, context: CliContext): void {
+  program
+    .command(COMPLETE_NAMES, { hidden: true })
+    .description("print names for the completion of a command line")
+    .addArgument(new Argument("<kind>", "what to name").choices(NAME_KINDS))
+    .argument("[words...]", "the words before, after --")
+    .action(async (kind: NameKind, words: readonly string[]) => {
+      const names = await namesOf(context, kind, words).catch(() => {
+        // An error message would disturb the prompt.
+        return [];
+      });
+      const typed = names.filter((name) => !/[\p{Cc}\p{Cf}]/u.test(name)).slice(0, NAMES_MAX);
+      context.stdout.write(typed.map((name) => `${name}\n`).join(""));
+    });
+}
+
+async function namesOf(
+  context: CliContext,
+  kind: NameKind,
+  words: readonly string[],
+): Promise<string[]> {
+  const flags = flagsAmong(words);
+  if (kind === "jobs") return await listJobs(context, flags);
+  const { parameters } = await withAdmin(context, flags, (admin) => admin.statusAndParameters());
+  return parameters.map(({ name }) => name);
+}
+
+/** The flags of a job among the words before the one that is being typed. */
+function flagsAmong(words: readonly string[]): TrainerFlags {
+  // A flag at the end has no value yet.
+  const whole = words.at(-1)?.startsWith("-") ? words.slice(0, -1) : words;
+  const command = addTrainerOption(addJobOptions(new Command(), TIMEOUT_MS))
+    .allowUnknownOption()
+    .allowExcessArguments()
+    .exitOverride()
+    .configureOutput({ writeErr: () => undefined });
+  command.parse([...whole], { from: "user" });
+  const flags = command.opts<TrainerFlags>();
+  return { ...flags, timeout: TIMEOUT_MS };
 }

@@ -1,13 +1,392 @@
+import { statfs } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import type { JetStreamAccountStats, JetStreamManager } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/transport-node";
 import type { Command } from "commander";
-import { visible } from "../../protocol/visible.ts";
-import { type CliContext, openOutput } from "../context.ts";
-import type { Check, CheckStatus } from "../doctor/check.ts";
-import { type DoctorFlags, runDoctor } from "../doctor/run-doctor.ts";
-import { EXIT } from "../exit-codes.ts";
-import { addHelp } from "../help-text.ts";
-import { addAskingOptions } from "../options/asking-options.ts";
+import { readStoredBytes } from "../../broker/store-limit.ts";
+import type { JobAdmin } from "../../client/admin/job-admin.ts";
+import { idleShards, type ListedShard } from "../../client/admin/participants.ts";
+import type { Permissions, Role } from "../../client/admin/permissions.ts";
+import { checkBrokerVersion } from "../../protocol/broker-version.ts";
+import { ensureError, visible } from "../../protocol/errors.ts";
+import {
+  HEADER_BYTES_MAX,
+  PAYLOAD_BYTES_MIN,
+  SINGLE_BLOCK_BYTES_MAX,
+} from "../../protocol/limits.ts";
+import { JobSubjects } from "../../protocol/subjects.ts";
+import { io } from "../../system/file-errors.ts";
+import { isWithoutJetStream } from "../../transport/broker-error.ts";
+import { openJetStream } from "../../transport/jetstream.ts";
+import { addHelp, type CliContext, openOutput } from "../context.ts";
+import { withAdmin, withStore } from "../open-job.ts";
+import { type AskingFlags, addAskingOptions } from "../options/connection-options.ts";
+import { formatBytes, formatCount, nameShards } from "../output/amounts.ts";
 import type { Look } from "../output/colors.ts";
 import { hangingLines } from "../output/wrap.ts";
+import { EXIT } from "../report-error.ts";
+
+/** Result of a check. `warn`: works, but not as it should; `skip`: this user may not do the check. */
+export type CheckStatus = "ok" | "warn" | "fail" | "skip";
+
+/** One line of the doctor's report. */
+export interface Check {
+  readonly name: string;
+  readonly status: CheckStatus;
+  /** What was found. */
+  readonly message: string;
+  /** What to do about it; absent when all is well. */
+  readonly advice?: string;
+}
+
+/** A check that passed. */
+export function ok(name: string, message: string): Check {
+  return { name, status: "ok", message };
+}
+
+/** A check of something that works, but not as it should. */
+export function warn(name: string, message: string, advice: string): Check {
+  return { name, status: "warn", message, advice };
+}
+
+/** A check of something that keeps the job from working. */
+export function fail(name: string, message: string, advice: string): Check {
+  return { name, status: "fail", message, advice };
+}
+
+/** A check that this user may not do. */
+export function skip(name: string, reason: string): Check {
+  return { name, status: "skip", message: `not checked: ${reason}` };
+}
+
+/** With less, a parameter of 4 MiB is cut into blocks, so an update of it is no single transaction. */
+const PAYLOAD_BYTES_WHOLE = SINGLE_BLOCK_BYTES_MAX + HEADER_BYTES_MAX;
+
+/** The Node.js that runs this command; `needed` is the version of package.json's `engines`. */
+export function checkNode(version: string, needed: readonly [number, number]): Check {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  const enough = major > needed[0] || (major === needed[0] && minor >= needed[1]);
+  if (enough) return ok("node", `Node.js ${version}`);
+  const expected = needed.join(".");
+  return fail(
+    "node",
+    `Node.js ${version}; ${expected} is needed`,
+    `install Node.js ${expected} or newer`,
+  );
+}
+
+/** The broker's version, which is new enough: else there is no connection to it. */
+export function checkVersion(version: string): Check {
+  return ok("broker version", `nats-server ${version}, ${checkBrokerVersion(version)}`);
+}
+
+/** The largest message the broker takes. */
+export function checkMaxPayload(maxPayloadBytes: number): Check {
+  const name = "max_payload";
+  const size = formatBytes(maxPayloadBytes);
+  const advice = "set max_payload: 8MB in the broker's configuration";
+  if (maxPayloadBytes < PAYLOAD_BYTES_MIN) {
+    return fail(name, `${size}; at least ${formatBytes(PAYLOAD_BYTES_MIN)} is needed`, advice);
+  }
+  if (maxPayloadBytes >= PAYLOAD_BYTES_WHOLE) return ok(name, size);
+  const found = `${size}: parameters above ${formatBytes(maxPayloadBytes - HEADER_BYTES_MAX)} are cut`;
+  return warn(name, `${found} into blocks, each updated by itself`, advice);
+}
+
+/** Free bytes of a disk, and the bytes that a store on it uses and has reserved. */
+export interface DiskBytes {
+  readonly freeBytes: number;
+  readonly usedBytes: number;
+  readonly reservedBytes: number;
+}
+
+/** The disk under the store of a `pserver up` on this machine; `store` is its `--store`. */
+export async function checkDisk(store: string): Promise<Check> {
+  const directory = join(resolve(store), "store");
+  try {
+    const disk = await io("look at the disk of", directory, statfs(directory));
+    const { used, reserved } = await readStoredBytes(directory);
+    const freeBytes = disk.bavail * disk.bsize;
+    return checkDiskSpace({ freeBytes, usedBytes: used, reservedBytes: reserved });
+  } catch (error) {
+    const advice = "give the --store of a pserver up that runs on this machine";
+    return fail("disk", ensureError(error).message, advice);
+  }
+}
+
+/** Whether the disk can still hold what is reserved on it. */
+export function checkDiskSpace({ freeBytes, usedBytes, reservedBytes }: DiskBytes): Check {
+  const found = `${formatBytes(usedBytes)} used, ${formatBytes(reservedBytes)} reserved, ${formatBytes(freeBytes)} free`;
+  if (reservedBytes - usedBytes <= freeBytes) return ok("disk", found);
+  const advice = "free space: on a full disk trainers wait with JOURNAL_FULL";
+  return warn("disk", `${found}: less than journals may still grow by`, advice);
+}
+
+/** Whether hosts of the job answer, and each shard has an owner. */
+export async function checkHosts(admin: JobAdmin, job: string): Promise<Check[]> {
+  try {
+    const [status, { hosts, trainers, shards }] = await Promise.all([
+      admin.status(),
+      admin.participants(),
+    ]);
+    const alive = `${formatCount(hosts.length, "host")}, ${formatCount(trainers.length, "trainer")}`;
+    return [ok("hosts", `${alive}; job ${job} is ${status.state}`), checkShards(shards)];
+  } catch (thrown) {
+    const { code, message } = ensureError(thrown);
+    return [fail("hosts", `${code}: ${message}`, 'start one with "pserver host", and check --job')];
+  }
+}
+
+/** Whether every shard is served. */
+export function checkShards(shards: readonly ListedShard[]): Check {
+  const idle = [...idleShards(shards)];
+  if (idle.length === 0) return ok("shards", `all ${shards.length} are served`);
+  const found = idle.map(([state, numbers]) => `${nameShards(numbers)}: ${state}`).join("; ");
+  const failed = shards.find(({ state }) => state === "failed" || state === "no-memory");
+  if (failed === undefined) {
+    const advice = "a host takes them over within seconds; if not, look at the hosts' messages";
+    return warn("shards", `not served at the moment: ${found}`, advice);
+  }
+  const { code, message } = { ...(failed["error"] as Readonly<Record<string, unknown>>) };
+  const why = `shard ${failed.shard}: ${String(code)}: ${String(message)}`;
+  const look = failed.state === "failed" ? '; "pserver recover" shows what is lost' : "";
+  return fail("shards", `${found}; ${why}`, `see the error's code in docs/operations.md${look}`);
+}
+
+/** Fractions of a limit above which a warning and a failure are reported. */
+const NEARLY = 0.8;
+const OVER = 0.95;
+
+/** Advice for answers that cannot come from JetStream. */
+const GARBAGE =
+  "check that --url leads to a nats-server, with nothing between that answers in its place";
+
+/** From this fraction of its limit on, a host deletes history of a journal. */
+const JOURNAL_NEARLY = 0.75;
+
+/**
+ * Checks JetStream itself, the account's storage, and what the job's journals hold and have reserved.
+ * The connection's user must be permitted to listen to its inbox.
+ */
+export async function checkJetStream(
+  connection: NatsConnection,
+  job: string,
+  timeoutMs: number,
+): Promise<Check[]> {
+  if (isWithoutJetStream(connection)) return [disabled()];
+  let manager: JetStreamManager;
+  let account: JetStreamAccountStats;
+  try {
+    manager = await openJetStream(connection, timeoutMs).jetstreamManager(false);
+    account = await manager.getAccountInfo();
+  } catch (thrown) {
+    const error = ensureError(thrown);
+    if (error.code === "BAD_MESSAGE")
+      return [fail("JetStream", `${error.code}: ${error.message}`, GARBAGE)];
+    const message = `the JetStream API does not answer this user: ${error.message}`;
+    return [warn("JetStream", message, "see the broker's log, and /jsz of its monitoring")];
+  }
+  const { limits } = account;
+  return [
+    ok("JetStream", `enabled, ${formatCount(account.streams, "stream")}`),
+    checkStorage("file storage", {
+      usedBytes: account.storage,
+      reservedBytes: account.reserved_storage,
+      limitBytes: limits.max_storage,
+    }),
+    checkStorage("memory storage", {
+      usedBytes: account.memory,
+      reservedBytes: account.reserved_memory,
+      limitBytes: limits.max_memory,
+    }),
+    checkStreams(account.streams, limits.max_streams),
+    ...(await checkJobStreams(manager, job)),
+  ];
+}
+
+/** As {@link checkJournals}, with the job's tape; skipped for a user who may not list streams. */
+async function checkJobStreams(manager: JetStreamManager, job: string): Promise<Check[]> {
+  try {
+    return [
+      checkJournals(job, await journalStreams(manager, job)),
+      ...(await tapeStream(manager, job)),
+    ];
+  } catch (thrown) {
+    const { code, message } = ensureError(thrown);
+    if (code === "BAD_MESSAGE") return [fail("journals", `${code}: ${message}`, GARBAGE)];
+    const advice = "this user may not list streams; look at /jsz of the broker's monitoring";
+    return [skip("journals", advice)];
+  }
+}
+
+/** What the job's tape holds; nothing if it has none. */
+async function tapeStream(manager: JetStreamManager, job: string): Promise<Check[]> {
+  const checks: Check[] = [];
+  for await (const { state } of manager.streams.list(new JobSubjects(job).allTapes())) {
+    const { messages, bytes } = state;
+    checks.push(
+      ok("tape", `${formatCount(messages, "message")} hold ${formatBytes(bytes)}, never trimmed`),
+    );
+  }
+  return checks;
+}
+
+function disabled(): Check {
+  const advice = "start the broker with the nats.conf of this package, which enables it";
+  return fail("JetStream", "the broker runs without JetStream", advice);
+}
+
+/** The bytes of one kind of storage. */
+export interface StorageBytes {
+  readonly usedBytes: number;
+  /** The sum of all streams' limits. */
+  readonly reservedBytes: number;
+  /** Limit of the account; -1 if only the server's own limit counts. */
+  readonly limitBytes: number;
+}
+
+/** Compares used bytes with the account's limit. */
+export function checkStorage(name: string, bytes: StorageBytes): Check {
+  const { usedBytes, reservedBytes, limitBytes } = bytes;
+  const used = `${formatBytes(usedBytes)} used, ${formatBytes(reservedBytes)} reserved`;
+  if (limitBytes < 0) return ok(name, `${used}, no limit of the account`);
+  const found = `${used} of ${formatBytes(limitBytes)}`;
+  const advice = "raise the limit, or remove what is not needed";
+  if (usedBytes >= limitBytes * OVER) return fail(name, found, advice);
+  return usedBytes >= limitBytes * NEARLY ? warn(name, found, advice) : ok(name, found);
+}
+
+function checkStreams(used: number, limit: number): Check {
+  if (limit < 0) return ok("streams", `${used}, no limit of the account`);
+  const found = `${used} of at most ${limit}`;
+  if (used < limit) return ok("streams", found);
+  return warn("streams", found, "raise the account's limit before you start another job");
+}
+
+/** The bytes of one journal; a limit of 0 or less is none. */
+interface JournalBytes {
+  readonly name: string;
+  readonly bytes: number;
+  readonly limitBytes: number;
+}
+
+/** How full the fullest journal is. */
+export function checkJournals(job: string, journals: readonly JournalBytes[]): Check {
+  const name = "journals";
+  if (journals.length === 0) return ok(name, `job ${job} has none yet`);
+  const share = (stream: JournalBytes): number =>
+    stream.limitBytes > 0 ? stream.bytes / stream.limitBytes : 0;
+  const [fullest] = [...journals].sort((a, b) => share(b) - share(a));
+  const bytes = journals.reduce((sum, stream) => sum + stream.bytes, 0);
+  const reserved = journals.reduce((sum, stream) => sum + Math.max(0, stream.limitBytes), 0);
+  const found = `${journals.length} hold ${formatBytes(bytes)}, ${formatBytes(reserved)} reserved`;
+  if (fullest === undefined || share(fullest) < JOURNAL_NEARLY) return ok(name, found);
+  const percent = Math.floor(share(fullest) * 100);
+  const advice = "check that its shard has an owner, which snapshots it and frees storage";
+  return warn(name, `${found}; ${fullest.name} is ${percent} % full`, advice);
+}
+
+async function journalStreams(manager: JetStreamManager, job: string): Promise<JournalBytes[]> {
+  const isJournal = new RegExp(`^PS_${job}_\\d`);
+  const journals: JournalBytes[] = [];
+  for await (const { config, state } of manager.streams.list(`ps.${job}.log.>`)) {
+    const { name, max_bytes: limitBytes } = config;
+    if (isJournal.test(name)) journals.push({ name, bytes: state.bytes, limitBytes });
+  }
+  return journals;
+}
+
+const ADVICE = "see the users and permissions in docs/operations.md";
+
+/** What each role is for, in the words of the report. */
+const PURPOSES: Readonly<Record<Role, string>> = {
+  trainer: "act as a trainer",
+  observer: "observe, as status and ls do",
+  store: "store as a host",
+  answers: "listen and answer as a host",
+};
+
+/**
+ * What the permissions allow. One role is enough: a host may have two users, and an observer need not
+ * be a trainer. For a user without any, the report names what a trainer would need.
+ */
+export function checkPermissions({ roles, refused }: Permissions, trainer: string): Check[] {
+  const missing = (role: Role): string => `the broker refuses ${refused[role].join(", ")}`;
+  const describe = (name: string, role: Role, as = ""): Check => {
+    const what = `${PURPOSES[role]}${as}`;
+    return roles.has(role) ? ok(name, `may ${what}`) : skip(name, `this user may not ${what}`);
+  };
+  const as = ` under the id ${trainer}`;
+  const mayNothing = roles.size === 0;
+  const isObserver = roles.has("observer") && !roles.has("trainer");
+  return [
+    mayNothing
+      ? fail("trainer permissions", missing("trainer"), ADVICE)
+      : describe("trainer permissions", isObserver ? "observer" : "trainer", as),
+    describe("host permissions (store)", "store"),
+    describe("host permissions (answers)", "answers"),
+  ];
+}
+
+/** As `engines` of package.json. */
+const NODE_NEEDED = [20, 19] as const;
+
+/** Flags of `pserver doctor`. */
+export interface DoctorFlags extends AskingFlags {
+  /** `--store` of a `pserver up` on this machine. */
+  readonly store?: string;
+}
+
+/** Runs all checks, each after those that it depends on. Changes nothing; throws only if interrupted. */
+export async function runDoctor(context: CliContext, flags: DoctorFlags): Promise<Check[]> {
+  const here = [checkNode(process.versions.node, NODE_NEEDED)];
+  if (flags.store !== undefined) here.push(await checkDisk(flags.store));
+  try {
+    const checks = await withAdmin(context, flags, (admin) => checkJob(context, admin, flags));
+    return [...here, ...checks];
+  } catch (thrown) {
+    context.signal.throwIfAborted();
+    const { code, message } = ensureError(thrown);
+    const advice =
+      code === "BROKER_TOO_OLD"
+        ? "install nats-server 2.12"
+        : 'start a broker with "pserver up", and check --url and the credentials';
+    return [...here, fail("broker", `${code}: ${message}`, advice)];
+  }
+}
+
+async function checkJob(
+  context: CliContext,
+  admin: JobAdmin,
+  flags: DoctorFlags,
+): Promise<Check[]> {
+  const { address, roundTripMs, version, payloadBytesMax } = await admin.broker();
+  const permissions = await admin.permissions();
+  const { roles } = permissions;
+  return [
+    ok("broker", `${address}, ${Math.ceil(roundTripMs || 1)} ms away`),
+    checkVersion(version),
+    checkMaxPayload(payloadBytesMax),
+    ...(await checkAsHost(context, flags, roles)),
+    ...checkPermissions(permissions, admin.trainer),
+    ...(roles.has("observer")
+      ? await checkHosts(admin, flags.job)
+      : [skip("hosts", "this user may not ask them; that of a trainer or observer may")]),
+  ];
+}
+
+/** The checks of JetStream, on a connection with a host's inbox, which only a host's user may use. */
+async function checkAsHost(
+  context: CliContext,
+  flags: DoctorFlags,
+  roles: ReadonlySet<Role>,
+): Promise<Check[]> {
+  const { job, timeout } = flags;
+  if (!roles.has("store")) {
+    return [skip("JetStream", "this user may not use it; the user that hosts store with may")];
+  }
+  return await withStore(context, flags, (own) => checkJetStream(own, job, timeout));
+}
 
 const TIMEOUT_MS = 5_000;
 

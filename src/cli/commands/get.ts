@@ -1,19 +1,18 @@
 import type { Command } from "commander";
 import { tensorBytes } from "../../protocol/tensor.ts";
-import { type CliContext, openOutput } from "../context.ts";
-import { addHelp } from "../help-text.ts";
+import { addHelp, type CliContext, openOutput } from "../context.ts";
+import { withAdmin, withTrainer } from "../open-job.ts";
+import { type AskingFlags, addAskingOptions } from "../options/connection-options.ts";
+import { formatBytes } from "../output/amounts.ts";
 import {
   describeUnknown,
   describeUpdates,
   describeVersion,
+  summarizeTensor,
   versionEntries,
-} from "../job/known-versions.ts";
-import { withAdmin, withTrainer } from "../job/open-job.ts";
-import { type AskingFlags, addAskingOptions } from "../options/asking-options.ts";
-import { formatBytes } from "../output/amounts.ts";
-import { summarizeTensor } from "../output/tensor-summary.ts";
-import { encodeJsonTensor } from "../tensor-files/json-tensor.ts";
-import { checkTensorTarget, writeTensorFile } from "../tensor-files/write-tensor.ts";
+} from "../output/tensor-summary.ts";
+
+import { checkTensorTarget, encodeJsonTensor, writeTensorFile } from "../tensor-files.ts";
 
 const TIMEOUT_MS = 60_000;
 

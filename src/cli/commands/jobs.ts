@@ -1,9 +1,9 @@
 import type { Command } from "commander";
-import { type CliContext, openOutput } from "../context.ts";
-import { addHelp } from "../help-text.ts";
-import { withJobs } from "../job/list-jobs.ts";
-import { addJobOptions, type JobFlags } from "../options/connection-options.ts";
-import { addOutputOptions } from "../options/output-options.ts";
+import { addHelp, type CliContext, openOutput } from "../context.ts";
+
+import { withJobs } from "../open-job.ts";
+import { addJobOptions, addOutputOptions, type JobFlags } from "../options/connection-options.ts";
+
 import { formatBytes } from "../output/amounts.ts";
 import type { Look } from "../output/colors.ts";
 import type { OutputFlags } from "../output/output.ts";
@@ -11,7 +11,7 @@ import { type Concession, formatTable } from "../output/table.ts";
 
 const TIMEOUT_MS = 5_000;
 
-type JobDescription = import("../../actors/job/describe-job.ts").JobDescription;
+type JobDescription = import("../../actors/job/remove-job.ts").JobDescription;
 
 /** `pserver jobs`: the jobs that a broker holds, served or not. */
 export function registerJobs(program: Command, context: CliContext): void {
@@ -20,7 +20,7 @@ export function registerJobs(program: Command, context: CliContext): void {
     async (flags: JobFlags & OutputFlags) => {
       const output = openOutput(context, flags);
       // Loaded here, so that other commands start faster.
-      const { describeJob } = await import("../../actors/job/describe-job.ts");
+      const { describeJob } = await import("../../actors/job/remove-job.ts");
       const jobs = await withJobs(context, flags, (found, connection) =>
         Promise.all(found.map((streams) => describeJob(connection, streams))),
       );

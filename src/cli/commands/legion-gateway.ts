@@ -1,8 +1,8 @@
 import { type Command, Option } from "commander";
-import { type CliContext, openLog } from "../context.ts";
-import { addHelp } from "../help-text.ts";
+import { addHelp, type CliContext, openLog } from "../context.ts";
+
 import { type GatewayFlags, runGateway } from "../legion-gateway/run-gateway.ts";
-import { addAskingOptions } from "../options/asking-options.ts";
+import { addAskingOptions } from "../options/connection-options.ts";
 import { parseTimeout, sizeOfAtLeast, wholeNumber } from "../options/parse-values.ts";
 
 const TIMEOUT_MS = 30_000;

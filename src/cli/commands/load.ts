@@ -1,11 +1,20 @@
 import type { Command } from "commander";
-import { openModel, type TensorSource } from "../../model-files/index.ts";
+import type { Client } from "../../client/client.ts";
+import {
+  type MergedTensor,
+  mergeSparse,
+  openModel,
+  shardsByName,
+  type TensorHeader,
+  type TensorSource,
+} from "../../model-files/index.ts";
 import { type ParameterConfig, toConfig } from "../../protocol/config/index.ts";
+import { type ErrorCode, mismatch, PserverError } from "../../protocol/errors.ts";
+import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
 import { quoteName } from "../../protocol/names.ts";
-import { type CliContext, openOutput } from "../context.ts";
-import { addHelp } from "../help-text.ts";
-import { loadModel } from "../job/load-model.ts";
-import { withTrainer } from "../job/open-job.ts";
+import { elementCount, sameShape, type Tensor } from "../../protocol/tensor.ts";
+import { addHelp, type CliContext, openOutput } from "../context.ts";
+import { withTrainer } from "../open-job.ts";
 import {
   addConfigOptions,
   type ConfigFlags,
@@ -14,12 +23,185 @@ import {
 } from "../options/config-options.ts";
 import {
   addJobOptions,
+  addOutputOptions,
   addTrainerOption,
   type TrainerFlags,
 } from "../options/connection-options.ts";
-import { addOutputOptions } from "../options/output-options.ts";
 import { formatBytes, formatCount } from "../output/amounts.ts";
 import type { Output, OutputFlags } from "../output/output.ts";
+import { groupBytes, inBoundedOrder, readTensor } from "../tensor-files.ts";
+
+/** The parameters that each tensor of a file goes into, in the order of its rows, by the tensor's name. */
+export type OverwritePlan = ReadonlyMap<string, readonly ParameterInfo[]>;
+
+/**
+ * Finds the parameters of an initialized job that each tensor of a file overwrites: the one of its name,
+ * or the sparse shards `<name>:sparse-0` … that a save joins into such a tensor.
+ * @throws UNKNOWN_PARAMETER, BAD_DTYPE, BAD_SHAPE or STATIC for a tensor that does not fit; MISSING_SHARD
+ * if the job lacks one of the shards; BAD_NAME if two tensors go into one parameter.
+ */
+export function planOverwrite(
+  tensors: readonly TensorSource[],
+  existing: readonly ParameterInfo[],
+): OverwritePlan {
+  const byName = new Map(existing.map((info) => [info.name, info]));
+  const shards = shardsByName(existing);
+  const taken = new Set<string>();
+  const plan = new Map<string, readonly ParameterInfo[]>();
+  for (const { header } of tensors) {
+    const { name } = header;
+    const own = byName.get(name);
+    const joined = own ? { header: own, parts: [own] } : join(name, shards.get(name));
+    checkFit(header, joined);
+    for (const { name: target } of joined.parts) {
+      if (taken.has(target)) throw refusal("BAD_NAME", target, "values once", "values twice");
+      taken.add(target);
+    }
+    plan.set(name, joined.parts);
+  }
+  return plan;
+}
+
+/** Splits a tensor into those of its target parameters, with their names. They are views, not copies. */
+export function splitTensor(
+  { dtype, data }: Tensor,
+  targets: readonly ParameterInfo[],
+): [name: string, piece: Tensor][] {
+  const pieces: [string, Tensor][] = [];
+  let start = 0;
+  for (const { name, shape } of targets) {
+    const end = start + elementCount(shape);
+    pieces.push([name, { dtype, shape, data: data.subarray(start, end) }]);
+    start = end;
+  }
+  return pieces;
+}
+
+function join(name: string, shards: readonly ParameterInfo[] = []): MergedTensor<ParameterInfo> {
+  const joined = shards.length === 0 ? undefined : mergeSparse(shards)[0];
+  if (joined !== undefined) return joined;
+  const expected = "parameters of the initialized job only";
+  throw refusal("UNKNOWN_PARAMETER", name, expected, "another one");
+}
+
+function checkFit(
+  { name, dtype, shape }: TensorHeader,
+  { header: expected, parts }: MergedTensor<ParameterInfo>,
+): void {
+  if (expected.dtype !== dtype) throw refusal("BAD_DTYPE", name, expected.dtype, dtype);
+  if (!sameShape(expected.shape, shape)) {
+    throw refusal("BAD_SHAPE", name, `[${expected.shape}]`, `[${shape}]`);
+  }
+  const fixed = parts.find(({ config }) => config.static);
+  if (fixed !== undefined) {
+    throw refusal("STATIC", fixed.name, "parameters that are not static", "a static one");
+  }
+}
+
+function refusal(
+  code: ErrorCode,
+  parameter: string,
+  expected: string,
+  received: string,
+): PserverError {
+  return mismatch(code, quoteName(parameter), expected, received, { parameter });
+}
+
+/** How to load a model. */
+export interface LoadOptions {
+  /** How each parameter of a new job is updated, by name. */
+  readonly configs: ReadonlyMap<string, ParameterConfig>;
+  /** Whether the values of a job that is initialized are overwritten; its configuration stays. */
+  readonly overwrite: boolean;
+  /** For the whole load. */
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+  readonly onProgress: (doneBytes: number, totalBytes: number) => void;
+}
+
+/** What was loaded. */
+export interface LoadedModel {
+  readonly parameters: number;
+  readonly bytes: number;
+  /** Whether the job was initialized before, so that its values were overwritten. */
+  readonly overwritten: boolean;
+}
+
+/** The calls of the client that a load makes. */
+export type LoadingClient = Pick<
+  Client,
+  "beginInit" | "initParams" | "finishInit" | "status" | "listParams" | "setParams"
+>;
+
+/**
+ * Initializes a job with the tensors of a model, or overwrites the values of an initialized one. A tensor
+ * that a save joined from sparse shards is split into them again. Memory holds a few tensors at a time.
+ * @throws ALREADY_INITIALIZED if the job is ready or has parameters, and `overwrite` is false; as
+ * {@link planOverwrite} before anything is overwritten; NOT_SELECTED while another trainer initializes
+ * the job; what the client and the file's reader throw.
+ */
+export async function loadModel(
+  client: LoadingClient,
+  tensors: readonly TensorSource[],
+  options: LoadOptions,
+): Promise<LoadedModel> {
+  const totalBytes = groupBytes(tensors);
+  const deadline = performance.now() + options.timeoutMs;
+  const { signal } = options;
+  const call = (): { timeoutMs: number; signal: AbortSignal } => ({
+    timeoutMs: Math.max(1, deadline - performance.now()),
+    signal,
+  });
+  let doneBytes = 0;
+  const sendAll = (send: (group: ReadonlyMap<string, Tensor>) => Promise<unknown>): Promise<void> =>
+    inBoundedOrder(tensors, async (group) => {
+      const values = new Map<string, Tensor>();
+      for (const source of group) {
+        signal.throwIfAborted();
+        values.set(source.header.name, await readTensor(source));
+      }
+      await send(values);
+      doneBytes += groupBytes(group);
+      options.onProgress(doneBytes, totalBytes);
+    });
+  const existing = (await client.listParams(call())).filter(({ ready }) => ready);
+  const [first] = existing;
+  if (first !== undefined) {
+    if (!options.overwrite) throw alreadyInitialized(`it has ${quoteName(first.name)}`);
+    const parts = planOverwrite(tensors, existing);
+    await sendAll((group) => {
+      const values = [...group].flatMap(([name, tensor]) =>
+        splitTensor(tensor, parts.get(name) ?? []),
+      );
+      return client.setParams(new Map(values), call());
+    });
+    const parameters = [...parts.values()].reduce((sum, { length }) => sum + length, 0);
+    return { parameters, bytes: totalBytes, overwritten: true };
+  }
+  if (!(await client.beginInit({ ...call(), wait: false })))
+    throw await notSelected(client, call());
+  await sendAll((group) =>
+    client.initParams(group, (name) => options.configs.get(name) ?? {}, call()),
+  );
+  await client.finishInit(call());
+  return { parameters: tensors.length, bytes: totalBytes, overwritten: false };
+}
+
+async function notSelected(
+  client: LoadingClient,
+  call: { timeoutMs: number; signal: AbortSignal },
+): Promise<PserverError> {
+  const { state, by } = await client.status(call);
+  if (state === "ready") return alreadyInitialized(`it was by ${quoteName(by)}`);
+  return new PserverError("NOT_SELECTED", `the job is being initialized by ${quoteName(by)}`, {
+    state,
+    by,
+  });
+}
+
+function alreadyInitialized(how: string): PserverError {
+  return new PserverError("ALREADY_INITIALIZED", `the job is initialized already: ${how}`);
+}
 
 const TIMEOUT_MS = 600_000;
 

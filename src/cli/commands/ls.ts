@@ -1,21 +1,20 @@
 import type { Command } from "commander";
-import type { ParameterInfo } from "../../protocol/lifecycle-messages.ts";
+import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
+import type { BlockVersions } from "../../protocol/messages/reads.ts";
 import { tensorBytes } from "../../protocol/tensor.ts";
-import type { BlockVersions } from "../../protocol/versions.ts";
-import { type CliContext, openOutput } from "../context.ts";
-import { addHelp } from "../help-text.ts";
+import { addHelp, type CliContext, openOutput } from "../context.ts";
+import { withAdmin } from "../open-job.ts";
+import { type AskingFlags, addAskingOptions } from "../options/connection-options.ts";
+import { formatBytes } from "../output/amounts.ts";
+import type { Look } from "../output/colors.ts";
+import { type Concession, formatTable } from "../output/table.ts";
 import {
   describeUnknown,
   describeUpdates,
   describeVersion,
+  formatShape,
   versionEntries,
-} from "../job/known-versions.ts";
-import { withAdmin } from "../job/open-job.ts";
-import { type AskingFlags, addAskingOptions } from "../options/asking-options.ts";
-import { formatBytes } from "../output/amounts.ts";
-import type { Look } from "../output/colors.ts";
-import { type Concession, formatTable } from "../output/table.ts";
-import { formatShape } from "../output/tensor-summary.ts";
+} from "../output/tensor-summary.ts";
 
 const TIMEOUT_MS = 5_000;
 

@@ -1,18 +1,18 @@
 import type { Command } from "commander";
-import type { EtcdSpace } from "../../actors/etcd/etcd-space.ts";
-import { noSuchJob } from "../../actors/job/job-streams.ts";
+import type { EtcdSpace } from "../../actors/job/etcd-space.ts";
+import { noSuchJob } from "../../actors/job/open-job.ts";
 import { PserverError } from "../../protocol/errors.ts";
-import { confirm } from "../confirm.ts";
-import { type CliContext, openOutput } from "../context.ts";
-import { addHelp } from "../help-text.ts";
-import { STORE_TIMEOUT_MS, withStore } from "../job/open-broker.ts";
+import { addHelp, type CliContext, confirm, openOutput } from "../context.ts";
+
+import { STORE_TIMEOUT_MS, withStore } from "../open-job.ts";
 import {
   addConnectionOptions,
+  addOutputOptions,
   addTimeoutOption,
   type JobFlags,
 } from "../options/connection-options.ts";
-import { addEtcdPlaceOptions, type EtcdFlags, toEtcdSetting } from "../options/etcd-options.ts";
-import { addOutputOptions } from "../options/output-options.ts";
+import { addEtcdPlaceOptions, type EtcdFlags, toEtcdSetting } from "../options/host-options.ts";
+
 import { parseJob } from "../options/parse-values.ts";
 import { formatCount } from "../output/amounts.ts";
 import type { OutputFlags } from "../output/output.ts";
@@ -75,6 +75,6 @@ async function removeJob(context: CliContext, flags: RemoveFlags & JobFlags): Pr
 async function openEtcd(flags: RemoveFlags, job: string): Promise<EtcdSpace | undefined> {
   const settings = toEtcdSetting(flags);
   if (settings === undefined) return undefined;
-  const { openEtcdSpace } = await import("../../actors/etcd/etcd-space.ts");
+  const { openEtcdSpace } = await import("../../actors/job/etcd-space.ts");
   return await openEtcdSpace(settings, job, flags.timeout);
 }

@@ -1,15 +1,18 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { type CliContext, openLog } from "../context.ts";
-import { addHelp } from "../help-text.ts";
-import { addConnectionOptions, addJobOption } from "../options/connection-options.ts";
-import { addJobHostOptions } from "../options/host-options.ts";
-import { addOutputOptions } from "../options/output-options.ts";
+import { addHelp, type CliContext, openLog } from "../context.ts";
+
+import {
+  addConnectionOptions,
+  addJobOption,
+  addOutputOptions,
+} from "../options/connection-options.ts";
+import { addJobHostOptions, type SynchronizationFlags } from "../options/host-options.ts";
+
 import { parseId, wholeNumber } from "../options/parse-values.ts";
-import type { SynchronizationFlags } from "../options/synchronization-options.ts";
+
 import type { TrainerCommand } from "../run/command-line.ts";
-import { LAUNCHERS, type RunFlags } from "../run/run-flags.ts";
+import { LAUNCHERS, parseWallTime, type RunFlags } from "../run/run-flags.ts";
 import { runTrainers } from "../run/run-trainers.ts";
-import { parseWallTime } from "../run/wall-time.ts";
 
 const INSTANCES_MAX = 4_096;
 const HOSTS_MAX = 64;

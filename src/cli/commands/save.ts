@@ -1,8 +1,8 @@
 import type { Command } from "commander";
-import { type CliContext, openOutput } from "../context.ts";
-import { addHelp } from "../help-text.ts";
-import { withTrainer } from "../job/open-job.ts";
-import { type AskingFlags, addAskingOptions } from "../options/asking-options.ts";
+import { addHelp, type CliContext, openOutput } from "../context.ts";
+
+import { withTrainer } from "../open-job.ts";
+import { type AskingFlags, addAskingOptions } from "../options/connection-options.ts";
 import { formatBytes } from "../output/amounts.ts";
 
 const TIMEOUT_MS = 600_000;

@@ -1,11 +1,11 @@
 import type { Command } from "commander";
 import { tensorBytes } from "../../protocol/tensor.ts";
-import { type CliContext, openOutput } from "../context.ts";
-import { addHelp } from "../help-text.ts";
-import { withAdmin, withTrainer } from "../job/open-job.ts";
-import { type AskingFlags, addAskingOptions } from "../options/asking-options.ts";
+import { addHelp, type CliContext, openOutput } from "../context.ts";
+
+import { withAdmin, withTrainer } from "../open-job.ts";
+import { type AskingFlags, addAskingOptions } from "../options/connection-options.ts";
 import { formatBytes } from "../output/amounts.ts";
-import { readTensorFile } from "../tensor-files/read-tensor.ts";
+import { readTensorFile } from "../tensor-files.ts";
 
 const TIMEOUT_MS = 60_000;
 

@@ -1,9 +1,9 @@
 import type { Command } from "commander";
 import { setUpBroker } from "../../broker/index.ts";
 import { checkBrokerVersion } from "../../protocol/broker-version.ts";
-import { type CliContext, openOutput } from "../context.ts";
-import { addHelp } from "../help-text.ts";
-import { addOutputOptions } from "../options/output-options.ts";
+import { addHelp, type CliContext, openOutput } from "../context.ts";
+
+import { addOutputOptions } from "../options/connection-options.ts";
 import type { OutputFlags } from "../output/output.ts";
 
 /** `pserver setup`: provides the broker that `pserver up` starts. */

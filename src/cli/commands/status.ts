@@ -1,30 +1,30 @@
 import type { Command } from "commander";
-import type {
-  Declared,
-  ListedArchiver,
-  ListedShard,
-  ListedTape,
-  Participants,
-} from "../../client/admin/participants.ts";
 import {
   behindOf,
   closedSteps,
+  type Declared,
   fallenBack,
   idleShards,
+  type ListedArchiver,
+  type ListedShard,
+  type ListedTape,
+  type Participants,
   tapeGaps,
   updatesOf,
   type Waste,
   wasteOf,
-} from "../../client/admin/shard-reports.ts";
+} from "../../client/admin/participants.ts";
+
 import { synchronizationText } from "../../protocol/config/index.ts";
-import type { ParameterInfo, StatusReply } from "../../protocol/lifecycle-messages.ts";
+import { visible } from "../../protocol/errors.ts";
+import type { ParameterInfo, StatusReply } from "../../protocol/messages/lifecycle-messages.ts";
 import { tensorBytes } from "../../protocol/tensor.ts";
-import { visible } from "../../protocol/visible.ts";
-import { type CliContext, openOutput } from "../context.ts";
-import { addHelp } from "../help-text.ts";
-import { withAdmin } from "../job/open-job.ts";
-import { type AskingFlags, addAskingOptions } from "../options/asking-options.ts";
+import { addHelp, type CliContext, openOutput } from "../context.ts";
+
+import { withAdmin } from "../open-job.ts";
+import { type AskingFlags, addAskingOptions } from "../options/connection-options.ts";
 import {
+  describeFallbacks,
   formatBytes,
   formatCount,
   formatDuration,
@@ -33,7 +33,7 @@ import {
   nameShards,
 } from "../output/amounts.ts";
 import type { Look, Paint, Style } from "../output/colors.ts";
-import { describeFallbacks } from "../output/fallbacks.ts";
+
 import { type Concession, formatTable } from "../output/table.ts";
 import { hangingLines, titledLines } from "../output/wrap.ts";
 

@@ -1,13 +1,14 @@
 import type { Command } from "commander";
-import { type CliContext, openOutput } from "../context.ts";
-import { addHelp } from "../help-text.ts";
-import { STORE_TIMEOUT_MS, withStore } from "../job/open-broker.ts";
+import { addHelp, type CliContext, openOutput } from "../context.ts";
+
+import { STORE_TIMEOUT_MS, withStore } from "../open-job.ts";
 import {
   addConnectionOptions,
+  addOutputOptions,
   addTimeoutOption,
   type JobFlags,
 } from "../options/connection-options.ts";
-import { addOutputOptions } from "../options/output-options.ts";
+
 import { parseJob } from "../options/parse-values.ts";
 import type { OutputFlags } from "../output/output.ts";
 

@@ -1,15 +1,15 @@
-import type { ElementBlame } from "../../history/blame/blame-element.ts";
 import type {
   ChangeTotal,
+  ElementBlame,
   ElementChange,
   ElementValue,
-} from "../../history/blame/element-change.ts";
-import { showPosition } from "../../history/history-lost.ts";
-import { formatTime } from "../../history/points/parse-point.ts";
+} from "../../history/blame.ts";
+import { formatTime } from "../../history/points.ts";
+import { showPosition } from "../../history/source.ts";
 import { formatNumber } from "../output/amounts.ts";
 import type { Look } from "../output/colors.ts";
-import { formatElement } from "../output/elements.ts";
 import { type Concession, formatTable } from "../output/table.ts";
+import { formatElement } from "../output/tensor-summary.ts";
 import { jsonNumber, shortNumber } from "./describe-differences.ts";
 
 /** Keeps the largest changes, in order, so that any number of them takes little memory. */

@@ -3,14 +3,14 @@ import {
   checkArchive,
   type TapeFindings,
 } from "../../history/archive/check-archive.ts";
-import { showPosition } from "../../history/history-lost.ts";
-import type { JournalSpan } from "../../history/source.ts";
+import { type JournalSpan, showPosition } from "../../history/source.ts";
+
 import type { CliContext } from "../context.ts";
-import { EXIT } from "../exit-codes.ts";
 import { formatCount, formatNumber } from "../output/amounts.ts";
 import type { Look } from "../output/colors.ts";
 import type { Output } from "../output/output.ts";
 import { type Concession, formatTable } from "../output/table.ts";
+import { EXIT } from "../report-error.ts";
 
 /** Reads a whole archive and shows what it has; a damaged file makes the exit code 1. */
 export async function checkDirectory(

@@ -3,15 +3,15 @@ import {
   compareModels,
   joinSparse,
   type ParameterDifference,
-} from "../../history/compare/compare-models.ts";
-import type { ResolvedPoint } from "../../history/points/point.ts";
+} from "../../history/compare-models.ts";
+import type { ResolvedPoint } from "../../history/points.ts";
 import type { ReplayedModel } from "../../history/replay/replayed-model.ts";
 import { dataBytes, type OpenModel } from "../../model-files/index.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { quoteName } from "../../protocol/names.ts";
 import { formatBytes } from "../output/amounts.ts";
-import { formatElement } from "../output/elements.ts";
 import type { Output } from "../output/output.ts";
+import { formatElement } from "../output/tensor-summary.ts";
 
 /** One of two models that are compared: at a point of the history, or in a file. */
 export type ComparedSide =

@@ -1,5 +1,10 @@
-import { isEqual, type ParameterDifference } from "../../history/compare/compare-models.ts";
-import { indicesOf, type TensorDifference } from "../../history/compare/difference.ts";
+import {
+  indicesOf,
+  isEqual,
+  type ParameterDifference,
+  type TensorDifference,
+} from "../../history/compare-models.ts";
+
 import type { TensorHeader } from "../../model-files/index.ts";
 import { formatNumber } from "../output/amounts.ts";
 import type { Look } from "../output/colors.ts";

@@ -1,9 +1,8 @@
 import { parameterBytes, type ReplayedParameter } from "../../history/replay/replayed-model.ts";
-import { describeUpdates, describeVersion } from "../job/known-versions.ts";
 import { formatBytes } from "../output/amounts.ts";
 import type { Look } from "../output/colors.ts";
 import { type Concession, formatTable } from "../output/table.ts";
-import { formatShape } from "../output/tensor-summary.ts";
+import { describeUpdates, describeVersion, formatShape } from "../output/tensor-summary.ts";
 
 /** Versions and updates of the blocks of a parameter. */
 export function versionsOf({ blocks }: ReplayedParameter): {

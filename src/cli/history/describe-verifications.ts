@@ -1,6 +1,6 @@
-import { showPosition } from "../../history/history-lost.ts";
-import { isSound, type VerifiedPlace } from "../../history/verify/verify-shard.ts";
-import type { ShardFound } from "../commands/verify.ts";
+import { showPosition } from "../../history/source.ts";
+import { isSound, type VerifiedPlace } from "../../history/verify.ts";
+import type { ShardFound } from "../commands/history/verify.ts";
 import { formatNumber } from "../output/amounts.ts";
 import type { Look } from "../output/colors.ts";
 import { formatTable } from "../output/table.ts";

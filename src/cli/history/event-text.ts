@@ -2,8 +2,8 @@ import type {
   BlockChange,
   BlockOperation,
   UpdateEvent,
-} from "../../actors/updates/update-event.ts";
-import type { NoteEntries } from "../../protocol/notes.ts";
+} from "../../actors/journal/describe-record.ts";
+import type { NoteEntries } from "../../protocol/messages/records.ts";
 import { formatBytes } from "../output/amounts.ts";
 
 /** A number in a few characters: `0.0312`, `12.5`, `1.3e-9`; `-` for none. */

@@ -1,9 +1,18 @@
-import { visible } from "../../protocol/visible.ts";
+import { visible } from "../../protocol/errors.ts";
 import type { Look, PaintRank } from "../output/colors.ts";
-import { cutMiddle, textWidth } from "../output/text-width.ts";
-import { niceTicks, widened, xText, type YAxis, yAxis } from "./axis.ts";
+import { cutMiddle, textWidth } from "../output/wrap.ts";
+import {
+  type Chart,
+  chartHeading,
+  type Extent,
+  niceTicks,
+  type Series,
+  widened,
+  xText,
+  type YAxis,
+  yAxis,
+} from "./chart.ts";
 import { shortNumber } from "./event-text.ts";
-import { type Chart, chartHeading, type Extent, type Series } from "./series.ts";
 
 /** Where no terminal says how wide lines may be. */
 const WIDTH_DEFAULT = 100;

@@ -1,12 +1,28 @@
+import type { Command } from "commander";
+import type { UpdateEvent } from "../../actors/journal/describe-record.ts";
 import { resolveSettings } from "../../client/wire/settings.ts";
-import type { HistoryPlace } from "../../history/open-history.ts";
-import type { HistorySource } from "../../history/source.ts";
-import { defined } from "../../protocol/defined.ts";
+import type { Rebuild } from "../../history/fork-job.ts";
+import type { HistoryPlace } from "../../history/open-journal.ts";
+import {
+  type Cut,
+  formatPoint,
+  formatTime,
+  type Point,
+  parsePoint,
+  type ResolvedPoint,
+} from "../../history/points.ts";
+import type { UpdateQuery, UpdateRange } from "../../history/read-updates.ts";
+import type { ReplayedModel } from "../../history/replay/replayed-model.ts";
+import type { Replayer } from "../../history/replay/replayer.ts";
+import { type HistorySource, showPosition } from "../../history/source.ts";
 import { PserverError } from "../../protocol/errors.ts";
+import { defined } from "../../protocol/fields.ts";
 import type { CliContext } from "../context.ts";
-import { unlessAborted } from "../interrupts.ts";
 import { toOverrides } from "../options/connection-options.ts";
 import type { HistoryFlags } from "../options/history-options.ts";
+import { formatRecords } from "../output/amounts.ts";
+import type { Output } from "../output/output.ts";
+import { unlessAborted } from "../signals.ts";
 
 /** The history that a command reads. */
 export interface OpenedHistory {
@@ -25,7 +41,7 @@ export async function withHistory<T>(
   use: (history: OpenedHistory) => Promise<T>,
 ): Promise<T> {
   // Loaded here, so that other commands start faster.
-  const { openHistory } = await import("../../history/open-history.ts");
+  const { openHistory } = await import("../../history/open-journal.ts");
   const place = historyPlace(context, flags);
   const source = await unlessAborted(context.signal, openHistory(place));
   try {
@@ -48,4 +64,196 @@ function historyPlace(context: CliContext, flags: HistoryFlags): HistoryPlace {
   if (!broker && archive !== undefined) return { kind: "archive", archive };
   const connection = resolveSettings(toOverrides(flags), context.environment);
   return { kind: "broker", connection, job: flags.job, ...defined({ archive }) };
+}
+
+/** Rebuilds the model at a point, and shows the progress. */
+export type Replay = (point: Pick<ResolvedPoint, "cut">) => Promise<ReplayedModel>;
+
+/**
+ * Runs `use` with threads that rebuild shards; they end with it.
+ * @throws what `use` throws.
+ */
+export async function withPool<T>(
+  { signal }: CliContext,
+  { source, place }: OpenedHistory,
+  use: (pool: Replayer) => Promise<T>,
+): Promise<T> {
+  // Loaded here, so that other commands start faster.
+  const { ThreadPool } = await import("../../history/replay/thread-pool.ts");
+  const pool = ThreadPool.start(place, source.shards, signal);
+  try {
+    return await use(pool);
+  } finally {
+    await pool.close();
+  }
+}
+
+/**
+ * Runs `use` with replays on threads; the models that it gets are freed when it ends.
+ * @throws what `use` throws; a replay throws as `replayModel` does.
+ */
+export async function withReplays<T>(
+  context: CliContext,
+  output: Output,
+  history: OpenedHistory,
+  use: (replay: Replay) => Promise<T>,
+): Promise<T> {
+  const { replayModel } = await import("../../history/replay/replayed-model.ts");
+  return await withPool(context, history, (pool) =>
+    use(({ cut }) =>
+      output
+        .progress("replaying", formatRecords)
+        .reported((onProgress) => replayModel(pool, cut, { onProgress })),
+    ),
+  );
+}
+
+/** Rebuilds shards of a history, with a line of progress for each. */
+export async function rebuildShown(
+  output: Output,
+  source: HistorySource,
+  signal: AbortSignal,
+): Promise<Rebuild> {
+  // Loaded here, so that other commands start faster.
+  const { rebuildFrom } = await import("../../history/fork-job.ts");
+  return (shard, at) =>
+    output.progress(`rebuilding shard ${shard}`, formatRecords).reported((onProgress) => {
+      const rebuild = rebuildFrom(source, signal, (_, done, total) => onProgress(done, total));
+      return rebuild(shard, at);
+    });
+}
+
+/** Positions of a cut that a message names; a job can have many shards. */
+const POSITIONS_SHOWN = 16;
+
+/**
+ * The point that a text names, with its cut, after telling what was understood.
+ * @throws BAD_VALUE, HISTORY_LOST as `parsePoint` and `resolvePoint` do.
+ */
+export async function understandPoint(
+  context: CliContext,
+  output: Output,
+  source: HistorySource,
+  text: string,
+): Promise<ResolvedPoint> {
+  // Loaded here, so that other commands start faster.
+  const { parsePoint } = await import("../../history/points.ts");
+  return await understand(context, output, source, parsePoint(text, Date.now()));
+}
+
+/** The cut of a point, after telling what was understood. @throws as `resolvePoint` does. */
+export async function understand(
+  { signal }: CliContext,
+  output: Output,
+  source: HistorySource,
+  point: Point,
+): Promise<ResolvedPoint> {
+  const { resolvePoint } = await import("../../history/resolve-point.ts");
+  const resolved = await unlessAborted(signal, resolvePoint(source, point, signal));
+  output.message(await describePoint(resolved));
+  return resolved;
+}
+
+/** Such as `point: 2026-11-23T04:12:07.000Z, the cut 0:1200 1:1188 2:1201`. */
+export async function describePoint({ point, cut, timeMs }: ResolvedPoint): Promise<string> {
+  const { formatPoint, formatTime } = await import("../../history/points.ts");
+  const name = formatPoint(point);
+  const time = timeMs === undefined || point.kind === "time" ? "" : `, at ${formatTime(timeMs)}`;
+  return `point: ${name}${time}, the cut ${showCut(cut)}`;
+}
+
+/** The positions of a cut, such as `0:1200 1:1188 2:1201`. */
+export function showCut(cut: Cut): string {
+  const shown = cut
+    .slice(0, POSITIONS_SHOWN)
+    .map((position, shard) => showPosition(shard, position));
+  const more = cut.length > shown.length ? ` and ${cut.length - shown.length} more` : "";
+  return `${shown.join(" ")}${more}`;
+}
+
+/** A point as `--json` prints it. */
+export async function pointEntry({ point, cut, timeMs }: ResolvedPoint): Promise<unknown> {
+  const { formatPoint, formatTime } = await import("../../history/points.ts");
+  return {
+    point: formatPoint(point),
+    kind: point.kind,
+    time: timeMs === undefined ? null : formatTime(timeMs),
+    cut: cut.map((position, shard) => ({ shard, ...position })),
+  };
+}
+
+/** Flags that choose updates. */
+export interface RangeFlags {
+  readonly param?: string;
+  readonly trainer?: string;
+  readonly since: string;
+  readonly until: string;
+}
+
+/** A range of updates, with the points as they were understood. */
+interface NamedRange extends UpdateRange {
+  readonly sincePoint: Point;
+  readonly untilPoint: Point;
+}
+
+/** Adds the flags that choose updates. */
+export function addRangeOptions(command: Command): Command {
+  return command
+    .option("-p, --param <name>", "updates of this parameter only")
+    .option("-t, --trainer <id>", "updates and notes of this trainer only")
+    .option("--since <point>", "what came after this point", "start")
+    .option("--until <point>", "what came up to this point", "now");
+}
+
+/**
+ * The updates that the flags choose, some at a time, after telling how their points were understood.
+ * @throws as `parsePoint`, `resolveRange` and `readUpdates`.
+ */
+export async function chosenUpdates(
+  output: Output,
+  source: HistorySource,
+  flags: RangeFlags,
+  how: Pick<UpdateQuery, "signal" | "follow" | "last">,
+): Promise<AsyncGenerator<readonly UpdateEvent[]>> {
+  const range = await rangeOf(source, flags, how.signal);
+  for (const line of describeRange(range)) output.message(line);
+  // Loaded here, so that other commands start faster.
+  const { readUpdates } = await import("../../history/read-updates.ts");
+  const filter = { parameter: flags.param, trainer: flags.trainer };
+  return readUpdates(source, { ...filter, ...range, ...how });
+}
+
+/** The range that the flags name. @throws as `parsePoint` and `resolveRange`. */
+async function rangeOf(
+  source: HistorySource,
+  flags: RangeFlags,
+  signal: AbortSignal,
+): Promise<NamedRange> {
+  const { resolveRange } = await import("../../history/read-updates.ts");
+  const nowMs = Date.now();
+  const sincePoint = parsePoint(flags.since, nowMs);
+  const untilPoint = parsePoint(flags.until, nowMs);
+  return {
+    ...(await resolveRange(source, sincePoint, untilPoint, signal)),
+    sincePoint,
+    untilPoint,
+  };
+}
+
+/** How the points were understood, for people; nothing about the defaults. */
+function describeRange(range: NamedRange): string[] {
+  const { sincePoint, untilPoint, since, sinceMs, until } = range;
+  const lines: string[] = [];
+  if (sincePoint.kind !== "start") {
+    lines.push(`since ${describeBound(sincePoint, since, sinceMs)}`);
+  }
+  if (untilPoint.kind !== "now") lines.push(`until ${describeBound(untilPoint, until, undefined)}`);
+  return lines;
+}
+
+function describeBound(point: Point, cut: Cut | undefined, timeMs: number | undefined): string {
+  const time = timeMs && point.kind !== "time" ? `, at ${formatTime(timeMs)}` : "";
+  const where =
+    cut === undefined ? "before what the journals keep: from the tape" : `the cut ${showCut(cut)}`;
+  return `${formatPoint(point)}${time}, ${where}`;
 }

@@ -2,7 +2,7 @@ import { basename, dirname, extname, resolve, sep } from "node:path";
 import type { ReplayedModel, ReplayedParameter } from "../../history/replay/replayed-model.ts";
 import { formatOf, saveModel } from "../../model-files/index.ts";
 import { PserverError } from "../../protocol/errors.ts";
-import { checkTensorTarget, writeTensorFile } from "../tensor-files/write-tensor.ts";
+import { checkTensorTarget, writeTensorFile } from "../tensor-files.ts";
 
 /** Endings of files that hold one tensor. */
 const TENSOR_ENDINGS: readonly string[] = [".npy", ".json", ".bin", ".raw"];

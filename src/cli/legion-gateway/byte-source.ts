@@ -1,5 +1,4 @@
-import { PserverError } from "../../protocol/errors.ts";
-import { mismatch } from "../../protocol/mismatch.ts";
+import { mismatch, PserverError } from "../../protocol/errors.ts";
 
 /** How long a connection waits for its peer. */
 export interface Timeouts {

@@ -1,5 +1,5 @@
 import { allocateData, type Dtype, isDtype, type TensorData } from "../../protocol/dtypes.ts";
-import { mismatch } from "../../protocol/mismatch.ts";
+import { mismatch } from "../../protocol/errors.ts";
 import { quoteName } from "../../protocol/names.ts";
 import type { WireArray } from "./frames.ts";
 

@@ -1,7 +1,7 @@
-import { isRecord } from "../../model-files/json-record.ts";
+import { isRecord } from "../../model-files/file-text.ts";
 import { DTYPES, type Dtype, isDtype, type TensorData } from "../../protocol/dtypes.ts";
+import { mismatch } from "../../protocol/errors.ts";
 import { RANK_MAX } from "../../protocol/limits.ts";
-import { mismatch } from "../../protocol/mismatch.ts";
 import { quoteName } from "../../protocol/names.ts";
 
 // Legion's wire: every frame is an int32 kind, an int32 length in bytes, and these bytes. An array is a

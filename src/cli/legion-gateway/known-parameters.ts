@@ -1,6 +1,6 @@
 import type { Client } from "../../client/client.ts";
 import { PserverError } from "../../protocol/errors.ts";
-import type { ParameterInfo } from "../../protocol/lifecycle-messages.ts";
+import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
 import { quoteName } from "../../protocol/names.ts";
 
 /** Type and shape of a parameter, which the gateway needs to move its values. */

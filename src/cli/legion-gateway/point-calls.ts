@@ -1,7 +1,7 @@
+import type { CallOptions } from "../../client/calls/deadline.ts";
 import type { Client } from "../../client/client.ts";
-import type { CallOptions } from "../../client/timing/deadline.ts";
 import { allocateData, type Dtype } from "../../protocol/dtypes.ts";
-import { mismatch } from "../../protocol/mismatch.ts";
+import { mismatch } from "../../protocol/errors.ts";
 import type { WireArray } from "./frames.ts";
 import { toProducts } from "./points.ts";
 import type { Mix } from "./requests.ts";

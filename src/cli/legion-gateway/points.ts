@@ -1,4 +1,4 @@
-import { mismatch } from "../../protocol/mismatch.ts";
+import { mismatch } from "../../protocol/errors.ts";
 import type { WireArray } from "./frames.ts";
 
 /** About the memory that sorting one point takes. */

@@ -1,5 +1,5 @@
-import type { PserverError } from "../../protocol/errors.ts";
-import { mismatch } from "../../protocol/mismatch.ts";
+import { mismatch, type PserverError } from "../../protocol/errors.ts";
+
 import { quoteName } from "../../protocol/names.ts";
 
 /** Numbers of Legion's queries and of the only answer that has one. */

@@ -1,9 +1,9 @@
 import { isIPv6 } from "node:net";
 import type { CliContext } from "../context.ts";
-import { untilAborted } from "../interrupts.ts";
-import { withTrainer } from "../job/open-job.ts";
-import type { AskingFlags } from "../options/asking-options.ts";
+import { withTrainer } from "../open-job.ts";
+import type { AskingFlags } from "../options/connection-options.ts";
 import type { Output } from "../output/output.ts";
+import { untilAborted } from "../signals.ts";
 import { LegionGateway } from "./gateway.ts";
 import { KnownParameters } from "./known-parameters.ts";
 import { MemoryBudget } from "./memory-budget.ts";

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import { allocateData, bytesOf, DTYPES } from "../../protocol/dtypes.ts";
-import { PserverError } from "../../protocol/errors.ts";
-import { mismatch } from "../../protocol/mismatch.ts";
+import { mismatch, PserverError } from "../../protocol/errors.ts";
+
 import { ByteSource, type Timeouts } from "./byte-source.ts";
 import {
   type ArrayHeader,

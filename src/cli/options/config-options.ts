@@ -1,15 +1,15 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { isRecord } from "../../model-files/json-record.ts";
+import { isRecord } from "../../model-files/file-text.ts";
 import {
   OPTIMIZERS,
   type ParameterConfig,
   type ParameterSettings,
   toConfig,
 } from "../../protocol/config/index.ts";
-import { parseConfigText } from "../../protocol/config/text.ts";
-import { defined } from "../../protocol/defined.ts";
-import { PserverError } from "../../protocol/errors.ts";
-import { mismatch } from "../../protocol/mismatch.ts";
+import { parseConfigText } from "../../protocol/config/parameter-config.ts";
+import { mismatch, PserverError } from "../../protocol/errors.ts";
+import { defined } from "../../protocol/fields.ts";
+
 import { quoteName } from "../../protocol/names.ts";
 import { readText } from "../../system/file-errors.ts";
 import { finiteNumber } from "./parse-values.ts";

@@ -1,6 +1,8 @@
 import { type Command, Option } from "commander";
 import type { ConnectionOverrides } from "../../client/wire/settings.ts";
-import { defined } from "../../protocol/defined.ts";
+import { defined } from "../../protocol/fields.ts";
+import type { ConnectionSettings } from "../../transport/connection.ts";
+import type { OutputFlags } from "../output/output.ts";
 import { parseId, parseJob, parseTimeout } from "./parse-values.ts";
 
 /** Flags that say how to reach the broker; each is undefined unless given. */
@@ -87,4 +89,61 @@ export function addTrainerOption(command: Command): Command {
     "the id to appear under (default: cli-HOST-PID)",
     parseId,
   );
+}
+
+/** Adds the flags for the output of a command. */
+export function addOutputOptions(command: Command): Command {
+  return command
+    .option("-j, --json", "print data, warnings and errors as JSON, one value a line")
+    .option("--no-color", "no colours, as with the variable NO_COLOR");
+}
+
+/** Flags of a command that asks the hosts of a job and prints the answer. */
+export interface AskingFlags extends TrainerFlags, OutputFlags {}
+
+/** Adds the flags of such a command; `timeoutMs` is the default of `--timeout`. */
+export function addAskingOptions(command: Command, timeoutMs: number): Command {
+  return addOutputOptions(addTrainerOption(addJobOptions(command, timeoutMs)));
+}
+
+/** Credentials of the connections on which a host answers trainers; each is undefined unless given. */
+export interface AnswerFlags {
+  readonly answerCreds?: string;
+  readonly answerNkey?: string;
+  readonly answerUser?: string;
+  readonly answerPassword?: string;
+}
+
+/** Adds the credentials of a host's second user, which answers trainers. */
+export function addAnswerOptions(command: Command): Command {
+  return command
+    .option("--answer-creds <file>", "credentials file of the user that answers trainers")
+    .option("--answer-nkey <file>", "file with that user's nkey seed")
+    .option("--answer-user <name>", "that user's name (default: one user does everything)")
+    .addOption(
+      new Option(
+        "--answer-password <password>",
+        "its password, which the variable hides from other users",
+      ).env("PSERVER_ANSWER_PASSWORD"),
+    );
+}
+
+/** Connection settings of the user that answers trainers; undefined if none is given. */
+export function toAnswerConnection(
+  flags: AnswerFlags,
+  { servers, tls, timeoutMs }: ConnectionSettings,
+): ConnectionSettings | undefined {
+  const { answerCreds, answerNkey, answerUser, answerPassword } = flags;
+  if ((answerCreds ?? answerNkey ?? answerUser) === undefined) return undefined;
+  return {
+    servers,
+    timeoutMs,
+    ...defined({
+      tls,
+      credsFile: answerCreds,
+      nkeyFile: answerNkey,
+      user: answerUser,
+      password: answerPassword,
+    }),
+  };
 }

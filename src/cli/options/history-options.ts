@@ -1,7 +1,11 @@
 import type { Command } from "commander";
 import type { OutputFlags } from "../output/output.ts";
-import { addConnectionOptions, addJobOption, type ConnectionFlags } from "./connection-options.ts";
-import { addOutputOptions } from "./output-options.ts";
+import {
+  addConnectionOptions,
+  addJobOption,
+  addOutputOptions,
+  type ConnectionFlags,
+} from "./connection-options.ts";
 
 /** Flags of a command that reads the history of a job. */
 export interface HistoryFlags extends ConnectionFlags, OutputFlags {

@@ -1,3 +1,5 @@
+import type { Fallback } from "../../protocol/messages/position.ts";
+
 const BYTE_UNITS = ["KiB", "MiB", "GiB", "TiB", "PiB"] as const;
 
 /** Bytes for people: `512 B`, `1.5 KiB`, `12 MiB`. */
@@ -68,4 +70,19 @@ function shortNumber(amount: number): string {
 
 function rest(amount: number, unit: string): string {
   return amount === 0 ? "" : ` ${amount} ${unit}`;
+}
+
+/** What a shard lost, for people, as `records 11 to 20 of generation 1 are lost`. */
+export function describeFallbacks(fallbacks: readonly Fallback[]): string {
+  const losses = fallbacks.filter(({ from, to }) => to >= from);
+  const lost = losses.map(({ generation, from, to }) => {
+    return `${nameRecords({ from, to })} of generation ${generation} ${from === to ? "is" : "are"} lost`;
+  });
+  return lost.length === 0 ? "no record is known to be lost" : lost.join("; ");
+}
+
+/** What a shard lost with the journal that was replaced last. */
+export function describeLastFallback(fallbacks: readonly Fallback[]): string {
+  const generation = fallbacks.at(-1)?.generation;
+  return describeFallbacks(fallbacks.filter((fallback) => fallback.generation === generation));
 }

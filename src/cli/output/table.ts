@@ -1,7 +1,6 @@
-import { visible } from "../../protocol/visible.ts";
+import { visible } from "../../protocol/errors.ts";
 import type { Look } from "./colors.ts";
-import { cutMiddle, textWidth } from "./text-width.ts";
-import { wrapText } from "./wrap.ts";
+import { cutMiddle, textWidth, wrapText } from "./wrap.ts";
 
 /** A column of a table; numbers are best aligned right. */
 export interface Column {

@@ -1,8 +1,51 @@
+import type { KnownVersions } from "../../client/admin/job-admin.ts";
+import type { TensorData } from "../../protocol/dtypes.ts";
+import { visible } from "../../protocol/errors.ts";
+import type { BlockVersions } from "../../protocol/messages/reads.ts";
 import { type Tensor, tensorBytes } from "../../protocol/tensor.ts";
-import { visible } from "../../protocol/visible.ts";
-import { formatBytes } from "./amounts.ts";
-import { shortElement } from "./elements.ts";
+import { formatBytes, formatCount, formatNumber, formatRanges } from "./amounts.ts";
 import { hangingLines } from "./wrap.ts";
+
+/**
+ * One element as a short text that reads back as the same value of its type: a float32 as `0.1`,
+ * not as `0.10000000149011612`.
+ */
+export function formatElement(data: TensorData, index: number): string {
+  const value = data[index];
+  if (value === undefined) return "";
+  if (typeof value === "bigint" || !(data instanceof Float32Array)) return showNumber(value);
+  // Also keeps the sign of a zero, which toPrecision drops.
+  if (value === 0 || !Number.isFinite(value)) return showNumber(value);
+  for (let digits = 6; digits < 9; digits++) {
+    const shorter = Number(value.toPrecision(digits));
+    if (Math.fround(shorter) === value) return showNumber(shorter);
+  }
+  return showNumber(Number(value.toPrecision(9)));
+}
+
+/** One element, shortened: floats with at most six significant digits. */
+export function shortElement(data: TensorData, index: number): string {
+  const value = data[index];
+  if (typeof value !== "number" || Number.isInteger(value) || !Number.isFinite(value)) {
+    return formatElement(data, index);
+  }
+  return showNumber(Number(value.toPrecision(6)));
+}
+
+/**
+ * One element as JSON, as protobuf's JSON has it: numbers, but 64-bit integers and NaN, Infinity
+ * and -Infinity as strings, because JSON readers cannot hold them as numbers.
+ */
+export function jsonElement(data: TensorData, index: number): string {
+  const text = formatElement(data, index);
+  const value = data[index];
+  return typeof value === "bigint" || !Number.isFinite(value) ? `"${text}"` : text;
+}
+
+function showNumber(value: number | bigint): string {
+  // String(-0) is "0", which reads back as another value.
+  return Object.is(value, -0) ? "-0" : String(value);
+}
 
 /** Elements shown at each end of a dimension that is cut. */
 const EDGE = 3;
@@ -103,4 +146,35 @@ function shownIndexes(shape: readonly number[], edge: number): number[] {
     indexes = indexes.flatMap((base) => kept.map((i) => base * size + i));
   }
   return indexes;
+}
+
+/** Why some versions are not known, for people; undefined if all were told. */
+export function describeUnknown({ silentShards, refusal }: KnownVersions): string | undefined {
+  if (refusal !== undefined) return `versions are not known: ${refusal}`;
+  if (silentShards.length === 0) return undefined;
+  const shards = formatCount(silentShards.length, "shard");
+  const verb = silentShards.length === 1 ? "does" : "do";
+  return `${shards} ${verb} not answer, so versions of what they hold are not known: ${formatRanges(silentShards)}`;
+}
+
+/** Versions as `--json` has them; both null where they are not known. */
+export function versionEntries(known: BlockVersions | undefined): {
+  readonly version: { readonly least: number; readonly most: number } | null;
+  readonly updates: number | null;
+} {
+  if (known === undefined) return { version: null, updates: null };
+  const { least, most, updates } = known;
+  return { version: { least, most }, updates };
+}
+
+/** The version for people: one number if all blocks agree, else the lowest and the highest; `?` if unknown. */
+export function describeVersion(known: BlockVersions | undefined): string {
+  if (known === undefined) return "?";
+  const { least, most } = known;
+  return least === most ? formatNumber(least) : `${formatNumber(least)}–${formatNumber(most)}`;
+}
+
+/** The changes of blocks for people; `?` if unknown. */
+export function describeUpdates(known: BlockVersions | undefined): string {
+  return known === undefined ? "?" : formatNumber(known.updates);
 }

@@ -1,5 +1,106 @@
+import { stripVTControlCharacters } from "node:util";
+import { eastAsianWidth } from "get-east-asian-width";
+import { isPlain, visible } from "../../protocol/errors.ts";
 import type { Look, Style } from "./colors.ts";
-import { textWidth } from "./text-width.ts";
+
+const ELLIPSIS = "…";
+
+const COMBINING = /^[\p{M}\p{Cf}]/u;
+/** Asks for the colourful form of a character, which takes two columns. */
+const EMOJI_SELECTOR = "\ufe0f";
+const FLAG_LETTER = /^\p{Regional_Indicator}/u;
+
+/** Made when it is first needed: it takes 20 ms. */
+let segmenter: Intl.Segmenter | undefined;
+
+/**
+ * Columns that a text takes in a terminal: two for East Asian wide characters and emoji, none for
+ * combining marks and the sequences that colour.
+ */
+export function textWidth(text: string): number {
+  if (isPlain(text)) return text.length;
+  const shown = stripVTControlCharacters(text);
+  if (isPlain(shown)) return shown.length;
+  return characters(shown).reduce((sum, character) => sum + characterWidth(character), 0);
+}
+
+/** Text of at most so many columns, at least one: what is too long loses its middle to a `…`. */
+export function cutMiddle(text: string, columns: number): string {
+  if (textWidth(text) <= columns) return text;
+  const shownColumns = Math.max(0, columns - 1);
+  const headColumns = Math.ceil(shownColumns / 2);
+  // Dividing a text into characters takes some microseconds; that of a plain one is known.
+  if (isPlain(text)) {
+    const tail = text.slice(text.length - (shownColumns - headColumns));
+    return `${text.slice(0, headColumns)}${ELLIPSIS}${tail}`;
+  }
+  const all = characters(text);
+  const head = fitting(all, headColumns);
+  const rest = all.slice(head.length).reverse();
+  const tail = fitting(rest, shownColumns - textWidth(head.join(""))).reverse();
+  return `${head.join("")}${ELLIPSIS}${tail.join("")}`;
+}
+
+/** User-perceived characters, each of one or more code points. */
+function characters(text: string): string[] {
+  segmenter ??= new Intl.Segmenter(undefined, { granularity: "grapheme" });
+  return Array.from(segmenter.segment(text), ({ segment }) => segment);
+}
+
+function characterWidth(character: string): number {
+  const codePoint = character.codePointAt(0) ?? 0;
+  if (COMBINING.test(character)) return 0;
+  if (FLAG_LETTER.test(character) || character.includes(EMOJI_SELECTOR)) return 2;
+  return eastAsianWidth(codePoint);
+}
+
+/** As many of the first characters as fit into `columns`. */
+function fitting(all: readonly string[], columns: number): string[] {
+  const taken: string[] = [];
+  let left = columns;
+  for (const character of all) {
+    left -= characterWidth(character);
+    if (left < 0) break;
+    taken.push(character);
+  }
+  return taken;
+}
+
+/** Characters that {@link visible} escapes and `JSON.stringify` does not. */
+const UNPRINTABLE_IN_JSON = /[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+const ESCAPE = "\u001b";
+
+/** The control sequences of `makePaint`. */
+const COLORS = new RegExp(`(${ESCAPE}\\[(?:1|22|3[1-3]|39|90)m)`);
+
+/** As {@link visible}, for text of several lines. */
+export function visibleLines(text: string): string {
+  return text.split("\n").map(visible).join("\n");
+}
+
+/** As {@link visible}, but keeps colours. Names in the line must be `visible` already. */
+export function visibleColored(line: string): string {
+  return visibleExcept(line, COLORS);
+}
+
+/** As {@link visible}, but keeps what `kept` matches, an expression with one group around all of it. */
+export function visibleExcept(line: string, kept: RegExp): string {
+  return line
+    .split(kept)
+    .map((part, i) => (i % 2 === 0 ? visible(part) : part))
+    .join("");
+}
+
+/** A value as JSON on one line, with everything escaped that {@link visible} escapes. */
+export function visibleJson(value: unknown): string {
+  return JSON.stringify(value).replace(UNPRINTABLE_IN_JSON, (character) =>
+    // JSON has one escape for each half of a surrogate pair.
+    Array.from({ length: character.length }, (_, i) => {
+      return `\\u${character.charCodeAt(i).toString(16).padStart(4, "0")}`;
+    }).join(""),
+  );
+}
 
 /**
  * Breaks text at blanks into lines of at most `width` columns. A longer word is not broken, so that it can

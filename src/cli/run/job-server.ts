@@ -2,23 +2,21 @@ import { randomBytes } from "node:crypto";
 import { mkdir, rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import type { SavedModel } from "../../client/calls/saved-model.ts";
-import { connect } from "../../client/wire/connect.ts";
+import { connect } from "../../client/connect.ts";
 import type { ConnectionOverrides } from "../../client/wire/settings.ts";
 import { removeEmptyDirectories } from "../../model-files/atomic-write.ts";
-import { defined } from "../../protocol/defined.ts";
-import type { PserverError } from "../../protocol/errors.ts";
-import { mismatch } from "../../protocol/mismatch.ts";
+import { mismatch, type PserverError } from "../../protocol/errors.ts";
+import { defined } from "../../protocol/fields.ts";
+
 import { io } from "../../system/file-errors.ts";
 import type { CliContext } from "../context.ts";
-import { withAdmin } from "../job/open-job.ts";
+import { withAdmin } from "../open-job.ts";
 import { toOverrides } from "../options/connection-options.ts";
 import { hostArguments } from "../options/host-options.ts";
 import type { Output } from "../output/output.ts";
 import { startLocalServer } from "../up/local-server.ts";
-import { reachableAddress } from "./reachable-address.ts";
+import { accessOf, reachableAddress, type ServerAccess, trainerId } from "./launch.ts";
 import { flagOf, type RunFlags } from "./run-flags.ts";
-import { accessOf, type ServerAccess } from "./server-access.ts";
-import { trainerId } from "./trainer-variables.ts";
 
 /** The server of a run: started for it, or running before. */
 export interface JobServer {

@@ -1,13 +1,167 @@
+import { randomInt } from "node:crypto";
+import { lookup } from "node:dns/promises";
+import { once } from "node:events";
+import { createServer, isIP } from "node:net";
+import { hostname, networkInterfaces } from "node:os";
+import { resolve } from "node:path";
+import { resolveSettings } from "../../client/wire/settings.ts";
+import { mismatch } from "../../protocol/errors.ts";
+import { defined } from "../../protocol/fields.ts";
+import type { ConnectionSettings } from "../../transport/connection.ts";
 import type { CliContext } from "../context.ts";
+import { type ConnectionFlags, toOverrides } from "../options/connection-options.ts";
 import { makePaintRank, type PaintRank, wantsColor } from "../output/colors.ts";
 import type { Output, OutputStream } from "../output/output.ts";
 import { withoutConnection } from "../up/local-server.ts";
-import type { TrainerCommand } from "./command-line.ts";
+import { scriptOf, type TrainerCommand } from "./command-line.ts";
 import type { JobServer } from "./job-server.ts";
-import type { RunFlags } from "./run-flags.ts";
-import type { RunningTrainers } from "./running-trainers.ts";
+import { formatWallTime, type RunFlags } from "./run-flags.ts";
 import { TrainerOutput } from "./trainer-output.ts";
-import { sharedVariables, type TrainerPlace, threadDefaults } from "./trainer-variables.ts";
+
+/** How trainers reach the broker. */
+export interface ServerAccess {
+  /** Addresses without credentials, with commas between them. */
+  readonly url: string;
+  /** `NATS_…` variables of the credentials and certificates. */
+  readonly credentials: Readonly<Record<string, string>>;
+}
+
+const PORT_DEFAULT = "4222";
+
+/** Access to the broker that flags, environment or a NATS context name. */
+export function accessOf(
+  flags: ConnectionFlags,
+  environment: Readonly<Record<string, string | undefined>>,
+): ServerAccess {
+  const settings = resolveSettings(toOverrides(flags), environment);
+  return { url: settings.servers.join(","), credentials: credentialVariables(settings) };
+}
+
+/** Host and port of the first address, as Legion's scripts want them. */
+export function firstAddress(url: string): { readonly host: string; readonly port: string } {
+  const [first = ""] = url.split(",");
+  const address = first.replace(/^[a-z]+:\/\//i, "");
+  const match = /^(?:\[(?<v6>[^\]]+)\]|(?<host>[^:]+))(?::(?<port>\w+))?$/.exec(address);
+  const { v6, host = address, port = PORT_DEFAULT } = match?.groups ?? {};
+  return { host: v6 ?? host, port };
+}
+
+/** Variables of the credentials; files by absolute paths, because a trainer may run in another directory. */
+function credentialVariables(settings: ConnectionSettings): Record<string, string> {
+  const { user, password, token, credsFile, nkeyFile, tls } = settings;
+  const path = (file: string | undefined): string | undefined =>
+    file === undefined ? undefined : resolve(file);
+  return defined({
+    NATS_USER: user,
+    NATS_PASSWORD: password,
+    NATS_TOKEN: token,
+    NATS_CREDS: path(credsFile),
+    NATS_NKEY: path(nkeyFile),
+    NATS_CERT: path(tls?.certFile),
+    NATS_KEY: path(tls?.keyFile),
+    NATS_CA: path(tls?.caFile),
+  });
+}
+
+/** Variables for a trainer. One that is undefined is removed from what the trainer inherits. */
+export type Variables = Readonly<Record<string, string | undefined>>;
+
+/** The place of a trainer among all of its run. */
+export interface TrainerPlace {
+  readonly rank: number;
+  /** Its number among the trainers of its machine. */
+  readonly localRank: number;
+  /** How many trainers its machine has. */
+  readonly localCount: number;
+  /** The number of its machine. */
+  readonly machine: number;
+  /** How many machines have trainers. */
+  readonly machineCount: number;
+}
+
+/** The places of the trainers of ranks 0, 1, …, each given by the name of its machine. */
+export function placesOn(machines: readonly string[]): TrainerPlace[] {
+  const names = [...new Set(machines)];
+  const used = new Map<string, number>();
+  return machines.map((name, rank) => {
+    const localRank = used.get(name) ?? 0;
+    used.set(name, localRank + 1);
+    const localCount = machines.filter((each) => each === name).length;
+    return {
+      rank,
+      localRank,
+      localCount,
+      machine: names.indexOf(name),
+      machineCount: names.length,
+    };
+  });
+}
+
+/** Variables of all trainers of a run, under their present names and Legion's; `--env` may override them. */
+export function sharedVariables(
+  flags: RunFlags,
+  command: TrainerCommand,
+  url: string,
+): Record<string, string> {
+  const { host, port } = firstAddress(url);
+  const instances = String(flags.instances);
+  return {
+    PSERVER_URL: url,
+    PSERVER_JOB: flags.job,
+    PSERVER_WORLD_SIZE: instances,
+    legion_server_ip: host,
+    legion_server_port: port,
+    legion_instances: instances,
+    legion_job_name: flags.job,
+    legion_script_path: resolve(scriptOf(command)),
+    legion_walltime: flags.walltime === undefined ? "" : formatWallTime(flags.walltime),
+    legion_debug: "false",
+    // Otherwise Python buffers 8 KiB of output, because it prints to no terminal.
+    PYTHONUNBUFFERED: "1",
+  };
+}
+
+/** The id of the trainer of a rank. */
+export function trainerId({ trainer }: RunFlags, rank: number): string {
+  return `${trainer}-${rank}`;
+}
+
+/** Additional variables of one trainer, and at last those of `--env`, which override all. */
+export function ownVariables(
+  flags: RunFlags,
+  { rank, localRank }: TrainerPlace,
+  torch: Variables,
+): Variables {
+  return {
+    PSERVER_TRAINER: trainerId(flags, rank),
+    PSERVER_RANK: String(rank),
+    PSERVER_LOCAL_RANK: String(localRank),
+    ...torch,
+    ...flags.env,
+    ...deviceVariables(flags.devices?.[rank], flags.env),
+  };
+}
+
+/**
+ * What a trainer gets where neither the user's environment on its machine nor `--env` says otherwise: one
+ * thread for arithmetic if it shares the machine with others, as torchrun does. Each of them would otherwise
+ * start a thread for every core.
+ */
+export function threadDefaults({ env = {} }: RunFlags, place: TrainerPlace): Variables {
+  const isShared = place.localCount > 1 && !Object.hasOwn(env, "OMP_NUM_THREADS");
+  return isShared ? { OMP_NUM_THREADS: "1" } : {};
+}
+
+/** A device as CUDA numbers it, and as Theano's users named it. */
+function deviceVariables(device: string | undefined, env: RunFlags["env"]): Record<string, string> {
+  if (device === undefined) return {};
+  const theano = [env?.["THEANO_FLAGS"], `device=${device}`];
+  const cuda = /^(?:gpu|cuda)?(\d+)$/.exec(device)?.[1];
+  return {
+    THEANO_FLAGS: theano.filter((flag) => flag !== undefined).join(","),
+    ...defined({ CUDA_VISIBLE_DEVICES: cuda }),
+  };
+}
 
 /** Dependencies of a launcher. */
 export interface Launch {
@@ -62,3 +216,166 @@ export function trainerOutput({ context, output, flags }: Launch): TrainerOutput
     count: flags.instances,
   });
 }
+
+const PLAIN = /^[A-Za-z0-9_@%+=:,./-]+$/;
+
+/** Quotes a word for any POSIX shell. It may hold anything but NUL. */
+export function shellWord(word: string): string {
+  return PLAIN.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+/** Words as one command line. */
+export function shellCommand(words: readonly string[]): string {
+  return words.map(shellWord).join(" ");
+}
+
+/** Lines of a script that set and export variables, and unset those that are undefined. */
+export function exportLines(variables: Readonly<Record<string, string | undefined>>): string[] {
+  return Object.entries(variables).map(([name, value]) =>
+    value === undefined ? `unset ${name}` : `export ${name}=${shellWord(value)}`,
+  );
+}
+
+/** How a trainer ended for good. */
+export interface TrainerEnd {
+  readonly rank: number;
+  readonly trainer: string;
+  readonly exitCode: number;
+  readonly restarts: number;
+}
+
+/** Trainers that were started, on any machine. */
+export interface RunningTrainers {
+  /**
+   * Settles when all have ended with exit code 0, or when the first has failed for good. Rejects with the
+   * error that kept them from running.
+   */
+  readonly ended: Promise<void>;
+  /** The trainers that have ended by themselves so far, not because they were stopped. */
+  ends(): readonly TrainerEnd[];
+  /** Stops the trainers that still run; settles when none is left. */
+  stop(): Promise<void>;
+}
+
+/** The address at which others reach this machine, and the one to listen on for it. */
+export interface ReachableAddress {
+  readonly advertised: string;
+  readonly listen: string;
+}
+
+const LOOPBACK = /^(?:127\.|::1$|localhost$)/;
+const ADDRESS = /^[A-Za-z0-9.-]{1,255}$/;
+
+/**
+ * The address for other machines: the one given, else this machine's name if it resolves to more than
+ * loopback, else its first address.
+ * @throws BAD_VALUE if there is none, or the given one is neither a name nor an address.
+ */
+export async function reachableAddress(given: string | undefined): Promise<ReachableAddress> {
+  const advertised = given ?? (await ownAddress());
+  if (isIP(advertised) === 0 && !ADDRESS.test(advertised)) {
+    const expected = "a name or an address without a port";
+    throw mismatch("BAD_VALUE", "--advertise", expected, JSON.stringify(advertised));
+  }
+  if (isLoopback(advertised)) return { advertised, listen: advertised };
+  return { advertised, listen: isIP(advertised) === 6 ? "::" : "0.0.0.0" };
+}
+
+/** Whether an address means the machine on which it is used. */
+export function isLoopback(address: string): boolean {
+  return LOOPBACK.test(address);
+}
+
+async function ownAddress(): Promise<string> {
+  const name = hostname();
+  const addresses = await lookup(name, { all: true }).catch(() => []);
+  if (addresses.some(({ address }) => !isLoopback(address))) return name;
+  const outer = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
+  const address = outer.find(({ internal, family }) => !internal && family === "IPv4")?.address;
+  if (address !== undefined) return address;
+  const expected = "the address at which other machines reach this one";
+  throw mismatch("BAD_VALUE", "--advertise", expected, "none, and found none");
+}
+
+/** Where torch.distributed's trainers meet: the machine of rank 0, and a port that is free there. */
+export interface Rendezvous {
+  readonly address: string;
+  readonly port: number;
+}
+
+/** Ports below those that systems give to outgoing connections, so that none of these takes the port meanwhile. */
+const PORTS = { first: 20_000, count: 12_000 } as const;
+
+/**
+ * A shell program that sets `port` to a free one of this machine. It knows which are in use where there is a
+ * Linux kernel to tell. Like the guard it has nothing in it that a login shell could stumble over.
+ */
+export const FREE_PORT_PROGRAM = [
+  'used=" $(echo $(cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |' +
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the shell's, not ours
+    ' while read -r number here rest; do echo "${here##*:}"; done)) "',
+  `port=$((${PORTS.first} + ($$ * 7919 + $(date +%s)) % ${PORTS.count}))`,
+  'while case "$used" in *" $(printf %04X "$port") "*) ;; *) false ;; esac; do port=$((port + 1)); done',
+].join("; ");
+
+/**
+ * Checks that the flags leave all trainers what torch.distributed needs.
+ * @throws BAD_VALUE for flags that `--torch-env` excludes.
+ */
+export function checkTorchFlags({ torchEnv, devices, maxSimultaneous, instances }: RunFlags): void {
+  if (torchEnv !== true) return;
+  if (devices !== undefined) {
+    const expected = "no --torch-env with it, where LOCAL_RANK selects the device";
+    throw mismatch("BAD_VALUE", "--devices", expected, "both");
+  }
+  if (maxSimultaneous !== undefined && maxSimultaneous < instances) {
+    const expected = `${instances} with --torch-env, whose trainers wait for each other`;
+    throw mismatch("BAD_VALUE", "--max-simultaneous", expected, maxSimultaneous);
+  }
+}
+
+/** A free port of this machine. @throws IO if this machine lets nobody listen on loopback. */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = PORTS.first + randomInt(PORTS.count);
+    if (await isFree(port)) return port;
+  }
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer();
+  try {
+    await once(server.listen(port), "listening");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EADDRINUSE") return false;
+    throw error;
+  }
+  server.close();
+  await once(server, "close");
+  return true;
+}
+
+/** The names that torch.distributed and accelerate read, with the values that torchrun would give them. */
+export function torchVariables(
+  { rank, localRank, localCount, machine, machineCount }: TrainerPlace,
+  { instances }: RunFlags,
+  { address, port }: Rendezvous,
+): Variables {
+  return {
+    MASTER_ADDR: address,
+    MASTER_PORT: String(port),
+    RANK: String(rank),
+    WORLD_SIZE: String(instances),
+    LOCAL_RANK: String(localRank),
+    LOCAL_WORLD_SIZE: String(localCount),
+    GROUP_RANK: String(machine),
+    GROUP_WORLD_SIZE: String(machineCount),
+    ...OUTER_TORCHRUN,
+  };
+}
+
+/** Of a torchrun around the launcher: trainers would look for its store at the address of ours. */
+export const OUTER_TORCHRUN: Variables = {
+  TORCHELASTIC_RUN_ID: undefined,
+  TORCHELASTIC_USE_AGENT_STORE: undefined,
+};

@@ -1,20 +1,92 @@
-import { ensureError, type PserverError } from "../../protocol/errors.ts";
-import { mismatch } from "../../protocol/mismatch.ts";
+import { statSync } from "node:fs";
+import { isAbsolute } from "node:path";
+import { formatOf, unknownFormat } from "../../model-files/index.ts";
+import { ensureError, mismatch, type PserverError } from "../../protocol/errors.ts";
 import type { CliContext } from "../context.ts";
-import { untilAborted } from "../interrupts.ts";
-import { formatCount } from "../output/amounts.ts";
+import { formatBytes, formatCount, formatRanges } from "../output/amounts.ts";
 import type { Output } from "../output/output.ts";
-import { checkCommand, type TrainerCommand } from "./command-line.ts";
+import { untilAborted } from "../signals.ts";
+import { checkCommand, checkPythonScript, type TrainerCommand } from "./command-line.ts";
+import { inWords } from "./guarded-process.ts";
 import { checkServerFlags, openServer } from "./job-server.ts";
-import type { Launch } from "./launch.ts";
+import { checkTorchFlags, type Launch, type RunningTrainers, type TrainerEnd } from "./launch.ts";
 import { LAUNCHERS_BY_NAME } from "./launchers.ts";
-import { checkPythonScript } from "./python-script.ts";
-import type { RunFlags } from "./run-flags.ts";
-import type { RunningTrainers } from "./running-trainers.ts";
-import { checkSavePath, saveAnyway, saveModel } from "./save-at-end.ts";
-import { checkTorchFlags } from "./torch-rendezvous.ts";
-import { tellEnds, tellFailure } from "./trainer-ends.ts";
-import { wallTimeOver } from "./wall-time.ts";
+import { type RunFlags, wallTimeOver } from "./run-flags.ts";
+
+/**
+ * Checks the path of `--save` before any trainer starts.
+ * @throws BAD_PATH if its ending names no format, and it is no directory here.
+ */
+export function checkSavePath(path: string): void {
+  const isDirectory = statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+  if (formatOf(path) === undefined && !isDirectory) throw unknownFormat(path);
+}
+
+/** Saves the model if `--save` asks for it. @throws as `Client.saveModel` does. */
+export async function saveModel({ flags, output, server }: Launch): Promise<void> {
+  if (flags.save === undefined) return;
+  const saved = await server.save(flags.save);
+  const { file, bytes, format, host } = saved;
+  const where = isAbsolute(file) || host === undefined ? file : `${file} on host ${host}`;
+  if (output.json) output.value({ saved });
+  else output.message(`saved ${formatBytes(bytes)} as ${format}: ${where}`);
+}
+
+/** Saves the model after a failure. An error here is only a warning: the run ends with the failure. */
+export async function saveAnyway(launch: Launch): Promise<void> {
+  try {
+    await saveModel(launch);
+  } catch (error) {
+    const { code, message } = ensureError(error);
+    launch.output.warning(`the model was not saved: ${code}: ${message}`);
+  }
+}
+
+/** Prints which trainer's failure ends the run. */
+export function tellFailure(output: Output, end: TrainerEnd, instances: number): void {
+  const others = instances === 1 ? "" : "; stopping the others";
+  output.warning(`${end.trainer} ${fate(end)}${others}`);
+}
+
+/** Prints how each trainer ended; those that were stopped are not among `ends`. */
+export function tellEnds(output: Output, ends: readonly TrainerEnd[], instances: number): void {
+  if (output.json) output.value({ trainers: asJson(ends, instances) });
+  else for (const line of endLines(ends, instances)) output.message(line);
+}
+
+/** One line for each way of ending, with the ranks that ended so. */
+export function endLines(ends: readonly TrainerEnd[], instances: number): string[] {
+  const ranksByFate = new Map<string, number[]>();
+  for (const [rank, end] of byRank(ends, instances).entries()) {
+    const words = fate(end);
+    ranksByFate.set(words, [...(ranksByFate.get(words) ?? []), rank]);
+  }
+  const rows = [...ranksByFate].map(([words, ranks]) => {
+    return [`${ranks.length === 1 ? "rank" : "ranks"} ${formatRanges(ranks)}`, words] as const;
+  });
+  const width = Math.max(...rows.map(([ranks]) => ranks.length));
+  return rows.map(([ranks, words]) => `${ranks.padEnd(width)}  ${words}`);
+}
+
+function asJson(ends: readonly TrainerEnd[], instances: number): unknown[] {
+  return byRank(ends, instances).map((end, rank) => {
+    return end === undefined
+      ? { rank, stopped: true }
+      : { rank, exitCode: end.exitCode, restarts: end.restarts };
+  });
+}
+
+function byRank(ends: readonly TrainerEnd[], instances: number): (TrainerEnd | undefined)[] {
+  const known = new Map(ends.map((end) => [end.rank, end]));
+  return Array.from({ length: instances }, (_, rank) => known.get(rank));
+}
+
+function fate(end: TrainerEnd | undefined): string {
+  if (end === undefined) return "stopped";
+  const { exitCode, restarts } = end;
+  const again = restarts === 0 ? "" : `; it was started again ${formatCount(restarts, "time")}`;
+  return `${exitCode === 0 ? "ended well" : `ended ${inWords(exitCode)}`}${again}`;
+}
 
 /**
  * Runs trainers to their end, on a new server or one that already runs; then saves the model, if that is

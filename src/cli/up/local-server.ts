@@ -1,20 +1,82 @@
 import { join, resolve } from "node:path";
-import { startBroker } from "../../broker/index.ts";
+import type { Host, HostOptions } from "../../actors/host/host.ts";
+import { type FoundBroker, findBroker, setUpBroker, startBroker } from "../../broker/index.ts";
 import { makeDirectories } from "../../model-files/atomic-write.ts";
-import { defined } from "../../protocol/defined.ts";
-import type { PserverError } from "../../protocol/errors.ts";
-import type { CliContext } from "../context.ts";
-import { hostEventPrinter } from "../host/host-events.ts";
-import { unlessAborted } from "../interrupts.ts";
+import { type ErrorCode, ensureError, type PserverError } from "../../protocol/errors.ts";
+import { defined } from "../../protocol/fields.ts";
+import { type CliContext, confirm, thisCommand } from "../context.ts";
+import { hostEventPrinter } from "../host-events.ts";
 import { type HostFlags, hostArguments, toHostSettings } from "../options/host-options.ts";
 import type { Output } from "../output/output.ts";
-import { thisCommand } from "../this-command.ts";
-import { BrokerKeeper } from "./broker-keeper.ts";
-import { findProgram } from "./find-program.ts";
-import { startHostProcess } from "./host-process.ts";
-import { KeptHost, type StartedHost } from "./kept-host.ts";
-import { startLocalHost } from "./local-host.ts";
-import { RunningHosts } from "./running-hosts.ts";
+import { unlessAborted } from "../signals.ts";
+import {
+  BrokerKeeper,
+  KeptHost,
+  RunningHosts,
+  type StartedHost,
+  startHostProcess,
+} from "./kept-processes.ts";
+
+/** Errors after which a broker can be provided. */
+const MISSING: readonly ErrorCode[] = ["NO_BROKER", "BROKER_TOO_OLD"];
+
+/** Functions that find and provide brokers. */
+const BROKERS = { findBroker, setUpBroker };
+
+/**
+ * The broker to start. If there is none, a person at a terminal is asked whether to provide one, as
+ * `pserver setup` does.
+ * @throws as `findBroker` and `setUpBroker` do.
+ */
+export async function findProgram(
+  context: CliContext,
+  output: Output,
+  brokers: typeof BROKERS = BROKERS,
+): Promise<FoundBroker> {
+  const { environment, signal, stdin } = context;
+  try {
+    return await brokers.findBroker(environment, signal);
+  } catch (thrown) {
+    const { code, message } = ensureError(thrown);
+    const isNamed = (environment["PSERVER_NATS_SERVER"] ?? "") !== "";
+    if (!MISSING.includes(code) || isNamed || output.json || stdin.isTTY !== true) throw thrown;
+    const question = 'Provide one now, as "pserver setup" does?';
+    if (!(await confirm(context, `${message}. ${question}`))) throw thrown;
+    return await brokers.setUpBroker({
+      environment,
+      signal,
+      onMessage: (text) => output.message(text),
+    });
+  }
+}
+
+/**
+ * Starts a host in this process. Its code is loaded here, so that other commands start faster. `stop`
+ * does not wait for a host that is still starting, which may hang: this process ends next.
+ */
+export function startLocalHost(options: HostOptions): StartedHost {
+  let running: Host | undefined;
+  let isStopping = false;
+  const start = async (): Promise<Host> => {
+    const { startHost } = await import("../../actors/host/host.ts");
+    running = await startHost(options);
+    if (isStopping) await running.close();
+    return running;
+  };
+  const starting = start();
+  const ready = starting.then(({ id }) => id);
+  // A caller that stops a host while it starts may not wait for `ready`.
+  ready.catch(() => {});
+  const stopped = starting.then(
+    (host) => host.stopped,
+    (error): PserverError => ensureError(error),
+  );
+  const stop = async (): Promise<void> => {
+    isStopping = true;
+    await running?.close();
+  };
+  return { ready, stopped, stop };
+}
 
 /** The broker is on this machine and has just answered. */
 const CONNECT_TIMEOUT_MS = 5_000;

@@ -1,21 +1,25 @@
+import { randomUUID } from "node:crypto";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { encodeMessage, type Fields } from "../../protocol/codec.ts";
 import { ensureError, PserverError } from "../../protocol/errors.ts";
+import { PARAMETERS_PER_REQUEST_MAX } from "../../protocol/limits.ts";
 import {
   type ParameterInfo,
   parseStatusReply,
+  readStatusPages,
   type StatusReply,
   type StatusRequest,
-} from "../../protocol/lifecycle-messages.ts";
-import { PARAMETERS_PER_REQUEST_MAX } from "../../protocol/limits.ts";
+} from "../../protocol/messages/lifecycle-messages.ts";
+import { type BlockVersions, parseVersionsReply } from "../../protocol/messages/reads.ts";
 import { quoteName } from "../../protocol/names.ts";
-import { readStatusPages } from "../../protocol/status-pages.ts";
-import type { JobSubjects } from "../../protocol/subjects.ts";
-import { type BlockVersions, parseVersionsReply } from "../../protocol/versions.ts";
-import { payloadBytesMaxOf } from "../../transport/payload-limit.ts";
-import type { Calls } from "../calls/calls.ts";
-import type { CallOptions } from "../timing/deadline.ts";
-import type { Requests } from "../wire/requests.ts";
+import { JobSubjects } from "../../protocol/subjects.ts";
+import { payloadBytesMaxOf } from "../../transport/bulk-transport.ts";
+import { Calls } from "../calls/calls.ts";
+import { type CallOptions, Deadline } from "../calls/deadline.ts";
+import { connectBroker } from "../connect.ts";
+import { Requests } from "../wire/requests.ts";
+import { type ConnectionOverrides, type Environment, resolveConnection } from "../wire/settings.ts";
+import { NatsWire } from "../wire/wire.ts";
 import { type Participants, parseParticipants } from "./participants.ts";
 import { findPermissions, type Permissions } from "./permissions.ts";
 
@@ -170,4 +174,64 @@ export class JobAdmin {
       }),
     );
   }
+}
+
+/** Where to connect for the administration of a job. */
+export interface AdminConnectionOptions {
+  readonly job: string;
+  /** Settings not given come from the environment. */
+  readonly broker: ConnectionOverrides;
+  readonly environment: Environment;
+  /** Time to reach the broker. */
+  readonly connectTimeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** How to ask the hosts of a job. */
+export interface AdminOptions extends AdminConnectionOptions {
+  /** The id to ask under; permissions of the broker may be bound to it. */
+  readonly trainer: string;
+  /** Time for each call. */
+  readonly timeoutMs: number;
+}
+
+/**
+ * Connects to the broker for questions to the hosts of a job, without joining it. The caller closes
+ * the admin.
+ * @throws NO_BROKER or DENIED if the broker cannot be used; ABORTED.
+ */
+export async function openAdmin(options: AdminOptions): Promise<JobAdmin> {
+  const { job, trainer, timeoutMs, signal } = options;
+  const subjects = new JobSubjects(job);
+  const connection = await openAs(options, trainer, subjects.inbox(trainer));
+  const calls = new Calls();
+  const inbox = `${subjects.inbox(trainer)}.${randomUUID()}`;
+  const wire = NatsWire.open(connection, inbox, (error) => calls.fail(error));
+  const callOptions = { timeoutMs, signal };
+  const requests = Requests.open(wire);
+  return new JobAdmin({ connection, requests, calls, subjects, trainer, callOptions });
+}
+
+/**
+ * A connection as hosts of the job have one, for the JetStream API: streams, records and their removal.
+ * The caller closes it.
+ * @param name appears in the inbox and in the broker's list of connections.
+ * @throws as {@link openAdmin}.
+ */
+export function openStoreConnection(
+  options: AdminConnectionOptions,
+  name: string,
+): Promise<NatsConnection> {
+  return openAs(options, name, new JobSubjects(options.job).hostInbox(name));
+}
+
+async function openAs(
+  { job, broker, environment, connectTimeoutMs, signal }: AdminConnectionOptions,
+  name: string,
+  inboxPrefix: string,
+): Promise<NatsConnection> {
+  const role = { name: `pserver ${job} ${name}`, inboxPrefix };
+  const settings = resolveConnection({ ...role, ...broker }, environment);
+  const deadline = Deadline.start("connect", { timeoutMs: connectTimeoutMs, signal });
+  return await connectBroker(settings, deadline).finally(() => deadline.dispose());
 }

@@ -1,9 +1,9 @@
 import type { Fields } from "../../protocol/codec.ts";
 import { type Synchronization, toSynchronization } from "../../protocol/config/index.ts";
 import { asMap, flagField, integerField, listField, textField } from "../../protocol/fields.ts";
-import type { MembersRecord } from "../../protocol/host-records.ts";
 import { SHARDS_MAX } from "../../protocol/limits.ts";
-import type { Position } from "../../protocol/position.ts";
+import type { MembersRecord } from "../../protocol/messages/host-records.ts";
+import { type Fallback, type Position, parseFallbacks } from "../../protocol/messages/position.ts";
 
 /** A host that is alive, with everything else that it tells of itself. */
 export interface ListedHost {
@@ -136,4 +136,131 @@ function parseShard(value: unknown): ListedShard {
   const fields = asMap(value, "shard");
   const shard = integerField(fields, "shard", 0, SHARDS_MAX - 1);
   return { ...fields, shard, state: textField(fields, "state") };
+}
+
+/** Records of one trainer that changed nothing, in all shards. */
+export interface Waste {
+  readonly trainer: string;
+  /** Rejected records of its present session, less those that were applied. */
+  readonly refused: number;
+  readonly unreadable: number;
+}
+
+/** What became of the records that change blocks. */
+export interface Updates {
+  /** Changes of blocks since their `init`, of all shards that tell. */
+  readonly applied: number;
+  /** Records rejected since the present owners serve their shards. */
+  readonly refused: number;
+  /** Shards that do not serve, or whose hosts do not tell: what was applied there is not known. */
+  readonly silent: readonly number[];
+}
+
+/** Trainers that one shard may name. */
+const ROWS_MAX = 1_000;
+
+/** Shards that do not serve at the moment, by their state. */
+export function idleShards(shards: readonly ListedShard[]): Map<string, number[]> {
+  const idle = new Map<string, number[]>();
+  for (const { shard, state } of shards) {
+    if (state !== "serving") idle.set(state, [...(idle.get(state) ?? []), shard]);
+  }
+  return idle;
+}
+
+/** Shards that lost records when their journal was replaced, with what they lost. */
+export function fallenBack(
+  shards: readonly ListedShard[],
+): { readonly shard: number; readonly fallbacks: readonly Fallback[] }[] {
+  return shards.flatMap((listed) => {
+    const fallbacks = parseFallbacks(listed).filter(({ from, to }) => to >= from);
+    return fallbacks.length === 0 ? [] : [{ shard: listed.shard, fallbacks }];
+  });
+}
+
+/** Shards whose owners could not write the tape as they should: their counts of records, where there are any. */
+export function tapeGaps(
+  shards: readonly ListedShard[],
+): { readonly shard: number; readonly undescribed: number; readonly leftOut: number }[] {
+  return shards.flatMap(({ shard, tape }) => {
+    if (tape === undefined) return [];
+    const fields = asMap(tape, "tape");
+    const undescribed = integerField(fields, "undescribed");
+    const leftOut = integerField(fields, "leftOut");
+    return undescribed + leftOut === 0 ? [] : [{ shard, undescribed, leftOut }];
+  });
+}
+
+/**
+ * The last step that has closed in every shard, and the last one in any: each shard closes a step by
+ * itself. Undefined while no shard tells.
+ */
+export function closedSteps(
+  shards: readonly ListedShard[],
+): { readonly everywhere: number; readonly anywhere: number } | undefined {
+  const closed = shards.flatMap(({ steps }) =>
+    steps === undefined ? [] : [integerField(asMap(steps, "steps"), "closed")],
+  );
+  if (closed.length === 0) return undefined;
+  return { everywhere: Math.min(...closed), anywhere: Math.max(...closed) };
+}
+
+/** The updates of a job, as its shards tell them; @throws BAD_MESSAGE if one is malformed. */
+export function updatesOf(shards: readonly ListedShard[]): Updates {
+  let [applied, refused] = [0, 0];
+  const silent: number[] = [];
+  for (const { shard, state, updates } of shards) {
+    // A shard that is catching up has not yet applied all that was acknowledged before.
+    if (state !== "serving" || updates === undefined) silent.push(shard);
+    else {
+      const counts = asMap(updates, "updates");
+      applied += integerField(counts, "applied");
+      refused += integerField(counts, "refused");
+    }
+  }
+  return { applied, refused, silent };
+}
+
+/** Trainers whose records changed nothing, the worst first; each shard names its worst ones only. */
+export function wasteOf(shards: readonly ListedShard[]): Waste[] {
+  const waste = new Map<string, Waste>();
+  const count = (fields: Fields, key: string, kind: "refused" | "unreadable"): void => {
+    for (const [trainer, records] of countRows(fields, key)) {
+      const known = waste.get(trainer) ?? { trainer, refused: 0, unreadable: 0 };
+      waste.set(trainer, { ...known, [kind]: known[kind] + records });
+    }
+  };
+  for (const { senders } of shards) {
+    if (senders === undefined) continue;
+    const fields = asMap(senders, "senders");
+    count(fields, "refusedOf", "refused");
+    count(fields, "unreadableOf", "unreadable");
+  }
+  const total = ({ refused, unreadable }: Waste): number => refused + unreadable;
+  return [...waste.values()].sort((a, b) => total(b) - total(a));
+}
+
+/**
+ * Records that an archiver has not copied, of the shards that are served. Of a shard that has gone on under
+ * a new generation, only the records of the new one count.
+ */
+export function behindOf(
+  { shards: archived }: ListedArchiver,
+  shards: readonly ListedShard[],
+): number {
+  let records = 0;
+  for (const { shard, state, generation, seq } of shards) {
+    if (state !== "serving" || typeof seq !== "number") continue;
+    const { record } = archived[shard] ?? { record: { generation: 0, seq: 0 } };
+    records += Math.max(0, seq - (record.generation === generation ? record.seq : 0));
+  }
+  return records;
+}
+
+function countRows(fields: Fields, key: string): [trainer: string, records: number][] {
+  if (fields[key] === undefined) return [];
+  return listField(fields, key, ROWS_MAX).map((value) => {
+    const row: Fields = { ...listField({ [key]: value }, key, 2) };
+    return [textField(row, "0"), integerField(row, "1")];
+  });
 }

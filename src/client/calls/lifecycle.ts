@@ -1,29 +1,156 @@
+import { checksum } from "../../protocol/checksum/checksum.ts";
 import { type ParameterConfigInput, toSharedConfig } from "../../protocol/config/index.ts";
+import { bytesOf, type TensorData } from "../../protocol/dtypes.ts";
 import { ensureError, PserverError, yieldsInit } from "../../protocol/errors.ts";
 import {
   type BeginReply,
   type Declaration,
   type ParameterInfo,
+  parametersPerRequest,
   parseBeginReply,
   parseParameters,
-} from "../../protocol/lifecycle-messages.ts";
+} from "../../protocol/messages/lifecycle-messages.ts";
 import { escapeName, quoteName } from "../../protocol/names.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
 import { type Tensor, type TensorLike, toTensor } from "../../protocol/tensor.ts";
 import type { Positions } from "../core/positions.ts";
-import { initUpdates } from "../push/block-updates.ts";
+import { entriesOf, initUpdates, type TensorRecord } from "../push/block-updates.ts";
 import { inBatches } from "../push/fill-batches.ts";
 import { checkFiniteElements, fitTensor, named } from "../push/fit-tensor.ts";
-import { entriesOf, type TensorRecord } from "../push/tensor-record.ts";
 import type { Session } from "../shell/session.ts";
-import type { SendOptions, UpdateSender } from "../shell/update-sender.ts";
-import type { UpdateSource } from "../shell/update-source.ts";
-import { allOrFirstError } from "../timing/all-or-first-error.ts";
-import { Backoff } from "../timing/backoff.ts";
-import type { Deadline } from "../timing/deadline.ts";
-import { Declarations } from "./declarations.ts";
-import { OpenInits } from "./open-inits.ts";
+import type { SendOptions, UpdateSender, UpdateSource } from "../shell/update-sender.ts";
+import { allOrFirstError, Backoff, Deadline } from "./deadline.ts";
 import type { Parameters } from "./parameters.ts";
+
+interface Waiting {
+  readonly declaration: Declaration;
+  readonly epoch: number;
+  readonly deadline: Deadline;
+  readonly resolve: (info: ParameterInfo) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Requests under way at a time: enough to keep a host busy, and few enough to be answered before they are repeated. */
+const REQUESTS_MAX = 8;
+
+/**
+ * Declares parameters: calls of one turn of the event loop share requests, each of as many parameters as hosts
+ * take and the broker's largest message holds.
+ */
+export class Declarations {
+  readonly #session: Session;
+  readonly #payloadBytesMax: () => number;
+  #waiting: Waiting[] = [];
+  #underWay = 0;
+
+  /** `payloadBytesMax`: the largest message the broker takes. */
+  constructor(session: Session, payloadBytesMax: () => number) {
+    this.#session = session;
+    this.#payloadBytesMax = payloadBytesMax;
+  }
+
+  /** The parameter with its layout and epoch. @throws the error in the reply to the request. */
+  declare(declaration: Declaration, epoch: number, deadline: Deadline): Promise<ParameterInfo> {
+    const declared = new Promise<ParameterInfo>((resolve, reject) => {
+      if (this.#waiting.length === 0) setImmediate(() => this.#flush());
+      this.#waiting.push({ declaration, epoch, deadline, resolve, reject });
+    });
+    return deadline.race(declared);
+  }
+
+  #flush(): void {
+    while (this.#waiting.length > 0 && this.#underWay < REQUESTS_MAX) {
+      const part = this.#waiting.splice(0, this.#nextLength());
+      this.#underWay += 1;
+      this.#declare(part)
+        .catch((error: unknown) => {
+          for (const { reject } of part) reject(error);
+        })
+        .finally(() => {
+          this.#underWay -= 1;
+          this.#flush();
+        });
+    }
+  }
+
+  /** How many of those waiting go into one request: all of them belong to one initialization. */
+  #nextLength(): number {
+    const epoch = this.#waiting[0]?.epoch;
+    const most = this.#waiting.slice(0, parametersPerRequest(this.#payloadBytesMax()));
+    const others = most.findIndex((waiting) => waiting.epoch !== epoch);
+    return others < 0 ? most.length : others;
+  }
+
+  async #declare(part: readonly Waiting[]): Promise<void> {
+    const epoch = part[0]?.epoch;
+    // The request has the longest deadline of its calls; each call keeps to its own.
+    const timeoutMs = Math.max(1, ...part.map(({ deadline }) => deadline.remainingMs));
+    const deadline = Deadline.start("initParam", { timeoutMs });
+    try {
+      const fields = await this.#session.request(
+        "declare",
+        { epoch, parameters: part.map(({ declaration }) => declaration) },
+        deadline,
+      );
+      const infos = parseParameters(fields);
+      part.forEach(({ declaration: { name }, resolve, reject }, i) => {
+        const info = infos[i];
+        if (info?.name === name) resolve(info);
+        else reject(notInReply(name));
+      });
+    } finally {
+      deadline.dispose();
+    }
+  }
+}
+
+function notInReply(name: string): PserverError {
+  return new PserverError(
+    "BAD_MESSAGE",
+    `declare: expected ${quoteName(name)} in the reply; received another parameter or none`,
+    { parameter: name },
+  );
+}
+
+interface OpenInit {
+  readonly epoch: number;
+  /** Checksum of the values that were sent; undefined once there were several. */
+  readonly crc: number | undefined;
+}
+
+/**
+ * Remembers failed attempts to initialize parameters, some blocks of which may be stored. Under one epoch
+ * only the selected session writes, so a block that is initialized already when the same values are sent
+ * again is this client's own.
+ */
+export class OpenInits {
+  /** By name, for each parameter whose last attempt failed. */
+  readonly #open: Map<string, OpenInit> = new Map();
+
+  /** Whether an attempt under this epoch has failed. */
+  has({ name, epoch }: ParameterInfo): boolean {
+    return this.#open.get(name)?.epoch === epoch;
+  }
+
+  /** Whether attempts under this epoch have failed and all of them sent these values. */
+  isRepeat({ name, epoch }: ParameterInfo, data: TensorData): boolean {
+    const open = this.#open.get(name);
+    return open?.epoch === epoch && open.crc === checksum(bytesOf(data));
+  }
+
+  /** An attempt failed after it may have stored blocks. */
+  failed({ name, epoch }: ParameterInfo, data: TensorData): void {
+    const open = this.#open.get(name);
+    const crc = checksum(bytesOf(data));
+    const isOther = open?.epoch === epoch && open.crc !== crc;
+    this.#open.set(name, { epoch, crc: isOther ? undefined : crc });
+  }
+
+  /** The parameter is initialized. */
+  done({ name }: ParameterInfo): void {
+    this.#open.delete(name);
+  }
+}
 
 /** Dependencies of Lifecycle. */
 export interface LifecycleDeps {

@@ -6,12 +6,12 @@ import {
   NOTE_BYTES_MAX,
   NOTE_SHARD,
   type NoteEntries,
-} from "../../protocol/notes.ts";
+} from "../../protocol/messages/records.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
 import type { Ack } from "../push/updates.ts";
 import type { Session } from "../shell/session.ts";
 import type { UpdateSender } from "../shell/update-sender.ts";
-import type { Deadline } from "../timing/deadline.ts";
+import type { Deadline } from "./deadline.ts";
 
 /** Dependencies of Notes. */
 export interface NotesDeps {

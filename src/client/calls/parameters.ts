@@ -1,16 +1,16 @@
 import { PserverError, reactionTo } from "../../protocol/errors.ts";
 import {
   type ParameterInfo,
+  parametersPerRequest,
   parseStatusReply,
   type StatusReply,
   type StatusRequest,
-} from "../../protocol/lifecycle-messages.ts";
+} from "../../protocol/messages/lifecycle-messages.ts";
 import { escapeName, quoteName } from "../../protocol/names.ts";
-import { parametersPerRequest } from "../../protocol/parameters-per-request.ts";
+
 import type { Positions } from "../core/positions.ts";
 import type { Session } from "../shell/session.ts";
-import { Backoff } from "../timing/backoff.ts";
-import type { Deadline } from "../timing/deadline.ts";
+import { Backoff, type Deadline } from "./deadline.ts";
 
 /** A look-up under way. */
 interface Refreshing {

@@ -1,4 +1,36 @@
-import type { Failure } from "./failure.ts";
+import {
+  ERROR_CODES,
+  type ErrorCode,
+  type ErrorDetails,
+  reactionToRejection,
+} from "../../protocol/errors.ts";
+import type { Outcome } from "../../protocol/messages/outcomes.ts";
+import type { Position } from "../../protocol/messages/position.ts";
+
+/**
+ * An error as the core handles it: it decides by the code and by the numbers below, and hands the rest
+ * back as it came. The shell's `PserverError` is one.
+ */
+export interface Failure {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly details: ErrorDetails;
+}
+
+/** The position that a failure says was expected; what it does not say is 0. */
+export function expectedPosition({ details }: Failure): Position {
+  const { generation, seq } = (details["expected"] ?? {}) as Partial<Position>;
+  return {
+    generation: typeof generation === "number" ? generation : 0,
+    seq: typeof seq === "number" ? seq : 0,
+  };
+}
+
+/** The session that a failure says is over; 0 if it says none. */
+export function receivedSession({ details }: Failure): number {
+  const { received } = details;
+  return typeof received === "number" ? received : 0;
+}
 
 /** What became of a block update; `pending` until its call has been told. */
 export type Fate = "pending" | "applied" | "late" | "rejected" | "unknown" | "unsent";
@@ -178,4 +210,68 @@ export function resetUpdate(update: BlockUpdate): void {
 /** Whether the broker said of every publication that it did not store it. */
 export function isStoredNowhere(update: BlockUpdate): boolean {
   return update.storedGeneration === 0 && update.sends === update.refusals;
+}
+
+/** Whether every update of the call has its fate. */
+export function isOver(call: UpdateCall): boolean {
+  return call.pending === 0;
+}
+
+/** Whether the call has failed; its error is the rejection, or made of what is unknown and unsent. */
+export function hasFailed(call: UpdateCall): boolean {
+  return call.rejection !== undefined || call.unknown > 0 || call.unsent > 0;
+}
+
+/** The update was applied, or stored if that is enough. */
+export function applied(update: BlockUpdate): void {
+  update.fate = "applied";
+  update.call.applied += update.blocks;
+  update.call.pending -= update.blocks;
+}
+
+/** The outcome of the update is known; the first rejection is the error of the call. */
+export function settled(update: BlockUpdate, { code, message = "" }: Outcome): void {
+  const { call } = update;
+  const reaction = code === undefined ? undefined : reactionToRejection(code);
+  if (code === undefined || (reaction === "count-present" && call.mode.countsPresent)) {
+    applied(update);
+  } else if (reaction === "count-late" && call.mode.countsLate) {
+    update.fate = "late";
+    call.late += update.blocks;
+    call.pending -= update.blocks;
+  } else {
+    const text = message === "" ? ERROR_CODES[code].meaning : message;
+    rejected(update, { code, message: text, details: {} });
+  }
+}
+
+/** The update will never be applied. */
+export function rejected(update: BlockUpdate, failure: Failure): void {
+  const { call } = update;
+  update.fate = "rejected";
+  call.pending -= update.blocks;
+  if (call.rejection !== undefined) return;
+  call.rejected = update;
+  call.rejection = failure;
+}
+
+/** The update was given up after it may have been stored. */
+export function unknown(update: BlockUpdate): void {
+  update.fate = "unknown";
+  update.call.unknown += update.blocks;
+  update.call.pending -= update.blocks;
+}
+
+/** The update was given up, and is stored nowhere. */
+export function unsent(update: BlockUpdate, obstacle: Failure | undefined): void {
+  const { call } = update;
+  update.fate = "unsent";
+  call.unsent += update.blocks;
+  call.pending -= update.blocks;
+  call.obstacle ??= obstacle;
+}
+
+/** Something ended the call or the session before every update had its fate; the first end counts. */
+export function ended(call: UpdateCall, end: Failure): void {
+  call.end ??= end;
 }

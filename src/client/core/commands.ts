@@ -1,8 +1,8 @@
-import type { Position } from "../../protocol/position.ts";
-import type { BlockUpdate, UpdateCall } from "./block-update.ts";
-import type { Failure } from "./failure.ts";
-import type { SessionRequest } from "./session-request.ts";
-import type { StepCall } from "./step-call.ts";
+import type { Position } from "../../protocol/messages/position.ts";
+import type { BlockUpdate, Failure, UpdateCall } from "./block-update.ts";
+
+import type { SessionRequest } from "./session-core.ts";
+import type { StepCall } from "./steps-core.ts";
 
 /**
  * Commands of the outbox to its shell. Every command is given synchronously while an event is being taken,

@@ -1,14 +1,24 @@
 import { reactionToRejection } from "../../protocol/errors.ts";
-import type { Answers, Outcome } from "../../protocol/outcomes.ts";
-import type { Position } from "../../protocol/position.ts";
-import { type BlockUpdate, isStoredNowhere, resetUpdate, type UpdateCall } from "./block-update.ts";
+import type { Answers, Outcome } from "../../protocol/messages/outcomes.ts";
+import type { Position } from "../../protocol/messages/position.ts";
+import {
+  applied,
+  type BlockUpdate,
+  ended,
+  type Failure,
+  isOver,
+  isStoredNowhere,
+  rejected,
+  resetUpdate,
+  settled,
+  type UpdateCall,
+  unknown,
+  unsent,
+} from "./block-update.ts";
 import type { OutboxCommands, OutboxListener } from "./commands.ts";
-import type { Failure } from "./failure.ts";
-import { InFlight } from "./in-flight.ts";
 import { ASK_AFTER_MS, OutcomeTracker, type RecordSettler } from "./outcome-tracker.ts";
 import type { Positions } from "./positions.ts";
-import { ShardWindow } from "./shard-window.ts";
-import { applied, ended, isOver, rejected, settled, unknown, unsent } from "./update-call.ts";
+import { InFlight, ShardWindow } from "./shard-window.ts";
 
 /** How long a PubAck may take before the record is published again. */
 const ACK_TIMEOUT_MS = 2_000;

@@ -5,11 +5,11 @@ import {
   reactionTo,
   reactionToRejection,
 } from "../../protocol/errors.ts";
-import type { Answers, Outcome } from "../../protocol/outcomes.ts";
-import { laterPosition, type Position } from "../../protocol/position.ts";
-import type { BlockUpdate } from "./block-update.ts";
+import type { Answers, Outcome } from "../../protocol/messages/outcomes.ts";
+import { laterPosition, type Position } from "../../protocol/messages/position.ts";
+import { type BlockUpdate, expectedPosition, type Failure } from "./block-update.ts";
 import type { OutboxCommands } from "./commands.ts";
-import { expectedPosition, type Failure } from "./failure.ts";
+
 import { noteReplaced, type Positions } from "./positions.ts";
 import type { ShardWindow } from "./shard-window.ts";
 

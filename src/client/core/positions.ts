@@ -1,6 +1,6 @@
-import { laterPosition, type Position } from "../../protocol/position.ts";
+import { laterPosition, type Position } from "../../protocol/messages/position.ts";
+import { expectedPosition, type Failure } from "./block-update.ts";
 import type { PositionsListener } from "./commands.ts";
-import { expectedPosition, type Failure } from "./failure.ts";
 
 const BEGINNING: Position = { generation: 1, seq: 0 };
 

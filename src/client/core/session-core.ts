@@ -1,7 +1,6 @@
 import { ERROR_CODES, endsSession, reactionTo } from "../../protocol/errors.ts";
+import { type Failure, receivedSession } from "./block-update.ts";
 import type { SessionCommands, SessionListener } from "./commands.ts";
-import { type Failure, receivedSession } from "./failure.ts";
-import type { SessionRequest } from "./session-request.ts";
 
 /** Time for one attempt to join again after the session has ended. */
 const REJOIN_MS = 30_000;
@@ -174,4 +173,19 @@ export class SessionCore {
   #scheduleRenewal(nowMs: number): void {
     if (!this.#isStopped) this.#deps.commands.setRenewal(nowMs + this.#leaseMs / 3);
   }
+}
+
+/** A lifecycle request of this trainer, which is asked under whatever session is the current one. */
+export interface SessionRequest {
+  /** Chosen by the shell. */
+  readonly id: number;
+  /** How often it has found its session ended. */
+  rejoins: number;
+  /** The SUPERSEDED that it waits with until it is known whether that is of an earlier session. */
+  superseded: Failure | undefined;
+}
+
+/** A request that has not been answered. */
+export function newSessionRequest(id: number): SessionRequest {
+  return { id, rejoins: 0, superseded: undefined };
 }

@@ -1,18 +1,176 @@
-import { allocateData, dtypeOf, type TensorData } from "../../protocol/dtypes.ts";
+import {
+  allocateData,
+  bytesOf,
+  type Dtype,
+  dtypeOf,
+  type Encoding,
+  type TensorData,
+} from "../../protocol/dtypes.ts";
+import { decodeElements } from "../../protocol/encoding/encoding.ts";
 import { PserverError } from "../../protocol/errors.ts";
-import type { ParameterInfo } from "../../protocol/lifecycle-messages.ts";
+import { type BlockPlace, blockPlaces } from "../../protocol/layout.ts";
+import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
 import { quoteName } from "../../protocol/names.ts";
 import type { Tensor } from "../../protocol/tensor.ts";
+import type { Deadline } from "../calls/deadline.ts";
 import type { Parameters } from "../calls/parameters.ts";
-import type { IndexList } from "../parts/part-index.ts";
-import { planPart } from "../parts/part-plan.ts";
+import { type BlockPart, type IndexList, planPart, scatterPart } from "../parts.ts";
 import { checkEncoding } from "../push/fit-tensor.ts";
-import type { Deadline } from "../timing/deadline.ts";
-import type { ParameterRead, ReadMode } from "./block-read.ts";
 import type { BlockReader } from "./block-reader.ts";
-import { writePart } from "./element-writer.ts";
-import type { NamedTensor } from "./pulled-tensor.ts";
-import { WholeRead } from "./whole-read.ts";
+import type { BlockRead, BlockState, ParameterRead, ReadMode } from "./read-requests.ts";
+
+/**
+ * Writes the elements of a message, encoded or as their type has them, to `count` consecutive places of an
+ * array from `start` on. Only float32 elements can be encoded.
+ */
+export function writeElements(
+  data: TensorData,
+  start: number,
+  count: number,
+  encoding: Encoding | undefined,
+  message: Uint8Array,
+): void {
+  if (encoding === undefined) bytesOf(data).set(message, start * data.BYTES_PER_ELEMENT);
+  else if (data instanceof Float32Array) {
+    decodeElements(encoding, message, data.subarray(start, start + count));
+  }
+}
+
+/** Writes the elements of a part of a block, as {@link writeElements} does, to the places that its plan gives. */
+export function writePart(
+  data: TensorData,
+  part: BlockPart,
+  encoding: Encoding | undefined,
+  message: Uint8Array,
+): void {
+  const elements = part.messageRows * part.messageRowElements;
+  if (part.tensorStart !== undefined) {
+    writeElements(data, part.tensorStart, elements, encoding, message);
+    return;
+  }
+  const aligned = allocateData(dtypeOf(data), elements);
+  writeElements(aligned, 0, elements, encoding, message);
+  scatterPart(part, aligned, data);
+}
+
+/** A parameter's values, with its name. */
+export interface NamedTensor extends Tensor {
+  readonly name: string;
+  /**
+   * Number of changes of the parameter; initialization is the first and each update adds 1. For several
+   * blocks, which are not read at one moment, the highest of theirs.
+   */
+  readonly version: number;
+}
+
+/** What the values of a {@link PulledTensor} were read from. */
+export interface TensorOrigin {
+  readonly epoch: number;
+  /** The encoding they came in. */
+  readonly encoding: Encoding | undefined;
+  /** The state of each block of the parameter, by its number. */
+  readonly blocks: readonly BlockState[];
+}
+
+/** A {@link NamedTensor} as `getParams` returns it: it remembers what was read. */
+export class PulledTensor implements NamedTensor {
+  readonly name: string;
+  readonly dtype: Dtype;
+  readonly shape: readonly number[];
+  readonly data: TensorData;
+  readonly version: number;
+  readonly #origin: TensorOrigin;
+
+  /** The tensor refers to `data`, which the caller may go on changing. */
+  constructor(tensor: Omit<NamedTensor, "version">, origin: TensorOrigin) {
+    this.name = tensor.name;
+    this.dtype = tensor.dtype;
+    this.shape = tensor.shape;
+    this.data = tensor.data;
+    this.version = origin.blocks.reduce((most, { version }) => Math.max(most, version), 0);
+    this.#origin = origin;
+  }
+
+  /** What a tensor was read from; undefined if no client has read it. */
+  static originOf(tensor: object): TensorOrigin | undefined {
+    return #origin in tensor ? (tensor as PulledTensor).#origin : undefined;
+  }
+}
+
+/** A read of a whole parameter into one array; the blocks of a known tensor that have not changed stay. */
+export class WholeRead implements ParameterRead {
+  readonly info: ParameterInfo;
+  readonly blocks: readonly BlockRead[];
+  readonly #encoding: Encoding | undefined;
+  readonly #known: NamedTensor | undefined;
+  readonly #states: BlockState[] = [];
+  /** Blocks that the known tensor has. */
+  readonly #kept: BlockPlace[] = [];
+  /** The array of the result; undefined as long as it could be that of the known tensor. */
+  #data: TensorData | undefined;
+
+  /**
+   * `into`: receives the values; of the parameter's type and length. `known`: an earlier result whose array
+   * has not been changed by others; used if it was read under the same epoch and encoding.
+   */
+  constructor(
+    info: ParameterInfo,
+    options: {
+      readonly encoding?: Encoding | undefined;
+      readonly into?: TensorData | undefined;
+      readonly known?: NamedTensor | undefined;
+    },
+  ) {
+    const { encoding, into, known } = options;
+    const origin = known === undefined ? undefined : PulledTensor.originOf(known);
+    const isUsable = origin?.epoch === info.epoch && origin.encoding === encoding;
+    this.info = info;
+    this.#encoding = encoding;
+    this.#known = isUsable ? known : undefined;
+    this.#data = into;
+    this.blocks = blockPlaces(info.layout).map((place) => ({
+      place,
+      elements: place.count,
+      known: isUsable ? origin.blocks[place.index] : undefined,
+      take: (data, state) => this.#take(place, data, state),
+    }));
+  }
+
+  /** The result, once all blocks have come; the known tensor itself if nothing of it has changed. */
+  result(): NamedTensor {
+    const { name, dtype, shape, epoch } = this.info;
+    const known = this.#known;
+    const data = this.#data ?? known?.data ?? this.#allocate();
+    if (known !== undefined && known.data !== data) {
+      for (const { start, count } of this.#kept) {
+        copyElements(known.data, data, start, count);
+      }
+    }
+    const isSame = this.#kept.length === this.blocks.length && known?.data === data;
+    if (isSame && known !== undefined) return known;
+    const origin = { epoch, encoding: this.#encoding, blocks: this.#states };
+    return new PulledTensor({ name, dtype, shape, data }, origin);
+  }
+
+  #take(place: BlockPlace, bytes: Uint8Array | undefined, state: BlockState): void {
+    this.#states[place.index] = state;
+    if (bytes === undefined) {
+      this.#kept.push(place);
+      return;
+    }
+    this.#data ??= this.#allocate();
+    writeElements(this.#data, place.start, place.count, this.#encoding, bytes);
+  }
+
+  #allocate(): TensorData {
+    return allocateData(this.info.dtype, this.info.layout.elements);
+  }
+}
+
+/** Copies elements between arrays of one type, at the same places. */
+function copyElements(from: TensorData, to: TensorData, start: number, count: number): void {
+  bytesOf(to.subarray(start, start + count)).set(bytesOf(from.subarray(start, start + count)));
+}
 
 /** Arrays to read into, by parameter name. */
 export type Into = Readonly<Record<string, TensorData>>;

@@ -1,19 +1,108 @@
-import { encodeBatchRead, type WantedEntry } from "../../protocol/batch-reads.ts";
-import type { Encoding } from "../../protocol/encoding/encodings.ts";
-import { ensureError, PserverError, reactionTo } from "../../protocol/errors.ts";
+import { type Encoding, encodedBytes } from "../../protocol/dtypes.ts";
+import { ensureError, PserverError, type Reaction, reactionTo } from "../../protocol/errors.ts";
+import type { BlockPlace } from "../../protocol/layout.ts";
+import { paddedBytes } from "../../protocol/messages/batch-records.ts";
+import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
+import {
+  type BlockRows,
+  blockRows,
+  type PartIndex,
+  partCounts,
+} from "../../protocol/messages/parts.ts";
+import type { Position } from "../../protocol/messages/position.ts";
+import {
+  encodeBatchRead,
+  encodePullRequest,
+  type PullReply,
+  parsePullReply,
+  parseReadPiece,
+  type ReadPiece,
+  type WantedEntry,
+} from "../../protocol/messages/reads.ts";
 import { quoteName } from "../../protocol/names.ts";
-import { partCounts } from "../../protocol/parts.ts";
-import type { Position } from "../../protocol/position.ts";
-import { encodePullRequest, type PullReply, parsePullReply } from "../../protocol/pulls.ts";
-import type { Reaction } from "../../protocol/reactions.ts";
-import { parseReadPiece } from "../../protocol/read-pieces.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
+import type { Deadline } from "../calls/deadline.ts";
 import type { Positions } from "../core/positions.ts";
-import type { SeenVersions } from "../push/seen-versions.ts";
-import type { Deadline } from "../timing/deadline.ts";
+import type { SeenVersions } from "../push/updates.ts";
 import { ASK_AGAIN, MORE, type Requests } from "../wire/requests.ts";
-import { BatchReply } from "./batch-reply.ts";
-import type { PendingBlock, ReadMode } from "./block-read.ts";
+
+/** What a piece means for its request: all blocks have come, more pieces follow, or some are missing. */
+export type Progress = "complete" | "more" | "missing";
+
+/** Takes the pieces of the replies to one batched read, whichever of its repeats they answer. */
+export class BatchReply {
+  readonly #shard: number;
+  readonly #blocks: readonly PendingBlock[];
+  #next = 0;
+
+  /** `blocks`: the entries of the request, in their order. */
+  constructor(shard: number, blocks: readonly PendingBlock[]) {
+    this.#shard = shard;
+    this.#blocks = blocks;
+  }
+
+  /** Number of the first entry that has not come. */
+  get next(): number {
+    return this.#next;
+  }
+
+  /**
+   * Gives the values of a piece to their blocks, except those that have come already.
+   * @throws BAD_MESSAGE, before any is given, if the piece does not fit the request.
+   */
+  take({ from, more, generation, versions, data }: ReadPiece): Progress {
+    this.#check(from, versions, data);
+    let taken = 0;
+    let at = 0;
+    versions.forEach((version, i) => {
+      const block = this.#blocks[from + i] as PendingBlock;
+      const { read, bytes } = block;
+      const values = version === 0 ? undefined : data.subarray(at, at + bytes);
+      at += version === 0 ? 0 : paddedBytes(bytes);
+      if (block.isDone) return;
+      block.isDone = true;
+      taken++;
+      read.take(values, stateOf(block, version, generation));
+    });
+    while (this.#blocks[this.#next]?.isDone === true) this.#next++;
+    if (this.#next === this.#blocks.length) return "complete";
+    // Without progress the request is repeated after its pause, not at once.
+    return more || taken === 0 ? "more" : "missing";
+  }
+
+  #check(from: number, versions: readonly number[], data: Uint8Array): void {
+    let expected = 0;
+    versions.forEach((version, i) => {
+      const block = this.#blocks[from + i];
+      const isAllowed = block !== undefined && (version > 0 || block.read.known !== undefined);
+      if (!isAllowed) throw this.#unexpected(from + i);
+      if (version > 0) expected += paddedBytes(block.bytes);
+    });
+    if (data.length === expected) return;
+    throw new PserverError(
+      "BAD_MESSAGE",
+      `shard ${this.#shard}: piece from entry ${from} on: expected ${expected} bytes of values; received ${data.length}`,
+      { shard: this.#shard, expected, received: data.length },
+    );
+  }
+
+  #unexpected(entry: number): PserverError {
+    return new PserverError(
+      "BAD_MESSAGE",
+      `shard ${this.#shard}: received entry ${entry} without values, or of a request of ${this.#blocks.length} entries`,
+      { shard: this.#shard, entry },
+    );
+  }
+}
+
+/** The state of a block whose entry in a piece has this version, 0 for that of the known state. */
+function stateOf(
+  { read: { known } }: PendingBlock,
+  version: number,
+  generation: number,
+): { version: number; generation: number } {
+  return { version: version === 0 ? (known?.version ?? 0) : version, generation };
+}
 
 /** Dependencies of {@link readSingle} and {@link readBatch}. */
 export interface ReadDeps {
@@ -204,4 +293,81 @@ function checkReply(
     `${quoteName(info.name)} block ${read.place.index}: expected ${expected} bytes of ${encoding ?? info.dtype} at epoch ${info.epoch}; received ${data.length} of ${reply.encoding ?? dtype} at epoch ${epoch}`,
     { parameter: info.name, block: read.place.index, expected, received: data.length },
   );
+}
+
+/** The state of a block that was read. */
+export interface BlockState {
+  /** Version of the block under the parameter's epoch. */
+  readonly version: number;
+  /** Generation of the shard's journal: another one may give the same version to other values. */
+  readonly generation: number;
+}
+
+/** A block or part of a block to read. */
+export interface BlockRead {
+  readonly place: BlockPlace;
+  /** Number of elements in the reply. */
+  readonly elements: number;
+  /** The elements wanted; undefined for all. */
+  readonly index?: PartIndex | undefined;
+  /** The state that the caller has the values of: an answer may be that it is the present one. */
+  readonly known?: BlockState | undefined;
+  /**
+   * Receives the elements, still encoded, and the block's state; the bytes are valid during the call only.
+   * Undefined bytes: the block still has the known state.
+   */
+  readonly take: (data: Uint8Array | undefined, state: BlockState) => void;
+}
+
+/** Blocks of one parameter to read under one epoch. */
+export interface ParameterRead {
+  readonly info: ParameterInfo;
+  readonly blocks: readonly BlockRead[];
+}
+
+/** How every block of a call is read. */
+export interface ReadMode {
+  readonly encoding?: Encoding | undefined;
+  /** The step that must have closed before; undefined for none. */
+  readonly step?: number | undefined;
+}
+
+/** A {@link ParameterRead} under way. */
+export interface PendingParameter {
+  readonly info: ParameterInfo;
+  /** The parameter as it was initialized anew meanwhile; what is read of the old one is of no use. */
+  replacedBy: ParameterInfo | undefined;
+}
+
+/** A {@link BlockRead} under way. */
+export interface PendingBlock {
+  readonly parameter: PendingParameter;
+  readonly read: BlockRead;
+  /** Bytes of its values in a reply. */
+  readonly bytes: number;
+  /** The rows of the block; of any number if it is read whole. */
+  readonly rows: BlockRows;
+  isDone: boolean;
+}
+
+const ANY_ROWS: BlockRows = { rows: 1, rowElements: 1 };
+
+/** The blocks of one parameter, to be read. */
+export function pendingBlocks(
+  parameter: PendingParameter,
+  blocks: readonly BlockRead[],
+  encoding: Encoding | undefined,
+): PendingBlock[] {
+  const { dtype, shape } = parameter.info;
+  return blocks.map((read) => {
+    const { start, count } = read.place;
+    const bytes = encodedBytes(dtype, encoding, read.elements);
+    const rows = read.index === undefined ? ANY_ROWS : blockRows({ shape, start, count });
+    return { parameter, read, bytes, rows, isDone: false };
+  });
+}
+
+/** Whether a block is still to be read. */
+export function isWanted({ isDone, parameter }: PendingBlock): boolean {
+  return !isDone && parameter.replacedBy === undefined;
 }

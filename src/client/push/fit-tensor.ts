@@ -1,14 +1,16 @@
-import { dtypeOf, type TensorData } from "../../protocol/dtypes.ts";
-import { normAsEncoded, staysFinite } from "../../protocol/encoding/elements.ts";
 import {
+  dtypeOf,
   ENCODINGS,
   type Encoding,
   encodedBytes,
   infiniteFrom,
   isEncoding,
-} from "../../protocol/encoding/encodings.ts";
+  type TensorData,
+} from "../../protocol/dtypes.ts";
+import { normAsEncoded, staysFinite } from "../../protocol/encoding/encoding.ts";
+
 import { PserverError } from "../../protocol/errors.ts";
-import type { Declaration, ParameterInfo } from "../../protocol/lifecycle-messages.ts";
+import type { Declaration, ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
 import { quoteName } from "../../protocol/names.ts";
 import {
   l2Norm,

@@ -1,26 +1,30 @@
 import { checkFinite, checkLearningRate } from "../../protocol/config/index.ts";
-import { type Encoding, encodedBytes } from "../../protocol/encoding/encodings.ts";
+import { type Encoding, encodedBytes } from "../../protocol/dtypes.ts";
 import { ensureError, PserverError, reactionTo } from "../../protocol/errors.ts";
-import type { ParameterInfo } from "../../protocol/lifecycle-messages.ts";
 import { HEADER_BYTES_MAX } from "../../protocol/limits.ts";
+import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
 import { quoteName } from "../../protocol/names.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
 import type { TensorLike } from "../../protocol/tensor.ts";
+import type { Deadline } from "../calls/deadline.ts";
 import type { Parameters } from "../calls/parameters.ts";
-import type { IndexList } from "../parts/part-index.ts";
-import { planPart } from "../parts/part-plan.ts";
-import { slicePart } from "../parts/part-values.ts";
+import { type IndexList, planPart, slicePart } from "../parts.ts";
 import type { Session } from "../shell/session.ts";
 import type { GradResult, Steps } from "../shell/steps.ts";
-import type { UpdateSender } from "../shell/update-sender.ts";
-import type { UpdateSource } from "../shell/update-source.ts";
-import type { Deadline } from "../timing/deadline.ts";
-import { type Push, partUpdates, pushUpdates, setUpdates } from "./block-updates.ts";
+import type { UpdateSender, UpdateSource } from "../shell/update-sender.ts";
+import {
+  type Entries,
+  entriesOf,
+  type GradientRecord,
+  gradientUpdates,
+  type Push,
+  partUpdates,
+  pushUpdates,
+  setUpdates,
+  type TensorRecord,
+} from "./block-updates.ts";
 import { inBatches } from "./fill-batches.ts";
 import { checkFiniteElements, fitData, fitTensor } from "./fit-tensor.ts";
-import { type GradientRecord, gradientUpdates } from "./gradients.ts";
-import type { SeenVersions } from "./seen-versions.ts";
-import { type Entries, entriesOf, type TensorRecord } from "./tensor-record.ts";
 
 /** When an update is done: folded by the shard's owner, or stored in the journal. */
 export type Ack = "applied" | "stored";
@@ -187,4 +191,34 @@ function isStatic(parameter: string): PserverError {
     `${quoteName(parameter)} keeps its first values: its config says static`,
     { parameter },
   );
+}
+
+/**
+ * Remembers the version of each block that this trainer read last, which its next gradient is made from.
+ * A gradient names it, so that the history tells how old the values were, whether or not the
+ * parameter's learning rate depends on it.
+ */
+export class SeenVersions {
+  readonly #byParameter = new Map<string, { epoch: number; versions: Map<number, number> }>();
+
+  /** A block was read. */
+  note({ name, epoch }: ParameterInfo, block: number, version: number): void {
+    let seen = this.#byParameter.get(name);
+    if (seen?.epoch !== epoch) {
+      seen = { epoch, versions: new Map() };
+      this.#byParameter.set(name, seen);
+    }
+    seen.versions.set(block, version);
+  }
+
+  /** Forgets all versions, after a shard has undone some of them. */
+  clear(): void {
+    this.#byParameter.clear();
+  }
+
+  /** The version last read; undefined if there is none. */
+  get({ name, epoch }: ParameterInfo, block: number): number | undefined {
+    const seen = this.#byParameter.get(name);
+    return seen?.epoch === epoch ? seen.versions.get(block) : undefined;
+  }
 }

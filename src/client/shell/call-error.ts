@@ -1,9 +1,14 @@
 import { PserverError } from "../../protocol/errors.ts";
 import { quoteName } from "../../protocol/names.ts";
-import type { BlockUpdate, Fate, UpdateCall } from "../core/block-update.ts";
-import type { Failure } from "../core/failure.ts";
-import { hasFailed } from "../core/update-call.ts";
-import type { BlockName, Topic, UpdateSource } from "./update-source.ts";
+import {
+  type BlockUpdate,
+  type Failure,
+  type Fate,
+  hasFailed,
+  type UpdateCall,
+} from "../core/block-update.ts";
+
+import type { BlockName, Topic, UpdateSource } from "./update-sender.ts";
 
 /** Updates listed in an error; a large tensor has thousands. */
 const NAMES_MAX = 64;

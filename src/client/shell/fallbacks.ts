@@ -1,9 +1,9 @@
 import { PserverError } from "../../protocol/errors.ts";
-import { type Fallback, lostSince } from "../../protocol/fallback.ts";
-import { encodeOutcomeRequest, parseAnswers } from "../../protocol/outcomes.ts";
-import type { Position } from "../../protocol/position.ts";
+import { encodeOutcomeRequest, parseAnswers } from "../../protocol/messages/outcomes.ts";
+import { type Fallback, lostSince, type Position } from "../../protocol/messages/position.ts";
+
 import type { JobSubjects } from "../../protocol/subjects.ts";
-import { Deadline } from "../timing/deadline.ts";
+import { Deadline } from "../calls/deadline.ts";
 import type { Requests } from "../wire/requests.ts";
 
 /**

@@ -1,22 +1,29 @@
-import { retryAfterMs } from "../../protocol/busy.ts";
-import { decodeMessage } from "../../protocol/codec.ts";
-import { ensureError, PserverError } from "../../protocol/errors.ts";
+import { type Allocate, decodeMessage } from "../../protocol/codec.ts";
+import { ensureError, PserverError, retryAfterMs } from "../../protocol/errors.ts";
 import { IN_FLIGHT_BYTES_MAX, WINDOW_RECORDS } from "../../protocol/limits.ts";
-import { type Answers, encodeOutcomeRequest, parseAnswers } from "../../protocol/outcomes.ts";
-import type { Position } from "../../protocol/position.ts";
+import {
+  type Answers,
+  encodeOutcomeRequest,
+  parseAnswers,
+} from "../../protocol/messages/outcomes.ts";
+import type { Position } from "../../protocol/messages/position.ts";
+import type { RecordHead, TrainerRecord } from "../../protocol/messages/records.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
-import { BufferPool } from "../../transport/buffer-pool.ts";
-import { type BlockUpdate, newUpdateCall, type UpdateCall } from "../core/block-update.ts";
+import { BufferPool } from "../../transport/buffers.ts";
+import type { Deadline } from "../calls/deadline.ts";
+import {
+  type BlockUpdate,
+  ended,
+  type Failure,
+  newUpdateCall,
+  type UpdateCall,
+  type UpdateSize,
+} from "../core/block-update.ts";
 import type { OutboxCommands, OutboxListener } from "../core/commands.ts";
-import type { Failure } from "../core/failure.ts";
 import { Outbox } from "../core/outbox.ts";
 import type { Positions } from "../core/positions.ts";
-import { ended } from "../core/update-call.ts";
-import type { Deadline } from "../timing/deadline.ts";
-import { type JournalAck, parseJournalAck } from "../wire/journal-ack.ts";
-import type { InboxMessage, Wire } from "../wire/wire.ts";
+import { type InboxMessage, type JournalAck, parseJournalAck, type Wire } from "../wire/wire.ts";
 import { callError, toError } from "./call-error.ts";
-import type { UpdateSource } from "./update-source.ts";
 
 /**
  * Buffers kept for messages, of the bytes in flight: PubAcks come in bursts, and all that was in
@@ -271,4 +278,44 @@ function readAnswers(message: InboxMessage): Answers | PserverError {
   } catch (error) {
     return ensureError(error);
   }
+}
+
+/** A block of a parameter. */
+export interface BlockName {
+  readonly parameter: string;
+  readonly index: number;
+}
+
+/** What a record is about: blocks, in a clock the steps up to one, or, in a note, no part of the model. */
+export type Topic =
+  | { readonly kind: "blocks"; readonly blocks: readonly BlockName[] }
+  | { readonly kind: "clock"; readonly step: number }
+  | { readonly kind: "note" };
+
+/** What a record is made from: where it goes, and how its message is made. */
+export interface UpdateSource extends UpdateSize {
+  readonly subject: string;
+  readonly topic: Topic;
+  /** How it becomes an entry of a batch; absent if it always goes alone. */
+  readonly entry?: EntrySource | undefined;
+  /**
+   * The record under these numbers, in memory of `allocate`; it names the version of the block that a
+   * gradient was made from only if `namesVersion`. Copies the tensor's bytes, once.
+   */
+  draft(head: RecordHead, namesVersion: boolean, allocate?: Allocate): Uint8Array;
+}
+
+/** An update of one block that can be written as an entry of a batch. */
+export interface EntrySource extends BlockName {
+  readonly namesVersion: boolean;
+  /** Whether its elements are floats: in a `sync` job their gradients wait for the step to close. */
+  readonly isFloat: boolean;
+  /** At most as many bytes as what it says of its parameter takes in the header of a batch. */
+  readonly groupBytesMax: number;
+  /** Bytes of its packed index and its elements. */
+  readonly entryBytes: number;
+  /** Its record; all of one parameter in a call differ in block, part and `seen` only. */
+  record(head: RecordHead, namesVersion: boolean): TrainerRecord;
+  /** Writes {@link entryBytes} bytes: copies the tensor's, once. */
+  writeEntry(target: Uint8Array): void;
 }

@@ -1,9 +1,9 @@
-import { retryAfterMs } from "../../protocol/busy.ts";
 import { decodeMessage, type Message } from "../../protocol/codec.ts";
-import { ensureError, healsWithTime, PserverError } from "../../protocol/errors.ts";
-import { throwIfError } from "../../protocol/outcomes.ts";
-import { Backoff } from "../timing/backoff.ts";
-import type { Deadline } from "../timing/deadline.ts";
+import { ensureError, healsWithTime, PserverError, retryAfterMs } from "../../protocol/errors.ts";
+
+import { throwIfError } from "../../protocol/messages/outcomes.ts";
+import { Backoff, type Deadline } from "../calls/deadline.ts";
+
 import { disconnected, type InboxMessage, type Wire } from "./wire.ts";
 
 /** Returned by {@link Ask.read}: further messages of the answer follow. */

@@ -1,14 +1,90 @@
+import { readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
 import type { NodeConnectionOptions } from "@nats-io/transport-node";
-import { defined } from "../../protocol/defined.ts";
+import { PserverError } from "../../protocol/errors.ts";
+import { defined } from "../../protocol/fields.ts";
 import {
   asksForTls,
   badBrokerAddress,
+  type ConnectionSettings,
+  connectionOptions,
   parseBrokerAddresses,
-} from "../../transport/broker-address.ts";
-import { type ConnectionSettings, connectionOptions } from "../../transport/connection.ts";
-import { parseDuration } from "../timing/duration.ts";
-import type { BrokerSettings, Environment } from "./broker-settings.ts";
-import { readContext, selectedContext } from "./nats-context.ts";
+} from "../../transport/connection.ts";
+import { parseDuration } from "../calls/deadline.ts";
+
+/** Name of the context selected with the `nats` command; undefined if there is none. */
+export function selectedContext(env: Environment): string | undefined {
+  try {
+    const name = readFileSync(join(configDirectory(env), "context.txt"), "utf8").trim();
+    return name === "" ? undefined : name;
+  } catch {
+    // Without the file no context is selected.
+    return undefined;
+  }
+}
+
+/**
+ * Reads the settings of a context of the `nats` command; unknown entries are ignored.
+ * @throws BAD_VALUE if there is no such context, it cannot be read, or it needs `nsc`.
+ */
+export function readContext(name: string, env: Environment): BrokerSettings {
+  if (name.includes("..") || name.includes("/") || name === "") {
+    throw badContext(name, "a name without .. and /");
+  }
+  const path = join(configDirectory(env), "context", `${name}.json`);
+  const entries = readJson(name, path);
+  const text = (key: string): string | undefined => {
+    const value = entries[key];
+    return typeof value === "string" && value !== "" ? value : undefined;
+  };
+  if (text("nsc") !== undefined) {
+    throw badContext(name, "one with creds, because this client does not run nsc");
+  }
+  return defined({
+    url: text("url"),
+    user: text("user"),
+    password: text("password"),
+    token: text("token"),
+    creds: expand(text("creds"), env),
+    nkey: expand(text("nkey"), env),
+    tlsCert: expand(text("cert"), env),
+    tlsKey: expand(text("key"), env),
+    tlsCa: expand(text("ca"), env),
+  });
+}
+
+function configDirectory(env: Environment): string {
+  const base = env["XDG_CONFIG_HOME"] || join(env["HOME"] || homedir(), ".config");
+  return join(base, "nats");
+}
+
+function readJson(name: string, path: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(readFileSync(path, "utf8"));
+    if (typeof value === "object" && value !== null) return value as Record<string, unknown>;
+  } catch (cause) {
+    throw new PserverError(
+      "BAD_VALUE",
+      `NATS context ${JSON.stringify(name)}: cannot read ${path}`,
+      { context: name, path },
+      { cause },
+    );
+  }
+  throw badContext(name, "a JSON object");
+}
+
+function expand(path: string | undefined, env: Environment): string | undefined {
+  return path?.startsWith("~/") ? join(env["HOME"] || homedir(), path.slice(2)) : path;
+}
+
+function badContext(name: string, expected: string): PserverError {
+  return new PserverError(
+    "BAD_VALUE",
+    `NATS context ${JSON.stringify(name)}: expected ${expected}`,
+    { context: name, expected },
+  );
+}
 
 /** Settings given by a caller; those left out come from the environment or a NATS context. */
 export interface ConnectionOverrides extends BrokerSettings {
@@ -143,3 +219,27 @@ function firstWith(
 function nonEmpty(text: string | undefined): string | undefined {
   return text === "" ? undefined : text;
 }
+
+/** Addresses and credentials of the broker; files are given by path. */
+export interface BrokerSettings {
+  /**
+   * One address, several separated by commas, or a list; may hold `user:password@`. With `tls://`
+   * nothing is sent to a broker that offers no TLS; all addresses have it, or none.
+   */
+  readonly url?: string | readonly string[];
+  readonly user?: string;
+  readonly password?: string;
+  readonly token?: string;
+  /** Credentials file of a JWT user. */
+  readonly creds?: string;
+  /** File with the seed of an nkey. */
+  readonly nkey?: string;
+  readonly tlsCert?: string;
+  readonly tlsKey?: string;
+  readonly tlsCa?: string;
+  /** How long one attempt to connect may take. */
+  readonly connectTimeoutMs?: number;
+}
+
+/** Environment variables to read settings from; `process.env` by default. */
+export type Environment = Readonly<Record<string, string | undefined>>;

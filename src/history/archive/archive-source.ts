@@ -1,8 +1,399 @@
-import type { Synchronization } from "../../protocol/index.ts";
-import { checkShard } from "../check-shard.ts";
-import type { HistorySource } from "../source.ts";
-import { type ArchiveFacts, readArchiveFacts } from "./archive-facts.ts";
-import { ArchiveShard } from "./archive-shard.ts";
+import { mapConcurrently } from "../../actors/concurrent.ts";
+import { journalDamaged } from "../../actors/journal/journal-check.ts";
+import type { PieceRef } from "../../actors/journal/manifest.ts";
+import {
+  ensureError,
+  type Position,
+  PserverError,
+  readCrc,
+  type Synchronization,
+} from "../../protocol/index.ts";
+import {
+  checkShard,
+  type HistorySource,
+  historyLost,
+  type JournalSpan,
+  type KeptSnapshot,
+  type ShardHistory,
+  type StoredTapeMessage,
+  showPosition,
+  type TapeStart,
+  type TimedRecord,
+} from "../source.ts";
+import {
+  type ArchiveFacts,
+  journalDirectory,
+  listSegments,
+  listSnapshots,
+  readArchiveFacts,
+  type SegmentFile,
+  type SnapshotFile,
+  snapshotDirectory,
+  tapeDirectory,
+  uniqueSnapshots,
+} from "./archive-layout.ts";
+import type { TapeFrame } from "./frames.ts";
+import { joinSpans, readFrames, readSegment, readTail, sliceRecords } from "./segment.ts";
+import { placesOfPieces, readPieceAt, readSnapshotHead } from "./snapshot-file.ts";
+
+/** Files whose tables of pieces are kept in memory. */
+const TABLES_MAX = 64;
+
+/** Finds the pieces of a shard's snapshots in the files of an archive. */
+export class ArchivePieces {
+  readonly #directory: string;
+  readonly #facts: ArchiveFacts;
+  readonly #shard: number;
+  /** Offsets of pieces by sequence, by file; the file used last is at the end. */
+  readonly #tables: Map<string, Promise<ReadonlyMap<number, number>>> = new Map();
+  #files: readonly SnapshotFile[] = [];
+
+  constructor(directory: string, facts: ArchiveFacts, shard: number) {
+    this.#directory = directory;
+    this.#facts = facts;
+    this.#shard = shard;
+  }
+
+  /**
+   * A piece.
+   * @throws SNAPSHOT_DAMAGED if no file has it, or another of its sequence; BAD_ARCHIVE if its file is
+   * damaged; BAD_VERSION, IO.
+   */
+  async read(ref: PieceRef): Promise<Uint8Array> {
+    const found = await this.#find(ref);
+    if (found === undefined) throw this.#damaged(ref, "is not in the archive");
+    const bytes = await readPieceAt(found.path, found.offset, ref.seq);
+    if (readCrc(bytes) !== ref.crc) throw this.#damaged(ref, "has another checksum");
+    return bytes;
+  }
+
+  /** The first file that has a piece: one of the snapshots that were committed after it was stored. */
+  async #find(ref: PieceRef): Promise<{ path: string; offset: number } | undefined> {
+    for (const isListedAnew of [false, true]) {
+      if (isListedAnew) this.#files = await listSnapshots(this.#path);
+      for (const file of this.#files) {
+        if (file.storedSeq < ref.seq) continue;
+        const offset = (await this.#table(file)).get(ref.seq);
+        if (offset !== undefined) return { path: file.path, offset };
+      }
+    }
+    return undefined;
+  }
+
+  async #table(file: SnapshotFile): Promise<ReadonlyMap<number, number>> {
+    const known = this.#tables.get(file.path);
+    if (known !== undefined) {
+      this.#tables.delete(file.path);
+      this.#tables.set(file.path, known);
+      return await known;
+    }
+    const head = readSnapshotHead(file, this.#shard, this.#facts);
+    const table = head.then((found) => placesOfPieces(file, found));
+    this.#tables.set(file.path, table);
+    table.catch(() => this.#tables.delete(file.path));
+    const [oldest] = this.#tables.keys();
+    if (this.#tables.size > TABLES_MAX && oldest !== undefined) this.#tables.delete(oldest);
+    return await table;
+  }
+
+  get #path(): string {
+    return snapshotDirectory(this.#directory, this.#shard);
+  }
+
+  #damaged({ seq }: PieceRef, what: string): PserverError {
+    return new PserverError(
+      "SNAPSHOT_DAMAGED",
+      `shard ${this.#shard}: snapshot message ${seq} ${what}`,
+      { shard: this.#shard, seq, path: this.#path },
+    );
+  }
+}
+
+/** Lists of segments tried while an archiver renames them. */
+export const LISTS_MAX = 5;
+
+/** Whether a segment is not there: the archiver may have completed it, and given it another name. */
+export function isRenamed(error: unknown): boolean {
+  return ensureError(error).details["errno"] === "ENOENT";
+}
+
+/** What an archive holds of one shard's tape, also while an archiver adds to it. */
+export class ArchiveTape {
+  readonly #directory: string;
+  readonly #facts: ArchiveFacts;
+  readonly #shard: number;
+
+  constructor(archive: string, facts: ArchiveFacts, shard: number) {
+    this.#directory = tapeDirectory(archive, shard);
+    this.#facts = facts;
+    this.#shard = shard;
+  }
+
+  /** The messages from `start` on, oldest first. @throws BAD_ARCHIVE, BAD_VERSION, IO; the reason of `signal`. */
+  async *read(
+    start: TapeStart,
+    signal: AbortSignal,
+  ): AsyncGenerator<StoredTapeMessage, void, undefined> {
+    let reached = 0;
+    for (let lists = 1; ; lists++) {
+      try {
+        const segments = await listSegments(this.#directory);
+        for (const segment of await this.#from(start, segments)) {
+          if (segment.lastSeq !== undefined && segment.lastSeq <= reached) continue;
+          for await (const batch of this.#frames(segment)) {
+            signal.throwIfAborted();
+            for (const frame of batch) {
+              if (frame.number <= reached) continue;
+              reached = frame.number;
+              if (isAtOrAfter(start, frame)) yield toTapeMessage(frame);
+            }
+          }
+        }
+        return;
+      } catch (error) {
+        if (!isRenamed(error) || lists === LISTS_MAX) throw error;
+      }
+    }
+  }
+
+  /** The segments without those that end before `start`. */
+  async #from(start: TapeStart, segments: readonly SegmentFile[]): Promise<readonly SegmentFile[]> {
+    if (start.kind === "time" && start.timeMs <= 0) return segments;
+    let from = segments.length - 1;
+    for (; from > 0; from--) {
+      const first = await this.#firstOf(segments[from] as SegmentFile);
+      if (first !== undefined && !isAtOrAfter(start, first)) break;
+    }
+    return segments.slice(Math.max(0, from));
+  }
+
+  async #firstOf(segment: SegmentFile): Promise<TapeFrame | undefined> {
+    for await (const [first] of this.#frames(segment)) return first;
+    return undefined;
+  }
+
+  #frames(segment: SegmentFile): AsyncGenerator<readonly TapeFrame[]> {
+    return readFrames("tape", segment, this.#shard, this.#facts);
+  }
+}
+
+/** A message as all sources give it. */
+export function toTapeMessage({ seq, timeMs, data }: TapeFrame): StoredTapeMessage {
+  return { seq, timeMs, data };
+}
+
+function isAtOrAfter(start: TapeStart, { seq, timeMs }: StoredTapeMessage): boolean {
+  return start.kind === "time" ? timeMs >= start.timeMs : seq >= start.seq;
+}
+
+/** What files hold of one shard. */
+export interface Held {
+  readonly spans: readonly JournalSpan[];
+  readonly snapshots: readonly KeptSnapshot[];
+  /** Sequence of the last record of a span up to `timeMs`; `firstSeq` − 1 if all are later. */
+  readonly lastUpTo: (span: JournalSpan, timeMs: number) => Promise<number>;
+}
+
+/**
+ * The last position at or before a time; undefined if it is before all, or among records that are missing.
+ * @throws what `lastUpTo` throws.
+ */
+export async function heldPositionAt(held: Held, timeMs: number): Promise<Position | undefined> {
+  const generations = new Set(held.spans.map(({ generation }) => generation));
+  for (const { manifest } of held.snapshots) generations.add(manifest.generation);
+  for (const generation of [...generations].sort((a, b) => b - a)) {
+    const all = held.snapshots.filter(({ manifest }) => manifest.generation === generation);
+    const spans = held.spans.filter((span) => span.generation === generation);
+    const seqs = all
+      .filter((snapshot) => snapshot.timeMs <= timeMs)
+      .map(({ manifest }) => manifest.seq);
+    const recordSeq = await lastRecord(spans, held, timeMs);
+    if (recordSeq !== undefined) seqs.push(recordSeq);
+    const seq = Math.max(...seqs);
+    const laterSeqs = [
+      ...spans.map((span) => span.firstSeq),
+      ...all.map(({ manifest }) => manifest.seq),
+    ];
+    const isFollowed = spans.some((span) => span.firstSeq <= seq + 1 && seq < span.lastSeq);
+    // Which of the records that are missing were stored before is not known.
+    if (seqs.length > 0 && !isFollowed && laterSeqs.some((later) => later > seq)) return undefined;
+    if (seqs.length > 0) return { generation, seq };
+    if (spans[0] !== undefined && spans[0].firstSeq > 1) return undefined;
+  }
+  return undefined;
+}
+
+/** The last record of one generation up to a time; undefined if all are later. */
+async function lastRecord(
+  spans: readonly JournalSpan[],
+  { lastUpTo }: Held,
+  timeMs: number,
+): Promise<number | undefined> {
+  for (const span of [...spans].reverse()) {
+    const seq = await lastUpTo(span, timeMs);
+    if (seq >= span.firstSeq) return seq;
+  }
+  return undefined;
+}
+
+/** Snapshots whose files are read at one time. */
+const FILES_AT_ONCE = 8;
+
+/** A segment with records whose last one is known. */
+interface WholeSegment extends SegmentFile {
+  readonly lastSeq: number;
+}
+
+/** What an archive holds of one shard, also while an archiver adds to it. */
+export class ArchiveShard implements ShardHistory {
+  readonly shard: number;
+  readonly #directory: string;
+  readonly #facts: ArchiveFacts;
+  readonly #pieces: ArchivePieces;
+  readonly #tape: ArchiveTape;
+
+  constructor(directory: string, facts: ArchiveFacts, shard: number) {
+    this.shard = shard;
+    this.#directory = directory;
+    this.#facts = facts;
+    this.#pieces = new ArchivePieces(directory, facts, shard);
+    this.#tape = new ArchiveTape(directory, facts, shard);
+  }
+
+  async spans(): Promise<JournalSpan[]> {
+    return joinSpans(await this.#segments());
+  }
+
+  async snapshots(): Promise<KeptSnapshot[]> {
+    const files = await listSnapshots(snapshotDirectory(this.#directory, this.shard));
+    const heads = await mapConcurrently(
+      files,
+      (file) => readSnapshotHead(file, this.shard, this.#facts),
+      FILES_AT_ONCE,
+    );
+    return uniqueSnapshots(heads.map(({ snapshot }) => snapshot));
+  }
+
+  piece(ref: PieceRef): Promise<Uint8Array> {
+    return this.#pieces.read(ref);
+  }
+
+  async *read(
+    { generation, seq }: Position,
+    toSeq: number,
+    signal: AbortSignal,
+  ): AsyncGenerator<readonly TimedRecord[]> {
+    let lastSeq = seq;
+    for (let lists = 1; lastSeq < toSeq; ) {
+      const segment = await this.#segmentWith(generation, lastSeq + 1);
+      const batches = readSegment(segment, this.shard, this.#facts);
+      try {
+        for await (const batch of sliceRecords(batches, this.shard, lastSeq, toSeq)) {
+          signal.throwIfAborted();
+          lastSeq = batch.at(-1)?.seq ?? lastSeq;
+          yield batch;
+        }
+      } catch (error) {
+        if (!isRenamed(error) || lists === LISTS_MAX) throw error;
+        lists++;
+      }
+    }
+  }
+
+  readTape(
+    start: TapeStart,
+    signal: AbortSignal,
+  ): AsyncGenerator<StoredTapeMessage, void, undefined> {
+    return this.#tape.read(start, signal);
+  }
+
+  async positionAt(timeMs: number): Promise<Position | undefined> {
+    const segments = await this.#segments();
+    const held = {
+      spans: joinSpans(segments),
+      snapshots: await this.snapshots(),
+      lastUpTo: (span: JournalSpan) => this.#lastUpTo(segments, span, timeMs),
+    };
+    return await heldPositionAt(held, timeMs);
+  }
+
+  async #lastUpTo(
+    all: readonly WholeSegment[],
+    { generation, firstSeq, lastSeq }: JournalSpan,
+    timeMs: number,
+  ): Promise<number> {
+    const segments = all.filter(
+      (segment) =>
+        segment.generation === generation &&
+        segment.firstSeq >= firstSeq &&
+        segment.firstSeq <= lastSeq,
+    );
+    // The last segment that begins before: its beginning is all that is read of the others.
+    let [low, high] = [0, segments.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      const segment = segments[middle] as WholeSegment;
+      if ((await this.#lastIn(segment, timeMs, true)) >= segment.firstSeq) low = middle + 1;
+      else high = middle;
+    }
+    const segment = segments[low - 1];
+    return segment === undefined ? firstSeq - 1 : await this.#lastIn(segment, timeMs, false);
+  }
+
+  /** Sequence of the last record up to a time in a segment, or in its first batch. */
+  async #lastIn(segment: WholeSegment, timeMs: number, firstOnly: boolean): Promise<number> {
+    let lastSeq = segment.firstSeq - 1;
+    for await (const batch of readSegment(segment, this.shard, this.#facts)) {
+      const later = batch.find((record) => record.timeMs > timeMs);
+      if (later !== undefined) return later.seq - 1;
+      lastSeq = batch.at(-1)?.seq ?? lastSeq;
+      if (firstOnly) break;
+    }
+    return lastSeq;
+  }
+
+  /** The segment that holds a record. @throws HISTORY_LOST, JOURNAL_DAMAGED if none does. */
+  async #segmentWith(generation: number, seq: number): Promise<WholeSegment> {
+    const segments = (await this.#segments()).filter((each) => each.generation === generation);
+    const found = segments.find(({ firstSeq, lastSeq }) => firstSeq <= seq && seq <= lastSeq);
+    if (found !== undefined) return found;
+    const [first] = segments;
+    if (first !== undefined && first.firstSeq < seq) {
+      const next = segments.find(({ firstSeq }) => firstSeq > seq);
+      throw journalDamaged(this.shard, seq, next?.firstSeq);
+    }
+    const oldest = first && { generation, seq: first.firstSeq };
+    throw historyLost(
+      this.shard,
+      `record ${showPosition(this.shard, { generation, seq })}`,
+      oldest,
+    );
+  }
+
+  /** The segments with a record, also the one that is being written. */
+  async #segments(): Promise<WholeSegment[]> {
+    for (let lists = 1; ; lists++) {
+      try {
+        return await this.#listSegments();
+      } catch (error) {
+        if (!isRenamed(error) || lists === LISTS_MAX) throw error;
+      }
+    }
+  }
+
+  async #listSegments(): Promise<WholeSegment[]> {
+    const segments: WholeSegment[] = [];
+    for (const file of await listSegments(journalDirectory(this.#directory, this.shard))) {
+      if (file.lastSeq !== undefined) segments.push({ ...file, lastSeq: file.lastSeq });
+      else {
+        const { lastSeq, damage } = await readTail("record", file, this.shard, this.#facts);
+        if (damage !== undefined) throw damage;
+        if (lastSeq >= file.firstSeq) segments.push({ ...file, lastSeq });
+      }
+    }
+    return segments;
+  }
+}
 
 /** The history in an archive's directory; it may be read while an archiver adds to it. */
 export class ArchiveSource implements HistorySource {

@@ -1,8 +1,7 @@
 import { ensureError, type PserverError } from "../../protocol/index.ts";
-import { ContainerReader } from "../container/container-reader.ts";
 import type { JournalSpan } from "../source.ts";
-import type { ArchiveFacts } from "./archive-facts.ts";
 import {
+  type ArchiveFacts,
   journalDirectory,
   listSegments,
   listSnapshots,
@@ -11,9 +10,9 @@ import {
   tapeDirectory,
 } from "./archive-layout.ts";
 import { ArchiveSource } from "./archive-source.ts";
-import { gapsBetween, joinSpans } from "./join-spans.ts";
-import { readFrames } from "./segment.ts";
-import { placeOf, type SegmentKind } from "./segment-check.ts";
+import { ContainerReader } from "./container.ts";
+import { gapsBetween, joinSpans, placeOf, readFrames, type SegmentKind } from "./segment.ts";
+
 import { readSnapshotHead } from "./snapshot-file.ts";
 
 /** What is wrong in an archive. */

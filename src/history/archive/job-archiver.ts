@@ -1,14 +1,177 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import type { NatsConnection } from "@nats-io/transport-node";
-import { openStoredJob } from "../../actors/job/stored-job.ts";
+import { mapConcurrently } from "../../actors/concurrent.ts";
+import { openStoredJob } from "../../actors/job/open-job.ts";
+import {
+  type ArchivedShard,
+  type ArchiverRecord,
+  archiverKey,
+  toArchiverJson,
+} from "../../actors/journal/archivers.ts";
+import { type KvBucket, replaceEntry } from "../../actors/journal/kv-bucket.ts";
 import { ensureError, JobSubjects, type PserverError } from "../../protocol/index.ts";
 import { orNoJetStream } from "../../transport/broker-error.ts";
 import { type ConnectionSettings, openConnection } from "../../transport/connection.ts";
-import { BrokerHistory } from "../broker/broker-history.ts";
-import { Archiver } from "./archiver.ts";
-import { ArchiverRegistration } from "./archiver-registration.ts";
-import type { ShardProgress } from "./shard-archiver.ts";
+import { BrokerHistory } from "../broker-history.ts";
+import type { HistorySource } from "../source.ts";
+import { type ArchiveFacts, openArchive } from "./archive-layout.ts";
+import { ShardArchiver, type ShardProgress } from "./shard-archiver.ts";
+
+/** Bytes of a segment by default. */
+const SEGMENT_BYTES: number = 64 * 1024 ** 2;
+
+/** Shards copied at one time. */
+const SHARDS_AT_ONCE = 4;
+
+/** How to archive a job. */
+export interface ArchiverOptions {
+  /** What is copied; it stays the caller's. */
+  readonly source: HistorySource;
+  /** Directory of the archive, made if it is not there. No other archiver may use it at the same time. */
+  readonly directory: string;
+  /** Bytes from which on a segment is completed; {@link SEGMENT_BYTES} by default. */
+  readonly segmentBytes?: number;
+  /** Called when more is on disk. */
+  readonly onCopied?: (shard: number, archived: ArchivedShard) => void;
+  /** Called for a part that is damaged, in the archive or where it is kept; the rest is copied. */
+  readonly onDamaged?: (error: PserverError) => void;
+}
+
+/** Copies the history of a job into a directory, again and again, from where it stopped. */
+export class Archiver {
+  readonly facts: ArchiveFacts;
+  readonly #shards: readonly ShardArchiver[];
+
+  private constructor(facts: ArchiveFacts, shards: readonly ShardArchiver[]) {
+    this.facts = facts;
+    this.#shards = shards;
+  }
+
+  /**
+   * Opens the archive, or makes it, and tidies up after an archiver that died.
+   * @throws BAD_ARCHIVE if the directory holds the archive of another job, BAD_VERSION, DISK_FULL, IO.
+   */
+  static async open(options: ArchiverOptions): Promise<Archiver> {
+    const { source, directory, segmentBytes = SEGMENT_BYTES } = options;
+    const { onCopied = () => undefined, onDamaged = () => undefined } = options;
+    const facts = await openArchive(directory, source);
+    const numbers = Array.from({ length: source.shards }, (_, shard) => shard);
+    const shards = await mapConcurrently(
+      numbers,
+      (shard) => {
+        const deps = { directory, facts, segmentBytes, onCopied, onDamaged };
+        return ShardArchiver.open({ ...deps, source: source.shard(shard) });
+      },
+      SHARDS_AT_ONCE,
+    );
+    return new Archiver(facts, shards);
+  }
+
+  /** What is archived, by shard. */
+  get archived(): ArchivedShard[] {
+    return this.#shards.map(({ archived }) => archived);
+  }
+
+  /** How far the shards are, by their numbers. */
+  get progress(): ShardProgress[] {
+    return this.#shards.map(({ progress }) => progress);
+  }
+
+  /**
+   * Copies what is there now.
+   * @throws BAD_ARCHIVE if the archive is of another life of the job; DISK_FULL, IO; what the source
+   * throws; the reason of `signal`. What was copied before is in the archive.
+   */
+  async copy(signal: AbortSignal): Promise<void> {
+    await mapConcurrently(this.#shards, (shard) => shard.copy(signal), SHARDS_AT_ONCE);
+  }
+
+  /** Completes the segments that are being written. To be called once. @throws DISK_FULL, IO. */
+  async close(): Promise<void> {
+    await mapConcurrently(this.#shards, (shard) => shard.close());
+  }
+}
+
+/** How often an archiver renews its registration, at least in its grace time. */
+const RENEWALS_PER_GRACE = 10;
+
+/** The longest time between two renewals. */
+const RENEW_MS_MAX = 2_000;
+
+/** Dependencies of {@link ArchiverRegistration}. */
+export interface RegistrationDeps {
+  readonly records: Pick<KvBucket, "read" | "create" | "update" | "remove">;
+  /** Identity of the archive: who archives into it again takes its registration over. */
+  readonly archive: string;
+  readonly graceMs: number;
+  /** What is archived now, by shard. */
+  readonly archived: () => readonly ArchivedShard[];
+  /** Called for a failure to renew; it is repeated. */
+  readonly onFailure: (error: PserverError) => void;
+}
+
+/** Tells the hosts of a job what an archiver has copied, so that they do not trim the rest. */
+export class ArchiverRegistration {
+  readonly #deps: RegistrationDeps;
+  readonly #key: string;
+  #timer: NodeJS.Timeout | undefined;
+  /** The renewal under way: a slow broker must not pile them up. */
+  #writing: Promise<void> | undefined;
+  #revision: number | undefined;
+
+  constructor(deps: RegistrationDeps) {
+    this.#deps = deps;
+    this.#key = archiverKey(deps.archive);
+  }
+
+  /** Registers, and renews the registration from then on. @throws the errors of {@link KvBucket}. */
+  async start(): Promise<void> {
+    await this.#write();
+    const renewMs = Math.min(RENEW_MS_MAX, this.#deps.graceMs / RENEWALS_PER_GRACE);
+    this.#timer = setInterval(() => this.#renew(), renewMs);
+  }
+
+  /** Ends the renewals; the registration stays until hosts have waited for its grace time. */
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** Removes the registration. @throws the errors of {@link KvBucket}. */
+  async end(): Promise<void> {
+    this.stop();
+    await this.#writing;
+    const stored = await this.#deps.records.read(this.#key);
+    if (stored !== undefined) await this.#deps.records.remove(this.#key, stored.revision);
+  }
+
+  #renew(): void {
+    this.#writing ??= this.#write()
+      .catch((error: unknown) => {
+        this.#revision = undefined;
+        this.#deps.onFailure(ensureError(error));
+      })
+      .finally(() => {
+        this.#writing = undefined;
+      });
+  }
+
+  /** Writes the record over whatever is there; hosts may have removed it. */
+  async #write(): Promise<void> {
+    const { records, archive, graceMs, archived } = this.#deps;
+    const record: ArchiverRecord = {
+      ...{ archiver: archive, machine: hostname(), pid: process.pid, graceMs },
+      writtenMs: Date.now(),
+      shards: archived(),
+    };
+    const json = toArchiverJson(record);
+    for (;;) {
+      this.#revision = await replaceEntry(records, this.#key, json, this.#revision);
+      if (this.#revision !== undefined) return;
+      this.#revision = (await records.read(this.#key))?.revision;
+    }
+  }
+}
 
 /** How to archive a job from the broker. */
 export interface JobArchiverOptions {

@@ -1,28 +1,197 @@
-import type { HeadMark } from "../../actors/owner/head-mark.ts";
-import type { PieceRef } from "../../actors/snapshot/manifest.ts";
+import { changedOf } from "../../actors/fold/journal-checksum.ts";
+import type { Shard } from "../../actors/fold/shard.ts";
+import type { HeadMark } from "../../actors/journal/head-mark.ts";
+import type { PieceRef } from "../../actors/journal/manifest.ts";
+import type { ArchivedState, RecoveryArchive } from "../../actors/recovery/inspect-snapshots.ts";
 import {
   ensureError,
   type Fields,
+  JobSubjects,
   type Message,
   type OwnerVerb,
   type Position,
   PserverError,
   type Synchronization,
 } from "../../protocol/index.ts";
-import type {
-  HistorySource,
-  JournalSpan,
-  KeptSnapshot,
-  ShardHistory,
-  StoredTapeMessage,
-  TapeStart,
-  TimedRecord,
+import type { ConnectionSettings } from "../../transport/connection.ts";
+import { BrokerHistory } from "../broker-history.ts";
+import { replayShard } from "../replay/replay-shard.ts";
+import {
+  type HistorySource,
+  historyLost,
+  type Inventory,
+  type JournalSpan,
+  type KeptSnapshot,
+  reachOf,
+  recordAt,
+  type ShardHistory,
+  type StoredTapeMessage,
+  type TapeStart,
+  type TimedRecord,
+  takeInventory,
 } from "../source.ts";
-import { checkSameJob } from "./archive-facts.ts";
-import { joinSpans } from "./join-spans.ts";
-import { checkSameHistory } from "./same-history.ts";
-import { readTapeAfter } from "./tape-after.ts";
-import { uniqueSnapshots } from "./unique-snapshots.ts";
+import { checkSameJob, uniqueSnapshots } from "./archive-layout.ts";
+import { ArchiveSource } from "./archive-source.ts";
+import { joinSpans } from "./segment.ts";
+
+/**
+ * Passes unless two histories of a shard contradict each other: where both hold records of a generation,
+ * the last one that both hold is the same, and so is the journal that their snapshots were made of.
+ * @throws BAD_ARCHIVE, which names the archive by `path`; what the sides throw.
+ */
+export async function checkSameHistory(
+  path: string,
+  archive: ShardHistory,
+  broker: ShardHistory,
+  signal: AbortSignal,
+): Promise<void> {
+  const range = await contradiction(path, archive, broker, signal);
+  if (range === undefined) return;
+  throw otherLife(
+    path,
+    `record ${range.lastSeq} of shard ${archive.shard} is another than in the broker`,
+  );
+}
+
+/**
+ * Records that both histories of a shard hold, of which the last one differs; undefined if there are none.
+ * @throws BAD_ARCHIVE if their snapshots were made of journals created at different times; what the sides
+ * throw.
+ */
+export async function contradiction(
+  path: string,
+  archive: ShardHistory,
+  broker: ShardHistory,
+  signal: AbortSignal,
+): Promise<JournalSpan | undefined> {
+  const [archived, live] = await Promise.all([takeInventory(archive), takeInventory(broker)]);
+  const { shard } = archive;
+  for (const generation of generationsOf(archived)) {
+    const [own, other] = [createdOf(archived, generation), createdOf(live, generation)];
+    if (own !== undefined && other !== undefined && own !== other) {
+      const what = `the journal of shard ${shard}, generation ${generation}`;
+      throw otherLife(path, `${what}, was created at ${own}; in the broker it was at ${other}`);
+    }
+    const range = heldByBoth(archived, live, generation);
+    if (range === undefined) continue;
+    const at = { generation, seq: range.lastSeq };
+    if (!(await areSameAt(archive, broker, at, signal))) return range;
+  }
+  return undefined;
+}
+
+/**
+ * The first record of a range that differs, where the last one does: a broker that has cut its journal off
+ * gives all later numbers to other records. A record that cannot be read counts as one that differs.
+ */
+export async function firstDifference(
+  archive: ShardHistory,
+  broker: ShardHistory,
+  { generation, firstSeq, lastSeq }: JournalSpan,
+  signal: AbortSignal,
+): Promise<number> {
+  let [low, high] = [firstSeq, lastSeq];
+  while (low < high) {
+    const seq = Math.floor((low + high) / 2);
+    if (await areReadablyTheSame(archive, broker, { generation, seq }, signal)) low = seq + 1;
+    else high = seq;
+  }
+  return low;
+}
+
+async function areReadablyTheSame(
+  archive: ShardHistory,
+  broker: ShardHistory,
+  at: Position,
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    return await areSameAt(archive, broker, at, signal);
+  } catch (error) {
+    if (ensureError(error).code !== "JOURNAL_DAMAGED") throw error;
+    return false;
+  }
+}
+
+/** Whether the records at a position are the same; so if one of the two was trimmed meanwhile. */
+async function areSameAt(
+  archive: ShardHistory,
+  broker: ShardHistory,
+  at: Position,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const [ours, theirs] = await Promise.all([
+    recordAt(archive, at, signal),
+    recordAt(broker, at, signal),
+  ]);
+  return ours === undefined || theirs === undefined || isSame(ours, theirs);
+}
+
+function generationsOf({ spans, snapshots }: Inventory): Set<number> {
+  const ofSnapshots = snapshots.map(({ manifest }) => manifest.generation);
+  return new Set([...spans.map(({ generation }) => generation), ...ofSnapshots]);
+}
+
+/** When the journal of a generation was created, as snapshots tell; they may not know it at first. */
+function createdOf({ snapshots }: Inventory, generation: number): string | undefined {
+  const newest = snapshots.findLast(
+    ({ manifest }) => manifest.generation === generation && manifest.created !== "",
+  );
+  return newest?.manifest.created;
+}
+
+/** The latest records of a generation that both hold. */
+function heldByBoth(a: Inventory, b: Inventory, generation: number): JournalSpan | undefined {
+  const common = a.spans.flatMap((ours) =>
+    b.spans.flatMap((theirs) => {
+      if (ours.generation !== generation || theirs.generation !== generation) return [];
+      const firstSeq = Math.max(ours.firstSeq, theirs.firstSeq, 1);
+      const lastSeq = Math.min(ours.lastSeq, theirs.lastSeq);
+      return lastSeq < firstSeq ? [] : [{ generation, firstSeq, lastSeq }];
+    }),
+  );
+  return common.sort((one, other) => other.lastSeq - one.lastSeq)[0];
+}
+
+function isSame(a: TimedRecord, b: TimedRecord): boolean {
+  const isSamePlace = a.seq === b.seq && a.subject === b.subject && a.timeMs === b.timeMs;
+  return isSamePlace && Buffer.compare(a.payload, b.payload) === 0;
+}
+
+/** The BAD_ARCHIVE for an archive that contradicts the broker. */
+export function otherLife(path: string, problem: string): PserverError {
+  const text = `${path}: this is the archive of another life of the job: ${problem}`;
+  return new PserverError("BAD_ARCHIVE", text, { path });
+}
+
+/**
+ * The messages of a source's tape after one that was copied from it; all if none was. Where the source has
+ * another one in its place, as the end of its tape was lost and written anew, they are those stored at that
+ * time or later: lines that are read twice are skipped by whoever reads them.
+ * @throws what the source throws; the reason of `signal`.
+ */
+export async function* readTapeAfter(
+  history: Pick<ShardHistory, "readTape">,
+  last: StoredTapeMessage | undefined,
+  signal: AbortSignal,
+): AsyncGenerator<StoredTapeMessage, void, undefined> {
+  const fromMs = last?.timeMs ?? 0;
+  if (last !== undefined) {
+    const { seq } = last;
+    let isFollowed = false;
+    for await (const message of history.readTape?.({ kind: "message", seq }, signal) ?? []) {
+      if (isFollowed) yield message;
+      else if (isSameMessage(message, last)) isFollowed = true;
+      else break;
+    }
+    if (isFollowed) return;
+  }
+  yield* history.readTape?.({ kind: "time", timeMs: fromMs }, signal) ?? [];
+}
+
+function isSameMessage(a: StoredTapeMessage, b: StoredTapeMessage): boolean {
+  return a.seq === b.seq && a.timeMs === b.timeMs && Buffer.compare(a.data, b.data) === 0;
+}
 
 /** An archive and what the broker still holds, read as one: the archive's part first. */
 export class JoinedSource implements HistorySource {
@@ -184,4 +353,142 @@ class JoinedShard implements ShardHistory {
     );
     return this.#checked;
   }
+}
+
+/**
+ * An archive and the damaged history in the broker, for `pserver recover`. Both are read as one, so that records
+ * the broker has lost come from the archive and those after the archive from the broker. Where the broker holds
+ * other records in the place of lost ones, the archive is read alone.
+ */
+export class BrokerAndArchive implements RecoveryArchive {
+  readonly #archive: ArchiveSource;
+  readonly #broker: BrokerHistory;
+  readonly #joined: JoinedSource;
+  readonly #signal: AbortSignal;
+
+  private constructor(
+    archive: ArchiveSource,
+    broker: BrokerHistory,
+    joined: JoinedSource,
+    signal: AbortSignal,
+  ) {
+    this.#archive = archive;
+    this.#broker = broker;
+    this.#joined = joined;
+    this.#signal = signal;
+  }
+
+  /**
+   * Opens the archive in a directory, and the job in the broker; the caller closes it.
+   * @throws BAD_ARCHIVE, BAD_VERSION, IO for the archive; NO_BROKER, DENIED, BAD_NAME and the like.
+   */
+  static async open(
+    directory: string,
+    reach: ConnectionSettings,
+    job: string,
+    signal: AbortSignal,
+  ): Promise<BrokerAndArchive> {
+    const archive = await ArchiveSource.open(directory);
+    const broker = await BrokerHistory.open(reach, job);
+    try {
+      return new BrokerAndArchive(archive, broker, JoinedSource.join(archive, broker), signal);
+    } catch (error) {
+      await broker.close();
+      throw error;
+    }
+  }
+
+  get name(): string {
+    return this.#archive.name;
+  }
+
+  async newest(shard: number): Promise<ArchivedState> {
+    const { history, replaced } = await this.#historyOf(shard);
+    for (const part of reachOf(await takeInventory(history)).reverse()) {
+      const { generation, firstSeq, lastSeq } = part;
+      for (let seq = lastSeq; seq >= firstSeq; ) {
+        const at = { generation, seq };
+        const found = await this.#try(history, at);
+        if (found.kind === "state") {
+          const archivedSeq = await this.#archivedSeq(shard, generation);
+          const replacedFrom =
+            replaced?.generation === generation
+              ? await this.#firstReplaced(shard, replaced)
+              : undefined;
+          return { at, archivedSeq, replacedFrom, shard: found.shard };
+        }
+        seq = Math.min(seq - 1, found.beforeSeq);
+      }
+    }
+    throw historyLost(shard, "a state that can be rebuilt", undefined);
+  }
+
+  async rebuild(shard: number, at: Position): Promise<Shard> {
+    return await this.#replay((await this.#historyOf(shard)).history, at);
+  }
+
+  /** Closes the connection. */
+  async close(): Promise<void> {
+    await this.#joined.close();
+  }
+
+  /** What is read of a shard, and the records of which the broker holds others at the end. */
+  async #historyOf(shard: number): Promise<{
+    readonly history: ShardHistory;
+    readonly replaced: JournalSpan | undefined;
+  }> {
+    const [archive, broker] = [this.#archive.shard(shard), this.#broker.shard(shard)];
+    try {
+      const replaced = await contradiction(this.name, archive, broker, this.#signal);
+      return { history: replaced === undefined ? this.#joined.shard(shard) : archive, replaced };
+    } catch (error) {
+      // The last record that both should hold cannot be read in the broker.
+      if (ensureError(error).code !== "JOURNAL_DAMAGED") throw error;
+      return { history: archive, replaced: undefined };
+    }
+  }
+
+  async #firstReplaced(shard: number, range: JournalSpan): Promise<number> {
+    const [archive, broker] = [this.#archive.shard(shard), this.#broker.shard(shard)];
+    return await firstDifference(archive, broker, range, this.#signal);
+  }
+
+  /** Last record of a generation in the archive; 0 if it has none. */
+  async #archivedSeq(shard: number, generation: number): Promise<number> {
+    const spans = await this.#archive.shard(shard).spans();
+    const own = spans.filter((span) => span.generation === generation);
+    return Math.max(0, ...own.map(({ lastSeq }) => lastSeq));
+  }
+
+  /** The state at a position, or the last record that can be folded before what is damaged. */
+  async #try(
+    history: ShardHistory,
+    at: Position,
+  ): Promise<{ kind: "state"; shard: Shard } | { kind: "damaged"; beforeSeq: number }> {
+    try {
+      return { kind: "state", shard: await this.#replay(history, at) };
+    } catch (error) {
+      const beforeSeq = lastBefore(ensureError(error));
+      if (beforeSeq === undefined) throw error;
+      return { kind: "damaged", beforeSeq };
+    }
+  }
+
+  async #replay(history: ShardHistory, at: Position): Promise<Shard> {
+    const subjects = new JobSubjects(this.#archive.job);
+    return await replayShard(history, at, { subjects, signal: this.#signal });
+  }
+}
+
+/**
+ * The last record before the one that a rebuilding has failed at; 0 if no snapshot before it can be loaded, and
+ * undefined for an error that says nothing about what is kept.
+ */
+function lastBefore(error: PserverError): number | undefined {
+  const { code } = error;
+  if (code === "SNAPSHOT_DAMAGED") return 0;
+  if (code !== "JOURNAL_DAMAGED") return undefined;
+  const { expected } = error.details;
+  const from = changedOf(error)?.from ?? expected;
+  return typeof from === "number" ? from - 1 : undefined;
 }

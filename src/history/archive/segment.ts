@@ -1,15 +1,159 @@
-import { stat } from "node:fs/promises";
-import { journalDamaged } from "../../actors/owner/journal-gap.ts";
+import { type FileHandle, open, rename, rm, stat } from "node:fs/promises";
+import { journalDamaged } from "../../actors/journal/journal-check.ts";
+import { FILE_MODES, makeDirectories, syncDirectory } from "../../model-files/atomic-write.ts";
 import { ensureError, type PserverError } from "../../protocol/index.ts";
 import { io } from "../../system/file-errors.ts";
-import { PREAMBLE_BYTES } from "../container/container-format.ts";
-import { ContainerReader } from "../container/container-reader.ts";
-import type { RecordFrame } from "../container/frames.ts";
-import { RunningTotals } from "../container/running-totals.ts";
-import type { TimedRecord } from "../source.ts";
-import type { ArchiveFacts } from "./archive-facts.ts";
-import type { SegmentFile } from "./archive-layout.ts";
-import { type FrameOf, SegmentCheck, type SegmentKind } from "./segment-check.ts";
+import type { JournalSpan, TimedRecord } from "../source.ts";
+import {
+  type ArchiveFacts,
+  jobFrame,
+  requireJob,
+  type SegmentFile,
+  segmentPath,
+} from "./archive-layout.ts";
+import {
+  badArchive,
+  ContainerReader,
+  type ContainerVersion,
+  ContainerWriter,
+  type PlacedFrame,
+  PREAMBLE_BYTES,
+  RunningTotals,
+} from "./container.ts";
+import type { Frame, RecordFrame, TapeFrame } from "./frames.ts";
+
+/** Spans without those that others continue or cover: by generation and record, ascending. */
+export function joinSpans(spans: readonly JournalSpan[]): JournalSpan[] {
+  const sorted = [...spans].sort((a, b) => a.generation - b.generation || a.firstSeq - b.firstSeq);
+  const joined: JournalSpan[] = [];
+  for (const { generation, firstSeq, lastSeq } of sorted) {
+    const last = joined.at(-1);
+    if (last?.generation === generation && firstSeq <= last.lastSeq + 1) {
+      joined[joined.length - 1] = { ...last, lastSeq: Math.max(last.lastSeq, lastSeq) };
+    } else {
+      joined.push({ generation, firstSeq, lastSeq });
+    }
+  }
+  return joined;
+}
+
+/** The records that spans lack between two that they have, and before the first of a first generation. */
+export function gapsBetween(spans: readonly JournalSpan[]): JournalSpan[] {
+  const gaps: JournalSpan[] = [];
+  for (const [i, { generation, firstSeq }] of spans.entries()) {
+    const before = spans[i - 1];
+    const nextSeq = before?.generation === generation ? before.lastSeq + 1 : 1;
+    if (firstSeq > nextSeq) gaps.push({ generation, firstSeq: nextSeq, lastSeq: firstSeq - 1 });
+  }
+  return gaps;
+}
+
+/** What segments are made of: records of a journal, or messages of a tape. */
+export type SegmentFrame = RecordFrame | TapeFrame;
+
+/** What tells the two apart. */
+export type SegmentKind = SegmentFrame["kind"];
+
+/** The frames of one kind of segment. */
+export type FrameOf<Kind extends SegmentKind> = Extract<SegmentFrame, { readonly kind: Kind }>;
+
+/** Where a frame of a segment belongs. */
+export interface SegmentPlace {
+  readonly shard: number;
+  /** 0 in a tape, which has no generations. */
+  readonly generation: number;
+  /** Of a message of a tape, its number in the archive. */
+  readonly seq: number;
+}
+
+/** Where a frame of a segment belongs. */
+export function placeOf(frame: SegmentFrame): SegmentPlace {
+  const { shard } = frame;
+  return frame.kind === "tape"
+    ? { shard, generation: TAPE_GENERATION, seq: frame.number }
+    : { shard, generation: frame.generation, seq: frame.seq };
+}
+
+/** The generation in the names of a tape's segments. */
+const TAPE_GENERATION = 0;
+
+/** Checks that the frames of a segment are what its name says, one after the other. */
+export class SegmentCheck<Kind extends SegmentKind> {
+  readonly #kind: Kind;
+  readonly #segment: SegmentFile;
+  readonly #shard: number;
+  readonly #archive: string;
+  #nextSeq: number;
+  #isFirst = true;
+
+  constructor(kind: Kind, segment: SegmentFile, shard: number, archive: string) {
+    this.#kind = kind;
+    this.#segment = segment;
+    this.#shard = shard;
+    this.#archive = archive;
+    this.#nextSeq = segment.firstSeq;
+  }
+
+  /** Sequence of the last frame. */
+  get lastSeq(): number {
+    return this.#nextSeq - 1;
+  }
+
+  /** What the segment holds, of frames that were read. @throws BAD_ARCHIVE. */
+  contents(batch: readonly PlacedFrame[]): FrameOf<Kind>[] {
+    const contents: FrameOf<Kind>[] = [];
+    for (const placed of batch) {
+      if (this.#isFirst) this.#checkFirst(placed);
+      else if (placed.frame.kind !== "end") contents.push(this.#checkNext(placed));
+      this.#isFirst = false;
+    }
+    return contents;
+  }
+
+  /** @throws BAD_ARCHIVE unless the last frame is the one that the name says. */
+  checkLast(): void {
+    const { path, lastSeq } = this.#segment;
+    if (lastSeq === undefined || lastSeq === this.lastSeq) return;
+    const what = this.#kind === "tape" ? "messages" : "records";
+    throw badArchive(
+      path,
+      0,
+      `expected ${what} up to ${lastSeq}; it has them up to ${this.lastSeq}`,
+    );
+  }
+
+  #checkFirst({ frame, offset }: PlacedFrame): void {
+    const { path } = this.#segment;
+    const { archive } = requireJob(path, offset, frame);
+    if (archive === this.#archive) return;
+    throw badArchive(path, offset, "the file is of another archive");
+  }
+
+  #checkNext({ frame, offset }: PlacedFrame): FrameOf<Kind> {
+    const { path, generation } = this.#segment;
+    const kind = this.#kind;
+    const expected = describePlace(kind, { shard: this.#shard, generation, seq: this.#nextSeq });
+    if (!isOfKind(frame, kind)) {
+      throw badArchive(path, offset, `expected ${expected}; received a ${frame.kind}`);
+    }
+    const received = describePlace(kind, placeOf(frame));
+    if (received !== expected) {
+      throw badArchive(path, offset, `expected ${expected}; received ${received}`);
+    }
+    this.#nextSeq++;
+    return frame;
+  }
+}
+
+function isOfKind<Kind extends SegmentKind>(frame: Frame, kind: Kind): frame is FrameOf<Kind> {
+  return frame.kind === kind;
+}
+
+function describePlace(kind: SegmentKind, { shard, generation, seq }: SegmentPlace): string {
+  return kind === "tape"
+    ? `message ${seq} of the tape of shard ${shard}`
+    : `record ${seq} of shard ${shard}, generation ${generation}`;
+}
 
 /** What is in a segment that is being written. */
 export interface SegmentTail<Kind extends SegmentKind> {
@@ -126,4 +270,132 @@ export function toRecordFrame(
   { seq, timeMs, subject, payload }: TimedRecord,
 ): RecordFrame {
   return { kind: "record", shard, generation, seq, timeMs, subject, data: payload };
+}
+
+/** Dependencies of {@link SegmentWriter}. */
+export interface SegmentWriterDeps {
+  /** Directory of the segments, made if it is not there. */
+  readonly directory: string;
+  readonly facts: ArchiveFacts;
+  /** Version of the format that the frames need. */
+  readonly version: ContainerVersion;
+  /** Bytes from which on a segment is completed. */
+  readonly segmentBytes: number;
+}
+
+/** The segment that is being written. */
+interface OpenSegment {
+  readonly path: string;
+  readonly handle: FileHandle;
+  readonly writer: ContainerWriter;
+  readonly generation: number;
+  readonly firstSeq: number;
+  lastSeq: number;
+}
+
+/**
+ * Appends the records of a journal, or the messages of a tape, to the segments of one shard. After an error it must be closed; what was synced
+ * stays readable.
+ */
+export class SegmentWriter {
+  readonly #deps: SegmentWriterDeps;
+  #open: OpenSegment | undefined;
+  #failed = false;
+  #spans: JournalSpan[] = [];
+
+  constructor(deps: SegmentWriterDeps) {
+    this.#deps = deps;
+  }
+
+  /** Places of what was appended. */
+  get spans(): readonly JournalSpan[] {
+    return this.#spans;
+  }
+
+  /**
+   * Appends frames of one generation, which follow each other. Where they do not follow those before, a new
+   * segment begins.
+   * @throws DISK_FULL, IO.
+   */
+  async append(frames: readonly SegmentFrame[]): Promise<void> {
+    await this.#orFail(async () => {
+      for (const frame of frames) {
+        const { generation, seq } = placeOf(frame);
+        const segment = await this.#segmentFor(generation, seq);
+        await segment.writer.append(frame);
+        segment.lastSeq = seq;
+      }
+    });
+    const [first, last] = [frames[0], frames.at(-1)];
+    if (first === undefined || last === undefined) return;
+    const [{ generation, seq: firstSeq }, { seq: lastSeq }] = [placeOf(first), placeOf(last)];
+    this.#spans = joinSpans([...this.#spans, { generation, firstSeq, lastSeq }]);
+  }
+
+  /** Waits until all is on disk. @throws DISK_FULL, IO. */
+  async sync(): Promise<void> {
+    await this.#orFail(async () => {
+      await this.#open?.writer.sync();
+    });
+  }
+
+  /** Completes the segment; after an error, only cuts off what was not written whole. */
+  async close(): Promise<void> {
+    const segment = this.#open;
+    this.#open = undefined;
+    if (segment === undefined) return;
+    const { handle, path, writer, generation, firstSeq, lastSeq } = segment;
+    try {
+      if (this.#failed) {
+        await handle.truncate(writer.writtenBytes).catch(() => undefined);
+        return;
+      }
+      await writer.end();
+      await writer.sync();
+    } finally {
+      await handle.close();
+    }
+    const { directory } = this.#deps;
+    const complete = segmentPath(directory, generation, firstSeq, lastSeq);
+    await io("rename", path, rename(path, complete));
+    await syncDirectory(directory);
+  }
+
+  /** The segment that takes a frame: the present one, or else a new one. */
+  async #segmentFor(generation: number, seq: number): Promise<OpenSegment> {
+    const present = this.#open;
+    if (present !== undefined) {
+      const follows = present.generation === generation && present.lastSeq + 1 === seq;
+      if (follows && present.writer.bytes < this.#deps.segmentBytes) return present;
+      await this.close();
+    }
+    this.#open = await this.#begin(generation, seq);
+    return this.#open;
+  }
+
+  async #begin(generation: number, firstSeq: number): Promise<OpenSegment> {
+    const { directory, facts, version } = this.#deps;
+    await makeDirectories(directory);
+    const path = segmentPath(directory, generation, firstSeq);
+    const handle = await io("create", path, open(path, "wx", FILE_MODES.model));
+    try {
+      const writer = ContainerWriter.begin(handle, path, version);
+      await writer.append(jobFrame(facts));
+      await syncDirectory(directory);
+      return { path, handle, writer, generation, firstSeq, lastSeq: firstSeq - 1 };
+    } catch (error) {
+      await handle.close();
+      await rm(path, { force: true });
+      throw error;
+    }
+  }
+
+  async #orFail(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.#failed = true;
+      throw error;
+    }
+  }
 }

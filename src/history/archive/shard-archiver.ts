@@ -1,18 +1,440 @@
-import type { ArchivedShard } from "../../actors/archivers/archiver-record.ts";
-import type { Position, PserverError } from "../../protocol/index.ts";
-import type { JournalSpan, ShardHistory } from "../source.ts";
-import type { ArchiveFacts } from "./archive-facts.ts";
-import { journalDirectory, listSegments, tapeDirectory } from "./archive-layout.ts";
-import { ArchiveShard } from "./archive-shard.ts";
-import { RecordCopier } from "./copy-records.ts";
-import { SnapshotCopier } from "./copy-snapshots.ts";
-import { TapeCopier } from "./copy-tape.ts";
-import { gapsBetween, joinSpans } from "./join-spans.ts";
-import { removeLeftTemporaries } from "./left-temporaries.ts";
-import { checkSameHistory } from "./same-history.ts";
-import { sealSegment } from "./seal-segment.ts";
-import type { SegmentKind } from "./segment-check.ts";
-import { SegmentWriter } from "./segment-writer.ts";
+import { copyFile, open, readdir, rename, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { ArchivedShard } from "../../actors/journal/archivers.ts";
+import type { Manifest, PieceRef } from "../../actors/journal/manifest.ts";
+import { readSnapshotState } from "../../actors/journal/snapshot-store.ts";
+import { isTemporaryName, syncDirectory } from "../../model-files/atomic-write.ts";
+import { isSealed } from "../../protocol/codec.ts";
+import { ensureError, type Position, type PserverError } from "../../protocol/index.ts";
+import { errnoCode, fileError, io } from "../../system/file-errors.ts";
+import {
+  type JournalSpan,
+  type KeptSnapshot,
+  recordAt,
+  type ShardHistory,
+  type StoredTapeMessage,
+  type TimedRecord,
+} from "../source.ts";
+import {
+  type ArchiveFacts,
+  journalDirectory,
+  listSegments,
+  listSnapshots,
+  type SegmentFile,
+  segmentPath,
+  snapshotDirectory,
+  tapeDirectory,
+} from "./archive-layout.ts";
+import { ArchiveShard, toTapeMessage } from "./archive-source.ts";
+import { ContainerWriter } from "./container.ts";
+import type { TapeFrame } from "./frames.ts";
+import { checkSameHistory, otherLife, readTapeAfter } from "./joined-source.ts";
+import {
+  gapsBetween,
+  joinSpans,
+  readTail,
+  type SegmentKind,
+  SegmentWriter,
+  toRecordFrame,
+} from "./segment.ts";
+import { type PieceToCopy, readSnapshotHead, writeSnapshot } from "./snapshot-file.ts";
+
+/** Bytes and time after which records are waited for to be on disk. */
+const SYNC_BYTES = 32 * 1024 ** 2;
+const SYNC_MS = 2_000;
+
+/** Dependencies of {@link RecordCopier}. */
+export interface RecordCopierDeps {
+  readonly source: Pick<ShardHistory, "shard" | "read">;
+  readonly writer: Pick<SegmentWriter, "append" | "sync">;
+  /** Spans that the archive has already. */
+  readonly archived: readonly JournalSpan[];
+  /** Called when more records are on disk. */
+  readonly onCopied: () => void;
+  /** Called for a record that is missing where it is kept; those before it are copied. */
+  readonly onDamaged: (error: PserverError) => void;
+}
+
+/** Copies the records of one shard into an archive. */
+export class RecordCopier {
+  readonly #deps: RecordCopierDeps;
+  /** Last record on disk, by generation. */
+  readonly #last: Map<number, number>;
+  #bytes = 0;
+
+  constructor(deps: RecordCopierDeps) {
+    this.#deps = deps;
+    this.#last = new Map(deps.archived.map(({ generation, lastSeq }) => [generation, lastSeq]));
+  }
+
+  /** The newest record on disk; undefined before the first. */
+  get newest(): Position | undefined {
+    const generation = Math.max(0, ...this.#last.keys());
+    return generation === 0 ? undefined : { generation, seq: this.#last.get(generation) ?? 0 };
+  }
+
+  /** Bytes of the payloads copied. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Records of spans that are not on disk yet. */
+  behind(spans: readonly JournalSpan[]): number {
+    const missing = spans.map((span) => span.lastSeq - this.#nextSeq(span) + 1);
+    return missing.reduce((sum, records) => sum + Math.max(0, records), 0);
+  }
+
+  /**
+   * Copies the records of a span after those that are on disk. Ends early if they are trimmed meanwhile, or
+   * one is missing.
+   * @throws DISK_FULL, IO; what the source throws, for example NO_BROKER; the reason of `signal`.
+   */
+  async copy(span: JournalSpan, signal: AbortSignal): Promise<void> {
+    const { generation, lastSeq } = span;
+    const { source, writer } = this.#deps;
+    const firstSeq = this.#nextSeq(span);
+    if (firstSeq > lastSeq) return;
+    let copied = firstSeq - 1;
+    let [unsynced, syncedMs] = [0, performance.now()];
+    const sync = async (): Promise<void> => {
+      await writer.sync();
+      [unsynced, syncedMs] = [0, performance.now()];
+      this.#synced(generation, copied, firstSeq);
+    };
+    try {
+      const after = { generation, seq: firstSeq - 1 };
+      for await (const batch of source.read(after, lastSeq, signal)) {
+        const records = await this.#checked(generation, batch, signal);
+        await writer.append(
+          records.map((record) => toRecordFrame(source.shard, generation, record)),
+        );
+        copied = records.at(-1)?.seq ?? copied;
+        unsynced += bytesOf(records);
+        this.#bytes += bytesOf(records);
+        if (unsynced >= SYNC_BYTES || performance.now() - syncedMs >= SYNC_MS) await sync();
+      }
+    } catch (error) {
+      const found = ensureError(error);
+      if (found.code === "JOURNAL_DAMAGED") this.#deps.onDamaged(found);
+      else if (found.code !== "HISTORY_LOST") throw found;
+    }
+    await sync();
+  }
+
+  /** Whether a span ends before a record that was copied: its journal is another, or was cut off. */
+  hasShrunk({ generation, lastSeq }: JournalSpan): boolean {
+    return lastSeq < (this.#last.get(generation) ?? 0);
+  }
+
+  #synced(generation: number, seq: number, firstSeq: number): void {
+    if (seq < firstSeq) return;
+    this.#last.set(generation, seq);
+    this.#deps.onCopied();
+  }
+
+  #nextSeq({ generation, firstSeq }: JournalSpan): number {
+    return Math.max(1, firstSeq, (this.#last.get(generation) ?? 0) + 1);
+  }
+
+  /** Records as they are stored: one that does not match its checksum may have been damaged on its way. */
+  async #checked(
+    generation: number,
+    batch: readonly TimedRecord[],
+    signal: AbortSignal,
+  ): Promise<readonly TimedRecord[]> {
+    if (batch.every(({ payload }) => isSealed(payload))) return batch;
+    const records: TimedRecord[] = [];
+    for (const record of batch) {
+      records.push(
+        isSealed(record.payload) ? record : await this.#readAgain(generation, record, signal),
+      );
+    }
+    return records;
+  }
+
+  async #readAgain(
+    generation: number,
+    record: TimedRecord,
+    signal: AbortSignal,
+  ): Promise<TimedRecord> {
+    try {
+      return (await recordAt(this.#deps.source, { generation, seq: record.seq }, signal)) ?? record;
+    } catch (error) {
+      // It was trimmed meanwhile: as it came is all that is left of it.
+      if (ensureError(error).code !== "HISTORY_LOST") throw error;
+      return record;
+    }
+  }
+}
+
+function bytesOf(records: readonly TimedRecord[]): number {
+  return records.reduce((sum, { payload }) => sum + payload.length, 0);
+}
+
+/** Dependencies of {@link SnapshotCopier}. */
+export interface SnapshotCopierDeps {
+  readonly source: ShardHistory;
+  readonly directory: string;
+  readonly facts: ArchiveFacts;
+  /** Called for a snapshot that is damaged where it is kept; it is left out. */
+  readonly onDamaged: (error: PserverError) => void;
+}
+
+/** Copies the snapshots of one shard into an archive, in the order in which they were stored. */
+export class SnapshotCopier {
+  readonly #deps: SnapshotCopierDeps;
+  /** The manifest that was copied last: its pieces are in the archive. */
+  #copied: Manifest | undefined;
+  /** Sequence of the manifest copied, or left out, last. */
+  #lastSeq = 0;
+  #newest: Position | undefined;
+  #bytes = 0;
+
+  private constructor(deps: SnapshotCopierDeps) {
+    this.#deps = deps;
+  }
+
+  /** Goes on after the last snapshot in the archive. @throws BAD_ARCHIVE, BAD_VERSION, IO. */
+  static async open(deps: SnapshotCopierDeps): Promise<SnapshotCopier> {
+    const copier = new SnapshotCopier(deps);
+    const { directory, facts, source } = deps;
+    const last = (await listSnapshots(snapshotDirectory(directory, source.shard))).at(-1);
+    if (last === undefined) return copier;
+    const { snapshot } = await readSnapshotHead(last, source.shard, facts);
+    copier.#copied = snapshot.manifest;
+    copier.#note(snapshot);
+    return copier;
+  }
+
+  /** The newest record that a snapshot was copied of; undefined before the first. */
+  get newest(): Position | undefined {
+    return this.#newest;
+  }
+
+  /** Bytes of the files written. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /**
+   * Copies the snapshots that came after the last one. Those that are removed meanwhile are left out.
+   * @throws DISK_FULL, IO; what the source throws, for example NO_BROKER; the reason of `signal`.
+   */
+  async copy(signal: AbortSignal): Promise<void> {
+    const found = [...(await this.#deps.source.snapshots())].sort((a, b) => a.seq - b.seq);
+    for (const snapshot of found) {
+      signal.throwIfAborted();
+      this.#checkJournal(snapshot.manifest);
+      if (snapshot.seq <= this.#lastSeq) continue;
+      // A take-over commits the newest snapshot again.
+      if (!isSameCut(snapshot.manifest, this.#copied)) await this.#copyOne(snapshot, signal);
+      this.#note(snapshot);
+    }
+  }
+
+  /** @throws BAD_ARCHIVE if a snapshot is of another journal of its generation than the last one copied. */
+  #checkJournal({ generation, created }: Manifest): void {
+    const copied = this.#copied;
+    // A snapshot that was made before its journal does not know when that was created.
+    const isOther = created !== "" && copied?.created !== "" && created !== copied?.created;
+    if (copied?.generation !== generation || !isOther) return;
+    const { directory, source } = this.#deps;
+    const journal = `the journal of shard ${source.shard}, generation ${generation}`;
+    throw otherLife(directory, `${journal}, was created at ${copied.created}; now at ${created}`);
+  }
+
+  #note({ seq: storedSeq, manifest: { generation, seq } }: KeptSnapshot): void {
+    this.#lastSeq = storedSeq;
+    this.#newest = { generation, seq };
+  }
+
+  async #copyOne(snapshot: KeptSnapshot, signal: AbortSignal): Promise<void> {
+    const { directory, facts, source, onDamaged } = this.#deps;
+    try {
+      const pieces = await this.#newPieces(snapshot.manifest, signal);
+      this.#bytes += await writeSnapshot(directory, facts, source.shard, snapshot, pieces);
+      this.#copied = snapshot.manifest;
+    } catch (error) {
+      const found = ensureError(error);
+      if (found.code !== "SNAPSHOT_DAMAGED") throw found;
+      const isKept = (await source.snapshots()).some(({ seq }) => seq === snapshot.seq);
+      if (isKept) onDamaged(found);
+    }
+  }
+
+  /** The pieces of a snapshot that the one before does not name: no file of the archive has them. */
+  async #newPieces(manifest: Manifest, signal: AbortSignal): Promise<PieceToCopy[]> {
+    const { source } = this.#deps;
+    const store = { read: (ref: PieceRef) => source.piece(ref) };
+    const { pieces } = await readSnapshotState(store, manifest);
+    const before = this.#copied;
+    const known = new Set([
+      ...(before?.pieces ?? []),
+      ...(before?.state ?? []).map(({ seq }) => seq),
+    ]);
+    const refs = [...manifest.state, ...pieces.flatMap(({ slots }) => slots)];
+    return refs.flatMap((ref) => {
+      if (known.has(ref.seq)) return [];
+      known.add(ref.seq);
+      const read = async (): Promise<Uint8Array> => {
+        signal.throwIfAborted();
+        return await source.piece(ref);
+      };
+      return [{ seq: ref.seq, read }];
+    });
+  }
+}
+
+/** Whether two manifests name the same state of the same journal. */
+function isSameCut(a: Manifest, b: Manifest | undefined): boolean {
+  const key = ({ generation, created, seq, state }: Manifest): string =>
+    JSON.stringify([generation, created, seq, state.map((ref) => [ref.seq, ref.crc])]);
+  return b !== undefined && key(a) === key(b);
+}
+
+/** Bytes of messages that are held in memory before they are written. */
+const BATCH_BYTES = 1024 ** 2;
+
+/** Dependencies of {@link TapeCopier}. */
+export interface TapeCopierDeps {
+  readonly source: Pick<ShardHistory, "shard" | "readTape">;
+  readonly writer: Pick<SegmentWriter, "append" | "sync">;
+  readonly directory: string;
+  readonly facts: ArchiveFacts;
+  /** Called for a segment that is damaged: what may be behind the damage is copied again. */
+  readonly onDamaged: (error: PserverError) => void;
+}
+
+/** Copies the tape of one shard into an archive, from its beginning on: it is never trimmed. */
+export class TapeCopier {
+  readonly #deps: TapeCopierDeps;
+  #last: StoredTapeMessage | undefined;
+  #messages = 0;
+  #bytes = 0;
+
+  private constructor(deps: TapeCopierDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Goes on after the last message in the archive, whose segments are all complete.
+   * @throws BAD_VERSION, IO.
+   */
+  static async open(deps: TapeCopierDeps): Promise<TapeCopier> {
+    const copier = new TapeCopier(deps);
+    const { directory, facts, source, onDamaged } = deps;
+    const segments = await listSegments(tapeDirectory(directory, source.shard));
+    copier.#messages = segments.at(-1)?.lastSeq ?? 0;
+    for (const segment of segments.reverse()) {
+      const tail = readTail("tape", segment, source.shard, facts);
+      const { last, damage } = await tail.catch(damaged);
+      if (damage !== undefined) onDamaged(damage);
+      copier.#last = last && toTapeMessage(last);
+      if (last !== undefined) break;
+    }
+    return copier;
+  }
+
+  /** Messages that the archive has, or had: a damaged segment counts. */
+  get messages(): number {
+    return this.#messages;
+  }
+
+  /** Bytes of the messages copied. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /**
+   * Copies the messages that came after the last one.
+   * @throws DISK_FULL, IO; what the source throws, for example NO_BROKER; the reason of `signal`.
+   */
+  async copy(signal: AbortSignal): Promise<void> {
+    const { source } = this.#deps;
+    let batch: TapeFrame[] = [];
+    let batchBytes = 0;
+    for await (const message of readTapeAfter(source, this.#last, signal)) {
+      const number = this.#messages + batch.length + 1;
+      batch.push({ kind: "tape", shard: source.shard, number, ...message });
+      batchBytes += message.data.length;
+      if (batchBytes < BATCH_BYTES) continue;
+      await this.#write(batch);
+      [batch, batchBytes] = [[], 0];
+    }
+    await this.#write(batch);
+  }
+
+  async #write(batch: readonly TapeFrame[]): Promise<void> {
+    const last = batch.at(-1);
+    if (last === undefined) return;
+    const { writer } = this.#deps;
+    await writer.append(batch);
+    await writer.sync();
+    this.#last = toTapeMessage(last);
+    this.#messages = last.number;
+    this.#bytes += batch.reduce((sum, { data }) => sum + data.length, 0);
+  }
+}
+
+/** A segment of which nothing can be read. */
+function damaged(error: unknown): { last: undefined; damage: PserverError } {
+  const damage = ensureError(error);
+  if (damage.code !== "BAD_ARCHIVE") throw damage;
+  return { last: undefined, damage };
+}
+
+/** Removes what an archiver that died was about to write as a snapshot of a shard. @throws IO. */
+export async function removeLeftTemporaries(archive: string, shard: number): Promise<void> {
+  const directory = snapshotDirectory(archive, shard);
+  let names: string[];
+  try {
+    names = await readdir(directory);
+  } catch (error) {
+    if (errnoCode(error) === "ENOENT") return;
+    throw fileError("read", directory, error);
+  }
+  for (const name of names.filter(isTemporaryName)) {
+    const path = join(directory, name);
+    await io("remove", path, rm(path, { force: true }));
+  }
+}
+
+/**
+ * Completes a segment that an archiver that died has left: cuts off a part of a frame at its end and adds
+ * the end frame; one without contents is removed. If it is damaged it ends before the damage, and a copy of
+ * the whole is kept beside it.
+ * @returns the damage.
+ * @throws BAD_ARCHIVE if nothing of it can be read, BAD_VERSION, DISK_FULL, IO.
+ */
+export async function sealSegment(
+  kind: SegmentKind,
+  segment: SegmentFile,
+  shard: number,
+  facts: ArchiveFacts,
+): Promise<PserverError | undefined> {
+  const { path, generation, firstSeq } = segment;
+  const { lastSeq, isEnded, sums, damage } = await readTail(kind, segment, shard, facts);
+  if (damage !== undefined) await io("copy", path, copyFile(path, `${path}.damaged`));
+  if (lastSeq < firstSeq) {
+    await io("remove", path, rm(path));
+    return damage;
+  }
+  if (!isEnded) {
+    const handle = await io("open", path, open(path, "r+"));
+    try {
+      await io("shorten", path, handle.truncate(sums.totals.bytes));
+      const writer = ContainerWriter.resume(handle, path, sums);
+      await writer.end();
+      await writer.sync();
+    } finally {
+      await handle.close();
+    }
+  }
+  const complete = segmentPath(dirname(path), generation, firstSeq, lastSeq);
+  await io("rename", path, rename(path, complete));
+  await syncDirectory(dirname(path));
+  return damage;
+}
 
 /** Dependencies of {@link ShardArchiver}. */
 export interface ShardArchiverDeps {

@@ -1,18 +1,27 @@
-import { decodeManifest, encodeManifest } from "../../actors/snapshot/manifest.ts";
+import { decodeManifest, encodeManifest } from "../../actors/journal/manifest.ts";
 import {
   FILE_MODES,
   makeDirectories,
   writeFileAtomically,
 } from "../../model-files/atomic-write.ts";
 import { ensureError } from "../../protocol/index.ts";
-import { badArchive } from "../container/bad-archive.ts";
-import { PREAMBLE_BYTES } from "../container/container-format.ts";
-import { ContainerReader, type PlacedFrame } from "../container/container-reader.ts";
-import { ContainerWriter } from "../container/container-writer.ts";
-import type { ManifestFrame } from "../container/frames.ts";
 import type { KeptSnapshot } from "../source.ts";
-import { type ArchiveFacts, jobFrame, requireJob } from "./archive-facts.ts";
-import { type SnapshotFile, snapshotDirectory, snapshotPath } from "./archive-layout.ts";
+import {
+  type ArchiveFacts,
+  jobFrame,
+  requireJob,
+  type SnapshotFile,
+  snapshotDirectory,
+  snapshotPath,
+} from "./archive-layout.ts";
+import {
+  badArchive,
+  ContainerReader,
+  ContainerWriter,
+  type PlacedFrame,
+  PREAMBLE_BYTES,
+} from "./container.ts";
+import type { ManifestFrame } from "./frames.ts";
 
 /** A piece to be written: its sequence in the snapshot stream, and how to read it. */
 export interface PieceToCopy {

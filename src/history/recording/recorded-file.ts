@@ -1,25 +1,25 @@
-import type { PieceRef } from "../../actors/snapshot/manifest.ts";
+import type { PieceRef } from "../../actors/journal/manifest.ts";
 import {
   type Position,
   PserverError,
   readCrc,
   type Synchronization,
 } from "../../protocol/index.ts";
-import { heldPositionAt } from "../archive/held-position.ts";
-import { joinSpans } from "../archive/join-spans.ts";
-import { sliceRecords, toTimedRecord } from "../archive/segment.ts";
-import { uniqueSnapshots } from "../archive/unique-snapshots.ts";
-import { checkShard } from "../check-shard.ts";
-import { badArchive } from "../container/bad-archive.ts";
-import { ContainerReader } from "../container/container-reader.ts";
-import { historyLost, showPosition } from "../history-lost.ts";
-import type {
-  HistorySource,
-  JournalSpan,
-  KeptSnapshot,
-  ShardHistory,
-  TimedRecord,
+import { uniqueSnapshots } from "../archive/archive-layout.ts";
+import { heldPositionAt } from "../archive/archive-source.ts";
+import { badArchive, ContainerReader } from "../archive/container.ts";
+import { joinSpans, sliceRecords, toTimedRecord } from "../archive/segment.ts";
+import {
+  checkShard,
+  type HistorySource,
+  historyLost,
+  type JournalSpan,
+  type KeptSnapshot,
+  type ShardHistory,
+  showPosition,
+  type TimedRecord,
 } from "../source.ts";
+
 import { indexRecording, type RecordedParts, type RecordingIndex } from "./recording-index.ts";
 
 /** The history in a recorded file. */

@@ -1,7 +1,6 @@
+import { badArchive, type ContainerReader, type PlacedFrame } from "../archive/container.ts";
+import type { JobFrame, RecordFrame } from "../archive/frames.ts";
 import { toSnapshot } from "../archive/snapshot-file.ts";
-import { badArchive } from "../container/bad-archive.ts";
-import type { ContainerReader, PlacedFrame } from "../container/container-reader.ts";
-import type { JobFrame, RecordFrame } from "../container/frames.ts";
 import type { JournalSpan, KeptSnapshot } from "../source.ts";
 
 /** Bytes of a file between two records whose places are known. */

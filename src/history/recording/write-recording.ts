@@ -1,19 +1,20 @@
-import type { PieceRef } from "../../actors/snapshot/manifest.ts";
-import { readSnapshotState } from "../../actors/snapshot/state.ts";
+import type { PieceRef } from "../../actors/journal/manifest.ts";
+import { readSnapshotState } from "../../actors/journal/snapshot-store.ts";
 import { FILE_MODES, writeFileAtomically } from "../../model-files/atomic-write.ts";
 import { ensureError, type Position, PserverError } from "../../protocol/index.ts";
+import { ContainerWriter } from "../archive/container.ts";
 import { manifestFrame, type PieceToCopy } from "../archive/snapshot-file.ts";
-import { ContainerWriter } from "../container/container-writer.ts";
-import type { Cut } from "../points/point.ts";
+import type { Cut } from "../points.ts";
 import {
   basesBefore,
   basesOf,
   connectedUpTo,
+  type HistorySource,
   type Inventory,
   type ReplayBase,
+  type ShardHistory,
   takeInventory,
-} from "../reach.ts";
-import type { HistorySource, ShardHistory } from "../source.ts";
+} from "../source.ts";
 
 /** What is recorded of a history. */
 export interface RecordingSpan {

@@ -1,10 +1,103 @@
-import { Shard } from "../../actors/fold/shard.ts";
+import { type Settled, Shard } from "../../actors/fold/shard.ts";
+import type { PieceRef } from "../../actors/journal/manifest.ts";
 import { loadSnapshot } from "../../actors/owner/recover-shard.ts";
-import type { PieceRef } from "../../actors/snapshot/manifest.ts";
 import { ensureError, type JobSubjects, type Position } from "../../protocol/index.ts";
-import { basesBefore, notedIn, type ReplayBase, takeInventory } from "../reach.ts";
-import type { ShardHistory } from "../source.ts";
-import { type FoldOptions, foldRecords } from "./fold-records.ts";
+import {
+  basesBefore,
+  notedIn,
+  type ReplayBase,
+  recordAt,
+  type ShardHistory,
+  type TimedRecord,
+  takeInventory,
+} from "../source.ts";
+
+/** Sees each record as it is folded. Both calls must leave the shard as it is. */
+export interface FoldVisitor {
+  /** Called before a record is folded. */
+  before?(record: TimedRecord, shard: Shard): void;
+  /** Called after it, with the answer to a trainer's record. */
+  after?(record: TimedRecord, shard: Shard, settled: Settled | undefined): void;
+}
+
+/** How {@link foldRecords} folds. */
+export interface FoldOptions {
+  readonly signal: AbortSignal;
+  readonly visitor?: FoldVisitor;
+  /** Gives the record to fold instead of one, undefined to leave it out; by default the record itself. */
+  readonly edit?: (record: TimedRecord) => TimedRecord | undefined;
+  /** Called now and then with the last record folded. */
+  readonly onFolded?: (seq: number) => void;
+}
+
+/** Records folded in one turn of the event loop at most; then an abort or a message is noticed. */
+const TURN_MS = 20;
+
+/**
+ * Folds the records of a shard's history after its own up to `to` into it, as a host would.
+ * @throws JOURNAL_DAMAGED, HISTORY_LOST if a record is missing; UNKNOWN_RULES, TOO_LARGE as the fold; what
+ * the source throws; the reason of the signal.
+ */
+export async function foldRecords(
+  shard: Shard,
+  history: ShardHistory,
+  to: Position,
+  options: FoldOptions,
+): Promise<void> {
+  const { signal, visitor, edit, onFolded } = options;
+  const { generation, seq: toSeq } = to;
+  if (shard.seq >= toSeq) return;
+  let turnEndsAtMs = performance.now() + TURN_MS;
+  for await (const batch of history.read({ generation, seq: shard.seq }, toSeq, signal)) {
+    for (const stored of batch) {
+      const record = edit === undefined ? stored : edit(stored);
+      if (record === undefined) {
+        shard.skipTo(stored.seq);
+        continue;
+      }
+      visitor?.before?.(record, shard);
+      const fold = (read: TimedRecord) => shard.apply(read);
+      const folded = foldUnlessDamaged(record, fold);
+      const settled = folded ? folded.result : fold(await readAgain(history, to, record, signal));
+      visitor?.after?.(record, shard, settled);
+      if (performance.now() < turnEndsAtMs) continue;
+      onFolded?.(shard.seq);
+      await nextTurn();
+      signal.throwIfAborted();
+      turnEndsAtMs = performance.now() + TURN_MS;
+    }
+  }
+  onFolded?.(shard.seq);
+}
+
+/** What `fold` returns for a record; undefined, and the shard is as before, if its bytes do not match their checksum. */
+export function foldUnlessDamaged<Result>(
+  record: TimedRecord,
+  fold: (record: TimedRecord) => Result,
+): { readonly result: Result } | undefined {
+  const { seq, subject, payload, timeMs } = record;
+  try {
+    return { result: fold({ seq, subject, payload, timeMs, reread: false }) };
+  } catch (error) {
+    if (ensureError(error).code !== "BAD_CHECKSUM") throw error;
+    return undefined;
+  }
+}
+
+/** Reads a record a second time: if it was not damaged on its way, every host folds it as unreadable. */
+export async function readAgain(
+  history: ShardHistory,
+  { generation }: Position,
+  record: TimedRecord,
+  signal: AbortSignal,
+): Promise<TimedRecord> {
+  return (await recordAt(history, { generation, seq: record.seq }, signal)) ?? record;
+}
+
+/** Lets other work of the event loop run. */
+export async function nextTurn(): Promise<void> {
+  await new Promise((resolve) => setImmediate(resolve));
+}
 
 /** Lists of snapshots tried: a list is outdated once a host has made room for a newer snapshot. */
 const LISTS_MAX = 3;

@@ -1,8 +1,8 @@
 /** Entry point of a replay thread: it opens the history by itself and works until it is terminated. */
 import { parentPort, workerData } from "node:worker_threads";
 import { ensureError, PserverError } from "../../protocol/index.ts";
-import { openHistory } from "../open-history.ts";
-import type { ReplayedShard } from "./replayed-shard.ts";
+import { openHistory } from "../open-journal.ts";
+import type { ReplayedShard } from "./replayed-model.ts";
 import { LocalReplayer, type OnShardProgress } from "./replayer.ts";
 import type {
   FromThread,
@@ -11,7 +11,7 @@ import type {
   ThreadSetup,
   ThreadTask,
   ToThread,
-} from "./thread-messages.ts";
+} from "./thread-pool.ts";
 
 const port = parentPort;
 if (port === null)

@@ -1,9 +1,113 @@
-import type { BlockHeader } from "../../actors/fold/block.ts";
+import { mapConcurrently } from "../../actors/concurrent.ts";
+import type { BlockHeader } from "../../actors/fold/block-actor.ts";
+import { blockDigest, type Shard, stateDigest } from "../../actors/fold/shard.ts";
 import type { ParameterConfig } from "../../protocol/config/index.ts";
 import { DTYPES, type Dtype } from "../../protocol/dtypes.ts";
-import { elementCount, PserverError, quoteName, type Tensor } from "../../protocol/index.ts";
+import {
+  elementCount,
+  type Position,
+  PserverError,
+  quoteName,
+  type Tensor,
+} from "../../protocol/index.ts";
 import { tensorView, zeros } from "../../protocol/tensor.ts";
-import type { ReplayedShard } from "./replayed-shard.ts";
+import type { Cut } from "../points.ts";
+import type { ShardHistory } from "../source.ts";
+import { foldRecords } from "./replay-shard.ts";
+import type { Replayer } from "./replayer.ts";
+
+/** A shard as it was at a position. */
+export interface ReplayedShard {
+  readonly shard: number;
+  readonly position: Position;
+  /**
+   * Folds on to a later position; nothing if it is there already.
+   * @throws JOURNAL_REPLACED for one of another generation; else as `foldRecords`.
+   */
+  advance(to: Position): Promise<void>;
+  /** Its blocks without their bytes, by parameter and index. */
+  readonly blocks: readonly BlockHeader[];
+  /** SHA-256, in hex, of its whole state: equal exactly if the shards are. */
+  digest(): Promise<string>;
+  /** SHA-256, in hex, of its state without values and slots. */
+  stateDigest(): Promise<string>;
+  /** SHA-256, in hex, of a block's values and slots; undefined if it has no such block. */
+  blockDigest(parameter: string, index: number): Promise<string | undefined>;
+  /**
+   * A copy of the bytes of a block: slot 0 is the values, those from 1 on are what updates keep.
+   * @throws UNKNOWN_PARAMETER if it has no such block, BAD_VALUE if the block has no such slot.
+   */
+  slot(parameter: string, index: number, slot: number): Promise<Uint8Array<ArrayBuffer>>;
+  /** Frees its memory; it must not be used afterwards. */
+  free(): Promise<void>;
+}
+
+/** A replayed shard of this thread. */
+export class LocalReplayedShard implements ReplayedShard {
+  readonly shard: number;
+  readonly #generation: number;
+  readonly #state: Shard;
+  readonly #history: ShardHistory;
+  readonly #signal: AbortSignal;
+
+  /** `state`: the shard, of this generation of its journal; `history`: where it is read from. */
+  constructor(state: Shard, generation: number, history: ShardHistory, signal: AbortSignal) {
+    this.shard = history.shard;
+    this.#generation = generation;
+    this.#state = state;
+    this.#history = history;
+    this.#signal = signal;
+  }
+
+  get position(): Position {
+    return { generation: this.#generation, seq: this.#state.seq };
+  }
+
+  async advance(to: Position): Promise<void> {
+    if (to.generation !== this.#generation) throw replaced(this.shard, this.position, to);
+    await foldRecords(this.#state, this.#history, to, { signal: this.#signal });
+  }
+
+  get blocks(): readonly BlockHeader[] {
+    return this.#state.saveState().blocks;
+  }
+
+  async digest(): Promise<string> {
+    return this.#state.digest();
+  }
+
+  async stateDigest(): Promise<string> {
+    return stateDigest(this.#state);
+  }
+
+  async blockDigest(parameter: string, index: number): Promise<string | undefined> {
+    const block = this.#state.block(parameter, index);
+    return block && blockDigest(block);
+  }
+
+  async slot(parameter: string, index: number, slot: number): Promise<Uint8Array<ArrayBuffer>> {
+    const block = this.#state.block(parameter, index);
+    if (block !== undefined) return block.slotBytes(slot).slice();
+    throw new PserverError(
+      "UNKNOWN_PARAMETER",
+      `shard ${this.shard} has no block ${index} of ${quoteName(parameter)}`,
+      { parameter },
+    );
+  }
+
+  async free(): Promise<void> {
+    // Its memory goes with the last reference to it.
+  }
+}
+
+/** The error for a position of another generation than a shard is of. */
+export function replaced(shard: number, from: Position, to: Position): PserverError {
+  return new PserverError(
+    "JOURNAL_REPLACED",
+    `shard ${shard}: its journal of generation ${from.generation} was replaced by generation ${to.generation}`,
+    { shard, expected: from, received: to },
+  );
+}
 
 /** A block of a replayed parameter, and the shard that has it. */
 export interface ReplayedBlock extends BlockHeader {
@@ -107,4 +211,52 @@ function toParameter(name: string, all: readonly ReplayedBlock[]): ReplayedParam
   const elements = blocks.reduce((sum, { count }) => sum + count, 0);
   const isComplete = elements === elementCount(shape);
   return { name, dtype, shape, epoch, config, blocks, isComplete };
+}
+
+/** Adds up the progress of several shards. */
+export class ProgressSum {
+  readonly #onProgress: (doneRecords: number, totalRecords: number) => void;
+  readonly #shards: Map<number, readonly [done: number, total: number]> = new Map();
+
+  constructor(onProgress: (doneRecords: number, totalRecords: number) => void) {
+    this.#onProgress = onProgress;
+  }
+
+  /** Notes the progress of a shard, and tells the sum. */
+  readonly note = (shard: number, doneRecords: number, totalRecords: number): void => {
+    this.#shards.set(shard, [doneRecords, totalRecords]);
+    let [allDone, allTotal] = [0, 0];
+    for (const [done, total] of this.#shards.values()) {
+      allDone += done;
+      allTotal += total;
+    }
+    this.#onProgress(allDone, allTotal);
+  };
+}
+
+/** How much of a model is rebuilt, and who is told. */
+export interface ReplayModelOptions {
+  /** Only these shards; by default all. */
+  readonly shards?: readonly number[];
+  /** Told the records folded in all shards, of those to fold as far as is known. */
+  readonly onProgress?: (doneRecords: number, totalRecords: number) => void;
+}
+
+/**
+ * Rebuilds the model at a cut, as many shards at once as the replayer has threads. After a failure no
+ * further shard is begun.
+ * @throws as `replayShard`.
+ */
+export async function replayModel(
+  replayer: Replayer,
+  cut: Cut,
+  { shards, onProgress }: ReplayModelOptions = {},
+): Promise<ReplayedModel> {
+  const numbers = shards ?? cut.map((_, shard) => shard);
+  const sum = new ProgressSum((done, total) => onProgress?.(done, total));
+  const replay = async (shard: number) => {
+    const to = cut[shard];
+    return to === undefined ? [] : [await replayer.replay(shard, to, sum.note)];
+  };
+  return new ReplayedModel((await mapConcurrently(numbers, replay, replayer.threads)).flat());
 }

@@ -1,10 +1,10 @@
 import { JobSubjects, type Position } from "../../protocol/index.ts";
 import type { HistorySource } from "../source.ts";
-import { type ShardVerification, verifyShard } from "../verify/verify-shard.ts";
-import type { ChangeCounts, FoldChanges } from "../what-if/fold-changes.ts";
-import { foldOtherwise } from "../what-if/fold-otherwise.ts";
+import { type ShardVerification, verifyShard } from "../verify.ts";
+import { type ChangeCounts, type FoldChanges, foldOtherwise } from "../what-if.ts";
+
 import { replayShard } from "./replay-shard.ts";
-import { LocalReplayedShard, type ReplayedShard } from "./replayed-shard.ts";
+import { LocalReplayedShard, type ReplayedShard } from "./replayed-model.ts";
 
 /** Told now and then how many records of a shard are folded, of those to fold. */
 export type OnShardProgress = (shard: number, doneRecords: number, totalRecords: number) => void;

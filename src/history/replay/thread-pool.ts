@@ -1,9 +1,18 @@
 import { availableParallelism } from "node:os";
-import { ensureError, type Position, PserverError } from "../../protocol/index.ts";
-import type { HistoryPlace } from "../open-history.ts";
-import { RemoteReplayedShard } from "./remote-replayed-shard.ts";
-import { ReplayThread } from "./replay-thread.ts";
-import type { ReplayedShard } from "./replayed-shard.ts";
+import { Worker } from "node:worker_threads";
+import { fromThread } from "../../actors/concurrent.ts";
+import type { BlockHeader } from "../../actors/fold/block-actor.ts";
+import {
+  ensureError,
+  errorFromWire,
+  type Position,
+  PserverError,
+  type WireError,
+} from "../../protocol/index.ts";
+import type { HistoryPlace } from "../open-journal.ts";
+import type { ShardVerification } from "../verify.ts";
+import type { ChangeCounts } from "../what-if.ts";
+import type { ReplayedShard } from "./replayed-model.ts";
 import type {
   OnShardProgress,
   Otherwise,
@@ -11,6 +20,148 @@ import type {
   Replayer,
   VerifiedShard,
 } from "./replayer.ts";
+
+/** A replayed shard of another thread. */
+export class RemoteReplayedShard implements ReplayedShard {
+  readonly shard: number;
+  readonly #thread: ReplayThread;
+  readonly #replay: number;
+  #kept: KeptShard;
+
+  /** `replay`: by which the thread knows it; `kept`: what the thread told of it. */
+  constructor(thread: ReplayThread, replay: number, shard: number, kept: KeptShard) {
+    this.shard = shard;
+    this.#thread = thread;
+    this.#replay = replay;
+    this.#kept = kept;
+  }
+
+  get position(): Position {
+    return this.#kept.position;
+  }
+
+  get blocks(): readonly BlockHeader[] {
+    return this.#kept.blocks;
+  }
+
+  async advance(to: Position): Promise<void> {
+    const { generation, seq } = this.position;
+    if (generation === to.generation && seq >= to.seq) return;
+    const replay = this.#replay;
+    this.#kept = await this.#thread.ask({ kind: "advance", replay, to }).result;
+  }
+
+  digest(): Promise<string> {
+    return this.#thread.ask({ kind: "digest", replay: this.#replay }).result;
+  }
+
+  stateDigest(): Promise<string> {
+    return this.#thread.ask({ kind: "state-digest", replay: this.#replay }).result;
+  }
+
+  blockDigest(parameter: string, index: number): Promise<string | undefined> {
+    const replay = this.#replay;
+    return this.#thread.ask({ kind: "block-digest", replay, parameter, index }).result;
+  }
+
+  slot(parameter: string, index: number, slot: number): Promise<Uint8Array<ArrayBuffer>> {
+    const replay = this.#replay;
+    return this.#thread.ask({ kind: "slot", replay, parameter, index, slot }).result;
+  }
+
+  async free(): Promise<void> {
+    await this.#thread.ask({ kind: "free", replay: this.#replay }).result;
+  }
+}
+
+/** A request that a thread works on. */
+interface OpenRequest {
+  readonly resolve: (result: never) => void;
+  readonly reject: (error: PserverError) => void;
+  readonly onProgress: (doneRecords: number, totalRecords: number) => void;
+}
+
+/** A request's id, by which a replay is named later, and its result. */
+export interface Asked<Result> {
+  readonly id: number;
+  readonly result: Promise<Result>;
+}
+
+/** A worker thread that rebuilds shards and keeps them. */
+export class ReplayThread {
+  readonly #worker: Worker;
+  readonly #open: Map<number, OpenRequest> = new Map();
+  readonly #ready: Promise<void>;
+  #ids = 0;
+  #failure: PserverError | undefined;
+
+  private constructor(worker: Worker) {
+    this.#worker = worker;
+    this.#ready = new Promise((resolve, reject) => {
+      worker.on("message", (message: FromThread) => {
+        if (message.kind === "ready") resolve();
+        else this.#receive(message);
+      });
+      const ended = (error: PserverError): void => {
+        reject(error);
+        this.#fail(error);
+      };
+      worker.on("error", (error: Error) => ended(fromThread(error)));
+      worker.on("exit", () => ended(new PserverError("CLOSED", "the replay thread has ended")));
+    });
+    // A thread that is never used may fail unnoticed.
+    this.#ready.catch(() => undefined);
+  }
+
+  /** Starts a thread; the caller stops it. */
+  static start(setup: ThreadSetup): ReplayThread {
+    const worker = new Worker(new URL("./replay-worker.js", import.meta.url), {
+      workerData: setup,
+    });
+    return new ReplayThread(worker);
+  }
+
+  /** Gives the thread a task. The result fails with what the thread or its task fails with. */
+  ask<Kind extends ThreadTask["kind"]>(
+    task: ThreadTask & { readonly kind: Kind },
+    onProgress: OpenRequest["onProgress"] = () => undefined,
+  ): Asked<TaskResults[Kind]> {
+    this.#ids += 1;
+    const id = this.#ids;
+    const result = this.#ready.then(
+      () =>
+        new Promise<TaskResults[Kind]>((resolve, reject) => {
+          if (this.#failure !== undefined) return reject(this.#failure);
+          this.#open.set(id, { resolve, reject, onProgress });
+          this.#worker.postMessage({ id, task });
+        }),
+    );
+    return { id, result };
+  }
+
+  /** Ends the thread at once, with all that it keeps; open requests fail with `reason`. */
+  async stop(reason: PserverError): Promise<void> {
+    this.#fail(reason);
+    await this.#worker.terminate();
+  }
+
+  #receive(message: Exclude<FromThread, { kind: "ready" }>): void {
+    const request = this.#open.get(message.id);
+    if (message.kind === "progress") {
+      request?.onProgress(message.doneRecords, message.totalRecords);
+      return;
+    }
+    this.#open.delete(message.id);
+    if (message.kind === "done") request?.resolve(message.result as never);
+    else request?.reject(errorFromWire(message.error));
+  }
+
+  #fail(error: PserverError): void {
+    this.#failure ??= error;
+    for (const { reject } of this.#open.values()) reject(this.#failure);
+    this.#open.clear();
+  }
+}
 
 /**
  * Rebuilds shards on worker threads, one shard at a time on each. A thread opens the history by itself and
@@ -110,3 +261,74 @@ export class ThreadPool implements Replayer {
     else next(thread);
   }
 }
+
+/** What a replay thread is started with. */
+export interface ThreadSetup {
+  readonly place: HistoryPlace;
+}
+
+/** A shard that a thread has rebuilt: known by the `id` of the request for it. */
+export interface KeptShard {
+  readonly position: Position;
+  readonly blocks: readonly BlockHeader[];
+}
+
+/** Work for a replay thread; `replay` is the id of an earlier request. */
+export type ThreadTask =
+  | { readonly kind: "replay"; readonly shard: number; readonly to: Position }
+  | { readonly kind: "verify"; readonly shard: number; readonly from: Position | undefined }
+  | {
+      readonly kind: "otherwise";
+      readonly shard: number;
+      readonly to: Position;
+      readonly otherwise: Otherwise;
+    }
+  | { readonly kind: "advance"; readonly replay: number; readonly to: Position }
+  | { readonly kind: "digest" | "state-digest" | "free"; readonly replay: number }
+  | {
+      readonly kind: "block-digest";
+      readonly replay: number;
+      readonly parameter: string;
+      readonly index: number;
+    }
+  | {
+      readonly kind: "slot";
+      readonly replay: number;
+      readonly parameter: string;
+      readonly index: number;
+      readonly slot: number;
+    };
+
+/** A message to a replay thread. */
+export interface ToThread {
+  readonly id: number;
+  readonly task: ThreadTask;
+}
+
+/** What a task of each kind results in. */
+export interface TaskResults {
+  readonly replay: KeptShard;
+  readonly verify: {
+    readonly verification: ShardVerification;
+    readonly kept: KeptShard | undefined;
+  };
+  readonly otherwise: { readonly kept: KeptShard; readonly counts: ChangeCounts };
+  readonly advance: KeptShard;
+  readonly free: undefined;
+  readonly digest: string;
+  readonly "state-digest": string;
+  readonly "block-digest": string | undefined;
+  readonly slot: Uint8Array<ArrayBuffer>;
+}
+
+/** A message of a replay thread; `id` is that of the request. */
+export type FromThread =
+  | { readonly kind: "ready" }
+  | {
+      readonly kind: "progress";
+      readonly id: number;
+      readonly doneRecords: number;
+      readonly totalRecords: number;
+    }
+  | { readonly kind: "done"; readonly id: number; readonly result: TaskResults[keyof TaskResults] }
+  | { readonly kind: "failed"; readonly id: number; readonly error: WireError };

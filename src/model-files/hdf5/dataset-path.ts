@@ -1,5 +1,5 @@
 import { escapeName } from "../../protocol/names.ts";
-import { memberName } from "../member-name.ts";
+import { memberName } from "../model-path.ts";
 
 /** Path of a parameter's dataset, and the parameter's name if that differs. */
 export interface DatasetPath {

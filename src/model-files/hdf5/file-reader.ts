@@ -1,10 +1,17 @@
 import { Dataset, type File, Group } from "h5wasm";
 import { bytesOf, DTYPES, type TensorData } from "../../protocol/dtypes.ts";
 import { quoteName } from "../../protocol/names.ts";
-import { badFile, badFileDtype } from "../bad-file.ts";
-import { trueNameOf } from "../member-name.ts";
-import { type Metadata, parseMetadata } from "../metadata.ts";
-import { DESCRIPTION_BYTES_MAX, isShape, showShape, TENSORS_MAX } from "../tensor.ts";
+import { badFile, badFileDtype } from "../file-text.ts";
+import { trueNameOf } from "../model-path.ts";
+import {
+  DESCRIPTION_BYTES_MAX,
+  isShape,
+  type Metadata,
+  parseMetadata,
+  showShape,
+  TENSORS_MAX,
+} from "../tensor.ts";
+
 import { dtypeOfDataset, elementsOfBytes, HDF5_TYPES } from "./element-types.ts";
 import { type Hdf5File, METADATA_ATTRIBUTE, NAME_ATTRIBUTE } from "./library.ts";
 import type { DatasetBox, FoundDataset, Hdf5Contents } from "./thread-messages.ts";

@@ -1,7 +1,7 @@
 import { Worker } from "node:worker_threads";
 import { ensureError, errorFromWire, PserverError } from "../../protocol/errors.ts";
 import { errnoCode } from "../../system/file-errors.ts";
-import { badFile } from "../bad-file.ts";
+import { badFile } from "../file-text.ts";
 import type { FromHdf5, Hdf5Setup, ToHdf5 } from "./thread-messages.ts";
 
 /**

@@ -1,16 +1,17 @@
 import type { FileHandle } from "node:fs/promises";
 import { DTYPES } from "../../protocol/dtypes.ts";
 import { PserverError } from "../../protocol/errors.ts";
-import { checkNamesApart } from "../member-name.ts";
-import { encodeMetadata } from "../metadata.ts";
 import type { ModelFile } from "../model-file.ts";
+import { checkNamesApart } from "../model-path.ts";
 import {
   dataBytes,
+  encodeMetadata,
   type IncomingModel,
   type OutgoingModel,
   type TensorHeader,
   type TensorSource,
 } from "../tensor.ts";
+
 import { boxes } from "./boxes.ts";
 import { type DatasetPath, datasetPaths } from "./dataset-path.ts";
 import { Hdf5Thread } from "./hdf5-thread.ts";

@@ -1,7 +1,7 @@
 import { File, ready } from "h5wasm";
 import { PserverError } from "../../protocol/errors.ts";
 import { fileError } from "../../system/file-errors.ts";
-import { badFile } from "../bad-file.ts";
+import { badFile } from "../file-text.ts";
 import { type EmscriptenFs, SingleFileSystem } from "./single-file-system.ts";
 
 /** Characters of a message of the library that are shown. */

@@ -1,7 +1,7 @@
 import type { Dtype } from "../../protocol/dtypes.ts";
 import type { WireError } from "../../protocol/errors.ts";
-import type { Metadata } from "../metadata.ts";
-import type { TensorHeader } from "../tensor.ts";
+import type { Metadata, TensorHeader } from "../tensor.ts";
+
 import type { Box } from "./boxes.ts";
 import type { DatasetPath } from "./dataset-path.ts";
 

@@ -1,5 +1,19 @@
-import type { LearningRate, LearningRateInput } from "./learning-rate.ts";
-import type { Optimizer, OptimizerInput } from "./optimizer.ts";
+import { createRequire } from "node:module";
+import { isDeepStrictEqual } from "node:util";
+import type yaml from "yaml";
+import { DTYPES, type Dtype } from "../dtypes.ts";
+import { PserverError } from "../errors.ts";
+import {
+  type LearningRate,
+  type LearningRateInput,
+  lowestRate,
+  type Optimizer,
+  type OptimizerInput,
+  toLearningRate,
+  toOptimizer,
+} from "./optimizer.ts";
+import { fromPaddle, isPaddleConfigs, type PaddleConfigs } from "./paddle/paddle.ts";
+import { badConfig, FINITE, NOT_NEGATIVE, POSITIVE, Settings } from "./settings.ts";
 
 /**
  * How a parameter is updated; fixed when the parameter is initialized. This is the normalized form that
@@ -39,3 +53,241 @@ export type ParameterSettings = Partial<Omit<ParameterConfig, "optimizer" | "lea
   readonly optimizer?: OptimizerInput;
   readonly learningRate?: LearningRateInput;
 };
+
+/** Characters of a configuration as text. */
+export const CONFIG_TEXT_MAX = 16_384;
+
+/** Depth of lists and maps in a configuration as text: that of messages. */
+export const CONFIG_DEPTH_MAX = 16;
+
+/** Words, signs, spaces and line ends of a configuration as text; the largest has some hundred. */
+export const CONFIG_TOKENS_MAX = 2_048;
+
+/** What a level of the text is to the library. */
+const COLLECTIONS: ReadonlySet<string> = new Set(["block-map", "block-seq", "flow-collection"]);
+
+/** Above the level of errors the library writes to the process itself. */
+const OPTIONS = {
+  version: "1.2",
+  schema: "core",
+  merge: false,
+  resolveKnownTags: false,
+  logLevel: "error",
+} as const;
+
+let library: typeof yaml | undefined;
+
+/**
+ * The value that a text says in JSON or YAML 1.2, of which JSON is a part. One document of maps, lists,
+ * numbers, truth values and texts: aliases, tags of one's own and repeated keys are refused.
+ * @throws BAD_CONFIG saying where the text is wrong.
+ */
+export function parseConfigText(text: string): unknown {
+  if (text.length > CONFIG_TEXT_MAX) {
+    throw badConfig("config", `text of at most ${CONFIG_TEXT_MAX} characters`, `${text.length}`);
+  }
+  // Loaded when first needed: few processes read texts, and each thread would pay for it.
+  library ??= createRequire(import.meta.url)("yaml") as typeof yaml;
+  const yamlLibrary = library;
+  checkStructure(yamlLibrary, text);
+  const document = readYaml(() => yamlLibrary.parseDocument(text, OPTIONS));
+  // What is a warning to the library, such as a tag that it does not know, changes what is meant.
+  const [wrong] = [...document.errors, ...document.warnings];
+  if (wrong !== undefined) throw badText(wrong);
+  return readYaml(() => document.toJS({ maxAliasCount: 0 }) as unknown);
+}
+
+/**
+ * Looks at how deep and how large a text is before it is read as a whole. The library's tokens and its
+ * table of what is open take no more stack for a deep text. What it makes of them does, and where the
+ * stack ends within a regular expression V8 ends the process; and the time that errors and keys take
+ * grows with the square of their number.
+ * @throws BAD_CONFIG naming the limit.
+ */
+function checkStructure({ Lexer, Parser }: typeof yaml, text: string): void {
+  const parser = new Parser();
+  let tokens = 0;
+  for (const token of new Lexer().lex(text)) {
+    if (++tokens > CONFIG_TOKENS_MAX) {
+      throw badConfig("config", `text of at most ${CONFIG_TOKENS_MAX} words and signs`, "more");
+    }
+    // Only the table of what is open is of interest: the reading proper makes the output again.
+    Array.from(parser.next(token));
+    const depth = parser.stack.filter(({ type }) => COLLECTIONS.has(type)).length;
+    if (depth <= CONFIG_DEPTH_MAX) continue;
+    throw badConfig("config", `lists and maps nested at most ${CONFIG_DEPTH_MAX} deep`, depth);
+  }
+}
+
+/** The library throws for aliases. */
+function readYaml<Result>(read: () => Result): Result {
+  try {
+    return read();
+  } catch (cause) {
+    throw badText(cause);
+  }
+}
+
+function badText(cause: unknown): PserverError {
+  const why = cause instanceof Error ? (cause.message.split("\n")[0] ?? "") : String(cause);
+  return badConfig("config", "text in JSON or YAML", why);
+}
+
+/**
+ * What callers give: an object, the same as JSON or YAML text, or PaddlePaddle's serialized messages,
+ * bytes alone being an `OptimizerConfig`. The same settings in any form are the same configuration.
+ */
+export type ParameterConfigInput = ParameterSettings | string | Uint8Array | PaddleConfigs;
+
+const KEYS = [
+  "optimizer",
+  "learningRate",
+  "l1",
+  "l2",
+  "l2Mode",
+  "clipNorm",
+  "clipValue",
+  "gradientScale",
+  "sparse",
+  "static",
+  "stalenessScaling",
+  "allowNonFinite",
+] as const satisfies readonly (keyof ParameterConfig)[];
+
+/** The weight decay of AdamW's paper and of its implementations. */
+const ADAMW_L2 = 0.01;
+
+/**
+ * A whole configuration from what a caller or a message gave, in any form of
+ * {@link ParameterConfigInput}; a normalized one comes out as it is, entries in the same order.
+ * @throws BAD_CONFIG naming the entry that is unknown, out of its range or against another one.
+ */
+export function toConfig(input: unknown = {}): ParameterConfig {
+  if (typeof input === "string") return fromSettings(parseConfigText(input));
+  if (input instanceof Uint8Array) return fromSettings(fromPaddle({ optimizerConfig: input }));
+  if (typeof input === "object" && input !== null && isPaddleConfigs(input)) {
+    return fromSettings(fromPaddle(input));
+  }
+  return fromSettings(input);
+}
+
+function fromSettings(input: unknown): ParameterConfig {
+  const settings = new Settings(input, "config", KEYS);
+  const optimizer = toOptimizer(settings.get("optimizer") ?? "sgd");
+  const rate = settings.get("learningRate");
+  const isAdamw = optimizer.name === "adamw";
+  const clipNorm = settings.optionalNumber("clipNorm", POSITIVE);
+  const clipValue = settings.optionalNumber("clipValue", POSITIVE);
+  const config: ParameterConfig = {
+    optimizer,
+    ...(rate === undefined ? {} : { learningRate: toLearningRate(rate) }),
+    l1: settings.number("l1", NOT_NEGATIVE, 0),
+    l2: settings.number("l2", NOT_NEGATIVE, isAdamw ? ADAMW_L2 : 0),
+    l2Mode: settings.word("l2Mode", ["coupled", "decoupled"], isAdamw ? "decoupled" : "coupled"),
+    ...(clipNorm === undefined ? {} : { clipNorm }),
+    ...(clipValue === undefined ? {} : { clipValue }),
+    gradientScale: settings.number("gradientScale", FINITE, 1),
+    sparse: settings.flag("sparse"),
+    static: settings.flag("static"),
+    stalenessScaling: settings.flag("stalenessScaling"),
+    allowNonFinite: settings.flag("allowNonFinite"),
+  };
+  if (optimizer.name === "none") checkNone(config);
+  if (optimizer.name === "ftrl") checkFtrl(config);
+  return config;
+}
+
+/** `none` adds what it is sent: there is nothing for a learning rate or a penalty to act on. */
+function checkNone({ learningRate, l1, l2, stalenessScaling }: ParameterConfig): void {
+  const expected = "none for optimizer none";
+  if (learningRate !== undefined) throw badConfig("config.learningRate", expected, learningRate);
+  if (l1 !== 0) throw badConfig("config.l1", expected, l1);
+  if (l2 !== 0) throw badConfig("config.l2", expected, l2);
+  if (stalenessScaling) throw badConfig("config.stalenessScaling", expected, stalenessScaling);
+}
+
+/** FTRL divides by its learning rate, and its rule has a place of its own for L2. */
+function checkFtrl({ learningRate, l2Mode }: ParameterConfig): void {
+  if (learningRate !== undefined && lowestRate(learningRate) <= 0) {
+    const lowest = lowestRate(learningRate);
+    throw badConfig("config.learningRate", "rates above 0 for optimizer ftrl", lowest);
+  }
+  if (l2Mode === "decoupled") {
+    throw badConfig("config.l2Mode", "coupled for optimizer ftrl", l2Mode);
+  }
+}
+
+/** Different configurations of one model, at most, that make reading its parameters fast. */
+const RECENT_MAX = 8;
+
+interface Recent {
+  readonly input: object;
+  readonly config: ParameterConfig;
+}
+
+/** The most recent first. */
+const recent: Recent[] = [];
+
+/**
+ * As {@link toConfig}: the parameters of a model have few configurations, so most inputs equal one of the last, whose
+ * configuration is returned again.
+ * @throws BAD_CONFIG as {@link toConfig} does.
+ */
+export function toSharedConfig(input: unknown = {}): ParameterConfig {
+  // Texts and bytes take longer to compare than objects.
+  if (typeof input !== "object" || input === null || ArrayBuffer.isView(input)) {
+    return toConfig(input);
+  }
+  if (isPaddleConfigs(input)) return toConfig(input);
+  const at = recent.findIndex((known) => isDeepStrictEqual(known.input, input));
+  const found = recent[at] ?? read(input);
+  if (at === 0) return found.config;
+  if (at > 0) recent.splice(at, 1);
+  recent.unshift(found);
+  if (recent.length > RECENT_MAX) recent.pop();
+  return found.config;
+}
+
+/** The input is copied, because its owner may change it later. */
+function read(input: object): Recent {
+  const config = toConfig(input);
+  return { input: structuredClone(input), config };
+}
+
+/** Returns `rate`. @throws BAD_VALUE unless it is finite. */
+export function checkLearningRate(rate: number): number {
+  return checkFinite(rate, "learningRate");
+}
+
+/** Returns `value`. @throws BAD_VALUE unless it is a finite number. */
+export function checkFinite(value: number, what: string): number {
+  if (typeof value === "number" && Number.isFinite(value)) return value;
+  throw new PserverError(
+    "BAD_VALUE",
+    `${what}: expected a finite number; received ${String(value)}`,
+    {
+      expected: "a finite number",
+      received: String(value),
+    },
+  );
+}
+
+/**
+ * Checks that elements of this type can be trained with gradients: floats by every optimizer, integers
+ * only by `none`, which adds and wraps around as numpy and C do.
+ * @throws UNSUPPORTED for integers with another optimizer; they take `set` and `alpha/beta` only.
+ */
+export function checkTakesGradients(
+  dtype: Dtype,
+  config: Pick<ParameterConfig, "optimizer">,
+  parameter: string,
+): void {
+  const { name } = config.optimizer;
+  if (DTYPES[dtype].float || name === "none") return;
+  throw new PserverError(
+    "UNSUPPORTED",
+    `${parameter}: gradients are for float32 and float64, or for optimizer none; ` +
+      `the parameter is ${dtype} with ${name}`,
+    { parameter, expected: ["float32", "float64"], received: dtype, optimizer: name },
+  );
+}

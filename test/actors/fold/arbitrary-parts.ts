@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import type { PartIndex } from "../../../src/protocol/parts.ts";
+import type { PartIndex } from "../../../src/protocol/messages/parts.ts";
 
 /** Ascending numbers below a limit, at least one. */
 export function ascending(below: number): fc.Arbitrary<Uint32Array> {

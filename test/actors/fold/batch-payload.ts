@@ -1,17 +1,31 @@
-import { type BatchItem, draftBatch, paddedBytes } from "../../../src/protocol/batch-records.ts";
 import { sealMessage } from "../../../src/protocol/codec.ts";
 import { toConfig } from "../../../src/protocol/config/index.ts";
-import { bytesOf, dtypeOf, type TensorData } from "../../../src/protocol/dtypes.ts";
-import { encodeElements } from "../../../src/protocol/encoding/elements.ts";
-import { ENCODINGS, type Encoding } from "../../../src/protocol/encoding/encodings.ts";
+import {
+  bytesOf,
+  dtypeOf,
+  ENCODINGS,
+  type Encoding,
+  type TensorData,
+} from "../../../src/protocol/dtypes.ts";
+import { encodeElements } from "../../../src/protocol/encoding/encoding.ts";
+import {
+  type BatchItem,
+  draftBatch,
+  paddedBytes,
+} from "../../../src/protocol/messages/batch-records.ts";
+
 import {
   blockRows,
   type PartIndex,
   packedIndexBytes,
   partCounts,
   writePackedIndex,
-} from "../../../src/protocol/parts.ts";
-import type { PushOperation, RecordHead, TrainerRecord } from "../../../src/protocol/records.ts";
+} from "../../../src/protocol/messages/parts.ts";
+import type {
+  PushOperation,
+  RecordHead,
+  TrainerRecord,
+} from "../../../src/protocol/messages/records.ts";
 import { l2Norm } from "../../../src/protocol/tensor.ts";
 import { encodedNorm } from "./encoded-norm.ts";
 

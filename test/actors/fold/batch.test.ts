@@ -10,7 +10,7 @@ import type {
   SynchronizationInput,
 } from "../../../src/protocol/config/index.ts";
 import { allocateData, type TensorData } from "../../../src/protocol/dtypes.ts";
-import type { PushOperation } from "../../../src/protocol/records.ts";
+import type { PushOperation } from "../../../src/protocol/messages/records.ts";
 import { ascending } from "./arbitrary-parts.ts";
 import type { BatchUpdate } from "./batch-payload.ts";
 import { Folded } from "./folded.ts";

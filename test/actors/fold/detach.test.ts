@@ -3,7 +3,7 @@
 // that has not closed. Hosts can restore the remaining state and continue from it.
 import { expect, test } from "vitest";
 import type { Shard } from "../../../src/actors/fold/shard.ts";
-import { encodeClock } from "../../../src/protocol/records.ts";
+import { encodeClock } from "../../../src/protocol/messages/records.ts";
 import { elementsOf, Folded, slotsOf } from "./folded.ts";
 import { SHARD, SUBJECTS } from "./journal-writer.ts";
 

@@ -1,5 +1,5 @@
-import { decodeElements, float32Norm } from "../../../src/protocol/encoding/elements.ts";
-import { ENCODINGS, type Encoding } from "../../../src/protocol/encoding/encodings.ts";
+import { ENCODINGS, type Encoding } from "../../../src/protocol/dtypes.ts";
+import { decodeElements, float32Norm } from "../../../src/protocol/encoding/encoding.ts";
 
 /** The L2 norm of encoded elements, in float64. */
 export function encodedNorm(encoding: Encoding, encoded: Uint8Array): number {

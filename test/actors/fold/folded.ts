@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
-import type { Block } from "../../../src/actors/fold/block.ts";
+import type { Block } from "../../../src/actors/fold/block-actor.ts";
 import { CURRENT_RULES } from "../../../src/actors/fold/rules.ts";
 import { Shard, type ShardOptions } from "../../../src/actors/fold/shard.ts";
 import { packValue, unpackValue } from "../../../src/protocol/codec.ts";
 import type { SynchronizationInput } from "../../../src/protocol/config/index.ts";
 import { toSynchronization } from "../../../src/protocol/config/index.ts";
 import type { TensorData } from "../../../src/protocol/dtypes.ts";
-import type { Outcome } from "../../../src/protocol/outcomes.ts";
+import type { Outcome } from "../../../src/protocol/messages/outcomes.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "./journal-writer.ts";
 
 /** A shard and its journal, folded as far as {@link run} has been called. */

@@ -4,8 +4,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { CURRENT_RULES, KNOWN_RULES } from "../../../src/actors/fold/rules.ts";
-import type { Outcome } from "../../../src/protocol/outcomes.ts";
-import type { TrainerSession } from "../../../src/protocol/remembered-trainers.ts";
+import type { TrainerSession } from "../../../src/protocol/messages/lifecycle-messages.ts";
+import type { Outcome } from "../../../src/protocol/messages/outcomes.ts";
 import { Folded } from "./folded.ts";
 
 const MOST = Number.MAX_SAFE_INTEGER;

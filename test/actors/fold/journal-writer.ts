@@ -1,23 +1,25 @@
 import type { JournalRecord } from "../../../src/actors/fold/journal-record.ts";
 import { sealMessage } from "../../../src/protocol/codec.ts";
 import { toConfig } from "../../../src/protocol/config/index.ts";
-import { bytesOf, dtypeOf, type TensorData } from "../../../src/protocol/dtypes.ts";
-import type { Encoding } from "../../../src/protocol/encoding/encodings.ts";
-import { encodeHostRecord, type HostRecord } from "../../../src/protocol/host-records.ts";
-import { encodeNote, type NoteEntries } from "../../../src/protocol/notes.ts";
+import { bytesOf, dtypeOf, type Encoding, type TensorData } from "../../../src/protocol/dtypes.ts";
+
+import { encodeHostRecord, type HostRecord } from "../../../src/protocol/messages/host-records.ts";
 import {
   type PartIndex,
   partCounts,
   partIndexBytes,
   writePartIndex,
-} from "../../../src/protocol/parts.ts";
+} from "../../../src/protocol/messages/parts.ts";
 import {
   draftRecord,
   encodeClock,
+  encodeNote,
   type InitRecord,
+  type NoteEntries,
   type PushOperation,
   type TrainerRecord,
-} from "../../../src/protocol/records.ts";
+} from "../../../src/protocol/messages/records.ts";
+
 import { JobSubjects } from "../../../src/protocol/subjects.ts";
 import { l2Norm } from "../../../src/protocol/tensor.ts";
 import { type BatchUpdate, batchPayload, encoded } from "./batch-payload.ts";

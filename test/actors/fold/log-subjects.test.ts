@@ -2,7 +2,7 @@
 // is invalid.
 import { expect, test } from "vitest";
 import { subjectCrcOf } from "../../../src/actors/fold/journal-checksum.ts";
-import { LogSubjects } from "../../../src/actors/fold/log-subjects.ts";
+import { LogSubjects } from "../../../src/actors/fold/journal-record.ts";
 import { JobSubjects } from "../../../src/protocol/subjects.ts";
 
 const JOB = new JobSubjects("digits");

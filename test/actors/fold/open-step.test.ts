@@ -2,25 +2,28 @@
 // in the order in which they came; the close applies their sum or mean once, by the rule, to the rows
 // that they named; until then values and version stay. When a step closes is proved elsewhere.
 import { describe, expect, test } from "vitest";
-import type { StoredBlock } from "../../../src/actors/fold/block.ts";
-import { BlockTable } from "../../../src/actors/fold/block-table.ts";
-import type { GradientChange } from "../../../src/actors/fold/change.ts";
-import { checkRecord } from "../../../src/actors/fold/check-record.ts";
+import {
+  accumulateGradient,
+  closeStep,
+  type GradientChange,
+} from "../../../src/actors/fold/apply-update.ts";
+import { BlockTable, type StoredBlock, slotPlan } from "../../../src/actors/fold/block-actor.ts";
+import { checkRecord } from "../../../src/actors/fold/check-update.ts";
 import { DeclarationTable } from "../../../src/actors/fold/declaration-table.ts";
-import { accumulateGradient, closeStep } from "../../../src/actors/fold/open-step.ts";
+
 import { CURRENT_RULES, KNOWN_RULES, type Rules } from "../../../src/actors/fold/rules.ts";
-import { slotPlan } from "../../../src/actors/fold/slots.ts";
+
 import { StepTable } from "../../../src/actors/fold/step-table.ts";
-import { ShardMemory } from "../../../src/actors/memory/shard-memory.ts";
-import { gradientScale } from "../../../src/actors/optimizer/gradient.ts";
+import { gradientScale } from "../../../src/actors/fold/update-rule.ts";
+import { ShardMemory } from "../../../src/actors/kernel/shard-memory.ts";
 import { type ParameterConfig, toConfig } from "../../../src/protocol/config/index.ts";
 import { bytesOf } from "../../../src/protocol/dtypes.ts";
-import { readPartIndex } from "../../../src/protocol/parts.ts";
-import type { PushRecord } from "../../../src/protocol/records.ts";
+import { readPartIndex } from "../../../src/protocol/messages/parts.ts";
+import type { PushRecord } from "../../../src/protocol/messages/records.ts";
 import { l2Norm } from "../../../src/protocol/tensor.ts";
-import { type FloatData, KernelBlock } from "../optimizer/reference/kernel-block.ts";
 import { slotsOf } from "./folded.ts";
 import { floats, fullConfig, OPTIMIZERS } from "./optimizer-configs.ts";
+import { type FloatData, KernelBlock } from "./reference/kernel-block.ts";
 
 const SYNC = { mode: "sync", trainers: 3, backups: 0, reduce: "mean" } as const;
 

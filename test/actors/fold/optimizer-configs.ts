@@ -5,7 +5,7 @@ import {
   type ParameterSettings,
   toConfig,
 } from "../../../src/protocol/config/index.ts";
-import type { FloatData } from "../optimizer/reference/kernel-block.ts";
+import type { FloatData } from "./reference/kernel-block.ts";
 
 /** A configuration of an optimizer that uses all it can: schedule, penalties, scale, both clips. */
 export function fullConfig(

@@ -4,14 +4,14 @@
 // elsewhere, against references of their own.
 import { describe, expect, test } from "vitest";
 import { type ParameterConfig, toConfig } from "../../../src/protocol/config/index.ts";
-import { bytesOf } from "../../../src/protocol/dtypes.ts";
-import { decodeElements } from "../../../src/protocol/encoding/elements.ts";
-import type { Encoding } from "../../../src/protocol/encoding/encodings.ts";
+import { bytesOf, type Encoding } from "../../../src/protocol/dtypes.ts";
+import { decodeElements } from "../../../src/protocol/encoding/encoding.ts";
+
 import { l2Norm } from "../../../src/protocol/tensor.ts";
-import { type FloatData, KernelBlock } from "../optimizer/reference/kernel-block.ts";
 import { Folded, slotsOf } from "./folded.ts";
 import { encoded } from "./journal-writer.ts";
 import { floats, fullConfig, OPTIMIZERS } from "./optimizer-configs.ts";
+import { type FloatData, KernelBlock } from "./reference/kernel-block.ts";
 
 const LENGTHS = [1, 7, 20_003];
 const CASES = [

@@ -4,8 +4,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { allocateData, DTYPES, type Dtype, type TensorData } from "../../../src/protocol/dtypes.ts";
-import { decodeElements } from "../../../src/protocol/encoding/elements.ts";
-import type { PartIndex } from "../../../src/protocol/parts.ts";
+import { decodeElements } from "../../../src/protocol/encoding/encoding.ts";
+import type { PartIndex } from "../../../src/protocol/messages/parts.ts";
 import { anyPart, elementsOfPart } from "./arbitrary-parts.ts";
 import { Folded } from "./folded.ts";
 import { encoded } from "./journal-writer.ts";

@@ -10,7 +10,7 @@ import {
   type Dtype,
   type TensorData,
 } from "../../../src/protocol/dtypes.ts";
-import type { PushOperation } from "../../../src/protocol/records.ts";
+import type { PushOperation } from "../../../src/protocol/messages/records.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "./journal-writer.ts";
 
 const SCRATCH_BYTES = 256 * 1024;

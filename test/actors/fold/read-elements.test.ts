@@ -3,8 +3,8 @@
 // changing the block.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ElementReader, type ReadChoice } from "../../../src/actors/fold/read-elements.ts";
-import { ShardMemory } from "../../../src/actors/memory/shard-memory.ts";
+import { ShardMemory } from "../../../src/actors/kernel/shard-memory.ts";
+import { ElementReader, type ReadChoice } from "../../../src/actors/owner/reads.ts";
 import {
   allocateData,
   bytesOf,

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import type { Rules } from "../../../src/actors/fold/rules.ts";
 import { CURRENT_RULES, KNOWN_RULES } from "../../../src/actors/fold/rules.ts";
 import type { TensorData } from "../../../src/protocol/dtypes.ts";
-import type { PushOperation, TrainerRecord } from "../../../src/protocol/records.ts";
+import type { PushOperation, TrainerRecord } from "../../../src/protocol/messages/records.ts";
 import { Folded } from "./folded.ts";
 import type { InitInput, JournalWriter, PushInput } from "./journal-writer.ts";
 

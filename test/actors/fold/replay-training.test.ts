@@ -10,7 +10,7 @@ import {
   type SynchronizationInput,
   toSynchronization,
 } from "../../../src/protocol/config/index.ts";
-import { encodeClock, type PushOperation } from "../../../src/protocol/records.ts";
+import { encodeClock, type PushOperation } from "../../../src/protocol/messages/records.ts";
 import { ascending } from "./arbitrary-parts.ts";
 import { Folded } from "./folded.ts";
 import { type JournalWriter, SHARD, SUBJECTS } from "./journal-writer.ts";

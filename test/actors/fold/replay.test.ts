@@ -3,7 +3,7 @@
 // contradicts itself is refused. The saved state goes through its encoding, as in a snapshot.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { BlockHeader } from "../../../src/actors/fold/block.ts";
+import type { BlockHeader } from "../../../src/actors/fold/block-actor.ts";
 import type { JournalRecord } from "../../../src/actors/fold/journal-record.ts";
 import type { Rules } from "../../../src/actors/fold/rules.ts";
 import { type Settled, Shard } from "../../../src/actors/fold/shard.ts";

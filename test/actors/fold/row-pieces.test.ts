@@ -3,16 +3,13 @@
 // their own, lists of more than one piece, encoded gradients, and values that are no numbers.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { applyGradient } from "../../../src/actors/fold/apply-gradient.ts";
-import { type Block, StoredBlock } from "../../../src/actors/fold/block.ts";
-import type { GradientChange } from "../../../src/actors/fold/change.ts";
-import { ElementReader } from "../../../src/actors/fold/read-elements.ts";
-import { slotPlan } from "../../../src/actors/fold/slots.ts";
-import { mix } from "../../../src/actors/fold/tensor-arithmetic.ts";
-import { ShardMemory } from "../../../src/actors/memory/shard-memory.ts";
+import { applyGradient, type GradientChange, mix } from "../../../src/actors/fold/apply-update.ts";
+import { type Block, StoredBlock, slotPlan } from "../../../src/actors/fold/block-actor.ts";
+import { ShardMemory } from "../../../src/actors/kernel/shard-memory.ts";
+import { ElementReader } from "../../../src/actors/owner/reads.ts";
 import { type ParameterConfig, toConfig } from "../../../src/protocol/config/index.ts";
-import { DTYPES, type Dtype } from "../../../src/protocol/dtypes.ts";
-import type { Encoding } from "../../../src/protocol/encoding/encodings.ts";
+import { DTYPES, type Dtype, type Encoding } from "../../../src/protocol/dtypes.ts";
+
 import { slotsOf } from "./folded.ts";
 import { floats, fullConfig, OPTIMIZERS } from "./optimizer-configs.ts";
 

@@ -8,7 +8,7 @@ import {
   type SynchronizationInput,
   toSynchronization,
 } from "../../../src/protocol/config/index.ts";
-import { encodeClock } from "../../../src/protocol/records.ts";
+import { encodeClock } from "../../../src/protocol/messages/records.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "./journal-writer.ts";
 
 const OPTIONS = { subjects: SUBJECTS, shard: SHARD };

@@ -1,12 +1,12 @@
 // Proves the fold's rules one by one: which records are applied, how every other is answered, and
 // that a rejected record changes no block. Records are encoded as trainers and hosts encode them.
 import { describe, expect, test } from "vitest";
-import { recordCrc } from "../../../src/actors/fold/read-record.ts";
+import { recordCrc } from "../../../src/actors/fold/journal-record.ts";
 import type { Rules } from "../../../src/actors/fold/rules.ts";
 import { Shard, type ShardOptions } from "../../../src/actors/fold/shard.ts";
 import { draftMessage, encodeMessage, readCrc, sealMessage } from "../../../src/protocol/codec.ts";
 import type { TensorData } from "../../../src/protocol/dtypes.ts";
-import type { Outcome } from "../../../src/protocol/outcomes.ts";
+import type { Outcome } from "../../../src/protocol/messages/outcomes.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "./journal-writer.ts";
 
 const MIX = { op: "mix", alpha: 1, beta: 1 } as const;

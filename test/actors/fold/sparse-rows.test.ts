@@ -3,14 +3,14 @@
 // not named keep values, slots and counts. Dense gradients of a sparse parameter name every row.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ShardMemory } from "../../../src/actors/memory/shard-memory.ts";
+import { ShardMemory } from "../../../src/actors/kernel/shard-memory.ts";
 import { type ParameterConfig, toConfig } from "../../../src/protocol/config/index.ts";
 import { bytesOf } from "../../../src/protocol/dtypes.ts";
 import { l2Norm } from "../../../src/protocol/tensor.ts";
-import { KernelBlock } from "../optimizer/reference/kernel-block.ts";
 import { ascending } from "./arbitrary-parts.ts";
 import { elementsOf, Folded, slotsOf } from "./folded.ts";
 import { fullConfig, OPTIMIZERS } from "./optimizer-configs.ts";
+import { KernelBlock } from "./reference/kernel-block.ts";
 
 const memory = ShardMemory.create();
 const ROWS = 7;

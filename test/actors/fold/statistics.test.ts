@@ -3,9 +3,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { measure, type Statistics } from "../../../src/actors/fold/statistics.ts";
-import { ShardMemory } from "../../../src/actors/memory/shard-memory.ts";
+import { ShardMemory } from "../../../src/actors/kernel/shard-memory.ts";
 import { bytesOf, DTYPES, type Dtype } from "../../../src/protocol/dtypes.ts";
-import { decodeElements, encodeElements } from "../../../src/protocol/encoding/elements.ts";
+import { decodeElements, encodeElements } from "../../../src/protocol/encoding/encoding.ts";
 import { trickyData, words } from "../kernel/operands.ts";
 
 const memory = ShardMemory.create();

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Rules } from "../../../src/actors/fold/rules.ts";
 import { Shard } from "../../../src/actors/fold/shard.ts";
-import type { Outcome } from "../../../src/protocol/outcomes.ts";
+import type { Outcome } from "../../../src/protocol/messages/outcomes.ts";
 import { JournalWriter, type Sender, SHARD, SUBJECTS } from "./journal-writer.ts";
 
 const WINDOW = 4;

@@ -1,8 +1,8 @@
 // Proves that a host declines a shard by a lease until the shard fits, and that the keys of these leases
 // tell which hosts have declined which shard.
 import { describe, expect, test } from "vitest";
-import { DeclinedShards, declinedBy } from "../../../src/actors/host/declined-shards.ts";
-import { KvLeases } from "../../../src/actors/leases/kv-leases.ts";
+import { DeclinedShards, declinedBy } from "../../../src/actors/host/shard-claims.ts";
+import { KvLeases } from "../../../src/actors/job/leases.ts";
 import { MemoryBucket } from "../../support/memory-bucket.ts";
 
 describe("a declined shard", () => {

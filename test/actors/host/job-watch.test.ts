@@ -3,7 +3,7 @@
 // and never while the broker does not answer or holds a part of it. Time is simulated.
 import { JetStreamApiError } from "@nats-io/jetstream";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { JobWatch } from "../../../src/actors/host/job-watch.ts";
+import { JobWatch } from "../../../src/actors/host/watches.ts";
 import { bucketStream, JobSubjects, type PserverError } from "../../../src/protocol/index.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 

@@ -1,7 +1,7 @@
 // Proves that each shard that begins to be served is checked for lost parameters, again until that succeeds, and
 // that only losses are told. Time is simulated.
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { LossesWatch } from "../../../src/actors/host/losses-watch.ts";
+import { LossesWatch } from "../../../src/actors/host/watches.ts";
 import { PserverError } from "../../../src/protocol/index.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 

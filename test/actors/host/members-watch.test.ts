@@ -1,7 +1,7 @@
 // Proves when a host looks after the members of its job: three times in a lease time, at once when a
 // shard is served, one look at a time; which of its shards are told; and that errors end nothing.
 import { beforeEach, describe, expect, test } from "vitest";
-import { MembersWatch } from "../../../src/actors/host/members-watch.ts";
+import { MembersWatch } from "../../../src/actors/host/watches.ts";
 import type { Members } from "../../../src/actors/lifecycle/members.ts";
 import { type Fields, PserverError } from "../../../src/protocol/index.ts";
 import { FakeClock } from "../../support/fake-clock.ts";

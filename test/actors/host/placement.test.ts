@@ -2,7 +2,7 @@
 // host that joins or from one that leaves.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { placeShard } from "../../../src/actors/host/placement.ts";
+import { placeShard } from "../../../src/actors/host/shard-claims.ts";
 
 const hosts = fc.uniqueArray(fc.stringMatching(/^[a-z0-9-]{1,12}$/), {
   minLength: 1,

@@ -2,7 +2,7 @@
 // once many have come since, and now and then while the table is full; never before the shard has
 // folded what it was told. And that a host says at its start if the job's counter has fallen back.
 import { expect, onTestFinished, test } from "vitest";
-import { SessionsWatch } from "../../../src/actors/host/sessions-watch.ts";
+import { SessionsWatch } from "../../../src/actors/host/watches.ts";
 import { PserverError, TRAINERS_MAX } from "../../../src/protocol/index.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 

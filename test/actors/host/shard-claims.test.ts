@@ -2,9 +2,9 @@
 // had vanished, and that the lease then is in a new tenure; and that a host which ends holds the lease of a shard
 // until it has finished with it. The leases are in memory.
 import { afterEach, expect, test } from "vitest";
-import { systemClock } from "../../../src/actors/clock.ts";
+import { systemClock } from "../../../src/actors/concurrent.ts";
 import { createShardClaims, type ShardClaims } from "../../../src/actors/host/shard-claims.ts";
-import { LeaseClock } from "../../../src/actors/leases/lease-clock.ts";
+import { LeaseClock } from "../../../src/actors/job/leases.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { memoryLeases } from "../../support/memory-bucket.ts";
 

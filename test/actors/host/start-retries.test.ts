@@ -1,7 +1,7 @@
 // Proves how long a host that starts tries: while an error can be retried and there is time, and not
 // where the broker says that it has no JetStream. The clock is a fake one.
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { StartRetries } from "../../../src/actors/host/start-retries.ts";
+import { StartRetries } from "../../../src/actors/host/host.ts";
 import { PserverError } from "../../../src/protocol/errors.ts";
 
 const WITH = { jetstream: true } as const;

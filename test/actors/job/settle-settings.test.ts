@@ -2,8 +2,8 @@
 // writes are refused while that one cannot be read yet, wait for it, write themselves if it was lost, and fail
 // with an error that can pass if neither happens.
 import { expect, test } from "vitest";
-import { SETTINGS_KEY } from "../../../src/actors/job/job-settings.ts";
-import { settleSettings } from "../../../src/actors/job/settle-settings.ts";
+import { SETTINGS_KEY, settleSettings } from "../../../src/actors/job/job-settings.ts";
+
 import { MemoryBucket } from "../../support/memory-bucket.ts";
 
 const WANTED = { leases: "kv", journalBytesMax: 1 << 24 } as const;

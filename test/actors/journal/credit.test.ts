@@ -1,6 +1,6 @@
 // Proves how many records may be under way: as many as fit, by the largest recent one, between bounds.
 import { expect, test } from "vitest";
-import { Credit } from "../../../src/actors/journal/credit.ts";
+import { Credit } from "../../../src/actors/journal/journal-reader.ts";
 
 test("until a record was seen the largest possible one is assumed", () => {
   expect(new Credit(10_000, 1_000).records).toBe(10);

@@ -2,12 +2,13 @@
 // appended just before, however often a former leader answers first; of any other journal every answer. A
 // full journal, which takes no record, can still be read. The leaders are scripts of answers.
 import { beforeEach, expect, test } from "vitest";
-import type { JournalInfo } from "../../../src/actors/journal/journal.ts";
 import {
+  type JournalInfo,
   majorityInfo,
   majorityLastSeq,
   majorityRecord,
-} from "../../../src/actors/journal/majority-reads.ts";
+} from "../../../src/actors/journal/journal.ts";
+
 import { type HostRecord, type Position, PserverError } from "../../../src/protocol/index.ts";
 import { withoutPauses } from "../../support/without-pauses.ts";
 

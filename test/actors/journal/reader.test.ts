@@ -2,8 +2,8 @@
 // broker for and when, what it makes of gaps, repeats, statuses and silence, and how it ends. The broker
 // is a connection that only notes and delivers; its silence is that of faked timers.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { Credit } from "../../../src/actors/journal/credit.ts";
-import { JournalReader } from "../../../src/actors/journal/reader.ts";
+import { Credit, JournalReader } from "../../../src/actors/journal/journal-reader.ts";
+
 import { PserverError } from "../../../src/protocol/index.ts";
 import { JournalLine } from "../../support/journal-line.ts";
 import { withoutPauses } from "../../support/without-pauses.ts";

@@ -1,5 +1,9 @@
-import { Credit } from "../../../src/actors/journal/credit.ts";
-import { type DeliveredRecord, JournalReader } from "../../../src/actors/journal/reader.ts";
+import {
+  Credit,
+  type DeliveredRecord,
+  JournalReader,
+} from "../../../src/actors/journal/journal-reader.ts";
+
 import { JournalLine } from "../../support/journal-line.ts";
 
 /** A reader on a {@link JournalLine}, and what it delivers and reports. */

@@ -3,7 +3,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { FreeRanges } from "../../../src/actors/kernel/free-ranges.ts";
+import { FreeRanges } from "../../../src/actors/kernel/shard-memory.ts";
 
 const SPACE = 64;
 

@@ -4,8 +4,8 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { MixKernel } from "../../../src/actors/kernel/kernel-types.ts";
-import { ShardMemory } from "../../../src/actors/memory/shard-memory.ts";
+import type { MixKernel } from "../../../src/actors/kernel/kernels.ts";
+import { ShardMemory } from "../../../src/actors/kernel/shard-memory.ts";
 import type { Dtype, TensorData } from "../../../src/protocol/dtypes.ts";
 import { firstDifference, runInMemory, trickyData, words } from "./operands.ts";
 import * as reference from "./scalar-reference.ts";

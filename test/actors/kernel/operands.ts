@@ -1,4 +1,4 @@
-import type { ShardMemory } from "../../../src/actors/memory/shard-memory.ts";
+import type { ShardMemory } from "../../../src/actors/kernel/shard-memory.ts";
 import {
   allocateData,
   bytesOf,

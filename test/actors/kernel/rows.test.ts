@@ -2,7 +2,7 @@
 // groups by update count, marks and counts, each without touching what is beside it.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ShardMemory } from "../../../src/actors/memory/shard-memory.ts";
+import { ShardMemory } from "../../../src/actors/kernel/shard-memory.ts";
 
 const memory = ShardMemory.create();
 const { kernels } = memory;

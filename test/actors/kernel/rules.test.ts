@@ -5,7 +5,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ShardMemory } from "../../../src/actors/memory/shard-memory.ts";
+import { ShardMemory } from "../../../src/actors/kernel/shard-memory.ts";
 import { bytesOf } from "../../../src/protocol/dtypes.ts";
 import { runAllInMemory, trickyData, words } from "./operands.ts";
 import * as reference from "./rule-reference.ts";

@@ -4,7 +4,7 @@
 import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { compileModule, KERNEL_MODULES, renderModule } from "../../../scripts/build-kernels.mjs";
-import { ShardMemory } from "../../../src/actors/memory/shard-memory.ts";
+import { ShardMemory } from "../../../src/actors/kernel/shard-memory.ts";
 
 test.each(KERNEL_MODULES)("$target is what $assembly compiles to", async (module) => {
   const wasm = await compileModule(module);

@@ -2,10 +2,13 @@
 // that a record of another format or a damaged one is refused by name instead of guessed at.
 import { expect, test } from "vitest";
 import {
+  advance,
+  type Lifecycle,
   parseLifecycleRecord,
   toLifecycleRecord,
-} from "../../../src/actors/lifecycle/lifecycle-record.ts";
-import { advance, type Lifecycle, UNINITIALIZED } from "../../../src/actors/lifecycle/machine.ts";
+  UNINITIALIZED,
+} from "../../../src/actors/lifecycle/machine.ts";
+
 import { refused } from "./rig.ts";
 
 const selected = advance(UNINITIALIZED, {

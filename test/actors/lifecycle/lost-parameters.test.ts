@@ -2,7 +2,7 @@
 // as can the job if nothing is left of it; other hosts notice; and journals on file are left alone. Buckets and
 // owners are in memory.
 import { beforeEach, describe, expect, test } from "vitest";
-import { jobRecord } from "../../../src/actors/lifecycle/lifecycle-record.ts";
+import { jobRecord } from "../../../src/actors/lifecycle/machine.ts";
 import type { LifecycleService } from "../../../src/actors/lifecycle/service.ts";
 import type { ParameterInfo } from "../../../src/protocol/index.ts";
 import { Rig, refused, SHARDS, weights } from "./rig.ts";

@@ -1,10 +1,10 @@
 // Proves that a host's catalog has what was written before it was asked for, each record parsed once, whoever
 // wrote it and in whatever order it learns of it.
 import { expect, test } from "vitest";
+import { ParameterCatalog } from "../../../src/actors/lifecycle/declared-ledger.ts";
 import { UNINITIALIZED } from "../../../src/actors/lifecycle/machine.ts";
-import type { Parameter } from "../../../src/actors/lifecycle/parameter.ts";
-import { ParameterCatalog } from "../../../src/actors/lifecycle/parameter-catalog.ts";
-import { toParameterRecord } from "../../../src/actors/lifecycle/parameter-record.ts";
+import { type Parameter, toParameterRecord } from "../../../src/actors/lifecycle/parameter.ts";
+
 import { PserverError, toConfig } from "../../../src/protocol/index.ts";
 import { MemoryBucket } from "../../support/memory-bucket.ts";
 

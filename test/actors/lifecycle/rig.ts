@@ -1,9 +1,9 @@
 import { expect } from "vitest";
-import type { Clock } from "../../../src/actors/clock.ts";
+import type { Clock } from "../../../src/actors/concurrent.ts";
 import { CURRENT_RULES } from "../../../src/actors/fold/rules.ts";
-import type { KvBucket } from "../../../src/actors/jetstream/kv-bucket.ts";
-import { type Quotas, quotasOf } from "../../../src/actors/job/quotas.ts";
-import type { Leases } from "../../../src/actors/leases/leases.ts";
+import { type Quotas, quotasOf } from "../../../src/actors/job/job-settings.ts";
+import type { Leases } from "../../../src/actors/job/leases.ts";
+import type { KvBucket } from "../../../src/actors/journal/kv-bucket.ts";
 import { createLifecycle, type LifecycleService } from "../../../src/actors/lifecycle/service.ts";
 import {
   type BeginReply,

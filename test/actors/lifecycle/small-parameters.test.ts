@@ -1,7 +1,7 @@
 // Proves where small parameters lie: those that are declared one after the other together, a batch of them on
 // each shard; and that the place of a parameter does not change when it is declared again.
 import { expect, test } from "vitest";
-import { SmallParameters } from "../../../src/actors/lifecycle/small-parameters.ts";
+import { SmallParameters } from "../../../src/actors/lifecycle/declare.ts";
 import { type Fields, hashName, type ParameterInfo } from "../../../src/protocol/index.ts";
 import { Rig, SHARDS, weights } from "./rig.ts";
 

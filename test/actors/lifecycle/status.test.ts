@@ -2,8 +2,8 @@
 // order with null for what does not count, and the job's state.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { jobRecord } from "../../../src/actors/lifecycle/lifecycle-record.ts";
-import { parameterRecord } from "../../../src/actors/lifecycle/parameter-record.ts";
+import { jobRecord } from "../../../src/actors/lifecycle/machine.ts";
+import { parameterRecord } from "../../../src/actors/lifecycle/parameter.ts";
 import type { ParameterInfo } from "../../../src/protocol/index.ts";
 import { Rig, refused, weights } from "./rig.ts";
 

@@ -2,10 +2,10 @@
 // journals a shard accepts: one without a record at the shard's position, and one that lacks records
 // according to the mark of a former owner. And that a leader which may be a former one is not believed.
 import { describe, expect, test } from "vitest";
-import { recordCrc } from "../../../src/actors/fold/read-record.ts";
+import { recordCrc } from "../../../src/actors/fold/journal-record.ts";
+import type { HeadMark } from "../../../src/actors/journal/head-mark.ts";
 import type { Journal } from "../../../src/actors/journal/journal.ts";
-import { checkJournal, journalLost } from "../../../src/actors/owner/check-journal.ts";
-import type { HeadMark } from "../../../src/actors/owner/head-mark.ts";
+import { checkJournal, journalLost } from "../../../src/actors/journal/journal-check.ts";
 import { encodeMessage, type HostRecord } from "../../../src/protocol/index.ts";
 import { withoutPauses } from "../../support/without-pauses.ts";
 

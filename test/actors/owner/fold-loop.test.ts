@@ -5,11 +5,10 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { NotedChecksum } from "../../../src/actors/fold/journal-checksum.ts";
 import type { JournalRecord } from "../../../src/actors/fold/journal-record.ts";
 import { Shard } from "../../../src/actors/fold/shard.ts";
-import { Credit } from "../../../src/actors/journal/credit.ts";
-import { JournalReader } from "../../../src/actors/journal/reader.ts";
-import { FoldLoop } from "../../../src/actors/owner/fold-loop.ts";
-import type { JournalGap } from "../../../src/actors/owner/journal-gap.ts";
-import { Pace } from "../../../src/actors/owner/pace.ts";
+import type { JournalGap } from "../../../src/actors/journal/journal-check.ts";
+import { Credit, JournalReader } from "../../../src/actors/journal/journal-reader.ts";
+import { FoldLoop, Pace } from "../../../src/actors/owner/fold-loop.ts";
+
 import { PserverError } from "../../../src/protocol/index.ts";
 import { rawMessage } from "../../protocol/raw-message.ts";
 import { JournalLine } from "../../support/journal-line.ts";

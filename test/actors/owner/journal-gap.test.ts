@@ -2,8 +2,11 @@
 // states as nats-server 2.12 gives them: of a stream whose disk was full it lists the sequences
 // without a record; a record that was damaged in the store it still counts.
 import { describe, expect, test } from "vitest";
-import { lastRecordSeq } from "../../../src/actors/owner/journal-gap.ts";
-import { headSeqOf, JournalHead } from "../../../src/actors/owner/journal-head.ts";
+import {
+  headSeqOf,
+  JournalHead,
+  lastRecordSeq,
+} from "../../../src/actors/journal/journal-check.ts";
 
 const GAP = { from: 11, to: 14 };
 

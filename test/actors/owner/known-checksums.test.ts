@@ -1,7 +1,7 @@
 // Proves that a block's checksum is that of its present values, whatever was asked before.
 import { expect, test } from "vitest";
-import type { Block } from "../../../src/actors/fold/block.ts";
-import { KnownChecksums } from "../../../src/actors/owner/known-checksums.ts";
+import type { Block } from "../../../src/actors/fold/block-actor.ts";
+import { KnownChecksums } from "../../../src/actors/owner/reads.ts";
 import { checksum } from "../../../src/protocol/index.ts";
 
 function block(version: number): { version: number } & Block {

@@ -4,8 +4,8 @@
 // marks are in memory, and the test says in which tenure of the lease the owner is.
 import type { Msg } from "@nats-io/transport-node";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { ShardOwner } from "../../../src/actors/owner/shard-owner.ts";
-import type { ShardOwnerDeps } from "../../../src/actors/owner/shard-owner-deps.ts";
+import type { ShardOwner, ShardOwnerDeps } from "../../../src/actors/owner/shard-owner.ts";
+
 import {
   decodeMessage,
   encodePullRequest,

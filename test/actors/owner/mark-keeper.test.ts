@@ -5,17 +5,17 @@
 import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { NotedChecksum } from "../../../src/actors/fold/journal-checksum.ts";
-import { recordCrc } from "../../../src/actors/fold/read-record.ts";
-import type { Journal } from "../../../src/actors/journal/journal.ts";
-import { checkJournal } from "../../../src/actors/owner/check-journal.ts";
+import { recordCrc } from "../../../src/actors/fold/journal-record.ts";
 import {
   type HeadMark,
   headKey,
   isLater,
   parseMark,
   toMarkRecord,
-} from "../../../src/actors/owner/head-mark.ts";
-import { MarkKeeper } from "../../../src/actors/owner/mark-keeper.ts";
+} from "../../../src/actors/journal/head-mark.ts";
+import type { Journal } from "../../../src/actors/journal/journal.ts";
+import { checkJournal } from "../../../src/actors/journal/journal-check.ts";
+import { MarkKeeper } from "../../../src/actors/journal/mark-keeper.ts";
 import { encodeMessage, PserverError } from "../../../src/protocol/index.ts";
 import { MemoryBucket } from "../../support/memory-bucket.ts";
 

@@ -1,8 +1,8 @@
 // Proves that heads are noted one at a time, that the last one is noted after a write under way, and
 // that failures are told once until a write succeeds again.
 import { expect, test } from "vitest";
-import type { Head } from "../../../src/actors/owner/head-mark.ts";
-import { MarkWriter } from "../../../src/actors/owner/mark-writer.ts";
+import type { Head } from "../../../src/actors/journal/head-mark.ts";
+import { MarkWriter } from "../../../src/actors/journal/mark-keeper.ts";
 import { PserverError } from "../../../src/protocol/index.ts";
 
 const head = (seq: number): Head => ({

@@ -2,14 +2,14 @@
 // it skips, and that it continues behind a gap only when a snapshot says so. The journal is a state that the
 // test sets; snapshots are made in memory and fail when told to.
 import { beforeEach, describe, expect, test } from "vitest";
-import { recordCrc } from "../../../src/actors/fold/read-record.ts";
+import { recordCrc } from "../../../src/actors/fold/journal-record.ts";
 import { Shard } from "../../../src/actors/fold/shard.ts";
+import type { HeadMark } from "../../../src/actors/journal/head-mark.ts";
 import type { Journal, JournalInfo } from "../../../src/actors/journal/journal.ts";
-import type { HeadMark } from "../../../src/actors/owner/head-mark.ts";
-import { JournalHead } from "../../../src/actors/owner/journal-head.ts";
+import { JournalHead } from "../../../src/actors/journal/journal-check.ts";
+import type { CutHead } from "../../../src/actors/journal/snapshotter.ts";
 import { OwnedJournal } from "../../../src/actors/owner/owned-journal.ts";
 import type { ShardSnapshots } from "../../../src/actors/owner/shard-snapshots.ts";
-import type { CutHead } from "../../../src/actors/snapshot/snapshotter.ts";
 import { PserverError } from "../../../src/protocol/index.ts";
 import { withoutPauses } from "../../support/without-pauses.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";

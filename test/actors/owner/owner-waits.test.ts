@@ -3,8 +3,8 @@
 // journal is that of a writer, snapshots and marks are in memory.
 import type { Msg } from "@nats-io/transport-node";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { ShardOwner } from "../../../src/actors/owner/shard-owner.ts";
-import type { ShardOwnerDeps } from "../../../src/actors/owner/shard-owner-deps.ts";
+import type { ShardOwner, ShardOwnerDeps } from "../../../src/actors/owner/shard-owner.ts";
+
 import { decodeMessage, encodePullRequest } from "../../../src/protocol/index.ts";
 import { JournalLine } from "../../support/journal-line.ts";
 import { HANG_MS } from "../../support/limits.ts";

@@ -1,6 +1,6 @@
 // Proves that what follows closely on earlier work is gathered, and what comes alone does not wait.
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Pace } from "../../../src/actors/owner/pace.ts";
+import { Pace } from "../../../src/actors/owner/fold-loop.ts";
 
 let done: string[];
 let pace: Pace;

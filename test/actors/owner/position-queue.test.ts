@@ -2,7 +2,7 @@
 // request for a position that the journal does not reach is answered so, with few looks at the journal, and
 // only by a look that began after the request came.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { PositionQueue, type WantedPosition } from "../../../src/actors/owner/position-queue.ts";
+import { PositionQueue, type WantedPosition } from "../../../src/actors/owner/pending-reads.ts";
 import type { Position } from "../../../src/protocol/index.ts";
 
 let queue: PositionQueue;

@@ -4,18 +4,21 @@
 // another owner's doing. Snapshots are made by the real code, in memory.
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { Shard } from "../../../src/actors/fold/shard.ts";
-import type { HeadMark } from "../../../src/actors/owner/head-mark.ts";
+import type { HeadMark } from "../../../src/actors/journal/head-mark.ts";
+import type { Manifest, StoredManifest } from "../../../src/actors/journal/manifest.ts";
+import type { SnapshotStore } from "../../../src/actors/journal/snapshot-store.ts";
+import {
+  type CutHead,
+  SnapshotBudget,
+  Snapshotter,
+} from "../../../src/actors/journal/snapshotter.ts";
 import {
   isDeposed,
   type RecoveredShard,
   recoverShard,
 } from "../../../src/actors/owner/recover-shard.ts";
-import type { Manifest, StoredManifest } from "../../../src/actors/snapshot/manifest.ts";
-import { SnapshotBudget } from "../../../src/actors/snapshot/snapshot-budget.ts";
-import { type CutHead, Snapshotter } from "../../../src/actors/snapshot/snapshotter.ts";
-import type { SnapshotStore } from "../../../src/actors/snapshot/store.ts";
 import { draftMessage, PserverError, packValue, sealMessage } from "../../../src/protocol/index.ts";
-import { BufferPool } from "../../../src/transport/buffer-pool.ts";
+import { BufferPool } from "../../../src/transport/buffers.ts";
 import { MemorySnapshots } from "../../support/memory-snapshots.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 

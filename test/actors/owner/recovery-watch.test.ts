@@ -1,8 +1,8 @@
 // Proves when a failed owner takes its shard for recovered: at another owner's manifest, once it is
 // complete or stays incomplete, and at nothing else. The manifests are what the test says.
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { RecoveryWatch } from "../../../src/actors/owner/recovery-watch.ts";
-import type { Manifest, StoredManifest } from "../../../src/actors/snapshot/manifest.ts";
+import type { Manifest, StoredManifest } from "../../../src/actors/journal/manifest.ts";
+import { RecoveryWatch } from "../../../src/actors/owner/shard-owner.ts";
 import { PserverError } from "../../../src/protocol/index.ts";
 
 let last: StoredManifest | undefined | PserverError;

@@ -4,10 +4,10 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { Shard } from "../../../src/actors/fold/shard.ts";
 import type { Journal, JournalInfo } from "../../../src/actors/journal/journal.ts";
-import { JournalHead } from "../../../src/actors/owner/journal-head.ts";
+import { JournalHead } from "../../../src/actors/journal/journal-check.ts";
+import type { CutHead } from "../../../src/actors/journal/snapshotter.ts";
 import { OwnedJournal } from "../../../src/actors/owner/owned-journal.ts";
 import type { ShardSnapshots } from "../../../src/actors/owner/shard-snapshots.ts";
-import type { CutHead } from "../../../src/actors/snapshot/snapshotter.ts";
 import { PserverError } from "../../../src/protocol/index.ts";
 import { withoutPauses } from "../../support/without-pauses.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";

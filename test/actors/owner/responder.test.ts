@@ -3,7 +3,7 @@
 import { beforeEach, expect, test, vi } from "vitest";
 import { type Piece, Responder } from "../../../src/actors/owner/responder.ts";
 import { decodeMessage, encodeMessage, PserverError } from "../../../src/protocol/index.ts";
-import { BufferPool } from "../../../src/transport/buffer-pool.ts";
+import { BufferPool } from "../../../src/transport/buffers.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { HandedOn } from "./handed-on.ts";
 

@@ -3,13 +3,12 @@
 // given up when the journal is nearly full; and that no purge ever reaches the newest. What an archiver has
 // not copied is kept, too, but only up to a bound.
 import { describe, expect, test } from "vitest";
-import type { ArchivedShard } from "../../../src/actors/archivers/archiver-record.ts";
 import { NO_RECORDS } from "../../../src/actors/fold/journal-checksum.ts";
+import type { ArchivedShard } from "../../../src/actors/journal/archivers.ts";
 import type { Journal, JournalInfo } from "../../../src/actors/journal/journal.ts";
-import { Retention } from "../../../src/actors/owner/retention.ts";
-import { KeptSnapshots } from "../../../src/actors/snapshot/kept-snapshots.ts";
-import type { StoredManifest } from "../../../src/actors/snapshot/manifest.ts";
-import type { SnapshotStore } from "../../../src/actors/snapshot/store.ts";
+import type { StoredManifest } from "../../../src/actors/journal/manifest.ts";
+import { KeptSnapshots, type SnapshotStore } from "../../../src/actors/journal/snapshot-store.ts";
+import { Retention } from "../../../src/actors/owner/shard-snapshots.ts";
 
 /** A journal of records of one byte, and the messages of a snapshot stream. */
 class Shelf {

@@ -2,14 +2,16 @@
 // each entry, in pieces of a bounded size, each of the fold as it is when the piece is made; no bytes of what
 // the reader has; errors that name the entry; and no more memory or turns than a trainer's share.
 import { beforeEach, describe, expect, test, vi } from "vitest";
-import { FailedBlocks } from "../../../src/actors/owner/failed-blocks.ts";
-import { Intake } from "../../../src/actors/owner/intake.ts";
-import { PositionQueue } from "../../../src/actors/owner/position-queue.ts";
+import { ServedRequests } from "../../../src/actors/owner/answers.ts";
+import { Refusals } from "../../../src/actors/owner/fair-queue.ts";
+import { PositionQueue, StepQueue } from "../../../src/actors/owner/pending-reads.ts";
 import { Responder } from "../../../src/actors/owner/responder.ts";
-import { ServedRequests } from "../../../src/actors/owner/served-requests.ts";
-import { refusingHandler, ShardRequests } from "../../../src/actors/owner/shard-requests.ts";
-import { StepQueue } from "../../../src/actors/owner/step-queue.ts";
-import { Refusals } from "../../../src/actors/requests/refusals.ts";
+import {
+  FailedBlocks,
+  Intake,
+  refusingHandler,
+  ShardRequests,
+} from "../../../src/actors/owner/subscriptions.ts";
 import {
   BATCH_ENTRIES_MAX,
   type BatchReadHead,
@@ -27,7 +29,7 @@ import {
   type ReadPiece,
   type WantedEntry,
 } from "../../../src/protocol/index.ts";
-import { BufferPool } from "../../../src/transport/buffer-pool.ts";
+import { BufferPool } from "../../../src/transport/buffers.ts";
 import { refusalOf } from "../../protocol/refusal.ts";
 import { HASHED_PLACES } from "../../support/hashed-places.ts";
 import { HANG_MS } from "../../support/limits.ts";

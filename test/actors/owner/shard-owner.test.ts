@@ -4,9 +4,9 @@
 // that of a writer, snapshots and marks are in memory.
 import type { Msg } from "@nats-io/transport-node";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { recordCrc } from "../../../src/actors/fold/read-record.ts";
-import type { HeadMark } from "../../../src/actors/owner/head-mark.ts";
-import { MarkKeeper } from "../../../src/actors/owner/mark-keeper.ts";
+import { recordCrc } from "../../../src/actors/fold/journal-record.ts";
+import type { HeadMark } from "../../../src/actors/journal/head-mark.ts";
+import { MarkKeeper } from "../../../src/actors/journal/mark-keeper.ts";
 import type { ShardOwner } from "../../../src/actors/owner/shard-owner.ts";
 import {
   decodeMessage,

@@ -5,14 +5,14 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { NO_RECORDS } from "../../../src/actors/fold/journal-checksum.ts";
 import { Shard } from "../../../src/actors/fold/shard.ts";
 import type { Journal } from "../../../src/actors/journal/journal.ts";
+import type { Manifest } from "../../../src/actors/journal/manifest.ts";
+import { SnapshotBudget } from "../../../src/actors/journal/snapshotter.ts";
 import {
   ShardSnapshots,
   type ShardSnapshotsDeps,
 } from "../../../src/actors/owner/shard-snapshots.ts";
-import type { Manifest } from "../../../src/actors/snapshot/manifest.ts";
-import { SnapshotBudget } from "../../../src/actors/snapshot/snapshot-budget.ts";
 import { PserverError } from "../../../src/protocol/index.ts";
-import { BufferPool } from "../../../src/transport/buffer-pool.ts";
+import { BufferPool } from "../../../src/transport/buffers.ts";
 import { MemorySnapshots } from "../../support/memory-snapshots.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 

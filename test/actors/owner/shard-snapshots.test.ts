@@ -5,12 +5,12 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { NO_RECORDS } from "../../../src/actors/fold/journal-checksum.ts";
 import { Shard } from "../../../src/actors/fold/shard.ts";
 import type { Journal } from "../../../src/actors/journal/journal.ts";
+import type { Manifest, StoredManifest } from "../../../src/actors/journal/manifest.ts";
+import type { SnapshotStore } from "../../../src/actors/journal/snapshot-store.ts";
+import { SnapshotBudget } from "../../../src/actors/journal/snapshotter.ts";
 import { ShardSnapshots } from "../../../src/actors/owner/shard-snapshots.ts";
-import type { Manifest, StoredManifest } from "../../../src/actors/snapshot/manifest.ts";
-import { SnapshotBudget } from "../../../src/actors/snapshot/snapshot-budget.ts";
-import type { SnapshotStore } from "../../../src/actors/snapshot/store.ts";
 import { type Position, PserverError } from "../../../src/protocol/index.ts";
-import { BufferPool } from "../../../src/transport/buffer-pool.ts";
+import { BufferPool } from "../../../src/transport/buffers.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 
 const FIRST: Manifest = {

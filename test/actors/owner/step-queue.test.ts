@@ -2,7 +2,7 @@
 // that waited in vain is told for whom.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { StepTable } from "../../../src/actors/fold/step-table.ts";
-import { StepQueue, type WantedStep } from "../../../src/actors/owner/step-queue.ts";
+import { StepQueue, type WantedStep } from "../../../src/actors/owner/pending-reads.ts";
 import { PserverError, toSynchronization } from "../../../src/protocol/index.ts";
 
 const SHARD = 5;

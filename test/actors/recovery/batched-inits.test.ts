@@ -2,10 +2,10 @@
 // a batch that cannot be read; and that no more batches are read than it takes.
 import { beforeEach, expect, test } from "vitest";
 import type { JournalRecord } from "../../../src/actors/fold/journal-record.ts";
-import { lackedAfterBatches } from "../../../src/actors/recovery/batched-inits.ts";
-import { draftBatch } from "../../../src/protocol/batch-records.ts";
+import { lackedAfterBatches } from "../../../src/actors/recovery/inspect-shard.ts";
 import { sealMessage } from "../../../src/protocol/codec.ts";
 import { toConfig } from "../../../src/protocol/config/index.ts";
+import { draftBatch } from "../../../src/protocol/messages/batch-records.ts";
 
 const GENERATION = 3;
 const HEAD = { session: 1, n: 1, done: 0, reply: "" };

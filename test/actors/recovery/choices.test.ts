@@ -1,13 +1,14 @@
 // Proves from which states a shard may continue, which losses each is said to have, and which states are not
 // offered.
 import { describe, expect, test } from "vitest";
-import { type ChoiceFacts, choicesOf } from "../../../src/actors/recovery/choices.ts";
-import type {
-  FoundArchive,
-  FoundJournal,
-  FoundRest,
-  FoundSnapshot,
-  Tally,
+import {
+  type ChoiceFacts,
+  choicesOf,
+  type FoundArchive,
+  type FoundJournal,
+  type FoundRest,
+  type FoundSnapshot,
+  type Tally,
 } from "../../../src/actors/recovery/findings.ts";
 
 const JOURNAL: FoundJournal = { stream: "s", firstSeq: 1, lastSeq: 20, bytes: 9, gaps: [] };

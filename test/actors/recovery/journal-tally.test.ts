@@ -2,7 +2,7 @@
 // how far its prefix reaches, and whose records lie behind each place that a shard may go back to.
 import { expect, test } from "vitest";
 import type { SeqRange } from "../../../src/actors/recovery/findings.ts";
-import { JournalTally } from "../../../src/actors/recovery/journal-tally.ts";
+import { JournalTally } from "../../../src/actors/recovery/inspect-shard.ts";
 import { SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 
 const push = (trainer: string): string => SUBJECTS.log(SHARD, trainer, "push", "w", 0);

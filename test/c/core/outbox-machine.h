@@ -1,7 +1,7 @@
 #ifndef OUTBOX_MACHINE_H
 #define OUTBOX_MACHINE_H
 
-#include "core/outbox.h"
+#include "core/core.h"
 #include "script.h"
 
 /** The maximum number of calls of a script; their ids are smaller. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/session-core.h"
+#include "core/core.h"
 #include "script.h"
 
 #define REQUESTS_MAX 4096

@@ -2,7 +2,7 @@
 #define FAKE_CLOCK_H
 
 #include "calls/client.h"
-#include "wire/clock.h"
+#include "wire/wire.h"
 
 /** Sets the clock to its initial time. */
 void set_clock(void);

@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/crc32.h"
-#include "wire/envelope.h"
-#include "wire/settings.h"
+#include "wire/wire.h"
 
 #define CRC_AT 6
 #define CRC_END 10

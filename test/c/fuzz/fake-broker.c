@@ -7,7 +7,7 @@
 
 #include "fake-clock.h"
 #include "fake-connection.h"
-#include "wire/envelope.h"
+#include "wire/wire.h"
 
 /** The maximum number of open requests; further ones get no answer. */
 #define QUESTIONS_MAX 64

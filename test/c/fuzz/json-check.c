@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "formats/utf8.h"
+#include "formats/formats.h"
 
 static bool take_value(const char **at);
 

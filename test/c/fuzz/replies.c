@@ -12,8 +12,8 @@
 #include "fake-broker.h"
 #include "fake-connection.h"
 #include "json-check.h"
-#include "wire/envelope.h"
-#include "formats/utf8.h"
+#include "wire/wire.h"
+#include "formats/formats.h"
 
 #define TIMEOUT_MS 3000
 #define SCRIPTED_JOIN 0x80

@@ -1,11 +1,10 @@
 /* Reads lists of broker addresses, and checks that errors repeat nothing of a malformed list. */
-#include "wire/addresses.h"
+#include "wire/wire.h"
 
 #include <string.h>
 
 #include "errors/errors.h"
 #include "expect.h"
-#include "wire/settings.h"
 
 #define COUNT(table) (sizeof table / sizeof table[0])
 

@@ -1,5 +1,5 @@
 /* Sets, clears and runs timers at random, and compares them with a list that is searched linearly. */
-#include "wire/timers.h"
+#include "wire/wire.h"
 
 #include <pserver.h>
 #include <stdbool.h>

@@ -4,12 +4,7 @@
 #include "errors/errors.h"
 #include "expect.h"
 #include "pserver.h"
-#include "wire/crc32.h"
-#include "wire/encodings.h"
-#include "wire/envelope.h"
-#include "wire/journal-ack.h"
-#include "wire/names.h"
-#include "wire/pub-ack.h"
+#include "wire/wire.h"
 /* Tables of the types above. */
 #include "vectors.h"
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "scripted.h"
-#include "wire/journal-ack.h"
+#include "wire/wire.h"
 /* Tables of the types above. */
 #include "vectors.h"
 

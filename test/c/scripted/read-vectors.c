@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calls/parameters.h"
-#include "pull/origins.h"
+#include "calls/calls.h"
+#include "pull/pull.h"
 #include "scripted.h"
 
 struct expected_request {

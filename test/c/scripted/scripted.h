@@ -6,7 +6,7 @@
 #include "expect.h"
 #include "fake-clock.h"
 #include "fake-connection.h"
-#include "wire/envelope.h"
+#include "wire/wire.h"
 
 /*
  * Broker, hosts and clock of one scenario, in one thread of the process of the client. Messages that the

@@ -18,10 +18,10 @@
  */
 #include <string.h>
 
-#include "calls/parameter-cache.h"
+#include "calls/calls.h"
 #include "errors/errors.h"
 #include "scripted.h"
-#include "wire/dtypes.h"
+#include "wire/wire.h"
 
 #define WORDS_MAX 64
 #define REPLIES_MAX 8

@@ -5,7 +5,7 @@ import { describeParameters, listedParameter } from "../../../src/cli/commands/l
 import { makePaint } from "../../../src/cli/output/colors.ts";
 import { toConfig } from "../../../src/protocol/config/index.ts";
 import { computeLayout } from "../../../src/protocol/layout.ts";
-import type { ParameterInfo } from "../../../src/protocol/lifecycle-messages.ts";
+import type { ParameterInfo } from "../../../src/protocol/messages/lifecycle-messages.ts";
 
 const PAINT = makePaint(false);
 const WIDE = { paint: PAINT, width: Number.POSITIVE_INFINITY };

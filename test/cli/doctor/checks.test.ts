@@ -1,16 +1,19 @@
 // Proves the doctor's checks at their limits, each with advice unless all is well.
 import type { NatsConnection } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
-import { describeCheck } from "../../../src/cli/commands/doctor.ts";
-import { checkMaxPayload, checkNode, checkVersion } from "../../../src/cli/doctor/broker-checks.ts";
-import { checkDiskSpace } from "../../../src/cli/doctor/disk-check.ts";
-import { checkShards } from "../../../src/cli/doctor/host-checks.ts";
 import {
+  checkDiskSpace,
   checkJetStream,
   checkJournals,
+  checkMaxPayload,
+  checkNode,
+  checkPermissions,
+  checkShards,
   checkStorage,
-} from "../../../src/cli/doctor/jetstream-checks.ts";
-import { checkPermissions } from "../../../src/cli/doctor/permission-checks.ts";
+  checkVersion,
+  describeCheck,
+} from "../../../src/cli/commands/doctor.ts";
+
 import { makePaint } from "../../../src/cli/output/colors.ts";
 import { ROLES, type Role } from "../../../src/client/admin/permissions.ts";
 import { HEADER_BYTES_MAX } from "../../../src/protocol/limits.ts";

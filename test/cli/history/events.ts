@@ -1,4 +1,4 @@
-import type { UpdateEvent } from "../../../src/actors/updates/update-event.ts";
+import type { UpdateEvent } from "../../../src/actors/journal/describe-record.ts";
 
 /** A gradient of one block, or what the entries say. */
 export function event(more: Partial<UpdateEvent> = {}): UpdateEvent {

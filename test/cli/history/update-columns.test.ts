@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { UpdateLines } from "../../../src/cli/history/update-columns.ts";
 import { makePaint } from "../../../src/cli/output/colors.ts";
-import { textWidth } from "../../../src/cli/output/text-width.ts";
+import { textWidth } from "../../../src/cli/output/wrap.ts";
 import { event, note } from "./events.ts";
 
 const plain = (width: number) => ({ paint: makePaint(false), width });

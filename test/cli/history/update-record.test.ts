@@ -1,6 +1,6 @@
 // Proves that --json and --csv tell the same of every kind of update, and that CSV survives any text.
 import { expect, test } from "vitest";
-import { CSV_COLUMNS, csvLine, updateRecord } from "../../../src/cli/history/update-record.ts";
+import { CSV_COLUMNS, csvLine, updateRecord } from "../../../src/cli/history/update-columns.ts";
 import { event, note } from "./events.ts";
 
 test("a gradient", () => {

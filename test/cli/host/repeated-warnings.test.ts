@@ -1,7 +1,7 @@
 // Proves that a warning that comes again and again is printed once a minute, with how often it came, that others
 // are not held back by it, and that no more texts are remembered than a bound.
 import { expect, test } from "vitest";
-import { RepeatedWarnings } from "../../../src/cli/host/repeated-warnings.ts";
+import { RepeatedWarnings } from "../../../src/cli/host-events.ts";
 
 test("the same warning is printed once a minute, with how often it came", () => {
   const repeated = new RepeatedWarnings();

@@ -5,7 +5,7 @@ import {
   describeUpdates,
   describeVersion,
   versionEntries,
-} from "../../../src/cli/job/known-versions.ts";
+} from "../../../src/cli/output/tensor-summary.ts";
 
 test("one number if all blocks agree, else the lowest and the highest", () => {
   expect(describeVersion({ least: 1_234, most: 1_234, updates: 0 })).toBe("1,234");

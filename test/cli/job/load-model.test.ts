@@ -2,15 +2,11 @@
 // finishes, keeps bounded work at a time, refuses a job that has parameters before it sends anything, and
 // stops at the first failure without finishing. The job's own save loads again, joined shards too.
 import { describe, expect, test } from "vitest";
-import {
-  type LoadingClient,
-  type LoadOptions,
-  loadModel,
-} from "../../../src/cli/job/load-model.ts";
+import { type LoadingClient, type LoadOptions, loadModel } from "../../../src/cli/commands/load.ts";
 import type { TensorSource } from "../../../src/model-files/index.ts";
 import { toConfig } from "../../../src/protocol/config/index.ts";
 import { PserverError } from "../../../src/protocol/errors.ts";
-import type { ParameterInfo } from "../../../src/protocol/lifecycle-messages.ts";
+import type { ParameterInfo } from "../../../src/protocol/messages/lifecycle-messages.ts";
 import { type TensorLike, toTensor } from "../../../src/protocol/tensor.ts";
 
 interface FakeOptions {

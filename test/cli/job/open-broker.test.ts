@@ -3,11 +3,7 @@ import { hostname } from "node:os";
 import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
 import type { CliContext } from "../../../src/cli/context.ts";
-import {
-  adminConnection,
-  commandId,
-  connectTimeoutMsOf,
-} from "../../../src/cli/job/open-broker.ts";
+import { adminConnection, commandId, connectTimeoutMsOf } from "../../../src/cli/open-job.ts";
 import { ID_BYTES_MAX } from "../../../src/protocol/limits.ts";
 
 const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { packageRoot } from "../../../src/broker/package-root.ts";
+import { packageRoot } from "../../../src/broker/broker-config.ts";
 import { fitDtype } from "../../../src/cli/legion-gateway/fit-dtype.ts";
 import { MemoryBudget } from "../../../src/cli/legion-gateway/memory-budget.ts";
 import {

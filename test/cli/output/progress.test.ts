@@ -2,8 +2,7 @@
 // nothing at all is written where there is no terminal.
 import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
-import { Output } from "../../../src/cli/output/output.ts";
-import { Progress } from "../../../src/cli/output/progress.ts";
+import { Output, Progress } from "../../../src/cli/output/output.ts";
 
 const ERASE = "\r\u001b[2K";
 

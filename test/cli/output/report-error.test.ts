@@ -1,9 +1,9 @@
 // Proves how errors are told: text with a hint, or one line of JSON, each with the exit code of
 // the table; and that the table maps every error code to a documented exit code.
 import { expect, test } from "vitest";
-import { EXIT, EXIT_CODES, EXIT_MEANINGS } from "../../../src/cli/exit-codes.ts";
 import { makePaint } from "../../../src/cli/output/colors.ts";
-import { reportError } from "../../../src/cli/output/report-error.ts";
+import { EXIT, EXIT_CODES, EXIT_MEANINGS, reportError } from "../../../src/cli/report-error.ts";
+
 import { ERROR_CODES, type ErrorCode, PserverError } from "../../../src/protocol/errors.ts";
 
 const COMMANDS = [

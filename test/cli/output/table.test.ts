@@ -5,7 +5,7 @@ import { stripVTControlCharacters } from "node:util";
 import { describe, expect, test } from "vitest";
 import { makePaint, wantsAnimation, wantsColor } from "../../../src/cli/output/colors.ts";
 import { formatTable } from "../../../src/cli/output/table.ts";
-import { visible } from "../../../src/protocol/visible.ts";
+import { visible } from "../../../src/protocol/errors.ts";
 
 const WIDE = { width: Number.POSITIVE_INFINITY };
 const plain = { paint: makePaint(false), ...WIDE };

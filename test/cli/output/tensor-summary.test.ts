@@ -2,8 +2,12 @@
 // of each axis, elements with the fewest digits that read back as the same value.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { formatElement, jsonElement } from "../../../src/cli/output/elements.ts";
-import { formatShape, summarizeTensor } from "../../../src/cli/output/tensor-summary.ts";
+import {
+  formatElement,
+  formatShape,
+  jsonElement,
+  summarizeTensor,
+} from "../../../src/cli/output/tensor-summary.ts";
 
 describe("summarizeTensor", () => {
   test("shows a vector on one line", () => {

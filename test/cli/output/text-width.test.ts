@@ -2,7 +2,7 @@
 // cut keeps both ends, whole characters and no more columns than it may.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { cutMiddle, textWidth } from "../../../src/cli/output/text-width.ts";
+import { cutMiddle, textWidth } from "../../../src/cli/output/wrap.ts";
 
 test.each([
   ["weights", 7],

@@ -3,11 +3,10 @@
 import { PassThrough } from "node:stream";
 import { describe, expect, test } from "vitest";
 import { Output } from "../../../src/cli/output/output.ts";
-import { jsonError } from "../../../src/cli/output/report-error.ts";
 import { summarizeTensor } from "../../../src/cli/output/tensor-summary.ts";
-import { visibleColored, visibleJson, visibleLines } from "../../../src/cli/output/visible.ts";
-import { PserverError } from "../../../src/protocol/errors.ts";
-import { visible } from "../../../src/protocol/visible.ts";
+import { visibleColored, visibleJson, visibleLines } from "../../../src/cli/output/wrap.ts";
+import { jsonError } from "../../../src/cli/report-error.ts";
+import { PserverError, visible } from "../../../src/protocol/errors.ts";
 
 /** Clears the screen, sets the title, turns text round, hides, breaks lines. */
 const HOSTILE = "a\u001b[2J\u001b]0;t\u0007\u009b1m\u202eb\u2066c\u200bd\u{e0001}\u2028\u2029\rz\n";

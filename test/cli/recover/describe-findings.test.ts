@@ -2,8 +2,8 @@
 // each other.
 import { expect, test } from "vitest";
 import type { ShardFindings } from "../../../src/actors/recovery/findings.ts";
+import { describeFindings } from "../../../src/cli/commands/recover.ts";
 import { makePaint } from "../../../src/cli/output/colors.ts";
-import { describeFindings } from "../../../src/cli/recover/describe-findings.ts";
 
 const lost = {
   generation: 2,

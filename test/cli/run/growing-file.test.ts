@@ -3,7 +3,7 @@ import { appendFile, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, expect, test } from "vitest";
-import { GrowingFile } from "../../../src/cli/run/batch/growing-file.ts";
+import { GrowingFile } from "../../../src/cli/run/batch-job.ts";
 
 let directory: string;
 let path: string;

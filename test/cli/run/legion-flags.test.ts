@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { toRunArguments } from "../../../src/cli/legion/run-legion.ts";
+import { toRunArguments } from "../../../src/cli/run/run-legion.ts";
 
 const DEFAULTS = { walltime: "12:00:00", job_name: "[Unspecified]", user_script_args: "" };
 

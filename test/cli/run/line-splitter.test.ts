@@ -2,7 +2,7 @@
 // programs and progress bars, and that a long line is cut between characters.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { LINE_BYTES_MAX, LineSplitter } from "../../../src/cli/run/line-splitter.ts";
+import { LINE_BYTES_MAX, LineSplitter } from "../../../src/cli/run/trainer-output.ts";
 
 function split(chunks: readonly Buffer[], bytesMax = LINE_BYTES_MAX): string[] {
   const splitter = new LineSplitter(bytesMax);

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { runLegion } from "../../../src/cli/legion/run-legion.ts";
+import { runLegion } from "../../../src/cli/run/run-legion.ts";
 import { runCli } from "../../../src/cli/run-cli.ts";
 
 let home: string;

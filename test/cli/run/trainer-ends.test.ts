@@ -1,8 +1,8 @@
 // Proves how the end of trainers is told: a line for each way in which some ended, signals by their names.
 import { expect, test } from "vitest";
-import { inWords } from "../../../src/cli/run/exit-code.ts";
-import type { TrainerEnd } from "../../../src/cli/run/running-trainers.ts";
-import { endLines } from "../../../src/cli/run/trainer-ends.ts";
+import { inWords } from "../../../src/cli/run/guarded-process.ts";
+import type { TrainerEnd } from "../../../src/cli/run/launch.ts";
+import { endLines } from "../../../src/cli/run/run-trainers.ts";
 
 function end(rank: number, exitCode: number, restarts = 0): TrainerEnd {
   return { rank, trainer: `trainer-${rank}`, exitCode, restarts };

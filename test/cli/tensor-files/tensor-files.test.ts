@@ -5,9 +5,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { decodeJsonTensor, encodeJsonTensor } from "../../../src/cli/tensor-files/json-tensor.ts";
-import { readTensorFile } from "../../../src/cli/tensor-files/read-tensor.ts";
-import { checkTensorTarget, writeTensorFile } from "../../../src/cli/tensor-files/write-tensor.ts";
+import {
+  checkTensorTarget,
+  decodeJsonTensor,
+  encodeJsonTensor,
+  readTensorFile,
+  writeTensorFile,
+} from "../../../src/cli/tensor-files.ts";
+
 import { allocateData, DTYPES, type Dtype } from "../../../src/protocol/dtypes.ts";
 import { type Tensor, tensorView } from "../../../src/protocol/tensor.ts";
 

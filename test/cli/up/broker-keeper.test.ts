@@ -4,7 +4,7 @@
 import { tmpdir } from "node:os";
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { Broker, BrokerExit } from "../../../src/broker/index.ts";
-import { BrokerKeeper } from "../../../src/cli/up/broker-keeper.ts";
+import { BrokerKeeper } from "../../../src/cli/up/kept-processes.ts";
 import { PserverError } from "../../../src/protocol/errors.ts";
 
 interface FakeBroker extends Broker {

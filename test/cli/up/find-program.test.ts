@@ -2,7 +2,7 @@
 import { PassThrough } from "node:stream";
 import { beforeEach, expect, test, vi } from "vitest";
 import { Output } from "../../../src/cli/output/output.ts";
-import { findProgram } from "../../../src/cli/up/find-program.ts";
+import { findProgram } from "../../../src/cli/up/local-server.ts";
 import { PserverError } from "../../../src/protocol/errors.ts";
 
 const FOUND = { path: "/found/nats-server", version: "2.12.0" };

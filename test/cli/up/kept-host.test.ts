@@ -1,7 +1,11 @@
 // Proves, with hosts that only pretend, that one that ends is started again, that this has an end, that
 // a first start that fails is not repeated, and that a stop wins at every moment.
 import { expect, onTestFinished, test, vi } from "vitest";
-import { KeptHost, type KeptHostOptions, type StartedHost } from "../../../src/cli/up/kept-host.ts";
+import {
+  KeptHost,
+  type KeptHostOptions,
+  type StartedHost,
+} from "../../../src/cli/up/kept-processes.ts";
 import { PserverError } from "../../../src/protocol/errors.ts";
 
 interface FakeHost extends StartedHost {

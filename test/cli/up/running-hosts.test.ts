@@ -1,7 +1,7 @@
 // Proves that the end of one host is reported, that the end of the last one ends the command with
 // its reason, and that hosts that are stopped on purpose are neither.
 import { expect, test } from "vitest";
-import { type RunningHost, RunningHosts } from "../../../src/cli/up/running-hosts.ts";
+import { type RunningHost, RunningHosts } from "../../../src/cli/up/kept-processes.ts";
 import { PserverError } from "../../../src/protocol/errors.ts";
 
 function fakeHost(stopFails = false): RunningHost & { die(reason: PserverError): void } {

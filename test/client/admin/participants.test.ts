@@ -1,7 +1,10 @@
 // Proves that the hosts' reply is read with what a newer host may add, and refused if malformed.
 import { expect, test } from "vitest";
-import { parseParticipants } from "../../../src/client/admin/participants.ts";
-import { closedSteps, idleShards } from "../../../src/client/admin/shard-reports.ts";
+import {
+  closedSteps,
+  idleShards,
+  parseParticipants,
+} from "../../../src/client/admin/participants.ts";
 
 test("reads hosts, trainers and shards", () => {
   const reply = {

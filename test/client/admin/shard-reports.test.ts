@@ -1,6 +1,6 @@
 // Proves that updates are added up over the shards that serve, and that a malformed count is refused.
 import { expect, test } from "vitest";
-import { updatesOf } from "../../../src/client/admin/shard-reports.ts";
+import { updatesOf } from "../../../src/client/admin/participants.ts";
 import { codeOf } from "../../protocol/refusal.ts";
 
 test("adds up what shards that serve tell, and names the others", () => {

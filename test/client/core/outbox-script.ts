@@ -1,6 +1,8 @@
 // The outbox as a machine of scripts, and a player that raises every event that a shell can raise.
 import {
   type BlockUpdate,
+  ended,
+  type Failure,
   newUpdateCall,
   type UpdateCall,
 } from "../../../src/client/core/block-update.ts";
@@ -9,13 +11,13 @@ import type {
   OutboxListener,
   PositionsListener,
 } from "../../../src/client/core/commands.ts";
-import type { Failure } from "../../../src/client/core/failure.ts";
+
 import { Outbox } from "../../../src/client/core/outbox.ts";
 import { Positions } from "../../../src/client/core/positions.ts";
-import { ended } from "../../../src/client/core/update-call.ts";
+
 import { type ErrorCode, isErrorCode } from "../../../src/protocol/errors.ts";
-import type { Outcome } from "../../../src/protocol/outcomes.ts";
-import type { Position } from "../../../src/protocol/position.ts";
+import type { Outcome } from "../../../src/protocol/messages/outcomes.ts";
+import type { Position } from "../../../src/protocol/messages/position.ts";
 import type { Random } from "../../simulation/random.ts";
 import { type Machine, type Player, pickWord, type Recorder, toLine } from "./script.ts";
 

@@ -1,13 +1,14 @@
 // Proves what a session does when its end, an attempt to join again and a stop come in an order that a
 // connection seldom gives them: each test raises the events and looks at the commands.
 import { describe, expect, test } from "vitest";
+import type { Failure } from "../../../src/client/core/block-update.ts";
 import type { SessionCommands, SessionListener } from "../../../src/client/core/commands.ts";
-import type { Failure } from "../../../src/client/core/failure.ts";
-import { SessionCore } from "../../../src/client/core/session-core.ts";
 import {
   newSessionRequest,
+  SessionCore,
   type SessionRequest,
-} from "../../../src/client/core/session-request.ts";
+} from "../../../src/client/core/session-core.ts";
+
 import { failureOf } from "./outbox-script.ts";
 
 const LEASE_MS = 3_000;

@@ -1,11 +1,13 @@
 // The session machine as a machine of scripts, and a player that raises every event that a shell can raise.
+
+import type { Failure } from "../../../src/client/core/block-update.ts";
 import type { SessionCommands, SessionListener } from "../../../src/client/core/commands.ts";
-import type { Failure } from "../../../src/client/core/failure.ts";
-import { SessionCore } from "../../../src/client/core/session-core.ts";
 import {
   newSessionRequest,
+  SessionCore,
   type SessionRequest,
-} from "../../../src/client/core/session-request.ts";
+} from "../../../src/client/core/session-core.ts";
+
 import type { Random } from "../../simulation/random.ts";
 import { failureOf } from "./outbox-script.ts";
 import { type Machine, type Player, pickWord, type Recorder, toLine } from "./script.ts";

@@ -1,12 +1,14 @@
 // The step machine as a machine of scripts, and a player that raises every event that a shell can raise.
+
+import type { Failure } from "../../../src/client/core/block-update.ts";
 import type { StepsCommands } from "../../../src/client/core/commands.ts";
-import type { Failure } from "../../../src/client/core/failure.ts";
 import {
   newStepCall,
   type StepCall,
   type StepCallKind,
-} from "../../../src/client/core/step-call.ts";
-import { StepsCore } from "../../../src/client/core/steps-core.ts";
+  StepsCore,
+} from "../../../src/client/core/steps-core.ts";
+
 import type { Synchronization } from "../../../src/protocol/config/index.ts";
 import type { Random } from "../../simulation/random.ts";
 import { failureOf } from "./outbox-script.ts";

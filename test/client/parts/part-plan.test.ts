@@ -2,8 +2,15 @@
 // against what numpy made of the same arrays. The test plays the hosts: it holds the parameter.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Cut, type PartPlan, planPart } from "../../../src/client/parts/part-plan.ts";
-import { gatherPart, scatterPart, slicePart } from "../../../src/client/parts/part-values.ts";
+import {
+  type Cut,
+  gatherPart,
+  type PartPlan,
+  planPart,
+  scatterPart,
+  slicePart,
+} from "../../../src/client/parts.ts";
+
 import {
   allocateData,
   DTYPES,
@@ -12,7 +19,7 @@ import {
   type TensorData,
 } from "../../../src/protocol/dtypes.ts";
 import type { Layout } from "../../../src/protocol/layout.ts";
-import { partCounts, partIndexBytes } from "../../../src/protocol/parts.ts";
+import { partCounts, partIndexBytes } from "../../../src/protocol/messages/parts.ts";
 import { elementCount } from "../../../src/protocol/tensor.ts";
 import { type NumpyArray, numpyArrays } from "../../support/numpy-parts.ts";
 import { elementsAt, elementsOf } from "./part-reference.ts";

@@ -1,6 +1,6 @@
-import type { Cut } from "../../../src/client/parts/part-plan.ts";
+import type { Cut } from "../../../src/client/parts.ts";
 import { blockPlace } from "../../../src/protocol/layout.ts";
-import { blockRows, type PartIndex } from "../../../src/protocol/parts.ts";
+import { blockRows, type PartIndex } from "../../../src/protocol/messages/parts.ts";
 
 /** Element numbers of a parameter at the product of index lists, in C order: one by one. */
 export function elementsAt(

@@ -2,17 +2,17 @@
 // limits of a message and of a piece of a reply; large ones and those without company go alone.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type PendingBlock, pendingBlocks } from "../../../src/client/pull/block-read.ts";
-import { type PlannedRequest, planRequests } from "../../../src/client/pull/plan-requests.ts";
-import { encodeBatchRead } from "../../../src/protocol/batch-reads.ts";
+import { type PlannedRequest, planRequests } from "../../../src/client/pull/block-reader.ts";
+import { type PendingBlock, pendingBlocks } from "../../../src/client/pull/read-requests.ts";
 import { toConfig } from "../../../src/protocol/config/index.ts";
-import type { ParameterInfo } from "../../../src/protocol/lifecycle-messages.ts";
 import {
   BATCH_BYTES,
   BATCH_ENTRIES_MAX,
   BATCH_ENTRY_BYTES_MAX,
   BATCH_HEAD_BYTES_MAX,
 } from "../../../src/protocol/limits.ts";
+import type { ParameterInfo } from "../../../src/protocol/messages/lifecycle-messages.ts";
+import { encodeBatchRead } from "../../../src/protocol/messages/reads.ts";
 
 const PAYLOAD = 1024 * 1024;
 

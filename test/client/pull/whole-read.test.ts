@@ -1,12 +1,12 @@
 // Proves what a read of a whole parameter makes of an earlier result: unchanged blocks keep their values, a
 // parameter that has not changed is the same result, and earlier results are never written.
 import { expect, test } from "vitest";
-import { PulledTensor } from "../../../src/client/pull/pulled-tensor.ts";
-import { WholeRead } from "../../../src/client/pull/whole-read.ts";
+import { PulledTensor, WholeRead } from "../../../src/client/pull/puller.ts";
+
 import { toConfig } from "../../../src/protocol/config/index.ts";
-import { bytesOf } from "../../../src/protocol/dtypes.ts";
-import type { Encoding } from "../../../src/protocol/encoding/encodings.ts";
-import type { ParameterInfo } from "../../../src/protocol/lifecycle-messages.ts";
+import { bytesOf, type Encoding } from "../../../src/protocol/dtypes.ts";
+
+import type { ParameterInfo } from "../../../src/protocol/messages/lifecycle-messages.ts";
 
 /** A parameter of two blocks of two elements each. */
 function parameter(epoch = 1): ParameterInfo {

@@ -3,9 +3,10 @@
 // record would say.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { planRows } from "../../../src/client/parts/part-plan.ts";
-import { slicePart } from "../../../src/client/parts/part-values.ts";
+import { planRows, slicePart } from "../../../src/client/parts.ts";
+
 import {
+  gradientUpdates,
   initUpdates,
   type Push,
   partUpdates,
@@ -13,9 +14,9 @@ import {
   setUpdates,
 } from "../../../src/client/push/block-updates.ts";
 import { fillBatches } from "../../../src/client/push/fill-batches.ts";
-import { gradientUpdates } from "../../../src/client/push/gradients.ts";
-import { SeenVersions } from "../../../src/client/push/seen-versions.ts";
-import type { UpdateSource } from "../../../src/client/shell/update-source.ts";
+
+import { SeenVersions } from "../../../src/client/push/updates.ts";
+import type { UpdateSource } from "../../../src/client/shell/update-sender.ts";
 import {
   BATCH_BYTES,
   BATCH_ENTRIES_MAX,

@@ -2,14 +2,14 @@
 // from: those that were read when the call was made, of each block its own. There is no connection: the
 // records are made from what a call hands to its sender.
 import { describe, expect, test } from "vitest";
-import { fillBatches } from "../../../src/client/push/fill-batches.ts";
 import {
   type Gradient,
   type GradientMode,
   gradientUpdates,
-} from "../../../src/client/push/gradients.ts";
-import { SeenVersions } from "../../../src/client/push/seen-versions.ts";
-import type { UpdateSource } from "../../../src/client/shell/update-source.ts";
+} from "../../../src/client/push/block-updates.ts";
+import { fillBatches } from "../../../src/client/push/fill-batches.ts";
+import { SeenVersions } from "../../../src/client/push/updates.ts";
+import type { UpdateSource } from "../../../src/client/shell/update-sender.ts";
 import {
   decodeMessage,
   JobSubjects,

@@ -2,7 +2,7 @@
 // the rows that come out are ascending, each once.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { sumRows } from "../../../src/client/push/row-sums.ts";
+import { sumRows } from "../../../src/client/push/block-updates.ts";
 
 test("rows in order are not copied", () => {
   const [rows, values] = [Float64Array.of(1, 4, 5), new Float32Array(6)];

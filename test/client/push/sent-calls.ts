@@ -1,11 +1,10 @@
 /** Calls that change parameters, described for all languages, and the records that this client sends for them. */
-import { initUpdates } from "../../../src/client/push/block-updates.ts";
+
+import { Deadline } from "../../../src/client/calls/deadline.ts";
+import { type Gradient, initUpdates } from "../../../src/client/push/block-updates.ts";
 import { inBatches } from "../../../src/client/push/fill-batches.ts";
-import type { Gradient } from "../../../src/client/push/gradients.ts";
-import { SeenVersions } from "../../../src/client/push/seen-versions.ts";
-import { Updates, type UpdatesDeps } from "../../../src/client/push/updates.ts";
-import type { UpdateSource } from "../../../src/client/shell/update-source.ts";
-import { Deadline } from "../../../src/client/timing/deadline.ts";
+import { SeenVersions, Updates, type UpdatesDeps } from "../../../src/client/push/updates.ts";
+import type { UpdateSource } from "../../../src/client/shell/update-sender.ts";
 import {
   allocateData,
   type Dtype,

@@ -1,7 +1,7 @@
 // Proves what becomes of a call when its record is a batch: each block counts, a rejection names the
 // block that the host names, and an error of the call lists the blocks of the record.
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { UpdateSource } from "../../../src/client/shell/update-source.ts";
+import type { UpdateSource } from "../../../src/client/shell/update-sender.ts";
 import { ack, answer, applied, deadline, head, setUp, update, watch } from "./outbox-rig.ts";
 
 beforeEach(() => {

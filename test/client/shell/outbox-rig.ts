@@ -1,9 +1,8 @@
 // The sender without a broker: a test plays broker and host on a fake connection.
 import { onTestFinished, vi } from "vitest";
+import { Deadline } from "../../../src/client/calls/deadline.ts";
 import { Positions } from "../../../src/client/core/positions.ts";
-import { UpdateSender } from "../../../src/client/shell/update-sender.ts";
-import type { UpdateSource } from "../../../src/client/shell/update-source.ts";
-import { Deadline } from "../../../src/client/timing/deadline.ts";
+import { UpdateSender, type UpdateSource } from "../../../src/client/shell/update-sender.ts";
 import {
   decodeMessage,
   draftMessage,

@@ -1,7 +1,7 @@
 // Proves how much the sender has under way at most, and which call is next. There is no broker: the test
 // plays broker and host on a fake connection, with a fake clock.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { UpdateSource } from "../../../src/client/shell/update-source.ts";
+import type { UpdateSource } from "../../../src/client/shell/update-sender.ts";
 import {
   ack,
   answer,

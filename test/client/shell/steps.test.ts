@@ -1,9 +1,9 @@
 // Proves how a trainer keeps step: when it enters, what it waits for, in which order clocks follow
 // gradients, and what becomes of late ones. The test plays the hosts on a fake connection.
 import { expect, onTestFinished, test } from "vitest";
-import { type ClientParts, makeClientParts } from "../../../src/client/client-parts.ts";
+import { Deadline } from "../../../src/client/calls/deadline.ts";
+import { type ClientParts, makeClientParts } from "../../../src/client/client.ts";
 import type { GradResult, StepPlace } from "../../../src/client/shell/steps.ts";
-import { Deadline } from "../../../src/client/timing/deadline.ts";
 import { JobSubjects, PserverError, type Synchronization } from "../../../src/protocol/index.ts";
 import { StepHost } from "./step-host.ts";
 

@@ -1,4 +1,4 @@
-import { parseJournalAck } from "../../../src/client/wire/journal-ack.ts";
+import { parseJournalAck } from "../../../src/client/wire/wire.ts";
 import { ensureError } from "../../../src/protocol/errors.ts";
 import { REFUSAL_CODES } from "../../../src/protocol/jetstream-errors.ts";
 import { JobSubjects } from "../../../src/protocol/subjects.ts";

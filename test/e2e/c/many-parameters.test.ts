@@ -5,7 +5,7 @@
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CURRENT_RULES } from "../../../src/actors/fold/rules.ts";
-import { openBucket } from "../../../src/actors/jetstream/kv-bucket.ts";
+import { openBucket } from "../../../src/actors/journal/kv-bucket.ts";
 import { type RunningProgram, runProgram } from "../../c/running-program.ts";
 import { startJob, startProgram, startServedJob } from "../../c/test-job.ts";
 import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";

@@ -4,7 +4,7 @@
 import { jetstream } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { listJobStreams } from "../../../src/actors/job/job-streams.ts";
+import { listJobStreams } from "../../../src/actors/job/open-job.ts";
 import { JobRemoval } from "../../../src/actors/job/remove-job.ts";
 import { type Finished, run } from "../../cli/spawn-command.ts";
 import { TestJob } from "../../support/host.ts";

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { identifyProcess } from "../../../src/broker/process-identity.ts";
-import { type HostProcess, startHostProcess } from "../../../src/cli/up/host-process.ts";
+import { type HostProcess, startHostProcess } from "../../../src/cli/up/kept-processes.ts";
 import { withoutConnection } from "../../../src/cli/up/local-server.ts";
 import { signalProcess } from "../../support/signals.ts";
 

@@ -3,9 +3,9 @@
 // frozen or not etcd at all; and that a restart of etcd loses nothing.
 import { createServer, type Server } from "node:net";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { EtcdClient, type EtcdWrite } from "../../../src/actors/etcd/etcd-client.ts";
-import { EtcdLeases } from "../../../src/actors/leases/etcd-leases.ts";
-import { LeaseView } from "../../../src/actors/leases/lease-view.ts";
+import { EtcdClient, type EtcdWrite } from "../../../src/actors/job/etcd-client.ts";
+import { EtcdLeases } from "../../../src/actors/job/etcd-leases.ts";
+import { LeaseView } from "../../../src/actors/job/leases.ts";
 import { TestEtcd } from "../../support/etcd.ts";
 import { freeze, thaw } from "../../support/freeze.ts";
 import { HANG_MS } from "../../support/limits.ts";

@@ -2,14 +2,17 @@
 // keys that all need, and when two jobs want one prefix; and that the initialization's keys follow the
 // record through every state, whatever stood there before.
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import { type EtcdSpace, openEtcdSpace } from "../../../src/actors/etcd/etcd-space.ts";
-import { InitializationKeys } from "../../../src/actors/etcd/initialization-keys.ts";
-import { Publication } from "../../../src/actors/etcd/publication.ts";
-import { BrokerProbe } from "../../../src/actors/leases/broker-probe.ts";
-import { EtcdLeases } from "../../../src/actors/leases/etcd-leases.ts";
-import { toLifecycleRecord } from "../../../src/actors/lifecycle/lifecycle-record.ts";
-import { advance, type Lifecycle, UNINITIALIZED } from "../../../src/actors/lifecycle/machine.ts";
-import { JOB_KEY } from "../../../src/actors/lifecycle/record-format.ts";
+import { EtcdLeases } from "../../../src/actors/job/etcd-leases.ts";
+import { InitializationKeys, Publication } from "../../../src/actors/job/etcd-publication.ts";
+import { type EtcdSpace, openEtcdSpace } from "../../../src/actors/job/etcd-space.ts";
+import { BrokerProbe } from "../../../src/actors/job/leases.ts";
+import { JOB_KEY } from "../../../src/actors/lifecycle/bucket-record.ts";
+import {
+  advance,
+  type Lifecycle,
+  toLifecycleRecord,
+  UNINITIALIZED,
+} from "../../../src/actors/lifecycle/machine.ts";
 import type { PserverError } from "../../../src/protocol/index.ts";
 import { TestEtcd } from "../../support/etcd.ts";
 import { MemoryBucket } from "../../support/memory-bucket.ts";

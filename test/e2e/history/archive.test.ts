@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { checkArchive } from "../../../src/history/archive/check-archive.ts";
-import { openHistory } from "../../../src/history/open-history.ts";
+import { openHistory } from "../../../src/history/open-journal.ts";
 import { snapshotAll } from "../host/control.ts";
 import { Archive } from "../host/journal-fold.ts";
 import { archivedJobOfEachTest, expectReplayed, pullAll } from "./archived-job.ts";

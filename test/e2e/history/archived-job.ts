@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect } from "vitest";
 import type { HostOptions } from "../../../src/actors/host/host.ts";
 import type { Client } from "../../../src/client/index.ts";
 import { ArchiveSource } from "../../../src/history/archive/archive-source.ts";
-import { type HistoryPlace, openHistory } from "../../../src/history/open-history.ts";
+import { type HistoryPlace, openHistory } from "../../../src/history/open-journal.ts";
 import { replayShard } from "../../../src/history/replay/replay-shard.ts";
 import type { HistorySource } from "../../../src/history/source.ts";
 import { JobSubjects } from "../../../src/protocol/index.ts";

@@ -5,10 +5,10 @@
 import { afterEach, expect, test } from "vitest";
 import { checkArchive } from "../../../src/history/archive/check-archive.ts";
 import type { UpdateEvent } from "../../../src/history/index.ts";
-import { openHistory } from "../../../src/history/open-history.ts";
+import { openHistory } from "../../../src/history/open-journal.ts";
+import { readUpdates, resolveRange } from "../../../src/history/read-updates.ts";
 import type { HistorySource } from "../../../src/history/source.ts";
-import { readUpdates } from "../../../src/history/updates/read-updates.ts";
-import { resolveRange } from "../../../src/history/updates/update-range.ts";
+
 import { snapshotAll } from "../host/control.ts";
 import { type ArchivedJob, archivedJobOfEachTest } from "./archived-job.ts";
 

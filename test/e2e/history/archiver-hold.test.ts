@@ -3,8 +3,8 @@
 // once the registration has not been renewed for its grace time they trim to what they retain, and remove it.
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { openStoredJob } from "../../../src/actors/job/stored-job.ts";
-import { ArchiverRegistration } from "../../../src/history/archive/archiver-registration.ts";
+import { openStoredJob } from "../../../src/actors/job/open-job.ts";
+import { ArchiverRegistration } from "../../../src/history/archive/job-archiver.ts";
 import { JobSubjects } from "../../../src/protocol/index.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { control, snapshotAll } from "../host/control.ts";

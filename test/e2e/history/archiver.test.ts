@@ -4,7 +4,7 @@
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { checkArchive } from "../../../src/history/archive/check-archive.ts";
-import { openHistory } from "../../../src/history/open-history.ts";
+import { openHistory } from "../../../src/history/open-journal.ts";
 import { mountObstacle, SmallDisk } from "../../support/small-disk.ts";
 import { control, snapshotAll } from "../host/control.ts";
 import { archivedJobOfEachTest, expectReplayed, pullAll } from "./archived-job.ts";

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { jetstream } from "@nats-io/jetstream";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { textWidth } from "../../../src/cli/output/text-width.ts";
+import { textWidth } from "../../../src/cli/output/wrap.ts";
 import { runCli } from "../../../src/cli/run-cli.ts";
 import { type Finished, run } from "../../cli/spawn-command.ts";
 import { TestJob } from "../../support/host.ts";

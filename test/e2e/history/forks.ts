@@ -1,8 +1,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { openHistory } from "../../../src/history/open-history.ts";
-import type { Cut, Point } from "../../../src/history/points/point.ts";
-import { resolvePoint } from "../../../src/history/points/resolve-point.ts";
+import { openHistory } from "../../../src/history/open-journal.ts";
+import type { Cut, Point } from "../../../src/history/points.ts";
+import { resolvePoint } from "../../../src/history/resolve-point.ts";
 import type { TestJob } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { testProgram } from "../../support/test-program.ts";

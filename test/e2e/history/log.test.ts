@@ -4,7 +4,7 @@
 // that all of it is the same after the host has crashed.
 import { connect } from "@nats-io/transport-node";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { openBucket } from "../../../src/actors/jetstream/kv-bucket.ts";
+import { openBucket } from "../../../src/actors/journal/kv-bucket.ts";
 import type { Client } from "../../../src/client/index.ts";
 import { type Finished, run, start } from "../../cli/spawn-command.ts";
 import { TestJob } from "../../support/host.ts";

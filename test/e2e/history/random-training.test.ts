@@ -9,24 +9,25 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { HostOptions } from "../../../src/actors/host/host.ts";
-import { Archiver } from "../../../src/history/archive/archiver.ts";
-import { blameElement } from "../../../src/history/blame/blame-element.ts";
+import { Archiver } from "../../../src/history/archive/job-archiver.ts";
 import {
+  blameElement,
   type ElementName,
   type ElementPlace,
   locateElement,
-} from "../../../src/history/blame/element.ts";
-import { viewElements } from "../../../src/history/element-view.ts";
-import { type HistoryPlace, openHistory } from "../../../src/history/open-history.ts";
-import type { Cut } from "../../../src/history/points/point.ts";
-import { resolvePoint } from "../../../src/history/points/resolve-point.ts";
-import { reachOf, takeInventory } from "../../../src/history/reach.ts";
+} from "../../../src/history/blame.ts";
+
+import { viewElements } from "../../../src/history/compare-models.ts";
+import { type HistoryPlace, openHistory } from "../../../src/history/open-journal.ts";
+import type { Cut } from "../../../src/history/points.ts";
 import { writeRecording } from "../../../src/history/recording/write-recording.ts";
-import { replayModel } from "../../../src/history/replay/replay-model.ts";
+import { replayModel } from "../../../src/history/replay/replayed-model.ts";
 import { LocalReplayer } from "../../../src/history/replay/replayer.ts";
-import type { HistorySource } from "../../../src/history/source.ts";
-import { verifyServed } from "../../../src/history/verify/verify-served.ts";
-import { modelOtherwise } from "../../../src/history/what-if/model-otherwise.ts";
+import { resolvePoint } from "../../../src/history/resolve-point.ts";
+import { type HistorySource, reachOf, takeInventory } from "../../../src/history/source.ts";
+
+import { verifyServed } from "../../../src/history/verify.ts";
+import { modelOtherwise } from "../../../src/history/what-if.ts";
 import { comparePositions, type Position } from "../../../src/protocol/index.ts";
 import { run } from "../../cli/spawn-command.ts";
 import { failureOf } from "../../history/failure.ts";

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { HostOptions } from "../../../src/actors/host/host.ts";
 import type { Client } from "../../../src/client/index.ts";
-import { type HistoryPlace, openHistory } from "../../../src/history/open-history.ts";
+import { type HistoryPlace, openHistory } from "../../../src/history/open-journal.ts";
 import { replayShard } from "../../../src/history/replay/replay-shard.ts";
 import type { HistorySource } from "../../../src/history/source.ts";
 import { JobSubjects } from "../../../src/protocol/index.ts";

@@ -5,11 +5,11 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterEach, expect, test } from "vitest";
-import type { UpdateEvent } from "../../../src/actors/updates/update-event.ts";
+import type { UpdateEvent } from "../../../src/actors/journal/describe-record.ts";
 import type { Client } from "../../../src/client/index.ts";
-import { openHistory } from "../../../src/history/open-history.ts";
-import { JournalUpdates } from "../../../src/history/updates/journal-updates.ts";
-import { tapeUpdates } from "../../../src/history/updates/tape-updates.ts";
+import { openHistory } from "../../../src/history/open-journal.ts";
+import { JournalUpdates } from "../../../src/history/read-updates.ts";
+import { tapeUpdates } from "../../../src/history/update-stream.ts";
 import { JobSubjects } from "../../../src/protocol/index.ts";
 import { type Finished, run } from "../../cli/spawn-command.ts";
 import { TestJob } from "../../support/host.ts";

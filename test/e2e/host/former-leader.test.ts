@@ -4,8 +4,13 @@
 import { jetstream } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { Journal, type JournalSettings } from "../../../src/actors/journal/journal.ts";
-import { majorityInfo, majorityLastSeq } from "../../../src/actors/journal/majority-reads.ts";
+import {
+  Journal,
+  type JournalSettings,
+  majorityInfo,
+  majorityLastSeq,
+} from "../../../src/actors/journal/journal.ts";
+
 import { JobSubjects } from "../../../src/protocol/index.ts";
 import { TestCluster } from "../../support/cluster.ts";
 import { HANG_MS } from "../../support/limits.ts";

@@ -1,11 +1,15 @@
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { Shard } from "../../../src/actors/fold/shard.ts";
-import type { Manifest, StoredManifest } from "../../../src/actors/snapshot/manifest.ts";
-import { blockKey, readSnapshotState } from "../../../src/actors/snapshot/state.ts";
-import { SnapshotStore } from "../../../src/actors/snapshot/store.ts";
+import type { Manifest, StoredManifest } from "../../../src/actors/journal/manifest.ts";
+import {
+  blockKey,
+  readSnapshotState,
+  SnapshotStore,
+} from "../../../src/actors/journal/snapshot-store.ts";
+
 import { decodeMessage, JobSubjects } from "../../../src/protocol/index.ts";
-import { StreamPublisher } from "../../../src/transport/stream-publisher.ts";
+import { StreamPublisher } from "../../../src/transport/jetstream.ts";
 
 /** A record as an independent consumer of the stream got it. */
 export interface ReadRecord {

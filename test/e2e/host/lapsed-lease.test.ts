@@ -5,7 +5,7 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect as connectToBroker } from "@nats-io/transport-node";
 import { afterEach, expect, test } from "vitest";
-import { placeShard } from "../../../src/actors/host/placement.ts";
+import { placeShard } from "../../../src/actors/host/shard-claims.ts";
 import { bucketStream, JobSubjects } from "../../../src/protocol/index.ts";
 import { freeze, thaw } from "../../support/freeze.ts";
 import { TestJob } from "../../support/host.ts";

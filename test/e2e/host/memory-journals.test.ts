@@ -5,7 +5,7 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect as connectToBroker } from "@nats-io/transport-node";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { headKey } from "../../../src/actors/owner/head-mark.ts";
+import { headKey } from "../../../src/actors/journal/head-mark.ts";
 import type { Client, ShardFallback } from "../../../src/client/index.ts";
 import { bucketStream, type Fields, JobSubjects } from "../../../src/protocol/index.ts";
 import { freeze } from "../../support/freeze.ts";

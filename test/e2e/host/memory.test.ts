@@ -4,7 +4,7 @@
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { placeShard } from "../../../src/actors/host/placement.ts";
+import { placeShard } from "../../../src/actors/host/shard-claims.ts";
 import type { Client } from "../../../src/client/index.ts";
 import { atDeadline } from "../../support/at-deadline.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";

@@ -1,5 +1,5 @@
 import type { NatsConnection } from "@nats-io/transport-node";
-import { openBucket } from "../../../src/actors/jetstream/kv-bucket.ts";
+import { openBucket } from "../../../src/actors/journal/kv-bucket.ts";
 
 /** Settings of a job with these rules, as a host of before wrote them. */
 export function oldSettings(rules: number, shards: number): object {

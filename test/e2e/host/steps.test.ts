@@ -4,7 +4,7 @@
 // moves; and a host that takes a shard over in the middle of a step ends it with the same result.
 import { connect } from "@nats-io/transport-node";
 import { afterEach, describe, expect, test } from "vitest";
-import { openBucket } from "../../../src/actors/jetstream/kv-bucket.ts";
+import { openBucket } from "../../../src/actors/journal/kv-bucket.ts";
 import type { Client } from "../../../src/client/index.ts";
 import {
   type Fields,

@@ -3,7 +3,7 @@
 import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { probeStorage } from "../../../src/actors/jetstream/storage-probe.ts";
+import { probeStorage } from "../../../src/actors/journal/streams.ts";
 import { JobSubjects } from "../../../src/protocol/index.ts";
 import { startTestBroker, type TestBroker } from "../../support/broker.ts";
 

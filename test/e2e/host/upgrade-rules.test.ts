@@ -5,7 +5,7 @@
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { CURRENT_RULES } from "../../../src/actors/fold/rules.ts";
-import { openBucket } from "../../../src/actors/jetstream/kv-bucket.ts";
+import { openBucket } from "../../../src/actors/journal/kv-bucket.ts";
 import type { Client } from "../../../src/client/index.ts";
 import { JobSubjects } from "../../../src/protocol/index.ts";
 import { type Finished, run } from "../../cli/spawn-command.ts";

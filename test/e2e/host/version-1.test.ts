@@ -3,7 +3,7 @@
 // and another host takes over; and its journals hold nothing that version 1 does not know.
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterEach, expect, test } from "vitest";
-import { openBucket } from "../../../src/actors/jetstream/kv-bucket.ts";
+import { openBucket } from "../../../src/actors/journal/kv-bucket.ts";
 import { decodeMessage } from "../../../src/protocol/index.ts";
 import { TestJob } from "../../support/host.ts";
 import { snapshotAll } from "./control.ts";

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { packageRoot } from "../../../src/broker/package-root.ts";
+import { packageRoot } from "../../../src/broker/broker-config.ts";
 import { DTYPES, type Dtype, isDtype } from "../../../src/protocol/dtypes.ts";
 import { runPython } from "../../support/run-python.ts";
 import { SmallDisk } from "../../support/small-disk.ts";

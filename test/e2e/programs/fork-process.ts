@@ -4,11 +4,10 @@
  * for a rewind, and the stage to be killed at.
  */
 
-import { forkJob } from "../../../src/history/fork/fork-job.ts";
-import { knownSettings } from "../../../src/history/fork/known-settings.ts";
-import { rebuildFrom } from "../../../src/history/fork/rebuild.ts";
-import { openHistory } from "../../../src/history/open-history.ts";
-import { rewindJob } from "../../../src/history/rewind/rewind-job.ts";
+import { forkJob, knownSettings, rebuildFrom } from "../../../src/history/fork-job.ts";
+
+import { openHistory } from "../../../src/history/open-journal.ts";
+import { rewindJob } from "../../../src/history/rewind-job.ts";
 import { JobSubjects, type Position } from "../../../src/protocol/index.ts";
 import { openConnection } from "../../../src/transport/connection.ts";
 

@@ -3,7 +3,7 @@
  * a line: the number of tensors, or the code that it was refused with. Run with a small heap, it shows
  * that no file makes a reader take much memory: one that does ends the process.
  */
-import { readTensorFile } from "../../../src/cli/tensor-files/read-tensor.ts";
+import { readTensorFile } from "../../../src/cli/tensor-files.ts";
 import { openModel } from "../../../src/model-files/index.ts";
 import { ensureError } from "../../../src/protocol/index.ts";
 

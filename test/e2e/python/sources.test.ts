@@ -4,7 +4,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { packageRoot } from "../../../src/broker/package-root.ts";
+import { packageRoot } from "../../../src/broker/broker-config.ts";
 
 const run = promisify(execFile);
 

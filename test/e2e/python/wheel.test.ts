@@ -4,7 +4,7 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { packageRoot } from "../../../src/broker/package-root.ts";
+import { packageRoot } from "../../../src/broker/broker-config.ts";
 import { findPython, TREE } from "../../support/find-python.ts";
 import { runPytest } from "../../support/python.ts";
 

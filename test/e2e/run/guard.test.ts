@@ -3,9 +3,9 @@
 import { existsSync } from "node:fs";
 import { PassThrough } from "node:stream";
 import { beforeEach, expect, test, vi } from "vitest";
-import { GUARD, startLine } from "../../../src/cli/run/guard.ts";
-import { GuardedProcess } from "../../../src/cli/run/guarded-process.ts";
-import { KeptTrainer } from "../../../src/cli/run/kept-trainer.ts";
+import { GUARD, GuardedProcess, startLine } from "../../../src/cli/run/guarded-process.ts";
+
+import { KeptTrainer } from "../../../src/cli/run/launchers.ts";
 import { TrainerOutput } from "../../../src/cli/run/trainer-output.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { makeRunDirectory, type RunDirectory } from "../../support/run-command.ts";

@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { EXIT } from "../../../src/cli/exit-codes.ts";
+import { EXIT } from "../../../src/cli/report-error.ts";
 import { openModel } from "../../../src/model-files/index.ts";
 import { run, start } from "../../cli/spawn-command.ts";
 import { startTestBroker } from "../../support/broker.ts";

@@ -3,8 +3,8 @@
 import { readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { beforeEach, expect, test } from "vitest";
-import { packageRoot } from "../../../src/broker/package-root.ts";
-import { EXIT } from "../../../src/cli/exit-codes.ts";
+import { packageRoot } from "../../../src/broker/broker-config.ts";
+import { EXIT } from "../../../src/cli/report-error.ts";
 import { run } from "../../cli/spawn-command.ts";
 import { findPython, pythonOf, TREE } from "../../support/find-python.ts";
 import { makeRunDirectory, type RunDirectory } from "../../support/run-command.ts";

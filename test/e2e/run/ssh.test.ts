@@ -4,7 +4,7 @@
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, expect, test } from "vitest";
-import { EXIT } from "../../../src/cli/exit-codes.ts";
+import { EXIT } from "../../../src/cli/report-error.ts";
 import { start } from "../../cli/spawn-command.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { makeRunDirectory, type RunDirectory } from "../../support/run-command.ts";

@@ -12,7 +12,7 @@ import {
 import { toWeights } from "../../../examples/digits/tensors.ts";
 import type { Client } from "../../../src/client/index.ts";
 import { toConfig } from "../../../src/protocol/config/index.ts";
-import { ReferenceBlock } from "../../actors/optimizer/reference/block.ts";
+import { ReferenceBlock } from "../../actors/fold/reference/block.ts";
 import { TestJob } from "../../support/host.ts";
 import { LASTING_LEASE_MS } from "../../support/limits.ts";
 import { evaluateDigits, initializeDigits, trainDigits } from "./digits-trainer.ts";

@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { BufferPool } from "../../../src/transport/buffer-pool.ts";
+import { BufferPool } from "../../../src/transport/buffers.ts";
 import { connectForBulk } from "../../../src/transport/bulk-transport.ts";
 import { startTestBroker, type TestBroker } from "../../support/broker.ts";
 import { HANG_MS } from "../../support/limits.ts";

@@ -1,5 +1,5 @@
 import { ArchiveSource } from "../../../src/history/archive/archive-source.ts";
-import { Archiver, type ArchiverOptions } from "../../../src/history/archive/archiver.ts";
+import { Archiver, type ArchiverOptions } from "../../../src/history/archive/job-archiver.ts";
 import { JoinedSource } from "../../../src/history/archive/joined-source.ts";
 import type { ShardHistory } from "../../../src/history/source.ts";
 import type { MemoryHistory } from "./memory-history.ts";

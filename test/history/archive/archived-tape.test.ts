@@ -14,8 +14,8 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, expect, test } from "vitest";
-import { Archiver, type ArchiverOptions } from "../../../src/history/archive/archiver.ts";
 import { checkArchive } from "../../../src/history/archive/check-archive.ts";
+import { Archiver, type ArchiverOptions } from "../../../src/history/archive/job-archiver.ts";
 import type { ShardHistory } from "../../../src/history/source.ts";
 import { temporaryDirectory } from "../container/container-files.ts";
 import { failureOf } from "../failure.ts";

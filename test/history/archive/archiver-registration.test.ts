@@ -6,8 +6,8 @@ import {
   type ArchivedShard,
   archiverKey,
   parseArchiverRecord,
-} from "../../../src/actors/archivers/archiver-record.ts";
-import { ArchiverRegistration } from "../../../src/history/archive/archiver-registration.ts";
+} from "../../../src/actors/journal/archivers.ts";
+import { ArchiverRegistration } from "../../../src/history/archive/job-archiver.ts";
 import { MemoryBucket } from "../../support/memory-bucket.ts";
 
 const KEY = archiverKey("an-archive");

@@ -16,8 +16,8 @@ import {
 import { basename, join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { ArchiveSource } from "../../../src/history/archive/archive-source.ts";
-import { Archiver, type ArchiverOptions } from "../../../src/history/archive/archiver.ts";
 import { checkArchive } from "../../../src/history/archive/check-archive.ts";
+import { Archiver, type ArchiverOptions } from "../../../src/history/archive/job-archiver.ts";
 import { ensureError, PserverError } from "../../../src/protocol/index.ts";
 import { temporaryDirectory } from "../container/container-files.ts";
 import { failureOf } from "../failure.ts";

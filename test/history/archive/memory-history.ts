@@ -1,5 +1,5 @@
 import { NO_RECORDS } from "../../../src/actors/fold/journal-checksum.ts";
-import type { PieceRef } from "../../../src/actors/snapshot/manifest.ts";
+import type { PieceRef } from "../../../src/actors/journal/manifest.ts";
 import type {
   HistorySource,
   JournalSpan,

@@ -2,11 +2,15 @@
 // whatever is skipped; and that it refuses ends that are not what they are said to be.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { bisect } from "../../../src/history/bisect/bisect.ts";
-import { narrowByTime } from "../../../src/history/bisect/narrow-by-time.ts";
-import { recordsBetween } from "../../../src/history/bisect/suspects.ts";
-import type { Judge, Verdict } from "../../../src/history/bisect/verdict.ts";
-import type { Cut } from "../../../src/history/points/point.ts";
+import {
+  bisect,
+  type Judge,
+  narrowByTime,
+  recordsBetween,
+  type Verdict,
+} from "../../../src/history/bisect.ts";
+
+import type { Cut } from "../../../src/history/points.ts";
 import { MemoryHistory } from "../archive/memory-history.ts";
 import { failureOf } from "../failure.ts";
 

@@ -2,10 +2,14 @@
 // trainings with several optimizers, in step or not, and that they add up to the difference of its values.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { blameElement } from "../../../src/history/blame/blame-element.ts";
-import { locateElement, parseElement } from "../../../src/history/blame/element.ts";
-import type { ElementChange } from "../../../src/history/blame/element-change.ts";
-import { viewElements } from "../../../src/history/element-view.ts";
+import {
+  blameElement,
+  type ElementChange,
+  locateElement,
+  parseElement,
+} from "../../../src/history/blame.ts";
+
+import { viewElements } from "../../../src/history/compare-models.ts";
 import { SHARD } from "../../actors/fold/journal-writer.ts";
 import { refusalOf } from "../../protocol/refusal.ts";
 import { failureOf } from "../failure.ts";

@@ -5,11 +5,12 @@ import { describe, expect, test } from "vitest";
 import {
   type ComparedTensor,
   compareModels,
+  indicesOf,
   isEqual,
   joinSparse,
   type ParameterDifference,
-} from "../../../src/history/compare/compare-models.ts";
-import { indicesOf } from "../../../src/history/compare/difference.ts";
+} from "../../../src/history/compare-models.ts";
+
 import { bytesOf, dtypeOf, type TensorData } from "../../../src/protocol/dtypes.ts";
 
 const { signal } = new AbortController();

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import type { Frame, JobFrame } from "../../../src/history/container/frames.ts";
+import type { Frame, JobFrame } from "../../../src/history/archive/frames.ts";
 
 const seq = fc.integer({ min: 1, max: 2 ** 40 });
 const shard = fc.integer({ min: 0, max: 255 });

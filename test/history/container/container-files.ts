@@ -3,9 +3,9 @@ import { open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { ContainerReader } from "../../../src/history/container/container-reader.ts";
-import { ContainerWriter } from "../../../src/history/container/container-writer.ts";
-import type { Frame } from "../../../src/history/container/frames.ts";
+import { ContainerReader, ContainerWriter } from "../../../src/history/archive/container.ts";
+
+import type { Frame } from "../../../src/history/archive/frames.ts";
 
 /** A directory that goes with the test. */
 export function temporaryDirectory(): string {

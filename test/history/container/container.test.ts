@@ -7,16 +7,15 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
+  ContainerReader,
+  ContainerWriter,
   HEAD_BYTES,
   makeHead,
-  PREAMBLE_BYTES,
-} from "../../../src/history/container/container-format.ts";
-import {
-  ContainerReader,
   type PlacedFrame,
-} from "../../../src/history/container/container-reader.ts";
-import { ContainerWriter } from "../../../src/history/container/container-writer.ts";
-import { encodeFrame, type Frame } from "../../../src/history/container/frames.ts";
+  PREAMBLE_BYTES,
+} from "../../../src/history/archive/container.ts";
+
+import { encodeFrame, type Frame } from "../../../src/history/archive/frames.ts";
 import { checksum, ensureError, type PserverError } from "../../../src/protocol/index.ts";
 import { anyFrame } from "./arbitrary-frames.ts";
 import { readContainer, temporaryDirectory, writeContainer } from "./container-files.ts";

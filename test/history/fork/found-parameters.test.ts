@@ -1,9 +1,9 @@
 // Proves which parameters a job has at a cut, as the states of its shards show them: whole ones are ready, with
 // the layout that they were cut by; all others keep their epoch, so that the next initialization has a higher one.
 import { describe, expect, test } from "vitest";
-import type { BlockHeader } from "../../../src/actors/fold/block.ts";
+import type { BlockHeader } from "../../../src/actors/fold/block-actor.ts";
 import type { Declared } from "../../../src/actors/fold/declaration-table.ts";
-import { FoundParameters } from "../../../src/history/fork/found-parameters.ts";
+import { FoundParameters } from "../../../src/history/fork-job.ts";
 import { toConfig } from "../../../src/protocol/config/index.ts";
 import { blockPlaces, type Layout } from "../../../src/protocol/index.ts";
 

@@ -1,11 +1,11 @@
 // Proves that a fork which is repeated leaves the records of its own parameters and no others, whatever an
 // interrupted one has written, and that a write whose answer is lost does not end it.
 import { expect, test } from "vitest";
-import { jobRecord } from "../../../src/actors/lifecycle/lifecycle-record.ts";
-import { UNINITIALIZED } from "../../../src/actors/lifecycle/machine.ts";
-import type { Parameter } from "../../../src/actors/lifecycle/parameter.ts";
-import { readAllParameters } from "../../../src/actors/lifecycle/parameter-record.ts";
-import { writeRecords } from "../../../src/history/fork/ready-records.ts";
+import { jobRecord, UNINITIALIZED } from "../../../src/actors/lifecycle/machine.ts";
+
+import { type Parameter, readAllParameters } from "../../../src/actors/lifecycle/parameter.ts";
+
+import { writeRecords } from "../../../src/history/fork-job.ts";
 import { toConfig } from "../../../src/protocol/index.ts";
 import { MemoryBucket } from "../../support/memory-bucket.ts";
 

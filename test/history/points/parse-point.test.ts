@@ -2,8 +2,8 @@
 // anything else is refused.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { formatPoint, parsePoint } from "../../../src/history/points/parse-point.ts";
-import type { Point } from "../../../src/history/points/point.ts";
+import { formatPoint, type Point, parsePoint } from "../../../src/history/points.ts";
+
 import { refusalOf } from "../../protocol/refusal.ts";
 
 const NOW_MS = Date.UTC(2026, 10, 23, 12, 0, 0);

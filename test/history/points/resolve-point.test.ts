@@ -1,10 +1,10 @@
 // Proves which cut each point means, and which points are refused: those before what is kept, after the end,
 // of other shards and of updates or notes that nobody has sent.
 import { describe, expect, test } from "vitest";
-import { findStep } from "../../../src/history/points/find-step.ts";
-import { formatTime, parsePoint } from "../../../src/history/points/parse-point.ts";
-import { resolvePoint } from "../../../src/history/points/resolve-point.ts";
-import { takeInventory } from "../../../src/history/reach.ts";
+import { formatTime, parsePoint } from "../../../src/history/points.ts";
+import { findStep, resolvePoint } from "../../../src/history/resolve-point.ts";
+
+import { takeInventory } from "../../../src/history/source.ts";
 import { failureOf } from "../failure.ts";
 import type { FoldedHistory } from "../folded-history.ts";
 import { historyOf, type Training } from "../written-training.ts";

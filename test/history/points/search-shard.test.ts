@@ -3,12 +3,10 @@
 // read for what the tape has; and that what only the tape still has is found there.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { TapeEncoder } from "../../../src/actors/tape/tape-encoder.ts";
-import { findMark } from "../../../src/history/points/find-mark.ts";
-import { findUpdate } from "../../../src/history/points/find-update.ts";
-import { searchShard } from "../../../src/history/points/search-shard.ts";
+import { TapeEncoder } from "../../../src/actors/journal/tape-encoder.ts";
+import { resolveRange } from "../../../src/history/read-updates.ts";
+import { findMark, findUpdate, searchShard } from "../../../src/history/resolve-point.ts";
 import type { HistorySource } from "../../../src/history/source.ts";
-import { resolveRange } from "../../../src/history/updates/update-range.ts";
 import { encodeMessage } from "../../../src/protocol/index.ts";
 import { Folded } from "../../actors/fold/folded.ts";
 import { MemoryHistory } from "../archive/memory-history.ts";

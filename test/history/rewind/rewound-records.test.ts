@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import type { Lifecycle } from "../../../src/actors/lifecycle/machine.ts";
 import { effectiveState, type Parameter } from "../../../src/actors/lifecycle/parameter.ts";
-import { rewoundRecords } from "../../../src/history/rewind/rewound-records.ts";
+import { rewoundRecords } from "../../../src/history/rewind-job.ts";
 import { toConfig } from "../../../src/protocol/config/index.ts";
 
 const config = toConfig();

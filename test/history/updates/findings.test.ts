@@ -1,8 +1,8 @@
 // Proves what each detector finds and what it lets pass: above all that a trainer's norms are compared with
 // its own, of the same block, and that one spike does not hide the next.
 import { describe, expect, test } from "vitest";
-import type { UpdateEvent, UpdateOutcome } from "../../../src/actors/updates/update-event.ts";
-import { detectorOf, type FindingKind } from "../../../src/history/updates/findings.ts";
+import type { UpdateEvent, UpdateOutcome } from "../../../src/actors/journal/describe-record.ts";
+import { detectorOf, type FindingKind } from "../../../src/history/update-findings.ts";
 
 interface Given {
   readonly trainer?: string;

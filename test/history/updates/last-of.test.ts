@@ -1,7 +1,7 @@
 // Proves that the last elements of any batches come, in their order, however they are cut.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { lastOf } from "../../../src/history/updates/last-of.ts";
+import { lastOf } from "../../../src/history/update-stream.ts";
 
 test("the last elements come, in their order", async () => {
   const batches = fc.array(fc.array(fc.integer(), { maxLength: 9 }), { maxLength: 30 });

@@ -3,9 +3,9 @@
 import fc from "fast-check";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { Shard } from "../../../src/actors/fold/shard.ts";
-import type { UpdateEvent } from "../../../src/actors/updates/update-event.ts";
-import { JournalUpdates } from "../../../src/history/updates/journal-updates.ts";
-import { shardUpdates } from "../../../src/history/updates/shard-updates.ts";
+import type { UpdateEvent } from "../../../src/actors/journal/describe-record.ts";
+import { JournalUpdates, shardUpdates } from "../../../src/history/read-updates.ts";
+
 import { PserverError } from "../../../src/protocol/index.ts";
 import { SHARD, SUBJECTS } from "../../actors/fold/journal-writer.ts";
 import type { FoldedHistory } from "../folded-history.ts";

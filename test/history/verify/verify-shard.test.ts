@@ -1,15 +1,16 @@
 // Proves that a verification finds every snapshot that is not the fold of the records before it, whether it
 // was changed or damaged, and continues behind damage of the journal; and that it compares what a host holds.
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { blockDigest, stateDigest } from "../../../src/actors/fold/digests.ts";
-import { Shard } from "../../../src/actors/fold/shard.ts";
-import { LocalReplayedShard } from "../../../src/history/replay/replayed-shard.ts";
-import { verifyServed } from "../../../src/history/verify/verify-served.ts";
+import { blockDigest, Shard, stateDigest } from "../../../src/actors/fold/shard.ts";
+
+import { LocalReplayedShard } from "../../../src/history/replay/replayed-model.ts";
 import {
   isSound,
   type VerifiedPlace,
+  verifyServed,
   verifyShard,
-} from "../../../src/history/verify/verify-shard.ts";
+} from "../../../src/history/verify.ts";
+
 import { type Fields, type Message, PserverError } from "../../../src/protocol/index.ts";
 import { SHARD, SUBJECTS } from "../../actors/fold/journal-writer.ts";
 import type { FoldedHistory } from "../folded-history.ts";

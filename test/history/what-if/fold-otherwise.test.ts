@@ -3,9 +3,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Shard } from "../../../src/actors/fold/shard.ts";
-import { viewElements } from "../../../src/history/element-view.ts";
-import type { FoldChanges } from "../../../src/history/what-if/fold-changes.ts";
-import { foldOtherwise } from "../../../src/history/what-if/fold-otherwise.ts";
+import { viewElements } from "../../../src/history/compare-models.ts";
+import { type FoldChanges, foldOtherwise } from "../../../src/history/what-if.ts";
+
 import { l2Norm } from "../../../src/protocol/index.ts";
 import { SHARD, SUBJECTS } from "../../actors/fold/journal-writer.ts";
 import type { FoldedHistory } from "../folded-history.ts";

@@ -3,8 +3,8 @@
 import { crc32 } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { checksum, joinChecksums } from "../../../src/protocol/checksum/crc.ts";
-import { LONG_BYTES } from "../../../src/protocol/checksum/long-checksum.ts";
+import { checksum, joinChecksums, LONG_BYTES } from "../../../src/protocol/checksum/checksum.ts";
+
 import { draftMessage, encodeMessage, sealMessage } from "../../../src/protocol/codec.ts";
 
 test("the checksum is that of CRC-32/ISO-HDLC", () => {

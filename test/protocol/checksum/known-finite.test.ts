@@ -2,8 +2,8 @@
 // that it knows finite ones of ordinary messages. The reference looks at every element.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { checksum } from "../../../src/protocol/checksum/crc.ts";
-import { isKnownFinite } from "../../../src/protocol/checksum/known-finite.ts";
+import { checksum, isKnownFinite } from "../../../src/protocol/checksum/checksum.ts";
+
 import { encodeMessage } from "../../../src/protocol/codec.ts";
 
 const FORMS = {

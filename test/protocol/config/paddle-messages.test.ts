@@ -7,7 +7,7 @@ import { PADDLE_DESCRIPTOR } from "../../../src/protocol/config/paddle/descripto
 import {
   decodeOptimizerConfig,
   decodeParameterConfig,
-} from "../../../src/protocol/config/paddle/messages.ts";
+} from "../../../src/protocol/config/paddle/paddle.ts";
 import { PADDLE_BYTES_MAX, toConfig } from "../../../src/protocol/index.ts";
 import { hex } from "../raw-message.ts";
 import { codeOf, refusalOf } from "../refusal.ts";

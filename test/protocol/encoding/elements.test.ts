@@ -2,21 +2,24 @@
 // number, on both sides of the ends of vectors, runs and chunks; that nothing else is written; that
 // norms are those of the encoded values; and what is refused.
 import { describe, expect, test } from "vitest";
-import { bytesOf, DTYPES, type Dtype } from "../../../src/protocol/dtypes.ts";
-import { CHUNK_ELEMENTS } from "../../../src/protocol/encoding/chunk.ts";
 import {
+  bytesOf,
+  DTYPES,
+  type Dtype,
+  ENCODINGS,
+  type Encoding,
+  encodedBytes,
+  isEncoding,
+} from "../../../src/protocol/dtypes.ts";
+import {
+  CHUNK_ELEMENTS,
   decodeElements,
   encodeElements,
   float32Norm,
   normAsEncoded,
   staysFinite,
-} from "../../../src/protocol/encoding/elements.ts";
-import {
-  ENCODINGS,
-  type Encoding,
-  encodedBytes,
-  isEncoding,
-} from "../../../src/protocol/encoding/encodings.ts";
+} from "../../../src/protocol/encoding/encoding.ts";
+
 import { ENCODING_WASM_BASE64 } from "../../../src/protocol/encoding/wasm.ts";
 import { trickyData, words } from "../../actors/kernel/operands.ts";
 import { codeOf, refusalOf } from "../refusal.ts";

@@ -1,6 +1,5 @@
-import { bytesOf } from "../../../src/protocol/dtypes.ts";
-import { decodeElements, encodeElements } from "../../../src/protocol/encoding/elements.ts";
-import { ENCODINGS, type Encoding } from "../../../src/protocol/encoding/encodings.ts";
+import { bytesOf, ENCODINGS, type Encoding } from "../../../src/protocol/dtypes.ts";
+import { decodeElements, encodeElements } from "../../../src/protocol/encoding/encoding.ts";
 import { toHex, toJson } from "../vector-json.ts";
 
 /** Bits of float32 elements: ordinary, halfway between neighbours, next to that, at the ends, NaN. */

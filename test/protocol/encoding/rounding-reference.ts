@@ -3,7 +3,7 @@
  * of the format, and the pattern of a value by searching all of them for the nearest. All values and
  * differences here are exact in float64.
  */
-import type { Encoding } from "../../../src/protocol/encoding/encodings.ts";
+import type { Encoding } from "../../../src/protocol/dtypes.ts";
 
 /** A binary format of 16 bits. */
 interface Format {

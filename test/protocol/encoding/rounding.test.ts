@@ -4,8 +4,8 @@
 // and for any bits at all.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { decodeElements, encodeElements } from "../../../src/protocol/encoding/elements.ts";
-import { ENCODINGS, type Encoding } from "../../../src/protocol/encoding/encodings.ts";
+import { ENCODINGS, type Encoding } from "../../../src/protocol/dtypes.ts";
+import { decodeElements, encodeElements } from "../../../src/protocol/encoding/encoding.ts";
 import { ascendingSizes, FORMATS, numberOf, patternsOf } from "./rounding-reference.ts";
 
 const ALL = Object.keys(ENCODINGS) as Encoding[];

@@ -2,8 +2,7 @@
 // lists of any length, in any order, with numbers beyond 2^32.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { isAscending } from "../../../src/protocol/row-lists/ascending.ts";
-import { countTo, distinct } from "../../../src/protocol/row-lists/distinct.ts";
+import { countTo, distinct, isAscending } from "../../../src/protocol/row-lists/row-lists.ts";
 
 const someNumbers = fc.oneof(
   fc.array(fc.nat(9), { maxLength: 50 }),

@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { allocateData, bytesOf, DTYPES, type Dtype } from "../../../src/protocol/dtypes.ts";
-import { type PlacedRows, sumByPlace } from "../../../src/protocol/row-lists/sum-by-place.ts";
+import { type PlacedRows, sumByPlace } from "../../../src/protocol/row-lists/row-lists.ts";
 
 /** Adds one element after the other, the first of a sum by copying it. */
 function reference({ values, rowElements, places, sums }: PlacedRows, dtype: Dtype): Uint8Array {

@@ -1,6 +1,6 @@
 import { decodeMessage } from "../../../src/protocol/codec.ts";
-import { parseBatch } from "../../../src/protocol/parse-batch.ts";
-import { parseHead } from "../../../src/protocol/records.ts";
+import { parseBatch } from "../../../src/protocol/messages/batch-records.ts";
+import { parseHead } from "../../../src/protocol/messages/records.ts";
 import { SUBJECTS } from "../intents.ts";
 import { batchOf, ELEMENTS, type Entry, PARAMETERS } from "./records.ts";
 

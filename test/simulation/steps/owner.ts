@@ -1,10 +1,10 @@
-import type { Block } from "../../../src/actors/fold/block.ts";
+import type { Block } from "../../../src/actors/fold/block-actor.ts";
 import type { FoldState } from "../../../src/actors/fold/fold-state.ts";
 import { type Settled, Shard } from "../../../src/actors/fold/shard.ts";
-import { FoldQueue } from "../../../src/actors/owner/fold-queue.ts";
-import { evaluateStep } from "../../../src/actors/owner/step-queue.ts";
+import { FoldQueue } from "../../../src/actors/owner/fold-loop.ts";
+import { evaluateStep } from "../../../src/actors/owner/pending-reads.ts";
 import { packValue, unpackValue } from "../../../src/protocol/codec.ts";
-import type { Outcome } from "../../../src/protocol/outcomes.ts";
+import type { Outcome } from "../../../src/protocol/messages/outcomes.ts";
 import type { MemoryPool } from "../fold-maker.ts";
 import { promise } from "../violation.ts";
 import { type BatchFault, damagedBatch, isBatch } from "./batch-faults.ts";

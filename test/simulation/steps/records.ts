@@ -1,10 +1,14 @@
 import type { JournalRecord } from "../../../src/actors/fold/journal-record.ts";
-import { draftBatch } from "../../../src/protocol/batch-records.ts";
 import { sealMessage } from "../../../src/protocol/codec.ts";
 import { type Synchronization, toConfig } from "../../../src/protocol/config/index.ts";
 import { bytesOf } from "../../../src/protocol/dtypes.ts";
-import { encodeHostRecord, type HostRecord } from "../../../src/protocol/host-records.ts";
-import { draftRecord, encodeClock, type TrainerRecord } from "../../../src/protocol/records.ts";
+import { draftBatch } from "../../../src/protocol/messages/batch-records.ts";
+import { encodeHostRecord, type HostRecord } from "../../../src/protocol/messages/host-records.ts";
+import {
+  draftRecord,
+  encodeClock,
+  type TrainerRecord,
+} from "../../../src/protocol/messages/records.ts";
 import { RULES } from "../fold-maker.ts";
 import { SUBJECTS } from "../intents.ts";
 

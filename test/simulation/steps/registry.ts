@@ -1,4 +1,4 @@
-import type { MembersRecord } from "../../../src/protocol/host-records.ts";
+import type { MembersRecord } from "../../../src/protocol/messages/host-records.ts";
 
 /** Who keeps step, as the hosts' record has it: changed by compare-and-swap, so one after the other. */
 export class Registry {

@@ -1,5 +1,5 @@
 import { toSynchronization } from "../../../src/protocol/config/index.ts";
-import type { Outcome } from "../../../src/protocol/outcomes.ts";
+import type { Outcome } from "../../../src/protocol/messages/outcomes.ts";
 import type { MemoryPool } from "../fold-maker.ts";
 import { Network } from "../network.ts";
 import { type Phases, runPhases } from "../phases.ts";

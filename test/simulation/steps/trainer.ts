@@ -1,5 +1,6 @@
 import {
   type BlockUpdate,
+  type Failure,
   newUpdateCall,
   type UpdateCall,
 } from "../../../src/client/core/block-update.ts";
@@ -8,12 +9,12 @@ import type {
   OutboxListener,
   StepsCommands,
 } from "../../../src/client/core/commands.ts";
-import type { Failure } from "../../../src/client/core/failure.ts";
+
 import { Outbox } from "../../../src/client/core/outbox.ts";
 import { Positions } from "../../../src/client/core/positions.ts";
-import { newStepCall, type StepCall } from "../../../src/client/core/step-call.ts";
-import { StepsCore } from "../../../src/client/core/steps-core.ts";
-import type { Outcome } from "../../../src/protocol/outcomes.ts";
+import { newStepCall, type StepCall, StepsCore } from "../../../src/client/core/steps-core.ts";
+
+import type { Outcome } from "../../../src/protocol/messages/outcomes.ts";
 import { WINDOW } from "../fold-maker.ts";
 import { promise } from "../violation.ts";
 import type { StepAnswer } from "./owner.ts";

@@ -1,12 +1,407 @@
-/* Clients and their handles. A handle is a number that is looked up, so that a closed or invalid one is an
- * error and not a crash. */
 #include "calls/client.h"
+#include "errors/errors.h"
+#include "wire/wire.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-#include "errors/details.h"
+/*
+ * Makes clients: connects the parts of a client with each other. Their notifications run on its I/O thread.
+ */
+
+/** Reads a number; returns the text after the dot that follows it. NULL if there is no number. */
+static const char *take_number(const char *text, uint64_t *number) {
+  char *end = NULL;
+  if (text == NULL || *text < '0' || *text > '9') return NULL;
+  *number = strtoull(text, &end, 10);
+  return *end == '.' ? end + 1 : end;
+}
+
+/** Reads two numbers after the first `skipped` characters; false if there are none. */
+static bool take_numbers(const char *name, size_t skipped, uint64_t numbers[2]) {
+  return take_number(take_number(name + skipped, &numbers[0]), &numbers[1]) != NULL;
+}
+
+/* The connection. */
+
+static void on_received(void *owner, natsMsg *message) {
+  struct ps_client *client = owner;
+  const char *inbox = client->identity.inbox;
+  size_t inbox_bytes = strlen(inbox);
+  const char *subject = natsMsg_GetSubject(message);
+  uint64_t numbers[2] = {0};
+  /* Do not rely on the broker to send only what was subscribed to. */
+  if (strncmp(subject, inbox, inbox_bytes) != 0 || subject[inbox_bytes] != '.') return;
+  const char *name = subject + inbox_bytes + 1;
+  if (strncmp(name, "reply.", 6) == 0) {
+    if (take_numbers(name, 6, numbers)) {
+      ps_on_reply(&client->requests, numbers[0], numbers[1], message);
+    }
+  } else if (strncmp(name, "ack.", 4) == 0) {
+    if (take_numbers(name, 4, numbers)) ps_on_ack(&client->sender, numbers[0], numbers[1], message);
+  } else if (strcmp(name, "applied") == 0) {
+    ps_on_answers(&client->sender, message);
+  } else if (strncmp(name, "outcome.", 8) == 0) {
+    if (take_number(name + 8, &numbers[0]) != NULL && numbers[0] < PS_SHARDS_MAX) {
+      ps_on_outcome_reply(&client->sender, (unsigned)numbers[0], message);
+    }
+  }
+}
+
+static void on_disconnected(void *owner) {
+  struct ps_client *client = owner;
+  ps_outbox_disconnected(client->sender.outbox);
+}
+
+static void on_reconnected(void *owner) {
+  struct ps_client *client = owner;
+  ps_requests_reconnected(&client->requests);
+  ps_outbox_reconnected(client->sender.outbox, ps_now_ms());
+}
+
+static void on_denied(void *owner, const char *subject) {
+  struct ps_client *client = owner;
+  ps_requests_denied(&client->requests, subject);
+  ps_sender_denied(&client->sender, subject);
+}
+
+static bool publish_next(void *owner) {
+  struct ps_client *client = owner;
+  return ps_sender_publish_next(&client->sender);
+}
+
+static void on_lost(void *owner, pserver_status code, const char *text) {
+  struct ps_client *client = owner;
+  ps_calls_fail(&client->calls, code, text);
+}
+
+static void retain(void *owner) { ps_client_retain(owner); }
+
+static void release(void *owner) { ps_client_release(owner); }
+
+/* The session, the outbox and positions. */
+
+static void on_session_ended(void *owner) {
+  struct ps_client *client = owner;
+  ps_outbox_pause(client->sender.outbox);
+}
+
+static void on_session_began(void *owner, uint64_t session, const struct ps_job_terms *terms,
+                             int64_t now_ms) {
+  struct ps_client *client = owner;
+  ps_steps_core_session_began(&client->steps.core, session, terms->shards, terms->synchronization);
+  bool waits_for_steps = terms->synchronization.mode == PS_SYNC_SYNC;
+  ps_sender_start(&client->sender, session, terms->rules >= PS_RULES_WITH_BATCHES, waits_for_steps,
+                  now_ms);
+}
+
+static void on_session_over(void *owner, struct ps_failure *failure) {
+  struct ps_client *client = owner;
+  ps_session_core_ended(&client->session.core, failure);
+}
+
+/**
+ * Reacts to a replaced journal. Steps that were closed in the shard may be open again until this trainer
+ * enters anew, and versions that it has read may be undone. pserver_fallbacks() will ask what was lost.
+ */
+static void on_journal_replaced(void *owner, unsigned shard, struct ps_position seen) {
+  struct ps_client *client = owner;
+  if (client->replaced_seen[shard].generation == 0) client->replaced_seen[shard] = seen;
+  ps_steps_core_fell_back(&client->steps.core, shard);
+  ps_forget_seen_versions(&client->parameters);
+}
+
+/** Connects the parts of a client. */
+static pserver_status compose(struct ps_client *client, size_t in_flight_bytes) {
+  client->connection_listener = (struct ps_connection_listener){.owner = client,
+                                                                .received = on_received,
+                                                                .disconnected = on_disconnected,
+                                                                .reconnected = on_reconnected,
+                                                                .lost = on_lost,
+                                                                .denied = on_denied,
+                                                                .retain = retain,
+                                                                .release = release};
+  ps_connection_init(&client->connection, &client->io, &client->connection_listener,
+                     client->identity.inbox);
+  client->io.run_idle = publish_next;
+  client->io.idle_context = client;
+  client->requests =
+      (struct ps_requests){.connection = &client->connection, .window_max = in_flight_bytes};
+  client->positions_listener =
+      (struct ps_positions_listener){.owner = client, .journal_replaced = on_journal_replaced};
+  client->positions.listener = &client->positions_listener;
+  ps_session_init(&client->session, &(struct ps_session_deps){.identity = &client->identity,
+                                                              .requests = &client->requests,
+                                                              .timers = &client->io.timers,
+                                                              .owner = client,
+                                                              .ended = on_session_ended,
+                                                              .began = on_session_began,
+                                                              .lost = on_lost});
+  ps_steps_init(&client->steps, &(struct ps_steps_deps){.lifecycle = &client->session.lifecycle,
+                                                        .positions = &client->positions,
+                                                        .sender = &client->sender});
+  return ps_sender_init(&client->sender,
+                        &(struct ps_sender_deps){.identity = &client->identity,
+                                                 .connection = &client->connection,
+                                                 .positions = &client->positions,
+                                                 .in_flight_bytes_max = in_flight_bytes,
+                                                 .owner = client,
+                                                 .session_over = on_session_over});
+}
+
+/**
+ * Makes glibc's allocator keep up to about twice so many freed bytes. cnats allocates memory for every
+ * received message; by default the allocator returns large ones to the system, and their pages would be
+ * mapped anew each time. Has no effect if the process has set the allocator's parameters, or uses another
+ * allocator.
+ */
+static void keep_freed_memory(size_t bytes) {
+  /* When a block that was mapped by itself is freed, glibc raises its threshold to that size: see
+   * M_MMAP_THRESHOLD in mallopt(3). No page of the block is touched. */
+  void *volatile block = malloc(bytes);
+  free(block);
+}
+
+/** Makes a client with one reference and a running I/O thread, not connected yet. INTERNAL. */
+static pserver_status ps_client_new(const struct ps_identity *identity, const pserver_options *options,
+                                    struct ps_client **made) {
+  struct ps_client *client = calloc(1, sizeof *client);
+  if (client == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a client");
+  client->references = 1;
+  client->identity = *identity;
+  client->call_timeout_ms = options->call_timeout_ms;
+  pserver_status status = ps_io_init(&client->io);
+  if (status != PSERVER_OK) {
+    free(client);
+    return status;
+  }
+  status = ps_calls_init(&client->calls, &client->io);
+  if (status == PSERVER_OK) status = ps_parameters_init(&client->parameters);
+  if (status == PSERVER_OK) status = compose(client, options->in_flight_bytes);
+  if (status == PSERVER_OK) status = ps_io_start(&client->io);
+  if (status != PSERVER_OK) {
+    ps_client_release(client);
+    return status;
+  }
+  keep_freed_memory(options->in_flight_bytes);
+  *made = client;
+  return PSERVER_OK;
+}
+
+/* pserver_connect() and pserver_close(). */
+
+/** Defaults of the options and of pserver_close(). */
+#define CONNECT_MS 10000
+#define ATTEMPT_MS 5000
+#define CALL_MS 30000
+#define CLOSE_MS 10000
+#define IN_FLIGHT_BYTES ((size_t)16 * 1024 * 1024)
+/** How long calls that were ended may take to return. */
+#define ENDING_MS 10000
+/** Time to give the lease back. */
+#define LEAVE_MS 1000
+
+void pserver_options_init(pserver_options *options) {
+  if (options == NULL) return;
+  *options = (pserver_options){.struct_size = sizeof *options,
+                               .connect_timeout_ms = CONNECT_MS,
+                               .attempt_timeout_ms = ATTEMPT_MS,
+                               .call_timeout_ms = CALL_MS,
+                               .in_flight_bytes = IN_FLIGHT_BYTES};
+}
+
+static pserver_status check_options(const pserver_options *options) {
+  if (options == NULL) {
+    return ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_connect: expected options; received NULL");
+  }
+  if (options->struct_size != sizeof *options) {
+    return ps_fail(PSERVER_ERR_BAD_VALUE,
+                   "pserver_connect: struct_size: expected %zu; received %zu: fill the options with "
+                   "pserver_options_init",
+                   sizeof *options, options->struct_size);
+  }
+  if (options->connect_timeout_ms <= 0 || options->attempt_timeout_ms <= 0 ||
+      options->call_timeout_ms <= 0 || options->in_flight_bytes == 0) {
+    return ps_fail(PSERVER_ERR_BAD_VALUE,
+                   "pserver_connect: expected timeouts and in_flight_bytes of more than 0");
+  }
+  return ps_check_job_name(options->job);
+}
+
+/** Writes an id that is used once: host name, process id and a random part. */
+static void unique_trainer(char id[PS_ID_SIZE]) {
+  char host[PS_ID_SIZE];
+  if (gethostname(host, sizeof host - 32) != 0) host[0] = '\0';
+  host[sizeof host - 32] = '\0';
+  for (char *c = host; *c != '\0'; c++) {
+    bool is_plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9');
+    if (!is_plain) *c = '-';
+  }
+  snprintf(id, PS_ID_SIZE, "%.31s-%d-%08" PRIx64, host, (int)getpid(), ps_random_bits() & UINT32_MAX);
+}
+
+static pserver_status name_client(const pserver_options *options, struct ps_identity *identity) {
+  char made[PS_ID_SIZE];
+  char token[PS_ID_SIZE];
+  unique_trainer(made);
+  const char *trainer = options->trainer == NULL ? made : options->trainer;
+  pserver_status status = ps_escape_id(trainer, identity->id);
+  if (status != PSERVER_OK) return status;
+  snprintf(identity->trainer, sizeof identity->trainer, "%s", trainer);
+  snprintf(identity->job, sizeof identity->job, "%s", options->job);
+  snprintf(token, sizeof token, "%08" PRIx64, ps_random_bits() & UINT32_MAX);
+  if (options->inbox_token != NULL) status = ps_escape_id(options->inbox_token, token);
+  if (status != PSERVER_OK) return ps_fail_prefixed("inbox_token: ");
+  snprintf(identity->inbox, sizeof identity->inbox, "_INBOX_%s.%s.%s", identity->job, identity->id,
+           token);
+  return PSERVER_OK;
+}
+
+static pserver_status make_client(const pserver_options *options, struct ps_client **made) {
+  struct ps_identity identity;
+  pserver_status status = name_client(options, &identity);
+  return status == PSERVER_OK ? ps_client_new(&identity, options, made) : status;
+}
+
+/** Begins a call of the client itself. */
+static pserver_status begin_inner(struct ps_call *call, struct ps_client *client, const char *what,
+                                  int64_t timeout_ms) {
+  pserver_status status = ps_call_enter(call, &client->calls, what, timeout_ms, PS_CALL_INNER);
+  call->client = client;
+  return status;
+}
+
+static pserver_status join(struct ps_client *client, int64_t ends_at_ms) {
+  struct ps_call call;
+  int64_t left = ends_at_ms - ps_now_ms();
+  pserver_status status = begin_inner(&call, client, "pserver_connect", left > 0 ? left : 1);
+  if (status != PSERVER_OK) return status;
+  status = ps_join_job(&call, &client->session);
+  ps_call_leave(&call);
+  return status;
+}
+
+static void stop(struct ps_client *client, void *context) {
+  (void)context;
+  ps_session_stop(&client->session);
+}
+
+/** Ends the session and gives its lease back. */
+static pserver_status leave(struct ps_client *client) {
+  struct ps_call call;
+  pserver_status status = begin_inner(&call, client, "leave", LEAVE_MS);
+  if (status != PSERVER_OK) return status;
+  call.is_last = true;
+  ps_run_on_io_thread(&call, stop, NULL);
+  status = ps_leave_job(&call, &client->session);
+  ps_call_leave(&call);
+  return status;
+}
+
+/** Disconnects and releases a client without a handle. May block while its threads wait for the broker. */
+static void finish(struct ps_client *client) {
+  ps_disconnect(&client->connection);
+  ps_client_release(client);
+}
+
+static void *finish_apart(void *closure) {
+  finish(closure);
+  nats_ReleaseThreadMemory();
+  return NULL;
+}
+
+/** Does the same on another thread, so that an aborted call does not wait for the broker. */
+static void finish_later(struct ps_client *client) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, finish_apart, client) == 0) pthread_detach(thread);
+  else finish(client);
+}
+
+static pserver_status connect_and_join(struct ps_client *client, const pserver_options *options) {
+  int64_t ends_at_ms = ps_now_ms() + options->connect_timeout_ms;
+  pserver_status status = ps_connect(&client->connection, &client->identity, options, ends_at_ms);
+  if (status != PSERVER_OK) {
+    ps_client_release(client);
+    return status;
+  }
+  status = join(client, ends_at_ms);
+  if (status == PSERVER_OK) return status;
+  struct ps_error error = *ps_last_error();
+  if (status == PSERVER_ERR_ABORTED) finish_later(client);
+  else finish(client);
+  return ps_fail_with(&error);
+}
+
+pserver_status pserver_connect(const pserver_options *options, pserver_client **handle) {
+  struct ps_client *client = NULL;
+  pserver_status status = ps_check_process("pserver_connect");
+  if (status == PSERVER_OK) status = check_options(options);
+  if (status != PSERVER_OK) return status;
+  if (handle == NULL) {
+    return ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_connect: client: expected a pointer; received NULL");
+  }
+  status = ps_claim_process("pserver_connect");
+  if (status == PSERVER_OK) status = make_client(options, &client);
+  if (status == PSERVER_OK) status = connect_and_join(client, options);
+  if (status == PSERVER_OK) *handle = ps_client_publish(client);
+  return status;
+}
+
+/** Waits for the calls under way; false if the closing thread's canceller ends the wait. Lock held. */
+static bool await_idle(struct ps_calls *calls, const struct ps_cancellable *cancellable, int64_t until_ms) {
+  while (calls->running > 0 && ps_now_ms() < until_ms && !cancellable->is_cancelled) {
+    ps_condition_wait(&calls->idle, &calls->io->lock, until_ms);
+  }
+  return !cancellable->is_cancelled;
+}
+
+/** Refuses new calls, waits for running ones, and fails those left at `until_ms`; false if aborted. */
+static bool end_calls(struct ps_calls *calls, int64_t until_ms) {
+  struct ps_cancellable cancellable;
+  ps_cancellable_enter(&cancellable, &calls->io->lock, &calls->idle);
+  pthread_mutex_lock(&calls->io->lock);
+  calls->is_closing = true;
+  await_idle(calls, &cancellable, until_ms);
+  pthread_mutex_unlock(&calls->io->lock);
+  ps_calls_fail(calls, PSERVER_ERR_CLOSED, "the client is closed");
+  pthread_mutex_lock(&calls->io->lock);
+  bool is_waited_for = await_idle(calls, &cancellable, ps_now_ms() + ENDING_MS);
+  pthread_mutex_unlock(&calls->io->lock);
+  ps_cancellable_leave(&cancellable);
+  return is_waited_for;
+}
+
+pserver_status pserver_close(pserver_client *handle, int64_t timeout_ms) {
+  struct ps_client *client;
+  pserver_status status = ps_client_acquire(handle, "pserver_close", &client);
+  if (status != PSERVER_OK) return status;
+  if (timeout_ms == PSERVER_TIMEOUT_DEFAULT) timeout_ms = CLOSE_MS;
+  if (timeout_ms < 0 || !ps_client_unpublish(client)) {
+    ps_client_release(client);
+    return timeout_ms < 0
+               ? ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_close: timeout_ms: expected 0 or more")
+               : ps_fail(PSERVER_ERR_CLOSED, "pserver_close: the client is closed");
+  }
+  bool is_waited_for =
+      end_calls(&client->calls, ps_now_ms() + (timeout_ms < INT32_MAX ? timeout_ms : INT32_MAX));
+  /* Drops the reference of the registry; finish() drops that of this thread. */
+  ps_client_release(client);
+  if (is_waited_for) is_waited_for = leave(client) != PSERVER_ERR_ABORTED;
+  if (is_waited_for) {
+    finish(client);
+    return PSERVER_OK;
+  }
+  finish_later(client);
+  return ps_fail(
+      PSERVER_ERR_ABORTED,
+      "pserver_close: aborted by the caller; the client is closed, its lease will expire");
+}
+
+/* Clients and their handles. A handle is a number that is looked up, so that a closed or invalid one is an
+ * error and not a crash. */
 
 /** The longest timeout, a year, so that times do not overflow. */
 #define TIMEOUT_MS_MAX (INT64_C(366) * 24 * 3600 * 1000)

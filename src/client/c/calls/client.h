@@ -2,16 +2,31 @@
 #define CALLS_CLIENT_H
 
 #include <pserver.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "calls/call.h"
-#include "calls/open-inits.h"
-#include "calls/parameter-cache.h"
-#include "calls/session.h"
-#include "push/steps.h"
-#include "push/update-sender.h"
-#include "wire/connection.h"
-#include "wire/identity.h"
-#include "wire/requests.h"
+#include "calls/calls.h"
+#include "push/push.h"
+#include "wire/wire.h"
+
+/**
+ * A parameter whose initialization by this client has failed, so that some of its blocks may be stored.
+ * Only the selected session writes under an epoch, so in a repeat with the same values, a block that is
+ * initialized already was stored by this client. Used on the I/O thread only.
+ */
+struct ps_open_init {
+  struct ps_open_init *next;
+  char *name;
+  size_t name_bytes;
+  uint64_t epoch;
+  /** Checksum of the values sent; `has_several`: attempts had different values. */
+  uint32_t crc;
+  bool has_several;
+};
+
+/** Forgets all parameters. */
+void ps_release_open_inits(struct ps_open_init **open);
 
 /**
  * A client. While its I/O thread runs, only that thread uses the fields after `parameters`, except atomic

@@ -1,11 +1,12 @@
-/* Asks shards whose journals were replaced which records were lost, as far as this client may have seen
- * them. */
+#include "calls/calls.h"
+#include "calls/client.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "calls/client.h"
-#include "calls/request-task.h"
+/* Asks shards whose journals were replaced which records were lost, as far as this client may have seen
+ * them. */
 
 /** A request to a shard whose journal was replaced: `seen` is the last position seen in the old one. */
 struct fallback_request {

@@ -1,12 +1,11 @@
-/* Joins, rejoins and renews as the session core decides. */
-#include "calls/session.h"
+#include "calls/calls.h"
+#include "errors/errors.h"
+#include "wire/wire.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "wire/core-failure.h"
-#include "errors/details.h"
-#include "wire/clock.h"
+/* Joins, rejoins and renews as the session core decides. */
 
 /* Joining. */
 

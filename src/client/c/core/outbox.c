@@ -1,10 +1,10 @@
-/* Publishes journal records and learns their outcomes. */
-#include "core/outbox.h"
+#include "core/core.h"
+#include "errors/errors.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "errors/errors.h"
+/* Publishes journal records and learns their outcomes. */
 
 /** How long a PubAck may take before the record is repeated. */
 #define ACK_TIMEOUT_MS 2000

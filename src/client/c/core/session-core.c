@@ -1,10 +1,10 @@
-/* Joining, renewing and rejoining, and requests that find their session ended. */
-#include "core/session-core.h"
+#include "core/core.h"
+#include "errors/errors.h"
 
 #include <pserver.h>
 #include <stddef.h>
 
-#include "errors/errors.h"
+/* Joining, renewing and rejoining, and requests that find their session ended. */
 
 /** Time for one attempt to rejoin. */
 #define REJOIN_MS 30000

@@ -1,5 +1,5 @@
-/* The details of a thread's last error: one JSON object of bounded size. */
-#include "errors/details.h"
+#include "errors/errors.h"
+#include "formats/formats.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -7,8 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "errors/errors.h"
-#include "formats/json.h"
+/* The details of a thread's last error: one JSON object of bounded size. */
 
 /** Begins an entry; end_entry() removes it if it does not fit. */
 static struct ps_json begin_entry(const void *key, size_t bytes) {

@@ -1,12 +1,12 @@
-/* The last error of each thread, the table of codes, and the reactions to them. */
 #include "errors/errors.h"
+#include "formats/formats.h"
 
 #include <pserver.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/utf8.h"
+/* The last error of each thread, the table of codes, and the reactions to them. */
 
 static _Thread_local struct ps_error last;
 

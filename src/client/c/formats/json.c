@@ -1,12 +1,11 @@
-/* Writes values of messages as JSON. */
-#include "formats/json.h"
+#include "formats/formats.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/utf8.h"
+/* Writes values of messages as JSON. */
 
 #define REPLACEMENT "\xef\xbf\xbd"
 /** 2^53: below it every whole number has its own float64. */
@@ -59,7 +58,8 @@ void ps_json_whole(struct ps_json *json, uint64_t number) {
   ps_json_raw(json, text);
 }
 
-void ps_json_number(struct ps_json *json, double number) {
+/** Appends a number; null unless it is finite. */
+static void ps_json_number(struct ps_json *json, double number) {
   char text[32];
   bool is_whole = floor(number) == number && fabs(number) < WHOLE_MAX;
   if (!isfinite(number)) snprintf(text, sizeof text, "null");

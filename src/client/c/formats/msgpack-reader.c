@@ -1,9 +1,8 @@
-/* Reads MessagePack values in place. */
-#include "formats/msgpack-reader.h"
+#include "formats/formats.h"
 
 #include <string.h>
 
-#include "formats/utf8.h"
+/* Reads MessagePack values in place. */
 
 /** Depth of nested lists and maps, including the message itself. */
 #define DEPTH_MAX 16

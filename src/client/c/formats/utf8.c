@@ -1,8 +1,9 @@
-/* Well-formed UTF-8, as defined in table 3-7 of the Unicode standard. */
-#include "formats/utf8.h"
+#include "formats/formats.h"
 
 #include <stdint.h>
 #include <string.h>
+
+/* Well-formed UTF-8, as defined in table 3-7 of the Unicode standard. */
 
 size_t ps_utf8_sequence(const void *text, size_t left) {
   const uint8_t *at = text;

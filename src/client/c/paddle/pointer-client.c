@@ -1,9 +1,8 @@
-/* Revisions 1 and 2: making and releasing clients, which are pointers. */
-#include "pointer-client.h"
+#include "paddle.h"
 
 #include <paddle/v1/paddle_pserver_client.h>
 
-#include "failures.h"
+/* Revisions 1 and 2: making and releasing clients, which are pointers. */
 
 /* A client is its trainer's number plus 1, so that it is not NULL. It is never dereferenced. */
 

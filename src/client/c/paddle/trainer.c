@@ -1,11 +1,128 @@
-/* The trainers of a process, by number, so that a closed or invalid one is an error and not a crash. */
-#include "trainer.h"
+#include "paddle.h"
 
+#include <errno.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "environment.h"
-#include "failures.h"
+/* Settings from the environment, for which the published functions have no argument. */
+
+/** A year, the longest timeout that libpserver accepts. */
+#define TIMEOUT_MS_MAX (INT64_C(365) * 24 * 3600 * 1000)
+
+const char *ps_environment_value(const char *name) {
+  const char *value = getenv(name);
+  return value == NULL || *value == '\0' ? NULL : value;
+}
+
+/** Returns PSERVER_TIMEOUT_MS; 0 if it is not set; -1, with an error, if it is invalid. */
+static int64_t ps_environment_timeout_ms(const char *function) {
+  const char *text = ps_environment_value("PSERVER_TIMEOUT_MS");
+  if (text == NULL) return 0;
+  char *end;
+  errno = 0;
+  long long timeout_ms = strtoll(text, &end, 10);
+  if (errno == 0 && *end == '\0' && timeout_ms > 0 && timeout_ms <= TIMEOUT_MS_MAX) {
+    return timeout_ms;
+  }
+  return ps_refuse(function, PSERVER_ERR_BAD_VALUE,
+                   "PSERVER_TIMEOUT_MS: expected milliseconds, from 1 to a year; received \"%s\"", text);
+}
+
+/* The last error of each thread; the first error of each code is also printed. */
+
+#define TEXT_BYTES 1280
+#define CODES 128
+
+static _Thread_local char last[TEXT_BYTES];
+static atomic_bool was_printed[CODES];
+
+/* A trainer that ignores what calls return must not fill its log with one line per batch. */
+static void print_once(pserver_status code) {
+  if ((unsigned)code >= CODES || atomic_exchange(&was_printed[code], true)) return;
+  fprintf(stderr, "%s\n(paddle_pserver_last_error() returns further failures with %s)\n", last,
+          pserver_status_name(code));
+}
+
+int ps_refuse(const char *function, pserver_status code, const char *format, ...) {
+  char text[TEXT_BYTES / 2];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  snprintf(last, sizeof last, "%s: %s: %s", function, pserver_status_name(code), text);
+  print_once(code);
+  return -1;
+}
+
+int ps_refuse_as_core(const char *function) {
+  const char *message;
+  pserver_status code = pserver_last_error(&message);
+  snprintf(last, sizeof last, "%s: %s: %s", function, pserver_status_name(code), message);
+  print_once(code);
+  return -1;
+}
+
+const char *ps_last_refusal(void) { return last; }
+
+/* Initialization: selection of the trainer, first values, and the end. */
+
+int ps_begin(const char *function, struct ps_trainer *trainer, bool waits) {
+  bool is_selected;
+  int64_t timeout_ms = waits ? ps_waiting_ms(trainer) : ps_calling_ms(trainer);
+  if (pserver_begin_init(trainer->core, waits, timeout_ms, &is_selected) != PSERVER_OK) {
+    return ps_refuse_as_core(function);
+  }
+  if (waits && !is_selected) trainer->is_ready = true;
+  if (!waits) trainer->is_second = !is_selected;
+  return is_selected ? 1 : 0;
+}
+
+static bool is_ready(struct ps_trainer *trainer) {
+  pserver_job_info info;
+  return pserver_job_status(trainer->core, &info, ps_calling_ms(trainer)) == PSERVER_OK &&
+         info.state == PSERVER_READY;
+}
+
+/** Returns what the published functions return for this status. */
+static int settle(const char *function, struct ps_trainer *trainer, pserver_status status,
+                  enum ps_repetition repetition) {
+  if (status == PSERVER_OK) return 0;
+  bool is_too_late = status == PSERVER_ERR_ALREADY_INITIALIZED ||
+                     ((status == PSERVER_ERR_NOT_SELECTED || status == PSERVER_ERR_STALE_EPOCH) &&
+                      repetition == PS_REPETITION_SUCCEEDS && is_ready(trainer));
+  if (!is_too_late || repetition == PS_REPETITION_FAILS) return ps_refuse_as_core(function);
+  trainer->is_ready = true;
+  return 0;
+}
+
+int ps_initialize(const char *function, struct ps_trainer *trainer, const struct ps_values *values,
+                  const pserver_config *config, enum ps_repetition repetition) {
+  pserver_tensor tensor;
+  if (!ps_tensor_of(function, values, &tensor)) return -1;
+  pserver_status status =
+      pserver_init_param(trainer->core, values->name, &tensor, config, ps_calling_ms(trainer));
+  return settle(function, trainer, status, repetition);
+}
+
+int ps_finish(const char *function, struct ps_trainer *trainer, enum ps_repetition repetition) {
+  pserver_status status = pserver_finish_init(trainer->core, ps_calling_ms(trainer));
+  if (status == PSERVER_OK) trainer->is_ready = true;
+  return settle(function, trainer, status, repetition);
+}
+
+int ps_await_ready(const char *function, struct ps_trainer *trainer) {
+  if (!trainer->is_second || trainer->is_ready) return 0;
+  int is_selected = ps_begin(function, trainer, true);
+  if (is_selected <= 0) return is_selected;
+  return ps_refuse(function, PSERVER_ERR_NOT_INITIALIZED,
+                   "the trainer that was initializing has died, and this one is selected instead: call "
+                   "paddle_begin_init_params() again, which returns 1, and initialize");
+}
+
+/* The trainers of a process, by number, so that a closed or invalid one is an error and not a crash. */
 
 /** As for the pserver command. */
 #define JOB_DEFAULT "default"
@@ -145,4 +262,66 @@ int64_t ps_waiting_ms(const struct ps_trainer *trainer) {
 
 int64_t ps_calling_ms(const struct ps_trainer *trainer) {
   return trainer->timeout_ms == 0 ? PSERVER_TIMEOUT_DEFAULT : trainer->timeout_ms;
+}
+
+/* Sends gradients and values, and saves the model. */
+
+/** The timeout of saving, as in libpserver. */
+#define SAVE_MS 600000
+
+static int no_memory(const char *function, int total) {
+  return ps_refuse(function, PSERVER_ERR_INTERNAL, "no memory for %d parameters", total);
+}
+
+/** Makes a tensor of values that fits a parameter of any shape. */
+static bool flat_tensor_of(const char *function, const struct ps_values *values, pserver_tensor *tensor) {
+  if (!ps_tensor_of(function, values, tensor)) return false;
+  tensor->rank = PSERVER_RANK_OF_PARAMETER;
+  return true;
+}
+
+int ps_send_gradients(const char *function, struct ps_trainer *trainer, const struct ps_values *values,
+                      int total, const double *learning_rate) {
+  pserver_gradient *grads = calloc((size_t)total, sizeof *grads);
+  if (grads == NULL) return no_memory(function, total);
+  pserver_grad_options options;
+  pserver_grad_options_init(&options);
+  options.has_learning_rate = learning_rate != NULL;
+  if (learning_rate != NULL) options.learning_rate = *learning_rate;
+  int result = 0;
+  for (int i = 0; i < total && result == 0; i++) {
+    grads[i].name = values[i].name;
+    if (!flat_tensor_of(function, &values[i], &grads[i].values)) result = -1;
+  }
+  if (result == 0 && pserver_send_grads(trainer->core, grads, (size_t)total, &options,
+                                        ps_calling_ms(trainer)) != PSERVER_OK) {
+    result = ps_refuse_as_core(function);
+  }
+  free(grads);
+  return result;
+}
+
+int ps_set_values(const char *function, struct ps_trainer *trainer, const struct ps_values *values,
+                  int total) {
+  pserver_tensor *tensors = calloc((size_t)total, sizeof *tensors);
+  const char **names = calloc((size_t)total, sizeof *names);
+  int result = tensors == NULL || names == NULL ? no_memory(function, total) : 0;
+  for (int i = 0; i < total && result == 0; i++) {
+    names[i] = values[i].name;
+    if (!flat_tensor_of(function, &values[i], &tensors[i])) result = -1;
+  }
+  if (result == 0 &&
+      pserver_set(trainer->core, names, tensors, (size_t)total, ps_calling_ms(trainer)) != PSERVER_OK) {
+    result = ps_refuse_as_core(function);
+  }
+  free(tensors);
+  free(names);
+  return result;
+}
+
+int ps_save_model(const char *function, struct ps_trainer *trainer, const char *path) {
+  if (path == NULL) return ps_refuse(function, PSERVER_ERR_BAD_PATH, "expected a path; received NULL");
+  int64_t timeout_ms = trainer->timeout_ms == 0 ? SAVE_MS : trainer->timeout_ms;
+  if (pserver_save(trainer->core, path, timeout_ms) == PSERVER_OK) return 0;
+  return ps_refuse_as_core(function);
 }

@@ -1,16 +1,13 @@
-/* Calls that read and change parts of parameters. */
+#include "calls/calls.h"
+#include "calls/client.h"
+#include "pull/pull.h"
+#include "push/push.h"
+#include "wire/wire.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "calls/client.h"
-#include "push/sent-updates.h"
-#include "calls/parameters.h"
-#include "pull/block-read.h"
-#include "pull/pull.h"
-#include "push/gradients.h"
-#include "push/part-push.h"
-#include "wire/connection.h"
-#include "wire/dtypes.h"
+/* Calls that read and change parts of parameters. */
 
 /** The arguments of a call that reads a part. */
 struct part_read {

@@ -1,8 +1,87 @@
 #ifndef PULL_PULL_H
 #define PULL_PULL_H
 
-#include "calls/call.h"
-#include "calls/parameter.h"
+#include "calls/calls.h"
+#include "core/core.h"
+#include "wire/wire.h"
+
+struct ps_part_block;
+
+/** The state that a block had when it was read. */
+struct ps_block_state {
+  /** Version of the block in the parameter's epoch; 0: none. */
+  uint64_t version;
+  /** Generation of the shard's journal: in another one, the same version may have other values. */
+  uint64_t generation;
+};
+
+/** One block, or part of one, to be read. */
+struct ps_block_read {
+  struct ps_parameter *parameter;
+  uint32_t index;
+  pserver_encoding encoding;
+  /** The beginning of the tensor's values; where the block's go follows from its index or the part. */
+  uint8_t *target;
+  /** Raised to the version of the block; may be NULL. */
+  uint64_t *version;
+  /** NULL: the whole block. */
+  const struct ps_part_block *part;
+  /** Set if the parameter is initialized anew meanwhile: all of it must be read again. */
+  bool *is_replaced;
+  /** The state whose values the caller has; version 0: none. */
+  struct ps_block_state known;
+  /** Receives the state that was read; may be NULL. */
+  struct ps_block_state *state;
+
+  /** Set by ps_read_blocks(): whether the block is read. */
+  bool is_done;
+  /** Set by ps_read_blocks(): whether the block still has the known state, so that nothing was written. */
+  bool is_unchanged;
+};
+
+/**
+ * Reads blocks and waits, as many at a time as the window permits; their values are not of one moment.
+ * Stops reading the blocks of a parameter that is initialized anew meanwhile.
+ */
+pserver_status ps_read_blocks(struct ps_call *call, struct ps_block_read *reads, size_t count);
+
+/** Returns the number of elements to be read, and their bytes in an answer. */
+uint64_t ps_read_elements(const struct ps_block_read *read);
+size_t ps_read_bytes(const struct ps_block_read *read);
+
+/** Whether it is still to be read. */
+bool ps_read_is_wanted(const struct ps_block_read *read);
+
+/** Whether the caller has values of the block. */
+bool ps_read_is_known(const struct ps_block_read *read);
+
+/**
+ * Completes a read with the values in an answer; `data` NULL: the block still has the known state. INTERNAL
+ * if there is no memory; then the read is not complete.
+ */
+pserver_status ps_read_take(struct ps_block_read *read, const uint8_t *data, struct ps_block_state state);
+
+/** The versions that one tensor was read from. */
+struct ps_origin {
+  /** With one reference; NULL if nothing was read. */
+  struct ps_parameter *parameter;
+  pserver_encoding encoding;
+  /** The state of each of its blocks. */
+  struct ps_block_state *blocks;
+};
+
+/** The versions that the tensors of one call were read from: see pserver.h. Never changes after the call. */
+struct pserver_origins {
+  /** Number of the client that has read them; versions mean nothing in other jobs. */
+  uint64_t client;
+  size_t count;
+  struct ps_origin list[];
+};
+
+/** Makes origins for parameters that a client is about to read, without states. INTERNAL; free them also
+ * then. */
+pserver_status ps_origins_new(uint64_t client, struct ps_parameter *const *parameters, size_t count,
+                              pserver_encoding encoding, pserver_origins **origins);
 
 /** Reads parameters as pserver_get_with() does, within a call. */
 pserver_status ps_pull_parameters(struct ps_call *call, const char *const *names, pserver_tensor *tensors,
@@ -18,5 +97,89 @@ pserver_status ps_check_read_encoding(const struct ps_parameter *parameter, pser
  * BAD_DTYPE or BAD_LENGTH if memory of the caller does not fit; INTERNAL. */
 pserver_status ps_prepare_target(const struct ps_parameter *parameter, const uint64_t *shape, int32_t rank,
                                  uint64_t elements, pserver_tensor *tensor, bool *was_allocated);
+
+struct ps_client;
+
+/** A request for blocks: for one block (a pull), or for several of a shard (a batched read). */
+struct ps_read_request {
+  bool is_batch;
+  unsigned shard;
+  /** The entries of a batch in order, or the one block. */
+  struct ps_block_read **blocks;
+  size_t count;
+  /** Bytes of the answer if every block has changed. */
+  size_t bytes;
+
+  /** Set while the request is under way. */
+  struct ps_client *client;
+  /** The lowest step that the request has waited for, of all times it was sent; 0: none. */
+  uint64_t step;
+  /** Index of the first entry that is not read. */
+  size_t next;
+  /** Why the request failed, if other requests shall follow: see read-blocks.c. */
+  enum { PS_READ_GOES_ON, PS_READ_IS_STALE, PS_READ_HAS_NO_OWNER, PS_READ_IS_DENIED } problem;
+};
+
+/** How the blocks of a shard are requested. */
+enum ps_read_way {
+  /** Small ones in batches. */
+  PS_READ_TOGETHER,
+  /** Only the first, singly; the others wait until it is read. */
+  PS_READ_FIRST,
+  /** Each singly. */
+  PS_READ_SINGLY,
+};
+
+/** Options of plans. */
+struct ps_read_plan_options {
+  enum ps_read_way way[PS_SHARDS_MAX];
+  /** The largest message that the broker accepts. */
+  size_t message_bytes_max;
+};
+
+/** Requests, in the order of their first blocks. */
+struct ps_read_plan {
+  struct ps_read_request *requests;
+  size_t count;
+  /** Memory that the requests point into. */
+  struct ps_block_read **blocks;
+};
+
+/**
+ * Divides the reads that are not done among requests: small blocks of a shard together, as many as fit in
+ * one piece of an answer; large blocks singly, so that neither wait for the other. Release the plan also
+ * after an error. INTERNAL.
+ */
+pserver_status ps_plan_reads(struct ps_block_read *reads, size_t count,
+                             const struct ps_read_plan_options *options, struct ps_read_plan *plan);
+void ps_read_plan_release(struct ps_read_plan *plan);
+
+/** Whether consecutive entries of two reads are in the same group of a batched read. */
+bool ps_reads_share_group(const struct ps_block_read *a, const struct ps_block_read *b);
+
+/** How long to retry a pull before its parameter is looked up again, and a batched read that nobody listens
+ * to. */
+#define PS_READ_RETRY_MS 1000
+
+/** Prepares the ps_ask of a request of a plan; the request must outlive it. */
+void ps_ask_for_read(struct ps_read_request *request, struct ps_ask *ask);
+
+/** Writes the position and the step that the shard must have reached to answer; returns the generation. */
+uint64_t ps_draft_read_condition(struct ps_ask *ask, struct ps_draft *draft);
+
+/** Notes that the shard has answered, at this position. */
+void ps_note_read_answer(struct ps_read_request *request, struct ps_position position);
+
+/** The arguments of a call that reads whole parameters. */
+struct ps_whole_reads {
+  const char *const *names;
+  pserver_tensor *tensors;
+  size_t count;
+  const pserver_read_options *options;
+  /** One for each name; may be NULL. */
+  const pserver_known *known;
+  /** Receives the origins; may be NULL. */
+  pserver_origins **origins;
+};
 
 #endif

@@ -1,9 +1,90 @@
-/* Calls that take part in steps: carries out the commands of the step machine. */
-#include "push/steps.h"
+#include "errors/errors.h"
+#include "push/push.h"
+#include "wire/wire.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
-#include "wire/core-failure.h"
+/* Requests to shards for their last closed step. */
+
+static pserver_status write_request(struct ps_ask *ask, struct ps_draft *draft) {
+  const struct ps_step_request *request = ask->context;
+  struct ps_position position = ps_positions_get(request->deps->positions, request->shard);
+  ps_draft_whole(draft, "generation", position.generation);
+  ps_draft_whole(draft, "seq", position.seq);
+  ps_draft_whole(draft, "revision", request->revision);
+  ps_draft_whole(draft, "step", ps_steps_core_wanted_step(request->deps->core, request->call));
+  ps_draft_whole(draft, "waitMs", ps_ask_group_wait_ms(&request->group));
+  return ps_draft_end(draft);
+}
+
+static pserver_status read_answer(struct ps_ask *ask, const struct ps_message *message) {
+  struct ps_step_request *request = ask->context;
+  const struct ps_value *fields = &message->fields;
+  struct ps_position position;
+  if (!ps_map_position(fields, &position) || !ps_map_whole(fields, "step", &request->closed)) {
+    return ps_fail(PSERVER_ERR_BAD_MESSAGE,
+                   "step: expected the last closed step; received another reply");
+  }
+  ps_positions_note(request->deps->positions, request->shard, position);
+  return PSERVER_OK;
+}
+
+static pserver_status no_owner(struct ps_ask *ask) {
+  const struct ps_step_request *request = ask->context;
+  return ps_fail(PSERVER_ERR_NO_OWNER, "no host serves shard %u", request->shard);
+}
+
+static pserver_status refused(struct ps_ask *ask, pserver_status status, const struct ps_message *message) {
+  const struct ps_step_request *request = ask->context;
+  if (ps_reaction_to(status) != PS_REACTION_REPLACED || message == NULL) return status;
+  ps_positions_note_replaced(request->deps->positions, request->shard,
+                             ps_expected_position(message).generation);
+  return PSERVER_OK;
+}
+
+static void on_over(struct ps_ask_group *group, pserver_status status) {
+  const struct ps_step_request *request = group->context;
+  struct ps_steps_core *core = request->deps->core;
+  if (status == PSERVER_OK) {
+    ps_steps_core_step_answered(core, request->call, request->shard, request->closed);
+    return;
+  }
+  struct ps_failure *failure = ps_failure_of_last();
+  ps_steps_core_ask_failed(core, request->call, failure);
+  ps_failure_drop(failure);
+}
+
+/**
+ * Asks a shard for its last closed step, to be answered once it knows this revision of the members and has
+ * closed the step that the call waits for. Raises `step_answered` or `ask_failed`. The owner ends the
+ * request by ps_ask_group_end(), at `ends_at_ms` at the latest.
+ */
+static void ps_ask_for_step(const struct ps_step_request_deps *deps, struct ps_step_request *request,
+                            struct ps_step_call *call, unsigned shard, uint64_t revision,
+                            int64_t ends_at_ms) {
+  *request = (struct ps_step_request){
+      .deps = deps,
+      .call = call,
+      .shard = shard,
+      .revision = revision,
+      .ask = {.write = write_request,
+              .read = read_answer,
+              .nobody = no_owner,
+              .refused = refused,
+              .context = request},
+      .group = {.asks = &request->ask,
+                .count = 1,
+                .ends_at_ms = ends_at_ms,
+                .over = on_over,
+                .context = request},
+  };
+  snprintf(request->ask.subject, sizeof request->ask.subject, "ps.%s.shard.%u.%s.step",
+           deps->identity->job, shard, deps->identity->id);
+  ps_ask_group_begin(deps->requests, &request->group);
+}
+
+/* Calls that take part in steps: carries out the commands of the step machine. */
 
 /** A call under way, for which one thing at a time is under way: a lifecycle request, step requests, or a
  * sending. */

@@ -1,11 +1,11 @@
-/* Lists of broker addresses, and the credentials in them. */
-#include "wire/addresses.h"
+#include "errors/errors.h"
+#include "wire/wire.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "errors/errors.h"
+/* Lists of broker addresses, and the credentials in them. */
 
 #define PORT_MAX 65535
 

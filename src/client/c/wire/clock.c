@@ -1,10 +1,11 @@
-/* Monotonic time, waiting until a time, and random numbers. */
-#include "wire/clock.h"
+#include "wire/wire.h"
 
 #include <errno.h>
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
+
+/* Monotonic time, waiting until a time, and random numbers. */
 
 int64_t ps_now_ms(void) {
   struct timespec now;

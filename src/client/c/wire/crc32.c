@@ -1,13 +1,15 @@
+#include "wire/wire.h"
+
+#include <immintrin.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+
 /*
  * CRC-32 with the reflected polynomial 0xedb88320. Where the processor has carry-less multiplication, 64
  * bytes at a time are folded into the next 64 by multiplying them with x^n mod P (Gopal et al., "Fast CRC
  * computation for generic polynomials using PCLMULQDQ", 2009); otherwise eight tables are used.
  */
-#include "wire/crc32.h"
-
-#include <pthread.h>
-#include <stdbool.h>
-#include <string.h>
 
 #define POLYNOMIAL 0xedb88320u
 #define TABLES 8
@@ -48,7 +50,6 @@ static uint32_t register_by_table(uint32_t crc, const uint8_t *bytes, size_t cou
 }
 
 #if defined(__x86_64__)
-#include <immintrin.h>
 
 #define FOLDS __attribute__((target("pclmul,sse4.1")))
 

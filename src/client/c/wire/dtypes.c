@@ -1,7 +1,8 @@
-/* Element types and encodings. */
-#include "wire/dtypes.h"
+#include "wire/wire.h"
 
 #include <string.h>
+
+/* Element types and encodings. */
 
 static const struct {
   const char *name;
@@ -48,4 +49,68 @@ uint64_t ps_element_count(const uint64_t *shape, int32_t rank) {
     elements *= shape[axis];
   }
   return elements;
+}
+
+/* bfloat16 and float16 by the rules of IEEE 754, in integer arithmetic, independent of processor modes. */
+
+#define SIGN 0x80000000u
+#define INFINITY_BITS 0x7f800000u
+/** 2^-14, the least normal float16, and 65520, the least number that rounds to infinity. */
+#define LEAST_NORMAL 0x38800000u
+#define OVERFLOW 0x477ff000u
+
+static uint16_t to_bfloat16(uint32_t bits) {
+  if ((bits & ~SIGN) > INFINITY_BITS) return 0x7fc0;
+  /* Add just under half a unit of the last kept bit, exactly half if that bit is odd: the carry rounds. */
+  return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static uint16_t to_float16(uint32_t bits) {
+  uint32_t size = bits & ~SIGN;
+  uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
+  if (size > INFINITY_BITS) return 0x7e00;
+  if (size >= OVERFLOW) return sign | 0x7c00;
+  if (size >= LEAST_NORMAL) {
+    uint32_t rounded = size + 0xfff + (size >> 13 & 1);
+    return (uint16_t)(sign | ((rounded - (112u << 23)) >> 13));
+  }
+  /* A denormal, a multiple of 2^-24: shift the fraction, with its leading one, by the missing exponent. */
+  uint32_t exponent = size >> 23;
+  if (exponent < 102) return sign;
+  uint32_t fraction = (size & 0x7fffff) | 0x800000;
+  uint32_t shift = 126 - exponent;
+  uint32_t half = 1u << (shift - 1);
+  uint32_t rest = fraction & ((half << 1) - 1);
+  uint32_t whole = fraction >> shift;
+  if (rest > half || (rest == half && (whole & 1) != 0)) whole++;
+  return (uint16_t)(sign | whole);
+}
+
+static uint32_t from_float16(uint16_t half) {
+  uint32_t sign = (uint32_t)(half & 0x8000) << 16;
+  uint32_t exponent = half >> 10 & 31;
+  uint32_t fraction = half & 0x3ffu;
+  if (exponent == 31) return sign | INFINITY_BITS | fraction << 13;
+  if (exponent != 0) return sign | (exponent + 112) << 23 | fraction << 13;
+  if (fraction == 0) return sign;
+  uint32_t lead = 31 - (uint32_t)__builtin_clz(fraction);
+  return sign | (lead + 103) << 23 | (fraction << (23 - lead) & 0x7fffff);
+}
+
+void ps_encode_elements(pserver_encoding encoding, const void *floats, size_t elements, void *halves) {
+  for (size_t i = 0; i < elements; i++) {
+    uint32_t bits;
+    memcpy(&bits, (const uint8_t *)floats + i * 4, 4);
+    uint16_t half = encoding == PSERVER_BFLOAT16 ? to_bfloat16(bits) : to_float16(bits);
+    memcpy((uint8_t *)halves + i * 2, &half, 2);
+  }
+}
+
+void ps_decode_elements(pserver_encoding encoding, const void *halves, size_t elements, void *floats) {
+  for (size_t i = 0; i < elements; i++) {
+    uint16_t half;
+    memcpy(&half, (const uint8_t *)halves + i * 2, 2);
+    uint32_t bits = encoding == PSERVER_BFLOAT16 ? (uint32_t)half << 16 : from_float16(half);
+    memcpy((uint8_t *)floats + i * 4, &bits, 4);
+  }
 }

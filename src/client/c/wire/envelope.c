@@ -1,12 +1,10 @@
-/* The envelope of every message: see docs/protocol.md. */
-#include "wire/envelope.h"
+#include "errors/errors.h"
+#include "wire/wire.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "errors/details.h"
-#include "errors/errors.h"
-#include "wire/crc32.h"
+/* The envelope of every message: see docs/protocol.md. */
 
 #define PROTOCOL_VERSION 1
 #define CRC_AT 6

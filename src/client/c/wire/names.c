@@ -1,5 +1,6 @@
-/* Names as subject tokens: letters, digits, _ and - stay, any other byte becomes =HH. */
-#include "wire/names.h"
+#include "errors/errors.h"
+#include "formats/formats.h"
+#include "wire/wire.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -7,10 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "errors/details.h"
-#include "errors/errors.h"
-#include "formats/json.h"
-#include "formats/utf8.h"
+/* Names as subject tokens: letters, digits, _ and - stay, any other byte becomes =HH. */
 
 /** The maximum length of a name in an error text. */
 #define SHOWN_CHARACTERS 60

@@ -1,14 +1,14 @@
-/* Requests: sent, repeated and answered on the I/O thread. */
-#include "wire/requests.h"
+#include "errors/errors.h"
+#include "wire/wire.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/core-failure.h"
-#include "errors/errors.h"
-#include "wire/clock.h"
+/* Requests: sent, repeated and answered on the I/O thread. */
 
 /** The first repeat. */
 #define REPEAT_MS 1000
@@ -292,3 +292,19 @@ void ps_requests_reconnected(struct ps_requests *requests) {
 }
 
 void ps_requests_release(struct ps_requests *requests) { free(requests->slots); }
+
+/* How many bytes names take in batches. */
+
+/** The maximum number of bytes of UTF-8 for one UTF-16 code unit. */
+#define UTF8_BYTES 3
+
+size_t ps_batch_name_bytes_max(const char *name) {
+  size_t units = 0;
+  for (; *name != '\0'; name++) {
+    uint8_t byte = (uint8_t)*name;
+    bool goes_on = (byte & 0xc0) == 0x80;
+    /* A character of four bytes is two units. */
+    units += goes_on ? 0 : byte >= 0xf0 ? 2 : 1;
+  }
+  return UTF8_BYTES * units;
+}

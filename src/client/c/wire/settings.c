@@ -1,13 +1,12 @@
-/* Settings of the connection: from the options, else from the environment, else defaults. */
-#include "wire/settings.h"
+#include "errors/errors.h"
+#include "wire/wire.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "errors/errors.h"
-#include "wire/addresses.h"
+/* Settings of the connection: from the options, else from the environment, else defaults. */
 
 #define DEFAULT_URL "nats://127.0.0.1:4222"
 /** The interval of pings; the connection counts as lost after two without an answer. */

@@ -1,7 +1,7 @@
 import { Random } from "../../../../examples/digits/random.ts";
 import { encodeMessage } from "../../../../src/protocol/codec.ts";
 import type { ParameterSettings } from "../../../../src/protocol/config/index.ts";
-import type { PushOperation } from "../../../../src/protocol/records.ts";
+import type { PushOperation } from "../../../../src/protocol/messages/records.ts";
 import type { BatchUpdate } from "../batch-payload.ts";
 import { SHARD, SUBJECTS } from "../journal-writer.ts";
 import type { SceneWriter } from "./scene-writer.ts";

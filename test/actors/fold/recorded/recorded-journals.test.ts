@@ -58,7 +58,7 @@ if (process.env["PSERVER_RECORD_JOURNALS"] === "1") {
 /** The codes that the fold's sources and the reading of records name. */
 function codesOfSources(): string[] {
   const fold = readdirSync(join(SOURCES, "actors/fold")).map((file) => `actors/fold/${file}`);
-  const reading = ["records", "parse-batch", "notes", "fields", "tensor", "parts"].map(
+  const reading = ["fields", "tensor", "messages/records", "messages/batch-records", "messages/parts"].map(
     (file) => `protocol/${file}.ts`,
   );
   const text = [...fold, ...reading]

@@ -3,16 +3,26 @@ import {
   type SynchronizationInput,
   toSynchronization,
 } from "../../../../src/protocol/config/index.ts";
-import { bytesOf, dtypeOf, type TensorData } from "../../../../src/protocol/dtypes.ts";
-import { encodeElements } from "../../../../src/protocol/encoding/elements.ts";
-import type { Encoding } from "../../../../src/protocol/encoding/encodings.ts";
-import { encodeNote, type NoteEntries } from "../../../../src/protocol/notes.ts";
-import { partCounts, partIndexBytes, writePartIndex } from "../../../../src/protocol/parts.ts";
+import {
+  bytesOf,
+  dtypeOf,
+  type Encoding,
+  type TensorData,
+} from "../../../../src/protocol/dtypes.ts";
+import { encodeElements } from "../../../../src/protocol/encoding/encoding.ts";
+import {
+  partCounts,
+  partIndexBytes,
+  writePartIndex,
+} from "../../../../src/protocol/messages/parts.ts";
 import {
   encodeClock,
+  encodeNote,
+  type NoteEntries,
   type PushOperation,
   type RecordHead,
-} from "../../../../src/protocol/records.ts";
+} from "../../../../src/protocol/messages/records.ts";
+
 import { l2Norm } from "../../../../src/protocol/tensor.ts";
 import { type BatchUpdate, batchPayload } from "../batch-payload.ts";
 import { encodedNorm } from "../encoded-norm.ts";

@@ -1,8 +1,7 @@
 #ifndef PADDLE_V1_VALUES_H
 #define PADDLE_V1_VALUES_H
 
-#include "../tensor.h"
-#include "../trainer.h"
+#include "../paddle.h"
 
 /** Makes values with the known length of the parameter. False with an error if the length is not known, or
  * the type is another one, so that the content would have another length. */

@@ -1,9 +1,10 @@
-/* Reads replies of etcd's HTTP gateway: JSON whose keys and values are base64. The entries are flat objects
- * of strings and numbers, so only that subset of JSON is supported. */
 #include "etcd-reply.h"
 
 #include <stdint.h>
 #include <string.h>
+
+/* Reads replies of etcd's HTTP gateway: JSON whose keys and values are base64. The entries are flat objects
+ * of strings and numbers, so only that subset of JSON is supported. */
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 

@@ -2,6 +2,8 @@
 #define PADDLE_V3_ETCD_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 /** Broker and job, as hosts publish them in etcd. */
 struct ps_discovery {

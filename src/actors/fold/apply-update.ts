@@ -1,0 +1,512 @@
+import { isKnownFinite } from "../../protocol/checksum/checksum.ts";
+import { DTYPES, type Dtype, type Encoding } from "../../protocol/dtypes.ts";
+import { PserverError } from "../../protocol/errors.ts";
+import type { PartIndex } from "../../protocol/messages/parts.ts";
+import type { InitRecord, PushOperation } from "../../protocol/messages/records.ts";
+import type { Kernels } from "../kernel/kernels.ts";
+import type { ShardMemory } from "../kernel/shard-memory.ts";
+import type { BlockName, BlockTable, SlotPlan, StoredBlock } from "./block-actor.ts";
+import type { RecordContext } from "./check-update.ts";
+import { ElementRanges, everyEncodedChunk, type Payload } from "./elements.ts";
+import {
+  type ColumnTarget,
+  type ColumnVisit,
+  countUpdate,
+  eachColumn,
+  eachListPiece,
+  nextCount,
+  RangeWalk,
+  RowPieces,
+  type RowVisit,
+  rowCounts,
+} from "./rows.ts";
+import type { Statistics } from "./statistics.ts";
+import {
+  accumulate,
+  type FloatDtype,
+  gradientScale,
+  isConstantRate,
+  learningRateAt,
+  shapeGradient,
+  UPDATE_CHUNK_BYTES,
+  type UpdateRule,
+} from "./update-rule.ts";
+
+/** An `init` that passed every check. */
+export interface InitChange {
+  readonly kind: "init";
+  readonly name: BlockName;
+  readonly record: InitRecord;
+  readonly plan: SlotPlan;
+  readonly data: Uint8Array;
+  /** Absent unless somebody observes the fold. */
+  readonly statistics?: Statistics | undefined;
+}
+
+/** A `set` that passed every check. */
+export interface SetChange {
+  readonly kind: "set";
+  readonly block: StoredBlock;
+  readonly data: Uint8Array;
+  /** Absent unless somebody observes the fold. */
+  readonly statistics?: Statistics | undefined;
+}
+
+/** A push with the elements it carries, which are as many as its block or part has. */
+interface FittingPush {
+  readonly block: StoredBlock;
+  readonly payload: Payload;
+  /** Elements of the block that the payload is for; undefined for all. */
+  readonly part: PartIndex | undefined;
+  /** L2 norm of the trainer's whole tensor; present for a gradient that is clipped by it. */
+  readonly norm: number | undefined;
+  /** Absent unless somebody observes the fold. */
+  readonly statistics?: Statistics | undefined;
+}
+
+/** A push with `alpha` and `beta` that passed every check. */
+export interface MixChange extends FittingPush {
+  readonly kind: "mix";
+  readonly operation: PushOperation & { readonly op: "mix" };
+}
+
+/** A gradient that passed every check. */
+export interface GradientChange extends FittingPush {
+  readonly kind: "gradient";
+  readonly operation: PushOperation & { readonly op: "grad" };
+  /** Divisor of the learning rate because of staleness; 1 or more. */
+  readonly behind: number;
+}
+
+/** A record that passed every check, with the block it is for. */
+export type Change = InitChange | SetChange | MixChange | GradientChange;
+
+/** Learning rate of an update. */
+export interface RateChoice {
+  /** Overrides that of the configuration. */
+  readonly learningRate?: number | undefined;
+  /** Divisor of the rate; 1 or more. */
+  readonly divisor: number;
+}
+
+/**
+ * One update of a block by its optimizer's rule. Rows of a sparse parameter have update counts of their
+ * own; otherwise the block's count is that of all elements.
+ */
+export class RuleRun {
+  readonly #memory: ShardMemory;
+  readonly #block: StoredBlock;
+  readonly #rate: RateChoice;
+  readonly #rule: UpdateRule;
+  readonly #elementBytes: number;
+  /** Address of the rows' counts, if what the rule does with a row depends on its count. */
+  readonly #counts: number | undefined;
+  /** Addresses of the rule's slots in the present visit. */
+  readonly #slots: number[] = [];
+  readonly #updateRate = { count: 0, learningRate: 0 };
+
+  constructor(memory: ShardMemory, block: StoredBlock, dtype: FloatDtype, rate: RateChoice) {
+    this.#memory = memory;
+    this.#block = block;
+    this.#rate = rate;
+    this.#rule = block.rule(dtype);
+    this.#elementBytes = DTYPES[dtype].bytes;
+    const isPlain = !this.#rule.dependsOnCount && this.#isSteady();
+    this.#counts = isPlain ? undefined : rowCounts(block);
+  }
+
+  /** These elements of the block, in the columns that the rule changes: the values and its slots. */
+  target(part: PartIndex | undefined): ColumnTarget {
+    const { rows, plan } = this.#block;
+    const columns: number[] = [];
+    for (let slot = 0; slot <= plan.rule; slot++) columns.push(this.#block.slotPointer(slot));
+    const [elementBytes, counts] = [this.#elementBytes, this.#counts];
+    const visitRows = this.#rowVisit(columns, counts);
+    return { rows, part, elementBytes, columns, counts, visitRows };
+  }
+
+  /** The update of rows in one call, if the rule has it and rows have the same learning rate. */
+  #rowVisit(columns: readonly number[], counts: number | undefined): RowVisit | undefined {
+    const rule = this.#rule;
+    if (counts === undefined || rule.runRows === undefined || !this.#isSteady()) return undefined;
+    const { rowElements } = this.#block.rows;
+    return (gradient, list, n) => {
+      this.#begin(1);
+      rule.runRows?.(columns, gradient, { list, n, rowElements, counts });
+    };
+  }
+
+  /** Updates elements of the columns with the gradient at an address, which is overwritten. */
+  readonly update: ColumnVisit = (columns, gradient, n, count) => {
+    this.#begin(this.#counts === undefined ? this.#block.updates + 1 : nextCount(count));
+    for (let slot = 1; slot < columns.length; slot++) {
+      this.#slots[slot - 1] = columns[slot] as number;
+    }
+    this.#rule.run(columns[0] as number, gradient, this.#slots, n);
+  };
+
+  /** Whether the learning rate is that of any update. */
+  #isSteady(): boolean {
+    const { learningRate } = this.#block.config;
+    if (this.#rate.learningRate !== undefined || learningRate === undefined) return true;
+    return isConstantRate(learningRate);
+  }
+
+  #begin(count: number): void {
+    if (this.#updateRate.count === count) return;
+    this.#updateRate.count = count;
+    this.#updateRate.learningRate = this.#rateAt(count) / this.#rate.divisor;
+    this.#rule.begin(this.#memory.kernels, this.#updateRate);
+  }
+
+  #rateAt(count: number): number {
+    const { learningRate } = this.#block.config;
+    if (this.#rate.learningRate !== undefined) return this.#rate.learningRate;
+    // Only `none` has no schedule here; it ignores the rate.
+    if (learningRate === undefined) return 1;
+    return learningRateAt(this.#memory.kernels, learningRate, count);
+  }
+}
+
+const MIX = {
+  int32: "mixI32",
+  uint32: "mixU32",
+  int64: "mixI64",
+  uint64: "mixU64",
+  float32: "mixF32",
+  float64: "mixF64",
+} as const satisfies Record<Dtype, keyof Kernels>;
+
+const FINITE = {
+  float32: "finiteF32",
+  float64: "finiteF64",
+  bfloat16: "finiteBf16",
+  float16: "finiteF16",
+} as const satisfies Record<FloatDtype | Encoding, keyof Kernels>;
+const CANONICAL = { float32: "canonicalF32", float64: "canonicalF64" } as const;
+
+/** Whether elements of this type are floating point numbers. */
+export function isFloat(dtype: Dtype): dtype is FloatDtype {
+  return DTYPES[dtype].float;
+}
+
+/**
+ * Whether no element of a payload is a NaN or an infinity; true for integers. The payload must be as it
+ * was when the checksum of its record was compared: that pass has mostly seen the answer.
+ */
+export function allFinite(memory: ShardMemory, payload: Payload): boolean {
+  const { dtype, encoding } = payload;
+  if (!isFloat(dtype)) return true;
+  if (isKnownFinite(payload.bytes, encoding ?? dtype)) return true;
+  const finite = memory.kernels[FINITE[encoding ?? dtype]];
+  return everyEncodedChunk(memory, payload, (pointer, n) => finite(pointer, n) === 1);
+}
+
+/** `values = alpha · values + beta · payload` in the target's one column. */
+export function mix(
+  memory: ShardMemory,
+  target: ColumnTarget,
+  payload: Payload,
+  alpha: number,
+  beta: number,
+): void {
+  const kernel = memory.kernels[MIX[payload.dtype]];
+  eachColumn(memory, target, payload, (columns, incoming, n) =>
+    kernel(columns[0] as number, incoming, n, alpha, beta),
+  );
+}
+
+/** `values = values + payload` in the target's one column; integers wrap around. */
+export function add(memory: ShardMemory, target: ColumnTarget, payload: Payload): void {
+  const { dtype } = payload;
+  eachColumn(memory, target, payload, (columns, incoming, n) =>
+    accumulate(memory.kernels, dtype, columns[0] as number, incoming, n),
+  );
+}
+
+/**
+ * `values = data` with canonical NaNs. The data must be as it was when the checksum of its record was
+ * compared, as for {@link allFinite}.
+ */
+export function overwrite(
+  memory: ShardMemory,
+  dtype: Dtype,
+  pointer: number,
+  data: Uint8Array,
+): void {
+  memory.bytes(pointer, data.length).set(data);
+  if (isFloat(dtype) && !isKnownFinite(data, dtype)) {
+    memory.kernels[CANONICAL[dtype]](pointer, data.length / DTYPES[dtype].bytes);
+  }
+}
+
+/**
+ * Applies one gradient to its block at once: floats are scaled, clipped and given to the optimizer's
+ * rule, integers are added with wrap-around. Rows outside the part keep values, slots and counts.
+ */
+export function applyGradient(memory: ShardMemory, change: GradientChange): void {
+  const { block, payload, part, operation, behind } = change;
+  const { dtype, rows, pointer } = block;
+  if (isFloat(dtype)) {
+    const rate = { learningRate: operation.lr, divisor: behind };
+    const run = new RuleRun(memory, block, dtype, rate);
+    eachShaped(memory, change, dtype, run.target(part), run.update);
+  } else {
+    const elementBytes = DTYPES[dtype].bytes;
+    add(memory, { rows, part, elementBytes, columns: [pointer] }, payload);
+  }
+  countUpdate(memory, block, part?.rows);
+  block.updates += 1;
+}
+
+/**
+ * Scales and clips a gradient in the scratch and calls `visit` for its elements and those of the target,
+ * as {@link eachColumn} does.
+ */
+export function eachShaped(
+  memory: ShardMemory,
+  { block, payload, norm }: GradientChange,
+  dtype: FloatDtype,
+  target: ColumnTarget,
+  visit: ColumnVisit,
+): void {
+  const scale = gradientScale(block.config, norm);
+  const { clipValue } = block.config;
+  eachColumn(memory, target, payload, visit, (n) =>
+    shapeGradient(memory.kernels, dtype, memory.scratch, n, scale, clipValue),
+  );
+}
+
+// In a `sync` job, gradients are added up in a slot of their block until the step closes.
+
+/** State that the open step is applied to. */
+export interface StepContext {
+  readonly memory: ShardMemory;
+  readonly blocks: BlockTable;
+}
+
+const SCALE = { float32: "scaleF32", float64: "scaleF64" } as const;
+
+/**
+ * Adds a trainer's gradient, scaled and clipped, to the open step of its block. Values and version
+ * stay. The step must have been checked before.
+ */
+export function accumulateGradient(
+  { memory, blocks }: StepContext,
+  trainer: string,
+  change: GradientChange,
+): void {
+  const { block, part, operation } = change;
+  const { dtype, sum } = openSlots(block);
+  blocks.beforeChange(block);
+  const { rows } = block;
+  const target = { rows, part, elementBytes: DTYPES[dtype].bytes, columns: [sum] };
+  eachShaped(memory, change, dtype, target, (columns, gradient, n) =>
+    accumulate(memory.kernels, dtype, columns[0] as number, gradient, n),
+  );
+  touch(memory, block, part?.rows);
+  block.contributors.add(trainer);
+  block.openRate = operation.lr;
+}
+
+/**
+ * Applies the open step of each of these blocks that has one: a single update by the optimizer's
+ * rule with the sum of the gradients divided by `divisor`. Of a sparse parameter, only rows named by
+ * a gradient of the step are updated.
+ */
+export function closeStep(
+  { memory, blocks }: StepContext,
+  closing: Iterable<StoredBlock>,
+  divisor: number,
+): void {
+  for (const block of closing) {
+    if (block.contributors.size === 0) continue;
+    blocks.beforeChange(block);
+    applyOpenStep(memory, block, 1 / divisor);
+    block.contributors.clear();
+    block.openRate = undefined;
+    block.updates += 1;
+    block.version += 1;
+  }
+}
+
+/**
+ * Forgets the gradients of the open step; values and versions stay.
+ * @returns the number of blocks that had one.
+ */
+export function discardOpenSteps(blocks: Iterable<StoredBlock>): number {
+  let discarded = 0;
+  for (const block of blocks) {
+    if (block.contributors.size === 0) continue;
+    const { accumulator, touched } = block.plan;
+    for (const slot of [accumulator, touched]) {
+      if (slot !== undefined) block.slotBytes(slot).fill(0);
+    }
+    block.contributors.clear();
+    block.openRate = undefined;
+    discarded += 1;
+  }
+  return discarded;
+}
+
+function applyOpenStep(memory: ShardMemory, block: StoredBlock, share: number): void {
+  const { dtype, sum } = openSlots(block);
+  const run = new RuleRun(memory, block, dtype, { learningRate: block.openRate, divisor: 1 });
+  const scale = memory.kernels[SCALE[dtype]];
+  const shared = (gradient: number, n: number): void => {
+    if (share !== 1) scale(gradient, n, share);
+  };
+  const { touched } = block.plan;
+  if (touched === undefined) {
+    applyAll(memory, run, block, { sum, shared });
+    return;
+  }
+  const marks = block.slotPointer(touched);
+  if (RowPieces.isShort(block.rows.rowElements * DTYPES[dtype].bytes)) {
+    applyPieces(memory, run, block, { sum, shared, marks });
+  } else {
+    applyLongRows(memory, run, block, { sum, shared, marks });
+  }
+  block.slotBytes(touched).fill(0);
+}
+
+/** The sum of gradients at its address, and the division by the number of trainers. */
+interface OpenSum {
+  readonly sum: number;
+  readonly shared: (gradient: number, n: number) => void;
+}
+
+/** Updates all elements of a block, and clears the sum. */
+function applyAll(
+  memory: ShardMemory,
+  run: RuleRun,
+  block: StoredBlock,
+  { sum, shared }: OpenSum,
+): void {
+  const target = run.target(undefined);
+  const walk = new RangeWalk(memory, target);
+  const step = UPDATE_CHUNK_BYTES / target.elementBytes;
+  for (let start = 0; start < block.count; start += step) {
+    const n = Math.min(step, block.count - start);
+    const gradient = sum + start * target.elementBytes;
+    shared(gradient, n);
+    walk.visit(start, n, gradient, run.update);
+    memory.bytes(gradient, n * target.elementBytes).fill(0);
+  }
+}
+
+/** Updates the marked rows, which are short, counts the update, and clears their sums. */
+function applyPieces(
+  memory: ShardMemory,
+  run: RuleRun,
+  block: StoredBlock,
+  { sum, shared, marks }: OpenSum & { readonly marks: number },
+): void {
+  const { kernels } = memory;
+  const { columns, counts, elementBytes, visitRows } = run.target(undefined);
+  const { rows, rowElements } = block.rows;
+  const pieces = new RowPieces(memory, rowElements, elementBytes);
+  const allCounts = rowCounts(block);
+  for (let first = 0; first < rows; ) {
+    const n = kernels.markedRows(pieces.list, marks, first, rows, pieces.rowsMax);
+    if (n === 0) return;
+    first = pieces.last(n) + 1;
+    const gradient = memory.scratch;
+    pieces.gather(gradient, sum, n);
+    shared(gradient, n * rowElements);
+    pieces.change(columns, counts, n, run.update, visitRows);
+    kernels.clearRows(sum, pieces.list, n, rowElements * elementBytes);
+    if (allCounts !== undefined) kernels.countRows(allCounts, pieces.list, n);
+  }
+}
+
+/** Does for long rows what {@link applyPieces} does for short ones, where they are. */
+function applyLongRows(
+  memory: ShardMemory,
+  run: RuleRun,
+  block: StoredBlock,
+  { sum, shared, marks }: OpenSum & { readonly marks: number },
+): void {
+  const rows = markedRows(memory, marks, block.rows.rows);
+  const target = run.target({ rows });
+  const walk = new RangeWalk(memory, target);
+  const ranges = ElementRanges.of(block.rows, { rows });
+  while (ranges.next(UPDATE_CHUNK_BYTES / target.elementBytes)) {
+    const gradient = sum + ranges.start * target.elementBytes;
+    shared(gradient, ranges.count);
+    walk.visit(ranges.start, ranges.count, gradient, run.update);
+    memory.bytes(gradient, ranges.count * target.elementBytes).fill(0);
+  }
+  countUpdate(memory, block, rows);
+}
+
+/** Marks rows of a sparse parameter as named by a gradient of the open step; undefined for all. */
+function touch(memory: ShardMemory, block: StoredBlock, list: Uint32Array | undefined): void {
+  if (block.plan.touched === undefined) return;
+  if (list === undefined) {
+    block.slotBytes(block.plan.touched).fill(1);
+    return;
+  }
+  const marks = block.slotPointer(block.plan.touched);
+  eachListPiece(memory, list, (pointer, n) => memory.kernels.markRows(marks, pointer, n));
+}
+
+/** Rows that are marked, ascending. */
+function markedRows(memory: ShardMemory, marks: number, rows: number): Uint32Array {
+  const bytes = memory.bytes(marks, rows);
+  const found: number[] = [];
+  for (let row = bytes.indexOf(1); row >= 0; row = bytes.indexOf(1, row + 1)) found.push(row);
+  return Uint32Array.from(found);
+}
+
+/** Type and address of the sum of gradients. @throws INTERNAL if the block has no slot for one. */
+function openSlots(block: StoredBlock): { dtype: FloatDtype; sum: number } {
+  const { dtype, plan } = block;
+  if (isFloat(dtype) && plan.accumulator !== undefined) {
+    return { dtype, sum: block.slotPointer(plan.accumulator) };
+  }
+  throw new PserverError("INTERNAL", `${block.label} has no place to add gradients of a step up`);
+}
+
+/**
+ * Applies a change that `checkRecord` passed, or adds a gradient to its open step.
+ * @returns the version that the block has then.
+ * @throws TOO_LARGE if this process lacks the memory for a new block.
+ */
+export function applyChange(context: RecordContext, change: Change): number {
+  if (change.kind === "init") return initialize(context, change);
+  const { memory, blocks, steps, trainer } = context;
+  const { block } = change;
+  if (change.kind === "gradient" && waitsForStep(block)) {
+    accumulateGradient(context, trainer, change);
+    steps.noteGradient(trainer);
+    return block.version;
+  }
+  blocks.beforeChange(block);
+  if (change.kind === "set") overwrite(memory, block.dtype, block.pointer, change.data);
+  else if (change.kind === "gradient") applyGradient(memory, change);
+  else mixIn(memory, change);
+  block.version += 1;
+  return block.version;
+}
+
+function initialize({ memory, blocks }: RecordContext, change: InitChange): number {
+  const { record, plan, data } = change;
+  const { epoch, dtype, shape, start, count, config } = record;
+  const header = { ...change.name, epoch, dtype, shape, start, count, config };
+  const block = blocks.put({ ...header, version: 1, updates: 0 }, plan, ({ pointer }) =>
+    overwrite(memory, dtype, pointer, data),
+  );
+  return block.version;
+}
+
+/** Whether gradients of a block wait for their step to close: of floats, in a `sync` job. */
+function waitsForStep({ plan }: StoredBlock): boolean {
+  return plan.accumulator !== undefined;
+}
+
+function mixIn(memory: ShardMemory, { block, payload, part, operation }: MixChange): void {
+  const { rows, pointer, dtype } = block;
+  const target = { rows, part, elementBytes: DTYPES[dtype].bytes, columns: [pointer] };
+  mix(memory, target, payload, operation.alpha, operation.beta);
+}

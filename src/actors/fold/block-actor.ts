@@ -1,0 +1,370 @@
+import type { ParameterConfig } from "../../protocol/config/index.ts";
+import type { Synchronization } from "../../protocol/config/synchronization.ts";
+import { DTYPES, type Dtype } from "../../protocol/dtypes.ts";
+import { PserverError } from "../../protocol/errors.ts";
+import { type BlockExtent, type BlockRows, blockRows } from "../../protocol/messages/parts.ts";
+import { quoteName } from "../../protocol/names.ts";
+import { elementCount } from "../../protocol/tensor.ts";
+import type { ShardMemory } from "../kernel/shard-memory.ts";
+import { type FloatDtype, slotCount, type UpdateRule, updateRule } from "./update-rule.ts";
+
+/** The block that a record names. */
+export interface BlockName {
+  readonly parameter: string;
+  readonly index: number;
+}
+
+/** Gradients of a step that has not closed, added up in a block. */
+export interface OpenStep {
+  /** Senders of the gradients, in the order of arrival. */
+  readonly trainers: readonly string[];
+  /** Learning rate that all of them gave; absent for that of the configuration. */
+  readonly learningRate?: number;
+}
+
+/** Everything of a block but its bytes: its entry in the state of a snapshot. */
+export interface BlockHeader extends BlockName {
+  /** Initialization of the parameter that created this block. */
+  readonly epoch: number;
+  readonly dtype: Dtype;
+  /** Shape of the whole parameter. */
+  readonly shape: readonly number[];
+  /** First element of the block in the parameter, in C order. */
+  readonly start: number;
+  /** Elements of the block. */
+  readonly count: number;
+  readonly config: ParameterConfig;
+  /** Changes of the values under its epoch: 1 for the `init`, then 1 more each. */
+  readonly version: number;
+  /**
+   * Updates by gradients under its epoch, one for each closed step in `sync`. Rows of a sparse
+   * parameter count their own.
+   */
+  readonly updates: number;
+  /** Absent while nothing is added up. */
+  readonly open?: OpenStep;
+}
+
+/** Read access to a block of a shard. Its header and bytes change with the records applied. */
+export interface Block extends Omit<BlockHeader, "open"> {
+  /** Gradients added up in the open step: with epoch and version they identify the bytes. */
+  readonly accumulated: number;
+  /** Bytes of the values. */
+  readonly bytes: number;
+  /** Bytes of the values and all slots. */
+  readonly heldBytes: number;
+  /** Slots beside the values, see `SlotPlan`. */
+  readonly slots: number;
+  /**
+   * The values: a live view, invalid after the shard's next `apply`.
+   * @throws INTERNAL once the block has been removed from its shard.
+   */
+  values(): Uint8Array<ArrayBuffer>;
+  /**
+   * A slot, as {@link Block.values}: slot 0 is the values, slots from 1 on are what updates keep.
+   * @throws BAD_VALUE if there is no such slot.
+   */
+  slotBytes(slot: number): Uint8Array<ArrayBuffer>;
+}
+
+/** Bytes of the values of a block with this header. */
+export function blockBytes(header: Pick<BlockHeader, "dtype" | "count">): number {
+  return header.count * DTYPES[header.dtype].bytes;
+}
+
+/** Name of a block in messages. */
+export function blockLabel(parameter: string, index: number): string {
+  return `${quoteName(parameter)} block ${index}`;
+}
+
+/**
+ * Whether a layout exists in which block `index` has this place: every block but the last has the
+ * same number of elements, in order, without a gap.
+ */
+export function isPlaced(index: number, place: BlockExtent): boolean {
+  const { start, count } = place;
+  const isLast = start + count === elementCount(place.shape);
+  if (index === 0) return start === 0;
+  if (start === 0 || start % index !== 0) return false;
+  const blockElements = start / index;
+  return count === blockElements || (isLast && count < blockElements);
+}
+
+/** A block that owns ranges of its shard's memory. Only the shard changes it. */
+export class StoredBlock implements Block {
+  /** Its name in messages; kept because every check of a record may need it. */
+  readonly label: string;
+  readonly parameter: string;
+  readonly index: number;
+  readonly epoch: number;
+  readonly dtype: Dtype;
+  readonly shape: readonly number[];
+  readonly start: number;
+  readonly count: number;
+  readonly config: ParameterConfig;
+  readonly bytes: number;
+  readonly heldBytes: number;
+  readonly slots: number;
+  readonly plan: SlotPlan;
+  /** Division of its elements into rows. */
+  readonly rows: BlockRows;
+  version: number;
+  updates: number;
+  /** Senders of the gradients in the open step, in the order of arrival. */
+  readonly contributors: Set<string>;
+  /** Learning rate that these gradients gave; undefined for that of the configuration. */
+  openRate: number | undefined;
+  readonly #memory: ShardMemory;
+  readonly #sizes: readonly number[];
+  #pointers: number[] | undefined;
+  #rule: UpdateRule | undefined;
+
+  /**
+   * Allocates values, which are left undefined, and slots, which are zeroed.
+   * @throws TOO_LARGE if the memory is full.
+   */
+  constructor(memory: ShardMemory, header: BlockHeader, plan: SlotPlan) {
+    this.label = blockLabel(header.parameter, header.index);
+    this.parameter = header.parameter;
+    this.index = header.index;
+    this.epoch = header.epoch;
+    this.dtype = header.dtype;
+    this.shape = header.shape;
+    this.start = header.start;
+    this.count = header.count;
+    this.config = header.config;
+    this.version = header.version;
+    this.updates = header.updates;
+    this.contributors = new Set(header.open?.trainers);
+    this.openRate = header.open?.learningRate;
+    this.bytes = blockBytes(header);
+    this.plan = plan;
+    this.slots = plan.bytes.length;
+    this.rows = blockRows(header);
+    this.#memory = memory;
+    this.#sizes = [this.bytes, ...plan.bytes];
+    this.heldBytes = this.#sizes.reduce((sum, bytes) => sum + bytes, 0);
+    this.#pointers = this.#sizes.map((bytes) => memory.allocate(bytes));
+    for (let slot = 1; slot <= this.slots; slot++) this.slotBytes(slot).fill(0);
+  }
+
+  /** Address of the values in the shard's memory. @throws INTERNAL once the block is freed. */
+  get pointer(): number {
+    return this.slotPointer(0);
+  }
+
+  /**
+   * Address of a slot in the shard's memory; slot 0 is the values.
+   * @throws INTERNAL once the block is freed, BAD_VALUE if there is no such slot.
+   */
+  slotPointer(slot: number): number {
+    const pointer = this.#pointers?.[slot];
+    if (pointer !== undefined) return pointer;
+    const { label } = this;
+    if (this.#pointers === undefined) {
+      throw new PserverError(
+        "INTERNAL",
+        `${label} of epoch ${this.epoch} is used after its removal`,
+      );
+    }
+    throw new PserverError(
+      "BAD_VALUE",
+      `${label}: expected slot 0 to ${this.slots}; received ${slot}`,
+      { expected: this.slots, received: slot },
+    );
+  }
+
+  get accumulated(): number {
+    return this.contributors.size;
+  }
+
+  values(): Uint8Array<ArrayBuffer> {
+    return this.slotBytes(0);
+  }
+
+  slotBytes(slot: number): Uint8Array<ArrayBuffer> {
+    return this.#memory.bytes(this.slotPointer(slot), this.#sizes[slot] ?? 0);
+  }
+
+  /** The optimizer's rule for its elements, which must be floats; created by the first call. */
+  rule(dtype: FloatDtype): UpdateRule {
+    this.#rule ??= updateRule(this.#memory.kernels, this.config, dtype);
+    return this.#rule;
+  }
+
+  /** A copy of the header, with its entries in the order that snapshots hold them. */
+  header(): BlockHeader {
+    const { parameter, index, epoch, dtype, shape, start, count, config, version, updates } = this;
+    const header = {
+      parameter,
+      index,
+      epoch,
+      dtype,
+      shape,
+      start,
+      count,
+      config,
+      version,
+      updates,
+    };
+    if (this.contributors.size === 0) return header;
+    const trainers = [...this.contributors];
+    const { openRate } = this;
+    const open = openRate === undefined ? { trainers } : { trainers, learningRate: openRate };
+    return { ...header, open };
+  }
+
+  /** Frees the bytes; the block cannot be read afterwards. */
+  free(): void {
+    for (let slot = 0; slot <= this.slots; slot++) {
+      this.#memory.free(this.slotPointer(slot), this.#sizes[slot] ?? 0);
+    }
+    this.#pointers = undefined;
+  }
+}
+
+/** Callbacks for changes of a shard's blocks. */
+export interface ShardHooks {
+  /** A block was created, or replaced under a higher epoch, and holds its values. */
+  blockAdded?(block: Block): void;
+  /** A block was removed; its bytes can no longer be read. */
+  blockRemoved?(block: Block): void;
+  /** The bytes of a block are about to change or to be freed: the last moment to copy them. */
+  beforeChange?(block: Block): void;
+}
+
+/** The blocks of a shard by parameter and index, and the sum of their bytes. */
+export class BlockTable {
+  hooks: ShardHooks;
+  readonly #memory: ShardMemory;
+  readonly #parameters: Map<string, Map<number, StoredBlock>> = new Map();
+  #count = 0;
+  #bytes = 0;
+
+  constructor(memory: ShardMemory, hooks: ShardHooks) {
+    this.#memory = memory;
+    this.hooks = hooks;
+  }
+
+  /** Number of blocks. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Bytes of all values and slots. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get(parameter: string, index: number): StoredBlock | undefined {
+    return this.#parameters.get(parameter)?.get(index);
+  }
+
+  /** The blocks of one parameter, in no particular order. */
+  of(parameter: string): Iterable<StoredBlock> {
+    return this.#parameters.get(parameter)?.values() ?? [];
+  }
+
+  *all(): IterableIterator<StoredBlock> {
+    for (const blocks of this.#parameters.values()) yield* blocks.values();
+  }
+
+  /** All blocks by name, in order of UTF-16 code units, then by index: the order in saved states. */
+  sorted(): StoredBlock[] {
+    return [...this.all()].sort((a, b) => {
+      if (a.parameter === b.parameter) return a.index - b.index;
+      return a.parameter < b.parameter ? -1 : 1;
+    });
+  }
+
+  /**
+   * Creates a block, whose values `fill` writes, in place of an existing one.
+   * @throws TOO_LARGE if the memory is full; the shard is unusable afterwards.
+   */
+  put(header: BlockHeader, plan: SlotPlan, fill: (block: StoredBlock) => void): StoredBlock {
+    const { parameter, index } = header;
+    const previous = this.get(parameter, index);
+    // Freed first, so that a shard near its limit can be initialized again.
+    if (previous !== undefined) this.#remove(previous);
+    const block = new StoredBlock(this.#memory, header, plan);
+    fill(block);
+    const blocks = this.#parameters.get(parameter) ?? new Map<number, StoredBlock>();
+    this.#parameters.set(parameter, blocks.set(index, block));
+    this.#count += 1;
+    this.#bytes += block.heldBytes;
+    this.hooks.blockAdded?.(block);
+    return block;
+  }
+
+  /** Must be called before the values or slots of a block are changed in place. */
+  beforeChange(block: StoredBlock): void {
+    this.hooks.beforeChange?.(block);
+  }
+
+  /** Removes the blocks of a parameter whose epoch is at most `epoch`. */
+  drop(parameter: string, epoch: number): void {
+    for (const block of [...(this.#parameters.get(parameter)?.values() ?? [])]) {
+      if (block.epoch <= epoch) this.#remove(block);
+    }
+  }
+
+  #remove(block: StoredBlock): void {
+    this.hooks.beforeChange?.(block);
+    const blocks = this.#parameters.get(block.parameter);
+    blocks?.delete(block.index);
+    if (blocks?.size === 0) this.#parameters.delete(block.parameter);
+    this.#count -= 1;
+    this.#bytes -= block.heldBytes;
+    block.free();
+    this.hooks.blockRemoved?.(block);
+  }
+}
+
+/** Properties of a block that determine its slots. */
+export interface SlotOwner extends BlockExtent {
+  readonly dtype: Dtype;
+  readonly config: ParameterConfig;
+}
+
+/** Slots of a block. Slot 0 is the values; the others are numbered from 1 in this order. */
+export interface SlotPlan {
+  /** Bytes of slots 1, 2, …; all zero in a new block. */
+  readonly bytes: readonly number[];
+  /** Number of slots of the optimizer's rule, each as long as the values. */
+  readonly rule: number;
+  /** Slot of the update counts, a uint32 for each row, if the parameter is sparse. */
+  readonly counts?: number;
+  /** Slot of the sum of gradients of the open step, as long as the values, in a `sync` job. */
+  readonly accumulator?: number;
+  /** Slot with one byte for each row: whether the open step has a gradient of it. */
+  readonly touched?: number;
+}
+
+const COUNT_BYTES = 4;
+
+/** The slots of a block. A static parameter has none, because it is never updated. */
+export function slotPlan(owner: SlotOwner, synchronization: Synchronization): SlotPlan {
+  const { dtype, config, count } = owner;
+  if (config.static) return { bytes: [], rule: 0 };
+  const { rows } = blockRows(owner);
+  const valueBytes = count * DTYPES[dtype].bytes;
+  const isFloat = DTYPES[dtype].float;
+  const bytes: number[] = [];
+  const add = (slotBytes: number): number => bytes.push(slotBytes);
+  const rule = isFloat ? slotCount(config) : 0;
+  for (let slot = 0; slot < rule; slot++) add(valueBytes);
+  return {
+    bytes,
+    rule,
+    ...(config.sparse ? { counts: add(rows * COUNT_BYTES) } : {}),
+    ...(isFloat && synchronization.mode === "sync"
+      ? { accumulator: add(valueBytes), ...(config.sparse ? { touched: add(rows) } : {}) }
+      : {}),
+  };
+}
+
+/** Bytes of the values and all slots of a block. */
+export function heldBytes(owner: SlotOwner, plan: SlotPlan): number {
+  const valueBytes = owner.count * DTYPES[owner.dtype].bytes;
+  return plan.bytes.reduce((sum, bytes) => sum + bytes, valueBytes);
+}

@@ -1,0 +1,485 @@
+import { realpath, stat } from "node:fs/promises";
+import { basename, relative } from "node:path";
+import { dataBytes, relativeError, saveModel, type TensorHeader } from "../../model-files/index.ts";
+import {
+  type BlockVersions,
+  blockPlaces,
+  CONTROL_VERBS,
+  type ErrorCode,
+  ensureError,
+  type Fields,
+  isOneOf,
+  type Message,
+  mapField,
+  type ParameterInfo,
+  type Position,
+  PserverError,
+  parsePullReply,
+  parseShardVersionsReply,
+  parseVersionsRequest,
+  readStatusPages,
+  type ShardVersions,
+  type Synchronization,
+  shardVersionsRequest,
+  textField,
+  unescapeName,
+  type VersionsReply,
+  versionsReply,
+  type WantedVersions,
+} from "../../protocol/index.ts";
+import { errnoCode, fileError } from "../../system/file-errors.ts";
+import type { Leases } from "../job/leases.ts";
+import type { ArchiverRecord } from "../journal/archivers.ts";
+import type { TapeStorage } from "../journal/tape-writer.ts";
+import { TRAINER_KEYS } from "../lifecycle/bucket-record.ts";
+import { shardsOf } from "../lifecycle/grants.ts";
+import { toJournalRecord } from "../lifecycle/members.ts";
+import type { LifecycleService } from "../lifecycle/service.ts";
+import type { OwnersClient } from "../owner/owners-client.ts";
+import { HOST_LEASES, SHARD_LEASES } from "./shard-claims.ts";
+
+/** Asks the owner of a shard for the versions of these parameters' blocks, in their order. */
+export type AskShard = (
+  shard: number,
+  wanted: readonly WantedVersions[],
+) => Promise<readonly ShardVersions[]>;
+
+/** A wanted parameter and its index in the request. */
+interface Wanted extends WantedVersions {
+  readonly at: number;
+}
+
+/**
+ * Gathers versions of parameters from the owners of their shards, each asked once. The result is null for
+ * a parameter that is not ready, and for one of which some blocks are missing in the replies: a number of
+ * only a part of them would be wrong.
+ */
+export async function gatherVersions(
+  parameters: readonly (ParameterInfo | null)[],
+  ask: AskShard,
+): Promise<VersionsReply> {
+  const held: ShardVersions[][] = parameters.map(() => []);
+  const silent: number[] = [];
+  const asked = [...wantedByShard(parameters)].map(async ([shard, wanted]) => {
+    try {
+      const told = await ask(shard, wanted);
+      for (const [i, versions] of told.entries()) held[wanted[i]?.at ?? -1]?.push(versions);
+    } catch {
+      // `hosts` shows why an owner does not answer; here it only counts that it does not.
+      silent.push(shard);
+    }
+  });
+  await Promise.all(asked);
+  const versions = parameters.map((info, at) =>
+    info?.ready ? combine(held[at] ?? [], info.layout.blocks) : null,
+  );
+  return { versions, silent: silent.sort((a, b) => a - b) };
+}
+
+/** The ready parameters to ask each shard for. */
+function wantedByShard(parameters: readonly (ParameterInfo | null)[]): Map<number, Wanted[]> {
+  const byShard = new Map<number, Wanted[]>();
+  for (const [at, info] of parameters.entries()) {
+    if (!info?.ready) continue;
+    const { firstShard, blocks, shards } = info.layout;
+    for (const shard of shardsOf(firstShard, blocks, shards)) {
+      const wanted = byShard.get(shard) ?? [];
+      wanted.push({ at, parameter: info.name, epoch: info.epoch });
+      byShard.set(shard, wanted);
+    }
+  }
+  return byShard;
+}
+
+/** The versions of so many blocks, or null if the replies are of another number. */
+function combine(held: readonly ShardVersions[], blocks: number): BlockVersions | null {
+  const some = held.filter((own) => own.blocks > 0);
+  if (some.reduce((sum, own) => sum + own.blocks, 0) !== blocks) return null;
+  return {
+    least: Math.min(...some.map(({ least }) => least)),
+    most: Math.max(...some.map(({ most }) => most)),
+    updates: some.reduce((sum, { updates }) => sum + updates, 0),
+  };
+}
+
+/** Grace time of a request to one shard's owner for its status, or for versions of its blocks. */
+const STATUS_MS = 2_000;
+
+/**
+ * Time between two such requests: one that is under way when a connection is lost gets no reply, and an
+ * owner that is there must not be shown as missing for that.
+ */
+const STATUS_ATTEMPT_MS = 500;
+
+/** Characters of the token of a save. */
+const TOKEN_MAX = 64;
+
+/** Characters of the inbox that is told the progress of a save. */
+const INBOX_MAX = 1_024;
+
+/** States of a shard by the error of its status request; after every other error it is "failed". */
+const STATES: { readonly [code in ErrorCode]?: string } = {
+  NO_OWNER: "unowned",
+  NO_MEMORY: "no-memory",
+};
+
+/** Dependencies of {@link ControlService}. */
+export interface ControlServiceDeps {
+  readonly service: Pick<LifecycleService, "members" | "declared" | "status">;
+  readonly synchronization: Synchronization;
+  readonly saver: Saver;
+  readonly owners: OwnersClient;
+  readonly leases: Leases;
+  /** The archivers that have registered themselves. */
+  readonly archivers: () => Promise<readonly ArchiverRecord[]>;
+  /** What the job's tape takes in the broker; undefined of a job without one. */
+  readonly tapeStorage: () => Promise<TapeStorage | undefined>;
+  /** Number of shards. */
+  readonly shards: number;
+}
+
+/** Answers control requests of operators and trainers, which any host of the job may answer. */
+export class ControlService {
+  readonly #deps: ControlServiceDeps;
+
+  constructor(deps: ControlServiceDeps) {
+    this.#deps = deps;
+  }
+
+  /** Returns the entries of the reply to `asker`; @throws the error that the reply is to carry. */
+  async handle(
+    asker: string,
+    verb: string,
+    message: Message,
+    tell: (inbox: string, entries: Fields) => void,
+  ): Promise<Fields> {
+    if (!isOneOf(CONTROL_VERBS, verb)) {
+      throw new PserverError(
+        "BAD_MESSAGE",
+        `control: expected ${CONTROL_VERBS.join(", ")}; received ${verb}`,
+      );
+    }
+    switch (verb) {
+      case "save":
+        return await this.#deps.saver.save(asker, parseSaveRequest(message.fields), tell);
+      case "stop":
+        return {
+          stopped: this.#deps.saver.stop(asker, textField(message.fields, "token", TOKEN_MAX)),
+        };
+      case "snapshot":
+        return { shards: await this.#each((shard) => this.#snapshot(shard)) };
+      case "hosts":
+        return await this.#hosts();
+      case "versions":
+        return await this.#versions(message.fields);
+    }
+  }
+
+  async #snapshot(shard: number): Promise<Fields> {
+    const { position } = await this.#deps.owners.check(shard, { blocks: [] });
+    return await this.#deps.owners.snapshot(shard, position);
+  }
+
+  async #versions(fields: Fields): Promise<Fields> {
+    const names = parseVersionsRequest(fields);
+    const { parameters } = await this.#deps.service.status({ names });
+    return versionsReply(
+      await gatherVersions(parameters, (...asked) => this.#shardVersions(...asked)),
+    );
+  }
+
+  async #shardVersions(
+    shard: number,
+    wanted: readonly WantedVersions[],
+  ): Promise<readonly ShardVersions[]> {
+    const request = shardVersionsRequest(wanted);
+    const { fields } = await this.#deps.owners.ask(
+      shard,
+      "versions",
+      request,
+      STATUS_MS,
+      STATUS_ATTEMPT_MS,
+    );
+    return parseShardVersionsReply(fields, wanted.length);
+  }
+
+  async #hosts(): Promise<Fields> {
+    const [hosts, claims, trainers, shards, steps, declared, archivers, tape] = await Promise.all([
+      this.#deps.leases.list(HOST_LEASES),
+      this.#deps.leases.list(SHARD_LEASES),
+      this.#deps.leases.keys(TRAINER_KEYS),
+      this.#each((shard) => this.#status(shard)),
+      this.#steps(),
+      this.#deps.service.declared(),
+      this.#deps.archivers(),
+      // A tape that the broker cannot look at must not keep the rest from being told.
+      this.#deps.tapeStorage().catch(() => undefined),
+    ]);
+    const owned = [...claims].map(([key, { host }]) => ({
+      shard: Number(key.slice(SHARD_LEASES.length)),
+      host,
+    }));
+    return {
+      hosts: [...hosts.values()].map(({ owner: _owner, ...host }) => ({
+        ...host,
+        shards: owned
+          .filter((claim) => claim.host === host["host"])
+          .map(({ shard }) => shard)
+          .sort((a, b) => a - b),
+      })),
+      trainers: [...trainers].map((key) => unescapeName(key.slice(TRAINER_KEYS.length))).sort(),
+      shards,
+      declared,
+      archivers: archivers.map((archiver) => ({ ...archiver })),
+      ...(tape && { tape: { ...tape } }),
+      ...steps,
+    };
+  }
+
+  async #steps(): Promise<Fields> {
+    const synchronization = this.#deps.synchronization;
+    if (synchronization.mode === "async") return { synchronization };
+    const { verb: _verb, ...members } = toJournalRecord(await this.#deps.service.members());
+    return { synchronization, members };
+  }
+
+  /** The status of a shard; if its owner does not answer, the state that this means. */
+  async #status(shard: number): Promise<Fields> {
+    try {
+      const { owners } = this.#deps;
+      const { fields } = await owners.ask(shard, "status", {}, STATUS_MS, STATUS_ATTEMPT_MS);
+      // A status can have more entries than a message; earlier versions sent as many as fitted.
+      return fields["status"] === undefined ? fields : mapField(fields, "status");
+    } catch (error) {
+      const found = ensureError(error);
+      // An owner that has failed answers every request with the error of its failure.
+      const state = STATES[found.code] ?? "failed";
+      return { shard, state, error: found.toWire() };
+    }
+  }
+
+  #each<Result>(run: (shard: number) => Promise<Result>): Promise<Result[]> {
+    return Promise.all(Array.from({ length: this.#deps.shards }, (_, shard) => run(shard)));
+  }
+}
+
+function parseSaveRequest(fields: Fields): SaveRequest {
+  const path = textField(fields, "path", 4_096);
+  const { token, progress } = fields;
+  return {
+    path,
+    ...(token === undefined ? {} : { token: textField(fields, "token", TOKEN_MAX) }),
+    ...(progress === undefined ? {} : { progress: textField(fields, "progress", INBOX_MAX) }),
+  };
+}
+
+const ADVICE = "create it again, or start the host with another --model-dir";
+
+/** Where a host saves models. */
+export interface ModelDirectory {
+  readonly directory: string;
+  readonly host: string;
+  /** Told of an error with the whole path, which trainers are not told. */
+  readonly onError: (error: PserverError) => void;
+}
+
+/**
+ * Checks, before a save, that the model directory exists. It is not created again: it is also missing
+ * where a disk is not mounted, and the model would be written to the wrong disk.
+ * @throws IO that names the host, the last name of the directory, and what to do.
+ */
+export async function checkModelDirectory(model: ModelDirectory): Promise<void> {
+  const { directory, host, onError } = model;
+  const problem = await problemOf(directory);
+  if (problem === undefined) return;
+  const details = { host };
+  const told = (shown: string): string =>
+    `the model directory ${shown} of host ${host} ${problem}: ${ADVICE}`;
+  onError(new PserverError("IO", told(directory), { ...details, path: directory }));
+  throw new PserverError("IO", told(`…/${basename(directory)}`), details);
+}
+
+async function problemOf(directory: string): Promise<string | undefined> {
+  try {
+    return (await stat(directory)).isDirectory() ? undefined : "is not a directory";
+  } catch (error) {
+    const errno = errnoCode(error);
+    if (errno === "ENOENT" || errno === "ENOTDIR") return "does not exist";
+    throw fileError("examine the model directory", directory, error);
+  }
+}
+
+/** How long an owner may wait until it has folded up to the position of a pull. */
+const BLOCK_WAIT_MS = 5_000;
+
+/** Blocks asked for ahead of the one being written. */
+const BLOCKS_AHEAD = 4;
+
+/** How often the asker is told the progress of a save. */
+const PROGRESS_MS = 500;
+
+/** A request to save the model. */
+export interface SaveRequest {
+  /** Below the model directory. */
+  readonly path: string;
+  /** Identifies the save to those who stop or repeat it. */
+  readonly token?: string;
+  /** An inbox of the asker that is told the progress. */
+  readonly progress?: string;
+}
+
+/** Dependencies of {@link Saver}. */
+export interface SaverDeps {
+  readonly service: Pick<LifecycleService, "status">;
+  readonly owners: OwnersClient;
+  /** Where models go; without it nothing can be saved on this host. */
+  readonly directory: string | undefined;
+  readonly job: string;
+  /** Id of the host that writes. */
+  readonly host: string;
+  /** Told of errors that the operator has to correct. */
+  readonly onError: (error: PserverError) => void;
+}
+
+/** Writes the model of a job into a file of this host, block by block. */
+export class Saver {
+  readonly #deps: SaverDeps;
+  readonly #running = new Map<string, { stop: AbortController; saved: Promise<Fields> }>();
+
+  constructor(deps: SaverDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Saves every parameter that is ready under a path of the model directory. A repeat of a request with
+   * a token joins the save that it repeats.
+   * @throws BAD_PATH, NOT_INITIALIZED if there is nothing to save, DISK_FULL, IO, NO_OWNER, …; ABORTED
+   * if it was stopped. Messages name paths below the model directory only.
+   */
+  async save(
+    asker: string,
+    { path, token, progress }: SaveRequest,
+    tell: (inbox: string, entries: Fields) => void,
+  ): Promise<Fields> {
+    const stop = new AbortController();
+    const onProgress = (doneBytes: number, totalBytes: number): void => {
+      if (progress !== undefined) tell(progress, { progress: { doneBytes, totalBytes } });
+    };
+    if (token === undefined) return await this.#save(path, stop.signal, onProgress);
+    const key = runningKey(asker, token);
+    const running = this.#running.get(key);
+    if (running !== undefined) return await running.saved;
+    const saved = this.#save(path, stop.signal, onProgress);
+    this.#running.set(key, { stop, saved });
+    try {
+      return await saved;
+    } finally {
+      this.#running.delete(key);
+    }
+  }
+
+  /** Stops a save that this asker has begun on this host; false if there is none. */
+  stop(asker: string, token: string): boolean {
+    const running = this.#running.get(runningKey(asker, token));
+    running?.stop.abort(new PserverError("ABORTED", "the asker has stopped it"));
+    return running !== undefined;
+  }
+
+  async #save(
+    path: string,
+    signal: AbortSignal,
+    onProgress: (doneBytes: number, totalBytes: number) => void,
+  ): Promise<Fields> {
+    const { directory, job, host, onError } = this.#deps;
+    if (directory === undefined) {
+      throw new PserverError(
+        "BAD_PATH",
+        `no model directory is configured on this host; received ${JSON.stringify(path)}. Start it with --model-dir`,
+        { received: path },
+      );
+    }
+    await checkModelDirectory({ directory, host, onError });
+    const { parameters, at } = await this.#parameters();
+    if (parameters.size === 0) {
+      throw new PserverError("NOT_INITIALIZED", `job ${job} has no parameter to save`, { job });
+    }
+    const tensors = [...parameters.values()].map(({ name, dtype, shape }) => ({
+      name,
+      dtype,
+      shape,
+    }));
+    const totalBytes = tensors.reduce((sum, header) => sum + dataBytes(header), 0);
+    let doneBytes = 0;
+    const timer = setInterval(() => onProgress(doneBytes, totalBytes), PROGRESS_MS);
+    try {
+      const { file, bytes, format } = await saveModel({
+        directory,
+        path,
+        tensors,
+        chunks: async function* (this: Saver, header: TensorHeader) {
+          for await (const block of this.#blocks(parameters.get(header.name), at)) {
+            yield block;
+            doneBytes += block.byteLength;
+          }
+        }.bind(this),
+        metadata: { job, format: "nats-pserver" },
+        signal,
+      });
+      const root = await realpath(directory);
+      return { file: relative(root, file), bytes, format, host };
+    } catch (error) {
+      throw relativeError(error, directory);
+    } finally {
+      clearInterval(timer);
+    }
+  }
+
+  async #parameters(): Promise<{
+    parameters: Map<string, ParameterInfo>;
+    at: readonly Position[];
+  }> {
+    const { service } = this.#deps;
+    const { status, parameters } = await readStatusPages((request) => service.status(request));
+    const ready = parameters.filter((parameter) => parameter.ready);
+    return { parameters: new Map(ready.map((info) => [info.name, info])), at: status.at };
+  }
+
+  async *#blocks(
+    parameter: ParameterInfo | undefined,
+    at: readonly Position[],
+  ): AsyncGenerator<Uint8Array, void, undefined> {
+    if (parameter === undefined) return;
+    const asked: Promise<Uint8Array>[] = [];
+    for (const { index, shard } of blockPlaces(parameter.layout)) {
+      const block = this.#block(parameter, index, shard, at);
+      // A failure is noticed when the turn of the block comes.
+      block.catch(() => undefined);
+      asked.push(block);
+      const first = asked.length === BLOCKS_AHEAD ? asked.shift() : undefined;
+      if (first !== undefined) yield await first;
+    }
+    for (const block of asked) yield await block;
+  }
+
+  async #block(
+    parameter: ParameterInfo,
+    index: number,
+    shard: number,
+    at: readonly Position[],
+  ): Promise<Uint8Array> {
+    const { name, epoch } = parameter;
+    const position = at[shard] ?? { generation: 1, seq: 0 };
+    const message = await this.#deps.owners.ask(shard, "pull", {
+      parameter: name,
+      index,
+      epoch,
+      ...position,
+      waitMs: BLOCK_WAIT_MS,
+    });
+    return parsePullReply(message).data;
+  }
+}
+
+function runningKey(asker: string, token: string): string {
+  return JSON.stringify([asker, token]);
+}

@@ -1,0 +1,169 @@
+import { readFileSync } from "node:fs";
+import { freemem } from "node:os";
+import { dirname, join } from "node:path";
+import { PserverError } from "../../protocol/index.ts";
+
+/** Returns the text of a file; undefined if it cannot be read. */
+export type ReadText = (path: string) => string | undefined;
+
+const CGROUPS = "/sys/fs/cgroup";
+const BYTES_PER_KIB = 1024;
+
+/**
+ * Bytes that this process may still use before the system kills it: the least of what the machine has
+ * available and what each control group of the process leaves of its limit. File caches in a control group
+ * that were not used lately count as free, because the kernel reclaims them first.
+ */
+export function freeMemoryBytes(read: ReadText = readText): number {
+  const available = /^MemAvailable:\s+(\d+) kB/m.exec(read("/proc/meminfo") ?? "")?.[1];
+  const machineBytes = available === undefined ? freemem() : Number(available) * BYTES_PER_KIB;
+  return Math.max(0, Math.min(machineBytes, ...groupsLeft(read)));
+}
+
+/** Bytes left in the control group of this process and in each one above it. */
+function groupsLeft(read: ReadText): number[] {
+  const lines = (read("/proc/self/cgroup") ?? "").split("\n");
+  return lines.flatMap((line) => {
+    const [, controllers, path = "/"] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
+    if (controllers === "") return ancestors(path).map((group) => left(read, CGROUPS, group, V2));
+    if (!controllers?.split(",").includes("memory")) return [];
+    return ancestors(path).map((group) => left(read, join(CGROUPS, "memory"), group, V1));
+  });
+}
+
+/** Names of a control group's files. */
+interface GroupFiles {
+  readonly limit: string;
+  readonly used: string;
+  readonly unusedLately: RegExp;
+}
+
+const V2: GroupFiles = {
+  limit: "memory.max",
+  used: "memory.current",
+  unusedLately: /^inactive_file (\d+)$/m,
+};
+const V1: GroupFiles = {
+  limit: "memory.limit_in_bytes",
+  used: "memory.usage_in_bytes",
+  unusedLately: /^total_inactive_file (\d+)$/m,
+};
+
+function left(read: ReadText, root: string, group: string, files: GroupFiles): number {
+  const directory = join(root, group);
+  // "max", or a missing file: this group has no limit of its own.
+  const limitBytes = Number.parseInt(read(join(directory, files.limit)) ?? "", 10);
+  const usedBytes = Number.parseInt(read(join(directory, files.used)) ?? "", 10);
+  if (Number.isNaN(limitBytes) || Number.isNaN(usedBytes)) return Number.POSITIVE_INFINITY;
+  const unused = files.unusedLately.exec(read(join(directory, "memory.stat")) ?? "")?.[1];
+  return limitBytes - (usedBytes - Number(unused ?? 0));
+}
+
+/** A group and those above it. In a container its own group is the visible root. */
+function ancestors(path: string): string[] {
+  return path === "/" ? ["/"] : [path, ...ancestors(dirname(path))];
+}
+
+function readText(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}
+
+/** A shard's memory grows by an eighth at a time, so it can be this much larger than its values. */
+const GROWTH = 1.125;
+
+/** Memory of a shard besides its values: constants, scratch, tables. */
+const SHARD_BYTES = 1024 * 1024;
+
+/** Options of {@link HostMemory}. */
+export interface HostMemoryOptions {
+  readonly shards: number;
+  /** The most that the host may use for values; limited only by the system by default. */
+  readonly limitBytes?: number | undefined;
+  /** The buffer of the `HostMemory` on another thread of the host. */
+  readonly buffer?: SharedArrayBuffer;
+  /** Bytes that the system has free. */
+  readonly freeBytes?: () => number;
+}
+
+/** Memory that a shard needs for so many bytes of values. */
+export function neededBytes(valueBytes: number): number {
+  return Math.ceil(valueBytes * GROWTH) + SHARD_BYTES;
+}
+
+/**
+ * Counts the memory of a host's shards for all its threads, so that no shard is taken over that does not
+ * fit: the system would kill the host, and then the next host that takes the shard over.
+ */
+export class HostMemory {
+  readonly buffer: SharedArrayBuffer;
+  readonly #limitBytes: number;
+  readonly #freeBytes: () => number;
+  /** By shard, the bytes that it has or that are reserved for it. */
+  readonly #taken: BigInt64Array;
+  /** By shard, the reserved bytes that it has not taken from the system yet. */
+  readonly #coming: BigInt64Array;
+
+  private constructor(buffer: SharedArrayBuffer, options: HostMemoryOptions) {
+    const { shards, limitBytes = Number.POSITIVE_INFINITY, freeBytes = freeMemoryBytes } = options;
+    this.buffer = buffer;
+    this.#taken = new BigInt64Array(buffer, 0, shards);
+    this.#coming = new BigInt64Array(buffer, this.#taken.byteLength, shards);
+    this.#limitBytes = limitBytes;
+    this.#freeBytes = freeBytes;
+  }
+
+  /** Counts in the buffer of the options, or in a new one. */
+  static open(options: HostMemoryOptions): HostMemory {
+    const bytes = 2 * options.shards * BigInt64Array.BYTES_PER_ELEMENT;
+    return new HostMemory(options.buffer ?? new SharedArrayBuffer(bytes), options);
+  }
+
+  /** Bytes available to further shards or blocks. */
+  get freeBytes(): number {
+    return Math.min(this.#limitBytes - sum(this.#taken), this.#freeBytes() - sum(this.#coming));
+  }
+
+  /**
+   * Reserves memory for a shard with so many bytes of values, of which it has `heldBytes` already, until
+   * {@link release}.
+   * @throws NO_MEMORY if the host has less; nothing is reserved then.
+   */
+  reserve(shard: number, valueBytes: number, heldBytes = 0): void {
+    const needed = neededBytes(valueBytes);
+    this.release(shard);
+    Atomics.store(this.#taken, shard, BigInt(needed));
+    Atomics.store(this.#coming, shard, BigInt(Math.max(0, needed - heldBytes)));
+    // This counts what other threads reserve at the same moment: at worst both fail, and try again.
+    const free = this.freeBytes;
+    if (free >= 0) return;
+    this.release(shard);
+    const received = Math.max(0, Math.floor(free + needed));
+    throw new PserverError(
+      "NO_MEMORY",
+      `shard ${shard}: expected ${needed} bytes of free memory for its values; this host has ${received}`,
+      { shard, expected: needed, received },
+    );
+  }
+
+  /** Notes how much memory a shard has now: the system has provided what was reserved. */
+  holds(shard: number, memoryBytes: number): void {
+    Atomics.store(this.#taken, shard, BigInt(memoryBytes));
+    Atomics.store(this.#coming, shard, 0n);
+  }
+
+  /** Notes that a shard has no memory any more. */
+  release(shard: number): void {
+    Atomics.store(this.#taken, shard, 0n);
+    Atomics.store(this.#coming, shard, 0n);
+  }
+}
+
+function sum(bytes: BigInt64Array): number {
+  let total = 0n;
+  for (let shard = 0; shard < bytes.length; shard++) total += Atomics.load(bytes, shard);
+  return Number(total);
+}

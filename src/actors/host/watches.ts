@@ -1,0 +1,354 @@
+import type { JetStreamManager } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/transport-node";
+import {
+  asMap,
+  bucketStream,
+  ensureError,
+  type Fields,
+  integerField,
+  JETSTREAM_ERRORS,
+  type JobSubjects,
+  PserverError,
+  TRAINERS_MAX,
+} from "../../protocol/index.ts";
+import { jetStreamErrorCode } from "../../transport/broker-error.ts";
+import { type Clock, Rounds, systemClock } from "../concurrent.ts";
+import type { TakenBack } from "../lifecycle/initialization.ts";
+import type { LifecycleService } from "../lifecycle/service.ts";
+
+/** Dependencies of {@link MembersWatch}. */
+export interface MembersWatchDeps {
+  readonly service: Pick<LifecycleService, "expelLost" | "tellMembers">;
+  /** The last statuses of the host's shards. */
+  readonly statuses: () => readonly Fields[];
+  /** The watch checks three times in a lease time. */
+  readonly leaseMs: number;
+  /** Told of each check that failed; the next one comes in its time. */
+  readonly onError: (error: PserverError) => void;
+  readonly clock?: Clock;
+}
+
+/**
+ * Removes members whose lease is lost, so that nobody waits for them in the job's steps, and writes the
+ * newest members into the journals of this host's shards that lack them.
+ */
+export class MembersWatch {
+  readonly #deps: MembersWatchDeps;
+  readonly #rounds: Rounds;
+  /** Shards that have begun to be served since the last check. */
+  readonly #fresh: Set<number> = new Set();
+  /** The newest revision at the last check: later ones may still be under way to the journals. */
+  #known = 0;
+
+  constructor(deps: MembersWatchDeps) {
+    this.#deps = deps;
+    this.#rounds = new Rounds(() => this.#check(), deps.clock);
+  }
+
+  /** Checks at once, and then until {@link MembersWatch.stop}. */
+  start(): void {
+    void this.#rounds.start();
+  }
+
+  /** Stops checking and waits for a check under way. */
+  async stop(): Promise<void> {
+    await this.#rounds.stop();
+  }
+
+  /** A shard is served from now on: the newest members are written at once if its journal lacks them. */
+  serving(shard: number): void {
+    this.#fresh.add(shard);
+    void this.#rounds.soon();
+  }
+
+  async #check(): Promise<number> {
+    const fresh = new Set(this.#fresh);
+    this.#fresh.clear();
+    try {
+      const { revision } = await this.#deps.service.expelLost();
+      const behind = this.#deps.statuses().flatMap(({ shard, state, steps }) => {
+        if (state !== "serving" || steps === undefined) return [];
+        const number = Number(shard);
+        const wanted = fresh.has(number) ? revision : this.#known;
+        return integerField(asMap(steps, "steps"), "revision") < wanted ? [number] : [];
+      });
+      this.#known = revision;
+      if (behind.length > 0) await this.#deps.service.tellMembers(behind);
+    } catch (error) {
+      for (const shard of fresh) this.#fresh.add(shard);
+      this.#deps.onError(ensureError(error));
+    }
+    return this.#deps.leaseMs / 3;
+  }
+}
+
+/** Trainers in a shard's table from which on it counts as crowded. */
+const CROWD = TRAINERS_MAX / 4;
+
+/** How many more than were live after the last sweep make it crowded again. */
+const CROWD_GROWTH = TRAINERS_MAX / 8;
+
+/**
+ * Time after which a full table is swept again even if all in it were live: they may have left. A sweep
+ * reads the records of all trainers and is too expensive for every half second.
+ */
+const FULL_AGAIN_MS = 10_000;
+
+/** How often the tables are checked: many short sessions fill them within seconds. */
+const CHECK_MS = 500;
+
+/** Dependencies of {@link SessionsWatch}. */
+export interface SessionsWatchDeps {
+  readonly service: Pick<LifecycleService, "endSessions" | "checkCounter">;
+  /** The last statuses of the host's shards. */
+  readonly statuses: () => readonly Fields[];
+  /** Told of each check that failed; the next one comes in its time. */
+  readonly onError: (error: PserverError) => void;
+  readonly clock?: Clock;
+}
+
+/** The last sweep that was written into a shard's journal: its position, and how many sessions are live. */
+interface Sweep {
+  readonly generation: number;
+  readonly seq: number;
+  readonly live: number;
+  /** When it was written, by the host's clock. */
+  readonly atMs: number;
+}
+
+/**
+ * Keeps the tables of trainers of a host's shards from filling up with trainers that are gone: a crowded
+ * shard is told which sessions have ended, and which were never given. Many sessions share one sweep, and
+ * shards with few trainers cost nothing.
+ */
+export class SessionsWatch {
+  readonly #deps: SessionsWatchDeps;
+  readonly #clock: Clock;
+  readonly #rounds: Rounds;
+  readonly #sweeps: Map<number, Sweep> = new Map();
+  #isCounterChecked = false;
+
+  constructor(deps: SessionsWatchDeps) {
+    this.#deps = deps;
+    this.#clock = deps.clock ?? systemClock;
+    this.#rounds = new Rounds(() => this.#check(), this.#clock);
+  }
+
+  /** Checks at once, and then until {@link SessionsWatch.stop}. */
+  start(): void {
+    void this.#rounds.start();
+  }
+
+  /** Stops checking and waits for a check under way. */
+  async stop(): Promise<void> {
+    await this.#rounds.stop();
+  }
+
+  /** Finds out, once, whether the bucket has lost records; repeated while it cannot be read. */
+  async #checkCounter(): Promise<void> {
+    try {
+      await this.#deps.service.checkCounter();
+      this.#isCounterChecked = true;
+    } catch (caught) {
+      const error = ensureError(caught);
+      if (error.retryable) return;
+      this.#isCounterChecked = true;
+      this.#deps.onError(error);
+    }
+  }
+
+  async #check(): Promise<number> {
+    if (!this.#isCounterChecked) await this.#checkCounter();
+    try {
+      const crowded = this.#deps.statuses().filter((status) => this.#isCrowded(status));
+      if (crowded.length > 0) await this.#end(crowded.map(({ shard }) => Number(shard)));
+    } catch (error) {
+      this.#deps.onError(ensureError(error));
+    }
+    return CHECK_MS;
+  }
+
+  async #end(shards: readonly number[]): Promise<void> {
+    const { live, at } = await this.#deps.service.endSessions(shards);
+    for (const [shard, position] of at) {
+      this.#sweeps.set(shard, { ...position, live, atMs: this.#clock.now() });
+    }
+  }
+
+  #isCrowded({ shard, state, senders, generation, seq }: Fields): boolean {
+    if (state !== "serving") return false;
+    const trainers = integerField(asMap(senders, "senders"), "trainers");
+    if (trainers < CROWD) return false;
+    const sweep = this.#sweeps.get(Number(shard));
+    if (sweep === undefined) return true;
+    // The status does not show the effect of the last sweep before the shard has folded it.
+    const isFolded =
+      Number(generation) > sweep.generation ||
+      (Number(generation) === sweep.generation && Number(seq) >= sweep.seq);
+    if (!isFolded) return false;
+    if (trainers >= sweep.live + CROWD_GROWTH) return true;
+    return trainers >= TRAINERS_MAX && this.#clock.now() - sweep.atMs >= FULL_AGAIN_MS;
+  }
+}
+
+/** Dependencies of {@link LossesWatch}. */
+export interface LossesWatchDeps {
+  readonly service: Pick<LifecycleService, "takeBackLost">;
+  /** Pause before a check that failed is repeated: a third of it. */
+  readonly leaseMs: number;
+  /** Told what a shard has lost, if anything. */
+  readonly onTakenBack: (shard: number, taken: TakenBack) => void;
+  /** Told of each check that failed. */
+  readonly onError: (error: PserverError) => void;
+  readonly clock?: Clock;
+}
+
+/**
+ * Compares, each time that a shard with its journal in memory begins to be served, the job's records with the
+ * blocks that the shard has, and makes what is lost initializable again.
+ */
+export class LossesWatch {
+  readonly #deps: LossesWatchDeps;
+  readonly #rounds: Rounds;
+  /** Shards that have begun to be served since they were checked. */
+  readonly #fresh: Set<number> = new Set();
+  #isStopped = false;
+
+  constructor(deps: LossesWatchDeps) {
+    this.#deps = deps;
+    this.#rounds = new Rounds(() => this.#check(), deps.clock);
+  }
+
+  /** Checks at once, and then whenever there is something to check until {@link LossesWatch.stop}. */
+  start(): void {
+    void this.#rounds.start();
+  }
+
+  /** Stops checking. A check under way, which may ask for a shard that has no owner any more, ends unheard. */
+  stop(): void {
+    this.#isStopped = true;
+    void this.#rounds.stop();
+  }
+
+  /** A shard is served from now on. */
+  serving(shard: number): void {
+    this.#fresh.add(shard);
+    void this.#rounds.soon();
+  }
+
+  async #check(): Promise<number> {
+    for (const shard of [...this.#fresh]) {
+      this.#fresh.delete(shard);
+      try {
+        const taken = await this.#deps.service.takeBackLost(shard);
+        if (taken.parameters.length > 0 || taken.isJob) this.#deps.onTakenBack(shard, taken);
+      } catch (error) {
+        if (this.#isStopped) break;
+        this.#fresh.add(shard);
+        this.#deps.onError(ensureError(error));
+      }
+    }
+    return this.#deps.leaseMs / 3;
+  }
+}
+
+/** Dependencies of {@link JobWatch}. */
+export interface JobWatchDeps {
+  readonly connection: Pick<NatsConnection, "info">;
+  readonly manager: { readonly streams: Pick<JetStreamManager["streams"], "info"> };
+  readonly subjects: JobSubjects;
+  /** When the job's bucket was made. */
+  readonly created: string;
+  readonly leaseMs: number;
+  /** Called once, when it is certain that the broker does not hold the job any more. */
+  readonly onGone: (error: PserverError) => void;
+  readonly clock?: Clock;
+}
+
+/**
+ * Finds out whether the broker still holds the job: it may have been started again on an empty store, or on that of
+ * another job. Then what a host has of the job is of no use, and what it would write could be taken for a part of a
+ * job that is made anew under the same name. Looks once in a lease time, and when it is told to.
+ *
+ * A job that has lost only its records, or only its snapshots, is not gone: its operator may put them back.
+ */
+export class JobWatch {
+  readonly #deps: JobWatchDeps;
+  readonly #clock: Clock;
+  readonly #rounds: Rounds;
+  /** Since when all looks found nothing of the job. */
+  #missingSinceMs: number | undefined;
+
+  constructor(deps: JobWatchDeps) {
+    this.#deps = deps;
+    this.#clock = deps.clock ?? systemClock;
+    this.#rounds = new Rounds(() => this.#round(), this.#clock);
+  }
+
+  /** Looks from now on, first after a lease time. */
+  start(): void {
+    void this.#rounds.start(this.#deps.leaseMs);
+  }
+
+  /** Looks soon: the connection to the broker is back. */
+  reconnected(): void {
+    this.#missingSinceMs = undefined;
+    void this.#rounds.soon();
+  }
+
+  /** Looks no more. */
+  stop(): void {
+    void this.#rounds.stop();
+  }
+
+  async #round(): Promise<number> {
+    const { leaseMs, onGone } = this.#deps;
+    const problem = await this.#look();
+    if (problem !== undefined) {
+      this.stop();
+      onGone(problem);
+    }
+    return this.#missingSinceMs === undefined ? leaseMs : leaseMs / 10;
+  }
+
+  /** Why the job is gone; undefined if it is there, or that is not certain. */
+  async #look(): Promise<PserverError | undefined> {
+    const { subjects, created, connection, leaseMs } = this.#deps;
+    const records = bucketStream(subjects.bucket());
+    try {
+      const found = await this.#createdOf(records);
+      if (found !== undefined) {
+        this.#missingSinceMs = undefined;
+        return found === created
+          ? undefined
+          : this.#gone(`another one of this name was made at ${found}`);
+      }
+      if ((await this.#createdOf(subjects.snapshotStream())) !== undefined) return undefined;
+    } catch {
+      // A broker that does not answer says nothing about the job.
+      this.#missingSinceMs = undefined;
+      return undefined;
+    }
+    // A server of a cluster that has just started may not have read its streams yet.
+    this.#missingSinceMs ??= this.#clock.now();
+    const isCertain =
+      connection.info?.cluster === undefined || this.#clock.now() - this.#missingSinceMs >= leaseMs;
+    return isCertain ? this.#gone("its store was emptied") : undefined;
+  }
+
+  /** When a stream was made; undefined if there is none. */
+  async #createdOf(stream: string): Promise<string | undefined> {
+    try {
+      return (await this.#deps.manager.streams.info(stream)).created;
+    } catch (error) {
+      if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.STREAM_NOT_FOUND) return undefined;
+      throw error;
+    }
+  }
+
+  #gone(what: string): PserverError {
+    const { subjects, created } = this.#deps;
+    const text = `job ${subjects.job}, made at ${created}, is gone from the broker: ${what}`;
+    return new PserverError("JOB_DAMAGED", text, { job: subjects.job, expected: created });
+  }
+}

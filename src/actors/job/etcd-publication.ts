@@ -1,0 +1,218 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { ensureError, PserverError } from "../../protocol/index.ts";
+import { Rounds } from "../concurrent.ts";
+import type { KvBucket } from "../journal/kv-bucket.ts";
+import { trainerKey } from "../lifecycle/bucket-record.ts";
+import { jobRecord, type Lifecycle } from "../lifecycle/machine.ts";
+import type { EtcdClient, EtcdEntry, EtcdGuard, EtcdWrite } from "./etcd-client.ts";
+import { checkPublishedJob, type EtcdKeys, type EtcdSpace } from "./etcd-space.ts";
+import type { BrokerProbe } from "./leases.ts";
+
+const TRIES_MAX = 8;
+
+/**
+ * Shows the job's lifecycle in etcd: `/init_ps/lock` is attached to the lease of the selected trainer,
+ * `/init_ps/done` is "1" once the job is initialized. Nothing is decided by these keys. A writer with an
+ * older record cannot overwrite a newer one: the keys are read before the record, and swapped after.
+ */
+export class InitializationKeys {
+  readonly #space: EtcdSpace;
+  readonly #bucket: KvBucket;
+
+  constructor(space: EtcdSpace, bucket: KvBucket) {
+    this.#space = space;
+    this.#bucket = bucket;
+  }
+
+  /** Updates the keys from the job's record; @throws NO_ETCD, BUSY, and as `KvBucket` does. */
+  async show(): Promise<void> {
+    const { client, keys } = this.#space;
+    for (let tries = 1; tries <= TRIES_MAX; tries++) {
+      const [lock, done] = [await client.read(keys.lock), await client.read(keys.done)];
+      const job = await jobRecord.read({ bucket: this.#bucket });
+      const writes = [...(await this.#lockWrites(job, lock)), ...this.#doneWrites(job, done)];
+      const guards = [
+        { key: keys.lock, revision: lock?.revision },
+        { key: keys.done, revision: done?.revision },
+      ];
+      if (writes.length === 0 || (await client.swap(guards, writes))) return;
+    }
+    throw new PserverError("BUSY", `etcd key ${keys.lock}: changed ${TRIES_MAX} times in a row`, {
+      key: keys.lock,
+    });
+  }
+
+  async #lockWrites(job: Lifecycle, lock: EtcdEntry | undefined): Promise<EtcdWrite[]> {
+    const { client, keys } = this.#space;
+    const { trainer, session, epoch } = job.context;
+    const holder =
+      job.state === "initializing"
+        ? await client.read(`${keys.leases}${trainerKey(trainer)}`)
+        : undefined;
+    // No trainer is selected, or the selected one is not alive.
+    if (holder === undefined) return lock === undefined ? [] : [{ kind: "remove", key: keys.lock }];
+    const value = JSON.stringify({ trainer, session, epoch });
+    if (lock?.value === value && lock.lease === holder.lease) return [];
+    return [{ kind: "put", key: keys.lock, value, lease: holder.lease }];
+  }
+
+  #doneWrites(job: Lifecycle, done: EtcdEntry | undefined): EtcdWrite[] {
+    const { keys } = this.#space;
+    if (job.state === "ready")
+      return done?.value === "1" ? [] : [{ kind: "put", key: keys.done, value: "1" }];
+    return done === undefined ? [] : [{ kind: "remove", key: keys.done }];
+  }
+}
+
+/** Dependencies of {@link Publication}. */
+export interface PublicationDeps {
+  readonly client: EtcdClient;
+  readonly keys: EtcdKeys;
+  readonly job: string;
+  /** The broker's addresses as trainers reach them. */
+  readonly urls: readonly string[];
+  readonly leaseMs: number;
+  /** Of that broker: a host without a connection to it publishes nothing. */
+  readonly probe: BrokerProbe;
+  /** Shown again in each round: the state of the job's initialization. */
+  readonly initialization: Pick<InitializationKeys, "show">;
+  /** Told of each round that failed; the next one comes in its time. */
+  readonly onError: (error: PserverError) => void;
+}
+
+/** The keys of the published hosts. */
+interface Published {
+  readonly servers: readonly EtcdEntry[];
+  readonly job: EtcdEntry | undefined;
+  readonly desired: EtcdEntry | undefined;
+}
+
+/** Lease times that a starting host waits until the keys of a dead host have expired. */
+const START_LEASES = 4;
+
+/**
+ * Keeps one host in etcd's list of servers: `/ps/<i>` with the broker's addresses, the job's name and
+ * the number of hosts. All of these keys are attached to one lease, so that they expire with the host. A
+ * shared key that expires with a dead host is written again by any other within a third of a lease time.
+ */
+export class Publication {
+  readonly #deps: PublicationDeps;
+  #lease: string | undefined;
+  /** Whether this host has ever been in the list, and so knows which job is published there. */
+  #listed = false;
+  readonly #rounds = new Rounds(() => this.#round());
+
+  constructor(deps: PublicationDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Publishes the host and keeps it published until {@link Publication.stop}.
+   * @throws JOB_EXISTS if hosts of another job are published there, NO_ETCD, BUSY.
+   */
+  async start(): Promise<void> {
+    const { leaseMs, job } = this.#deps;
+    const until = performance.now() + START_LEASES * Math.max(leaseMs, 1_000);
+    while (!(await this.#publish())) {
+      if (performance.now() > until) {
+        throw new PserverError(
+          "BUSY",
+          `job ${job}: the keys in etcd kept changing while the host started`,
+          { job },
+        );
+      }
+      await delay(leaseMs / 10);
+    }
+    await this.#deps.initialization.show();
+    await this.#rounds.start(leaseMs / 3);
+  }
+
+  /** Shows the state of the job at once; a failure is reported, and the next round shows the state. */
+  async showJob(): Promise<void> {
+    try {
+      await this.#deps.initialization.show();
+    } catch (error) {
+      this.#deps.onError(ensureError(error));
+    }
+  }
+
+  /** Ends the publication and revokes its lease. @throws NO_ETCD: the keys then expire by themselves. */
+  async stop(): Promise<void> {
+    await this.#rounds.stop();
+    const lease = this.#lease;
+    this.#lease = undefined;
+    if (lease !== undefined) await this.#deps.client.revoke(lease);
+  }
+
+  async #round(): Promise<number> {
+    try {
+      await this.#deps.probe.reach();
+      await this.#publish();
+      await this.#deps.initialization.show();
+    } catch (error) {
+      this.#deps.onError(ensureError(error));
+    }
+    return this.#deps.leaseMs / 3;
+  }
+
+  /** One attempt; false if keys of dead hosts have not expired yet or somebody else wrote in between. */
+  async #publish(): Promise<boolean> {
+    const { client, keys } = this.#deps;
+    const lease = await this.#liveLease();
+    const published = await this.#read();
+    const { servers, job } = published;
+    checkPublishedJob(job?.value, this.#deps.job, keys);
+    // Hosts are listed, but no job: the host that wrote it has just died, and another will write it again.
+    if (job === undefined && servers.length > 0 && !this.#listed) return false;
+    const change = this.#changes(published, lease);
+    if (change.writes.length > 0 && !(await client.swap(change.guards, change.writes))) {
+      return false;
+    }
+    this.#listed = true;
+    return true;
+  }
+
+  /** The present lease, extended, or a new one. */
+  async #liveLease(): Promise<string> {
+    const { client, leaseMs } = this.#deps;
+    if (this.#lease === undefined || !(await client.keepAlive(this.#lease))) {
+      this.#lease = await client.grant(leaseMs);
+    }
+    return this.#lease;
+  }
+
+  async #read(): Promise<Published> {
+    const { client, keys } = this.#deps;
+    const desired = await client.read(keys.desired);
+    const found = await client.list(keys.servers);
+    return {
+      servers: found.filter(({ key }) => keys.serverIndex(key) !== undefined),
+      job: found.find(({ key }) => key === keys.job),
+      desired,
+    };
+  }
+
+  #changes(
+    { servers, job, desired }: Published,
+    lease: string,
+  ): { guards: EtcdGuard[]; writes: EtcdWrite[] } {
+    const { keys, urls } = this.#deps;
+    const guards: EtcdGuard[] = [];
+    const writes: EtcdWrite[] = [];
+    const write = (key: string, value: string, found: EtcdEntry | undefined): void => {
+      guards.push({ key, revision: found?.revision });
+      writes.push({ kind: "put", key, value, lease });
+    };
+    const isListed = servers.some((entry) => entry.lease === lease);
+    if (!isListed) {
+      const taken = new Set(servers.map(({ key }) => keys.serverIndex(key)));
+      let index = 0;
+      while (taken.has(index)) index++;
+      write(`${keys.servers}${index}`, urls.join(","), undefined);
+    }
+    if (job === undefined) write(keys.job, this.#deps.job, undefined);
+    const count = String(servers.length + (isListed ? 0 : 1));
+    if (desired?.value !== count) write(keys.desired, count, desired);
+    return { guards, writes };
+  }
+}

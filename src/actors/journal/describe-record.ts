@@ -1,0 +1,418 @@
+import type { Message } from "../../protocol/codec.ts";
+import { DTYPES, type Dtype, ENCODINGS, type Encoding } from "../../protocol/dtypes.ts";
+import type { ErrorCode, PserverError } from "../../protocol/errors.ts";
+import { BATCH_ENTRIES_MAX } from "../../protocol/limits.ts";
+import { type BatchEntry, parseBatch } from "../../protocol/messages/batch-records.ts";
+import {
+  blockRows,
+  type PartCounts,
+  partCounts,
+  readPackedIndex,
+  readPartIndex,
+} from "../../protocol/messages/parts.ts";
+import {
+  type NoteEntries,
+  parseClock,
+  parseNote,
+  parseTrainerRecord,
+  type TrainerRecord,
+} from "../../protocol/messages/records.ts";
+import type { HostVerb, TrainerVerb } from "../../protocol/subjects.ts";
+import type { Change } from "../fold/apply-update.ts";
+import type { Block } from "../fold/block-actor.ts";
+import type { Payload } from "../fold/elements.ts";
+import { type FoldedRecord, type JournalRecord, readable } from "../fold/journal-record.ts";
+import type { Settled, Shard } from "../fold/shard.ts";
+import { measure, type Statistics } from "../fold/statistics.ts";
+
+/** What a record, or an entry of a batch, is meant to do; `unreadable` for one that cannot be read. */
+export type UpdateVerb = TrainerVerb | "clock" | "note" | "batch" | HostVerb | "unreadable";
+
+/** What became of a record. */
+export type UpdateOutcome =
+  | { readonly kind: "applied" }
+  | { readonly kind: "rejected"; readonly code: ErrorCode; readonly message: string }
+  /** An earlier copy was folded before; `seq` is its record, 0 if that is not known any more. */
+  | { readonly kind: "repeated"; readonly seq: number }
+  | { readonly kind: "unreadable" };
+
+/** Where an update stands in a job's history. */
+export interface UpdatePlace {
+  /** When the broker stored the record, in milliseconds since 1970. */
+  readonly timeMs: number;
+  readonly shard: number;
+  readonly generation: number;
+  readonly seq: number;
+}
+
+/** One update as it was folded: a record, or an entry of a batch. Holds no tensor. */
+export interface UpdateEvent extends UpdatePlace {
+  /** Number of the entry in its record, from 0. */
+  readonly entry: number;
+  /** Entries of the record: 1 unless it is a batch. */
+  readonly entries: number;
+  readonly verb: UpdateVerb;
+  readonly outcome: UpdateOutcome;
+  /** The sender; undefined for a host, and for a record that does not tell. */
+  readonly trainer?: string | undefined;
+  readonly session?: number | undefined;
+  /** Number of the record in its session and shard. */
+  readonly n?: number | undefined;
+  /** The step that a gradient or a clock names. */
+  readonly step?: number | undefined;
+  /** What it does to which block; undefined for what is about none, or cannot be read. */
+  readonly block?: BlockChange | undefined;
+  /** The entries of a note. */
+  readonly note?: NoteEntries | undefined;
+  /** Bytes of the record's payload, for one that is about no block. */
+  readonly bytes?: number | undefined;
+  /**
+   * Code and text of the error because of which the record could not be described: then it is one event, of
+   * its place, sender and outcome alone. Undefined for one that was described.
+   */
+  readonly undescribed?: string | undefined;
+}
+
+/** The operation of an update of a block. */
+export type BlockOperation =
+  | { readonly op: "init" }
+  | { readonly op: "set" }
+  | { readonly op: "mix"; readonly alpha: number; readonly beta: number }
+  /** `lr`: the learning rate of the call; undefined for that of the configuration. */
+  | { readonly op: "grad"; readonly lr: number | undefined };
+
+/** The part of an update that is about its block. */
+export interface BlockChange {
+  readonly parameter: string;
+  readonly index: number;
+  readonly operation: BlockOperation;
+  readonly dtype: Dtype;
+  readonly encoding: Encoding | undefined;
+  /** Set if it has only some elements of the block. */
+  readonly part: PartCounts | undefined;
+  /** Elements that it carries. */
+  readonly elements: number;
+  /** Bytes of these elements as they were sent. */
+  readonly bytes: number;
+  /** Undefined if the elements could not be told from the rest of the record. */
+  readonly statistics: Statistics | undefined;
+  /**
+   * Version of the block after the record, before a step that it closes is applied; undefined if there is
+   * no such block.
+   */
+  readonly version: number | undefined;
+  /**
+   * How many versions the block had gone on since the values that a gradient was made from; undefined if
+   * the gradient does not say.
+   */
+  readonly behind: number | undefined;
+}
+
+type TrainersRecord = Extract<FoldedRecord, { kind: "trainer" }>;
+
+/** What tells the blocks of the shard that a record was folded into. */
+type Folded = Pick<Shard, "memory" | "block">;
+
+/**
+ * Describes a record that was just folded: one event, or one for each entry of a batch. To be called by
+ * the shard's observer, because it measures elements that lie in the record. A batch that was rejected and
+ * cannot be taken apart is one event of the verb `batch`.
+ */
+export function describeRecord(
+  folded: FoldedRecord,
+  shard: Folded,
+  place: Pick<UpdatePlace, "shard" | "generation">,
+): UpdateEvent[] {
+  const { seq, timeMs } = folded;
+  const at: UpdatePlace = { timeMs, shard: place.shard, generation: place.generation, seq };
+  if (folded.kind === "trainer") return describeTrainers(folded, shard, at);
+  if (folded.kind === "host") {
+    const { verb } = folded.record;
+    return [{ ...at, ...WHOLE, verb, outcome: { kind: "applied" } }];
+  }
+  const { subject, payloadBytes: bytes } = folded;
+  const trainer = subject === undefined || subject.by === "host" ? undefined : subject.trainer;
+  return [{ ...at, ...WHOLE, verb: "unreadable", outcome: { kind: "unreadable" }, trainer, bytes }];
+}
+
+/** Characters of an error's text that are kept in its place. */
+const ERROR_LENGTH_MAX = 200;
+
+/**
+ * The event of a record whose description has failed with `error`: its place, sender and outcome, which the fold
+ * has told. To be called by the shard's observer.
+ */
+export function undescribed(
+  folded: FoldedRecord,
+  place: Pick<UpdatePlace, "shard" | "generation">,
+  error: PserverError,
+): UpdateEvent {
+  const { seq, timeMs } = folded;
+  const event = {
+    ...{ timeMs, shard: place.shard, generation: place.generation, seq, ...WHOLE },
+    undescribed: `${error.code}: ${error.message}`.slice(0, ERROR_LENGTH_MAX).toWellFormed(),
+  };
+  if (folded.kind === "host") {
+    return { ...event, verb: folded.record.verb, outcome: { kind: "applied" } };
+  }
+  const { subject } = folded;
+  const trainer = subject === undefined || subject.by === "host" ? undefined : subject.trainer;
+  if (folded.kind === "unreadable") {
+    const outcome = { kind: "unreadable" } as const;
+    return { ...event, verb: "unreadable", outcome, trainer, bytes: folded.payloadBytes };
+  }
+  const { session, n } = folded.head;
+  const verb = folded.subject.by === "trainer" ? folded.subject.verb : folded.subject.by;
+  const bytes = folded.message.data.length;
+  return { ...event, verb, outcome: outcomeOf(folded), trainer, session, n, bytes };
+}
+
+const WHOLE = { entry: 0, entries: 1 } as const;
+
+function describeTrainers(folded: TrainersRecord, shard: Folded, at: UpdatePlace): UpdateEvent[] {
+  const { subject, head, message, changes } = folded;
+  const { session, n } = head;
+  const { timeMs, shard: number, generation, seq } = at;
+  const outcome = outcomeOf(folded);
+  const { trainer } = subject;
+  const sender = { timeMs, shard: number, generation, seq, outcome, trainer, session, n };
+  if (changes.length > 0) return describeChanges(changes, sender, shard);
+  if (subject.by === "clock") {
+    const step = readable(() => parseClock(message.fields))?.step;
+    return [{ ...sender, ...WHOLE, verb: "clock", step }];
+  }
+  if (subject.by === "note") {
+    const note = readable(() => parseNote(message.fields))?.note;
+    return [{ ...sender, ...WHOLE, verb: "note", note }];
+  }
+  const entries = readable(() => entriesOf(subject, head, message)) ?? [];
+  if (entries.length === 0) {
+    const verb = subject.by === "batch" ? "batch" : subject.verb;
+    return [{ ...sender, ...WHOLE, verb, bytes: message.data.length }];
+  }
+  const readIndex = subject.by === "batch" ? readPackedIndex : readPartIndex;
+  return entries.map((given, entry) => ({
+    ...sender,
+    entry,
+    entries: entries.length,
+    verb: given.record.verb,
+    step: stepOf(given.record),
+    block: unappliedChange(given, shard, readIndex),
+  }));
+}
+
+/** What the events of a record have in common. */
+type Sender = Pick<
+  UpdateEvent,
+  "timeMs" | "shard" | "generation" | "seq" | "outcome" | "trainer" | "session" | "n"
+>;
+
+function describeChanges(
+  changes: readonly Change[],
+  { timeMs, shard: number, generation, seq, outcome, trainer, session, n }: Sender,
+  { memory }: Folded,
+): UpdateEvent[] {
+  const entries = changes.length;
+  return changes.map((change, entry) => ({
+    timeMs,
+    shard: number,
+    generation,
+    seq,
+    entry,
+    entries,
+    verb: verbOf(change),
+    outcome,
+    trainer,
+    session,
+    n,
+    step: change.kind === "gradient" ? change.operation.step : undefined,
+    block: blockChange(change, memory),
+  }));
+}
+
+function outcomeOf({ outcome, isRepeat }: TrainersRecord): UpdateOutcome {
+  const { code, message = "", seq } = outcome;
+  if (isRepeat) return { kind: "repeated", seq: code === "SETTLED" ? 0 : seq };
+  return code === undefined ? { kind: "applied" } : { kind: "rejected", code, message };
+}
+
+function verbOf({ kind }: Change): "init" | "set" | "push" {
+  return kind === "init" || kind === "set" ? kind : "push";
+}
+
+function stepOf(record: TrainerRecord): number | undefined {
+  return record.verb === "push" && record.operation.op === "grad"
+    ? record.operation.step
+    : undefined;
+}
+
+/**
+ * What a change did to its block. Objects of one shape, without object spread, which is slow in V8: this runs
+ * for every update that a host folds.
+ */
+function blockChange(change: Change, memory: Shard["memory"]): BlockChange {
+  if (change.kind === "init") {
+    const { name, record, data } = change;
+    const payload = { dtype: record.dtype, bytes: data };
+    const statistics = change.statistics ?? measure(memory, payload);
+    return describeBlock(name.parameter, name.index, { op: "init" }, payload, statistics, 1);
+  }
+  const { block, statistics: known } = change;
+  const { parameter, index, dtype, version } = block;
+  if (change.kind === "set") {
+    const payload = { dtype, bytes: change.data };
+    const statistics = known ?? measure(memory, payload);
+    return describeBlock(parameter, index, { op: "set" }, payload, statistics, version);
+  }
+  const { payload, part, operation } = change;
+  // A gradient that waits for its step to close has not raised the version.
+  const waits = change.kind === "gradient" && block.plan.accumulator !== undefined;
+  return describeBlock(
+    parameter,
+    index,
+    operationOf(operation),
+    payload,
+    known ?? measure(memory, payload),
+    version,
+    part && partCounts(part),
+    behindOf(operation, waits ? version : version - 1),
+  );
+}
+
+function describeBlock(
+  parameter: string,
+  index: number,
+  operation: BlockOperation,
+  { dtype, encoding, bytes }: Payload,
+  statistics: Statistics | undefined,
+  version: number | undefined,
+  part?: PartCounts,
+  behind?: number,
+): BlockChange {
+  return {
+    parameter,
+    index,
+    operation,
+    dtype,
+    encoding,
+    part,
+    elements: Math.floor(bytes.length / wireBytes(dtype, encoding)),
+    bytes: bytes.length,
+    statistics,
+    version,
+    behind,
+  };
+}
+
+/** Bytes of an element in a record: also in one that is rejected because its type is not encoded so. */
+function wireBytes(dtype: Dtype, encoding: Encoding | undefined): number {
+  return encoding === undefined ? DTYPES[dtype].bytes : ENCODINGS[encoding].bytes;
+}
+
+function operationOf(
+  operation: Extract<TrainerRecord, { verb: "push" }>["operation"],
+): BlockOperation {
+  if (operation.op === "grad") return { op: "grad", lr: operation.lr };
+  const { op, alpha, beta } = operation;
+  return { op, alpha, beta };
+}
+
+function behindOf(
+  operation: Extract<TrainerRecord, { verb: "push" }>["operation"],
+  version: number | undefined,
+): number | undefined {
+  if (operation.op === "mix" || operation.seen === undefined || version === undefined)
+    return undefined;
+  return Math.max(0, version - operation.seen);
+}
+
+/** The entries that a record would have applied; @throws what is malformed. */
+function entriesOf(
+  subject: Extract<TrainersRecord["subject"], { by: "trainer" | "batch" }>,
+  head: TrainersRecord["head"],
+  message: Message,
+): readonly BatchEntry[] {
+  if (subject.by === "batch") return parseBatch(head, message, BATCH_ENTRIES_MAX);
+  const { parameter, index, verb } = subject;
+  const record = parseTrainerRecord(verb, head, message);
+  return [{ parameter, index, record, data: message.data }];
+}
+
+/** What an entry that changed nothing was about. */
+function unappliedChange(
+  { parameter, index, record, data }: BatchEntry,
+  shard: Folded,
+  readIndex: typeof readPartIndex,
+): BlockChange {
+  const block = shard.block(parameter, index);
+  const version = block?.version;
+  const { dtype } = record;
+  if (record.verb !== "push") {
+    const payload = { dtype, bytes: data };
+    const statistics = measure(shard.memory, payload);
+    return describeBlock(parameter, index, { op: record.verb }, payload, statistics, version);
+  }
+  const { encoding, part } = record;
+  const operation = operationOf(record.operation);
+  const behind = behindOf(record.operation, version);
+  const elements =
+    part === undefined ? data : readable(() => elementsOf(block, part, data, readIndex));
+  const isMeasurable =
+    elements !== undefined &&
+    (encoding === undefined || dtype === "float32") &&
+    elements.length % wireBytes(dtype, encoding) === 0;
+  const payload = { dtype, encoding, bytes: elements ?? data };
+  const statistics = isMeasurable ? measure(shard.memory, payload) : undefined;
+  return describeBlock(parameter, index, operation, payload, statistics, version, part, behind);
+}
+
+/** The elements of a part of a block; undefined if there is no such block. @throws BAD_LENGTH, BAD_INDEX */
+function elementsOf(
+  block: Block | undefined,
+  part: Parameters<typeof readPartIndex>[0],
+  data: Uint8Array,
+  readIndex: typeof readPartIndex,
+): Uint8Array | undefined {
+  return block && readIndex(part, data, blockRows(block)).elements;
+}
+
+/** A record with what the fold does not need, but its description has. */
+export interface DatedRecord extends JournalRecord {
+  /** When the broker stored it, in milliseconds since 1970. */
+  readonly timeMs: number;
+}
+
+/** A record that was folded, and what it was about. */
+export interface DescribedRecord {
+  /** The updates of the record, in the order of its entries. */
+  readonly events: readonly UpdateEvent[];
+  readonly settled: Settled | undefined;
+}
+
+/**
+ * Folds the next record and describes it, as far as it can be described. `place`: the shard and the generation
+ * of its journal. The observer of the shard is replaced meanwhile.
+ * @throws as `Shard.apply`.
+ */
+export function foldDescribed(
+  shard: Shard,
+  record: DatedRecord,
+  place: { readonly shard: number; readonly generation: number },
+): DescribedRecord {
+  let events: readonly UpdateEvent[] = [];
+  const before = shard.observer;
+  shard.observer = {
+    observe: (folded) => {
+      events = describeRecord(folded, shard, place);
+    },
+    failed: (folded, error) => {
+      events = [undescribed(folded, place, error)];
+    },
+  };
+  try {
+    const settled = shard.apply(record);
+    return { events, settled };
+  } finally {
+    shard.observer = before;
+  }
+}

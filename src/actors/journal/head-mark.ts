@@ -1,0 +1,118 @@
+import {
+  checksum,
+  type Fields,
+  integerField,
+  listField,
+  PserverError,
+  textField,
+} from "../../protocol/index.ts";
+import { checksumField, type NotedChecksum } from "../fold/journal-checksum.ts";
+import { RECORD_FORMAT, readRecord } from "../lifecycle/bucket-record.ts";
+
+/**
+ * The last record that an owner has folded, noted outside the journal: whoever takes the shard over
+ * compares the journal with it.
+ */
+export interface HeadMark extends NotedChecksum {
+  /** Term of the owner that wrote it. */
+  readonly term: number;
+  readonly generation: number;
+  /** Checksum in the envelope of record `seq`, the last one folded; 0 if it is unreadable. */
+  readonly recordCrc: number;
+  /** What earlier marks of the generation have noted, ascending: the further back, the further apart. */
+  readonly earlier: readonly NotedChecksum[];
+}
+
+/** A mark without what earlier ones have noted. */
+export type Head = Omit<HeadMark, "earlier">;
+
+/** Number of earlier marks that one repeats. */
+const EARLIER_MAX = 16;
+
+/** Key of a shard's mark in the job's bucket. */
+export function headKey(shard: number): string {
+  return `head.${shard}`;
+}
+
+/** The mark of a head that follows another mark. */
+export function markAfter(head: Head, former: HeadMark | undefined): HeadMark {
+  if (former?.generation !== head.generation) return { ...head, earlier: [] };
+  const { seq, checksum } = former;
+  return { ...head, earlier: thinned([...former.earlier, { seq, checksum }]) };
+}
+
+/** What a mark has noted of the journal of a generation, ascending; nothing of another one. */
+export function notedOf(mark: HeadMark | undefined, generation: number): NotedChecksum[] {
+  return mark?.generation === generation ? [...mark.earlier, mark] : [];
+}
+
+/** A mark as its record holds it. */
+export interface StoredMark {
+  readonly mark: HeadMark;
+  /** When the bucket was made that it was written for: one in another bucket is of a job that is gone. */
+  readonly bucket: string;
+}
+
+/** The record of a mark, as JSON. */
+export function toMarkRecord({ mark, bucket }: StoredMark): unknown {
+  const { term, generation, seq, recordCrc } = mark;
+  const earlier = mark.earlier.map((each) => [each.seq, ...each.checksum]);
+  const fields = { term, generation, seq, recordCrc, checksum: mark.checksum, earlier, bucket };
+  return { format: RECORD_FORMAT, ...fields, crc: crcOf(fields) };
+}
+
+/**
+ * Parses the record of a mark.
+ * @throws BAD_VERSION for a record of another format, INTERNAL for a damaged one.
+ */
+export function parseMark(value: unknown, key: string): StoredMark {
+  return readRecord(value, key, ({ format: _, crc: expected, ...fields }) => {
+    const received = crcOf(fields);
+    if (expected !== received) {
+      const text = `checksum: expected ${String(expected)}; its entries give ${received}`;
+      throw new PserverError("BAD_CHECKSUM", text, { expected, received });
+    }
+    return {
+      mark: {
+        term: integerField(fields, "term", 1),
+        generation: integerField(fields, "generation", 1),
+        seq: integerField(fields, "seq", 1),
+        recordCrc: integerField(fields, "recordCrc"),
+        checksum: checksumField(fields, "checksum"),
+        earlier: listField(fields, "earlier", EARLIER_MAX).map(toNoted),
+      },
+      bucket: textField(fields, "bucket"),
+    };
+  });
+}
+
+/** Of one too many, leaves out the one without which the records between two grow least for their age. */
+function thinned(noted: readonly NotedChecksum[]): NotedChecksum[] {
+  const seqs = noted.map(({ seq }) => seq);
+  const lastSeq = seqs.at(-1) ?? 0;
+  const growth = seqs.map((seq, i) => {
+    const records = (seqs[i + 1] ?? Number.POSITIVE_INFINITY) - (seqs[i - 1] ?? 0);
+    return records / (lastSeq - seq);
+  });
+  const least = noted.length > EARLIER_MAX ? growth.indexOf(Math.min(...growth)) : undefined;
+  return noted.filter((_, i) => i !== least);
+}
+
+function toNoted(value: unknown): NotedChecksum {
+  const [seq, ...checksum] = listField({ noted: value }, "noted", 4);
+  return {
+    seq: integerField({ seq }, "seq", 1),
+    checksum: checksumField({ checksum }, "checksum"),
+  };
+}
+
+/** Checksum of the entries of a mark, in the order in which they are written. */
+function crcOf(fields: Fields): number {
+  return checksum(Buffer.from(JSON.stringify(fields)));
+}
+
+/** Whether `mark` is later than `other`; any mark is later than none. */
+export function isLater(mark: Head, other: Head | undefined): boolean {
+  if (other === undefined || mark.generation > other.generation) return true;
+  return mark.generation === other.generation && mark.seq > other.seq;
+}

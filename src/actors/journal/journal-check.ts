@@ -1,0 +1,196 @@
+import { PserverError } from "../../protocol/index.ts";
+import { type JournalRecord, recordCrc } from "../fold/journal-record.ts";
+import type { Shard } from "../fold/shard.ts";
+import type { HeadMark } from "./head-mark.ts";
+import { type Journal, type JournalInfo, majorityInfo, majorityRecord } from "./journal.ts";
+
+/** First and last of consecutive records that a journal lacks between two that it holds. */
+export interface JournalGap {
+  readonly from: number;
+  readonly to: number;
+}
+
+/**
+ * The last record of a journal; 0 if there can be none. It may be below the last sequence, because a
+ * full disk uses up sequences without storing records.
+ */
+export function lastRecordSeq({
+  lastSeq,
+  missing,
+}: Pick<JournalInfo, "lastSeq" | "missing">): number {
+  let seq = lastSeq;
+  for (let i = missing.length - 1; i >= 0 && missing[i] === seq; i--) seq -= 1;
+  return seq;
+}
+
+/** The error for a journal that lacks an expected record; `found` is the next one that it holds. */
+export function journalDamaged(
+  shard: number,
+  expected: number,
+  found: number | undefined,
+): PserverError {
+  return new PserverError(
+    "JOURNAL_DAMAGED",
+    `shard ${shard}: expected record ${expected}; found ${found ?? "nothing"}`,
+    { shard, expected, found: found ?? "nothing" },
+  );
+}
+
+/** The last record that an owner has folded. */
+export interface FoldedHead {
+  readonly seq: number;
+  /** Checksum of the record; 0 if there is none at this sequence, or an unreadable one. */
+  readonly crc: number;
+}
+
+/** What a journal is compared with. */
+export interface ExpectedJournal {
+  readonly generation: number;
+  /** Creation time of its stream; "" if unknown. */
+  readonly created: string;
+  readonly shard: Pick<Shard, "seq" | "lastCrc">;
+  /** Mark of former owners, read before the journal's state; ignored if of another generation. */
+  readonly mark: HeadMark | undefined;
+}
+
+/**
+ * Checks that a journal is the one that was folded: created at the same time, not shorter, and with
+ * the same record where this owner, and former ones according to the mark, have folded up to.
+ * @returns its state; undefined if there is no stream.
+ * @throws JOURNAL_LOST {from, to} if its newest records are gone, JOURNAL_DAMAGED {expected, found}
+ * if records in it are.
+ */
+export async function checkJournal(
+  journal: Pick<Journal, "shard" | "isReplicated" | "info" | "record" | "append">,
+  expected: ExpectedJournal,
+): Promise<JournalInfo | undefined> {
+  const { generation, created } = expected;
+  // One whose creation was not completed takes no records but its rules.
+  const info =
+    created === "" ? await journal.info(generation) : await majorityInfo(journal, generation);
+  if (info === undefined) return undefined;
+  for (const head of checkState(journal.shard, expected, info)) {
+    checkRecordAt(head, journal.shard, info, await majorityRecord(journal, generation, head.seq));
+  }
+  return info;
+}
+
+/**
+ * The part of {@link checkJournal} that needs only the state of the stream.
+ * @returns the heads whose records {@link checkRecordAt} has to compare.
+ */
+export function checkState(
+  shard: number,
+  { generation, created, shard: { seq, lastCrc }, mark }: ExpectedJournal,
+  info: JournalInfo,
+): readonly FoldedHead[] {
+  const own = { seq, crc: lastCrc };
+  const isMarkLater = mark?.generation === generation && mark.seq > seq;
+  const last = isMarkLater ? { seq: mark.seq, crc: mark.recordCrc } : own;
+  if (created !== "" && info.created !== created) {
+    const how = `was made at ${created} and again at ${info.created}`;
+    throw journalLost(shard, 1, last.seq, how);
+  }
+  // After a skipped gap, the last sequence may have no record. A mark names a record.
+  const endSeq = isMarkLater || own.crc !== 0 ? lastRecordSeq(info) : info.lastSeq;
+  if (endSeq < last.seq) throw journalLost(shard, endSeq + 1, last.seq, "ends too early");
+  if (info.firstSeq > seq + 1) throw journalDamaged(shard, seq + 1, info.firstSeq);
+  // Without a checksum there is nothing to compare.
+  return [own, ...(isMarkLater ? [last] : [])].filter(({ crc }) => crc !== 0);
+}
+
+/** @throws JOURNAL_DAMAGED if the record at a head is missing or another one. */
+export function checkRecordAt(
+  { seq, crc: expected }: FoldedHead,
+  shard: number,
+  info: Pick<JournalInfo, "firstSeq">,
+  record: Pick<JournalRecord, "payload"> | undefined,
+): void {
+  if (record === undefined) {
+    throw journalDamaged(shard, seq, info.firstSeq > seq ? info.firstSeq : undefined);
+  }
+  const found = recordCrc(record.payload);
+  if (found === expected) return;
+  throw new PserverError(
+    "JOURNAL_DAMAGED",
+    `shard ${shard}: record ${seq} has changed: expected checksum ${expected}; found ${found}`,
+    { shard, seq, expected, found },
+  );
+}
+
+/** The error for folded records that a journal no longer holds; `to` is below `from` for none. */
+export function journalLost(shard: number, from: number, to: number, how: string): PserverError {
+  const what = to < from ? "nothing of it had been folded" : `records ${from} to ${to} are lost`;
+  return new PserverError("JOURNAL_LOST", `shard ${shard}: the journal ${how}; ${what}`, {
+    shard,
+    from,
+    to,
+  });
+}
+
+/** State of a journal stream that tells where its records end. */
+type JournalEndInfo = Pick<JournalInfo, "lastSeq" | "missing" | "lost">;
+
+/**
+ * The last record that a fold at `foldedSeq` has to reach, at least `foldedSeq`.
+ * @throws JOURNAL_DAMAGED if the sequences after it have no records, and the broker has found damage
+ * other than these: it names records that a full disk kept it from storing, but not those that a
+ * crash has cut off.
+ */
+export function headSeqOf(shard: number, foldedSeq: number, info: JournalEndInfo): number {
+  const headSeq = lastRecordSeq(info);
+  const lost = info.lost && new Set(info.lost);
+  const isCutOff = info.missing.some((seq) => seq > headSeq && lost?.has(seq) === false);
+  if (isCutOff) throw journalDamaged(shard, headSeq + 1, undefined);
+  return Math.max(headSeq, foldedSeq);
+}
+
+/**
+ * The last record of a journal as its owner found it.
+ *
+ * Two invariants depend on it. An owner serves only after it has folded all records that it found when
+ * it took over: former owners may have answered them. And it skips a gap only above these: only there
+ * is it certain that no former owner has folded the missing records.
+ */
+export class JournalHead {
+  readonly #shard: number;
+  /** The head at the first look at the present generation. */
+  #takeOver: { readonly generation: number; readonly seq: number } | undefined;
+  #seq = 0;
+
+  constructor(shard: number) {
+    this.#shard = shard;
+  }
+
+  /** The record that the fold must have reached to have caught up. */
+  get seq(): number {
+    return this.#seq;
+  }
+
+  /** Whether the journal of a generation has been looked at before. */
+  knows(generation: number): boolean {
+    return this.#takeOver?.generation === generation;
+  }
+
+  /** Notes the head at a look at the journal. */
+  note(generation: number, seq: number): void {
+    this.#seq = seq;
+    if (!this.knows(generation)) this.#takeOver = { generation, seq };
+  }
+
+  /**
+   * Passes if a gap may be skipped: it begins above the head at take-over, and the stream reports that
+   * it holds none of the records. A record that it counts but cannot read was stored, acknowledged,
+   * and damaged later.
+   * @throws JOURNAL_DAMAGED {expected, found} if the gap may be a loss.
+   */
+  checkGap(
+    { from, to }: JournalGap,
+    generation: number,
+    info: Pick<JournalInfo, "missing"> | undefined,
+  ): void {
+    const missing = info?.missing.filter((seq) => from <= seq && seq <= to).length;
+    const isAbove = this.#takeOver?.generation === generation && from > this.#takeOver.seq;
+    if (!isAbove || missing !== to - from + 1) throw journalDamaged(this.#shard, from, to + 1);
+  }
+}

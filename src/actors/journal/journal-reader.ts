@@ -1,0 +1,368 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { AckPolicy, DeliverPolicy, type JetStreamManager, ReplayPolicy } from "@nats-io/jetstream";
+import {
+  createInbox,
+  type Msg,
+  type NatsConnection,
+  nanos,
+  type Subscription,
+} from "@nats-io/transport-node";
+import { visible } from "../../protocol/errors.ts";
+import { type ErrorCode, PserverError } from "../../protocol/index.ts";
+import { fromBrokerError } from "../../transport/broker-error.ts";
+import type { JournalRecord } from "../fold/journal-record.ts";
+import { storedRecord } from "./journal.ts";
+
+/** Errors about a journal or its ownership that no second attempt can change. */
+const FINAL: readonly ErrorCode[] = [
+  "JOURNAL_LOST",
+  "JOURNAL_DAMAGED",
+  "SNAPSHOT_DAMAGED",
+  "NOT_OWNER",
+  "UNKNOWN_RULES",
+  "TOO_LARGE",
+  "CLOSED",
+  "DENIED",
+];
+
+/** Errors without a cause outside: defects of this program, or malformed answers of the broker. */
+const UNEXPLAINED: readonly ErrorCode[] = ["INTERNAL", "BAD_MESSAGE"];
+
+/** Consecutive attempts that may end in such an error: one or two may be chance. */
+const UNEXPLAINED_MAX = 10;
+
+/** Whether an error of taking over or reading a journal stays however often one retries. */
+export function isFinal(error: PserverError): boolean {
+  return FINAL.includes(error.code);
+}
+
+/**
+ * Decides whether an operation on a journal is retried: without limit after a transient error, not at
+ * all after a final one, and at most ten times in a row after an unexplained one.
+ */
+export class RetryLimit {
+  #unexplained = 0;
+
+  /** Counts a failed attempt; whether it was the last one. */
+  isReachedBy(error: PserverError): boolean {
+    this.#unexplained = UNEXPLAINED.includes(error.code) ? this.#unexplained + 1 : 0;
+    return isFinal(error) || this.#unexplained >= UNEXPLAINED_MAX;
+  }
+
+  /** Notes that an attempt has succeeded. */
+  clear(): void {
+    this.#unexplained = 0;
+  }
+}
+
+/** Lifetime of one request for records; then the broker ends it and a new one is sent. */
+const REQUEST_MS = 30_000;
+
+/** Interval of the broker's heartbeats for a request that waits for records. */
+const HEARTBEAT_MS = 3_000;
+
+/** First and longest pause before a new consumer after a failure. */
+const RETRY_MS_MIN = 50;
+const RETRY_MS_MAX = 2_000;
+
+/**
+ * What no subject has that a record can be published under: the broker's protocol takes no such characters, and
+ * no longer subject by default. A record that has it cannot be delivered: its line ends the connection.
+ */
+const UNSENDABLE = /[ \t\r\n]|^.{4096}/su;
+
+/** Characters of a subject that an error shows. */
+const SHOWN_MAX = 100;
+
+/** Prefix of the reply subjects of records; statuses have none. */
+const DELIVERY_PREFIX = "$JS.ACK.";
+
+/** Dependencies of {@link JournalReader}. */
+export interface JournalReaderDeps {
+  readonly connection: NatsConnection;
+  readonly manager: JetStreamManager;
+  readonly inboxPrefix: string;
+  readonly credit: Credit;
+}
+
+/** A record as the broker delivers it. */
+export interface DeliveredRecord extends JournalRecord {
+  /** When the broker stored it, in milliseconds since 1970, with fractions. */
+  readonly timeMs: number;
+}
+
+/** Callbacks of a {@link JournalReader}. */
+export interface JournalReaderEvents {
+  /** Checks the journal before each consumer is created, and says where to read on. */
+  readonly locate: () => Promise<{ stream: string; startSeq: number }>;
+  /** Called for each record, in the order of the stream; {@link JournalReader.taken} must follow. */
+  readonly onRecord: (record: DeliveredRecord) => void;
+  /** Called once when reading cannot go on; the reader has stopped then. */
+  readonly onFailure: (error: PserverError) => void;
+}
+
+/**
+ * Delivers a journal stream in order and without end, through an unfiltered pull consumer without
+ * acknowledgements. Records lost with a connection are requested again; if some are missing even then,
+ * the records after the gap are delivered, and the fold detects it. A record whose subject has changed so that
+ * its delivery ends the connection is JOURNAL_DAMAGED.
+ */
+export class JournalReader {
+  readonly #deps: JournalReaderDeps;
+  readonly #limit: RetryLimit = new RetryLimit();
+  #events: JournalReaderEvents = NOT_STARTED;
+  #watchdog: NodeJS.Timeout | undefined;
+  #subscription: Subscription | undefined;
+  #requestSubject = "";
+  #inbox = "";
+  #next = 0;
+  /** Where the last reading began. */
+  #startedAt = 0;
+  #gapAt = 0;
+  #outstanding = 0;
+  /** Delivered records that the fold has not taken yet; they use up credit, too. */
+  #waiting = 0;
+  #heardAt = 0;
+  #retryMs = RETRY_MS_MIN;
+  #stopped = false;
+  #resetting: Promise<void> | undefined;
+  #resetAgain = false;
+  #attempt = 0;
+  #interrupt: (reason: PserverError) => void = () => undefined;
+
+  constructor(deps: JournalReaderDeps) {
+    this.#deps = deps;
+  }
+
+  /** Starts to read; to be called once. */
+  start(events: JournalReaderEvents): Promise<void> {
+    this.#events = events;
+    this.#watchdog = setInterval(() => this.#checkHeartbeat(), HEARTBEAT_MS);
+    this.#watchdog.unref();
+    return this.reset();
+  }
+
+  /** Reads anew from where `locate` says. */
+  reset(): Promise<void> {
+    // A reset under way may have begun before the reason for this one: then it is repeated.
+    if (this.#resetting !== undefined) this.#resetAgain = true;
+    this.#resetting ??= this.#recreate().finally(() => {
+      this.#resetting = undefined;
+    });
+    return this.#resetting;
+  }
+
+  /** Reads anew after the connection was lost: earlier requests are never answered. */
+  reconnected(): Promise<void> {
+    this.#interrupt(new PserverError("NO_BROKER", "the broker was lost meanwhile"));
+    return this.reset();
+  }
+
+  /** Notes that delivered records are folded or forgotten: as many more may come. */
+  taken(records: number): void {
+    this.#waiting = Math.max(0, this.#waiting - records);
+    this.#request();
+  }
+
+  /** Stops the delivery for good. */
+  stop(): void {
+    this.#stopped = true;
+    clearInterval(this.#watchdog);
+    this.#unsubscribe();
+  }
+
+  async #recreate(): Promise<void> {
+    while (!this.#stopped) {
+      this.#unsubscribe();
+      try {
+        this.#resetAgain = false;
+        const interrupted = new Promise<never>((_resolve, reject) => {
+          this.#interrupt = reject;
+        });
+        this.#attempt += 1;
+        await Promise.race([this.#create(this.#attempt), interrupted]);
+        this.#limit.clear();
+        if (!this.#resetAgain) return;
+      } catch (error) {
+        const found = fromBrokerError(error, "reading the journal");
+        if (this.#limit.isReachedBy(found)) {
+          this.#fail(found);
+          return;
+        }
+        await delay(this.#nextPauseMs());
+      }
+    }
+  }
+
+  async #create(attempt: number): Promise<void> {
+    const { connection, manager, inboxPrefix } = this.#deps;
+    const { stream, startSeq } = await this.#events.locate();
+    if (attempt !== this.#attempt) return;
+    // The reading before may have ended at this record because of it.
+    if (startSeq === this.#startedAt) await checkSubject(manager, stream, startSeq);
+    this.#startedAt = startSeq;
+    this.#next = startSeq;
+    this.#inbox = createInbox(inboxPrefix);
+    const consumer = `owner-${this.#inbox.split(".").at(-1)}`;
+    this.#requestSubject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`;
+    await manager.consumers.add(stream, {
+      name: consumer,
+      ack_policy: AckPolicy.None,
+      replay_policy: ReplayPolicy.Instant,
+      deliver_policy: DeliverPolicy.StartSequence,
+      opt_start_seq: startSeq,
+      inactive_threshold: nanos(4 * HEARTBEAT_MS),
+      mem_storage: true,
+      num_replicas: 1,
+    });
+    if (this.#stopped || attempt !== this.#attempt) return;
+    this.#subscription = connection.subscribe(this.#inbox, {
+      callback: (error, message) => {
+        if (error === null) this.#receive(message);
+      },
+    });
+    this.#outstanding = 0;
+    this.#waiting = 0;
+    this.#heardAt = performance.now();
+    this.#request();
+  }
+
+  #unsubscribe(): void {
+    this.#subscription?.unsubscribe();
+    this.#subscription = undefined;
+  }
+
+  #request(): void {
+    const window = this.#deps.credit.records;
+    const used = this.#outstanding + this.#waiting;
+    if (this.#subscription === undefined || used > window / 2) return;
+    const batch = window - used;
+    const request = {
+      batch,
+      expires: nanos(REQUEST_MS),
+      idle_heartbeat: nanos(HEARTBEAT_MS),
+    };
+    this.#deps.connection.publish(this.#requestSubject, JSON.stringify(request), {
+      reply: this.#inbox,
+    });
+    this.#outstanding += batch;
+  }
+
+  #receive(message: Msg): void {
+    this.#heardAt = performance.now();
+    // Read once: each access decodes it.
+    const { reply } = message;
+    // The reply subject tells records from statuses: the headers of a record are up to its sender.
+    if (!reply?.startsWith(DELIVERY_PREFIX)) {
+      this.#receiveStatus(message.headers?.code ?? 0, message);
+      return;
+    }
+    this.#retryMs = RETRY_MS_MIN;
+    this.#outstanding = Math.max(0, this.#outstanding - 1);
+    const { seq, timeMs } = parseDelivery(reply);
+    if (seq === this.#next || (seq > this.#next && this.#gapAt === this.#next)) {
+      this.#deps.credit.saw(message.data.length);
+      this.#next = seq + 1;
+      this.#waiting += 1;
+      this.#events.onRecord({ seq, subject: message.subject, payload: message.data, timeMs });
+    } else if (seq > this.#next) {
+      // A new consumer, which starts at the missing record, shows whether the stream lacks it.
+      this.#gapAt = this.#next;
+      void this.reset();
+    }
+  }
+
+  #receiveStatus(code: number, message: Msg): void {
+    if (code === 100 || code === 408) this.#retryMs = RETRY_MS_MIN;
+    if (code === 100) return;
+    if (code === 408) {
+      const pending = Number(message.headers?.get("Nats-Pending-Messages") ?? 0);
+      this.#outstanding = Math.max(0, this.#outstanding - pending);
+      this.#request();
+      return;
+    }
+    // A new consumer may have no leader yet, and neither would its successor without a pause.
+    this.#unsubscribe();
+    setTimeout(() => void this.reset(), this.#nextPauseMs()).unref();
+  }
+
+  /** The pause before the next attempt; it grows until an attempt succeeds. */
+  #nextPauseMs(): number {
+    const pauseMs = this.#retryMs;
+    this.#retryMs = Math.min(2 * pauseMs, RETRY_MS_MAX);
+    return pauseMs;
+  }
+
+  #checkHeartbeat(): void {
+    if (this.#subscription === undefined || this.#outstanding === 0) return;
+    if (performance.now() - this.#heardAt > 3 * HEARTBEAT_MS) void this.reset();
+  }
+
+  #fail(error: PserverError): void {
+    if (this.#stopped) return;
+    this.stop();
+    this.#events.onFailure(error);
+  }
+}
+
+const NOT_STARTED: JournalReaderEvents = {
+  locate: () => Promise.reject(new PserverError("INTERNAL", "the reader has not been started")),
+  onRecord: () => undefined,
+  onFailure: () => undefined,
+};
+
+/**
+ * Passes unless a record has a subject with which it cannot be delivered.
+ * @throws JOURNAL_DAMAGED {seq}; the errors of `storedRecord`.
+ */
+async function checkSubject(manager: JetStreamManager, stream: string, seq: number): Promise<void> {
+  const record = await storedRecord(manager, stream, seq);
+  if (record === undefined || !UNSENDABLE.test(record.subject)) return;
+  const shown = visible(record.subject.slice(0, SHOWN_MAX));
+  const text = `journal ${stream}: record ${seq} is another than the one that was stored: its subject is ${shown}`;
+  throw new PserverError("JOURNAL_DAMAGED", text, { stream, seq });
+}
+
+/** Stream sequence and time in the reply subject of a delivered record. */
+function parseDelivery(reply: string): { seq: number; timeMs: number } {
+  // `$JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<nanoseconds>.<pending>`, with
+  // two more tokens before the stream when the broker names domain and account.
+  const tokens = reply.split(".");
+  const at = tokens.length >= 11 ? 7 : 5;
+  const seq = Number(tokens[at]);
+  if (Number.isSafeInteger(seq) && seq > 0) return { seq, timeMs: Number(tokens[at + 2]) / 1e6 };
+  throw new PserverError("INTERNAL", `no delivery of a stream: reply subject ${visible(reply)}`);
+}
+
+/** Limits of the records that a shard requests ahead of the fold. */
+const RECORDS_MIN = 2;
+const RECORDS_MAX = 512;
+
+/** Decay of the estimate with each smaller record: large ones are forgotten slowly. */
+const DECAY = 0.95;
+
+/**
+ * Number of records that a reader may request so that they stay within a number of bytes. Sizes are
+ * not known in advance, so the largest recent record is the estimate for the next ones.
+ */
+export class Credit {
+  readonly #bytes: number;
+  #recordBytes: number;
+
+  /** `bytes`: limit for requested records. The first estimate is the largest possible record. */
+  constructor(bytes: number, recordBytesMax: number) {
+    this.#bytes = bytes;
+    this.#recordBytes = recordBytesMax;
+  }
+
+  /** Updates the estimate with the size of a record. */
+  saw(bytes: number): void {
+    this.#recordBytes = Math.max(bytes, this.#recordBytes * DECAY);
+  }
+
+  /** Records that may be requested and not yet folded. */
+  get records(): number {
+    const fitting = Math.floor(this.#bytes / Math.max(this.#recordBytes, 1));
+    return Math.min(Math.max(fitting, RECORDS_MIN), RECORDS_MAX);
+  }
+}

@@ -1,0 +1,377 @@
+import {
+  AckPolicy,
+  type Consumer,
+  DeliverPolicy,
+  type JetStreamClient,
+  type JetStreamManager,
+  StorageType,
+} from "@nats-io/jetstream";
+import { type KV, Kvm, type KvStatus } from "@nats-io/kv";
+import { type NatsConnection, nanos, nuid, TimeoutError } from "@nats-io/transport-node";
+import { bucketStream, JETSTREAM_ERRORS, PserverError } from "../../protocol/index.ts";
+import {
+  fromStoreError,
+  isWrongSequence,
+  jetStreamErrorCode,
+} from "../../transport/broker-error.ts";
+import { openJetStream, StreamPublisher } from "../../transport/jetstream.ts";
+import { brokerCall } from "./streams.ts";
+
+/** Messages asked for at a time. */
+const BATCH_MESSAGES = 4_096;
+
+/** The messages to read, of a stream that keeps the last one on each subject. */
+export interface Changes {
+  readonly manager: JetStreamManager;
+  readonly client: JetStreamClient;
+  readonly stream: string;
+  /** Subjects with a wildcard. */
+  readonly filter: string;
+  readonly afterSeq: number;
+  /** How long the broker may send nothing. */
+  readonly timeoutMs: number;
+}
+
+type OnMessage = (subject: string, seq: number, text: string) => void;
+
+/**
+ * Reports the messages that were stored after a sequence, in order, at least up to the last one that was stored when
+ * the call began; returns the sequence up to which all have been reported. None may be removed meanwhile.
+ * @throws the JetStream client's errors.
+ */
+export async function readChanges(changes: Changes, onMessage: OnMessage): Promise<number> {
+  const { manager, stream, filter, afterSeq } = changes;
+  // Asked of the stream, whose leader answers; a consumer may run on a replica that lags.
+  const { state } = await manager.streams.info(stream);
+  if (state.last_seq <= afterSeq) return afterSeq;
+  // Searches all subjects, so it is asked only if anything was stored at all.
+  const last = await manager.streams.getMessage(stream, { last_by_subj: filter });
+  if (last === null || last.seq <= afterSeq) return state.last_seq;
+  return Math.max(state.last_seq, await readUpTo(last.seq, changes, onMessage));
+}
+
+async function readUpTo(lastSeq: number, changes: Changes, onMessage: OnMessage): Promise<number> {
+  const { manager, client, stream, filter, afterSeq, timeoutMs } = changes;
+  const info = await manager.consumers.add(stream, {
+    name: `changes-${nuid.next()}`,
+    filter_subject: filter,
+    deliver_policy: DeliverPolicy.StartSequence,
+    opt_start_seq: afterSeq + 1,
+    ack_policy: AckPolicy.None,
+    inactive_threshold: nanos(2 * timeoutMs),
+    mem_storage: true,
+    num_replicas: 1,
+  });
+  try {
+    const consumer = client.consumers.getConsumerFromInfo(info);
+    return await fetchUpTo(lastSeq, consumer, changes, onMessage);
+  } finally {
+    // If it cannot be deleted, for lack of a connection or a permission, it expires soon.
+    await manager.consumers.delete(stream, info.name).catch(() => undefined);
+  }
+}
+
+async function fetchUpTo(
+  lastSeq: number,
+  consumer: Consumer,
+  { afterSeq, timeoutMs }: Changes,
+  onMessage: OnMessage,
+): Promise<number> {
+  let readSeq = afterSeq;
+  while (readSeq < lastSeq) {
+    const before = readSeq;
+    const batch = await consumer.fetch({ max_messages: BATCH_MESSAGES, expires: timeoutMs });
+    for await (const message of batch) {
+      readSeq = message.seq;
+      onMessage(message.subject, message.seq, message.string());
+      if (message.info.pending === 0) break;
+    }
+    if (readSeq === before) throw new TimeoutError();
+  }
+  return readSeq;
+}
+
+/** The entry under a key: its JSON value and the revision that an update must name. */
+export interface KvEntry {
+  readonly value: unknown;
+  /** Rises with every write to any key of the bucket. */
+  readonly revision: number;
+}
+
+/**
+ * Small JSON values that change by compare-and-swap only, read where they are written: a read
+ * sees every write that was answered before it began, unless the leader of a cluster that answers has been
+ * replaced and has not heard of it. A decision is made by the compare-and-swap that follows.
+ *
+ * Every method throws TIMEOUT, JETSTREAM_UNAVAILABLE, CLOSED or the like when the broker does not
+ * answer, a write also JOURNAL_FULL or JOURNAL_FAULT when it cannot store.
+ * A write that ended so may have happened or may yet happen: read again before deciding.
+ */
+export interface KvBucket {
+  /** When the bucket that was opened was made, as text: it tells it from another one of this name. */
+  created(): Promise<string>;
+  /** The entry under `key`; undefined if there is none. */
+  read(key: string): Promise<KvEntry | undefined>;
+  /** Writes an entry that does not exist and returns its revision; undefined if it exists. */
+  create(key: string, value: unknown): Promise<number | undefined>;
+  /** Replaces the entry of that revision; undefined if somebody else has written since. */
+  update(key: string, value: unknown, revision: number): Promise<number | undefined>;
+  /** Removes the entry of that revision; false if somebody else has written since. */
+  remove(key: string, revision: number): Promise<boolean>;
+  /** Every key that begins with `prefix` (which ends in a dot), in no order. */
+  keys(prefix: string): Promise<string[]>;
+  /**
+   * Reports every entry under such keys that was written after a revision, in the order of writes, and returns the
+   * revision after which to ask next. It sees every write that was answered before it began. Only for keys that are
+   * never removed: removals leave no trace.
+   */
+  changes(
+    prefix: string,
+    afterRevision: number,
+    onEntry: (key: string, entry: KvEntry) => void,
+  ): Promise<number>;
+}
+
+/**
+ * Writes an entry in place of the one of that revision, or the first one if it is undefined, and returns its revision;
+ * undefined if somebody else has written since.
+ */
+export async function replaceEntry(
+  bucket: Pick<KvBucket, "create" | "update">,
+  key: string,
+  value: unknown,
+  revision: number | undefined,
+): Promise<number | undefined> {
+  return revision === undefined
+    ? await bucket.create(key, value)
+    : await bucket.update(key, value, revision);
+}
+
+/** Where and how a bucket is kept. */
+export interface BucketOptions {
+  readonly connection: NatsConnection;
+  readonly bucket: string;
+  readonly storage: "file" | "memory";
+  /** One for a new bucket, and as it has for an existing one, by default. */
+  readonly replicas?: number;
+  /** How long an entry lives without being written again; for ever by default. */
+  readonly ttlMs?: number;
+  /** How long one request to the broker may take; 5 s by default, or a fifth of `ttlMs`. */
+  readonly timeoutMs?: number;
+}
+
+const TIMEOUT_MS = 5_000;
+/** A lease must survive a lost request or two. */
+const REQUESTS_PER_TTL = 5;
+
+/**
+ * Opens a JetStream KV bucket, which is made if it does not exist.
+ * @throws JOB_EXISTS if the bucket is kept in another way than asked for.
+ */
+export async function openBucket(options: BucketOptions): Promise<KvBucket> {
+  const { connection, bucket, ttlMs } = options;
+  const timeoutMs = ttlMs === undefined ? TIMEOUT_MS : Math.ceil(ttlMs / REQUESTS_PER_TTL);
+  return await open(connection, bucket, options.timeoutMs ?? timeoutMs, async (kvm) => {
+    const kv = await kvm.create(bucket, {
+      history: 1,
+      storage: options.storage === "file" ? StorageType.File : StorageType.Memory,
+      replicas: options.replicas ?? 1,
+      // Direct reads may be answered by a replica that lags: no lock can be built on them.
+      allow_direct: false,
+      ...(ttlMs === undefined ? {} : { ttl: ttlMs }),
+    });
+    // Opening an existing bucket does not compare its configuration.
+    const status = await kv.status();
+    checkBucket(options, status);
+    return { kv, created: status.streamInfo.created };
+  });
+}
+
+/**
+ * Opens a bucket that exists; none is made. The broker is not asked for it: if it does not exist, every
+ * method throws JETSTREAM_UNAVAILABLE.
+ */
+export async function openExistingBucket(
+  connection: NatsConnection,
+  bucket: string,
+): Promise<KvBucket> {
+  return await open(connection, bucket, TIMEOUT_MS, async (kvm) => ({
+    kv: await kvm.open(bucket, { allow_direct: false }),
+    created: undefined,
+  }));
+}
+
+async function open(
+  connection: NatsConnection,
+  bucket: string,
+  timeoutMs: number,
+  openKv: (kvm: Kvm) => Promise<Pick<JetStreamBucketDeps, "kv" | "created">>,
+): Promise<KvBucket> {
+  return await brokerCall(`opening the bucket ${bucket}`, { bucket }, async () => {
+    const client = openJetStream(connection, timeoutMs);
+    const manager = await client.jetstreamManager();
+    const opened = await openKv(new Kvm(client));
+    return new JetStreamBucket({ connection, client, manager, ...opened, bucket, timeoutMs });
+  });
+}
+
+function checkBucket(options: BucketOptions, status: KvStatus): void {
+  const expected = {
+    history: 1,
+    storage: options.storage,
+    replicas: options.replicas ?? status.replicas,
+    ttlMs: options.ttlMs ?? 0,
+  };
+  const received = {
+    history: status.history,
+    storage: status.storage,
+    replicas: status.replicas,
+    ttlMs: status.ttl,
+  };
+  const [wanted, found] = [JSON.stringify(expected), JSON.stringify(received)];
+  if (wanted === found) return;
+  throw new PserverError(
+    "JOB_EXISTS",
+    `bucket ${options.bucket} exists with other settings: expected ${wanted}; received ${found}`,
+    { bucket: options.bucket, expected, received },
+  );
+}
+
+/** Dependencies of {@link JetStreamBucket}. */
+interface JetStreamBucketDeps {
+  readonly connection: NatsConnection;
+  readonly client: JetStreamClient;
+  readonly manager: JetStreamManager;
+  readonly kv: KV;
+  /** Undefined until it is asked for. */
+  readonly created: string | undefined;
+  readonly bucket: string;
+  readonly timeoutMs: number;
+}
+
+class JetStreamBucket implements KvBucket {
+  readonly #deps: JetStreamBucketDeps;
+  readonly #bucket: string;
+  #created: string | undefined;
+  /** Opened by the first write, so that who only reads subscribes to nothing. */
+  #publisher: StreamPublisher | undefined;
+
+  constructor(deps: JetStreamBucketDeps) {
+    this.#deps = deps;
+    this.#bucket = deps.bucket;
+    this.#created = deps.created;
+  }
+
+  async created(): Promise<string> {
+    this.#created ??= await this.#attempt("looking at", "", async () => {
+      const info = await this.#deps.manager.streams.info(bucketStream(this.#bucket));
+      return info.created;
+    });
+    return this.#created;
+  }
+
+  async read(key: string): Promise<KvEntry | undefined> {
+    return await this.#attempt("reading", key, async () => {
+      const entry = await this.#deps.kv.get(key);
+      if (entry === null || entry.operation !== "PUT") return undefined;
+      return { value: parseValue(key, entry.string()), revision: entry.revision };
+    });
+  }
+
+  async create(key: string, value: unknown): Promise<number | undefined> {
+    return await this.#swap("creating", key, value, 0);
+  }
+
+  async update(key: string, value: unknown, revision: number): Promise<number | undefined> {
+    return await this.#swap("updating", key, value, revision);
+  }
+
+  async remove(key: string, revision: number): Promise<boolean> {
+    return await this.#attempt("removing", key, async () => {
+      try {
+        // The message of one revision is removed, not the key: a newer one stays untouched.
+        return await this.#deps.manager.streams.deleteMessage(bucketStream(this.#bucket), revision);
+      } catch (error) {
+        const isRefused = jetStreamErrorCode(error) === JETSTREAM_ERRORS.MESSAGE_NOT_REMOVED;
+        if (isRefused && (await this.read(key))?.revision !== revision) return false;
+        throw error;
+      }
+    });
+  }
+
+  async keys(prefix: string): Promise<string[]> {
+    return await this.#attempt("listing", prefix, async () => {
+      const root = this.#subject("");
+      // Asked of the stream, whose leader answers; a consumer may run on a replica that lags.
+      const info = await this.#deps.manager.streams.info(bucketStream(this.#bucket), {
+        subjects_filter: `${root}${prefix}>`,
+      });
+      return Object.keys(info.state.subjects ?? {}).map((subject) => subject.slice(root.length));
+    });
+  }
+
+  async changes(
+    prefix: string,
+    afterRevision: number,
+    onEntry: (key: string, entry: KvEntry) => void,
+  ): Promise<number> {
+    const { client, manager, timeoutMs } = this.#deps;
+    return await this.#attempt("following", prefix, async () => {
+      const root = this.#subject("");
+      const changes: Changes = {
+        ...{ client, manager, stream: bucketStream(this.#bucket), timeoutMs },
+        filter: `${root}${prefix}>`,
+        afterSeq: afterRevision,
+      };
+      return await readChanges(changes, (subject, revision, text) => {
+        const key = subject.slice(root.length);
+        onEntry(key, { value: parseValue(key, text), revision });
+      });
+    });
+  }
+
+  /** Writes an entry if the last one under the key has this revision; 0: if there is none. */
+  async #swap(
+    action: string,
+    key: string,
+    value: unknown,
+    revision: number,
+  ): Promise<number | undefined> {
+    const { connection, timeoutMs } = this.#deps;
+    return await this.#attempt(action, key, async () => {
+      try {
+        this.#publisher ??= StreamPublisher.open(connection);
+        const text = JSON.stringify(value);
+        return await this.#publisher.swap(this.#subject(key), text, revision, timeoutMs);
+      } catch (error) {
+        if (isWrongSequence(error)) return undefined;
+        throw fromStoreError(error, this.#describe(action, key), { bucket: this.#bucket, key });
+      }
+    });
+  }
+
+  async #attempt<Result>(action: string, key: string, run: () => Promise<Result>): Promise<Result> {
+    return await brokerCall(this.#describe(action, key), { bucket: this.#bucket, key }, run);
+  }
+
+  #subject(key: string): string {
+    return `$KV.${this.#bucket}.${key}`;
+  }
+
+  #describe(action: string, key: string): string {
+    return `${action} ${key} in the bucket ${this.#bucket}`;
+  }
+}
+
+function parseValue(key: string, text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (cause) {
+    throw new PserverError(
+      "INTERNAL",
+      `record ${key}: expected JSON; received ${JSON.stringify(text.slice(0, 60))}`,
+      { key },
+      { cause },
+    );
+  }
+}

@@ -1,0 +1,493 @@
+import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
+import {
+  asMap,
+  comparePositions,
+  decodeMessage,
+  integerField,
+  JETSTREAM_ERRORS,
+  type JobSubjects,
+  listField,
+  PserverError,
+  readCrc,
+  textField,
+  unpackValue,
+} from "../../protocol/index.ts";
+import {
+  fromBrokerError,
+  fromStoreError,
+  isWrongSequence,
+  jetStreamErrorCode,
+} from "../../transport/broker-error.ts";
+import type { StreamPublisher } from "../../transport/jetstream.ts";
+import { readable } from "../fold/journal-record.ts";
+import type { ArchivedShard } from "./archivers.ts";
+import type { JournalInfo } from "./journal.ts";
+import {
+  decodeManifest,
+  encodeManifest,
+  type Manifest,
+  type PieceRef,
+  type StoredManifest,
+  toPieceRef,
+} from "./manifest.ts";
+import { brokerCall, ensureFileStream, scanStream } from "./streams.ts";
+
+/** Stored pieces of one block at one epoch and version: its values, then slots 1, 2, … */
+export interface BlockPieces {
+  readonly parameter: string;
+  readonly index: number;
+  readonly epoch: number;
+  readonly version: number;
+  /** Gradients added up in its open step. */
+  readonly accumulated: number;
+  readonly slots: readonly PieceRef[];
+}
+
+/** Content of a snapshot's state: the fold without values, and references to the values. */
+export interface SnapshotState {
+  readonly fold: unknown;
+  readonly pieces: readonly BlockPieces[];
+}
+
+/** Limit of a shard's blocks. */
+const BLOCKS_MAX = 1_000_000;
+
+/** Limit of a block's slots, values included. */
+const SLOTS_MAX = 16;
+
+/** Key of a block in tables; unambiguous, because the index comes first and has no colon. */
+export function blockKey(parameter: string, index: number): string {
+  return `${index}:${parameter}`;
+}
+
+/**
+ * Reads the state that a manifest names.
+ * @throws SNAPSHOT_DAMAGED if a part is lost or has changed.
+ */
+export async function readSnapshotState(
+  store: Pick<SnapshotReader, "read">,
+  manifest: Manifest,
+): Promise<SnapshotState> {
+  const parts: Uint8Array[] = [];
+  for (const ref of manifest.state) parts.push(decodeMessage(await store.read(ref)).data);
+  try {
+    const fields = asMap(unpackValue(Buffer.concat(parts)), "state");
+    return {
+      fold: fields["fold"],
+      pieces: listField(fields, "pieces", BLOCKS_MAX).map(toBlockPieces),
+    };
+  } catch (cause) {
+    throw new PserverError(
+      "SNAPSHOT_DAMAGED",
+      "the state of a snapshot cannot be read",
+      {},
+      { cause },
+    );
+  }
+}
+
+function toBlockPieces(value: unknown): BlockPieces {
+  const fields = asMap(value, "pieces");
+  return {
+    parameter: textField(fields, "parameter"),
+    index: integerField(fields, "index"),
+    epoch: integerField(fields, "epoch", 1),
+    version: integerField(fields, "version"),
+    accumulated: integerField(fields, "accumulated"),
+    slots: listField(fields, "slots", SLOTS_MAX).map(toPieceRef),
+  };
+}
+
+/** Dependencies of {@link SnapshotReader}. */
+export interface SnapshotReaderDeps {
+  readonly manager: JetStreamManager;
+  readonly subjects: JobSubjects;
+  readonly shard: number;
+}
+
+/** A message of the snapshot stream. */
+interface StoredMessage {
+  readonly seq: number;
+  readonly data: Uint8Array;
+  /** When the broker stored it, in milliseconds since 1970. */
+  readonly timeMs: number;
+}
+
+/** A manifest in the stream: its sequence, when it was stored, and what it says if it can be read. */
+export interface DatedManifest extends Omit<StoredMessage, "data"> {
+  readonly manifest: Manifest | undefined;
+}
+
+/** Reads one shard's part of the snapshot stream of a job. */
+export class SnapshotReader {
+  readonly #deps: SnapshotReaderDeps;
+  readonly #subjects: JobSubjects;
+  readonly #shard: number;
+
+  constructor(deps: SnapshotReaderDeps) {
+    this.#deps = deps;
+    this.#subjects = deps.subjects;
+    this.#shard = deps.shard;
+  }
+
+  /**
+   * Reads the message that a reference names into a buffer of its own.
+   * @throws SNAPSHOT_DAMAGED if it is gone or its bytes have changed.
+   */
+  async read(piece: PieceRef): Promise<Uint8Array> {
+    const bytes = await this.#bytes(piece.seq);
+    if (bytes === undefined) throw this.#damaged(piece, "is not in the stream");
+    try {
+      decodeMessage(bytes);
+    } catch (cause) {
+      throw this.#damaged(piece, "cannot be read", cause);
+    }
+    if (readCrc(bytes) !== piece.crc) throw this.#damaged(piece, "has another checksum");
+    return bytes;
+  }
+
+  /** The newest manifest, read from the leader; undefined without one. */
+  async lastManifest(): Promise<StoredManifest | undefined> {
+    const subject = this.#subjects.manifest(this.#shard);
+    const stored = await this.message({ last_by_subj: subject });
+    return stored && { seq: stored.seq, manifest: decodeManifest(stored.data) };
+  }
+
+  /**
+   * All manifests that are kept, oldest first.
+   * @throws SNAPSHOT_DAMAGED if one cannot be read.
+   */
+  async manifests(): Promise<StoredManifest[]> {
+    const found = await this.#manifestMessages();
+    return found.map(({ seq, data }) => ({ seq, manifest: decodeManifest(data) }));
+  }
+
+  /** As {@link manifests}, with their times, and with undefined for a manifest that cannot be read. */
+  async manifestEntries(): Promise<DatedManifest[]> {
+    const found = await this.#manifestMessages();
+    return found.map(({ seq, data, timeMs }) => {
+      return { seq, timeMs, manifest: readable(() => decodeManifest(data)) };
+    });
+  }
+
+  async #manifestMessages(): Promise<StoredMessage[]> {
+    const subject = this.#subjects.manifest(this.#shard);
+    const found: StoredMessage[] = [];
+    for (let seq = 1; ; ) {
+      const stored = await this.message({ seq, next_by_subj: subject });
+      if (stored === undefined) return found;
+      found.push(stored);
+      seq = stored.seq + 1;
+    }
+  }
+
+  async #bytes(seq: number): Promise<Uint8Array | undefined> {
+    const stream = this.#subjects.snapshotStream();
+    try {
+      // Direct get sends plain bytes; only a message that it lacks is read from the leader, in base64.
+      const direct = await this.#deps.manager.direct.getMessage(stream, { seq });
+      if (direct !== null) return Uint8Array.from(direct.data);
+    } catch (error) {
+      if (fromBrokerError(error, "reading").code === "CLOSED")
+        throw fromBrokerError(error, "reading");
+    }
+    return (await this.message({ seq }))?.data;
+  }
+
+  /** One message as the leader has it; undefined if there is none. */
+  protected async message(
+    query: { seq: number; next_by_subj?: string } | { last_by_subj: string },
+  ): Promise<StoredMessage | undefined> {
+    try {
+      const stored = await this.#deps.manager.streams.getMessage(
+        this.#subjects.snapshotStream(),
+        query,
+      );
+      if (stored === null) return undefined;
+      return { seq: stored.seq, data: stored.data, timeMs: stored.time.getTime() };
+    } catch (error) {
+      if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.MESSAGE_NOT_FOUND) return undefined;
+      throw fromBrokerError(error, `reading snapshots of shard ${this.#shard}`, {
+        shard: this.#shard,
+      });
+    }
+  }
+
+  #damaged(piece: PieceRef, what: string, cause?: unknown): PserverError {
+    return new PserverError(
+      "SNAPSHOT_DAMAGED",
+      `shard ${this.#shard}: snapshot message ${piece.seq} ${what}`,
+      { shard: this.#shard, seq: piece.seq },
+      { cause },
+    );
+  }
+}
+
+/** Time limit for storing one message. */
+const STORE_TIMEOUT_MS = 10_000;
+
+/** Time limit for listing a shard's messages without progress. */
+const LIST_TIMEOUT_MS = 2_000;
+
+/** Error codes of the broker for deleting a message that is gone already. */
+const GONE: readonly number[] = [
+  JETSTREAM_ERRORS.SEQUENCE_NOT_FOUND,
+  JETSTREAM_ERRORS.MESSAGE_NOT_REMOVED,
+  JETSTREAM_ERRORS.MESSAGE_NOT_FOUND,
+];
+
+/** Dependencies of {@link SnapshotStore}. */
+export interface SnapshotStoreDeps extends SnapshotReaderDeps {
+  readonly client: JetStreamClient;
+  readonly publisher: StreamPublisher;
+}
+
+/** One shard's part of the snapshot stream of a job, for its owner. */
+export class SnapshotStore extends SnapshotReader {
+  readonly #deps: SnapshotStoreDeps;
+  readonly #subjects: JobSubjects;
+  readonly #shard: number;
+  #stored = 0;
+
+  constructor(deps: SnapshotStoreDeps) {
+    super(deps);
+    this.#deps = deps;
+    this.#subjects = deps.subjects;
+    this.#shard = deps.shard;
+  }
+
+  /** How many messages this store has stored beside manifests. */
+  get stored(): number {
+    return this.#stored;
+  }
+
+  /** Stores one message; returns the reference to it. */
+  async publish(subject: string, bytes: Uint8Array): Promise<PieceRef> {
+    try {
+      const seq = await this.#deps.publisher.publish(subject, bytes, STORE_TIMEOUT_MS);
+      this.#stored += 1;
+      return { seq, crc: readCrc(bytes) };
+    } catch (error) {
+      throw fromStoreError(error, `storing a snapshot of shard ${this.#shard}`, {
+        shard: this.#shard,
+      });
+    }
+  }
+
+  /**
+   * Writes a manifest after the one with sequence `previousSeq` (0: the first of the shard). Recognizes
+   * a write whose answer was lost: this one, or an earlier one of the same owner.
+   * @param ended why nothing may be written any more, as a later manifest of the owner may be there; asked
+   * before the write is repeated.
+   * @returns its sequence.
+   * @throws NOT_OWNER if another owner has written since: this one is deposed; what `ended` returns.
+   */
+  async commit(
+    manifest: Manifest,
+    previousSeq: number,
+    ended: () => PserverError | undefined = () => undefined,
+  ): Promise<number> {
+    const bytes = encodeManifest(manifest);
+    const subject = this.#subjects.manifest(this.#shard);
+    for (let expected = previousSeq; ; ) {
+      try {
+        const ack = await this.#deps.client.publish(subject, bytes, {
+          timeout: STORE_TIMEOUT_MS,
+          expect: { lastSubjectSequence: expected },
+        });
+        return ack.seq;
+      } catch (error) {
+        const stored = await this.message({ last_by_subj: subject });
+        if (stored !== undefined && Buffer.compare(stored.data, bytes) === 0) return stored.seq;
+        // A cluster refuses concurrent writes; here nobody has written yet.
+        if (!isWrongSequence(error) || (stored?.seq ?? 0) === expected) {
+          throw fromStoreError(error, `committing a snapshot of shard ${this.#shard}`, {
+            shard: this.#shard,
+          });
+        }
+        const last = stored && { seq: stored.seq, manifest: decodeManifest(stored.data) };
+        if (last?.manifest.owner !== manifest.owner || last.seq <= expected) {
+          throw this.#deposed(manifest, last?.manifest, error);
+        }
+        const reason = ended();
+        if (reason !== undefined) throw reason;
+        expected = last.seq;
+      }
+    }
+  }
+
+  #deposed(manifest: Manifest, last: Manifest | undefined, cause: unknown): PserverError {
+    return new PserverError(
+      "NOT_OWNER",
+      `shard ${this.#shard}: host ${last?.host ?? "?"} has taken over under term ${last?.term ?? "?"}`,
+      { shard: this.#shard, expected: manifest.term, received: last?.term },
+      { cause },
+    );
+  }
+
+  /** The sequences of all messages of the shard. */
+  async list(): Promise<number[]> {
+    const { manager, client, subjects, shard } = this.#deps;
+    const sequences: number[] = [];
+    const scan = {
+      ...{ manager, client, graceMs: LIST_TIMEOUT_MS },
+      stream: subjects.snapshotStream(),
+      start: { filter_subject: subjects.shardSnapshots(shard) },
+    };
+    await brokerCall(`listing snapshots of shard ${shard}`, { shard }, () =>
+      scanStream(scan, (seq) => sequences.push(seq) > 0),
+    );
+    return sequences;
+  }
+
+  /** Deletes messages, without overwriting their bytes; those that are gone already count as deleted. */
+  async remove(sequences: Iterable<number>): Promise<void> {
+    const stream = this.#subjects.snapshotStream();
+    for (const seq of sequences) {
+      try {
+        await this.#deps.manager.streams.deleteMessage(stream, seq, false);
+      } catch (error) {
+        if (!GONE.includes(jetStreamErrorCode(error))) {
+          throw fromBrokerError(error, `deleting snapshot message ${seq}`, { shard: this.#shard });
+        }
+      }
+    }
+  }
+}
+
+/** Creates the snapshot stream of a job unless it exists. */
+export async function ensureSnapshotStream(
+  manager: JetStreamManager,
+  subjects: JobSubjects,
+  replicas: number,
+): Promise<void> {
+  const name = subjects.snapshotStream();
+  const config = { name, subjects: [subjects.allSnapshots()], num_replicas: replicas };
+  await brokerCall(`creating the snapshot stream of job ${subjects.job}`, {}, () =>
+    ensureFileStream(manager, config),
+  );
+}
+
+/** Snapshots that are kept in any case: the newest may turn out to be damaged. */
+const SNAPSHOTS_MIN = 2;
+
+/** Share of a journal's limit from which on it gives up its history. */
+const HISTORY_SHARE = 0.75;
+
+/** How often the bytes to retain may be kept while an archiver has not copied what would be dropped. */
+const HELD_FACTOR = 2;
+
+/** Size of a journal. */
+type JournalBytes = Pick<JournalInfo, "bytes" | "bytesMax">;
+
+/**
+ * The snapshots of a shard that are kept: the newest, and older ones while the journal back to them
+ * fits into the bytes to retain; besides, all of an abandoned journal that is kept as history. Does no I/O.
+ */
+export class KeptSnapshots {
+  readonly #retainBytes: number;
+  /** Oldest first; all of one generation after {@link dropEarlierGenerations}. */
+  #kept: StoredManifest[];
+  /** Those of the abandoned journal that is kept. */
+  #past: StoredManifest[] = [];
+
+  /** `kept`: all manifests in the store, oldest first. */
+  constructor(retainBytes: number, kept: readonly StoredManifest[]) {
+    this.#retainBytes = retainBytes;
+    this.#kept = [...kept];
+  }
+
+  /** Generation of the newest snapshot; undefined without one. */
+  get generation(): number | undefined {
+    return this.#kept.at(-1)?.manifest.generation;
+  }
+
+  /** Oldest position from which on the shard can be rebuilt; 0 without a snapshot. */
+  get oldestSeq(): number {
+    return this.#kept[0]?.manifest.seq ?? 0;
+  }
+
+  /**
+   * Adds the newest snapshot. Those of an earlier generation go, as no records follow them any more, unless it
+   * says that their journal is kept.
+   */
+  add(snapshot: StoredManifest): void {
+    this.#kept.push(snapshot);
+    this.dropEarlierGenerations();
+  }
+
+  /** Puts another manifest of the newest snapshot in place of the one that it had. */
+  renew(newest: StoredManifest): void {
+    this.#kept.splice(-1, 1, newest);
+  }
+
+  /** Keeps a single snapshot of the journal, made behind a gap that no replay leads across. */
+  restartAt(snapshot: StoredManifest): void {
+    this.#kept = [snapshot];
+  }
+
+  /** Drops the snapshots of journals that were replaced and are not kept. */
+  dropEarlierGenerations(): void {
+    const { generation, past } = this.#kept.at(-1)?.manifest ?? {};
+    const all = [...this.#past, ...this.#kept];
+    this.#past = all.filter(({ manifest }) => manifest.generation === past);
+    this.#kept = this.#kept.filter(({ manifest }) => manifest.generation === generation);
+  }
+
+  /**
+   * Drops the oldest snapshot if the journal back to it is too large; whether it did. What one of the
+   * archivers has not copied yet is kept, up to a journal of twice the bytes to retain.
+   */
+  dropOldest(journal: JournalBytes, archived: readonly ArchivedShard[]): boolean {
+    const crowded = isCrowded(journal);
+    const isTooMuch = crowded || journal.bytes > this.#retainBytes;
+    if (!isTooMuch || this.#kept.length <= (crowded ? 1 : SNAPSHOTS_MIN)) return false;
+    if (this.#mayWait(journal) && archived.some((copied) => this.#lacksOldest(copied)))
+      return false;
+    this.#kept.shift();
+    return true;
+  }
+
+  /**
+   * Whether the records before the oldest snapshot stay, as one of the archivers has not copied them, up to a
+   * journal of the same bound.
+   */
+  holdsBefore(journal: JournalBytes, archived: readonly ArchivedShard[]): boolean {
+    const oldest = this.#kept[0]?.manifest;
+    if (oldest === undefined || !this.#mayWait(journal)) return false;
+    return archived.some(({ record }) => comparePositions(record, oldest) < 0);
+  }
+
+  /** Whether a journal is small enough to wait for archivers. */
+  #mayWait(journal: JournalBytes): boolean {
+    return !isCrowded(journal) && journal.bytes <= HELD_FACTOR * this.#retainBytes;
+  }
+
+  /** Whether an archiver lacks something that goes with the oldest snapshot. */
+  #lacksOldest({ record, snapshot }: ArchivedShard): boolean {
+    const [oldest, next] = this.#kept;
+    if (oldest === undefined || next === undefined) return false;
+    const { generation, seq } = next.manifest;
+    // The record of the snapshot that is the oldest then stays.
+    return (
+      comparePositions(snapshot, oldest.manifest) < 0 ||
+      comparePositions(record, { generation, seq: seq - 1 }) < 0
+    );
+  }
+
+  /** Those of the shard's messages in the store, older than the newest snapshot, that none needs. */
+  unneeded(stored: readonly number[]): number[] {
+    const needed = new Set<number>();
+    for (const { seq, manifest } of [...this.#past, ...this.#kept]) {
+      needed.add(seq);
+      for (const piece of manifest.state) needed.add(piece.seq);
+      for (const piece of manifest.pieces) needed.add(piece);
+    }
+    const newest = this.#kept.at(-1)?.seq ?? 0;
+    return stored.filter((seq) => seq < newest && !needed.has(seq));
+  }
+}
+
+function isCrowded({ bytes, bytesMax }: JournalBytes): boolean {
+  return bytesMax > 0 && bytes > HISTORY_SHARE * bytesMax;
+}

@@ -1,0 +1,279 @@
+import { setTimeout as delay } from "node:timers/promises";
+import {
+  AckPolicy,
+  type ConsumerConfig,
+  DiscardPolicy,
+  type JetStreamClient,
+  type JetStreamManager,
+  RetentionPolicy,
+  StorageType,
+  type StreamConfig,
+} from "@nats-io/jetstream";
+import { nanos, nuid } from "@nats-io/transport-node";
+import {
+  type ErrorDetails,
+  JETSTREAM_ERRORS,
+  type JobSubjects,
+  PserverError,
+} from "../../protocol/index.ts";
+import { fromBrokerError, jetStreamErrorCode } from "../../transport/broker-error.ts";
+
+/**
+ * Whether the broker holds a stream of this name.
+ * @throws the JetStream client's error if the broker does not say.
+ */
+export async function streamExists(manager: JetStreamManager, stream: string): Promise<boolean> {
+  return await unlessMissing(async () => {
+    await manager.streams.info(stream);
+    return true;
+  });
+}
+
+/**
+ * Creates a stream in files that refuses what is beyond its limits, unless it exists. An existing one is not requested
+ * again: a broker that has less storage than it has promised would refuse that.
+ * @throws the JetStream client's error if the broker does not create it.
+ */
+export async function ensureFileStream(
+  manager: JetStreamManager,
+  config: Pick<StreamConfig, "name" | "subjects" | "num_replicas"> & Partial<StreamConfig>,
+): Promise<void> {
+  if (await streamExists(manager, config.name)) return;
+  await manager.streams.add({
+    storage: StorageType.File,
+    retention: RetentionPolicy.Limits,
+    discard: DiscardPolicy.New,
+    allow_direct: true,
+    ...config,
+  });
+}
+
+/**
+ * Deletes a stream unless it is gone already; returns whether it existed.
+ * @throws the JetStream client's error if the broker does not delete it.
+ */
+export async function deleteStream(
+  { streams }: { readonly streams: Pick<JetStreamManager["streams"], "delete"> },
+  name: string,
+): Promise<boolean> {
+  return await unlessMissing(() => streams.delete(name));
+}
+
+/** The result of `request`; false if the broker says that there is no such stream. */
+async function unlessMissing(request: () => Promise<boolean>): Promise<boolean> {
+  try {
+    return await request();
+  } catch (error) {
+    if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.STREAM_NOT_FOUND) return false;
+    throw error;
+  }
+}
+
+/** The result of `run`; @throws its error as `fromBrokerError` makes it, naming the action. */
+export async function brokerCall<Result>(
+  action: string,
+  details: ErrorDetails,
+  run: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await run();
+  } catch (error) {
+    throw fromBrokerError(error, action, details);
+  }
+}
+
+/** Messages per fetch; only their subjects and headers are sent. */
+const BATCH_MESSAGES = 1_000;
+
+/** Options of {@link scanStream}. */
+export interface StreamScan {
+  readonly manager: JetStreamManager;
+  readonly client: JetStreamClient;
+  readonly stream: string;
+  /** The messages to scan: of a subject, or from a sequence on. */
+  readonly start: Pick<
+    Partial<ConsumerConfig>,
+    "filter_subject" | "deliver_policy" | "opt_start_seq"
+  >;
+  /** How long to wait for a message; after that, those not delivered count as lost. */
+  readonly graceMs: number;
+}
+
+/**
+ * Reports sequence and subject of every message that a stream can deliver, in order and without payloads,
+ * until `onMessage` returns false. Messages that it cannot deliver are skipped.
+ * @throws the JetStream client's errors.
+ */
+export async function scanStream(
+  { manager, client, stream, start, graceMs }: StreamScan,
+  onMessage: (seq: number, subject: string) => boolean,
+): Promise<void> {
+  const info = await manager.consumers.add(stream, {
+    ...start,
+    // A named consumer needs no other permission than that of a journal's reader.
+    name: `scan-${nuid.next()}`,
+    headers_only: true,
+    ack_policy: AckPolicy.None,
+    inactive_threshold: nanos(2 * graceMs),
+    mem_storage: true,
+    num_replicas: 1,
+  });
+  try {
+    const consumer = client.consumers.getConsumerFromInfo(info);
+    for (let pending = info.num_pending, isProgress = true; pending > 0 && isProgress; ) {
+      isProgress = false;
+      const batch = await consumer.fetch({ max_messages: BATCH_MESSAGES, expires: graceMs });
+      for await (const message of batch) {
+        isProgress = true;
+        pending = message.info.pending;
+        if (!onMessage(message.seq, message.subject)) return;
+        if (pending === 0) break;
+      }
+    }
+  } finally {
+    // If it cannot be deleted, for lack of a connection or a permission, it expires soon.
+    await manager.consumers.delete(stream, info.name).catch(() => undefined);
+  }
+}
+
+/** A probe exists for as long as two requests take; one that is older was left behind. */
+const PROBE_MS_MAX = 10_000;
+
+/** Pause while another host's probe exists. */
+const RETRY_MS = 50;
+
+const ACTION = "asking the broker for space";
+
+/**
+ * Tells whether the broker can reserve so many bytes, by creating a stream with that limit and deleting
+ * it. All hosts of a job use one stream name, so a host that dies in between leaves at most this one
+ * stream behind, and the next probe deletes it.
+ * @throws TIMEOUT, NO_JETSTREAM and the like if the broker does not say.
+ */
+export async function probeStorage(
+  manager: JetStreamManager,
+  subjects: JobSubjects,
+  storage: "file" | "memory",
+  bytes: number,
+  probeMsMax: number = PROBE_MS_MAX,
+): Promise<boolean> {
+  const name = subjects.storageProbeStream();
+  const started = performance.now();
+  let refusals = 0;
+  let hasRemoved = false;
+  try {
+    for (;;) {
+      const waitedMs = performance.now() - started;
+      try {
+        await manager.streams.add({
+          name,
+          subjects: [subjects.storageProbe()],
+          storage: storage === "file" ? StorageType.File : StorageType.Memory,
+          max_bytes: bytes,
+        });
+        // Another host with the same question may have deleted it already.
+        await deleteStream(manager, name);
+        return true;
+      } catch (error) {
+        const isBlocked =
+          (waitedMs <= probeMsMax && isBeingDeleted(error)) ||
+          (await isBlockedByProbe(manager, name, error));
+        // Another probe may have been deleted before this host looked for it: two refusals are needed.
+        refusals = isBlocked ? 0 : refusals + 1;
+        if (refusals === 2) throw error;
+      }
+      // A slow broker alone is no reason: what was left behind must have been removed.
+      if (hasRemoved && waitedMs > 2 * probeMsMax) {
+        const message = `other hosts of job ${subjects.job} ask for space all the time`;
+        throw new PserverError("TIMEOUT", message, { timeoutMs: 2 * probeMsMax });
+      }
+      if (waitedMs > probeMsMax) {
+        await deleteStream(manager, name);
+        hasRemoved = true;
+      } else await delay(RETRY_MS);
+    }
+  } catch (error) {
+    const found = fromBrokerError(error, ACTION);
+    if (found.code === "NO_SPACE") return false;
+    throw found;
+  }
+}
+
+/**
+ * Whether the attempt failed because of an existing probe: one with another limit, or one that takes up
+ * the space. It belongs to a host that probes at this moment, or to one that died.
+ * @throws `error` if it has another reason.
+ */
+async function isBlockedByProbe(
+  manager: JetStreamManager,
+  name: string,
+  error: unknown,
+): Promise<boolean> {
+  if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.STREAM_NAME_IN_USE) return true;
+  if (fromBrokerError(error, ACTION).code !== "NO_SPACE") throw error;
+  return await streamExists(manager, name);
+}
+
+/** Whether the broker could not create the stream because it may still be deleting another probe's files. */
+function isBeingDeleted(error: unknown): boolean {
+  return jetStreamErrorCode(error) === JETSTREAM_ERRORS.STREAM_NOT_MADE;
+}
+
+interface Query {
+  readonly bytes: number;
+  readonly resolve: (fits: boolean) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * All questions of one host about the broker's space. One probe runs at a time, for all queries that have
+ * come meanwhile: the probes of a thousand parameters that are created at once would block each other.
+ */
+export class StorageQueries {
+  readonly #probe: (bytes: number) => Promise<boolean>;
+  #waiting: Query[] = [];
+  #isProbing = false;
+
+  /** `probe` asks the broker whether it can reserve so many bytes. */
+  constructor(probe: (bytes: number) => Promise<boolean>) {
+    this.#probe = probe;
+  }
+
+  /** Whether the broker can reserve so many bytes, by a probe that begins after this call. */
+  fits(bytes: number): Promise<boolean> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ bytes, resolve, reject });
+      void this.#probeForAll();
+    });
+  }
+
+  async #probeForAll(): Promise<void> {
+    if (this.#isProbing) return;
+    this.#isProbing = true;
+    while (this.#waiting.length > 0) {
+      const queries = this.#waiting;
+      this.#waiting = [];
+      await this.#answer(queries);
+    }
+    this.#isProbing = false;
+  }
+
+  /** Probes for the most bytes. If they do not fit, fewer may, so the other queries wait for the next probe. */
+  async #answer(queries: readonly Query[]): Promise<void> {
+    const most = queries.reduce((bytes, query) => Math.max(bytes, query.bytes), 0);
+    try {
+      const fits = await this.#probe(most);
+      for (const query of queries) {
+        if (fits || query.bytes === most) query.resolve(fits);
+        else this.#waiting.push(query);
+      }
+    } catch (error) {
+      for (const query of queries) query.reject(error);
+    }
+  }
+}
+
+/** Queries about the space for files of the broker that `manager` speaks to. */
+export function storageQueries(manager: JetStreamManager, subjects: JobSubjects): StorageQueries {
+  return new StorageQueries((bytes) => probeStorage(manager, subjects, "file", bytes));
+}

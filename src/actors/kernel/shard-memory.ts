@@ -1,0 +1,336 @@
+import { PserverError } from "../../protocol/errors.ts";
+import { instantiateKernels, type Kernels } from "./kernels.ts";
+
+/**
+ * The free ranges of an address space, in order of address, neighbours always merged.
+ *
+ * Numbers only: it neither owns nor touches memory. Allocation is best fit, the lower address on a tie:
+ * blocks come in few sizes, so a free range of exactly one block is best kept for a block.
+ */
+export class FreeRanges {
+  readonly #starts: number[] = [];
+  readonly #ends: number[] = [];
+
+  /** Number of free ranges; at most 1 if the free bytes are contiguous. */
+  get count(): number {
+    return this.#starts.length;
+  }
+
+  /** Takes `bytes` from the smallest sufficient range; returns their start, or undefined without one. */
+  take(bytes: number): number | undefined {
+    let best = -1;
+    let bestBytes = Number.POSITIVE_INFINITY;
+    for (let at = 0; at < this.#starts.length; at++) {
+      const has = this.#end(at) - this.#start(at);
+      if (has < bytes || has >= bestBytes) continue;
+      best = at;
+      bestBytes = has;
+      if (has === bytes) break;
+    }
+    if (best < 0) return undefined;
+    const start = this.#start(best);
+    if (bestBytes === bytes) this.#remove(best);
+    else this.#starts[best] = start + bytes;
+    return start;
+  }
+
+  /**
+   * Adds the range of `bytes` from `start` on, merged with adjacent ranges.
+   * @throws INTERNAL if a byte of it is free already; nothing has changed then.
+   */
+  give(start: number, bytes: number): void {
+    const end = start + bytes;
+    const next = this.#firstFrom(start);
+    const previousEnd = next > 0 ? this.#end(next - 1) : 0;
+    const nextStart = next < this.#starts.length ? this.#start(next) : Number.POSITIVE_INFINITY;
+    if (previousEnd > start || nextStart < end) {
+      throw new PserverError(
+        "INTERNAL",
+        `bytes ${start} to ${end} are free already, in part or all`,
+        {
+          start,
+          end,
+        },
+      );
+    }
+    const joinsPrevious = next > 0 && previousEnd === start;
+    const joinsNext = nextStart === end;
+    if (joinsPrevious && joinsNext) {
+      this.#ends[next - 1] = this.#end(next);
+      this.#remove(next);
+    } else if (joinsPrevious) {
+      this.#ends[next - 1] = end;
+    } else if (joinsNext) {
+      this.#starts[next] = start;
+    } else {
+      this.#starts.splice(next, 0, start);
+      this.#ends.splice(next, 0, end);
+    }
+  }
+
+  /** Bytes of the free range that ends at `end`: growing the space there extends this range. */
+  bytesBefore(end: number): number {
+    const last = this.#starts.length - 1;
+    return last >= 0 && this.#end(last) === end ? end - this.#start(last) : 0;
+  }
+
+  /** Index of the first range that starts at or above `address`. */
+  #firstFrom(address: number): number {
+    let low = 0;
+    let high = this.#starts.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#start(middle) < address) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  #start(at: number): number {
+    return this.#starts[at] ?? Number.NaN;
+  }
+
+  #end(at: number): number {
+    return this.#ends[at] ?? Number.NaN;
+  }
+
+  #remove(at: number): void {
+    this.#starts.splice(at, 1);
+    this.#ends.splice(at, 1);
+  }
+}
+
+const PAGE_BYTES = 64 * 1024;
+const ADDRESS_BYTES = 4 * 1024 ** 3;
+const ALIGN_BYTES = 16;
+
+/** The first page belongs to the constants of the kernels' module. */
+const MODULE_BYTES = PAGE_BYTES;
+
+const SCRATCH_BYTES = 256 * 1024;
+
+/**
+ * The memory grows by an eighth, at least by this much: less than doubling, so that it stays close to the
+ * bytes in use, and more than required, because every growth detaches the old `ArrayBuffer` and makes V8
+ * run a full garbage collection (3,500 growths of 1 MiB took 4 s). The addresses are reserved beforehand,
+ * so growing moves nothing.
+ */
+const GROW_BYTES_MIN = 1024 * 1024;
+const GROW_DIVISOR = 8;
+
+/** Options of {@link ShardMemory}. */
+export interface ShardMemoryOptions {
+  /**
+   * The most bytes the WebAssembly memory may have, from 320 KiB, which it needs itself, to 4 GiB;
+   * rounded down to pages of 64 KiB. Default 4 GiB.
+   */
+  readonly bytesMax?: number;
+}
+
+/** What a {@link ShardMemory} works in. */
+export interface MemoryParts {
+  readonly memory: WebAssembly.Memory;
+  readonly kernels: Kernels;
+  readonly bytesMax: number;
+}
+
+/**
+ * Reserves the addresses of a memory and instantiates the kernels in it.
+ * @throws BAD_VALUE if `bytesMax` is out of its range.
+ * @throws TOO_LARGE if the process has no addresses left for another memory.
+ */
+export function reserveMemory(options: ShardMemoryOptions = {}): MemoryParts {
+  const { bytesMax: given = ADDRESS_BYTES } = options;
+  const initialBytes = MODULE_BYTES + SCRATCH_BYTES;
+  if (!(given >= initialBytes && given <= ADDRESS_BYTES)) {
+    throw new PserverError(
+      "BAD_VALUE",
+      `expected bytesMax from ${initialBytes} to ${ADDRESS_BYTES}; received ${given}`,
+      { expected: [initialBytes, ADDRESS_BYTES], received: given },
+    );
+  }
+  const bytesMax = roundDown(given, PAGE_BYTES);
+  let memory: WebAssembly.Memory;
+  try {
+    memory = new WebAssembly.Memory({
+      initial: initialBytes / PAGE_BYTES,
+      maximum: bytesMax / PAGE_BYTES,
+    });
+  } catch (cause) {
+    throw new PserverError(
+      "TOO_LARGE",
+      "no addresses left for another WebAssembly memory",
+      {},
+      { cause },
+    );
+  }
+  return { memory, kernels: instantiateKernels(memory), bytesMax };
+}
+
+/**
+ * The one WebAssembly memory of a shard: it holds the values and slots of all blocks, and the
+ * kernels work in it.
+ *
+ * A pointer is a byte address from 0 to 4 GiB. Above 2 GiB an `i32` of WebAssembly is negative; every
+ * method takes that form too. The memory never shrinks; freed bytes are allocated again.
+ */
+export class ShardMemory {
+  /** The kernels that work in this memory. */
+  readonly kernels: Kernels;
+  /** Size of the scratch: 256 KiB. */
+  readonly scratchBytes: number = SCRATCH_BYTES;
+
+  readonly #memory: WebAssembly.Memory;
+  readonly #bytesMax: number;
+  readonly #free: FreeRanges = new FreeRanges();
+  readonly #allocated: Map<number, number> = new Map();
+  #allocatedBytes = 0;
+  /** The array that {@link stage} copied last; undefined if the scratch was used since. */
+  #staged: Uint8Array | undefined;
+
+  constructor({ memory, kernels, bytesMax }: MemoryParts) {
+    this.#memory = memory;
+    this.kernels = kernels;
+    this.#bytesMax = bytesMax;
+  }
+
+  /** An empty memory with its kernels; throws as {@link reserveMemory}. */
+  static create(options: ShardMemoryOptions = {}): ShardMemory {
+    return new ShardMemory(reserveMemory(options));
+  }
+
+  /** Pointer to {@link scratchBytes} of scratch, valid until its next use; never freed. */
+  get scratch(): number {
+    this.#staged = undefined;
+    return MODULE_BYTES;
+  }
+
+  /** Bytes allocated and not freed, each allocation rounded up to 16. */
+  get allocatedBytes(): number {
+    return this.#allocatedBytes;
+  }
+
+  /** Bytes of the WebAssembly memory; those never written to use no physical memory. */
+  get memoryBytes(): number {
+    return this.#memory.buffer.byteLength;
+  }
+
+  /**
+   * Pointer to `bytes` bytes, aligned to 16, that belong to the caller until freed; their contents are
+   * undefined. 0 bytes give pointer 0, which no other allocation has. Earlier views become invalid.
+   * @throws BAD_VALUE if `bytes` is negative or not an integer.
+   * @throws TOO_LARGE if the memory cannot grow that far; nothing changes then.
+   */
+  allocate(bytes: number): number {
+    if (!Number.isSafeInteger(bytes) || bytes < 0) {
+      throw new PserverError("BAD_VALUE", `expected a number of bytes; received ${bytes}`, {
+        received: bytes,
+      });
+    }
+    if (bytes === 0) return 0;
+    const rounded = roundUp(bytes, ALIGN_BYTES);
+    const pointer = this.#free.take(rounded) ?? this.#takeGrown(rounded);
+    this.#allocated.set(pointer, rounded);
+    this.#allocatedBytes += rounded;
+    return pointer;
+  }
+
+  /**
+   * Frees what {@link allocate} returned for the same `bytes`.
+   * @throws INTERNAL if `pointer` is not allocated (freed before, say) or `bytes` is another size.
+   */
+  free(pointer: number, bytes: number): void {
+    const start = pointer >>> 0;
+    if (start === 0 && bytes === 0) return;
+    const rounded = roundUp(bytes, ALIGN_BYTES);
+    const allocated = this.#allocated.get(start);
+    if (allocated !== rounded) {
+      throw new PserverError(
+        "INTERNAL",
+        allocated === undefined
+          ? `expected an allocated pointer to free; received ${start}`
+          : `expected ${allocated} bytes to free at ${start}; received ${bytes}`,
+        { pointer: start, expected: allocated, received: bytes },
+      );
+    }
+    this.#free.give(start, allocated);
+    this.#allocated.delete(start);
+    this.#allocatedBytes -= allocated;
+  }
+
+  /**
+   * A live view of `length` bytes from `pointer` on, not a copy. It is **invalid after the next
+   * {@link allocate}**: growing detaches it, and it then reads as empty. Use it at once.
+   * @throws INTERNAL if the range leaves the memory.
+   */
+  bytes(pointer: number, length: number): Uint8Array<ArrayBuffer> {
+    const start = pointer >>> 0;
+    if (!Number.isSafeInteger(length) || length < 0 || start + length > this.memoryBytes) {
+      throw new PserverError(
+        "INTERNAL",
+        `expected a range within ${this.memoryBytes} bytes; received ${length} from ${start} on`,
+        { expected: this.memoryBytes, pointer: start, received: length },
+      );
+    }
+    return new Uint8Array(this.#memory.buffer, start, length);
+  }
+
+  /**
+   * Pointer to a copy of `bytes`, at most {@link scratchBytes} of them, at the start of the scratch.
+   * Consecutive calls with the same array copy it once: it must not change meanwhile.
+   */
+  stage(bytes: Uint8Array): number {
+    if (this.#staged !== bytes) {
+      this.bytes(MODULE_BYTES, bytes.length).set(bytes);
+      this.#staged = bytes;
+    }
+    return MODULE_BYTES;
+  }
+
+  /** Drops the reference to the array that was staged last, which keeps it alive. */
+  unstage(): void {
+    this.#staged = undefined;
+  }
+
+  /** Grows the memory until `bytes` are free at its end, and allocates them. */
+  #takeGrown(bytes: number): number {
+    const end = this.memoryBytes;
+    const lacking = bytes - this.#free.bytesBefore(end);
+    const growableBytes = this.#bytesMax - end;
+    if (lacking > growableBytes) throw this.#exhausted(bytes);
+    const wanted = Math.max(lacking, GROW_BYTES_MIN, end / GROW_DIVISOR);
+    const growBytes = Math.min(roundUp(wanted, PAGE_BYTES), growableBytes);
+    try {
+      this.#memory.grow(growBytes / PAGE_BYTES);
+    } catch (cause) {
+      throw this.#exhausted(bytes, cause);
+    }
+    this.#free.give(end, growBytes);
+    const pointer = this.#free.take(bytes);
+    if (pointer === undefined) {
+      throw new PserverError(
+        "INTERNAL",
+        `memory grew by ${growBytes} bytes, but ${bytes} bytes are not free`,
+      );
+    }
+    return pointer;
+  }
+
+  #exhausted(bytes: number, cause?: unknown): PserverError {
+    return new PserverError(
+      "TOO_LARGE",
+      `the shard's memory may have ${this.#bytesMax} bytes, of which ${this.#allocatedBytes} are ` +
+        `allocated; ${bytes} more do not fit`,
+      { expected: this.#bytesMax, allocated: this.#allocatedBytes, received: bytes },
+      { cause },
+    );
+  }
+}
+
+function roundUp(bytes: number, step: number): number {
+  return Math.ceil(bytes / step) * step;
+}
+
+function roundDown(bytes: number, step: number): number {
+  return Math.floor(bytes / step) * step;
+}

@@ -1,0 +1,207 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { type NatsConnection, TimeoutError } from "@nats-io/transport-node";
+import {
+  decodeMessage,
+  encodeMessage,
+  type Fields,
+  type HostRecord,
+  integerField,
+  type JobSubjects,
+  listField,
+  type Message,
+  type OwnerVerb,
+  type Position,
+  PserverError,
+  parsePosition,
+  parseTrainersReply,
+  quoteName,
+  type RememberedTrainers,
+  TRAINERS_MAX,
+  TRAINERS_PER_MESSAGE_MAX,
+  type TrainerSession,
+  textField,
+  throwIfError,
+  trainersRequest,
+} from "../../protocol/index.ts";
+import { fromBrokerError, isNoResponders } from "../../transport/broker-error.ts";
+import { mapConcurrently } from "../concurrent.ts";
+import { neededBytes } from "../host/host-memory.ts";
+import type { Journal } from "../journal/journal.ts";
+import type { StorageQueries } from "../journal/streams.ts";
+import type { CheckedBlocks, Owners, WantedBlock } from "../lifecycle/service.ts";
+
+/** How long one request waits for a reply before it is repeated. */
+const ATTEMPT_MS = 2_000;
+
+/** How long a shard may be without an owner: longer than a lease, so that a successor can take over. */
+const GRACE_MS = 20_000;
+
+/** Grace time of a request for the memory of an owner's host. */
+const MEMORY_MS = 2_000;
+
+/** Grace time of a request for the trainers that a shard remembers; it is repeated soon. */
+const TRAINERS_MS = 5_000;
+
+/** Grace time of a request for a snapshot, which may have gigabytes. */
+const SNAPSHOT_MS = 300_000;
+
+/** Time between two requests for the same snapshot: a request may be lost, or its reply. */
+const SNAPSHOT_ATTEMPT_MS = 5_000;
+
+/** Pause before a missing owner is asked again. */
+const RETRY_MS = 100;
+
+/** Bytes of snapshots per byte of state: the old ones are kept while a new one is written. */
+const SNAPSHOT_FACTOR = 2.5;
+
+/** Dependencies of {@link OwnersClient}. */
+export interface OwnersClientDeps {
+  readonly connection: NatsConnection;
+  readonly subjects: JobSubjects;
+  /** Id of this host. */
+  readonly host: string;
+  readonly storage: StorageQueries;
+  readonly journalOf: (shard: number) => Journal;
+}
+
+/** Sends requests to the owners of shards, and appends host records to journals. */
+export class OwnersClient implements Owners {
+  readonly #deps: OwnersClientDeps;
+
+  constructor(deps: OwnersClientDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Sends a request to the owner of a shard and repeats it while no owner answers. `attemptMs` is the time
+   * before a repeat, 2 s by default; requests that take an owner long need more.
+   * @throws NO_OWNER if none answers in `graceMs`, 20 s by default; else the error in the reply.
+   */
+  async ask(
+    shard: number,
+    verb: OwnerVerb,
+    fields: Fields,
+    graceMs: number = GRACE_MS,
+    attemptMs: number = ATTEMPT_MS,
+  ): Promise<Message> {
+    const { connection, subjects, host } = this.#deps;
+    const subject = subjects.owner(shard, host, verb);
+    const payload = encodeMessage(fields);
+    const deadline = performance.now() + graceMs;
+    for (;;) {
+      try {
+        const timeout = Math.max(1, Math.min(attemptMs, deadline - performance.now()));
+        const reply = await connection.request(subject, payload, { timeout });
+        const message = decodeMessage(reply.data);
+        throwIfError(message.fields);
+        return message;
+      } catch (error) {
+        if (!isUnanswered(error) && !isMoving(error)) {
+          throw fromBrokerError(error, `asking shard ${shard}`);
+        }
+        if (performance.now() >= deadline) throw noOwner(shard, graceMs, error);
+        await delay(RETRY_MS);
+      }
+    }
+  }
+
+  async check(
+    shard: number,
+    want: { readonly blocks: readonly WantedBlock[]; readonly at?: Position },
+  ): Promise<CheckedBlocks> {
+    const at = want.at ?? { generation: 1, seq: 0 };
+    const { fields } = await this.ask(shard, "check", { ...at, blocks: want.blocks });
+    const missing = listField(fields, "missing", want.blocks.length).map((row) => {
+      const [parameter, index] = Array.isArray(row) ? (row as unknown[]) : [];
+      const block = { parameter, index };
+      return [textField(block, "parameter"), integerField(block, "index")] as const;
+    });
+    return { position: parsePosition(fields), missing };
+  }
+
+  async trainers(shard: number): Promise<RememberedTrainers> {
+    const all: TrainerSession[] = [];
+    let toldUpTo = 0;
+    // Trainers that join while pages are read can make one page more.
+    for (let pages = 0; pages <= TRAINERS_MAX / TRAINERS_PER_MESSAGE_MAX; pages++) {
+      const request = trainersRequest(all.at(-1)?.[0] ?? "");
+      const { fields } = await this.ask(shard, "trainers", request, TRAINERS_MS);
+      const page = parseTrainersReply(fields);
+      all.push(...page.trainers);
+      toldUpTo = page.toldUpTo;
+      if (page.trainers.length < TRAINERS_PER_MESSAGE_MAX) break;
+    }
+    return { trainers: all, toldUpTo };
+  }
+
+  append(shard: number, record: HostRecord): Promise<Position> {
+    return this.#deps.journalOf(shard).append(record);
+  }
+
+  /** A repeated request gets the snapshot that the first one started, finished or not. */
+  async snapshot(shard: number, { generation, seq }: Position): Promise<Fields> {
+    const at = { generation, seq };
+    const reply = await this.ask(shard, "snapshot", at, SNAPSHOT_MS, SNAPSHOT_ATTEMPT_MS);
+    return reply.fields;
+  }
+
+  async checkSpace(stateBytes: number): Promise<void> {
+    const bytes = Math.ceil(stateBytes * SNAPSHOT_FACTOR);
+    if (await this.#deps.storage.fits(bytes)) return;
+    throw new PserverError(
+      "NO_SPACE",
+      `the broker cannot store snapshots of ${stateBytes} bytes of values: they take ${bytes} bytes`,
+      { expected: bytes },
+    );
+  }
+
+  async checkMemory(valueBytes: readonly number[]): Promise<void> {
+    const added = [...valueBytes.entries()].filter(([, bytes]) => bytes > 0);
+    const hosts = new Map<string, { neededBytes: number; freeBytes: number }>();
+    await mapConcurrently(added, async ([shard, bytes]) => {
+      const owner = await this.#memoryOf(shard);
+      if (owner === undefined) return;
+      const known = hosts.get(owner.host);
+      hosts.set(owner.host, {
+        neededBytes: neededBytes(bytes) + (known?.neededBytes ?? 0),
+        freeBytes: Math.min(owner.freeBytes, known?.freeBytes ?? Number.POSITIVE_INFINITY),
+      });
+    });
+    for (const [host, { neededBytes: expected, freeBytes: received }] of hosts) {
+      if (expected <= received) continue;
+      throw new PserverError(
+        "NO_MEMORY",
+        `expected ${expected} bytes of free memory for new blocks; host ${quoteName(host)} has ${received}`,
+        { host, expected, received },
+      );
+    }
+  }
+
+  /** The free memory of a shard's host; undefined if none answers. */
+  async #memoryOf(shard: number): Promise<{ host: string; freeBytes: number } | undefined> {
+    try {
+      const { fields } = await this.ask(shard, "memory", {}, MEMORY_MS, MEMORY_MS);
+      return { host: textField(fields, "host"), freeBytes: integerField(fields, "freeBytes") };
+    } catch (error) {
+      if (error instanceof PserverError && error.code === "NO_OWNER") return undefined;
+      throw error;
+    }
+  }
+}
+
+function noOwner(shard: number, graceMs: number, cause: unknown): PserverError {
+  return new PserverError(
+    "NO_OWNER",
+    `shard ${shard}: no host has answered for ${graceMs} ms; start one with "pserver host"`,
+    { shard },
+    { cause },
+  );
+}
+
+function isUnanswered(error: unknown): boolean {
+  return error instanceof TimeoutError || isNoResponders(error);
+}
+
+function isMoving(error: unknown): boolean {
+  return error instanceof PserverError && (error.code === "NOT_OWNER" || error.code === "BUSY");
+}

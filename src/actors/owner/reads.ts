@@ -1,0 +1,481 @@
+import {
+  DTYPES,
+  type Dtype,
+  ENCODINGS,
+  type Encoding,
+  encodedBytes,
+} from "../../protocol/dtypes.ts";
+import {
+  type Allocate,
+  BATCH_BYTES,
+  type BatchRead,
+  busy,
+  checksum,
+  decodeBatchRead,
+  draftPullReply,
+  draftReadPiece,
+  ensureError,
+  entryLabel,
+  type Fields,
+  HEADER_BYTES_MAX,
+  type Position,
+  PserverError,
+  type PullRequest,
+  paddedBytes,
+  parsePullRequest,
+  READ_BYTES_MAX,
+  type ReadEntry,
+  readPackedIndex,
+  readPartRequest,
+  sealMessage,
+} from "../../protocol/index.ts";
+import {
+  type BlockRows,
+  blockRows,
+  type PartIndex,
+  partCounts,
+  partElements,
+} from "../../protocol/messages/parts.ts";
+import { type Block, type BlockName, blockLabel } from "../fold/block-actor.ts";
+import { ElementRanges, ENCODED_CHUNK_BYTES } from "../fold/elements.ts";
+import { RowPieces } from "../fold/rows.ts";
+import type { Shard } from "../fold/shard.ts";
+import type { Kernels } from "../kernel/kernels.ts";
+import type { ShardMemory } from "../kernel/shard-memory.ts";
+import { QUEUED_BYTES, Shares } from "./fair-queue.ts";
+import type { ReadConditions } from "./pending-reads.ts";
+import type { Asker, Piece, Responder } from "./responder.ts";
+
+/** Elements of a block to read, and their encoding. */
+export interface ReadChoice {
+  /** The elements; undefined for all. */
+  readonly part?: PartIndex | undefined;
+  /** Encoding; undefined for that of the block's type. */
+  readonly encoding?: Encoding | undefined;
+}
+
+const NARROW = { bfloat16: "narrowBf16", float16: "narrowF16" } as const satisfies Record<
+  Encoding,
+  keyof Kernels
+>;
+
+/** Fewer words than this are copied one by one; for more, `copyWithin` is faster. */
+const FEW_WORDS = 16;
+const WORD_BYTES = 4;
+
+/** Reads elements of a block: first the number of bytes, then the bytes. */
+export class ElementReader {
+  /** Length of the encoded elements. */
+  readonly bytes: number;
+  readonly #memory: ShardMemory;
+  readonly #block: Block;
+  readonly #choice: ReadChoice;
+  readonly #rows: BlockRows;
+
+  /**
+   * `memory`: that of the block's shard.
+   * @throws UNSUPPORTED for an encoding that the block's type does not have.
+   */
+  constructor(memory: ShardMemory, block: Block, choice: ReadChoice) {
+    this.#memory = memory;
+    this.#block = block;
+    this.#choice = choice;
+    this.#rows = blockRows(block);
+    const { part, encoding } = choice;
+    const elements = part === undefined ? block.count : partElements(partCounts(part), this.#rows);
+    this.bytes = encodedBytes(block.dtype, encoding, elements);
+  }
+
+  /** Writes the current elements, in order, to {@link bytes} bytes. */
+  read(target: Uint8Array): void {
+    const { part, encoding } = this.#choice;
+    if (part === undefined && encoding === undefined) target.set(this.#block.values());
+    else if (part === undefined && encoding !== undefined) this.#readEncoded(target, encoding);
+    else if (part !== undefined && this.#isShortRows(part)) this.#readRows(target, part.rows);
+    else this.#readGathered(target);
+  }
+
+  #isShortRows({ inner }: PartIndex): boolean {
+    const { rowElements } = this.#rows;
+    return inner === undefined && RowPieces.isShort(rowElements * DTYPES[this.#block.dtype].bytes);
+  }
+
+  /** Encodes all elements, which are contiguous, without gathering them first. */
+  #readEncoded(target: Uint8Array, encoding: Encoding): void {
+    const { scratch, kernels } = this.#memory;
+    const { bytes } = ENCODINGS[encoding];
+    const { byteOffset } = this.#block.values();
+    const elementBytes = DTYPES[this.#block.dtype].bytes;
+    for (let at = 0; at < target.length; at += ENCODED_CHUNK_BYTES) {
+      const n = Math.min(ENCODED_CHUNK_BYTES, target.length - at) / bytes;
+      kernels[NARROW[encoding]](scratch, byteOffset + (at / bytes) * elementBytes, n);
+      target.set(this.#memory.bytes(scratch, n * bytes), at);
+    }
+  }
+
+  /** Gathers short rows, a piece at a time. */
+  #readRows(target: Uint8Array, rows: Uint32Array): void {
+    const { encoding } = this.#choice;
+    const { rowElements } = this.#rows;
+    const elementBytes = DTYPES[this.#block.dtype].bytes;
+    const wireBytes = encoding === undefined ? elementBytes : ENCODINGS[encoding].bytes;
+    const { scratch, kernels } = this.#memory;
+    const pieces = new RowPieces(this.#memory, rowElements, elementBytes);
+    const { byteOffset } = this.#block.values();
+    let at = 0;
+    for (let first = 0; first < rows.length; first += pieces.rowsMax) {
+      const n = Math.min(pieces.rowsMax, rows.length - first);
+      pieces.take(rows, first, n);
+      pieces.gather(scratch, byteOffset, n);
+      const elements = n * rowElements;
+      const encoded = encoding === undefined ? scratch : scratch + elements * elementBytes;
+      if (encoding !== undefined) kernels[NARROW[encoding]](encoded, scratch, elements);
+      target.set(this.#memory.bytes(encoded, elements * wireBytes), at);
+      at += elements * wireBytes;
+    }
+  }
+
+  #readGathered(target: Uint8Array): void {
+    const { encoding } = this.#choice;
+    const { dtype } = this.#block;
+    const elementBytes = DTYPES[dtype].bytes;
+    const wireBytes = encoding === undefined ? elementBytes : ENCODINGS[encoding].bytes;
+    const { scratch, scratchBytes, kernels } = this.#memory;
+    // The scratch holds a chunk, followed by its encoded form if there is one.
+    const chunkElements = Math.floor(scratchBytes / (elementBytes + wireBytes));
+    const ranges = ElementRanges.of(this.#rows, this.#choice.part);
+    for (let at = 0; at < target.length; ) {
+      const n = this.#gather(ranges, Math.min(chunkElements, (target.length - at) / wireBytes));
+      const encoded = encoding === undefined ? scratch : scratch + n * elementBytes;
+      if (encoding !== undefined) kernels[NARROW[encoding]](encoded, scratch, n);
+      target.set(this.#memory.bytes(encoded, n * wireBytes), at);
+      at += n * wireBytes;
+    }
+  }
+
+  /** Copies the next `n` elements to the start of the scratch; returns their number. */
+  #gather(ranges: ElementRanges, n: number): number {
+    const { buffer, byteOffset } = this.#block.values();
+    const words = new Uint32Array(buffer);
+    const elementWords = wordsOf(this.#block.dtype);
+    let to = this.#memory.scratch / WORD_BYTES;
+    for (let left = n; left > 0 && ranges.next(left); left -= ranges.count) {
+      const from = byteOffset / WORD_BYTES + ranges.start * elementWords;
+      const length = ranges.count * elementWords;
+      if (length < FEW_WORDS) {
+        for (let i = 0; i < length; i++) words[to + i] = words[from + i] as number;
+      } else {
+        words.copyWithin(to, from, from + length);
+      }
+      to += length;
+    }
+    return n;
+  }
+}
+
+function wordsOf(dtype: Dtype): number {
+  return DTYPES[dtype].bytes / WORD_BYTES;
+}
+
+/**
+ * Checksums of the values of blocks, computed once for each version: many trainers pull the same
+ * version, and the checksum is a third of a pull's cost at the host.
+ */
+export class KnownChecksums {
+  readonly #known: WeakMap<Block, { readonly version: number; readonly crc: number }> =
+    new WeakMap();
+
+  /** The checksum of all current values of a block; `values` is a copy of them. */
+  of(block: Block, values: Uint8Array): number {
+    const known = this.#known.get(block);
+    if (known?.version === block.version) return known.crc;
+    const crc = checksum(values);
+    this.#known.set(block, { version: block.version, crc });
+    return crc;
+  }
+}
+
+/** Dependencies of ServedRead. */
+export interface ServedReadDeps {
+  readonly shard: Pick<Shard, "block" | "memory">;
+  /** Position of the fold. */
+  readonly position: () => Position;
+  /** The largest message that the broker takes. */
+  readonly payloadBytesMax: () => number;
+}
+
+/** What a piece has of an entry; `reader` is undefined if the asker has this version. */
+interface PieceEntry {
+  readonly version: number;
+  readonly reader: ElementReader | undefined;
+}
+
+/**
+ * Answers one batched read, piece by piece. Each piece is made of the fold's state at that moment; all entries
+ * are checked before the first.
+ */
+export class ServedRead {
+  readonly #deps: ServedReadDeps;
+  readonly #request: BatchRead;
+  /** By entry: the index of a part, once all are checked. */
+  #indices: readonly (PartIndex | undefined)[] | undefined;
+  #next: number;
+
+  /** `request` and its data must stay as they are until the last piece. */
+  constructor(deps: ServedReadDeps, request: BatchRead) {
+    this.#deps = deps;
+    this.#request = request;
+    this.#next = request.from;
+  }
+
+  /**
+   * The next piece: as many entries as take about 1 MiB, at least one.
+   * @throws STALE_EPOCH, BAD_LENGTH, BAD_INDEX, UNSUPPORTED naming the entry; TOO_LARGE for more than 16 MiB.
+   */
+  next(allocate: Allocate): Piece {
+    this.#indices ??= this.#checkAll();
+    const from = this.#next;
+    const { entries, dataBytes } = this.#gather(this.#indices);
+    this.#next += entries.length;
+    const more = this.#next < this.#request.entries.length;
+    const versions = entries.map(({ version, reader }) => (reader === undefined ? 0 : version));
+    const head = { from, more, ...this.#deps.position(), versions };
+    const draft = draftReadPiece(head, dataBytes, allocate);
+    let at = 0;
+    for (const { reader } of entries) {
+      if (reader === undefined) continue;
+      const end = at + reader.bytes;
+      // A copy: the block may change before the broker has taken the message.
+      reader.read(draft.data.subarray(at, end));
+      at += paddedBytes(reader.bytes);
+      draft.data.fill(0, end, at);
+    }
+    return { bytes: sealMessage(draft), more };
+  }
+
+  /** The entries of the next piece, and the bytes that they take. */
+  #gather(indices: readonly (PartIndex | undefined)[]): {
+    entries: PieceEntry[];
+    dataBytes: number;
+  } {
+    const { entries: all } = this.#request;
+    const bytesMax = Math.min(BATCH_BYTES, this.#deps.payloadBytesMax() - HEADER_BYTES_MAX);
+    const entries: PieceEntry[] = [];
+    let dataBytes = 0;
+    for (let i = this.#next; i < all.length; i++) {
+      const entry = this.#read(all[i] as ReadEntry, indices[i]);
+      const bytes = entry.reader === undefined ? 0 : paddedBytes(entry.reader.bytes);
+      if (entries.length > 0 && dataBytes + bytes > bytesMax) break;
+      entries.push(entry);
+      dataBytes += bytes;
+    }
+    return { entries, dataBytes };
+  }
+
+  #read(entry: ReadEntry, part: PartIndex | undefined): PieceEntry {
+    const { encoding, generation } = this.#request;
+    // The block may have been initialized anew since the entries were checked.
+    const block = this.#block(entry);
+    const { version } = block;
+    // Another generation may have given the same version to other values.
+    const isKnown = version === entry.have && generation === this.#deps.position().generation;
+    if (isKnown) return { version, reader: undefined };
+    return {
+      version,
+      reader: new ElementReader(this.#deps.shard.memory, block, { part, encoding }),
+    };
+  }
+
+  /** Checks every entry; returns the indices of those that are parts. */
+  #checkAll(): (PartIndex | undefined)[] {
+    const { entries } = this.#request;
+    let { data } = this.#request;
+    let total = 0;
+    const indices = entries.map((entry) => {
+      const block = this.#block(entry);
+      try {
+        const rows = blockRows(block);
+        total += this.#bytesOf(entry, block, rows);
+        if (entry.part === undefined) return undefined;
+        const { elements: rest, ...index } = readPackedIndex(entry.part, data, rows);
+        data = rest;
+        return index;
+      } catch (error) {
+        throw named(entry, ensureError(error));
+      }
+    });
+    if (data.length > 0) throw tooMuchData(data.length);
+    if (entries.length > 1 && total > READ_BYTES_MAX) throw tooLarge(total);
+    return indices;
+  }
+
+  #bytesOf({ part }: ReadEntry, block: Block, rows: BlockRows): number {
+    const elements = part === undefined ? block.count : partElements(part, rows);
+    return encodedBytes(block.dtype, this.#request.encoding, elements);
+  }
+
+  #block(entry: ReadEntry): Block {
+    const { parameter, block: index, epoch } = entry;
+    const block = this.#deps.shard.block(parameter, index);
+    if (block?.epoch === epoch) return block;
+    const text = `expected epoch ${block?.epoch ?? "none"}; received ${epoch}`;
+    const details = { expected: block?.epoch, received: epoch };
+    throw named(entry, new PserverError("STALE_EPOCH", text, details));
+  }
+}
+
+/** An error that names the entry that it is about. */
+function named(entry: ReadEntry, { code, message, details }: PserverError): PserverError {
+  const { parameter, block, group, place } = entry;
+  return new PserverError(
+    code,
+    `${entryLabel(entry)}, ${blockLabel(parameter, block)}: ${message}`,
+    { ...details, parameter, block, group, place },
+  );
+}
+
+function tooMuchData(received: number): PserverError {
+  return new PserverError(
+    "BAD_LENGTH",
+    `a batched read: expected no bytes after the index of the last part; received ${received}`,
+    { expected: 0, received },
+  );
+}
+
+function tooLarge(received: number): PserverError {
+  return new PserverError(
+    "TOO_LARGE",
+    `a batched read: expected at most ${READ_BYTES_MAX} bytes of values; received entries of ${received}`,
+    { expected: READ_BYTES_MAX, received },
+  );
+}
+
+/** The part indices of a pending read. */
+export interface WantedPart {
+  readonly index: Uint8Array;
+  /** Releases the memory; to be called once. */
+  readonly release: () => void;
+}
+
+/** Copies of the part indices of pending reads: the buffer of a request is reused after its turn. */
+export class WantedParts {
+  readonly #shard: number;
+  /** Bytes held. */
+  readonly #shares: Shares = new Shares(QUEUED_BYTES);
+
+  constructor(shard: number) {
+    this.#shard = shard;
+  }
+
+  /**
+   * Copies the indices of a trainer's read. @throws BUSY if the pending ones hold too many bytes.
+   * @param entryBytes memory of what else is kept of the request.
+   */
+  hold(trainer: string, index: Uint8Array, entryBytes = 0): WantedPart {
+    const received = index.length + entryBytes;
+    if (!this.#shares.take(trainer, received)) {
+      const { each: expected, all } = QUEUED_BYTES;
+      throw busy(
+        `shard ${this.#shard}: expected at most ${expected} bytes of blocks and indices in one trainer's pending reads and ${all} in all`,
+        { shard: this.#shard, expected, received },
+      );
+    }
+    return {
+      index: Uint8Array.from(index),
+      release: () => this.#shares.giveBack(trainer, received),
+    };
+  }
+}
+
+/** Memory that an entry of a pending batched read takes, about. */
+const READ_ENTRY_BYTES = 128;
+
+/** Dependencies of {@link ServedValues}. */
+export interface ServedValuesDeps {
+  /** Number of the shard. */
+  readonly number: number;
+  readonly shard: Shard;
+  readonly conditions: ReadConditions;
+  readonly responder: Responder;
+  /** Position of the fold. */
+  readonly position: () => Position;
+}
+
+/** A request for the values of a block. */
+interface Pull extends BlockName {
+  readonly request: PullRequest;
+  /** Index of the requested part; empty for all elements. */
+  readonly part: Uint8Array;
+}
+
+/** Answers requests for the values of blocks, once the fold has reached what they name. */
+export class ServedValues {
+  readonly #deps: ServedValuesDeps;
+  readonly #parts: WantedParts;
+  readonly #checksums: KnownChecksums = new KnownChecksums();
+
+  constructor(deps: ServedValuesDeps) {
+    this.#deps = deps;
+    this.#parts = new WantedParts(deps.number);
+  }
+
+  /** Answers a pull of one block, whose message has these fields and, for a part, its index as `data`. */
+  pull(asker: Asker, block: BlockName, fields: Fields, data: Uint8Array): void {
+    const { conditions, responder } = this.#deps;
+    const request = parsePullRequest(fields);
+    const { index: part, release } = this.#parts.hold(asker.from, data);
+    const answer = (): void => {
+      const willAnswer = responder.respond(asker, (allocate) => {
+        release();
+        return this.#values({ ...block, request, part }, allocate);
+      });
+      if (!willAnswer) release();
+    };
+    conditions.afterBoth(asker, request, answer, (error) => {
+      release();
+      responder.refuse(asker, error);
+    });
+  }
+
+  /** Answers a batched read, in pieces. */
+  read(asker: Asker, bytes: Uint8Array): void {
+    const { shard, position, conditions, responder } = this.#deps;
+    const request = decodeBatchRead(bytes);
+    const entryBytes = request.entries.length * READ_ENTRY_BYTES;
+    const { index: data, release } = this.#parts.hold(asker.from, request.data, entryBytes);
+    const payloadBytesMax = (): number => responder.payloadBytesMax;
+    const read = new ServedRead({ shard, position, payloadBytesMax }, { ...request, data });
+    const answer = (): void => {
+      responder.respondInPieces(asker, (allocate) => read.next(allocate), release);
+    };
+    conditions.afterBoth(asker, request, answer, (error) => {
+      release();
+      responder.refuse(asker, error);
+    });
+  }
+
+  #values({ parameter, index, request, part }: Pull, allocate: Allocate): Uint8Array {
+    const { shard, position } = this.#deps;
+    const { epoch, encoding } = request;
+    const block = shard.block(parameter, index);
+    if (block?.epoch !== epoch) {
+      throw new PserverError(
+        "STALE_EPOCH",
+        `${parameter} block ${index}: expected epoch ${block?.epoch ?? "none"}; received ${epoch}`,
+        { parameter, block: index, expected: block?.epoch, received: epoch },
+      );
+    }
+    const { dtype, version } = block;
+    const reader = new ElementReader(shard.memory, block, {
+      part: request.part && readPartRequest(request.part, part, blockRows(block)),
+      encoding,
+    });
+    const head = { epoch, dtype, version, ...position() };
+    const reply = encoding === undefined ? head : { ...head, encoding };
+    const draft = draftPullReply(reply, reader.bytes, allocate);
+    // A copy: the block may change before the broker has taken the message.
+    reader.read(draft.data);
+    const isWhole = request.part === undefined && encoding === undefined;
+    return sealMessage(draft, isWhole ? this.#checksums.of(block, draft.data) : undefined);
+  }
+}

@@ -1,0 +1,349 @@
+import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node";
+import { busy, ensureError, type JobSubjects, type PserverError } from "../../protocol/index.ts";
+import type { BlockName } from "../fold/block-actor.ts";
+import type { KvBucket } from "../journal/kv-bucket.ts";
+import { parameterRecord } from "../lifecycle/parameter.ts";
+import {
+  FairQueue,
+  QUEUED_BYTES,
+  REQUEST_BYTES,
+  type Refusals,
+  TURN_MS,
+  Turn,
+} from "./fair-queue.ts";
+import type { Asker, Responder } from "./responder.ts";
+
+/** Works on the requests to a shard; what its methods throw is sent to the asker. */
+export interface RequestHandler {
+  pull(data: Uint8Array, asker: Asker, block: BlockName): void;
+  outcome(data: Uint8Array, asker: Asker): void;
+  step(data: Uint8Array, asker: Asker): void;
+  /** A read of many blocks of the shard. */
+  read(data: Uint8Array, asker: Asker): void;
+  /** A request to the shard's owner, such as `status`. */
+  ownerVerb(data: Uint8Array, asker: Asker, verb: string): void;
+}
+
+/** A handler that refuses all requests with the present error. */
+export function refusingHandler(error: () => PserverError): RequestHandler {
+  const refuse = (): never => {
+    throw error();
+  };
+  return { pull: refuse, outcome: refuse, step: refuse, read: refuse, ownerVerb: refuse };
+}
+
+/** Dependencies of {@link ShardRequests}. */
+export interface ShardRequestsDeps {
+  readonly shard: number;
+  readonly connection: NatsConnection;
+  readonly subjects: JobSubjects;
+  /** Shared by all shards of the worker, as are the responder and the failed blocks. */
+  readonly intake: Intake;
+  readonly responder: Responder;
+  readonly failedBlocks: FailedBlocks;
+  /** Whether this host is known to own the shard at this moment. */
+  readonly mayAnswer: () => boolean;
+}
+
+/** Kind of process that may send to a subject. */
+type AskerKind = "trainer" | "host";
+
+type Handle = (data: Uint8Array, asker: Asker, verb: string) => void;
+
+/** Receives the requests to one shard and its block actors, and passes them to a handler. */
+export class ShardRequests {
+  readonly #deps: ShardRequestsDeps;
+  readonly #blocks: Map<string, Subscription> = new Map();
+  #handler: RequestHandler;
+  #fixed: Subscription[] = [];
+  #leaveFailedBlocks: () => void = () => undefined;
+  #refused = 0;
+
+  constructor(deps: ShardRequestsDeps, handler: RequestHandler) {
+    this.#deps = deps;
+    this.#handler = handler;
+  }
+
+  /** Requests without an answer because their reply subject was outside the asker's inbox. */
+  get refused(): number {
+    return this.#refused;
+  }
+
+  /** Subscribes for the shard and these blocks. */
+  open(blocks: Iterable<BlockName>): void {
+    if (this.#fixed.length > 0) return;
+    this.#openShard();
+    for (const block of blocks) this.blockAdded(block);
+  }
+
+  /**
+   * Subscribes for a shard that has failed, and for all its blocks, also those that it does not know.
+   * `handler` gets the requests from now on, also those that wait for their turn.
+   */
+  openFailed(handler: RequestHandler = this.#handler): void {
+    this.#handler = handler;
+    if (this.#fixed.length === 0) this.#openShard();
+    for (const subscription of this.#blocks.values()) subscription.unsubscribe();
+    this.#blocks.clear();
+    // The error does not depend on the block.
+    this.#leaveFailedBlocks = this.#deps.failedBlocks.add(this.#deps.shard, (message) =>
+      this.#receive(message, "trainer", (data, asker) =>
+        this.#handler.pull(data, asker, { parameter: "", index: 0 }),
+      ),
+    );
+  }
+
+  #openShard(): void {
+    const { outcome, step, read, owner } = this.#deps.subjects.shardRequests(this.#deps.shard);
+    this.#fixed = [
+      this.#subscribe(outcome, (data, asker) => this.#handler.outcome(data, asker)),
+      this.#subscribe(step, (data, asker) => this.#handler.step(data, asker)),
+      this.#subscribe(read, (data, asker) => this.#handler.read(data, asker)),
+      this.#subscribe(
+        owner,
+        (data, asker, verb) => this.#handler.ownerVerb(data, asker, verb),
+        "host",
+      ),
+    ];
+  }
+
+  /** Subscribes for a new block actor. */
+  blockAdded({ parameter, index }: BlockName): void {
+    const subject = this.#deps.subjects.block(parameter, index);
+    if (this.#fixed.length === 0 || this.#blocks.has(subject)) return;
+    const pull: Handle = (data, asker) => this.#handler.pull(data, asker, { parameter, index });
+    this.#blocks.set(subject, this.#subscribe(subject, pull));
+  }
+
+  /** Unsubscribes for a block actor that is gone. */
+  blockRemoved({ parameter, index }: BlockName): void {
+    const subject = this.#deps.subjects.block(parameter, index);
+    this.#blocks.get(subject)?.unsubscribe();
+    this.#blocks.delete(subject);
+  }
+
+  /** Ends all subscriptions; requests that wait for their turn are dropped. */
+  close(): void {
+    for (const subscription of [...this.#fixed, ...this.#blocks.values()])
+      subscription.unsubscribe();
+    this.#fixed = [];
+    this.#blocks.clear();
+    this.#leaveFailedBlocks();
+  }
+
+  #subscribe(subject: string, handle: Handle, from: AskerKind = "trainer"): Subscription {
+    return this.#deps.connection.subscribe(subject, {
+      callback: (error, message) => {
+        if (error === null) this.#receive(message, from, handle);
+      },
+    });
+  }
+
+  #receive(message: Msg, from: AskerKind, handle: Handle): void {
+    const { intake, responder, mayAnswer } = this.#deps;
+    if (!mayAnswer()) return;
+    const reply = message.reply ?? "";
+    const sender = this.#sender(message.subject, reply, from);
+    if (sender === undefined) {
+      this.#refused++;
+      return;
+    }
+    const { id, verb } = sender;
+    // A host and a trainer of the same name are different askers; names contain no space.
+    const asker = { from: from === "host" ? `host ${id}` : id, reply };
+    intake.take({
+      from: asker.from,
+      data: message.data,
+      run: (data) => this.#run(asker, () => handle(data, asker, verb)),
+      refuse: (busy) => responder.refuse(asker, busy),
+    });
+  }
+
+  /** Works on a request; another host may have taken the shard over while it waited for its turn. */
+  #run(asker: Asker, work: () => void): void {
+    if (this.#fixed.length === 0 || !this.#deps.mayAnswer()) return;
+    try {
+      work();
+    } catch (error) {
+      this.#deps.responder.refuse(asker, ensureError(error));
+    }
+  }
+
+  /**
+   * Id of the asker, and verb; undefined if the answer would not go to the asker's own inbox:
+   * elsewhere, the asker could have this host publish where it may not publish itself.
+   */
+  #sender(
+    subject: string,
+    reply: string,
+    from: AskerKind,
+  ): { id: string; verb: string } | undefined {
+    const { subjects } = this.#deps;
+    try {
+      const sender = subjects.parseSender(subject);
+      const isAllowed =
+        from === "host"
+          ? subjects.isHostInbox(reply, sender.id)
+          : subjects.mayAnswer(reply, sender.id);
+      return isAllowed ? sender : undefined;
+    } catch {
+      // The subject names no sender.
+      return undefined;
+    }
+  }
+}
+
+/** Answers a pull of a block of one shard with the error of the shard. */
+type Refuse = (message: Msg) => void;
+
+/**
+ * Receives the pulls of all blocks of the job while a shard of this worker has failed. Such a shard may
+ * not know its blocks, because it has not folded their `init`; yet their askers are to get the error
+ * instead of waiting for an owner. One subscription serves all failed shards.
+ */
+export class FailedBlocks {
+  readonly #connection: NatsConnection;
+  readonly #subjects: JobSubjects;
+  readonly #places: Pick<ParameterPlaces, "shardOf">;
+  readonly #shards: number;
+  readonly #refusals: Map<number, Refuse> = new Map();
+  #subscription: Subscription | undefined;
+
+  /** `shards`: number of shards of the job. */
+  constructor(
+    connection: NatsConnection,
+    subjects: JobSubjects,
+    places: Pick<ParameterPlaces, "shardOf">,
+    shards: number,
+  ) {
+    this.#connection = connection;
+    this.#subjects = subjects;
+    this.#places = places;
+    this.#shards = shards;
+  }
+
+  /** Passes the pulls of the shard's blocks to `refuse`; the returned function ends that. */
+  add(shard: number, refuse: Refuse): () => void {
+    this.#refusals.set(shard, refuse);
+    this.#subscription ??= this.#connection.subscribe(this.#subjects.allPulls(), {
+      callback: (error, message) => {
+        if (error === null) void this.#handOn(message);
+      },
+    });
+    return () => this.#remove(shard, refuse);
+  }
+
+  #remove(shard: number, refuse: Refuse): void {
+    // A later owner of the same shard may have failed, too.
+    if (this.#refusals.get(shard) === refuse) this.#refusals.delete(shard);
+    if (this.#refusals.size > 0) return;
+    this.#subscription?.unsubscribe();
+    this.#subscription = undefined;
+  }
+
+  async #handOn(message: Msg): Promise<void> {
+    const block = this.#subjects.parsePull(message.subject);
+    if (block === undefined) return;
+    const shard = await this.#places.shardOf(block.parameter, block.index, this.#shards);
+    if (shard !== undefined) this.#refusals.get(shard)?.(message);
+  }
+}
+
+/** Look-ups under way at most: pulls may name parameters that nobody has declared. */
+const LOOK_UPS_MAX = 64;
+
+/** Where blocks lie, as the records of their parameters say. */
+export class ParameterPlaces {
+  readonly #bucket: Pick<KvBucket, "read">;
+  /** First shards, which never change. */
+  readonly #firstShards: Map<string, number> = new Map();
+  readonly #lookUps: Map<string, Promise<number | undefined>> = new Map();
+
+  constructor(bucket: Pick<KvBucket, "read">) {
+    this.#bucket = bucket;
+  }
+
+  /**
+   * The shard, of `shards`, of a parameter's block `index`; undefined if there is no such parameter, the broker does
+   * not say, or too many others are looked up. It does not throw.
+   */
+  async shardOf(parameter: string, index: number, shards: number): Promise<number | undefined> {
+    const firstShard = this.#firstShards.get(parameter) ?? (await this.#lookUp(parameter));
+    return firstShard === undefined ? undefined : (firstShard + index) % shards;
+  }
+
+  #lookUp(parameter: string): Promise<number | undefined> | undefined {
+    const underWay = this.#lookUps.get(parameter);
+    if (underWay !== undefined || this.#lookUps.size >= LOOK_UPS_MAX) return underWay;
+    const lookUp = this.#read(parameter).finally(() => this.#lookUps.delete(parameter));
+    this.#lookUps.set(parameter, lookUp);
+    return lookUp;
+  }
+
+  async #read(parameter: string): Promise<number | undefined> {
+    try {
+      const known = await parameterRecord(parameter).read({ bucket: this.#bucket });
+      if (known !== undefined) this.#firstShards.set(parameter, known.layout.firstShard);
+      return known?.layout.firstShard;
+    } catch {
+      // The asker repeats its request.
+      return undefined;
+    }
+  }
+}
+
+/** A request to a shard. */
+export interface Arrival {
+  /** Key of the trainer or host that asks; unlike any trainer's for a host. */
+  readonly from: string;
+  /** Valid during {@link Intake.take} only. */
+  readonly data: Uint8Array;
+  /** Works on the request; it must not throw. */
+  readonly run: (data: Uint8Array) => void;
+  readonly refuse: (error: PserverError) => void;
+}
+
+/**
+ * Schedules the requests to the shards of a worker. Requests run as they arrive until the time of one
+ * turn of the event loop is used up; the others wait, and are taken from each trainer in turn.
+ */
+export class Intake {
+  readonly #queue: FairQueue<Pick<Arrival, "data" | "run">> = new FairQueue(QUEUED_BYTES);
+  readonly #refusals: Refusals;
+  readonly #turn: Turn = new Turn(TURN_MS, () => {
+    this.#refusals.review();
+    this.#work();
+  });
+
+  /** `refusals`: limits how often a trainer is told BUSY, and is shared with the connection. */
+  constructor(refusals: Refusals) {
+    this.#refusals = refusals;
+  }
+
+  /** Runs a request now or later, or refuses it with BUSY. */
+  take({ from, data, run, refuse }: Arrival): void {
+    const mayRun = this.#queue.size === 0 && !this.#turn.isOver;
+    this.#turn.begin();
+    if (mayRun) {
+      run(data);
+      return;
+    }
+    // A copy: the view would keep the whole receive buffer alive.
+    const task = { data: Uint8Array.from(data), run };
+    if (this.#queue.push(from, task, REQUEST_BYTES + data.length)) return;
+    if (!this.#refusals.take(from)) return;
+    const [expected, all] = [QUEUED_BYTES.each / REQUEST_BYTES, QUEUED_BYTES.all / REQUEST_BYTES];
+    const text = `expected at most ${expected} waiting requests of one trainer and ${all} in all`;
+    refuse(busy(text, { expected }));
+  }
+
+  #work(): void {
+    while (!this.#turn.isOver) {
+      const served = this.#queue.next();
+      if (served === undefined) return;
+      this.#turn.begin();
+      const { run, data } = served.task;
+      run(data);
+    }
+  }
+}

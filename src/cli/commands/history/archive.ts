@@ -1,0 +1,74 @@
+import { type Command, Option } from "commander";
+import { addHelp, type CliContext, openLog, openOutput } from "../../context.ts";
+import {
+  addConnectionOptions,
+  addJobOption,
+  addOutputOptions,
+  type ConnectionFlags,
+} from "../../options/connection-options.ts";
+import { HISTORY_PERMISSIONS } from "../../options/history-options.ts";
+import { parseTimeout } from "../../options/parse-values.ts";
+import type { OutputFlags } from "../../output/output.ts";
+
+/** How long hosts wait for an archiver that was not heard of, unless it says otherwise. */
+const GRACE_MS = 600_000;
+
+/** Flags of `pserver archive`. */
+export interface ArchiveFlags extends ConnectionFlags, OutputFlags {
+  readonly job: string;
+  readonly once?: boolean;
+  readonly check?: boolean;
+  readonly grace: number;
+}
+
+/** `pserver archive`: copies a job's history into a directory before hosts trim it. */
+export function registerArchive(program: Command, context: CliContext): void {
+  const command = program
+    .command("archive")
+    .description(
+      "copy a job's journals, snapshots and tape into a directory before hosts trim them",
+    )
+    .argument("<dir>", "the directory, made if it is not there");
+  addOutputOptions(addJobOption(addConnectionOptions(command)))
+    .option("--once", "copy what is there, and end")
+    .addOption(
+      new Option(
+        "--grace <duration>",
+        "how long hosts keep what is not copied once the archiver is gone",
+      )
+        .argParser(parseTimeout)
+        .default(GRACE_MS, "10m"),
+    )
+    .option("--check", "read the whole archive instead, and say what it has, lacks and is damaged")
+    .action(async (directory: string, flags: ArchiveFlags) => {
+      if (flags.check === true) {
+        const { checkDirectory } = await import("../../history/check-directory.ts");
+        await checkDirectory(context, openOutput(context, flags), directory);
+      } else {
+        const { followJob } = await import("../../history/follow-job.ts");
+        await followJob(context, openLog(context, flags), directory, flags);
+      }
+    });
+  addHelp(command, {
+    "What it does": [
+      "  Follows the job until it is interrupted, and goes on where it stopped when it is started again",
+      "  on the same directory, also after it was killed. Hosts do not trim what a running archiver has",
+      "  not copied, up to as many bytes again as they retain (--retain); what was trimmed before it was",
+      '  copied is told. Other commands read it with --archive DIR; see "pserver replay --help".',
+    ],
+    Permissions: HISTORY_PERMISSIONS,
+    "Exit code": ["  With --check: 1 if a file is damaged, else 0."],
+    "With --json": [
+      '  A line now and then, and at the end: {"job","directory","behindRecords","copiedBytes","shards":',
+      '  [{"shard","record":{"generation","seq"},"snapshot","behindRecords","missing":[{"generation",',
+      '  "firstSeq","lastSeq"}],"tapeMessages","copiedBytes"}]}. With --check: {"directory","shards":',
+      '  [{"shard","spans","snapshots","missing","tape":{"messages","missing"}}],"damage":[{"code",',
+      '  "message","details"}]}.',
+    ],
+    Examples: [
+      "  pserver archive /archives/mnist --job mnist",
+      "  pserver archive /archives/mnist --job mnist --once",
+      "  pserver archive /archives/mnist --check",
+    ],
+  });
+}

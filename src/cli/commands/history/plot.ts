@@ -1,0 +1,134 @@
+import { type Command, Option } from "commander";
+import { FILE_MODES, writeFileAtomically } from "../../../model-files/atomic-write.ts";
+import { PserverError } from "../../../protocol/errors.ts";
+import { addHelp, type CliContext, openOutput } from "../../context.ts";
+import { type Chart, ChartCollector } from "../../history/chart.ts";
+import { htmlPage, svgChart } from "../../history/svg-chart.ts";
+import { terminalChart } from "../../history/terminal-chart.ts";
+import {
+  addRangeOptions,
+  chosenUpdates,
+  type RangeFlags,
+  withHistory,
+} from "../../history/with-history.ts";
+import { addHistoryOptions, type HistoryFlags, POINT_HELP } from "../../options/history-options.ts";
+import { formatBytes } from "../../output/amounts.ts";
+import { makePaintRank, wantsColor } from "../../output/colors.ts";
+import type { Output } from "../../output/output.ts";
+
+/** Flags of `pserver plot`. */
+interface PlotFlags extends HistoryFlags, RangeFlags {
+  readonly by: "time" | "step";
+  readonly log?: boolean;
+  readonly out?: string;
+}
+
+/** `pserver plot`: a number of the notes, or the norms of updates, over time. */
+export function registerPlot(program: Command, context: CliContext): void {
+  const command = program
+    .command("plot")
+    .description("draw a number of the trainers' notes, or norms, in the terminal, as SVG or HTML")
+    .argument("[value]", '"norm", or the name of an entry of notes', "loss");
+  addRangeOptions(command)
+    .addOption(
+      new Option("--by <axis>", "what stands below: the time, or the step that notes name")
+        .choices(["time", "step"])
+        .default("time"),
+    )
+    .option("--log", "a logarithmic scale; values of 0 or less are left out, and counted")
+    .option("-o, --out <file>", "write a picture instead: .svg, or one page of its own: .html");
+  addHistoryOptions(command).action((value: string, flags: PlotFlags) =>
+    runPlot(context, value, flags),
+  );
+  addHelp(command, {
+    "What it draws": [
+      "  One line for each trainer; of norms, for each trainer and parameter. Notes with an entry mark are",
+      "  drawn as upright lines with their names. Of more than 4,096 values of a trainer, neighbours are",
+      "  joined: the line is their mean, with least and largest around it.",
+    ],
+    Points: POINT_HELP,
+    "With --json": [
+      '  {"title","by","scale","series":[{"name","points":[{"x","min","max","mean","count"}]}],"marks":[…],',
+      '  "leftOut","x","y"};',
+      "  x in milliseconds since 1970, or steps.",
+    ],
+    Examples: [
+      "  pserver plot loss --since '1h ago'",
+      "  pserver plot norm --log --param fc1 --out norms.svg",
+      "  pserver plot accuracy --by step --out run.html",
+    ],
+  });
+}
+
+async function runPlot(context: CliContext, value: string, flags: PlotFlags): Promise<void> {
+  const output = openOutput(context, flags);
+  const write = flags.out === undefined ? undefined : pictureOf(flags.out, flags);
+  const { signal } = context;
+  const scale = flags.log === true ? "log" : "linear";
+  const collector = new ChartCollector({ title: value, by: flags.by, scale });
+  const { chart, job } = await withHistory(context, flags, async ({ source }) => {
+    const updates = await chosenUpdates(output, source, flags, { signal });
+    for await (const events of updates) {
+      for (const event of events) collector.add(event);
+    }
+    return { chart: collector.chart(), job: source.job };
+  });
+  if (chart.series.length === 0) throw nothingToDraw(value, flags, chart.leftOut);
+  if (chart.leftOut > 0) output.message(`left out ${leftOutText(chart.leftOut)}`);
+  if (flags.out !== undefined && write !== undefined) {
+    await savePicture(output, flags.out, write(chart, job));
+  } else if (output.json) output.value(chart);
+  else await draw(context, output, chart, flags);
+}
+
+/** What writes a chart into a file of this name. @throws BAD_VALUE for another ending. */
+function pictureOf(file: string, flags: PlotFlags): (chart: Chart, job: string) => string {
+  if (file.endsWith(".svg")) return svgChart;
+  if (/\.html?$/.test(file)) {
+    return (chart, job) => htmlPage(chart, { job, source: originOf(flags), madeMs: Date.now() });
+  }
+  throw new PserverError(
+    "BAD_VALUE",
+    `--out: expected a name that ends in .svg or .html; received ${JSON.stringify(file)}`,
+    { received: file },
+  );
+}
+
+/** What a person calls the history that the flags name. */
+function originOf({ archive, broker, fromFile }: PlotFlags): string {
+  if (fromFile !== undefined) return fromFile;
+  return [...(archive === undefined ? [] : [archive]), ...(broker ? ["the broker"] : [])].join(
+    " and ",
+  );
+}
+
+async function savePicture(output: Output, file: string, text: string): Promise<void> {
+  const bytes = Buffer.from(text);
+  await writeFileAtomically(file, (handle) => handle.writeFile(bytes), FILE_MODES.byUmask);
+  if (output.json) output.value({ file, bytes: bytes.length });
+  else output.message(`wrote ${formatBytes(bytes.length)}: ${file}`);
+}
+
+async function draw(
+  { stdout, environment, signal }: CliContext,
+  output: Output,
+  chart: Chart,
+  flags: PlotFlags,
+): Promise<void> {
+  const isColored = wantsColor(stdout.isTTY === true, environment, flags.color === false);
+  const lines = terminalChart(chart, output, makePaintRank(isColored), isColored);
+  await output.stream([`${lines.join("\n")}\n`], signal);
+}
+
+function leftOutText(count: number): string {
+  return `${count} ${count === 1 ? "value" : "values"} of 0 or less`;
+}
+
+function nothingToDraw(value: string, { by }: PlotFlags, leftOut: number): PserverError {
+  const what = value === "norm" ? "updates with norms" : `notes with a number ${value}`;
+  const where = by === "step" ? " and a step" : "";
+  const except = leftOut > 0 ? ` but ${leftOutText(leftOut)}` : "";
+  return new PserverError("EMPTY", `nothing to draw: found no ${what}${where}${except}`, {
+    received: value,
+  });
+}

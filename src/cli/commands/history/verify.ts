@@ -1,0 +1,125 @@
+import type { Command } from "commander";
+import type { ResolvedPoint } from "../../../history/points.ts";
+import type { Replayer } from "../../../history/replay/replayer.ts";
+import type { ServedVerification, ShardVerification } from "../../../history/verify.ts";
+import { addHelp, type CliContext, openOutput } from "../../context.ts";
+import {
+  type OpenedHistory,
+  pointEntry,
+  understandPoint,
+  withHistory,
+  withPool,
+} from "../../history/with-history.ts";
+import {
+  addHistoryOptions,
+  HISTORY_PERMISSIONS,
+  type HistoryFlags,
+  POINT_HELP,
+} from "../../options/history-options.ts";
+import { formatCount, formatRecords } from "../../output/amounts.ts";
+import type { Output } from "../../output/output.ts";
+import { EXIT } from "../../report-error.ts";
+
+interface VerifyFlags extends HistoryFlags {
+  readonly from?: string;
+}
+
+/** What was found out about one shard; `served` is undefined if hosts cannot be asked about it. */
+export interface ShardFound {
+  readonly verification: ShardVerification;
+  readonly served: ServedVerification | undefined;
+}
+
+/** `pserver verify`: whether journal, snapshots and hosts agree. */
+export function registerVerify(program: Command, context: CliContext): void {
+  const command = program
+    .command("verify")
+    .description(
+      "fold the whole kept journal, and compare it with the snapshots and with the hosts",
+    )
+    .option("--from <point>", "begin at the snapshot before this point (default: the oldest)");
+  addHistoryOptions(command).action((flags: VerifyFlags) => runVerify(context, flags));
+  addHelp(command, {
+    "What it does": [
+      "  Folds the records after the oldest snapshot of each shard by the code that hosts use, and",
+      "  compares the digest of the fold with each later snapshot, state and pieces, and with what the",
+      "  host that serves the shard holds now, block by block with the optimizer's state. Trainers may",
+      "  train meanwhile. Changes nothing. After a damage it goes on from the next snapshot. A journal",
+      "  that was left is folded to its end, and its state at the cut compared with what the next",
+      "  generation began with; what was given up of it for a loss may be damaged. Of a recorded file the",
+      "  records are read and folded; it has a snapshot to compare with only where a generation begins.",
+    ],
+    Points: POINT_HELP,
+    "Exit code": [
+      "  0 if all agree, 1 if something is damaged or differs; others as for every command.",
+    ],
+    Permissions: HISTORY_PERMISSIONS,
+    "With --json": [
+      '  {"from","sound","shards":[{"shard","records","places":[{"generation","seq","kind","error"}],',
+      '  "hosts":{"kind","position","blocks","what","error"}}]}; a place is first (compared with nothing),',
+      "  equal, different, damaged (a snapshot), unreadable or given-up (the journal after it); hosts are",
+      "  equal, different or unknown, or null where none can be asked.",
+    ],
+    Examples: ["  pserver verify", '  pserver verify --job mnist --from "1h ago" --json'],
+  });
+}
+
+async function runVerify(context: CliContext, flags: VerifyFlags): Promise<void> {
+  const output = openOutput(context, flags);
+  await withHistory(context, flags, async (history) => {
+    const { from } = flags;
+    const point =
+      from === undefined ? undefined : await understandPoint(context, output, history.source, from);
+    const found = await withPool(context, history, (pool) =>
+      verifyAll(output, history, pool, point),
+    );
+    await present(context, output, point, found);
+  });
+}
+
+async function verifyAll(
+  output: Output,
+  { source }: OpenedHistory,
+  pool: Replayer,
+  point: ResolvedPoint | undefined,
+): Promise<ShardFound[]> {
+  const { mapConcurrently } = await import("../../../actors/concurrent.ts");
+  const { verifyServed } = await import("../../../history/verify.ts");
+  const { ProgressSum } = await import("../../../history/replay/replayed-model.ts");
+  const numbers = Array.from({ length: source.shards }, (_, shard) => shard);
+  return await output.progress("verifying", formatRecords).reported((onProgress) => {
+    const sum = new ProgressSum(onProgress);
+    const verify = async (shard: number): Promise<ShardFound> => {
+      const from = point?.cut[shard];
+      const { verification, replayed } = await pool.verify(shard, from, sum.note);
+      const canAsk = replayed !== undefined && source.askOwner !== undefined;
+      return { verification, served: canAsk ? await verifyServed(source, replayed) : undefined };
+    };
+    return mapConcurrently(numbers, verify, pool.threads);
+  });
+}
+
+async function present(
+  context: CliContext,
+  output: Output,
+  point: ResolvedPoint | undefined,
+  found: readonly ShardFound[],
+): Promise<void> {
+  const { describeProblems, describeVerifications, isCompared, isWhole, verificationEntry } =
+    await import("../../history/describe-verifications.ts");
+  const isSound = found.every(isWhole);
+  if (output.json) {
+    const from = point === undefined ? null : await pointEntry(point);
+    output.value({ from, sound: isSound, shards: found.map(verificationEntry) });
+  } else {
+    output.lines(describeVerifications(found, output));
+    for (const problem of describeProblems(found)) output.warning(problem);
+    const records = found.reduce((sum, { verification }) => sum + verification.records, 0);
+    const what = `${formatCount(found.length, "shard")}, ${formatRecords(records)} folded`;
+    const agreed = found.some(isCompared)
+      ? "all agree"
+      : "no later snapshot, and no host to compare with";
+    output.message(`${what}: ${isSound ? agreed : "not all agree"}`);
+  }
+  if (!isSound) context.setExitCode(EXIT.failure);
+}

@@ -1,0 +1,227 @@
+import type { Command } from "commander";
+import type { ResolvedPoint } from "../../../history/points.ts";
+import type { ReplayedModel } from "../../../history/replay/replayed-model.ts";
+import type { Replayer } from "../../../history/replay/replayer.ts";
+import type { ChangeCounts, FoldChanges } from "../../../history/what-if.ts";
+import { PserverError } from "../../../protocol/errors.ts";
+import { addHelp, type CliContext, openOutput } from "../../context.ts";
+import {
+  type OpenedHistory,
+  pointEntry,
+  understandPoint,
+  withHistory,
+  withPool,
+} from "../../history/with-history.ts";
+import type { WrittenModel } from "../../history/write-model.ts";
+import {
+  addHistoryOptions,
+  addParamOption,
+  HISTORY_PERMISSIONS,
+  type HistoryFlags,
+  POINT_HELP,
+} from "../../options/history-options.ts";
+import { finiteNumber, positiveNumber } from "../../options/parse-values.ts";
+import { formatBytes, formatRecords } from "../../output/amounts.ts";
+import type { Output } from "../../output/output.ts";
+
+interface WhatIfFlags extends HistoryFlags {
+  readonly to: string;
+  readonly from?: string;
+  readonly without?: readonly string[];
+  readonly learningRate?: number;
+  readonly clipNorm?: number;
+  readonly param?: readonly string[];
+  readonly out?: string;
+}
+
+/** Said with every result: a person may take it for a training that never happened. */
+const CAUTION =
+  "the gradients are those that trainers computed from the values that they really had: a training " +
+  "without what was left out would have computed others";
+
+/** `pserver what-if`: the model as it would have been with other updates. */
+export function registerWhatIf(program: Command, context: CliContext): void {
+  const command = program
+    .command("what-if")
+    .description("fold the journal again without some updates, or otherwise, and show what differs")
+    .requiredOption("--to <point>", "the end: the model as it would have been then")
+    .option("--from <point>", "change only records after this point (default: start)")
+    .option(
+      "--without <sender>",
+      "a trainer, or an update as TRAINER/SESSION:NUMBER; may be repeated",
+      (text: string, before: readonly string[] = []) => [...before, text],
+    )
+    .option("--learning-rate <x>", "the rate of every gradient", finiteNumber)
+    .option("--clip-norm <x>", "scale gradients of a larger L2 norm down to it", positiveNumber)
+    .option("--out <file>", "write the model to a file here instead of comparing it");
+  addHistoryOptions(addParamOption(command)).action((flags: WhatIfFlags) =>
+    runWhatIf(context, flags),
+  );
+  addHelp(command, {
+    "What it does": [
+      "  Folds the records after --from again by the code that hosts use, without those of the trainers",
+      "  and updates that are left out, or with another learning rate or clipping, and compares the model",
+      "  with the real one: A is real, B what would have been. Nothing is changed. The gradients stay",
+      "  those that trainers computed from the values that they really had, so the result says what an",
+      "  update did, not where a training without it would have gone. Inits and clocks of a trainer stay.",
+      "  A norm is that which the update carries, else that of its elements in one shard.",
+    ],
+    Points: POINT_HELP,
+    Permissions: HISTORY_PERMISSIONS,
+    "With --json": [
+      '  {"from","to","leftOut","changed","caution","parameters":[…]} as diff prints them, or with --out',
+      '  {…,"file","bytes","format"}; leftOut and changed are numbers of records.',
+    ],
+    Examples: [
+      "  pserver what-if --without trainer-2 --to now",
+      "  pserver what-if --without trainer-2/8:1042 --to now --out without.safetensors",
+      '  pserver what-if --from "1h ago" --learning-rate 0.01 --to now --param w',
+    ],
+  });
+}
+
+async function runWhatIf(context: CliContext, flags: WhatIfFlags): Promise<void> {
+  checkFlags(flags);
+  const output = openOutput(context, flags);
+  const { out, param } = flags;
+  if (out !== undefined) {
+    const { checkModelTarget } = await import("../../history/write-model.ts");
+    await checkModelTarget(out, param?.length === 1);
+  }
+  await withHistory(context, flags, async (history) => {
+    const { source } = history;
+    const to = await understandPoint(context, output, source, flags.to);
+    const from =
+      flags.from === undefined
+        ? undefined
+        : await understandPoint(context, output, source, flags.from);
+    const changes = await changesOf(context, output, history, flags);
+    await withPool(context, history, async (pool) => {
+      const found = await foldOtherwise(output, pool, { from, to }, changes);
+      await present(context, output, flags, { pool, from, to, ...found });
+    });
+  });
+}
+
+/** @throws BAD_VALUE if nothing is to be changed. */
+function checkFlags({ without, learningRate, clipNorm }: WhatIfFlags): void {
+  if (without !== undefined || learningRate !== undefined || clipNorm !== undefined) return;
+  throw new PserverError(
+    "BAD_VALUE",
+    "expected --without, --learning-rate or --clip-norm; received none of them",
+  );
+}
+
+/** The changes that the flags ask for; updates to be left out are looked for. */
+async function changesOf(
+  { signal }: CliContext,
+  output: Output,
+  { source }: OpenedHistory,
+  { without = [], learningRate, clipNorm }: WhatIfFlags,
+): Promise<FoldChanges> {
+  const { parsePoint } = await import("../../../history/points.ts");
+  const { findUpdate } = await import("../../../history/resolve-point.ts");
+  const withoutTrainers: string[] = [];
+  const withoutRecords: FoldChanges["withoutRecords"][number][] = [];
+  for (const text of without) {
+    const point = UPDATE.test(text) ? parsePoint(text, Date.now()) : undefined;
+    if (point?.kind !== "update") {
+      withoutTrainers.push(text);
+      continue;
+    }
+    const { shard, position } = await output
+      .progress(`looking for ${text}`)
+      .during(findUpdate(source, point, signal));
+    withoutRecords.push({ shard, ...position });
+  }
+  return { withoutTrainers, withoutRecords, learningRate, clipNorm };
+}
+
+/** What ends as an update's name does; a trainer's id may hold a slash. */
+const UPDATE = /\/\d+:\d+(?:@\d+)?$/;
+
+async function foldOtherwise(
+  output: Output,
+  pool: Replayer,
+  { from, to }: { readonly from: ResolvedPoint | undefined; readonly to: ResolvedPoint },
+  changes: FoldChanges,
+): Promise<{ model: ReplayedModel; counts: ChangeCounts }> {
+  const { modelOtherwise } = await import("../../../history/what-if.ts");
+  const span = { from: from?.cut, to: to.cut };
+  return await output
+    .progress("folding", formatRecords)
+    .reported((onProgress) => modelOtherwise(pool, span, changes, onProgress));
+}
+
+/** What was folded otherwise. */
+interface Otherwise {
+  readonly pool: Replayer;
+  readonly from: ResolvedPoint | undefined;
+  readonly to: ResolvedPoint;
+  readonly model: ReplayedModel;
+  readonly counts: ChangeCounts;
+}
+
+async function present(
+  context: CliContext,
+  output: Output,
+  flags: WhatIfFlags,
+  otherwise: Otherwise,
+): Promise<void> {
+  const { from, to, counts } = otherwise;
+  const { leftOut, changed } = counts;
+  output.message(`left out ${formatRecords(leftOut)}, changed ${formatRecords(changed)}`);
+  if (leftOut + changed === 0) output.warning("no record was to be changed: check the names");
+  output.message(`note: ${CAUTION}`);
+  const head = {
+    from: from === undefined ? null : await pointEntry(from),
+    to: await pointEntry(to),
+    ...counts,
+    caution: CAUTION,
+  };
+  if (flags.out !== undefined) {
+    const written = await write(context, flags.out, flags, otherwise);
+    const { file, bytes, format } = written;
+    if (output.json) output.value({ ...head, ...written });
+    else output.message(`wrote ${formatBytes(bytes)} as ${format}: ${file}`);
+    return;
+  }
+  const { describeDifferences, differenceEntry } = await import(
+    "../../history/describe-differences.ts"
+  );
+  const found = await compareWithReal(context, output, flags, otherwise);
+  if (output.json) output.value({ ...head, parameters: found.map(differenceEntry) });
+  else output.lines(describeDifferences(found, output));
+}
+
+async function write(
+  { signal }: CliContext,
+  out: string,
+  { param, job }: WhatIfFlags,
+  { model, to }: Otherwise,
+): Promise<WrittenModel> {
+  const { writeModel } = await import("../../history/write-model.ts");
+  const { formatPoint } = await import("../../../history/points.ts");
+  const parameters =
+    param === undefined
+      ? model.parameters.filter(({ isComplete }) => isComplete)
+      : param.map((name) => model.parameter(name));
+  return await writeModel(
+    out,
+    { model, parameters, job, point: `what-if ${formatPoint(to.point)}` },
+    signal,
+  );
+}
+
+async function compareWithReal(
+  { signal }: CliContext,
+  output: Output,
+  { param }: WhatIfFlags,
+  { pool, to, model }: Otherwise,
+) {
+  const { replayModel } = await import("../../../history/replay/replayed-model.ts");
+  const { compareSides } = await import("../../history/compare-sides.ts");
+  const real = await output.progress("replaying").during(replayModel(pool, to.cut));
+  const sides = [real, model].map((each) => ({ kind: "point", point: to, model: each }) as const);
+  return await compareSides(output, sides, { names: param, asSaved: false }, signal);
+}

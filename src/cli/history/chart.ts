@@ -1,0 +1,236 @@
+import type { UpdateEvent } from "../../actors/journal/describe-record.ts";
+import { clockText, dateText, shortNumber } from "./event-text.ts";
+
+/** Points that a series keeps at most; from then on neighbours are joined. */
+const POINTS_MAX = 4096;
+
+/** Marks that are kept; later ones are not drawn. */
+const MARKS_MAX = 64;
+
+/** Some values that stand next to each other. */
+export interface SeriesPoint {
+  /** Of the first of them: milliseconds since 1970, or a step. */
+  readonly x: number;
+  readonly min: number;
+  readonly max: number;
+  readonly mean: number;
+  readonly count: number;
+}
+
+/** The values of one trainer and, of norms, one parameter. */
+export interface Series {
+  readonly name: string;
+  readonly points: readonly SeriesPoint[];
+}
+
+/** A note that has a name. */
+export interface Mark {
+  readonly x: number;
+  readonly name: string;
+}
+
+/** The ends of an axis. */
+export interface Extent {
+  readonly min: number;
+  readonly max: number;
+}
+
+/** What stands on the axes of a chart. */
+export interface ChartAxes {
+  /** What the values are: `norm`, or the name of a note's entry. */
+  readonly title: string;
+  readonly by: "time" | "step";
+  /** Whether equal differences or equal ratios of values have equal distances. */
+  readonly scale: "linear" | "log";
+}
+
+/** What is drawn. */
+export interface Chart extends ChartAxes {
+  /** In the order of their names. */
+  readonly series: readonly Series[];
+  readonly marks: readonly Mark[];
+  /** Ends of the axes, over all finite values, and of `x` over the marks, too; both are 0 without any. */
+  readonly x: Extent;
+  readonly y: Extent;
+  /** Values of 0 or less, which have no place on a `log` scale. */
+  readonly leftOut: number;
+}
+
+/** What a chart shows, in one line. */
+export function chartHeading({ title, by, scale }: ChartAxes): string {
+  return `${title} by ${by === "time" ? "time (UTC)" : "step"}${scale === "log" ? ", logarithmic" : ""}`;
+}
+
+/** Collects the values of a chart from updates in their order, in bounded memory. */
+export class ChartCollector {
+  readonly #axes: ChartAxes;
+  readonly #points: Map<string, SeriesPoint[]> = new Map();
+  /** How many values a point of a series has. */
+  readonly #strides: Map<string, number> = new Map();
+  readonly #marks: Mark[] = [];
+  #leftOut = 0;
+
+  constructor(axes: ChartAxes) {
+    this.#axes = axes;
+  }
+
+  /** Takes what an update adds to the chart; most add nothing. */
+  add(event: UpdateEvent): void {
+    const x = this.#x(event);
+    if (x === undefined || event.outcome.kind !== "applied") return;
+    const mark = event.note?.["mark"];
+    if (mark !== undefined && this.#marks.length < MARKS_MAX) {
+      this.#marks.push({ x, name: String(mark) });
+    }
+    const value = this.#value(event);
+    if (value === undefined || !Number.isFinite(value)) return;
+    if (this.#axes.scale === "log" && value <= 0) this.#leftOut++;
+    else this.#addValue(this.#nameOf(event), x, value);
+  }
+
+  /** Norms of different parameters are no series. */
+  #nameOf({ trainer = "host", block }: UpdateEvent): string {
+    return block === undefined ? trainer : `${trainer} ${block.parameter}`;
+  }
+
+  /** What has been collected. */
+  chart(): Chart {
+    const series = [...this.#points]
+      .map(([name, points]) => ({ name, points }))
+      .sort((a, b) => (a.name < b.name ? -1 : 1));
+    const all = series.flatMap(({ points }) => points);
+    return {
+      ...{ ...this.#axes, series, marks: this.#marks, leftOut: this.#leftOut },
+      x: extent<{ readonly x: number }>([...all, ...this.#marks], ({ x }) => [x, x]),
+      y: extent(all, ({ min, max }) => [min, max]),
+    };
+  }
+
+  #x({ timeMs, note, step }: UpdateEvent): number | undefined {
+    if (this.#axes.by === "time") return timeMs;
+    const noted = note?.["step"];
+    return typeof noted === "number" ? noted : step;
+  }
+
+  #value({ note, block }: UpdateEvent): number | undefined {
+    if (this.#axes.title === "norm") return block?.statistics?.norm;
+    const value = note?.[this.#axes.title];
+    return typeof value === "number" ? value : undefined;
+  }
+
+  #addValue(name: string, x: number, value: number): void {
+    const points = this.#points.get(name) ?? [];
+    if (points.length === 0) this.#points.set(name, points);
+    const stride = this.#strides.get(name) ?? 1;
+    const last = points.at(-1);
+    const single = { x, min: value, max: value, mean: value, count: 1 };
+    if (last !== undefined && last.count < stride) points[points.length - 1] = joined(last, single);
+    else points.push(single);
+    if (points.length < POINTS_MAX) return;
+    this.#strides.set(name, 2 * stride);
+    const halved: SeriesPoint[] = [];
+    for (let i = 0; i < points.length; i += 2) {
+      const [one, other] = [points[i] as SeriesPoint, points[i + 1]];
+      halved.push(other === undefined ? one : joined(one, other));
+    }
+    this.#points.set(name, halved);
+  }
+}
+
+function joined(a: SeriesPoint, b: SeriesPoint): SeriesPoint {
+  const count = a.count + b.count;
+  return {
+    x: a.x,
+    min: Math.min(a.min, b.min),
+    max: Math.max(a.max, b.max),
+    mean: a.mean + ((b.mean - a.mean) * b.count) / count,
+    count,
+  };
+}
+
+function extent<Point>(
+  points: readonly Point[],
+  endsOf: (point: Point) => readonly [number, number],
+): Extent {
+  if (points.length === 0) return { min: 0, max: 0 };
+  let [min, max] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  for (const point of points) {
+    const [low, high] = endsOf(point);
+    min = Math.min(min, low);
+    max = Math.max(max, high);
+  }
+  return { min, max };
+}
+
+const DAY_MS = 86_400_000;
+
+/** Round numbers between two ends, about `count` of them, ends included where they are round. */
+export function niceTicks(min: number, max: number, count: number): number[] {
+  if (!(max > min)) return [min];
+  const raw = (max - min) / Math.max(1, count);
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const step = ([1, 2, 5, 10].find((each) => each * power >= raw) ?? 10) * power;
+  const ticks: number[] = [];
+  for (let i = Math.ceil(min / step); i * step <= max + step * 1e-9; i++) {
+    // Rounds away what multiplication leaves, such as 0.30000000000000004.
+    ticks.push(Number((i * step).toPrecision(12)));
+  }
+  return ticks;
+}
+
+/** The text of a place on the horizontal axis. */
+export function xText({ by, x }: Chart, at: number): string {
+  if (by === "step") return shortNumber(at);
+  const span = x.max - x.min;
+  if (span >= 2 * DAY_MS) return dateText(at);
+  const clock = clockText(at);
+  return span < 10_000 ? clock : clock.slice(0, 8);
+}
+
+/** A vertical axis. */
+export interface YAxis {
+  /** Where a value stands: 0 at the lower end, 1 at the upper one. */
+  share(value: number): number;
+  /** The value that stands at a share. */
+  value(share: number): number;
+  /** About `count` values to name. */
+  ticks(count: number): number[];
+}
+
+/** The vertical axis of a chart. */
+export function yAxis({ scale, y }: Chart): YAxis {
+  if (scale === "log") return logAxis(y);
+  const { min, max } = widened(y);
+  return {
+    share: (value) => (value - min) / (max - min),
+    value: (share) => min + share * (max - min),
+    ticks: (count) => niceTicks(min, max, count),
+  };
+}
+
+/** Equal ratios of values, which are all above 0, have equal distances. */
+function logAxis(y: Extent): YAxis {
+  const { min, max } = widened({ min: Math.log10(y.min), max: Math.log10(y.max) });
+  return {
+    share: (value) => (Math.log10(value) - min) / (max - min),
+    value: (share) => 10 ** (min + share * (max - min)),
+    ticks: (count) => logTicks(min, max, count),
+  };
+}
+
+/** Powers of ten between two exponents, or, where there are too few, round values as `niceTicks` has them. */
+function logTicks(min: number, max: number, count: number): number[] {
+  const every = Math.max(1, Math.ceil((max - min) / count));
+  const ticks: number[] = [];
+  for (let power = Math.ceil(min / every) * every; power <= max; power += every) {
+    ticks.push(Number(`1e${power}`));
+  }
+  return ticks.length > 1 ? ticks : niceTicks(10 ** min, 10 ** max, count);
+}
+
+/** Both ends of an axis, apart even if all values are the same. */
+export function widened({ min, max }: Extent): Extent {
+  if (max > min) return { min, max };
+  const margin = Math.abs(min) > 0 ? Math.abs(min) * 0.1 : 1;
+  return { min: min - margin, max: max + margin };
+}

@@ -1,0 +1,335 @@
+import { type FileHandle, open, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { ensureError, PserverError } from "../../protocol/errors.ts";
+import { errnoCode, fileError } from "../../system/file-errors.ts";
+import { type ProgramAnswer, runProgram } from "./command-line.ts";
+import type { RunningTrainers, TrainerEnd } from "./launch.ts";
+import type { BatchSystem } from "./launch-batch.ts";
+import type { LinePrinter, TrainerOutput } from "./trainer-output.ts";
+
+/** Names of a trainer's files in the log directory. The rank may be a shell expression. */
+export const logNames = {
+  stdout: (rank: number | string) => `rank-${rank}.out`,
+  stderr: (rank: number | string) => `rank-${rank}.err`,
+  /** Exit code and number of restarts; written when the trainer has ended for good. */
+  end: (rank: number | string) => `rank-${rank}.end`,
+  /** Where torch's trainers meet: the address of rank 0's machine, and a port. */
+  meeting: "meeting",
+};
+
+/** The trainers of a batch job, and where they write how they ended. */
+export interface TaskFiles {
+  readonly instances: number;
+  readonly logDirectory: string;
+  readonly trainerId: (rank: number) => string;
+}
+
+/**
+ * The ends of the trainers whose tasks have written them.
+ * @throws IO, BAD_FILE for a file that cannot be read, or holds something else.
+ */
+export async function readEnds(files: TaskFiles): Promise<TrainerEnd[]> {
+  const ends = await Promise.all(ranksOf(files).map((rank) => readEnd(files, rank)));
+  return ends.filter((end) => end !== undefined);
+}
+
+/** The ends of the other trainers, as failures. */
+export function silentEnds(files: TaskFiles, told: readonly TrainerEnd[]): TrainerEnd[] {
+  const known = new Set(told.map(({ rank }) => rank));
+  const silent = ranksOf(files).filter((rank) => !known.has(rank));
+  return silent.map((rank) => ({
+    rank,
+    trainer: files.trainerId(rank),
+    exitCode: 1,
+    restarts: 0,
+  }));
+}
+
+function ranksOf({ instances }: TaskFiles): number[] {
+  return Array.from({ length: instances }, (_, rank) => rank);
+}
+
+async function readEnd(
+  { logDirectory, trainerId }: TaskFiles,
+  rank: number,
+): Promise<TrainerEnd | undefined> {
+  const path = join(logDirectory, logNames.end(rank));
+  try {
+    const match = /^(\d{1,3}) (\d{1,9})$/.exec((await readFile(path, "utf8")).trim());
+    if (match === null) throw new PserverError("BAD_FILE", `${path}: expected an exit code`);
+    const [exitCode = 1, restarts = 0] = match.slice(1).map(Number);
+    return { rank, trainer: trainerId(rank), exitCode, restarts };
+  } catch (error) {
+    if (errnoCode(error) === "ENOENT") return undefined;
+    throw fileError("read", path, error);
+  }
+}
+
+/** The most that is read at a time. */
+const PIECE_BYTES = 64 * 1024;
+
+/** A file that another process appends to, possibly on another machine. */
+export class GrowingFile {
+  readonly #path: string;
+  #readBytes = 0;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  /**
+   * Passes on the bytes since the last call, up to the present size; none if the file does not exist yet. A
+   * file that has become shorter was replaced, and is read from its start.
+   * @throws what the file system says.
+   */
+  async readNew(take: (bytes: Buffer) => Promise<void>): Promise<void> {
+    // Opened each time, so that a network file system asks its server for the present size.
+    const file = await openIfThere(this.#path);
+    if (file === undefined) return;
+    try {
+      const { size } = await file.stat();
+      if (size < this.#readBytes) this.#readBytes = 0;
+      while (this.#readBytes < size) {
+        const piece = Buffer.allocUnsafe(Math.min(PIECE_BYTES, size - this.#readBytes));
+        const { bytesRead } = await file.read(piece, 0, piece.length, this.#readBytes);
+        if (bytesRead === 0) return;
+        this.#readBytes += bytesRead;
+        await take(piece.subarray(0, bytesRead));
+      }
+    } finally {
+      await file.close();
+    }
+  }
+}
+
+async function openIfThere(path: string): Promise<FileHandle | undefined> {
+  try {
+    return await open(path);
+  } catch (error) {
+    if (errnoCode(error) === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+/** Dependencies of {@link TaskOutput}. */
+export interface TaskOutputOptions {
+  readonly logDirectory: string;
+  readonly instances: number;
+  readonly output: TrainerOutput;
+  readonly onMessage: (text: string) => void;
+}
+
+/** A stream of a trainer, as the file that its task writes. */
+interface TaskStream {
+  readonly path: string;
+  readonly file: GrowingFile;
+  readonly lines: LinePrinter;
+}
+
+/** Prints the files of a batch job's tasks while they are written. Memory holds one chunk of one file. */
+export class TaskOutput {
+  readonly #onMessage: (text: string) => void;
+  readonly #finishing = new AbortController();
+  #following: Promise<void> = Promise.resolve();
+  #streams: readonly TaskStream[];
+  #turn: Promise<void> = Promise.resolve();
+
+  private constructor(streams: readonly TaskStream[], onMessage: (text: string) => void) {
+    this.#streams = streams;
+    this.#onMessage = onMessage;
+  }
+
+  /** Prints what the tasks write from now on. */
+  static follow({ logDirectory, instances, output, onMessage }: TaskOutputOptions): TaskOutput {
+    const ranks = Array.from({ length: instances }, (_, rank) => rank);
+    const streams = ranks.flatMap((rank) =>
+      (["stdout", "stderr"] as const).map((name) => {
+        const path = join(logDirectory, logNames[name](rank));
+        return { path, file: new GrowingFile(path), lines: output.printer(rank, name) };
+      }),
+    );
+    const task = new TaskOutput(streams, onMessage);
+    task.#following = task.#follow();
+    return task;
+  }
+
+  /** Settles when everything written so far is printed. */
+  printWritten(): Promise<void> {
+    this.#turn = this.#turn.then(() => this.#printNew());
+    return this.#turn;
+  }
+
+  /** Prints the rest, including last lines without an end, after all tasks have ended. */
+  async finish(): Promise<void> {
+    this.#finishing.abort();
+    await this.#following;
+    await this.printWritten();
+    for (const { lines } of this.#streams) await lines.end();
+    this.#streams = [];
+  }
+
+  async #follow(): Promise<void> {
+    const { signal } = this.#finishing;
+    while (!signal.aborted) {
+      await this.printWritten();
+      await delay(POLL_MS, undefined, { signal }).catch(() => {});
+    }
+  }
+
+  async #printNew(): Promise<void> {
+    for (const stream of this.#streams) {
+      try {
+        await stream.file.readNew((bytes) => stream.lines.print(bytes));
+      } catch (error) {
+        // Training goes on without this output.
+        this.#streams = this.#streams.filter((each) => each !== stream);
+        this.#onMessage(
+          `${stream.path} cannot be followed any longer: ${ensureError(error).message}`,
+        );
+      }
+    }
+  }
+}
+
+/** A submitted job, and how to follow it. */
+export interface BatchJobOptions extends TaskFiles {
+  readonly system: BatchSystem;
+  readonly jobId: string;
+  readonly output: TrainerOutput;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly onMessage: (text: string) => void;
+}
+
+const POLL_MS = 1_000;
+
+/** The queue is asked less often than files are looked for: all users share one queue server. */
+const POLLS_PER_QUEUE_QUERY = 10;
+const QUERY_TIMEOUT_MS = 60_000;
+
+/** How long a file that a task has written may take to appear here: NFS may look only once a minute. */
+const FILES_TIMEOUT_MS = 70_000;
+
+/** How long the reader may take for the rest of the output, which stays in the files. */
+const OUTPUT_TIMEOUT_MS = 10_000;
+
+/** How long the queue may fail to answer, and how long a cancelled job may stay in it. */
+const SILENCE_MS_MAX = 3_600_000;
+const CANCEL_TIMEOUT_MS = 120_000;
+
+/** The trainers of a batch job, followed through the queue and the files with their output and exit codes. */
+export class BatchJob implements RunningTrainers {
+  readonly #options: BatchJobOptions;
+  readonly #output: TaskOutput;
+  readonly #stopping = new AbortController();
+  #ends: readonly TrainerEnd[] = [];
+  #ended: Promise<void> = Promise.resolve();
+
+  private constructor(options: BatchJobOptions, output: TaskOutput) {
+    this.#options = options;
+    this.#output = output;
+  }
+
+  /** Follows a job that was submitted. */
+  static follow(options: BatchJobOptions): BatchJob {
+    const job = new BatchJob(options, TaskOutput.follow(options));
+    job.#ended = job.#untilEnded();
+    job.#ended.catch(() => {});
+    return job;
+  }
+
+  get ended(): Promise<void> {
+    return this.#ended;
+  }
+
+  ends(): readonly TrainerEnd[] {
+    return this.#ends;
+  }
+
+  /** Cancels the job, waits until it has left the queue, and prints the rest of what its tasks wrote. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    if (this.#ends.length < this.#options.instances) await this.#cancel();
+    const isPrinted = this.#output.finish().then(() => true);
+    const timer = new AbortController();
+    const late = delay(OUTPUT_TIMEOUT_MS, false, { signal: timer.signal }).catch(() => false);
+    const { logDirectory, onMessage } = this.#options;
+    if (!(await Promise.race([isPrinted, late]).finally(() => timer.abort()))) {
+      onMessage(`nobody reads what trainers printed; all of it is in ${logDirectory}`);
+    }
+  }
+
+  async #cancel(): Promise<void> {
+    const { system, jobId, onMessage } = this.#options;
+    const { code, stderr } = await this.#run(system.cancelCommand(jobId));
+    const deadlineMs = performance.now() + CANCEL_TIMEOUT_MS;
+    while (performance.now() < deadlineMs) {
+      if ((await this.#isQueued()) === false) return;
+      await delay(POLL_MS);
+    }
+    const why = code === 0 ? "" : `: ${stderr.trim()}`;
+    onMessage(`job ${jobId} was to be cancelled and is still in the queue${why}`);
+  }
+
+  async #untilEnded(): Promise<void> {
+    const ends = await this.#watch();
+    if (ends === undefined) return;
+    this.#ends = ends;
+    // The output of trainers is printed before the report of how they ended.
+    await this.#output.printWritten();
+  }
+
+  /** How trainers ended, once all have or one has failed; undefined if the job is stopped before. */
+  async #watch(): Promise<readonly TrainerEnd[] | undefined> {
+    const { signal } = this.#stopping;
+    let answeredMs = performance.now();
+    for (let polls = 1; !signal.aborted; polls++) {
+      const ends = await readEnds(this.#options);
+      const failed = ends.some(({ exitCode }) => exitCode !== 0);
+      if (failed || ends.length === this.#options.instances) return ends;
+      if (polls % POLLS_PER_QUEUE_QUERY === 0) {
+        const isQueued = await this.#isQueued();
+        if (isQueued === false) return await this.#lastEnds();
+        if (isQueued === true) answeredMs = performance.now();
+        else if (performance.now() - answeredMs > SILENCE_MS_MAX) throw this.#silent();
+      }
+      await delay(POLL_MS, undefined, { signal }).catch(() => {});
+    }
+    return undefined;
+  }
+
+  /** How all have ended; one that has not told counts as failed. */
+  async #lastEnds(): Promise<readonly TrainerEnd[]> {
+    const { instances, jobId, onMessage, logDirectory } = this.#options;
+    const deadlineMs = performance.now() + FILES_TIMEOUT_MS;
+    let ends = await readEnds(this.#options);
+    while (ends.length < instances && performance.now() < deadlineMs) {
+      await delay(POLL_MS);
+      ends = await readEnds(this.#options);
+    }
+    const silent = silentEnds(this.#options, ends);
+    if (silent.length === 0) return ends;
+    const names = silent.map(({ trainer }) => trainer).join(", ");
+    onMessage(
+      `job ${jobId} has ended, and ${names} did not tell how: see ${logDirectory}, a directory that all machines must share`,
+    );
+    return [...ends, ...silent];
+  }
+
+  async #isQueued(): Promise<boolean | undefined> {
+    const { system, jobId } = this.#options;
+    return system.isQueued(await this.#run(system.queueCommand(jobId)));
+  }
+
+  #run(command: readonly [program: string, ...args: string[]]): Promise<ProgramAnswer> {
+    const { environment } = this.#options;
+    return runProgram(command, { environment, timeoutMs: QUERY_TIMEOUT_MS });
+  }
+
+  #silent(): PserverError {
+    const { system, jobId } = this.#options;
+    const [program] = system.queueCommand(jobId);
+    const message = `${program} has not said for ${SILENCE_MS_MAX / 60_000} minutes whether job ${jobId} runs`;
+    return new PserverError("TIMEOUT", message, { jobId });
+  }
+}

@@ -1,0 +1,139 @@
+import { once, setMaxListeners } from "node:events";
+import { fstatSync, readFileSync, statSync } from "node:fs";
+import { isatty } from "node:tty";
+import { PserverError } from "../protocol/errors.ts";
+import { errnoCode } from "../system/file-errors.ts";
+import { EXIT } from "./report-error.ts";
+
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
+/** The part of the process that is watched. */
+export type InterruptSource = Pick<NodeJS.Process, "on" | "exit" | "connected" | "channel">;
+
+/**
+ * Aborts at the first Ctrl-C, SIGTERM or SIGHUP, when the process that started this one with a channel
+ * is gone, or when `readerGone` is aborted; ends the process at once at the second. Signals in `ignored`
+ * change nothing.
+ */
+export function watchInterrupts(
+  source: InterruptSource,
+  readerGone?: AbortSignal,
+  ignored: ReadonlySet<IgnorableSignal> = new Set(),
+): AbortSignal {
+  const controller = new AbortController();
+  // Every call under way listens to the signal, and there may be many.
+  setMaxListeners(0, controller.signal);
+  const interrupt = (reason: string): void => {
+    if (controller.signal.aborted) source.exit(EXIT.interrupted);
+    controller.abort(new PserverError("ABORTED", `interrupted by ${reason}`));
+  };
+  for (const signal of SIGNALS) {
+    if (!ignored.has(signal)) source.on(signal, () => interrupt(signal));
+  }
+  // Without a handler each of these would end the process.
+  for (const signal of ignored) source.on(signal, () => {});
+  readerGone?.addEventListener("abort", () => interrupt("the end of the reader of its output"));
+  if (source.connected) {
+    source.on("disconnect", () => interrupt("the end of the process that started this one"));
+    // Listening must not keep the process alive once its work is done.
+    source.channel?.unref();
+  }
+  return controller.signal;
+}
+
+/** Settles when the signal is aborted. */
+export async function untilAborted(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await once(signal, "abort");
+}
+
+/**
+ * The result of `work`, unless the signal is aborted first; `work` itself goes on.
+ * @throws the signal's reason.
+ */
+export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  const aborted = untilAborted(signal).then((): never => {
+    throw signal.reason;
+  });
+  return await Promise.race([work, aborted]);
+}
+
+/** Signals that somebody may have asked a command to ignore: with `nohup`, or by starting it with `&` in a script. */
+export type IgnorableSignal = "SIGHUP" | "SIGINT" | "SIGQUIT" | "SIGTERM";
+
+/** What is known about the start of a process. */
+export interface ProcessStart {
+  /** Of `PSERVER_IGNORED_SIGNALS`, which the first lines of the program set; undefined if Node.js was started by itself. */
+  readonly told: string | undefined;
+  /** Whether one of the standard streams is a terminal, and its output goes to files. */
+  readonly hasTerminal: boolean;
+  readonly printsToFiles: boolean;
+  /** Whether it is a job that a shell without job control has put into the background. */
+  readonly isBackgroundJob: boolean;
+}
+
+const VARIABLE = "PSERVER_IGNORED_SIGNALS";
+const SHELL = /^(?:ba|da|a|k|mk|z)?sh$|^busybox$/;
+
+/**
+ * The signals that this process was started to ignore. Node.js sets all signals to their defaults before it runs a
+ * program, so the shell lines at the beginning of `pserver` and `legion` look before and tell by a variable, which
+ * is removed here, because it is not for the processes that this one starts. Call it once, before those.
+ */
+export function takeIgnoredSignals(environment = process.env): ReadonlySet<IgnorableSignal> {
+  const told = environment[VARIABLE];
+  delete environment[VARIABLE];
+  return ignoredSignals({
+    told,
+    hasTerminal: [0, 1, 2].some((descriptor) => isatty(descriptor)),
+    printsToFiles: [1, 2].every(isFileOrDevice),
+    isBackgroundJob: isBackgroundJob(),
+  });
+}
+
+/**
+ * The signals that a process was started to ignore. Where the variable does not say it, because somebody has started
+ * `node dist/pserver.js`, it follows from what `nohup` and shells do besides: `nohup` leaves no stream at a terminal,
+ * and a shell without job control gives its background jobs no input and its own process group.
+ */
+export function ignoredSignals(start: ProcessStart): ReadonlySet<IgnorableSignal> {
+  if (start.told !== undefined) {
+    const names = start.told.split(" ").filter((name) => name !== "");
+    return new Set(names.map((name) => `SIG${name}` as IgnorableSignal));
+  }
+  const ignored = new Set<IgnorableSignal>();
+  if (!start.hasTerminal && start.printsToFiles) ignored.add("SIGHUP");
+  if (start.isBackgroundJob) ignored.add("SIGINT").add("SIGQUIT");
+  return ignored;
+}
+
+function isFileOrDevice(descriptor: number): boolean {
+  const stat = fstatSync(descriptor);
+  return stat.isFile() || stat.isCharacterDevice();
+}
+
+/** Only Linux tells. A job at the terminal's foreground is none, so Ctrl-C always ends it. */
+function isBackgroundJob(): boolean {
+  try {
+    const own = readStat("self");
+    const parent = readStat(String(process.ppid));
+    const isForeground = own.foreground === own.group;
+    if (!SHELL.test(parent.name) || own.group !== parent.group || isForeground) return false;
+    return fstatSync(0).rdev === statSync("/dev/null").rdev;
+  } catch (error) {
+    // Without /proc, or if the parent has ended.
+    if (errnoCode(error) !== undefined) return false;
+    throw error;
+  }
+}
+
+/** Name, process group and the foreground group of the terminal (-1 without one), from the kernel. */
+function readStat(process: string): { name: string; group: string; foreground: string } {
+  const text = readFileSync(`/proc/${process}/stat`, "utf8");
+  const end = text.lastIndexOf(")");
+  const fields = text.slice(end + 2).split(" ");
+  return {
+    name: text.slice(text.indexOf("(") + 1, end),
+    group: fields[2] ?? "",
+    foreground: fields[5] ?? "",
+  };
+}

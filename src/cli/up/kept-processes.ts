@@ -1,0 +1,374 @@
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { statfs } from "node:fs/promises";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
+import { setTimeout as delay } from "node:timers/promises";
+import { parseJsonObject } from "../../broker/broker-config.ts";
+import type { Broker } from "../../broker/index.ts";
+import { ensureError, errorFromWire, PserverError } from "../../protocol/errors.ts";
+import { io } from "../../system/file-errors.ts";
+
+/** Restarts in a row that may fail, or end within {@link STEADY_MS}, before it is not started again. */
+export const RESTARTS_MAX = 5;
+
+/** After running for this long, earlier failures do not count any more. */
+export const STEADY_MS = 60_000;
+
+const RESTART_DELAY_MS = 500;
+
+/** Free bytes needed for a restart: several of the largest records, and what a broker writes itself. */
+const RESTART_FREE_BYTES = 32 * 1024 * 1024;
+
+/** Dependencies of {@link BrokerKeeper}. */
+export interface BrokerKeeperOptions {
+  /** Starts the broker: the first time with no port, then on the port that it had. */
+  readonly start: (port: number | undefined, onStoreStuck: () => void) => Promise<Broker>;
+  readonly onMessage: (text: string) => void;
+  readonly restartDelayMs?: number;
+}
+
+/**
+ * Keeps a broker running. It is started again, on the same port and store, if it ends by itself, and if a
+ * full disk has left it unable to write and space is free again.
+ */
+export class BrokerKeeper {
+  /** Settles with the reason once the broker has ended and cannot be started again. */
+  readonly failed: Promise<PserverError>;
+  readonly #options: BrokerKeeperOptions;
+  readonly #stopping = new AbortController();
+  #broker: Broker;
+  #fail: (error: PserverError) => void = () => {};
+  #restarting: Promise<void> = Promise.resolve();
+  #isRenewing = false;
+
+  private constructor(broker: Broker, options: BrokerKeeperOptions) {
+    this.#broker = broker;
+    this.#options = options;
+    this.failed = new Promise((resolve) => {
+      this.#fail = resolve;
+    });
+  }
+
+  /** @throws as `options.start` does: the first start is not repeated. */
+  static async start(options: BrokerKeeperOptions): Promise<BrokerKeeper> {
+    let keeper: BrokerKeeper | undefined;
+    const broker = await options.start(undefined, () => {
+      if (keeper !== undefined) void keeper.#renew();
+    });
+    keeper = new BrokerKeeper(broker, options);
+    keeper.#watch(0);
+    return keeper;
+  }
+
+  /** The broker that runs now, or ran last. */
+  get broker(): Broker {
+    return this.#broker;
+  }
+
+  /** Stops the broker in order; it is not started again. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#restarting;
+    await this.#broker.stop();
+  }
+
+  #watch(failures: number): void {
+    const startedMs = performance.now();
+    const { exited } = this.#broker;
+    void exited.then(({ code, signal }) => {
+      if (this.#stopping.signal.aborted) return;
+      const steady = performance.now() - startedMs >= STEADY_MS;
+      const reason = signal === null ? `with exit code ${code}` : `by ${signal}`;
+      this.#restarting = this.#restart(`the broker ended ${reason}`, steady ? 0 : failures);
+    });
+  }
+
+  /** Stops a broker that cannot write its store any more, so that it is started again. */
+  async #renew(): Promise<void> {
+    if (this.#isRenewing || this.#stopping.signal.aborted) return;
+    this.#isRenewing = true;
+    const { storeDir } = this.#broker;
+    try {
+      const { bavail, bsize } = await io("look at the disk of", storeDir, statfs(storeDir));
+      // Without free space it would soon fail again; it reports that with the next record.
+      if (bavail * bsize < RESTART_FREE_BYTES) return;
+      const told =
+        "the broker cannot write since its disk was full; space is free again: restarting it";
+      this.#options.onMessage(told);
+      await this.#broker.stop();
+    } catch (error) {
+      this.#options.onMessage(ensureError(error).message);
+    } finally {
+      this.#isRenewing = false;
+    }
+  }
+
+  async #restart(firstReason: string, firstFailures: number): Promise<void> {
+    const { start, onMessage, restartDelayMs = RESTART_DELAY_MS } = this.#options;
+    let reason = firstReason;
+    let cause: PserverError | undefined;
+    for (let failures = firstFailures + 1; failures <= RESTARTS_MAX; failures++) {
+      onMessage(`${reason}; starting it again (${failures} of ${RESTARTS_MAX})`);
+      try {
+        await delay(restartDelayMs * failures, undefined, { signal: this.#stopping.signal });
+        this.#broker = await start(this.#broker.port, () => void this.#renew());
+      } catch (error) {
+        if (this.#stopping.signal.aborted) return;
+        cause = ensureError(error);
+        reason = cause.message;
+        continue;
+      }
+      onMessage(`the broker is back at ${this.#broker.url}`);
+      this.#watch(failures);
+      return;
+    }
+    const message = `${reason}; it was started again ${RESTARTS_MAX} times`;
+    this.#fail(new PserverError(cause?.code ?? "NO_BROKER", message, {}, { cause }));
+  }
+}
+
+/** A host that has been started, here or in a process of its own. */
+export interface StartedHost extends RunningHost {
+  /** Settles with its id once it serves; rejects with the error that kept it from starting. */
+  readonly ready: Promise<string>;
+}
+
+/** Dependencies of {@link KeptHost}. */
+export interface KeptHostOptions {
+  /** For messages. */
+  readonly name: string;
+  readonly start: () => StartedHost;
+  readonly onMessage: (text: string) => void;
+  /** Pause before the first restart; it doubles with each that fails. */
+  readonly restartDelayMs?: number;
+  /** Waits for `delayMs`, or rejects when the signal is aborted. */
+  readonly pause?: (delayMs: number, signal: AbortSignal) => Promise<void>;
+}
+
+const pauseFor = (delayMs: number, signal: AbortSignal): Promise<void> =>
+  delay(delayMs, undefined, { signal });
+
+/** Keeps a host running: if it ends by itself it is started again, up to five times in a row. */
+export class KeptHost implements RunningHost {
+  /** Settles with the id of the host once it serves. A first start that fails is not repeated. */
+  readonly ready: Promise<string>;
+  readonly #options: KeptHostOptions;
+  readonly #stopping = new AbortController();
+  #host: StartedHost;
+  #stopped: Promise<PserverError | undefined> = Promise.resolve(undefined);
+  #hasEnded = false;
+
+  private constructor(options: KeptHostOptions, host: StartedHost) {
+    this.#options = options;
+    this.#host = host;
+    this.ready = host.ready;
+  }
+
+  /** Starts a host and keeps it running. */
+  static start(options: KeptHostOptions): KeptHost {
+    const kept = new KeptHost(options, options.start());
+    kept.#stopped = kept.#keep();
+    return kept;
+  }
+
+  /** Settles when the host has ended for good, with the reason unless it was stopped. */
+  get stopped(): Promise<PserverError | undefined> {
+    return this.#stopped;
+  }
+
+  /** Stops the host in order; it is not started again. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    if (!this.#hasEnded) await this.#host.stop();
+  }
+
+  async #keep(): Promise<PserverError | undefined> {
+    try {
+      await this.ready;
+    } catch {
+      // The caller gets the reason from `ready`, too.
+      return await this.#host.stopped;
+    }
+    for (let failures = 0; ; ) {
+      const startedMs = performance.now();
+      const reason = await this.#host.stopped;
+      this.#hasEnded = true;
+      if (this.#stopping.signal.aborted) return undefined;
+      if (performance.now() - startedMs >= STEADY_MS) failures = 0;
+      const restarted = await this.#restart(reason, failures + 1);
+      if (restarted === undefined) return this.#stopping.signal.aborted ? undefined : reason;
+      failures = restarted;
+    }
+  }
+
+  /** Returns the failures in a row until a host serves again; undefined if none does. */
+  async #restart(ended: PserverError | undefined, first: number): Promise<number | undefined> {
+    const { name, start, onMessage, pause = pauseFor } = this.#options;
+    const { restartDelayMs = RESTART_DELAY_MS } = this.#options;
+    const { signal } = this.#stopping;
+    let what = `has ended${inWords(ended)}`;
+    for (let failures = first; failures <= RESTARTS_MAX; failures++) {
+      onMessage(`${name} ${what}; starting it again (${failures} of ${RESTARTS_MAX})`);
+      try {
+        await pause(restartDelayMs * 2 ** (failures - 1), signal);
+        this.#host = start();
+        this.#hasEnded = false;
+        const id = await this.#host.ready;
+        onMessage(`${name} is back as ${id}`);
+        return failures;
+      } catch (error) {
+        if (signal.aborted) return undefined;
+        what = `did not start${inWords(ensureError(error))}`;
+      }
+    }
+    return undefined;
+  }
+}
+
+function inWords(reason: PserverError | undefined): string {
+  return reason === undefined ? "" : `: ${reason.code}: ${reason.message}`;
+}
+
+/** How to run a host in a process of its own. */
+export interface HostProcessOptions {
+  /** The program and its first arguments, up to the name of the sub-command. */
+  readonly command: readonly [program: string, ...args: string[]];
+  /** Arguments of `pserver host`; `--json` is added. */
+  readonly args: readonly string[];
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Gets the host's messages, line by line. */
+  readonly onMessage: (text: string) => void;
+}
+
+/** A host in a child process. */
+export interface HostProcess extends StartedHost {
+  readonly pid: number;
+}
+
+/** How long a host that is to stop may say nothing: one that saves shards says so every few seconds. */
+const STOP_TIMEOUT_MS = 20_000;
+
+/**
+ * Starts a host in a child process; wait for its `ready`. It has a process group of its own, so that
+ * Ctrl-C reaches only this process, which stops its hosts before the broker. If this process dies, the
+ * host sees its channel close and stops itself. Its `stop` kills a host that says nothing for 20 s.
+ */
+export function startHostProcess(options: HostProcessOptions): HostProcess {
+  const [program, ...first] = options.command;
+  const child = spawn(program, [...first, "host", ...options.args, "--json"], {
+    stdio: ["ignore", "pipe", "pipe", "ipc"],
+    detached: true,
+    env: options.environment,
+  }) as ChildProcessByStdio<null, Readable, Readable>;
+  let told: PserverError | undefined;
+  let isStopping = false;
+  let hasEnded = false;
+  let stopTimer: NodeJS.Timeout | undefined;
+  createInterface({ input: child.stderr }).on("line", (line) => {
+    stopTimer?.refresh();
+    const error = parseError(line);
+    if (error === undefined) options.onMessage(parseWarning(line) ?? line);
+    else told = error;
+  });
+  const stopped = new Promise<PserverError | undefined>((resolve) => {
+    child.once("error", (cause) => {
+      hasEnded = true;
+      resolve(new PserverError("IO", `cannot run ${program}: ${cause.message}`, {}, { cause }));
+    });
+    child.once("close", (code, signal) => {
+      hasEnded = true;
+      resolve(isStopping ? undefined : (told ?? died(code, signal)));
+    });
+  });
+  const ready = untilReady(child, stopped);
+  // A caller that stops a host while it starts may not wait for `ready`.
+  ready.catch(() => {});
+  const stop = async (): Promise<void> => {
+    isStopping = true;
+    if (hasEnded) return;
+    child.kill("SIGTERM");
+    stopTimer = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT_MS);
+    await stopped;
+    clearTimeout(stopTimer);
+  };
+  return { pid: child.pid ?? 0, ready, stopped, stop };
+}
+
+/** The id that the host prints when it serves. */
+async function untilReady(
+  child: ChildProcessByStdio<null, Readable, Readable>,
+  stopped: Promise<PserverError | undefined>,
+): Promise<string> {
+  const lines = createInterface({ input: child.stdout });
+  const id = new Promise<string>((resolve) => {
+    lines.on("line", (line) => {
+      const value = parseJsonObject(line);
+      if (value?.["ready"] === true) resolve(String(value["id"]));
+    });
+  });
+  const ended = stopped.then((error): never => {
+    throw error ?? new PserverError("ABORTED", "the host was stopped while it started");
+  });
+  return await Promise.race([id, ended]);
+}
+
+function died(code: number | null, signal: NodeJS.Signals | null): PserverError {
+  const how = signal === null ? `with exit code ${code}` : `by ${signal}`;
+  return new PserverError("CLOSED", `the host process ended ${how}`, { code, signal });
+}
+
+function parseError(line: string): PserverError | undefined {
+  const error = parseJsonObject(line)?.["error"];
+  if (typeof error !== "object" || error === null) return undefined;
+  const { code, message } = error as Record<string, unknown>;
+  return errorFromWire({ code: String(code), message: String(message) });
+}
+
+function parseWarning(line: string): string | undefined {
+  const warning = parseJsonObject(line)?.["warning"];
+  return typeof warning === "string" ? warning : undefined;
+}
+
+/** A host that runs in this process or in its own. */
+export interface RunningHost {
+  /** Settles when it has ended, with the reason unless it was stopped. */
+  readonly stopped: Promise<PserverError | undefined>;
+  stop(): Promise<void>;
+}
+
+/** The hosts that this command has started. */
+export class RunningHosts {
+  /** Settles when no host is left, with the reason of the last one. */
+  readonly allGone: Promise<PserverError>;
+  readonly #hosts = new Set<RunningHost>();
+  readonly #onGone: (name: string, reason: PserverError | undefined) => void;
+  #noneLeft: (reason: PserverError) => void = () => {};
+
+  /** `onGone` is called for each host that ends by itself while others still run. */
+  constructor(onGone: (name: string, reason: PserverError | undefined) => void) {
+    this.#onGone = onGone;
+    this.allGone = new Promise((resolve) => {
+      this.#noneLeft = resolve;
+    });
+  }
+
+  /** Watches a host. `name` is for messages. */
+  add(name: string, host: RunningHost): void {
+    this.#hosts.add(host);
+    void host.stopped.then((reason) => {
+      if (!this.#hosts.delete(host)) return;
+      if (this.#hosts.size > 0) this.#onGone(name, reason);
+      else this.#noneLeft(reason ?? new PserverError("NO_HOST", `${name} has ended`));
+    });
+  }
+
+  /** Stops every host and waits for all; returns the errors. */
+  async stop(): Promise<PserverError[]> {
+    const hosts = [...this.#hosts];
+    this.#hosts.clear();
+    const results = await Promise.allSettled(hosts.map((host) => host.stop()));
+    return results.flatMap((result) =>
+      result.status === "rejected" ? [ensureError(result.reason)] : [],
+    );
+  }
+}

@@ -1,0 +1,447 @@
+#ifndef CALLS_CALLS_H
+#define CALLS_CALLS_H
+
+#include <pserver.h>
+#include <pthread.h>
+
+#include "core/core.h"
+#include "core/updates.h"
+#include "errors/errors.h"
+#include "formats/formats.h"
+#include "wire/wire.h"
+
+struct ps_client;
+
+/** The calls of one client that are under way. Guarded by the lock of its I/O thread. */
+struct ps_calls {
+  struct ps_io_thread *io;
+  /** The error that ended the client; code OK while it works. */
+  struct ps_error error;
+  /** Whether new calls are refused. */
+  bool is_closing;
+  struct ps_call *first;
+  /** Number of calls that pserver_close() waits for; `idle` is signalled when it becomes 0. */
+  unsigned running;
+  pthread_cond_t idle;
+};
+
+enum ps_call_kind {
+  PS_CALL_USUAL,
+  /** A call of the client itself: allowed while the client closes, which does not wait for it. */
+  PS_CALL_INNER,
+  /** A call that only looks at the client: allowed also after the client has failed. */
+  PS_CALL_LOOK,
+};
+
+/**
+ * One call under way, on the stack of its thread. It ends at its deadline, when the client fails, or when the
+ * thread's canceller is cancelled; everything that it waits for ends with it.
+ */
+struct ps_call {
+  struct ps_calls *calls;
+  struct ps_client *client;
+  /** The name of the function, for error texts. */
+  const char *what;
+  int64_t timeout_ms;
+  int64_t ends_at_ms;
+  enum ps_call_kind kind;
+  /** Whether it continues after the client has failed, as leaving the job does. */
+  bool is_last;
+  pthread_cond_t woken;
+  struct ps_cancellable cancellable;
+  struct ps_call *next;
+};
+
+/** Work of a call on the I/O thread. It is on the stack of the thread that waits for it. */
+struct ps_task {
+  /** Begins the task, which is over when ps_task_finish() is called, at once or later. */
+  void (*begin)(struct ps_task *task);
+  /** Ends the task, because its call has ended; `why` is the last error. The task must be over on return. */
+  void (*end)(struct ps_task *task, pserver_status why);
+  /** Called on the calling thread after ps_task_note_progress(), once for several of these; may be NULL. */
+  void (*on_progress)(struct ps_task *task);
+
+  /** Set by ps_task_run(). */
+  struct ps_call *call;
+  struct ps_io_work beginning;
+  struct ps_io_work ending;
+  bool has_progress;
+  bool is_ending;
+  bool is_over;
+  pserver_status status;
+  struct ps_error error;
+};
+
+pserver_status ps_calls_init(struct ps_calls *calls, struct ps_io_thread *io);
+void ps_calls_release(struct ps_calls *calls);
+
+/** Makes all present and later calls fail with this error; only the first error is kept. Lock not held. */
+void ps_calls_fail(struct ps_calls *calls, pserver_status code, const char *text);
+
+/** Returns the error that ended the client, as last error; OK while it works. Lock not held. */
+pserver_status ps_calls_check(struct ps_calls *calls);
+
+/** Begins a call, if its kind allows that now. CLOSED, ABORTED, or the error that ended the client. */
+pserver_status ps_call_enter(struct ps_call *call, struct ps_calls *calls, const char *what,
+                             int64_t timeout_ms, enum ps_call_kind kind);
+void ps_call_leave(struct ps_call *call);
+
+/** Returns OK while the call may continue, otherwise the reason. On any thread, lock not held. */
+pserver_status ps_call_check(struct ps_call *call);
+
+/** Waits for so long; returns early, with an error, if the call ends. */
+pserver_status ps_call_sleep(struct ps_call *call, int64_t delay_ms);
+
+/** Returns the milliseconds left, at least 0. */
+int64_t ps_call_remaining_ms(const struct ps_call *call);
+
+/** Runs a task on the I/O thread and waits for it. Returns its status, and sets the last error. */
+pserver_status ps_task_run(struct ps_call *call, struct ps_task *task);
+
+/** Runs a function that neither blocks nor fails on the I/O thread and waits for it, also after the call
+ * has ended. */
+void ps_run_on_io_thread(struct ps_call *call, void (*function)(struct ps_client *client, void *context),
+                         void *context);
+
+/** Ends a task; unless OK, the last error is the reason. On the I/O thread, which must not use it
+ * afterwards. */
+void ps_task_finish(struct ps_task *task, pserver_status status);
+
+/** Makes the calling thread call `on_progress`. On the I/O thread. */
+void ps_task_note_progress(struct ps_task *task);
+
+/** Sends the requests of a call and waits. OK once all are answered, otherwise the first error, or what
+ * ended the call. */
+pserver_status ps_run_requests(struct ps_call *call, struct ps_requests *requests, struct ps_ask *asks,
+                               size_t count);
+
+/** How a parameter is cut into blocks: see docs/protocol.md, "Blocks". */
+struct ps_layout {
+  uint64_t elements;
+  uint64_t block_elements;
+  uint64_t blocks;
+  uint64_t first_shard;
+  uint64_t shards;
+};
+
+/** A parameter as a host describes it. Never changes, except `references` and `seen`. */
+struct ps_parameter {
+  unsigned references;
+  struct ps_parameter *next;
+
+  char *name;
+  size_t name_bytes;
+  /** The name as a subject token. */
+  char token[PS_TOKEN_SIZE];
+  pserver_dtype dtype;
+  int32_t rank;
+  uint64_t shape[PSERVER_RANK_MAX];
+  uint64_t epoch;
+  bool is_ready;
+  struct ps_layout layout;
+  /** The encoded configuration as the host has sent it, for `init` records. */
+  uint8_t *config;
+  size_t config_bytes;
+  /** The settings in it that the client uses. */
+  bool has_rate;
+  bool has_optimizer;
+  bool is_sparse;
+  bool is_static;
+  bool allows_non_finite;
+  bool clips_norm;
+  /** Versions of the blocks when they were last read; 0: never. Atomic. */
+  uint64_t *seen;
+};
+
+/** Reads a parameter in a reply, with one reference. BAD_MESSAGE, INTERNAL. */
+pserver_status ps_read_parameter(const struct ps_value *value, struct ps_parameter **parameter);
+
+/** Adds a reference. On any thread, as the functions below. */
+void ps_parameter_ref(struct ps_parameter *parameter);
+/** Drops a reference; the parameter is freed with its last one. NULL is ignored. */
+void ps_parameter_unref(struct ps_parameter *parameter);
+
+/** Whether the parameter has this name of so many bytes. */
+bool ps_has_name(const struct ps_parameter *parameter, const char *name, size_t bytes);
+
+/** Returns the number of elements of the block with this index. */
+uint64_t ps_block_elements(const struct ps_parameter *parameter, uint64_t index);
+
+/** Returns the number of elements of one row of the first dimension; 1 for a scalar. */
+uint64_t ps_row_elements(const struct ps_parameter *parameter);
+
+/** Whether every block consists of whole rows. */
+bool ps_is_cut_between_rows(const struct ps_parameter *parameter);
+
+/** Buckets of the hash table. */
+#define PS_PARAMETER_BUCKETS 1024
+
+/**
+ * The job's initialized parameters as far as they are known, by name. Calling threads look them up before
+ * they use the I/O thread, so the table has its own lock.
+ */
+struct ps_parameters {
+  pthread_mutex_t lock;
+  struct ps_parameter *buckets[PS_PARAMETER_BUCKETS];
+};
+
+/** Initializes an empty table. INTERNAL. */
+pserver_status ps_parameters_init(struct ps_parameters *parameters);
+void ps_parameters_release(struct ps_parameters *parameters);
+
+/**
+ * Fills the NULL entries of `found` with the parameters that are known, one reference each, and lists up to
+ * `capacity` names of those that are not; returns the number of names listed.
+ */
+size_t ps_parameters_take(struct ps_parameters *parameters, const char *const *names, size_t count,
+                          struct ps_parameter **found, const char **missing, size_t capacity);
+
+/** Stores a parameter, in place of one of the same name; takes over a reference. */
+void ps_parameters_remember(struct ps_parameters *parameters, struct ps_parameter *parameter);
+
+/** Forgets parameters whose epochs may have changed; NULL entries are ignored. */
+void ps_forget_parameters(struct ps_parameters *parameters, struct ps_parameter *const *forgotten,
+                          size_t count);
+
+/** Forgets the versions that blocks had when they were read. */
+void ps_forget_seen_versions(struct ps_parameters *parameters);
+
+/** Drops one reference to each parameter and sets it to NULL; NULL entries are ignored. */
+void ps_parameters_unref(struct ps_parameter **parameters, size_t count);
+
+/** The maximum number of parameters that one request names. */
+#define PS_PARAMETERS_PER_REQUEST_MAX 256
+
+/** The job's state, and parameters, from a reply. */
+struct ps_job_status {
+  pserver_state state;
+  uint64_t epoch;
+  uint64_t shards;
+  char by[PS_ID_SIZE];
+  bool has_more;
+  /** The ends of the journals when the job became ready; empty before. */
+  pserver_position at[PSERVER_SHARDS_MAX];
+  size_t at_count;
+  /** Memory for `capacity` parameters; receives `count`, NULL for an unknown name. */
+  struct ps_parameter **parameters;
+  size_t capacity;
+  size_t count;
+};
+
+/** Returns how many parameters a request may name, given the broker's largest message. On any thread. */
+size_t ps_parameters_per_request(struct ps_client *client);
+
+/**
+ * Finds the parameters with these names, in order, one reference each, to be dropped with
+ * ps_parameters_unref(), also after an error. BAD_NAME, UNKNOWN_PARAMETER; NOT_INITIALIZED while the job or
+ * a parameter is not initialized: at once, or, if it `waits`, at the end of the call.
+ */
+pserver_status ps_find_parameters(struct ps_call *call, const char *const *names, size_t count, bool waits,
+                                  struct ps_parameter **found);
+
+/** Asks for the state of the job, and for the named parameters or, if `names` is NULL, `capacity` of them
+ * after a name. */
+pserver_status ps_ask_status(struct ps_call *call, const char *const *names, size_t count,
+                             const char *after, struct ps_job_status *status);
+
+/** Reads the parameters in a reply, at most `capacity`. BAD_MESSAGE, INTERNAL. */
+pserver_status ps_read_parameter_list(const struct ps_message *message, struct ps_parameter **parameters,
+                                      size_t capacity, size_t *count);
+
+/** Reads the state of the job, or of a parameter. BAD_MESSAGE. */
+pserver_status ps_read_state(const struct ps_value *fields, pserver_state *state);
+
+/** Dependencies of lifecycle requests. */
+struct ps_lifecycle {
+  const struct ps_identity *identity;
+  struct ps_requests *requests;
+  struct ps_session_core *core;
+};
+
+/** Writes the entries of a request after `session`. */
+typedef void (*ps_write_entries)(void *context, struct ps_draft *draft);
+/** Reads the reply. */
+typedef pserver_status (*ps_read_reply)(void *context, const struct ps_message *message);
+
+/** A request to the hosts of the job, on the I/O thread. */
+struct ps_lifecycle_request {
+  const char *verb;
+  /** `write` and `read` may be NULL. */
+  ps_write_entries write;
+  ps_read_reply read;
+  void *context;
+  /** Whether it carries the session. */
+  bool has_session;
+  /** Whether it is repeated in the next session if its session has ended, as the session core decides. */
+  bool is_asked_again;
+  /** When the owner ends it by ps_lifecycle_end(). */
+  int64_t ends_at_ms;
+  /** Called once: with OK or the last error, NO_HOST if nobody answered in time. May free the request. */
+  void (*over)(struct ps_lifecycle_request *request, pserver_status status);
+  void *owner;
+
+  /** Set by the functions below. */
+  const struct ps_lifecycle *lifecycle;
+  struct ps_session_request core;
+  struct ps_ask ask;
+  struct ps_ask_group group;
+  /** The session that its answer says is over; 0 if it says none. */
+  uint64_t received;
+  /** Whether it is over; used for requests of calls. */
+  bool is_over;
+};
+
+/** Sends a request under the current session. */
+void ps_lifecycle_begin(const struct ps_lifecycle *lifecycle, struct ps_lifecycle_request *request);
+
+/** Ends a request that is under way with the last error. */
+void ps_lifecycle_end(struct ps_lifecycle_request *request, pserver_status status);
+
+/** Returns the last error as the failure of a request, with one reference; never NULL. */
+struct ps_failure *ps_lifecycle_failure(const struct ps_lifecycle_request *request);
+
+/** The same for one request. */
+pserver_status ps_run_lifecycle(struct ps_call *call, const struct ps_lifecycle *lifecycle,
+                                struct ps_lifecycle_request *request);
+
+/**
+ * Sends a request, again in the next session if its session ends, and waits. Returns the error in the reply;
+ * NO_HOST if nobody answers in time. `write` and `read` may be NULL.
+ */
+pserver_status ps_request_lifecycle(struct ps_call *call, const struct ps_lifecycle *lifecycle,
+                                    const char *verb, ps_write_entries write, ps_read_reply read,
+                                    void *context);
+
+/** Commands of the session core. */
+void ps_repeat_request(void *shell, struct ps_session_request *request);
+void ps_fail_request(void *shell, struct ps_session_request *request, struct ps_failure *failure);
+
+/** A parameter that a caller declares, and the answer of a host. */
+struct ps_declaration {
+  const char *name;
+  const pserver_tensor *value;
+  const pserver_config *config;
+  /** Whether the values were found to be finite before the declaration. */
+  bool is_finite;
+  /** The parameter in the reply, with one reference; NULL before. */
+  struct ps_parameter *parameter;
+};
+
+/**
+ * Checks name, value and configuration. BAD_NAME, BAD_VALUE, BAD_DTYPE, BAD_SHAPE, BAD_LENGTH, BAD_CONFIG;
+ * NON_FINITE if the configuration cannot allow such values.
+ */
+pserver_status ps_check_declaration(struct ps_declaration *declaration);
+
+/** Packs a declaration for a lifecycle request. */
+void ps_pack_declaration(struct ps_draft *draft, const struct ps_declaration *declaration);
+
+/** Reads the parameters in a reply, which must be those of the declarations, in order. BAD_MESSAGE. */
+pserver_status ps_read_declared(struct ps_declaration *const *declarations, size_t count,
+                                const struct ps_message *message);
+
+/** Declares parameters of the job under its epoch, many in a request, and waits. */
+pserver_status ps_declare(struct ps_call *call, uint64_t epoch, struct ps_declaration *declarations,
+                          size_t count);
+
+/** Drops the references to the declared parameters. */
+void ps_declarations_release(struct ps_declaration *declarations, size_t count);
+
+struct ps_declaration;
+
+/** Who initializes, as a host answers to `begin` and `create`. */
+struct ps_selection {
+  bool is_selected;
+  pserver_state state;
+  uint64_t epoch;
+  /** The trainer that initializes, or has done so. */
+  char by[PS_ID_SIZE];
+  /** The parameter to create, which receives what the host says of it; NULL: the job. */
+  struct ps_declaration *declaration;
+};
+
+/** The first version of the rules that knows batches. */
+#define PS_RULES_WITH_BATCHES 3
+
+/** The first version of the rules that knows notes. */
+#define PS_RULES_WITH_NOTES 4
+
+/** Settings of the job, from the reply to a join. */
+struct ps_job_terms {
+  unsigned shards;
+  /** All journals of the job have this version of the rules, or a newer one. */
+  uint64_t rules;
+  struct ps_synchronization synchronization;
+  uint64_t trainers;
+  /** Whether the gradients of a step are summed, not averaged. */
+  bool sums;
+};
+
+/** Dependencies of a session. */
+struct ps_session_deps {
+  const struct ps_identity *identity;
+  struct ps_requests *requests;
+  struct ps_timers *timers;
+  void *owner;
+  /** The session has ended: nothing may be published under it. */
+  void (*ended)(void *owner);
+  /** A session has begun, the first or a later one. */
+  void (*began)(void *owner, uint64_t session, const struct ps_job_terms *terms, int64_t now_ms);
+  /** The client can do nothing more. */
+  void (*lost)(void *owner, pserver_status code, const char *text);
+};
+
+struct ps_session;
+
+/** One attempt to join; hosts recognize its repeats by the token. */
+struct ps_join {
+  struct ps_session *session;
+  char token[40];
+  uint64_t number;
+  int64_t lease_ms;
+  struct ps_job_terms terms;
+};
+
+/** A request that no call waits for. */
+struct ps_background_request {
+  struct ps_lifecycle_request request;
+  struct ps_timer deadline;
+  int64_t timeout_ms;
+  bool is_under_way;
+};
+
+/** Carries out the commands of the session core: requests and timers. Used on the I/O thread. */
+struct ps_session {
+  struct ps_session_deps deps;
+  struct ps_lifecycle lifecycle;
+  struct ps_session_core core;
+  struct ps_session_commands commands;
+  struct ps_session_listener listener;
+  struct ps_job_terms terms;
+  /** The rules in `terms`, for other threads. Atomic. */
+  uint64_t rules;
+  struct ps_timer renewal;
+  struct ps_background_request renewing;
+  struct ps_background_request joining;
+  struct ps_join join;
+};
+
+/** Initializes the session of a client that has not joined. */
+void ps_session_init(struct ps_session *session, const struct ps_session_deps *deps);
+
+/** Joins the job in a new session, and waits. NO_HOST if no host answers in time. */
+pserver_status ps_join_job(struct ps_call *call, struct ps_session *session);
+
+/** Gives the lease back, and waits. Without an answer it expires by itself. */
+pserver_status ps_leave_job(struct ps_call *call, struct ps_session *session);
+
+/** Returns the version of the job's rules as of the last join; 0 before the first. On any thread. */
+uint64_t ps_session_rules(const struct ps_session *session);
+
+/** Whether the job's rules know batches. On any thread. */
+bool ps_session_takes_batches(const struct ps_session *session);
+
+/** Stops renewing and joining. On the I/O thread. */
+void ps_session_stop(struct ps_session *session);
+
+#endif

@@ -1,0 +1,566 @@
+#ifndef CORE_CORE_H
+#define CORE_CORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/updates.h"
+
+/**
+ * A lifecycle request of this trainer, sent under the session that is current at the time. The shell owns
+ * it, and may free it once it has failed, was answered, or ended.
+ */
+struct ps_session_request {
+  /** Chosen by the shell. */
+  uint64_t id;
+  /** The shell's own; the core does not use it. */
+  void *context;
+  /** How often it has found its session ended. */
+  unsigned rejoins;
+  /** The SUPERSEDED it was answered with, until it is known whether that is about an earlier session. */
+  struct ps_failure *superseded;
+  /** Its place among those that wait for a new session. */
+  struct ps_queue_link place;
+};
+
+/** What a call of the step machine does: sends gradients, ends the step, or leaves the steps. */
+enum ps_step_call_kind { PS_STEP_CALL_GRADIENTS, PS_STEP_CALL_END, PS_STEP_CALL_EXIT };
+
+/** The phase of a call. Each except queued, draining and over waits for the shell. */
+enum ps_step_phase {
+  /** Waits for its turn. */
+  PS_STEP_QUEUED,
+  /** Asks to become a member. */
+  PS_STEP_ENTERING,
+  /** As a new member, asks every shard for its last closed step. */
+  PS_STEP_ARRIVING,
+  /**
+   * Tells the shards that the trainer has ended all steps up to the largest that is closed in any of them.
+   */
+  PS_STEP_CATCHING_UP,
+  /** Waits until the step before its own has closed in the shards of its gradients. */
+  PS_STEP_OPENING,
+  /** Tells the shards that the trainer has ended the steps that closed without it. */
+  PS_STEP_SKIPPING,
+  /** Sends its gradients. */
+  PS_STEP_SENDING,
+  /** Waits until other calls have sent their gradients. */
+  PS_STEP_DRAINING,
+  /** Tells every shard that the trainer has ended its step. */
+  PS_STEP_ENDING,
+  PS_STEP_EXITING,
+  PS_STEP_OVER,
+};
+
+/** A call of the step machine. The shell owns it. */
+struct ps_step_call {
+  /** Chosen by the shell. */
+  uint64_t id;
+  /** The shell's own; the core does not use it. */
+  void *context;
+  enum ps_step_call_kind kind;
+  /** Whether it ends the step after its gradients. */
+  bool ends_step;
+  enum ps_step_phase phase;
+  /** Whether it counts in the `sending` of ps_steps_core. */
+  bool is_sending;
+  /** Whether its gradients have been sent a second time, because a shard found them too early. */
+  bool is_resent;
+  /** Blocks whose gradients came too late. */
+  size_t late;
+  /** Revision of the members, and session, in which it has entered. */
+  uint64_t revision;
+  uint64_t session;
+  /** The step that it waits for, or whose clock it sends. */
+  uint64_t step;
+  /** Number of missing answers, the least and the largest step answered, and the first failure. */
+  size_t missing;
+  uint64_t least;
+  uint64_t most;
+  struct ps_failure *failure;
+  struct ps_queue_link place;
+  /** The shards that its gradients go to, each once. */
+  size_t shard_count;
+  unsigned shards[];
+};
+
+/** Makes a call that has not begun; `shards` may name one repeatedly. NULL if there is no memory. */
+struct ps_step_call *ps_step_call_new(uint64_t id, enum ps_step_call_kind kind,
+                                      const unsigned *shards, size_t count, bool ends_step);
+
+/** Frees a call that is over, or has not begun. */
+void ps_step_call_destroy(struct ps_step_call *call);
+
+/**
+ * Commands of the outbox to its shell. Each is called while an event is handled, and returns nothing.
+ * Before it returns it may raise one event only: `publish` and `repeat` report failure by
+ * ps_outbox_publish_failed(), `ask_outcomes` by ps_outbox_ask_not_published(), and `release` and `repeat`
+ * report by ps_outbox_withdrawn() that the last publication was not handed to the connection: for `repeat`,
+ * that this one takes its place.
+ */
+struct ps_outbox_commands {
+  void *shell;
+
+  /**
+   * Makes the message of an update with its number `update->n` in this session, and publishes it with a reply
+   * subject that names `update->slot` and `update->serial`. The message carries `done`: the trainer needs no
+   * outcome of records up to that number. The shell keeps the message until `release`.
+   */
+  void (*publish)(void *shell, struct ps_block_update *update, uint64_t session, uint64_t done);
+  /** Publishes the kept message of an update again, unchanged, with the same reply subject. */
+  void (*repeat)(void *shell, struct ps_block_update *update);
+  /** Releases the kept message; `is_reusable`: its memory may be used again at once. */
+  void (*release)(void *shell, struct ps_block_update *update, bool is_reusable);
+  /**
+   * Asks the owner of a shard for the outcomes of these numbers, to be answered once it has folded this
+   * position. The numbers are valid until the command returns.
+   */
+  void (*ask_outcomes)(void *shell, unsigned shard, uint64_t session, const uint64_t *numbers,
+                       size_t count, struct ps_position at);
+  /** Raises ps_outbox_tick() at this time. Not called while a tick is set. */
+  void (*set_timer)(void *shell, int64_t at_ms);
+};
+
+/** Notifications of the outbox to the rest of the core, at the end of an event, when its state is
+ * consistent. */
+struct ps_outbox_listener {
+  void *owner;
+
+  /** No update of the call is pending. The outbox no longer needs the shell's reference. */
+  void (*call_over)(void *owner, struct ps_update_call *call, int64_t now_ms);
+  /** A host says that the session is over: SUPERSEDED or REJOIN. */
+  void (*session_over)(void *owner, struct ps_failure *failure, int64_t now_ms);
+};
+
+/** Notifications of the positions to the rest of the core. */
+struct ps_positions_listener {
+  void *owner;
+
+  /** The journal of a shard has been replaced; `seen` is the last position seen in the old one. */
+  void (*journal_replaced)(void *owner, unsigned shard, struct ps_position seen);
+};
+
+/** Commands of the session to its shell. All return before their result is known. */
+struct ps_session_commands {
+  void *shell;
+
+  /** Joins under a new token within this time; raises `joined` or `rejoin_failed`. */
+  void (*rejoin)(void *shell, int64_t timeout_ms);
+  /** Renews the lease within this time; raises `renewed` or `renew_failed`. */
+  void (*renew)(void *shell, int64_t timeout_ms);
+  /** Raises `renewal_due` at this time, instead of a time set before; PS_NEVER_MS: never. */
+  void (*set_renewal)(void *shell, int64_t at_ms);
+  /** Sends a request again under the current session. */
+  void (*repeat_request)(void *shell, struct ps_session_request *request);
+  /** A request has failed for good; it may be freed. */
+  void (*fail_request)(void *shell, struct ps_session_request *request,
+                       struct ps_failure *failure);
+  /** The client can do nothing more: a newer session has joined, or joining is refused. */
+  void (*lose_client)(void *shell, struct ps_failure *failure);
+};
+
+/** Notifications of the session to the rest of the core. */
+struct ps_session_listener {
+  void *owner;
+
+  /** The session has ended: nothing may be published under it. */
+  void (*session_ended)(void *owner);
+  /** A session has begun, the first or a later one. */
+  void (*session_began)(void *owner, uint64_t session, int64_t now_ms);
+};
+
+/** Commands of the step machine to its shell. All return before their result is known. */
+struct ps_steps_commands {
+  void *shell;
+
+  /** Asks hosts to make the trainer a member; raises `entered` or `failed`. */
+  void (*enter)(void *shell, struct ps_step_call *call);
+  /** Asks hosts to end the membership; raises `exited` or `failed`. */
+  void (*exit_members)(void *shell, struct ps_step_call *call);
+  /**
+   * Asks a shard for its last closed step, to be answered once it knows this revision of the members and has
+   * closed the step that ps_steps_core_wanted_step() returns, which is called again for each repeat. Raises
+   * `step_answered` or `ask_failed`.
+   */
+  void (*ask_step)(void *shell, struct ps_step_call *call, unsigned shard, uint64_t revision);
+  /** Sends the gradients of the call, in this step (0: in none); raises `gradients_sent` or `failed`. */
+  void (*send_gradients)(void *shell, struct ps_step_call *call, uint64_t step, bool counts_late);
+  /** Tells every shard that the trainer has ended this step; raises `clocks_sent` or `failed`. */
+  void (*send_clocks)(void *shell, struct ps_step_call *call, uint64_t step);
+  /** The call has succeeded; it may be freed. */
+  void (*step_call_done)(void *shell, struct ps_step_call *call);
+  /** The call has failed; it may be freed. */
+  void (*step_call_failed)(void *shell, struct ps_step_call *call, struct ps_failure *failure);
+};
+
+/** The maximum number of shards of a job. */
+#define PS_SHARDS_MAX 256
+
+/**
+ * The highest position in each shard, from PubAcks, outcomes, replies to pulls and the job's `at`. Pulls
+ * carry it, so that reads see the trainer's own writes and never an older state than before.
+ */
+struct ps_positions {
+  /** By shard: the position that a read must have reached; generation 0: none. */
+  struct ps_position awaited[PS_SHARDS_MAX];
+  /** By shard: the position of what this trainer itself has written or read. */
+  struct ps_position seen[PS_SHARDS_MAX];
+  const struct ps_positions_listener *listener;
+};
+
+/** Notes a position that was written or read; a lower one than before changes nothing. */
+void ps_positions_note(struct ps_positions *positions, unsigned shard, struct ps_position position);
+
+/** Notes a position that reads must have reached, although this trainer has seen nothing of it. */
+void ps_positions_await(struct ps_positions *positions, unsigned shard, struct ps_position position);
+
+/** Returns the position that a read of a shard must have reached; the beginning if none is known. */
+struct ps_position ps_positions_get(const struct ps_positions *positions, unsigned shard);
+
+/**
+ * Takes JOURNAL_REPLACED into account: the shard's journal has this generation now, and positions of earlier
+ * ones mean nothing. Does nothing for generation 0, of an error that names none.
+ */
+void ps_positions_note_replaced(struct ps_positions *positions, unsigned shard, uint64_t generation);
+
+/** How long an outcome may take after the PubAck before it is asked for. */
+#define PS_ASK_AFTER_MS 1000
+
+/** The outcomes of one trainer's records in one shard. */
+struct ps_answers {
+  /** Less than PS_SHARDS_MAX. */
+  unsigned shard;
+  uint64_t generation;
+  uint64_t session;
+  const struct ps_outcome *outcomes;
+  size_t count;
+};
+
+/** Calls of the tracker to the outbox about an open record. */
+struct ps_record_settler {
+  void *owner;
+
+  /** The outcome is known. */
+  void (*settle)(void *owner, struct ps_block_update *update, const struct ps_outcome *outcome);
+  /** The outcome will never be known. */
+  void (*give_up)(void *owner, struct ps_block_update *update, struct ps_failure *reason);
+  /** A host says that the session is over. */
+  void (*end_session)(void *owner, struct ps_failure *failure);
+};
+
+/**
+ * Matches outcomes from shard owners with open records, and asks for outcomes that do not come: an owner
+ * that has just taken a shard over applies records without answering, and messages to a disconnected client
+ * are lost.
+ */
+struct ps_outcome_tracker {
+  struct ps_positions *positions;
+  const struct ps_outbox_commands *commands;
+  struct ps_record_settler settler;
+  /** Memory for the numbers of one request: as many as a window has. */
+  uint64_t *numbers;
+};
+
+/**
+ * Takes outcomes of this session from the owner of a shard; `is_reply`: in reply to a request. The window
+ * is NULL if nothing was sent to the shard.
+ */
+void ps_outcome_tracker_take(struct ps_outcome_tracker *tracker, struct ps_shard_window *window,
+                             const struct ps_answers *answers, bool is_reply);
+
+/** Asks for all outcomes that are due in a shard, in one request. */
+void ps_outcome_tracker_ask(struct ps_outcome_tracker *tracker, struct ps_shard_window *window,
+                            uint64_t session, int64_t now_ms);
+
+/** A request for outcomes was answered with an error; `retry_after_ms` is the delay that it asks for. */
+void ps_outcome_tracker_ask_failed(struct ps_outcome_tracker *tracker,
+                                   struct ps_shard_window *window, struct ps_failure *failure,
+                                   int64_t retry_after_ms);
+
+/** Dependencies of ps_outbox; what they refer to lives as long as the outbox. */
+struct ps_outbox_deps {
+  const struct ps_outbox_commands *commands;
+  const struct ps_outbox_listener *listener;
+  struct ps_positions *positions;
+  /** Bytes of elements that may be without a PubAck. */
+  size_t in_flight_bytes_max;
+  /** Numbers of one shard that may be open. */
+  size_t window_records;
+};
+
+/**
+ * Publishes journal records and learns their outcomes. It reads no clock: events that need the time carry
+ * it as `now_ms`, milliseconds of a clock that never goes back.
+ *
+ * A waiting update is published once both the window of bytes in flight and the window of its shard's
+ * numbers permit it. Its record is repeated until its PubAck and no longer: after a reconnect, because what
+ * is published while disconnected is lost; after 2 s without any PubAck; and, with growing delays, while
+ * the journal is full or does not exist yet. Repeats are harmless, because a shard applies each number at
+ * most once.
+ *
+ * Invariant: an update is waiting, or its number is open, or it has its fate. In flight are the records
+ * without a PubAck, including those that were given up, until the broker has answered or cannot receive
+ * them any more.
+ *
+ * Events are handled one at a time: meanwhile only the events that a command allows may be raised,
+ * ps_outbox_pause() from `session_over`, and any event from `call_over`. Memory is allocated only by
+ * ps_outbox_send(), and by ps_outbox_stored() for an error.
+ */
+struct ps_outbox {
+  struct ps_outbox_deps deps;
+  struct ps_shard_window *windows[PS_SHARDS_MAX];
+  /** The windows in the order of their turns. */
+  struct ps_shard_window *turns[PS_SHARDS_MAX];
+  size_t turn_count;
+  struct ps_in_flight in_flight;
+  struct ps_outcome_tracker tracker;
+  /** Calls whose `call_over` is due, in order. */
+  struct ps_queue over;
+  struct ps_call_references references;
+  struct ps_failure *session_end;
+  size_t turn;
+  size_t waiting;
+  size_t open;
+  uint64_t session;
+  uint64_t send_number;
+  int64_t last_ack_at_ms;
+  bool is_paused;
+  bool is_connected;
+  bool has_timer;
+};
+
+/** Makes an outbox that waits for its first session; NULL if there is no memory. */
+struct ps_outbox *ps_outbox_new(const struct ps_outbox_deps *deps);
+
+/** Frees an outbox without calling any command; every call that was sent must be over. */
+void ps_outbox_destroy(struct ps_outbox *outbox);
+
+/**
+ * Sends the updates of a call. `call_over` follows once none is pending: at once for a call without
+ * updates, or whose `end` is set. False, and nothing changed, if there is no memory.
+ */
+bool ps_outbox_send(struct ps_outbox *outbox, struct ps_update_call *call, int64_t now_ms);
+
+/** Ends a call, for instance at its deadline: its pending updates are given up. */
+void ps_outbox_end_call(struct ps_outbox *outbox, struct ps_update_call *call,
+                        struct ps_failure *reason, int64_t now_ms);
+
+/** A session has begun: numbers start again at 1. */
+void ps_outbox_start(struct ps_outbox *outbox, uint64_t session, int64_t now_ms);
+
+/** The session has ended: nothing is published until ps_outbox_start(). */
+void ps_outbox_pause(struct ps_outbox *outbox);
+
+/**
+ * The broker has stored a record. False, and nothing changed, if there is no memory for the error that it
+ * is in the journal of another shard.
+ */
+bool ps_outbox_stored(struct ps_outbox *outbox, uint64_t slot, uint64_t serial, unsigned shard,
+                      struct ps_position at, int64_t now_ms);
+
+/** The broker refused to store a record; `is_retryable`: it may store the same record later. */
+void ps_outbox_refused(struct ps_outbox *outbox, uint64_t slot, uint64_t serial,
+                       struct ps_failure *failure, bool is_retryable, int64_t now_ms);
+
+/** The `publish` or `repeat` of an update has failed; raised before that command returns. */
+void ps_outbox_publish_failed(struct ps_outbox *outbox, struct ps_block_update *update,
+                              struct ps_failure *failure);
+
+/**
+ * The last `publish` or `repeat` of an update was not and will not be handed to the connection, so it does
+ * not count as sent. Raised before `release` returns, or before `repeat` does, because that message is handed
+ * over in place of the one before; or between events. A record that is still open is repeated like any other
+ * without a PubAck.
+ */
+void ps_outbox_withdrawn(struct ps_block_update *update);
+
+/** An owner has sent outcomes; `is_reply`: in reply to a request. Those of another session are ignored. */
+void ps_outbox_answered(struct ps_outbox *outbox, const struct ps_answers *answers, bool is_reply,
+                        int64_t now_ms);
+
+/** A request for outcomes was answered with an error; `retry_after_ms` is the delay that it asks for. */
+void ps_outbox_ask_failed(struct ps_outbox *outbox, unsigned shard, struct ps_failure *failure,
+                          int64_t retry_after_ms, int64_t now_ms);
+
+/** The broker denied the publication of an update; ignored if it is no longer in flight. */
+void ps_outbox_denied(struct ps_outbox *outbox, struct ps_block_update *update,
+                      struct ps_failure *failure, int64_t now_ms);
+
+/** The connection is lost; nothing is published until it is back. */
+void ps_outbox_disconnected(struct ps_outbox *outbox);
+
+/** The connection is back. */
+void ps_outbox_reconnected(struct ps_outbox *outbox, int64_t now_ms);
+
+/** The time of `set_timer` has come. */
+void ps_outbox_tick(struct ps_outbox *outbox, int64_t now_ms);
+
+/** A request for outcomes could not be published: these records are given up. */
+void ps_outbox_ask_not_published(struct ps_outbox *outbox, unsigned shard, const uint64_t *numbers,
+                                 size_t count, struct ps_failure *failure);
+
+/**
+ * The sessions of a client: joins, renews the lease every third of its duration, rejoins when a host
+ * answers REJOIN, and stops when a newer session of the same trainer has joined.
+ *
+ * At most one attempt to rejoin is under way. Meanwhile requests that found their session ended wait for
+ * its result. A SUPERSEDED is kept until the new session is known, because it counts only if it is about
+ * that one.
+ *
+ * Initialize it with zeros except `commands` and `listener`. It allocates no memory.
+ */
+struct ps_session_core {
+  const struct ps_session_commands *commands;
+  const struct ps_session_listener *listener;
+  /** Requests that wait for a new session, in order. */
+  struct ps_queue waiting;
+  /** Number of the current session; 0 before the first. */
+  uint64_t session;
+  int64_t lease_ms;
+  bool is_rejoining;
+  /** Whether the client is lost unless the attempt to rejoin succeeds. */
+  bool is_rejoin_needed;
+  /** A SUPERSEDED received during the attempt to rejoin; NULL if none. */
+  struct ps_failure *superseded;
+  /** Whether it no longer renews or joins. */
+  bool is_stopped;
+};
+
+/** A session has begun, the first or a later one. */
+void ps_session_core_joined(struct ps_session_core *core, uint64_t session, int64_t lease_ms,
+                            int64_t now_ms);
+
+/** An attempt to rejoin has failed. It is repeated if the error is retryable. */
+void ps_session_core_rejoin_failed(struct ps_session_core *core, struct ps_failure *failure);
+
+/** The time of `set_renewal` has come. */
+void ps_session_core_renewal_due(struct ps_session_core *core);
+
+/** The lease has been renewed. */
+void ps_session_core_renewed(struct ps_session_core *core, int64_t now_ms);
+
+/** The lease could not be renewed. */
+void ps_session_core_renew_failed(struct ps_session_core *core, struct ps_failure *failure,
+                                  int64_t now_ms);
+
+/** A host says that a session is over: after REJOIN the client rejoins, SUPERSEDED is final. */
+void ps_session_core_ended(struct ps_session_core *core, struct ps_failure *failure);
+
+/** A request was answered with an error: it is repeated in the next session, or fails. */
+void ps_session_core_request_failed(struct ps_session_core *core,
+                                    struct ps_session_request *request,
+                                    struct ps_failure *failure);
+
+/** Removes a request whose call has ended. */
+void ps_session_core_request_ended(struct ps_session_core *core,
+                                   struct ps_session_request *request);
+
+/** Stops renewing and joining. */
+void ps_session_core_stop(struct ps_session_core *core);
+
+/** Drops failures and waiting requests without calling any command. */
+void ps_session_core_release(struct ps_session_core *core);
+
+/** How a job synchronizes its trainers. */
+struct ps_synchronization {
+  enum { PS_SYNC_ASYNC, PS_SYNC_SYNC, PS_SYNC_SSP } mode;
+  /** In `sync`: how many trainers a step does not wait for. */
+  uint64_t backups;
+  /** In `ssp`: how many steps a trainer may be ahead of the slowest. */
+  uint64_t staleness;
+};
+
+/**
+ * The step machine: a trainer's part in the steps of a `sync` or `ssp` job. The trainer becomes a member
+ * with its first gradient, and begins after the largest step that is closed in any shard.
+ *
+ * Calls take turns in order. A call keeps its turn until it is over; gradients that do not end the step
+ * give it up as soon as they are being sent.
+ *
+ * Initialize it with zeros except `commands`. It allocates no memory.
+ */
+struct ps_steps_core {
+  const struct ps_steps_commands *commands;
+  struct ps_queue queued;
+  struct ps_step_call *holder;
+  bool is_giving_turns;
+  /** Number of calls whose gradients are being sent. */
+  size_t sending;
+  /** By shard: the last step known to be closed. */
+  uint64_t closed[PS_SHARDS_MAX];
+  struct ps_synchronization synchronization;
+  unsigned shards;
+  uint64_t session;
+  /** Revision of the members, and session, in which the trainer is a member; 0 if it is not. */
+  uint64_t member_revision;
+  uint64_t member_session;
+  /** Steps that this trainer has ended, including those before it entered. */
+  uint64_t ended;
+  /** Whether a gradient of the step after the last ended one has been sent. */
+  bool is_open;
+  /** Whether the trainer became a member during the open step. */
+  bool entered_in_step;
+};
+
+/** Returns the step that must have closed before this trainer reads; 0: none. */
+uint64_t ps_steps_core_read_step(const struct ps_steps_core *core);
+
+/** A session has begun, in which the trainer is not a member yet. */
+void ps_steps_core_session_began(struct ps_steps_core *core, uint64_t session, unsigned shards,
+                                 struct ps_synchronization synchronization);
+
+/** A shard is known to have closed a step. */
+void ps_steps_core_note_closed(struct ps_steps_core *core, unsigned shard, uint64_t step);
+
+/**
+ * A shard has fallen back: steps that were closed there may be open again, and close only after this
+ * trainer has told the shard again which steps it has ended. It enters anew with its next gradient; until
+ * then its reads wait for no step.
+ */
+void ps_steps_core_fell_back(struct ps_steps_core *core, unsigned shard);
+
+/**
+ * A host refused a read because the trainer is no longer a member, or only in another membership than it
+ * knows. It enters with its next gradient; until then its reads wait for no step.
+ */
+void ps_steps_core_lost_place(struct ps_steps_core *core);
+
+/** Begins a call. If it fails, the step that it was to end stays open. */
+void ps_steps_core_begin(struct ps_steps_core *core, struct ps_step_call *call);
+
+/** Ends a call that is queued or draining; in other phases the shell ends what it does for the call. */
+void ps_steps_core_end_call(struct ps_steps_core *core, struct ps_step_call *call,
+                            struct ps_failure *failure);
+
+/** The trainer is a member as of this revision. */
+void ps_steps_core_entered(struct ps_steps_core *core, struct ps_step_call *call,
+                           uint64_t revision);
+
+/** The trainer is no longer a member. */
+void ps_steps_core_exited(struct ps_steps_core *core, struct ps_step_call *call);
+
+/** Returns the step that a request which is about to be sent shall wait for; 0: none. */
+uint64_t ps_steps_core_wanted_step(const struct ps_steps_core *core,
+                                   const struct ps_step_call *call);
+
+/** A shard has answered with its last closed step. */
+void ps_steps_core_step_answered(struct ps_steps_core *core, struct ps_step_call *call,
+                                 unsigned shard, uint64_t step);
+
+/** A shard could not be asked, or has answered with an error. */
+void ps_steps_core_ask_failed(struct ps_steps_core *core, struct ps_step_call *call,
+                              struct ps_failure *failure);
+
+/** The gradients of a call are applied, or stored if that is enough; `late` blocks came too late. */
+void ps_steps_core_gradients_sent(struct ps_steps_core *core, struct ps_step_call *call,
+                                  size_t late);
+
+/** The clocks of `call->step` are applied in every shard. */
+void ps_steps_core_clocks_sent(struct ps_steps_core *core, struct ps_step_call *call);
+
+/** A command that the shell carried out for a call has failed. */
+void ps_steps_core_failed(struct ps_steps_core *core, struct ps_step_call *call,
+                          struct ps_failure *failure);
+
+#endif

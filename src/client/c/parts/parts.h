@@ -1,0 +1,165 @@
+#ifndef PARTS_PARTS_H
+#define PARTS_PARTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "calls/calls.h"
+#include "wire/wire.h"
+
+/** A number of a list, and its index there. */
+struct ps_numbered {
+  uint64_t number;
+  uint64_t place;
+};
+
+/**
+ * Sorts a list by number; equal numbers keep their order. Takes time in proportion to the list and to the
+ * digits of `most`, an upper bound of the numbers. False if there is no memory.
+ */
+bool ps_sort_numbered(struct ps_numbered *list, size_t count, uint64_t most);
+
+/**
+ * The elements of a parameter that index lists name, in the order of the caller's tensor: in each of the
+ * rows, those at the offsets. A scalar has one row of one element.
+ */
+struct ps_part_index {
+  /** Lengths of the lists: the shape of the caller's tensor. A dimension may be 0. */
+  uint64_t shape[PSERVER_RANK_MAX];
+  uint64_t elements;
+  /** Row numbers; NULL if there are no elements. */
+  uint64_t *rows;
+  size_t row_count;
+  /** Offsets within a row, `width` of them; NULL: all elements of a row, in their order. */
+  uint64_t *offsets;
+  uint64_t width;
+};
+
+/**
+ * Reads one list for each dimension; negative numbers count from the dimension's end. Release the index with
+ * ps_part_index_release(), also after an error. BAD_INDEX, BAD_VALUE; TOO_LARGE for 2^32 elements or more.
+ */
+pserver_status ps_read_part_index(const struct ps_parameter *parameter, const pserver_indices *indices,
+                                  size_t rank, struct ps_part_index *index);
+
+void ps_part_index_release(struct ps_part_index *index);
+
+/**
+ * The elements of one block that one message carries: all elements of some rows, or those at some offsets
+ * in the rows. That of row i and offset j is element `row_from[i] + inner_from[j]` of the caller's tensor,
+ * or `row_from[i] + j` if `inner_from` is NULL.
+ */
+struct ps_part_slice {
+  /** Row numbers and offsets within a row, ascending, as in messages; `inner` NULL: whole rows. */
+  const uint32_t *rows;
+  size_t row_count;
+  const uint32_t *inner;
+  size_t inner_count;
+  const uint64_t *row_from;
+  const uint64_t *inner_from;
+  /** Elements in each row of the slice. */
+  uint64_t width;
+  /** Whether it is the whole block, which messages carry without an index. */
+  bool is_whole_block;
+};
+
+/** Bytes of each number of an index that is not packed: in a record of one block, or in a pull. */
+#define PS_INDEX_NUMBER_BYTES 4
+
+/**
+ * Returns the bytes of each number of a packed index of this block, in batch records and batched reads: 2
+ * if every possible number fits, otherwise 4. `has_inner`: the index has offsets within rows besides rows.
+ */
+size_t ps_packed_number_bytes(const struct ps_parameter *parameter, uint64_t block, bool has_inner);
+
+/** Returns the bytes of an index with numbers of so many bytes, padded to a multiple of 8. */
+size_t ps_part_index_bytes(size_t row_count, size_t inner_count, size_t number_bytes);
+
+/** Returns the bytes of the index of a slice; 0 for a whole block. */
+size_t ps_slice_index_bytes(const struct ps_part_slice *slice, size_t number_bytes);
+
+/** Writes the entry `part` of a message. */
+void ps_write_part_entry(struct ps_draft *draft, const struct ps_part_slice *slice);
+
+/** Writes the index of a slice, in numbers of so many bytes, to `target`; returns its bytes. */
+size_t ps_write_part_index(const struct ps_part_slice *slice, size_t number_bytes, uint8_t *target);
+
+/** Pairs of indices of rows, or of elements in a row: `tensor[i]` in the caller's tensor is `message[i]` in
+ * a message. */
+struct ps_matching {
+  uint64_t *tensor;
+  uint32_t *message;
+  size_t count;
+};
+
+/**
+ * The elements of a part that lie in one block. Element `rows.tensor[i] · tensor_row_elements +
+ * inner.tensor[j]` of the caller's tensor is element `rows.message[i] · message_row_elements +
+ * inner.message[j]` of the message, for every i and j. `inner` NULL: a row of the tensor is a row of the
+ * message.
+ */
+struct ps_part_block {
+  uint32_t index;
+  /** The index in messages: row numbers and offsets within a row, ascending; `inner_numbers` NULL: whole
+   * rows. */
+  uint32_t *row_numbers;
+  size_t row_count;
+  const uint32_t *inner_numbers;
+  size_t inner_count;
+  struct ps_matching rows;
+  const struct ps_matching *inner;
+  uint64_t tensor_row_elements;
+  uint64_t message_row_elements;
+  bool is_whole_block;
+};
+
+/** A part of a parameter, cut along the parameter's blocks. */
+struct ps_part_plan {
+  uint64_t shape[PSERVER_RANK_MAX];
+  uint64_t elements;
+  struct ps_part_block *blocks;
+  size_t count;
+  /** Memory that the blocks point into: row numbers and matchings of all blocks. */
+  uint32_t *numbers;
+  struct ps_matching rows;
+  /** Of a parameter that is cut between rows: the elements of each row; `inner_numbers` NULL: all. */
+  uint32_t *inner_numbers;
+  struct ps_matching inner;
+  /** Of any other parameter: the elements of each block. */
+  struct ps_matching *block_inner;
+};
+
+/**
+ * Cuts the cartesian product of index lists along a parameter's blocks; release it with
+ * ps_part_plan_release(), also after an error. BAD_INDEX, BAD_VALUE, TOO_LARGE.
+ */
+pserver_status ps_plan_part(const struct ps_parameter *parameter, const pserver_indices *indices,
+                            size_t rank, struct ps_part_plan *plan);
+/** The same for whole rows, from 0 to the last, of a parameter that is cut between rows. */
+pserver_status ps_plan_rows(const struct ps_parameter *parameter, const uint64_t *rows, size_t count,
+                            struct ps_part_plan *plan);
+void ps_part_plan_release(struct ps_part_plan *plan);
+
+/** Returns the number of elements of the part in messages. */
+uint64_t ps_part_elements(const struct ps_part_block *part);
+
+/** Ends the message of a pull with the entry and the index of a part. */
+pserver_status ps_write_part_request(struct ps_draft *draft, const struct ps_part_block *part);
+
+/** Returns the bytes of the packed index of a part in a batched read; 0 for a whole block, also if it is
+ * NULL. */
+size_t ps_packed_part_bytes(const struct ps_parameter *parameter, const struct ps_part_block *part);
+
+/** Packs the entry of a block in a batched read; `part` NULL: the whole block. */
+void ps_pack_read_entry(struct ps_draft *draft, uint32_t index, const struct ps_part_block *part);
+
+/** Writes the packed index of a part; returns its bytes. */
+size_t ps_write_packed_part(const struct ps_parameter *parameter, const struct ps_part_block *part,
+                            uint8_t *target);
+
+/** Copies a message's elements to the tensor, each as often as the part names it. */
+void ps_scatter_part(const struct ps_part_block *part, size_t element_bytes, const uint8_t *message,
+                     uint8_t *tensor);
+
+#endif

@@ -1,0 +1,602 @@
+#ifndef WIRE_WIRE_H
+#define WIRE_WIRE_H
+
+#include <msgpack.h>
+#include <nats/nats.h>
+#include <pserver.h>
+#include <pserver_errors.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/updates.h"
+#include "formats/formats.h"
+
+/** Addresses that are used; further ones of a list are only checked. */
+#define PS_ADDRESSES_MAX 32
+
+/** A list of broker addresses. It owns its texts. */
+struct ps_addresses {
+  /** `scheme://host:port` or `host:port`, without credentials. */
+  const char *servers[PS_ADDRESSES_MAX];
+  int count;
+  /** Whether all addresses are `tls://`; otherwise none is. */
+  bool wants_tls;
+  /** The host of all addresses, without a port; NULL if they have different ones. */
+  char *host;
+  /** The credentials of the first address that has any: a user and a password, or a token. */
+  char *user;
+  char *password;
+  char *token;
+
+  /** Memory that `servers` points into. */
+  char *text;
+};
+
+/**
+ * Reads addresses separated by commas: `nats://host:port`, `tls://…` or `host:port`, with `user:password@`
+ * or `token@` before the host. In these, `/ @ : ? # % ,` are written as `%` and two hexadecimal digits.
+ * Release the addresses also after an error. BAD_VALUE; its message shows nothing of the list, because any
+ * part of a malformed list may be part of a password.
+ */
+pserver_status ps_read_addresses(const char *list, struct ps_addresses *addresses);
+void ps_release_addresses(struct ps_addresses *addresses);
+
+/* Limits of batch records and batched reads: see docs/protocol.md, "Limits and times". */
+
+/** The maximum number of blocks of a batch. */
+#define PS_BATCH_ENTRIES_MAX 4096
+/** The maximum number of bytes of a batch before its tensor bytes. */
+#define PS_BATCH_HEAD_BYTES_MAX 524288
+/** Tensor bytes up to which a batch is filled. */
+#define PS_BATCH_BYTES 1048576
+/** A block with this many tensor bytes or more is sent in a record of its own. */
+#define PS_BATCH_ENTRY_BYTES_MAX 262144
+
+/** Bytes of an entry, padded to a multiple of 8. */
+static inline size_t ps_padded_bytes(size_t bytes) { return (bytes + 7) / 8 * 8; }
+
+/** An upper bound of a name's bytes that all clients compute alike, so that they fill batches alike. */
+size_t ps_batch_name_bytes_max(const char *name);
+
+/** A wait of a thread that the canceller of the thread can end. */
+struct ps_cancellable {
+  /** NULL: the thread uses none. */
+  pserver_canceller *canceller;
+  pthread_mutex_t *lock;
+  pthread_cond_t *woken;
+  /** Stays true when the canceller is rearmed. Guarded by `lock`. */
+  bool is_cancelled;
+  struct ps_cancellable *next;
+};
+
+/**
+ * Makes the canceller of this thread, if it uses one, signal `woken` when it is cancelled, until
+ * ps_cancellable_leave(). Call neither with `lock` held: a canceller takes it while it holds its own.
+ */
+void ps_cancellable_enter(struct ps_cancellable *entered, pthread_mutex_t *lock, pthread_cond_t *woken);
+void ps_cancellable_leave(struct ps_cancellable *entered);
+
+/** Whether this thread uses a canceller. */
+bool ps_uses_canceller(void);
+
+/** The first and the longest pause between attempts. */
+#define PS_PAUSE_MS 50
+#define PS_PAUSE_MS_MAX 500
+
+/** Returns the milliseconds of a clock that never goes back. */
+int64_t ps_now_ms(void);
+
+/** Initializes a condition that uses the clock of ps_now_ms(). Returns an error number, or 0. */
+int ps_condition_init(pthread_cond_t *condition);
+
+/** Waits, with the mutex held, until the condition is signalled or the time has come. */
+void ps_condition_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, int64_t until_ms);
+
+/** Returns random bits, which differ between processes and threads. */
+uint64_t ps_random_bits(void);
+
+/** Returns the delay after `delay_ms`: twice as long, at most `max_ms`. */
+int64_t ps_doubled_ms(int64_t delay_ms, int64_t max_ms);
+
+/** Returns the delay less a random part, up to a quarter, so that clients do not all retry at once. */
+int64_t ps_varied_ms(int64_t delay_ms);
+
+/** A function to call at a time. The caller owns it; setting it allocates no memory. All zeros: not set. */
+struct ps_timer {
+  void (*due)(void *context);
+  void *context;
+  int64_t at_ms;
+  /** Links of the heap: the first child, which is due later, and the next child of the same parent. */
+  struct ps_timer *child;
+  struct ps_timer *next;
+  /** The previous child of the same parent; the parent, of a first child; itself, of the root; NULL: not
+   * set. */
+  struct ps_timer *before;
+};
+
+/** Timers that are set, in a pairing heap: setting takes constant time, clearing O(log n) amortized. */
+struct ps_timers {
+  struct ps_timer *root;
+};
+
+/** Sets a timer to this time, instead of a time set before; PS_NEVER_MS clears it. */
+void ps_timer_set(struct ps_timers *timers, struct ps_timer *timer, int64_t at_ms);
+
+/** Returns when the first timer is due; PS_NEVER_MS if none is set. */
+int64_t ps_timers_next_ms(const struct ps_timers *timers);
+
+/** Calls the functions of all timers that are due; false if there are none. */
+bool ps_timers_run(struct ps_timers *timers, int64_t now_ms);
+
+/** Work for the I/O thread. Who posts it owns it, and keeps it until it has run. */
+struct ps_io_work {
+  void (*run)(void *context);
+  void *context;
+  struct ps_queue_link place;
+};
+
+/**
+ * The thread that owns the state of one client. Other threads post work to it. `lock` guards the fields up
+ * to `is_stopping`, and fields elsewhere whose comments say so; it is held for a few instructions only,
+ * never while cnats is called.
+ */
+struct ps_io_thread {
+  pthread_mutex_t lock;
+  struct ps_queue posted;
+  bool is_stopping;
+  /** Signalled when there is work. */
+  pthread_cond_t woken;
+
+  pthread_t thread;
+  bool has_thread;
+  /** Used on the I/O thread only. */
+  struct ps_timers timers;
+  /** Does one piece of low-priority work when nothing else is due; false if there is none. May be NULL. */
+  bool (*run_idle)(void *context);
+  void *idle_context;
+};
+
+/** Initializes the state of a thread, which ps_io_start() starts. INTERNAL. */
+pserver_status ps_io_init(struct ps_io_thread *io);
+pserver_status ps_io_start(struct ps_io_thread *io);
+
+/** Ends the thread after it has run all posted work. Work posted later never runs. */
+void ps_io_stop(struct ps_io_thread *io);
+void ps_io_release(struct ps_io_thread *io);
+
+/** Posts work, which runs after work posted before. The first is called with the lock held. */
+void ps_io_post_locked(struct ps_io_thread *io, struct ps_io_work *work);
+void ps_io_post(struct ps_io_thread *io, struct ps_io_work *work);
+
+/** Removes posted work that has not run yet. Called with the lock held. */
+void ps_io_unpost_locked(struct ps_io_thread *io, struct ps_io_work *work);
+
+/** Runs posted work and due timers, or else low-priority work once; false if there was nothing to run. */
+bool ps_io_run(struct ps_io_thread *io);
+
+/** Bytes of the inbox's name, and of the subjects below it, with the final zero. */
+#define PS_INBOX_SIZE 192
+#define PS_REPLY_SIZE (PS_INBOX_SIZE + 64)
+/** Bytes of a subject with job, shard, escaped trainer and parameter, and the words between. */
+#define PS_SUBJECT_SIZE 384
+/** Bytes reserved in a message for all entries except tensor bytes and lists of parameters. */
+#define PS_MESSAGE_HEAD_BYTES_MAX 65536
+
+/** Notifications of the connection. On the I/O thread, except `retain` and `release`. */
+struct ps_connection_listener {
+  void *owner;
+  /** A message to the inbox has come; it is valid until this returns. */
+  void (*received)(void *owner, natsMsg *message);
+  /** The connection is lost; nothing can be published until `reconnected`. */
+  void (*disconnected)(void *owner);
+  /** The connection is back. */
+  void (*reconnected)(void *owner);
+  /** The client can do nothing more: the connection is closed, or the inbox is denied. */
+  void (*lost)(void *owner, pserver_status code, const char *text);
+  /** The broker denied publishing to a subject. */
+  void (*denied)(void *owner, const char *subject);
+  /** Keeps the connection and its owner alive until `release`. Both on any thread. */
+  void (*retain)(void *owner);
+  void (*release)(void *owner);
+};
+
+/** Received messages, in order. */
+struct ps_received {
+  natsMsg **messages;
+  size_t count;
+  size_t capacity;
+};
+
+/**
+ * The connection to the broker, and the inbox. Threads of cnats read the socket and pass messages and
+ * events to the I/O thread, which also publishes.
+ */
+struct ps_connection {
+  struct ps_io_thread *io;
+  const struct ps_connection_listener *listener;
+  /** The client subscribes to all subjects below this name. */
+  const char *inbox_name;
+  natsConnection *nats;
+  natsSubscription *inbox;
+
+  /** Guarded by the I/O thread's lock. */
+  struct ps_received received;
+  bool is_lost;
+  bool is_back;
+  bool is_closed;
+  struct ps_io_work events;
+
+  /** Used on the I/O thread: whether there is a connection. */
+  bool is_connected;
+  /** The largest message that the broker accepts, as last read from cnats; 0 before. Atomic. */
+  size_t payload_bytes_max;
+  /** Messages that are being handled. */
+  struct ps_received handled;
+};
+
+/** Initializes a connection, to be opened by ps_connect(); `listener` and `inbox_name` must outlive it. */
+void ps_connection_init(struct ps_connection *connection, struct ps_io_thread *io,
+                        const struct ps_connection_listener *listener, const char *inbox_name);
+
+/** Registers this connection's handlers of events, or of messages, with cnats. */
+natsStatus ps_set_handlers(natsOptions *options, struct ps_connection *connection);
+natsStatus ps_subscribe_inbox(struct ps_connection *connection);
+
+/** Closes the connection and stops the I/O thread, which must not call this. */
+void ps_disconnect(struct ps_connection *connection);
+
+/** Returns the largest message that the broker accepts, or the last broker accepted. On the I/O thread. */
+size_t ps_payload_bytes_max(struct ps_connection *connection);
+
+/** Returns the value last read, without waiting. On any thread. */
+size_t ps_last_payload_bytes_max(struct ps_connection *connection);
+
+/** Returns how many tensor bytes a message can have: the broker's limit less that of the other entries. */
+size_t ps_data_bytes_max(const struct ps_connection *connection);
+
+/**
+ * Publishes a message; `reply` NULL: without a reply subject. The bytes are copied or written to the
+ * socket, which can block for up to 5 s while the broker accepts none. On the I/O thread. NO_BROKER while
+ * there is no connection; IO if it broke meanwhile, so that part of the message may be sent; TOO_LARGE,
+ * CLOSED.
+ */
+pserver_status ps_publish(struct ps_connection *connection, const char *subject, const char *reply,
+                          const void *bytes, size_t count);
+
+/** Frees what a connection holds, which is closed or was never opened. */
+void ps_connection_release(struct ps_connection *connection);
+
+/**
+ * A message that is being written: a map that begins with `crc` and `v`, and ends with the tensor bytes, if
+ * any. Entries are written between ps_draft_begin() and ps_draft_end(); text must be UTF-8. Release a draft
+ * with ps_draft_release(). Only the functions that end a draft report that memory ran out.
+ */
+struct ps_draft {
+  msgpack_sbuffer buffer;
+  msgpack_packer packer;
+  uint32_t entries;
+  bool has_no_memory;
+};
+
+void ps_draft_begin(struct ps_draft *draft);
+void ps_draft_whole(struct ps_draft *draft, const char *key, uint64_t value);
+void ps_draft_number(struct ps_draft *draft, const char *key, double value);
+void ps_draft_flag(struct ps_draft *draft, const char *key, bool value);
+void ps_draft_text(struct ps_draft *draft, const char *key, const char *text);
+
+/** Writes a key; the ps_pack_ functions then write its value. */
+void ps_draft_key(struct ps_draft *draft, const char *key);
+void ps_pack_text(struct ps_draft *draft, const char *text, size_t bytes);
+void ps_pack_bytes(struct ps_draft *draft, const void *bytes, size_t count);
+void ps_pack_whole(struct ps_draft *draft, uint64_t value);
+void ps_pack_number(struct ps_draft *draft, double value);
+void ps_pack_flag(struct ps_draft *draft, bool value);
+void ps_pack_list(struct ps_draft *draft, size_t count);
+void ps_pack_shape(struct ps_draft *draft, const uint64_t *shape, int32_t rank);
+void ps_pack_map(struct ps_draft *draft, size_t count);
+/** Appends a value that is encoded already. */
+void ps_pack_raw(struct ps_draft *draft, const void *bytes, size_t count);
+
+/** Ends a message without tensor bytes and writes its checksum. INTERNAL if memory has run out. */
+pserver_status ps_draft_end(struct ps_draft *draft);
+
+/**
+ * Ends the draft of a message that continues with so many tensor bytes, which are not part of the draft. The
+ * checksum is to be written by ps_seal_message(). INTERNAL if memory has run out.
+ */
+pserver_status ps_draft_end_with_data(struct ps_draft *draft, size_t data_bytes);
+
+/** Ends a message with these tensor bytes and writes its checksum. INTERNAL if memory has run out. */
+pserver_status ps_draft_end_and_append(struct ps_draft *draft, const void *data, size_t bytes);
+
+/** Returns the checksum of the draft's bytes, to be updated with the tensor bytes by ps_crc32_update(). */
+uint32_t ps_draft_crc(const struct ps_draft *draft);
+
+/** Writes its checksum into a message. */
+void ps_seal_message(uint8_t *message, uint32_t crc);
+
+void ps_draft_release(struct ps_draft *draft);
+
+/** A received message; everything points into its bytes. */
+struct ps_message {
+  struct ps_value fields;
+  const uint8_t *data;
+  size_t data_bytes;
+};
+
+/** Checks and reads a message. BAD_MESSAGE, BAD_CHECKSUM, BAD_VERSION. */
+pserver_status ps_open_message(const uint8_t *bytes, size_t count, struct ps_message *message);
+
+/** Makes the error in a message the last error; OK if the message has none. */
+pserver_status ps_error_in_message(const struct ps_message *message);
+
+/** Reads a position from a map's `generation` and `seq`. False if one is missing. */
+bool ps_map_position(const struct ps_value *map, struct ps_position *position);
+
+/** Returns the position that the error in a message says was expected; 0 where it says none. */
+struct ps_position ps_expected_position(const struct ps_message *message);
+
+/** Returns the session that the error in a message says is over; 0 if it says none. */
+uint64_t ps_received_session(const struct ps_message *message);
+
+/** Returns the delay in ms that the error in a message asks for before a retry, at most 5,000; 0 if none. */
+int64_t ps_retry_after_ms(const struct ps_message *message);
+
+/** Maximum bytes of escaped names, and the sizes of buffers for them, with the final zero. */
+#define PS_NAME_BYTES_MAX 200
+#define PS_ID_BYTES_MAX 64
+#define PS_JOB_BYTES_MAX 40
+#define PS_TOKEN_SIZE (PS_NAME_BYTES_MAX + 1)
+#define PS_ID_SIZE (PS_ID_BYTES_MAX + 1)
+
+/**
+ * Escapes a parameter's name of so many bytes as a subject token. BAD_NAME if it is empty, not UTF-8, or
+ * longer than PS_NAME_BYTES_MAX once escaped.
+ */
+pserver_status ps_escape_name(const char *name, size_t bytes, char token[PS_TOKEN_SIZE]);
+
+/* In this library a name is a C string, in which the bytes C0 80 stand for a NUL. In messages it is plain
+ * UTF-8. */
+
+/** Packs a name that ps_escape_name() has accepted. */
+void ps_pack_name(struct ps_draft *draft, const char *name);
+
+/** Returns a text of a message as a name, to be freed; NULL if there is no memory. */
+char *ps_name_of_text(const void *text, size_t bytes);
+
+/** Returns the FNV-1a hash of a name. */
+uint32_t ps_name_hash(const char *name, size_t bytes);
+
+/** Escapes a trainer's id as a subject token. BAD_NAME. */
+pserver_status ps_escape_id(const char *id, char token[PS_ID_SIZE]);
+
+/** BAD_NAME unless a job's name is 1 to 40 characters A-Z a-z 0-9 and -. */
+pserver_status ps_check_job_name(const char *job);
+
+/** The job and trainer of a client. Never changes. */
+struct ps_identity {
+  char job[PS_JOB_BYTES_MAX + 1];
+  char trainer[PS_ID_SIZE];
+  /** The trainer's id as a subject token. */
+  char id[PS_ID_SIZE];
+  /** The subject prefix of all messages to the client. */
+  char inbox[PS_INBOX_SIZE];
+};
+
+/**
+ * Connects to the broker and subscribes to the inbox; retries until the time has come. The connection keeps
+ * the client alive until ps_disconnect(). NO_BROKER, DENIED, NO_TLS, BAD_VALUE, IO; ABORTED as soon as the
+ * thread's canceller is cancelled: an attempt under way is then closed in the background.
+ */
+pserver_status ps_connect(struct ps_connection *connection, const struct ps_identity *identity,
+                          const pserver_options *options, int64_t ends_at_ms);
+
+/** Makes a failure of the core the last error; returns its code. */
+pserver_status ps_fail_as_core(const struct ps_failure *failure);
+
+/** Returns the last error as a failure of the core, with one reference; never NULL. */
+struct ps_failure *ps_failure_of_last(void);
+
+/** Bytes to copy before their checksum is computed, while they are still in the cache. */
+#define PS_CRC32_CHUNK_BYTES 16384
+
+/** Returns the CRC-32, as in zlib, of bytes that follow those with checksum `crc`; 0 for the first bytes. */
+uint32_t ps_crc32_update(uint32_t crc, const void *bytes, size_t count);
+
+/** The same without carry-less multiplication, for tests to compare. */
+uint32_t ps_crc32_by_table(uint32_t crc, const void *bytes, size_t count);
+
+/** Returns the bytes of an element; 0 if `dtype` is not an element type. */
+size_t ps_dtype_bytes(pserver_dtype dtype);
+
+/** Returns the type's name in messages; NULL if it is not an element type. */
+const char *ps_dtype_name(pserver_dtype dtype);
+
+/** Finds the type with this name. False if there is none. */
+bool ps_dtype_from_name(const char *name, size_t bytes, pserver_dtype *dtype);
+
+bool ps_dtype_is_float(pserver_dtype dtype);
+
+/** Returns the encoding's name in messages; NULL for PSERVER_AS_IS and unknown ones. */
+const char *ps_encoding_name(pserver_encoding encoding);
+
+/** Returns the bytes of an element in a message. */
+size_t ps_encoded_bytes(pserver_dtype dtype, pserver_encoding encoding);
+
+/** Returns the number of elements of a shape; 0 for a dimension of 0, too many dimensions, or 2^53
+ * elements. */
+uint64_t ps_element_count(const uint64_t *shape, int32_t rank);
+
+/**
+ * Encodes float32 elements in two bytes each, rounded to nearest even; a NaN becomes the canonical one. Any
+ * alignment; the two memories must not overlap.
+ */
+void ps_encode_elements(pserver_encoding encoding, const void *floats, size_t elements, void *halves);
+
+/** Decodes elements to float32, exactly. */
+void ps_decode_elements(pserver_encoding encoding, const void *halves, size_t elements, void *floats);
+
+/** The broker's answer to a journal record. Unless it is PS_ACK_STORED, the last error is the reason. */
+struct ps_journal_ack {
+  enum {
+    PS_ACK_STORED,
+    /** Refused; the broker may store the same record later. */
+    PS_ACK_LATER,
+    /** Refused for good. */
+    PS_ACK_REFUSED
+  } kind;
+  unsigned shard;
+  struct ps_position position;
+};
+
+/** Reads the answer to a record of the job. */
+void ps_read_journal_ack(const char *job, natsMsg *message, struct ps_journal_ack *ack);
+
+/** Reads shard and generation from the name of a journal's stream: `PS_<job>_<shard>`, from generation 2 on
+ * with `_<generation>`. False if it is not a journal of the job. */
+bool ps_parse_journal_stream(const char *job, const char *stream, unsigned *shard, uint64_t *generation);
+
+/** Bytes of a stream's name and of a description, including the final zero; longer ones are cut. */
+#define PS_STREAM_SIZE 128
+#define PS_DESCRIPTION_SIZE 1024
+
+/** The broker's answer to a message that was published to a stream. */
+struct ps_pub_ack {
+  char stream[PS_STREAM_SIZE];
+  uint64_t seq;
+  bool is_error;
+  uint32_t code;
+  uint32_t error_code;
+  char description[PS_DESCRIPTION_SIZE];
+};
+
+/** Reads the JSON of an answer. False if it is not one. */
+bool ps_read_pub_ack(const char *json, size_t bytes, struct ps_pub_ack *ack);
+
+struct ps_ask_group;
+
+enum ps_ask_state { PS_ASK_WAITING, PS_ASK_OPEN, PS_ASK_DONE };
+
+/**
+ * A request to hosts. It is repeated after 1 s, 2 s and then every 4 s until an answer comes, and retried
+ * after errors that can pass; the first answer counts. Its functions run on the I/O thread, except
+ * `on_progress`.
+ */
+struct ps_ask {
+  char subject[PS_SUBJECT_SIZE];
+  /** Writes the entries of the message, and its tensor bytes, if any, each time it is sent. */
+  pserver_status (*write)(struct ps_ask *ask, struct ps_draft *draft);
+  /** Reads a message of the answer. */
+  pserver_status (*read)(struct ps_ask *ask, const struct ps_message *message);
+  /** Sets the last error when nobody listens to the subject; returns its code. */
+  pserver_status (*nobody)(struct ps_ask *ask);
+  /**
+   * Reacts to an error that is not retried: returns OK to send the request again at once, otherwise the
+   * status to fail with. NULL: the request fails with the error. `message` is NULL if no host answered, or
+   * if the broker denied the request, which then fails in any case.
+   */
+  pserver_status (*refused)(struct ps_ask *ask, pserver_status status, const struct ps_message *message);
+  /** Called on the calling thread after `read` has set `goes_on`; may be NULL. */
+  void (*on_progress)(struct ps_ask *ask);
+  void *context;
+  /** How long errors that can pass are retried; 0: until the call ends. */
+  int64_t retry_ms;
+  /** The same while nobody listens to the subject; 0: as `retry_ms`. */
+  int64_t nobody_retry_ms;
+  /** Whether it is never repeated, because carrying it out twice would be wrong. */
+  bool is_sent_once;
+  /** Set by `read`: further messages of the answer follow. */
+  bool goes_on;
+  /** Set by `read`: messages of the answer are missing, so the request is sent again at once. */
+  bool is_incomplete;
+  /** The reply subject; valid in `write`. */
+  const char *reply;
+  /** Bytes of its answer that count in the window of replies; 0: none. */
+  size_t window_bytes;
+
+  /** Set by ps_requests. */
+  struct ps_ask_group *group;
+  enum ps_ask_state state;
+  int64_t started_ms;
+  struct ps_timer timer;
+  int64_t repeat_ms;
+  int64_t pause_ms;
+};
+
+/** Requests of one call, as many under way as the window permits. The first error ends all of them. */
+struct ps_ask_group {
+  struct ps_ask *asks;
+  size_t count;
+  /** When the owner ends the group by ps_ask_group_end(). */
+  int64_t ends_at_ms;
+  /** Called once: with OK when all requests are answered, otherwise with the last error. May free the
+   * group. */
+  void (*over)(struct ps_ask_group *group, pserver_status status);
+  /** Makes the calling thread call `on_progress` of the requests; may be NULL. */
+  void (*on_progress)(struct ps_ask_group *group);
+  void *context;
+
+  /** Set by ps_requests. */
+  struct ps_requests *requests;
+  size_t slot;
+  uint64_t first_token;
+  /** Index of the next request to begin, and the number of requests that are not answered. */
+  size_t next;
+  size_t missing;
+  struct ps_queue_link place;
+  /** The last error that was retried; NULL if none. */
+  struct ps_failure *obstacle;
+};
+
+/** The requests of one client that are under way, on its I/O thread. */
+struct ps_requests {
+  struct ps_connection *connection;
+  /** The maximum number of bytes that requests under way may ask for, and their present number. */
+  size_t window_max;
+  size_t window_bytes;
+  /** Groups by slot, which is part of the reply subject; and those that wait for the window, in turn. */
+  struct ps_ask_group **slots;
+  size_t slot_count;
+  struct ps_queue waiting;
+  uint64_t tokens;
+};
+
+/** Begins the requests of a group, except those that are done already. On the I/O thread. */
+void ps_ask_group_begin(struct ps_requests *requests, struct ps_ask_group *group);
+
+/** Ends a group that is under way with the last error, which calls `over`. On the I/O thread. */
+void ps_ask_group_end(struct ps_ask_group *group, pserver_status status);
+
+/** Returns the milliseconds left for an answer, at least 0. */
+int64_t ps_ask_group_remaining_ms(const struct ps_ask_group *group);
+
+/** Returns the ms a host may hold a request of the group before it answers: less than until its repeat. */
+uint64_t ps_ask_group_wait_ms(const struct ps_ask_group *group);
+
+/** Takes a reply; slot and token are from its subject. On the I/O thread, as the functions below. */
+void ps_on_reply(struct ps_requests *requests, uint64_t slot, uint64_t token, natsMsg *message);
+
+/** The broker denied publishing to a subject. */
+void ps_requests_denied(struct ps_requests *requests, const char *subject);
+
+/** The connection is back: sends all requests again. */
+void ps_requests_reconnected(struct ps_requests *requests);
+
+void ps_requests_release(struct ps_requests *requests);
+
+/** Whether the client retries a request after this error. */
+bool ps_is_worth_retrying(pserver_status status);
+
+/**
+ * Makes the options of cnats from the client's options and the environment; the caller destroys them.
+ * BAD_VALUE for an invalid setting, IO for a file that cannot be read.
+ */
+pserver_status ps_make_nats_options(const pserver_options *options, const char *name,
+                                    natsOptions **made);
+
+/** Writes the address list without credentials, for error texts. */
+void ps_shown_address(const pserver_options *options, char *target, size_t size);
+
+#endif

@@ -1,0 +1,450 @@
+import { type FileHandle, open } from "node:fs/promises";
+import { checksum } from "../../protocol/checksum/checksum.ts";
+import { ensureError, PserverError, readCrc } from "../../protocol/index.ts";
+import { readUint32, writeUint32 } from "../../protocol/msgpack.ts";
+import { io } from "../../system/file-errors.ts";
+import {
+  decodeFrame,
+  type EndFrame,
+  encodeFrame,
+  type Frame,
+  messageBytesMax,
+  type Totals,
+} from "./frames.ts";
+
+/** The BAD_ARCHIVE for what is wrong at a byte of an archive's file or a recorded file. */
+export function badArchive(
+  path: string,
+  offset: number,
+  problem: string,
+  cause?: unknown,
+): PserverError {
+  return new PserverError(
+    "BAD_ARCHIVE",
+    `${path}, byte ${offset}: ${problem}`,
+    { path, offset },
+    cause === undefined ? undefined : { cause },
+  );
+}
+
+/*
+ * A file is a preamble and frames, the last of which is the end. All numbers are big-endian.
+ *
+ *     preamble  8 bytes  89 70 73 61 72 63 68 0a   "\x89psarch\n"
+ *               4 bytes  version of the format
+ *               4 bytes  CRC-32 of the 12 bytes before
+ *     frame     4 bytes  length of the message
+ *               4 bytes  CRC-32 of these 4 bytes
+ *               n bytes  a message, with its own checksum
+ */
+
+/**
+ * Versions of the format that can be read. Version 2 adds messages of tapes; what has none is written as
+ * version 1, so that older programs read it, too.
+ */
+const CONTAINER_VERSIONS = [1, 2] as const;
+/** One of {@link CONTAINER_VERSIONS}. */
+export type ContainerVersion = (typeof CONTAINER_VERSIONS)[number];
+
+const MAGIC = Buffer.from("\x89psarch\n", "latin1");
+const VERSION_AT = MAGIC.length;
+const PREAMBLE_CRC_AT = VERSION_AT + 4;
+
+/** Bytes of a preamble; the first frame follows. */
+export const PREAMBLE_BYTES: number = PREAMBLE_CRC_AT + 4;
+
+/** Bytes of a frame before its message. */
+export const HEAD_BYTES = 8;
+
+/** The longest message: as long as a broker can take one (64 MiB), and some more for the entries. */
+export const FRAME_BYTES_MAX: number = 80 * 1024 ** 2;
+
+/** The preamble of a new file. */
+export function makePreamble(version: ContainerVersion): Uint8Array {
+  const bytes = new Uint8Array(PREAMBLE_BYTES);
+  bytes.set(MAGIC);
+  writeUint32(bytes, VERSION_AT, version);
+  writeUint32(bytes, PREAMBLE_CRC_AT, checksum(bytes.subarray(0, PREAMBLE_CRC_AT)));
+  return bytes;
+}
+
+/**
+ * Passes for the preamble of a file that can be read here.
+ * @throws BAD_ARCHIVE if it is none or damaged, BAD_VERSION for a file of another version.
+ */
+export function checkPreamble(path: string, bytes: Uint8Array): void {
+  if (!MAGIC.equals(bytes.subarray(0, MAGIC.length))) {
+    throw badArchive(path, 0, "expected a file of an archive; received something else");
+  }
+  if (bytes.length < PREAMBLE_BYTES) throw badArchive(path, bytes.length, "the file is cut off");
+  if (checksum(bytes.subarray(0, PREAMBLE_CRC_AT)) !== readUint32(bytes, PREAMBLE_CRC_AT)) {
+    throw badArchive(path, VERSION_AT, "the preamble is damaged");
+  }
+  const version = readUint32(bytes, VERSION_AT);
+  if (CONTAINER_VERSIONS.some((known) => known === version)) return;
+  const expected = CONTAINER_VERSIONS.join(" or ");
+  throw new PserverError(
+    "BAD_VERSION",
+    `${path}: expected format version ${expected}; received ${version}. A newer pserver may read it.`,
+    { path, expected, received: version },
+  );
+}
+
+/** The head of a frame with a message of so many bytes. */
+export function makeHead(messageBytes: number): Uint8Array {
+  const head = new Uint8Array(HEAD_BYTES);
+  writeUint32(head, 0, messageBytes);
+  writeUint32(head, 4, checksum(head.subarray(0, 4)));
+  return head;
+}
+
+/** Length of the message after a head. @throws BAD_ARCHIVE if the head at `offset` is damaged. */
+export function readHead(path: string, offset: number, head: Uint8Array): number {
+  const messageBytes = readUint32(head, 0);
+  const isSound = checksum(head.subarray(0, 4)) === readUint32(head, 4);
+  if (isSound && messageBytes <= FRAME_BYTES_MAX) return messageBytes;
+  throw badArchive(path, offset, "the head of a frame is damaged");
+}
+
+/** The digest of the frames so far and one more. */
+export function addToDigest(digest: number, head: Uint8Array, message: Uint8Array): number {
+  const bytes = new Uint8Array(HEAD_BYTES + 4);
+  bytes.set(head);
+  writeUint32(bytes, HEAD_BYTES, readCrc(message));
+  return checksum(bytes, digest);
+}
+
+/** Adds up the frames of a file as they are written or read. */
+export class RunningTotals {
+  #totals: Totals = { frames: 0, records: 0, pieces: 0, bytes: PREAMBLE_BYTES, digest: 0 };
+
+  /** The sums so far. */
+  get totals(): Totals {
+    return this.#totals;
+  }
+
+  /** Adds a frame with its head and its message. */
+  add({ kind }: Frame, head: Uint8Array, message: Uint8Array): void {
+    const { frames, records, pieces, bytes, digest } = this.#totals;
+    this.#totals = {
+      frames: frames + 1,
+      records: records + (kind === "record" ? 1 : 0),
+      pieces: pieces + (kind === "piece" ? 1 : 0),
+      bytes: bytes + HEAD_BYTES + message.length,
+      digest: addToDigest(digest, head, message),
+    };
+  }
+}
+
+/** A frame and where it is in its file. */
+export interface PlacedFrame {
+  readonly frame: Frame;
+  /** Of its head. */
+  readonly offset: number;
+  /** Of the next frame's head. */
+  readonly endOffset: number;
+}
+
+/** Bytes that are read at one time, unless a frame is longer. */
+const CHUNK_BYTES = 1024 ** 2;
+
+/** Reads the frames of one file, with constant memory. The caller closes it. */
+export class ContainerReader {
+  readonly path: string;
+  readonly #handle: FileHandle;
+
+  private constructor(path: string, handle: FileHandle) {
+    this.path = path;
+    this.#handle = handle;
+  }
+
+  /**
+   * Opens a file.
+   * @throws BAD_ARCHIVE if it is no such file, BAD_VERSION for one of another version, IO.
+   */
+  static async open(path: string): Promise<ContainerReader> {
+    const reader = new ContainerReader(path, await io("open", path, open(path, "r")));
+    try {
+      checkPreamble(path, await reader.#read(0, PREAMBLE_BYTES));
+      return reader;
+    } catch (error) {
+      await reader.close();
+      throw error;
+    }
+  }
+
+  /** Closes the file. */
+  async close(): Promise<void> {
+    await this.#handle.close();
+  }
+
+  /** Closes the file. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  /**
+   * Reads all frames but the end, some at a time, and checks that the file is complete: that each frame is
+   * sound, that none was removed, added or moved, and that the end is there. What was read before damage is
+   * given before the error. The `data` of a frame belongs to the caller.
+   * @throws BAD_ARCHIVE, IO.
+   */
+  async *frames(): AsyncGenerator<readonly PlacedFrame[]> {
+    const sums = new RunningTotals();
+    let end: PlacedFrame | undefined;
+    let reached = PREAMBLE_BYTES;
+    const onCutOff = (offset: number): never => {
+      throw this.#cutOff(offset);
+    };
+    for await (const batch of this.#scan(PREAMBLE_BYTES, onCutOff, sums)) {
+      const endAt = batch.findIndex(({ frame }) => frame.kind === "end");
+      if (end !== undefined || (endAt >= 0 && endAt < batch.length - 1)) {
+        throw badArchive(this.path, reached, "there is more after the end");
+      }
+      if (endAt !== 0) yield endAt < 0 ? batch : batch.slice(0, endAt);
+      if (endAt >= 0) end = batch[endAt];
+      reached = batch.at(-1)?.endOffset ?? reached;
+    }
+    if (end === undefined)
+      throw badArchive(this.path, reached, "the file ends without its end frame");
+    this.#checkEnd(end, sums.totals);
+  }
+
+  /**
+   * Reads the whole frames of a file that is still being written, up to a part of one. Of a closed file it
+   * gives the end, too. All others are added to `sums`.
+   * @throws BAD_ARCHIVE if a frame is damaged, IO.
+   */
+  wholeFrames(sums?: RunningTotals): AsyncGenerator<readonly PlacedFrame[]> {
+    return this.#scan(PREAMBLE_BYTES, () => undefined, sums);
+  }
+
+  /** As {@link wholeFrames}, from the frame at `offset` on. */
+  framesFrom(offset: number): AsyncGenerator<readonly PlacedFrame[]> {
+    return this.#scan(offset, () => undefined);
+  }
+
+  /** The frame at `offset`. @throws BAD_ARCHIVE, IO. */
+  async frameAt(offset: number): Promise<PlacedFrame> {
+    const endOffset = await this.offsetAfter(offset);
+    const message = await this.#read(offset + HEAD_BYTES, endOffset - offset - HEAD_BYTES);
+    if (offset + HEAD_BYTES + message.length < endOffset) throw this.#cutOff(offset);
+    return { frame: this.#decode(offset, message), offset, endOffset };
+  }
+
+  /** Offset of the frame after the one at `offset`, whose message is not read. @throws BAD_ARCHIVE, IO. */
+  async offsetAfter(offset: number): Promise<number> {
+    const head = await this.#read(offset, HEAD_BYTES);
+    if (head.length < HEAD_BYTES) throw this.#cutOff(offset);
+    return offset + HEAD_BYTES + readHead(this.path, offset, head);
+  }
+
+  /** Frames from `from` to the end of the file, added to `sums`; `onCutOff` is told where a part of one is. */
+  async *#scan(
+    from: number,
+    onCutOff: (offset: number) => void,
+    sums?: RunningTotals,
+  ): AsyncGenerator<readonly PlacedFrame[]> {
+    let offset = from;
+    let bytes: Uint8Array = new Uint8Array(0);
+    for (;;) {
+      const { frames, neededBytes, error } = this.#parse(offset, bytes, sums);
+      if (frames.length > 0) yield frames;
+      if (error !== undefined) throw error;
+      const taken = (frames.at(-1)?.endOffset ?? offset) - offset;
+      offset += taken;
+      const rest = bytes.subarray(taken);
+      const more = await this.#read(
+        offset + rest.length,
+        Math.max(CHUNK_BYTES, neededBytes - rest.length),
+      );
+      if (more.length === 0) {
+        if (rest.length > 0) onCutOff(offset);
+        return;
+      }
+      bytes = rest.length === 0 ? more : joinBytes(rest, more);
+    }
+  }
+
+  /** The whole frames in bytes that begin at `offset`; how many bytes the next needs, or why there is none. */
+  #parse(
+    offset: number,
+    bytes: Uint8Array,
+    sums: RunningTotals | undefined,
+  ): { frames: PlacedFrame[]; neededBytes: number; error?: unknown } {
+    const frames: PlacedFrame[] = [];
+    let at = 0;
+    let neededBytes = HEAD_BYTES;
+    try {
+      while (bytes.length - at >= HEAD_BYTES) {
+        const head = bytes.subarray(at, at + HEAD_BYTES);
+        neededBytes = HEAD_BYTES + readHead(this.path, offset + at, head);
+        if (bytes.length - at < neededBytes) break;
+        const message = bytes.subarray(at + HEAD_BYTES, at + neededBytes);
+        const frame = this.#decode(offset + at, message);
+        if (frame.kind !== "end") sums?.add(frame, head, message);
+        frames.push({ frame, offset: offset + at, endOffset: offset + at + neededBytes });
+        at += neededBytes;
+        neededBytes = HEAD_BYTES;
+      }
+    } catch (error) {
+      return { frames, neededBytes, error };
+    }
+    return { frames, neededBytes };
+  }
+
+  #decode(offset: number, message: Uint8Array): Frame {
+    try {
+      return decodeFrame(message);
+    } catch (cause) {
+      const { message: text } = ensureError(cause);
+      throw badArchive(this.path, offset, `the frame is damaged: ${text}`, cause);
+    }
+  }
+
+  #checkEnd({ frame, offset }: PlacedFrame, sums: Totals): void {
+    const { frames, records, pieces, bytes, digest } = frame as EndFrame;
+    const isSame =
+      frames === sums.frames &&
+      records === sums.records &&
+      pieces === sums.pieces &&
+      bytes === sums.bytes &&
+      digest === sums.digest;
+    if (isSame) return;
+    throw badArchive(this.path, offset, "the end does not match the frames before it");
+  }
+
+  #cutOff(offset: number): PserverError {
+    return badArchive(this.path, offset, "the file ends within a frame");
+  }
+
+  /** Bytes at `offset`, fewer where the file ends. */
+  async #read(offset: number, length: number): Promise<Uint8Array> {
+    const buffer = Buffer.allocUnsafeSlow(length);
+    let done = 0;
+    while (done < length) {
+      const read = this.#handle.read(buffer, done, length - done, offset + done);
+      const { bytesRead } = await io("read", this.path, read);
+      if (bytesRead === 0) break;
+      done += bytesRead;
+    }
+    return new Uint8Array(buffer.buffer, buffer.byteOffset, done);
+  }
+}
+
+function joinBytes(first: Uint8Array, second: Uint8Array): Uint8Array {
+  const bytes = new Uint8Array(first.length + second.length);
+  bytes.set(first);
+  bytes.set(second, first.length);
+  return bytes;
+}
+
+/** Bytes that are collected before they are written to the file, unless a frame is longer. */
+const BUFFER_BYTES = 1024 ** 2;
+
+const NO_BUFFER: Buffer = Buffer.alloc(0);
+
+/**
+ * Writes frames to an open file; the caller keeps the handle and closes it. After an error the file
+ * ends with whole frames up to {@link ContainerWriter.writtenBytes}, perhaps with a part of one after
+ * them, and nothing more can be written.
+ */
+export class ContainerWriter {
+  readonly #handle: FileHandle;
+  readonly #path: string;
+  readonly #sums: RunningTotals;
+  /** Frames that are not written yet, at its beginning; reused for one frame after the other. */
+  #buffer: Buffer = NO_BUFFER;
+  #bufferedBytes = 0;
+  #writtenBytes: number;
+
+  private constructor(handle: FileHandle, path: string, sums: RunningTotals, bytes: number) {
+    this.#handle = handle;
+    this.#path = path;
+    this.#sums = sums;
+    this.#writtenBytes = bytes;
+  }
+
+  /** Begins an open, empty file; frames of kind `tape` need version 2. */
+  static begin(handle: FileHandle, path: string, version: ContainerVersion = 1): ContainerWriter {
+    const writer = new ContainerWriter(handle, path, new RunningTotals(), 0);
+    const preamble = makePreamble(version);
+    writer.#reserve(preamble.length);
+    writer.#buffer.set(preamble);
+    writer.#bufferedBytes = preamble.length;
+    return writer;
+  }
+
+  /** Goes on with an open file that ends with whole frames, which `sums` adds up. */
+  static resume(handle: FileHandle, path: string, sums: RunningTotals): ContainerWriter {
+    return new ContainerWriter(handle, path, sums, sums.totals.bytes);
+  }
+
+  /** Bytes of the file including those not written yet. */
+  get bytes(): number {
+    return this.#writtenBytes + this.#bufferedBytes;
+  }
+
+  /** Bytes of whole frames that are in the file. */
+  get writtenBytes(): number {
+    return this.#writtenBytes;
+  }
+
+  /** Adds a frame; its bytes may be reused afterwards. @throws DISK_FULL, IO. */
+  async append(frame: Frame): Promise<void> {
+    const bytesMax = HEAD_BYTES + messageBytesMax(frame);
+    if (this.#bufferedBytes + bytesMax > this.#buffer.length) {
+      await this.flush();
+      this.#reserve(bytesMax);
+    }
+    const at = this.#bufferedBytes;
+    const message = encodeFrame(frame, (bytes) => {
+      const start = at + HEAD_BYTES;
+      return this.#buffer.subarray(start, start + bytes);
+    });
+    const head = makeHead(message.length);
+    this.#buffer.set(head, at);
+    this.#sums.add(frame, head, message);
+    this.#bufferedBytes += HEAD_BYTES + message.length;
+  }
+
+  /** Adds the end. No frame may follow. @throws DISK_FULL, IO. */
+  async end(): Promise<void> {
+    await this.append({ kind: "end", ...this.#sums.totals });
+    await this.flush();
+  }
+
+  /** Writes what is buffered to the file. @throws DISK_FULL, IO. */
+  async flush(): Promise<void> {
+    const bytes = this.#bufferedBytes;
+    this.#bufferedBytes = 0;
+    if (bytes === 0) return;
+    await this.#write(this.#buffer.subarray(0, bytes));
+    this.#writtenBytes += bytes;
+  }
+
+  /** Waits until everything is on disk. @throws DISK_FULL, IO. */
+  async sync(): Promise<void> {
+    await this.flush();
+    // A job can have many shards, each with a file that waits for records.
+    this.#buffer = NO_BUFFER;
+    await io("sync", this.#path, this.#handle.datasync());
+  }
+
+  /** Makes the empty buffer as large as a frame needs. */
+  #reserve(bytes: number): void {
+    if (this.#buffer.length >= bytes) return;
+    this.#buffer = Buffer.allocUnsafeSlow(Math.max(BUFFER_BYTES, bytes));
+  }
+
+  async #write(bytes: Uint8Array): Promise<void> {
+    for (let done = 0; done < bytes.length; ) {
+      const at = this.#writtenBytes + done;
+      const write = this.#handle.write(bytes, done, bytes.length - done, at);
+      const { bytesWritten } = await io("write", this.#path, write);
+      // A full disk may take a part of the bytes first; a file that takes none would loop for ever.
+      if (bytesWritten === 0) throw new PserverError("IO", `cannot write ${this.#path}`);
+      done += bytesWritten;
+    }
+  }
+}

@@ -1,0 +1,282 @@
+import { mapConcurrently } from "../actors/concurrent.ts";
+import { type Position, PserverError } from "../protocol/index.ts";
+import { viewElements } from "./compare-models.ts";
+import type { Cut } from "./points.ts";
+import type { ReplayedModel, ReplayedParameter } from "./replay/replayed-model.ts";
+import { type HistorySource, showPosition } from "./source.ts";
+
+/** Two cuts, the model at the first of which is good, and at the other bad. */
+export interface Suspects {
+  readonly good: Cut;
+  readonly bad: Cut;
+}
+
+/** Records between two cuts. */
+export function recordsBetween({ good, bad }: Suspects): number {
+  return good.reduce((sum, { seq }, shard) => sum + Math.max(0, (bad[shard]?.seq ?? 0) - seq), 0);
+}
+
+/** Parts of an interval of time that are tried, the middle first. */
+const FRACTIONS = [1 / 2, 1 / 4, 3 / 4, 1 / 8, 7 / 8, 3 / 8, 5 / 8];
+
+/** Differences of time below this, in milliseconds, divide nothing. */
+const INTERVAL_MS_MIN = 0.001;
+
+/**
+ * Divides a span by time until at most so many records are left, or time divides it no further.
+ * @throws what the judge and the source throw; the reason of the signal.
+ */
+export async function narrowByTime(
+  source: HistorySource,
+  suspects: Suspects,
+  judge: Judge,
+  recordsMax: number,
+  signal: AbortSignal,
+): Promise<Suspects> {
+  let { good, bad } = suspects;
+  if (recordsBetween({ good, bad }) <= recordsMax) return { good, bad };
+  let [fromMs, toMs] = await timesOf(source, { good, bad }, signal);
+  while (recordsBetween({ good, bad }) > recordsMax && toMs - fromMs > INTERVAL_MS_MIN) {
+    const before = toMs - fromMs;
+    for (const fraction of FRACTIONS) {
+      signal.throwIfAborted();
+      const timeMs = fromMs + fraction * before;
+      const cut = await cutBetween(source, { good, bad }, timeMs);
+      const leftRecords = recordsBetween({ good, bad });
+      const isGood = recordsBetween({ good, bad: cut }) === 0;
+      const isBad = recordsBetween({ good: cut, bad }) === 0;
+      const verdict = isGood ? "good" : isBad ? "bad" : await judge(cut, leftRecords);
+      if (verdict === "skip") continue;
+      if (verdict === "good") [good, fromMs] = [cut, timeMs];
+      else [bad, toMs] = [cut, timeMs];
+      break;
+    }
+    if (toMs - fromMs === before) break;
+  }
+  return { good, bad };
+}
+
+/** Times of the first and the last record of a span. */
+async function timesOf(
+  source: HistorySource,
+  { good, bad }: Suspects,
+  signal: AbortSignal,
+): Promise<[number, number]> {
+  const times = await mapConcurrently([...good.keys()], async (shard) => {
+    const [from, to] = [good[shard], bad[shard]];
+    if (from === undefined || to === undefined || from.seq >= to.seq) return [];
+    const { generation } = from;
+    const first = await timeAfter(source, shard, from, signal);
+    const last = await timeAfter(source, shard, { generation, seq: to.seq - 1 }, signal);
+    return [first, last];
+  });
+  const all = times.flat();
+  return [Math.min(...all), Math.max(...all)];
+}
+
+async function timeAfter(
+  source: HistorySource,
+  shard: number,
+  after: Position,
+  signal: AbortSignal,
+): Promise<number> {
+  for await (const [record] of source.shard(shard).read(after, after.seq + 1, signal)) {
+    if (record !== undefined) return record.timeMs;
+  }
+  return 0;
+}
+
+/** The cut at a time, within a span. */
+async function cutBetween(
+  source: HistorySource,
+  { good, bad }: Suspects,
+  timeMs: number,
+): Promise<Cut> {
+  return await mapConcurrently([...good.entries()], async ([shard, from]) => {
+    const to = bad[shard] ?? from;
+    const found = await source.shard(shard).positionAt(timeMs);
+    if (found === undefined || found.generation < from.generation) return from;
+    if (found.generation > to.generation) return to;
+    const seq = Math.min(Math.max(found.seq, from.seq), to.seq);
+    return { generation: from.generation, seq };
+  });
+}
+
+/** Shards that are read at one time. */
+const SHARDS_AT_ONCE = 4;
+
+/** A record of a line: where it is, and when the broker stored it. */
+export interface LineRecord {
+  readonly shard: number;
+  readonly position: Position;
+  readonly timeMs: number;
+}
+
+/** The records of all shards between two cuts, in the order of their times. */
+export class RecordLine {
+  readonly records: readonly LineRecord[];
+  readonly #start: Cut;
+
+  private constructor(start: Cut, records: readonly LineRecord[]) {
+    this.#start = start;
+    this.records = records;
+  }
+
+  /** Reads the times of the records; holds some ten bytes of each. @throws what the source throws. */
+  static async read(
+    source: HistorySource,
+    start: Cut,
+    end: Cut,
+    signal: AbortSignal,
+  ): Promise<RecordLine> {
+    const read = async (shard: number): Promise<LineRecord[]> => {
+      const [after, to] = [start[shard], end[shard]];
+      const records: LineRecord[] = [];
+      if (after === undefined || to === undefined) return records;
+      for await (const batch of source.shard(shard).read(after, to.seq, signal)) {
+        for (const { seq, timeMs } of batch) {
+          records.push({ shard, position: { generation: to.generation, seq }, timeMs });
+        }
+      }
+      return records;
+    };
+    const all = await mapConcurrently([...start.keys()], read, SHARDS_AT_ONCE);
+    const inOrder = (a: LineRecord, b: LineRecord): number =>
+      a.timeMs - b.timeMs || a.shard - b.shard || a.position.seq - b.position.seq;
+    return new RecordLine(start, all.flat().sort(inOrder));
+  }
+
+  /** The cut after the first so many records. */
+  cutAfter(count: number): Cut {
+    const cut = [...this.#start];
+    for (const { shard, position } of this.records.slice(0, count)) cut[shard] = position;
+    return cut;
+  }
+}
+
+/** Records whose times are held at one time; more are first divided by time alone. */
+const LINE_MAX = 200_000;
+
+/** What a search found: the first bad record, or those of which it is one, if none could be told from another. */
+export type BisectResult = Suspects & {
+  readonly records: readonly LineRecord[];
+};
+
+/**
+ * Searches for the record that made a model bad, by judging models between a good and a bad cut. Records of
+ * all shards count in the order in which the broker stored them.
+ * @throws BAD_VALUE if the cuts are not in order or of two generations of a journal, or if the judge finds the
+ * good one bad or the bad one good; what the judge and the source throw.
+ */
+export async function bisect(
+  source: HistorySource,
+  suspects: Suspects,
+  judge: Judge,
+  signal: AbortSignal,
+): Promise<BisectResult> {
+  checkOrder(suspects);
+  await checkEnds(suspects, judge);
+  const { good, bad } = await narrowByTime(source, suspects, judge, LINE_MAX, signal);
+  const line = await RecordLine.read(source, good, bad, signal);
+  const { low, high } = await search(line, judge, signal);
+  return {
+    good: line.cutAfter(low),
+    bad: line.cutAfter(high),
+    records: line.records.slice(low, high),
+  };
+}
+
+/** Halves the line; the model after `low` records is good, that after `high` bad. */
+async function search(
+  line: RecordLine,
+  judge: Judge,
+  signal: AbortSignal,
+): Promise<{ low: number; high: number }> {
+  let [low, high] = [0, line.records.length];
+  const skipped = new Set<number>();
+  for (;;) {
+    signal.throwIfAborted();
+    const next = nearestTo(Math.floor((low + high) / 2), low, high, skipped);
+    if (next === undefined) return { low, high };
+    const verdict = await judge(line.cutAfter(next), high - low);
+    if (verdict === "good") low = next;
+    else if (verdict === "bad") high = next;
+    else skipped.add(next);
+  }
+}
+
+/** The number between `low` and `high`, both excluded, nearest to the middle that was not skipped. */
+function nearestTo(
+  middle: number,
+  low: number,
+  high: number,
+  skipped: ReadonlySet<number>,
+): number | undefined {
+  for (let away = 0; away < high - low; away++) {
+    for (const at of [middle - away, middle + away]) {
+      if (at > low && at < high && !skipped.has(at)) return at;
+    }
+  }
+  return undefined;
+}
+
+function checkOrder({ good, bad }: Suspects): void {
+  for (const [shard, from] of good.entries()) {
+    const to = bad[shard];
+    if (to === undefined) continue;
+    const [a, b] = [showPosition(shard, from), showPosition(shard, to)];
+    if (from.generation !== to.generation) {
+      const text = `expected a good and a bad point of one generation of each journal; received ${a} and ${b}`;
+      throw new PserverError("BAD_VALUE", text, { shard });
+    }
+    if (from.seq > to.seq) {
+      const text = `expected the good point before the bad one; received ${a} and ${b}`;
+      throw new PserverError("BAD_VALUE", text, { shard });
+    }
+  }
+}
+
+async function checkEnds({ good, bad }: Suspects, judge: Judge): Promise<void> {
+  const leftRecords = recordsBetween({ good, bad });
+  for (const [cut, expected] of [
+    [good, "good"],
+    [bad, "bad"],
+  ] as const) {
+    const verdict = await judge(cut, leftRecords);
+    if (verdict === expected) continue;
+    const text = `the model at the ${expected} point: expected to be judged ${expected}; received ${verdict}`;
+    throw new PserverError("BAD_VALUE", text, { expected, received: verdict });
+  }
+}
+
+/** Whether a model's float parameters hold finite values only, those of these names if some are given. */
+export async function isFiniteModel(
+  model: ReplayedModel,
+  names: readonly string[] | undefined,
+): Promise<boolean> {
+  for (const parameter of model.parameters) {
+    if (names !== undefined && !names.includes(parameter.name)) continue;
+    if (!(await isFiniteParameter(model, parameter))) return false;
+  }
+  return true;
+}
+
+async function isFiniteParameter(
+  model: ReplayedModel,
+  parameter: ReplayedParameter,
+): Promise<boolean> {
+  const { dtype } = parameter;
+  if (!dtype.startsWith("float")) return true;
+  for await (const chunk of model.chunks(parameter)) {
+    const data = viewElements(dtype, chunk);
+    // Not `every`, which takes a call for each of millions of elements.
+    for (let i = 0; i < data.length; i++) if (!Number.isFinite(data[i])) return false;
+  }
+  return true;
+}
+
+/** Whether the model at a cut is as it should be; `skip` if that cannot be told. */
+export type Verdict = "good" | "bad" | "skip";
+
+/** Judges the model at a cut; `leftRecords` are still in question. */
+export type Judge = (cut: Cut, leftRecords: number) => Promise<Verdict>;

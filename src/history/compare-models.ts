@@ -1,0 +1,234 @@
+import { mergeSparse, type TensorHeader } from "../model-files/index.ts";
+import { DTYPES, type Dtype, type TensorData } from "../protocol/dtypes.ts";
+import { sameShape } from "../protocol/tensor.ts";
+
+const ARRAYS = {
+  int32: Int32Array,
+  uint32: Uint32Array,
+  int64: BigInt64Array,
+  uint64: BigUint64Array,
+  float32: Float32Array,
+  float64: Float64Array,
+} as const satisfies Record<Dtype, unknown>;
+
+/** The elements in little-endian bytes that begin where an element of the type may: a view, not a copy. */
+export function viewElements(dtype: Dtype, bytes: Uint8Array): TensorData {
+  const { buffer, byteOffset, length } = bytes;
+  return new ARRAYS[dtype](buffer as ArrayBuffer, byteOffset, length / DTYPES[dtype].bytes);
+}
+
+/** Bytes of the pieces that two streams are compared in: a multiple of every element's size. */
+const PIECE_BYTES = 1024 * 1024;
+
+/** A stream of bytes as pieces of one size, the last one smaller; each in a buffer of its own. */
+export async function* alignedPieces(
+  chunks: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array<ArrayBuffer>, void, undefined> {
+  let piece = new Uint8Array(PIECE_BYTES);
+  let filled = 0;
+  for await (const chunk of chunks) {
+    for (let at = 0; at < chunk.length; ) {
+      const part = chunk.subarray(at, at + PIECE_BYTES - filled);
+      piece.set(part, filled);
+      filled += part.length;
+      at += part.length;
+      if (filled < PIECE_BYTES) continue;
+      yield piece;
+      piece = new Uint8Array(PIECE_BYTES);
+      filled = 0;
+    }
+  }
+  if (filled > 0) yield piece.slice(0, filled);
+}
+
+/** How the values of one parameter differ between two models, A and B. */
+export interface TensorDifference {
+  /** Elements that differ; NaNs are equal, and 0 and −0 are not. */
+  readonly differing: number;
+  readonly elements: number;
+  /** Largest |B − A|; NaN if one of them is a NaN and the other is not, or is another one. */
+  readonly largest: number;
+  /** Sum of |B − A| over all elements, divided by their number. */
+  readonly mean: number;
+  readonly normA: number;
+  readonly normB: number;
+  /** First element that differs, as its place in C order; undefined if none does. */
+  readonly first: FirstDifference | undefined;
+}
+
+/** An element that differs, with both values as text. */
+export interface FirstDifference {
+  readonly element: number;
+  readonly a: string;
+  readonly b: string;
+}
+
+/** Compares the elements of two tensors of one type and size, piece by piece, in order. */
+export class DifferenceTally {
+  readonly #show: (data: TensorData, index: number) => string;
+  #elements = 0;
+  #differing = 0;
+  #largest = 0;
+  #sum = 0;
+  #squaresA = 0;
+  #squaresB = 0;
+  #first: FirstDifference | undefined;
+
+  /** `show` prints an element. */
+  constructor(show: (data: TensorData, index: number) => string) {
+    this.#show = show;
+  }
+
+  /** Takes the next elements of both, equally many. */
+  take(a: TensorData, b: TensorData): void {
+    for (let i = 0; i < a.length; i++) this.#element(a, b, i);
+    this.#elements += a.length;
+  }
+
+  /** The difference of all that was taken. */
+  get result(): TensorDifference {
+    return {
+      differing: this.#differing,
+      elements: this.#elements,
+      largest: this.#largest,
+      mean: this.#elements === 0 ? 0 : this.#sum / this.#elements,
+      normA: Math.sqrt(this.#squaresA),
+      normB: Math.sqrt(this.#squaresB),
+      first: this.#first,
+    };
+  }
+
+  #element(a: TensorData, b: TensorData, i: number): void {
+    const [left, right] = [a[i] ?? 0, b[i] ?? 0];
+    const [x, y] = [Number(left), Number(right)];
+    this.#squaresA += x * x;
+    this.#squaresB += y * y;
+    if (Object.is(left, right)) return;
+    this.#differing += 1;
+    // Integers of 64 bits are subtracted as such: as floats, large ones would lose their difference.
+    const change = Math.abs(
+      typeof left === "bigint" && typeof right === "bigint" ? Number(right - left) : y - x,
+    );
+    this.#largest = Number.isNaN(change) ? change : Math.max(this.#largest, change);
+    this.#sum += change;
+    this.#first ??= {
+      element: this.#elements + i,
+      a: this.#show(a, i),
+      b: this.#show(b, i),
+    };
+  }
+}
+
+/** The indices of an element of a tensor by its place in C order. */
+export function indicesOf(element: number, shape: readonly number[]): number[] {
+  const indices: number[] = [];
+  let rest = element;
+  for (const size of [...shape].reverse()) {
+    indices.unshift(rest % size);
+    rest = Math.floor(rest / size);
+  }
+  return indices;
+}
+
+/** A tensor of one of two models that are compared. */
+export interface ComparedTensor {
+  readonly header: TensorHeader;
+  /** Its bytes, little-endian, in C order. */
+  chunks(): AsyncIterable<Uint8Array>;
+}
+
+/** What was found out about one parameter. */
+export type ParameterDifference =
+  | { readonly kind: "only-a" | "only-b"; readonly name: string; readonly header: TensorHeader }
+  | {
+      readonly kind: "other-form";
+      readonly name: string;
+      readonly a: TensorHeader;
+      readonly b: TensorHeader;
+    }
+  | {
+      readonly kind: "compared";
+      readonly name: string;
+      readonly header: TensorHeader;
+      readonly difference: TensorDifference;
+    };
+
+/** How models are compared. */
+export interface CompareOptions {
+  /** Prints an element. */
+  readonly show: (data: TensorData, index: number) => string;
+  readonly signal: AbortSignal;
+  /** Told now and then the bytes of A that were compared, of all that both have. */
+  readonly onProgress?: (doneBytes: number) => void;
+}
+
+/**
+ * Compares two models parameter by parameter, by name; holds a few MiB of them at a time.
+ * @throws what reading them throws; the reason of the signal.
+ */
+export async function* compareModels(
+  a: readonly ComparedTensor[],
+  b: readonly ComparedTensor[],
+  options: CompareOptions,
+): AsyncGenerator<ParameterDifference, void, undefined> {
+  const [byNameA, byNameB] = [byName(a), byName(b)];
+  let doneBytes = 0;
+  const onProgress = (bytes: number): void => options.onProgress?.(doneBytes + bytes);
+  for (const name of [...new Set([...byNameA.keys(), ...byNameB.keys()])].sort()) {
+    const [left, right] = [byNameA.get(name), byNameB.get(name)];
+    if (left === undefined || right === undefined) {
+      const header = (left ?? right)?.header;
+      const kind = left === undefined ? "only-b" : "only-a";
+      if (header !== undefined) yield { kind, name, header };
+    } else if (!isSameForm(left.header, right.header)) {
+      yield { kind: "other-form", name, a: left.header, b: right.header };
+    } else {
+      const difference = await compareTensors(left, right, { ...options, onProgress });
+      doneBytes += difference.elements * DTYPES[left.header.dtype].bytes;
+      yield { kind: "compared", name, header: left.header, difference };
+    }
+  }
+}
+
+/** Whether two models agree in this parameter. */
+export function isEqual(found: ParameterDifference): boolean {
+  return found.kind === "compared" && found.difference.differing === 0;
+}
+
+/** Tensors as a save joins them: those of sparse shards as one. */
+export function joinSparse(tensors: readonly ComparedTensor[]): ComparedTensor[] {
+  const byHeader = new Map(tensors.map((tensor) => [tensor.header, tensor]));
+  return mergeSparse(tensors.map(({ header }) => header)).map(({ header, parts }) => ({
+    header,
+    chunks: async function* () {
+      for (const part of parts) yield* byHeader.get(part)?.chunks() ?? [];
+    },
+  }));
+}
+
+async function compareTensors(
+  a: ComparedTensor,
+  b: ComparedTensor,
+  { show, signal, onProgress }: CompareOptions,
+): Promise<TensorDifference> {
+  const { dtype } = a.header;
+  const tally = new DifferenceTally(show);
+  const others = alignedPieces(b.chunks());
+  let doneBytes = 0;
+  for await (const piece of alignedPieces(a.chunks())) {
+    signal.throwIfAborted();
+    const { value: other = new Uint8Array(0) } = await others.next();
+    tally.take(viewElements(dtype, piece), viewElements(dtype, other));
+    doneBytes += piece.length;
+    onProgress?.(doneBytes);
+  }
+  return tally.result;
+}
+
+function byName(tensors: readonly ComparedTensor[]): Map<string, ComparedTensor> {
+  return new Map(tensors.map((tensor) => [tensor.header.name, tensor]));
+}
+
+function isSameForm(a: TensorHeader, b: TensorHeader): boolean {
+  return a.dtype === b.dtype && sameShape(a.shape, b.shape);
+}

@@ -1,0 +1,480 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import type { JetStreamManager } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/transport-node";
+import { mapConcurrently } from "../actors/concurrent.ts";
+import type { BlockHeader } from "../actors/fold/block-actor.ts";
+import type { Declared } from "../actors/fold/declaration-table.ts";
+import type { FoldState } from "../actors/fold/fold-state.ts";
+import { CURRENT_RULES, UPGRADABLE_RULES_MIN } from "../actors/fold/rules.ts";
+import type { Shard } from "../actors/fold/shard.ts";
+import {
+  type ForkMark,
+  forkMarkOf,
+  hasRemovalMark,
+  isPendingFork,
+  LEASES_IN_KV,
+  newSettings,
+  SETTINGS_KEY,
+  type StoredSettings,
+  settingsChanged,
+  withForkMark,
+} from "../actors/job/job-settings.ts";
+import { findJournalBytes, openStoredJob } from "../actors/job/open-job.ts";
+import { JobRemoval } from "../actors/job/remove-job.ts";
+import {
+  type KvBucket,
+  type KvEntry,
+  openBucket,
+  replaceEntry,
+} from "../actors/journal/kv-bucket.ts";
+import { ensureSnapshotStream, SnapshotStore } from "../actors/journal/snapshot-store.ts";
+import { SnapshotBudget, Snapshotter } from "../actors/journal/snapshotter.ts";
+import { PARAMETER_KEYS, parameterKey } from "../actors/lifecycle/bucket-record.ts";
+import { jobRecord, type Lifecycle } from "../actors/lifecycle/machine.ts";
+import { changeParameter, type Parameter } from "../actors/lifecycle/parameter.ts";
+import {
+  type Declaration,
+  ensureError,
+  JobSubjects,
+  type Layout,
+  type Position,
+  PserverError,
+} from "../protocol/index.ts";
+import { elementCount } from "../protocol/tensor.ts";
+import { BufferPool } from "../transport/buffers.ts";
+import { dataBytesMaxOf } from "../transport/bulk-transport.ts";
+import { openJetStream, StreamPublisher } from "../transport/jetstream.ts";
+import { replayShard } from "./replay/replay-shard.ts";
+import type { HistorySource, JobFacts } from "./source.ts";
+
+/** Dependencies of {@link FirstSnapshots}. */
+export interface FirstSnapshotsDeps {
+  readonly connection: NatsConnection;
+  /** The id of the connection's inbox. */
+  readonly host: string;
+  readonly job: string;
+  /** Token in the manifests. */
+  readonly owner: string;
+}
+
+/** Commits shards as the first snapshots of a new job, from which its hosts go on. */
+export class FirstSnapshots {
+  readonly #deps: FirstSnapshotsDeps;
+  readonly #subjects: JobSubjects;
+  readonly #publisher: StreamPublisher;
+  readonly #budget = new SnapshotBudget(new BufferPool());
+
+  private constructor(deps: FirstSnapshotsDeps, subjects: JobSubjects, publisher: StreamPublisher) {
+    this.#deps = deps;
+    this.#subjects = subjects;
+    this.#publisher = publisher;
+  }
+
+  /** Listens for the broker's answers from now on. */
+  static open(deps: FirstSnapshotsDeps): FirstSnapshots {
+    const { connection, host, job } = deps;
+    const subjects = new JobSubjects(job);
+    const publisher = StreamPublisher.open(connection, subjects.hostInbox(host));
+    return new FirstSnapshots(deps, subjects, publisher);
+  }
+
+  /** Stores all of a shard, and the manifest that hosts take it over by. @throws NOT_OWNER, NO_SPACE */
+  async commit(number: number, shard: Shard): Promise<void> {
+    const { connection, host, owner } = this.#deps;
+    const client = openJetStream(connection);
+    const manager = await client.jetstreamManager(false);
+    const [publisher, subjects, budget] = [this.#publisher, this.#subjects, this.#budget];
+    const store = new SnapshotStore({ manager, client, publisher, subjects, shard: number });
+    const partBytesMax = dataBytesMaxOf(connection);
+    // An interrupted run may have left one.
+    const previous = await store.lastManifest();
+    const head = {
+      term: (previous?.manifest.term ?? 0) + 1,
+      ...{ host, owner, generation: 1, created: "", fallbacks: [] },
+    };
+    const snapshotter = new Snapshotter({
+      ...{ store, subjects, shard: number, partBytesMax, budget, stored: new Map() },
+      onProgress: () => undefined,
+    });
+    await snapshotter.cut(
+      shard,
+      () => head,
+      () => previous?.seq ?? 0,
+      () => undefined,
+    );
+  }
+}
+
+/** A parameter under the highest epoch that any shard knows. */
+interface Found {
+  readonly epoch: number;
+  readonly declaration: Declaration;
+  readonly layout: Layout;
+  /** The trainer that it was granted to; "" where no shard was told. */
+  readonly trainer: string;
+  readonly blocksMax: number;
+  /** Its blocks under this epoch. */
+  present: number;
+}
+
+/**
+ * The parameters of a job as the states of its shards show them. The job's own records say how it is now,
+ * not how it was at a point; the folds do. A parameter is ready if all of its blocks are there under the
+ * epoch that was granted last. Any other is one whose initialization has not come to its end: it keeps its
+ * epoch, so that the next initialization has a higher one.
+ */
+export class FoundParameters {
+  readonly #shards: number;
+  readonly #found: Map<string, Found> = new Map();
+
+  /** `shards`: how many the job has. */
+  constructor(shards: number) {
+    this.#shards = shards;
+  }
+
+  /** Adds what one shard knows; each shard once. */
+  add(shard: number, { blocks, declared = [] }: Pick<FoldState, "blocks" | "declared">): void {
+    for (const each of declared) this.#take(each.name, granted(each));
+    for (const block of blocks) {
+      const found = this.#take(block.parameter, this.#ofBlock(shard, block));
+      if (found.epoch === block.epoch) found.present += 1;
+    }
+  }
+
+  /** The parameters as records of a job whose shards have begun with these states, in no order. */
+  parameters(): Parameter[] {
+    return [...this.#found.values()].map(({ declaration, layout, blocksMax, ...found }) => {
+      const { epoch, trainer, present } = found;
+      const lifecycle: Lifecycle = {
+        state: present === layout.blocks ? "ready" : "uninitialized",
+        context: { epoch, trainer, session: 0, at: [], sealed: 0, revised: 0 },
+      };
+      return { declaration, layout, blocksMax, jobEpoch: 0, lifecycle, revision: 0 };
+    });
+  }
+
+  /** Keeps the entry of the higher epoch; of equal ones the one that names a trainer. */
+  #take(name: string, entry: Omit<Found, "present">): Found {
+    const known = this.#found.get(name);
+    if (known !== undefined && known.epoch > entry.epoch) return known;
+    const isSame = known?.epoch === entry.epoch;
+    if (known !== undefined && isSame && entry.trainer === "") return known;
+    const blocksMax = Math.max(known?.blocksMax ?? 0, entry.blocksMax);
+    const found = {
+      ...entry,
+      blocksMax,
+      present: known !== undefined && isSame ? known.present : 0,
+    };
+    this.#found.set(name, found);
+    return found;
+  }
+
+  /** A parameter as one of its blocks shows it: jobs of rules version 1 were not told what is declared. */
+  #ofBlock(shard: number, block: BlockHeader): Omit<Found, "present"> {
+    const { parameter: name, dtype, shape, config, epoch, index, start, count } = block;
+    const elements = elementCount(shape);
+    const blockElements = index === 0 ? count : start / index;
+    const blocks = Math.ceil(elements / blockElements);
+    const shards = this.#shards;
+    const firstShard = (shard + shards - (index % shards)) % shards;
+    const layout = { elements, blockElements, blocks, firstShard, shards };
+    return {
+      ...{ epoch, layout, trainer: "", blocksMax: blocks },
+      declaration: { name, dtype, shape, config },
+    };
+  }
+}
+
+function granted({ name, dtype, shape, config, ...rest }: Declared): Omit<Found, "present"> {
+  const { epoch, layout, trainer } = rest;
+  return {
+    ...{ epoch, layout, trainer, blocksMax: layout.blocks },
+    declaration: { name, dtype, shape, config },
+  };
+}
+
+/** Dependencies of {@link NewJob}. */
+export interface NewJobDeps {
+  readonly connection: NatsConnection;
+  readonly manager: JetStreamManager;
+  readonly subjects: JobSubjects;
+}
+
+/**
+ * A job in the making. Its settings bear a mark from the first write to the last, so that no host joins it
+ * before it is complete. Whoever makes it writes the mark with a token; a later run takes it over with its
+ * own.
+ */
+export class NewJob {
+  readonly settings: StoredSettings;
+  readonly bucket: KvBucket;
+  readonly #subjects: JobSubjects;
+  readonly #mark: ForkMark;
+  readonly #revision: number;
+
+  private constructor(options: {
+    readonly settings: StoredSettings;
+    readonly bucket: KvBucket;
+    readonly subjects: JobSubjects;
+    readonly mark: ForkMark;
+    readonly revision: number;
+  }) {
+    this.settings = options.settings;
+    this.bucket = options.bucket;
+    this.#subjects = options.subjects;
+    this.#mark = options.mark;
+    this.#revision = options.revision;
+  }
+
+  /** Token of this run. */
+  get token(): string {
+    return this.#mark.pending ?? "";
+  }
+
+  /**
+   * Begins to make the job, or takes it over from a run that was interrupted. `rules`: the lowest version
+   * that a shard of the other job has; its shards go on under the present rules unless they are too old.
+   * @throws JOB_EXISTS if there is a job of this name, unless it is an incomplete fork of the same job;
+   * NO_SPACE if the broker has no space for its journals.
+   */
+  static async begin(
+    deps: NewJobDeps,
+    of: JobFacts,
+    mark: Pick<ForkMark, "at" | "madeMs">,
+    { known, rules }: { readonly known: KnownSettings; readonly rules: number },
+  ): Promise<NewJob> {
+    const { connection, manager, subjects } = deps;
+    const replicas = known.replicas === undefined ? {} : { replicas: known.replicas };
+    const name = subjects.bucket();
+    const bucket = await openBucket({ connection, bucket: name, storage: "file", ...replicas });
+    const stored = await bucket.read(SETTINGS_KEY);
+    if (stored !== undefined) checkOwnFork(subjects.job, stored, of.job);
+    const { shards, synchronization } = of;
+    const wanted = { ...known, shards, synchronization, leases: LEASES_IN_KV };
+    const { journal = "file" } = known;
+    const bytesMax = await findJournalBytes(manager, subjects, journal, shards);
+    const journalBytesMax = Math.min(known.journalBytesMax ?? bytesMax, bytesMax);
+    const fresh = await newSettings({ ...wanted, journalBytesMax }, async () => bytesMax);
+    const settings = { ...fresh, rules: rules < UPGRADABLE_RULES_MIN ? rules : CURRENT_RULES };
+    const pending = { of: of.job, ...mark, pending: randomUUID() };
+    const value = withForkMark(settings, pending);
+    const revision = await replaceEntry(bucket, SETTINGS_KEY, value, stored?.revision);
+    if (revision === undefined) throw settingsChanged(subjects.job);
+    await ensureSnapshotStream(manager, subjects, settings.replicas);
+    return new NewJob({ settings, bucket, subjects, mark: pending, revision });
+  }
+
+  /** Checks that no other run has taken it over. @throws BUSY */
+  async check(): Promise<void> {
+    const stored = await this.bucket.read(SETTINGS_KEY);
+    if (stored?.revision !== this.#revision) throw settingsChanged(this.#subjects.job);
+  }
+
+  /** Lets hosts join the job. @throws BUSY if another run has taken it over. */
+  async complete(): Promise<void> {
+    const { pending: _pending, ...mark } = this.#mark;
+    const value = withForkMark(this.settings, mark);
+    if ((await this.bucket.update(SETTINGS_KEY, value, this.#revision)) !== undefined) return;
+    // The answer to an earlier try may have been lost.
+    const stored = await this.bucket.read(SETTINGS_KEY);
+    if (stored === undefined || isPendingFork(stored.value))
+      throw settingsChanged(this.#subjects.job);
+  }
+}
+
+/** @throws JOB_EXISTS unless these are the settings of an incomplete fork of job `of`. */
+function checkOwnFork(job: string, { value }: KvEntry, of: string): void {
+  const mark = forkMarkOf(value);
+  if (!hasRemovalMark(value) && mark?.pending !== undefined && mark.of === of) return;
+  const state = hasRemovalMark(value)
+    ? "is being removed"
+    : mark?.pending === undefined
+      ? "exists"
+      : `is an incomplete fork of job ${mark.of}`;
+  throw new PserverError("JOB_EXISTS", `job ${job} ${state}: choose another name with --as`, {
+    job,
+  });
+}
+
+/** Writes the records of the parameters and of a job that is initialized, in place of any there are. */
+export async function writeRecords(
+  bucket: KvBucket,
+  parameters: readonly Parameter[],
+): Promise<void> {
+  const names = parameters.map(({ declaration }) => parameterKey(declaration.name));
+  const wanted = new Set(names);
+  const stale = (await bucket.keys(PARAMETER_KEYS)).filter((key) => !wanted.has(key));
+  await mapConcurrently(stale, async (key) => {
+    const stored = await bucket.read(key);
+    if (stored !== undefined) await bucket.remove(key, stored.revision);
+  });
+  const deps = { bucket, pause: delay };
+  // An interrupted run may have left a record: what is not known to be there is created first.
+  await mapConcurrently(parameters, (parameter) =>
+    changeParameter(deps, parameter.declaration.name, () => parameter, { known: undefined }),
+  );
+  await jobRecord.change(deps, () => INITIALIZED);
+}
+
+/** The job is initialized: nobody is selected to do that again. */
+const INITIALIZED: Lifecycle = {
+  state: "ready",
+  context: { epoch: 1, trainer: "", session: 0, at: [], sealed: 0, revised: 0 },
+};
+
+/** Completed stage of a fork; before `complete`, no host joins the job. */
+export type ForkStage = "begun" | `shard ${number}` | "parameters" | "complete";
+
+/** Options of {@link forkJob}. */
+export interface ForkOptions {
+  /** To the broker that is to hold the new job, with the inbox of a host of that job. */
+  readonly connection: NatsConnection;
+  /** The id of the connection's inbox. */
+  readonly host: string;
+  /** Name of the new job. */
+  readonly job: string;
+  /** The job that it is made from. */
+  readonly of: JobFacts;
+  /** Settings of that job, from `knownSettings`; defaults hold for those that are not known. */
+  readonly known: KnownSettings;
+  /** The position of each shard to begin with. */
+  readonly at: readonly Position[];
+  /** Makes a shard as it was at its position; called for one shard after the other. */
+  readonly rebuild: Rebuild;
+  readonly signal: AbortSignal;
+  /** Called after each stage. */
+  readonly onStage?: (stage: ForkStage) => void;
+}
+
+/** Error codes of a run that another one has taken the job over from. */
+const TAKEN_OVER: readonly string[] = ["BUSY", "NOT_OWNER"];
+
+/** Time limit for one request of the removal of a job. */
+const REMOVE_MS = 10_000;
+
+/** A job made by a fork. */
+export interface ForkedJob {
+  readonly job: string;
+  /** Ready parameters. */
+  readonly parameters: number;
+  /** Bytes of all values and optimizer slots. */
+  readonly bytes: number;
+  /** Names of parameters whose initialization had not come to its end, ascending. */
+  readonly unfinished: readonly string[];
+  /** Number of blocks that had gradients of a step that had not closed, which are discarded. */
+  readonly openBlocks: number;
+}
+
+/**
+ * Makes a job that begins with the state of another one. No host joins it before it is complete. If it fails,
+ * what there is of the job is removed. If the process ends, or the broker cannot be reached, repeating the fork
+ * completes the job, and removing the job removes what there is.
+ * @throws JOB_EXISTS if there is a job of this name, unless it is an incomplete fork of the same job; EMPTY if
+ * there is no parameter at that point; BUSY, NOT_OWNER if the same fork runs elsewhere; NO_SPACE; the errors of
+ * `rebuild`; ABORTED.
+ */
+export async function forkJob(options: ForkOptions): Promise<ForkedJob> {
+  const { connection, job, of, at, known, rebuild } = options;
+  const subjects = new JobSubjects(job);
+  const manager = await openJetStream(connection).jetstreamManager(false);
+  // Rebuilt before anything is made: a history that does not reach back leaves no job behind.
+  const first = await rebuild(0, at[0] as Position);
+  const mark = { at, madeMs: Date.now() };
+  const more = { known, rules: first.rules };
+  const fork = await NewJob.begin({ connection, manager, subjects }, of, mark, more);
+  try {
+    return await fill(options, fork, first);
+  } catch (error) {
+    // Another run that has taken it over goes on with it.
+    if (!TAKEN_OVER.includes(ensureError(error).code)) await removeQuietly(connection, job);
+    throw error;
+  }
+}
+
+/** Makes all of the job but its settings, which hosts wait for, and completes it. */
+async function fill(options: ForkOptions, fork: NewJob, first: Shard): Promise<ForkedJob> {
+  const { job, of, at, rebuild, signal, onStage } = options;
+  onStage?.("begun");
+  const found = new FoundParameters(of.shards);
+  const snapshots = FirstSnapshots.open({ ...options, owner: fork.token });
+  const sum = { bytes: 0, openBlocks: 0 };
+  let shard: Shard | undefined = first;
+  for (let number = 0; number < of.shards; number++) {
+    signal.throwIfAborted();
+    shard ??= await rebuild(number, at[number] as Position);
+    sum.openBlocks += shard.detach();
+    sum.bytes += shard.valueBytes;
+    found.add(number, shard.saveState());
+    await snapshots.commit(number, shard);
+    onStage?.(`shard ${number}`);
+    // Its memory is free before the next one is rebuilt.
+    shard = undefined;
+  }
+  await fork.check();
+  const parameters = found.parameters();
+  const ready = parameters.filter(isReady);
+  if (ready.length === 0) throw nothingThere(of.job);
+  await writeRecords(fork.bucket, parameters);
+  onStage?.("parameters");
+  await fork.complete();
+  onStage?.("complete");
+  const unfinished = parameters.filter((parameter) => !isReady(parameter));
+  const names = unfinished.map(({ declaration }) => declaration.name).sort();
+  return { job, parameters: ready.length, ...sum, unfinished: names };
+}
+
+/** Removes what there is of the job, as far as the broker can be reached. */
+async function removeQuietly(connection: NatsConnection, job: string): Promise<void> {
+  const removal = new JobRemoval({ connection, job, etcd: undefined, timeoutMs: REMOVE_MS });
+  // The error that ended the fork says more; "pserver remove" removes what stays.
+  await removal.run(() => undefined).catch(() => undefined);
+}
+
+function isReady({ lifecycle }: Parameter): boolean {
+  return lifecycle.state === "ready";
+}
+
+function nothingThere(job: string): PserverError {
+  const message = `job ${job}: no parameter was initialized at that point`;
+  return new PserverError("EMPTY", message, { job });
+}
+
+/** Settings of the other job that a fork takes over where they are known. */
+export type KnownSettings = Partial<
+  Omit<StoredSettings, "format" | "rules" | "leases" | "shards" | "synchronization">
+>;
+
+/** The settings of a job that the broker holds; none if it holds no such job. @throws DENIED, TIMEOUT, …. */
+export async function knownSettings(
+  connection: NatsConnection,
+  job: string,
+): Promise<KnownSettings> {
+  try {
+    const { settings } = await openStoredJob(connection, job);
+    const { format: _format, rules: _rules, leases: _leases, ...rest } = settings;
+    const { shards: _shards, synchronization: _synchronization, ...known } = rest;
+    return known;
+  } catch (error) {
+    // A history may be all that is left of a job.
+    if (ensureError(error).code === "BAD_NAME") return {};
+    throw error;
+  }
+}
+
+/** Makes a shard as it was at a position of its history. @throws the errors of `replayShard`. */
+export type Rebuild = (shard: number, at: Position) => Promise<Shard>;
+
+/** Rebuilds the shards of a source; `onProgress` is told now and then which one, and of how many records. */
+export function rebuildFrom(
+  source: HistorySource,
+  signal: AbortSignal,
+  onProgress: (shard: number, doneRecords: number, totalRecords: number) => void = () => undefined,
+): Rebuild {
+  const subjects = new JobSubjects(source.job);
+  return (shard, at) =>
+    replayShard(source.shard(shard), at, {
+      ...{ subjects, signal },
+      onProgress: (done, total) => onProgress(shard, done, total),
+    });
+}

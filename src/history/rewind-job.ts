@@ -1,0 +1,431 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import type { NatsConnection } from "@nats-io/transport-node";
+import { mapConcurrently } from "../actors/concurrent.ts";
+import type { Shard } from "../actors/fold/shard.ts";
+import { openStoredJob, type StoredJob } from "../actors/job/open-job.ts";
+import type { KvBucket, KvEntry } from "../actors/journal/kv-bucket.ts";
+import { MarkKeeper } from "../actors/journal/mark-keeper.ts";
+import { SnapshotStore } from "../actors/journal/snapshot-store.ts";
+import { SnapshotBudget } from "../actors/journal/snapshotter.ts";
+import { storageQueries } from "../actors/journal/streams.ts";
+import { BucketRecord, RECORD_FORMAT, readRecord } from "../actors/lifecycle/bucket-record.ts";
+import { jobRecord, type Lifecycle } from "../actors/lifecycle/machine.ts";
+import {
+  type Parameter,
+  parameterRecord,
+  readAllParameters,
+} from "../actors/lifecycle/parameter.ts";
+import { OwnersClient } from "../actors/owner/owners-client.ts";
+import { type Continued, continueShard, leftJournals } from "../actors/recovery/continue-shard.ts";
+import { takeOverMs } from "../actors/recovery/recovery.ts";
+import {
+  asMap,
+  comparePositions,
+  ensureError,
+  type Fallback,
+  integerField,
+  listField,
+  type Position,
+  PserverError,
+  parsePosition,
+  SHARDS_MAX,
+  textField,
+} from "../protocol/index.ts";
+import { BufferPool } from "../transport/buffers.ts";
+import { dataBytesMaxOf } from "../transport/bulk-transport.ts";
+import { StreamPublisher } from "../transport/jetstream.ts";
+import { FoundParameters, type Rebuild } from "./fork-job.ts";
+
+/** A rewind under way, or one that was interrupted. */
+export interface RewindPlan {
+  /** Token of the rewind. */
+  readonly id: string;
+  /** When it was begun, in milliseconds since 1970. */
+  readonly begunMs: number;
+  /** The position of each shard to go on from. */
+  readonly at: readonly Position[];
+  /** The generation of each shard when it was begun; one of a later generation has been rewound. */
+  readonly from: readonly number[];
+}
+
+const REWIND_KEY = "rewind";
+
+/** The record of a rewind in the bucket of its job; there is none when it is complete. */
+export const rewindRecord = new BucketRecord<RewindPlan | undefined, RewindPlan>(
+  REWIND_KEY,
+  parsePlan,
+  (plan) => ({ format: RECORD_FORMAT, ...plan }),
+);
+
+/** Removes the record of a rewind that is complete, unless it is gone already. */
+export async function endRewind(bucket: KvBucket, id: string): Promise<void> {
+  const stored = await bucket.read(REWIND_KEY);
+  if (stored === undefined || parsePlan(stored)?.id !== id) return;
+  await bucket.remove(REWIND_KEY, stored.revision);
+}
+
+/** The plan in a record. @throws BAD_VERSION for a record of another format, INTERNAL for a damaged one. */
+function parsePlan(stored: KvEntry | undefined): RewindPlan | undefined {
+  if (stored === undefined) return undefined;
+  return readRecord(stored.value, REWIND_KEY, (fields) => ({
+    id: textField(fields, "id"),
+    begunMs: integerField(fields, "begunMs"),
+    at: listField(fields, "at", SHARDS_MAX).map((at) => parsePosition(asMap(at, "at"))),
+    from: listField(fields, "from", SHARDS_MAX).map((from) => integerField({ from }, "from", 1)),
+  }));
+}
+
+/** Attempts to write a state while the owner makes snapshots. */
+const TRIES_MAX = 8;
+
+/** Pause between two attempts. */
+const RETRY_MS = 100;
+
+/** Dependencies of {@link ShardRewind}. */
+export interface ShardRewindDeps {
+  readonly connection: NatsConnection;
+  readonly publisher: StreamPublisher;
+  /** The id of the connection's inbox. */
+  readonly host: string;
+  readonly job: StoredJob;
+  /** Token in the manifests. */
+  readonly owner: string;
+  readonly shard: number;
+}
+
+/** Lets one shard go on from an earlier state, in place of its present one. */
+export class ShardRewind {
+  readonly #deps: ShardRewindDeps;
+  readonly #store: SnapshotStore;
+
+  constructor(deps: ShardRewindDeps) {
+    const { publisher, shard } = deps;
+    const { manager, client, subjects } = deps.job;
+    this.#deps = deps;
+    this.#store = new SnapshotStore({ manager, client, publisher, subjects, shard });
+  }
+
+  /** The present generation. @throws SNAPSHOT_DAMAGED if the shard has no manifest. */
+  async generation(): Promise<number> {
+    const newest = await this.#store.lastManifest();
+    if (newest === undefined) throw noManifest(this.#deps.shard);
+    return newest.manifest.generation;
+  }
+
+  /**
+   * Puts a state in place of the present one, under the next generation. The abandoned journal stays readable
+   * with its snapshots. All of the state is stored before the one write that decides; an owner that writes a
+   * snapshot meanwhile removes it as unneeded, so that it is stored again.
+   * @throws NOT_OWNER if owners were faster each time; NO_SPACE.
+   */
+  async commit(shard: Shard, at: Position, signal: AbortSignal): Promise<Continued> {
+    for (let tries = 1; ; tries++) {
+      signal.throwIfAborted();
+      try {
+        return await this.#try(shard, at);
+      } catch (error) {
+        const { code } = ensureError(error);
+        if ((code !== "NOT_OWNER" && code !== "SNAPSHOT_DAMAGED") || tries === TRIES_MAX) {
+          throw error;
+        }
+        await delay(RETRY_MS);
+      }
+    }
+  }
+
+  async #try(shard: Shard, at: Position): Promise<Continued> {
+    const { job, host, owner, connection, shard: number } = this.#deps;
+    const manifests = await this.#store.manifests();
+    const newest = manifests.at(-1);
+    if (newest === undefined) throw noManifest(number);
+    const { generation, term, fallbacks } = newest.manifest;
+    const journal = job.journalOf(number);
+    const lastSeq = (await journal.lastSeq(generation)) ?? 0;
+    return await continueShard(
+      {
+        ...{ shard: number, host, subjects: job.subjects, journal, store: this.#store },
+        journalStorage: job.settings.journal,
+        partBytesMax: dataBytesMaxOf(connection),
+        snapshotBudget: new SnapshotBudget(new BufferPool()),
+        marks: new MarkKeeper(job.records, number),
+      },
+      {
+        ...{ shard, stored: new Map(), owner, generation, manifestSeq: newest.seq, term },
+        fallbacks: fallbacks.filter((fallback) => fallback.generation < at.generation),
+        left: leftJournals(at, newest.manifest, { generation, lastSeq }),
+        past: manifests,
+      },
+    );
+  }
+}
+
+/** The error for a shard that no host has served, or that has lost all of its snapshots. */
+function noManifest(shard: number): PserverError {
+  return new PserverError("SNAPSHOT_DAMAGED", `shard ${shard}: no snapshot is left`, { shard });
+}
+
+/** What the records of a job say of its lifecycle. */
+export interface LifecycleRecords {
+  readonly job: Lifecycle;
+  readonly parameters: readonly Parameter[];
+}
+
+/**
+ * The records of a job whose shards go on from a cut. A parameter that was ready there is ready, under the epoch
+ * that it had; any other is to be initialized anew, under a higher epoch than it ever had. The job is
+ * initialized if it was so at the cut.
+ * @param found the parameters as the shards show them at the cut.
+ */
+export function rewoundRecords(
+  { job, parameters: known }: LifecycleRecords,
+  found: readonly Parameter[],
+  cut: readonly Position[],
+): LifecycleRecords {
+  const knownByName = new Map(known.map((each) => [each.declaration.name, each]));
+  const isReady = wasReady(job, knownByName, found, cut);
+  const parameters = new Map(known.map((each) => [each.declaration.name, gone(each)]));
+  for (const each of found) {
+    const { name } = each.declaration;
+    const before = knownByName.get(name);
+    const isOfUnfinished = !isReady && before !== undefined && before.jobEpoch !== 0;
+    const hasBlocks = each.lifecycle.state === "ready" && !isOfUnfinished;
+    const blocksMax = Math.max(each.blocksMax, before?.blocksMax ?? 0);
+    const epoch = Math.max(each.lifecycle.context.epoch, before?.lifecycle.context.epoch ?? 0);
+    const revision = before?.revision ?? 0;
+    const after = { ...each, blocksMax, revision };
+    parameters.set(name, hasBlocks ? after : gone(after, epoch));
+  }
+  const { context } = job;
+  // Makes hosts read the parameters again that they know as ready.
+  const revised = context.revised + 1;
+  const state = isReady ? "ready" : "uninitialized";
+  const epoch = isReady ? Math.max(1, context.epoch) : context.epoch;
+  return {
+    job: { state, context: { ...context, epoch, at: [], revised } },
+    parameters: [...parameters.values()],
+  };
+}
+
+/** Whether the job was initialized at the cut. */
+function wasReady(
+  job: Lifecycle,
+  known: ReadonlyMap<string, Parameter>,
+  found: readonly Parameter[],
+  cut: readonly Position[],
+): boolean {
+  if (job.state === "ready") {
+    return job.context.at.every((ended) => {
+      const at = cut[ended.shard];
+      return at !== undefined && comparePositions(at, ended) >= 0;
+    });
+  }
+  // A rewind to before its initialization is undone: the records do not know of it any more.
+  return found.some(
+    ({ declaration, lifecycle }) =>
+      lifecycle.state === "ready" && known.get(declaration.name)?.lifecycle.state !== "ready",
+  );
+}
+
+/** The parameter with no initialization under way or completed. */
+function gone(parameter: Parameter, epoch: number = parameter.lifecycle.context.epoch): Parameter {
+  const context = { ...parameter.lifecycle.context, epoch, at: [], sealed: 0 };
+  return { ...parameter, jobEpoch: 0, lifecycle: { state: "uninitialized", context } };
+}
+
+/** Completed stage of a rewind; before `begun`, the job is unchanged. */
+export type RewindStage = "rebuilt" | "begun" | `shard ${number}` | "parameters" | "complete";
+
+/** Options of {@link rewindJob}. */
+export interface RewindOptions {
+  /** As a host of the job has one. */
+  readonly connection: NatsConnection;
+  /** The id of the connection's inbox. */
+  readonly host: string;
+  readonly job: string;
+  /** The position of each shard to go on from. */
+  readonly at: readonly Position[];
+  /** Makes a shard as it was at a position. */
+  readonly rebuild: Rebuild;
+  readonly signal: AbortSignal;
+  /** Called after each stage. */
+  readonly onStage?: (stage: RewindStage) => void;
+}
+
+/** A shard that goes on from an earlier state. */
+export interface RewoundShard extends Position {
+  readonly shard: number;
+  /** What it gave up; empty for a shard that an interrupted rewind had completed. */
+  readonly fallbacks: readonly Fallback[];
+  /** Whether a host serves it by now. */
+  readonly served: boolean;
+}
+
+/** A job that goes on from an earlier state. */
+export interface RewoundJob {
+  readonly job: string;
+  /** The positions that its shards go on from. */
+  readonly at: readonly Position[];
+  /** Whether a rewind that had been interrupted was completed, and not the one that was asked for. */
+  readonly completed: boolean;
+  readonly shards: readonly RewoundShard[];
+  /** Names of parameters that are ready, and of those to be initialized anew. */
+  readonly ready: readonly string[];
+  readonly gone: readonly string[];
+}
+
+/** The rewind of a job that was interrupted; undefined if there is none. @throws BAD_NAME, TIMEOUT, …. */
+export async function interruptedRewind(
+  connection: NatsConnection,
+  job: string,
+): Promise<RewindPlan | undefined> {
+  const { records } = await openStoredJob(connection, job);
+  return await rewindRecord.read({ bucket: records });
+}
+
+/**
+ * Lets a job go on from an earlier state, in place, while hosts serve it. All shards are rebuilt in memory before
+ * anything is written. Then the plan is noted in the job's bucket, and one shard after the other is put under
+ * the next generation, by one write each. If that is interrupted, some shards have gone back and others have
+ * not; the next rewind, whatever its point, completes this one.
+ * @throws BAD_NAME if there is no such job; BUSY if another rewind has begun meanwhile; NOT_OWNER if an owner
+ * made snapshots faster than the state could be stored; NO_SPACE; the errors of `rebuild`; ABORTED.
+ */
+export async function rewindJob(options: RewindOptions): Promise<RewoundJob> {
+  const { connection, host, signal } = options;
+  const job = await openStoredJob(connection, options.job);
+  return await new JobRewind(
+    options,
+    job,
+    StreamPublisher.open(connection, job.subjects.hostInbox(host)),
+  ).run(signal);
+}
+
+/** A rewind of one job. */
+class JobRewind {
+  readonly #options: RewindOptions;
+  readonly #job: StoredJob;
+  readonly #publisher: StreamPublisher;
+  readonly #found: FoundParameters;
+
+  constructor(options: RewindOptions, job: StoredJob, publisher: StreamPublisher) {
+    this.#options = options;
+    this.#job = job;
+    this.#publisher = publisher;
+    this.#found = new FoundParameters(job.settings.shards);
+  }
+
+  async run(signal: AbortSignal): Promise<RewoundJob> {
+    const { job, onStage } = this.#options;
+    const deps = { bucket: this.#job.records, pause: delay };
+    const interrupted = await rewindRecord.read(deps);
+    const at = interrupted?.at ?? this.#options.at;
+    const shards = await this.#rebuild(at, signal);
+    onStage?.("rebuilt");
+    const plan = interrupted ?? (await this.#begin(at));
+    onStage?.("begun");
+    const rewound = await this.#commit(plan, shards, signal);
+    const { ready, gone } = await this.#writeRecords(at);
+    onStage?.("parameters");
+    await endRewind(this.#job.records, plan.id);
+    onStage?.("complete");
+    const served = await this.#awaitOwners(rewound);
+    const completed = interrupted !== undefined;
+    return { job, at, completed, shards: served, ready, gone };
+  }
+
+  async #rebuild(at: readonly Position[], signal: AbortSignal): Promise<Shard[]> {
+    const shards: Shard[] = [];
+    for (const [number, position] of at.entries()) {
+      signal.throwIfAborted();
+      const shard = await this.#options.rebuild(number, position);
+      this.#found.add(number, shard.saveState());
+      shards.push(shard);
+    }
+    return shards;
+  }
+
+  /** Notes the plan. @throws BUSY if there is another one by now. */
+  async #begin(at: readonly Position[]): Promise<RewindPlan> {
+    const { job } = this.#options;
+    const id = randomUUID();
+    const from = await mapConcurrently([...at.keys()], (shard) => this.#of(shard, id).generation());
+    const plan = { id, begunMs: Date.now(), at, from };
+    await rewindRecord.change({ bucket: this.#job.records, pause: delay }, (other) => {
+      if (other === undefined) return plan;
+      if (other.id === id) return other;
+      throw new PserverError("BUSY", `job ${job}: another rewind has begun`, { job });
+    });
+    return plan;
+  }
+
+  /** Puts the shards that have not gone back yet under the next generation. */
+  async #commit(
+    { id, at, from }: RewindPlan,
+    shards: readonly Shard[],
+    signal: AbortSignal,
+  ): Promise<Omit<RewoundShard, "served">[]> {
+    const rewound: Omit<RewoundShard, "served">[] = [];
+    for (const [shard, state] of shards.entries()) {
+      const rewind = this.#of(shard, id);
+      const position = at[shard] as Position;
+      const generation = await rewind.generation();
+      const isDone = generation > (from[shard] ?? 0);
+      const next = isDone
+        ? { generation, fallbacks: [] }
+        : await rewind.commit(state, position, signal);
+      rewound.push({ shard, seq: 0, ...next });
+      this.#options.onStage?.(`shard ${shard}`);
+    }
+    return rewound;
+  }
+
+  async #writeRecords(at: readonly Position[]): Promise<{ ready: string[]; gone: string[] }> {
+    const deps = { bucket: this.#job.records, pause: delay };
+    const records = {
+      job: await jobRecord.read(deps),
+      parameters: await readAllParameters(this.#job.records),
+    };
+    const { job, parameters } = rewoundRecords(records, this.#found.parameters(), at);
+    await mapConcurrently(parameters, (parameter) =>
+      parameterRecord(parameter.declaration.name).change(deps, () => parameter),
+    );
+    // Last: hosts read the parameters again when this record has changed.
+    await jobRecord.change(deps, () => job);
+    const names = (state: string): string[] =>
+      parameters
+        .filter(({ lifecycle }) => lifecycle.state === state)
+        .map(({ declaration }) => declaration.name)
+        .sort();
+    return { ready: names("ready"), gone: names("uninitialized") };
+  }
+
+  /**
+   * Asks each owner for a snapshot of the new generation: one that still folds the old journal learns by that
+   * that it is deposed, and takes the shard over again.
+   */
+  async #awaitOwners(shards: readonly Omit<RewoundShard, "served">[]): Promise<RewoundShard[]> {
+    const { connection, host } = this.#options;
+    const { manager, subjects, settings, journalOf } = this.#job;
+    const storage = storageQueries(manager, subjects);
+    const owners = new OwnersClient({ connection, storage, subjects, host, journalOf });
+    const graceMs = takeOverMs(settings.leaseMs);
+    return await mapConcurrently(shards, async (rewound) => {
+      const { shard, generation } = rewound;
+      try {
+        await owners.ask(shard, "snapshot", { generation, seq: 0 }, graceMs);
+        return { ...rewound, served: true };
+      } catch (error) {
+        // Where no host runs, the next one to start finds the shard as it is now.
+        if (ensureError(error).code !== "NO_OWNER") throw error;
+        return { ...rewound, served: false };
+      }
+    });
+  }
+
+  #of(shard: number, owner: string): ShardRewind {
+    const { connection, host } = this.#options;
+    const [job, publisher] = [this.#job, this.#publisher];
+    return new ShardRewind({ connection, publisher, host, job, owner, shard });
+  }
+}

@@ -1,0 +1,112 @@
+import type { UpdateEvent } from "../actors/journal/describe-record.ts";
+
+/** What can be searched for. */
+export const FINDING_KINDS = ["nan", "spike", "stale", "rejected", "repeat"] as const;
+/** One of {@link FINDING_KINDS}. */
+export type FindingKind = (typeof FINDING_KINDS)[number];
+
+/** An update that was searched for, with what is remarkable about it. */
+export type Finding =
+  | { readonly kind: "nan"; readonly event: UpdateEvent; readonly nonFinite: number }
+  | {
+      readonly kind: "spike";
+      readonly event: UpdateEvent;
+      readonly norm: number;
+      /** Mean of the norms before it, of the same trainer and block. */
+      readonly mean: number;
+      /** How many standard deviations of them it is away. */
+      readonly deviations: number;
+    }
+  | { readonly kind: "stale"; readonly event: UpdateEvent; readonly behind: number }
+  | { readonly kind: "rejected"; readonly event: UpdateEvent; readonly reason: string }
+  | { readonly kind: "repeat"; readonly event: UpdateEvent; readonly firstSeq: number };
+
+/** From where on something is remarkable. */
+export interface FindingBounds {
+  /** Standard deviations of a trainer's own norms. */
+  readonly deviations: number;
+  /** Versions that a block may have gone on since the values that a gradient was computed from. */
+  readonly behind: number;
+}
+
+/** Looks at the updates of a job, in order, one after the other. */
+export type Detector = (event: UpdateEvent) => Finding | undefined;
+
+/** Norms of a trainer and block before any of them can be remarkable. */
+const NORMS_MIN = 8;
+
+/** The least deviation, as a share of the mean: norms that hardly differ have no spikes. */
+const DEVIATION_MIN = 0.01;
+
+/** Trainers and blocks whose norms are remembered. */
+const HISTORIES_MAX = 100_000;
+
+/** What finds updates of a kind. A detector of spikes remembers the norms that it has seen. */
+export function detectorOf(kind: FindingKind, bounds: FindingBounds): Detector {
+  switch (kind) {
+    case "nan":
+      return nonFiniteIn;
+    case "spike":
+      return spikeDetector(bounds.deviations);
+    case "stale":
+      return (event) => {
+        const behind = event.block?.behind ?? 0;
+        return behind > bounds.behind ? { kind: "stale", event, behind } : undefined;
+      };
+    case "rejected":
+      return rejectionOf;
+    case "repeat":
+      return ({ outcome, ...event }) =>
+        outcome.kind === "repeated"
+          ? { kind: "repeat", event: { ...event, outcome }, firstSeq: outcome.seq }
+          : undefined;
+  }
+}
+
+function nonFiniteIn(event: UpdateEvent): Finding | undefined {
+  const nonFinite = event.block?.statistics?.nonFinite ?? 0;
+  return nonFinite > 0 ? { kind: "nan", event, nonFinite } : undefined;
+}
+
+function rejectionOf(event: UpdateEvent): Finding | undefined {
+  const { outcome } = event;
+  if (outcome.kind === "unreadable") return { kind: "rejected", event, reason: "unreadable" };
+  if (outcome.kind !== "rejected") return undefined;
+  return { kind: "rejected", event, reason: `${outcome.code}: ${outcome.message}` };
+}
+
+/** Number, mean and sum of squared deviations of norms so far. */
+interface NormHistory {
+  count: number;
+  mean: number;
+  squares: number;
+}
+
+function spikeDetector(deviations: number): Detector {
+  const histories = new Map<string, NormHistory>();
+  return (event) => {
+    const { block, outcome } = event;
+    const norm = block?.statistics?.norm;
+    const isUpdate = block?.operation.op === "grad" || block?.operation.op === "mix";
+    if (norm === undefined || !isUpdate || outcome.kind !== "applied" || !Number.isFinite(norm)) {
+      return undefined;
+    }
+    const key = `${event.trainer} ${block.operation.op} ${block.index} ${block.parameter}`;
+    const history = histories.get(key) ?? { count: 0, mean: 0, squares: 0 };
+    if (history.count === 0 && histories.size < HISTORIES_MAX) histories.set(key, history);
+    const { count, mean } = history;
+    const deviation = Math.max(
+      Math.sqrt(history.squares / Math.max(1, count - 1)),
+      DEVIATION_MIN * mean,
+    );
+    const away = deviation === 0 ? 0 : Math.abs(norm - mean) / deviation;
+    if (count >= NORMS_MIN && away > deviations) {
+      // Not remembered: one spike must not hide the next.
+      return { kind: "spike", event, norm, mean, deviations: away };
+    }
+    history.count += 1;
+    history.mean += (norm - mean) / history.count;
+    history.squares += (norm - mean) * (norm - history.mean);
+    return undefined;
+  };
+}

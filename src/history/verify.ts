@@ -1,0 +1,334 @@
+import { changedOf } from "../actors/fold/journal-checksum.ts";
+import type { Shard } from "../actors/fold/shard.ts";
+import type { HeadMark } from "../actors/journal/head-mark.ts";
+import { journalDamaged } from "../actors/journal/journal-check.ts";
+import type { Manifest } from "../actors/journal/manifest.ts";
+import {
+  type ErrorCode,
+  ensureError,
+  type Fields,
+  type Position,
+  PserverError,
+  parsePosition,
+  type WireError,
+} from "../protocol/index.ts";
+import { foldRecords, type ReplayOptions, replayShard, shardAt } from "./replay/replay-shard.ts";
+import type { ReplayedShard } from "./replay/replayed-model.ts";
+import {
+  basesOf,
+  connectedUpTo,
+  type HistorySource,
+  type Inventory,
+  notedIn,
+  type ReplayBase,
+  reachOf,
+  type ShardHistory,
+  type TimedRecord,
+  takeInventory,
+} from "./source.ts";
+
+/** Errors of a state that cannot be rebuilt. */
+const UNKNOWN_BEFORE: readonly ErrorCode[] = [
+  "HISTORY_LOST",
+  "JOURNAL_DAMAGED",
+  "SNAPSHOT_DAMAGED",
+  "FOLD_FAILED",
+];
+
+/**
+ * Compares the state that a generation began with, of which `shard` was loaded, with the state of the older
+ * generation that it went on from. `first` if that cannot be rebuilt, or differs and need not be the same: after
+ * an accepted loss the shard may have gone on from another state than its manifest tells.
+ * @throws as `replayShard`, but for damage, which is told where it is.
+ */
+export async function compareBeginning(
+  history: ShardHistory,
+  { spans }: Inventory,
+  manifest: Manifest,
+  shard: Shard,
+  { subjects, signal }: Pick<ReplayOptions, "subjects" | "signal">,
+): Promise<"equal" | "different" | "first"> {
+  const from = wentOnFrom(manifest);
+  if (from === undefined) return "first";
+  if (!spans.some(({ generation }) => generation === from.generation)) return "first";
+  try {
+    const edit = withoutAside(manifest, from.generation);
+    const before = await replayShard(history, from, { subjects, signal, edit });
+    before.restartJournal();
+    if (before.digest() === shard.digest()) return "equal";
+    return manifest.past === undefined ? "first" : "different";
+  } catch (error) {
+    if (!UNKNOWN_BEFORE.includes(ensureError(error).code)) throw error;
+    return "first";
+  }
+}
+
+/** The position whose state a generation went on from; undefined if its manifest does not tell. */
+function wentOnFrom({ fallbacks }: Manifest): Position | undefined {
+  // Generations after that one were left out as a whole.
+  const base = fallbacks.findLast(({ generation, from }) => from > 1 || generation === 1);
+  return base && { generation: base.generation, seq: base.from - 1 };
+}
+
+/** Leaves records out that were put aside: of several losses of one generation, all but the last. */
+function withoutAside(
+  { fallbacks }: Manifest,
+  generation: number,
+): (record: TimedRecord) => TimedRecord | undefined {
+  const aside = fallbacks.filter((fallback) => fallback.generation === generation).slice(0, -1);
+  return (record) =>
+    aside.some(({ from, to }) => from <= record.seq && record.seq <= to) ? undefined : record;
+}
+
+/** What was found out about one snapshot, or about the records after a position. */
+export type VerifiedPlace = Position &
+  (
+    | { readonly kind: "equal" | "different" | "first" }
+    | { readonly kind: "damaged" | "unreadable" | "given-up"; readonly error: WireError }
+  );
+
+/** What was found out about a shard. */
+export interface ShardVerification {
+  readonly shard: number;
+  /** Records that were folded. */
+  readonly records: number;
+  /**
+   * In order: snapshots that are `equal` to the fold, `different`, or `damaged`; the `first` of each part that
+   * can be folded, which nothing before it can be compared with; positions after which the journal is
+   * `unreadable`, or, in what the shard did not keep of a journal after a loss that was accepted, `given-up`. That
+   * with which a generation begins is compared with the fold of the one before, up to the
+   * record from which the shard went on.
+   */
+  readonly places: readonly VerifiedPlace[];
+}
+
+/** How {@link verifyShard} verifies. */
+export interface VerifyOptions extends ReplayOptions {
+  /** The fold begins at the nearest snapshot at or before it; by default at the oldest. */
+  readonly from?: Position | undefined;
+}
+
+/** Errors at which the fold of a journal ends. */
+const UNREADABLE: readonly ErrorCode[] = ["JOURNAL_DAMAGED", "HISTORY_LOST", "FOLD_FAILED"];
+
+/** A shard that was folded. */
+interface Folded {
+  readonly shard: Shard;
+  readonly generation: number;
+}
+
+/** A verification under way. */
+interface Verifying {
+  readonly history: ShardHistory;
+  readonly inventory: Inventory;
+  readonly options: VerifyOptions;
+  readonly places: VerifiedPlace[];
+  /** What was folded so far; undefined before a snapshot could be loaded, and after damage. */
+  folded: Folded | undefined;
+  records: number;
+  /** Mark of its owners. */
+  readonly mark: HeadMark | undefined;
+}
+
+/**
+ * Folds all that is kept of a shard, from its oldest snapshot on, and compares the fold with each later
+ * snapshot: state, values and slots. After a damage it goes on from the next snapshot.
+ * @returns the findings, and the shard at the end of its newest journal; undefined if damage hides it.
+ * @throws what the source throws if it cannot be read now; the reason of the signal.
+ */
+export async function verifyShard(
+  history: ShardHistory,
+  options: VerifyOptions,
+): Promise<{ verification: ShardVerification; end: Folded | undefined }> {
+  const inventory = await takeInventory(history);
+  const state: Verifying = {
+    ...{ history, inventory, options, places: [] },
+    ...{ folded: undefined, records: 0, mark: await history.mark?.() },
+  };
+  const totalRecords = recordsToFold(inventory);
+  for (const base of basesFrom(inventory, options.from)) {
+    await foldLeftJournal(state, base.generation);
+    await foldTo(state, base);
+    await compareWith(state, base);
+    options.onProgress?.(state.records, Math.max(totalRecords, state.records));
+  }
+  const newest = inventory.spans.at(-1);
+  if (newest !== undefined) await foldTo(state, { ...newest, seq: newest.lastSeq });
+  const { records, places, folded } = state;
+  return { verification: { shard: history.shard, records, places }, end: folded };
+}
+
+/** The snapshots to compare with: all from the nearest at or before a position on. */
+function basesFrom(inventory: Inventory, from: Position | undefined): ReplayBase[] {
+  const bases = basesOf(inventory);
+  if (from === undefined) return bases;
+  const isAfter = ({ generation, seq }: ReplayBase): boolean =>
+    generation > from.generation || (generation === from.generation && seq > from.seq);
+  const first = bases.findLastIndex((base) => !isAfter(base));
+  return bases.slice(Math.max(0, first));
+}
+
+function recordsToFold(inventory: Inventory): number {
+  return reachOf(inventory).reduce((sum, { firstSeq, lastSeq }) => sum + lastSeq - firstSeq, 0);
+}
+
+/** Ends the fold of an older generation at its last record, before one of `generation` begins. */
+async function foldLeftJournal(state: Verifying, generation: number): Promise<void> {
+  const { folded, inventory } = state;
+  if (folded === undefined || folded.generation === generation) return;
+  const last = inventory.spans.findLast((span) => span.generation === folded.generation);
+  await foldTo(state, { generation: folded.generation, seq: last?.lastSeq ?? folded.shard.seq });
+  state.folded = undefined;
+  const place = state.places.at(-1);
+  if (place?.kind !== "unreadable" || !isGivenUp(inventory, place)) return;
+  state.places[state.places.length - 1] = { ...place, kind: "given-up" };
+}
+
+/** Whether what follows a position was given up with a journal that was left for its loss, not by a rewind. */
+function isGivenUp({ snapshots }: Inventory, { generation, seq }: Position): boolean {
+  const manifests = snapshots.map(({ manifest }) => manifest);
+  const lost = manifests.at(-1)?.fallbacks.find((fallback) => fallback.generation === generation);
+  return (
+    lost !== undefined && seq + 1 >= lost.from && manifests.every(({ past }) => past !== generation)
+  );
+}
+
+/** Folds up to a position of the same generation; the fold ends before it where records are missing. */
+async function foldTo(state: Verifying, { generation, seq }: Position): Promise<void> {
+  const { folded, inventory } = state;
+  if (folded === undefined || folded.generation !== generation) return;
+  const endSeq = connectedUpTo(inventory, { generation, seq: folded.shard.seq });
+  await foldOn(state, folded, Math.min(seq, endSeq));
+  if (seq <= endSeq || state.folded === undefined) return;
+  state.folded = undefined;
+  // Records that were never written are skipped by a snapshot right behind them.
+  if (isBehindGap(inventory, { generation, seq }, endSeq)) return;
+  const error = journalDamaged(state.history.shard, endSeq + 1, undefined).toWire();
+  state.places.push({ generation, seq: endSeq, kind: "unreadable", error });
+}
+
+/** Folds records that are listed; damage ends the fold. */
+async function foldOn(state: Verifying, { shard, generation }: Folded, seq: number): Promise<void> {
+  const from = shard.seq;
+  try {
+    await foldRecords(shard, state.history, { generation, seq }, state.options);
+  } catch (thrown) {
+    const found = ensureError(thrown);
+    if (!UNREADABLE.includes(found.code)) throw thrown;
+    const changed = changedOf(found);
+    const before = changed === undefined ? shard.seq : changed.from - 1;
+    const error = found.toWire();
+    state.places.push({ generation, seq: before, kind: "unreadable", error });
+    state.folded = undefined;
+  } finally {
+    state.records += shard.seq - from;
+  }
+}
+
+/** Whether a position is the end of the gap after a record. */
+function isBehindGap({ spans }: Inventory, { generation, seq }: Position, endSeq: number): boolean {
+  const next = spans.find((each) => each.generation === generation && each.firstSeq > endSeq + 1);
+  return next !== undefined && next.firstSeq === seq + 1;
+}
+
+/** Compares the fold with a snapshot at its position; the snapshot begins the fold if there is none. */
+async function compareWith(state: Verifying, base: ReplayBase): Promise<void> {
+  const { history, options, places, folded } = state;
+  const { generation, seq } = base;
+  try {
+    const shard = await shardAt(history, base, options.subjects);
+    if (folded === undefined) {
+      state.folded = { shard, generation };
+      shard.expect(notedIn(state.inventory, state.mark, generation));
+    }
+    const kind =
+      folded === undefined ? await begin(state, base, shard) : isSame(folded.shard, shard);
+    places.push({ generation, seq, kind });
+  } catch (error) {
+    const found = ensureError(error);
+    if (found.code !== "SNAPSHOT_DAMAGED") throw error;
+    places.push({ generation, seq, kind: "damaged", error: found.toWire() });
+  }
+}
+
+/** Compares a snapshot that no fold has led to with the generation before it, if it can be. */
+async function begin(
+  { history, inventory, options, places }: Verifying,
+  { seq, snapshot }: ReplayBase,
+  shard: Shard,
+): Promise<"equal" | "different" | "first"> {
+  if (places.length === 0 || seq > 0 || snapshot === undefined) return "first";
+  return await compareBeginning(history, inventory, snapshot.manifest, shard, options);
+}
+
+function isSame(a: Shard, b: Shard): "equal" | "different" {
+  return a.digest() === b.digest() ? "equal" : "different";
+}
+
+/** Whether nothing of a shard is damaged or different, but what was given up. */
+export function isSound({ places }: ShardVerification): boolean {
+  return places.every(({ kind }) => kind === "equal" || kind === "first" || kind === "given-up");
+}
+
+/** Whether the host that serves a shard holds what the fold gives. */
+export type ServedVerification =
+  | { readonly kind: "equal"; readonly position: Position; readonly blocks: number }
+  | {
+      readonly kind: "different";
+      readonly position: Position;
+      /** What differs: `state`, or blocks as `"name" block 3`. */
+      readonly what: readonly string[];
+    }
+  | { readonly kind: "unknown"; readonly error: WireError };
+
+/** Errors after which nothing is known of what hosts hold: no host serves the shard, or an older one does. */
+const UNKNOWN: readonly ErrorCode[] = [
+  "NO_OWNER",
+  "BAD_MESSAGE",
+  "DENIED",
+  "JOURNAL_REPLACED",
+  "TIMEOUT",
+];
+
+/**
+ * Compares the state and every block of a shard with what its owner holds, each at the position that the
+ * owner has reached when it answers: the shard follows the journal up to there, so that trainers may train.
+ * @throws JOURNAL_DAMAGED and the like if the journal cannot be followed; errors of the owner.
+ */
+export async function verifyServed(
+  source: Pick<HistorySource, "askOwner">,
+  shard: ReplayedShard,
+): Promise<ServedVerification> {
+  const what: string[] = [];
+  let blocks = 0;
+  try {
+    if ((await ownersDigest(source, shard, {})) !== (await shard.stateDigest())) what.push("state");
+    for (const { parameter, index } of shard.blocks) {
+      const held = await ownersDigest(source, shard, { parameter, index });
+      const own = await shard.blockDigest(parameter, index);
+      if (held !== own) what.push(`${JSON.stringify(parameter)} block ${index}`);
+      blocks += 1;
+    }
+  } catch (error) {
+    const found = ensureError(error);
+    if (!UNKNOWN.includes(found.code)) throw error;
+    return { kind: "unknown", error: found.toWire() };
+  }
+  const { position } = shard;
+  return what.length === 0
+    ? { kind: "equal", position, blocks }
+    : { kind: "different", position, what };
+}
+
+/** The owner's digest, after the shard has followed to the position that it is of. */
+async function ownersDigest(
+  source: Pick<HistorySource, "askOwner">,
+  shard: ReplayedShard,
+  block: Fields,
+): Promise<unknown> {
+  const { position } = shard;
+  const message = await source.askOwner?.(shard.shard, "digest", { ...position, ...block });
+  if (message === undefined) throw new PserverError("NO_OWNER", "no host can be reached from here");
+  await shard.advance(parsePosition(message.fields));
+  return message.fields["digest"] ?? undefined;
+}

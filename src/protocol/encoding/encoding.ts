@@ -1,0 +1,186 @@
+import { ENCODINGS, type Encoding, infiniteFrom } from "../dtypes.ts";
+import { PserverError } from "../errors.ts";
+import { ENCODING_WASM_BASE64 } from "./wasm.ts";
+
+/** Converts `n` elements at `from` into as many at `to`; see assembly/index.ts. */
+type ConvertKernel = (to: number, from: number, n: number) => void;
+
+/** Also returns the sum of the squares of the encoded elements; not finite if an element is not. */
+type SummingKernel = (to: number, from: number, n: number) => number;
+
+/** Exports of assembly/index.ts. */
+interface EncodingKernels {
+  readonly widenBf16: ConvertKernel;
+  readonly widenF16: ConvertKernel;
+  readonly narrowBf16: ConvertKernel;
+  readonly narrowF16: ConvertKernel;
+  readonly narrowSquaresBf16: SummingKernel;
+  readonly narrowSquaresF16: SummingKernel;
+  readonly squaresF32: (from: number, n: number) => number;
+  readonly largestF32: (from: number, n: number) => number;
+}
+
+/** The functions of each encoding. */
+const KERNELS = {
+  bfloat16: { narrow: "narrowBf16", narrowSquares: "narrowSquaresBf16", widen: "widenBf16" },
+  float16: { narrow: "narrowF16", narrowSquares: "narrowSquaresF16", widen: "widenF16" },
+} as const satisfies Record<Encoding, Record<string, keyof EncodingKernels>>;
+
+/** Elements converted at a time; few enough to stay in a near cache. */
+export const CHUNK_ELEMENTS = 16_384;
+
+const PAGE_BYTES = 65_536;
+// The module's constants have the first page.
+const FLOATS = PAGE_BYTES;
+const HALVES = FLOATS + CHUNK_ELEMENTS * 4;
+
+/** Memory through which elements pass, a chunk at a time, and the operations on the chunk. */
+export class EncodingChunk {
+  /** The float32 elements of the chunk, at most {@link CHUNK_ELEMENTS}. */
+  readonly floats: Float32Array;
+  /** The encoded elements of the chunk. */
+  readonly halves: Uint8Array;
+  readonly #kernels: EncodingKernels;
+
+  constructor() {
+    const pages = Math.ceil((HALVES + CHUNK_ELEMENTS * 2) / PAGE_BYTES);
+    const memory = new WebAssembly.Memory({ initial: pages, maximum: pages });
+    const module = new WebAssembly.Module(Buffer.from(ENCODING_WASM_BASE64, "base64"));
+    const { exports } = new WebAssembly.Instance(module, { env: { memory } });
+    this.#kernels = exports as unknown as EncodingKernels;
+    this.floats = new Float32Array(memory.buffer, FLOATS, CHUNK_ELEMENTS);
+    this.halves = new Uint8Array(memory.buffer, HALVES, CHUNK_ELEMENTS * 2);
+  }
+
+  /** Encodes the first `n` floats into the first `n` encoded elements. */
+  narrow(encoding: Encoding, n: number): void {
+    this.#kernels[KERNELS[encoding].narrow](HALVES, FLOATS, n);
+  }
+
+  /**
+   * Does as {@link narrow} and gives the sum of the squares of what was encoded. Afterwards the
+   * floats are the first `n` as they were or as they were encoded.
+   */
+  narrowSquares(encoding: Encoding, n: number): number {
+    const sum = this.#kernels[KERNELS[encoding].narrowSquares](HALVES, FLOATS, n);
+    if (Number.isFinite(sum)) return sum;
+    // The kernel reports that an element is not finite, not whether it is NaN.
+    this.widen(encoding, n);
+    return this.sumOfSquares(n);
+  }
+
+  /** Decodes the first `n` encoded elements into the first `n` floats. */
+  widen(encoding: Encoding, n: number): void {
+    this.#kernels[KERNELS[encoding].widen](FLOATS, HALVES, n);
+  }
+
+  /** The sum of the squares of the first `n` floats, in f64; NaN or infinite exactly if one is. */
+  sumOfSquares(n: number): number {
+    return this.#kernels.squaresF32(FLOATS, n);
+  }
+
+  /** The bits of the largest of the first `n` floats but for their signs; those of NaN are largest. */
+  largest(n: number): number {
+    return this.#kernels.largestF32(FLOATS, n);
+  }
+}
+
+let ofThread: EncodingChunk | undefined;
+
+/** The chunk of this thread, made at its first use. Its contents are undefined between calls. */
+export function encodingChunk(): EncodingChunk {
+  ofThread ??= new EncodingChunk();
+  return ofThread;
+}
+
+/** Up to so many elements a loop is faster than a copy for the kernel. */
+const LOOP_ELEMENTS_MAX = 64;
+
+/**
+ * Encodes elements, each rounded to nearest, ties to even. Elements out of range become infinities; NaN
+ * becomes the canonical quiet NaN, 0x7fc0 or 0x7e00. The two ranges must not overlap.
+ * @param to little-endian, two bytes an element, at any alignment.
+ * @throws BAD_LENGTH if `to` is not as long as the encoded elements are.
+ */
+export function encodeElements(encoding: Encoding, from: Float32Array, to: Uint8Array): void {
+  checkBytes(encoding, to, from.length);
+  const { bytes } = ENCODINGS[encoding];
+  const chunk = encodingChunk();
+  eachChunk(from.length, (start, n) => {
+    chunk.floats.set(from.subarray(start, start + n));
+    chunk.narrow(encoding, n);
+    to.set(chunk.halves.subarray(0, n * bytes), start * bytes);
+  });
+}
+
+/**
+ * The L2 norm, in float64, that elements have once they are encoded; NaN or infinite exactly if an encoded
+ * element is.
+ */
+export function normAsEncoded(encoding: Encoding, elements: Float32Array): number {
+  const chunk = encodingChunk();
+  let sum = 0;
+  eachChunk(elements.length, (start, n) => {
+    chunk.floats.set(elements.subarray(start, start + n));
+    sum += chunk.narrowSquares(encoding, n);
+  });
+  return Math.sqrt(sum);
+}
+
+/**
+ * The float32 elements that were encoded: exact, and a NaN keeps its sign and fraction. The two
+ * ranges must not overlap.
+ * @param from little-endian, two bytes an element, at any alignment.
+ * @throws BAD_LENGTH if `from` is not as long as the encoded elements are.
+ */
+export function decodeElements(encoding: Encoding, from: Uint8Array, to: Float32Array): void {
+  checkBytes(encoding, from, to.length);
+  const { bytes } = ENCODINGS[encoding];
+  const chunk = encodingChunk();
+  eachChunk(to.length, (start, n) => {
+    chunk.halves.set(from.subarray(start * bytes, (start + n) * bytes));
+    chunk.widen(encoding, n);
+    to.set(chunk.floats.subarray(0, n), start);
+  });
+}
+
+/** The L2 norm of float32 elements as they are, in float64; NaN or infinite exactly if one is. */
+export function float32Norm(elements: Float32Array): number {
+  const chunk = encodingChunk();
+  let sum = 0;
+  eachChunk(elements.length, (start, n) => {
+    chunk.floats.set(elements.subarray(start, start + n));
+    sum += chunk.sumOfSquares(n);
+  });
+  return Math.sqrt(sum);
+}
+
+/** Whether all elements are finite once encoded; without an `encoding`, as they are. */
+export function staysFinite(elements: Float32Array, encoding?: Encoding): boolean {
+  const bound = infiniteFrom(encoding);
+  if (elements.length <= LOOP_ELEMENTS_MAX) return elements.every((x) => Math.abs(x) < bound);
+  const [boundBits = 0] = new Int32Array(Float32Array.of(bound).buffer);
+  const chunk = encodingChunk();
+  let largest = 0;
+  eachChunk(elements.length, (start, n) => {
+    chunk.floats.set(elements.subarray(start, start + n));
+    largest = Math.max(largest, chunk.largest(n));
+  });
+  return largest < boundBits;
+}
+
+function eachChunk(elements: number, visit: (start: number, n: number) => void): void {
+  for (let start = 0; start < elements; start += CHUNK_ELEMENTS) {
+    visit(start, Math.min(CHUNK_ELEMENTS, elements - start));
+  }
+}
+
+function checkBytes(encoding: Encoding, encoded: Uint8Array, elements: number): void {
+  const expected = elements * ENCODINGS[encoding].bytes;
+  if (encoded.length === expected) return;
+  throw new PserverError(
+    "BAD_LENGTH",
+    `${elements} ${encoding} elements take ${expected} bytes; received ${encoded.length}`,
+    { expected, received: encoded.length },
+  );
+}

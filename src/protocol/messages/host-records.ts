@@ -1,0 +1,180 @@
+import { encodeMessage, type Fields, type Message, packValue, unpackValue } from "../codec.ts";
+import { type Synchronization, toSynchronization } from "../config/index.ts";
+import { PserverError } from "../errors.ts";
+import { asMap, flagField, integerField, listField, mapField, textField } from "../fields.ts";
+import type { Layout } from "../layout.ts";
+import { LIVE_SESSIONS_MAX, MEMBERS_MAX, PARAMETERS_PER_REQUEST_MAX } from "../limits.ts";
+import { escapeId, unescapeId } from "../names.ts";
+import {
+  type Declaration,
+  parseParameterInfo,
+  parseTrainerSessions,
+  type TrainerSession,
+} from "./lifecycle-messages.ts";
+
+/** The shard is folded under these rules from this record on. */
+export interface RulesRecord {
+  readonly verb: "rules";
+  readonly rules: number;
+  /** How the job's trainers keep step; absent if they do not. */
+  readonly synchronization?: Synchronization;
+}
+
+/**
+ * The members of the job's steps from this record on. A lower revision than an earlier one is ignored.
+ * `started`: enough members have been present at one time; no step closes before.
+ */
+export interface MembersRecord {
+  readonly verb: "members";
+  readonly revision: number;
+  readonly started: boolean;
+  /** Ids, ascending, each once. */
+  readonly trainers: readonly string[];
+}
+
+/** A parameter as hosts have granted it to the trainer that initializes it. */
+export interface GrantedParameter extends Declaration {
+  readonly epoch: number;
+  readonly layout: Layout;
+}
+
+/**
+ * Parameters that this trainer initializes from this record on, each under its epoch: any other `init` of a
+ * block is rejected. A lower epoch than an earlier one is ignored. Since version 2 of the rules.
+ */
+export interface DeclareRecord {
+  readonly verb: "declare";
+  readonly trainer: string;
+  readonly parameters: readonly GrantedParameter[];
+}
+
+/** Removes the blocks of a parameter up to this epoch, and its declaration. */
+export interface DropRecord {
+  readonly verb: "drop";
+  readonly parameter: string;
+  readonly epoch: number;
+}
+
+/** Ends every session up to this one: they must join again. */
+export interface FloorRecord {
+  readonly verb: "floor";
+  readonly session: number;
+}
+
+/** Ends every session up to `upTo` but the live ones. Since version 2 of the rules. */
+export interface SessionsRecord {
+  readonly verb: "sessions";
+  readonly upTo: number;
+  /** Sessions up to `upTo` that have not ended. */
+  readonly live: readonly number[];
+}
+
+/**
+ * Makes the shard forget trainers that it remembers with exactly these sessions: numbers that no host
+ * has given them. Since version 2 of the rules.
+ */
+export interface ForgetRecord {
+  readonly verb: "forget";
+  readonly trainers: readonly TrainerSession[];
+}
+
+/** A host's journal record. */
+export type HostRecord =
+  | RulesRecord
+  | MembersRecord
+  | DeclareRecord
+  | DropRecord
+  | FloorRecord
+  | SessionsRecord
+  | ForgetRecord;
+
+/** A host's record as a message. Lists are in its bytes: a header has no space for them. */
+export function encodeHostRecord(record: HostRecord): Uint8Array {
+  switch (record.verb) {
+    case "members": {
+      const { verb: _verb, trainers, ...entries } = record;
+      const ids = trainers.map(escapeId).join("\n");
+      return encodeMessage(entries, new TextEncoder().encode(ids));
+    }
+    case "declare": {
+      const { trainer, parameters } = record;
+      return encodeMessage({ trainer }, packValue(parameters));
+    }
+    case "sessions":
+      return encodeMessage({ upTo: record.upTo }, packValue(record.live));
+    case "forget":
+      return encodeMessage({}, packValue(record.trainers));
+    default: {
+      const { verb: _verb, ...entries } = record;
+      return encodeMessage({ ...entries });
+    }
+  }
+}
+
+/**
+ * A host's record of a verb.
+ * @throws BAD_MESSAGE and the like naming what is wrong.
+ */
+export function parseHostRecord(verb: HostRecord["verb"], message: Message): HostRecord {
+  const { fields, data } = message;
+  switch (verb) {
+    case "rules":
+      return parseRules(fields);
+    case "members":
+      return {
+        verb,
+        revision: integerField(fields, "revision", 1),
+        started: flagField(fields, "started"),
+        trainers: parseMembers(data),
+      };
+    case "declare": {
+      const trainer = textField(fields, "trainer");
+      escapeId(trainer);
+      const parameters = unpackList("parameters", data, PARAMETERS_PER_REQUEST_MAX);
+      return { verb, trainer, parameters: parameters.map(parseGranted) };
+    }
+    case "drop":
+      return {
+        verb,
+        parameter: textField(fields, "parameter"),
+        epoch: integerField(fields, "epoch"),
+      };
+    case "floor":
+      return { verb, session: integerField(fields, "session") };
+    case "sessions": {
+      const upTo = integerField(fields, "upTo", 1);
+      const live = unpackList("live", data, LIVE_SESSIONS_MAX);
+      return { verb, upTo, live: live.map((live) => integerField({ live }, "live", 1, upTo)) };
+    }
+    case "forget":
+      return { verb, trainers: parseTrainerSessions(unpackValue(data)) };
+  }
+}
+
+/** A parameter in a `declare` record or a saved state; @throws BAD_MESSAGE and the like. */
+export function parseGranted(value: unknown): GrantedParameter {
+  const { ready: _ready, ...granted } = parseParameterInfo(asMap(value, "parameter"));
+  return granted;
+}
+
+function parseRules(fields: Fields): RulesRecord {
+  const rules = integerField(fields, "rules", 1);
+  if (fields["synchronization"] === undefined) return { verb: "rules", rules };
+  const synchronization = toSynchronization(mapField(fields, "synchronization"));
+  return { verb: "rules", rules, synchronization };
+}
+
+function parseMembers(data: Uint8Array): string[] {
+  if (data.length === 0) return [];
+  const ids = new TextDecoder().decode(data).split("\n");
+  if (ids.length <= MEMBERS_MAX) return ids.map(unescapeId);
+  throw new PserverError(
+    "BAD_LENGTH",
+    `tensor bytes: expected at most ${MEMBERS_MAX} members; received ${ids.length}`,
+    { expected: `at most ${MEMBERS_MAX} members`, received: ids.length },
+  );
+}
+
+function unpackList(key: string, data: Uint8Array, lengthMax: number): readonly unknown[] {
+  return listField({ [key]: unpackValue(data) }, key, lengthMax);
+}

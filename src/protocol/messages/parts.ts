@@ -1,0 +1,255 @@
+import type { Fields } from "../codec.ts";
+import { bytesOf } from "../dtypes.ts";
+import { PserverError } from "../errors.ts";
+import { integerField, listField } from "../fields.ts";
+import { isAscending } from "../row-lists/row-lists.ts";
+import { elementCount } from "../tensor.ts";
+
+// A part of a block is some of its rows, and of these rows all elements or some. It travels as
+// tensor bytes: the row numbers, the offsets in a row if not all elements are meant, zeros up to a
+// multiple of 8, then the elements, row by row. Numbers are little-endian, ascending, uint32; in batch
+// records and batched reads the index is *packed*: uint16 where every possible number fits.
+
+/** A block as rows. */
+export interface BlockRows {
+  readonly rows: number;
+  readonly rowElements: number;
+}
+
+/** Counts of a part's index, as the header of the message states them. */
+export interface PartCounts {
+  readonly rows: number;
+  /** Absent: the whole rows. */
+  readonly inner?: number;
+}
+
+/** Which elements of a block are meant: all rows × offsets in a row, numbered within the block. */
+export interface PartIndex {
+  readonly rows: Uint32Array;
+  /** Absent: the whole rows. */
+  readonly inner?: Uint32Array;
+}
+
+/** Bytes of a number of an index. */
+type NumberBytes = 2 | 4;
+
+const NUMBER_BYTES = 4;
+const PACKED_NUMBERS_MAX = 2 ** 16;
+const ALIGN_BYTES = 8;
+/** Most numbers of an index: more than a message can hold; keeps sizes computed from the counts exact. */
+export const PART_NUMBERS_MAX = 2 ** 31;
+
+/** Where a block lies in its parameter. */
+export interface BlockExtent {
+  readonly shape: readonly number[];
+  readonly start: number;
+  readonly count: number;
+}
+
+/** Whether a block consists of whole rows of its parameter's axis 0. */
+export function isWholeRows({ shape, start, count }: BlockExtent): boolean {
+  const rowElements = elementCount(shape) / (shape[0] ?? 1);
+  return start % rowElements === 0 && count % rowElements === 0;
+}
+
+/**
+ * The rows of a block: those of the parameter's axis 0 if it is cut between rows, else one row, the
+ * block itself.
+ */
+export function blockRows(place: BlockExtent): BlockRows {
+  const { shape, count } = place;
+  if (!isWholeRows(place)) return { rows: 1, rowElements: count };
+  const rowElements = elementCount(shape) / (shape[0] ?? 1);
+  return { rows: count / rowElements, rowElements };
+}
+
+/** Elements that a part has of a block. */
+export function partElements(part: PartCounts, { rowElements }: BlockRows): number {
+  return part.rows * (part.inner ?? rowElements);
+}
+
+/** The counts of an index. */
+export function partCounts({ rows, inner }: PartIndex): PartCounts {
+  return inner === undefined ? { rows: rows.length } : { rows: rows.length, inner: inner.length };
+}
+
+/** Bytes before the elements of a part. */
+export function partIndexBytes(counts: PartCounts): number {
+  return indexBytes(counts, NUMBER_BYTES);
+}
+
+/** Bytes before the elements of a part of this block whose index is packed. */
+export function packedIndexBytes(counts: PartCounts, block: BlockRows): number {
+  return indexBytes(counts, packedNumberBytes(counts, block));
+}
+
+/** Writes an index to the beginning of tensor bytes; returns the number of bytes written. */
+export function writePartIndex(target: Uint8Array, index: PartIndex): number {
+  return writeIndex(target, index, NUMBER_BYTES);
+}
+
+/** As {@link writePartIndex}, packed for this block. */
+export function writePackedIndex(target: Uint8Array, index: PartIndex, block: BlockRows): number {
+  return writeIndex(target, index, packedNumberBytes(partCounts(index), block));
+}
+
+/**
+ * The index at the beginning of tensor bytes, copied, and the bytes after it, a view.
+ * @throws BAD_LENGTH if the bytes end within it.
+ * @throws BAD_INDEX unless the numbers are ascending and within the block.
+ */
+export function readPartIndex(
+  counts: PartCounts,
+  data: Uint8Array,
+  block: BlockRows,
+): PartIndex & { readonly elements: Uint8Array } {
+  return readIndex(counts, data, block, NUMBER_BYTES);
+}
+
+/**
+ * As {@link readPartIndex}, of a packed index.
+ * @throws BAD_LENGTH, BAD_INDEX as {@link readPartIndex}; BAD_INDEX also if the padding is not zero.
+ */
+export function readPackedIndex(
+  counts: PartCounts,
+  data: Uint8Array,
+  block: BlockRows,
+): PartIndex & { readonly elements: Uint8Array } {
+  const numberBytes = packedNumberBytes(counts, block);
+  const read = readIndex(counts, data, block, numberBytes);
+  const end = (counts.rows + (counts.inner ?? 0)) * numberBytes;
+  for (let at = end; at < data.length - read.elements.length; at++) {
+    if (data[at] === 0) continue;
+    throw new PserverError("BAD_INDEX", "part: expected zeros after the index; received others");
+  }
+  return read;
+}
+
+/**
+ * The index that a request is the bytes of, copied.
+ * @throws BAD_LENGTH unless it has as many bytes as the counts say, BAD_INDEX as {@link readPartIndex}.
+ */
+export function readPartRequest(counts: PartCounts, data: Uint8Array, block: BlockRows): PartIndex {
+  const { rows, inner, elements } = readPartIndex(counts, data, block);
+  if (elements.length > 0) {
+    const expected = partIndexBytes(counts);
+    throw new PserverError(
+      "BAD_LENGTH",
+      `part: expected ${expected} bytes of index; received ${data.length}`,
+      { expected, received: data.length },
+    );
+  }
+  return inner === undefined ? { rows } : { rows, inner };
+}
+
+/** Bytes of each number of a packed index: the width depends on what could occur, not on what does. */
+function packedNumberBytes({ inner }: PartCounts, { rows, rowElements }: BlockRows): NumberBytes {
+  const isNarrow =
+    rows <= PACKED_NUMBERS_MAX && (inner === undefined || rowElements <= PACKED_NUMBERS_MAX);
+  return isNarrow ? 2 : NUMBER_BYTES;
+}
+
+function indexBytes({ rows, inner = 0 }: PartCounts, numberBytes: NumberBytes): number {
+  return Math.ceil(((rows + inner) * numberBytes) / ALIGN_BYTES) * ALIGN_BYTES;
+}
+
+function writeIndex(target: Uint8Array, index: PartIndex, numberBytes: NumberBytes): number {
+  const bytes = indexBytes(partCounts(index), numberBytes);
+  const { rows, inner } = index;
+  const rowsEnd = rows.length * numberBytes;
+  writeNumbers(target, 0, rows, numberBytes);
+  if (inner !== undefined) writeNumbers(target, rowsEnd, inner, numberBytes);
+  const end = rowsEnd + (inner?.length ?? 0) * numberBytes;
+  for (let at = end; at < bytes; at++) target[at] = 0;
+  return bytes;
+}
+
+function readIndex(
+  counts: PartCounts,
+  data: Uint8Array,
+  block: BlockRows,
+  numberBytes: NumberBytes,
+): PartIndex & { readonly elements: Uint8Array } {
+  const bytes = indexBytes(counts, numberBytes);
+  if (data.length < bytes) {
+    throw new PserverError(
+      "BAD_LENGTH",
+      `part: expected at least ${bytes} bytes of index; received ${data.length}`,
+      { expected: bytes, received: data.length },
+    );
+  }
+  const elements = data.subarray(bytes);
+  const rows = readNumbers(data, 0, counts.rows, numberBytes);
+  checkNumbers(rows, block.rows, "rows");
+  if (counts.inner === undefined) return { rows, elements };
+  const inner = readNumbers(data, counts.rows * numberBytes, counts.inner, numberBytes);
+  checkNumbers(inner, block.rowElements, "offsets in a row");
+  return { rows, inner, elements };
+}
+
+/** `count` numbers, copied: within a message they are not aligned. */
+function readNumbers(
+  data: Uint8Array,
+  start: number,
+  count: number,
+  numberBytes: NumberBytes,
+): Uint32Array {
+  const numbers = new Uint32Array(count);
+  if (numberBytes === NUMBER_BYTES) {
+    bytesOf(numbers).set(data.subarray(start, start + count * NUMBER_BYTES));
+    return numbers;
+  }
+  for (let i = 0, at = start; i < count; i++, at += 2) {
+    numbers[i] = (data[at] as number) | ((data[at + 1] as number) << 8);
+  }
+  return numbers;
+}
+
+/** @throws BAD_INDEX unless the numbers are ascending and below a limit. */
+function checkNumbers(numbers: Uint32Array, below: number, what: string): void {
+  if (isAscending(numbers) && (numbers[numbers.length - 1] ?? 0) < below) return;
+  let least = 0;
+  for (const number of numbers) {
+    if (number < least || number >= below) {
+      throw new PserverError(
+        "BAD_INDEX",
+        `part: expected ${what} from 0 to ${below - 1} in ascending order; received ${number} ` +
+          (number >= below ? "" : `after ${least - 1}`).trim(),
+        { expected: below, received: number },
+      );
+    }
+    least = number + 1;
+  }
+}
+
+function writeNumbers(
+  target: Uint8Array,
+  start: number,
+  numbers: Uint32Array,
+  numberBytes: NumberBytes,
+): void {
+  if (numberBytes === NUMBER_BYTES) {
+    target.set(bytesOf(numbers), start);
+    return;
+  }
+  for (let i = 0, at = start; i < numbers.length; i++, at += 2) {
+    const number = numbers[i] as number;
+    target[at] = number;
+    target[at + 1] = number >>> 8;
+  }
+}
+
+/** The counts as a message carries them: `[rows]` or `[rows, inner]`. */
+export function partEntry({ rows, inner }: PartCounts): readonly number[] {
+  return inner === undefined ? [rows] : [rows, inner];
+}
+
+/** The counts in a message's entry `part`; undefined without one. @throws BAD_MESSAGE */
+export function parsePartEntry(fields: Fields): PartCounts | undefined {
+  if (fields["part"] === undefined) return undefined;
+  const [rows, inner] = listField(fields, "part", 2);
+  const entry = { rows, inner };
+  const counts = { rows: integerField(entry, "rows", 1, PART_NUMBERS_MAX) };
+  if (inner === undefined) return counts;
+  return { ...counts, inner: integerField(entry, "inner", 1, PART_NUMBERS_MAX) };
+}

@@ -1,0 +1,561 @@
+import {
+  type Allocate,
+  type DraftMessage,
+  decodeMessage,
+  draftMessage,
+  encodeMessage,
+  type Fields,
+  type Message,
+  sealMessage,
+} from "../codec.ts";
+import type { Dtype, Encoding } from "../dtypes.ts";
+import { ensureError, PserverError } from "../errors.ts";
+import {
+  asMap,
+  dtypeField,
+  encodingField,
+  flagField,
+  integerField,
+  listField,
+  textField,
+} from "../fields.ts";
+import {
+  BATCH_ENTRIES_MAX,
+  BATCH_HEAD_BYTES_MAX,
+  PARAMETERS_PER_REQUEST_MAX,
+  SHARDS_MAX,
+} from "../limits.ts";
+import { checkedName } from "./lifecycle-messages.ts";
+import { throwIfError } from "./outcomes.ts";
+import {
+  type BlockRows,
+  type PartCounts,
+  type PartIndex,
+  packedIndexBytes,
+  parsePartEntry,
+  partCounts,
+  partEntry,
+  partIndexBytes,
+  writePackedIndex,
+  writePartIndex,
+} from "./parts.ts";
+import { type Position, parsePosition } from "./position.ts";
+
+/**
+ * When and how a request for values is answered: once the shard has folded up to the position (generation 1, seq 0
+ * for "whatever is there"), or with TIMEOUT after `waitMs`.
+ */
+export interface ReadTerms extends Position {
+  readonly waitMs: number;
+  /** The step that must have closed in the shard; absent for none. */
+  readonly step?: number;
+  /** Encoding wanted for all elements; absent for the type of each block. */
+  readonly encoding?: Encoding;
+}
+
+/** Asks a block actor for its values under an epoch. */
+export interface PullRequest extends ReadTerms {
+  readonly epoch: number;
+  /** Set if only some elements are wanted: their index is the bytes of the request. */
+  readonly part?: PartCounts;
+}
+
+/** A block's values, as its reply carries them; `data` is a view of the received buffer. */
+export interface PullReply extends Position {
+  readonly epoch: number;
+  /** Element type of the block. */
+  readonly dtype: Dtype;
+  /** How the elements are written, if not as the type says. */
+  readonly encoding?: Encoding;
+  readonly version: number;
+  /** The elements asked for, in the order of the index. */
+  readonly data: Uint8Array;
+}
+
+/** The longest a request may wait at the server; clients repeat it until their own deadline. */
+export const PULL_WAIT_MS_MAX = 10_000;
+
+/** A pull as a message; `index` belongs to `request.part`. */
+export function encodePullRequest(request: PullRequest, index?: PartIndex): Uint8Array {
+  const { epoch, generation, seq, waitMs, step, encoding, part } = request;
+  const entries = { epoch, generation, seq, waitMs, step, encoding };
+  if (part === undefined || index === undefined) return encodeMessage(entries);
+  const draft = draftMessage({ ...entries, part: partEntry(part) }, partIndexBytes(part));
+  writePartIndex(draft.data, index);
+  return sealMessage(draft);
+}
+
+/** @throws BAD_MESSAGE if the fields are not a valid pull. */
+export function parsePullRequest(fields: Fields): PullRequest {
+  const part = parsePartEntry(fields);
+  return {
+    epoch: integerField(fields, "epoch", 1),
+    ...parseReadTerms(fields),
+    ...(part === undefined ? {} : { part }),
+  };
+}
+
+/** What every request for values says of the answer; @throws BAD_MESSAGE if the fields are not valid. */
+export function parseReadTerms(fields: Fields): ReadTerms {
+  const encoding = encodingField(fields);
+  return {
+    ...parsePosition(fields),
+    waitMs: integerField(fields, "waitMs", 0, PULL_WAIT_MS_MAX),
+    ...(fields["step"] === undefined ? {} : { step: integerField(fields, "step") }),
+    ...(encoding === undefined ? {} : { encoding }),
+  };
+}
+
+/** A reply with room for the values; fill and seal it as {@link DraftMessage} says. */
+export function draftPullReply(
+  reply: Omit<PullReply, "data">,
+  dataBytes: number,
+  allocate?: Allocate,
+): DraftMessage {
+  const { epoch, dtype, encoding, generation, seq, version } = reply;
+  return draftMessage({ epoch, dtype, encoding, generation, seq, version }, dataBytes, allocate);
+}
+
+/** @throws BAD_MESSAGE if the message is not a valid pull reply, or the error that the message carries. */
+export function parsePullReply(message: Message): PullReply {
+  throwIfError(message.fields);
+  const { fields, data } = message;
+  const encoding = encodingField(fields);
+  return {
+    epoch: integerField(fields, "epoch", 1),
+    dtype: dtypeField(fields),
+    ...(encoding === undefined ? {} : { encoding }),
+    ...parsePosition(fields),
+    version: integerField(fields, "version"),
+    data,
+  };
+}
+
+// A batched read asks the owner of a shard for many of its blocks, or parts of them, at once. Each block
+// asked for is an *entry*; entries of one parameter stand together in a group. `read-pieces.ts` has the reply.
+
+/** Bytes of values that a batched read of several entries may ask for: what a client has on its way. */
+export const READ_BYTES_MAX = 16 * 1024 * 1024;
+
+/** Everything of a batched read but its entries. */
+export interface BatchReadHead extends ReadTerms {
+  /** The first entry wanted: those before it have come already. Absent for 0. */
+  readonly from?: number;
+}
+
+/** An entry as its sender knows it. */
+export interface WantedEntry {
+  readonly parameter: string;
+  readonly epoch: number;
+  /** Number of the block. */
+  readonly block: number;
+  /** The elements wanted; undefined for all. */
+  readonly index: PartIndex | undefined;
+  /** The rows of the block, which decide how the index is packed. */
+  readonly rows: BlockRows;
+  /** Version of the block that the sender has; 0 for none. */
+  readonly have: number;
+}
+
+/** An entry as its receiver knows it. */
+export interface ReadEntry {
+  readonly parameter: string;
+  readonly epoch: number;
+  readonly block: number;
+  readonly part: PartCounts | undefined;
+  /** Version of the block that the reader has; 0 for none. */
+  readonly have: number;
+  /** Number of its group in the request. */
+  readonly group: number;
+  /** Its number within the group. */
+  readonly place: number;
+}
+
+/** A batched read as its receiver knows it. */
+export interface BatchRead extends BatchReadHead {
+  readonly from: number;
+  readonly entries: readonly ReadEntry[];
+  /** The packed indices of the entries that are parts, in their order: a view of the message. */
+  readonly data: Uint8Array;
+}
+
+/** A batched read as a message. Entries of one parameter should follow each other. */
+export function encodeBatchRead(head: BatchReadHead, entries: readonly WantedEntry[]): Uint8Array {
+  const dataBytes = entries.reduce((sum, { index, rows }) => sum + indexBytes(index, rows), 0);
+  const { generation, seq, waitMs, step, encoding, from = 0 } = head;
+  const fields = {
+    ...{ generation, seq, waitMs, step, encoding },
+    from: from === 0 ? undefined : from,
+    groups: groupsOf(entries),
+  };
+  const draft = draftMessage(fields, dataBytes === 0 ? undefined : dataBytes);
+  let at = 0;
+  for (const { index, rows } of entries) {
+    if (index !== undefined) at += writePackedIndex(draft.data.subarray(at), index, rows);
+  }
+  return sealMessage(draft);
+}
+
+/**
+ * Reads a batched read; its `data` stays to be read with the rows of the blocks at hand.
+ * @throws BAD_MESSAGE, naming the entry that is malformed; EMPTY if it has none; TOO_LARGE if it has more
+ * entries or bytes before `data` than a limit allows; as {@link decodeMessage} does.
+ */
+export function decodeBatchRead(bytes: Uint8Array): BatchRead {
+  const { fields, data } = decodeMessage(bytes, BATCH_HEAD_BYTES_MAX);
+  const headBytes = bytes.length - data.length;
+  if (headBytes > BATCH_HEAD_BYTES_MAX) {
+    const text = `a batched read: expected at most ${BATCH_HEAD_BYTES_MAX} bytes before its data; received ${headBytes}`;
+    const details = { expected: BATCH_HEAD_BYTES_MAX, received: headBytes };
+    throw new PserverError("TOO_LARGE", text, details);
+  }
+  const terms = parseReadTerms(fields);
+  const entries = parseGroups(fields);
+  return {
+    ...terms,
+    from: fields["from"] === undefined ? 0 : integerField(fields, "from", 0, entries.length - 1),
+    entries,
+    data,
+  };
+}
+
+/** The place of an entry in its request, for messages. */
+export function entryLabel({ group, place }: Pick<ReadEntry, "group" | "place">): string {
+  return `groups[${group}].blocks[${place}]`;
+}
+
+function indexBytes(index: PartIndex | undefined, rows: BlockRows): number {
+  return index === undefined ? 0 : packedIndexBytes(partCounts(index), rows);
+}
+
+/** The entries as a message carries them. */
+function groupsOf(entries: readonly WantedEntry[]): Fields[] {
+  const groups: Fields[] = [];
+  for (let first = 0; first < entries.length; ) {
+    const { parameter, epoch } = entries[first] as WantedEntry;
+    let next = first + 1;
+    for (; next < entries.length; next++) {
+      const entry = entries[next] as WantedEntry;
+      if (entry.parameter !== parameter || entry.epoch !== epoch) break;
+    }
+    const members = entries.slice(first, next);
+    const blocks = members.map(blockRow);
+    const have = members.map((entry) => entry.have);
+    const group = { parameter, epoch, blocks };
+    groups.push(have.some((version) => version > 0) ? { ...group, have } : group);
+    first = next;
+  }
+  return groups;
+}
+
+function blockRow({ block, index }: WantedEntry): number[] {
+  if (index === undefined) return [block];
+  const { rows, inner } = index;
+  return inner === undefined ? [block, rows.length] : [block, rows.length, inner.length];
+}
+
+function parseGroups(fields: Fields): ReadEntry[] {
+  const entries: ReadEntry[] = [];
+  const groups = fields["groups"];
+  // Each group has an entry, or is refused.
+  if (Array.isArray(groups) && groups.length > BATCH_ENTRIES_MAX) throw tooMany(groups.length);
+  listField(fields, "groups", BATCH_ENTRIES_MAX).forEach((value, group) => {
+    try {
+      parseGroup(asMap(value, "group"), group, entries);
+    } catch (error) {
+      const { code, message, details } = ensureError(error);
+      const text = message.startsWith("groups[") ? message : `groups[${group}]: ${message}`;
+      throw new PserverError(code, text, { ...details, group });
+    }
+  });
+  if (entries.length > 0) return entries;
+  throw new PserverError("EMPTY", "a batched read: expected at least one block; received none");
+}
+
+/** Appends the entries of a group. */
+function parseGroup(fields: Fields, group: number, entries: ReadEntry[]): void {
+  const parameter = textField(fields, "parameter");
+  const epoch = integerField(fields, "epoch", 1);
+  const blocks = listField(fields, "blocks", Number.POSITIVE_INFINITY);
+  if (blocks.length === 0) {
+    throw new PserverError("EMPTY", "blocks: expected at least one; received none");
+  }
+  const count = entries.length + blocks.length;
+  if (count > BATCH_ENTRIES_MAX) throw tooMany(count);
+  const have = parseHave(fields, blocks.length);
+  for (let place = 0; place < blocks.length; place++) {
+    const row: unknown = blocks[place];
+    if (!isBlockRow(row)) throw badBlock(group, place);
+    const [block, rows, inner] = row;
+    const part = rows === undefined ? undefined : toCounts(rows, inner);
+    const version = have?.[place] ?? 0;
+    entries.push({ parameter, epoch, block, part, have: version, group, place });
+  }
+}
+
+function parseHave(fields: Fields, count: number): readonly number[] | undefined {
+  if (fields["have"] === undefined) return undefined;
+  const have = listField(fields, "have", count);
+  if (have.length === count && have.every(isCount)) return have as readonly number[];
+  throw new PserverError(
+    "BAD_MESSAGE",
+    `have: expected ${count} versions, one for each block, 0 for none; received ${have.length} values`,
+    { expected: count, received: have.length },
+  );
+}
+
+/** Whether a value is `[block]`, `[block, rows]` or `[block, rows, inner]`; rows and inner are not 0. */
+function isBlockRow(row: unknown): row is [number, number?, number?] {
+  if (!Array.isArray(row) || row.length < 1 || row.length > 3) return false;
+  return row.every((value: unknown, i) => isCount(value) && (i === 0 || value > 0));
+}
+
+function toCounts(rows: number, inner: number | undefined): PartCounts {
+  return inner === undefined ? { rows } : { rows, inner };
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+function badBlock(group: number, place: number): PserverError {
+  return new PserverError(
+    "BAD_MESSAGE",
+    `${entryLabel({ group, place })}: expected [index], [index, rows] or [index, rows, inner]; received other values`,
+    { group, place },
+  );
+}
+
+function tooMany(received: number): PserverError {
+  const expected = BATCH_ENTRIES_MAX;
+  return new PserverError(
+    "TOO_LARGE",
+    `a batched read: expected at most ${expected} blocks; received ${received}`,
+    { expected, received },
+  );
+}
+
+/**
+ * A piece of the reply to a batched read: some consecutive entries at one moment of the fold, which is
+ * its position.
+ */
+export interface ReadPieceHead extends Position {
+  /** Number of its first entry. */
+  readonly from: number;
+  /** Whether further pieces follow. */
+  readonly more: boolean;
+  /** The version of each entry; 0 if the reader has it, and no bytes follow. */
+  readonly versions: readonly number[];
+}
+
+/** A received piece; `data` is a view of the received buffer. */
+export interface ReadPiece extends ReadPieceHead {
+  /** The values of its entries, each with zeros up to a multiple of 8 bytes. */
+  readonly data: Uint8Array;
+}
+
+/** A piece with space for the values; fill and seal it as {@link DraftMessage} says. */
+export function draftReadPiece(
+  { from, more, generation, seq, versions }: ReadPieceHead,
+  dataBytes: number,
+  allocate?: Allocate,
+): DraftMessage {
+  return draftMessage({ from, more, generation, seq, versions }, dataBytes, allocate);
+}
+
+/** @throws BAD_MESSAGE if the message is not a valid piece, or the error that the message carries. */
+export function parseReadPiece({ fields, data }: Message): ReadPiece {
+  throwIfError(fields);
+  const versions = listField(fields, "versions", BATCH_ENTRIES_MAX);
+  if (versions.length === 0 || !versions.every(isVersion)) {
+    const received = versions.find((version) => !isVersion(version));
+    throw new PserverError(
+      "BAD_MESSAGE",
+      `versions: expected at least one whole number and no other value; received ${String(received)}`,
+      { field: "versions" },
+    );
+  }
+  return {
+    from: integerField(fields, "from", 0, BATCH_ENTRIES_MAX - 1),
+    more: flagField(fields, "more"),
+    ...parsePosition(fields),
+    versions,
+    data,
+  };
+}
+
+function isVersion(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+/**
+ * Asks a shard how far its members are. It answers once it has folded up to the position, knows a
+ * members' revision of at least `revision` and has closed `step`; or with TIMEOUT after `waitMs`.
+ */
+export interface StepRequest extends Position {
+  readonly revision: number;
+  /** The step that must have closed; 0 for none. */
+  readonly step: number;
+  readonly waitMs: number;
+}
+
+/** Progress of a job's members, as one shard knows it. */
+export interface StepReply extends Position {
+  readonly revision: number;
+  /** The last step that has closed; 0 before the first. */
+  readonly step: number;
+  /** Members that have not ended the step after it: some of them, in the order of their ids. */
+  readonly waitingFor: readonly string[];
+}
+
+/** Most members that a reply names. */
+export const WAITING_FOR_MAX = 16;
+
+/** A step request as a message. */
+export function encodeStepRequest(request: StepRequest): Uint8Array {
+  return encodeMessage({ ...request });
+}
+
+/** @throws BAD_MESSAGE if the fields are not a valid step request. */
+export function parseStepRequest(fields: Fields): StepRequest {
+  return {
+    ...parsePosition(fields),
+    revision: integerField(fields, "revision"),
+    step: integerField(fields, "step"),
+    waitMs: integerField(fields, "waitMs", 0, PULL_WAIT_MS_MAX),
+  };
+}
+
+/** A step reply as a message. */
+export function encodeStepReply(reply: StepReply): Uint8Array {
+  return encodeMessage({ ...reply });
+}
+
+/** @throws BAD_MESSAGE if the message is not a valid step reply, or the error that the message carries. */
+export function parseStepReply({ fields }: Message): StepReply {
+  throwIfError(fields);
+  const waitingFor = listField(fields, "waitingFor", WAITING_FOR_MAX);
+  return {
+    ...parsePosition(fields),
+    revision: integerField(fields, "revision"),
+    step: integerField(fields, "step"),
+    waitingFor: waitingFor.map((trainer) => textField({ trainer }, "trainer")),
+  };
+}
+
+/** Versions of a parameter's blocks. A block has version 1 after its `init`; each change adds 1. */
+export interface BlockVersions {
+  /** The lowest version of a block. */
+  readonly least: number;
+  /** The highest version of a block. */
+  readonly most: number;
+  /** Changes of blocks since their `init`: the sum of their versions, less 1 for each. */
+  readonly updates: number;
+}
+
+/** Versions of the blocks that one shard holds of a parameter. */
+export interface ShardVersions extends BlockVersions {
+  /** Number of these blocks; if it is 0, so are the other numbers. */
+  readonly blocks: number;
+}
+
+/** A parameter, and the epoch of the blocks to be counted. */
+export interface WantedVersions {
+  readonly parameter: string;
+  readonly epoch: number;
+}
+
+/** Answer to `versions`. */
+export interface VersionsReply {
+  /** In the order of the request; null: not initialized, or not known now. */
+  readonly versions: readonly (BlockVersions | null)[];
+  /** Shards whose owners have not answered, by number. */
+  readonly silent: readonly number[];
+}
+
+/**
+ * The names that a `versions` request asks for, at most 256.
+ * @throws BAD_MESSAGE or BAD_NAME.
+ */
+export function parseVersionsRequest(fields: Fields): string[] {
+  return listField(fields, "names", PARAMETERS_PER_REQUEST_MAX).map((name) =>
+    checkedName({ name }, "name"),
+  );
+}
+
+/** The entries of a reply to `versions`. */
+export function versionsReply({ versions, silent }: VersionsReply): Fields {
+  const rows = versions.map((row) => (row === null ? null : [row.least, row.most, row.updates]));
+  return { versions: rows, silent };
+}
+
+/**
+ * The reply to a request for `count` names.
+ * @throws BAD_MESSAGE if it is not valid.
+ */
+export function parseVersionsReply(fields: Fields, count: number): VersionsReply {
+  const rows = listOf(fields, "versions", count);
+  const silent = listField(fields, "silent", SHARDS_MAX).map((shard) =>
+    integerField({ shard }, "shard", 0, SHARDS_MAX - 1),
+  );
+  return { versions: rows.map((row) => (row === null ? null : parseBlockVersions(row))), silent };
+}
+
+/** The entries of a host's request to an owner. */
+export function shardVersionsRequest(wanted: readonly WantedVersions[]): Fields {
+  return { parameters: wanted.map(({ parameter, epoch }) => [parameter, epoch]) };
+}
+
+/**
+ * The parameters that a host asks an owner for, at most 256.
+ * @throws BAD_MESSAGE or BAD_NAME.
+ */
+export function parseShardVersionsRequest(fields: Fields): WantedVersions[] {
+  return listField(fields, "parameters", PARAMETERS_PER_REQUEST_MAX).map((row) => {
+    const [name, epoch] = rowOf(row, 2);
+    return { parameter: checkedName({ name }, "name"), epoch: integerField({ epoch }, "epoch", 1) };
+  });
+}
+
+/** The entries of an owner's reply. */
+export function shardVersionsReply(versions: readonly ShardVersions[]): Fields {
+  return {
+    versions: versions.map(({ least, most, updates, blocks }) => [least, most, updates, blocks]),
+  };
+}
+
+/**
+ * An owner's reply to a request for `count` parameters.
+ * @throws BAD_MESSAGE if it is not valid.
+ */
+export function parseShardVersionsReply(fields: Fields, count: number): ShardVersions[] {
+  return listOf(fields, "versions", count).map((row) => {
+    const [, , , blocks] = rowOf(row, 4);
+    return { ...parseBlockVersions(row), blocks: integerField({ blocks }, "blocks") };
+  });
+}
+
+function parseBlockVersions(row: unknown): BlockVersions {
+  const [lowest, most, updates] = rowOf(row, 4);
+  const least = integerField({ lowest }, "lowest");
+  return {
+    least,
+    most: integerField({ most }, "most", least),
+    updates: integerField({ updates }, "updates"),
+  };
+}
+
+/** The list under a key; @throws BAD_MESSAGE unless it has exactly `count` entries. */
+function listOf(fields: Fields, key: string, count: number): readonly unknown[] {
+  const list = listField(fields, key, count);
+  if (list.length === count) return list;
+  throw new PserverError(
+    "BAD_MESSAGE",
+    `${key}: expected a list of ${count}; received one of ${list.length}`,
+    { field: key, expected: count, received: list.length },
+  );
+}
+
+function rowOf(row: unknown, lengthMax: number): readonly unknown[] {
+  return listField({ row }, "row", lengthMax);
+}

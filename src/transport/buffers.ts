@@ -1,0 +1,188 @@
+/**
+ * Buffer that a socket is read into; holds the received bytes that have not been consumed. Views of
+ * it can be lent, and do not change until they are given back: reading continues behind them, or in
+ * another memory when too little is free. Two memories alternate as long as views come back in time;
+ * more exist only while they are lent.
+ */
+export class ReadBuffer {
+  readonly #capacityBytes: number;
+  readonly #freeBytesMin: number;
+  #memory: Memory;
+  /** Memory without lent views, to be used next. */
+  #spare: Memory | undefined;
+  #start = 0;
+  #end = 0;
+
+  /** The capacity grows for longer data; {@link target} has at least `freeBytesMin` bytes. */
+  constructor(capacityBytes: number, freeBytesMin: number) {
+    this.#capacityBytes = capacityBytes;
+    this.#freeBytesMin = freeBytesMin;
+    this.#memory = this.#newMemory(capacityBytes);
+  }
+
+  /** Received bytes that have not been consumed; valid until {@link pass}. */
+  get pending(): Buffer {
+    return this.#memory.bytes.subarray(this.#start, this.#end);
+  }
+
+  /** Memory to read the next bytes into. */
+  target(): Buffer {
+    return this.#memory.bytes.subarray(this.#end);
+  }
+
+  /** Notes that this many bytes were read into {@link target}. */
+  took(bytes: number): void {
+    this.#end += bytes;
+  }
+
+  /** A view of the pending bytes between two positions; must be given back. */
+  lend(from: number, to: number): Chunk {
+    return this.#memory.lend(this.#start + from, this.#start + to);
+  }
+
+  /** Consumes the first pending bytes, and makes space for the next ones. */
+  pass(bytes: number): void {
+    this.#start += bytes;
+    const freeBytes = this.#memory.bytes.length - this.#end;
+    if (this.#memory.isLent && freeBytes >= this.#freeBytesMin) return;
+    const { pending } = this;
+    const memory = this.#memoryFor(pending.length + this.#freeBytesMin);
+    if (memory !== this.#memory || this.#start > 0) pending.copy(memory.bytes);
+    this.#memory = memory;
+    this.#start = 0;
+    this.#end = pending.length;
+  }
+
+  /** Memory of at least this many bytes without lent views. */
+  #memoryFor(bytes: number): Memory {
+    const present = this.#memory;
+    if (!present.isLent && present.bytes.length >= bytes) return present;
+    // A line longer than the buffer must fit, too, such as the greeting of a huge cluster.
+    if (bytes > this.#capacityBytes) return this.#newMemory(2 * bytes);
+    const spare = this.#spare ?? this.#newMemory(this.#capacityBytes);
+    this.#spare = undefined;
+    return spare;
+  }
+
+  #newMemory(bytes: number): Memory {
+    return new Memory(bytes, (memory) => {
+      if (memory !== this.#memory && bytes === this.#capacityBytes) this.#spare = memory;
+    });
+  }
+}
+
+/** Memory, and the views of it that are lent. */
+class Memory implements Lender {
+  readonly bytes: Buffer;
+  readonly #views: Set<Uint8Array> = new Set();
+  readonly #onAllBack: (memory: Memory) => void;
+
+  constructor(bytes: number, onAllBack: (memory: Memory) => void) {
+    this.bytes = Buffer.allocUnsafeSlow(bytes);
+    this.#onAllBack = onAllBack;
+  }
+
+  get isLent(): boolean {
+    return this.#views.size > 0;
+  }
+
+  lend(start: number, end: number): Chunk {
+    const view = this.bytes.subarray(start, end);
+    this.#views.add(view);
+    return { bytes: view, lender: this };
+  }
+
+  giveBack(view: Uint8Array): void {
+    this.#views.delete(view);
+    if (!this.isLent) this.#onAllBack(this);
+  }
+}
+
+/** Smaller buffers are cheaper to allocate than to keep. */
+const POOLED_BYTES_MIN = 16 * 1024;
+
+/** Capacities between two powers of two, so that messages of nearly one size share buffers. */
+const STEPS = 16;
+
+/** Bytes kept by default. */
+const KEPT_BYTES_MAX = 8 * 1024 * 1024;
+
+/**
+ * Keeps buffers of large messages for reuse: a new megabyte costs more in page faults and garbage
+ * collection than the work done with it. When the pool is full, buffers of the sizes used least recently
+ * are dropped, so that a trainer which goes from small parameters to large ones reuses large buffers again.
+ */
+export class BufferPool {
+  /** By capacity, in the order of last use. */
+  readonly #free: Map<number, ArrayBuffer[]> = new Map();
+  readonly #keptBytesMax: number;
+  #keptBytes = 0;
+
+  /** `keptBytesMax`: buffers given back beyond this are left to the garbage collector. */
+  constructor(keptBytesMax: number = KEPT_BYTES_MAX) {
+    this.#keptBytesMax = keptBytesMax;
+  }
+
+  /** A buffer of this many bytes, with undefined contents. */
+  take(bytes: number): Buffer {
+    if (bytes < POOLED_BYTES_MIN) return Buffer.allocUnsafeSlow(bytes);
+    const capacity = capacityFor(bytes);
+    const kept = this.#freshest(capacity).pop();
+    if (kept === undefined) return Buffer.allocUnsafeSlow(capacity).subarray(0, bytes);
+    this.#keptBytes -= capacity;
+    return Buffer.from(kept, 0, bytes);
+  }
+
+  /** Takes back a buffer from {@link take}; the caller may not use it any more. */
+  giveBack(buffer: Uint8Array): void {
+    const memory = buffer.buffer;
+    const capacity = memory.byteLength;
+    if (!(memory instanceof ArrayBuffer) || capacity < POOLED_BYTES_MIN) return;
+    if (capacity !== capacityFor(capacity)) return;
+    const free = this.#freshest(capacity);
+    this.#evictOthers(capacity);
+    if (this.#keptBytes + capacity > this.#keptBytesMax) return;
+    this.#keptBytes += capacity;
+    free.push(memory);
+  }
+
+  /** The buffers of a capacity; counts as a use of it. */
+  #freshest(capacity: number): ArrayBuffer[] {
+    const free = this.#free.get(capacity) ?? [];
+    this.#free.delete(capacity);
+    this.#free.set(capacity, free);
+    return free;
+  }
+
+  /** Drops buffers of other capacities, those used least recently first. */
+  #evictOthers(capacity: number): void {
+    for (const [other, free] of this.#free) {
+      if (other === capacity) return;
+      while (free.length > 0 && this.#keptBytes + capacity > this.#keptBytesMax) {
+        free.pop();
+        this.#keptBytes -= other;
+      }
+      if (free.length > 0) return;
+      this.#free.delete(other);
+    }
+  }
+}
+
+/** The least capacity that holds this many bytes; less than a sixteenth larger. */
+function capacityFor(bytes: number): number {
+  const step = 2 ** Math.floor(Math.log2(bytes)) / STEPS;
+  return Math.ceil(bytes / step) * step;
+}
+
+/** Owner of memory that is lent. */
+export interface Lender {
+  /** Takes bytes back, once; they must not be used afterwards. */
+  giveBack(bytes: Uint8Array): void;
+}
+
+/** Bytes read from a broker that begin and end between messages. */
+export interface Chunk {
+  readonly bytes: Buffer;
+  /** Owner to give the bytes back to after handling; undefined if they may be kept. */
+  readonly lender: Lender | undefined;
+}
