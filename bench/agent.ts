@@ -1,5 +1,5 @@
 /** What the parent asks an agent to do. */
-export interface AgentRequest {
+interface AgentRequest {
   readonly id: number;
   readonly command: string;
   readonly args: unknown;

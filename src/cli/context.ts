@@ -7,7 +7,7 @@ import { Output, type OutputFlags, type OutputStream } from "./output/output.ts"
 import { unlessAborted } from "./signals.ts";
 
 /** Where answers to questions come from; questions are asked only if it is a terminal. */
-export type InputStream = Readable & { readonly isTTY?: boolean };
+type InputStream = Readable & { readonly isTTY?: boolean };
 
 /** The process that a command runs in. */
 export interface CliProcess {

@@ -178,7 +178,7 @@ const HINTS_OF: Readonly<Record<string, typeof HINTS>> = {
 };
 
 /** The hint for an error that a command ended with; undefined if there is none, or it names this command. */
-export function hintFor({ code, details }: PserverError, command: string): string | undefined {
+function hintFor({ code, details }: PserverError, command: string): string | undefined {
   const { certificate } = details;
   if (typeof certificate === "string") {
     if (!UNKNOWN_AUTHORITY.test(certificate)) return undefined;

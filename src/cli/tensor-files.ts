@@ -29,7 +29,7 @@ import { visibleJson } from "./output/wrap.ts";
 export type ExpectedTensor = TensorHeader;
 
 /** The error for a file that does not fit the parameter. */
-export function tensorMismatch(
+function tensorMismatch(
   code: "BAD_DTYPE" | "BAD_SHAPE" | "BAD_LENGTH" | "BAD_VALUE",
   what: string,
   expected: string,
@@ -42,7 +42,7 @@ export function tensorMismatch(
 }
 
 /** Format of a file with one tensor: numpy's `.npy`, JSON, or the bare little-endian bytes. */
-export type TensorFileKind = "npy" | "json" | "raw";
+type TensorFileKind = "npy" | "json" | "raw";
 
 const KINDS: Readonly<Record<string, TensorFileKind>> = {
   ".npy": "npy",
@@ -56,7 +56,7 @@ const KINDS: Readonly<Record<string, TensorFileKind>> = {
  * The format for the ending of a file's name, in upper or lower case; raw bytes without an ending.
  * @throws BAD_VALUE for another ending.
  */
-export function tensorFileKind(path: string): TensorFileKind {
+function tensorFileKind(path: string): TensorFileKind {
   const kind = KINDS[extname(path).toLowerCase()];
   if (kind !== undefined) return kind;
   const expected = "a file ending in .npy, .json, .bin or .raw, or without an ending";
@@ -250,7 +250,7 @@ export function groupBytes(group: readonly TensorSource[]): number {
 }
 
 /** Bytes of a tensor's elements. */
-export function headerBytes({ dtype, shape }: TensorSource["header"]): number {
+function headerBytes({ dtype, shape }: TensorSource["header"]): number {
   return tensorBytes(dtype, shape);
 }
 

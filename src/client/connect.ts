@@ -21,7 +21,7 @@ import { type ConnectionOverrides, resolveConnection } from "./wire/settings.ts"
 import { NatsWire } from "./wire/wire.ts";
 
 /** A client that has joined its job, on a connection that becomes the client's own. */
-export async function joinJob(options: {
+async function joinJob(options: {
   readonly connection: NatsConnection;
   readonly job: string;
   readonly trainer: string;

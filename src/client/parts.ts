@@ -28,7 +28,7 @@ const PART_ELEMENTS_MAX = 2 ** 32 - 1;
  * @throws BAD_INDEX for a wrong number of lists, and for a number that is not whole or outside its
  * dimension; TOO_LARGE if the lists name 2^32 elements or more.
  */
-export function normalizeIndices(
+function normalizeIndices(
   parameter: string,
   shape: readonly number[],
   indices: readonly IndexList[],
@@ -80,12 +80,12 @@ export function normalizeList(
 }
 
 /** The number of elements in the product of lists. */
-export function productOfLengths(lists: readonly Numbers[]): number {
+function productOfLengths(lists: readonly Numbers[]): number {
   return lists.reduce((product, list) => product * list.length, 1);
 }
 
 /** Whether a list names every one of `size` numbers in order. */
-export function isEverything(list: Numbers, size: number): boolean {
+function isEverything(list: Numbers, size: number): boolean {
   return list.length === size && isAscending(list);
 }
 
@@ -93,10 +93,7 @@ export function isEverything(list: Numbers, size: number): boolean {
  * Offsets in a row of the elements that lists of the dimensions after the first name, in C order;
  * undefined if they are all elements of the row in their order.
  */
-export function offsetsInRow(
-  rowShape: readonly number[],
-  lists: readonly Numbers[],
-): Numbers | undefined {
+function offsetsInRow(rowShape: readonly number[], lists: readonly Numbers[]): Numbers | undefined {
   if (rowShape.every((size, axis) => isEverything(lists[axis] as Numbers, size))) return undefined;
   let offsets = Float64Array.of(0);
   rowShape.forEach((size, axis) => {
@@ -125,7 +122,7 @@ function badIndex(
 }
 
 /** Pairs of places: one in the caller's tensor, one in a message. */
-export interface Matching {
+interface Matching {
   /** Ascending. */
   readonly tensor: Uint32Array;
   readonly message: Uint32Array;

@@ -113,7 +113,7 @@ export interface LineRecord {
 }
 
 /** The records of all shards between two cuts, in the order of their times. */
-export class RecordLine {
+class RecordLine {
   readonly records: readonly LineRecord[];
   readonly #start: Cut;
 

@@ -36,7 +36,7 @@ interface Seen {
 }
 
 /** Watches one element while its shard is folded, and tells each change. */
-export class ElementWatcher implements FoldVisitor {
+class ElementWatcher implements FoldVisitor {
   readonly #place: ElementPlace;
   readonly #generation: number;
   readonly #subjects: JobSubjects;
@@ -167,7 +167,7 @@ function elementOf(block: Block, slot: number, at: number): ElementValue {
 }
 
 /** The difference of two values of one type. */
-export function subtract(a: ElementValue, b: ElementValue): ElementValue {
+function subtract(a: ElementValue, b: ElementValue): ElementValue {
   return typeof a === "bigint" && typeof b === "bigint" ? a - b : Number(a) - Number(b);
 }
 
@@ -291,7 +291,7 @@ function plus(a: ElementValue, b: ElementValue): ElementValue {
 export type ElementValue = number | bigint;
 
 /** A trainer's part of a step: what its gradients added to the sum of the element's gradients. */
-export interface StepShare {
+interface StepShare {
   readonly trainer: string;
   readonly gradient: ElementValue;
 }

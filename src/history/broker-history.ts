@@ -54,7 +54,7 @@ const AHEAD_BYTES = 16 * 1024 ** 2;
 const SILENCE_MS = 60_000;
 
 /** Dependencies of {@link readRecords}. */
-export interface ReadRecordsDeps {
+interface ReadRecordsDeps {
   readonly connection: NatsConnection;
   readonly manager: JetStreamManager;
   readonly inboxPrefix: string;
@@ -69,7 +69,7 @@ export interface ReadRecordsDeps {
  * have arrived. The caller may keep them.
  * @throws what `missing` makes; TIMEOUT after a minute without a record; the reason of `signal`.
  */
-export async function* readRecords(
+async function* readRecords(
   deps: ReadRecordsDeps,
   afterSeq: number,
   toSeq: number,
@@ -192,7 +192,7 @@ const FETCH_MESSAGES = 64;
 const FETCH_MS = 5_000;
 
 /** Dependencies of {@link readTapeMessages}. */
-export interface ReadTapeDeps {
+interface ReadTapeDeps {
   readonly connection: NatsConnection;
   readonly manager: JetStreamManager;
   readonly subjects: JobSubjects;
@@ -203,7 +203,7 @@ export interface ReadTapeDeps {
  * The messages of a shard's tape in the broker from `start` on, oldest first; none if the job has no tape.
  * @throws TIMEOUT, DENIED and the like; the reason of the signal.
  */
-export async function* readTapeMessages(
+async function* readTapeMessages(
   { connection, manager, subjects, shard }: ReadTapeDeps,
   start: TapeStart,
   signal: AbortSignal,
@@ -280,11 +280,7 @@ const CONSUMER_MS = 5_000;
  * sequence if all were stored later. The broker searches; no message is read.
  * @throws TIMEOUT, DENIED, JETSTREAM_UNAVAILABLE and the like.
  */
-export async function seqAt(
-  manager: JetStreamManager,
-  stream: string,
-  timeMs: number,
-): Promise<number> {
+async function seqAt(manager: JetStreamManager, stream: string, timeMs: number): Promise<number> {
   return await brokerCall(`looking for a time in the stream ${stream}`, { stream }, async () => {
     const { name, delivered } = await manager.consumers.add(stream, {
       // A named consumer needs no other permission than that of a journal's reader.

@@ -21,7 +21,7 @@ export function viewElements(dtype: Dtype, bytes: Uint8Array): TensorData {
 const PIECE_BYTES = 1024 * 1024;
 
 /** A stream of bytes as pieces of one size, the last one smaller; each in a buffer of its own. */
-export async function* alignedPieces(
+async function* alignedPieces(
   chunks: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array<ArrayBuffer>, void, undefined> {
   let piece = new Uint8Array(PIECE_BYTES);
@@ -57,14 +57,14 @@ export interface TensorDifference {
 }
 
 /** An element that differs, with both values as text. */
-export interface FirstDifference {
+interface FirstDifference {
   readonly element: number;
   readonly a: string;
   readonly b: string;
 }
 
 /** Compares the elements of two tensors of one type and size, piece by piece, in order. */
-export class DifferenceTally {
+class DifferenceTally {
   readonly #show: (data: TensorData, index: number) => string;
   #elements = 0;
   #differing = 0;

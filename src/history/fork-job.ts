@@ -49,7 +49,7 @@ import { replayShard } from "./replay/replay-shard.ts";
 import type { HistorySource, JobFacts } from "./source.ts";
 
 /** Dependencies of {@link FirstSnapshots}. */
-export interface FirstSnapshotsDeps {
+interface FirstSnapshotsDeps {
   readonly connection: NatsConnection;
   /** The id of the connection's inbox. */
   readonly host: string;
@@ -59,7 +59,7 @@ export interface FirstSnapshotsDeps {
 }
 
 /** Commits shards as the first snapshots of a new job, from which its hosts go on. */
-export class FirstSnapshots {
+class FirstSnapshots {
   readonly #deps: FirstSnapshotsDeps;
   readonly #subjects: JobSubjects;
   readonly #publisher: StreamPublisher;
@@ -195,7 +195,7 @@ function granted({ name, dtype, shape, config, ...rest }: Declared): Omit<Found,
 }
 
 /** Dependencies of {@link NewJob}. */
-export interface NewJobDeps {
+interface NewJobDeps {
   readonly connection: NatsConnection;
   readonly manager: JetStreamManager;
   readonly subjects: JobSubjects;
@@ -206,7 +206,7 @@ export interface NewJobDeps {
  * before it is complete. Whoever makes it writes the mark with a token; a later run takes it over with its
  * own.
  */
-export class NewJob {
+class NewJob {
   readonly settings: StoredSettings;
   readonly bucket: KvBucket;
   readonly #subjects: JobSubjects;
@@ -324,7 +324,7 @@ const INITIALIZED: Lifecycle = {
 };
 
 /** Completed stage of a fork; before `complete`, no host joins the job. */
-export type ForkStage = "begun" | `shard ${number}` | "parameters" | "complete";
+type ForkStage = "begun" | `shard ${number}` | "parameters" | "complete";
 
 /** Options of {@link forkJob}. */
 export interface ForkOptions {

@@ -53,7 +53,7 @@ const UNITS_MS: Readonly<Record<string, number>> = {
  * The time that a text names, in milliseconds since 1970: ISO 8601, of this machine's zone where none is
  * given, or `10m ago`; undefined if it names none, such as a 30th of February.
  */
-export function parseTime(text: string, nowMs: number): number | undefined {
+function parseTime(text: string, nowMs: number): number | undefined {
   const ago = AGO.exec(text)?.[1];
   if (ago !== undefined) return nowMs - durationMs(ago);
   const match = DATE_AND_TIME.exec(text);

@@ -79,7 +79,7 @@ export async function searchShard(
 }
 
 /** Whether the tape of a shard begins with its first record. @throws what the source throws. */
-export async function tapeIsWhole(history: ShardHistory, signal: AbortSignal): Promise<boolean> {
+async function tapeIsWhole(history: ShardHistory, signal: AbortSignal): Promise<boolean> {
   const begins = async (): Promise<boolean> => {
     for await (const { events } of tapeUpdates(history, BEGINNING, END, 0, signal)) {
       return events[0]?.generation === 1 && events[0].seq === 1;
@@ -338,7 +338,7 @@ const MOMENT_MS = 0.001;
  * time before the next one: that of the snapshot at the position, or a moment before. Undefined if
  * nothing tells.
  */
-export async function timeOfPosition(
+async function timeOfPosition(
   history: ShardHistory,
   inventory: Inventory,
   { generation, seq }: Position,

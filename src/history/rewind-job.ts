@@ -52,14 +52,14 @@ export interface RewindPlan {
 const REWIND_KEY = "rewind";
 
 /** The record of a rewind in the bucket of its job; there is none when it is complete. */
-export const rewindRecord = new BucketRecord<RewindPlan | undefined, RewindPlan>(
+const rewindRecord = new BucketRecord<RewindPlan | undefined, RewindPlan>(
   REWIND_KEY,
   parsePlan,
   (plan) => ({ format: RECORD_FORMAT, ...plan }),
 );
 
 /** Removes the record of a rewind that is complete, unless it is gone already. */
-export async function endRewind(bucket: KvBucket, id: string): Promise<void> {
+async function endRewind(bucket: KvBucket, id: string): Promise<void> {
   const stored = await bucket.read(REWIND_KEY);
   if (stored === undefined || parsePlan(stored)?.id !== id) return;
   await bucket.remove(REWIND_KEY, stored.revision);
@@ -83,7 +83,7 @@ const TRIES_MAX = 8;
 const RETRY_MS = 100;
 
 /** Dependencies of {@link ShardRewind}. */
-export interface ShardRewindDeps {
+interface ShardRewindDeps {
   readonly connection: NatsConnection;
   readonly publisher: StreamPublisher;
   /** The id of the connection's inbox. */
@@ -95,7 +95,7 @@ export interface ShardRewindDeps {
 }
 
 /** Lets one shard go on from an earlier state, in place of its present one. */
-export class ShardRewind {
+class ShardRewind {
   readonly #deps: ShardRewindDeps;
   readonly #store: SnapshotStore;
 
@@ -234,7 +234,7 @@ function gone(parameter: Parameter, epoch: number = parameter.lifecycle.context.
 }
 
 /** Completed stage of a rewind; before `begun`, the job is unchanged. */
-export type RewindStage = "rebuilt" | "begun" | `shard ${number}` | "parameters" | "complete";
+type RewindStage = "rebuilt" | "begun" | `shard ${number}` | "parameters" | "complete";
 
 /** Options of {@link rewindJob}. */
 export interface RewindOptions {
@@ -253,7 +253,7 @@ export interface RewindOptions {
 }
 
 /** A shard that goes on from an earlier state. */
-export interface RewoundShard extends Position {
+interface RewoundShard extends Position {
   readonly shard: number;
   /** What it gave up; empty for a shard that an interrupted rewind had completed. */
   readonly fallbacks: readonly Fallback[];

@@ -41,7 +41,7 @@ const UNKNOWN_BEFORE: readonly ErrorCode[] = [
  * an accepted loss the shard may have gone on from another state than its manifest tells.
  * @throws as `replayShard`, but for damage, which is told where it is.
  */
-export async function compareBeginning(
+async function compareBeginning(
   history: ShardHistory,
   { spans }: Inventory,
   manifest: Manifest,

@@ -48,19 +48,19 @@ export interface ChangeCounts {
 }
 
 /** Elements of a gradient as a record has them: a view of its bytes, which may begin anywhere. */
-export interface RecordElements {
+interface RecordElements {
   readonly dtype: Dtype;
   readonly encoding: Encoding | undefined;
   readonly bytes: Uint8Array;
 }
 
 /** The L2 norm of elements; 0 for integers. */
-export function normOf(elements: RecordElements): number {
+function normOf(elements: RecordElements): number {
   return l2Norm(readElements(elements));
 }
 
 /** Multiplies float elements by a factor, in place; encoded ones are rounded again. */
-export function scaleElements(elements: RecordElements, factor: number): void {
+function scaleElements(elements: RecordElements, factor: number): void {
   const data = readElements(elements);
   if (!(data instanceof Float32Array || data instanceof Float64Array)) return;
   for (let i = 0; i < data.length; i++) data[i] = (data[i] ?? 0) * factor;

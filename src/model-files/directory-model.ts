@@ -31,7 +31,7 @@ import {
 } from "./tensor.ts";
 
 /** The file that lists the parameters of a model directory. */
-export const MANIFEST_FILE = "manifest.json";
+const MANIFEST_FILE = "manifest.json";
 
 const FORMAT = "nats-pserver-model";
 const VERSION = 1;
@@ -44,7 +44,7 @@ const BOUNDS = {
 const SAFE_FILE_NAME = /^[A-Za-z0-9_-][A-Za-z0-9_.-]*$/;
 
 /** Contents of the manifest of a model directory. */
-export interface DirectoryManifest {
+interface DirectoryManifest {
   readonly tensors: readonly TensorHeader[];
   readonly metadata: Metadata;
 }
@@ -55,15 +55,13 @@ export interface DirectoryManifest {
  * escaped names hold a `=`, so no two parameters meet.
  * @throws BAD_NAME for a name no parameter can have.
  */
-export function parameterFileName(name: string): string {
+function parameterFileName(name: string): string {
   const escaped = escapeName(name);
   return SAFE_FILE_NAME.test(name) && name !== MANIFEST_FILE ? name : escaped;
 }
 
 /** The bytes of the manifest of a model directory. */
-export async function* encodeManifest(
-  model: OutgoingModel,
-): AsyncGenerator<Uint8Array, void, undefined> {
+async function* encodeManifest(model: OutgoingModel): AsyncGenerator<Uint8Array, void, undefined> {
   const tensors = model.tensors.map(({ name, dtype, shape }) => ({
     name,
     file: parameterFileName(name),
@@ -78,7 +76,7 @@ export async function* encodeManifest(
  * Reads and checks the manifest of a model directory.
  * @throws BAD_FILE, BAD_DTYPE, IO (also if there is none).
  */
-export async function readManifest(directory: string): Promise<DirectoryManifest> {
+async function readManifest(directory: string): Promise<DirectoryManifest> {
   const path = join(directory, MANIFEST_FILE);
   const file = await ModelFile.open(path);
   try {

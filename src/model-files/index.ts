@@ -2,7 +2,6 @@
 
 export {
   formatOf,
-  type ModelFormat,
   relativeError,
   resolveModelPath,
   unknownFormat,
@@ -16,5 +15,5 @@ export {
   saveModel,
   shardsByName,
 } from "./save-model.ts";
-export type { Metadata } from "./tensor.ts";
+
 export { dataBytes, type TensorHeader, type TensorSource } from "./tensor.ts";

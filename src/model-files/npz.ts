@@ -20,7 +20,7 @@ import { readZip, unpack, unpackHead, type ZipEntry } from "./zip-reader.ts";
 import { writeZip } from "./zip-writer.ts";
 
 /** A value of a {@link parsePythonDict} dictionary; tuples and lists are arrays. */
-export type PythonValue = string | boolean | number | readonly PythonValue[];
+type PythonValue = string | boolean | number | readonly PythonValue[];
 
 // Each token is found in one step without going back, so hostile text costs no more than its length.
 const TOKEN =
@@ -37,7 +37,7 @@ interface Token {
  * Parses a Python dictionary as in array headers: strings without escapes, `True`, `False`, whole
  * numbers, tuples and lists. `undefined` for anything else, and if a key occurs twice.
  */
-export function parsePythonDict(text: string): Map<string, PythonValue> | undefined {
+function parsePythonDict(text: string): Map<string, PythonValue> | undefined {
   const tokens = tokensOf(text.trim());
   if (tokens === undefined || tokens[0]?.mark !== "{") return undefined;
   const reader = new TokenReader(tokens, 1);

@@ -21,10 +21,10 @@ import {
 } from "./tensor.ts";
 
 /** The header's key for metadata, which no tensor can have. */
-export const METADATA_KEY = "__metadata__";
+const METADATA_KEY = "__metadata__";
 
 /** The format's names of the element types. */
-export const SAFETENSORS_DTYPES = {
+const SAFETENSORS_DTYPES = {
   int32: "I32",
   uint32: "U32",
   int64: "I64",

@@ -5,10 +5,10 @@ import { DESCRIPTION_BYTES_MAX, TENSORS_MAX } from "./tensor.ts";
 /** The parts of the tar format that the writer and the reader share. */
 
 /** Everything in an archive begins at a multiple of this. */
-export const TAR_BLOCK_BYTES = 512;
+const TAR_BLOCK_BYTES = 512;
 
 /** Archives are padded with zeros to a multiple of this, for tape. */
-export const TAR_RECORD_BYTES = 20 * TAR_BLOCK_BYTES;
+const TAR_RECORD_BYTES = 20 * TAR_BLOCK_BYTES;
 
 /** Where the fields of a header stand: first byte and length. */
 export const TAR_FIELDS = {
@@ -26,7 +26,7 @@ export const TAR_FIELDS = {
 } as const;
 
 /** Kinds of members. */
-export const TAR_TYPES = {
+const TAR_TYPES = {
   file: "0",
   oldFile: "\0",
   pax: "x",
@@ -44,12 +44,12 @@ export function tarChecksum(block: Uint8Array): number {
 }
 
 /** Zero bytes after `bytes` bytes of data, up to the next block. */
-export function tarPadding(bytes: number): number {
+function tarPadding(bytes: number): number {
   return (TAR_BLOCK_BYTES - (bytes % TAR_BLOCK_BYTES)) % TAR_BLOCK_BYTES;
 }
 
 /** Most bytes of a pax header or a long name; the longest that we write holds metadata. */
-export const PAX_BYTES_MAX = 256 * 1024;
+const PAX_BYTES_MAX = 256 * 1024;
 
 /** Records of one header; other programs write about ten. */
 const RECORDS_MAX = 256;
@@ -58,7 +58,7 @@ const RECORDS_MAX = 256;
  * The records of a pax header: `<length> <key>=<value>\n`, the length counting the whole record.
  * @throws BAD_FILE if one is not of this form or not UTF-8, or if there are more than 256.
  */
-export function parsePax(path: string, what: string, data: Uint8Array): Map<string, string> {
+function parsePax(path: string, what: string, data: Uint8Array): Map<string, string> {
   const records = new Map<string, string>();
   const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
   for (let at = 0; at < bytes.length; ) {

@@ -121,7 +121,7 @@ export const IN_EXTRA_16 = 0xffff;
 export const ZIP_TEXT_BYTES_MAX = 0xffff;
 
 /** Location of the central directory, and the comment, from the end of an archive. */
-export interface ZipEnd {
+interface ZipEnd {
   readonly members: number;
   readonly centralAt: number;
   readonly centralBytes: number;
@@ -132,7 +132,7 @@ export interface ZipEnd {
  * Reads the end of a zip archive. The central directory must end where the end records begin.
  * @throws BAD_FILE, IO.
  */
-export async function readZipEnd(file: ModelFile): Promise<ZipEnd> {
+async function readZipEnd(file: ModelFile): Promise<ZipEnd> {
   const tailBytes = Math.min(file.bytes, ZIP_BYTES.end + ZIP_TEXT_BYTES_MAX);
   const tailAt = file.bytes - tailBytes;
   const tail = await file.read(tailAt, tailBytes, "end of the archive");

@@ -145,7 +145,7 @@ function decode(bytes: Uint8Array, start: number, end: number): string | undefin
 }
 
 /** Nesting limit of lists and maps: far more than any message needs, far less than a stack takes. */
-export const NESTING_MAX = 16;
+const NESTING_MAX = 16;
 
 /**
  * Slots for texts, as a power of two: enough that the about forty words of the protocol and the reply

@@ -61,7 +61,7 @@ const NO_TLS_TEXT = /server does not support 'tls'|tls is not available/i;
  * file in `NODE_EXTRA_CA_CERTS`, and of the operating system: the file in `SSL_CERT_FILE`, else its
  * bundle. Node.js alone does not know an authority that an administrator has installed.
  */
-export function trustedCertificates(): string {
+function trustedCertificates(): string {
   const { env } = process;
   const system = env["SSL_CERT_FILE"] ? [env["SSL_CERT_FILE"]] : SYSTEM_BUNDLES;
   const texts = [
@@ -78,7 +78,7 @@ export function trustedCertificates(): string {
  * NO_TLS if TLS is the reason why a connection failed; undefined for any other failure. `where` names
  * the broker. For a refused certificate `details.certificate` is the code of Node.js.
  */
-export function tlsFailure(error: unknown, where: string): PserverError | undefined {
+function tlsFailure(error: unknown, where: string): PserverError | undefined {
   if (!(error instanceof Error)) return undefined;
   const cause = { cause: error };
   if (NO_TLS_TEXT.test(error.message)) {

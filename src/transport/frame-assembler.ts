@@ -25,7 +25,7 @@ const URLS_MAX = 4_096;
 const ADDRESS = /^[\w.:[\]-]+:\d{1,5}$/;
 
 /** Message size accepted before the greeting: a broker sends no message before it. */
-export const NO_MESSAGE_BYTES = 0;
+const NO_MESSAGE_BYTES = 0;
 
 /**
  * The most bytes of headers and payload that a broker with this greeting can send. Messages that were
@@ -33,7 +33,7 @@ export const NO_MESSAGE_BYTES = 0;
  * than 64 MiB, the most that nats-server allows.
  * @throws BAD_MESSAGE for a greeting that nats.js could not read.
  */
-export function messageBytesMax(line: string): number {
+function messageBytesMax(line: string): number {
   const info = asMap(parseJson(line.slice(line.indexOf("{")), "broker: INFO"), "INFO");
   const version = textField(info, "version");
   if (!/\d+\.\d+\.\d+/.test(version)) throw badGreeting("version", "x.y.z");

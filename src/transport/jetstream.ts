@@ -50,7 +50,7 @@ export function parsePubAck(bytes: Uint8Array): PubAck {
 }
 
 /** An error that JetStream reports; a broker may leave out any part of it. @throws BAD_MESSAGE. */
-export function parsePubAckError(fields: Fields): PubAckError {
+function parsePubAckError(fields: Fields): PubAckError {
   const error = { code: 0, err_code: 0, description: "", ...fields };
   return {
     code: integerField(error, "code"),

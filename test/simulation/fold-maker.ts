@@ -23,7 +23,7 @@ export type Fold = Pick<
   | "digest"
 >;
 
-export type ReadValues = (block: BlockHeader, slot: number) => Uint8Array;
+type ReadValues = (block: BlockHeader, slot: number) => Uint8Array;
 
 /** Creates the folds of owners and oracles. */
 export interface FoldMaker {

@@ -38,7 +38,7 @@ export interface TrainerIntent {
   readonly flaw: "none" | "damaged" | "unfit";
 }
 
-export interface HostIntent {
+interface HostIntent {
   readonly by: "host";
   readonly record: HostRecord;
 }

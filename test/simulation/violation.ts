@@ -1,5 +1,5 @@
 /** A broken promise of the system, found by an oracle. */
-export class Violation extends Error {
+class Violation extends Error {
   override readonly name: string = "Violation";
 }
 

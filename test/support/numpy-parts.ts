@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { allocateData, type Dtype, type TensorData } from "../../src/protocol/dtypes.ts";
 
 /** What numpy made of one part of an array; see test/fixtures/parts. */
-export interface NumpyCase {
+interface NumpyCase {
   readonly name: string;
   readonly indices: readonly (readonly number[])[];
   readonly pulledShape: readonly number[];

@@ -82,7 +82,7 @@ export interface GradientChange extends FittingPush {
 export type Change = InitChange | SetChange | MixChange | GradientChange;
 
 /** Learning rate of an update. */
-export interface RateChoice {
+interface RateChoice {
   /** Overrides that of the configuration. */
   readonly learningRate?: number | undefined;
   /** Divisor of the rate; 1 or more. */
@@ -93,7 +93,7 @@ export interface RateChoice {
  * One update of a block by its optimizer's rule. Rows of a sparse parameter have update counts of their
  * own; otherwise the block's count is that of all elements.
  */
-export class RuleRun {
+class RuleRun {
   readonly #memory: ShardMemory;
   readonly #block: StoredBlock;
   readonly #rate: RateChoice;
@@ -217,7 +217,7 @@ export function mix(
 }
 
 /** `values = values + payload` in the target's one column; integers wrap around. */
-export function add(memory: ShardMemory, target: ColumnTarget, payload: Payload): void {
+function add(memory: ShardMemory, target: ColumnTarget, payload: Payload): void {
   const { dtype } = payload;
   eachColumn(memory, target, payload, (columns, incoming, n) =>
     accumulate(memory.kernels, dtype, columns[0] as number, incoming, n),
@@ -228,12 +228,7 @@ export function add(memory: ShardMemory, target: ColumnTarget, payload: Payload)
  * `values = data` with canonical NaNs. The data must be as it was when the checksum of its record was
  * compared, as for {@link allFinite}.
  */
-export function overwrite(
-  memory: ShardMemory,
-  dtype: Dtype,
-  pointer: number,
-  data: Uint8Array,
-): void {
+function overwrite(memory: ShardMemory, dtype: Dtype, pointer: number, data: Uint8Array): void {
   memory.bytes(pointer, data.length).set(data);
   if (isFloat(dtype) && !isKnownFinite(data, dtype)) {
     memory.kernels[CANONICAL[dtype]](pointer, data.length / DTYPES[dtype].bytes);
@@ -263,7 +258,7 @@ export function applyGradient(memory: ShardMemory, change: GradientChange): void
  * Scales and clips a gradient in the scratch and calls `visit` for its elements and those of the target,
  * as {@link eachColumn} does.
  */
-export function eachShaped(
+function eachShaped(
   memory: ShardMemory,
   { block, payload, norm }: GradientChange,
   dtype: FloatDtype,

@@ -68,7 +68,7 @@ export interface Block extends Omit<BlockHeader, "open"> {
 }
 
 /** Bytes of the values of a block with this header. */
-export function blockBytes(header: Pick<BlockHeader, "dtype" | "count">): number {
+function blockBytes(header: Pick<BlockHeader, "dtype" | "count">): number {
   return header.count * DTYPES[header.dtype].bytes;
 }
 

@@ -51,7 +51,7 @@ import type { StepTable } from "./step-table.ts";
  * applied at once in every job, those of integers, may name any step or none.
  * @throws BAD_VALUE, NOT_MEMBER, LATE or EARLY
  */
-export function checkGradientStep(
+function checkGradientStep(
   steps: StepTable,
   { label, plan, contributors }: StoredBlock,
   trainer: string,
@@ -71,7 +71,7 @@ export function checkGradientStep(
  * @returns the divisor of the learning rate because of staleness; 1 or more.
  * @throws UNSUPPORTED, NO_LEARNING_RATE or BAD_VALUE
  */
-export function checkGradient(
+function checkGradient(
   block: StoredBlock,
   part: PartIndex | undefined,
   norm: number | undefined,
@@ -183,7 +183,7 @@ export interface RecordContext {
 }
 
 /** Blocks that checked but not yet applied entries of a batch create. */
-export interface AddedBlocks {
+interface AddedBlocks {
   /** Bytes of values and slots, less those of the blocks that are replaced. */
   bytes: number;
   /** Number of blocks, those that are replaced not counted. */

@@ -52,7 +52,7 @@ export interface SavedSteps {
  * Reads a saved step table and checks each field by itself; `StepTable.restore` checks the whole.
  * @throws BAD_MESSAGE if a field is missing or malformed.
  */
-export function parseSavedSteps(fields: Fields): SavedSteps {
+function parseSavedSteps(fields: Fields): SavedSteps {
   return {
     revision: integerField(fields, "revision"),
     started: flagField(fields, "started"),
@@ -70,7 +70,7 @@ export function parseSavedSteps(fields: Fields): SavedSteps {
 const FORMAT = 1;
 
 /** A trainer's entry: id, session, done, and its outcomes in the order of the journal. */
-export type TrainerRow = readonly [
+type TrainerRow = readonly [
   trainer: string,
   session: number,
   done: number,
@@ -126,7 +126,7 @@ interface OptionalEntries {
 }
 
 /** A state in the present format. The parts must be sorted already. */
-export function toFoldState(
+function toFoldState(
   parts: Omit<FoldState, "format" | "trainers" | "refused">,
   trainers: readonly (readonly [trainer: string, entry: TrainerEntry])[],
 ): FoldState {
@@ -180,7 +180,7 @@ export function parseFoldState(state: unknown): RestoredState {
 }
 
 /** The error for a snapshot with a bad state. */
-export function damaged(message: string, cause?: unknown): PserverError {
+function damaged(message: string, cause?: unknown): PserverError {
   return new PserverError("SNAPSHOT_DAMAGED", message, {}, { cause });
 }
 
@@ -189,7 +189,7 @@ export function damaged(message: string, cause?: unknown): PserverError {
  * entries.
  * @throws SNAPSHOT_DAMAGED if it names none.
  */
-export function rulesOfState(state: unknown): number {
+function rulesOfState(state: unknown): number {
   try {
     return integerField(asMap(state, "fold state"), "rules");
   } catch (cause) {

@@ -14,7 +14,7 @@ import type { Rules } from "./rules.ts";
  * Limit of a record without its tensor bytes. It also limits the nesting of a header: a deeper one
  * could be read on a thread with a large stack and fail on another.
  */
-export const RECORD_HEADER_BYTES_MAX = 1536;
+const RECORD_HEADER_BYTES_MAX = 1536;
 
 /**
  * The checksum in a record's envelope, by which it is recognized; 0 if no shard can read the record.

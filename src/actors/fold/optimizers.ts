@@ -61,7 +61,7 @@ export interface UpdateRule {
 }
 
 /** The address of slot `i`. @throws INTERNAL if the caller has left it out. */
-export function slotAt(slots: readonly number[], i: number): number {
+function slotAt(slots: readonly number[], i: number): number {
   const pointer = slots[i];
   if (pointer !== undefined) return pointer;
   throw new PserverError("INTERNAL", `expected more than ${i} slots; received ${slots.length}`);

@@ -38,7 +38,7 @@ export interface Rules {
  * Limits added by version 2: hosts declare parameters and end sessions one by one, an `init` must
  * match a declaration, and clocks cannot run arbitrarily far ahead.
  */
-export interface TrainerBounds {
+interface TrainerBounds {
   /** Declared parameters. */
   readonly declaredMax: number;
   /** Steps that a clock may be ahead of the last closed step or of the member's previous clock. */
@@ -50,7 +50,7 @@ export interface TrainerBounds {
 }
 
 /** Limits added by version 3, which takes records about many blocks. */
-export interface BatchBounds {
+interface BatchBounds {
   /** Blocks of one record. */
   readonly entriesMax: number;
   /** Bytes of a record before its tensor bytes. */
@@ -58,7 +58,7 @@ export interface BatchBounds {
 }
 
 /** Limits added by version 4, which takes notes. */
-export interface NoteBounds {
+interface NoteBounds {
   /** Bytes of a record, which has no tensor bytes. */
   readonly headBytesMax: number;
 }

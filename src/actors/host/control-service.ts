@@ -276,7 +276,7 @@ function parseSaveRequest(fields: Fields): SaveRequest {
 const ADVICE = "create it again, or start the host with another --model-dir";
 
 /** Where a host saves models. */
-export interface ModelDirectory {
+interface ModelDirectory {
   readonly directory: string;
   readonly host: string;
   /** Told of an error with the whole path, which trainers are not told. */
@@ -288,7 +288,7 @@ export interface ModelDirectory {
  * where a disk is not mounted, and the model would be written to the wrong disk.
  * @throws IO that names the host, the last name of the directory, and what to do.
  */
-export async function checkModelDirectory(model: ModelDirectory): Promise<void> {
+async function checkModelDirectory(model: ModelDirectory): Promise<void> {
   const { directory, host, onError } = model;
   const problem = await problemOf(directory);
   if (problem === undefined) return;

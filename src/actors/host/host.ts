@@ -36,11 +36,7 @@ import { JobWatch, LossesWatch, MembersWatch, SessionsWatch } from "./watches.ts
 import { WorkerPool } from "./worker-pool.ts";
 
 /** Composes a host of its parts. Nothing runs before {@link RunningHost.start}. */
-export function composeHost(
-  opening: HostOpening,
-  job: OpenedJob,
-  owners: OwnersClient,
-): RunningHost {
+function composeHost(opening: HostOpening, job: OpenedJob, owners: OwnersClient): RunningHost {
   const { options, id } = opening;
   const { leases } = job;
   const { shards, leaseMs } = job.settings;

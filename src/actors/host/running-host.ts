@@ -24,7 +24,7 @@ import type { Host, HostEvent, HostParts } from "./host-options.ts";
 import type { ShardEventType, WorkerSetup } from "./worker-pool.ts";
 
 /** Dependencies of {@link serveRequests}. */
-export interface HostServices {
+interface HostServices {
   /** Where requests arrive and are answered. */
   readonly connection: NatsConnection;
   readonly refusals: Refusals;
@@ -36,7 +36,7 @@ export interface HostServices {
 }
 
 /** Begins to answer lifecycle and control requests; returns the servers, which the caller closes. */
-export function serveRequests(services: HostServices): RequestServer[] {
+function serveRequests(services: HostServices): RequestServer[] {
   const { connection, refusals, subjects, lifecycle, control, onOtherAccount } = services;
   const common = { connection, refusals, subjects };
   const handle: RequestHandler = (id, verb, message, tell) =>

@@ -16,7 +16,7 @@ import {
 } from "../job/leases.ts";
 
 /** Prefix of the keys that say which host has declined which shard. */
-export const DECLINED_LEASES = "declined.";
+const DECLINED_LEASES = "declined.";
 
 /** Dependencies of {@link DeclinedShards}. */
 export interface DeclinedShardsDeps {
@@ -121,7 +121,7 @@ export const HOST_LEASES = "host.";
 export const SHARD_LEASES = "shard.";
 
 /** Callbacks of {@link ShardClaims}. */
-export interface ClaimEvents {
+interface ClaimEvents {
   /**
    * The lease of a shard was claimed: own it. Called again when a lease that had run out is held again;
    * another host may have owned the shard meanwhile.

@@ -87,7 +87,7 @@ export function quotasOf(wanted: Partial<Quotas> = {}): Quotas {
 }
 
 /** The quotas in a job's settings; jobs created before quotas existed have the default ones. */
-export function parseQuotas(settings: unknown): Quotas {
+function parseQuotas(settings: unknown): Quotas {
   const fields = asMap(settings, "settings");
   if (fields["parametersMax"] === undefined) return quotasOf();
   return {
@@ -190,11 +190,7 @@ export function parseSettings(value: unknown): StoredSettings {
  * Returns the stored settings of an existing job if they agree with those that a host wants.
  * @throws JOB_EXISTS if they differ, or if the job is being removed or is a fork that is not complete.
  */
-export function agreeOnSettings(
-  job: string,
-  stored: unknown,
-  wanted: WantedWithLeases,
-): StoredSettings {
+function agreeOnSettings(job: string, stored: unknown, wanted: WantedWithLeases): StoredSettings {
   if (hasRemovalMark(stored)) {
     throw new PserverError(
       "JOB_EXISTS",

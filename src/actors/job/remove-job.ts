@@ -67,7 +67,7 @@ export async function describeJob(
 }
 
 /** The ids of a job's hosts that are alive; undefined if its leases are not in the broker. */
-export async function aliveHosts(
+async function aliveHosts(
   connection: NatsConnection,
   subjects: JobSubjects,
   leases: string,

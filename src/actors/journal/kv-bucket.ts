@@ -21,7 +21,7 @@ import { brokerCall } from "./streams.ts";
 const BATCH_MESSAGES = 4_096;
 
 /** The messages to read, of a stream that keeps the last one on each subject. */
-export interface Changes {
+interface Changes {
   readonly manager: JetStreamManager;
   readonly client: JetStreamClient;
   readonly stream: string;
@@ -39,7 +39,7 @@ type OnMessage = (subject: string, seq: number, text: string) => void;
  * the call began; returns the sequence up to which all have been reported. None may be removed meanwhile.
  * @throws the JetStream client's errors.
  */
-export async function readChanges(changes: Changes, onMessage: OnMessage): Promise<number> {
+async function readChanges(changes: Changes, onMessage: OnMessage): Promise<number> {
   const { manager, stream, filter, afterSeq } = changes;
   // Asked of the stream, whose leader answers; a consumer may run on a replica that lags.
   const { state } = await manager.streams.info(stream);

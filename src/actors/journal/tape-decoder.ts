@@ -22,7 +22,7 @@ import {
 } from "./tape-encoder.ts";
 
 /** Reads what {@link ByteWriter} wrote. Every method throws BAD_MESSAGE at the end of the bytes. */
-export class ByteReader {
+class ByteReader {
   readonly #bytes: Uint8Array;
   readonly #view: DataView;
   #at = 0;

@@ -152,13 +152,13 @@ export type FtrlKernel = (
 ) => void;
 
 /** The sum of the squares, in f64 and a fixed order, of the finite ones of `n` elements. */
-export type MeasureKernel = (pointer: number, n: number) => number;
+type MeasureKernel = (pointer: number, n: number) => number;
 
 /** `n` elements from one width to another. */
-export type ConvertKernel = (to: number, from: number, n: number) => void;
+type ConvertKernel = (to: number, from: number, n: number) => void;
 
 /** Moves `n` rows of `rowBytes` bytes between `packed`, where they are contiguous, and a column. */
-export type GatherKernel = (
+type GatherKernel = (
   packed: number,
   column: number,
   rows: number,
@@ -167,7 +167,7 @@ export type GatherKernel = (
 ) => void;
 
 /** As {@link GatherKernel}, the other way. */
-export type ScatterKernel = (
+type ScatterKernel = (
   column: number,
   rows: number,
   packed: number,

@@ -78,7 +78,7 @@ export function requireSelected(
 }
 
 /** Whether this session has finished the initialization: a repeat of its finish then succeeds. */
-export function hasFinished(lifecycle: Lifecycle, claimant: Claimant): boolean {
+function hasFinished(lifecycle: Lifecycle, claimant: Claimant): boolean {
   const { state, context } = lifecycle;
   return (
     state === "ready" && context.session === claimant.session && context.epoch === claimant.epoch
@@ -152,7 +152,7 @@ const BLOCKS_PER_CHECK = 1000;
 const MISSING_NAMED_MAX = 20;
 
 /** The positions of a client's last records, by shard. */
-export type Published = FinishRequest["at"];
+type Published = FinishRequest["at"];
 
 /**
  * Asks the owners for every block of some parameters, at the epochs under which they are declared.
@@ -160,7 +160,7 @@ export type Published = FinishRequest["at"];
  * that hold the blocks.
  * @throws INCOMPLETE naming the blocks that are missing, BAD_VALUE for a shard that does not exist.
  */
-export async function requireBlocks(
+async function requireBlocks(
   deps: LifecycleDeps,
   parameters: readonly Parameter[],
   published: Published,
@@ -179,7 +179,7 @@ export async function requireBlocks(
 }
 
 /** The names of those parameters that lack blocks on a shard. */
-export async function lackingOn(
+async function lackingOn(
   deps: Pick<LifecycleDeps, "owners">,
   parameters: readonly Parameter[],
   shard: number,
@@ -215,7 +215,7 @@ async function checkShard(
  * Checks that shards and broker can hold the parameters.
  * @throws TOO_LARGE naming the first shard that cannot, NO_SPACE if the broker cannot.
  */
-export async function requireStorage(
+async function requireStorage(
   deps: LifecycleDeps,
   parameters: readonly Parameter[],
 ): Promise<void> {

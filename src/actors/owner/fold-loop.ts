@@ -181,7 +181,7 @@ export class FoldQueue {
 const COLLECT_MS = 5;
 
 /** Callbacks of a {@link FoldLoop}. */
-export interface FoldLoopEvents {
+interface FoldLoopEvents {
   /** Says, before each reading, where the journal continues; may replace the journal. */
   readonly locate: () => Promise<LocatedJournal>;
   /** Whether the fold may go on; asked before each record, and again after {@link FoldLoop.poke}. */

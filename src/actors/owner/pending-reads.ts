@@ -22,8 +22,8 @@ export type Evaluation =
   | { readonly kind: "answer" }
   | { readonly kind: "refuse"; readonly error: PserverError };
 
-export const WAIT: Evaluation = { kind: "wait" };
-export const ANSWER: Evaluation = { kind: "answer" };
+const WAIT: Evaluation = { kind: "wait" };
+const ANSWER: Evaluation = { kind: "answer" };
 
 /** A request that may have to wait until the fold has progressed. */
 export interface PendingRead<Wanted> {
@@ -195,7 +195,7 @@ export interface KnownEnd {
  * Asks the broker for the last sequence of a generation, from which a wanted position can be told to be
  * lost; `tell` gets undefined if it is unknown.
  */
-export type QueryLastSeq = (wanted: Position, tell: (lastSeq: number | undefined) => void) => void;
+type QueryLastSeq = (wanted: Position, tell: (lastSeq: number | undefined) => void) => void;
 
 /** Dependencies of {@link JournalEnd}. */
 export interface JournalEndDeps {

@@ -196,7 +196,7 @@ export class KnownChecksums {
 }
 
 /** Dependencies of ServedRead. */
-export interface ServedReadDeps {
+interface ServedReadDeps {
   readonly shard: Pick<Shard, "block" | "memory">;
   /** Position of the fold. */
   readonly position: () => Position;
@@ -214,7 +214,7 @@ interface PieceEntry {
  * Answers one batched read, piece by piece. Each piece is made of the fold's state at that moment; all entries
  * are checked before the first.
  */
-export class ServedRead {
+class ServedRead {
   readonly #deps: ServedReadDeps;
   readonly #request: BatchRead;
   /** By entry: the index of a part, once all are checked. */

@@ -95,7 +95,7 @@ export interface Tally {
  * Records that a choice loses: all from `from` to `to`, of a `rest` only those put aside and those behind it;
  * none if `to` is below `from`.
  */
-export interface Lost extends SeqRange, Tally {
+interface Lost extends SeqRange, Tally {
   readonly generation: number;
   readonly records: number;
   /** Lost records whose senders are unknown. */

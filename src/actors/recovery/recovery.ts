@@ -52,10 +52,7 @@ export function takeOverMs(leaseMs: number): number {
 }
 
 /** The generation under which a shard is served. @throws the error of its owner; NO_OWNER if none answers. */
-export async function servedGeneration(
-  owners: Pick<OwnersClient, "ask">,
-  shard: number,
-): Promise<number> {
+async function servedGeneration(owners: Pick<OwnersClient, "ask">, shard: number): Promise<number> {
   const { fields } = await owners.ask(shard, "status", {}, OWNER_MS);
   return integerField(asMap(fields["status"], "status"), "generation");
 }

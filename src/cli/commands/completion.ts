@@ -8,16 +8,16 @@ import {
 } from "../options/connection-options.ts";
 
 /** The hidden command that completion scripts ask for names. */
-export const COMPLETE_NAMES = "complete-names";
+const COMPLETE_NAMES = "complete-names";
 
 /** Kinds of names that the broker or the hosts can list. */
-export const NAME_KINDS = ["jobs", "parameters"] as const;
+const NAME_KINDS = ["jobs", "parameters"] as const;
 
 /** One of {@link NAME_KINDS}. */
-export type NameKind = (typeof NAME_KINDS)[number];
+type NameKind = (typeof NAME_KINDS)[number];
 
 /** A flag that can be completed. */
-export interface FlagWord {
+interface FlagWord {
   /** Such as `--job`. */
   readonly word: string;
   readonly description: string;
@@ -29,7 +29,7 @@ export interface FlagWord {
 }
 
 /** A sub-command that can be completed. */
-export interface CommandWord {
+interface CommandWord {
   readonly word: string;
   readonly description: string;
   readonly flags: readonly FlagWord[];
@@ -48,7 +48,7 @@ const NAMED: Readonly<Record<string, NameKind>> = {
 };
 
 /** The words that can be completed, read from the commands themselves. */
-export function commandWords(program: Command): CommandWord[] {
+function commandWords(program: Command): CommandWord[] {
   const shown = program.commands.filter((command) => command.name() !== COMPLETE_NAMES);
   return shown.map((command) => ({
     word: command.name(),
@@ -75,16 +75,16 @@ export function commandWords(program: Command): CommandWord[] {
 }
 
 /** Shells that a completion script can be made for. */
-export const SHELLS = ["bash", "zsh", "fish"] as const;
+const SHELLS = ["bash", "zsh", "fish"] as const;
 
 /** One of {@link SHELLS}. */
-export type Shell = (typeof SHELLS)[number];
+type Shell = (typeof SHELLS)[number];
 
 /**
  * A completion script. It needs nothing but the shell, asks the command itself for names of jobs and
  * parameters, and offers file names for the rest.
  */
-export function completionScript(shell: Shell, commands: readonly CommandWord[]): string {
+function completionScript(shell: Shell, commands: readonly CommandWord[]): string {
   switch (shell) {
     case "bash":
       return bashScript(commands);

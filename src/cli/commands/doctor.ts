@@ -27,7 +27,7 @@ import { hangingLines } from "../output/wrap.ts";
 import { EXIT } from "../report-error.ts";
 
 /** Result of a check. `warn`: works, but not as it should; `skip`: this user may not do the check. */
-export type CheckStatus = "ok" | "warn" | "fail" | "skip";
+type CheckStatus = "ok" | "warn" | "fail" | "skip";
 
 /** One line of the doctor's report. */
 export interface Check {
@@ -40,22 +40,22 @@ export interface Check {
 }
 
 /** A check that passed. */
-export function ok(name: string, message: string): Check {
+function ok(name: string, message: string): Check {
   return { name, status: "ok", message };
 }
 
 /** A check of something that works, but not as it should. */
-export function warn(name: string, message: string, advice: string): Check {
+function warn(name: string, message: string, advice: string): Check {
   return { name, status: "warn", message, advice };
 }
 
 /** A check of something that keeps the job from working. */
-export function fail(name: string, message: string, advice: string): Check {
+function fail(name: string, message: string, advice: string): Check {
   return { name, status: "fail", message, advice };
 }
 
 /** A check that this user may not do. */
-export function skip(name: string, reason: string): Check {
+function skip(name: string, reason: string): Check {
   return { name, status: "skip", message: `not checked: ${reason}` };
 }
 
@@ -101,7 +101,7 @@ export interface DiskBytes {
 }
 
 /** The disk under the store of a `pserver up` on this machine; `store` is its `--store`. */
-export async function checkDisk(store: string): Promise<Check> {
+async function checkDisk(store: string): Promise<Check> {
   const directory = join(resolve(store), "store");
   try {
     const disk = await io("look at the disk of", directory, statfs(directory));
@@ -123,7 +123,7 @@ export function checkDiskSpace({ freeBytes, usedBytes, reservedBytes }: DiskByte
 }
 
 /** Whether hosts of the job answer, and each shard has an owner. */
-export async function checkHosts(admin: JobAdmin, job: string): Promise<Check[]> {
+async function checkHosts(admin: JobAdmin, job: string): Promise<Check[]> {
   try {
     const [status, { hosts, trainers, shards }] = await Promise.all([
       admin.status(),
@@ -332,13 +332,13 @@ export function checkPermissions({ roles, refused }: Permissions, trainer: strin
 const NODE_NEEDED = [20, 19] as const;
 
 /** Flags of `pserver doctor`. */
-export interface DoctorFlags extends AskingFlags {
+interface DoctorFlags extends AskingFlags {
   /** `--store` of a `pserver up` on this machine. */
   readonly store?: string;
 }
 
 /** Runs all checks, each after those that it depends on. Changes nothing; throws only if interrupted. */
-export async function runDoctor(context: CliContext, flags: DoctorFlags): Promise<Check[]> {
+async function runDoctor(context: CliContext, flags: DoctorFlags): Promise<Check[]> {
   const here = [checkNode(process.versions.node, NODE_NEEDED)];
   if (flags.store !== undefined) here.push(await checkDisk(flags.store));
   try {

@@ -21,7 +21,7 @@ import type { Output, OutputFlags } from "../output/output.ts";
 import { unlessAborted, untilAborted } from "../signals.ts";
 
 /** Flags of `pserver host`. */
-export interface RunHostFlags extends HostFlags, ConnectionFlags, AnswerFlags, OutputFlags {
+interface RunHostFlags extends HostFlags, ConnectionFlags, AnswerFlags, OutputFlags {
   readonly job: string;
   readonly id?: string;
   readonly replicas?: number;
@@ -34,11 +34,7 @@ const MODEL_DIRECTORY = ".pserver/models";
  * @throws the error that kept it from starting, or that ended it; ABORTED if it is interrupted before it
  * serves.
  */
-export async function runHost(
-  context: CliContext,
-  output: Output,
-  flags: RunHostFlags,
-): Promise<void> {
+async function runHost(context: CliContext, output: Output, flags: RunHostFlags): Promise<void> {
   const { signal } = context;
   const modelDirectory = resolve(flags.modelDir ?? MODEL_DIRECTORY);
   const connection = resolveSettings(toOverrides(flags), context.environment);

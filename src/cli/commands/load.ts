@@ -32,7 +32,7 @@ import type { Output, OutputFlags } from "../output/output.ts";
 import { groupBytes, inBoundedOrder, readTensor } from "../tensor-files.ts";
 
 /** The parameters that each tensor of a file goes into, in the order of its rows, by the tensor's name. */
-export type OverwritePlan = ReadonlyMap<string, readonly ParameterInfo[]>;
+type OverwritePlan = ReadonlyMap<string, readonly ParameterInfo[]>;
 
 /**
  * Finds the parameters of an initialized job that each tensor of a file overwrites: the one of its name,
@@ -40,7 +40,7 @@ export type OverwritePlan = ReadonlyMap<string, readonly ParameterInfo[]>;
  * @throws UNKNOWN_PARAMETER, BAD_DTYPE, BAD_SHAPE or STATIC for a tensor that does not fit; MISSING_SHARD
  * if the job lacks one of the shards; BAD_NAME if two tensors go into one parameter.
  */
-export function planOverwrite(
+function planOverwrite(
   tensors: readonly TensorSource[],
   existing: readonly ParameterInfo[],
 ): OverwritePlan {
@@ -63,7 +63,7 @@ export function planOverwrite(
 }
 
 /** Splits a tensor into those of its target parameters, with their names. They are views, not copies. */
-export function splitTensor(
+function splitTensor(
   { dtype, data }: Tensor,
   targets: readonly ParameterInfo[],
 ): [name: string, piece: Tensor][] {

@@ -39,19 +39,19 @@ import { EXIT } from "../report-error.ts";
 import { unlessAborted } from "../signals.ts";
 
 /** A choice for a stopped shard. */
-export interface Plan {
+interface Plan {
   readonly findings: ShardFindings;
   readonly choice: RecoveryChoice;
 }
 
 /** A shard that was recovered. */
-export interface ServedLoss extends AcceptedLoss {
+interface ServedLoss extends AcceptedLoss {
   /** Whether a host serves it by now. */
   readonly served: boolean;
 }
 
 /** Lets shards go on, one after the other, and tells what each has lost. */
-export async function carryOut(
+async function carryOut(
   { signal }: CliContext,
   output: Output,
   recovery: Recovery,
@@ -71,7 +71,7 @@ export async function carryOut(
 }
 
 /** Waits until hosts serve the shards that were recovered, and tells which they do not serve. */
-export async function awaitOwners(
+async function awaitOwners(
   { signal }: CliContext,
   output: Output,
   recovery: Recovery,
@@ -134,7 +134,7 @@ export function describeFindings(findings: ShardFindings, look: Look): string[] 
 }
 
 /** A choice in one line: the state that the shard goes on from. */
-export function describeChoice(choice: RecoveryChoice): string {
+function describeChoice(choice: RecoveryChoice): string {
   const where = `record ${choice.seq} of generation ${choice.generation}`;
   switch (choice.from) {
     case "prefix":
@@ -237,7 +237,7 @@ function describeSnapshot({ seq, generation, problem, manifestSeq, lacks }: Foun
 }
 
 /** The state that the command line asks for. */
-export interface WantedState {
+interface WantedState {
   readonly from: RecoveryChoice["from"];
   /** The record of an older snapshot. */
   readonly record?: number;
@@ -247,7 +247,7 @@ export interface WantedState {
  * Finds the choice that the command line asks for.
  * @throws BAD_VALUE, naming the shard's choices, if it has no such choice.
  */
-export function selectChoice(findings: ShardFindings, wanted: WantedState): RecoveryChoice {
+function selectChoice(findings: ShardFindings, wanted: WantedState): RecoveryChoice {
   const { shard, choices } = findings;
   const found = choices.find(
     ({ from, seq }) =>
@@ -261,7 +261,7 @@ export function selectChoice(findings: ShardFindings, wanted: WantedState): Reco
 }
 
 /** @throws BAD_VALUE if a shard that was named has not stopped for a loss. */
-export function checkStopped({ shard, condition, error }: ShardFindings): void {
+function checkStopped({ shard, condition, error }: ShardFindings): void {
   if (condition === "stopped") return;
   const state =
     condition === "failed"

@@ -92,7 +92,7 @@ export function registerStatus(program: Command, context: CliContext): void {
 }
 
 /** Combines the answers of hosts. */
-export function summarize(
+function summarize(
   job: string,
   { state, epoch, by }: StatusReply,
   parameters: readonly ParameterInfo[],

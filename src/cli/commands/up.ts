@@ -10,14 +10,14 @@ import { untilAborted } from "../signals.ts";
 import { type LocalServerFlags, type ServerReady, startLocalServer } from "../up/local-server.ts";
 
 /** Flags of `pserver up`. */
-export interface UpFlags extends LocalServerFlags, OutputFlags {}
+interface UpFlags extends LocalServerFlags, OutputFlags {}
 
 /**
  * Runs a broker and hosts until it is interrupted; then stops the hosts and last the broker.
  * @throws the error that kept it from starting, or why no broker or no host is left; ABORTED if it is
  * interrupted before it serves.
  */
-export async function runUp(context: CliContext, output: Output, flags: UpFlags): Promise<void> {
+async function runUp(context: CliContext, output: Output, flags: UpFlags): Promise<void> {
   const server = await startLocalServer(context, output, flags);
   try {
     if (output.json) output.value({ ready: true, ...server.ready });

@@ -55,7 +55,7 @@ const STYLE = [
 const DASHES = ["", "6 3", "2 2", "8 3 2 3"] as const;
 
 /** The colour of a line, by its place among all. */
-export function colorOf(rank: number): string {
+function colorOf(rank: number): string {
   return COLORS[rank % COLORS.length] ?? "#000";
 }
 
@@ -178,7 +178,7 @@ function text(x: number, y: number, content: string, attributes = ""): string {
 }
 
 /** Text as XML and HTML have it; characters that XML does not allow are replaced. */
-export function escaped(content: string): string {
+function escaped(content: string): string {
   return (
     content
       .replaceAll("&", "&amp;")

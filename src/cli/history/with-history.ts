@@ -155,7 +155,7 @@ export async function understand(
 }
 
 /** Such as `point: 2026-11-23T04:12:07.000Z, the cut 0:1200 1:1188 2:1201`. */
-export async function describePoint({ point, cut, timeMs }: ResolvedPoint): Promise<string> {
+async function describePoint({ point, cut, timeMs }: ResolvedPoint): Promise<string> {
   const { formatPoint, formatTime } = await import("../../history/points.ts");
   const name = formatPoint(point);
   const time = timeMs === undefined || point.kind === "time" ? "" : `, at ${formatTime(timeMs)}`;

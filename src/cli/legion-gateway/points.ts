@@ -5,7 +5,7 @@ import type { WireArray } from "./frames.ts";
 export const POINT_BYTES = 512;
 
 /** Points of one request at most. */
-export const POINTS_MAX = 262_144;
+const POINTS_MAX = 262_144;
 
 /** Some points as a cartesian product: a list of indices for each dimension, and where the values are. */
 export interface PointProduct {

@@ -15,7 +15,7 @@ import { readText } from "../../system/file-errors.ts";
 import { finiteNumber } from "./parse-values.ts";
 
 /** A configuration on the command line, for one parameter or, without a name, for all. */
-export interface GivenConfig {
+interface GivenConfig {
   readonly name?: string;
   /** JSON or YAML text, or `@` and the path of a file that holds some. */
   readonly text: string;

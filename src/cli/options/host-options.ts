@@ -22,7 +22,7 @@ export interface EtcdFlags {
 }
 
 /** Adds the flags for the address of etcd and what is published there. */
-export function addEtcdOptions(command: Command): Command {
+function addEtcdOptions(command: Command): Command {
   return addEtcdPlaceOptions(command).option(
     "--advertise <urls>",
     "addresses of the broker for trainers, published in etcd (default: those of this host)",
@@ -57,7 +57,7 @@ export function toEtcdSetting(flags: EtcdFlags): EtcdSettings | undefined {
 }
 
 /** Quotas of a new job and of each of its trainers; each is undefined unless given. */
-export interface QuotaFlags {
+interface QuotaFlags {
   readonly quotaParameters?: number;
   readonly quotaBytes?: number;
   readonly trainerQuotaParameters?: number;
@@ -65,7 +65,7 @@ export interface QuotaFlags {
 }
 
 /** Adds the flags of the quotas. */
-export function addQuotaOptions(command: Command): Command {
+function addQuotaOptions(command: Command): Command {
   return command
     .option(
       "--quota-parameters <n>",
@@ -109,7 +109,7 @@ const OTHERS = {
 const ALL_OTHERS = ["trainers", "backups", "reduce", "staleness"] as const;
 
 /** Adds the flags; they are checked before the command starts. */
-export function addSynchronizationOptions(command: Command): Command {
+function addSynchronizationOptions(command: Command): Command {
   return command
     .addOption(
       new Option(
@@ -152,7 +152,7 @@ export function addSynchronizationOptions(command: Command): Command {
  * The flags as a setting of the job; undefined if none is given.
  * @throws BAD_CONFIG for flags that do not belong together.
  */
-export function toSynchronizationSetting(flags: SynchronizationFlags): Synchronization | undefined {
+function toSynchronizationSetting(flags: SynchronizationFlags): Synchronization | undefined {
   const { sync: mode, trainers, backups, reduce, staleness } = flags;
   const given = ALL_OTHERS.filter((flag) => flags[flag] !== undefined);
   if (mode === undefined) {

@@ -24,7 +24,7 @@ export function formatElement(data: TensorData, index: number): string {
 }
 
 /** One element, shortened: floats with at most six significant digits. */
-export function shortElement(data: TensorData, index: number): string {
+function shortElement(data: TensorData, index: number): string {
   const value = data[index];
   if (typeof value !== "number" || Number.isInteger(value) || !Number.isFinite(value)) {
     return formatElement(data, index);

@@ -19,7 +19,7 @@ export const logNames = {
 };
 
 /** The trainers of a batch job, and where they write how they ended. */
-export interface TaskFiles {
+interface TaskFiles {
   readonly instances: number;
   readonly logDirectory: string;
   readonly trainerId: (rank: number) => string;
@@ -29,13 +29,13 @@ export interface TaskFiles {
  * The ends of the trainers whose tasks have written them.
  * @throws IO, BAD_FILE for a file that cannot be read, or holds something else.
  */
-export async function readEnds(files: TaskFiles): Promise<TrainerEnd[]> {
+async function readEnds(files: TaskFiles): Promise<TrainerEnd[]> {
   const ends = await Promise.all(ranksOf(files).map((rank) => readEnd(files, rank)));
   return ends.filter((end) => end !== undefined);
 }
 
 /** The ends of the other trainers, as failures. */
-export function silentEnds(files: TaskFiles, told: readonly TrainerEnd[]): TrainerEnd[] {
+function silentEnds(files: TaskFiles, told: readonly TrainerEnd[]): TrainerEnd[] {
   const known = new Set(told.map(({ rank }) => rank));
   const silent = ranksOf(files).filter((rank) => !known.has(rank));
   return silent.map((rank) => ({

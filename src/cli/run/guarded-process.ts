@@ -75,7 +75,7 @@ function inLine(word: string): string {
 const SIGNAL_BASE = 128;
 
 /** The exit code of a program that SIGKILL has ended. */
-export const KILLED = SIGNAL_BASE + constants.signals.SIGKILL;
+const KILLED = SIGNAL_BASE + constants.signals.SIGKILL;
 
 /** An exit code for people, with the signal that it stands for. */
 export function inWords(exitCode: number): string {

@@ -33,7 +33,7 @@ import { formatWallTime, type RunFlags, refuseFlags } from "./run-flags.ts";
 const MEETING_SECONDS_MAX = 3_600;
 
 /** Contents of a batch script. */
-export interface BatchScript {
+interface BatchScript {
   /** Lines that request resources from the batch system. */
   readonly header: readonly string[];
   /** Shell expression for the rank. */
@@ -52,7 +52,7 @@ export interface BatchScript {
  * The script of a batch job: each task runs one trainer, starts it again when it fails, passes SIGTERM on to it,
  * and leaves a file that tells how it ended.
  */
-export function batchScript(script: BatchScript): string {
+function batchScript(script: BatchScript): string {
   const { header, rank, flags, command, variables, directory, logDirectory } = script;
   const log = `${shellWord(logDirectory)}/`;
   const ended = `${log}${logNames.end('"$rank"')}`;
@@ -259,14 +259,14 @@ const OPTION_VALUE = /^[A-Za-z0-9_.,:=@&|*()+-]{1,200}$/;
  * Checks a value for a line of options, where quoting differs between the systems.
  * @throws BAD_VALUE for anything that could be read as more than one value.
  */
-export function optionValue(flag: string, value: string): string {
+function optionValue(flag: string, value: string): string {
   if (OPTION_VALUE.test(value)) return value;
   const expected = "letters, digits and _ . , : = @ & | * ( ) + -";
   throw mismatch("BAD_VALUE", flag, expected, JSON.stringify(value));
 }
 
 /** The tasks of the array, `0-3%2` with a throttle; undefined for a single one, which needs no array. */
-export function arrayRange({ instances, maxSimultaneous }: RunFlags): string | undefined {
+function arrayRange({ instances, maxSimultaneous }: RunFlags): string | undefined {
   if (instances === 1) return undefined;
   const throttle = maxSimultaneous === undefined ? "" : `%${maxSimultaneous}`;
   return `0-${instances - 1}${throttle}`;

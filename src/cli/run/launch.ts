@@ -38,7 +38,7 @@ export function accessOf(
 }
 
 /** Host and port of the first address, as Legion's scripts want them. */
-export function firstAddress(url: string): { readonly host: string; readonly port: string } {
+function firstAddress(url: string): { readonly host: string; readonly port: string } {
   const [first = ""] = url.split(",");
   const address = first.replace(/^[a-z]+:\/\//i, "");
   const match = /^(?:\[(?<v6>[^\]]+)\]|(?<host>[^:]+))(?::(?<port>\w+))?$/.exec(address);

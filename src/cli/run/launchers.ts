@@ -132,7 +132,7 @@ export class KeptTrainer {
 }
 
 /** Starts the trainers of all ranks, each as a process of this one, and keeps them running. */
-export function startTeam(
+function startTeam(
   { flags, output }: Launch,
   /** `nameOf` is for messages. */
   each: { nameOf(rank: number): string; start(rank: number): GuardedProcess },
@@ -167,7 +167,7 @@ const SHELL = "/bin/sh";
 const LOOPBACK = "127.0.0.1";
 
 /** Starts the trainers on this machine. */
-export async function launchLocal(launch: Launch): Promise<RunningTrainers> {
+async function launchLocal(launch: Launch): Promise<RunningTrainers> {
   const { flags, command } = launch;
   const printer = trainerOutput(launch);
   const inherited = inheritedEnvironment(launch);
@@ -203,7 +203,7 @@ const MACHINE = /^[A-Za-z0-9_[][A-Za-z0-9_.:@%[\]-]*$/;
  * comment.
  * @throws BAD_VALUE for a name that is none, or if there is none; IO if the file cannot be read.
  */
-export function readMachines(given: string | undefined): string[] {
+function readMachines(given: string | undefined): string[] {
   if (given === undefined) {
     const expected = "names with commas, or a file, with --launcher ssh";
     throw mismatch("BAD_VALUE", "--machines", expected, "none");
@@ -249,7 +249,7 @@ function sshCommand(machine: string, shellProgram: string): [program: string, ..
  * go through the connection, so that other users cannot read them. A trainer ends with its connection.
  * @throws BAD_VALUE, IO as {@link readMachines}; IO if rank 0's machine does not say where trainers can meet.
  */
-export async function launchSsh(launch: Launch): Promise<RunningTrainers> {
+async function launchSsh(launch: Launch): Promise<RunningTrainers> {
   const { flags, command, context } = launch;
   const machines = machinesOf(flags);
   const places = placesOn(machines);
@@ -309,7 +309,7 @@ async function askMeeting({ context, flags }: Launch, machine: string): Promise<
 }
 
 /** Describes what would be started: the machine of each rank, and the command. */
-export function describeSsh(flags: RunFlags, command: TrainerCommand): string {
+function describeSsh(flags: RunFlags, command: TrainerCommand): string {
   const lines = machinesOf(flags).map(
     (machine, rank) => `${trainerId(flags, rank)} on ${machine}: ${shellCommand(command)}`,
   );

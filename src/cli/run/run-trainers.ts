@@ -17,13 +17,13 @@ import { type RunFlags, wallTimeOver } from "./run-flags.ts";
  * Checks the path of `--save` before any trainer starts.
  * @throws BAD_PATH if its ending names no format, and it is no directory here.
  */
-export function checkSavePath(path: string): void {
+function checkSavePath(path: string): void {
   const isDirectory = statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
   if (formatOf(path) === undefined && !isDirectory) throw unknownFormat(path);
 }
 
 /** Saves the model if `--save` asks for it. @throws as `Client.saveModel` does. */
-export async function saveModel({ flags, output, server }: Launch): Promise<void> {
+async function saveModel({ flags, output, server }: Launch): Promise<void> {
   if (flags.save === undefined) return;
   const saved = await server.save(flags.save);
   const { file, bytes, format, host } = saved;
@@ -33,7 +33,7 @@ export async function saveModel({ flags, output, server }: Launch): Promise<void
 }
 
 /** Saves the model after a failure. An error here is only a warning: the run ends with the failure. */
-export async function saveAnyway(launch: Launch): Promise<void> {
+async function saveAnyway(launch: Launch): Promise<void> {
   try {
     await saveModel(launch);
   } catch (error) {
@@ -43,13 +43,13 @@ export async function saveAnyway(launch: Launch): Promise<void> {
 }
 
 /** Prints which trainer's failure ends the run. */
-export function tellFailure(output: Output, end: TrainerEnd, instances: number): void {
+function tellFailure(output: Output, end: TrainerEnd, instances: number): void {
   const others = instances === 1 ? "" : "; stopping the others";
   output.warning(`${end.trainer} ${fate(end)}${others}`);
 }
 
 /** Prints how each trainer ended; those that were stopped are not among `ends`. */
-export function tellEnds(output: Output, ends: readonly TrainerEnd[], instances: number): void {
+function tellEnds(output: Output, ends: readonly TrainerEnd[], instances: number): void {
   if (output.json) output.value({ trainers: asJson(ends, instances) });
   else for (const line of endLines(ends, instances)) output.message(line);
 }

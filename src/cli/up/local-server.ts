@@ -54,7 +54,7 @@ export async function findProgram(
  * Starts a host in this process. Its code is loaded here, so that other commands start faster. `stop`
  * does not wait for a host that is still starting, which may hang: this process ends next.
  */
-export function startLocalHost(options: HostOptions): StartedHost {
+function startLocalHost(options: HostOptions): StartedHost {
   let running: Host | undefined;
   let isStopping = false;
   const start = async (): Promise<Host> => {

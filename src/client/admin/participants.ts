@@ -6,7 +6,7 @@ import type { MembersRecord } from "../../protocol/messages/host-records.ts";
 import { type Fallback, type Position, parseFallbacks } from "../../protocol/messages/position.ts";
 
 /** A host that is alive, with everything else that it tells of itself. */
-export interface ListedHost {
+interface ListedHost {
   readonly id: string;
   readonly shards: readonly number[];
   readonly [more: string]: unknown;

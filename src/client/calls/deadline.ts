@@ -9,7 +9,7 @@ export interface CallOptions {
 }
 
 /** The time a call has unless it says otherwise. */
-export const CALL_TIMEOUT_MS = 30_000;
+const CALL_TIMEOUT_MS = 30_000;
 
 /** The longest delay a timer of Node.js can have. */
 const TIMEOUT_MS_MAX = 2 ** 31 - 1;

@@ -123,7 +123,7 @@ interface OpenInit {
  * only the selected session writes, so a block that is initialized already when the same values are sent
  * again is this client's own.
  */
-export class OpenInits {
+class OpenInits {
   /** By name, for each parameter whose last attempt failed. */
   readonly #open: Map<string, OpenInit> = new Map();
 

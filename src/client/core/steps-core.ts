@@ -336,7 +336,7 @@ export class StepsCore {
 export type StepCallKind = "gradients" | "end" | "exit";
 
 /** Where a call is; each phase but `queued`, `draining` and `over` waits for the shell. */
-export type StepPhase =
+type StepPhase =
   /** Waits for its turn. */
   | "queued"
   /** Asks to become a member. */

@@ -162,7 +162,7 @@ export function planRequests(
 }
 
 /** A request for one block by its own subject. */
-export function singleRequest(block: PendingBlock): PlannedRequest {
+function singleRequest(block: PendingBlock): PlannedRequest {
   return { kind: "single", block };
 }
 

@@ -23,7 +23,7 @@ import type { BlockRead, BlockState, ParameterRead, ReadMode } from "./read-requ
  * Writes the elements of a message, encoded or as their type has them, to `count` consecutive places of an
  * array from `start` on. Only float32 elements can be encoded.
  */
-export function writeElements(
+function writeElements(
   data: TensorData,
   start: number,
   count: number,
@@ -37,7 +37,7 @@ export function writeElements(
 }
 
 /** Writes the elements of a part of a block, as {@link writeElements} does, to the places that its plan gives. */
-export function writePart(
+function writePart(
   data: TensorData,
   part: BlockPart,
   encoding: Encoding | undefined,

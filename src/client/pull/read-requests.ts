@@ -27,10 +27,10 @@ import type { SeenVersions } from "../push/updates.ts";
 import { ASK_AGAIN, MORE, type Requests } from "../wire/requests.ts";
 
 /** What a piece means for its request: all blocks have come, more pieces follow, or some are missing. */
-export type Progress = "complete" | "more" | "missing";
+type Progress = "complete" | "more" | "missing";
 
 /** Takes the pieces of the replies to one batched read, whichever of its repeats they answer. */
-export class BatchReply {
+class BatchReply {
   readonly #shard: number;
   readonly #blocks: readonly PendingBlock[];
   #next = 0;

@@ -13,7 +13,7 @@ import type { Session } from "../shell/session.ts";
 import type { EntrySource, Topic, UpdateSource } from "../shell/update-sender.ts";
 
 /** Updates of several blocks of one shard that go in one record. */
-export class BatchUpdate implements UpdateSource {
+class BatchUpdate implements UpdateSource {
   readonly subject: string;
   readonly shard: number;
   readonly topic: Topic;

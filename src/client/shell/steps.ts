@@ -19,7 +19,7 @@ import type { Session } from "./session.ts";
 import type { UpdateSender, UpdateSource } from "./update-sender.ts";
 
 /** Dependencies of step requests. */
-export interface StepRequestDeps {
+interface StepRequestDeps {
   readonly requests: Requests;
   readonly subjects: JobSubjects;
   readonly trainer: string;
@@ -33,7 +33,7 @@ const WAIT_MS = 900;
  * Waits until a shard knows the members of a revision and has closed a step; returns how far it is.
  * @throws TIMEOUT at the deadline, naming the members that are waited for.
  */
-export async function askForStep(
+async function askForStep(
   { requests, subjects, trainer, positions }: StepRequestDeps,
   wanted: {
     readonly shard: number;

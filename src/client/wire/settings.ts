@@ -14,7 +14,7 @@ import {
 import { parseDuration } from "../calls/deadline.ts";
 
 /** Name of the context selected with the `nats` command; undefined if there is none. */
-export function selectedContext(env: Environment): string | undefined {
+function selectedContext(env: Environment): string | undefined {
   try {
     const name = readFileSync(join(configDirectory(env), "context.txt"), "utf8").trim();
     return name === "" ? undefined : name;
@@ -28,7 +28,7 @@ export function selectedContext(env: Environment): string | undefined {
  * Reads the settings of a context of the `nats` command; unknown entries are ignored.
  * @throws BAD_VALUE if there is no such context, it cannot be read, or it needs `nsc`.
  */
-export function readContext(name: string, env: Environment): BrokerSettings {
+function readContext(name: string, env: Environment): BrokerSettings {
   if (name.includes("..") || name.includes("/") || name === "") {
     throw badContext(name, "a name without .. and /");
   }

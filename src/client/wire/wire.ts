@@ -141,7 +141,7 @@ export function disconnected(): PserverError {
 }
 
 /** The error for something the broker's permissions forbid. */
-export function denied(what: string, cause: Error): PserverError {
+function denied(what: string, cause: Error): PserverError {
   return new PserverError(
     "DENIED",
     `the broker refuses ${what}: check the user's permissions`,

@@ -45,7 +45,7 @@ export interface SnapshotFile extends Position {
 }
 
 /** Name of the file that makes a directory an archive. */
-export const FACTS_FILE = "archive.pserver";
+const FACTS_FILE = "archive.pserver";
 
 const SEGMENT = /^(\d+)-(\d+)-(\d+)\.segment$/;
 const OPEN_SEGMENT = /^(\d+)-(\d+)\.open$/;

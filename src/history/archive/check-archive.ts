@@ -23,7 +23,7 @@ export interface ArchiveFindings {
 }
 
 /** What an archive has of a shard. */
-export interface ShardFindings {
+interface ShardFindings {
   readonly shard: number;
   readonly spans: readonly JournalSpan[];
   readonly snapshots: number;

@@ -57,10 +57,10 @@ export const PREAMBLE_BYTES: number = PREAMBLE_CRC_AT + 4;
 export const HEAD_BYTES = 8;
 
 /** The longest message: as long as a broker can take one (64 MiB), and some more for the entries. */
-export const FRAME_BYTES_MAX: number = 80 * 1024 ** 2;
+const FRAME_BYTES_MAX: number = 80 * 1024 ** 2;
 
 /** The preamble of a new file. */
-export function makePreamble(version: ContainerVersion): Uint8Array {
+function makePreamble(version: ContainerVersion): Uint8Array {
   const bytes = new Uint8Array(PREAMBLE_BYTES);
   bytes.set(MAGIC);
   writeUint32(bytes, VERSION_AT, version);
@@ -72,7 +72,7 @@ export function makePreamble(version: ContainerVersion): Uint8Array {
  * Passes for the preamble of a file that can be read here.
  * @throws BAD_ARCHIVE if it is none or damaged, BAD_VERSION for a file of another version.
  */
-export function checkPreamble(path: string, bytes: Uint8Array): void {
+function checkPreamble(path: string, bytes: Uint8Array): void {
   if (!MAGIC.equals(bytes.subarray(0, MAGIC.length))) {
     throw badArchive(path, 0, "expected a file of an archive; received something else");
   }
@@ -99,7 +99,7 @@ export function makeHead(messageBytes: number): Uint8Array {
 }
 
 /** Length of the message after a head. @throws BAD_ARCHIVE if the head at `offset` is damaged. */
-export function readHead(path: string, offset: number, head: Uint8Array): number {
+function readHead(path: string, offset: number, head: Uint8Array): number {
   const messageBytes = readUint32(head, 0);
   const isSound = checksum(head.subarray(0, 4)) === readUint32(head, 4);
   if (isSound && messageBytes <= FRAME_BYTES_MAX) return messageBytes;
@@ -107,7 +107,7 @@ export function readHead(path: string, offset: number, head: Uint8Array): number
 }
 
 /** The digest of the frames so far and one more. */
-export function addToDigest(digest: number, head: Uint8Array, message: Uint8Array): number {
+function addToDigest(digest: number, head: Uint8Array, message: Uint8Array): number {
   const bytes = new Uint8Array(HEAD_BYTES + 4);
   bytes.set(head);
   writeUint32(bytes, HEAD_BYTES, readCrc(message));

@@ -40,7 +40,7 @@ export interface ManifestFrame {
 }
 
 /** A piece of a snapshot, or a part of its state, as the broker stored it. */
-export interface PieceFrame {
+interface PieceFrame {
   readonly kind: "piece";
   readonly shard: number;
   /** Sequence in the snapshot stream. */

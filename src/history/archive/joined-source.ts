@@ -58,7 +58,7 @@ export async function checkSameHistory(
  * @throws BAD_ARCHIVE if their snapshots were made of journals created at different times; what the sides
  * throw.
  */
-export async function contradiction(
+async function contradiction(
   path: string,
   archive: ShardHistory,
   broker: ShardHistory,
@@ -84,7 +84,7 @@ export async function contradiction(
  * The first record of a range that differs, where the last one does: a broker that has cut its journal off
  * gives all later numbers to other records. A record that cannot be read counts as one that differs.
  */
-export async function firstDifference(
+async function firstDifference(
   archive: ShardHistory,
   broker: ShardHistory,
   { generation, firstSeq, lastSeq }: JournalSpan,

@@ -78,7 +78,7 @@ export function placeOf(frame: SegmentFrame): SegmentPlace {
 const TAPE_GENERATION = 0;
 
 /** Checks that the frames of a segment are what its name says, one after the other. */
-export class SegmentCheck<Kind extends SegmentKind> {
+class SegmentCheck<Kind extends SegmentKind> {
   readonly #kind: Kind;
   readonly #segment: SegmentFile;
   readonly #shard: number;

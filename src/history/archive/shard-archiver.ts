@@ -384,7 +384,7 @@ function damaged(error: unknown): { last: undefined; damage: PserverError } {
 }
 
 /** Removes what an archiver that died was about to write as a snapshot of a shard. @throws IO. */
-export async function removeLeftTemporaries(archive: string, shard: number): Promise<void> {
+async function removeLeftTemporaries(archive: string, shard: number): Promise<void> {
   const directory = snapshotDirectory(archive, shard);
   let names: string[];
   try {
@@ -406,7 +406,7 @@ export async function removeLeftTemporaries(archive: string, shard: number): Pro
  * @returns the damage.
  * @throws BAD_ARCHIVE if nothing of it can be read, BAD_VERSION, DISK_FULL, IO.
  */
-export async function sealSegment(
+async function sealSegment(
   kind: SegmentKind,
   segment: SegmentFile,
   shard: number,

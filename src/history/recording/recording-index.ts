@@ -7,7 +7,7 @@ import type { JournalSpan, KeptSnapshot } from "../source.ts";
 const STRIDE_BYTES = 4 * 1024 ** 2;
 
 /** Where a record is in a file. */
-export interface RecordPlace {
+interface RecordPlace {
   readonly generation: number;
   readonly seq: number;
   readonly timeMs: number;

@@ -101,7 +101,7 @@ export class LocalReplayedShard implements ReplayedShard {
 }
 
 /** The error for a position of another generation than a shard is of. */
-export function replaced(shard: number, from: Position, to: Position): PserverError {
+function replaced(shard: number, from: Position, to: Position): PserverError {
   return new PserverError(
     "JOURNAL_REPLACED",
     `shard ${shard}: its journal of generation ${from.generation} was replaced by generation ${to.generation}`,

@@ -22,7 +22,7 @@ import type {
 } from "./replayer.ts";
 
 /** A replayed shard of another thread. */
-export class RemoteReplayedShard implements ReplayedShard {
+class RemoteReplayedShard implements ReplayedShard {
   readonly shard: number;
   readonly #thread: ReplayThread;
   readonly #replay: number;

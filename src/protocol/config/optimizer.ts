@@ -122,7 +122,7 @@ export type LearningRate = (
 ) & { readonly warmup?: Warmup };
 
 /** Growth of the rate at the beginning of training. */
-export interface Warmup {
+interface Warmup {
   /** Updates until the rate is that of the schedule. */
   readonly steps: number;
   /** Fraction of the rate, 0 to 1, at which warm-up begins. */

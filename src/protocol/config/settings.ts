@@ -42,7 +42,7 @@ export function wholeRange(min: number, max: number = Number.MAX_SAFE_INTEGER): 
 }
 
 /** A number among the settings of a rule or schedule. */
-export interface NumberEntry {
+interface NumberEntry {
   readonly range: Range;
   /** Its value if it is absent; without one it must be given. */
   readonly fallback?: number;

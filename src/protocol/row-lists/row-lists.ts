@@ -2,7 +2,7 @@ import { allocateData, bytesOf, DTYPES, type Dtype, dtypeOf, type TensorData } f
 import { ROW_LISTS_WASM_BASE64 } from "./wasm.ts";
 
 /** Adds rows to sums; see assembly/index.ts. */
-export type AddRowsKernel = (
+type AddRowsKernel = (
   target: number,
   begun: number,
   first: number,
@@ -14,7 +14,7 @@ export type AddRowsKernel = (
 ) => void;
 
 /** Exports of assembly/index.ts. */
-export interface RowListKernels {
+interface RowListKernels {
   readonly ascending: (numbers: number, n: number) => number;
   readonly distinct: (numbers: number, places: number, n: number, work: number) => number;
   readonly addRowsF32: AddRowsKernel;
@@ -24,7 +24,7 @@ export interface RowListKernels {
 }
 
 /** Memory for one operation at a time, with the kernels that work in it. */
-export interface RowListMemory {
+interface RowListMemory {
   readonly kernels: RowListKernels;
   /** Address of the first byte. */
   readonly start: number;
@@ -43,7 +43,7 @@ let compiled: WebAssembly.Module | undefined;
  * so that the next operation may get the same.
  * @throws RangeError if the process has no addresses left for it.
  */
-export function rowListMemory(bytes: number): RowListMemory {
+function rowListMemory(bytes: number): RowListMemory {
   if (kept !== undefined && kept.bytes >= bytes) return kept;
   // The module's constants have the first page.
   const pages = 1 + Math.ceil(Math.max(bytes, (kept?.bytes ?? 0) * 2) / PAGE_BYTES);

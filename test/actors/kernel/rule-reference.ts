@@ -16,7 +16,7 @@ export const ARITHMETIC: Readonly<Record<"float32" | "float64", Arithmetic>> = {
 };
 
 /** Operands of one element: the value, the gradient and the slots. */
-export type Element = readonly number[];
+type Element = readonly number[];
 
 /** A kernel with its coefficients: new value and slots of an element; the gradient is not changed. */
 export type ScalarStep = (element: Element) => readonly number[];

@@ -153,7 +153,7 @@ export class Rig {
 }
 
 /** One host's service. */
-export function hostOf(options: {
+function hostOf(options: {
   readonly bucket: KvBucket;
   readonly leases: Leases;
   readonly owners: MemoryOwners;

@@ -2,7 +2,7 @@
 import { encodeMessage } from "../../../src/protocol/codec.ts";
 
 /** The kinds of calls in replies.c, in its order. */
-export const CALLS = [
+const CALLS = [
   "initialize",
   "create",
   "look",
@@ -21,9 +21,9 @@ export type Calls = (typeof CALLS)[number];
 
 /** The kinds of events in fake-broker.h. */
 export const REPLY = 0;
-export const RAW_REPLY = 1;
+const RAW_REPLY = 1;
 export const NOBODY = 2;
-export const MESSAGE = 3;
+const MESSAGE = 3;
 /** As a reply that others follow. */
 export const EARLY_REPLY = 4;
 export const BROKEN_PIPE = 5;
@@ -59,7 +59,7 @@ export function input(calls: Calls, mode: number, ...events: Buffer[]): Buffer {
   return Buffer.concat([Buffer.of(CALLS.indexOf(calls), mode), ...events]);
 }
 
-export function parameter(name: string, shape: readonly number[], more: Fields = {}): Fields {
+function parameter(name: string, shape: readonly number[], more: Fields = {}): Fields {
   const elements = shape.reduce((product, size) => product * size, 1);
   const config = {
     optimizer: { name: "sgd" },

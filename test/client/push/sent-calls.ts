@@ -64,7 +64,7 @@ export interface SentRecord {
   readonly bytes: Uint8Array;
 }
 
-export const JOB = "mnist";
+const JOB = "mnist";
 export const TRAINER = "t";
 export const SESSION = 41;
 const REPLY = `_INBOX_${JOB}.${TRAINER}.life.applied`;

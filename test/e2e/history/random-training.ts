@@ -49,7 +49,7 @@ export const trainings: fc.Arbitrary<readonly Act[]> = fc
 export const SMALL = { plain: 3_000, heavy: 5_000, counts: 16 } as const;
 
 /** Shape of the parameter of several blocks, which takes gradients of rows. */
-export const EMBEDDING: readonly [number, number] = [1_100, 1_000];
+const EMBEDDING: readonly [number, number] = [1_100, 1_000];
 
 /** The trainers of a job, and what they do. */
 export class RandomTraining {

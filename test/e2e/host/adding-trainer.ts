@@ -5,7 +5,7 @@ import type { BuiltLibrary } from "../../c/toolchain.ts";
 import { HANG_MS } from "../../support/limits.ts";
 
 /** What an update led to. */
-export interface Addition {
+interface Addition {
   /** The value that was read after it. */
   readonly read: number;
   /** Whether it was applied, or it is not known whether. */

@@ -7,7 +7,7 @@ const timeMs = fc.double({ min: 0, max: 4e12, noNaN: true });
 const data = fc.uint8Array({ maxLength: 300 });
 
 /** A file's first frame. */
-export const jobFrame: fc.Arbitrary<JobFrame> = fc.record({
+const jobFrame: fc.Arbitrary<JobFrame> = fc.record({
   kind: fc.constant("job" as const),
   job: fc.stringMatching(/^[a-z]{1,10}$/),
   shards: fc.integer({ min: 1, max: 256 }),

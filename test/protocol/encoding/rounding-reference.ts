@@ -51,7 +51,7 @@ export function numberOf(encoding: Encoding, pattern: number): number {
 }
 
 /** The pattern nearest to a value, of two that are as near the even one; the canonical NaN. */
-export function patternOf(encoding: Encoding, value: number): number {
+function patternOf(encoding: Encoding, value: number): number {
   const { infinity, nan } = FORMATS[encoding];
   if (Number.isNaN(value)) return nan;
   const sign = value < 0 || Object.is(value, -0) ? SIGN : 0;

@@ -8,7 +8,7 @@ import { decodeMessage, packValue, unpackValue } from "../../../../src/protocol/
 import { SHARD, SUBJECTS } from "../journal-writer.ts";
 
 /** Where recorded journals are kept. */
-export const JOURNALS: string = join(import.meta.dirname, "../../../fixtures/journals");
+const JOURNALS: string = join(import.meta.dirname, "../../../fixtures/journals");
 
 const ENDING = ".journal";
 const SUMS = join(JOURNALS, "SHA256SUMS");

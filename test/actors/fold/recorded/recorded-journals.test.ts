@@ -58,9 +58,13 @@ if (process.env["PSERVER_RECORD_JOURNALS"] === "1") {
 /** The codes that the fold's sources and the reading of records name. */
 function codesOfSources(): string[] {
   const fold = readdirSync(join(SOURCES, "actors/fold")).map((file) => `actors/fold/${file}`);
-  const reading = ["fields", "tensor", "messages/records", "messages/batch-records", "messages/parts"].map(
-    (file) => `protocol/${file}.ts`,
-  );
+  const reading = [
+    "fields",
+    "tensor",
+    "messages/records",
+    "messages/batch-records",
+    "messages/parts",
+  ].map((file) => `protocol/${file}.ts`);
   const text = [...fold, ...reading]
     .map((file) => readFileSync(join(SOURCES, file), "utf8"))
     .join("\n");
