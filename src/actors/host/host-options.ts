@@ -61,7 +61,10 @@ export type HostEvent =
       readonly error: PserverError;
     }
   | ({ readonly type: "shard-recovered" } & AcceptedLoss)
-  /** A shard has lost these parameters, whose journal was in memory: they, or the whole job, are to be initialized anew. */
+  /**
+   * A shard has lost these parameters, whose journal was in memory: they, or the whole job, are to be initialized
+   * anew.
+   */
   | ({ readonly type: "parameters-lost"; readonly shard: number } & TakenBack)
   /** A shard goes on from its last snapshot, because its journal in memory is gone. */
   | ({ readonly type: "fell-back" } & AcceptedLoss)

@@ -290,8 +290,8 @@ function incomplete(
 
 /**
  * Finishes an initialization, of the job or of one parameter, once every declared block exists, and
- * replies with the ends of the journals at that moment; with journals in memory once a snapshot holds them. A repeat by the session that finished gets the
- * same reply.
+ * replies with the ends of the journals at that moment; with journals in memory once a snapshot holds them. A
+ * repeat by the session that finished gets the same reply.
  */
 export async function finish(
   deps: LifecycleDeps,
