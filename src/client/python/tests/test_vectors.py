@@ -57,8 +57,8 @@ def test_ids_and_jobs(broker: Broker) -> None:
     for each in names["jobs"]:
         with pytest.raises(pserver.Error) as raised:
             pserver.connect(broker.url, job=each["job"], connect_timeout=0.1)
-        # With a valid name the job is looked for, and has no host.
-        assert raised.value.code == (each["code"] or "NO_HOST")
+        # A job of a valid name is looked for; on a busy machine the time is over before the broker answers.
+        assert raised.value.code in ([each["code"]] if each["code"] else ["NO_HOST", "NO_BROKER"])
 
 
 @pytest.mark.parametrize("encoding", ["bfloat16", "float16"])
