@@ -40,269 +40,139 @@ interface ErrorRow {
   readonly rejection?: RejectionReaction;
 }
 
+type Reactions = Pick<ErrorRow, "reaction" | "rejection">;
+
+/** A code that repeating the call does not cure. */
+function permanent(number: number, meaning: string, reactions: Reactions = {}): ErrorRow {
+  return { number, retryable: false, meaning, ...reactions };
+}
+
+/** A code after which the same call can succeed later. */
+function retryable(number: number, meaning: string, reactions: Reactions = {}): ErrorRow {
+  return { number, retryable: true, meaning, ...reactions };
+}
+
 /** Every error code of the system: one table for TypeScript, C and Python. */
 export const ERROR_CODES = {
   // What the sender got wrong.
-  BAD_MESSAGE: { number: 1, retryable: false, meaning: "the message is malformed or truncated" },
-  BAD_CHECKSUM: { number: 2, retryable: false, meaning: "the checksum does not match the bytes" },
-  BAD_VERSION: { number: 3, retryable: false, meaning: "the protocol version is not spoken here" },
-  BAD_NAME: { number: 4, retryable: false, meaning: "a name is empty, too long or not valid" },
-  BAD_DTYPE: { number: 5, retryable: false, meaning: "the element type is wrong or unknown" },
-  BAD_SHAPE: { number: 6, retryable: false, meaning: "the shape is wrong or not valid" },
-  BAD_LENGTH: { number: 7, retryable: false, meaning: "the number of bytes is wrong" },
-  BAD_VALUE: {
-    number: 8,
-    retryable: false,
-    meaning: "an argument is out of its range",
-    rejection: "resend-unseen",
-  },
-  BAD_CONFIG: { number: 9, retryable: false, meaning: "the parameter configuration is not valid" },
-  BAD_REPLY: {
-    number: 10,
-    retryable: false,
-    meaning: "the reply subject is not under the trainer's inbox",
-  },
-  NON_FINITE: {
-    number: 11,
-    retryable: false,
-    meaning: "the update holds a NaN or an infinity and the parameter does not allow them",
-  },
-  NO_LEARNING_RATE: {
-    number: 12,
-    retryable: false,
-    meaning: "neither the parameter nor the call gives a learning rate",
-  },
-  UNSUPPORTED: {
-    number: 13,
-    retryable: false,
-    meaning: "the element type does not take this update",
-  },
-  EMPTY: { number: 14, retryable: false, meaning: "the list is empty" },
-  TOO_LARGE: { number: 15, retryable: false, meaning: "more than a stated limit allows" },
-  UNKNOWN_PARAMETER: { number: 16, retryable: false, meaning: "no parameter has this name" },
-  STATIC: { number: 17, retryable: false, meaning: "the parameter is static: it takes no update" },
-  BAD_INDEX: { number: 18, retryable: false, meaning: "an index is out of range or out of order" },
+  BAD_MESSAGE: permanent(1, "the message is malformed or truncated"),
+  BAD_CHECKSUM: permanent(2, "the checksum does not match the bytes"),
+  BAD_VERSION: permanent(3, "the protocol version is not spoken here"),
+  BAD_NAME: permanent(4, "a name is empty, too long or not valid"),
+  BAD_DTYPE: permanent(5, "the element type is wrong or unknown"),
+  BAD_SHAPE: permanent(6, "the shape is wrong or not valid"),
+  BAD_LENGTH: permanent(7, "the number of bytes is wrong"),
+  BAD_VALUE: permanent(8, "an argument is out of its range", { rejection: "resend-unseen" }),
+  BAD_CONFIG: permanent(9, "the parameter configuration is not valid"),
+  BAD_REPLY: permanent(10, "the reply subject is not under the trainer's inbox"),
+  NON_FINITE: permanent(
+    11,
+    "the update holds a NaN or an infinity and the parameter does not allow them",
+  ),
+  NO_LEARNING_RATE: permanent(12, "neither the parameter nor the call gives a learning rate"),
+  UNSUPPORTED: permanent(13, "the element type does not take this update"),
+  EMPTY: permanent(14, "the list is empty"),
+  TOO_LARGE: permanent(15, "more than a stated limit allows"),
+  UNKNOWN_PARAMETER: permanent(16, "no parameter has this name"),
+  STATIC: permanent(17, "the parameter is static: it takes no update"),
+  BAD_INDEX: permanent(18, "an index is out of range or out of order"),
 
   // Lifecycle.
-  NOT_INITIALIZED: {
-    number: 20,
-    retryable: true,
-    meaning: "the job is not initialized yet",
-    reaction: "await-init",
-  },
-  ALREADY_INITIALIZED: {
-    number: 21,
-    retryable: false,
-    meaning: "it is initialized already",
-    rejection: "count-present",
-  },
-  NOT_SELECTED: {
-    number: 22,
-    retryable: false,
-    meaning: "this trainer is not the one selected to initialize",
+  NOT_INITIALIZED: retryable(20, "the job is not initialized yet", { reaction: "await-init" }),
+  ALREADY_INITIALIZED: permanent(21, "it is initialized already", { rejection: "count-present" }),
+  NOT_SELECTED: permanent(22, "this trainer is not the one selected to initialize", {
     reaction: "yield-init",
-  },
-  STALE_EPOCH: {
-    number: 23,
-    retryable: false,
-    meaning: "the message belongs to an initialization that was replaced",
+  }),
+  STALE_EPOCH: permanent(23, "the message belongs to an initialization that was replaced", {
     reaction: "look-up",
-  },
-  INCOMPLETE: {
-    number: 24,
-    retryable: false,
-    meaning: "declared blocks have not been initialized",
-  },
-  NO_SPACE: {
-    number: 25,
-    retryable: false,
-    meaning: "the broker cannot hold the journals and state",
-  },
-  JOB_EXISTS: {
-    number: 26,
-    retryable: false,
-    meaning: "a job of this name exists with other settings",
-  },
+  }),
+  INCOMPLETE: permanent(24, "declared blocks have not been initialized"),
+  NO_SPACE: permanent(25, "the broker cannot hold the journals and state"),
+  JOB_EXISTS: permanent(26, "a job of this name exists with other settings"),
 
   // Sessions.
-  SUPERSEDED: {
-    number: 30,
-    retryable: false,
-    meaning: "a newer session of this trainer has joined",
-    reaction: "end",
-  },
-  REJOIN: {
-    number: 31,
-    retryable: false,
-    meaning: "the session has ended; join again",
-    reaction: "rejoin",
-  },
-  SETTLED: {
-    number: 32,
-    retryable: false,
-    meaning: "the record was settled before and its outcome has been forgotten",
+  SUPERSEDED: permanent(30, "a newer session of this trainer has joined", { reaction: "end" }),
+  REJOIN: permanent(31, "the session has ended; join again", { reaction: "rejoin" }),
+  SETTLED: permanent(32, "the record was settled before and its outcome has been forgotten", {
     rejection: "forgotten",
-  },
-  WINDOW: { number: 33, retryable: true, meaning: "too many unsettled records of one trainer" },
-  TOO_MANY_TRAINERS: { number: 34, retryable: false, meaning: "the shard's trainer table is full" },
-  LATE: {
-    number: 35,
-    retryable: false,
-    meaning: "the step has closed, or already has this gradient",
+  }),
+  WINDOW: retryable(33, "too many unsettled records of one trainer"),
+  TOO_MANY_TRAINERS: permanent(34, "the shard's trainer table is full"),
+  LATE: permanent(35, "the step has closed, or already has this gradient", {
     rejection: "count-late",
-  },
-  EARLY: {
-    number: 36,
-    retryable: true,
-    meaning: "the step before has not closed yet",
-    rejection: "resend-in-step",
-  },
-  NOT_MEMBER: {
-    number: 37,
-    retryable: false,
-    meaning: "the trainer is not a member of the job's steps",
+  }),
+  EARLY: retryable(36, "the step before has not closed yet", { rejection: "resend-in-step" }),
+  NOT_MEMBER: permanent(37, "the trainer is not a member of the job's steps", {
     reaction: "enter-anew",
-  },
-  QUOTA: {
-    number: 38,
-    retryable: false,
-    meaning: "the trainer or job exceeds what it may hold or waste",
-  },
+  }),
+  QUOTA: permanent(38, "the trainer or job exceeds what it may hold or waste"),
 
-  JOB_DAMAGED: {
-    number: 39,
-    retryable: false,
-    meaning: "the job's records are older than what was already done under them",
-  },
+  JOB_DAMAGED: permanent(39, "the job's records are older than what was already done under them"),
 
   // Journal.
-  JOURNAL_FULL: { number: 40, retryable: true, meaning: "the journal has reached its limit" },
-  JOURNAL_DAMAGED: {
-    number: 41,
-    retryable: false,
-    meaning: "the journal lost or changed a record",
-    reaction: "lost",
-  },
-  JOURNAL_LOST: {
-    number: 42,
-    retryable: false,
-    meaning: "the journal lost its newest records",
-    reaction: "lost",
-  },
-  JOURNAL_REPLACED: {
-    number: 43,
-    retryable: false,
-    meaning: "the position is of a journal that has been replaced",
+  JOURNAL_FULL: retryable(40, "the journal has reached its limit"),
+  JOURNAL_DAMAGED: permanent(41, "the journal lost or changed a record", { reaction: "lost" }),
+  JOURNAL_LOST: permanent(42, "the journal lost its newest records", { reaction: "lost" }),
+  JOURNAL_REPLACED: permanent(43, "the position is of a journal that has been replaced", {
     reaction: "replaced",
-  },
-  SNAPSHOT_DAMAGED: {
-    number: 44,
-    retryable: false,
-    meaning: "a piece of a snapshot is lost or changed",
+  }),
+  SNAPSHOT_DAMAGED: permanent(44, "a piece of a snapshot is lost or changed", { reaction: "lost" }),
+  UNKNOWN_RULES: permanent(45, "this host does not have the rules the journal is written under", {
     reaction: "lost",
-  },
-  UNKNOWN_RULES: {
-    number: 45,
-    retryable: false,
-    meaning: "this host does not have the rules the journal is written under",
+  }),
+  JOURNAL_FAULT: retryable(
+    46,
+    "the broker cannot write the journal, for a reason other than a full disk",
+  ),
+  HISTORY_LOST: permanent(47, "the kept history does not reach back to the point"),
+  FOLD_FAILED: permanent(48, "a record cannot be folded, because of a defect of this program", {
     reaction: "lost",
-  },
-  JOURNAL_FAULT: {
-    number: 46,
-    retryable: true,
-    meaning: "the broker cannot write the journal, for a reason other than a full disk",
-  },
-  HISTORY_LOST: {
-    number: 47,
-    retryable: false,
-    meaning: "the kept history does not reach back to the point",
-  },
-  FOLD_FAILED: {
-    number: 48,
-    retryable: false,
-    meaning: "a record cannot be folded, because of a defect of this program",
-    reaction: "lost",
-  },
+  }),
 
   // Hosts.
-  NO_OWNER: { number: 50, retryable: true, meaning: "no host serves the shard at the moment" },
-  NOT_OWNER: { number: 51, retryable: true, meaning: "this host no longer owns the shard" },
-  BUSY: { number: 52, retryable: true, meaning: "the host has too much work queued" },
-  NO_HOST: { number: 53, retryable: true, meaning: "no host of the job answers" },
-  NO_MEMORY: {
-    number: 54,
-    retryable: true,
-    meaning: "the host has less free memory than the shard needs",
-  },
+  NO_OWNER: retryable(50, "no host serves the shard at the moment"),
+  NOT_OWNER: retryable(51, "this host no longer owns the shard"),
+  BUSY: retryable(52, "the host has too much work queued"),
+  NO_HOST: retryable(53, "no host of the job answers"),
+  NO_MEMORY: retryable(54, "the host has less free memory than the shard needs"),
 
   // Calls.
-  TIMEOUT: { number: 60, retryable: true, meaning: "the call did not finish in its time" },
-  OUTCOME_UNKNOWN: {
-    number: 61,
-    retryable: false,
-    meaning: "each block update was applied once or not at all; which is not known",
-  },
-  ABORTED: { number: 62, retryable: false, meaning: "the caller aborted the call" },
-  CLOSED: { number: 63, retryable: false, meaning: "the client or host is closed" },
+  TIMEOUT: retryable(60, "the call did not finish in its time"),
+  OUTCOME_UNKNOWN: permanent(
+    61,
+    "each block update was applied once or not at all; which is not known",
+  ),
+  ABORTED: permanent(62, "the caller aborted the call"),
+  CLOSED: permanent(63, "the client or host is closed"),
 
   // Broker.
-  NO_BROKER: { number: 70, retryable: true, meaning: "the broker cannot be reached" },
-  NO_JETSTREAM: { number: 71, retryable: false, meaning: "the broker runs without JetStream" },
-  BROKER_TOO_OLD: { number: 72, retryable: false, meaning: "the broker's version is too old" },
-  PAYLOAD_TOO_SMALL: {
-    number: 73,
-    retryable: false,
-    meaning: "the broker's max_payload is too small",
-  },
-  DENIED: {
-    number: 74,
-    retryable: false,
-    meaning: "the broker refused the credentials or a subject",
-  },
-  NO_ETCD: { number: 75, retryable: true, meaning: "etcd cannot be reached or does not answer" },
-  JETSTREAM_UNAVAILABLE: {
-    number: 76,
-    retryable: true,
-    meaning: "the broker's JetStream does not answer at the moment",
-  },
-  NO_TLS: {
-    number: 77,
-    retryable: false,
-    meaning: "the broker offers no TLS, which was asked for, or has no trusted certificate",
-  },
-  ADDRESS_IN_USE: {
-    number: 78,
-    retryable: false,
-    meaning: "another process listens on the address",
-  },
+  NO_BROKER: retryable(70, "the broker cannot be reached"),
+  NO_JETSTREAM: permanent(71, "the broker runs without JetStream"),
+  BROKER_TOO_OLD: permanent(72, "the broker's version is too old"),
+  PAYLOAD_TOO_SMALL: permanent(73, "the broker's max_payload is too small"),
+  DENIED: permanent(74, "the broker refused the credentials or a subject"),
+  NO_ETCD: retryable(75, "etcd cannot be reached or does not answer"),
+  JETSTREAM_UNAVAILABLE: retryable(76, "the broker's JetStream does not answer at the moment"),
+  NO_TLS: permanent(
+    77,
+    "the broker offers no TLS, which was asked for, or has no trusted certificate",
+  ),
+  ADDRESS_IN_USE: permanent(78, "another process listens on the address"),
 
   // Files.
-  BAD_PATH: {
-    number: 80,
-    retryable: false,
-    meaning: "the path leaves the model directory or is not valid",
-  },
-  BAD_FILE: { number: 81, retryable: false, meaning: "the file is not a valid model file" },
-  MISSING_SHARD: {
-    number: 82,
-    retryable: false,
-    meaning: "a sparse parameter lacks one of its shards",
-  },
-  IO: { number: 83, retryable: false, meaning: "the operating system refused a file operation" },
-  DISK_FULL: { number: 84, retryable: false, meaning: "no space is left on the device" },
-  STORE_IN_USE: {
-    number: 85,
-    retryable: false,
-    meaning: "another process uses the directory",
-  },
-  BAD_ARCHIVE: {
-    number: 86,
-    retryable: false,
-    meaning: "an archive or a recorded file is damaged, incomplete or of another job",
-  },
+  BAD_PATH: permanent(80, "the path leaves the model directory or is not valid"),
+  BAD_FILE: permanent(81, "the file is not a valid model file"),
+  MISSING_SHARD: permanent(82, "a sparse parameter lacks one of its shards"),
+  IO: permanent(83, "the operating system refused a file operation"),
+  DISK_FULL: permanent(84, "no space is left on the device"),
+  STORE_IN_USE: permanent(85, "another process uses the directory"),
+  BAD_ARCHIVE: permanent(
+    86,
+    "an archive or a recorded file is damaged, incomplete or of another job",
+  ),
 
-  INTERNAL: { number: 99, retryable: false, meaning: "a defect of this program" },
-} as const satisfies Record<string, ErrorRow>;
+  INTERNAL: permanent(99, "a defect of this program"),
+} satisfies Record<string, ErrorRow>;
 
 /** Code of a {@link PserverError}; the same words in C (`PSERVER_ERR_…`) and Python. */
 export type ErrorCode = keyof typeof ERROR_CODES;
