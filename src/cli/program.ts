@@ -22,7 +22,6 @@ import { registerVerify } from "./commands/history/verify.ts";
 import { registerWhatIf } from "./commands/history/what-if.ts";
 import { registerHost } from "./commands/host.ts";
 import { registerJobs } from "./commands/jobs.ts";
-import { registerLegionGateway } from "./commands/legion-gateway.ts";
 import { registerLoad } from "./commands/load.ts";
 import { registerLs } from "./commands/ls.ts";
 import { registerRecover } from "./commands/recover.ts";
@@ -94,7 +93,6 @@ export function createProgram(context: CliContext, style: ErrorStyle): Command {
   registerJobs(program, context);
   registerRemove(program, context);
   registerUpgradeRules(program, context);
-  registerLegionGateway(program, context);
   registerDoctor(program, context);
   registerCompletion(program, context);
   registerCompleteNames(program, context);
