@@ -607,9 +607,8 @@ PSERVER_EXPORT void pserver_fallbacks_release(pserver_fallback *list);
 
 /**
  * Makes a host write the model to a file below its model directory. The default timeout is 10 minutes. The
- * ending of the name chooses the format: .safetensors, .npz, .h5 or .hdf5, .tar; a name that ends in / or
- * has no ending is a directory. If the call ends early, the host stops writing, and a file that existed
- * before is kept. BAD_PATH, IO or DISK_FULL if the host reports them.
+ * ending of the name chooses the format: .safetensors, .npz, .tar; a name that ends in / or has no ending is
+ * a directory. If the call ends early, the host stops writing, and a file that existed before is kept. BAD_PATH, IO or DISK_FULL if the host reports them.
  */
 PSERVER_EXPORT pserver_status pserver_save(pserver_client *client, const char *path,
                                            int64_t timeout_ms);

@@ -35,7 +35,6 @@ const LIBRARIES = {
 const THREADS = {
   "host-worker": "actors/host/host-worker.js",
   "replay-worker": "history/replay/replay-worker.js",
-  "hdf5-worker": "model-files/hdf5/hdf5-worker.js",
 };
 
 const TEST_PROGRAMS = "test/e2e/programs";

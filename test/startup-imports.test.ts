@@ -31,7 +31,7 @@ test.each(["cli/run-cli.ts", "actors/host/host.ts", "actors/host/host-worker.ts"
   async (entry) => {
     const packages = await packagesOf(join(packageRoot(), "src", entry));
     expect(packages).toContain("@nats-io/transport-node");
-    for (const late of ["h5wasm", "etcd3", "protobufjs/light.js"]) {
+    for (const late of ["etcd3", "protobufjs/light.js"]) {
       expect(packages).not.toContain(late);
     }
   },

@@ -403,8 +403,7 @@ export class Client {
 
   /**
    * Has a host write the model to a file below its model directory; takes up to 10 minutes. The ending
-   * chooses the format: `.safetensors`, `.npz`, `.h5` or `.hdf5`, `.tar`; a name that ends in `/` or has no
-   * ending is a directory.
+   * chooses the format: `.safetensors`, `.npz`, `.tar`; a name that ends in `/` or has no ending is a directory.
    * @throws BAD_PATH, IO or DISK_FULL as the host says; TIMEOUT or ABORTED if it is ended early: the
    * host then stops writing, and what was there before stays.
    */

@@ -1,10 +1,12 @@
-/** Models on disk: saving and opening them in five formats. Depends on src/protocol alone. */
+/** Models on disk: saving and opening them in four formats. Depends on src/protocol alone. */
 
 export {
   formatOf,
+  MODEL_ENDINGS,
   relativeError,
   resolveModelPath,
   unknownFormat,
+  unknownName,
 } from "./model-path.ts";
 export { type OpenModel, openModel } from "./open-model.ts";
 export {

@@ -39,11 +39,6 @@ export class ModelFile {
     }
   }
 
-  /** What the operating system calls the open file, for a thread that reads it until it is closed. */
-  get descriptor(): number {
-    return this.#handle.fd;
-  }
-
   /**
    * The `length` bytes at `position`, in a buffer of their own.
    * @throws BAD_FILE naming `what` if the file ends before; IO; CLOSED.

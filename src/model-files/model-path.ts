@@ -187,22 +187,20 @@ function isNamed(member: string, name: string): boolean {
 }
 
 /** How a model is laid out on disk. */
-export type ModelFormat = "safetensors" | "npz" | "hdf5" | "tar" | "directory";
+export type ModelFormat = "safetensors" | "npz" | "tar" | "directory";
 
 /** The endings of files that hold a model. */
-export const MODEL_ENDINGS = [".safetensors", ".npz", ".h5", ".hdf5", ".tar"] as const;
+export const MODEL_ENDINGS = [".safetensors", ".npz", ".tar"] as const;
 
 /**
- * The format for a name, in upper or lower case: `*.safetensors`, `*.npz`, `*.h5` or `*.hdf5`,
- * `*.tar`; a directory with a file per parameter for a name that ends in `/` or holds no `.`; else
- * undefined.
+ * The format for a name, in upper or lower case: `*.safetensors`, `*.npz`, `*.tar`; a directory with
+ * a file per parameter for a name that ends in `/` or holds no `.`; else undefined.
  */
 export function formatOf(fileName: string): ModelFormat | undefined {
   const name = fileName.toLowerCase();
   if (name.endsWith("/")) return "directory";
   if (name.endsWith(".safetensors")) return "safetensors";
   if (name.endsWith(".npz")) return "npz";
-  if (name.endsWith(".h5") || name.endsWith(".hdf5")) return "hdf5";
   if (name.endsWith(".tar")) return "tar";
   return name.slice(name.lastIndexOf("/") + 1).includes(".") ? undefined : "directory";
 }
@@ -210,5 +208,12 @@ export function formatOf(fileName: string): ModelFormat | undefined {
 /** The BAD_PATH for a name with an unknown ending. */
 export function unknownFormat(path: string): PserverError {
   const expected = `a name ending in ${MODEL_ENDINGS.join(", ")}, or in / for a directory`;
-  return badPath(expected, quoteName(path), path);
+  return badPath(expected, unknownName(path), path);
+}
+
+/** The name of a file of no format, for messages; for HDF5 with the place that has it. */
+export function unknownName(path: string): string {
+  const name = quoteName(path);
+  if (!/\.(?:h5|hdf5)$/i.test(path)) return name;
+  return `${name}, but the server has no HDF5; in Python, server_save_to_hdf5 of legion.Client writes it`;
 }

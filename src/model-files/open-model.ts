@@ -3,21 +3,17 @@ import { basename } from "node:path";
 import { io } from "../system/file-errors.ts";
 import { readDirectoryModel } from "./directory-model.ts";
 import { badFile } from "./file-text.ts";
-import { readHdf5 } from "./hdf5/hdf5.ts";
 import { ModelFile } from "./model-file.ts";
-import { formatOf, MODEL_ENDINGS, type ModelFormat } from "./model-path.ts";
+import { formatOf, MODEL_ENDINGS, type ModelFormat, unknownName } from "./model-path.ts";
 import { readNpz } from "./npz.ts";
 import { readPaddleTar } from "./paddle-tar.ts";
 import { readSafetensors } from "./safetensors.ts";
 import type { IncomingModel } from "./tensor.ts";
 
-/** The reader of each format of one file; the model's `close`, if it has one, comes before the file's. */
+/** The reader of each format of one file. */
 const READERS: Readonly<
-  Record<
-    Exclude<ModelFormat, "directory">,
-    (file: ModelFile) => Promise<IncomingModel & { close?(): Promise<void> }>
-  >
-> = { safetensors: readSafetensors, npz: readNpz, hdf5: readHdf5, tar: readPaddleTar };
+  Record<Exclude<ModelFormat, "directory">, (file: ModelFile) => Promise<IncomingModel>>
+> = { safetensors: readSafetensors, npz: readNpz, tar: readPaddleTar };
 
 /** A model file open for reading. */
 export interface OpenModel extends IncomingModel {
@@ -27,7 +23,7 @@ export interface OpenModel extends IncomingModel {
 
 /**
  * Opens a model that {@link saveModel} or another program wrote: safetensors, npz (stored or
- * deflated), HDF5, PaddlePaddle's `model.tar`, or a model directory with its manifest. Everything the file
+ * deflated), PaddlePaddle's `model.tar`, or a model directory with its manifest. Everything the file
  * says of its tensors is checked here; their bytes are read, as often as asked, by `chunks`. The
  * caller closes it.
  * @throws IO if it cannot be read, naming the path; BAD_FILE naming what was expected and received;
@@ -49,21 +45,12 @@ export async function openModel(path: string): Promise<OpenModel> {
   }
   const format = formatOf(basename(path));
   if (format === undefined || format === "directory") {
-    throw badFile(
-      path,
-      "model file",
-      `a directory, or a name ending in ${MODEL_ENDINGS.join(", ")}`,
-      "a file of another name",
-    );
+    const expected = `a directory, or a name ending in ${MODEL_ENDINGS.join(", ")}`;
+    throw badFile(path, "model file", expected, unknownName(basename(path)));
   }
   const file = await ModelFile.open(path);
   try {
-    const model = await READERS[format](file);
-    const close = async (): Promise<void> => {
-      await model.close?.();
-      await file.close();
-    };
-    return { ...model, close };
+    return { ...(await READERS[format](file)), close: () => file.close() };
   } catch (error) {
     await file.close();
     throw error;

@@ -13,7 +13,6 @@ import {
   writeFileAtomically,
 } from "./atomic-write.ts";
 import { checkReplaceable, kindOf, writeDirectoryModel } from "./directory-model.ts";
-import { writeHdf5 } from "./hdf5/hdf5.ts";
 import {
   badPath,
   formatOf,
@@ -179,8 +178,8 @@ export interface SavedModel {
 }
 
 /**
- * Writes a model in the format of its name: `*.safetensors`, `*.npz`, `*.h5` or `*.hdf5`, `*.tar`
- * (PaddlePaddle's `model.tar`), or a directory for a name that ends in `/`, holds no `.`, or is one already. Only the
+ * Writes a model in the format of its name: `*.safetensors`, `*.npz`, `*.tar` (PaddlePaddle's
+ * `model.tar`), or a directory for a name that ends in `/`, holds no `.`, or is one already. Only the
  * user who saves it can read it. Sparse shards are merged. What was there before is replaced when
  * everything new is on disk, and stays if anything fails; directories that were made for it are removed
  * then. Memory holds a chunk at a time. A process
@@ -253,7 +252,6 @@ const CONTENTS: Readonly<
 > = {
   safetensors: writeSafetensors,
   npz: writeNpz,
-  hdf5: (model) => (handle, path) => writeHdf5(path, handle, model),
   tar: writePaddleTar,
 };
 

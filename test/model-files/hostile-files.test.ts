@@ -435,6 +435,12 @@ test("what is not there, or no file, or of another name is refused with its path
     }
     await writeFile(join(directory, "m.bin"), "x");
     expect(await codeOf(openModel(join(directory, "m.bin")))).toBe("BAD_FILE");
+    await writeFile(join(directory, "m.h5"), "x");
+    const opened = openModel(join(directory, "m.h5"));
+    expect(await codeOf(opened)).toBe("BAD_FILE");
+    await expect(opened).rejects.toThrow(
+      /npz, \.tar; received "m\.h5", but the server has no HDF5/,
+    );
     await symlink("/dev/null", join(directory, "null.npz"));
     await expect(openModel(join(directory, "null.npz"))).rejects.toThrow("a regular file");
     await mkdir(join(directory, "empty"));

@@ -179,9 +179,13 @@ test("an ending that is no format is refused before anything is written", async 
       const saving = save(directory, path, OLD);
       await expect(saving, path).rejects.toMatchObject({
         code: "BAD_PATH",
-        message: expect.stringContaining(
-          ".safetensors, .npz, .h5, .hdf5, .tar, or in / for a directory",
-        ),
+        message: expect.stringContaining(".safetensors, .npz, .tar, or in / for a directory"),
+      });
+    }
+    for (const path of ["m.h5", "a/M.HDF5"]) {
+      await expect(save(directory, path, OLD)).rejects.toMatchObject({
+        code: "BAD_PATH",
+        message: expect.stringMatching(/has no HDF5; in Python, server_save_to_hdf5 of legion/),
       });
     }
     expect(await readdir(directory)).toEqual([]);

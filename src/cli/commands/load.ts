@@ -214,7 +214,7 @@ export function registerLoad(program: Command, context: CliContext): void {
   const command = program
     .command("load")
     .description("initialize a job with the parameters of a model file")
-    .argument("<path>", "a .safetensors, .npz, .h5, .hdf5 or .tar file here, or a saved directory")
+    .argument("<path>", "a .safetensors, .npz or .tar file here, or a saved directory")
     .option("--overwrite", "overwrite the values of a job that is initialized");
   addOutputOptions(addTrainerOption(addJobOptions(addConfigOptions(command), TIMEOUT_MS))).action(
     (path: string, flags: LoadFlags) => runLoad(context, path, flags),

@@ -18,10 +18,9 @@ export function registerSave(program: Command, context: CliContext): void {
   );
   addHelp(command, {
     Formats: [
-      "  *.safetensors, *.npz (numpy), *.h5 or *.hdf5 (HDF5, a dataset for each parameter), *.tar",
-      "  (PaddlePaddle); a directory if the path ends in / or in a name without a dot. It appears",
-      "  whole or not at all, and only the host's user can read it. Ctrl-C makes the host stop; an",
-      "  older file of this name stays.",
+      "  *.safetensors, *.npz (numpy), *.tar (PaddlePaddle); a directory if the path ends in / or in a",
+      "  name without a dot. It appears whole or not at all, and only the host's user can read it.",
+      "  Ctrl-C makes the host stop; an older file of this name stays.",
     ],
     "With --json": ['  {"file","bytes","format","host"}; the file below that host\'s --model-dir.'],
     Examples: [

@@ -1,6 +1,6 @@
 import { basename, dirname, extname, resolve, sep } from "node:path";
 import type { ReplayedModel, ReplayedParameter } from "../../history/replay/replayed-model.ts";
-import { formatOf, saveModel } from "../../model-files/index.ts";
+import { formatOf, MODEL_ENDINGS, saveModel, unknownName } from "../../model-files/index.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { checkTensorTarget, writeTensorFile } from "../tensor-files.ts";
 
@@ -37,7 +37,7 @@ export async function checkModelTarget(path: string, isOneParameter: boolean): P
   if (formatOf(path) !== undefined) return;
   throw new PserverError(
     "BAD_VALUE",
-    `--out: expected a name ending in .safetensors, .npz, .h5, .hdf5, .tar or /, or, for one parameter, in ${TENSOR_ENDINGS.join(", ")}; received ${JSON.stringify(path)}`,
+    `--out: expected a name ending in ${MODEL_ENDINGS.join(", ")} or /, or, for one parameter, in ${TENSOR_ENDINGS.join(", ")}; received ${unknownName(path)}`,
     { received: path },
   );
 }

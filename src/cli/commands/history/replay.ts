@@ -49,8 +49,8 @@ export function registerReplay(program: Command, context: CliContext): void {
     ],
     Points: POINT_HELP,
     Formats: [
-      "  *.safetensors, *.npz, *.h5 or *.hdf5, *.tar (PaddlePaddle), or a directory, whose name ends in",
-      "  /; with one --param also *.npy, *.json and *.bin. A file appears whole or not at all.",
+      "  *.safetensors, *.npz, *.tar (PaddlePaddle), or a directory, whose name ends in /; with one",
+      "  --param also *.npy, *.json and *.bin. A file appears whole or not at all.",
     ],
     Permissions: HISTORY_PERMISSIONS,
     "With --json": [

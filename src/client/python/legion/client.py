@@ -9,6 +9,7 @@ import numpy as np
 
 import pserver
 
+from .hdf5 import save_hdf5
 from .points import Points
 
 #: How many elements may be read for each requested one in order to read all points with one call.
@@ -119,17 +120,15 @@ class Client:
             self.ps.push_part(name, values[group.order].reshape(shape), group.lists, alpha, beta)
 
     def server_save_to_hdf5(self, path: str) -> None:
-        """Makes the server write all parameters to a file below its model directory, one dataset for each.
+        """Writes all parameters that are ready to an HDF5 file on this machine, one dataset for each.
 
-        ``path`` is relative to that directory. Raises BadPath unless it ends in ``.h5`` or ``.hdf5``.
+        Despite its name the call pulls the values and writes them here, with the module h5py. They hold
+        every update that was acknowledged before; the updates of others meanwhile may be in some and not in
+        others. The file appears whole or not at all, and only its user can read it. Raises LibraryError
+        without h5py, BadPath unless ``path`` ends in ``.h5`` or ``.hdf5``, NotInitialized if no parameter
+        is ready, OSError as Python's files do.
         """
-        if not path.lower().endswith((".h5", ".hdf5")):
-            expected = "a path that ends in .h5 or .hdf5"
-            raise pserver.errors.BadPath(
-                f"server_save_to_hdf5: expected {expected}; received {path!r}",
-                {"expected": expected, "received": path},
-            )
-        self.ps.save(path)
+        save_hdf5(self.ps, path)
 
     def _shape(self, name: str) -> Tuple[int, ...]:
         """Returns the shape of a parameter. Raises UnknownParameter at once if it does not exist,

@@ -62,6 +62,6 @@ def shown(value: Any) -> str:
 
 
 class LibraryError(Error, ImportError):
-    """The C library of this package is missing, or has another version."""
+    """A library that is needed, above all this package's own C library, is missing or has another version."""
 
     code = "IO"

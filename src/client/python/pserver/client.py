@@ -430,10 +430,10 @@ class Client:
     ) -> SavedModel:
         """Asks a host to write the model to a file below its model directory; takes up to 10 minutes.
 
-        The ending chooses the format: ``.safetensors``, ``.npz``, ``.h5`` or ``.hdf5``, ``.tar``; a name that
-        ends in ``/`` or has no ending is a directory. ``on_progress`` gets, about twice a second, the bytes of
-        values written and those of all values; it must make no calls. Raises BadPath, Io or DiskFull as the
-        host reports. If the call ends early, the host stops writing, and an earlier file of that name stays.
+        The ending chooses the format: ``.safetensors``, ``.npz``, ``.tar``; a name that ends in ``/`` or
+        has no ending is a directory. ``on_progress`` gets, about twice a second, the bytes of values written
+        and those of all values; it must make no calls. Raises BadPath, Io or DiskFull as the host reports.
+        If the call ends early, the host stops writing, and an earlier file of that name stays.
         """
         text = to_bytes(os.fspath(path) if isinstance(path, os.PathLike) else path, "path")
         return self._call(_jobs.save, text, on_progress, to_ms(timeout))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
+import sys
 from pathlib import Path
 from typing import Any, List
 
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 
 import legion
 import pserver
+from legion.hdf5 import dataset_path
 from programs import StartPython, frozen, output_of, run_python
 from serving import Broker, StartHost, Unique
 
@@ -220,14 +223,62 @@ def test_a_server_that_is_gone_is_an_error_at_the_deadline(
         assert np.array_equal(patient.pull_full("w"), np.zeros(2))
 
 
-def test_the_server_saves_all_parameters_as_hdf5(broker: Broker, job: str, models: Path) -> None:
+def test_saves_all_parameters_as_hdf5(broker: Broker, job: str, tmp_path: Path) -> None:
     h5py = pytest.importorskip("h5py")
     with legion.Client(ps=pserver.connect(broker.url, job=job)) as client:
-        values = {"W": np.random.default_rng(1).normal(size=(3, 4)), "n": np.arange(5, dtype="i4")}
+        random = np.random.default_rng(1)
+        values = {"W": random.normal(size=(3, 4)), "n": np.arange(5, dtype="i4"), "n/a": np.ones(2)}
+        values = {**values, "layer/w": np.ones((2, 3)), "100%": np.zeros(()), "x//y": np.zeros(1)}
         for name, value in values.items():
             client.create_if_not_already_created(name, value)
-        client.server_save_to_hdf5("saved.h5")
-    with h5py.File(models / "saved.h5") as file:
-        assert set(file) == set(values)
+        path = tmp_path / "run 1" / "saved.h5"
+        client.server_save_to_hdf5(str(path))
+        client.push_full("n", np.ones(5, dtype="i4"), 1, 1)
+        client.server_save_to_hdf5(str(path))
+    values["n"] = values["n"] + 1
+    assert os.listdir(path.parent) == ["saved.h5"]
+    assert path.stat().st_mode & 0o077 == 0
+    with h5py.File(path) as file:
+        assert set(file) == {"W", "n", "n%2Fa", "layer", "100%25", "x%2F%2Fy"}
         for name, value in values.items():
-            assert file[name].dtype == value.dtype and np.array_equal(file[name], value)
+            dataset = file[dataset_path(name, values)]
+            assert dataset.dtype == value.dtype and np.array_equal(dataset, value)
+            assert json.loads(dataset.attrs.get("PSERVER.name", json.dumps(name))) == name
+
+
+def test_a_save_that_fails_leaves_the_earlier_file(
+    client: legion.Client, unique: Unique, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("h5py")
+    client.create_if_not_already_created(unique("saved"), np.zeros(2))
+    path = tmp_path / "model.hdf5"
+    path.write_text("earlier")
+
+    def fail(*_: Any) -> Any:
+        raise pserver.errors.Timeout("no values")
+
+    monkeypatch.setattr(client.ps, "pull", fail)
+    with pytest.raises(pserver.errors.Timeout):
+        client.server_save_to_hdf5(str(path))
+    assert path.read_text() == "earlier" and os.listdir(tmp_path) == ["model.hdf5"]
+
+
+def test_without_h5py_a_save_says_what_to_install(
+    client: legion.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Python imports nothing under a name that is None here.
+    absent: Any = None
+    monkeypatch.setitem(sys.modules, "h5py", absent)
+    with pytest.raises(pserver.LibraryError, match="install Debian's python3-h5py, or with pip"):
+        client.server_save_to_hdf5(str(tmp_path / "model.h5"))
+    assert os.listdir(tmp_path) == []
+
+
+@given(st.lists(st.text("ab/.%\0", min_size=1, max_size=6), max_size=12, unique=True))
+def test_datasets_never_meet_and_never_lead_through_each_other(names: List[str]) -> None:
+    paths = [dataset_path(name, names) for name in names]
+    assert len(set(paths)) == len(names)
+    for path in paths:
+        parts = path.split("/")
+        assert not {"", ".", ".."}.intersection(parts) and "\0" not in path
+        assert not any("/".join(parts[:count]) in paths for count in range(1, len(parts)))
