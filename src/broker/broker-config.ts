@@ -61,6 +61,20 @@ export function limitIsOurs({ configFile, jetstreamConfig }: BrokerSettings): bo
   return configFile === undefined && !FILE_LIMIT.test(jetstreamConfig ?? "");
 }
 
+/** Share of the free disk space that a broker may fill; nats-server uses the same. */
+const FREE_SHARE = 0.75;
+
+/**
+ * Bytes that a broker may keep in files: three quarters of the free disk space, and never less than in
+ * `lastConfig`, the text of its last configuration, or "". By default nats-server takes three quarters of
+ * the space that is free at its start; on a disk that has been filled since, it would then refuse streams
+ * and records that it has space for in its own files.
+ */
+export function fileLimitBytes(freeBytes: number, lastConfig: string): number {
+  const [, last = "0"] = /^ {2}max_file: (\d+)$/m.exec(lastConfig) ?? [];
+  return Math.max(Number(last), Math.floor(freeBytes * FREE_SHARE));
+}
+
 /**
  * The configuration to be written into the store directory: it includes a file and overrides parts.
  *

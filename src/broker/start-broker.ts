@@ -1,20 +1,29 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdir, readdir, readFile, readlink, rm, writeFile } from "node:fs/promises";
+import {
+  mkdir,
+  readdir,
+  readFile,
+  readlink,
+  rename,
+  rm,
+  statfs,
+  writeFile,
+} from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { PserverError } from "../protocol/errors.ts";
-import { errnoCode, fileError } from "../system/file-errors.ts";
+import { errnoCode, fileError, io } from "../system/file-errors.ts";
 import {
   type BrokerSettings,
+  fileLimitBytes,
   limitIsOurs,
   readBrokerInfo,
   writeBrokerConfig,
 } from "./broker-config.ts";
 import { type FoundBroker, findBroker } from "./find-broker.ts";
-import { storeLimitBytes } from "./store-limit.ts";
 import { lockStore, type StoreLock } from "./store-lock.ts";
 
 /** How a broker ended: with an exit code, or by a signal. */
@@ -352,14 +361,17 @@ interface StartFiles {
 }
 
 async function writeFiles(storeDir: string, options: BrokerOptions): Promise<StartFiles> {
-  const fileBytesMax = limitIsOurs(options) ? await storeLimitBytes(storeDir) : undefined;
-  const config = writeBrokerConfig(options, fileBytesMax);
   const configPath = join(storeDir, "broker.conf");
+  const newPath = `${configPath}.new`;
   const portsDir = join(storeDir, "ports");
+  const fileBytesMax = limitIsOurs(options) ? await findLimit(storeDir, configPath) : undefined;
+  const config = writeBrokerConfig(options, fileBytesMax);
   try {
-    // It may contain a token: only this user may read it. An older file could have other permissions.
-    await rm(configPath, { force: true });
-    await writeFile(configPath, config.text, { mode: 0o600 });
+    // It may contain a token: only this user may read it. An older file could have other permissions, and
+    // it holds the last limit until the new one is complete.
+    await rm(newPath, { force: true });
+    await writeFile(newPath, config.text, { mode: 0o600 });
+    await rename(newPath, configPath);
     await rm(portsDir, { recursive: true, force: true });
     await mkdir(portsDir);
   } catch (cause) {
@@ -370,6 +382,15 @@ async function writeFiles(storeDir: string, options: BrokerOptions): Promise<Sta
   const address = ["-a", options.host ?? LOOPBACK, "-p", String(port)];
   const flags = ["-c", configPath, ...address, ...config.flags, "--ports_file_dir", portsDir];
   return { portsDir, flags };
+}
+
+async function findLimit(storeDir: string, configPath: string): Promise<number> {
+  const disk = await io("look at the disk of", storeDir, statfs(storeDir));
+  const lastConfig = await readFile(configPath, "utf8").catch((cause: unknown) => {
+    if (errnoCode(cause) === "ENOENT") return "";
+    throw fileError("read", configPath, cause);
+  });
+  return fileLimitBytes(disk.bavail * disk.bsize, lastConfig);
 }
 
 async function afterExit(lock: StoreLock, files: StartFiles): Promise<void> {

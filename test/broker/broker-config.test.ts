@@ -3,7 +3,12 @@
 // text is proved by test/e2e/broker.test.ts.
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { limitIsOurs, packageRoot, writeBrokerConfig } from "../../src/broker/broker-config.ts";
+import {
+  fileLimitBytes,
+  limitIsOurs,
+  packageRoot,
+  writeBrokerConfig,
+} from "../../src/broker/broker-config.ts";
 
 describe("writeBrokerConfig", () => {
   test("includes the package's file and replaces its jetstream block", () => {
@@ -58,6 +63,17 @@ describe("writeBrokerConfig", () => {
     expect(text).toContain('  store_dir: "/data"\n  max_file: 4096\ndomain: x\n}');
     const own = { storeDir: "/data", configFile: "/etc/mine.conf" };
     expect(writeBrokerConfig(own, 4096).text).not.toContain("max_file");
+  });
+
+  test("gives files three quarters of the free disk, and never less than before", () => {
+    const last = (bytes: number): string => writeBrokerConfig({ storeDir: "/data" }, bytes).text;
+    expect(fileLimitBytes(4001, "")).toBe(3000);
+    expect(fileLimitBytes(4000, last(2999))).toBe(3000);
+    expect(fileLimitBytes(4000, last(3001))).toBe(3001);
+    expect(fileLimitBytes(0, last(2 ** 50))).toBe(2 ** 50);
+    // A limit of the user's is not one of ours.
+    const theirs = writeBrokerConfig({ storeDir: "/data", jetstreamConfig: "max_file: 5000" });
+    expect(fileLimitBytes(4000, theirs.text)).toBe(3000);
   });
 
   test.each([

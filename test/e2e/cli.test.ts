@@ -168,7 +168,7 @@ describe("a job on this machine", () => {
 
     const healthy = await first.run("doctor", "--store", store);
     expect(healthy).toMatchObject({ code: 0 });
-    expect(healthy.stdout).toMatch(/^ok {4}disk: .* reserved, .* free$/m);
+    expect(healthy.stdout).toMatch(/^ok {4}disk: .* free, .* reserved and not yet used$/m);
     expect(healthy.stdout).toMatch(/^ok {4}file storage: .* used, .* reserved/m);
     expect(healthy.stdout).toMatch(/^ok {4}journals: 4 hold .* reserved$/m);
 

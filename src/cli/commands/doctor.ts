@@ -3,7 +3,6 @@ import { join, resolve } from "node:path";
 import type { JetStreamAccountStats, JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import type { Command } from "commander";
-import { readStoredBytes } from "../../broker/store-limit.ts";
 import type { JobAdmin } from "../../client/admin/job-admin.ts";
 import { idleShards, type ListedShard } from "../../client/admin/participants.ts";
 import type { Permissions, Role } from "../../client/admin/permissions.ts";
@@ -93,21 +92,15 @@ export function checkMaxPayload(maxPayloadBytes: number): Check {
   return warn(name, `${found} into blocks, each updated by itself`, advice);
 }
 
-/** Free bytes of a disk, and the bytes that a store on it uses and has reserved. */
-export interface DiskBytes {
-  readonly freeBytes: number;
-  readonly usedBytes: number;
-  readonly reservedBytes: number;
-}
-
-/** The disk under the store of a `pserver up` on this machine; `store` is its `--store`. */
-async function checkDisk(store: string): Promise<Check> {
+/**
+ * The disk under the store of a `pserver up` on this machine; `store` is its `--store`. The streams are
+ * those of its broker, or none if that cannot be asked.
+ */
+async function checkDisk(store: string, streams: readonly StreamBytes[]): Promise<Check> {
   const directory = join(resolve(store), "store");
   try {
     const disk = await io("look at the disk of", directory, statfs(directory));
-    const { used, reserved } = await readStoredBytes(directory);
-    const freeBytes = disk.bavail * disk.bsize;
-    return checkDiskSpace({ freeBytes, usedBytes: used, reservedBytes: reserved });
+    return checkDiskSpace(disk.bavail * disk.bsize, streams);
   } catch (error) {
     const advice = "give the --store of a pserver up that runs on this machine";
     return fail("disk", ensureError(error).message, advice);
@@ -115,11 +108,15 @@ async function checkDisk(store: string): Promise<Check> {
 }
 
 /** Whether the disk can still hold what is reserved on it. */
-export function checkDiskSpace({ freeBytes, usedBytes, reservedBytes }: DiskBytes): Check {
-  const found = `${formatBytes(usedBytes)} used, ${formatBytes(reservedBytes)} reserved, ${formatBytes(freeBytes)} free`;
-  if (reservedBytes - usedBytes <= freeBytes) return ok("disk", found);
+export function checkDiskSpace(freeBytes: number, streams: readonly StreamBytes[]): Check {
+  const comingBytes = streams.reduce(
+    (sum, { bytes, limitBytes }) => sum + Math.max(0, limitBytes - bytes),
+    0,
+  );
+  const found = `${formatBytes(freeBytes)} free, ${formatBytes(comingBytes)} reserved and not yet used`;
+  if (comingBytes <= freeBytes) return ok("disk", found);
   const advice = "free space: on a full disk trainers wait with JOURNAL_FULL";
-  return warn("disk", `${found}: less than journals may still grow by`, advice);
+  return warn("disk", found, advice);
 }
 
 /** Whether hosts of the job answer, and each shard has an owner. */
@@ -165,13 +162,14 @@ const GARBAGE =
 const JOURNAL_NEARLY = 0.75;
 
 /**
- * Checks JetStream itself, the account's storage, and what the job's journals hold and have reserved.
- * The connection's user must be permitted to listen to its inbox.
+ * Checks JetStream itself, the account's storage, what the job's journals hold and have reserved, and the
+ * disk of the broker's `store` if that is named. The connection's user must be permitted to listen to its inbox.
  */
 export async function checkJetStream(
   connection: NatsConnection,
   job: string,
   timeoutMs: number,
+  store?: string,
 ): Promise<Check[]> {
   if (isWithoutJetStream(connection)) return [disabled()];
   let manager: JetStreamManager;
@@ -200,16 +198,26 @@ export async function checkJetStream(
       limitBytes: limits.max_memory,
     }),
     checkStreams(account.streams, limits.max_streams),
-    ...(await checkJobStreams(manager, job)),
+    ...(await checkStreamBytes(manager, job, store)),
   ];
 }
 
-/** As {@link checkJournals}, with the job's tape; skipped for a user who may not list streams. */
-async function checkJobStreams(manager: JetStreamManager, job: string): Promise<Check[]> {
+/** The job's journals and tape, and the disk of the store; skipped for a user who may not list streams. */
+async function checkStreamBytes(
+  manager: JetStreamManager,
+  job: string,
+  store: string | undefined,
+): Promise<Check[]> {
   try {
+    const isJournal = new RegExp(`^PS_${job}_\\d`);
+    const journals = await listBytes(manager, `ps.${job}.log.>`);
     return [
-      checkJournals(job, await journalStreams(manager, job)),
+      checkJournals(
+        job,
+        journals.filter(({ name }) => isJournal.test(name)),
+      ),
       ...(await tapeStream(manager, job)),
+      ...(store === undefined ? [] : [await checkDisk(store, await listBytes(manager))]),
     ];
   } catch (thrown) {
     const { code, message } = ensureError(thrown);
@@ -263,18 +271,18 @@ function checkStreams(used: number, limit: number): Check {
   return warn("streams", found, "raise the account's limit before you start another job");
 }
 
-/** The bytes of one journal; a limit of 0 or less is none. */
-interface JournalBytes {
+/** The bytes of one stream in files; a limit of 0 or less is none. */
+interface StreamBytes {
   readonly name: string;
   readonly bytes: number;
   readonly limitBytes: number;
 }
 
 /** How full the fullest journal is. */
-export function checkJournals(job: string, journals: readonly JournalBytes[]): Check {
+export function checkJournals(job: string, journals: readonly StreamBytes[]): Check {
   const name = "journals";
   if (journals.length === 0) return ok(name, `job ${job} has none yet`);
-  const share = (stream: JournalBytes): number =>
+  const share = (stream: StreamBytes): number =>
     stream.limitBytes > 0 ? stream.bytes / stream.limitBytes : 0;
   const [fullest] = [...journals].sort((a, b) => share(b) - share(a));
   const bytes = journals.reduce((sum, stream) => sum + stream.bytes, 0);
@@ -286,14 +294,13 @@ export function checkJournals(job: string, journals: readonly JournalBytes[]): C
   return warn(name, `${found}; ${fullest.name} is ${percent} % full`, advice);
 }
 
-async function journalStreams(manager: JetStreamManager, job: string): Promise<JournalBytes[]> {
-  const isJournal = new RegExp(`^PS_${job}_\\d`);
-  const journals: JournalBytes[] = [];
-  for await (const { config, state } of manager.streams.list(`ps.${job}.log.>`)) {
-    const { name, max_bytes: limitBytes } = config;
-    if (isJournal.test(name)) journals.push({ name, bytes: state.bytes, limitBytes });
+/** The bytes of the streams with subjects like these, or of all streams. */
+async function listBytes(manager: JetStreamManager, subject?: string): Promise<StreamBytes[]> {
+  const found: StreamBytes[] = [];
+  for await (const { config, state } of manager.streams.list(subject)) {
+    found.push({ name: config.name, bytes: state.bytes, limitBytes: config.max_bytes });
   }
-  return journals;
+  return found;
 }
 
 const ADVICE = "see the users and permissions in docs/operations.md";
@@ -340,7 +347,6 @@ interface DoctorFlags extends AskingFlags {
 /** Runs all checks, each after those that it depends on. Changes nothing; throws only if interrupted. */
 async function runDoctor(context: CliContext, flags: DoctorFlags): Promise<Check[]> {
   const here = [checkNode(process.versions.node, NODE_NEEDED)];
-  if (flags.store !== undefined) here.push(await checkDisk(flags.store));
   try {
     const checks = await withAdmin(context, flags, (admin) => checkJob(context, admin, flags));
     return [...here, ...checks];
@@ -351,7 +357,8 @@ async function runDoctor(context: CliContext, flags: DoctorFlags): Promise<Check
       code === "BROKER_TOO_OLD"
         ? "install nats-server 2.12"
         : 'start a broker with "pserver up", and check --url and the credentials';
-    return [...here, fail("broker", `${code}: ${message}`, advice)];
+    const disk = flags.store === undefined ? [] : [await checkDisk(flags.store, [])];
+    return [...here, ...disk, fail("broker", `${code}: ${message}`, advice)];
   }
 }
 
@@ -381,11 +388,11 @@ async function checkAsHost(
   flags: DoctorFlags,
   roles: ReadonlySet<Role>,
 ): Promise<Check[]> {
-  const { job, timeout } = flags;
+  const { job, timeout, store } = flags;
   if (!roles.has("store")) {
     return [skip("JetStream", "this user may not use it; the user that hosts store with may")];
   }
-  return await withStore(context, flags, (own) => checkJetStream(own, job, timeout));
+  return await withStore(context, flags, (own) => checkJetStream(own, job, timeout, store));
 }
 
 const TIMEOUT_MS = 5_000;

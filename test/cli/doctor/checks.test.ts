@@ -70,12 +70,14 @@ test.each([
   [10, 4, 14, "ok"],
   [9, 4, 14, "warn"],
   [0, 0, 0, "ok"],
-])(
-  "%d bytes free where %d of %d reserved are used: %s",
-  (freeBytes, usedBytes, reservedBytes, status) => {
-    expect(checkDiskSpace({ freeBytes, usedBytes, reservedBytes }).status).toBe(status);
-  },
-);
+])("%d bytes free where %d of %d reserved are used: %s", (freeBytes, bytes, limitBytes, status) => {
+  // What a stream without a limit holds makes no room for the others.
+  const streams = [
+    { name: "PS_j_0", bytes, limitBytes },
+    { name: "KV", bytes: 99, limitBytes: -1 },
+  ];
+  expect(checkDiskSpace(freeBytes, streams).status).toBe(status);
+});
 
 describe("permissions", () => {
   const refused = { trainer: ["publish a"], observer: [], store: [], answers: [] };
