@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import { mismatch, PserverError } from "../../protocol/errors.ts";
 import { io } from "../../system/file-errors.ts";
 import type { CliContext } from "../context.ts";
-import { STEADY_MS } from "../up/kept-processes.ts";
+import { STEADY_MS } from "../supervise.ts";
 import { BatchJob, logNames } from "./batch-job.ts";
 import {
   checkProgram,

@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { mismatch, PserverError } from "../../protocol/errors.ts";
 import { readText } from "../../system/file-errors.ts";
-import { STEADY_MS } from "../up/kept-processes.ts";
+import { supervise } from "../supervise.ts";
 import { checkProgram, runProgram, type TrainerCommand } from "./command-line.ts";
 import { GUARD, GuardedProcess, inWords, startLine } from "./guarded-process.ts";
 import {
@@ -37,14 +37,9 @@ export interface KeptTrainerOptions {
   /** Restarts in a row. */
   readonly restartsMax: number;
   readonly onMessage: (text: string) => void;
-  /** Pause before the first restart; it doubles with each that fails. */
-  readonly restartDelayMs?: number;
   /** How long it has after SIGINT, SIGTERM, SIGKILL, and the end of the connection to it. */
   readonly waitsMs?: readonly [number, number, number, number];
 }
-
-const RESTART_DELAY_MS = 500;
-const RESTART_DELAY_MS_MAX = 30_000;
 
 /** How long a trainer has after SIGINT, SIGTERM, SIGKILL, and the end of the connection to it. */
 const WAITS_MS = [10_000, 5_000, 5_000, 5_000] as const;
@@ -107,27 +102,20 @@ export class KeptTrainer {
 
   async #keep(): Promise<TrainerEnd | undefined> {
     const { rank, trainer, start, restartsMax, onMessage } = this.#options;
-    const { restartDelayMs = RESTART_DELAY_MS } = this.#options;
-    const { signal } = this.#stopping;
-    for (let failures = 0, restarts = 0; ; restarts++) {
-      const startedMs = performance.now();
-      const exitCode = await this.#process.ended;
-      if (signal.aborted) return undefined;
-      if (performance.now() - startedMs >= STEADY_MS) failures = 0;
-      const isOver = exitCode === 0 || NOT_RUNNABLE.includes(exitCode) || failures >= restartsMax;
-      if (isOver) return { rank, trainer, exitCode, restarts };
-      failures += 1;
-      onMessage(
-        `${trainer} ended ${inWords(exitCode)}; starting it again (${failures} of ${restartsMax})`,
-      );
-      try {
-        const pauseMs = Math.min(restartDelayMs * 2 ** (failures - 1), RESTART_DELAY_MS_MAX);
-        await delay(pauseMs, undefined, { signal });
-      } catch {
-        return undefined;
-      }
-      this.#process = start();
-    }
+    const ended = await supervise(this.#process, {
+      start: async () => {
+        this.#process = start();
+        return this.#process;
+      },
+      describe: (exitCode) =>
+        exitCode === 0 || NOT_RUNNABLE.includes(exitCode)
+          ? undefined
+          : `${trainer} ended ${inWords(exitCode)}`,
+      restartsMax,
+      signal: this.#stopping.signal,
+      onMessage,
+    });
+    return ended && { rank, trainer, exitCode: ended.end, restarts: ended.restarts };
   }
 }
 

@@ -2,19 +2,11 @@ import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { statfs } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
-import { setTimeout as delay } from "node:timers/promises";
 import { parseJsonObject } from "../../broker/broker-config.ts";
-import type { Broker } from "../../broker/index.ts";
+import type { Broker, BrokerExit } from "../../broker/index.ts";
 import { ensureError, errorFromWire, PserverError } from "../../protocol/errors.ts";
 import { io } from "../../system/file-errors.ts";
-
-/** Restarts in a row that may fail, or end within {@link STEADY_MS}, before it is not started again. */
-const RESTARTS_MAX = 5;
-
-/** After running for this long, earlier failures do not count any more. */
-export const STEADY_MS = 60_000;
-
-const RESTART_DELAY_MS = 500;
+import { type Pause, RESTARTS_MAX, type Run, supervise } from "../supervise.ts";
 
 /** Free bytes needed for a restart: several of the largest records, and what a broker writes itself. */
 const RESTART_FREE_BYTES = 32 * 1024 * 1024;
@@ -24,7 +16,7 @@ export interface BrokerKeeperOptions {
   /** Starts the broker: the first time with no port, then on the port that it had. */
   readonly start: (port: number | undefined, onStoreStuck: () => void) => Promise<Broker>;
   readonly onMessage: (text: string) => void;
-  readonly restartDelayMs?: number;
+  readonly pause?: Pause;
 }
 
 /**
@@ -37,15 +29,16 @@ export class BrokerKeeper {
   readonly #options: BrokerKeeperOptions;
   readonly #stopping = new AbortController();
   #broker: Broker;
-  #fail: (error: PserverError) => void = () => {};
-  #restarting: Promise<void> = Promise.resolve();
+  #starting: Promise<unknown> = Promise.resolve();
   #isRenewing = false;
 
   private constructor(broker: Broker, options: BrokerKeeperOptions) {
     this.#broker = broker;
     this.#options = options;
     this.failed = new Promise((resolve) => {
-      this.#fail = resolve;
+      void this.#keep().then((reason) => {
+        if (reason !== undefined) resolve(reason);
+      });
     });
   }
 
@@ -56,7 +49,6 @@ export class BrokerKeeper {
       if (keeper !== undefined) void keeper.#renew();
     });
     keeper = new BrokerKeeper(broker, options);
-    keeper.#watch(0);
     return keeper;
   }
 
@@ -68,19 +60,35 @@ export class BrokerKeeper {
   /** Stops the broker in order; it is not started again. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    await this.#restarting;
+    await this.#starting.catch(() => {});
     await this.#broker.stop();
   }
 
-  #watch(failures: number): void {
-    const startedMs = performance.now();
-    const { exited } = this.#broker;
-    void exited.then(({ code, signal }) => {
-      if (this.#stopping.signal.aborted) return;
-      const steady = performance.now() - startedMs >= STEADY_MS;
-      const reason = signal === null ? `with exit code ${code}` : `by ${signal}`;
-      this.#restarting = this.#restart(`the broker ended ${reason}`, steady ? 0 : failures);
-    });
+  /** Returns why the broker cannot be started again; undefined if it was stopped. */
+  async #keep(): Promise<PserverError | undefined> {
+    const { start, onMessage, pause } = this.#options;
+    const ended = await supervise<BrokerExit>(
+      { ended: this.#broker.exited },
+      {
+        start: async () => {
+          const starting = start(this.#broker.port, () => void this.#renew());
+          this.#starting = starting;
+          this.#broker = await starting;
+          onMessage(`the broker is back at ${this.#broker.url}`);
+          return { ended: this.#broker.exited };
+        },
+        describe: ({ code, signal }) =>
+          `the broker ended ${signal === null ? `with exit code ${code}` : `by ${signal}`}`,
+        restartsMax: RESTARTS_MAX,
+        signal: this.#stopping.signal,
+        onMessage,
+        pause,
+      },
+    );
+    if (ended === undefined) return undefined;
+    const { reason, cause } = ended;
+    const message = `${reason}; it was started again ${RESTARTS_MAX} times`;
+    return new PserverError(cause?.code ?? "NO_BROKER", message, {}, { cause });
   }
 
   /** Stops a broker that cannot write its store any more, so that it is started again. */
@@ -102,29 +110,6 @@ export class BrokerKeeper {
       this.#isRenewing = false;
     }
   }
-
-  async #restart(firstReason: string, firstFailures: number): Promise<void> {
-    const { start, onMessage, restartDelayMs = RESTART_DELAY_MS } = this.#options;
-    let reason = firstReason;
-    let cause: PserverError | undefined;
-    for (let failures = firstFailures + 1; failures <= RESTARTS_MAX; failures++) {
-      onMessage(`${reason}; starting it again (${failures} of ${RESTARTS_MAX})`);
-      try {
-        await delay(restartDelayMs * failures, undefined, { signal: this.#stopping.signal });
-        this.#broker = await start(this.#broker.port, () => void this.#renew());
-      } catch (error) {
-        if (this.#stopping.signal.aborted) return;
-        cause = ensureError(error);
-        reason = cause.message;
-        continue;
-      }
-      onMessage(`the broker is back at ${this.#broker.url}`);
-      this.#watch(failures);
-      return;
-    }
-    const message = `${reason}; it was started again ${RESTARTS_MAX} times`;
-    this.#fail(new PserverError(cause?.code ?? "NO_BROKER", message, {}, { cause }));
-  }
 }
 
 /** A host that has been started, here or in a process of its own. */
@@ -139,89 +124,68 @@ export interface KeptHostOptions {
   readonly name: string;
   readonly start: () => StartedHost;
   readonly onMessage: (text: string) => void;
-  /** Pause before the first restart; it doubles with each that fails. */
-  readonly restartDelayMs?: number;
-  /** Waits for `delayMs`, or rejects when the signal is aborted. */
-  readonly pause?: (delayMs: number, signal: AbortSignal) => Promise<void>;
+  readonly pause?: Pause;
 }
-
-const pauseFor = (delayMs: number, signal: AbortSignal): Promise<void> =>
-  delay(delayMs, undefined, { signal });
 
 /** Keeps a host running: if it ends by itself it is started again, up to five times in a row. */
 export class KeptHost implements RunningHost {
   /** Settles with the id of the host once it serves. A first start that fails is not repeated. */
   readonly ready: Promise<string>;
+  /** Settles when the host has ended for good, with the reason unless it was stopped. */
+  readonly stopped: Promise<PserverError | undefined>;
   readonly #options: KeptHostOptions;
   readonly #stopping = new AbortController();
-  #host: StartedHost;
-  #stopped: Promise<PserverError | undefined> = Promise.resolve(undefined);
-  #hasEnded = false;
+  #running: StartedHost | undefined;
 
-  private constructor(options: KeptHostOptions, host: StartedHost) {
+  private constructor(options: KeptHostOptions) {
     this.#options = options;
-    this.#host = host;
+    const host = options.start();
     this.ready = host.ready;
+    this.stopped = this.#keep(this.#follow(host));
   }
 
   /** Starts a host and keeps it running. */
   static start(options: KeptHostOptions): KeptHost {
-    const kept = new KeptHost(options, options.start());
-    kept.#stopped = kept.#keep();
-    return kept;
-  }
-
-  /** Settles when the host has ended for good, with the reason unless it was stopped. */
-  get stopped(): Promise<PserverError | undefined> {
-    return this.#stopped;
+    return new KeptHost(options);
   }
 
   /** Stops the host in order; it is not started again. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    if (!this.#hasEnded) await this.#host.stop();
+    await this.#running?.stop();
   }
 
-  async #keep(): Promise<PserverError | undefined> {
+  #follow(host: StartedHost): Run<PserverError | undefined> {
+    this.#running = host;
+    const ended = host.stopped.finally(() => {
+      this.#running = undefined;
+    });
+    return { ended };
+  }
+
+  async #keep(first: Run<PserverError | undefined>): Promise<PserverError | undefined> {
+    const { name, start, onMessage, pause } = this.#options;
     try {
       await this.ready;
     } catch {
       // The caller gets the reason from `ready`, too.
-      return await this.#host.stopped;
+      return await first.ended;
     }
-    for (let failures = 0; ; ) {
-      const startedMs = performance.now();
-      const reason = await this.#host.stopped;
-      this.#hasEnded = true;
-      if (this.#stopping.signal.aborted) return undefined;
-      if (performance.now() - startedMs >= STEADY_MS) failures = 0;
-      const restarted = await this.#restart(reason, failures + 1);
-      if (restarted === undefined) return this.#stopping.signal.aborted ? undefined : reason;
-      failures = restarted;
-    }
-  }
-
-  /** Returns the failures in a row until a host serves again; undefined if none does. */
-  async #restart(ended: PserverError | undefined, first: number): Promise<number | undefined> {
-    const { name, start, onMessage, pause = pauseFor } = this.#options;
-    const { restartDelayMs = RESTART_DELAY_MS } = this.#options;
-    const { signal } = this.#stopping;
-    let what = `has ended${inWords(ended)}`;
-    for (let failures = first; failures <= RESTARTS_MAX; failures++) {
-      onMessage(`${name} ${what}; starting it again (${failures} of ${RESTARTS_MAX})`);
-      try {
-        await pause(restartDelayMs * 2 ** (failures - 1), signal);
-        this.#host = start();
-        this.#hasEnded = false;
-        const id = await this.#host.ready;
-        onMessage(`${name} is back as ${id}`);
-        return failures;
-      } catch (error) {
-        if (signal.aborted) return undefined;
-        what = `did not start${inWords(ensureError(error))}`;
-      }
-    }
-    return undefined;
+    const ended = await supervise(first, {
+      start: async () => {
+        const host = start();
+        const run = this.#follow(host);
+        onMessage(`${name} is back as ${await host.ready}`);
+        return run;
+      },
+      describe: (reason) => `${name} has ended${inWords(reason)}`,
+      describeFailedStart: (error) => `${name} did not start${inWords(error)}`,
+      restartsMax: RESTARTS_MAX,
+      signal: this.#stopping.signal,
+      onMessage,
+      pause,
+    });
+    return ended?.end;
   }
 }
 

@@ -1,6 +1,7 @@
-// Proves, with hosts that only pretend, that one that ends is started again, that this has an end, that
-// a first start that fails is not repeated, and that a stop wins at every moment.
-import { expect, onTestFinished, test, vi } from "vitest";
+// Proves, with hosts that only pretend, that one that ends is started again, with which reason this ends, that
+// a first start that fails is not repeated, and that a stop takes precedence. When it is started again is
+// proved by test/cli/supervise.test.ts.
+import { expect, test, vi } from "vitest";
 import {
   KeptHost,
   type KeptHostOptions,
@@ -30,7 +31,7 @@ class Hosts {
       return host;
     };
     const onMessage = (text: string): void => void this.messages.push(text);
-    return KeptHost.start({ name: "host 1", start, onMessage, restartDelayMs: 0, ...more });
+    return KeptHost.start({ name: "host 1", start, onMessage, pause: async () => {}, ...more });
   }
 
   async until(condition: () => boolean): Promise<void> {
@@ -88,7 +89,7 @@ test("gives up after five times in a row, with the reason", async () => {
   expect(hosts.started).toHaveLength(6);
 });
 
-test("counts starts that fail", async () => {
+test("tells starts that fail", async () => {
   const hosts = new Hosts((start) => start > 1);
   const host = hosts.keep();
   await host.ready;
@@ -98,34 +99,6 @@ test("counts starts that fail", async () => {
   expect(hosts.messages[4]).toBe(
     "host 1 did not start: NO_BROKER: nobody there; starting it again (5 of 5)",
   );
-});
-
-test("waits twice as long before each further start", async () => {
-  const delays: number[] = [];
-  const pause = async (delayMs: number): Promise<void> => void delays.push(delayMs);
-  const hosts = new Hosts((start) => start > 1);
-  const host = hosts.keep({ restartDelayMs: 100, pause });
-  await host.ready;
-  hosts.started[0]?.end(KILLED);
-  await host.stopped;
-  expect(delays).toEqual([100, 200, 400, 800, 1600]);
-});
-
-test("forgets failures of a host that ran long", async () => {
-  const now = vi.spyOn(performance, "now");
-  onTestFinished(() => now.mockRestore());
-  let nowMs = 0;
-  now.mockImplementation(() => nowMs);
-  const hosts = new Hosts();
-  const host = hosts.keep();
-  for (let i = 0; i < 7; i++) {
-    await hosts.until(() => hosts.started.length === i + 1 && hosts.messages.length === 2 * i);
-    nowMs += 60_000;
-    hosts.started[i]?.end(KILLED);
-  }
-  await hosts.until(() => hosts.started.length === 8);
-  expect(hosts.messages[12]).toContain("(1 of 5)");
-  await host.stop();
 });
 
 test("does not repeat a first start that fails", async () => {
@@ -138,7 +111,11 @@ test("does not repeat a first start that fails", async () => {
 
 test("a stop before the next start takes precedence", async () => {
   const hosts = new Hosts();
-  const host = hosts.keep({ restartDelayMs: 7_200_000 });
+  const pause = (_: number, signal: AbortSignal): Promise<void> =>
+    new Promise((_resolve, reject) => {
+      signal.addEventListener("abort", () => reject(signal.reason));
+    });
+  const host = hosts.keep({ pause });
   await host.ready;
   hosts.started[0]?.end(KILLED);
   await hosts.until(() => hosts.messages.length === 1);

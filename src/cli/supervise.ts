@@ -1,0 +1,87 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { ensureError, type PserverError } from "../protocol/errors.ts";
+
+/** Restarts in a row of a broker or host that may fail, or end within {@link STEADY_MS}. */
+export const RESTARTS_MAX = 5;
+
+/** After running for this long, earlier failures do not count any more. */
+export const STEADY_MS = 60_000;
+
+const RESTART_DELAY_MS = 500;
+const RESTART_DELAY_MS_MAX = 30_000;
+
+/** Something that runs. */
+export interface Run<End> {
+  /** Settles with how it ended. */
+  readonly ended: Promise<End>;
+}
+
+/** How something is kept running. */
+export interface Supervision<End> {
+  /** Starts it again; settles when it runs. A start that fails counts like one that ends at once. */
+  readonly start: () => Promise<Run<End>>;
+  /** Why it has ended, as the beginning of a sentence; undefined if it is not to be started again. */
+  readonly describe: (end: End) => string | undefined;
+  /** Why it did not start; by default the error's message. */
+  readonly describeFailedStart?: (error: PserverError) => string;
+  /** Restarts in a row that may fail. */
+  readonly restartsMax: number;
+  /** Is aborted when it is stopped: then it is not started again. */
+  readonly signal: AbortSignal;
+  readonly onMessage: (text: string) => void;
+  /** Waits before a restart, or rejects when the signal is aborted; by default a timer. */
+  readonly pause?: Pause | undefined;
+}
+
+/** Waits for `delayMs`, or rejects when the signal is aborted. */
+export type Pause = (delayMs: number, signal: AbortSignal) => Promise<void>;
+
+const pauseFor: Pause = (delayMs, signal) => delay(delayMs, undefined, { signal });
+
+/** How something has ended for good. */
+export interface Ended<End> {
+  readonly end: End;
+  /** How often it was started again, or this was tried. */
+  readonly restarts: number;
+  /** What became of the last start, as {@link Supervision} describes it. */
+  readonly reason: string | undefined;
+  /** The error of the last start, if it failed. */
+  readonly cause: PserverError | undefined;
+}
+
+/**
+ * Starts something again each time it ends, until it has ended for good or failed too often in a row. The
+ * pause before it is 0.5 s, and doubles with each start in a row, up to 30 s.
+ * Settles with undefined when it has ended after it was stopped. Rejects as `ended` does.
+ */
+export async function supervise<End>(
+  first: Run<End>,
+  supervision: Supervision<End>,
+): Promise<Ended<End> | undefined> {
+  const { start, describe, restartsMax, signal, onMessage, pause = pauseFor } = supervision;
+  let failures = 0;
+  let restarts = 0;
+  for (let run = first; ; ) {
+    const startedMs = performance.now();
+    const end = await run.ended;
+    if (signal.aborted) return undefined;
+    if (performance.now() - startedMs >= STEADY_MS) failures = 0;
+    let reason = describe(end);
+    let cause: PserverError | undefined;
+    for (let next: Run<End> | undefined; next === undefined; ) {
+      if (reason === undefined || failures >= restartsMax) return { end, restarts, reason, cause };
+      failures += 1;
+      restarts += 1;
+      onMessage(`${reason}; starting it again (${failures} of ${restartsMax})`);
+      try {
+        await pause(Math.min(RESTART_DELAY_MS * 2 ** (failures - 1), RESTART_DELAY_MS_MAX), signal);
+        next = await start();
+        run = next;
+      } catch (error) {
+        if (signal.aborted) return undefined;
+        cause = ensureError(error);
+        reason = supervision.describeFailedStart?.(cause) ?? cause.message;
+      }
+    }
+  }
+}
