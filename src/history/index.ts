@@ -1,7 +1,6 @@
 // The history of a job as a library: `openJournal`, and what it reads and rebuilds.
 
 import { type ConnectionOverrides, resolveSettings } from "../client/wire/settings.ts";
-
 import { defined } from "../protocol/fields.ts";
 import { type JournalHandle, openJournalAt } from "./open-journal.ts";
 
@@ -37,7 +36,7 @@ export type {
 /** Which job's journals to open; settings of the broker not given come from the environment. */
 export interface JournalOptions extends ConnectionOverrides {
   readonly job: string;
-  /** Directory of an archive, which is read with the broker as one history. */
+  /** Directory of an archive, or a recorded file, which is read with the broker as one history. */
   readonly archive?: string;
 }
 
@@ -57,17 +56,10 @@ export async function openJournal(options: JournalOptions): Promise<JournalHandl
 }
 
 /**
- * Opens the archive in a directory, without a broker. The caller closes it.
+ * Opens the archive in a directory, or a file of `pserver record`, of which every byte is checked; without a broker.
+ * The caller closes it.
  * @throws BAD_ARCHIVE if there is none or it is damaged, BAD_VERSION, IO.
  */
 export async function openArchivedJournal(archive: string): Promise<JournalHandle> {
   return await openJournalAt({ kind: "archive", archive });
-}
-
-/**
- * Opens a file of `pserver record`, and checks every byte of it. The caller closes it.
- * @throws BAD_ARCHIVE if it is none or damaged, BAD_VERSION, IO.
- */
-export async function openRecordedJournal(file: string): Promise<JournalHandle> {
-  return await openJournalAt({ kind: "file", file });
 }

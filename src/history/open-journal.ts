@@ -6,7 +6,6 @@ import { JoinedSource } from "./archive/joined-source.ts";
 import { BrokerHistory } from "./broker-history.ts";
 import { parsePoint, type ResolvedPoint } from "./points.ts";
 import { readUpdates, resolveRange } from "./read-updates.ts";
-import { RecordedFile } from "./recording/recorded-file.ts";
 import { type ReplayedModel, replayModel } from "./replay/replayed-model.ts";
 import { LocalReplayer } from "./replay/replayer.ts";
 import { ThreadPool } from "./replay/thread-pool.ts";
@@ -20,23 +19,20 @@ export type HistoryPlace =
       readonly kind: "broker";
       readonly connection: ConnectionSettings;
       readonly job: string;
-      /** Directory of an archive that is read with it, as one history. */
+      /** Directory of an archive, or a recorded file, that is read with it, as one history. */
       readonly archive?: string;
     }
-  | { readonly kind: "archive"; readonly archive: string }
-  | { readonly kind: "file"; readonly file: string };
+  | { readonly kind: "archive"; readonly archive: string };
 
 /**
  * Opens the history of a job for reading; the caller closes it.
  * @throws NO_BROKER, DENIED, NO_JETSTREAM, TIMEOUT; BAD_NAME if there is no such job; BAD_ARCHIVE,
- * BAD_VERSION, IO for an archive or a file.
+ * BAD_VERSION, IO for an archive.
  */
 export async function openHistory(place: HistoryPlace): Promise<HistorySource> {
   switch (place.kind) {
     case "archive":
       return await ArchiveSource.open(place.archive);
-    case "file":
-      return await RecordedFile.open(place.file);
     case "broker": {
       const { connection, job, archive } = place;
       const archived = archive === undefined ? undefined : await ArchiveSource.open(archive);

@@ -104,11 +104,11 @@ export interface JobFacts {
 }
 
 /**
- * The history of a job, wherever it is kept: in the broker, in an archive, in a recorded file, or in an
- * archive whose later part is in the broker. All commands of the debugger read through it.
+ * The history of a job, wherever it is kept: in the broker, in an archive (a directory or a recorded file), or in
+ * an archive whose later part is in the broker. All commands of the debugger read through it.
  */
 export interface HistorySource extends JobFacts {
-  /** What a person may call it: `broker`, or the path of the archive or file. */
+  /** What a person may call it: `broker`, or the path of the archive. */
   readonly name: string;
 
   /** @throws BAD_VALUE for a shard that the job does not have. */

@@ -1,18 +1,17 @@
-// Proves that archives and recorded files that earlier programs wrote stay readable: one of each of version 1
-// of the format, of a small training, is replayed to its end and has the digests that the broker's history
-// had then; and an archive with a tape, of version 2, that was begun late lists all updates of its job.
+// Proves that archives that earlier programs wrote stay readable: one of version 1 of the format, of a small training,
+// and a recorded file of it, are replayed to their end and have the digests that the broker's history had then; and
+// an archive with a tape, of version 2, that was begun late lists all updates of its job.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { checkArchive } from "../../src/history/archive/check-archive.ts";
-import {
-  openArchivedJournal,
-  openRecordedJournal,
-  type UpdateEvent,
-} from "../../src/history/index.ts";
+import { writeRecording } from "../../src/history/archive/recorded-file.ts";
+import { openArchivedJournal, type UpdateEvent } from "../../src/history/index.ts";
 import { type HistoryPlace, openHistory } from "../../src/history/open-journal.ts";
 import { replayShard } from "../../src/history/replay/replay-shard.ts";
+import { resolvePoint } from "../../src/history/resolve-point.ts";
 import { JobSubjects } from "../../src/protocol/index.ts";
+import { temporaryDirectory } from "./container/container-files.ts";
 
 interface Expected {
   readonly shard: number;
@@ -60,14 +59,24 @@ test("an archive of version 1 is read", async () => {
   }
 });
 
-test("a recorded file of version 1 is read", async () => {
-  await expectDigests({ kind: "file", file: join(FIXTURES, "recording-1.pserver") });
+/** A recorded file of all that the archive has. */
+async function recordAll(): Promise<string> {
+  const path = join(temporaryDirectory(), "file");
+  const source = await openHistory({ kind: "archive", archive: join(FIXTURES, "archive-1") });
+  const cutAt = async (kind: "start" | "now") => (await resolvePoint(source, { kind }, signal)).cut;
+  const span = { from: await cutAt("start"), to: await cutAt("now") };
+  await writeRecording(path, source, span, { signal });
+  return path;
+}
+
+test("a recorded file of it is read", async () => {
+  await expectDigests({ kind: "archive", archive: await recordAll() });
 });
 
 test("the package opens both", async () => {
   const opened = [
     openArchivedJournal(join(FIXTURES, "archive-1")),
-    openRecordedJournal(join(FIXTURES, "recording-1.pserver")),
+    openArchivedJournal(await recordAll()),
   ];
   for (const journal of await Promise.all(opened)) {
     const { model, close } = await journal.replayTo("now", { threads: false });
@@ -79,7 +88,7 @@ test("the package opens both", async () => {
 
 test("the package lists the updates of both, filtered and between points", async () => {
   await using archive = await openArchivedJournal(join(FIXTURES, "archive-1"));
-  await using recorded = await openRecordedJournal(join(FIXTURES, "recording-1.pserver"));
+  await using recorded = await openArchivedJournal(await recordAll());
   const { shard, lastSeq } = EXPECTED[0] ?? { shard: 0, lastSeq: 0 };
   for (const journal of [archive, recorded]) {
     const all = await listed(journal.updates());

@@ -60,7 +60,7 @@ function historyPlace(context: CliContext, flags: HistoryFlags): HistoryPlace {
   if (!broker && archive === undefined && file === undefined) {
     throw new PserverError("BAD_VALUE", "--no-broker: expected --archive with it; received none");
   }
-  if (file !== undefined) return { kind: "file", file };
+  if (file !== undefined) return { kind: "archive", archive: file };
   if (!broker && archive !== undefined) return { kind: "archive", archive };
   const connection = resolveSettings(toOverrides(flags), context.environment);
   return { kind: "broker", connection, job: flags.job, ...defined({ archive }) };

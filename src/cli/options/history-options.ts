@@ -10,7 +10,7 @@ import {
 /** Flags of a command that reads the history of a job. */
 export interface HistoryFlags extends ConnectionFlags, OutputFlags {
   readonly job: string;
-  /** Directory of an archive. */
+  /** Directory of an archive, or a recorded file. */
   readonly archive?: string;
   /** False with `--no-broker`. */
   readonly broker: boolean;
@@ -20,9 +20,12 @@ export interface HistoryFlags extends ConnectionFlags, OutputFlags {
 /** Adds the flags of such a command. */
 export function addHistoryOptions(command: Command): Command {
   return addOutputOptions(addJobOption(addConnectionOptions(command)))
-    .option("--archive <dir>", "read what is there (see pserver archive) and in the broker as one")
+    .option("--archive <path>", "read an archive (see pserver archive) and the broker as one")
     .option("--no-broker", "with --archive: read the archive alone")
-    .option("--from-file <file>", "read a file of pserver record, and no broker");
+    .option(
+      "--from-file <file>",
+      "read a file of pserver record, as an archive without the broker",
+    );
 }
 
 /** Adds `--param`, which may be repeated. */

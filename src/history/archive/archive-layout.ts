@@ -28,20 +28,35 @@ import type { JobFrame } from "./frames.ts";
  *                                                         manifest is in the snapshot stream
  */
 
-/** A file of records, or of messages of a tape, that follow each other. */
-export interface SegmentFile {
+/** Where a part of an archive is: a segment, or a snapshot. */
+interface PartPlace {
   readonly path: string;
+  /** Where it begins in a recorded file; undefined of a file of its own. */
+  readonly offset?: number;
+}
+
+/** Records, or messages of a tape, that follow each other. */
+export interface SegmentFile extends PartPlace {
   readonly generation: number;
   readonly firstSeq: number;
   /** Undefined while it is being written. */
   readonly lastSeq: number | undefined;
 }
 
-/** A file of a manifest and the pieces that no earlier file has. */
-export interface SnapshotFile extends Position {
-  readonly path: string;
+/** A manifest and the pieces that no earlier snapshot has. */
+export interface SnapshotFile extends Position, PartPlace {
   /** Sequence of the manifest in the snapshot stream. */
   readonly storedSeq: number;
+}
+
+/** What an archive has of one shard. Lists are made anew each time: an archiver may add to a directory. */
+export interface ShardFiles {
+  /** The segments of the journal, by generation and contents, ascending. */
+  readonly journal: () => Promise<readonly SegmentFile[]>;
+  /** The segments of the tape, likewise. */
+  readonly tape: () => Promise<readonly SegmentFile[]>;
+  /** In the order in which they were stored. */
+  readonly snapshots: () => Promise<readonly SnapshotFile[]>;
 }
 
 /** Name of the file that makes a directory an archive. */
@@ -67,6 +82,15 @@ export function tapeDirectory(archive: string, shard: number): string {
 /** The directory of a shard's snapshots. */
 export function snapshotDirectory(archive: string, shard: number): string {
   return join(archive, `shard-${shard}`, "snapshots");
+}
+
+/** What the directory of an archive has of a shard. */
+export function directoryFiles(archive: string, shard: number): ShardFiles {
+  return {
+    journal: () => listSegments(journalDirectory(archive, shard)),
+    tape: () => listSegments(tapeDirectory(archive, shard)),
+    snapshots: () => listSnapshots(snapshotDirectory(archive, shard)),
+  };
 }
 
 /** Path of a segment; without `lastSeq` of one that is being written. */

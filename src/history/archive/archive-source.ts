@@ -1,3 +1,4 @@
+import { stat } from "node:fs/promises";
 import { mapConcurrently } from "../../actors/concurrent.ts";
 import { journalDamaged } from "../../actors/journal/journal-check.ts";
 import type { PieceRef } from "../../actors/journal/manifest.ts";
@@ -8,6 +9,7 @@ import {
   readCrc,
   type Synchronization,
 } from "../../protocol/index.ts";
+import { io } from "../../system/file-errors.ts";
 import {
   checkShard,
   type HistorySource,
@@ -22,17 +24,15 @@ import {
 } from "../source.ts";
 import {
   type ArchiveFacts,
-  journalDirectory,
-  listSegments,
-  listSnapshots,
+  directoryFiles,
   readArchiveFacts,
   type SegmentFile,
+  type ShardFiles,
   type SnapshotFile,
-  snapshotDirectory,
-  tapeDirectory,
   uniqueSnapshots,
 } from "./archive-layout.ts";
 import type { TapeFrame } from "./frames.ts";
+import { readRecording } from "./recorded-file.ts";
 import { joinSpans, readFrames, readSegment, readTail, sliceRecords } from "./segment.ts";
 import { placesOfPieces, readPieceAt, readSnapshotHead } from "./snapshot-file.ts";
 
@@ -40,16 +40,16 @@ import { placesOfPieces, readPieceAt, readSnapshotHead } from "./snapshot-file.t
 const TABLES_MAX = 64;
 
 /** Finds the pieces of a shard's snapshots in the files of an archive. */
-export class ArchivePieces {
-  readonly #directory: string;
+class ArchivePieces {
+  readonly #files: ShardFiles;
   readonly #facts: ArchiveFacts;
   readonly #shard: number;
-  /** Offsets of pieces by sequence, by file; the file used last is at the end. */
+  /** Offsets of pieces by sequence, by snapshot; the one used last is at the end. */
   readonly #tables: Map<string, Promise<ReadonlyMap<number, number>>> = new Map();
-  #files: readonly SnapshotFile[] = [];
+  #snapshots: readonly SnapshotFile[] = [];
 
-  constructor(directory: string, facts: ArchiveFacts, shard: number) {
-    this.#directory = directory;
+  constructor(files: ShardFiles, facts: ArchiveFacts, shard: number) {
+    this.#files = files;
     this.#facts = facts;
     this.#shard = shard;
   }
@@ -70,8 +70,8 @@ export class ArchivePieces {
   /** The first file that has a piece: one of the snapshots that were committed after it was stored. */
   async #find(ref: PieceRef): Promise<{ path: string; offset: number } | undefined> {
     for (const isListedAnew of [false, true]) {
-      if (isListedAnew) this.#files = await listSnapshots(this.#path);
-      for (const file of this.#files) {
+      if (isListedAnew) this.#snapshots = await this.#files.snapshots();
+      for (const file of this.#snapshots) {
         if (file.storedSeq < ref.seq) continue;
         const offset = (await this.#table(file)).get(ref.seq);
         if (offset !== undefined) return { path: file.path, offset };
@@ -81,30 +81,27 @@ export class ArchivePieces {
   }
 
   async #table(file: SnapshotFile): Promise<ReadonlyMap<number, number>> {
-    const known = this.#tables.get(file.path);
+    const key = `${file.path} ${file.offset}`;
+    const known = this.#tables.get(key);
     if (known !== undefined) {
-      this.#tables.delete(file.path);
-      this.#tables.set(file.path, known);
+      this.#tables.delete(key);
+      this.#tables.set(key, known);
       return await known;
     }
     const head = readSnapshotHead(file, this.#shard, this.#facts);
     const table = head.then((found) => placesOfPieces(file, found));
-    this.#tables.set(file.path, table);
-    table.catch(() => this.#tables.delete(file.path));
+    this.#tables.set(key, table);
+    table.catch(() => this.#tables.delete(key));
     const [oldest] = this.#tables.keys();
     if (this.#tables.size > TABLES_MAX && oldest !== undefined) this.#tables.delete(oldest);
     return await table;
-  }
-
-  get #path(): string {
-    return snapshotDirectory(this.#directory, this.#shard);
   }
 
   #damaged({ seq }: PieceRef, what: string): PserverError {
     return new PserverError(
       "SNAPSHOT_DAMAGED",
       `shard ${this.#shard}: snapshot message ${seq} ${what}`,
-      { shard: this.#shard, seq, path: this.#path },
+      { shard: this.#shard, seq },
     );
   }
 }
@@ -118,13 +115,13 @@ function isRenamed(error: unknown): boolean {
 }
 
 /** What an archive holds of one shard's tape, also while an archiver adds to it. */
-export class ArchiveTape {
-  readonly #directory: string;
+class ArchiveTape {
+  readonly #files: ShardFiles;
   readonly #facts: ArchiveFacts;
   readonly #shard: number;
 
-  constructor(archive: string, facts: ArchiveFacts, shard: number) {
-    this.#directory = tapeDirectory(archive, shard);
+  constructor(files: ShardFiles, facts: ArchiveFacts, shard: number) {
+    this.#files = files;
     this.#facts = facts;
     this.#shard = shard;
   }
@@ -137,7 +134,7 @@ export class ArchiveTape {
     let reached = 0;
     for (let lists = 1; ; lists++) {
       try {
-        const segments = await listSegments(this.#directory);
+        const segments = await this.#files.tape();
         for (const segment of await this.#from(start, segments)) {
           if (segment.lastSeq !== undefined && segment.lastSeq <= reached) continue;
           for await (const batch of this.#frames(segment)) {
@@ -247,17 +244,17 @@ interface WholeSegment extends SegmentFile {
 /** What an archive holds of one shard, also while an archiver adds to it. */
 export class ArchiveShard implements ShardHistory {
   readonly shard: number;
-  readonly #directory: string;
+  readonly #files: ShardFiles;
   readonly #facts: ArchiveFacts;
   readonly #pieces: ArchivePieces;
   readonly #tape: ArchiveTape;
 
-  constructor(directory: string, facts: ArchiveFacts, shard: number) {
+  constructor(files: ShardFiles, facts: ArchiveFacts, shard: number) {
     this.shard = shard;
-    this.#directory = directory;
+    this.#files = files;
     this.#facts = facts;
-    this.#pieces = new ArchivePieces(directory, facts, shard);
-    this.#tape = new ArchiveTape(directory, facts, shard);
+    this.#pieces = new ArchivePieces(files, facts, shard);
+    this.#tape = new ArchiveTape(files, facts, shard);
   }
 
   async spans(): Promise<JournalSpan[]> {
@@ -265,9 +262,8 @@ export class ArchiveShard implements ShardHistory {
   }
 
   async snapshots(): Promise<KeptSnapshot[]> {
-    const files = await listSnapshots(snapshotDirectory(this.#directory, this.shard));
     const heads = await mapConcurrently(
-      files,
+      await this.#files.snapshots(),
       (file) => readSnapshotHead(file, this.shard, this.#facts),
       FILES_AT_ONCE,
     );
@@ -383,7 +379,7 @@ export class ArchiveShard implements ShardHistory {
 
   async #listSegments(): Promise<WholeSegment[]> {
     const segments: WholeSegment[] = [];
-    for (const file of await listSegments(journalDirectory(this.#directory, this.shard))) {
+    for (const file of await this.#files.journal()) {
       if (file.lastSeq !== undefined) segments.push({ ...file, lastSeq: file.lastSeq });
       else {
         const { lastSeq, damage } = await readTail("record", file, this.shard, this.#facts);
@@ -395,19 +391,29 @@ export class ArchiveShard implements ShardHistory {
   }
 }
 
-/** The history in an archive's directory; it may be read while an archiver adds to it. */
+/** The history in an archive: in a directory, also while an archiver adds to it, or in a recorded file. */
 export class ArchiveSource implements HistorySource {
   readonly name: string;
   readonly facts: ArchiveFacts;
+  readonly #filesOf: (shard: number) => ShardFiles;
 
-  constructor(directory: string, facts: ArchiveFacts) {
-    this.name = directory;
+  constructor(name: string, facts: ArchiveFacts, filesOf: (shard: number) => ShardFiles) {
+    this.name = name;
     this.facts = facts;
+    this.#filesOf = filesOf;
   }
 
-  /** Opens an archive. @throws BAD_ARCHIVE if there is none, BAD_VERSION, IO. */
-  static async open(directory: string): Promise<ArchiveSource> {
-    return new ArchiveSource(directory, await readArchiveFacts(directory));
+  /**
+   * Opens the archive in a directory, or a recorded file, of which every byte is checked.
+   * @throws BAD_ARCHIVE if there is none or it is damaged, BAD_VERSION, IO.
+   */
+  static async open(path: string): Promise<ArchiveSource> {
+    if ((await io("open", path, stat(path))).isDirectory()) {
+      const facts = await readArchiveFacts(path);
+      return new ArchiveSource(path, facts, (shard) => directoryFiles(path, shard));
+    }
+    const { facts, shards } = await readRecording(path);
+    return new ArchiveSource(path, facts, (shard) => shards[shard] as ShardFiles);
   }
 
   get job(): string {
@@ -422,9 +428,14 @@ export class ArchiveSource implements HistorySource {
     return this.facts.synchronization;
   }
 
-  shard(shard: number): ArchiveShard {
+  /** The files of a shard. @throws BAD_VALUE for a shard that the job does not have. */
+  files(shard: number): ShardFiles {
     checkShard(this, shard);
-    return new ArchiveShard(this.name, this.facts, shard);
+    return this.#filesOf(shard);
+  }
+
+  shard(shard: number): ArchiveShard {
+    return new ArchiveShard(this.files(shard), this.facts, shard);
   }
 
   async close(): Promise<void> {

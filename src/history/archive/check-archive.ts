@@ -1,18 +1,9 @@
 import { ensureError, type PserverError } from "../../protocol/index.ts";
 import type { JournalSpan } from "../source.ts";
-import {
-  type ArchiveFacts,
-  journalDirectory,
-  listSegments,
-  listSnapshots,
-  type SegmentFile,
-  snapshotDirectory,
-  tapeDirectory,
-} from "./archive-layout.ts";
+import type { ArchiveFacts, SegmentFile, SnapshotFile } from "./archive-layout.ts";
 import { ArchiveSource } from "./archive-source.ts";
 import { ContainerReader } from "./container.ts";
 import { gapsBetween, joinSpans, placeOf, readFrames, type SegmentKind } from "./segment.ts";
-
 import { readSnapshotHead } from "./snapshot-file.ts";
 
 /** What is wrong in an archive. */
@@ -48,14 +39,16 @@ export async function checkArchive(
   directory: string,
   signal: AbortSignal,
 ): Promise<ArchiveFindings> {
-  const { facts, shards } = await ArchiveSource.open(directory);
+  const archive = await ArchiveSource.open(directory);
+  const { facts, shards } = archive;
   const damage: PserverError[] = [];
   const found: ShardFindings[] = [];
   for (let shard = 0; shard < shards; shard++) {
-    const deps = { directory, facts, shard, signal, damage };
-    const spans = await checkSegments(deps, "record", journalDirectory(directory, shard));
-    const snapshots = await checkSnapshots(deps);
-    const tape = await checkSegments(deps, "tape", tapeDirectory(directory, shard));
+    const files = archive.files(shard);
+    const deps = { facts, shard, signal, damage };
+    const spans = await checkSegments(deps, "record", await files.journal());
+    const snapshots = await checkSnapshots(deps, await files.snapshots());
+    const tape = await checkSegments(deps, "tape", await files.tape());
     const missing = gapsBetween(spans);
     const ofTape = { messages: countOf(tape), missing: countOf(gapsBetween(tape)) };
     found.push({ shard, spans, snapshots, missing, tape: ofTape });
@@ -65,7 +58,6 @@ export async function checkArchive(
 
 /** What the checks of one shard need. */
 interface CheckDeps {
-  readonly directory: string;
   readonly facts: ArchiveFacts;
   readonly shard: number;
   readonly signal: AbortSignal;
@@ -73,14 +65,14 @@ interface CheckDeps {
   readonly damage: PserverError[];
 }
 
-/** Reads all segments in a directory; returns what they hold. */
+/** Reads segments; returns what they hold. */
 async function checkSegments(
   deps: CheckDeps,
   kind: SegmentKind,
-  directory: string,
+  segments: readonly SegmentFile[],
 ): Promise<JournalSpan[]> {
   const spans: JournalSpan[] = [];
-  for (const segment of await listSegments(directory)) {
+  for (const segment of segments) {
     await noteDamage(deps, () => checkSegment(deps, kind, segment, spans));
   }
   return joinSpans(spans);
@@ -106,14 +98,14 @@ function countOf(spans: readonly JournalSpan[]): number {
 }
 
 /** Reads all snapshots of a shard; returns how many are sound. */
-async function checkSnapshots(deps: CheckDeps): Promise<number> {
-  const { directory, facts, shard, signal } = deps;
+async function checkSnapshots(deps: CheckDeps, files: readonly SnapshotFile[]): Promise<number> {
+  const { facts, shard, signal } = deps;
   let sound = 0;
-  for (const file of await listSnapshots(snapshotDirectory(directory, shard))) {
+  for (const file of files) {
     await noteDamage(deps, async () => {
       await readSnapshotHead(file, shard, facts);
       await using reader = await ContainerReader.open(file.path);
-      for await (const _batch of reader.frames()) signal.throwIfAborted();
+      for await (const _batch of reader.part(file.offset)) signal.throwIfAborted();
       sound++;
     });
   }

@@ -219,9 +219,23 @@ export class ContainerReader {
     return this.#scan(PREAMBLE_BYTES, () => undefined, sums);
   }
 
-  /** As {@link wholeFrames}, from the frame at `offset` on. */
-  framesFrom(offset: number): AsyncGenerator<readonly PlacedFrame[]> {
-    return this.#scan(offset, () => undefined);
+  /**
+   * Reads a segment or a snapshot: all of a file of its own, as {@link frames}, or the part of a recorded file that
+   * begins with the job at `offset`.
+   * @throws BAD_ARCHIVE, IO.
+   */
+  part(offset: number | undefined): AsyncGenerator<readonly PlacedFrame[]> {
+    return offset === undefined ? this.frames() : this.#partAt(offset);
+  }
+
+  async *#partAt(offset: number): AsyncGenerator<readonly PlacedFrame[]> {
+    for await (const batch of this.#scan(offset, () => undefined)) {
+      const end = batch.findIndex(
+        ({ frame: { kind }, offset: at }) => kind === "end" || (kind === "job" && at > offset),
+      );
+      yield end < 0 ? batch : batch.slice(0, end);
+      if (end >= 0) return;
+    }
   }
 
   /** The frame at `offset`. @throws BAD_ARCHIVE, IO. */

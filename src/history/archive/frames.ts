@@ -16,7 +16,7 @@ import {
   wordField,
 } from "../../protocol/index.ts";
 
-/** The first frame of every file: what it is of. */
+/** The first frame of every file, and of every part of a recorded file: what it is of. */
 export interface JobFrame {
   readonly kind: "job";
   readonly job: string;

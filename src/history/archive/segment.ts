@@ -194,7 +194,7 @@ export async function* readFrames<Kind extends SegmentKind>(
   if (isOpen && (await isNotBegun(segment.path))) return;
   await using reader = await ContainerReader.open(segment.path);
   const check = new SegmentCheck(kind, segment, shard, archive);
-  for await (const batch of isOpen ? reader.wholeFrames() : reader.frames()) {
+  for await (const batch of isOpen ? reader.wholeFrames() : reader.part(segment.offset)) {
     const contents = check.contents(batch);
     if (contents.length > 0) yield contents;
   }

@@ -1,8 +1,7 @@
 import { copyFile, open, readdir, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { ArchivedShard } from "../../actors/journal/archivers.ts";
-import type { Manifest, PieceRef } from "../../actors/journal/manifest.ts";
-import { readSnapshotState } from "../../actors/journal/snapshot-store.ts";
+import type { Manifest } from "../../actors/journal/manifest.ts";
 import { isTemporaryName, syncDirectory } from "../../model-files/atomic-write.ts";
 import { isSealed } from "../../protocol/codec.ts";
 import { ensureError, type Position, type PserverError } from "../../protocol/index.ts";
@@ -17,6 +16,7 @@ import {
 } from "../source.ts";
 import {
   type ArchiveFacts,
+  directoryFiles,
   journalDirectory,
   listSegments,
   listSnapshots,
@@ -37,7 +37,7 @@ import {
   SegmentWriter,
   toRecordFrame,
 } from "./segment.ts";
-import { type PieceToCopy, readSnapshotHead, writeSnapshot } from "./snapshot-file.ts";
+import { piecesOf, readSnapshotHead, writeSnapshot } from "./snapshot-file.ts";
 
 /** Bytes and time after which records are waited for to be on disk. */
 const SYNC_BYTES = 32 * 1024 ** 2;
@@ -251,7 +251,10 @@ export class SnapshotCopier {
   async #copyOne(snapshot: KeptSnapshot, signal: AbortSignal): Promise<void> {
     const { directory, facts, source, onDamaged } = this.#deps;
     try {
-      const pieces = await this.#newPieces(snapshot.manifest, signal);
+      // Those that the one before names are in the archive.
+      const before = this.#copied;
+      const known = [...(before?.pieces ?? []), ...(before?.state ?? []).map(({ seq }) => seq)];
+      const pieces = await piecesOf(source, snapshot, signal, known);
       this.#bytes += await writeSnapshot(directory, facts, source.shard, snapshot, pieces);
       this.#copied = snapshot.manifest;
     } catch (error) {
@@ -260,28 +263,6 @@ export class SnapshotCopier {
       const isKept = (await source.snapshots()).some(({ seq }) => seq === snapshot.seq);
       if (isKept) onDamaged(found);
     }
-  }
-
-  /** The pieces of a snapshot that the one before does not name: no file of the archive has them. */
-  async #newPieces(manifest: Manifest, signal: AbortSignal): Promise<PieceToCopy[]> {
-    const { source } = this.#deps;
-    const store = { read: (ref: PieceRef) => source.piece(ref) };
-    const { pieces } = await readSnapshotState(store, manifest);
-    const before = this.#copied;
-    const known = new Set([
-      ...(before?.pieces ?? []),
-      ...(before?.state ?? []).map(({ seq }) => seq),
-    ]);
-    const refs = [...manifest.state, ...pieces.flatMap(({ slots }) => slots)];
-    return refs.flatMap((ref) => {
-      if (known.has(ref.seq)) return [];
-      known.add(ref.seq);
-      const read = async (): Promise<Uint8Array> => {
-        signal.throwIfAborted();
-        return await source.piece(ref);
-      };
-      return [{ seq: ref.seq, read }];
-    });
   }
 }
 
@@ -527,7 +508,7 @@ export class ShardArchiver {
     await sealSegments(deps, "tape", tapeSegments);
     const tapeWriter = new SegmentWriter({ ...deps, directory: tapeSegments, version: 2 });
     return new ShardArchiver(deps, {
-      archived: await new ArchiveShard(directory, facts, shard).spans(),
+      archived: await new ArchiveShard(directoryFiles(directory, shard), facts, shard).spans(),
       snapshots: await SnapshotCopier.open(deps),
       tape: await TapeCopier.open({ ...deps, writer: tapeWriter }),
       tapeWriter,
@@ -588,7 +569,8 @@ export class ShardArchiver {
 
   async #check(signal: AbortSignal): Promise<void> {
     const { directory, facts, source } = this.#deps;
-    const own = new ArchiveShard(directory, facts, source.shard);
+    const files = directoryFiles(directory, source.shard);
+    const own = new ArchiveShard(files, facts, source.shard);
     await checkSameHistory(directory, own, source, signal);
     this.#isChecked = true;
   }

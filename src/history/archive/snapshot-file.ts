@@ -1,11 +1,12 @@
-import { decodeManifest, encodeManifest } from "../../actors/journal/manifest.ts";
+import { decodeManifest, encodeManifest, type PieceRef } from "../../actors/journal/manifest.ts";
+import { readSnapshotState } from "../../actors/journal/snapshot-store.ts";
 import {
   FILE_MODES,
   makeDirectories,
   writeFileAtomically,
 } from "../../model-files/atomic-write.ts";
 import { ensureError } from "../../protocol/index.ts";
-import type { KeptSnapshot } from "../source.ts";
+import type { KeptSnapshot, ShardHistory } from "../source.ts";
 import {
   type ArchiveFacts,
   jobFrame,
@@ -27,6 +28,33 @@ import type { ManifestFrame } from "./frames.ts";
 export interface PieceToCopy {
   readonly seq: number;
   readonly read: () => Promise<Uint8Array>;
+}
+
+/**
+ * The pieces of a snapshot, and the parts of its state, each once, without those in `known`.
+ * @throws SNAPSHOT_DAMAGED if its state cannot be read; reading a piece throws what `history.piece` does, or the
+ * reason of `signal`.
+ */
+export async function piecesOf(
+  history: Pick<ShardHistory, "piece">,
+  { manifest }: KeptSnapshot,
+  signal: AbortSignal,
+  known: readonly number[] = [],
+): Promise<PieceToCopy[]> {
+  const store = { read: (ref: PieceRef) => history.piece(ref) };
+  const { pieces } = await readSnapshotState(store, manifest);
+  const refs = new Map<number, PieceRef>();
+  for (const ref of [...manifest.state, ...pieces.flatMap(({ slots }) => slots)]) {
+    refs.set(ref.seq, ref);
+  }
+  for (const seq of known) refs.delete(seq);
+  return [...refs.values()].map((ref) => ({
+    seq: ref.seq,
+    read: () => {
+      signal.throwIfAborted();
+      return history.piece(ref);
+    },
+  }));
 }
 
 /** The first frames of a snapshot's file. */
@@ -57,25 +85,30 @@ export async function writeSnapshot(
     path,
     async (handle) => {
       const writer = ContainerWriter.begin(handle, path);
-      await writer.append(jobFrame(facts));
-      await writer.append(manifestFrame(shard, snapshot, pieces));
-      for (const { seq, read } of pieces) {
-        await writer.append({ kind: "piece", shard, seq, data: await read() });
-      }
+      await appendSnapshot(writer, facts, shard, snapshot, pieces);
       await writer.end();
     },
     FILE_MODES.model,
   );
 }
 
-/** The frame of a snapshot's manifest, which those of `pieces` follow. */
-export function manifestFrame(
+/** Appends the frames of a snapshot. @throws as {@link writeSnapshot}; some frames are written then. */
+export async function appendSnapshot(
+  writer: ContainerWriter,
+  facts: ArchiveFacts,
   shard: number,
-  { seq, timeMs, manifest }: KeptSnapshot,
-  pieces: readonly Pick<PieceToCopy, "seq">[],
-): ManifestFrame {
-  const data = encodeManifest(manifest);
-  return { kind: "manifest", shard, seq, timeMs, pieces: pieces.map((piece) => piece.seq), data };
+  { seq: storedSeq, timeMs, manifest }: KeptSnapshot,
+  pieces: readonly PieceToCopy[],
+): Promise<void> {
+  await writer.append(jobFrame(facts));
+  await writer.append({
+    ...{ kind: "manifest", shard, seq: storedSeq, timeMs },
+    pieces: pieces.map(({ seq }) => seq),
+    data: encodeManifest(manifest),
+  });
+  for (const { seq, read } of pieces) {
+    await writer.append({ kind: "piece", shard, seq, data: await read() });
+  }
 }
 
 /** The snapshot that a manifest's frame holds. @throws BAD_ARCHIVE if the manifest cannot be read. */
@@ -88,14 +121,14 @@ export function toSnapshot(path: string, offset: number, frame: ManifestFrame): 
   }
 }
 
-/** Reads the head of a snapshot's file. @throws BAD_ARCHIVE, BAD_VERSION, IO. */
+/** Reads the first frames of a snapshot. @throws BAD_ARCHIVE, BAD_VERSION, IO. */
 export async function readSnapshotHead(
-  { path, generation, seq, storedSeq }: SnapshotFile,
+  { path, offset: at = PREAMBLE_BYTES, generation, seq, storedSeq }: SnapshotFile,
   shard: number,
   { archive }: ArchiveFacts,
 ): Promise<SnapshotHead> {
   await using reader = await ContainerReader.open(path);
-  const job = await reader.frameAt(PREAMBLE_BYTES);
+  const job = await reader.frameAt(at);
   if (requireJob(path, job.offset, job.frame).archive !== archive) {
     throw badArchive(path, job.offset, "the file is of another archive");
   }
@@ -115,7 +148,7 @@ export async function readSnapshotHead(
   return { snapshot, pieces: frame.pieces, piecesAt: endOffset };
 }
 
-/** Offsets of the pieces of a snapshot's file, by sequence. @throws BAD_ARCHIVE, IO. */
+/** Offsets of the pieces of a snapshot, by sequence. @throws BAD_ARCHIVE, IO. */
 export async function placesOfPieces(
   { path }: SnapshotFile,
   { pieces, piecesAt }: SnapshotHead,

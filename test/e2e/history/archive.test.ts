@@ -57,7 +57,7 @@ test("nothing is lost or doubled by an archiver that is killed again and again w
   const file = join(archived.home, "all.pserver");
   const recorded = await archived.pserver("record", file, "--archive", directory);
   expect(recorded.code, recorded.stderr).toBe(0);
-  const fromFile = await openHistory({ kind: "file", file });
+  const fromFile = await openHistory({ kind: "archive", archive: file });
   await expectReplayed(fromFile, pulled);
   await fromFile.close();
 });

@@ -124,7 +124,8 @@ describe("an archiver", () => {
       return [code, JSON.parse(stderr).error.code];
     };
     expect(await failure("archive", directory, "--job", "none", "--once")).toEqual([3, "BAD_NAME"]);
-    expect(await failure("archive", directory, "--check")).toEqual([3, "BAD_ARCHIVE"]);
+    expect(await failure("archive", directory, "--check")).toEqual([6, "IO"]);
+    expect(await failure("archive", archived.home, "--check")).toEqual([3, "BAD_ARCHIVE"]);
     expect(await failure("replay", "--to", "now", "--from-file", "none")).toEqual([6, "IO"]);
     expect(await failure("replay", "--to", "now", "--no-broker")).toEqual([3, "BAD_VALUE"]);
     expect(await failure("record", join(directory, "none", "f"))).toEqual([6, "IO"]);

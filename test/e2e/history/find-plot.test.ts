@@ -300,7 +300,13 @@ describe("bad input", () => {
     ["plot by something else", ["plot", "loss", "--by", "mood"], "", 128],
     ["plot into no picture", ["plot", "loss", "--out", "loss.png"], "BAD_VALUE", 3],
     ["plot into no directory", ["plot", "loss", "--out", "/absent/loss.svg"], "IO", 6],
-    ["plot of an archive that is none", ["plot", "--archive", "/absent"], "BAD_ARCHIVE", 3],
+    ["plot of an archive that is not there", ["plot", "--archive", "/absent"], "IO", 6],
+    [
+      "plot of an archive that is none",
+      ["plot", "--archive", import.meta.dirname],
+      "BAD_ARCHIVE",
+      3,
+    ],
   ])("%s is refused", async (_name, args, expected, code) => {
     const finished = await pserver(args);
     expect([finished.code, finished.stdout]).toEqual([code, ""]);

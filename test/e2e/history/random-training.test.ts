@@ -10,17 +10,16 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { HostOptions } from "../../../src/actors/host/host.ts";
 import { Archiver } from "../../../src/history/archive/job-archiver.ts";
+import { writeRecording } from "../../../src/history/archive/recorded-file.ts";
 import {
   blameElement,
   type ElementName,
   type ElementPlace,
   locateElement,
 } from "../../../src/history/blame.ts";
-
 import { viewElements } from "../../../src/history/compare-models.ts";
 import { type HistoryPlace, openHistory } from "../../../src/history/open-journal.ts";
 import type { Cut } from "../../../src/history/points.ts";
-import { writeRecording } from "../../../src/history/recording/write-recording.ts";
 import { replayModel } from "../../../src/history/replay/replayed-model.ts";
 import { LocalReplayer } from "../../../src/history/replay/replayer.ts";
 import { resolvePoint } from "../../../src/history/resolve-point.ts";
@@ -89,7 +88,7 @@ async function withTraining(
     const from = await resolvePoint(archive, pointOf(early), signal);
     const to = await resolvePoint(archive, { kind: "now" }, signal);
     await writeRecording(file, archive, { from: from.cut, to: to.cut }, { signal });
-    const recorded = await opened({ kind: "file", file });
+    const recorded = await opened({ kind: "archive", archive: file });
     await use({ job, directory, pulled, live, archive, joined, recorded });
   } finally {
     for (const source of sources) await source.close();

@@ -98,7 +98,7 @@ test("after a rewind both generations are folded, and one leads to the other", a
   expect([live.code, live.stderr]).toEqual([0, `1 shard, ${records} records folded: all agree\n`]);
   expect(live.stdout).toMatch(/0 {2}0:0 +\d+ {2}\d equal +equal\n/);
   // It has the left journal from the last snapshot before the cut on.
-  const ofFile = await verified({ kind: "file", file });
+  const ofFile = await verified({ kind: "archive", archive: file });
   expect(ofFile.places.at(-1)).toBe("2:0 equal");
   const { code, stdout } = await pserver("verify", "--from-file", file, "--json");
   const [shard] = JSON.parse(stdout).shards;

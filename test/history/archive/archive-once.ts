@@ -1,14 +1,14 @@
 import { ArchiveSource } from "../../../src/history/archive/archive-source.ts";
 import { Archiver, type ArchiverOptions } from "../../../src/history/archive/job-archiver.ts";
 import { JoinedSource } from "../../../src/history/archive/joined-source.ts";
-import type { ShardHistory } from "../../../src/history/source.ts";
+import type { HistorySource, ShardHistory } from "../../../src/history/source.ts";
 import type { MemoryHistory } from "./memory-history.ts";
 
 const { signal } = new AbortController();
 
 /** Archives what a history holds now, and ends in order. */
 export async function archiveOnce(
-  source: MemoryHistory,
+  source: HistorySource,
   directory: string,
   options: Partial<ArchiverOptions> = {},
 ): Promise<Archiver> {
@@ -18,7 +18,7 @@ export async function archiveOnce(
   return archiver;
 }
 
-/** A shard of an archive alone. */
+/** A shard of an archive alone: of its directory, or of a recorded file. */
 export async function archivedShard(directory: string, shard = 0): Promise<ShardHistory> {
   return (await ArchiveSource.open(directory)).shard(shard);
 }

@@ -51,7 +51,7 @@ async function runRecord(context: CliContext, file: string, flags: RecordFlags):
     const { cut: from } = await understandPoint(context, output, source, flags.from);
     const { cut: to } = await understandPoint(context, output, source, flags.to);
     // Loaded here, so that other commands start faster.
-    const { writeRecording } = await import("../../../history/recording/write-recording.ts");
+    const { writeRecording } = await import("../../../history/archive/recorded-file.ts");
     const recording = await output
       .progress("recording", formatRecords)
       .reported((onProgress) => writeRecording(file, source, { from, to }, { signal, onProgress }));

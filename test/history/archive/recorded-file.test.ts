@@ -1,16 +1,18 @@
 // Proves that a recorded file gives what the history gave that it was recorded from, on a history in
-// memory: snapshots, pieces, records and times of the span, in every shard and generation; that damage of
-// any byte is found when it is opened; that an archive's file is no recording; and that nothing is left
-// behind where a recording fails.
+// memory: snapshots, pieces, records and times of the span, in every shard and generation, alone and with a broker;
+// that it is made of segments and snapshots like a directory; that damage of any byte is found when it is opened;
+// that an archive's file is no recording; and that nothing is left behind where a recording fails.
 import { readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
-import { RecordedFile } from "../../../src/history/recording/recorded-file.ts";
-import { writeRecording } from "../../../src/history/recording/write-recording.ts";
+import { ArchiveSource } from "../../../src/history/archive/archive-source.ts";
+import { checkArchive } from "../../../src/history/archive/check-archive.ts";
+import { writeRecording } from "../../../src/history/archive/recorded-file.ts";
 import type { TimedRecord } from "../../../src/history/source.ts";
 import { checksum, ensureError, readCrc } from "../../../src/protocol/index.ts";
-import { MemoryHistory, type MemoryShard, recordsOf } from "../archive/memory-history.ts";
-import { temporaryDirectory, writeContainer } from "../container/container-files.ts";
+import { readContainer, temporaryDirectory, writeContainer } from "../container/container-files.ts";
+import { archiveOnce, joinedShard } from "./archive-once.ts";
+import { MemoryHistory, type MemoryShard, recordsOf } from "./memory-history.ts";
 
 const { signal } = new AbortController();
 let live: MemoryHistory;
@@ -23,7 +25,7 @@ beforeEach(() => {
   path = join(temporaryDirectory(), "file");
   shard.push(30);
   shard.snapshot(3);
-  // More than lies between two records whose places are known.
+  // More than one segment has.
   shard.push(40, 150_000);
   shard.snapshot(1);
   shard.push(10);
@@ -46,7 +48,7 @@ async function record(from = at(35), to = at(75)) {
     { from: [from, at(2)], to: [to, at(4)] },
     { signal },
   );
-  return { recording, file: await RecordedFile.open(path) };
+  return { recording, file: await ArchiveSource.open(path) };
 }
 
 describe("a recorded file", () => {
@@ -99,7 +101,7 @@ describe("a recorded file", () => {
     const before = recordsOf(file.shard(0), at(10), 40).catch(ensureError);
     expect(await before).toMatchObject({ code: "HISTORY_LOST" });
     const after = recordsOf(file.shard(0), at(70), 80).catch(ensureError);
-    expect(await after).toMatchObject({ code: "HISTORY_LOST" });
+    expect(await after).toMatchObject({ code: "JOURNAL_DAMAGED", details: { expected: 76 } });
     expect(() => file.shard(2)).toThrow("job j has shards 0 to 1");
     await file.close();
   });
@@ -124,6 +126,38 @@ describe("a recorded file", () => {
   });
 });
 
+describe("a recorded file is an archive", () => {
+  test("of segments and snapshots, each begun by the job", async () => {
+    await (await record()).file.close();
+    const kinds = (await readContainer(path)).map(({ kind }) => kind).join(" ");
+    const segments = kinds.split(/job ?/).filter((part) => part.startsWith("record"));
+    expect(kinds).toMatch(/^job job manifest( piece)+ job record/);
+    expect(segments.length).toBeGreaterThan(2);
+    const { shards, damage } = await checkArchive(path, signal);
+    expect(damage).toEqual([]);
+    expect(shards.map(({ spans, snapshots }) => [spans[0]?.lastSeq, snapshots])).toEqual([
+      [75, 1],
+      [4, 0],
+    ]);
+  });
+
+  test("which is read with the broker as one, and archived like any history", async () => {
+    const { file } = await record();
+    shard.trim(1);
+    const joined = await joinedShard(path, live);
+    expect(await joined.spans()).toEqual([{ generation: 1, firstSeq: 30, lastSeq: 80 }]);
+    const records = await recordsOf(joined, at(30), 80);
+    expect(records.map(({ seq }) => seq)).toEqual(Array.from({ length: 50 }, (_, i) => 31 + i));
+    const directory = join(path, "../archive");
+    await archiveOnce(file, directory);
+    const copy = (await ArchiveSource.open(directory)).shard(0);
+    expect((await recordsOf(copy, at(30), 75)).map(summary)).toEqual(
+      (await recordsOf(file.shard(0), at(30), 75)).map(summary),
+    );
+    expect(await copy.snapshots()).toEqual(await file.shard(0).snapshots());
+  });
+});
+
 describe("damage", () => {
   test("of any byte, and any cut, is found when the file is opened", async () => {
     live = new MemoryHistory(2);
@@ -135,7 +169,7 @@ describe("damage", () => {
     const { file } = await record(at(3), at(4));
     await file.close();
     const sound = readFileSync(path);
-    const failure = async () => ensureError(await RecordedFile.open(path).catch((error) => error));
+    const failure = async () => ensureError(await ArchiveSource.open(path).catch((error) => error));
     for (let i = 0; i < sound.length; i++) {
       const changed = Buffer.from(sound);
       changed[i] = (changed[i] as number) ^ (1 << (i % 8));
@@ -157,7 +191,7 @@ describe("damage", () => {
     await writeContainer(path, [
       { kind: "job", job: "j", shards: 1, synchronization, archive: "a" },
     ]);
-    const { code, message } = ensureError(await RecordedFile.open(path).catch((error) => error));
+    const { code, message } = ensureError(await ArchiveSource.open(path).catch((error) => error));
     expect(code).toBe("BAD_ARCHIVE");
     expect(message).toContain("expected a recorded file; this is a part of an archive");
   });
@@ -168,9 +202,9 @@ describe("damage", () => {
       { kind: "job", job: "j", shards: 1, synchronization, archive: "" },
       { kind: "tape", shard: 0, number: 1, seq: 1, timeMs: 1, data: Uint8Array.of(1) },
     ]);
-    const { code, message } = ensureError(await RecordedFile.open(path).catch((error) => error));
+    const { code, message } = ensureError(await ArchiveSource.open(path).catch((error) => error));
     expect(code).toBe("BAD_ARCHIVE");
-    expect(message).toContain("expected a record or a snapshot; received a message of a tape");
+    expect(message).toContain("expected a record or a snapshot; received a tape");
   });
 });
 
@@ -205,6 +239,16 @@ describe("a recording that fails", () => {
     const { recording, file } = await record(at(72), at(75));
     expect(recording.records).toBeGreaterThan(40);
     expect(await file.shard(0).spans()).toEqual([{ generation: 1, firstSeq: 30, lastSeq: 75 }]);
+    await file.close();
+  });
+
+  test("because a piece of a snapshot is damaged leaves the snapshot out", async () => {
+    const piece = shard.manifests.at(-1)?.manifest.pieces.at(-1) ?? 0;
+    shard.pieces.delete(piece);
+    const { file } = await record(at(72), at(75));
+    const [first] = shard.manifests;
+    expect(await file.shard(0).snapshots()).toEqual([first]);
+    expect((await checkArchive(path, signal)).damage).toEqual([]);
     await file.close();
   });
 });
