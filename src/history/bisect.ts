@@ -3,7 +3,7 @@ import { type Position, PserverError } from "../protocol/index.ts";
 import { viewElements } from "./compare-models.ts";
 import type { Cut } from "./points.ts";
 import type { ReplayedModel, ReplayedParameter } from "./replay/replayed-model.ts";
-import { type HistorySource, showPosition } from "./source.ts";
+import { type HistorySource, positionAt, showPosition, takeInventory } from "./source.ts";
 
 /** Two cuts, the model at the first of which is good, and at the other bad. */
 export interface Suspects {
@@ -94,7 +94,8 @@ async function cutBetween(
 ): Promise<Cut> {
   return await mapConcurrently([...good.entries()], async ([shard, from]) => {
     const to = bad[shard] ?? from;
-    const found = await source.shard(shard).positionAt(timeMs);
+    const history = source.shard(shard);
+    const found = await positionAt(history, await takeInventory(history), timeMs);
     if (found === undefined || found.generation < from.generation) return from;
     if (found.generation > to.generation) return to;
     const seq = Math.min(Math.max(found.seq, from.seq), to.seq);

@@ -373,22 +373,10 @@ export class BrokerShard implements ShardHistory {
     return readTapeMessages({ connection, manager, subjects, shard: this.shard }, start, signal);
   }
 
-  async positionAt(timeMs: number): Promise<Position | undefined> {
-    const snapshots = (await this.snapshots()).filter((snapshot) => snapshot.timeMs <= timeMs);
-    for (const { generation, info } of (await this.#journals()).reverse()) {
-      const stream = this.#deps.journal.stream(generation);
-      const recordSeq = await seqAt(this.#deps.manager, stream, timeMs);
-      const seqs = snapshots
-        .filter(({ manifest }) => manifest.generation === generation)
-        .map(({ manifest }) => manifest.seq);
-      // A record that was trimmed was stored before the manifest that covers it. The first of an empty stream is 0.
-      if (recordSeq >= Math.max(1, info.firstSeq))
-        seqs.push(Math.min(recordSeq, lastRecordSeq(info)));
-      if (seqs.length > 0) return { generation, seq: Math.max(...seqs) };
-      // Which of the trimmed records were stored before is not known any more.
-      if (info.firstSeq > 1) return undefined;
-    }
-    return undefined;
+  async lastUpTo({ generation, firstSeq, lastSeq }: JournalSpan, timeMs: number): Promise<number> {
+    if (lastSeq < firstSeq) return lastSeq;
+    const seq = await seqAt(this.#deps.manager, this.#deps.journal.stream(generation), timeMs);
+    return Math.min(Math.max(seq, firstSeq - 1), lastSeq);
   }
 
   /** The journals that the broker holds, by generation, ascending. */

@@ -22,6 +22,7 @@ import {
   type JournalSpan,
   newestOf,
   oldestOf,
+  positionAt,
   recordAt,
   type ShardHistory,
   showPosition,
@@ -437,7 +438,7 @@ async function timeCut(
   timeMs: number,
   signal: AbortSignal,
 ): Promise<Cut> {
-  const cut = await mapConcurrently(shards, (shard) => positionAt(shard, timeMs, signal));
+  const cut = await mapConcurrently(shards, (shard) => positionOf(shard, timeMs, signal));
   if (cut.some(({ generation, seq }) => generation > 1 || seq > 0)) return cut;
   const firsts = await mapConcurrently(shards, ({ history, inventory }) =>
     timeOfPosition(history, inventory, FIRST, signal),
@@ -446,12 +447,12 @@ async function timeCut(
   throw historyLost(shards[0]?.inventory.shard ?? 0, formatTime(timeMs), FIRST, startMs);
 }
 
-async function positionAt(
+async function positionOf(
   { history, inventory }: ListedShard,
   timeMs: number,
   signal: AbortSignal,
 ): Promise<Position> {
-  const position = await history.positionAt(timeMs);
+  const position = await positionAt(history, inventory, timeMs);
   if (position !== undefined) return position;
   const oldest = oldestOf(inventory);
   // Nothing of the shard is missing, so it was empty then.
@@ -519,7 +520,7 @@ async function cutAt(
   signal: AbortSignal,
 ): Promise<Cut> {
   return await mapConcurrently(shards, (other) =>
-    other.inventory.shard === shard ? Promise.resolve(position) : positionAt(other, timeMs, signal),
+    other.inventory.shard === shard ? Promise.resolve(position) : positionOf(other, timeMs, signal),
   );
 }
 

@@ -92,8 +92,11 @@ export interface ShardHistory {
    */
   readTape?(start: TapeStart, signal: AbortSignal): AsyncIterable<StoredTapeMessage>;
 
-  /** Position of the last record stored at or before `timeMs`; undefined if all are later. */
-  positionAt(timeMs: number): Promise<Position | undefined>;
+  /**
+   * Sequence of the last record of a span that was stored up to `timeMs`, in milliseconds since 1970;
+   * `firstSeq` − 1 if all were stored later.
+   */
+  lastUpTo(span: JournalSpan, timeMs: number): Promise<number>;
 }
 
 /** What every source knows of its job. */
@@ -242,6 +245,53 @@ export async function takeInventory(history: ShardHistory): Promise<Inventory> {
   // The spans first: a snapshot listed afterwards reaches back to no less.
   const spans = await history.spans();
   return { shard, spans, snapshots: await history.snapshots() };
+}
+
+/**
+ * The last position up to a time; undefined if it is before all that is kept, or among records that are missing.
+ * @throws what the source throws.
+ */
+export async function positionAt(
+  history: Pick<ShardHistory, "lastUpTo">,
+  inventory: Pick<Inventory, "spans" | "snapshots">,
+  timeMs: number,
+): Promise<Position | undefined> {
+  const generations = new Set(inventory.spans.map(({ generation }) => generation));
+  for (const { manifest } of inventory.snapshots) generations.add(manifest.generation);
+  for (const generation of [...generations].sort((a, b) => b - a)) {
+    const all = inventory.snapshots.filter(({ manifest }) => manifest.generation === generation);
+    const spans = inventory.spans.filter((span) => span.generation === generation);
+    // A record that was trimmed was stored before the manifest that covers it.
+    const seqs = all
+      .filter((snapshot) => snapshot.timeMs <= timeMs)
+      .map(({ manifest }) => manifest.seq);
+    const recordSeq = await lastRecord(history, spans, timeMs);
+    if (recordSeq !== undefined) seqs.push(recordSeq);
+    const seq = Math.max(...seqs);
+    const laterSeqs = [
+      ...spans.map((span) => span.firstSeq),
+      ...all.map(({ manifest }) => manifest.seq),
+    ];
+    const isFollowed = spans.some((span) => span.firstSeq <= seq + 1 && seq < span.lastSeq);
+    // Which of the records that are missing were stored before is not known.
+    if (seqs.length > 0 && !isFollowed && laterSeqs.some((later) => later > seq)) return undefined;
+    if (seqs.length > 0) return { generation, seq };
+    if (spans[0] !== undefined && spans[0].firstSeq > 1) return undefined;
+  }
+  return undefined;
+}
+
+/** The last record of one generation up to a time; undefined if all are later. */
+async function lastRecord(
+  history: Pick<ShardHistory, "lastUpTo">,
+  spans: readonly JournalSpan[],
+  timeMs: number,
+): Promise<number | undefined> {
+  for (const span of [...spans].reverse()) {
+    const seq = await history.lastUpTo(span, timeMs);
+    if (seq >= span.firstSeq) return seq;
+  }
+  return undefined;
 }
 
 /** All places where a rebuilding can begin, by generation and sequence, ascending. */

@@ -226,11 +226,10 @@ export class FoldedShardHistory implements ShardHistory {
     }
   }
 
-  positionAt(timeMs: number): Promise<Position | undefined> {
-    const seqs = this.#records.map(({ seq }) => seq).filter((seq) => this.timeOf(seq) <= timeMs);
-    const seq = seqs.at(-1);
-    const isKept = seq !== undefined && seq >= this.firstSeq;
-    return Promise.resolve(isKept ? { generation: 1, seq } : undefined);
+  lastUpTo({ firstSeq, lastSeq }: JournalSpan, timeMs: number): Promise<number> {
+    let seq = firstSeq - 1;
+    while (seq < lastSeq && this.timeOf(seq + 1) <= timeMs) seq += 1;
+    return Promise.resolve(seq);
   }
 
   #store(data: Uint8Array): PieceRef {

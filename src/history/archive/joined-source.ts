@@ -317,18 +317,26 @@ class JoinedShard implements ShardHistory {
     else yield* readTapeAfter(this.#live, last, signal);
   }
 
-  async positionAt(timeMs: number): Promise<Position | undefined> {
-    await this.#check();
-    const live = await this.#live.positionAt(timeMs);
-    if (live !== undefined) return live;
-    const position = await this.#archive.positionAt(timeMs);
-    if (position === undefined) return undefined;
-    const { generation, seq } = position;
-    const spans = (await this.spans()).filter((span) => span.generation === generation);
-    const isLast = spans.every(({ lastSeq }) => lastSeq <= seq);
-    const isFollowed = spans.some(({ firstSeq, lastSeq }) => firstSeq <= seq + 1 && seq < lastSeq);
-    // Which of the records that both lack were stored before is not known.
-    return isLast || isFollowed ? position : undefined;
+  async lastUpTo(span: JournalSpan, timeMs: number): Promise<number> {
+    const { generation, firstSeq, lastSeq } = span;
+    const held: { source: ShardHistory; part: JournalSpan }[] = [];
+    for (const source of [this.#live, this.#archive]) {
+      for (const own of await source.spans()) {
+        if (own.generation !== generation) continue;
+        const part = {
+          generation,
+          firstSeq: Math.max(firstSeq, own.firstSeq),
+          lastSeq: Math.min(lastSeq, own.lastSeq),
+        };
+        if (part.firstSeq <= part.lastSeq) held.push({ source, part });
+      }
+    }
+    // Of parts that end alike the broker's is first: it searches without reading.
+    for (const { source, part } of held.sort((a, b) => b.part.lastSeq - a.part.lastSeq)) {
+      const seq = await source.lastUpTo(part, timeMs);
+      if (seq >= part.firstSeq) return seq;
+    }
+    return firstSeq - 1;
   }
 
   /** Who has the record after a position, and up to which one it is read there. */

@@ -22,7 +22,7 @@ import { ensureError, PserverError } from "../../../src/protocol/index.ts";
 import { temporaryDirectory } from "../container/container-files.ts";
 import { failureOf } from "../failure.ts";
 import { archivedShard, archiveOnce } from "./archive-once.ts";
-import { MemoryHistory, type MemoryShard, recordsOf } from "./memory-history.ts";
+import { MemoryHistory, type MemoryShard, positionOf, recordsOf } from "./memory-history.ts";
 
 const { signal } = new AbortController();
 let directory: string;
@@ -167,10 +167,10 @@ describe("an archive", () => {
     await archive({ segmentBytes: 20_000 });
     const own = await archivedShard(directory);
     for (const seq of [1, 2, 50, 99, 100]) {
-      expect(await own.positionAt(shard.timeOf(seq))).toEqual({ generation: 1, seq });
-      expect(await own.positionAt(shard.timeOf(seq) + 0.1)).toEqual({ generation: 1, seq });
+      expect(await positionOf(own, shard.timeOf(seq))).toEqual({ generation: 1, seq });
+      expect(await positionOf(own, shard.timeOf(seq) + 0.1)).toEqual({ generation: 1, seq });
     }
-    expect(await own.positionAt(shard.timeOf(1) - 1)).toBeUndefined();
+    expect(await positionOf(own, shard.timeOf(1) - 1)).toBeUndefined();
   });
 
   test("tells what was trimmed before it was copied", async () => {
@@ -196,8 +196,8 @@ describe("an archive", () => {
     const after = { generation: 1, seq: 29 };
     expect(await failureOf(recordsOf(own, after, 90))).toMatchObject({ code: "JOURNAL_DAMAGED" });
     // Which of the missing records were stored by then is not known.
-    expect(await own.positionAt(shard.timeOf(50))).toBeUndefined();
-    expect(await own.positionAt(shard.timeOf(20))).toEqual({ generation: 1, seq: 20 });
+    expect(await positionOf(own, shard.timeOf(50))).toBeUndefined();
+    expect(await positionOf(own, shard.timeOf(20))).toEqual({ generation: 1, seq: 20 });
   });
 
   test("continues when records are trimmed while they are copied", async () => {

@@ -7,7 +7,7 @@ import type { ShardHistory, TimedRecord } from "../../../src/history/source.ts";
 import { ensureError, readCrc } from "../../../src/protocol/index.ts";
 import { temporaryDirectory } from "../container/container-files.ts";
 import { archiveOnce, joinedShard } from "./archive-once.ts";
-import { MemoryHistory, type MemoryShard, recordsOf } from "./memory-history.ts";
+import { MemoryHistory, type MemoryShard, positionOf, recordsOf } from "./memory-history.ts";
 
 let directory: string;
 let live: MemoryHistory;
@@ -43,7 +43,7 @@ describe("an archive and what came after it", () => {
       expect(await recordsOf(history, at(after), 100)).toEqual(all.slice(after));
     }
     for (const seq of [1, 50, 51, 100]) {
-      expect(await history.positionAt(shard.timeOf(seq))).toEqual(at(seq));
+      expect(await positionOf(history, shard.timeOf(seq))).toEqual(at(seq));
     }
     for (const [seq, bytes] of shard.pieces) {
       expect(await history.piece({ seq, crc: readCrc(bytes) })).toEqual(bytes);
@@ -59,7 +59,7 @@ describe("an archive and what came after it", () => {
     expect(await history.spans()).toEqual([{ generation: 1, firstSeq: 1, lastSeq: 110 }]);
     expect(await history.snapshots()).toEqual(snapshots);
     expect((await recordsOf(history, at(0), 100)).slice(0, 100)).toEqual(all);
-    expect(await history.positionAt(shard.timeOf(30))).toEqual(at(30));
+    expect(await positionOf(history, shard.timeOf(30))).toEqual(at(30));
   });
 
   test("what is trimmed while it is read is read from the archive", async () => {
@@ -87,8 +87,8 @@ describe("an archive and what came after it", () => {
     ]);
     const { code } = ensureError(await recordsOf(history, at(40), 105).catch((error) => error));
     expect(code).toBe("HISTORY_LOST");
-    expect(await history.positionAt(shard.timeOf(70))).toBeUndefined();
-    expect(await history.positionAt(shard.timeOf(30))).toEqual(at(30));
+    expect(await positionOf(history, shard.timeOf(70))).toBeUndefined();
+    expect(await positionOf(history, shard.timeOf(30))).toEqual(at(30));
   });
 });
 

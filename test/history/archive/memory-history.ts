@@ -1,13 +1,15 @@
 import { NO_RECORDS } from "../../../src/actors/fold/journal-checksum.ts";
 import type { PieceRef } from "../../../src/actors/journal/manifest.ts";
-import type {
-  HistorySource,
-  JournalSpan,
-  KeptSnapshot,
-  ShardHistory,
-  StoredTapeMessage,
-  TapeStart,
-  TimedRecord,
+import {
+  type HistorySource,
+  type JournalSpan,
+  type KeptSnapshot,
+  positionAt,
+  type ShardHistory,
+  type StoredTapeMessage,
+  type TapeStart,
+  type TimedRecord,
+  takeInventory,
 } from "../../../src/history/source.ts";
 import {
   encodeMessage,
@@ -180,11 +182,11 @@ export class MemoryShard implements ShardHistory {
     }
   }
 
-  positionAt(timeMs: number): Promise<Position | undefined> {
-    const last = (this.records.get(this.generation) ?? []).findLast(
-      (record) => record.timeMs <= timeMs,
+  lastUpTo({ generation, firstSeq }: JournalSpan, timeMs: number): Promise<number> {
+    const records = this.records.get(generation) ?? [];
+    return Promise.resolve(
+      records.findLast((record) => record.timeMs <= timeMs)?.seq ?? firstSeq - 1,
     );
-    return Promise.resolve(last && { generation: this.generation, seq: last.seq });
   }
 
   #deliver(record: TimedRecord): TimedRecord {
@@ -253,4 +255,12 @@ export async function tapeOf(history: ShardHistory, timeMs = 0): Promise<StoredT
     messages.push(message);
   }
   return messages;
+}
+
+/** The position at a time. */
+export async function positionOf(
+  history: ShardHistory,
+  timeMs: number,
+): Promise<Position | undefined> {
+  return await positionAt(history, await takeInventory(history), timeMs);
 }

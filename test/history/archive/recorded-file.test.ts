@@ -12,7 +12,7 @@ import type { TimedRecord } from "../../../src/history/source.ts";
 import { checksum, ensureError, readCrc } from "../../../src/protocol/index.ts";
 import { readContainer, temporaryDirectory, writeContainer } from "../container/container-files.ts";
 import { archiveOnce, joinedShard } from "./archive-once.ts";
-import { MemoryHistory, type MemoryShard, recordsOf } from "./memory-history.ts";
+import { MemoryHistory, type MemoryShard, positionOf, recordsOf } from "./memory-history.ts";
 
 const { signal } = new AbortController();
 let live: MemoryHistory;
@@ -89,10 +89,10 @@ describe("a recorded file", () => {
   test("tells positions at times", async () => {
     const { file } = await record();
     for (const seq of [30, 31, 60, 75]) {
-      expect(await file.shard(0).positionAt(shard.timeOf(seq) + 0.1)).toEqual(at(seq));
+      expect(await positionOf(file.shard(0), shard.timeOf(seq) + 0.1)).toEqual(at(seq));
     }
-    expect(await file.shard(0).positionAt(shard.timeOf(29))).toBeUndefined();
-    expect(await file.shard(1).positionAt(shard.timeOf(1) - 2)).toBeUndefined();
+    expect(await positionOf(file.shard(0), shard.timeOf(29))).toBeUndefined();
+    expect(await positionOf(file.shard(1), shard.timeOf(1) - 2)).toBeUndefined();
     await file.close();
   });
 
