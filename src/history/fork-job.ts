@@ -13,6 +13,7 @@ import {
   forkMarkOf,
   hasRemovalMark,
   isPendingFork,
+  journalSettings,
   LEASES_IN_KV,
   newSettings,
   SETTINGS_KEY,
@@ -22,14 +23,15 @@ import {
 } from "../actors/job/job-settings.ts";
 import { findJournalBytes, openStoredJob } from "../actors/job/open-job.ts";
 import { JobRemoval } from "../actors/job/remove-job.ts";
+import { Journal } from "../actors/journal/journal.ts";
 import {
   type KvBucket,
   type KvEntry,
   openBucket,
   replaceEntry,
 } from "../actors/journal/kv-bucket.ts";
+import { continueShard } from "../actors/journal/next-generation.ts";
 import { ensureSnapshotStream, SnapshotStore } from "../actors/journal/snapshot-store.ts";
-import { SnapshotBudget, Snapshotter } from "../actors/journal/snapshotter.ts";
 import { PARAMETER_KEYS, parameterKey } from "../actors/lifecycle/bucket-record.ts";
 import { jobRecord, type Lifecycle } from "../actors/lifecycle/machine.ts";
 import { changeParameter, type Parameter } from "../actors/lifecycle/parameter.ts";
@@ -42,69 +44,10 @@ import {
   PserverError,
 } from "../protocol/index.ts";
 import { elementCount } from "../protocol/tensor.ts";
-import { BufferPool } from "../transport/buffers.ts";
 import { dataBytesMaxOf } from "../transport/bulk-transport.ts";
 import { openJetStream, StreamPublisher } from "../transport/jetstream.ts";
 import { replayShard } from "./replay/replay-shard.ts";
 import type { HistorySource, JobFacts } from "./source.ts";
-
-/** Dependencies of {@link FirstSnapshots}. */
-interface FirstSnapshotsDeps {
-  readonly connection: NatsConnection;
-  /** The id of the connection's inbox. */
-  readonly host: string;
-  readonly job: string;
-  /** Token in the manifests. */
-  readonly owner: string;
-}
-
-/** Commits shards as the first snapshots of a new job, from which its hosts go on. */
-class FirstSnapshots {
-  readonly #deps: FirstSnapshotsDeps;
-  readonly #subjects: JobSubjects;
-  readonly #publisher: StreamPublisher;
-  readonly #budget = new SnapshotBudget(new BufferPool());
-
-  private constructor(deps: FirstSnapshotsDeps, subjects: JobSubjects, publisher: StreamPublisher) {
-    this.#deps = deps;
-    this.#subjects = subjects;
-    this.#publisher = publisher;
-  }
-
-  /** Listens for the broker's answers from now on. */
-  static open(deps: FirstSnapshotsDeps): FirstSnapshots {
-    const { connection, host, job } = deps;
-    const subjects = new JobSubjects(job);
-    const publisher = StreamPublisher.open(connection, subjects.hostInbox(host));
-    return new FirstSnapshots(deps, subjects, publisher);
-  }
-
-  /** Stores all of a shard, and the manifest that hosts take it over by. @throws NOT_OWNER, NO_SPACE */
-  async commit(number: number, shard: Shard): Promise<void> {
-    const { connection, host, owner } = this.#deps;
-    const client = openJetStream(connection);
-    const manager = await client.jetstreamManager(false);
-    const [publisher, subjects, budget] = [this.#publisher, this.#subjects, this.#budget];
-    const store = new SnapshotStore({ manager, client, publisher, subjects, shard: number });
-    const partBytesMax = dataBytesMaxOf(connection);
-    // An interrupted run may have left one.
-    const previous = await store.lastManifest();
-    const head = {
-      term: (previous?.manifest.term ?? 0) + 1,
-      ...{ host, owner, generation: 1, created: "", fallbacks: [] },
-    };
-    const snapshotter = new Snapshotter({
-      ...{ store, subjects, shard: number, partBytesMax, budget, stored: new Map() },
-      onProgress: () => undefined,
-    });
-    await snapshotter.cut(
-      shard,
-      () => head,
-      () => previous?.seq ?? 0,
-      () => undefined,
-    );
-  }
-}
 
 /** A parameter under the highest epoch that any shard knows. */
 interface Found {
@@ -394,10 +337,10 @@ export async function forkJob(options: ForkOptions): Promise<ForkedJob> {
 
 /** Makes all of the job but its settings, which hosts wait for, and completes it. */
 async function fill(options: ForkOptions, fork: NewJob, first: Shard): Promise<ForkedJob> {
-  const { job, of, at, rebuild, signal, onStage } = options;
+  const { connection, host, job, of, at, rebuild, signal, onStage } = options;
   onStage?.("begun");
   const found = new FoundParameters(of.shards);
-  const snapshots = FirstSnapshots.open({ ...options, owner: fork.token });
+  const publisher = StreamPublisher.open(connection, new JobSubjects(job).hostInbox(host));
   const sum = { bytes: 0, openBlocks: 0 };
   let shard: Shard | undefined = first;
   for (let number = 0; number < of.shards; number++) {
@@ -406,7 +349,7 @@ async function fill(options: ForkOptions, fork: NewJob, first: Shard): Promise<F
     sum.openBlocks += shard.detach();
     sum.bytes += shard.valueBytes;
     found.add(number, shard.saveState());
-    await snapshots.commit(number, shard);
+    await begin(options, fork, { publisher, number, shard });
     onStage?.(`shard ${number}`);
     // Its memory is free before the next one is rebuilt.
     shard = undefined;
@@ -422,6 +365,31 @@ async function fill(options: ForkOptions, fork: NewJob, first: Shard): Promise<F
   const unfinished = parameters.filter((parameter) => !isReady(parameter));
   const names = unfinished.map(({ declaration }) => declaration.name).sort();
   return { job, parameters: ready.length, ...sum, unfinished: names };
+}
+
+/** Lets one shard of the new job begin with a state, in place of what an interrupted run has left of it. */
+async function begin(
+  { connection, host, job }: ForkOptions,
+  fork: NewJob,
+  { publisher, number, shard }: { publisher: StreamPublisher; number: number; shard: Shard },
+): Promise<void> {
+  const client = openJetStream(connection);
+  const manager = await client.jetstreamManager(false);
+  const place = { manager, client, subjects: new JobSubjects(job), shard: number };
+  const store = new SnapshotStore({ ...place, publisher });
+  const left = await store.lastManifest();
+  // Whoever takes the job over after this check replaces what is written here, or keeps it from being written.
+  await fork.check();
+  const { journal: storage } = fork.settings;
+  const journal = new Journal({ ...place, settings: journalSettings(fork.settings) });
+  await continueShard(
+    { ...place, store, journal, storage, partBytesMax: dataBytesMaxOf(connection) },
+    {
+      ...{ shard, stored: new Map(), host, owner: fork.token },
+      replaced: { seq: left?.seq ?? 0, term: left?.manifest.term ?? 0 },
+      ...{ generation: 0, fallbacks: [], keepsPast: false },
+    },
+  );
 }
 
 /** Removes what there is of the job, as far as the broker can be reached. */

@@ -5,9 +5,9 @@ import { mapConcurrently } from "../actors/concurrent.ts";
 import type { Shard } from "../actors/fold/shard.ts";
 import { openStoredJob, type StoredJob } from "../actors/job/open-job.ts";
 import type { KvBucket, KvEntry } from "../actors/journal/kv-bucket.ts";
-import { MarkKeeper } from "../actors/journal/mark-keeper.ts";
+import type { StoredManifest } from "../actors/journal/manifest.ts";
+import { type Continued, continueShard, leftJournals } from "../actors/journal/next-generation.ts";
 import { SnapshotStore } from "../actors/journal/snapshot-store.ts";
-import { SnapshotBudget } from "../actors/journal/snapshotter.ts";
 import { storageQueries } from "../actors/journal/streams.ts";
 import { BucketRecord, RECORD_FORMAT, readRecord } from "../actors/lifecycle/bucket-record.ts";
 import { jobRecord, type Lifecycle } from "../actors/lifecycle/machine.ts";
@@ -17,7 +17,6 @@ import {
   readAllParameters,
 } from "../actors/lifecycle/parameter.ts";
 import { OwnersClient } from "../actors/owner/owners-client.ts";
-import { type Continued, continueShard, leftJournals } from "../actors/recovery/continue-shard.ts";
 import { takeOverMs } from "../actors/recovery/recovery.ts";
 import {
   asMap,
@@ -31,8 +30,8 @@ import {
   parsePosition,
   SHARDS_MAX,
   textField,
+  withFallbacks,
 } from "../protocol/index.ts";
-import { BufferPool } from "../transport/buffers.ts";
 import { dataBytesMaxOf } from "../transport/bulk-transport.ts";
 import { StreamPublisher } from "../transport/jetstream.ts";
 import { FoundParameters, type Rebuild } from "./fork-job.ts";
@@ -82,87 +81,11 @@ const TRIES_MAX = 8;
 /** Pause between two attempts. */
 const RETRY_MS = 100;
 
-/** Dependencies of {@link ShardRewind}. */
-interface ShardRewindDeps {
-  readonly connection: NatsConnection;
-  readonly publisher: StreamPublisher;
-  /** The id of the connection's inbox. */
-  readonly host: string;
-  readonly job: StoredJob;
-  /** Token in the manifests. */
-  readonly owner: string;
-  readonly shard: number;
-}
-
-/** Lets one shard go on from an earlier state, in place of its present one. */
-class ShardRewind {
-  readonly #deps: ShardRewindDeps;
-  readonly #store: SnapshotStore;
-
-  constructor(deps: ShardRewindDeps) {
-    const { publisher, shard } = deps;
-    const { manager, client, subjects } = deps.job;
-    this.#deps = deps;
-    this.#store = new SnapshotStore({ manager, client, publisher, subjects, shard });
-  }
-
-  /** The present generation. @throws SNAPSHOT_DAMAGED if the shard has no manifest. */
-  async generation(): Promise<number> {
-    const newest = await this.#store.lastManifest();
-    if (newest === undefined) throw noManifest(this.#deps.shard);
-    return newest.manifest.generation;
-  }
-
-  /**
-   * Puts a state in place of the present one, under the next generation. The abandoned journal stays readable
-   * with its snapshots. All of the state is stored before the one write that decides; an owner that writes a
-   * snapshot meanwhile removes it as unneeded, so that it is stored again.
-   * @throws NOT_OWNER if owners were faster each time; NO_SPACE.
-   */
-  async commit(shard: Shard, at: Position, signal: AbortSignal): Promise<Continued> {
-    for (let tries = 1; ; tries++) {
-      signal.throwIfAborted();
-      try {
-        return await this.#try(shard, at);
-      } catch (error) {
-        const { code } = ensureError(error);
-        if ((code !== "NOT_OWNER" && code !== "SNAPSHOT_DAMAGED") || tries === TRIES_MAX) {
-          throw error;
-        }
-        await delay(RETRY_MS);
-      }
-    }
-  }
-
-  async #try(shard: Shard, at: Position): Promise<Continued> {
-    const { job, host, owner, connection, shard: number } = this.#deps;
-    const manifests = await this.#store.manifests();
-    const newest = manifests.at(-1);
-    if (newest === undefined) throw noManifest(number);
-    const { generation, term, fallbacks } = newest.manifest;
-    const journal = job.journalOf(number);
-    const lastSeq = (await journal.lastSeq(generation)) ?? 0;
-    return await continueShard(
-      {
-        ...{ shard: number, host, subjects: job.subjects, journal, store: this.#store },
-        journalStorage: job.settings.journal,
-        partBytesMax: dataBytesMaxOf(connection),
-        snapshotBudget: new SnapshotBudget(new BufferPool()),
-        marks: new MarkKeeper(job.records, number),
-      },
-      {
-        ...{ shard, stored: new Map(), owner, generation, manifestSeq: newest.seq, term },
-        fallbacks: fallbacks.filter((fallback) => fallback.generation < at.generation),
-        left: leftJournals(at, newest.manifest, { generation, lastSeq }),
-        past: manifests,
-      },
-    );
-  }
-}
-
-/** The error for a shard that no host has served, or that has lost all of its snapshots. */
-function noManifest(shard: number): PserverError {
-  return new PserverError("SNAPSHOT_DAMAGED", `shard ${shard}: no snapshot is left`, { shard });
+/** The newest manifest. @throws SNAPSHOT_DAMAGED if no host has served the shard, or all of them are lost. */
+async function newestManifest(store: SnapshotStore, shard: number): Promise<StoredManifest> {
+  const newest = await store.lastManifest();
+  if (newest !== undefined) return newest;
+  throw new PserverError("SNAPSHOT_DAMAGED", `shard ${shard}: no snapshot is left`, { shard });
 }
 
 /** What the records of a job say of its lifecycle. */
@@ -307,6 +230,8 @@ class JobRewind {
   readonly #job: StoredJob;
   readonly #publisher: StreamPublisher;
   readonly #found: FoundParameters;
+  /** Of this run, in the manifests that it writes. */
+  readonly #token = randomUUID();
 
   constructor(options: RewindOptions, job: StoredJob, publisher: StreamPublisher) {
     this.#options = options;
@@ -349,7 +274,10 @@ class JobRewind {
   async #begin(at: readonly Position[]): Promise<RewindPlan> {
     const { job } = this.#options;
     const id = randomUUID();
-    const from = await mapConcurrently([...at.keys()], (shard) => this.#of(shard, id).generation());
+    const from = await mapConcurrently([...at.keys()], async (shard) => {
+      const { manifest } = await newestManifest(this.#store(shard), shard);
+      return manifest.generation;
+    });
     const plan = { id, begunMs: Date.now(), at, from };
     await rewindRecord.change({ bucket: this.#job.records, pause: delay }, (other) => {
       if (other === undefined) return plan;
@@ -361,23 +289,67 @@ class JobRewind {
 
   /** Puts the shards that have not gone back yet under the next generation. */
   async #commit(
-    { id, at, from }: RewindPlan,
+    plan: RewindPlan,
     shards: readonly Shard[],
     signal: AbortSignal,
   ): Promise<Omit<RewoundShard, "served">[]> {
     const rewound: Omit<RewoundShard, "served">[] = [];
-    for (const [shard, state] of shards.entries()) {
-      const rewind = this.#of(shard, id);
-      const position = at[shard] as Position;
-      const generation = await rewind.generation();
-      const isDone = generation > (from[shard] ?? 0);
-      const next = isDone
-        ? { generation, fallbacks: [] }
-        : await rewind.commit(state, position, signal);
-      rewound.push({ shard, seq: 0, ...next });
-      this.#options.onStage?.(`shard ${shard}`);
+    for (const [number, shard] of shards.entries()) {
+      rewound.push({ seq: 0, ...(await this.#continue(number, shard, plan, signal)) });
+      this.#options.onStage?.(`shard ${number}`);
     }
     return rewound;
+  }
+
+  /**
+   * Puts a state in place of the present one of a shard, unless that was done. An owner that writes a snapshot
+   * meanwhile removes what was stored as unneeded: it is stored again.
+   * @throws NOT_OWNER if owners were faster each time; NO_SPACE.
+   */
+  async #continue(
+    shard: number,
+    state: Shard,
+    plan: RewindPlan,
+    signal: AbortSignal,
+  ): Promise<Continued> {
+    for (let tries = 1; ; tries++) {
+      signal.throwIfAborted();
+      try {
+        return await this.#try(shard, state, plan);
+      } catch (error) {
+        const { code } = ensureError(error);
+        const isPassing = code === "NOT_OWNER" || code === "SNAPSHOT_DAMAGED";
+        if (!isPassing || tries === TRIES_MAX) throw error;
+        await delay(RETRY_MS);
+      }
+    }
+  }
+
+  async #try(shard: number, state: Shard, plan: RewindPlan): Promise<Continued> {
+    const { connection, host } = this.#options;
+    const { subjects, journalOf, settings } = this.#job;
+    const [store, journal, at] = [this.#store(shard), journalOf(shard), plan.at[shard] as Position];
+    const { seq, manifest } = await newestManifest(store, shard);
+    const { term, generation, fallbacks } = manifest;
+    if (generation > (plan.from[shard] ?? 0)) return { shard, generation, fallbacks: [] };
+    const lastSeq = (await journal.lastSeq(generation)) ?? 0;
+    const before = fallbacks.filter((fallback) => fallback.generation < at.generation);
+    const left = leftJournals(at, manifest, { generation, lastSeq });
+    return await continueShard(
+      {
+        ...{ shard, subjects, store, journal, storage: settings.journal },
+        partBytesMax: dataBytesMaxOf(connection),
+      },
+      {
+        ...{ shard: state, stored: new Map(), host, owner: this.#token, keepsPast: true },
+        ...{ replaced: { seq, term }, generation, fallbacks: withFallbacks(before, left) },
+      },
+    );
+  }
+
+  #store(shard: number): SnapshotStore {
+    const { manager, client, subjects } = this.#job;
+    return new SnapshotStore({ manager, client, publisher: this.#publisher, subjects, shard });
   }
 
   async #writeRecords(at: readonly Position[]): Promise<{ ready: string[]; gone: string[] }> {
@@ -421,11 +393,5 @@ class JobRewind {
         return { ...rewound, served: false };
       }
     });
-  }
-
-  #of(shard: number, owner: string): ShardRewind {
-    const { connection, host } = this.#options;
-    const [job, publisher] = [this.#job, this.#publisher];
-    return new ShardRewind({ connection, publisher, host, job, owner, shard });
   }
 }

@@ -6,10 +6,10 @@ import type { EtcdSettings, EtcdSpace } from "../job/etcd-space.ts";
 import type { StoredSettings, WantedSettings } from "../job/job-settings.ts";
 import type { LeaseClock, LeaseKeeper } from "../job/leases.ts";
 import type { OpenedJob } from "../job/open-job.ts";
+import type { Continued } from "../journal/next-generation.ts";
 import type { TakenBack } from "../lifecycle/initialization.ts";
 import type { LifecycleService } from "../lifecycle/service.ts";
 import type { Refusals } from "../owner/fair-queue.ts";
-import type { AcceptedLoss } from "../recovery/accept-loss.ts";
 import type { ControlService } from "./control-service.ts";
 import type { StartRetries } from "./host.ts";
 import type { HostMemory } from "./host-memory.ts";
@@ -60,14 +60,14 @@ export type HostEvent =
       readonly shard: number;
       readonly error: PserverError;
     }
-  | ({ readonly type: "shard-recovered" } & AcceptedLoss)
+  | ({ readonly type: "shard-recovered" } & Continued)
   /**
    * A shard has lost these parameters, whose journal was in memory: they, or the whole job, are to be initialized
    * anew.
    */
   | ({ readonly type: "parameters-lost"; readonly shard: number } & TakenBack)
   /** A shard goes on from its last snapshot, because its journal in memory is gone. */
-  | ({ readonly type: "fell-back" } & AcceptedLoss)
+  | ({ readonly type: "fell-back" } & Continued)
   /** The host ends, and still stores these shards, whose journals are in memory; told every few seconds. */
   | { readonly type: "saving"; readonly shards: readonly number[] }
   /** The host ends without having stored all of a shard whose journal is in memory. */

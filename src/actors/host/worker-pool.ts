@@ -3,7 +3,7 @@ import { errorFromWire, type Fields, PserverError, type WireError } from "../../
 import type { ConnectionSettings } from "../../transport/connection.ts";
 import { fromThread } from "../concurrent.ts";
 import type { JournalSettings } from "../journal/journal.ts";
-import type { AcceptedLoss } from "../recovery/accept-loss.ts";
+import type { Continued } from "../journal/next-generation.ts";
 
 /** How long a worker may take to connect, and to close. */
 const START_MS = 15_000;
@@ -23,8 +23,8 @@ const YOUNG_MB_MAX = 16;
 export interface WorkerPoolEvents {
   readonly onServing: (shard: number) => void;
   readonly onTrouble: (type: ShardEventType, shard: number, error: PserverError) => void;
-  readonly onRecovered: (recovered: AcceptedLoss) => void;
-  readonly onFellBack: (fallen: AcceptedLoss) => void;
+  readonly onRecovered: (recovered: Continued) => void;
+  readonly onFellBack: (fallen: Continued) => void;
   /** A worker thread has ended by itself: the host cannot go on. */
   readonly onCrash: (error: PserverError) => void;
 }
@@ -259,5 +259,5 @@ export type FromWorker =
   /** The work on a `save` has progressed; or it has ended, with an error unless the shard is stored. */
   | { readonly type: "saving"; readonly shard: number }
   | { readonly type: "saved"; readonly shard: number; readonly error?: WireError }
-  | ({ readonly type: "recovered" | "fell-back" } & AcceptedLoss)
+  | ({ readonly type: "recovered" | "fell-back" } & Continued)
   | { readonly type: "statuses"; readonly statuses: readonly Fields[] };

@@ -19,7 +19,11 @@ import {
   jetStreamErrorCode,
 } from "../../transport/broker-error.ts";
 import type { StreamPublisher } from "../../transport/jetstream.ts";
+import { mapConcurrently } from "../concurrent.ts";
+import { type BlockHeader, heldBytes, slotPlan } from "../fold/block-actor.ts";
+import { parseFoldState } from "../fold/fold-state.ts";
 import { readable } from "../fold/journal-record.ts";
+import { Shard } from "../fold/shard.ts";
 import type { ArchivedShard } from "./archivers.ts";
 import type { JournalInfo } from "./journal.ts";
 import {
@@ -96,6 +100,64 @@ function toBlockPieces(value: unknown): BlockPieces {
     accumulated: integerField(fields, "accumulated"),
     slots: listField(fields, "slots", SLOTS_MAX).map(toPieceRef),
   };
+}
+
+/** A shard as a snapshot has it, or an empty one. */
+export interface LoadedShard {
+  readonly shard: Shard;
+  /** Its pieces that are stored, by block. */
+  readonly stored: ReadonlyMap<string, BlockPieces>;
+}
+
+/** Pieces read from the broker at one time. */
+const READS_AT_ONCE = 4;
+
+/** Where a snapshot is loaded from. */
+export interface SnapshotPlace {
+  readonly subjects: JobSubjects;
+  readonly shard: number;
+  readonly store: Pick<SnapshotReader, "read">;
+  /** Reserves memory for the values of these blocks. @throws NO_MEMORY. */
+  readonly reserve?: (valueBytes: number, blocks: readonly BlockHeader[]) => void;
+}
+
+/**
+ * Restores the shard from the snapshot of a manifest.
+ * @throws SNAPSHOT_DAMAGED if a piece of it is lost or has changed; the errors of `reserve`.
+ */
+export async function loadSnapshot(
+  { subjects, shard: number, store, reserve }: SnapshotPlace,
+  { manifest }: Pick<StoredManifest, "manifest">,
+): Promise<LoadedShard> {
+  const state = await readSnapshotState(store, manifest);
+  const { blocks, synchronization } = parseFoldState(state.fold);
+  const valueBytes = blocks.map((block) => heldBytes(block, slotPlan(block, synchronization)));
+  reserve?.(
+    valueBytes.reduce((sum, bytes) => sum + bytes, 0),
+    blocks,
+  );
+  const shard = Shard.restoreEmpty({ subjects, shard: number }, state.fold);
+  shard.continueChecksum(manifest.checksum);
+  await loadBlocks(shard, state.pieces, store);
+  const pieces = state.pieces.map(
+    (entry) => [blockKey(entry.parameter, entry.index), entry] as const,
+  );
+  return { shard, stored: new Map(pieces) };
+}
+
+/** Loads the slots of a restored shard from their pieces, a few at a time. */
+async function loadBlocks(
+  shard: Shard,
+  pieces: readonly BlockPieces[],
+  store: Pick<SnapshotReader, "read">,
+): Promise<void> {
+  const items = pieces.flatMap((entry) => entry.slots.map((ref, slot) => ({ entry, ref, slot })));
+  const load = async ({ entry, ref, slot }: (typeof items)[number]): Promise<void> => {
+    const { data } = decodeMessage(await store.read(ref));
+    shard.loadSlot(entry.parameter, entry.index, slot, data);
+  };
+  await mapConcurrently(items, load, READS_AT_ONCE);
+  shard.checkLoaded();
 }
 
 /** Dependencies of {@link SnapshotReader}. */

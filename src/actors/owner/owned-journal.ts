@@ -1,7 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import {
   ensureError,
-  extendedTo,
   type Fallback,
   type Position,
   type PserverError,
@@ -28,6 +27,7 @@ import {
 } from "../journal/journal-check.ts";
 import { RetryLimit } from "../journal/journal-reader.ts";
 import type { MarkKeeper } from "../journal/mark-keeper.ts";
+import { openGeneration } from "../journal/next-generation.ts";
 import type { CutHead } from "../journal/snapshotter.ts";
 import type { ShardSnapshots } from "./shard-snapshots.ts";
 
@@ -100,7 +100,7 @@ export class OwnedJournal {
     else {
       const from = this.#foldedSeq(generation) + 1;
       const to = this.#notedSeq(generation, mark);
-      await this.replace([{ generation, from, to }]);
+      await this.replace({ generation, from, to });
       if (to >= from) this.#deps.onFellBack(snapshots.head());
     }
     const now = snapshots.head().generation;
@@ -108,31 +108,23 @@ export class OwnedJournal {
   }
 
   /**
-   * Replaces the journal by one of the next generation: first writes a manifest of what is folded, so
-   * that nobody continues the old one, then creates the stream, then writes the manifest that names it.
-   * `left`: what is lost of the journals that are abandoned; by default, nothing that was folded.
-   * `keepsPast`: whether the abandoned journal stays readable, with its snapshots. One in memory does not.
+   * Replaces the journal by one of the next generation, from what is folded.
+   * `left`: what is lost of the journal that is abandoned; by default, nothing that was folded.
    */
-  async replace(left?: readonly Fallback[], keepsPast = false): Promise<void> {
-    const { host, owner, storage, shard, snapshots } = this.#deps;
+  async replace(left?: Fallback): Promise<void> {
+    const { host, owner, shard, snapshots } = this.#deps;
     const previous = snapshots.newest?.manifest;
     const generation = previous?.generation ?? 0;
     await snapshots.commit(() => {
       const seq = this.#foldedSeq(generation);
-      const folded = { generation, from: seq + 1, to: seq };
-      const more = left ?? (previous === undefined ? [] : [folded]);
-      const head: CutHead = {
-        term: snapshots.newest?.manifest.term ?? 1,
-        host,
-        owner,
-        generation: generation + 1,
-        created: "",
-        fallbacks: withFallbacks(previous?.fallbacks ?? [], more),
-        ...(keepsPast && storage === "file" ? { past: generation } : {}),
-      };
+      const lost = left ?? { generation, from: seq + 1, to: seq };
       this.#replacing = { generation, seq };
       shard.restartJournal();
-      return head;
+      return {
+        term: snapshots.newest?.manifest.term ?? 1,
+        ...{ host, owner, generation: generation + 1, created: "" },
+        fallbacks: previous === undefined ? [] : withFallbacks(previous.fallbacks, [lost]),
+      };
     });
     this.#deps.onReplaced();
     await this.#open();
@@ -203,43 +195,13 @@ export class OwnedJournal {
     return Math.max(this.#foldedSeq(generation), markedSeq);
   }
 
-  /** Creates the stream of the present generation, or completes it, and commits its creation time. */
+  /** Creates the stream of the present generation, or completes it. */
   async #open(): Promise<void> {
-    const { journal, shard, snapshots, storage } = this.#deps;
-    const head = snapshots.head();
-    // One in memory always begins with them, so that one that was emptied does not look as if it was just made.
-    const isNeeded = shard.rules < journal.rules || storage === "memory";
-    const rules = isNeeded ? Math.max(shard.rules, journal.rules) : undefined;
-    const left = await journal.setAside(head.fallbacks.map(({ generation }) => generation));
-    const { info, hasRemovedOld } = await this.#create(head, rules);
-    // Records that trainers stored before the stream was set aside are lost, too.
-    const fallbacks = [...left].reduce(
-      (before, [generation, info]) => extendedTo(before, { generation, seq: lastRecordSeq(info) }),
-      head.fallbacks,
-    );
-    const { past, ...rest } = head;
-    const isKept = past !== undefined && !hasRemovedOld;
-    const kept = isKept ? { past } : {};
-    // It may have been renewed under the next term meanwhile.
-    const termNow = (): number => snapshots.head().term;
-    const { created } = info;
-    await snapshots.commit(() => ({ ...rest, ...kept, term: termNow(), created, fallbacks }));
-    await this.#noteHead(head.generation, info);
-  }
-
-  /** Creates the stream of a generation; removes abandoned ones if the broker has no storage for it. */
-  async #create(
-    { generation, fallbacks }: CutHead,
-    rules: number | undefined,
-  ): Promise<{ readonly info: JournalInfo; readonly hasRemovedOld: boolean }> {
-    const { journal } = this.#deps;
-    try {
-      return { info: await journal.open(generation, rules), hasRemovedOld: false };
-    } catch (error) {
-      if (ensureError(error).code !== "NO_SPACE") throw error;
-      await journal.remove(fallbacks.map((fallback) => fallback.generation));
-      return { info: await journal.open(generation, rules), hasRemovedOld: true };
-    }
+    const { journal, storage, shard, snapshots } = this.#deps;
+    const head = (): CutHead => snapshots.head();
+    const commit = (made: () => CutHead): Promise<unknown> => snapshots.commit(made);
+    const info = await openGeneration({ journal, storage, shard, head, commit });
+    await this.#noteHead(head().generation, info);
   }
 
   async #noteHead(generation: number, info: JournalInfo): Promise<void> {

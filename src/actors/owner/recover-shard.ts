@@ -1,36 +1,17 @@
-import {
-  decodeMessage,
-  ensureError,
-  type JobSubjects,
-  PserverError,
-} from "../../protocol/index.ts";
-import { mapConcurrently } from "../concurrent.ts";
-import { type BlockHeader, heldBytes, slotPlan } from "../fold/block-actor.ts";
-import { parseFoldState } from "../fold/fold-state.ts";
+import { ensureError, type JobSubjects, PserverError } from "../../protocol/index.ts";
+import type { BlockHeader } from "../fold/block-actor.ts";
 import { Shard } from "../fold/shard.ts";
-
 import type { Journal } from "../journal/journal.ts";
 import { journalLost } from "../journal/journal-check.ts";
 import type { Manifest, StoredManifest } from "../journal/manifest.ts";
 import type { MarkKeeper } from "../journal/mark-keeper.ts";
-import {
-  type BlockPieces,
-  blockKey,
-  readSnapshotState,
-  type SnapshotStore,
-} from "../journal/snapshot-store.ts";
+import { type LoadedShard, loadSnapshot, type SnapshotStore } from "../journal/snapshot-store.ts";
 
 /** A shard restored from its newest snapshot, whose manifest fences off former owners. */
-export interface RecoveredShard {
-  readonly shard: Shard;
-  /** Pieces that the newest manifest names, by block. */
-  readonly stored: ReadonlyMap<string, BlockPieces>;
+export interface RecoveredShard extends LoadedShard {
   /** The newest manifest, written again under this owner's term; undefined for a new shard. */
   readonly manifest: StoredManifest | undefined;
 }
-
-/** Pieces read from the broker at one time. */
-const READS_AT_ONCE = 4;
 
 /** Dependencies of {@link recoverShard}. */
 export interface RecoverDeps {
@@ -66,7 +47,7 @@ export async function recoverShard(deps: RecoverDeps): Promise<RecoveredShard> {
   // The copy under the older term names the same snapshot.
   await store.remove([last.seq]);
   try {
-    return await loadSnapshot(deps, { seq, manifest });
+    return { ...(await loadSnapshot(deps, { manifest })), manifest: { seq, manifest } };
   } catch (error) {
     if (ensureError(error).code !== "SNAPSHOT_DAMAGED") throw error;
     return await loadOlder(deps, { seq, manifest }, error);
@@ -110,56 +91,15 @@ async function loadOlder(
     if (!usable || older.manifest.created !== created) continue;
     try {
       const manifest: Manifest = { ...older.manifest, term, host, owner };
-      const recovered = await loadSnapshot(deps, { seq: damaged.seq, manifest });
+      const loaded = await loadSnapshot(deps, { manifest });
       const seq = await store.commit(manifest, damaged.seq);
       await store.remove([damaged.seq]);
-      return { ...recovered, manifest: { seq, manifest } };
+      return { ...loaded, manifest: { seq, manifest } };
     } catch (cause) {
       if (ensureError(cause).code !== "SNAPSHOT_DAMAGED") throw cause;
     }
   }
   throw error;
-}
-
-/**
- * Restores the shard from the snapshot of a manifest.
- * @throws SNAPSHOT_DAMAGED if a piece of it is lost or has changed; the errors of `reserve`.
- */
-export async function loadSnapshot(
-  deps: Pick<RecoverDeps, "subjects" | "shard"> &
-    Partial<Pick<RecoverDeps, "reserve">> & { readonly store: Pick<SnapshotStore, "read"> },
-  stored: StoredManifest,
-): Promise<RecoveredShard> {
-  const { subjects, shard: number, store } = deps;
-  const state = await readSnapshotState(store, stored.manifest);
-  const { blocks, synchronization } = parseFoldState(state.fold);
-  const valueBytes = blocks.map((block) => heldBytes(block, slotPlan(block, synchronization)));
-  deps.reserve?.(
-    valueBytes.reduce((sum, bytes) => sum + bytes, 0),
-    blocks,
-  );
-  const shard = Shard.restoreEmpty({ subjects, shard: number }, state.fold);
-  shard.continueChecksum(stored.manifest.checksum);
-  await loadBlocks(shard, state.pieces, store);
-  const pieces = state.pieces.map(
-    (entry) => [blockKey(entry.parameter, entry.index), entry] as const,
-  );
-  return { shard, stored: new Map(pieces), manifest: stored };
-}
-
-/** Loads the slots of a restored shard from their pieces, a few at a time. */
-async function loadBlocks(
-  shard: Shard,
-  pieces: readonly BlockPieces[],
-  store: Pick<SnapshotStore, "read">,
-): Promise<void> {
-  const items = pieces.flatMap((entry) => entry.slots.map((ref, slot) => ({ entry, ref, slot })));
-  const load = async ({ entry, ref, slot }: (typeof items)[number]): Promise<void> => {
-    const { data } = decodeMessage(await store.read(ref));
-    shard.loadSlot(entry.parameter, entry.index, slot, data);
-  };
-  await mapConcurrently(items, load, READS_AT_ONCE);
-  shard.checkLoaded();
 }
 
 /**

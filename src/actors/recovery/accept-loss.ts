@@ -1,43 +1,39 @@
 import { randomUUID } from "node:crypto";
-import type { NatsConnection } from "@nats-io/transport-node";
-import { type Fallback, PserverError, quoteName } from "../../protocol/index.ts";
+import { type Fallback, PserverError, quoteName, withFallbacks } from "../../protocol/index.ts";
 import type { Manifest, StoredManifest } from "../journal/manifest.ts";
-import type { RecoveredShard } from "../owner/recover-shard.ts";
-import type { ShardOwnerDeps } from "../owner/shard-owner.ts";
+import type { MarkKeeper } from "../journal/mark-keeper.ts";
 import {
   type ContinueDeps,
   type Continued,
   continueShard,
   leftJournals,
-} from "./continue-shard.ts";
+} from "../journal/next-generation.ts";
+import type { LoadedShard } from "../journal/snapshot-store.ts";
 import type { LackedBlock, RecoveryChoice, ShardFindings } from "./findings.ts";
 import { type InitializedBlock, lackedBlocks, type RecoveryArchive } from "./inspect-snapshots.ts";
+import { type RebuildDeps, rebuildFromBroker } from "./rebuild-from-broker.ts";
 
-import { rebuildFromBroker } from "./rebuild-from-broker.ts";
-
-/** Dependencies of {@link acceptLoss}: those of an owner, on one connection. */
-export type AcceptLossDeps = Omit<ContinueDeps, "onStage"> &
-  Pick<ShardOwnerDeps, "manager" | "inboxPrefix"> & {
-    readonly connection: NatsConnection;
-    readonly payloadBytesMax: number;
-    /** The blocks that the shard must have. */
-    readonly initialized: readonly InitializedBlock[];
-    /** Undefined if none was named. */
-    readonly archive: RecoveryArchive | undefined;
-    /** Called after each stage. */
-    readonly onStage?: (stage: RecoveryStage) => void;
-  };
+/** Dependencies of {@link acceptLoss}. */
+export type AcceptLossDeps = Omit<RebuildDeps & ContinueDeps, "mark" | "onStage"> & {
+  /** Who accepts it, as the manifest names it. */
+  readonly host: string;
+  /** Mark of former owners. */
+  readonly marks: Pick<MarkKeeper, "read">;
+  /** The blocks that the shard must have. */
+  readonly initialized: readonly InitializedBlock[];
+  /** Undefined if none was named. */
+  readonly archive: RecoveryArchive | undefined;
+  /** Called after each stage. */
+  readonly onStage?: (stage: RecoveryStage) => void;
+};
 
 /** Completed stage of a recovery. Before `committed`, the shard is unchanged. */
 export type RecoveryStage = "loaded" | "folded" | "committed" | "opened";
 
-/** A shard that had failed and goes on under a new generation. */
-export type AcceptedLoss = Continued;
-
 /**
  * Continues a shard from the chosen state, under a new generation, so that positions stay unambiguous.
- * The decisive write is a manifest after the newest one found: if an owner or another recovery has
- * written since, it fails, and nothing changes. If it is interrupted later, a host completes the rest.
+ * If an owner or another recovery has written a manifest since the inspection, nothing changes. If it is interrupted
+ * once its manifest is stored, a host completes the rest.
  * @throws NOT_OWNER if somebody else has written a manifest since the inspection; SNAPSHOT_DAMAGED,
  * JOURNAL_DAMAGED if the chosen state can no longer be read; INCOMPLETE if blocks of initialized
  * parameters would be missing; NO_SPACE.
@@ -46,7 +42,7 @@ export async function acceptLoss(
   deps: AcceptLossDeps,
   findings: ShardFindings,
   choice: RecoveryChoice,
-): Promise<AcceptedLoss> {
+): Promise<Continued> {
   const entries = await deps.store.manifestEntries();
   const base = entries.find(({ seq }) => seq === choice.manifestSeq)?.manifest;
   const newest = entries.findLast(({ manifest }) => manifest !== undefined)?.manifest;
@@ -61,10 +57,9 @@ export async function acceptLoss(
   const aside = choice.without?.map((each) => ({ generation, from: each, to: each })) ?? [];
   const left = [...aside, ...leftJournals(from, newest, { generation, lastSeq })];
   return await continueShard(deps, {
-    ...{ shard, stored, owner: randomUUID(), generation, left, past: [] },
-    manifestSeq: findings.manifestSeq,
-    term: newest?.term ?? 0,
-    fallbacks: fallbacksBefore(choice, base, newest),
+    ...{ shard, stored, host: deps.host, owner: randomUUID(), generation, keepsPast: false },
+    replaced: { seq: findings.manifestSeq, term: newest?.term ?? 0 },
+    fallbacks: withFallbacks(fallbacksBefore(choice, base, newest), left),
   });
 }
 
@@ -83,7 +78,7 @@ async function rebuild(
   deps: AcceptLossDeps,
   choice: RecoveryChoice,
   base: Manifest | undefined,
-): Promise<Pick<RecoveredShard, "shard" | "stored">> {
+): Promise<LoadedShard> {
   const rebuilt =
     choice.from === "archive"
       ? await rebuildFromArchive(deps, choice)
@@ -102,7 +97,7 @@ async function rebuild(
 async function rebuildFromArchive(
   { archive, shard: number, onStage }: AcceptLossDeps,
   { generation, seq }: RecoveryChoice,
-): Promise<Pick<RecoveredShard, "shard" | "stored">> {
+): Promise<LoadedShard> {
   if (archive === undefined) {
     throw new PserverError("INTERNAL", `shard ${number}: no archive to go on from`, {
       shard: number,

@@ -229,7 +229,7 @@ const SILENCE_MS = 5_000;
 /** Dependencies of {@link inspectShard}. */
 export interface InspectDeps extends Omit<RebuildDeps, "onStage"> {
   readonly client: JetStreamClient;
-  readonly journalStorage: "file" | "memory";
+  readonly storage: "file" | "memory";
   /** The error of its owner; undefined if it has none. */
   readonly ownerError: PserverError | undefined;
   /** The blocks that the shard must have. */
@@ -418,7 +418,7 @@ function conditionOf(error: PserverError | undefined): ShardCondition {
 
 /** The error that a new owner would stop with; undefined if it could serve the shard. */
 function problemOf(
-  { shard, journalStorage, mark }: InspectDeps,
+  { shard, storage, mark }: InspectDeps,
   { newest, snapshots, base }: Found,
   journal: FoundJournal | undefined,
   prefixEnd: number,
@@ -434,12 +434,12 @@ function problemOf(
     return new PserverError("SNAPSHOT_DAMAGED", text, details);
   }
   if (journal === undefined) {
-    if (journalStorage === "memory" || newest?.created === "") return undefined;
+    if (storage === "memory" || newest?.created === "") return undefined;
     return new PserverError("JOURNAL_LOST", `shard ${shard}: the journal stream is gone`, details);
   }
   // An owner replaces one in memory that is not the one that was folded, or ends before that.
   const isOther = journal.problem !== undefined || lastKnownSeq > journal.lastSeq;
-  if (journalStorage === "memory" && isOther) return undefined;
+  if (storage === "memory" && isOther) return undefined;
   if (journal.problem !== undefined) {
     return new PserverError("JOURNAL_LOST", `shard ${shard}: ${journal.problem}`, details);
   }

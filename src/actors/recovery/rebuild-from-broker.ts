@@ -13,9 +13,13 @@ import type { Journal } from "../journal/journal.ts";
 import { journalDamaged } from "../journal/journal-check.ts";
 import { Credit, JournalReader } from "../journal/journal-reader.ts";
 import type { StoredManifest } from "../journal/manifest.ts";
-import { blockKey, type SnapshotStore } from "../journal/snapshot-store.ts";
+import {
+  blockKey,
+  type LoadedShard,
+  loadSnapshot,
+  type SnapshotStore,
+} from "../journal/snapshot-store.ts";
 import { FoldLoop, Pace } from "../owner/fold-loop.ts";
-import { loadSnapshot, type RecoveredShard } from "../owner/recover-shard.ts";
 
 import type { FailedRecord, FoundRest, RecoveryChoice } from "./findings.ts";
 import { type InitializedBlock, lackedBlocks } from "./inspect-snapshots.ts";
@@ -57,7 +61,7 @@ export async function rebuildFromBroker(
   deps: RebuildDeps,
   wanted: WantedState,
   base: StoredManifest | undefined,
-): Promise<Pick<RecoveredShard, "shard" | "stored">> {
+): Promise<LoadedShard> {
   const { subjects, shard: number, onStage } = deps;
   const { shard, stored } =
     base === undefined

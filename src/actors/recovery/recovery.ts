@@ -10,18 +10,17 @@ import {
   PserverError,
   SHARDS_MAX,
 } from "../../protocol/index.ts";
-import { BufferPool } from "../../transport/buffers.ts";
 import { dataBytesMaxOf, payloadBytesMaxOf } from "../../transport/bulk-transport.ts";
 import { type ConnectionSettings, openConnection } from "../../transport/connection.ts";
 import { StreamPublisher } from "../../transport/jetstream.ts";
 import type { StoredSettings } from "../job/job-settings.ts";
 import { openStoredJob, type StoredJob } from "../job/open-job.ts";
 import { MarkKeeper } from "../journal/mark-keeper.ts";
+import type { Continued } from "../journal/next-generation.ts";
 import { SnapshotStore } from "../journal/snapshot-store.ts";
-import { SnapshotBudget } from "../journal/snapshotter.ts";
 import { storageQueries } from "../journal/streams.ts";
 import { OwnersClient } from "../owner/owners-client.ts";
-import { type AcceptedLoss, acceptLoss, type RecoveryStage } from "./accept-loss.ts";
+import { acceptLoss, type RecoveryStage } from "./accept-loss.ts";
 import type { RecoveryChoice, ShardFindings } from "./findings.ts";
 import { inspectShard } from "./inspect-shard.ts";
 import { initializedBlocks, type RecoveryArchive } from "./inspect-snapshots.ts";
@@ -168,7 +167,7 @@ export class Recovery {
     findings: ShardFindings,
     choice: RecoveryChoice,
     onStage?: (stage: RecoveryStage) => void,
-  ): Promise<AcceptedLoss> {
+  ): Promise<Continued> {
     const { connection, host, records, archive } = this.#deps;
     const { shard } = findings;
     const deps = {
@@ -177,7 +176,6 @@ export class Recovery {
       initialized: await initializedBlocks(records, shard),
       marks: new MarkKeeper(records, shard),
       partBytesMax: dataBytesMaxOf(connection),
-      snapshotBudget: new SnapshotBudget(new BufferPool()),
       ...(onStage && { onStage }),
     };
     return await acceptLoss(deps, findings, choice);
@@ -189,7 +187,7 @@ export class Recovery {
    * @throws the reason of `signal`.
    */
   async awaitOwner(
-    { shard, generation }: AcceptedLoss,
+    { shard, generation }: Continued,
     signal: AbortSignal,
   ): Promise<PserverError | undefined> {
     const { leaseMs } = this.settings;
@@ -220,7 +218,7 @@ export class Recovery {
       inboxPrefix: subjects.hostInbox(host),
       payloadBytesMax: payloadBytesMaxOf(connection),
       journal: journalOf(shard),
-      journalStorage: this.settings.journal,
+      storage: this.settings.journal,
       store: new SnapshotStore({ manager, client, publisher, subjects, shard }),
     };
   }

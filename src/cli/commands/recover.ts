@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { mapConcurrently } from "../../actors/concurrent.ts";
-import type { AcceptedLoss } from "../../actors/recovery/accept-loss.ts";
+import type { Continued } from "../../actors/journal/next-generation.ts";
 import type {
   FoundArchive,
   FoundJournal,
@@ -45,7 +45,7 @@ interface Plan {
 }
 
 /** A shard that was recovered. */
-interface ServedLoss extends AcceptedLoss {
+interface ServedLoss extends Continued {
   /** Whether a host serves it by now. */
   readonly served: boolean;
 }
@@ -56,8 +56,8 @@ async function carryOut(
   output: Output,
   recovery: Recovery,
   plans: readonly Plan[],
-): Promise<AcceptedLoss[]> {
-  const recovered: AcceptedLoss[] = [];
+): Promise<Continued[]> {
+  const recovered: Continued[] = [];
   for (const { findings, choice } of plans) {
     const state = await unlessAborted(signal, recovery.recover(findings, choice));
     recovered.push(state);
@@ -75,7 +75,7 @@ async function awaitOwners(
   { signal }: CliContext,
   output: Output,
   recovery: Recovery,
-  recovered: readonly AcceptedLoss[],
+  recovered: readonly Continued[],
 ): Promise<ServedLoss[]> {
   const asked = mapConcurrently(recovered, (each) => recovery.awaitOwner(each, signal));
   const problems = await unlessAborted(signal, asked);

@@ -1,6 +1,6 @@
 import { type Settled, Shard } from "../../actors/fold/shard.ts";
 import type { PieceRef } from "../../actors/journal/manifest.ts";
-import { loadSnapshot } from "../../actors/owner/recover-shard.ts";
+import { loadSnapshot } from "../../actors/journal/snapshot-store.ts";
 import { ensureError, type JobSubjects, type Position } from "../../protocol/index.ts";
 import {
   basesBefore,

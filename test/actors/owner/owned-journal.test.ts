@@ -339,7 +339,7 @@ describe("a journal that is replaced", () => {
   test("says what it is told, and what was stored until the old one was set aside", async () => {
     left = new Map([[1, { ...(info as JournalInfo), lastSeq: 9, missing: [9] }]]);
     manifest = { ...HEAD, fallbacks: [{ generation: 7, from: 1, to: 2 }] };
-    await own("file").replace([{ generation: 1, from: 3, to: 6 }]);
+    await own("file").replace({ generation: 1, from: 3, to: 6 });
     expect(heads.map(({ fallbacks }) => fallbacks)).toEqual([
       [
         { generation: 7, from: 1, to: 2 },

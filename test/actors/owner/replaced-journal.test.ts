@@ -1,5 +1,4 @@
-// Proves what the manifests say of a journal that is replaced: whose it is, what was lost, and whether the
-// abandoned journal is kept; and that an owner of a replicated journal does not believe a former leader. The
+// Proves what the manifests say of a journal that is replaced: whose it is, and what was lost; and that an owner of a replicated journal does not believe a former leader. The
 // journal is a state that the test sets, snapshots are a list of heads.
 import { beforeEach, describe, expect, test } from "vitest";
 import { Shard } from "../../../src/actors/fold/shard.ts";
@@ -8,7 +7,6 @@ import { JournalHead } from "../../../src/actors/journal/journal-check.ts";
 import type { CutHead } from "../../../src/actors/journal/snapshotter.ts";
 import { OwnedJournal } from "../../../src/actors/owner/owned-journal.ts";
 import type { ShardSnapshots } from "../../../src/actors/owner/shard-snapshots.ts";
-import { PserverError } from "../../../src/protocol/index.ts";
 import { withoutPauses } from "../../support/without-pauses.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 
@@ -23,7 +21,6 @@ const STATE: JournalInfo = {
 let heads: CutHead[];
 /** Sizes of the journal that the snapshots were told. */
 let sizes: number[];
-let openings: PserverError[];
 /** What leaders answer, one after the other; the last one again and again. */
 let states: JournalInfo[];
 let readable: boolean[];
@@ -34,7 +31,7 @@ let writer: JournalWriter;
 let head: JournalHead;
 
 beforeEach(() => {
-  [heads, sizes, openings, states, readable] = [[FIRST], [], [], [STATE], [true]];
+  [heads, sizes, states, readable] = [[FIRST], [], [STATE], [true]];
   setAside = () => Promise.resolve();
   writer = new JournalWriter();
   writer.host({ verb: "rules", rules: 1 });
@@ -59,11 +56,7 @@ function own(storage: "file" | "memory", isReplicated = false): OwnedJournal {
       return new Map();
     },
     remove: () => Promise.resolve(),
-    open: () => {
-      const failure = openings.shift();
-      if (failure !== undefined) return Promise.reject(failure);
-      return Promise.resolve({ ...STATE, created: "again", lastSeq: 0, bytes: 5 });
-    },
+    open: () => Promise.resolve({ ...STATE, created: "again", lastSeq: 0, bytes: 5 }),
   } as unknown as Journal;
   const snapshots = {
     head: () => heads.at(-1),
@@ -109,23 +102,6 @@ describe("the manifest of a journal", () => {
     setAside = () => Promise.resolve(void heads.push({ ...(heads.at(-1) as CutHead), term: 5 }));
     await own("file").replace();
     expect(heads.slice(-3).map(({ term }) => term)).toEqual([4, 5, 5]);
-  });
-
-  test("names the abandoned journal from first to last if that is to be kept", async () => {
-    await own("file").replace(undefined, true);
-    expect(heads.map(({ past }) => past)).toEqual([undefined, 2, 2]);
-  });
-
-  test("names none where nobody asked to keep it, or in memory, where it is gone", async () => {
-    await own("file").replace();
-    await own("memory").replace(undefined, true);
-    for (const made of heads) expect(made).not.toHaveProperty("past");
-  });
-
-  test("does not name one any more that had to make room", async () => {
-    openings = [new PserverError("NO_SPACE", "no room")];
-    await own("file").replace(undefined, true);
-    expect(heads.map(({ past }) => past)).toEqual([undefined, 2, undefined]);
   });
 });
 
