@@ -4,6 +4,7 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import { mapConcurrently } from "../actors/concurrent.ts";
 import type { Shard } from "../actors/fold/shard.ts";
 import { openStoredJob, type StoredJob } from "../actors/job/open-job.ts";
+import { OwnersClient } from "../actors/job/owners-client.ts";
 import type { KvBucket, KvEntry } from "../actors/journal/kv-bucket.ts";
 import type { StoredManifest } from "../actors/journal/manifest.ts";
 import { type Continued, continueShard, leftJournals } from "../actors/journal/next-generation.ts";
@@ -16,7 +17,6 @@ import {
   parameterRecord,
   readAllParameters,
 } from "../actors/lifecycle/parameter.ts";
-import { OwnersClient } from "../actors/owner/owners-client.ts";
 import { takeOverMs } from "../actors/recovery/recovery.ts";
 import {
   asMap,

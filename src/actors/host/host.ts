@@ -20,13 +20,13 @@ import { type EtcdSpace, openEtcdSpace, toAdvertised } from "../job/etcd-space.t
 import { journalSettings, quotasOf, type WantedSettings } from "../job/job-settings.ts";
 import { BrokerProbe, LeaseClock, LeaseKeeper } from "../job/leases.ts";
 import { leaseTimeoutMs, type OpenedJob, openJob } from "../job/open-job.ts";
+import { OwnersClient } from "../job/owners-client.ts";
 import { type ArchiverRecord, readArchivers } from "../journal/archivers.ts";
 import { Journal } from "../journal/journal.ts";
 import { storageQueries } from "../journal/streams.ts";
 import { ensureTapeStream } from "../journal/tape-writer.ts";
 import { createLifecycle, type LifecycleService } from "../lifecycle/service.ts";
 import { Refusals } from "../owner/fair-queue.ts";
-import { OwnersClient } from "../owner/owners-client.ts";
 import { ControlService, Saver } from "./control-service.ts";
 import { HostMemory } from "./host-memory.ts";
 import type { Host, HostEvent, HostOpening, HostOptions } from "./host-options.ts";

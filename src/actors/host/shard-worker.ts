@@ -15,11 +15,12 @@ import { MarkKeeper } from "../journal/mark-keeper.ts";
 import { SnapshotStore } from "../journal/snapshot-store.ts";
 import { SnapshotBudget } from "../journal/snapshotter.ts";
 import { TapeStore } from "../journal/tape-writer.ts";
+import { ParameterPlaces } from "../lifecycle/parameter.ts";
 import { Refusals } from "../owner/fair-queue.ts";
 import { Pace } from "../owner/fold-loop.ts";
 import { Responder } from "../owner/responder.ts";
 import { ShardOwner, type ShardOwnerDeps } from "../owner/shard-owner.ts";
-import { FailedBlocks, Intake, ParameterPlaces } from "../owner/subscriptions.ts";
+import { FailedBlocks, Intake } from "../owner/subscriptions.ts";
 import { HostMemory } from "./host-memory.ts";
 import type { FromWorker, ShardEventType, WorkerSetup } from "./worker-pool.ts";
 

@@ -5,9 +5,9 @@ import { mapConcurrently } from "../concurrent.ts";
 import { CURRENT_RULES, UPGRADABLE_RULES_MIN } from "../fold/rules.ts";
 import { storageQueries } from "../journal/streams.ts";
 import { BucketRecord } from "../lifecycle/bucket-record.ts";
-import { OwnersClient } from "../owner/owners-client.ts";
 import { SETTINGS_KEY } from "./job-settings.ts";
 import { openStoredJob } from "./open-job.ts";
+import { OwnersClient } from "./owners-client.ts";
 
 const settingsRecord = new BucketRecord<Fields>(
   SETTINGS_KEY,

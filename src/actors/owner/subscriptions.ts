@@ -1,8 +1,6 @@
 import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node";
 import { busy, ensureError, type JobSubjects, type PserverError } from "../../protocol/index.ts";
 import type { BlockName } from "../fold/block-actor.ts";
-import type { KvBucket } from "../journal/kv-bucket.ts";
-import { parameterRecord } from "../lifecycle/parameter.ts";
 import {
   FairQueue,
   QUEUED_BYTES,
@@ -196,6 +194,12 @@ export class ShardRequests {
 /** Answers a pull of a block of one shard with the error of the shard. */
 type Refuse = (message: Msg) => void;
 
+/** Says where blocks lie. */
+export interface BlockPlaces {
+  /** The shard, of `shards`, of a parameter's block `index`; undefined if that is unknown. It does not throw. */
+  shardOf(parameter: string, index: number, shards: number): Promise<number | undefined>;
+}
+
 /**
  * Receives the pulls of all blocks of the job while a shard of this worker has failed. Such a shard may
  * not know its blocks, because it has not folded their `init`; yet their askers are to get the error
@@ -204,7 +208,7 @@ type Refuse = (message: Msg) => void;
 export class FailedBlocks {
   readonly #connection: NatsConnection;
   readonly #subjects: JobSubjects;
-  readonly #places: Pick<ParameterPlaces, "shardOf">;
+  readonly #places: BlockPlaces;
   readonly #shards: number;
   readonly #refusals: Map<number, Refuse> = new Map();
   #subscription: Subscription | undefined;
@@ -213,7 +217,7 @@ export class FailedBlocks {
   constructor(
     connection: NatsConnection,
     subjects: JobSubjects,
-    places: Pick<ParameterPlaces, "shardOf">,
+    places: BlockPlaces,
     shards: number,
   ) {
     this.#connection = connection;
@@ -246,49 +250,6 @@ export class FailedBlocks {
     if (block === undefined) return;
     const shard = await this.#places.shardOf(block.parameter, block.index, this.#shards);
     if (shard !== undefined) this.#refusals.get(shard)?.(message);
-  }
-}
-
-/** Look-ups under way at most: pulls may name parameters that nobody has declared. */
-const LOOK_UPS_MAX = 64;
-
-/** Where blocks lie, as the records of their parameters say. */
-export class ParameterPlaces {
-  readonly #bucket: Pick<KvBucket, "read">;
-  /** First shards, which never change. */
-  readonly #firstShards: Map<string, number> = new Map();
-  readonly #lookUps: Map<string, Promise<number | undefined>> = new Map();
-
-  constructor(bucket: Pick<KvBucket, "read">) {
-    this.#bucket = bucket;
-  }
-
-  /**
-   * The shard, of `shards`, of a parameter's block `index`; undefined if there is no such parameter, the broker does
-   * not say, or too many others are looked up. It does not throw.
-   */
-  async shardOf(parameter: string, index: number, shards: number): Promise<number | undefined> {
-    const firstShard = this.#firstShards.get(parameter) ?? (await this.#lookUp(parameter));
-    return firstShard === undefined ? undefined : (firstShard + index) % shards;
-  }
-
-  #lookUp(parameter: string): Promise<number | undefined> | undefined {
-    const underWay = this.#lookUps.get(parameter);
-    if (underWay !== undefined || this.#lookUps.size >= LOOK_UPS_MAX) return underWay;
-    const lookUp = this.#read(parameter).finally(() => this.#lookUps.delete(parameter));
-    this.#lookUps.set(parameter, lookUp);
-    return lookUp;
-  }
-
-  async #read(parameter: string): Promise<number | undefined> {
-    try {
-      const known = await parameterRecord(parameter).read({ bucket: this.#bucket });
-      if (known !== undefined) this.#firstShards.set(parameter, known.layout.firstShard);
-      return known?.layout.firstShard;
-    } catch {
-      // The asker repeats its request.
-      return undefined;
-    }
   }
 }
 

@@ -15,11 +15,11 @@ import { type ConnectionSettings, openConnection } from "../../transport/connect
 import { StreamPublisher } from "../../transport/jetstream.ts";
 import type { StoredSettings } from "../job/job-settings.ts";
 import { openStoredJob, type StoredJob } from "../job/open-job.ts";
+import { OwnersClient } from "../job/owners-client.ts";
 import { MarkKeeper } from "../journal/mark-keeper.ts";
 import type { Continued } from "../journal/next-generation.ts";
 import { SnapshotStore } from "../journal/snapshot-store.ts";
 import { storageQueries } from "../journal/streams.ts";
-import { OwnersClient } from "../owner/owners-client.ts";
 import { acceptLoss, type RecoveryStage } from "./accept-loss.ts";
 import type { RecoveryChoice, ShardFindings } from "./findings.ts";
 import { inspectShard } from "./inspect-shard.ts";

@@ -1,6 +1,6 @@
 // Proves that blocks are found by their parameters' records, which are read once, whatever is asked meanwhile.
 import { expect, test } from "vitest";
-import { ParameterPlaces } from "../../../src/actors/owner/subscriptions.ts";
+import { ParameterPlaces } from "../../../src/actors/lifecycle/parameter.ts";
 import { MemoryBucket } from "../../support/memory-bucket.ts";
 import { Rig, weights } from "../lifecycle/rig.ts";
 
