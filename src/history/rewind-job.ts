@@ -5,12 +5,17 @@ import { mapConcurrently } from "../actors/concurrent.ts";
 import type { Shard } from "../actors/fold/shard.ts";
 import { openStoredJob, type StoredJob } from "../actors/job/open-job.ts";
 import { OwnersClient } from "../actors/job/owners-client.ts";
-import type { KvBucket, KvEntry } from "../actors/journal/kv-bucket.ts";
+import {
+  type KvBucket,
+  type KvEntry,
+  RECORD_FORMAT,
+  readRecord,
+} from "../actors/journal/kv-bucket.ts";
 import type { StoredManifest } from "../actors/journal/manifest.ts";
 import { type Continued, continueShard, leftJournals } from "../actors/journal/next-generation.ts";
 import { SnapshotStore } from "../actors/journal/snapshot-store.ts";
 import { storageQueries } from "../actors/journal/streams.ts";
-import { BucketRecord, RECORD_FORMAT, readRecord } from "../actors/lifecycle/bucket-record.ts";
+import { BucketRecord } from "../actors/lifecycle/bucket-record.ts";
 import { jobRecord, type Lifecycle } from "../actors/lifecycle/machine.ts";
 import {
   type Parameter,

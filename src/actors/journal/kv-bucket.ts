@@ -8,7 +8,13 @@ import {
 } from "@nats-io/jetstream";
 import { type KV, Kvm, type KvStatus } from "@nats-io/kv";
 import { type NatsConnection, nanos, nuid, TimeoutError } from "@nats-io/transport-node";
-import { bucketStream, JETSTREAM_ERRORS, PserverError } from "../../protocol/index.ts";
+import {
+  asMap,
+  bucketStream,
+  type Fields,
+  JETSTREAM_ERRORS,
+  PserverError,
+} from "../../protocol/index.ts";
 import {
   fromStoreError,
   isWrongSequence,
@@ -374,4 +380,32 @@ function parseValue(key: string, text: string): unknown {
       { cause },
     );
   }
+}
+
+/** Version of the records written here. */
+export const RECORD_FORMAT = 1;
+
+/**
+ * Reads a record of this format with `parse`.
+ * @throws BAD_VERSION for a record of another format, INTERNAL if `parse` throws.
+ */
+export function readRecord<Result>(
+  value: unknown,
+  key: string,
+  parse: (fields: Fields) => Result,
+): Result {
+  let format: unknown;
+  try {
+    const fields = asMap(value, "record");
+    format = fields["format"];
+    if (format === RECORD_FORMAT) return parse(fields);
+  } catch (cause) {
+    const text = cause instanceof Error ? cause.message : String(cause);
+    throw new PserverError("INTERNAL", `record ${key} is damaged: ${text}`, { key }, { cause });
+  }
+  throw new PserverError(
+    "BAD_VERSION",
+    `record ${key}: expected format ${RECORD_FORMAT}; received ${String(format)}`,
+    { key, expected: RECORD_FORMAT, received: format },
+  );
 }

@@ -1,12 +1,4 @@
-import {
-  asMap,
-  busy,
-  escapeId,
-  escapeName,
-  type Fields,
-  PserverError,
-  unescapeName,
-} from "../../protocol/index.ts";
+import { busy, escapeId, escapeName, PserverError, unescapeName } from "../../protocol/index.ts";
 import { type KvBucket, type KvEntry, replaceEntry } from "../journal/kv-bucket.ts";
 
 /** Where records are read. */
@@ -102,9 +94,6 @@ export class BucketRecord<Stored, Value extends Stored = Stored> {
   }
 }
 
-/** Version of the records written here. */
-export const RECORD_FORMAT = 1;
-
 /** Key of the job's own lifecycle. */
 export const JOB_KEY = "job";
 
@@ -136,29 +125,4 @@ export function parameterOfKey(key: string): string {
 /** Key of a trainer's record, and of its lease. */
 export function trainerKey(trainer: string): string {
   return `${TRAINER_KEYS}${escapeId(trainer)}`;
-}
-
-/**
- * Reads a record of this format with `parse`.
- * @throws BAD_VERSION for a record of another format, INTERNAL if `parse` throws.
- */
-export function readRecord<Result>(
-  value: unknown,
-  key: string,
-  parse: (fields: Fields) => Result,
-): Result {
-  let format: unknown;
-  try {
-    const fields = asMap(value, "record");
-    format = fields["format"];
-    if (format === RECORD_FORMAT) return parse(fields);
-  } catch (cause) {
-    const text = cause instanceof Error ? cause.message : String(cause);
-    throw new PserverError("INTERNAL", `record ${key} is damaged: ${text}`, { key }, { cause });
-  }
-  throw new PserverError(
-    "BAD_VERSION",
-    `record ${key}: expected format ${RECORD_FORMAT}; received ${String(format)}`,
-    { key, expected: RECORD_FORMAT, received: format },
-  );
 }

@@ -11,7 +11,8 @@ import {
   SHARDS_MAX,
   textField,
 } from "../../protocol/index.ts";
-import { BucketRecord, JOB_KEY, RECORD_FORMAT, readRecord } from "./bucket-record.ts";
+import { RECORD_FORMAT, readRecord } from "../journal/kv-bucket.ts";
+import { BucketRecord, JOB_KEY } from "./bucket-record.ts";
 
 /** End of one shard's journal at some moment. */
 export interface ShardPosition extends Position {

@@ -10,14 +10,8 @@ import {
   textField,
 } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
-import type { KvEntry } from "../journal/kv-bucket.ts";
-import {
-  type BucketDeps,
-  BucketRecord,
-  MEMBERS_KEY,
-  RECORD_FORMAT,
-  readRecord,
-} from "./bucket-record.ts";
+import { type KvEntry, RECORD_FORMAT, readRecord } from "../journal/kv-bucket.ts";
+import { type BucketDeps, BucketRecord, MEMBERS_KEY } from "./bucket-record.ts";
 import type { JobSettings, Owners } from "./service.ts";
 
 /** A trainer that keeps step, and the session in which it has entered. */

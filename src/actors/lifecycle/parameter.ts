@@ -16,15 +16,13 @@ import {
   SHARD_BYTES_MAX,
 } from "../../protocol/index.ts";
 import { heldBytes, slotPlan } from "../fold/block-actor.ts";
-import type { KvBucket, KvEntry } from "../journal/kv-bucket.ts";
+import { type KvBucket, type KvEntry, RECORD_FORMAT, readRecord } from "../journal/kv-bucket.ts";
 import {
   type BucketDeps,
   BucketRecord,
   PARAMETER_KEYS,
   parameterKey,
   parameterOfKey,
-  RECORD_FORMAT,
-  readRecord,
 } from "./bucket-record.ts";
 import {
   type Lifecycle,

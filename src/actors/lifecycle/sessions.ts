@@ -12,12 +12,10 @@ import {
 import { CURRENT_RULES } from "../fold/rules.ts";
 import { parseSettings, SETTINGS_KEY } from "../job/job-settings.ts";
 import type { LeaseValue } from "../job/leases.ts";
-import type { KvEntry } from "../journal/kv-bucket.ts";
+import { type KvEntry, RECORD_FORMAT, readRecord } from "../journal/kv-bucket.ts";
 import {
   type BucketDeps,
   BucketRecord,
-  RECORD_FORMAT,
-  readRecord,
   SESSION_KEY,
   SWEPT_KEY,
   trainerKey,
