@@ -1,7 +1,7 @@
 import { jetstream } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { openHistory } from "../../src/history/open-journal.ts";
-import { replayModel } from "../../src/history/replay/replayed-model.ts";
+import { replayModel } from "../../src/history/replay/replayer.ts";
 import { ThreadPool } from "../../src/history/replay/thread-pool.ts";
 import { newestOf, takeInventory } from "../../src/history/source.ts";
 import { JobSubjects, type Position } from "../../src/protocol/index.ts";

@@ -1,5 +1,3 @@
-import { ensureError, errorFromWire, type Fields, type PserverError } from "../protocol/index.ts";
-
 /** Monotonic time and timers; tests replace it. */
 export interface Clock {
   /** Milliseconds since an arbitrary start; never decreases. */
@@ -102,11 +100,4 @@ export class Rounds {
     if (this.#isStopped) return;
     this.#cancelPause = this.#clock.after(pauseMs, () => void this.soon());
   }
-}
-
-/** Restores an error that ended a thread: its class is lost between threads, its code is not. */
-export function fromThread(error: Error): PserverError {
-  const { code, details } = error as Error & { code?: unknown; details?: unknown };
-  if (typeof code !== "string") return ensureError(error);
-  return errorFromWire({ code, message: error.message, details: (details ?? {}) as Fields });
 }

@@ -10,7 +10,6 @@ export { ERROR_CODES, type ErrorCode, PserverError } from "../protocol/errors.ts
 export type { Position } from "../protocol/messages/position.ts";
 export type { Tensor } from "../protocol/tensor.ts";
 export type {
-  HistoryPlace,
   JournalHandle,
   ModelAtPoint,
   ReplayToOptions,
@@ -25,6 +24,7 @@ export type {
   ReplayedShard,
 } from "./replay/replayed-model.ts";
 export type {
+  HistoryPlace,
   HistorySource,
   JobFacts,
   JournalSpan,

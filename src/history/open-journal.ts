@@ -1,28 +1,16 @@
 import type { UpdateEvent } from "../actors/journal/describe-record.ts";
 import { defined } from "../protocol/fields.ts";
-import type { ConnectionSettings } from "../transport/connection.ts";
 import { ArchiveSource } from "./archive/archive-source.ts";
 import { JoinedSource } from "./archive/joined-source.ts";
 import { BrokerHistory } from "./broker-history.ts";
 import { parsePoint, type ResolvedPoint } from "./points.ts";
 import { readUpdates, resolveRange } from "./read-updates.ts";
-import { type ReplayedModel, replayModel } from "./replay/replayed-model.ts";
-import { LocalReplayer } from "./replay/replayer.ts";
+import type { ReplayedModel } from "./replay/replayed-model.ts";
+import { LocalReplayer, replayModel } from "./replay/replayer.ts";
 import { ThreadPool } from "./replay/thread-pool.ts";
 import { resolvePoint } from "./resolve-point.ts";
-import type { HistorySource } from "./source.ts";
+import type { HistoryPlace, HistorySource } from "./source.ts";
 import type { UpdateFilter } from "./update-stream.ts";
-
-/** Where the history of a job is kept: plain data, so that worker threads can open it, too. */
-export type HistoryPlace =
-  | {
-      readonly kind: "broker";
-      readonly connection: ConnectionSettings;
-      readonly job: string;
-      /** Directory of an archive, or a recorded file, that is read with it, as one history. */
-      readonly archive?: string;
-    }
-  | { readonly kind: "archive"; readonly archive: string };
 
 /**
  * Opens the history of a job for reading; the caller closes it.

@@ -18,6 +18,18 @@ import {
   type Synchronization,
   textField,
 } from "../protocol/index.ts";
+import type { ConnectionSettings } from "../transport/connection.ts";
+
+/** Where the history of a job is kept: plain data, so that worker threads can open it, too. */
+export type HistoryPlace =
+  | {
+      readonly kind: "broker";
+      readonly connection: ConnectionSettings;
+      readonly job: string;
+      /** Directory of an archive, or a recorded file, that is read with it, as one history. */
+      readonly archive?: string;
+    }
+  | { readonly kind: "archive"; readonly archive: string };
 
 /** A record of a journal with the time at which the broker stored it. */
 export interface TimedRecord extends JournalRecord {

@@ -1,4 +1,3 @@
-import { mapConcurrently } from "../actors/concurrent.ts";
 import { LogSubjects, readable, readRecordMessage } from "../actors/fold/journal-record.ts";
 import type { Shard } from "../actors/fold/shard.ts";
 import type { Dtype, Encoding } from "../protocol/dtypes.ts";
@@ -23,10 +22,7 @@ import {
 import type { LogSubject } from "../protocol/subjects.ts";
 import { l2Norm } from "../protocol/tensor.ts";
 import { viewElements } from "./compare-models.ts";
-import type { Cut } from "./points.ts";
 import { foldRecords, loadBase, type ReplayOptions } from "./replay/replay-shard.ts";
-import { ProgressSum, ReplayedModel } from "./replay/replayed-model.ts";
-import type { Replayer } from "./replay/replayer.ts";
 import { type ShardHistory, startOf, type TimedRecord, takeInventory } from "./source.ts";
 
 /** How a history is folded otherwise: plain data, so that it can be passed to worker threads. */
@@ -247,37 +243,4 @@ export async function foldOtherwise(
     edit: (record) => editor.edit(record, shard),
   });
   return { shard, counts: editor.counts };
-}
-
-/** Which part of a history is folded otherwise. */
-export interface OtherwiseSpan {
-  /** Records after it are changed; by default all that lead to the end. */
-  readonly from: Cut | undefined;
-  readonly to: Cut;
-}
-
-/**
- * Rebuilds the model as it would have been at the end of a span if its records had been others.
- * @throws as `foldOtherwise`.
- */
-export async function modelOtherwise(
-  replayer: Replayer,
-  { from, to }: OtherwiseSpan,
-  changes: FoldChanges,
-  onProgress: (doneRecords: number, totalRecords: number) => void = () => undefined,
-): Promise<{ model: ReplayedModel; counts: ChangeCounts }> {
-  const sum = new ProgressSum(onProgress);
-  const folded = await mapConcurrently(
-    [...to.entries()],
-    ([shard, position]) =>
-      replayer.foldOtherwise(shard, position, { changes, from: from?.[shard] }, sum.note),
-    replayer.threads,
-  );
-  let [leftOut, changed] = [0, 0];
-  for (const { counts } of folded) {
-    leftOut += counts.leftOut;
-    changed += counts.changed;
-  }
-  const model = new ReplayedModel(folded.map(({ replayed }) => replayed));
-  return { model, counts: { leftOut, changed } };
 }

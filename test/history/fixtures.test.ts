@@ -7,9 +7,10 @@ import { expect, test } from "vitest";
 import { checkArchive } from "../../src/history/archive/check-archive.ts";
 import { writeRecording } from "../../src/history/archive/recorded-file.ts";
 import { openArchivedJournal, type UpdateEvent } from "../../src/history/index.ts";
-import { type HistoryPlace, openHistory } from "../../src/history/open-journal.ts";
+import { openHistory } from "../../src/history/open-journal.ts";
 import { replayShard } from "../../src/history/replay/replay-shard.ts";
 import { resolvePoint } from "../../src/history/resolve-point.ts";
+import type { HistoryPlace } from "../../src/history/source.ts";
 import { JobSubjects } from "../../src/protocol/index.ts";
 import { temporaryDirectory } from "./container/container-files.ts";
 

@@ -1,21 +1,18 @@
 /**
- * Entry point of a host's worker thread: it follows the messages of the main thread until told to close.
- * An error while it starts ends the thread, and with it the host.
+ * Entry point of a host's worker thread, which works until the main thread ends it. An error while it starts ends the
+ * thread, and with it the host.
  */
-import { parentPort, workerData } from "node:worker_threads";
-import { PserverError } from "../../protocol/index.ts";
+import { workerData } from "node:worker_threads";
+import { serveThread } from "../worker-thread.ts";
 import { openShardWorker } from "./shard-worker.ts";
-import type { FromWorker, ToWorker, WorkerSetup } from "./worker-pool.ts";
+import type { HostCalls, HostEvent, WorkerSetup } from "./worker-pool.ts";
 
-const port = parentPort;
-if (port === null) throw new PserverError("INTERNAL", "host-worker.ts must run as a worker thread");
-const send = (message: FromWorker): void => port.postMessage(message);
-
-const worker = await openShardWorker(workerData as WorkerSetup, send);
-port.on("message", (message: ToWorker) => {
-  if (message.type === "own") worker.own(message.shard);
-  else if (message.type === "disown") worker.disown(message.shard);
-  else if (message.type === "save") void worker.save(message.shard);
-  else void worker.close().then(() => port.close());
+await serveThread<HostCalls, HostEvent>(async (emit) => {
+  const worker = await openShardWorker(workerData as WorkerSetup, emit);
+  return {
+    own: (shard) => worker.own(shard),
+    disown: (shard) => worker.disown(shard),
+    save: (shard, progress) => worker.save(shard, progress),
+    close: () => worker.close(),
+  };
 });
-send({ type: "ready" });

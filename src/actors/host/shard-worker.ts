@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { JetStreamClient } from "@nats-io/jetstream";
-import { bucketStream, ensureError, JobSubjects, type PserverError } from "../../protocol/index.ts";
+import { bucketStream, JobSubjects, type PserverError } from "../../protocol/index.ts";
 import { fromBrokerError, isRefusedSubscription } from "../../transport/broker-error.ts";
 import { BufferPool } from "../../transport/buffers.ts";
 import { dataBytesMaxOf, payloadBytesMaxOf } from "../../transport/bulk-transport.ts";
@@ -22,7 +22,7 @@ import { Responder } from "../owner/responder.ts";
 import { ShardOwner, type ShardOwnerDeps } from "../owner/shard-owner.ts";
 import { FailedBlocks, Intake } from "../owner/subscriptions.ts";
 import { HostMemory } from "./host-memory.ts";
-import type { FromWorker, ShardEventType, WorkerSetup } from "./worker-pool.ts";
+import type { HostEvent, ShardEventType, WorkerSetup } from "./worker-pool.ts";
 
 /** How long one request of a worker to the broker may take. */
 const BROKER_TIMEOUT_MS = 5_000;
@@ -56,7 +56,7 @@ type SharedDeps = Omit<
 /** Dependencies of {@link ShardWorker}. */
 interface ShardWorkerDeps {
   readonly setup: WorkerSetup;
-  readonly send: (message: FromWorker) => void;
+  readonly send: (message: HostEvent) => void;
   readonly leases: LeaseClock;
   readonly client: JetStreamClient;
   readonly bucket: KvBucket;
@@ -67,7 +67,7 @@ interface ShardWorkerDeps {
 /** Connects the shards of one worker thread; @throws NO_BROKER, DENIED or NO_JETSTREAM. */
 export async function openShardWorker(
   setup: WorkerSetup,
-  send: (message: FromWorker) => void,
+  send: (message: HostEvent) => void,
 ): Promise<ShardWorker> {
   const subjects = new JobSubjects(setup.job, setup.acrossAccounts);
   const inboxPrefix = subjects.hostInbox(setup.host);
@@ -125,8 +125,8 @@ export class ShardWorker {
   readonly #owners: Map<number, ShardOwner> = new Map();
   /** Owners that are closed and still write their last mark. */
   readonly #closing: Set<Promise<void>> = new Set();
-  /** Shards that are being saved, and how far that had come when it was told last. */
-  readonly #saving: Set<number> = new Set();
+  /** Shards that are being saved, with who is told, and how far that had come when it was told last. */
+  readonly #saving: Map<number, () => void> = new Map();
   #savedUpTo = "";
   /** Of the owned shards. */
   readonly #stores: Map<number, SnapshotStore> = new Map();
@@ -176,13 +176,16 @@ export class ShardWorker {
       onMarkFailed: (error) => this.#tell("mark-failed", shard, error),
       onLossReported: (error) => this.#tell("loss-reported", shard, error),
       onFellBack: ({ generation, fallbacks }) =>
-        this.#deps.send({ type: "fell-back", shard, generation, fallbacks: fallbacks.slice(-1) }),
+        this.#deps.send({
+          type: "fell-back",
+          continued: { shard, generation, fallbacks: fallbacks.slice(-1) },
+        }),
       onFailure: (error) => {
         this.#tell("failed", shard, error);
         if (error.code === "NOT_OWNER") this.#retake(shard, owner);
       },
       onRecovered: ({ generation, fallbacks }) => {
-        this.#deps.send({ type: "recovered", shard, generation, fallbacks });
+        this.#deps.send({ type: "recovered", continued: { shard, generation, fallbacks } });
         this.#retake(shard, owner);
       },
     });
@@ -192,17 +195,14 @@ export class ShardWorker {
     void owner.start();
   }
 
-  /** Stores all of a shard, as {@link ShardOwner.save} does, and tells how that goes and has ended. */
-  async save(shard: number): Promise<void> {
-    this.#saving.add(shard);
-    let failure: PserverError | undefined;
+  /** Stores all of a shard, as {@link ShardOwner.save} does, and calls `onProgress` while that gets on. */
+  async save(shard: number, onProgress: () => void): Promise<void> {
+    this.#saving.set(shard, onProgress);
     try {
       await this.#owners.get(shard)?.save();
-    } catch (error) {
-      failure = ensureError(error);
+    } finally {
+      this.#saving.delete(shard);
     }
-    this.#saving.delete(shard);
-    this.#deps.send({ type: "saved", shard, ...(failure && { error: failure.toWire() }) });
   }
 
   /** Stops owning all shards and closes the connections. */
@@ -291,12 +291,12 @@ export class ShardWorker {
 
   /** Tells that the shards which are being saved have progressed: one that waits for its turn does so with the others. */
   #tellSaving(): void {
-    const reached = [...this.#saving].map((shard) => {
+    const reached = [...this.#saving.keys()].map((shard) => {
       return `${shard} ${this.#owners.get(shard)?.position().seq} ${this.#stores.get(shard)?.stored}`;
     });
     const savedUpTo = reached.join();
     if (savedUpTo === this.#savedUpTo) return;
     this.#savedUpTo = savedUpTo;
-    for (const shard of this.#saving) this.#deps.send({ type: "saving", shard });
+    for (const onProgress of this.#saving.values()) onProgress();
   }
 }

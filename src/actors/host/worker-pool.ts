@@ -1,9 +1,15 @@
 import { Worker } from "node:worker_threads";
-import { errorFromWire, type Fields, PserverError, type WireError } from "../../protocol/index.ts";
+import {
+  ensureError,
+  errorFromWire,
+  type Fields,
+  PserverError,
+  type WireError,
+} from "../../protocol/index.ts";
 import type { ConnectionSettings } from "../../transport/connection.ts";
-import { fromThread } from "../concurrent.ts";
 import type { JournalSettings } from "../journal/journal.ts";
 import type { Continued } from "../journal/next-generation.ts";
+import { WorkerThread } from "../worker-thread.ts";
 
 /** How long a worker may take to connect, and to close. */
 const START_MS = 15_000;
@@ -29,15 +35,15 @@ export interface WorkerPoolEvents {
   readonly onCrash: (error: PserverError) => void;
 }
 
+/** A thread that owns shards. */
+type HostThread = WorkerThread<HostCalls, HostEvent>;
+
 /** The worker threads of a host, which share its shards evenly. */
 export class WorkerPool {
   readonly #events: WorkerPoolEvents;
-  /** Each worker with the promise of its end. */
-  readonly #workers: Map<Worker, Promise<void>> = new Map();
-  readonly #shards: Map<number, Worker> = new Map();
-  readonly #statuses: Map<Worker, readonly Fields[]> = new Map();
-  /** Shards that are being saved. */
-  readonly #saves: Map<number, ShardSave> = new Map();
+  readonly #threads: Set<HostThread> = new Set();
+  readonly #shards: Map<number, HostThread> = new Map();
+  readonly #statuses: Map<HostThread, readonly Fields[]> = new Map();
   #closing = false;
 
   constructor(events: WorkerPoolEvents) {
@@ -47,7 +53,7 @@ export class WorkerPool {
   /** Starts `count` workers; @throws the error of the first that cannot start. */
   async start(count: number, setup: Omit<WorkerSetup, "index">): Promise<void> {
     await Promise.all(
-      Array.from({ length: count }, (_, index) => this.#startWorker({ ...setup, index })),
+      Array.from({ length: count }, (_, index) => this.#startThread({ ...setup, index })),
     );
   }
 
@@ -58,24 +64,23 @@ export class WorkerPool {
 
   /** Gives a shard, whose lease must be held, to the worker that has it, or else to the one with the fewest. */
   own(shard: number): void {
-    const current = this.#shards.get(shard);
-    if (current !== undefined) {
-      post(current, { type: "own", shard });
-      return;
+    let thread = this.#shards.get(shard);
+    if (thread === undefined) {
+      const counts = new Map([...this.#threads].map((each) => [each, 0]));
+      for (const each of this.#shards.values()) counts.set(each, (counts.get(each) ?? 0) + 1);
+      const [least] = [...counts].sort(([, a], [, b]) => a - b);
+      if (least === undefined) throw new PserverError("CLOSED", "the host has no workers");
+      thread = least[0];
+      this.#shards.set(shard, thread);
     }
-    const counts = new Map([...this.#workers.keys()].map((worker) => [worker, 0]));
-    for (const worker of this.#shards.values()) counts.set(worker, (counts.get(worker) ?? 0) + 1);
-    const [least] = [...counts].sort(([, a], [, b]) => a - b);
-    if (least === undefined) throw new PserverError("CLOSED", "the host has no workers");
-    this.#shards.set(shard, least[0]);
-    post(least[0], { type: "own", shard });
+    tell(thread, "own", shard);
   }
 
   /** Takes a shard from its worker, which stops answering for it. */
   disown(shard: number): void {
-    const worker = this.#shards.get(shard);
+    const thread = this.#shards.get(shard);
     this.#shards.delete(shard);
-    if (worker !== undefined) post(worker, { type: "disown", shard });
+    if (thread !== undefined) tell(thread, "disown", shard);
   }
 
   /**
@@ -84,123 +89,85 @@ export class WorkerPool {
    * @returns why the shard could not be saved; undefined if it was. TIMEOUT without progress for some seconds.
    */
   async save(shard: number, onProgress: () => void): Promise<PserverError | undefined> {
-    const worker = this.#shards.get(shard);
-    const exited = worker && this.#workers.get(worker);
-    if (worker === undefined || exited === undefined) return undefined;
-    const save = new ShardSave(shard, onProgress);
-    this.#saves.set(shard, save);
-    post(worker, { type: "save", shard });
-    void exited.then(() =>
-      save.end(new PserverError("CLOSED", `shard ${shard}: its worker has ended`, { shard })),
-    );
-    const failure = await save.ended;
-    this.#saves.delete(shard);
-    return failure;
+    const thread = this.#shards.get(shard);
+    if (thread === undefined) return undefined;
+    return await new Promise((resolve) => {
+      const text = `shard ${shard}: no progress for ${SAVE_STALL_MS} ms`;
+      const stall = setTimeout(() => end(new PserverError("TIMEOUT", text)), SAVE_STALL_MS);
+      const end = (failure?: PserverError): void => {
+        clearTimeout(stall);
+        resolve(failure);
+      };
+      const progressed = (): void => {
+        stall.refresh();
+        onProgress();
+      };
+      thread.ask("save", shard, progressed).then(
+        () => end(),
+        (error: unknown) => end(ensureError(error)),
+      );
+    });
   }
 
   /** Closes all workers; one that does not react is terminated. */
   async close(): Promise<void> {
     this.#closing = true;
-    await Promise.all([...this.#workers].map(([worker, exited]) => closeWorker(worker, exited)));
+    await Promise.all([...this.#threads].map(closeThread));
   }
 
-  #startWorker(setup: WorkerSetup): Promise<void> {
+  async #startThread(setup: WorkerSetup): Promise<void> {
     const worker = new Worker(new URL("./host-worker.js", import.meta.url), {
       workerData: setup,
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB_MAX },
     });
-    this.#workers.set(worker, new Promise((resolve) => worker.once("exit", () => resolve())));
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
-        reject(
-          new PserverError("TIMEOUT", `worker ${setup.index} did not start in ${START_MS} ms`),
-        );
-      }, START_MS);
-      const failed = (error: PserverError): void => {
-        clearTimeout(timer);
-        reject(error);
-        if (!this.#closing) this.#events.onCrash(error);
-      };
-      worker.on("error", (error: Error) => failed(fromThread(error)));
-      worker.on("exit", (code) =>
-        failed(new PserverError("INTERNAL", `worker ${setup.index} ended with code ${code}`)),
-      );
-      worker.on("message", (message: FromWorker) => {
-        if (message.type === "ready") {
-          clearTimeout(timer);
-          resolve();
-        } else this.#receive(worker, message);
-      });
+    const thread: HostThread = new WorkerThread(worker, `worker ${setup.index}`, (event) =>
+      this.#receive(thread, event),
+    );
+    this.#threads.add(thread);
+    void thread.ended.then((error) => {
+      if (!this.#closing) this.#events.onCrash(error);
     });
+    const text = `worker ${setup.index} did not start in ${START_MS} ms`;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_resolve, reject) => {
+      timer = setTimeout(() => reject(new PserverError("TIMEOUT", text)), START_MS);
+    });
+    await Promise.race([thread.ready, late]).finally(() => clearTimeout(timer));
   }
 
-  #receive(worker: Worker, message: Exclude<FromWorker, { type: "ready" }>): void {
-    switch (message.type) {
+  #receive(thread: HostThread, event: HostEvent): void {
+    const { onServing, onRecovered, onFellBack, onTrouble } = this.#events;
+    switch (event.type) {
       case "serving":
-        this.#events.onServing(message.shard);
-        break;
-      case "saving":
-        this.#saves.get(message.shard)?.progressed();
-        break;
-      case "saved":
-        this.#saves.get(message.shard)?.end(message.error && errorFromWire(message.error));
+        onServing(event.shard);
         break;
       case "statuses":
-        this.#statuses.set(worker, message.statuses);
+        this.#statuses.set(thread, event.statuses);
         break;
-      case "recovered": {
-        const { shard, generation, fallbacks } = message;
-        this.#events.onRecovered({ shard, generation, fallbacks });
+      case "recovered":
+        onRecovered(event.continued);
         break;
-      }
-      case "fell-back": {
-        const { shard, generation, fallbacks } = message;
-        this.#events.onFellBack({ shard, generation, fallbacks });
+      case "fell-back":
+        onFellBack(event.continued);
         break;
-      }
       default:
-        this.#events.onTrouble(message.type, message.shard, errorFromWire(message.error));
+        onTrouble(event.type, event.shard, errorFromWire(event.error));
     }
   }
 }
 
-/** A shard that is being saved: ends when its worker says so, or does not get on. */
-class ShardSave {
-  /** Why the shard was not saved; undefined if it was. */
-  readonly ended: Promise<PserverError | undefined>;
-  readonly end: (failure: PserverError | undefined) => void;
-  readonly #onProgress: () => void;
-  readonly #timer: NodeJS.Timeout;
-
-  constructor(shard: number, onProgress: () => void) {
-    let end: (failure: PserverError | undefined) => void = () => undefined;
-    this.ended = new Promise((resolve) => {
-      end = resolve;
-    });
-    const text = `shard ${shard}: no progress for ${SAVE_STALL_MS} ms`;
-    this.#timer = setTimeout(() => this.end(new PserverError("TIMEOUT", text)), SAVE_STALL_MS);
-    this.#onProgress = onProgress;
-    this.end = (failure) => {
-      clearTimeout(this.#timer);
-      end(failure);
-    };
-  }
-
-  progressed(): void {
-    this.#timer.refresh();
-    this.#onProgress();
-  }
+/** Has a thread do what no one waits for: it ends only with the host. */
+function tell(thread: HostThread, verb: "own" | "disown", shard: number): void {
+  thread.ask(verb, shard).catch(() => undefined);
 }
 
-function post(worker: Worker, message: ToWorker): void {
-  worker.postMessage(message);
-}
-
-async function closeWorker(worker: Worker, exited: Promise<void>): Promise<void> {
-  post(worker, { type: "close" });
-  const timer = setTimeout(() => void worker.terminate(), CLOSE_MS);
-  await exited;
+async function closeThread(thread: HostThread): Promise<void> {
+  const closed = new PserverError("CLOSED", "the host is being closed");
+  const timer = setTimeout(() => void thread.stop(closed), CLOSE_MS);
+  // A thread that has ended need not be closed.
+  await thread.ask("close", undefined).catch(() => undefined);
   clearTimeout(timer);
+  await thread.stop(closed);
 }
 
 /** What a worker thread is started with. */
@@ -229,13 +196,14 @@ export interface WorkerSetup {
   readonly memoryLimitBytes: number | undefined;
 }
 
-/** Messages from the main thread to a worker. */
-export type ToWorker =
-  | { readonly type: "own"; readonly shard: number }
-  | { readonly type: "disown"; readonly shard: number }
+/** What a worker is asked by the main thread. */
+export interface HostCalls {
+  own(shard: number): void;
+  disown(shard: number): void;
   /** Store all of a shard whose journal may go with the broker; its lease is held until that is done. */
-  | { readonly type: "save"; readonly shard: number }
-  | { readonly type: "close" };
+  save(shard: number): void;
+  close(nothing: undefined): void;
+}
 
 /**
  * Troubles of a shard: it has failed; it does not fit into the host's memory; a snapshot, lines of
@@ -251,13 +219,9 @@ export type ShardEventType =
   | "mark-failed"
   | "loss-reported";
 
-/** Messages from a worker to the main thread. */
-export type FromWorker =
-  | { readonly type: "ready" }
+/** What a worker tells the main thread. */
+export type HostEvent =
   | { readonly type: "serving"; readonly shard: number }
   | { readonly type: ShardEventType; readonly shard: number; readonly error: WireError }
-  /** The work on a `save` has progressed; or it has ended, with an error unless the shard is stored. */
-  | { readonly type: "saving"; readonly shard: number }
-  | { readonly type: "saved"; readonly shard: number; readonly error?: WireError }
-  | ({ readonly type: "recovered" | "fell-back" } & Continued)
+  | { readonly type: "recovered" | "fell-back"; readonly continued: Continued }
   | { readonly type: "statuses"; readonly statuses: readonly Fields[] };

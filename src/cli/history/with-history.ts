@@ -2,7 +2,6 @@ import type { Command } from "commander";
 import type { UpdateEvent } from "../../actors/journal/describe-record.ts";
 import { resolveSettings } from "../../client/wire/settings.ts";
 import type { Rebuild } from "../../history/fork-job.ts";
-import type { HistoryPlace } from "../../history/open-journal.ts";
 import {
   type Cut,
   formatPoint,
@@ -14,6 +13,7 @@ import {
 import type { UpdateQuery, UpdateRange } from "../../history/read-updates.ts";
 import type { ReplayedModel } from "../../history/replay/replayed-model.ts";
 import type { Replayer } from "../../history/replay/replayer.ts";
+import type { HistoryPlace } from "../../history/source.ts";
 import { type HistorySource, showPosition } from "../../history/source.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { defined } from "../../protocol/fields.ts";
@@ -98,7 +98,7 @@ export async function withReplays<T>(
   history: OpenedHistory,
   use: (replay: Replay) => Promise<T>,
 ): Promise<T> {
-  const { replayModel } = await import("../../history/replay/replayed-model.ts");
+  const { replayModel } = await import("../../history/replay/replayer.ts");
   return await withPool(context, history, (pool) =>
     use(({ cut }) =>
       output

@@ -1,4 +1,3 @@
-import { mapConcurrently } from "../../actors/concurrent.ts";
 import type { BlockHeader } from "../../actors/fold/block-actor.ts";
 import { blockDigest, type Shard, stateDigest } from "../../actors/fold/shard.ts";
 import type { ParameterConfig } from "../../protocol/config/index.ts";
@@ -11,10 +10,8 @@ import {
   type Tensor,
 } from "../../protocol/index.ts";
 import { tensorView, zeros } from "../../protocol/tensor.ts";
-import type { Cut } from "../points.ts";
 import type { ShardHistory } from "../source.ts";
 import { foldRecords } from "./replay-shard.ts";
-import type { Replayer } from "./replayer.ts";
 
 /** A shard as it was at a position. */
 export interface ReplayedShard {
@@ -211,52 +208,4 @@ function toParameter(name: string, all: readonly ReplayedBlock[]): ReplayedParam
   const elements = blocks.reduce((sum, { count }) => sum + count, 0);
   const isComplete = elements === elementCount(shape);
   return { name, dtype, shape, epoch, config, blocks, isComplete };
-}
-
-/** Adds up the progress of several shards. */
-export class ProgressSum {
-  readonly #onProgress: (doneRecords: number, totalRecords: number) => void;
-  readonly #shards: Map<number, readonly [done: number, total: number]> = new Map();
-
-  constructor(onProgress: (doneRecords: number, totalRecords: number) => void) {
-    this.#onProgress = onProgress;
-  }
-
-  /** Notes the progress of a shard, and tells the sum. */
-  readonly note = (shard: number, doneRecords: number, totalRecords: number): void => {
-    this.#shards.set(shard, [doneRecords, totalRecords]);
-    let [allDone, allTotal] = [0, 0];
-    for (const [done, total] of this.#shards.values()) {
-      allDone += done;
-      allTotal += total;
-    }
-    this.#onProgress(allDone, allTotal);
-  };
-}
-
-/** How much of a model is rebuilt, and who is told. */
-export interface ReplayModelOptions {
-  /** Only these shards; by default all. */
-  readonly shards?: readonly number[];
-  /** Told the records folded in all shards, of those to fold as far as is known. */
-  readonly onProgress?: (doneRecords: number, totalRecords: number) => void;
-}
-
-/**
- * Rebuilds the model at a cut, as many shards at once as the replayer has threads. After a failure no
- * further shard is begun.
- * @throws as `replayShard`.
- */
-export async function replayModel(
-  replayer: Replayer,
-  cut: Cut,
-  { shards, onProgress }: ReplayModelOptions = {},
-): Promise<ReplayedModel> {
-  const numbers = shards ?? cut.map((_, shard) => shard);
-  const sum = new ProgressSum((done, total) => onProgress?.(done, total));
-  const replay = async (shard: number) => {
-    const to = cut[shard];
-    return to === undefined ? [] : [await replayer.replay(shard, to, sum.note)];
-  };
-  return new ReplayedModel((await mapConcurrently(numbers, replay, replayer.threads)).flat());
 }

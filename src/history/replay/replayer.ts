@@ -1,10 +1,12 @@
+import { mapConcurrently } from "../../actors/concurrent.ts";
 import { JobSubjects, type Position } from "../../protocol/index.ts";
+import type { Cut } from "../points.ts";
 import type { HistorySource } from "../source.ts";
 import { type ShardVerification, verifyShard } from "../verify.ts";
 import { type ChangeCounts, type FoldChanges, foldOtherwise } from "../what-if.ts";
 
 import { replayShard } from "./replay-shard.ts";
-import { LocalReplayedShard, type ReplayedShard } from "./replayed-model.ts";
+import { LocalReplayedShard, ReplayedModel, type ReplayedShard } from "./replayed-model.ts";
 
 /** Told now and then how many records of a shard are folded, of those to fold. */
 export type OnShardProgress = (shard: number, doneRecords: number, totalRecords: number) => void;
@@ -109,4 +111,85 @@ export class LocalReplayer implements Replayer {
       }),
     };
   }
+}
+
+/** Adds up the progress of several shards. */
+export class ProgressSum {
+  readonly #onProgress: (doneRecords: number, totalRecords: number) => void;
+  readonly #shards: Map<number, readonly [done: number, total: number]> = new Map();
+
+  constructor(onProgress: (doneRecords: number, totalRecords: number) => void) {
+    this.#onProgress = onProgress;
+  }
+
+  /** Notes the progress of a shard, and tells the sum. */
+  readonly note = (shard: number, doneRecords: number, totalRecords: number): void => {
+    this.#shards.set(shard, [doneRecords, totalRecords]);
+    let [allDone, allTotal] = [0, 0];
+    for (const [done, total] of this.#shards.values()) {
+      allDone += done;
+      allTotal += total;
+    }
+    this.#onProgress(allDone, allTotal);
+  };
+}
+
+/** How much of a model is rebuilt, and who is told. */
+export interface ReplayModelOptions {
+  /** Only these shards; by default all. */
+  readonly shards?: readonly number[];
+  /** Told the records folded in all shards, of those to fold as far as is known. */
+  readonly onProgress?: (doneRecords: number, totalRecords: number) => void;
+}
+
+/**
+ * Rebuilds the model at a cut, as many shards at once as the replayer has threads. After a failure no
+ * further shard is begun.
+ * @throws as `replayShard`.
+ */
+export async function replayModel(
+  replayer: Replayer,
+  cut: Cut,
+  { shards, onProgress }: ReplayModelOptions = {},
+): Promise<ReplayedModel> {
+  const numbers = shards ?? cut.map((_, shard) => shard);
+  const sum = new ProgressSum((done, total) => onProgress?.(done, total));
+  const replay = async (shard: number) => {
+    const to = cut[shard];
+    return to === undefined ? [] : [await replayer.replay(shard, to, sum.note)];
+  };
+  return new ReplayedModel((await mapConcurrently(numbers, replay, replayer.threads)).flat());
+}
+
+/** Which part of a history is folded otherwise. */
+export interface OtherwiseSpan {
+  /** Records after it are changed; by default all that lead to the end. */
+  readonly from: Cut | undefined;
+  readonly to: Cut;
+}
+
+/**
+ * Rebuilds the model as it would have been at the end of a span if its records had been others.
+ * @throws as `foldOtherwise`.
+ */
+export async function modelOtherwise(
+  replayer: Replayer,
+  { from, to }: OtherwiseSpan,
+  changes: FoldChanges,
+  onProgress: (doneRecords: number, totalRecords: number) => void = () => undefined,
+): Promise<{ model: ReplayedModel; counts: ChangeCounts }> {
+  const sum = new ProgressSum(onProgress);
+  const folded = await mapConcurrently(
+    [...to.entries()],
+    ([shard, position]) =>
+      replayer.foldOtherwise(shard, position, { changes, from: from?.[shard] }, sum.note),
+    replayer.threads,
+  );
+  let [leftOut, changed] = [0, 0];
+  for (const { counts } of folded) {
+    leftOut += counts.leftOut;
+    changed += counts.changed;
+  }
+  const model = new ReplayedModel(folded.map(({ replayed }) => replayed));
+  return { model, counts: { leftOut, changed } };
 }

@@ -18,15 +18,18 @@ import {
   locateElement,
 } from "../../../src/history/blame.ts";
 import { viewElements } from "../../../src/history/compare-models.ts";
-import { type HistoryPlace, openHistory } from "../../../src/history/open-journal.ts";
+import { openHistory } from "../../../src/history/open-journal.ts";
 import type { Cut } from "../../../src/history/points.ts";
-import { replayModel } from "../../../src/history/replay/replayed-model.ts";
-import { LocalReplayer } from "../../../src/history/replay/replayer.ts";
+import {
+  LocalReplayer,
+  modelOtherwise,
+  replayModel,
+} from "../../../src/history/replay/replayer.ts";
 import { resolvePoint } from "../../../src/history/resolve-point.ts";
+import type { HistoryPlace } from "../../../src/history/source.ts";
 import { type HistorySource, reachOf, takeInventory } from "../../../src/history/source.ts";
 
 import { verifyServed } from "../../../src/history/verify.ts";
-import { modelOtherwise } from "../../../src/history/what-if.ts";
 import { comparePositions, type Position } from "../../../src/protocol/index.ts";
 import { run } from "../../cli/spawn-command.ts";
 import { failureOf } from "../../history/failure.ts";

@@ -85,7 +85,7 @@ async function verifyAll(
 ): Promise<ShardFound[]> {
   const { mapConcurrently } = await import("../../../actors/concurrent.ts");
   const { verifyServed } = await import("../../../history/verify.ts");
-  const { ProgressSum } = await import("../../../history/replay/replayed-model.ts");
+  const { ProgressSum } = await import("../../../history/replay/replayer.ts");
   const numbers = Array.from({ length: source.shards }, (_, shard) => shard);
   return await output.progress("verifying", formatRecords).reported((onProgress) => {
     const sum = new ProgressSum(onProgress);

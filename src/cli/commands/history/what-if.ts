@@ -146,7 +146,7 @@ async function foldOtherwise(
   { from, to }: { readonly from: ResolvedPoint | undefined; readonly to: ResolvedPoint },
   changes: FoldChanges,
 ): Promise<{ model: ReplayedModel; counts: ChangeCounts }> {
-  const { modelOtherwise } = await import("../../../history/what-if.ts");
+  const { modelOtherwise } = await import("../../../history/replay/replayer.ts");
   const span = { from: from?.cut, to: to.cut };
   return await output
     .progress("folding", formatRecords)
@@ -219,7 +219,7 @@ async function compareWithReal(
   { param }: WhatIfFlags,
   { pool, to, model }: Otherwise,
 ) {
-  const { replayModel } = await import("../../../history/replay/replayed-model.ts");
+  const { replayModel } = await import("../../../history/replay/replayer.ts");
   const { compareSides } = await import("../../history/compare-sides.ts");
   const real = await output.progress("replaying").during(replayModel(pool, to.cut));
   const sides = [real, model].map((each) => ({ kind: "point", point: to, model: each }) as const);
