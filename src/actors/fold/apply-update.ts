@@ -6,7 +6,6 @@ import type { InitRecord, PushOperation } from "../../protocol/messages/records.
 import type { Kernels } from "../kernel/kernels.ts";
 import type { ShardMemory } from "../kernel/shard-memory.ts";
 import type { BlockName, BlockTable, SlotPlan, StoredBlock } from "./block-actor.ts";
-import type { RecordContext } from "./check-update.ts";
 import { ElementRanges, everyEncodedChunk, type Payload } from "./elements.ts";
 import {
   type ColumnTarget,
@@ -21,6 +20,7 @@ import {
   rowCounts,
 } from "./rows.ts";
 import type { Statistics } from "./statistics.ts";
+import type { StepTable } from "./step-table.ts";
 import {
   accumulate,
   type FloatDtype,
@@ -463,12 +463,19 @@ function openSlots(block: StoredBlock): { dtype: FloatDtype; sum: number } {
   throw new PserverError("INTERNAL", `${block.label} has no place to add gradients of a step up`);
 }
 
+/** State that a record's change is applied to. */
+interface ChangeContext extends StepContext {
+  readonly steps: Pick<StepTable, "noteGradient">;
+  /** Sender of the record. */
+  readonly trainer: string;
+}
+
 /**
  * Applies a change that `checkRecord` passed, or adds a gradient to its open step.
  * @returns the version that the block has then.
  * @throws TOO_LARGE if this process lacks the memory for a new block.
  */
-export function applyChange(context: RecordContext, change: Change): number {
+export function applyChange(context: ChangeContext, change: Change): number {
   if (change.kind === "init") return initialize(context, change);
   const { memory, blocks, steps, trainer } = context;
   const { block } = change;
@@ -485,7 +492,7 @@ export function applyChange(context: RecordContext, change: Change): number {
   return block.version;
 }
 
-function initialize({ memory, blocks }: RecordContext, change: InitChange): number {
+function initialize({ memory, blocks }: StepContext, change: InitChange): number {
   const { record, plan, data } = change;
   const { epoch, dtype, shape, start, count, config } = record;
   const header = { ...change.name, epoch, dtype, shape, start, count, config };

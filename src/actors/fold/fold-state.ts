@@ -32,21 +32,13 @@ import {
 } from "./block-actor.ts";
 import { DeclarationTable, type Declared } from "./declaration-table.ts";
 import type { KnownRules, Rules } from "./rules.ts";
-import { StepTable } from "./step-table.ts";
-import { type TrainerEntry, TrainerTable, UnreadableCounts } from "./trainer-table.ts";
-
-/** The step table of a shard in the state of a snapshot. */
-export interface SavedSteps {
-  /** Revision of the members; 0 before the first `members` record. */
-  readonly revision: number;
-  readonly started: boolean;
-  /** Last closed step. */
-  readonly closed: number;
-  /** Members with the last step that each has ended, ascending by id. */
-  readonly members: readonly (readonly [trainer: string, clock: number])[];
-  /** Senders of gradients of the open step, ascending. */
-  readonly participants: readonly string[];
-}
+import { type SavedSteps, StepTable } from "./step-table.ts";
+import {
+  type CountRow,
+  type TrainerEntry,
+  TrainerTable,
+  UnreadableCounts,
+} from "./trainer-table.ts";
 
 /**
  * Reads a saved step table and checks each field by itself; `StepTable.restore` checks the whole.
@@ -107,9 +99,6 @@ export interface FoldState {
   /** Unreadable records by the trainer in their subjects, of some trainers; absent if none. */
   readonly unreadableOf?: readonly CountRow[];
 }
-
-/** A trainer and a number of its records. */
-export type CountRow = readonly [trainer: string, records: number];
 
 /** A state read by {@link parseFoldState}. */
 export interface RestoredState

@@ -2,7 +2,6 @@ import { checksum } from "../../protocol/checksum/checksum.ts";
 import { isSealed, readCrc } from "../../protocol/codec.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { integerField, listField } from "../../protocol/fields.ts";
-import type { JournalRecord } from "./journal-record.ts";
 
 /**
  * The checksum of a journal up to a record: three sums, modulo 2^32, over the checksums of its records. A
@@ -69,8 +68,14 @@ export function subjectCrcOf(subject: string): number {
   return checksum(Buffer.from(subject));
 }
 
+/** What counts of a record. */
+interface ChecksummedRecord {
+  readonly subject: string;
+  readonly payload: Uint8Array;
+}
+
 /** As {@link checksumOf}, of a record of which nothing is known. */
-export function recordChecksum({ subject, payload }: JournalRecord): number {
+export function recordChecksum({ subject, payload }: ChecksummedRecord): number {
   return checksumOf(subjectCrcOf(subject), payload, false);
 }
 

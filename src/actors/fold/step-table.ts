@@ -2,7 +2,19 @@ import type { Synchronization } from "../../protocol/config/index.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import type { MembersRecord } from "../../protocol/messages/host-records.ts";
 import { quoteName } from "../../protocol/names.ts";
-import type { SavedSteps } from "./fold-state.ts";
+
+/** The step table of a shard in the state of a snapshot. */
+export interface SavedSteps {
+  /** Revision of the members; 0 before the first `members` record. */
+  readonly revision: number;
+  readonly started: boolean;
+  /** Last closed step. */
+  readonly closed: number;
+  /** Members with the last step that each has ended, ascending by id. */
+  readonly members: readonly (readonly [trainer: string, clock: number])[];
+  /** Senders of gradients of the open step, ascending. */
+  readonly participants: readonly string[];
+}
 
 /** A step that the last record has closed. */
 export interface ClosedStep {

@@ -4,8 +4,10 @@ import type { TrainerSession } from "../../protocol/messages/lifecycle-messages.
 import type { Outcome } from "../../protocol/messages/outcomes.ts";
 import type { RecordHead } from "../../protocol/messages/records.ts";
 import { quoteName } from "../../protocol/names.ts";
-import type { CountRow } from "./fold-state.ts";
 import type { Rules } from "./rules.ts";
+
+/** A trainer and a number of its records. */
+export type CountRow = readonly [trainer: string, records: number];
 
 /** Limit of a text: a shard remembers thousands of outcomes. */
 const MESSAGE_LENGTH_MAX = 400;

@@ -5,8 +5,8 @@ import {
   type ShardVersions,
   type WantedVersions,
 } from "../../protocol/index.ts";
-import type { CountRow } from "../fold/fold-state.ts";
 import type { Shard } from "../fold/shard.ts";
+import type { CountRow } from "../fold/trainer-table.ts";
 import type { WantedPosition } from "./pending-reads.ts";
 
 /** Limit of the trainers that `status` names for rejected or unreadable records. */

@@ -6,11 +6,18 @@ import { JobArchiver } from "../../history/archive/job-archiver.ts";
 import type { ShardProgress } from "../../history/archive/shard-archiver.ts";
 import { showPosition } from "../../history/source.ts";
 import { ensureError, healsWithTime, type PserverError } from "../../protocol/errors.ts";
-import type { ArchiveFlags } from "../commands/history/archive.ts";
 import type { CliContext } from "../context.ts";
-import { toOverrides } from "../options/connection-options.ts";
+import { type ConnectionFlags, toOverrides } from "../options/connection-options.ts";
 import { formatBytes, formatCount, formatNumber } from "../output/amounts.ts";
-import type { Output } from "../output/output.ts";
+import type { Output, OutputFlags } from "../output/output.ts";
+
+/** Flags of `pserver archive`. */
+export interface ArchiveFlags extends ConnectionFlags, OutputFlags {
+  readonly job: string;
+  readonly once?: boolean;
+  readonly check?: boolean;
+  readonly grace: number;
+}
 
 /** Pause between two looks for what is new. */
 const PAUSE_MS = 1_000;

@@ -5,7 +5,6 @@ import { ensureError, PserverError } from "../../protocol/errors.ts";
 import { errnoCode, fileError } from "../../system/file-errors.ts";
 import { type ProgramAnswer, runProgram } from "./command-line.ts";
 import type { RunningTrainers, TrainerEnd } from "./launch.ts";
-import type { BatchSystem } from "./launch-batch.ts";
 import type { LinePrinter, TrainerOutput } from "./trainer-output.ts";
 
 /** Names of a trainer's files in the log directory. The rank may be a shell expression. */
@@ -192,9 +191,17 @@ export class TaskOutput {
   }
 }
 
+/** How a batch system is asked about a job. */
+export interface BatchQueue {
+  cancelCommand(jobId: string): readonly [program: string, ...args: string[]];
+  queueCommand(jobId: string): readonly [program: string, ...args: string[]];
+  /** Whether a job still waits or runs; undefined if the answer of `queueCommand` does not say. */
+  isQueued(answer: ProgramAnswer): boolean | undefined;
+}
+
 /** A submitted job, and how to follow it. */
 export interface BatchJobOptions extends TaskFiles {
-  readonly system: BatchSystem;
+  readonly system: BatchQueue;
   readonly jobId: string;
   readonly output: TrainerOutput;
   readonly environment: Readonly<Record<string, string | undefined>>;

@@ -5,7 +5,7 @@ import type { SavedModel } from "../../client/calls/saved-model.ts";
 import { connect } from "../../client/connect.ts";
 import type { ConnectionOverrides } from "../../client/wire/settings.ts";
 import { removeEmptyDirectories } from "../../model-files/atomic-write.ts";
-import { mismatch, type PserverError } from "../../protocol/errors.ts";
+import { mismatch } from "../../protocol/errors.ts";
 import { defined } from "../../protocol/fields.ts";
 
 import { io } from "../../system/file-errors.ts";
@@ -15,21 +15,8 @@ import { toOverrides } from "../options/connection-options.ts";
 import { hostArguments } from "../options/host-options.ts";
 import type { Output } from "../output/output.ts";
 import { startLocalServer } from "../up/local-server.ts";
-import { accessOf, reachableAddress, type ServerAccess, trainerId } from "./launch.ts";
+import { accessOf, type JobServer, reachableAddress, trainerId } from "./launch.ts";
 import { flagOf, type RunFlags } from "./run-flags.ts";
-
-/** The server of a run: started for it, or running before. */
-export interface JobServer {
-  readonly access: ServerAccess;
-  /** Where the run keeps its files. */
-  readonly directory: string;
-  /** Settles with the reason when a server that was started for the run has ended for good. */
-  readonly failed: Promise<PserverError>;
-  /** Has a host write the model. @throws as `Client.saveModel` does. */
-  save(path: string): Promise<SavedModel>;
-  /** Stops a server that was started for the run; with `isDone` its data is removed, unless `--store` names it. */
-  stop(isDone: boolean): Promise<void>;
-}
 
 const HOST_TIMEOUT_MS = 10_000;
 const SAVE_TIMEOUT_MS = 600_000;

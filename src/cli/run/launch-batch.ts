@@ -4,13 +4,8 @@ import { mismatch, PserverError } from "../../protocol/errors.ts";
 import { io } from "../../system/file-errors.ts";
 import type { CliContext } from "../context.ts";
 import { STEADY_MS } from "../supervise.ts";
-import { BatchJob, logNames } from "./batch-job.ts";
-import {
-  checkProgram,
-  type ProgramAnswer,
-  runProgram,
-  type TrainerCommand,
-} from "./command-line.ts";
+import { BatchJob, type BatchQueue, logNames } from "./batch-job.ts";
+import { checkProgram, runProgram, type TrainerCommand } from "./command-line.ts";
 import { usesRunningServer } from "./job-server.ts";
 import {
   accessOf,
@@ -236,7 +231,7 @@ async function scriptFor(
 }
 
 /** Commands of a batch system. */
-export interface BatchSystem {
+export interface BatchSystem extends BatchQueue {
   /** The program that submits. */
   readonly submitProgram: string;
   /** Shell expression for the rank of a task. */
@@ -247,10 +242,6 @@ export interface BatchSystem {
   submitArguments(script: string): string[];
   /** The id of a job in the output of the submission; undefined if there is none. */
   jobId(printed: string): string | undefined;
-  cancelCommand(jobId: string): readonly [program: string, ...args: string[]];
-  queueCommand(jobId: string): readonly [program: string, ...args: string[]];
-  /** Whether a job still waits or runs; undefined if the answer of `queueCommand` does not say. */
-  isQueued(answer: ProgramAnswer): boolean | undefined;
 }
 
 const OPTION_VALUE = /^[A-Za-z0-9_.,:=@&|*()+-]{1,200}$/;

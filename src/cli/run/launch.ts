@@ -4,8 +4,9 @@ import { once } from "node:events";
 import { createServer, isIP } from "node:net";
 import { hostname, networkInterfaces } from "node:os";
 import { resolve } from "node:path";
+import type { SavedModel } from "../../client/calls/saved-model.ts";
 import { resolveSettings } from "../../client/wire/settings.ts";
-import { mismatch } from "../../protocol/errors.ts";
+import { mismatch, type PserverError } from "../../protocol/errors.ts";
 import { defined } from "../../protocol/fields.ts";
 import type { ConnectionSettings } from "../../transport/connection.ts";
 import type { CliContext } from "../context.ts";
@@ -14,7 +15,6 @@ import { makePaintRank, type PaintRank, wantsColor } from "../output/colors.ts";
 import type { Output, OutputStream } from "../output/output.ts";
 import { withoutConnection } from "../up/local-server.ts";
 import { scriptOf, type TrainerCommand } from "./command-line.ts";
-import type { JobServer } from "./job-server.ts";
 import { formatWallTime, type RunFlags } from "./run-flags.ts";
 import { TrainerOutput } from "./trainer-output.ts";
 
@@ -161,6 +161,19 @@ function deviceVariables(device: string | undefined, env: RunFlags["env"]): Reco
     THEANO_FLAGS: theano.filter((flag) => flag !== undefined).join(","),
     ...defined({ CUDA_VISIBLE_DEVICES: cuda }),
   };
+}
+
+/** The server of a run: started for it, or running before. */
+export interface JobServer {
+  readonly access: ServerAccess;
+  /** Where the run keeps its files. */
+  readonly directory: string;
+  /** Settles with the reason when a server that was started for the run has ended for good. */
+  readonly failed: Promise<PserverError>;
+  /** Has a host write the model. @throws as `Client.saveModel` does. */
+  save(path: string): Promise<SavedModel>;
+  /** Stops a server that was started for the run; with `isDone` its data is removed, unless `--store` names it. */
+  stop(isDone: boolean): Promise<void>;
 }
 
 /** Dependencies of a launcher. */

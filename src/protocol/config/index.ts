@@ -10,8 +10,4 @@ export {
 } from "./optimizer.ts";
 export { PADDLE_BYTES_MAX, type PaddleConfigs } from "./paddle/paddle.ts";
 export * from "./parameter-config.ts";
-export * from "./parameter-config.ts";
-export * from "./parameter-config.ts";
-export * from "./parameter-config.ts";
-export { CONFIG_DEPTH_MAX, CONFIG_TEXT_MAX, CONFIG_TOKENS_MAX } from "./parameter-config.ts";
 export * from "./synchronization.ts";

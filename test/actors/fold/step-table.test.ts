@@ -4,7 +4,7 @@
 // like the one from which it was saved.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { SavedSteps } from "../../../src/actors/fold/fold-state.ts";
+import type { SavedSteps } from "../../../src/actors/fold/step-table.ts";
 import { StepTable } from "../../../src/actors/fold/step-table.ts";
 import { packValue, unpackValue } from "../../../src/protocol/codec.ts";
 import { type Synchronization, toSynchronization } from "../../../src/protocol/config/index.ts";

@@ -1,25 +1,16 @@
 import { type Command, Option } from "commander";
 import { addHelp, type CliContext, openLog, openOutput } from "../../context.ts";
+import type { ArchiveFlags } from "../../history/follow-job.ts";
 import {
   addConnectionOptions,
   addJobOption,
   addOutputOptions,
-  type ConnectionFlags,
 } from "../../options/connection-options.ts";
 import { HISTORY_PERMISSIONS } from "../../options/history-options.ts";
 import { parseTimeout } from "../../options/parse-values.ts";
-import type { OutputFlags } from "../../output/output.ts";
 
 /** How long hosts wait for an archiver that was not heard of, unless it says otherwise. */
 const GRACE_MS = 600_000;
-
-/** Flags of `pserver archive`. */
-export interface ArchiveFlags extends ConnectionFlags, OutputFlags {
-  readonly job: string;
-  readonly once?: boolean;
-  readonly check?: boolean;
-  readonly grace: number;
-}
 
 /** `pserver archive`: copies a job's history into a directory before hosts trim it. */
 export function registerArchive(program: Command, context: CliContext): void {

@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
 import type protobuf from "protobufjs/light.js";
 import { defined } from "../../fields.ts";
-import type { ParameterSettings } from "../parameter-config.ts";
+import type { LearningRateInput, OptimizerInput } from "../optimizer.ts";
 import { badConfig, NOT_NEGATIVE, Settings } from "../settings.ts";
 import { PADDLE_DESCRIPTOR } from "./descriptor.ts";
 
@@ -161,6 +161,19 @@ export function isPaddleConfigs(value: object): boolean {
   return KEYS.some((key) => Object.hasOwn(value, key));
 }
 
+/** The settings of a parameter that PaddlePaddle's messages can tell. */
+export interface PaddleSettings {
+  readonly optimizer: OptimizerInput;
+  readonly learningRate: LearningRateInput;
+  readonly l1: number;
+  readonly l2?: number;
+  readonly l2Mode?: "coupled" | "decoupled";
+  readonly clipNorm?: number;
+  readonly clipValue?: number;
+  readonly static: boolean;
+  readonly sparse: boolean;
+}
+
 /**
  * The settings that PaddlePaddle's messages say. An empty `OptimizerConfig` is SGD with learning rate
  * 1, as it was there. A `ParameterConfig` says more of one parameter:
@@ -174,7 +187,7 @@ export function isPaddleConfigs(value: object): boolean {
  * Zero is as good as unset for momentum, decays and clips. `docs/compatibility.md` has the reasons.
  * @throws BAD_CONFIG for bytes that are no such message, and for fields that contradict each other.
  */
-export function fromPaddle(input: unknown): ParameterSettings {
+export function fromPaddle(input: unknown): PaddleSettings {
   const settings = new Settings(input, "config", KEYS);
   const optimizer = decodeOptimizerConfig(bytesOf(settings, "optimizerConfig") ?? EMPTY);
   const bytes = bytesOf(settings, "parameterConfig");
@@ -192,7 +205,7 @@ function bytesOf(settings: Settings, key: keyof PaddleConfigs): Uint8Array | und
 function combine(
   message: OptimizerConfigMessage,
   parameter: Partial<ParameterConfigMessage>,
-): ParameterSettings {
+): PaddleSettings {
   const { name, decay } = ruleOf(message);
   const { decay_rate: l2Rate, decay_rate_l1: l1 = 0, is_static, momentum } = parameter;
   if (isSet(l2Rate) && isSet(l1)) {
