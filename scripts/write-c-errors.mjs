@@ -1,8 +1,8 @@
-// Writes include/pserver_errors.h, the status codes of the C library; src/client/c/errors/error-reactions.h,
-// what the client does about each; and src/client/c/wire/jetstream-errors.h, what the broker's refusals of
-// records mean. Run it after every change of the tables in src/protocol/errors.ts, reactions.ts and
-// jetstream-errors.ts: `make build && node scripts/write-c-errors.mjs`. Plain JavaScript, because Node 20 does not strip
-// types; write-c-errors.d.mts types it for the test.
+// Writes what the C library has of the protocol: include/pserver_errors.h, its status codes, and
+// src/client/c/errors/protocol.h, what the client does about each, what the broker's refusals of records mean,
+// and limits. Run it after every change of these in src/protocol: `make build && node
+// scripts/write-c-errors.mjs`. Plain JavaScript, because Node 20 does not strip types; write-c-errors.d.mts
+// types it for the test.
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -62,39 +62,55 @@ function renderReactions(name, codes, wordOf) {
 #define ${prefix}_TABLE(X) \\\n${rows.join(" \\\n")}`;
 }
 
-/** The words of the two columns with their meanings, and which of them a code has. */
-export function renderReactionHeader(
-  codes,
-  { REACTIONS, REJECTION_REACTIONS, reactionTo, reactionToRejection },
-) {
-  return `/* Written by scripts/write-c-errors.mjs from src/protocol/errors.ts and reactions.ts: edit those. */
-#ifndef ERRORS_ERROR_REACTIONS_H
-#define ERRORS_ERROR_REACTIONS_H
+/** The limits that the C library needs, which have the same names there after `PS_`. */
+const LIMITS = [
+  "PROTOCOL_VERSION",
+  "NAME_BYTES_MAX",
+  "ID_BYTES_MAX",
+  "HEADER_BYTES_MAX",
+  "SHARDS_MAX",
+  "WINDOW_RECORDS",
+  "PARAMETERS_PER_REQUEST_MAX",
+  "BATCH_ENTRIES_MAX",
+  "BATCH_HEAD_BYTES_MAX",
+  "BATCH_BYTES",
+  "BATCH_ENTRY_BYTES_MAX",
+  "NOTE_BYTES_MAX",
+  "NOTE_ENTRIES_MAX",
+  "NOTE_NAME_BYTES_MAX",
+  "NOTE_SHARD",
+  "RETRY_AFTER_MS_MAX",
+];
+
+/** `protocol`: the exports of src/protocol. */
+export function renderProtocolHeader(protocol) {
+  const { ERROR_CODES, REACTIONS, REJECTION_REACTIONS, REFUSAL_CODES } = protocol;
+  const limits = LIMITS.map((name) => `#define PS_${name} ${protocol[name]}`);
+  const refusals = Object.keys(REFUSAL_CODES)
+    .map(Number)
+    .toSorted((a, b) => a - b)
+    .map((errorCode) => {
+      const code = protocol.storeRefusalCode({ status: 0, errorCode, description: "" });
+      return `  X(${errorCode}, PSERVER_ERR_${code})`;
+    });
+  return `/* Written by scripts/write-c-errors.mjs from src/protocol: edit that. */
+#ifndef ERRORS_PROTOCOL_H
+#define ERRORS_PROTOCOL_H
+
+/* Limits, whose meanings and reasons are in src/protocol. */
+${limits.join("\n")}
 
 ${renderEnum("ps_reaction", "What a client does about an error in the answer to a request or a question.", REACTIONS)}
 
-${renderReactions("ps_reaction", codes, reactionTo)}
+${renderReactions("ps_reaction", ERROR_CODES, protocol.reactionTo)}
 
 ${renderEnum("ps_rejection", "What a client does about an error that is the outcome of a record.", REJECTION_REACTIONS)}
 
-${renderReactions("ps_rejection", codes, reactionToRejection)}
-
-#endif
-`;
-}
-
-/** `numbers`: those of JetStream's errors in the table; `codeOf`: what one means for a record. */
-export function renderRefusalHeader(numbers, codeOf) {
-  const rows = numbers
-    .toSorted((a, b) => a - b)
-    .map((number) => `  X(${number}, PSERVER_ERR_${codeOf(number)}) \\`);
-  return `/* Written by scripts/write-c-errors.mjs from src/protocol/jetstream-errors.ts: edit that. */
-#ifndef WIRE_JETSTREAM_ERRORS_H
-#define WIRE_JETSTREAM_ERRORS_H
+${renderReactions("ps_rejection", ERROR_CODES, protocol.reactionToRejection)}
 
 /** What JetStream's error numbers mean for a record that it did not store. */
-#define PSERVER_REFUSAL_TABLE(X) \\
-${rows.join("\n").replace(/ \\$/, "")}
+#define PS_REFUSAL_TABLE(X) \\
+${refusals.join(" \\\n")}
 
 #endif
 `;
@@ -103,16 +119,12 @@ ${rows.join("\n").replace(/ \\$/, "")}
 if (import.meta.filename === process.argv[1]) {
   const root = join(import.meta.dirname, "..");
   const protocol = await import(join(root, "dist/protocol.js"));
-  const { ERROR_CODES, REFUSAL_CODES, storeRefusalCode } = protocol;
-  const target = join(root, "include/pserver_errors.h");
-  await writeFile(target, renderErrorHeader(ERROR_CODES));
-  console.log(`wrote ${Object.keys(ERROR_CODES).length} codes into ${target}`);
-  const reactions = join(root, "src/client/c/errors/error-reactions.h");
-  await writeFile(reactions, renderReactionHeader(ERROR_CODES, protocol));
-  console.log(`wrote the reactions to them into ${reactions}`);
-  const refusals = join(root, "src/client/c/wire/jetstream-errors.h");
-  const numbers = Object.keys(REFUSAL_CODES).map(Number);
-  const codeOf = (errorCode) => storeRefusalCode({ status: 0, errorCode, description: "" });
-  await writeFile(refusals, renderRefusalHeader(numbers, codeOf));
-  console.log(`wrote ${numbers.length} refusals into ${refusals}`);
+  const files = {
+    "include/pserver_errors.h": renderErrorHeader(protocol.ERROR_CODES),
+    "src/client/c/errors/protocol.h": renderProtocolHeader(protocol),
+  };
+  for (const [name, text] of Object.entries(files)) {
+    await writeFile(join(root, name), text);
+    console.log(`wrote ${name}`);
+  }
 }

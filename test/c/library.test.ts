@@ -8,21 +8,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import {
-  renderErrorHeader,
-  renderReactionHeader,
-  renderRefusalHeader,
-} from "../../scripts/write-c-errors.mjs";
+import { renderErrorHeader, renderProtocolHeader } from "../../scripts/write-c-errors.mjs";
 import { renderVectors } from "../../scripts/write-c-vectors.mjs";
-import {
-  ERROR_CODES,
-  REACTIONS,
-  REJECTION_REACTIONS,
-  reactionTo,
-  reactionToRejection,
-} from "../../src/protocol/errors.ts";
-import { REFUSAL_CODES, storeRefusalCode } from "../../src/protocol/jetstream-errors.ts";
-
+import * as protocol from "../../src/protocol/index.ts";
 import { runProgram } from "./running-program.ts";
 import { BuiltLibrary, librarySources, SANITIZED } from "./toolchain.ts";
 
@@ -116,14 +104,9 @@ test("compiles without warnings with clang", async () => {
   await other.remove();
 });
 
-test("has the codes of the protocol, the reactions to them, and what the broker's refusals mean", async () => {
+test("has the codes of the protocol, the reactions to them, what the broker's refusals mean, and the limits", async () => {
   const header = await readFile(join(ROOT, "include/pserver_errors.h"), "utf8");
-  expect(header).toBe(renderErrorHeader(ERROR_CODES));
-  const words = { REACTIONS, REJECTION_REACTIONS, reactionTo, reactionToRejection };
-  const reactions = await readFile(join(ROOT, "src/client/c/errors/error-reactions.h"), "utf8");
-  expect(reactions).toBe(renderReactionHeader(ERROR_CODES, words));
-  const refusals = await readFile(join(ROOT, "src/client/c/wire/jetstream-errors.h"), "utf8");
-  const codeOf = (errorCode: number): string =>
-    storeRefusalCode({ status: 0, errorCode, description: "" });
-  expect(refusals).toBe(renderRefusalHeader(Object.keys(REFUSAL_CODES).map(Number), codeOf));
+  expect(header).toBe(renderErrorHeader(protocol.ERROR_CODES));
+  const written = await readFile(join(ROOT, "src/client/c/errors/protocol.h"), "utf8");
+  expect(written).toBe(renderProtocolHeader(protocol));
 });

@@ -1,7 +1,7 @@
-// Proves that the sources of the C library keep apart what belongs apart, by reading them: modules (a source
-// and its header) include each other without circles, and every name that files share begins with ps_ or PS_.
+// Proves that the sources of the C library keep apart what belongs apart, by reading them: each folder has one
+// header and uses only the folders below it, and every name that files share begins with ps_ or PS_.
 import { readdir, readFile } from "node:fs/promises";
-import { join, normalize } from "node:path";
+import { dirname, join, normalize } from "node:path";
 import { expect, test } from "vitest";
 
 const SOURCES = join(import.meta.dirname, "../../src/client/c");
@@ -13,41 +13,50 @@ const texts = new Map(
   ),
 );
 
-/** The module of a file: its path without the ending. */
-function moduleOf(name: string): string {
-  return name.slice(0, -2);
-}
+/** The folders of the library, each of which may include those before it. */
+const FOLDERS = [
+  "formats",
+  "errors",
+  "core",
+  "wire",
+  "calls",
+  "tensors",
+  "records",
+  "client",
+  "pull",
+  "push",
+];
 
-/** The other modules that each module includes. */
-function includedModules(): Map<string, Set<string>> {
-  const modules = new Map<string, Set<string>>(names.map((name) => [moduleOf(name), new Set()]));
-  for (const [name, text] of texts) {
-    for (const [, path = ""] of text.matchAll(/^#include "(.+)"$/gm)) {
-      const beside = normalize(join(name, "..", path));
-      const included = moduleOf(texts.has(path) ? path : beside);
-      expect(modules.has(included), `${name} includes ${path}`).toBe(true);
-      if (included !== moduleOf(name)) modules.get(moduleOf(name))?.add(included);
-    }
+/** The headers that each file includes, relative to the sources. */
+const included = names.map((name) => {
+  const paths = [...(texts.get(name) ?? "").matchAll(/^#include "(.+)"$/gm)].map(([, path = ""]) =>
+    texts.has(path) ? path : normalize(join(name, "..", path)),
+  );
+  return { name, paths };
+});
+
+test("every folder has one header that is written by hand, which all its sources include", () => {
+  for (const folder of FOLDERS) {
+    const own = names.filter((name) => dirname(name) === folder);
+    const written = own.filter((name) => name.endsWith(".h") && name !== "errors/protocol.h");
+    expect(written).toEqual([`${folder}/${folder}.h`]);
+    const sources = included.filter(({ name }) => own.includes(name) && name.endsWith(".c"));
+    expect(sources.length).toBeGreaterThan(0);
+    for (const { paths } of sources) expect(paths).toEqual(written);
   }
-  return modules;
-}
+});
 
-/** What is left after modules that include none of the others have been taken away, again and again. */
-function circles(modules: Map<string, Set<string>>): string[] {
-  const left = new Map(modules);
-  for (let before = -1; before !== left.size; ) {
-    before = left.size;
-    for (const [name, included] of left) {
-      if (![...included].some((other) => left.has(other))) left.delete(name);
-    }
-  }
-  return [...left.keys()].sort();
-}
-
-test("modules include each other without circles", () => {
-  const modules = includedModules();
-  expect(modules.size).toBeGreaterThan(50);
-  expect(circles(modules)).toEqual([]);
+test("folders include only those below them", () => {
+  const upward = included.flatMap(({ name, paths }) => {
+    const place = FOLDERS.indexOf(dirname(name));
+    return paths
+      .filter((path) => FOLDERS.indexOf(dirname(path)) > place)
+      .map((path) => `${name} includes ${path}`);
+  });
+  expect(included.flatMap(({ paths }) => paths).filter((path) => !texts.has(path))).toEqual([]);
+  expect(upward).toEqual([]);
+  const others = names.map(dirname).filter((folder) => !/^paddle/.test(folder));
+  expect([...new Set(others)].sort()).toEqual([...FOLDERS].sort());
 });
 
 test("names in headers are the library's own", () => {

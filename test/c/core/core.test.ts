@@ -44,14 +44,23 @@ let program: string;
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "pserver-core-"));
   program = join(directory, "core");
-  const core = await cFiles(join(SOURCES, "core"));
+  const folders = ["core", "errors", "formats"].map((name) => cFiles(join(SOURCES, name)));
+  const core = (await Promise.all(folders)).flat();
   const own = await cFiles(import.meta.dirname);
-  const errors = ["errors/errors.c", "formats/utf8.c"].map((name) => join(SOURCES, name));
   const headers = [SOURCES, join(ROOT, "include"), import.meta.dirname].flatMap((at) => ["-I", at]);
   const language = ["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wpedantic", "-Werror"];
-  const inputs = [...core, ...errors, ...own];
+  const inputs = [...core, ...own];
   const memory = ["malloc", "calloc", "realloc"].map((name) => `-Wl,--wrap=${name}`);
-  await run("gcc", [...language, ...SANITIZED, ...headers, ...inputs, ...memory, "-o", program]);
+  await run("gcc", [
+    ...language,
+    ...SANITIZED,
+    ...headers,
+    ...inputs,
+    ...memory,
+    "-lm",
+    "-o",
+    program,
+  ]);
 });
 
 afterAll(async () => {

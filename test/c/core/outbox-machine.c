@@ -127,8 +127,6 @@ static void begin(const struct listener *tells, struct words *settings) {
 }
 
 static void send(struct words *words) {
-  struct ps_update_size sizes[WORDS_MAX];
-  size_t count = 0;
   uint64_t id = take_whole(words);
   int64_t now_ms = take_ms(words);
   struct ps_call_mode mode = {0};
@@ -136,17 +134,15 @@ static void send(struct words *words) {
   mode.counts_late = take_boolean(words);
   mode.counts_present = take_boolean(words);
   struct ps_failure *end = take_failure(words);
+  struct ps_update_call *call = ps_update_call_new(id, mode, WORDS_MAX);
+  if (call == NULL || id >= CALLS_MAX) stop("no memory", "call");
   while (has_more_words(words)) {
     const char *parts[4];
     take_parts(words, parts, 4);
-    sizes[count++] = (struct ps_update_size){.shard = (unsigned)atoi(parts[0]),
-                                             .data_bytes = (size_t)atoi(parts[1]),
-                                             .names_version = atoi(parts[2]) != 0,
-                                             .blocks = (size_t)atoi(parts[3])};
+    ps_update_call_add(call, (unsigned)atoi(parts[0]), (size_t)atoi(parts[3]), (size_t)atoi(parts[1]),
+                       atoi(parts[2]) != 0);
   }
-  struct ps_update_call *call = ps_update_call_new(id, mode, sizes, count);
-  if (call == NULL || id >= CALLS_MAX) stop("no memory", "call");
-  if (end != NULL) ps_update_call_ended(call, end);
+  if (end != NULL) ps_failure_set(&call->end, end);
   ps_failure_drop(end);
   calls[id] = call;
   for (int allocations = 0;; allocations++) {

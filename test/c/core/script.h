@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/updates.h"
+#include "core/core.h"
 
 /** The maximum number of bytes of a line, including the final zero, and of its words. */
 #define LINE_BYTES (1 << 14)

@@ -1,7 +1,7 @@
 #ifndef FAKE_CLOCK_H
 #define FAKE_CLOCK_H
 
-#include "calls/client.h"
+#include "client/client.h"
 #include "wire/wire.h"
 
 /** Sets the clock to its initial time. */

@@ -1,7 +1,7 @@
 #ifndef FAKE_CONNECTION_H
 #define FAKE_CONNECTION_H
 
-#include "calls/client.h"
+#include "client/client.h"
 
 struct __natsMsg {
   char *subject;

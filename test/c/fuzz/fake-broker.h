@@ -1,7 +1,7 @@
 #ifndef FAKE_BROKER_H
 #define FAKE_BROKER_H
 
-#include "calls/client.h"
+#include "client/client.h"
 
 /**
  * A broker, hosts and a clock that exist only in this process, in place of cnats and clock.c. Whatever

@@ -1,57 +1,6 @@
 #include "calls/calls.h"
-#include "errors/errors.h"
-#include "wire/wire.h"
 
 #include <inttypes.h>
-
-/* Sends the requests of a call and waits for the answers. */
-
-struct request_task {
-  struct ps_task task;
-  struct ps_ask_group group;
-  struct ps_requests *requests;
-};
-
-static void group_over(struct ps_ask_group *group, pserver_status status) {
-  struct request_task *request = group->context;
-  ps_task_finish(&request->task, status);
-}
-
-static void note_progress(struct ps_ask_group *group) {
-  struct request_task *request = group->context;
-  ps_task_note_progress(&request->task);
-}
-
-static void run_request_progress(struct ps_task *task) {
-  const struct request_task *request = (const struct request_task *)task;
-  for (size_t i = 0; i < request->group.count; i++) {
-    struct ps_ask *ask = &request->group.asks[i];
-    if (ask->on_progress != NULL) ask->on_progress(ask);
-  }
-}
-
-static void begin_task(struct ps_task *task) {
-  struct request_task *request = (struct request_task *)task;
-  ps_ask_group_begin(request->requests, &request->group);
-}
-
-static void end_task(struct ps_task *task, pserver_status why) {
-  struct request_task *request = (struct request_task *)task;
-  ps_ask_group_end(&request->group, why);
-}
-
-pserver_status ps_run_requests(struct ps_call *call, struct ps_requests *requests, struct ps_ask *asks,
-                               size_t count) {
-  struct request_task request = {.task = {.begin = begin_task, .end = end_task, .on_progress = run_request_progress},
-                                 .group = {.asks = asks,
-                                           .count = count,
-                                           .ends_at_ms = call->ends_at_ms,
-                                           .over = group_over,
-                                           .on_progress = note_progress},
-                                 .requests = requests};
-  request.group.context = &request;
-  return ps_task_run(call, &request.task);
-}
 
 /* Calls under way: their deadlines, and the tasks that they give to the I/O thread. */
 
@@ -72,14 +21,6 @@ void ps_calls_fail(struct ps_calls *calls, pserver_status code, const char *text
     }
   }
   pthread_mutex_unlock(&calls->io->lock);
-}
-
-pserver_status ps_calls_check(struct ps_calls *calls) {
-  pthread_mutex_lock(&calls->io->lock);
-  pserver_status status =
-      calls->error.code == PSERVER_OK ? PSERVER_OK : ps_fail_with(&calls->error);
-  pthread_mutex_unlock(&calls->io->lock);
-  return status;
 }
 
 static void enlist(struct ps_call *call) {
@@ -231,7 +172,8 @@ void ps_task_finish(struct ps_task *task, pserver_status status) {
   pthread_mutex_unlock(&call->calls->io->lock);
 }
 
-void ps_task_note_progress(struct ps_task *task) {
+/** Makes the calling thread call `on_progress`. On the I/O thread. */
+static void ps_task_note_progress(struct ps_task *task) {
   pthread_mutex_lock(&task->call->calls->io->lock);
   task->has_progress = true;
   pthread_cond_signal(&task->call->woken);
@@ -250,8 +192,58 @@ static void run_function(struct ps_task *task) {
   ps_task_finish(task, PSERVER_OK);
 }
 
-void ps_run_on_io_thread(struct ps_call *call, void (*io_function)(struct ps_client *client, void *context),
-                         void *context) {
+void ps_run_on_io_thread(struct ps_call *call,
+                         void (*io_function)(struct ps_client *client, void *context), void *context) {
   struct io_function made = {.task = {.begin = run_function}, .run = io_function, .context = context};
   ps_task_run(call, &made.task);
+}
+
+/* Sends the requests of a call and waits for the answers. */
+
+struct request_task {
+  struct ps_task task;
+  struct ps_ask_group group;
+  struct ps_requests *requests;
+};
+
+static void group_over(struct ps_ask_group *group, pserver_status status) {
+  struct request_task *request = group->context;
+  ps_task_finish(&request->task, status);
+}
+
+static void note_progress(struct ps_ask_group *group) {
+  struct request_task *request = group->context;
+  ps_task_note_progress(&request->task);
+}
+
+static void run_request_progress(struct ps_task *task) {
+  const struct request_task *request = (const struct request_task *)task;
+  for (size_t i = 0; i < request->group.count; i++) {
+    struct ps_ask *ask = &request->group.asks[i];
+    if (ask->on_progress != NULL) ask->on_progress(ask);
+  }
+}
+
+static void begin_task(struct ps_task *task) {
+  struct request_task *request = (struct request_task *)task;
+  ps_ask_group_begin(request->requests, &request->group);
+}
+
+static void end_task(struct ps_task *task, pserver_status why) {
+  struct request_task *request = (struct request_task *)task;
+  ps_ask_group_end(&request->group, why);
+}
+
+pserver_status ps_run_requests(struct ps_call *call, struct ps_requests *requests, struct ps_ask *asks,
+                               size_t count) {
+  struct request_task request = {
+      .task = {.begin = begin_task, .end = end_task, .on_progress = run_request_progress},
+      .group = {.asks = asks,
+                .count = count,
+                .ends_at_ms = call->ends_at_ms,
+                .over = group_over,
+                .on_progress = note_progress},
+      .requests = requests};
+  request.group.context = &request;
+  return ps_task_run(call, &request.task);
 }

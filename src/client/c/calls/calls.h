@@ -1,13 +1,6 @@
 #ifndef CALLS_CALLS_H
 #define CALLS_CALLS_H
 
-#include <pserver.h>
-#include <pthread.h>
-
-#include "core/core.h"
-#include "core/updates.h"
-#include "errors/errors.h"
-#include "formats/formats.h"
 #include "wire/wire.h"
 
 struct ps_client;
@@ -78,9 +71,6 @@ void ps_calls_release(struct ps_calls *calls);
 /** Makes all present and later calls fail with this error; only the first error is kept. Lock not held. */
 void ps_calls_fail(struct ps_calls *calls, pserver_status code, const char *text);
 
-/** Returns the error that ended the client, as last error; OK while it works. Lock not held. */
-pserver_status ps_calls_check(struct ps_calls *calls);
-
 /** Begins a call, if its kind allows that now. CLOSED, ABORTED, or the error that ended the client. */
 pserver_status ps_call_enter(struct ps_call *call, struct ps_calls *calls, const char *what,
                              int64_t timeout_ms, enum ps_call_kind kind);
@@ -106,9 +96,6 @@ void ps_run_on_io_thread(struct ps_call *call, void (*function)(struct ps_client
 /** Ends a task; unless OK, the last error is the reason. On the I/O thread, which must not use it
  * afterwards. */
 void ps_task_finish(struct ps_task *task, pserver_status status);
-
-/** Makes the calling thread call `on_progress`. On the I/O thread. */
-void ps_task_note_progress(struct ps_task *task);
 
 /** Sends the requests of a call and waits. OK once all are answered, otherwise the first error, or what
  * ended the call. */
@@ -164,6 +151,9 @@ void ps_parameter_unref(struct ps_parameter *parameter);
 /** Whether the parameter has this name of so many bytes. */
 bool ps_has_name(const struct ps_parameter *parameter, const char *name, size_t bytes);
 
+/** Returns the shard of the block with this index. */
+unsigned ps_shard_of_block(const struct ps_parameter *parameter, uint64_t index);
+
 /** Returns the number of elements of the block with this index. */
 uint64_t ps_block_elements(const struct ps_parameter *parameter, uint64_t index);
 
@@ -209,44 +199,12 @@ void ps_forget_seen_versions(struct ps_parameters *parameters);
 /** Drops one reference to each parameter and sets it to NULL; NULL entries are ignored. */
 void ps_parameters_unref(struct ps_parameter **parameters, size_t count);
 
-/** The maximum number of parameters that one request names. */
-#define PS_PARAMETERS_PER_REQUEST_MAX 256
-
-/** The job's state, and parameters, from a reply. */
-struct ps_job_status {
-  pserver_state state;
-  uint64_t epoch;
-  uint64_t shards;
-  char by[PS_ID_SIZE];
-  bool has_more;
-  /** The ends of the journals when the job became ready; empty before. */
-  pserver_position at[PSERVER_SHARDS_MAX];
-  size_t at_count;
-  /** Memory for `capacity` parameters; receives `count`, NULL for an unknown name. */
-  struct ps_parameter **parameters;
-  size_t capacity;
-  size_t count;
-};
-
-/** Returns how many parameters a request may name, given the broker's largest message. On any thread. */
-size_t ps_parameters_per_request(struct ps_client *client);
-
-/**
- * Finds the parameters with these names, in order, one reference each, to be dropped with
- * ps_parameters_unref(), also after an error. BAD_NAME, UNKNOWN_PARAMETER; NOT_INITIALIZED while the job or
- * a parameter is not initialized: at once, or, if it `waits`, at the end of the call.
- */
-pserver_status ps_find_parameters(struct ps_call *call, const char *const *names, size_t count, bool waits,
-                                  struct ps_parameter **found);
-
-/** Asks for the state of the job, and for the named parameters or, if `names` is NULL, `capacity` of them
- * after a name. */
-pserver_status ps_ask_status(struct ps_call *call, const char *const *names, size_t count,
-                             const char *after, struct ps_job_status *status);
-
 /** Reads the parameters in a reply, at most `capacity`. BAD_MESSAGE, INTERNAL. */
 pserver_status ps_read_parameter_list(const struct ps_message *message, struct ps_parameter **parameters,
                                       size_t capacity, size_t *count);
+
+/** Returns the name of a state in messages. */
+const char *ps_state_name(pserver_state state);
 
 /** Reads the state of the job, or of a parameter. BAD_MESSAGE. */
 pserver_status ps_read_state(const struct ps_value *fields, pserver_state *state);
@@ -300,9 +258,12 @@ void ps_lifecycle_end(struct ps_lifecycle_request *request, pserver_status statu
 /** Returns the last error as the failure of a request, with one reference; never NULL. */
 struct ps_failure *ps_lifecycle_failure(const struct ps_lifecycle_request *request);
 
-/** The same for one request. */
-pserver_status ps_run_lifecycle(struct ps_call *call, const struct ps_lifecycle *lifecycle,
-                                struct ps_lifecycle_request *request);
+/**
+ * Sends the requests of a call, all at once, and waits for all answers. Returns the first error. Sets the
+ * requests' `over`, `owner` and `ends_at_ms`.
+ */
+pserver_status ps_run_lifecycles(struct ps_call *call, const struct ps_lifecycle *lifecycle,
+                                 struct ps_lifecycle_request *requests, size_t count);
 
 /**
  * Sends a request, again in the next session if its session ends, and waits. Returns the error in the reply;
@@ -315,50 +276,6 @@ pserver_status ps_request_lifecycle(struct ps_call *call, const struct ps_lifecy
 /** Commands of the session core. */
 void ps_repeat_request(void *shell, struct ps_session_request *request);
 void ps_fail_request(void *shell, struct ps_session_request *request, struct ps_failure *failure);
-
-/** A parameter that a caller declares, and the answer of a host. */
-struct ps_declaration {
-  const char *name;
-  const pserver_tensor *value;
-  const pserver_config *config;
-  /** Whether the values were found to be finite before the declaration. */
-  bool is_finite;
-  /** The parameter in the reply, with one reference; NULL before. */
-  struct ps_parameter *parameter;
-};
-
-/**
- * Checks name, value and configuration. BAD_NAME, BAD_VALUE, BAD_DTYPE, BAD_SHAPE, BAD_LENGTH, BAD_CONFIG;
- * NON_FINITE if the configuration cannot allow such values.
- */
-pserver_status ps_check_declaration(struct ps_declaration *declaration);
-
-/** Packs a declaration for a lifecycle request. */
-void ps_pack_declaration(struct ps_draft *draft, const struct ps_declaration *declaration);
-
-/** Reads the parameters in a reply, which must be those of the declarations, in order. BAD_MESSAGE. */
-pserver_status ps_read_declared(struct ps_declaration *const *declarations, size_t count,
-                                const struct ps_message *message);
-
-/** Declares parameters of the job under its epoch, many in a request, and waits. */
-pserver_status ps_declare(struct ps_call *call, uint64_t epoch, struct ps_declaration *declarations,
-                          size_t count);
-
-/** Drops the references to the declared parameters. */
-void ps_declarations_release(struct ps_declaration *declarations, size_t count);
-
-struct ps_declaration;
-
-/** Who initializes, as a host answers to `begin` and `create`. */
-struct ps_selection {
-  bool is_selected;
-  pserver_state state;
-  uint64_t epoch;
-  /** The trainer that initializes, or has done so. */
-  char by[PS_ID_SIZE];
-  /** The parameter to create, which receives what the host says of it; NULL: the job. */
-  struct ps_declaration *declaration;
-};
 
 /** The first version of the rules that knows batches. */
 #define PS_RULES_WITH_BATCHES 3

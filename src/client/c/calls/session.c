@@ -1,6 +1,4 @@
 #include "calls/calls.h"
-#include "errors/errors.h"
-#include "wire/wire.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -79,14 +77,14 @@ pserver_status ps_join_job(struct ps_call *call, struct ps_session *session) {
   begin_join(session, &join);
   struct ps_lifecycle_request request = {
       .verb = "join", .write = write_join, .read = read_join, .context = &join};
-  pserver_status status = ps_run_lifecycle(call, &session->lifecycle, &request);
+  pserver_status status = ps_run_lifecycles(call, &session->lifecycle, &request, 1);
   if (status == PSERVER_OK) ps_run_on_io_thread(call, take_join_on_io_thread, &join);
   return status;
 }
 
 pserver_status ps_leave_job(struct ps_call *call, struct ps_session *session) {
   struct ps_lifecycle_request request = {.verb = "leave", .has_session = true};
-  return ps_run_lifecycle(call, &session->lifecycle, &request);
+  return ps_run_lifecycles(call, &session->lifecycle, &request, 1);
 }
 
 /* Requests that no call waits for. */
@@ -105,8 +103,7 @@ static void end_background(void *context) {
   struct ps_background_request *background = context;
   const char *verb = background->request.verb;
   ps_fail(PSERVER_ERR_TIMEOUT, "%s: not finished within %" PRId64 " ms", verb, background->timeout_ms);
-  ps_lifecycle_end(&background->request,
-                   ps_detail_signed("timeoutMs", background->timeout_ms));
+  ps_lifecycle_end(&background->request, ps_detail_signed("timeoutMs", background->timeout_ms));
 }
 
 /** Notes that a request is over; returns its failure with one reference, NULL if it has succeeded. */

@@ -5,7 +5,335 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/updates.h"
+#include "errors/errors.h"
+
+/** A position in a shard's journal; `generation` 0: none. */
+struct ps_position {
+  uint64_t generation;
+  uint64_t seq;
+};
+
+/** Whether `a` is later than `b` in the same shard. */
+static inline bool ps_is_later(struct ps_position a, struct ps_position b) {
+  return a.generation != b.generation ? a.generation > b.generation : a.seq > b.seq;
+}
+
+/**
+ * An error in the core, which decides by the code and the numbers below and passes the texts on unread.
+ * Several updates and calls can fail for one reason, so a failure counts its references. Functions borrow
+ * the failures that they are given, and take a reference to those that they keep.
+ */
+struct ps_failure {
+  pserver_status code;
+  /** The position that the error says was expected; 0 where it says none. */
+  struct ps_position expected;
+  /** The session that the error says is over; 0 if it says none. */
+  uint64_t received;
+  const char *text;
+  /** A JSON object; "" for an empty one. */
+  const char *details;
+  /** 0 for a failure that is never freed. */
+  unsigned references;
+};
+
+/** Makes a failure with one reference and copies of the texts; NULL if there is no memory. */
+struct ps_failure *ps_failure_new(pserver_status code, const char *text, const char *details);
+
+/** Adds a reference; returns the failure. NULL is ignored. */
+struct ps_failure *ps_failure_keep(struct ps_failure *failure);
+
+/** Drops a reference; the failure is freed with its last one. NULL is ignored. */
+void ps_failure_drop(struct ps_failure *failure);
+
+/** Stores a reference to a failure, or NULL, and drops the reference stored there before. */
+void ps_failure_set(struct ps_failure **place, struct ps_failure *failure);
+
+/** Stores a reference to a failure unless one is stored there already. */
+void ps_failure_set_first(struct ps_failure **place, struct ps_failure *failure);
+
+/** Returns the last error as a failure of the core, with one reference; never NULL. */
+struct ps_failure *ps_failure_of_last(void);
+
+/** Makes a failure of the core the last error; returns its code. */
+pserver_status ps_fail_as_core(const struct ps_failure *failure);
+
+/** A member of what can be queued. All zeros: in no queue. */
+struct ps_queue_link {
+  /** What it is a member of, while that is queued. */
+  void *item;
+  struct ps_queue_link *next;
+};
+
+/** A queue whose links are in its items: it allocates no memory. All zeros: empty. */
+struct ps_queue {
+  struct ps_queue_link *first;
+  struct ps_queue_link *last;
+  size_t count;
+};
+
+/** Whether the item that the link is in is queued. */
+bool ps_is_queued(const struct ps_queue_link *link);
+
+/** Appends the item that the link is in; false if it was queued already. */
+bool ps_queue_append(struct ps_queue *queue, struct ps_queue_link *link, void *item);
+
+/** Removes an item of this queue; false if it was not queued. Takes constant time for the first one. */
+bool ps_queue_remove(struct ps_queue *queue, struct ps_queue_link *link);
+
+/** Removes the first item and returns it; NULL if there is none. */
+void *ps_queue_take(struct ps_queue *queue);
+
+/** Returns the first item; NULL if there is none. */
+void *ps_queue_first(const struct ps_queue *queue);
+
+/** A time that never comes. */
+#define PS_NEVER_MS INT64_MAX
+
+/** A time before all others; its distance to any of them does not overflow. */
+#define PS_LONG_AGO_MS (INT64_MIN / 2)
+
+/** What became of a block update; pending until that is settled. */
+enum ps_fate {
+  PS_FATE_PENDING,
+  PS_FATE_APPLIED,
+  PS_FATE_LATE,
+  PS_FATE_REJECTED,
+  PS_FATE_UNKNOWN,
+  PS_FATE_UNSENT,
+};
+
+/** How a call's updates count. */
+struct ps_call_mode {
+  /** Whether a PubAck is enough: the call does not wait for outcomes. */
+  bool is_done_when_stored;
+  /** Whether a gradient that came too late for its step is counted as late instead of failing the call. */
+  bool counts_late;
+  /** Whether a block that is initialized already counts as applied. */
+  bool counts_present;
+};
+
+/**
+ * One record that a call sends: an update of one block, a batch for several blocks of a shard, a clock, or
+ * a note. Invariant: it is in at most one ps_update_list: the updates of its shard that wait, the records
+ * in flight, or the records stored in its shard.
+ */
+struct ps_block_update {
+  struct ps_update_call *call;
+  /** Its index in the call's `updates`. */
+  size_t index;
+  /** Less than PS_SHARDS_MAX. */
+  unsigned shard;
+  /** Blocks that its record updates: 1, or more for a batch. Its outcome counts for each of them. */
+  size_t blocks;
+  /** Bytes of its elements, which count as in flight. */
+  size_t data_bytes;
+  /** Whether its next message names the version of the block that a gradient was made from. */
+  bool names_version;
+  enum ps_fate fate;
+
+  /** Its number in the session and shard; 0 until it is sent. */
+  uint64_t n;
+  /** Whether its number is open: sent, and neither settled nor given up. */
+  bool is_open;
+  /** Whether a host did not apply it because its session had ended. */
+  bool is_rejoined;
+  /** Whether the outbox holds a reference to the call for it: while it is open or in flight. */
+  bool is_held;
+
+  /** Its slot among the records in flight; -1 if it is not in flight. */
+  int32_t slot;
+  /** Distinguishes it from every other record that has been in the slot. */
+  uint64_t serial;
+  /** Whether the shell holds its message, so that it can be repeated. */
+  bool has_message;
+  /** How often it was published, and how often the broker refused to store it. */
+  unsigned sends;
+  unsigned refusals;
+  /** Number of its last publication among all publications of the outbox. */
+  uint64_t send_number;
+  int64_t sent_at_ms;
+  /** When to publish it again after a refusal; PS_NEVER_MS if the broker has not refused it. */
+  int64_t retry_at_ms;
+  int64_t retry_delay_ms;
+  /** Why the broker refused it the last time; NULL if it has not. */
+  struct ps_failure *obstacle;
+
+  /** Where it is stored; generation 0 if it is not known to be stored. */
+  struct ps_position stored;
+  /** When to ask for its outcome. */
+  int64_t ask_at_ms;
+
+  /** Its neighbours in its list; only that list changes them. */
+  struct ps_block_update *previous;
+  struct ps_block_update *next;
+};
+
+/**
+ * The updates of one call, which succeeds or fails as a whole. Invariant: `pending + applied + late +
+ * rejected + unknown + unsent` is the number of blocks of all its updates.
+ *
+ * The shell holds a reference to it, at least until `call_over`. The outbox holds one for each update that
+ * is open or in flight, possibly longer.
+ */
+struct ps_update_call {
+  /** Chosen by the shell. */
+  uint64_t id;
+  /** The shell's own; the core does not use it. */
+  void *context;
+  struct ps_call_mode mode;
+  size_t pending;
+  size_t applied;
+  size_t late;
+  size_t unknown;
+  size_t unsent;
+  /** The first update that was rejected, and why. Updates that were not sent before stay unsent. */
+  struct ps_block_update *rejected;
+  struct ps_failure *rejection;
+  /** The first error that kept an update from being stored. */
+  struct ps_failure *obstacle;
+  /** What ended the call or the session while updates were pending. */
+  struct ps_failure *end;
+
+  size_t references;
+  /** References that the outbox drops at the end of the event. */
+  size_t releases;
+  struct ps_update_call *next_released;
+  /** Its place among the calls whose `call_over` is due. */
+  struct ps_queue_link over;
+
+  size_t update_count;
+  struct ps_block_update updates[];
+};
+
+/** Makes a call with one reference and memory for so many updates; NULL if there is no memory. */
+struct ps_update_call *ps_update_call_new(uint64_t id, struct ps_call_mode mode, size_t updates_max);
+
+/** Adds an update that is not sent yet. */
+void ps_update_call_add(struct ps_update_call *call, unsigned shard, size_t blocks, size_t data_bytes,
+                        bool names_version);
+
+/** Drops so many references; the call is freed with its last one. */
+void ps_update_call_drop(struct ps_update_call *call, size_t references);
+
+/** Resets an update to the state before it was sent. It must be in no list, not open and not in flight. */
+void ps_block_update_reset(struct ps_block_update *update);
+
+/** Whether the broker refused every publication, so that the update is not stored. */
+bool ps_block_update_is_stored_nowhere(const struct ps_block_update *update);
+
+/** The outcome of one record, as an owner reports it. */
+struct ps_outcome {
+  uint64_t n;
+  /** Sequence number in the journal of the copy of the record that settled it. */
+  uint64_t seq;
+  /** Version of the block, if the record was applied. */
+  uint64_t version;
+  /** The rejection; NULL if the record was applied. */
+  struct ps_failure *failure;
+};
+
+/** A doubly linked list whose links are in the updates: all operations take constant time and no memory. */
+struct ps_update_list {
+  struct ps_block_update *first;
+  struct ps_block_update *last;
+};
+
+/** Adds an update that is in no list at the end. */
+void ps_update_list_append(struct ps_update_list *list, struct ps_block_update *update);
+
+/** Adds an update that is in no list at the front. */
+void ps_update_list_prepend(struct ps_update_list *list, struct ps_block_update *update);
+
+/** Removes an update that is in this list. */
+void ps_update_list_remove(struct ps_update_list *list, struct ps_block_update *update);
+
+/**
+ * A session's records in one shard: the updates that wait, the numbers that are open, and `done`, the
+ * number up to which all records are settled or given up. Invariant: open numbers are in `done + 1 … last`,
+ * and `last - done` is at most `records`.
+ */
+struct ps_shard_window {
+  unsigned shard;
+  /** Updates that wait to be sent, in order. */
+  struct ps_update_list waiting;
+  /** Open records that are stored, in the order in which their outcomes become due. */
+  struct ps_update_list stored;
+  /** The latest publication that has a PubAck; earlier ones of the shard without one are lost. */
+  uint64_t acked_send_number;
+  /** When outcomes were last asked for. */
+  int64_t asked_at_ms;
+  size_t records;
+  /** The number that was opened last. */
+  uint64_t last;
+  uint64_t done;
+  /** The open records, each at its number modulo `records`. */
+  struct ps_block_update *open[];
+};
+
+/** Makes a window without open numbers, to be freed with free(); NULL if there is no memory. */
+struct ps_shard_window *ps_shard_window_new(unsigned shard, size_t records);
+
+/** Whether one more number may be opened. */
+bool ps_shard_window_has_room(const struct ps_shard_window *window);
+
+/** Returns the record with a number; NULL if the number is not open. */
+struct ps_block_update *ps_shard_window_get(const struct ps_shard_window *window, uint64_t n);
+
+/** Opens the next number for an update. */
+void ps_shard_window_open(struct ps_shard_window *window, struct ps_block_update *update);
+
+/** Takes back the number that was opened last, whose record was never published. */
+void ps_shard_window_take_back(struct ps_shard_window *window, struct ps_block_update *update);
+
+/** Closes the number of an open record, which is settled or given up. */
+void ps_shard_window_close(struct ps_shard_window *window, struct ps_block_update *update);
+
+/** Starts numbers again at 1 in a new session; no number may be open. */
+void ps_shard_window_restart(struct ps_shard_window *window);
+
+/**
+ * The records without a PubAck, in the order of their last publication, and the bytes of their elements,
+ * which are bounded. A record that was given up stays in flight until its PubAck cannot come any more,
+ * because its bytes may still be in the connection's buffers.
+ */
+struct ps_in_flight {
+  size_t bytes_max;
+  /** Ordered by last publication, the oldest first. */
+  struct ps_update_list list;
+  struct ps_block_update **slots;
+  /** Slots below `slot_count` that are free, and their number. */
+  int32_t *free;
+  size_t free_count;
+  /** Slots that have ever been used, and slots that memory is allocated for. */
+  size_t slot_count;
+  size_t capacity;
+  uint64_t serials;
+  /** Bytes of elements in flight. */
+  size_t bytes;
+  size_t count;
+};
+
+/** Allocates memory for so many records at one time; false, and nothing changed, if there is none. */
+bool ps_in_flight_reserve(struct ps_in_flight *in_flight, size_t records);
+
+/** Returns the record that a PubAck names; NULL if it is not in flight. */
+struct ps_block_update *ps_in_flight_get(const struct ps_in_flight *in_flight, uint64_t slot,
+                                         uint64_t serial);
+
+/** Whether so many more bytes are within the bound, or nothing is in flight: a larger record goes alone. */
+bool ps_in_flight_fits(const struct ps_in_flight *in_flight, size_t bytes);
+
+/** Adds a record, for which memory is reserved, and assigns its slot and serial. */
+void ps_in_flight_add(struct ps_in_flight *in_flight, struct ps_block_update *update);
+
+/** Moves a record to the end, because it is published again. */
+void ps_in_flight_move_to_end(struct ps_in_flight *in_flight, struct ps_block_update *update);
+
+/** Removes a record that is in flight. */
+void ps_in_flight_remove(struct ps_in_flight *in_flight, struct ps_block_update *update);
+
+/** Frees the memory of slots, not the records. */
+void ps_in_flight_release(struct ps_in_flight *in_flight);
 
 /**
  * A lifecycle request of this trainer, sent under the session that is current at the time. The shell owns
@@ -86,8 +414,8 @@ struct ps_step_call {
 };
 
 /** Makes a call that has not begun; `shards` may name one repeatedly. NULL if there is no memory. */
-struct ps_step_call *ps_step_call_new(uint64_t id, enum ps_step_call_kind kind,
-                                      const unsigned *shards, size_t count, bool ends_step);
+struct ps_step_call *ps_step_call_new(uint64_t id, enum ps_step_call_kind kind, const unsigned *shards,
+                                      size_t count, bool ends_step);
 
 /** Frees a call that is over, or has not begun. */
 void ps_step_call_destroy(struct ps_step_call *call);
@@ -154,8 +482,7 @@ struct ps_session_commands {
   /** Sends a request again under the current session. */
   void (*repeat_request)(void *shell, struct ps_session_request *request);
   /** A request has failed for good; it may be freed. */
-  void (*fail_request)(void *shell, struct ps_session_request *request,
-                       struct ps_failure *failure);
+  void (*fail_request)(void *shell, struct ps_session_request *request, struct ps_failure *failure);
   /** The client can do nothing more: a newer session has joined, or joining is refused. */
   void (*lose_client)(void *shell, struct ps_failure *failure);
 };
@@ -193,9 +520,6 @@ struct ps_steps_commands {
   /** The call has failed; it may be freed. */
   void (*step_call_failed)(void *shell, struct ps_step_call *call, struct ps_failure *failure);
 };
-
-/** The maximum number of shards of a job. */
-#define PS_SHARDS_MAX 256
 
 /**
  * The highest position in each shard, from PubAcks, outcomes, replies to pulls and the job's `at`. Pulls
@@ -274,9 +598,8 @@ void ps_outcome_tracker_ask(struct ps_outcome_tracker *tracker, struct ps_shard_
                             uint64_t session, int64_t now_ms);
 
 /** A request for outcomes was answered with an error; `retry_after_ms` is the delay that it asks for. */
-void ps_outcome_tracker_ask_failed(struct ps_outcome_tracker *tracker,
-                                   struct ps_shard_window *window, struct ps_failure *failure,
-                                   int64_t retry_after_ms);
+void ps_outcome_tracker_ask_failed(struct ps_outcome_tracker *tracker, struct ps_shard_window *window,
+                                   struct ps_failure *failure, int64_t retry_after_ms);
 
 /** Dependencies of ps_outbox; what they refer to lives as long as the outbox. */
 struct ps_outbox_deps {
@@ -317,7 +640,8 @@ struct ps_outbox {
   struct ps_outcome_tracker tracker;
   /** Calls whose `call_over` is due, in order. */
   struct ps_queue over;
-  struct ps_call_references references;
+  /** Calls whose references are dropped at the end of the event. */
+  struct ps_update_call *released;
   struct ps_failure *session_end;
   size_t turn;
   size_t waiting;
@@ -343,8 +667,8 @@ void ps_outbox_destroy(struct ps_outbox *outbox);
 bool ps_outbox_send(struct ps_outbox *outbox, struct ps_update_call *call, int64_t now_ms);
 
 /** Ends a call, for instance at its deadline: its pending updates are given up. */
-void ps_outbox_end_call(struct ps_outbox *outbox, struct ps_update_call *call,
-                        struct ps_failure *reason, int64_t now_ms);
+void ps_outbox_end_call(struct ps_outbox *outbox, struct ps_update_call *call, struct ps_failure *reason,
+                        int64_t now_ms);
 
 /** A session has begun: numbers start again at 1. */
 void ps_outbox_start(struct ps_outbox *outbox, uint64_t session, int64_t now_ms);
@@ -384,8 +708,8 @@ void ps_outbox_ask_failed(struct ps_outbox *outbox, unsigned shard, struct ps_fa
                           int64_t retry_after_ms, int64_t now_ms);
 
 /** The broker denied the publication of an update; ignored if it is no longer in flight. */
-void ps_outbox_denied(struct ps_outbox *outbox, struct ps_block_update *update,
-                      struct ps_failure *failure, int64_t now_ms);
+void ps_outbox_denied(struct ps_outbox *outbox, struct ps_block_update *update, struct ps_failure *failure,
+                      int64_t now_ms);
 
 /** The connection is lost; nothing is published until it is back. */
 void ps_outbox_disconnected(struct ps_outbox *outbox);
@@ -448,13 +772,11 @@ void ps_session_core_renew_failed(struct ps_session_core *core, struct ps_failur
 void ps_session_core_ended(struct ps_session_core *core, struct ps_failure *failure);
 
 /** A request was answered with an error: it is repeated in the next session, or fails. */
-void ps_session_core_request_failed(struct ps_session_core *core,
-                                    struct ps_session_request *request,
+void ps_session_core_request_failed(struct ps_session_core *core, struct ps_session_request *request,
                                     struct ps_failure *failure);
 
 /** Removes a request whose call has ended. */
-void ps_session_core_request_ended(struct ps_session_core *core,
-                                   struct ps_session_request *request);
+void ps_session_core_request_ended(struct ps_session_core *core, struct ps_session_request *request);
 
 /** Stops renewing and joining. */
 void ps_session_core_stop(struct ps_session_core *core);
@@ -534,27 +856,24 @@ void ps_steps_core_end_call(struct ps_steps_core *core, struct ps_step_call *cal
                             struct ps_failure *failure);
 
 /** The trainer is a member as of this revision. */
-void ps_steps_core_entered(struct ps_steps_core *core, struct ps_step_call *call,
-                           uint64_t revision);
+void ps_steps_core_entered(struct ps_steps_core *core, struct ps_step_call *call, uint64_t revision);
 
 /** The trainer is no longer a member. */
 void ps_steps_core_exited(struct ps_steps_core *core, struct ps_step_call *call);
 
 /** Returns the step that a request which is about to be sent shall wait for; 0: none. */
-uint64_t ps_steps_core_wanted_step(const struct ps_steps_core *core,
-                                   const struct ps_step_call *call);
+uint64_t ps_steps_core_wanted_step(const struct ps_steps_core *core, const struct ps_step_call *call);
 
 /** A shard has answered with its last closed step. */
-void ps_steps_core_step_answered(struct ps_steps_core *core, struct ps_step_call *call,
-                                 unsigned shard, uint64_t step);
+void ps_steps_core_step_answered(struct ps_steps_core *core, struct ps_step_call *call, unsigned shard,
+                                 uint64_t step);
 
 /** A shard could not be asked, or has answered with an error. */
 void ps_steps_core_ask_failed(struct ps_steps_core *core, struct ps_step_call *call,
                               struct ps_failure *failure);
 
 /** The gradients of a call are applied, or stored if that is enough; `late` blocks came too late. */
-void ps_steps_core_gradients_sent(struct ps_steps_core *core, struct ps_step_call *call,
-                                  size_t late);
+void ps_steps_core_gradients_sent(struct ps_steps_core *core, struct ps_step_call *call, size_t late);
 
 /** The clocks of `call->step` are applied in every shard. */
 void ps_steps_core_clocks_sent(struct ps_steps_core *core, struct ps_step_call *call);

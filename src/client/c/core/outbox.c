@@ -1,5 +1,4 @@
 #include "core/core.h"
-#include "errors/errors.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,14 +22,110 @@ static struct ps_failure disconnected = {
 static struct ps_failure *other_shard(unsigned received, unsigned expected) {
   char text[96];
   char details[64];
-  snprintf(text, sizeof text, "stored in the journal of shard %u; expected that of shard %u",
-           received, expected);
+  snprintf(text, sizeof text, "stored in the journal of shard %u; expected that of shard %u", received,
+           expected);
   snprintf(details, sizeof details, "{\"expected\":%u,\"received\":%u}", expected, received);
   return ps_failure_new(PSERVER_ERR_BAD_MESSAGE, text, details);
 }
 
+/*
+ * The outbox holds a reference to a call for each of its updates that is open or in flight. References that
+ * are no longer needed are dropped at the end of the event, because the rest of the event may still use the
+ * update. The TypeScript client needs none of this.
+ */
+
+/** Takes a reference for an update that is now open or in flight. */
+static void take_reference(struct ps_block_update *update) {
+  update->is_held = true;
+  update->call->references++;
+}
+
+/** Marks the reference for an update to be dropped, unless it is still open or in flight. */
+static void note_unneeded(struct ps_outbox *outbox, struct ps_block_update *update) {
+  struct ps_update_call *call = update->call;
+  if (!update->is_held || update->is_open || update->slot >= 0) return;
+  update->is_held = false;
+  call->releases++;
+  if (call->releases > 1) return;
+  call->next_released = outbox->released;
+  outbox->released = call;
+}
+
+/** Drops the marked references at the end of an event, which frees calls without other references. */
+static void release_references(struct ps_outbox *outbox) {
+  while (outbox->released != NULL) {
+    struct ps_update_call *call = outbox->released;
+    size_t releases = call->releases;
+    outbox->released = call->next_released;
+    call->releases = 0;
+    ps_update_call_drop(call, releases);
+  }
+}
+
+/* The fates of the updates of a call. */
+
+/** Whether no update of the call is pending. */
+static bool is_over(const struct ps_update_call *call) { return call->pending == 0; }
+
+/** Notes that the update is applied, or stored if that is enough. */
+static void note_applied(struct ps_block_update *update) {
+  update->fate = PS_FATE_APPLIED;
+  update->call->applied += update->blocks;
+  update->call->pending -= update->blocks;
+}
+
+/** Notes that the update will never be applied. */
+static void note_rejected(struct ps_block_update *update, struct ps_failure *failure) {
+  struct ps_update_call *call = update->call;
+  update->fate = PS_FATE_REJECTED;
+  call->pending -= update->blocks;
+  if (call->rejection != NULL) return;
+  call->rejected = update;
+  ps_failure_set(&call->rejection, failure);
+}
+
+/** Notes the outcome of the update; the first rejection becomes the error of the call. */
+static void note_settled(struct ps_block_update *update, const struct ps_outcome *outcome) {
+  struct ps_update_call *call = update->call;
+  struct ps_failure *failure = outcome->failure;
+  enum ps_rejection reaction = PS_REJECTION_FAIL;
+  if (failure != NULL) reaction = ps_reaction_to_rejection(failure->code);
+  if (failure == NULL || (reaction == PS_REJECTION_COUNT_PRESENT && call->mode.counts_present)) {
+    note_applied(update);
+  } else if (reaction == PS_REJECTION_COUNT_LATE && call->mode.counts_late) {
+    update->fate = PS_FATE_LATE;
+    call->late += update->blocks;
+    call->pending -= update->blocks;
+  } else {
+    note_rejected(update, failure);
+  }
+}
+
+/** Notes that the update was given up although it may be stored. */
+static void note_unknown(struct ps_block_update *update) {
+  update->fate = PS_FATE_UNKNOWN;
+  update->call->unknown += update->blocks;
+  update->call->pending -= update->blocks;
+}
+
+/** Notes that the update was given up and is not stored; the obstacle may be NULL. */
+static void note_unsent(struct ps_block_update *update, struct ps_failure *obstacle) {
+  struct ps_update_call *call = update->call;
+  update->fate = PS_FATE_UNSENT;
+  call->unsent += update->blocks;
+  call->pending -= update->blocks;
+  ps_failure_set_first(&call->obstacle, obstacle);
+}
+
+/** Notes what ended the call or the session while updates were pending; only the first is kept. */
+static void note_ended(struct ps_update_call *call, struct ps_failure *end) {
+  ps_failure_set_first(&call->end, end);
+}
+
+/* Records, from their first publication to their outcomes. */
+
 static void note_over(struct ps_outbox *outbox, struct ps_update_call *call) {
-  if (ps_update_call_is_over(call)) ps_queue_append(&outbox->over, &call->over, call);
+  if (is_over(call)) ps_queue_append(&outbox->over, &call->over, call);
 }
 
 static void release(struct ps_outbox *outbox, struct ps_block_update *update, bool is_reusable) {
@@ -39,15 +134,13 @@ static void release(struct ps_outbox *outbox, struct ps_block_update *update, bo
   commands->release(commands->shell, update, is_reusable);
 }
 
-static void leave_flight(struct ps_outbox *outbox, struct ps_block_update *update,
-                         bool is_reusable) {
+static void leave_flight(struct ps_outbox *outbox, struct ps_block_update *update, bool is_reusable) {
   if (update->has_message) release(outbox, update, is_reusable);
   if (update->slot >= 0) ps_in_flight_remove(&outbox->in_flight, update);
-  ps_call_references_note_unneeded(&outbox->references, update);
+  note_unneeded(outbox, update);
 }
 
-static void close_number(struct ps_outbox *outbox, struct ps_block_update *update,
-                         bool is_reusable) {
+static void close_number(struct ps_outbox *outbox, struct ps_block_update *update, bool is_reusable) {
   struct ps_shard_window *window = outbox->windows[update->shard];
   if (update->stored.generation > 0) ps_update_list_remove(&window->stored, update);
   ps_shard_window_close(window, update);
@@ -56,12 +149,11 @@ static void close_number(struct ps_outbox *outbox, struct ps_block_update *updat
 }
 
 /** Settles a record that will never be applied, for a reason found before the fold. */
-static void reject(struct ps_outbox *outbox, struct ps_block_update *update,
-                   struct ps_failure *failure) {
+static void reject(struct ps_outbox *outbox, struct ps_block_update *update, struct ps_failure *failure) {
   if (update->is_open) close_number(outbox, update, false);
   else leave_flight(outbox, update, false);
   if (update->fate != PS_FATE_PENDING) return;
-  ps_update_rejected(update, failure);
+  note_rejected(update, failure);
   note_over(outbox, update->call);
 }
 
@@ -69,7 +161,7 @@ static void drop_waiting(struct ps_outbox *outbox, struct ps_block_update *updat
                          struct ps_failure *obstacle) {
   ps_update_list_remove(&outbox->windows[update->shard]->waiting, update);
   outbox->waiting--;
-  ps_update_unsent(update, obstacle);
+  note_unsent(update, obstacle);
   note_over(outbox, update->call);
 }
 
@@ -80,8 +172,7 @@ static void put_back(struct ps_outbox *outbox, struct ps_block_update *update) {
   outbox->waiting++;
 }
 
-static void note_published(struct ps_outbox *outbox, struct ps_block_update *update,
-                           int64_t now_ms) {
+static void note_published(struct ps_outbox *outbox, struct ps_block_update *update, int64_t now_ms) {
   outbox->send_number++;
   update->send_number = outbox->send_number;
   update->sends++;
@@ -97,7 +188,7 @@ static void publish_first(struct ps_outbox *outbox, struct ps_shard_window *wind
   ps_shard_window_open(window, update);
   outbox->open++;
   ps_in_flight_add(&outbox->in_flight, update);
-  ps_call_references_take(update);
+  take_reference(update);
   note_published(outbox, update, now_ms);
   update->has_message = true;
   commands->publish(commands->shell, update, outbox->session, window->done);
@@ -113,11 +204,9 @@ static void repeat(struct ps_outbox *outbox, struct ps_block_update *update, int
 /** Publishes updates as the windows permit, one of each shard in turn. */
 static void pump(struct ps_outbox *outbox, int64_t now_ms) {
   size_t idle = 0;
-  while (outbox->waiting > 0 && !outbox->is_paused && outbox->is_connected &&
-         idle < outbox->turn_count) {
+  while (outbox->waiting > 0 && !outbox->is_paused && outbox->is_connected && idle < outbox->turn_count) {
     struct ps_shard_window *window = outbox->turns[outbox->turn % outbox->turn_count];
-    struct ps_block_update *first =
-        ps_shard_window_has_room(window) ? window->waiting.first : NULL;
+    struct ps_block_update *first = ps_shard_window_has_room(window) ? window->waiting.first : NULL;
     if (first == NULL) {
       outbox->turn++;
       idle++;
@@ -150,7 +239,7 @@ static void finish(struct ps_outbox *outbox, int64_t now_ms) {
   while ((call = ps_queue_take(&outbox->over)) != NULL) {
     listener->call_over(listener->owner, call, now_ms);
   }
-  ps_call_references_release(&outbox->references);
+  release_references(outbox);
 }
 
 static void settle(void *owner, struct ps_block_update *update, const struct ps_outcome *outcome) {
@@ -158,15 +247,15 @@ static void settle(void *owner, struct ps_block_update *update, const struct ps_
   /* The outcome can arrive before the PubAck. */
   close_number(outbox, update, update->sends == 1);
   if (update->fate != PS_FATE_PENDING) return;
-  bool is_unseen = outcome->failure != NULL && ps_reaction_to_rejection(outcome->failure->code) ==
-                                                   PS_REJECTION_RESEND_UNSEEN;
+  bool is_unseen = outcome->failure != NULL &&
+                   ps_reaction_to_rejection(outcome->failure->code) == PS_REJECTION_RESEND_UNSEEN;
   if (is_unseen && update->names_version) {
     /* The shard has fallen back and no longer knows the version: send the gradient without it. */
     update->names_version = false;
     put_back(outbox, update);
     return;
   }
-  ps_update_settled(update, outcome);
+  note_settled(update, outcome);
   note_over(outbox, update->call);
 }
 
@@ -178,11 +267,11 @@ static void give_up(void *owner, struct ps_block_update *update, struct ps_failu
   outbox->open--;
   /* The record stays in flight: its bytes may still be in the connection's buffers. */
   if (update->has_message) release(outbox, update, false);
-  ps_call_references_note_unneeded(&outbox->references, update);
+  note_unneeded(outbox, update);
   if (update->fate != PS_FATE_PENDING) return;
-  ps_update_call_ended(update->call, reason);
-  if (ps_block_update_is_stored_nowhere(update)) ps_update_unsent(update, update->obstacle);
-  else ps_update_unknown(update);
+  note_ended(update->call, reason);
+  if (ps_block_update_is_stored_nowhere(update)) note_unsent(update, update->obstacle);
+  else note_unknown(update);
   note_over(outbox, update->call);
 }
 
@@ -204,10 +293,7 @@ struct ps_outbox *ps_outbox_new(const struct ps_outbox_deps *deps) {
   outbox->tracker = (struct ps_outcome_tracker){
       .positions = deps->positions,
       .commands = deps->commands,
-      .settler = {.owner = outbox,
-                  .settle = settle,
-                  .give_up = give_up,
-                  .end_session = end_session},
+      .settler = {.owner = outbox, .settle = settle, .give_up = give_up, .end_session = end_session},
       .numbers = numbers,
   };
   outbox->is_paused = true;
@@ -223,16 +309,16 @@ void ps_outbox_destroy(struct ps_outbox *outbox) {
       struct ps_block_update *update = ps_shard_window_get(window, n);
       if (update == NULL) continue;
       ps_shard_window_close(window, update);
-      ps_call_references_note_unneeded(&outbox->references, update);
+      note_unneeded(outbox, update);
     }
     free(window);
   }
   while (outbox->in_flight.list.first != NULL) {
     struct ps_block_update *update = outbox->in_flight.list.first;
     ps_in_flight_remove(&outbox->in_flight, update);
-    ps_call_references_note_unneeded(&outbox->references, update);
+    note_unneeded(outbox, update);
   }
-  ps_call_references_release(&outbox->references);
+  release_references(outbox);
   ps_in_flight_release(&outbox->in_flight);
   free(outbox->tracker.numbers);
   free(outbox);
@@ -258,7 +344,7 @@ bool ps_outbox_send(struct ps_outbox *outbox, struct ps_update_call *call, int64
   for (size_t i = 0; i < call->update_count; i++) {
     struct ps_block_update *update = &call->updates[i];
     if (call->end == NULL) ps_update_list_append(&outbox->windows[update->shard]->waiting, update);
-    else ps_update_unsent(update, outbox->is_connected ? NULL : &disconnected);
+    else note_unsent(update, outbox->is_connected ? NULL : &disconnected);
   }
   if (call->end == NULL) outbox->waiting += call->update_count;
   note_over(outbox, call);
@@ -266,10 +352,10 @@ bool ps_outbox_send(struct ps_outbox *outbox, struct ps_update_call *call, int64
   return true;
 }
 
-void ps_outbox_end_call(struct ps_outbox *outbox, struct ps_update_call *call,
-                        struct ps_failure *reason, int64_t now_ms) {
-  if (ps_update_call_is_over(call)) return;
-  ps_update_call_ended(call, reason);
+void ps_outbox_end_call(struct ps_outbox *outbox, struct ps_update_call *call, struct ps_failure *reason,
+                        int64_t now_ms) {
+  if (is_over(call)) return;
+  note_ended(call, reason);
   struct ps_failure *obstacle = outbox->is_connected ? NULL : &disconnected;
   for (size_t i = 0; i < call->update_count; i++) {
     struct ps_block_update *update = &call->updates[i];
@@ -292,7 +378,7 @@ static void restart_window(struct ps_outbox *outbox, struct ps_shard_window *win
     if (is_again) {
       put_back(outbox, update);
     } else {
-      ps_update_unknown(update);
+      note_unknown(update);
       note_over(outbox, update->call);
     }
   }
@@ -336,7 +422,7 @@ bool ps_outbox_stored(struct ps_outbox *outbox, uint64_t slot, uint64_t serial, 
     update->ask_at_ms = now_ms + PS_ASK_AFTER_MS;
     ps_update_list_append(&window->stored, update);
     if (update->call->mode.is_done_when_stored) {
-      ps_update_applied(update);
+      note_applied(update);
       note_over(outbox, update->call);
     }
   }
@@ -375,8 +461,8 @@ void ps_outbox_publish_failed(struct ps_outbox *outbox, struct ps_block_update *
   outbox->open--;
   ps_in_flight_remove(&outbox->in_flight, update);
   update->has_message = false;
-  ps_call_references_note_unneeded(&outbox->references, update);
-  ps_update_rejected(update, failure);
+  note_unneeded(outbox, update);
+  note_rejected(update, failure);
   note_over(outbox, update->call);
 }
 
@@ -397,8 +483,8 @@ void ps_outbox_ask_failed(struct ps_outbox *outbox, unsigned shard, struct ps_fa
   finish(outbox, now_ms);
 }
 
-void ps_outbox_denied(struct ps_outbox *outbox, struct ps_block_update *update,
-                      struct ps_failure *failure, int64_t now_ms) {
+void ps_outbox_denied(struct ps_outbox *outbox, struct ps_block_update *update, struct ps_failure *failure,
+                      int64_t now_ms) {
   if (update->slot < 0) return;
   reject(outbox, update, failure);
   finish(outbox, now_ms);
@@ -413,7 +499,7 @@ void ps_outbox_disconnected(struct ps_outbox *outbox) {
     next = update->next;
     if (!update->is_open) leave_flight(outbox, update, false);
   }
-  ps_call_references_release(&outbox->references);
+  release_references(outbox);
 }
 
 /**
@@ -421,8 +507,7 @@ void ps_outbox_disconnected(struct ps_outbox *outbox) {
  * when a later one has its PubAck, or when none has come for 2 s. While PubAcks arrive, a slow link is not
  * filled with repeats.
  */
-static bool is_lost(const struct ps_outbox *outbox, const struct ps_block_update *update,
-                    int64_t now_ms) {
+static bool is_lost(const struct ps_outbox *outbox, const struct ps_block_update *update, int64_t now_ms) {
   int64_t waits = update->sends < 4 ? update->sends : 4;
   if (now_ms - update->sent_at_ms < ACK_TIMEOUT_MS * waits) return false;
   return outbox->windows[update->shard]->acked_send_number > update->send_number ||

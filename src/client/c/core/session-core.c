@@ -1,5 +1,4 @@
 #include "core/core.h"
-#include "errors/errors.h"
 
 #include <pserver.h>
 #include <stddef.h>
@@ -118,8 +117,7 @@ void ps_session_core_ended(struct ps_session_core *core, struct ps_failure *fail
   }
 }
 
-void ps_session_core_request_failed(struct ps_session_core *core,
-                                    struct ps_session_request *request,
+void ps_session_core_request_failed(struct ps_session_core *core, struct ps_session_request *request,
                                     struct ps_failure *failure) {
   request->rejoins++;
   bool can_go_on = request->rejoins <= REJOINS_MAX && !core->is_stopped;
@@ -139,8 +137,7 @@ void ps_session_core_request_failed(struct ps_session_core *core,
   }
 }
 
-void ps_session_core_request_ended(struct ps_session_core *core,
-                                   struct ps_session_request *request) {
+void ps_session_core_request_ended(struct ps_session_core *core, struct ps_session_request *request) {
   ps_failure_set(&request->superseded, NULL);
   ps_queue_remove(&core->waiting, &request->place);
 }

@@ -1,5 +1,4 @@
 #include "core/core.h"
-#include "errors/errors.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,12 +13,11 @@ static void add_shard(struct ps_step_call *call, unsigned shard) {
   call->shards[call->shard_count++] = shard;
 }
 
-struct ps_step_call *ps_step_call_new(uint64_t id, enum ps_step_call_kind kind,
-                                      const unsigned *shards, size_t count, bool ends_step) {
+struct ps_step_call *ps_step_call_new(uint64_t id, enum ps_step_call_kind kind, const unsigned *shards,
+                                      size_t count, bool ends_step) {
   struct ps_step_call *call = malloc(sizeof *call + count * sizeof call->shards[0]);
   if (call == NULL) return NULL;
-  *call = (struct ps_step_call){
-      .id = id, .kind = kind, .ends_step = ends_step, .phase = PS_STEP_QUEUED};
+  *call = (struct ps_step_call){.id = id, .kind = kind, .ends_step = ends_step, .phase = PS_STEP_QUEUED};
   for (size_t i = 0; i < count; i++) add_shard(call, shards[i]);
   return call;
 }
@@ -81,8 +79,8 @@ static void give_up_turn(struct ps_steps_core *core, struct ps_step_call *call) 
   next_turn(core);
 }
 
-static void send_clocks(struct ps_steps_core *core, struct ps_step_call *call,
-                        enum ps_step_phase phase, uint64_t step) {
+static void send_clocks(struct ps_steps_core *core, struct ps_step_call *call, enum ps_step_phase phase,
+                        uint64_t step) {
   call->phase = phase;
   call->step = step;
   core->commands->send_clocks(core->commands->shell, call, step);
@@ -217,9 +215,7 @@ void ps_steps_core_fell_back(struct ps_steps_core *core, unsigned shard) {
   leave_members(core);
 }
 
-void ps_steps_core_lost_place(struct ps_steps_core *core) {
-  leave_members(core);
-}
+void ps_steps_core_lost_place(struct ps_steps_core *core) { leave_members(core); }
 
 void ps_steps_core_begin(struct ps_steps_core *core, struct ps_step_call *call) {
   if (core->synchronization.mode != PS_SYNC_ASYNC) {
@@ -243,8 +239,7 @@ void ps_steps_core_end_call(struct ps_steps_core *core, struct ps_step_call *cal
   }
 }
 
-void ps_steps_core_entered(struct ps_steps_core *core, struct ps_step_call *call,
-                           uint64_t revision) {
+void ps_steps_core_entered(struct ps_steps_core *core, struct ps_step_call *call, uint64_t revision) {
   call->phase = PS_STEP_ARRIVING;
   call->revision = revision;
   call->session = core->session;
@@ -257,14 +252,13 @@ void ps_steps_core_exited(struct ps_steps_core *core, struct ps_step_call *call)
   done(core, call);
 }
 
-uint64_t ps_steps_core_wanted_step(const struct ps_steps_core *core,
-                                   const struct ps_step_call *call) {
+uint64_t ps_steps_core_wanted_step(const struct ps_steps_core *core, const struct ps_step_call *call) {
   /* After a fallback the step does not close before this trainer has entered anew. */
   return call->phase == PS_STEP_OPENING && is_member(core) ? call->step : 0;
 }
 
-void ps_steps_core_step_answered(struct ps_steps_core *core, struct ps_step_call *call,
-                                 unsigned shard, uint64_t step) {
+void ps_steps_core_step_answered(struct ps_steps_core *core, struct ps_step_call *call, unsigned shard,
+                                 uint64_t step) {
   ps_steps_core_note_closed(core, shard, step);
   if (step < call->least) call->least = step;
   if (step > call->most) call->most = step;
@@ -277,8 +271,7 @@ void ps_steps_core_ask_failed(struct ps_steps_core *core, struct ps_step_call *c
   note_answer(core, call);
 }
 
-void ps_steps_core_gradients_sent(struct ps_steps_core *core, struct ps_step_call *call,
-                                  size_t late) {
+void ps_steps_core_gradients_sent(struct ps_steps_core *core, struct ps_step_call *call, size_t late) {
   call->late = late;
   /* Other trainers are ahead: the next gradient asks the shards for their steps again. */
   if (late > 0) memset(core->closed, 0, sizeof core->closed);

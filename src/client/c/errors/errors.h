@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "errors/error-reactions.h"
+#include "errors/protocol.h"
 #include "formats/formats.h"
 
 /*
@@ -52,8 +52,7 @@ struct ps_error {
 };
 
 /** Makes this the last error of the thread, without details; returns the code. */
-pserver_status ps_fail(pserver_status code, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+pserver_status ps_fail(pserver_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /** Makes a copy of an error the last error; returns its code. */
 pserver_status ps_fail_with(const struct ps_error *error);
@@ -64,8 +63,6 @@ pserver_status ps_fail_reworded(pserver_status code, const char *format, ...)
 
 /** Returns the last error of the thread, valid until its next error. */
 const struct ps_error *ps_last_error(void);
-/** Returns it for the functions of details.h, which change it. */
-struct ps_error *ps_last_error_to_detail(void);
 
 /** Inserts text before that of the last error; returns its code. */
 pserver_status ps_fail_prefixed(const char *format, ...) __attribute__((format(printf, 1, 2)));

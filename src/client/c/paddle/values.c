@@ -201,7 +201,8 @@ static int read_tensors(const char *function, struct ps_trainer *trainer, struct
   return 0;
 }
 
-int ps_read_values(const char *function, struct ps_trainer *trainer, struct ps_target *targets, int total) {
+int ps_read_values(const char *function, struct ps_trainer *trainer, struct ps_target *targets,
+                   int total) {
   const char **names = calloc((size_t)total, sizeof *names);
   pserver_tensor *tensors = calloc((size_t)total, sizeof *tensors);
   int result = names == NULL || tensors == NULL

@@ -1,9 +1,4 @@
-#include "calls/calls.h"
-#include "calls/client.h"
-#include "errors/errors.h"
 #include "pull/pull.h"
-#include "push/push.h"
-#include "wire/wire.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -69,6 +64,40 @@ void pserver_origins_free(pserver_origins *origins) {
 /* Reads whole parameters, all their blocks at once; keeps known values that have not changed. A parameter
  * that is initialized anew meanwhile is read again, the others are not. */
 
+/**
+ * Prepares a tensor to receive values: allocates memory, and sets `*was_allocated`, if `data` is NULL.
+ * BAD_DTYPE or BAD_LENGTH if memory of the caller does not fit; INTERNAL.
+ */
+static pserver_status prepare_tensor(const struct ps_parameter *parameter, const uint64_t *shape,
+                                     int32_t rank, uint64_t elements, pserver_tensor *tensor,
+                                     bool *was_allocated) {
+  uint64_t bytes = elements * ps_dtype_bytes(parameter->dtype);
+  *was_allocated = false;
+  if (tensor->data != NULL && tensor->dtype != parameter->dtype) {
+    const char *name = ps_dtype_name(tensor->dtype);
+    const char *received = name == NULL ? "no element type" : name;
+    ps_fail(PSERVER_ERR_BAD_DTYPE, "\"%s\": expected %s; received %s", parameter->name,
+            ps_dtype_name(parameter->dtype), received);
+    return ps_detail_mismatch(parameter->name, ps_dtype_name(parameter->dtype), received);
+  }
+  if (tensor->data != NULL && tensor->bytes != bytes) {
+    return ps_fail_length(parameter->name, bytes, tensor->bytes);
+  }
+  if (tensor->data == NULL) {
+    tensor->data = malloc(bytes == 0 ? 1 : bytes);
+    if (tensor->data == NULL) {
+      return ps_fail(PSERVER_ERR_INTERNAL, "\"%s\": no memory for %" PRIu64 " bytes", parameter->name,
+                     bytes);
+    }
+    *was_allocated = true;
+  }
+  tensor->dtype = parameter->dtype;
+  tensor->rank = rank;
+  tensor->bytes = bytes;
+  memcpy(tensor->shape, shape, (size_t)rank * sizeof shape[0]);
+  return PSERVER_OK;
+}
+
 /** The reads of a call. */
 struct reads {
   struct ps_call *call;
@@ -111,8 +140,8 @@ static pserver_status prepare_target(const struct reads *reads, size_t i) {
   const struct ps_parameter *parameter = reads->parameters[i];
   pserver_status status = ps_check_read_encoding(parameter, wanted->options->encoding);
   if (status != PSERVER_OK) return status;
-  return ps_prepare_target(parameter, parameter->shape, parameter->rank, parameter->layout.elements,
-                           &wanted->tensors[i], &reads->was_allocated[i]);
+  return prepare_tensor(parameter, parameter->shape, parameter->rank, parameter->layout.elements,
+                        &wanted->tensors[i], &reads->was_allocated[i]);
 }
 
 static pserver_status prepare_all(struct reads *reads) {
@@ -264,199 +293,11 @@ static pserver_status ps_read_whole(struct ps_call *call, const struct ps_whole_
   return status;
 }
 
-/* Reads blocks. After an error that can be overcome, new requests are planned for the blocks that are not
- * read yet. */
-
-/** The reads of a call, and how the blocks of each shard are requested now. */
-struct reading {
-  struct ps_call *call;
-  struct ps_block_read *reads;
-  size_t count;
-  struct ps_read_plan_options options;
-  /** By shard: whether its owner has answered a single read although nobody listens to batched reads. */
-  bool has_owner[PS_SHARDS_MAX];
-};
-
-static void set_ways(struct reading *reading, enum ps_read_way way) {
-  for (int shard = 0; shard < PS_SHARDS_MAX; shard++) reading->options.way[shard] = way;
-}
-
-/** Reads blocks one by one from now on, because batched reads do not work for this client. */
-static void read_singly(struct reading *reading) {
-  __atomic_store_n(&reading->call->client->reads_singly, true, __ATOMIC_RELAXED);
-  set_ways(reading, PS_READ_SINGLY);
-}
-
-/** Lists the parameters of a request's blocks that are not read, each once: its blocks are consecutive. */
-static size_t list_stale(const struct ps_read_request *request, struct ps_parameter **stale,
-                         const char **names) {
-  size_t count = 0;
-  for (size_t i = 0; i < request->count; i++) {
-    struct ps_parameter *parameter = request->blocks[i]->parameter;
-    if (request->blocks[i]->is_done || (count > 0 && stale[count - 1] == parameter)) continue;
-    stale[count] = parameter;
-    names[count++] = parameter->name;
-  }
-  return count;
-}
-
-/** Marks all reads of a parameter as replaced. */
-static void note_replaced(struct reading *reading, const struct ps_parameter *parameter) {
-  for (size_t i = 0; i < reading->count; i++) {
-    if (reading->reads[i].parameter == parameter) *reading->reads[i].is_replaced = true;
-  }
-}
-
-/** Looks parameters up again, and notes those that were initialized anew. */
-static pserver_status find_again(struct reading *reading, struct ps_parameter *const *stale,
-                                 const char *const *names, size_t count, struct ps_parameter **fresh) {
-  struct ps_call *call = reading->call;
-  ps_forget_parameters(&call->client->parameters, stale, count);
-  pserver_status status = ps_find_parameters(call, names, count, true, fresh);
-  for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
-    if (fresh[i]->epoch != stale[i]->epoch) note_replaced(reading, stale[i]);
-  }
-  return status;
-}
-
-static pserver_status look_again(struct reading *reading, const struct ps_read_request *request) {
-  struct ps_parameter **stale = calloc(request->count, sizeof *stale);
-  struct ps_parameter **fresh = calloc(request->count, sizeof *fresh);
-  const char **names = calloc(request->count, sizeof *names);
-  pserver_status status = PSERVER_OK;
-  if (stale == NULL || fresh == NULL || names == NULL) {
-    status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu names", request->count);
-  } else {
-    size_t count = list_stale(request, stale, names);
-    status = find_again(reading, stale, names, count, fresh);
-    ps_parameters_unref(fresh, count);
-  }
-  free(stale);
-  free(fresh);
-  free(names);
-  return status;
-}
-
-/** Reacts to the error of a request; OK if the blocks that are left shall be requested again. */
-static pserver_status react(struct reading *reading, const struct ps_read_request *request) {
-  if (request->problem == PS_READ_IS_STALE) return look_again(reading, request);
-  /* If the owner answers single reads only, the broker's permissions do not allow it batched ones. */
-  bool is_for_good = request->problem == PS_READ_IS_DENIED || reading->has_owner[request->shard];
-  if (is_for_good) read_singly(reading);
-  else reading->options.way[request->shard] = PS_READ_FIRST;
-  return PSERVER_OK;
-}
-
-/** Returns the request whose error has ended all others; NULL if it was something else. */
-static const struct ps_read_request *find_problem(const struct ps_read_plan *plan) {
-  for (size_t i = 0; i < plan->count; i++) {
-    if (plan->requests[i].problem != PS_READ_GOES_ON) return &plan->requests[i];
-  }
-  return NULL;
-}
-
-static pserver_status ask_all(struct ps_call *call, const struct ps_read_plan *plan) {
-  struct ps_client *client = call->client;
-  struct ps_ask *asks = calloc(plan->count, sizeof *asks);
-  if (asks == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu requests", plan->count);
-  for (size_t i = 0; i < plan->count; i++) {
-    plan->requests[i].client = client;
-    ps_ask_for_read(&plan->requests[i], &asks[i]);
-  }
-  pserver_status status = ps_run_requests(call, &client->requests, asks, plan->count);
-  free(asks);
-  return status;
-}
-
-/** Notes which owners have answered a single read while nobody listened to batched ones. */
-static void note_owners(struct reading *reading, const struct ps_read_plan *plan) {
-  for (size_t i = 0; i < plan->count; i++) {
-    const struct ps_read_request *request = &plan->requests[i];
-    bool is_first = reading->options.way[request->shard] == PS_READ_FIRST;
-    if (!is_first || !request->blocks[0]->is_done) continue;
-    reading->has_owner[request->shard] = true;
-    reading->options.way[request->shard] = PS_READ_TOGETHER;
-  }
-}
-
-/** Requests the blocks that are left, once. OK if all are read, or shall be requested again. */
-static pserver_status read_left(struct reading *reading) {
-  struct ps_read_plan plan;
-  pserver_status status = ps_plan_reads(reading->reads, reading->count, &reading->options, &plan);
-  if (status == PSERVER_OK) {
-    status = ask_all(reading->call, &plan);
-    note_owners(reading, &plan);
-    const struct ps_read_request *problem = status == PSERVER_OK ? NULL : find_problem(&plan);
-    if (problem != NULL) status = react(reading, problem);
-  }
-  ps_read_plan_release(&plan);
-  return status;
-}
-
-static bool is_any_left(const struct reading *reading) {
-  for (size_t i = 0; i < reading->count; i++) {
-    if (ps_read_is_wanted(&reading->reads[i])) return true;
-  }
-  return false;
-}
-
-pserver_status ps_read_blocks(struct ps_call *call, struct ps_block_read *reads, size_t count) {
-  struct ps_client *client = call->client;
-  bool is_singly = !ps_session_takes_batches(&client->session) ||
-                   __atomic_load_n(&client->reads_singly, __ATOMIC_RELAXED);
-  struct reading reading = {
-      .call = call,
-      .reads = reads,
-      .count = count,
-      .options = {.message_bytes_max = ps_last_payload_bytes_max(&client->connection)}};
-  set_ways(&reading, is_singly ? PS_READ_SINGLY : PS_READ_TOGETHER);
-  pserver_status status = PSERVER_OK;
-  while (status == PSERVER_OK && is_any_left(&reading)) status = read_left(&reading);
-  return status;
-}
-
 /* Calls that read whole parameters. */
-
-pserver_status ps_prepare_target(const struct ps_parameter *parameter, const uint64_t *shape, int32_t rank,
-                                 uint64_t elements, pserver_tensor *tensor, bool *was_allocated) {
-  uint64_t bytes = elements * ps_dtype_bytes(parameter->dtype);
-  *was_allocated = false;
-  if (tensor->data != NULL && tensor->dtype != parameter->dtype) {
-    const char *name = ps_dtype_name(tensor->dtype);
-    const char *received = name == NULL ? "no element type" : name;
-    ps_fail(PSERVER_ERR_BAD_DTYPE, "\"%s\": expected %s; received %s", parameter->name,
-            ps_dtype_name(parameter->dtype), received);
-    return ps_detail_mismatch(parameter->name, ps_dtype_name(parameter->dtype), received);
-  }
-  if (tensor->data != NULL && tensor->bytes != bytes) {
-    return ps_fail_length(parameter->name, bytes, tensor->bytes);
-  }
-  if (tensor->data == NULL) {
-    tensor->data = malloc(bytes == 0 ? 1 : bytes);
-    if (tensor->data == NULL) {
-      return ps_fail(PSERVER_ERR_INTERNAL, "\"%s\": no memory for %" PRIu64 " bytes", parameter->name,
-                     bytes);
-    }
-    *was_allocated = true;
-  }
-  tensor->dtype = parameter->dtype;
-  tensor->rank = rank;
-  tensor->bytes = bytes;
-  memcpy(tensor->shape, shape, (size_t)rank * sizeof shape[0]);
-  return PSERVER_OK;
-}
-
-pserver_status ps_check_read_encoding(const struct ps_parameter *parameter, pserver_encoding encoding) {
-  if (encoding == PSERVER_AS_IS || parameter->dtype == PSERVER_FLOAT32) return PSERVER_OK;
-  ps_fail(PSERVER_ERR_UNSUPPORTED, "\"%s\": encodings are for float32; it is %s", parameter->name,
-          ps_dtype_name(parameter->dtype));
-  return ps_detail_mismatch(parameter->name, "float32", ps_dtype_name(parameter->dtype));
-}
 
 pserver_status ps_pull_parameters(struct ps_call *call, const char *const *names, pserver_tensor *tensors,
                                   size_t count, const pserver_read_options *options) {
-  struct ps_whole_reads reads = {
-      .names = names, .tensors = tensors, .count = count, .options = options};
+  struct ps_whole_reads reads = {.names = names, .tensors = tensors, .count = count, .options = options};
   return ps_read_whole(call, &reads);
 }
 
@@ -465,12 +306,11 @@ void pserver_read_options_init(pserver_read_options *options) {
   *options = (pserver_read_options){.struct_size = sizeof *options};
 }
 
-pserver_status ps_check_read_options(const struct ps_call *call, const pserver_read_options *options) {
+static pserver_status check_options(const struct ps_call *call, const pserver_read_options *options) {
   if (options->struct_size != sizeof *options) {
-    ps_fail(
-        PSERVER_ERR_BAD_VALUE,
-        "%s: struct_size: expected %zu; received %zu: fill the options with pserver_read_options_init",
-        call->what, sizeof *options, options->struct_size);
+    ps_fail(PSERVER_ERR_BAD_VALUE,
+            "%s: struct_size: expected %zu; received %zu: fill the options with pserver_read_options_init",
+            call->what, sizeof *options, options->struct_size);
     return ps_detail_numbers(sizeof *options, options->struct_size);
   }
   if (options->encoding == PSERVER_AS_IS || ps_encoding_name(options->encoding) != NULL) {
@@ -486,7 +326,7 @@ static pserver_status check_reads(const struct ps_call *call, const struct ps_wh
   if (reads->names == NULL || reads->tensors == NULL) {
     return ps_fail(PSERVER_ERR_BAD_VALUE, "%s: expected names and tensors; received NULL", call->what);
   }
-  return ps_check_read_options(call, reads->options);
+  return check_options(call, reads->options);
 }
 
 static pserver_status check_known(const struct ps_call *call, const struct ps_whole_reads *reads) {
@@ -518,23 +358,19 @@ static pserver_status get_with(const char *what, pserver_client *handle,
 pserver_status pserver_get(pserver_client *client, const char *const *names, pserver_tensor *tensors,
                            size_t count, pserver_encoding encoding, int64_t timeout_ms) {
   pserver_read_options options = {.struct_size = sizeof options, .encoding = encoding};
-  struct ps_whole_reads reads = {
-      .names = names, .tensors = tensors, .count = count, .options = &options};
+  struct ps_whole_reads reads = {.names = names, .tensors = tensors, .count = count, .options = &options};
   return get_with("pserver_get", client, &reads, timeout_ms);
 }
 
-pserver_status pserver_get_with(pserver_client *client, const char *const *names,
-                                pserver_tensor *tensors, size_t count,
-                                const pserver_read_options *options, int64_t timeout_ms) {
-  struct ps_whole_reads reads = {
-      .names = names, .tensors = tensors, .count = count, .options = options};
+pserver_status pserver_get_with(pserver_client *client, const char *const *names, pserver_tensor *tensors,
+                                size_t count, const pserver_read_options *options, int64_t timeout_ms) {
+  struct ps_whole_reads reads = {.names = names, .tensors = tensors, .count = count, .options = options};
   return get_with("pserver_get_with", client, &reads, timeout_ms);
 }
 
-pserver_status pserver_get_known(pserver_client *client, const char *const *names,
-                                 pserver_tensor *tensors, size_t count, const pserver_known *known,
-                                 pserver_origins **origins, const pserver_read_options *options,
-                                 int64_t timeout_ms) {
+pserver_status pserver_get_known(pserver_client *client, const char *const *names, pserver_tensor *tensors,
+                                 size_t count, const pserver_known *known, pserver_origins **origins,
+                                 const pserver_read_options *options, int64_t timeout_ms) {
   struct ps_whole_reads reads = {.names = names,
                                  .tensors = tensors,
                                  .count = count,
@@ -542,8 +378,7 @@ pserver_status pserver_get_known(pserver_client *client, const char *const *name
                                  .known = known,
                                  .origins = origins};
   if (origins == NULL) {
-    return ps_fail(PSERVER_ERR_BAD_VALUE,
-                   "pserver_get_known: origins: expected a pointer; received NULL");
+    return ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_get_known: origins: expected a pointer; received NULL");
   }
   return get_with("pserver_get_known", client, &reads, timeout_ms);
 }
@@ -552,4 +387,82 @@ void pserver_tensor_release(pserver_tensor *tensor) {
   if (tensor == NULL) return;
   free(tensor->data);
   tensor->data = NULL;
+}
+
+/** The arguments of a call that reads a part. */
+struct part_read {
+  const char *name;
+  const pserver_indices *indices;
+  size_t rank;
+  pserver_tensor *part;
+  const pserver_read_options *options;
+  bool is_replaced;
+};
+
+static pserver_status read_plan(struct ps_call *call, struct ps_parameter *parameter,
+                                const struct ps_part_plan *plan, struct part_read *read) {
+  struct ps_block_read *reads = calloc(plan->count + 1, sizeof *reads);
+  if (reads == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu blocks", plan->count);
+  if (read->options->versions != NULL) *read->options->versions = 0;
+  for (size_t i = 0; i < plan->count; i++) {
+    reads[i] = (struct ps_block_read){.parameter = parameter,
+                                      .index = plan->blocks[i].index,
+                                      .encoding = read->options->encoding,
+                                      .target = read->part->data,
+                                      .version = read->options->versions,
+                                      .part = &plan->blocks[i],
+                                      .is_replaced = &read->is_replaced};
+  }
+  pserver_status status = ps_read_blocks(call, reads, plan->count);
+  free(reads);
+  return status;
+}
+
+static pserver_status pull_part(struct ps_call *call, struct part_read *read) {
+  struct ps_parameter *found = NULL;
+  struct ps_part_plan plan = {0};
+  bool was_allocated = false;
+  read->is_replaced = false;
+  pserver_status status = ps_find_parameters(call, &read->name, 1, true, &found);
+  if (status == PSERVER_OK) status = ps_check_read_encoding(found, read->options->encoding);
+  if (status == PSERVER_OK) status = ps_plan_part(found, read->indices, read->rank, &plan);
+  if (status == PSERVER_OK) {
+    status =
+        prepare_tensor(found, plan.shape, (int32_t)read->rank, plan.elements, read->part, &was_allocated);
+  }
+  if (status == PSERVER_OK) status = read_plan(call, found, &plan, read);
+  bool is_settled = status == PSERVER_OK && !read->is_replaced;
+  if (!is_settled && was_allocated) pserver_tensor_release(read->part);
+  ps_part_plan_release(&plan);
+  ps_parameters_unref(&found, 1);
+  return status;
+}
+
+static pserver_status pull_part_with(const char *what, pserver_client *handle,
+                                     const struct part_read *wanted, int64_t timeout_ms) {
+  struct ps_call call;
+  struct part_read read = *wanted;
+  pserver_read_options options;
+  pserver_status status = ps_call_begin(&call, handle, what, timeout_ms, 0);
+  if (status != PSERVER_OK) return status;
+  pserver_read_options_init(&options);
+  if (read.options == NULL) read.options = &options;
+  if (read.part == NULL) status = ps_fail(PSERVER_ERR_BAD_VALUE, "part: expected a tensor; received NULL");
+  if (status == PSERVER_OK) status = check_options(&call, read.options);
+  read.is_replaced = status == PSERVER_OK;
+  while (status == PSERVER_OK && read.is_replaced) status = pull_part(&call, &read);
+  return ps_call_end(&call, status);
+}
+
+pserver_status pserver_pull_part(pserver_client *client, const char *name, const pserver_indices *indices,
+                                 size_t rank, pserver_tensor *part, int64_t timeout_ms) {
+  struct part_read read = {name, indices, rank, part, NULL, false};
+  return pull_part_with("pserver_pull_part", client, &read, timeout_ms);
+}
+
+pserver_status pserver_pull_part_with(pserver_client *client, const char *name,
+                                      const pserver_indices *indices, size_t rank, pserver_tensor *part,
+                                      const pserver_read_options *options, int64_t timeout_ms) {
+  struct part_read read = {name, indices, rank, part, options, false};
+  return pull_part_with("pserver_pull_part_with", client, &read, timeout_ms);
 }

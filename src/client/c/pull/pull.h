@@ -1,11 +1,7 @@
 #ifndef PULL_PULL_H
 #define PULL_PULL_H
 
-#include "calls/calls.h"
-#include "core/core.h"
-#include "wire/wire.h"
-
-struct ps_part_block;
+#include "client/client.h"
 
 /** The state that a block had when it was read. */
 struct ps_block_state {
@@ -87,19 +83,6 @@ pserver_status ps_origins_new(uint64_t client, struct ps_parameter *const *param
 pserver_status ps_pull_parameters(struct ps_call *call, const char *const *names, pserver_tensor *tensors,
                                   size_t count, const pserver_read_options *options);
 
-/** BAD_VALUE for invalid options. */
-pserver_status ps_check_read_options(const struct ps_call *call, const pserver_read_options *options);
-
-/** UNSUPPORTED for an encoding unless the parameter is of float32. */
-pserver_status ps_check_read_encoding(const struct ps_parameter *parameter, pserver_encoding encoding);
-
-/** Prepares a tensor to receive values: allocates memory, and sets `*was_allocated`, if `data` is NULL.
- * BAD_DTYPE or BAD_LENGTH if memory of the caller does not fit; INTERNAL. */
-pserver_status ps_prepare_target(const struct ps_parameter *parameter, const uint64_t *shape, int32_t rank,
-                                 uint64_t elements, pserver_tensor *tensor, bool *was_allocated);
-
-struct ps_client;
-
 /** A request for blocks: for one block (a pull), or for several of a shard (a batched read). */
 struct ps_read_request {
   bool is_batch;
@@ -163,12 +146,6 @@ bool ps_reads_share_group(const struct ps_block_read *a, const struct ps_block_r
 
 /** Prepares the ps_ask of a request of a plan; the request must outlive it. */
 void ps_ask_for_read(struct ps_read_request *request, struct ps_ask *ask);
-
-/** Writes the position and the step that the shard must have reached to answer; returns the generation. */
-uint64_t ps_draft_read_condition(struct ps_ask *ask, struct ps_draft *draft);
-
-/** Notes that the shard has answered, at this position. */
-void ps_note_read_answer(struct ps_read_request *request, struct ps_position position);
 
 /** The arguments of a call that reads whole parameters. */
 struct ps_whole_reads {

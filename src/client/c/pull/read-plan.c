@@ -1,76 +1,6 @@
-#include "parts/parts.h"
 #include "pull/pull.h"
-#include "wire/wire.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
-
-/* Takes the values of one block from an answer; copies them once, from the message to the tensor. */
-
-/** Returns the shard of the block. */
-static unsigned ps_read_shard(const struct ps_block_read *read) {
-  const struct ps_layout *layout = &read->parameter->layout;
-  return (unsigned)((layout->first_shard + read->index) % layout->shards);
-}
-
-uint64_t ps_read_elements(const struct ps_block_read *read) {
-  return read->part == NULL ? ps_block_elements(read->parameter, read->index)
-                            : ps_part_elements(read->part);
-}
-
-size_t ps_read_bytes(const struct ps_block_read *read) {
-  return ps_read_elements(read) * ps_encoded_bytes(read->parameter->dtype, read->encoding);
-}
-
-bool ps_read_is_wanted(const struct ps_block_read *read) { return !read->is_done && !*read->is_replaced; }
-
-bool ps_read_is_known(const struct ps_block_read *read) { return read->known.version > 0; }
-
-/** Copies the elements of a part to the tensor; decodes them first if they are encoded. */
-static pserver_status scatter_values(const struct ps_block_read *read, const uint8_t *data,
-                                     uint64_t elements) {
-  size_t bytes = ps_dtype_bytes(read->parameter->dtype);
-  if (read->encoding == PSERVER_AS_IS) {
-    ps_scatter_part(read->part, bytes, data, read->target);
-    return PSERVER_OK;
-  }
-  uint8_t *decoded = malloc((size_t)elements * bytes);
-  if (decoded == NULL)
-    return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %" PRIu64 " elements", elements);
-  ps_decode_elements(read->encoding, data, (size_t)elements, decoded);
-  ps_scatter_part(read->part, bytes, decoded, read->target);
-  free(decoded);
-  return PSERVER_OK;
-}
-
-static void copy_values(const struct ps_block_read *read, const uint8_t *data, uint64_t elements) {
-  size_t bytes = ps_dtype_bytes(read->parameter->dtype);
-  uint8_t *target = read->target + read->index * read->parameter->layout.block_elements * bytes;
-  if (read->encoding == PSERVER_AS_IS) memcpy(target, data, elements * bytes);
-  else ps_decode_elements(read->encoding, data, elements, target);
-}
-
-static pserver_status write_values(const struct ps_block_read *read, const uint8_t *data) {
-  uint64_t elements = ps_read_elements(read);
-  if (read->part != NULL) return scatter_values(read, data, elements);
-  copy_values(read, data, elements);
-  return PSERVER_OK;
-}
-
-pserver_status ps_read_take(struct ps_block_read *read, const uint8_t *data, struct ps_block_state state) {
-  struct ps_parameter *parameter = read->parameter;
-  if (data != NULL) {
-    pserver_status status = write_values(read, data);
-    if (status != PSERVER_OK) return status;
-  }
-  read->is_done = true;
-  read->is_unchanged = data == NULL;
-  if (read->state != NULL) *read->state = state;
-  if (read->version != NULL && state.version > *read->version) *read->version = state.version;
-  __atomic_store_n(&parameter->seen[read->index], state.version, __ATOMIC_RELAXED);
-  return PSERVER_OK;
-}
 
 /* Divides the blocks to be read among requests, in the same way as the TypeScript client. */
 
@@ -116,7 +46,8 @@ bool ps_reads_share_group(const struct ps_block_read *a, const struct ps_block_r
 }
 
 /** Adds a block to a batch; false if it does not fit. The first block of a batch may have any size. */
-static bool add(const struct planner *planner, struct open_batch *batch, const struct ps_block_read *read) {
+static bool add(const struct planner *planner, struct open_batch *batch,
+                const struct ps_block_read *read) {
   size_t bytes = ps_read_bytes(read);
   bool has_group = batch->last != NULL && is_of_one_tensor(batch->last, read);
   size_t group_bytes = has_group ? 0 : GROUP_BYTES + ps_batch_name_bytes_max(read->parameter->name);
@@ -165,7 +96,7 @@ static struct ps_read_request *ask_together(struct planner *planner, const struc
 
 /** Returns the request for a block; NULL if the block has to wait. */
 static struct ps_read_request *request_for(struct planner *planner, const struct ps_block_read *read) {
-  unsigned shard = ps_read_shard(read);
+  unsigned shard = ps_shard_of_block(read->parameter, read->index);
   enum ps_read_way way = planner->options->way[shard];
   if (way == PS_READ_SINGLY) return ask_alone(planner, read, shard);
   if (way == PS_READ_FIRST) {

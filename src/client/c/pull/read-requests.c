@@ -1,12 +1,33 @@
-#include "calls/client.h"
-#include "errors/errors.h"
-#include "parts/parts.h"
 #include "pull/pull.h"
-#include "wire/wire.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+/** Writes the position and the step that the shard must have reached to answer; returns the generation. */
+static uint64_t draft_condition(struct ps_ask *ask, struct ps_draft *draft) {
+  struct ps_read_request *request = ask->context;
+  struct ps_client *client = request->client;
+  struct ps_position position = ps_positions_get(&client->positions, request->shard);
+  uint64_t step = ps_steps_core_read_step(&client->steps.core);
+  if (step < request->step) request->step = step;
+  ps_draft_whole(draft, "generation", position.generation);
+  ps_draft_whole(draft, "seq", position.seq);
+  ps_draft_whole(draft, "waitMs", ps_ask_group_wait_ms(ask->group));
+  if (step > 0) ps_draft_whole(draft, "step", step);
+  return position.generation;
+}
+
+/** Notes that the shard has answered, at this position. */
+static void note_answer(struct ps_read_request *request, struct ps_position position) {
+  struct ps_client *client = request->client;
+  struct ps_steps_core *steps = &client->steps.core;
+  ps_positions_note(&client->positions, request->shard, position);
+  /* After a fallback, when reads wait for no step, closed steps may be open again. */
+  if (ps_steps_core_read_step(steps) > 0) {
+    ps_steps_core_note_closed(steps, request->shard, request->step);
+  }
+}
 
 /* Pulls: requests for one block, or a part of one. */
 
@@ -18,9 +39,8 @@ static const struct ps_block_read *block_of(const struct ps_ask *ask) {
 static pserver_status write_pull(struct ps_ask *ask, struct ps_draft *draft) {
   const struct ps_block_read *read = block_of(ask);
   ps_draft_whole(draft, "epoch", read->parameter->epoch);
-  ps_draft_read_condition(ask, draft);
-  if (read->encoding != PSERVER_AS_IS)
-    ps_draft_text(draft, "encoding", ps_encoding_name(read->encoding));
+  draft_condition(ask, draft);
+  if (read->encoding != PSERVER_AS_IS) ps_draft_text(draft, "encoding", ps_encoding_name(read->encoding));
   if (read->part == NULL || read->part->is_whole_block) return ps_draft_end(draft);
   return ps_write_part_request(draft, read->part);
 }
@@ -49,15 +69,14 @@ static pserver_status read_pull(struct ps_ask *ask, const struct ps_message *mes
   bool has_encoding = ps_map_find(fields, "encoding", &encoding);
   bool is_valid =
       ps_map_whole(fields, "epoch", &epoch) && epoch == parameter->epoch &&
-      ps_map_find(fields, "dtype", &dtype) &&
-      ps_value_is_text(&dtype, ps_dtype_name(parameter->dtype)) && has_encoding == (expected != NULL) &&
-      (expected == NULL || ps_value_is_text(&encoding, expected)) &&
+      ps_map_find(fields, "dtype", &dtype) && ps_value_is_text(&dtype, ps_dtype_name(parameter->dtype)) &&
+      has_encoding == (expected != NULL) && (expected == NULL || ps_value_is_text(&encoding, expected)) &&
       ps_map_position(fields, &position) && ps_map_whole(fields, "version", &version) &&
       message->data_bytes == ps_read_bytes(read);
   if (!is_valid) return bad_reply(read);
   struct ps_block_state state = {version, position.generation};
   pserver_status status = ps_read_take(read, message->data, state);
-  if (status == PSERVER_OK) ps_note_read_answer(request, position);
+  if (status == PSERVER_OK) note_answer(request, position);
   return status;
 }
 
@@ -127,7 +146,8 @@ static size_t end_of_group(const struct ps_read_request *request, size_t start) 
   return end;
 }
 
-static void pack_groups(struct ps_draft *draft, const struct ps_read_request *request, uint64_t generation) {
+static void pack_groups(struct ps_draft *draft, const struct ps_read_request *request,
+                        uint64_t generation) {
   size_t groups = 0;
   for (size_t i = 0; i < request->count; i = end_of_group(request, i)) groups++;
   ps_draft_key(draft, "groups");
@@ -159,7 +179,7 @@ static pserver_status end_with_indices(struct ps_draft *draft, const struct ps_r
 
 static pserver_status write_batch(struct ps_ask *ask, struct ps_draft *draft) {
   const struct ps_read_request *request = ask->context;
-  uint64_t generation = ps_draft_read_condition(ask, draft);
+  uint64_t generation = draft_condition(ask, draft);
   pserver_encoding encoding = request->blocks[0]->encoding;
   if (encoding != PSERVER_AS_IS) ps_draft_text(draft, "encoding", ps_encoding_name(encoding));
   if (request->next > 0) ps_draft_whole(draft, "from", request->next);
@@ -184,9 +204,9 @@ static bool read_form(const struct ps_message *message, struct piece *piece) {
   const struct ps_value *fields = &message->fields;
   if (!ps_map_whole(fields, "from", &piece->from) || piece->from >= PS_BATCH_ENTRIES_MAX ||
       !ps_map_find(fields, "more", &more) || more.type != PS_VALUE_BOOLEAN ||
-      !ps_map_position(fields, &piece->position) ||
-      !ps_map_find(fields, "versions", &piece->versions) || piece->versions.type != PS_VALUE_LIST ||
-      piece->versions.count == 0 || piece->versions.count > PS_BATCH_ENTRIES_MAX) {
+      !ps_map_position(fields, &piece->position) || !ps_map_find(fields, "versions", &piece->versions) ||
+      piece->versions.type != PS_VALUE_LIST || piece->versions.count == 0 ||
+      piece->versions.count > PS_BATCH_ENTRIES_MAX) {
     return false;
   }
   piece->has_more = more.boolean;
@@ -267,7 +287,7 @@ static pserver_status read_piece(struct ps_ask *ask, const struct ps_message *me
   pserver_status status = check_piece(request, &piece);
   if (status == PSERVER_OK) status = take_entries(request, &piece, &taken);
   if (status != PSERVER_OK) return status;
-  ps_note_read_answer(request, piece.position);
+  note_answer(request, piece.position);
   while (request->next < request->count && request->blocks[request->next]->is_done) request->next++;
   if (request->next == request->count) return PSERVER_OK;
   /* If nothing new has come, the request is repeated after its pause, not at once. */
@@ -297,30 +317,8 @@ static void ps_ask_for_batch(struct ps_read_request *request, struct ps_ask *ask
 /** Minimum bytes of a request in the window, so that requests for tiny blocks are bounded, too. */
 #define REQUEST_BYTES_MIN 16384
 
-uint64_t ps_draft_read_condition(struct ps_ask *ask, struct ps_draft *draft) {
-  struct ps_read_request *request = ask->context;
-  struct ps_client *client = request->client;
-  struct ps_position position = ps_positions_get(&client->positions, request->shard);
-  uint64_t step = ps_steps_core_read_step(&client->steps.core);
-  if (step < request->step) request->step = step;
-  ps_draft_whole(draft, "generation", position.generation);
-  ps_draft_whole(draft, "seq", position.seq);
-  ps_draft_whole(draft, "waitMs", ps_ask_group_wait_ms(ask->group));
-  if (step > 0) ps_draft_whole(draft, "step", step);
-  return position.generation;
-}
-
-void ps_note_read_answer(struct ps_read_request *request, struct ps_position position) {
-  struct ps_client *client = request->client;
-  struct ps_steps_core *steps = &client->steps.core;
-  ps_positions_note(&client->positions, request->shard, position);
-  /* After a fallback, when reads wait for no step, closed steps may be open again. */
-  if (ps_steps_core_read_step(steps) > 0) {
-    ps_steps_core_note_closed(steps, request->shard, request->step);
-  }
-}
-
-static pserver_status refused(struct ps_ask *ask, pserver_status status, const struct ps_message *message) {
+static pserver_status refused(struct ps_ask *ask, pserver_status status,
+                              const struct ps_message *message) {
   struct ps_read_request *request = ask->context;
   enum ps_reaction reaction = ps_reaction_to(status);
   if (reaction == PS_REACTION_REPLACED && message != NULL) {

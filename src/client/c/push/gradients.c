@@ -1,172 +1,21 @@
-#include "calls/calls.h"
-#include "calls/client.h"
-#include "errors/errors.h"
-#include "formats/formats.h"
-#include "parts/parts.h"
 #include "push/push.h"
-#include "wire/wire.h"
 
-#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether elements are finite. */
-
-/** Elements that are checked in parallel. */
-#define LANES 32
-/** Elements after which the result so far is checked. */
-#define RUN_ELEMENTS 4096
-
-/** Returns the least float32 without sign, as bits, that is infinite or NaN once encoded. */
-static int32_t bound_of(pserver_encoding encoding) {
-  if (encoding == PSERVER_BFLOAT16) return 0x7f7f8000; /* 2^128 - 2^119 */
-  if (encoding == PSERVER_FLOAT16) return 0x477ff000;  /* 65520 */
-  return 0x7f800000;
-}
-
-static int32_t size_f32(const uint8_t *data) {
-  int32_t bits;
-  memcpy(&bits, data, sizeof bits);
-  return bits & 0x7fffffff;
-}
-
-static bool is_finite_f64(const uint8_t *data) {
-  double value;
-  memcpy(&value, data, sizeof value);
-  return isfinite(value);
-}
-
-/**
- * Whether all elements are below the bound. Without signs, floats have the same order as their bits, and
- * NaNs are above infinity. So `bound - 1 - bits` is negative exactly if an element is not below the bound.
- */
-static bool all_below(const uint8_t *data, uint64_t elements, int32_t bound) {
-  int32_t words[LANES];
-  int32_t left[LANES] = {0};
-  uint64_t i = 0;
-  for (; i + LANES <= elements; i += LANES) {
-    memcpy(words, data + i * sizeof *words, sizeof words);
-    for (int k = 0; k < LANES; k++) left[k] |= bound - 1 - (words[k] & 0x7fffffff);
-  }
-  int32_t any = 0;
-  for (int k = 0; k < LANES; k++) any |= left[k];
-  for (; i < elements; i++) any |= bound - 1 - size_f32(data + i * sizeof *words);
-  return any >= 0;
-}
-
-static bool all_finite_f64(const uint8_t *data, uint64_t elements) {
-  bool all = true;
-  for (uint64_t i = 0; i < elements; i++) all &= is_finite_f64(data + i * sizeof(double));
-  return all;
-}
-
-bool ps_stays_finite(pserver_dtype dtype, pserver_encoding encoding, const void *data,
-                     uint64_t elements) {
-  const uint8_t *bytes = data;
-  if (dtype != PSERVER_FLOAT32 && dtype != PSERVER_FLOAT64) return true;
-  size_t element_bytes = dtype == PSERVER_FLOAT32 ? sizeof(float) : sizeof(double);
-  for (uint64_t start = 0; start < elements; start += RUN_ELEMENTS) {
-    uint64_t n = elements - start < RUN_ELEMENTS ? elements - start : RUN_ELEMENTS;
-    const uint8_t *run = bytes + start * element_bytes;
-    bool all = dtype == PSERVER_FLOAT32 ? all_below(run, n, bound_of(encoding)) : all_finite_f64(run, n);
-    if (!all) return false;
-  }
-  return true;
-}
-
-double ps_first_non_finite(pserver_dtype dtype, pserver_encoding encoding, const void *data,
-                           uint64_t *index) {
-  const uint8_t *bytes = data;
-  if (dtype == PSERVER_FLOAT64) {
-    double value;
-    for (*index = 0; is_finite_f64(bytes); (*index)++) bytes += sizeof value;
-    memcpy(&value, bytes, sizeof value);
-    return value;
-  }
-  float value;
-  for (*index = 0; size_f32(bytes) < bound_of(encoding); (*index)++) bytes += sizeof value;
-  memcpy(&value, bytes, sizeof value);
-  return (double)value;
-}
-
-/* Norms of gradients. */
-
-/** Independent sums, so that additions do not wait for each other. */
-#define SUMS 8
-/** Elements that are encoded at one time. */
-#define CHUNK_ELEMENTS 4096
-
-static double sum_squares_f32(const uint8_t *data, uint64_t elements) {
-  double sums[SUMS] = {0};
-  float block[SUMS];
-  uint64_t i = 0;
-  for (; i + SUMS <= elements; i += SUMS) {
-    memcpy(block, data + i * sizeof(float), sizeof block);
-    for (int k = 0; k < SUMS; k++) sums[k] += (double)block[k] * (double)block[k];
-  }
-  for (; i < elements; i++) {
-    memcpy(block, data + i * sizeof(float), sizeof(float));
-    sums[0] += (double)block[0] * (double)block[0];
-  }
-  return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
-}
-
-static double sum_squares_f64(const uint8_t *data, uint64_t elements, double factor) {
-  double sums[SUMS] = {0};
-  double block[SUMS];
-  uint64_t i = 0;
-  for (; i + SUMS <= elements; i += SUMS) {
-    memcpy(block, data + i * sizeof(double), sizeof block);
-    for (int k = 0; k < SUMS; k++) {
-      double value = block[k] * factor;
-      sums[k] += value * value;
-    }
-  }
-  for (; i < elements; i++) {
-    memcpy(block, data + i * sizeof(double), sizeof(double));
-    sums[0] += block[0] * factor * (block[0] * factor);
-  }
-  return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
-}
-
-static double norm_f64(const uint8_t *data, uint64_t elements) {
-  double plain = sqrt(sum_squares_f64(data, elements, 1));
-  if (isfinite(plain)) return plain;
-  /* Squares of large values have overflowed: scale by the largest element. */
-  double largest = 0;
-  for (uint64_t i = 0; i < elements; i++) {
-    double value;
-    memcpy(&value, data + i * sizeof value, sizeof value);
-    if (!isfinite(value)) return value * value;
-    largest = fmax(largest, fabs(value));
-  }
-  return fmin(largest * sqrt(sum_squares_f64(data, elements, 1 / largest)), DBL_MAX);
-}
-
-static double norm_encoded(pserver_encoding encoding, const uint8_t *data, uint64_t elements) {
-  uint8_t halves[CHUNK_ELEMENTS * 2];
-  uint8_t floats[CHUNK_ELEMENTS * sizeof(float)];
-  double sum = 0;
-  for (uint64_t start = 0; start < elements; start += CHUNK_ELEMENTS) {
-    size_t n = elements - start < CHUNK_ELEMENTS ? (size_t)(elements - start) : CHUNK_ELEMENTS;
-    ps_encode_elements(encoding, data + start * sizeof(float), n, halves);
-    ps_decode_elements(encoding, halves, n, floats);
-    sum += sum_squares_f32(floats, n);
-  }
-  return sqrt(sum);
-}
-
-double ps_l2_norm(pserver_dtype dtype, pserver_encoding encoding, const void *data, uint64_t elements) {
-  if (dtype == PSERVER_FLOAT64) return norm_f64(data, elements);
-  if (dtype != PSERVER_FLOAT32) return 0;
-  if (encoding != PSERVER_AS_IS) return norm_encoded(encoding, data, elements);
-  return sqrt(sum_squares_f32(data, elements));
-}
-
 /* Sorts the rows of a gradient, and adds up repeated ones. */
+
+/** The rows of a gradient, each once, ascending. */
+struct ps_row_sums {
+  uint64_t *rows;
+  size_t count;
+  /** The elements of the rows: the caller's own, or `sums`. */
+  const uint8_t *values;
+  uint8_t *sums;
+};
 
 #define ADD(type)                                      \
   do {                                                 \
@@ -227,7 +76,7 @@ static void add_up(const struct ps_parameter *parameter, const struct ps_numbere
 
 /**
  * Sorts rows, and adds up repeated ones, in the order given and in the element type; integers wrap around.
- * Copies values only if the rows are not ascending already. Release the sums with ps_row_sums_release(),
+ * Copies values only if the rows are not ascending already. Release the sums with release_sums(),
  * also after an error. BAD_INDEX.
  */
 static pserver_status ps_sum_rows(const struct ps_parameter *parameter, const int64_t *rows, size_t count,
@@ -255,7 +104,7 @@ static pserver_status ps_sum_rows(const struct ps_parameter *parameter, const in
   return status;
 }
 
-void ps_row_sums_release(struct ps_row_sums *sums) {
+static void release_sums(struct ps_row_sums *sums) {
   free(sums->rows);
   free(sums->sums);
 }
@@ -353,19 +202,19 @@ static size_t blocks_of(const struct gradient *gradient) {
 
 static pserver_status send_all(struct ps_call *call, struct gradient *gradients, size_t count,
                                const pserver_grad_options *options) {
-  struct ps_call_updates updates = {.mode = {.is_done_when_stored = options->stored_is_enough}};
+  struct ps_sending updates = {.mode = {.is_done_when_stored = options->stored_is_enough}};
   for (size_t i = 0; i < count; i++) updates.count += blocks_of(&gradients[i]);
-  updates.sources = calloc(updates.count + 1, sizeof(struct ps_update_source));
+  updates.sources = calloc(updates.count + 1, sizeof(struct ps_block_source));
   if (updates.sources == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for the gradients");
-  struct ps_update_source *sources = updates.sources;
+  struct ps_block_source *sources = updates.sources;
   for (size_t i = 0; i < count; i++) {
     if (gradients[i].has_rows) ps_cut_part_push(&gradients[i].push, sources);
     else ps_cut_into_blocks(&gradients[i].update, sources);
     sources += blocks_of(&gradients[i]);
   }
   struct ps_steps *steps = &call->client->steps;
-  pserver_status status = ps_forget_if_stale(
-      call, &updates, ps_send_in_step(call, steps, &updates, options->end_step));
+  pserver_status status =
+      ps_forget_if_stale(call, &updates, ps_send_in_step(call, steps, &updates, options->end_step));
   if (status == PSERVER_OK && options->late_blocks != NULL) *options->late_blocks = updates.late;
   free(updates.sources);
   return status;
@@ -385,19 +234,20 @@ static pserver_status send_grads(struct ps_call *call, const pserver_gradient *g
   for (size_t i = 0; i < count && status == PSERVER_OK; i++) names[i] = grads[i].name;
   if (status == PSERVER_OK) status = ps_find_parameters(call, names, count, false, found);
   for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
-    gradients[i].update = (struct ps_parameter_update){.operation = PS_UPDATE_GRADIENT,
-                                                       .parameter = found[i],
-                                                       .is_repeated = !ps_parameter_set_add(&set, found[i]),
-                                                       .encoding = options->encoding,
-                                                       .has_rate = options->has_learning_rate,
-                                                       .rate = options->learning_rate,
-                                                       .seen = found[i]->seen};
+    gradients[i].update =
+        (struct ps_parameter_update){.operation = PS_UPDATE_GRADIENT,
+                                     .parameter = found[i],
+                                     .is_repeated = !ps_parameter_set_add(&set, found[i]),
+                                     .encoding = options->encoding,
+                                     .has_rate = options->has_learning_rate,
+                                     .rate = options->learning_rate,
+                                     .seen = found[i]->seen};
     status = prepare(&gradients[i], &grads[i]);
   }
   if (status == PSERVER_OK) status = send_all(call, gradients, count, options);
   for (size_t i = 0; i < count && gradients != NULL; i++) {
     ps_part_push_release(&gradients[i].push);
-    ps_row_sums_release(&gradients[i].sums);
+    release_sums(&gradients[i].sums);
   }
   if (found != NULL) ps_parameters_unref(found, count);
   ps_parameter_set_release(&set);
@@ -405,6 +255,11 @@ static pserver_status send_grads(struct ps_call *call, const pserver_gradient *g
   free(names);
   free(gradients);
   return status;
+}
+
+void pserver_grad_options_init(pserver_grad_options *options) {
+  if (options == NULL) return;
+  *options = (pserver_grad_options){.struct_size = sizeof *options, .end_step = true};
 }
 
 static pserver_status check_grad_options(const pserver_grad_options *options) {

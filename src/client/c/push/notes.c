@@ -1,6 +1,3 @@
-#include "calls/client.h"
-#include "errors/errors.h"
-#include "formats/formats.h"
 #include "push/push.h"
 
 #include <math.h>
@@ -69,21 +66,7 @@ static pserver_status ps_check_note(const pserver_note_entry *entries, size_t co
                  PS_NOTE_BYTES_MAX, bytes);
 }
 
-void ps_pack_note(struct ps_draft *draft, const pserver_note_entry *entries, size_t count) {
-  ps_pack_map(draft, count);
-  for (size_t i = 0; i < count; i++) {
-    const pserver_note_entry *entry = &entries[i];
-    ps_pack_text(draft, entry->name, strlen(entry->name));
-    if (entry->kind == PSERVER_NOTE_TEXT) ps_pack_text(draft, entry->text, strlen(entry->text));
-    else if (entry->kind == PSERVER_NOTE_FLAG) ps_pack_flag(draft, entry->flag);
-    else ps_pack_number(draft, entry->number);
-  }
-}
-
 /* Writes a trainer's notes into the journal. */
-
-/** The shard whose journal takes a job's notes. */
-#define NOTE_SHARD 0
 
 static pserver_status check_rules(const struct ps_call *call) {
   uint64_t rules = ps_session_rules(&call->client->session);
@@ -103,10 +86,11 @@ pserver_status pserver_note(pserver_client *handle, const pserver_note_entry *en
   status = ps_check_note(entries, count);
   if (status == PSERVER_OK) status = check_rules(&call);
   if (status == PSERVER_OK) {
-    struct ps_parameter_update update = {.operation = PS_UPDATE_NOTE, .note = entries, .note_count = count};
-    struct ps_update_source source = {.update = &update, .shard = NOTE_SHARD};
-    struct ps_call_updates updates = {.sources = &source, .count = 1};
-    status = ps_send_call(&call, &updates);
+    struct ps_parameter_update update = {
+        .operation = PS_UPDATE_NOTE, .note = entries, .note_count = count};
+    struct ps_block_source source = {.update = &update, .shard = PS_NOTE_SHARD};
+    struct ps_sending updates = {.sources = &source, .count = 1};
+    status = ps_send(&call, &updates);
   }
   return ps_call_end(&call, status);
 }

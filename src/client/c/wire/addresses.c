@@ -1,4 +1,3 @@
-#include "errors/errors.h"
 #include "wire/wire.h"
 
 #include <stdlib.h>

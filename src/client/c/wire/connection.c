@@ -1,10 +1,218 @@
-#include "errors/errors.h"
 #include "wire/wire.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* The connection to the broker: events of cnats, messages to the inbox, and publishing. */
+
+/* Callbacks of cnats, on its threads. */
+
+/** Notes an event for the I/O thread, which handles all events since the last time together. */
+static void note_event(struct ps_connection *connection, bool *event) {
+  pthread_mutex_lock(&connection->io->lock);
+  *event = true;
+  ps_io_post_locked(connection->io, &connection->events);
+  pthread_mutex_unlock(&connection->io->lock);
+}
+
+static void on_disconnected(natsConnection *nats, void *closure) {
+  (void)nats;
+  struct ps_connection *connection = closure;
+  pthread_mutex_lock(&connection->io->lock);
+  connection->is_back = false;
+  pthread_mutex_unlock(&connection->io->lock);
+  note_event(connection, &connection->is_lost);
+}
+
+static void on_reconnected(natsConnection *nats, void *closure) {
+  (void)nats;
+  struct ps_connection *connection = closure;
+  note_event(connection, &connection->is_back);
+}
+
+static void on_closed(natsConnection *nats, void *closure) {
+  (void)nats;
+  struct ps_connection *connection = closure;
+  note_event(connection, &connection->is_closed);
+  connection->listener->release(connection->listener->owner);
+}
+
+static bool append(struct ps_received *received, natsMsg *message) {
+  if (received->count == received->capacity) {
+    size_t capacity = received->capacity == 0 ? 64 : 2 * received->capacity;
+    natsMsg **messages = realloc(received->messages, capacity * sizeof(natsMsg *));
+    if (messages == NULL) return false;
+    received->messages = messages;
+    received->capacity = capacity;
+  }
+  received->messages[received->count++] = message;
+  return true;
+}
+
+static void on_message(natsConnection *nats, natsSubscription *subscription, natsMsg *message,
+                       void *closure) {
+  (void)nats;
+  (void)subscription;
+  struct ps_connection *connection = closure;
+  pthread_mutex_lock(&connection->io->lock);
+  bool is_kept = append(&connection->received, message);
+  if (is_kept) ps_io_post_locked(connection->io, &connection->events);
+  pthread_mutex_unlock(&connection->io->lock);
+  /* A message without memory counts as lost: the request is repeated. */
+  if (!is_kept) natsMsg_Destroy(message);
+}
+
+static void on_unsubscribed(void *closure) {
+  const struct ps_connection *connection = closure;
+  connection->listener->release(connection->listener->owner);
+}
+
+/** The broker denied publishing to a subject, or, if it is "", subscribing to the inbox. */
+struct denial {
+  struct ps_io_work work;
+  struct ps_connection *connection;
+  char subject[PS_SUBJECT_SIZE];
+};
+
+static void handle_denial(void *context) {
+  struct denial *denial = context;
+  const struct ps_connection_listener *listener = denial->connection->listener;
+  if (denial->subject[0] != '\0') {
+    listener->denied(listener->owner, denial->subject);
+  } else {
+    listener->lost(listener->owner, PSERVER_ERR_DENIED,
+                   "the broker refuses subscribing to the inbox: check the user's permissions");
+  }
+  free(denial);
+}
+
+/** Handles `Permissions Violation for Publish to "ps.…"`, and the same for the inbox. */
+static void on_error(natsConnection *nats, natsSubscription *subscription, natsStatus error,
+                     void *closure) {
+  (void)subscription;
+  (void)error;
+  static const char refused[] = "Permissions Violation for Publish to \"";
+  static const char unheard[] = "Permissions Violation for Subscription";
+  const char *text = NULL;
+  natsConnection_GetLastError(nats, &text);
+  if (text == NULL) return;
+  const char *found = strcasestr(text, refused);
+  if (found == NULL && strcasestr(text, unheard) == NULL) return;
+  struct denial *denial = calloc(1, sizeof *denial);
+  if (denial == NULL) return;
+  *denial = (struct denial){.work = {.run = handle_denial, .context = denial}, .connection = closure};
+  if (found != NULL) {
+    const char *start = found + sizeof refused - 1;
+    snprintf(denial->subject, sizeof denial->subject, "%.*s", (int)strcspn(start, "\""), start);
+  }
+  ps_io_post(denial->connection->io, &denial->work);
+}
+
+/** Registers this connection's handlers of events, or of messages, with cnats. */
+static natsStatus set_handlers(natsOptions *options, struct ps_connection *connection) {
+  natsStatus set = natsOptions_SetDisconnectedCB(options, on_disconnected, connection);
+  if (set == NATS_OK) set = natsOptions_SetReconnectedCB(options, on_reconnected, connection);
+  if (set == NATS_OK) set = natsOptions_SetClosedCB(options, on_closed, connection);
+  if (set == NATS_OK) set = natsOptions_SetErrorHandler(options, on_error, connection);
+  /* Write small messages at once, not a millisecond later together with others. */
+  if (set == NATS_OK) set = natsOptions_SetSendAsap(options, true);
+  return set;
+}
+
+/* The I/O thread. */
+
+static void handle_messages(struct ps_connection *connection) {
+  const struct ps_connection_listener *listener = connection->listener;
+  struct ps_received *handled = &connection->handled;
+  for (size_t i = 0; i < handled->count; i++) {
+    listener->received(listener->owner, handled->messages[i]);
+    natsMsg_Destroy(handled->messages[i]);
+    handled->messages[i] = NULL;
+  }
+  handled->count = 0;
+}
+
+static size_t look_at_payload(struct ps_connection *connection) {
+  int64_t most = natsConnection_GetMaxPayload(connection->nats);
+  size_t bytes = most > 0 ? (size_t)most : SIZE_MAX;
+  __atomic_store_n(&connection->payload_bytes_max, bytes, __ATOMIC_RELAXED);
+  return bytes;
+}
+
+/** Reports messages and events; the connection may have been lost and restored since the last time. */
+static void handle_events(void *context) {
+  struct ps_connection *connection = context;
+  const struct ps_connection_listener *listener = connection->listener;
+  pthread_mutex_lock(&connection->io->lock);
+  bool is_lost = connection->is_lost;
+  bool is_back = connection->is_back;
+  bool is_closed = connection->is_closed;
+  struct ps_received handled = connection->handled;
+  connection->handled = connection->received;
+  connection->received = handled;
+  connection->is_lost = false;
+  connection->is_back = false;
+  pthread_mutex_unlock(&connection->io->lock);
+  handle_messages(connection);
+  if (is_lost) {
+    connection->is_connected = false;
+    listener->disconnected(listener->owner);
+  }
+  if (is_back) {
+    connection->is_connected = true;
+    look_at_payload(connection);
+    listener->reconnected(listener->owner);
+  }
+  if (is_closed) {
+    listener->lost(listener->owner, PSERVER_ERR_NO_BROKER,
+                   "the connection to the broker is lost for good");
+  }
+}
+
+void ps_connection_init(struct ps_connection *connection, struct ps_io_thread *io,
+                        const struct ps_connection_listener *listener, const char *inbox_name) {
+  *connection = (struct ps_connection){.io = io,
+                                       .listener = listener,
+                                       .inbox_name = inbox_name,
+                                       .is_connected = true,
+                                       .events = {.run = handle_events, .context = connection}};
+}
+
+void ps_connection_release(struct ps_connection *connection) {
+  for (size_t i = 0; i < connection->received.count; i++) {
+    natsMsg_Destroy(connection->received.messages[i]);
+  }
+  free(connection->received.messages);
+  free(connection->handled.messages);
+}
+
+/* Other threads. */
+
+/** Registers this connection's handlers of events, or of messages, with cnats. */
+static natsStatus subscribe_inbox(struct ps_connection *connection) {
+  char subject[PS_INBOX_SIZE + 4];
+  const struct ps_connection_listener *listener = connection->listener;
+  snprintf(subject, sizeof subject, "%s.>", connection->inbox_name);
+  natsStatus status =
+      natsConnection_Subscribe(&connection->inbox, connection->nats, subject, on_message, connection);
+  if (status == NATS_OK) {
+    listener->retain(listener->owner);
+    status = natsSubscription_SetOnCompleteCB(connection->inbox, on_unsubscribed, connection);
+    if (status != NATS_OK) listener->release(listener->owner);
+  }
+  /* The client's requests bound the answers, so no message may be dropped. */
+  if (status == NATS_OK) status = natsSubscription_SetPendingLimits(connection->inbox, -1, -1);
+  return status;
+}
+
+void ps_disconnect(struct ps_connection *connection) {
+  natsConnection_Close(connection->nats);
+  ps_io_stop(connection->io);
+  natsSubscription_Destroy(connection->inbox);
+  natsConnection_Destroy(connection->nats);
+}
 
 /* Connects a client. cnats cannot be told to stop connecting, so for a thread that uses a canceller this
  * happens on another thread, which the caller can abandon. */
@@ -103,7 +311,7 @@ static natsStatus await_inbox(struct connecting *connecting) {
 }
 
 static pserver_status subscribe(struct connecting *connecting) {
-  natsStatus status = ps_subscribe_inbox(connecting->connection);
+  natsStatus status = subscribe_inbox(connecting->connection);
   if (status == NATS_OK) status = await_inbox(connecting);
   if (status == NATS_OK) return PSERVER_OK;
   return ps_fail(PSERVER_ERR_NO_BROKER, "subscribing to the inbox: %s", natsStatus_GetText(status));
@@ -114,7 +322,7 @@ static pserver_status connect_now(struct connecting *connecting) {
   pserver_status status = PSERVER_OK;
   /* The connection's own reference, until it reports that it is closed. */
   retain(connection);
-  if (ps_set_handlers(connecting->made, connection) != NATS_OK) {
+  if (set_handlers(connecting->made, connection) != NATS_OK) {
     status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for a connection");
   }
   if (status == PSERVER_OK) status = connect_until(connecting);
@@ -223,213 +431,6 @@ pserver_status ps_connect(struct ps_connection *connection, const struct ps_iden
   return status == PSERVER_OK ? status : ps_fail_with(&error);
 }
 
-/* The connection to the broker: events of cnats, messages to the inbox, and publishing. */
-
-/* Callbacks of cnats, on its threads. */
-
-/** Notes an event for the I/O thread, which handles all events since the last time together. */
-static void note_event(struct ps_connection *connection, bool *event) {
-  pthread_mutex_lock(&connection->io->lock);
-  *event = true;
-  ps_io_post_locked(connection->io, &connection->events);
-  pthread_mutex_unlock(&connection->io->lock);
-}
-
-static void on_disconnected(natsConnection *nats, void *closure) {
-  (void)nats;
-  struct ps_connection *connection = closure;
-  pthread_mutex_lock(&connection->io->lock);
-  connection->is_back = false;
-  pthread_mutex_unlock(&connection->io->lock);
-  note_event(connection, &connection->is_lost);
-}
-
-static void on_reconnected(natsConnection *nats, void *closure) {
-  (void)nats;
-  struct ps_connection *connection = closure;
-  note_event(connection, &connection->is_back);
-}
-
-static void on_closed(natsConnection *nats, void *closure) {
-  (void)nats;
-  struct ps_connection *connection = closure;
-  note_event(connection, &connection->is_closed);
-  connection->listener->release(connection->listener->owner);
-}
-
-static bool append(struct ps_received *received, natsMsg *message) {
-  if (received->count == received->capacity) {
-    size_t capacity = received->capacity == 0 ? 64 : 2 * received->capacity;
-    natsMsg **messages = realloc(received->messages, capacity * sizeof(natsMsg *));
-    if (messages == NULL) return false;
-    received->messages = messages;
-    received->capacity = capacity;
-  }
-  received->messages[received->count++] = message;
-  return true;
-}
-
-static void on_message(natsConnection *nats, natsSubscription *subscription, natsMsg *message,
-                       void *closure) {
-  (void)nats;
-  (void)subscription;
-  struct ps_connection *connection = closure;
-  pthread_mutex_lock(&connection->io->lock);
-  bool is_kept = append(&connection->received, message);
-  if (is_kept) ps_io_post_locked(connection->io, &connection->events);
-  pthread_mutex_unlock(&connection->io->lock);
-  /* A message without memory counts as lost: the request is repeated. */
-  if (!is_kept) natsMsg_Destroy(message);
-}
-
-static void on_unsubscribed(void *closure) {
-  const struct ps_connection *connection = closure;
-  connection->listener->release(connection->listener->owner);
-}
-
-/** The broker denied publishing to a subject, or, if it is "", subscribing to the inbox. */
-struct denial {
-  struct ps_io_work work;
-  struct ps_connection *connection;
-  char subject[PS_SUBJECT_SIZE];
-};
-
-static void handle_denial(void *context) {
-  struct denial *denial = context;
-  const struct ps_connection_listener *listener = denial->connection->listener;
-  if (denial->subject[0] != '\0') {
-    listener->denied(listener->owner, denial->subject);
-  } else {
-    listener->lost(listener->owner, PSERVER_ERR_DENIED,
-                   "the broker refuses subscribing to the inbox: check the user's permissions");
-  }
-  free(denial);
-}
-
-/** Handles `Permissions Violation for Publish to "ps.…"`, and the same for the inbox. */
-static void on_error(natsConnection *nats, natsSubscription *subscription, natsStatus error,
-                     void *closure) {
-  (void)subscription;
-  (void)error;
-  static const char refused[] = "Permissions Violation for Publish to \"";
-  static const char unheard[] = "Permissions Violation for Subscription";
-  const char *text = NULL;
-  natsConnection_GetLastError(nats, &text);
-  if (text == NULL) return;
-  const char *found = strcasestr(text, refused);
-  if (found == NULL && strcasestr(text, unheard) == NULL) return;
-  struct denial *denial = calloc(1, sizeof *denial);
-  if (denial == NULL) return;
-  *denial = (struct denial){.work = {.run = handle_denial, .context = denial}, .connection = closure};
-  if (found != NULL) {
-    const char *start = found + sizeof refused - 1;
-    snprintf(denial->subject, sizeof denial->subject, "%.*s", (int)strcspn(start, "\""), start);
-  }
-  ps_io_post(denial->connection->io, &denial->work);
-}
-
-natsStatus ps_set_handlers(natsOptions *options, struct ps_connection *connection) {
-  natsStatus set = natsOptions_SetDisconnectedCB(options, on_disconnected, connection);
-  if (set == NATS_OK) set = natsOptions_SetReconnectedCB(options, on_reconnected, connection);
-  if (set == NATS_OK) set = natsOptions_SetClosedCB(options, on_closed, connection);
-  if (set == NATS_OK) set = natsOptions_SetErrorHandler(options, on_error, connection);
-  /* Write small messages at once, not a millisecond later together with others. */
-  if (set == NATS_OK) set = natsOptions_SetSendAsap(options, true);
-  return set;
-}
-
-/* The I/O thread. */
-
-static void handle_messages(struct ps_connection *connection) {
-  const struct ps_connection_listener *listener = connection->listener;
-  struct ps_received *handled = &connection->handled;
-  for (size_t i = 0; i < handled->count; i++) {
-    listener->received(listener->owner, handled->messages[i]);
-    natsMsg_Destroy(handled->messages[i]);
-    handled->messages[i] = NULL;
-  }
-  handled->count = 0;
-}
-
-static size_t look_at_payload(struct ps_connection *connection) {
-  int64_t most = natsConnection_GetMaxPayload(connection->nats);
-  size_t bytes = most > 0 ? (size_t)most : SIZE_MAX;
-  __atomic_store_n(&connection->payload_bytes_max, bytes, __ATOMIC_RELAXED);
-  return bytes;
-}
-
-/** Reports messages and events; the connection may have been lost and restored since the last time. */
-static void handle_events(void *context) {
-  struct ps_connection *connection = context;
-  const struct ps_connection_listener *listener = connection->listener;
-  pthread_mutex_lock(&connection->io->lock);
-  bool is_lost = connection->is_lost;
-  bool is_back = connection->is_back;
-  bool is_closed = connection->is_closed;
-  struct ps_received handled = connection->handled;
-  connection->handled = connection->received;
-  connection->received = handled;
-  connection->is_lost = false;
-  connection->is_back = false;
-  pthread_mutex_unlock(&connection->io->lock);
-  handle_messages(connection);
-  if (is_lost) {
-    connection->is_connected = false;
-    listener->disconnected(listener->owner);
-  }
-  if (is_back) {
-    connection->is_connected = true;
-    look_at_payload(connection);
-    listener->reconnected(listener->owner);
-  }
-  if (is_closed) {
-    listener->lost(listener->owner, PSERVER_ERR_NO_BROKER,
-                   "the connection to the broker is lost for good");
-  }
-}
-
-void ps_connection_init(struct ps_connection *connection, struct ps_io_thread *io,
-                        const struct ps_connection_listener *listener, const char *inbox_name) {
-  *connection = (struct ps_connection){.io = io,
-                                       .listener = listener,
-                                       .inbox_name = inbox_name,
-                                       .is_connected = true,
-                                       .events = {.run = handle_events, .context = connection}};
-}
-
-void ps_connection_release(struct ps_connection *connection) {
-  for (size_t i = 0; i < connection->received.count; i++) {
-    natsMsg_Destroy(connection->received.messages[i]);
-  }
-  free(connection->received.messages);
-  free(connection->handled.messages);
-}
-
-/* Other threads. */
-
-natsStatus ps_subscribe_inbox(struct ps_connection *connection) {
-  char subject[PS_INBOX_SIZE + 4];
-  const struct ps_connection_listener *listener = connection->listener;
-  snprintf(subject, sizeof subject, "%s.>", connection->inbox_name);
-  natsStatus status = natsConnection_Subscribe(&connection->inbox, connection->nats, subject, on_message,
-                                               connection);
-  if (status == NATS_OK) {
-    listener->retain(listener->owner);
-    status = natsSubscription_SetOnCompleteCB(connection->inbox, on_unsubscribed, connection);
-    if (status != NATS_OK) listener->release(listener->owner);
-  }
-  /* The client's requests bound the answers, so no message may be dropped. */
-  if (status == NATS_OK) status = natsSubscription_SetPendingLimits(connection->inbox, -1, -1);
-  return status;
-}
-
-void ps_disconnect(struct ps_connection *connection) {
-  natsConnection_Close(connection->nats);
-  ps_io_stop(connection->io);
-  natsSubscription_Destroy(connection->inbox);
-  natsConnection_Destroy(connection->nats);
-}
-
 size_t ps_payload_bytes_max(struct ps_connection *connection) {
   /* While it reconnects, cnats holds its lock during each attempt, so do not call it. */
   return connection->is_connected ? look_at_payload(connection) : ps_last_payload_bytes_max(connection);
@@ -443,7 +444,7 @@ size_t ps_last_payload_bytes_max(struct ps_connection *connection) {
 size_t ps_data_bytes_max(const struct ps_connection *connection) {
   int64_t most = natsConnection_GetMaxPayload(connection->nats);
   if (most <= 0) return SIZE_MAX;
-  return most > PS_MESSAGE_HEAD_BYTES_MAX ? (size_t)(most - PS_MESSAGE_HEAD_BYTES_MAX) : 0;
+  return most > PS_HEADER_BYTES_MAX ? (size_t)(most - PS_HEADER_BYTES_MAX) : 0;
 }
 
 /* Publishing, on the I/O thread. */

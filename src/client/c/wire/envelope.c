@@ -1,4 +1,3 @@
-#include "errors/errors.h"
 #include "wire/wire.h"
 
 #include <math.h>
@@ -6,14 +5,12 @@
 
 /* The envelope of every message: see docs/protocol.md. */
 
-#define PROTOCOL_VERSION 1
 #define CRC_AT 6
 #define CRC_END 10
 #define ENTRIES_MAX 15
-#define RETRY_AFTER_MS_MAX 5000
 
 static const uint8_t head[CRC_END + 3] = {
-    0x80, 0xa3, 'c', 'r', 'c', 0xce, 0, 0, 0, 0, 0xa1, 'v', PROTOCOL_VERSION};
+    0x80, 0xa3, 'c', 'r', 'c', 0xce, 0, 0, 0, 0, 0xa1, 'v', PS_PROTOCOL_VERSION};
 static const uint8_t data_key[6] = {0xa4, 'd', 'a', 't', 'a', 0xc6};
 
 /** Appends bytes to a draft; msgpack-c calls this for everything that it packs. */
@@ -161,9 +158,9 @@ pserver_status ps_open_message(const uint8_t *bytes, size_t count, struct ps_mes
                    count);
   }
   uint64_t version = 0;
-  if (!ps_map_whole(&message->fields, "v", &version) || version != PROTOCOL_VERSION) {
+  if (!ps_map_whole(&message->fields, "v", &version) || version != PS_PROTOCOL_VERSION) {
     return ps_fail(PSERVER_ERR_BAD_VERSION, "protocol version: expected %d; received another",
-                   PROTOCOL_VERSION);
+                   PS_PROTOCOL_VERSION);
   }
   message->data = NULL;
   message->data_bytes = 0;
@@ -232,5 +229,5 @@ int64_t ps_retry_after_ms(const struct ps_message *message) {
   struct ps_value details;
   uint64_t hint_ms;
   if (!find_details(message, &details) || !ps_map_whole(&details, "retryAfterMs", &hint_ms)) return 0;
-  return hint_ms < RETRY_AFTER_MS_MAX ? (int64_t)hint_ms : RETRY_AFTER_MS_MAX;
+  return hint_ms < PS_RETRY_AFTER_MS_MAX ? (int64_t)hint_ms : PS_RETRY_AFTER_MS_MAX;
 }

@@ -1,5 +1,3 @@
-#include "errors/errors.h"
-#include "wire/jetstream-errors.h"
 #include "wire/wire.h"
 
 #include <inttypes.h>
@@ -21,11 +19,10 @@ struct refusal_row {
 };
 
 #define ROW(error_code, code) {error_code, code},
-static const struct refusal_row rows[] = {PSERVER_REFUSAL_TABLE(ROW)};
+static const struct refusal_row rows[] = {PS_REFUSAL_TABLE(ROW)};
 #undef ROW
 
-bool ps_parse_journal_stream(const char *job, const char *stream, unsigned *shard,
-                             uint64_t *generation) {
+bool ps_parse_journal_stream(const char *job, const char *stream, unsigned *shard, uint64_t *generation) {
   char spelled[PS_STREAM_SIZE];
   int prefix = snprintf(spelled, sizeof spelled, "PS_%s_", job);
   if (strncmp(stream, spelled, (size_t)prefix) != 0) return false;

@@ -1,9 +1,6 @@
-#include "errors/errors.h"
 #include "wire/wire.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +17,10 @@
 /** The pause before a request is sent again after `refused` has reacted to an error. */
 #define AGAIN_MS 10
 
-bool ps_is_worth_retrying(pserver_status status) { return ps_reaction_to(status) == PS_REACTION_RETRY; }
+/** Whether the client retries a request after this error. */
+static bool is_worth_retrying(pserver_status status) {
+  return ps_reaction_to(status) == PS_REACTION_RETRY;
+}
 
 int64_t ps_ask_group_remaining_ms(const struct ps_ask_group *group) {
   int64_t left = group->ends_at_ms - ps_now_ms();
@@ -201,7 +201,7 @@ static pserver_status answer(struct ps_ask *ask, natsMsg *received, struct ps_me
 /** Schedules a retry after a pause, if the error can pass and there is time left for it. */
 static bool is_tried_again(struct ps_ask *ask, pserver_status status, const struct ps_message *message,
                            int64_t retry_ms) {
-  if (!ps_is_worth_retrying(status)) return false;
+  if (!is_worth_retrying(status)) return false;
   ps_failure_drop(ask->group->obstacle);
   ask->group->obstacle = ps_failure_of_last();
   int64_t now = ps_now_ms();
@@ -273,9 +273,8 @@ void ps_requests_denied(struct ps_requests *requests, const char *subject) {
     struct ps_ask_group *group = requests->slots[slot];
     struct ps_ask *denied = group == NULL ? NULL : find_open(group, subject);
     if (denied == NULL) continue;
-    pserver_status status =
-        ps_fail(PSERVER_ERR_DENIED, "the broker refuses publishing to %s: check the user's permissions",
-                subject);
+    pserver_status status = ps_fail(
+        PSERVER_ERR_DENIED, "the broker refuses publishing to %s: check the user's permissions", subject);
     if (denied->refused != NULL) denied->refused(denied, status, NULL);
     finish(group, status);
   }
@@ -292,19 +291,3 @@ void ps_requests_reconnected(struct ps_requests *requests) {
 }
 
 void ps_requests_release(struct ps_requests *requests) { free(requests->slots); }
-
-/* How many bytes names take in batches. */
-
-/** The maximum number of bytes of UTF-8 for one UTF-16 code unit. */
-#define UTF8_BYTES 3
-
-size_t ps_batch_name_bytes_max(const char *name) {
-  size_t units = 0;
-  for (; *name != '\0'; name++) {
-    uint8_t byte = (uint8_t)*name;
-    bool goes_on = (byte & 0xc0) == 0x80;
-    /* A character of four bytes is two units. */
-    units += goes_on ? 0 : byte >= 0xf0 ? 2 : 1;
-  }
-  return UTF8_BYTES * units;
-}

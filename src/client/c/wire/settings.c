@@ -1,4 +1,3 @@
-#include "errors/errors.h"
 #include "wire/wire.h"
 
 #include <stdio.h>
@@ -161,17 +160,15 @@ static natsStatus set_behaviour(natsOptions *made, const pserver_options *option
 static pserver_status set_all(natsOptions *made, const pserver_options *options, const char *name,
                               struct ps_addresses *addresses) {
   struct credentials credentials = credentials_of(options, addresses);
-  pserver_status status =
-      nats_failure(natsOptions_SetServers(made, addresses->servers, addresses->count),
-                   PSERVER_ERR_BAD_VALUE, "url: expected nats://host:port");
+  pserver_status status = nats_failure(natsOptions_SetServers(made, addresses->servers, addresses->count),
+                                       PSERVER_ERR_BAD_VALUE, "url: expected nats://host:port");
   if (status == PSERVER_OK) status = set_credentials(made, &credentials);
   if (status == PSERVER_OK) status = set_tls(made, options, addresses);
   if (status != PSERVER_OK) return status;
   return nats_failure(set_behaviour(made, options, name), PSERVER_ERR_BAD_VALUE, "options");
 }
 
-pserver_status ps_make_nats_options(const pserver_options *options, const char *name,
-                                    natsOptions **made) {
+pserver_status ps_make_nats_options(const pserver_options *options, const char *name, natsOptions **made) {
   struct ps_addresses addresses;
   pserver_status status = ps_read_addresses(address_of(options), &addresses);
   if (status == PSERVER_OK && natsOptions_Create(made) != NATS_OK) {

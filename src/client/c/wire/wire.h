@@ -4,14 +4,9 @@
 #include <msgpack.h>
 #include <nats/nats.h>
 #include <pserver.h>
-#include <pserver_errors.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include "core/updates.h"
-#include "formats/formats.h"
+#include "core/core.h"
 
 /** Addresses that are used; further ones of a list are only checked. */
 #define PS_ADDRESSES_MAX 32
@@ -42,17 +37,6 @@ struct ps_addresses {
  */
 pserver_status ps_read_addresses(const char *list, struct ps_addresses *addresses);
 void ps_release_addresses(struct ps_addresses *addresses);
-
-/* Limits of batch records and batched reads: see docs/protocol.md, "Limits and times". */
-
-/** The maximum number of blocks of a batch. */
-#define PS_BATCH_ENTRIES_MAX 4096
-/** The maximum number of bytes of a batch before its tensor bytes. */
-#define PS_BATCH_HEAD_BYTES_MAX 524288
-/** Tensor bytes up to which a batch is filled. */
-#define PS_BATCH_BYTES 1048576
-/** A block with this many tensor bytes or more is sent in a record of its own. */
-#define PS_BATCH_ENTRY_BYTES_MAX 262144
 
 /** Bytes of an entry, padded to a multiple of 8. */
 static inline size_t ps_padded_bytes(size_t bytes) { return (bytes + 7) / 8 * 8; }
@@ -181,9 +165,6 @@ bool ps_io_run(struct ps_io_thread *io);
 #define PS_REPLY_SIZE (PS_INBOX_SIZE + 64)
 /** Bytes of a subject with job, shard, escaped trainer and parameter, and the words between. */
 #define PS_SUBJECT_SIZE 384
-/** Bytes reserved in a message for all entries except tensor bytes and lists of parameters. */
-#define PS_MESSAGE_HEAD_BYTES_MAX 65536
-
 /** Notifications of the connection. On the I/O thread, except `retain` and `release`. */
 struct ps_connection_listener {
   void *owner;
@@ -239,10 +220,6 @@ struct ps_connection {
 /** Initializes a connection, to be opened by ps_connect(); `listener` and `inbox_name` must outlive it. */
 void ps_connection_init(struct ps_connection *connection, struct ps_io_thread *io,
                         const struct ps_connection_listener *listener, const char *inbox_name);
-
-/** Registers this connection's handlers of events, or of messages, with cnats. */
-natsStatus ps_set_handlers(natsOptions *options, struct ps_connection *connection);
-natsStatus ps_subscribe_inbox(struct ps_connection *connection);
 
 /** Closes the connection and stops the I/O thread, which must not call this. */
 void ps_disconnect(struct ps_connection *connection);
@@ -344,9 +321,7 @@ uint64_t ps_received_session(const struct ps_message *message);
 /** Returns the delay in ms that the error in a message asks for before a retry, at most 5,000; 0 if none. */
 int64_t ps_retry_after_ms(const struct ps_message *message);
 
-/** Maximum bytes of escaped names, and the sizes of buffers for them, with the final zero. */
-#define PS_NAME_BYTES_MAX 200
-#define PS_ID_BYTES_MAX 64
+/** Maximum bytes of a job's name, and the sizes of buffers for escaped names, with the final zero. */
 #define PS_JOB_BYTES_MAX 40
 #define PS_TOKEN_SIZE (PS_NAME_BYTES_MAX + 1)
 #define PS_ID_SIZE (PS_ID_BYTES_MAX + 1)
@@ -392,12 +367,6 @@ struct ps_identity {
  */
 pserver_status ps_connect(struct ps_connection *connection, const struct ps_identity *identity,
                           const pserver_options *options, int64_t ends_at_ms);
-
-/** Makes a failure of the core the last error; returns its code. */
-pserver_status ps_fail_as_core(const struct ps_failure *failure);
-
-/** Returns the last error as a failure of the core, with one reference; never NULL. */
-struct ps_failure *ps_failure_of_last(void);
 
 /** Bytes to copy before their checksum is computed, while they are still in the cache. */
 #define PS_CRC32_CHUNK_BYTES 16384
@@ -586,15 +555,11 @@ void ps_requests_reconnected(struct ps_requests *requests);
 
 void ps_requests_release(struct ps_requests *requests);
 
-/** Whether the client retries a request after this error. */
-bool ps_is_worth_retrying(pserver_status status);
-
 /**
  * Makes the options of cnats from the client's options and the environment; the caller destroys them.
  * BAD_VALUE for an invalid setting, IO for a file that cannot be read.
  */
-pserver_status ps_make_nats_options(const pserver_options *options, const char *name,
-                                    natsOptions **made);
+pserver_status ps_make_nats_options(const pserver_options *options, const char *name, natsOptions **made);
 
 /** Writes the address list without credentials, for error texts. */
 void ps_shown_address(const pserver_options *options, char *target, size_t size);

@@ -1,5 +1,5 @@
 /* Reads replies of etcd: whole ones, and ones that are cut or changed. */
-#include "etcd-reply.h"
+#include "etcd.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,23 @@
 #include "../paddle.h"
-#include "values.h"
 
 #include <limits.h>
 #include <paddle/v1/paddle_pserver_client.h>
+
+/** Makes values with the known length of the parameter. False with an error if the length is not known, or
+ * the type is another one, so that the content would have another length. */
+static bool measure(const char *function, struct ps_trainer *trainer, const char *name, int element_type,
+                const void *content, struct ps_values *values) {
+  struct ps_length length;
+  if (!ps_look_up_length(function, trainer, name, &length)) return false;
+  if (element_type != (int)length.dtype) {
+    ps_refuse(function, PSERVER_ERR_BAD_DTYPE, "\"%s\": expected element type %d; received %d", name,
+              (int)length.dtype, element_type);
+    return false;
+  }
+  uint64_t bytes = length.elements * ps_element_bytes(element_type);
+  *values = (struct ps_values){name, element_type, content, (int64_t)bytes};
+  return true;
+}
 
 /* Revision 1: initialization. */
 
@@ -21,7 +36,7 @@ int paddle_init_param(paddle_pserver_client *client, const char *name, int eleme
   struct ps_trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
   if (trainer == NULL) return -1;
   struct ps_values values;
-  int result = ps_measure(__func__, trainer, name, element_type, content, &values)
+  int result = measure(__func__, trainer, name, element_type, content, &values)
                    ? ps_initialize(__func__, trainer, &values, &config, PS_REPETITION_FAILS)
                    : -1;
   ps_trainer_leave(trainer);
@@ -50,8 +65,8 @@ int paddle_declare_param(paddle_pserver_client *client, const char *name, int el
     ps_refuse(__func__, PSERVER_ERR_BAD_DTYPE, "\"%s\": expected an element type; received %d", name,
               element_type);
   } else if (num_elements <= 0 || num_elements > INT_MAX / (long long)element) {
-    ps_refuse(__func__, PSERVER_ERR_BAD_LENGTH, "\"%s\": expected 1 to %lld elements; received %lld",
-              name, INT_MAX / (long long)element, num_elements);
+    ps_refuse(__func__, PSERVER_ERR_BAD_LENGTH, "\"%s\": expected 1 to %lld elements; received %lld", name,
+              INT_MAX / (long long)element, num_elements);
   } else if (!ps_lengths_note(&trainer->lengths, name,
                               (struct ps_length){(pserver_dtype)element_type, (uint64_t)num_elements})) {
     ps_refuse(__func__, PSERVER_ERR_INTERNAL, "no memory for \"%s\"", name);
@@ -62,26 +77,12 @@ int paddle_declare_param(paddle_pserver_client *client, const char *name, int el
   return result;
 }
 
-bool ps_measure(const char *function, struct ps_trainer *trainer, const char *name, int element_type,
-                const void *content, struct ps_values *values) {
-  struct ps_length length;
-  if (!ps_look_up_length(function, trainer, name, &length)) return false;
-  if (element_type != (int)length.dtype) {
-    ps_refuse(function, PSERVER_ERR_BAD_DTYPE, "\"%s\": expected element type %d; received %d", name,
-              (int)length.dtype, element_type);
-    return false;
-  }
-  uint64_t bytes = length.elements * ps_element_bytes(element_type);
-  *values = (struct ps_values){name, element_type, content, (int64_t)bytes};
-  return true;
-}
-
 int paddle_send_grad(paddle_pserver_client *client, const char *name, int element_type,
                      const void *content) {
   struct ps_trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
   if (trainer == NULL) return -1;
   struct ps_values values;
-  int result = ps_measure(__func__, trainer, name, element_type, content, &values)
+  int result = measure(__func__, trainer, name, element_type, content, &values)
                    ? ps_send_gradients(__func__, trainer, &values, 1, NULL)
                    : -1;
   ps_trainer_leave(trainer);
@@ -93,7 +94,7 @@ int paddle_set_param(paddle_pserver_client *client, const char *name, int elemen
   struct ps_trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
   if (trainer == NULL) return -1;
   struct ps_values values;
-  int result = ps_measure(__func__, trainer, name, element_type, content, &values)
+  int result = measure(__func__, trainer, name, element_type, content, &values)
                    ? ps_set_values(__func__, trainer, &values, 1)
                    : -1;
   ps_trainer_leave(trainer);

@@ -52,8 +52,8 @@ static int begin_with(const char *function, paddle_pserver_client *client, const
 
 int paddle_begin_init_params(paddle_pserver_client *client, const char *config_proto) {
   bool is_given = config_proto != NULL && *config_proto != '\0';
-  return begin_with(__func__, client, is_given ? config_proto : NULL,
-                    is_given ? strlen(config_proto) : 0, is_given && is_text(config_proto));
+  return begin_with(__func__, client, is_given ? config_proto : NULL, is_given ? strlen(config_proto) : 0,
+                    is_given && is_text(config_proto));
 }
 
 int paddle_begin_init_params_with_config(paddle_pserver_client *client, const void *config_proto,

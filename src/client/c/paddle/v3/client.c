@@ -47,9 +47,9 @@ int paddle_init_param(paddle_pserver_client client, paddle_parameter param,
                        param_config_proto == NULL ? "NULL" : "bytes", config_len);
   } else {
     /* NULL stands for an empty message. */
-    pserver_config config = {
-        .optimizer_config = param_config_proto == NULL ? (const void *)"" : param_config_proto,
-        .optimizer_config_bytes = (size_t)config_len};
+    pserver_config config = {.optimizer_config =
+                                 param_config_proto == NULL ? (const void *)"" : param_config_proto,
+                             .optimizer_config_bytes = (size_t)config_len};
     struct ps_values values = {param.name, (int)param.element_type, param.content, param.content_len};
     result = ps_initialize(__func__, trainer, &values, &config, PS_REPETITION_SUCCEEDS);
   }
@@ -113,8 +113,8 @@ static bool aim_at(const char *function, paddle_parameter **dst, struct ps_targe
       ps_refuse(function, PSERVER_ERR_BAD_VALUE, "parameter %d: expected one; received NULL", i);
       return false;
     }
-    targets[i] =
-        (struct ps_target){.name = dst[i]->name, .content = dst[i]->content, .capacity = dst[i]->content_len};
+    targets[i] = (struct ps_target){
+        .name = dst[i]->name, .content = dst[i]->content, .capacity = dst[i]->content_len};
   }
   return true;
 }
@@ -124,8 +124,7 @@ static int read_into(const char *function, struct ps_trainer *trainer, paddle_pa
   if (targets == NULL) {
     return ps_refuse(function, PSERVER_ERR_INTERNAL, "no memory for %d parameters", len);
   }
-  int result =
-      aim_at(function, dst, targets, len) ? ps_read_values(function, trainer, targets, len) : -1;
+  int result = aim_at(function, dst, targets, len) ? ps_read_values(function, trainer, targets, len) : -1;
   for (int i = 0; i < len && result == 0; i++) {
     dst[i]->element_type = (paddle_element_type)targets[i].element_type;
     dst[i]->content = targets[i].content;

@@ -1,4 +1,4 @@
-#include "etcd-reply.h"
+#include "etcd.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -54,7 +54,8 @@ static bool is_named(const char *text, size_t length, const char *name) {
 }
 
 /** Reads `"name": "value"`, or a number as value; returns where it ends, NULL if there is none. */
-static const char *read_member(const char *at, char key[PS_ETCD_TEXT_SIZE], char value[PS_ETCD_TEXT_SIZE]) {
+static const char *read_member(const char *at, char key[PS_ETCD_TEXT_SIZE],
+                               char value[PS_ETCD_TEXT_SIZE]) {
   const char *name;
   size_t name_length;
   at = read_string(at, &name, &name_length);

@@ -1,5 +1,4 @@
 #include "../paddle.h"
-#include "etcd-reply.h"
 #include "etcd.h"
 
 #include <curl/curl.h>
@@ -74,9 +73,8 @@ static char *ps_etcd_range(const char *endpoint, const char *first, const char *
   struct body body = {NULL, 0};
   CURL *curl = curl_easy_init();
   struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
-  CURLcode code = curl == NULL || headers == NULL
-                      ? CURLE_OUT_OF_MEMORY
-                      : set_up(curl, url, request, headers, timeout_ms, &body);
+  CURLcode code = curl == NULL || headers == NULL ? CURLE_OUT_OF_MEMORY
+                                                  : set_up(curl, url, request, headers, timeout_ms, &body);
   if (code == CURLE_OK) code = curl_easy_perform(curl);
   curl_slist_free_all(headers);
   curl_easy_cleanup(curl);
@@ -131,8 +129,7 @@ static void add_addresses(struct ps_discovery *found, const char *addresses) {
     size_t length = strcspn(addresses, ",");
     size_t used = strlen(found->url);
     bool is_usable = strncmp(addresses, "nats://", 7) == 0 || strncmp(addresses, "tls://", 6) == 0;
-    if (is_usable && !is_listed(found->url, addresses, length) &&
-        used + length + 2 <= sizeof found->url) {
+    if (is_usable && !is_listed(found->url, addresses, length) && used + length + 2 <= sizeof found->url) {
       snprintf(found->url + used, sizeof found->url - used, "%s%.*s", used > 0 ? "," : "", (int)length,
                addresses);
     }
@@ -194,8 +191,7 @@ static bool to_endpoint(const char *entry, size_t length, char *endpoint, size_t
 
 static bool ask(struct search *search, const char *endpoint, int64_t timeout_ms) {
   char reason[256];
-  char *json =
-      ps_etcd_range(endpoint, search->keys, search->keys_end, timeout_ms, reason, sizeof reason);
+  char *json = ps_etcd_range(endpoint, search->keys, search->keys_end, timeout_ms, reason, sizeof reason);
   if (json == NULL) {
     /* Keep the reason of an earlier request: this one had less time than usual. */
     if (timeout_ms < REQUEST_MS && search->reason[0] != '\0') return false;

@@ -1,5 +1,4 @@
-#include "errors/errors.h"
-#include "parts/parts.h"
+#include "tensors/tensors.h"
 
 #include <inttypes.h>
 #include <stdio.h>

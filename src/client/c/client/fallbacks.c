@@ -1,9 +1,7 @@
-#include "calls/calls.h"
-#include "calls/client.h"
+#include "client/client.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Asks shards whose journals were replaced which records were lost, as far as this client may have seen
  * them. */

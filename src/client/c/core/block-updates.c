@@ -1,6 +1,63 @@
-#include "core/updates.h"
+#include "core/core.h"
 
 #include <stdlib.h>
+
+/* Block updates, and the calls that they belong to. */
+
+/** The first delay before a record that the broker did not store is published again. */
+#define RETRY_FIRST_MS 50
+
+struct ps_update_call *ps_update_call_new(uint64_t id, struct ps_call_mode mode, size_t updates_max) {
+  if (updates_max > (SIZE_MAX - sizeof(struct ps_update_call)) / sizeof(struct ps_block_update)) {
+    return NULL;
+  }
+  struct ps_update_call *call = malloc(sizeof *call + updates_max * sizeof call->updates[0]);
+  if (call != NULL) *call = (struct ps_update_call){.id = id, .mode = mode, .references = 1};
+  return call;
+}
+
+void ps_update_call_add(struct ps_update_call *call, unsigned shard, size_t blocks, size_t data_bytes,
+                        bool names_version) {
+  size_t index = call->update_count++;
+  call->updates[index] = (struct ps_block_update){.call = call,
+                                                  .index = index,
+                                                  .shard = shard,
+                                                  .blocks = blocks,
+                                                  .data_bytes = data_bytes,
+                                                  .names_version = names_version,
+                                                  .fate = PS_FATE_PENDING,
+                                                  .slot = -1,
+                                                  .retry_at_ms = PS_NEVER_MS,
+                                                  .retry_delay_ms = RETRY_FIRST_MS,
+                                                  .ask_at_ms = PS_NEVER_MS};
+  call->pending += blocks;
+}
+
+void ps_update_call_drop(struct ps_update_call *call, size_t references) {
+  call->references -= references;
+  if (call->references > 0) return;
+  for (size_t i = 0; i < call->update_count; i++) ps_failure_drop(call->updates[i].obstacle);
+  ps_failure_drop(call->rejection);
+  ps_failure_drop(call->obstacle);
+  ps_failure_drop(call->end);
+  free(call);
+}
+
+void ps_block_update_reset(struct ps_block_update *update) {
+  update->n = 0;
+  update->is_rejoined = false;
+  update->sends = 0;
+  update->refusals = 0;
+  update->retry_at_ms = PS_NEVER_MS;
+  update->retry_delay_ms = RETRY_FIRST_MS;
+  ps_failure_set(&update->obstacle, NULL);
+  update->stored = (struct ps_position){0};
+  update->ask_at_ms = PS_NEVER_MS;
+}
+
+bool ps_block_update_is_stored_nowhere(const struct ps_block_update *update) {
+  return update->stored.generation == 0 && update->sends == update->refusals;
+}
 
 /* A doubly linked list whose links are in the updates. */
 

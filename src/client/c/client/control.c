@@ -1,7 +1,4 @@
-#include "calls/calls.h"
-#include "calls/client.h"
-#include "errors/errors.h"
-#include "wire/wire.h"
+#include "client/client.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -54,8 +51,8 @@ pserver_status pserver_job_positions(pserver_client *client, pserver_job_info *i
 static pserver_status check_info(const pserver_client_info *info) {
   if (info == NULL) return ps_fail(PSERVER_ERR_BAD_VALUE, "info: expected a pointer; received NULL");
   if (info->struct_size == sizeof *info) return PSERVER_OK;
-  ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_describe: struct_size: expected %zu; received %zu",
-          sizeof *info, info->struct_size);
+  ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_describe: struct_size: expected %zu; received %zu", sizeof *info,
+          info->struct_size);
   return ps_detail_numbers(sizeof *info, info->struct_size);
 }
 
@@ -83,8 +80,7 @@ pserver_status pserver_describe(pserver_client *handle, pserver_client_info *inf
   if (status != PSERVER_OK) return status;
   status = check_info(info);
   if (status == PSERVER_OK) {
-    status = ps_call_enter(&call, &client->calls, "pserver_describe", DESCRIBE_MS,
-                           PS_CALL_LOOK);
+    status = ps_call_enter(&call, &client->calls, "pserver_describe", DESCRIBE_MS, PS_CALL_LOOK);
   }
   if (status == PSERVER_OK) {
     call.client = client;
@@ -202,8 +198,7 @@ static pserver_status save(const char *what, pserver_client *handle, struct save
   if (request->saved != NULL && request->saved->struct_size != sizeof *request->saved) {
     ps_fail(PSERVER_ERR_BAD_VALUE, "%s: struct_size: expected %zu; received %zu", what,
             sizeof *request->saved, request->saved->struct_size);
-    return ps_call_end(&call,
-                       ps_detail_numbers(sizeof *request->saved, request->saved->struct_size));
+    return ps_call_end(&call, ps_detail_numbers(sizeof *request->saved, request->saved->struct_size));
   }
   snprintf(request->token, sizeof request->token, "%016" PRIx64 "%016" PRIx64, ps_random_bits(),
            ps_random_bits());

@@ -1,13 +1,19 @@
-#include "calls/calls.h"
-#include "calls/client.h"
-#include "errors/errors.h"
-#include "pull/pull.h"
 #include "push/push.h"
-#include "wire/wire.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+/** Who initializes, as a host answers to `begin` and `create`. */
+struct ps_selection {
+  bool is_selected;
+  pserver_state state;
+  uint64_t epoch;
+  /** The trainer that initializes, or has done so. */
+  char by[PS_ID_SIZE];
+  /** The parameter to create, which receives what the host says of it; NULL: the job. */
+  struct ps_declaration *declaration;
+};
 
 /* Failed initializations, one for each parameter whose last attempt failed. */
 
@@ -31,16 +37,11 @@ static bool ps_is_repeated_init(const struct ps_open_init *open, const struct ps
 }
 
 static struct ps_open_init *add(struct ps_open_init **open, const struct ps_parameter *parameter) {
-  struct ps_open_init *made = calloc(1, sizeof *made);
-  char *name = malloc(parameter->name_bytes + 1);
-  if (made == NULL || name == NULL) {
-    free(made);
-    free(name);
-    return NULL;
-  }
-  memcpy(name, parameter->name, parameter->name_bytes);
-  name[parameter->name_bytes] = '\0';
-  *made = (struct ps_open_init){.next = *open, .name = name, .name_bytes = parameter->name_bytes};
+  struct ps_open_init *made = calloc(1, sizeof *made + parameter->name_bytes);
+  if (made == NULL) return NULL;
+  memcpy(made->name, parameter->name, parameter->name_bytes);
+  made->name_bytes = parameter->name_bytes;
+  made->next = *open;
   *open = made;
   return made;
 }
@@ -61,26 +62,14 @@ static void ps_note_failed_init(struct ps_open_init **open, const struct ps_para
   init->has_several = false;
 }
 
-static void release(struct ps_open_init *init) {
-  free(init->name);
-  free(init);
-}
-
 /** Forgets a parameter, which is now initialized. */
 static void ps_forget_open_init(struct ps_open_init **open, const struct ps_parameter *parameter) {
-  while (*open != NULL && !ps_has_name(parameter, (*open)->name, (*open)->name_bytes)) open = &(*open)->next;
+  while (*open != NULL && !ps_has_name(parameter, (*open)->name, (*open)->name_bytes))
+    open = &(*open)->next;
   struct ps_open_init *init = *open;
   if (init == NULL) return;
   *open = init->next;
-  release(init);
-}
-
-void ps_release_open_inits(struct ps_open_init **open) {
-  while (*open != NULL) {
-    struct ps_open_init *init = *open;
-    *open = init->next;
-    release(init);
-  }
+  free(init);
 }
 
 /* Messages by which hosts select the trainer that initializes, and by which it says that it has finished. */
@@ -100,7 +89,8 @@ static pserver_status read_begin(void *context, const struct ps_message *message
   if (!ps_map_find(fields, "selected", &selected) || selected.type != PS_VALUE_BOOLEAN ||
       !ps_map_whole(fields, "epoch", &selection->epoch) ||
       !ps_map_copy_text(fields, "by", selection->by, sizeof selection->by)) {
-    return ps_fail(PSERVER_ERR_BAD_MESSAGE, "begin: expected the selected trainer; received another reply");
+    return ps_fail(PSERVER_ERR_BAD_MESSAGE,
+                   "begin: expected the selected trainer; received another reply");
   }
   selection->is_selected = selected.boolean;
   if (selection->declaration == NULL || !selection->is_selected) return PSERVER_OK;
@@ -150,8 +140,8 @@ static pserver_status ps_finish_initialization(struct ps_call *call, uint64_t ep
 }
 
 static pserver_status still_initializing(struct ps_call *call, const struct ps_selection *selection) {
-  ps_fail(PSERVER_ERR_TIMEOUT, "%s: trainer \"%s\" is still initializing (epoch %" PRIu64 ")",
-          call->what, selection->by, selection->epoch);
+  ps_fail(PSERVER_ERR_TIMEOUT, "%s: trainer \"%s\" is still initializing (epoch %" PRIu64 ")", call->what,
+          selection->by, selection->epoch);
   ps_detail_text("by", selection->by);
   return ps_detail_whole("epoch", selection->epoch);
 }
@@ -164,9 +154,9 @@ static pserver_status ps_await_selection(struct ps_call *call, bool waits, int64
                                          struct ps_selection *selection) {
   bool is_create = selection->declaration != NULL;
   while (true) {
-    pserver_status status = ps_request_lifecycle(
-        call, &call->client->session.lifecycle, is_create ? "create" : "begin",
-        is_create ? write_create : NULL, read_begin, selection);
+    pserver_status status =
+        ps_request_lifecycle(call, &call->client->session.lifecycle, is_create ? "create" : "begin",
+                             is_create ? write_create : NULL, read_begin, selection);
     if (status != PSERVER_OK || selection->is_selected || selection->state == PSERVER_READY || !waits) {
       return status;
     }
@@ -309,7 +299,8 @@ static pserver_status create_or_wait(struct ps_call *call, const char *name, con
     status = ps_await_selection(call, true, &pause_ms, &selection);
     if (status != PSERVER_OK || !selection.is_selected) return status;
     status = ps_store_first_values(call, &declaration, 1);
-    if (status == PSERVER_OK) status = ps_finish_initialization(call, selection.epoch, declaration.parameter);
+    if (status == PSERVER_OK)
+      status = ps_finish_initialization(call, selection.epoch, declaration.parameter);
     ps_declarations_release(&declaration, 1);
     /* Another trainer has taken over, because this one has lost its lease: wait for the other. */
     if (!ps_yields_init(status)) return status;
@@ -319,8 +310,7 @@ static pserver_status create_or_wait(struct ps_call *call, const char *name, con
 }
 
 pserver_status pserver_create(pserver_client *handle, const char *name, const pserver_tensor *value,
-                              const pserver_config *config, int64_t timeout_ms,
-                              pserver_tensor *settled) {
+                              const pserver_config *config, int64_t timeout_ms, pserver_tensor *settled) {
   struct ps_call call;
   pserver_status status = ps_call_begin(&call, handle, "pserver_create", timeout_ms, 0);
   if (status != PSERVER_OK) return status;
@@ -348,8 +338,7 @@ static void note_epoch(struct ps_client *client, void *epoch) { client->init_epo
 
 static void take_epoch(struct ps_client *client, void *epoch) { *(uint64_t *)epoch = client->init_epoch; }
 
-pserver_status pserver_begin_init(pserver_client *handle, bool wait, int64_t timeout_ms,
-                                  bool *selected) {
+pserver_status pserver_begin_init(pserver_client *handle, bool wait, int64_t timeout_ms, bool *selected) {
   struct ps_call call;
   if (selected == NULL) {
     return ps_fail(PSERVER_ERR_BAD_VALUE,
@@ -396,8 +385,8 @@ static pserver_status check_distinct(struct ps_call *call, const struct ps_decla
   pserver_status status = PSERVER_OK;
   for (size_t i = 1; i < count && status == PSERVER_OK; i++) {
     if (strcmp(names[i - 1], names[i]) != 0) continue;
-    ps_fail(PSERVER_ERR_BAD_VALUE, "%s: expected each parameter once; received \"%s\" twice",
-            call->what, names[i]);
+    ps_fail(PSERVER_ERR_BAD_VALUE, "%s: expected each parameter once; received \"%s\" twice", call->what,
+            names[i]);
     status = ps_detail_text("parameter", names[i]);
   }
   free(names);
@@ -405,7 +394,8 @@ static pserver_status check_distinct(struct ps_call *call, const struct ps_decla
 }
 
 /** Declares parameters and stores their values. All are checked before anything is sent. */
-static pserver_status init_declared(struct ps_call *call, struct ps_declaration *declarations, size_t count) {
+static pserver_status init_declared(struct ps_call *call, struct ps_declaration *declarations,
+                                    size_t count) {
   uint64_t epoch = 0;
   pserver_status status = selected_epoch(call, &epoch);
   for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
@@ -435,9 +425,8 @@ static pserver_status init_params(struct ps_call *call, const pserver_new_parame
     return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu declarations", count);
   }
   for (size_t i = 0; i < count; i++) {
-    declarations[i] = (struct ps_declaration){.name = parameters[i].name,
-                                              .value = &parameters[i].value,
-                                              .config = parameters[i].config};
+    declarations[i] = (struct ps_declaration){
+        .name = parameters[i].name, .value = &parameters[i].value, .config = parameters[i].config};
   }
   pserver_status status = init_declared(call, declarations, count);
   ps_declarations_release(declarations, count);

@@ -1,5 +1,4 @@
 #include "core/core.h"
-#include "errors/errors.h"
 
 /* The highest position in each shard. */
 
@@ -57,8 +56,7 @@ static void settle(const struct ps_record_settler *settler, struct ps_block_upda
   enum ps_reaction reaction = ps_reaction_to(failure->code);
   failure->received = session;
   if (reaction == PS_REACTION_REJOIN && is_first_copy) update->is_rejoined = true;
-  else if (reaction == PS_REACTION_END && is_first_copy)
-    settler->settle(settler->owner, update, outcome);
+  else if (reaction == PS_REACTION_END && is_first_copy) settler->settle(settler->owner, update, outcome);
   else if (reaction != PS_REACTION_REJOIN) give_up(settler, update, failure);
   if (ps_ends_session(failure->code)) settler->end_session(settler->owner, failure);
 }
@@ -111,15 +109,13 @@ static void give_up_from(const struct ps_record_settler *settler, struct ps_shar
   }
 }
 
-void ps_outcome_tracker_ask_failed(struct ps_outcome_tracker *tracker,
-                                   struct ps_shard_window *window, struct ps_failure *failure,
-                                   int64_t retry_after_ms) {
+void ps_outcome_tracker_ask_failed(struct ps_outcome_tracker *tracker, struct ps_shard_window *window,
+                                   struct ps_failure *failure, int64_t retry_after_ms) {
   struct ps_position beginning = {1, 0};
   switch (ps_reaction_to(failure->code)) {
     case PS_REACTION_RETRY:
       if (window->asked_at_ms == PS_LONG_AGO_MS) return;
-      window->asked_at_ms -=
-          ASK_AGAIN_MS - (retry_after_ms > ASK_SOON_MS ? retry_after_ms : ASK_SOON_MS);
+      window->asked_at_ms -= ASK_AGAIN_MS - (retry_after_ms > ASK_SOON_MS ? retry_after_ms : ASK_SOON_MS);
       return;
     case PS_REACTION_REJOIN:
     case PS_REACTION_END:

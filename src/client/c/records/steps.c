@@ -1,6 +1,4 @@
-#include "errors/errors.h"
-#include "push/push.h"
-#include "wire/wire.h"
+#include "records/records.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +21,7 @@ static pserver_status read_answer(struct ps_ask *ask, const struct ps_message *m
   const struct ps_value *fields = &message->fields;
   struct ps_position position;
   if (!ps_map_position(fields, &position) || !ps_map_whole(fields, "step", &request->closed)) {
-    return ps_fail(PSERVER_ERR_BAD_MESSAGE,
-                   "step: expected the last closed step; received another reply");
+    return ps_fail(PSERVER_ERR_BAD_MESSAGE, "step: expected the last closed step; received another reply");
   }
   ps_positions_note(request->deps->positions, request->shard, position);
   return PSERVER_OK;
@@ -35,7 +32,8 @@ static pserver_status no_owner(struct ps_ask *ask) {
   return ps_fail(PSERVER_ERR_NO_OWNER, "no host serves shard %u", request->shard);
 }
 
-static pserver_status refused(struct ps_ask *ask, pserver_status status, const struct ps_message *message) {
+static pserver_status refused(struct ps_ask *ask, pserver_status status,
+                              const struct ps_message *message) {
   const struct ps_step_request *request = ask->context;
   if (ps_reaction_to(status) != PS_REACTION_REPLACED || message == NULL) return status;
   ps_positions_note_replaced(request->deps->positions, request->shard,
@@ -92,7 +90,7 @@ struct ps_step_task {
   struct ps_task task;
   struct ps_steps *steps;
   /** Empty for a call without gradients. */
-  struct ps_call_updates *gradients;
+  struct ps_sending *gradients;
   struct ps_step_call *call;
   struct ps_lifecycle_request request;
   uint64_t revision;
@@ -100,9 +98,10 @@ struct ps_step_task {
   uint64_t exits;
   /** By shard; NULL until the first is made. */
   struct ps_step_request *step_requests;
-  struct ps_sending sending;
   struct ps_parameter_update clock;
-  struct ps_call_updates clocks;
+  struct ps_sending clocks;
+  /** The one of these two that is under way. */
+  struct ps_sending *sending;
 };
 
 static void fail(struct ps_step_task *step) {
@@ -174,7 +173,8 @@ static void exit_members(void *shell, struct ps_step_call *call) {
 static void ask_step(void *shell, struct ps_step_call *call, unsigned shard, uint64_t revision) {
   struct ps_steps *steps = shell;
   struct ps_step_task *step = call->context;
-  if (step->step_requests == NULL) step->step_requests = calloc(PS_SHARDS_MAX, sizeof *step->step_requests);
+  if (step->step_requests == NULL)
+    step->step_requests = calloc(PS_SHARDS_MAX, sizeof *step->step_requests);
   if (step->step_requests == NULL) {
     ps_fail(PSERVER_ERR_INTERNAL, "no memory for requests");
     struct ps_failure *failure = ps_failure_of_last();
@@ -191,17 +191,24 @@ static void ask_step(void *shell, struct ps_step_call *call, unsigned shard, uin
 static void gradients_over(struct ps_sending *sending, pserver_status status) {
   struct ps_step_task *step = sending->context;
   if (status != PSERVER_OK) fail(step);
-  else ps_steps_core_gradients_sent(&step->steps->core, step->call, sending->updates->late);
+  else ps_steps_core_gradients_sent(&step->steps->core, step->call, sending->late);
+}
+
+/** Sends sources whose `over` will be called with the task as context. */
+static void begin_sending(struct ps_step_task *step, struct ps_sending *sending) {
+  step->sending = sending;
+  sending->context = step;
+  ps_sending_begin(step->steps->deps.sender, sending);
 }
 
 static void send_gradients(void *shell, struct ps_step_call *call, uint64_t number, bool counts_late) {
-  const struct ps_steps *steps = shell;
+  (void)shell;
   struct ps_step_task *step = call->context;
-  struct ps_call_updates *gradients = step->gradients;
+  struct ps_sending *gradients = step->gradients;
   for (size_t i = 0; i < gradients->count; i++) gradients->sources[i].step = number;
   gradients->mode.counts_late = counts_late;
-  step->sending = (struct ps_sending){.updates = gradients, .over = gradients_over, .context = step};
-  ps_sending_begin(steps->deps.sender, &step->sending);
+  gradients->over = gradients_over;
+  begin_sending(step, gradients);
 }
 
 static void clocks_over(struct ps_sending *sending, pserver_status status) {
@@ -218,7 +225,8 @@ static void send_clocks(void *shell, struct ps_step_call *call, uint64_t number)
   struct ps_step_task *step = call->context;
   unsigned shards = steps->core.shards;
   step->clock = (struct ps_parameter_update){.operation = PS_UPDATE_CLOCK};
-  step->clocks = (struct ps_call_updates){.sources = calloc(shards, sizeof(struct ps_update_source))};
+  step->clocks =
+      (struct ps_sending){.sources = calloc(shards, sizeof(struct ps_block_source)), .over = clocks_over};
   if (step->clocks.sources == NULL) {
     ps_fail(PSERVER_ERR_INTERNAL, "no memory for clocks");
     fail(step);
@@ -230,8 +238,7 @@ static void send_clocks(void *shell, struct ps_step_call *call, uint64_t number)
     step->clocks.sources[shard].shard = shard;
     step->clocks.sources[shard].step = number;
   }
-  step->sending = (struct ps_sending){.updates = &step->clocks, .over = clocks_over, .context = step};
-  ps_sending_begin(steps->deps.sender, &step->sending);
+  begin_sending(step, &step->clocks);
 }
 
 /* Beginning and end of calls. */
@@ -297,7 +304,7 @@ static void end_under_way(struct ps_steps *steps, struct ps_step_task *step, pse
       return;
     }
     default:
-      ps_sending_end(&step->sending);
+      ps_sending_end(step->sending);
   }
 }
 
@@ -313,7 +320,7 @@ static void end_task(struct ps_task *task, pserver_status why) {
 }
 
 static pserver_status run(struct ps_call *call, struct ps_steps *steps, enum ps_step_call_kind kind,
-                          struct ps_call_updates *gradients, bool ends_step) {
+                          struct ps_sending *gradients, bool ends_step) {
   unsigned shards[PS_SHARDS_MAX];
   bool is_listed[PS_SHARDS_MAX] = {false};
   size_t count = 0;
@@ -333,12 +340,13 @@ static pserver_status run(struct ps_call *call, struct ps_steps *steps, enum ps_
   return status;
 }
 
-pserver_status ps_send_in_step(struct ps_call *call, struct ps_steps *steps,
-                               struct ps_call_updates *gradients, bool ends_step) {
+pserver_status ps_send_in_step(struct ps_call *call, struct ps_steps *steps, struct ps_sending *gradients,
+                               bool ends_step) {
   return run(call, steps, PS_STEP_CALL_GRADIENTS, gradients, ends_step);
 }
 
-pserver_status ps_run_step_call(struct ps_call *call, struct ps_steps *steps, enum ps_step_call_kind kind) {
-  struct ps_call_updates no_gradients = {0};
+pserver_status ps_run_step_call(struct ps_call *call, struct ps_steps *steps,
+                                enum ps_step_call_kind kind) {
+  struct ps_sending no_gradients = {0};
   return run(call, steps, kind, &no_gradients, true);
 }

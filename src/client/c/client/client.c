@@ -1,12 +1,134 @@
-#include "calls/client.h"
-#include "errors/errors.h"
-#include "wire/wire.h"
+#include "client/client.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* Clients and their handles. A handle is a number that is looked up, so that a closed or invalid one is an
+ * error and not a crash. */
+
+/** The longest timeout, a year, so that times do not overflow. */
+#define TIMEOUT_MS_MAX (INT64_C(366) * 24 * 3600 * 1000)
+
+static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
+static struct ps_client *clients;
+static uint64_t clients_made;
+/** The process that has connected; 0 before. */
+static pid_t owner;
+
+static pserver_status forked(const char *what, pid_t from) {
+  return ps_fail(PSERVER_ERR_CLOSED,
+                 "%s: this process was forked from %d, which had connected: connect after the fork, not "
+                 "before",
+                 what, (int)from);
+}
+
+/** CLOSED in a forked child, where the threads of cnats and of this library do not exist. */
+static pserver_status check_process(const char *what) {
+  pid_t owned = __atomic_load_n(&owner, __ATOMIC_SEQ_CST);
+  return owned == 0 || owned == getpid() ? PSERVER_OK : forked(what, owned);
+}
+
+/** The same, and notes that this process has connected. To be called before cnats is first used. */
+static pserver_status claim_process(const char *what) {
+  pid_t expected = 0;
+  __atomic_compare_exchange_n(&owner, &expected, getpid(), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  return check_process(what);
+}
+
+static void destroy(struct ps_client *client) {
+  ps_io_stop(&client->io);
+  ps_session_core_release(&client->session.core);
+  ps_sender_free(&client->sender);
+  ps_requests_release(&client->requests);
+  ps_parameters_release(&client->parameters);
+  while (client->open_inits != NULL) {
+    struct ps_open_init *init = client->open_inits;
+    client->open_inits = init->next;
+    free(init);
+  }
+  ps_calls_release(&client->calls);
+  ps_connection_release(&client->connection);
+  ps_io_release(&client->io);
+  free(client);
+}
+
+static void ps_client_retain(struct ps_client *client) {
+  pthread_mutex_lock(&registry);
+  client->references++;
+  pthread_mutex_unlock(&registry);
+}
+
+void ps_client_release(struct ps_client *client) {
+  pthread_mutex_lock(&registry);
+  bool is_last = --client->references == 0;
+  pthread_mutex_unlock(&registry);
+  if (is_last) destroy(client);
+}
+
+pserver_status ps_client_acquire(pserver_client *handle, const char *what, struct ps_client **client) {
+  pserver_status status = check_process(what);
+  if (status != PSERVER_OK) return status;
+  if (handle == NULL) return ps_fail(PSERVER_ERR_CLOSED, "%s: expected a client; received NULL", what);
+  pthread_mutex_lock(&registry);
+  struct ps_client *found = clients;
+  while (found != NULL && (uintptr_t)handle != (uintptr_t)found->number) found = found->next;
+  if (found != NULL) found->references++;
+  pthread_mutex_unlock(&registry);
+  *client = found;
+  if (found != NULL) return PSERVER_OK;
+  return ps_fail(PSERVER_ERR_CLOSED, "%s: the client is closed, or was never opened", what);
+}
+
+/** Registers a client; returns its handle. */
+static pserver_client *publish_client(struct ps_client *client) {
+  pthread_mutex_lock(&registry);
+  client->number = ++clients_made;
+  client->next = clients;
+  clients = client;
+  pthread_mutex_unlock(&registry);
+  return (pserver_client *)(uintptr_t)client->number;
+}
+
+/** Removes a client from the registry; false if another thread has done so. */
+static bool unpublish_client(struct ps_client *client) {
+  pthread_mutex_lock(&registry);
+  struct ps_client **link = &clients;
+  while (*link != NULL && *link != client) link = &(*link)->next;
+  bool is_ours = *link != NULL;
+  if (is_ours) *link = client->next;
+  pthread_mutex_unlock(&registry);
+  return is_ours;
+}
+
+pserver_status ps_call_begin(struct ps_call *call, pserver_client *handle, const char *what,
+                             int64_t timeout_ms, int64_t default_ms) {
+  struct ps_client *client;
+  pserver_status status = ps_client_acquire(handle, what, &client);
+  if (status != PSERVER_OK) return status;
+  if (timeout_ms == PSERVER_TIMEOUT_DEFAULT) {
+    timeout_ms = default_ms == 0 ? client->call_timeout_ms : default_ms;
+  }
+  if (timeout_ms <= 0 || timeout_ms > TIMEOUT_MS_MAX) {
+    ps_fail(PSERVER_ERR_BAD_VALUE, "%s: timeout_ms: expected more than 0; received %" PRId64, what,
+            timeout_ms);
+    ps_detail_text("expected", "more than 0");
+    status = ps_detail_signed("received", timeout_ms);
+  } else {
+    status = ps_call_enter(call, &client->calls, what, timeout_ms, PS_CALL_USUAL);
+  }
+  if (status == PSERVER_OK) call->client = client;
+  else ps_client_release(client);
+  return status;
+}
+
+pserver_status ps_call_end(struct ps_call *call, pserver_status status) {
+  ps_call_leave(call);
+  ps_client_release(call->client);
+  return status;
+}
 
 /*
  * Makes clients: connects the parts of a client with each other. Their notifications run on its I/O thread.
@@ -143,13 +265,12 @@ static pserver_status compose(struct ps_client *client, size_t in_flight_bytes) 
   ps_steps_init(&client->steps, &(struct ps_steps_deps){.lifecycle = &client->session.lifecycle,
                                                         .positions = &client->positions,
                                                         .sender = &client->sender});
-  return ps_sender_init(&client->sender,
-                        &(struct ps_sender_deps){.identity = &client->identity,
-                                                 .connection = &client->connection,
-                                                 .positions = &client->positions,
-                                                 .in_flight_bytes_max = in_flight_bytes,
-                                                 .owner = client,
-                                                 .session_over = on_session_over});
+  return ps_sender_init(&client->sender, &(struct ps_sender_deps){.identity = &client->identity,
+                                                                  .connection = &client->connection,
+                                                                  .positions = &client->positions,
+                                                                  .in_flight_bytes_max = in_flight_bytes,
+                                                                  .owner = client,
+                                                                  .session_over = on_session_over});
 }
 
 /**
@@ -255,8 +376,7 @@ static pserver_status name_client(const pserver_options *options, struct ps_iden
   snprintf(token, sizeof token, "%08" PRIx64, ps_random_bits() & UINT32_MAX);
   if (options->inbox_token != NULL) status = ps_escape_id(options->inbox_token, token);
   if (status != PSERVER_OK) return ps_fail_prefixed("inbox_token: ");
-  snprintf(identity->inbox, sizeof identity->inbox, "_INBOX_%s.%s.%s", identity->job, identity->id,
-           token);
+  snprintf(identity->inbox, sizeof identity->inbox, "_INBOX_%s.%s.%s", identity->job, identity->id, token);
   return PSERVER_OK;
 }
 
@@ -337,21 +457,22 @@ static pserver_status connect_and_join(struct ps_client *client, const pserver_o
 
 pserver_status pserver_connect(const pserver_options *options, pserver_client **handle) {
   struct ps_client *client = NULL;
-  pserver_status status = ps_check_process("pserver_connect");
+  pserver_status status = check_process("pserver_connect");
   if (status == PSERVER_OK) status = check_options(options);
   if (status != PSERVER_OK) return status;
   if (handle == NULL) {
     return ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_connect: client: expected a pointer; received NULL");
   }
-  status = ps_claim_process("pserver_connect");
+  status = claim_process("pserver_connect");
   if (status == PSERVER_OK) status = make_client(options, &client);
   if (status == PSERVER_OK) status = connect_and_join(client, options);
-  if (status == PSERVER_OK) *handle = ps_client_publish(client);
+  if (status == PSERVER_OK) *handle = publish_client(client);
   return status;
 }
 
 /** Waits for the calls under way; false if the closing thread's canceller ends the wait. Lock held. */
-static bool await_idle(struct ps_calls *calls, const struct ps_cancellable *cancellable, int64_t until_ms) {
+static bool await_idle(struct ps_calls *calls, const struct ps_cancellable *cancellable,
+                       int64_t until_ms) {
   while (calls->running > 0 && ps_now_ms() < until_ms && !cancellable->is_cancelled) {
     ps_condition_wait(&calls->idle, &calls->io->lock, until_ms);
   }
@@ -379,11 +500,10 @@ pserver_status pserver_close(pserver_client *handle, int64_t timeout_ms) {
   pserver_status status = ps_client_acquire(handle, "pserver_close", &client);
   if (status != PSERVER_OK) return status;
   if (timeout_ms == PSERVER_TIMEOUT_DEFAULT) timeout_ms = CLOSE_MS;
-  if (timeout_ms < 0 || !ps_client_unpublish(client)) {
+  if (timeout_ms < 0 || !unpublish_client(client)) {
     ps_client_release(client);
-    return timeout_ms < 0
-               ? ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_close: timeout_ms: expected 0 or more")
-               : ps_fail(PSERVER_ERR_CLOSED, "pserver_close: the client is closed");
+    return timeout_ms < 0 ? ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_close: timeout_ms: expected 0 or more")
+                          : ps_fail(PSERVER_ERR_CLOSED, "pserver_close: the client is closed");
   }
   bool is_waited_for =
       end_calls(&client->calls, ps_now_ms() + (timeout_ms < INT32_MAX ? timeout_ms : INT32_MAX));
@@ -395,123 +515,6 @@ pserver_status pserver_close(pserver_client *handle, int64_t timeout_ms) {
     return PSERVER_OK;
   }
   finish_later(client);
-  return ps_fail(
-      PSERVER_ERR_ABORTED,
-      "pserver_close: aborted by the caller; the client is closed, its lease will expire");
-}
-
-/* Clients and their handles. A handle is a number that is looked up, so that a closed or invalid one is an
- * error and not a crash. */
-
-/** The longest timeout, a year, so that times do not overflow. */
-#define TIMEOUT_MS_MAX (INT64_C(366) * 24 * 3600 * 1000)
-
-static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
-static struct ps_client *clients;
-static uint64_t clients_made;
-/** The process that has connected; 0 before. */
-static pid_t owner;
-
-static pserver_status forked(const char *what, pid_t from) {
-  return ps_fail(PSERVER_ERR_CLOSED,
-                 "%s: this process was forked from %d, which had connected: connect after the fork, not "
-                 "before",
-                 what, (int)from);
-}
-
-pserver_status ps_check_process(const char *what) {
-  pid_t owned = __atomic_load_n(&owner, __ATOMIC_SEQ_CST);
-  return owned == 0 || owned == getpid() ? PSERVER_OK : forked(what, owned);
-}
-
-pserver_status ps_claim_process(const char *what) {
-  pid_t expected = 0;
-  __atomic_compare_exchange_n(&owner, &expected, getpid(), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-  return ps_check_process(what);
-}
-
-static void destroy(struct ps_client *client) {
-  ps_io_stop(&client->io);
-  ps_session_core_release(&client->session.core);
-  ps_sender_free(&client->sender);
-  ps_requests_release(&client->requests);
-  ps_parameters_release(&client->parameters);
-  ps_release_open_inits(&client->open_inits);
-  ps_calls_release(&client->calls);
-  ps_connection_release(&client->connection);
-  ps_io_release(&client->io);
-  free(client);
-}
-
-void ps_client_retain(struct ps_client *client) {
-  pthread_mutex_lock(&registry);
-  client->references++;
-  pthread_mutex_unlock(&registry);
-}
-
-void ps_client_release(struct ps_client *client) {
-  pthread_mutex_lock(&registry);
-  bool is_last = --client->references == 0;
-  pthread_mutex_unlock(&registry);
-  if (is_last) destroy(client);
-}
-
-pserver_status ps_client_acquire(pserver_client *handle, const char *what, struct ps_client **client) {
-  pserver_status status = ps_check_process(what);
-  if (status != PSERVER_OK) return status;
-  if (handle == NULL) return ps_fail(PSERVER_ERR_CLOSED, "%s: expected a client; received NULL", what);
-  pthread_mutex_lock(&registry);
-  struct ps_client *found = clients;
-  while (found != NULL && (uintptr_t)handle != (uintptr_t)found->number) found = found->next;
-  if (found != NULL) found->references++;
-  pthread_mutex_unlock(&registry);
-  *client = found;
-  if (found != NULL) return PSERVER_OK;
-  return ps_fail(PSERVER_ERR_CLOSED, "%s: the client is closed, or was never opened", what);
-}
-
-pserver_client *ps_client_publish(struct ps_client *client) {
-  pthread_mutex_lock(&registry);
-  client->number = ++clients_made;
-  client->next = clients;
-  clients = client;
-  pthread_mutex_unlock(&registry);
-  return (pserver_client *)(uintptr_t)client->number;
-}
-
-bool ps_client_unpublish(struct ps_client *client) {
-  pthread_mutex_lock(&registry);
-  struct ps_client **link = &clients;
-  while (*link != NULL && *link != client) link = &(*link)->next;
-  bool is_ours = *link != NULL;
-  if (is_ours) *link = client->next;
-  pthread_mutex_unlock(&registry);
-  return is_ours;
-}
-
-pserver_status ps_call_begin(struct ps_call *call, pserver_client *handle, const char *what,
-                             int64_t timeout_ms, int64_t default_ms) {
-  struct ps_client *client;
-  pserver_status status = ps_client_acquire(handle, what, &client);
-  if (status != PSERVER_OK) return status;
-  if (timeout_ms == PSERVER_TIMEOUT_DEFAULT) {
-    timeout_ms = default_ms == 0 ? client->call_timeout_ms : default_ms;
-  }
-  if (timeout_ms <= 0 || timeout_ms > TIMEOUT_MS_MAX) {
-    ps_fail(PSERVER_ERR_BAD_VALUE, "%s: timeout_ms: expected more than 0; received %" PRId64, what,
-            timeout_ms);
-    ps_detail_text("expected", "more than 0");
-    status = ps_detail_signed("received", timeout_ms);
-  } else {
-    status = ps_call_enter(call, &client->calls, what, timeout_ms, PS_CALL_USUAL);
-  }
-  if (status == PSERVER_OK) call->client = client;
-  else ps_client_release(client);
-  return status;
-}
-
-pserver_status ps_call_end(struct ps_call *call, pserver_status status) {
-  ps_call_leave(call);
-  ps_client_release(call->client);
-  return status;
+  return ps_fail(PSERVER_ERR_ABORTED,
+                 "pserver_close: aborted by the caller; the client is closed, its lease will expire");
 }

@@ -1,12 +1,45 @@
-#ifndef PARTS_PARTS_H
-#define PARTS_PARTS_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#ifndef TENSORS_TENSORS_H
+#define TENSORS_TENSORS_H
 
 #include "calls/calls.h"
-#include "wire/wire.h"
+
+/** Checks a tensor that a caller gave for a name. BAD_NAME, BAD_VALUE, BAD_DTYPE, BAD_SHAPE. */
+pserver_status ps_check_tensor(const char *name, const pserver_tensor *tensor);
+/** Checks that a tensor has the parameter's type, this shape, and so many elements; also BAD_LENGTH. */
+pserver_status ps_fit_tensor(const struct ps_parameter *parameter, const pserver_tensor *tensor,
+                             const uint64_t *shape, int32_t rank, uint64_t elements);
+
+/** BAD_LENGTH for a tensor with a wrong number of bytes. */
+pserver_status ps_fail_length(const char *name, uint64_t expected, uint64_t received);
+
+/** BAD_SHAPE for a shape that no parameter can have; `expected` describes a valid one. */
+pserver_status ps_fail_shape(const char *name, const char *expected, const pserver_tensor *received);
+
+/** BAD_VALUE about an unknown encoding that was given for `what`. */
+pserver_status ps_bad_encoding(const char *what, pserver_encoding encoding);
+
+/** UNSUPPORTED if the parameter's type cannot have the encoding; BAD_VALUE for an unknown one. */
+pserver_status ps_check_encoding(const struct ps_parameter *parameter, pserver_encoding encoding);
+
+/** UNSUPPORTED for an encoding unless the parameter is of float32. */
+pserver_status ps_check_read_encoding(const struct ps_parameter *parameter, pserver_encoding encoding);
+
+/** NON_FINITE if an element is not finite, possibly only as encoded, and the parameter does not allow it. */
+pserver_status ps_check_finite(const struct ps_parameter *parameter, pserver_encoding encoding,
+                               const void *data, uint64_t elements);
+
+/** Whether elements, at any alignment, are finite, also in this encoding. Integers are. */
+bool ps_stays_finite(pserver_dtype dtype, pserver_encoding encoding, const void *data, uint64_t elements);
+
+/** Returns the first element that is not finite, and its index; there must be one. */
+double ps_first_non_finite(pserver_dtype dtype, pserver_encoding encoding, const void *data,
+                           uint64_t *index);
+
+/**
+ * Returns the L2 norm of elements, at any alignment, as encoded; 0 for integers. It is NaN or infinite
+ * exactly if an encoded element is.
+ */
+double ps_l2_norm(pserver_dtype dtype, pserver_encoding encoding, const void *data, uint64_t elements);
 
 /** A number of a list, and its index there. */
 struct ps_numbered {
@@ -72,9 +105,6 @@ struct ps_part_slice {
  * if every possible number fits, otherwise 4. `has_inner`: the index has offsets within rows besides rows.
  */
 size_t ps_packed_number_bytes(const struct ps_parameter *parameter, uint64_t block, bool has_inner);
-
-/** Returns the bytes of an index with numbers of so many bytes, padded to a multiple of 8. */
-size_t ps_part_index_bytes(size_t row_count, size_t inner_count, size_t number_bytes);
 
 /** Returns the bytes of the index of a slice; 0 for a whole block. */
 size_t ps_slice_index_bytes(const struct ps_part_slice *slice, size_t number_bytes);

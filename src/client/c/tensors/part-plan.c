@@ -1,8 +1,64 @@
-#include "errors/errors.h"
-#include "parts/parts.h"
+#include "tensors/tensors.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* Indexes of parts in messages. */
+
+/** Rows of a block, or elements of a row, up to which numbers take two bytes. */
+#define PACKED_NUMBERS_MAX 65536
+#define ALIGN_BYTES 8
+
+size_t ps_packed_number_bytes(const struct ps_parameter *parameter, uint64_t block, bool has_inner) {
+  uint64_t row_elements = ps_row_elements(parameter);
+  uint64_t elements = ps_block_elements(parameter, block);
+  uint64_t start = block * parameter->layout.block_elements;
+  bool is_whole_rows = start % row_elements == 0 && elements % row_elements == 0;
+  uint64_t rows = is_whole_rows ? elements / row_elements : 1;
+  uint64_t inner = is_whole_rows ? row_elements : elements;
+  bool is_narrow = rows <= PACKED_NUMBERS_MAX && (!has_inner || inner <= PACKED_NUMBERS_MAX);
+  return is_narrow ? sizeof(uint16_t) : PS_INDEX_NUMBER_BYTES;
+}
+
+/** Returns the bytes of an index with numbers of so many bytes, padded to a multiple of 8. */
+static size_t index_bytes(size_t row_count, size_t inner_count, size_t number_bytes) {
+  size_t bytes = (row_count + inner_count) * number_bytes;
+  return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
+}
+
+size_t ps_slice_index_bytes(const struct ps_part_slice *slice, size_t number_bytes) {
+  if (slice->is_whole_block) return 0;
+  return index_bytes(slice->row_count, slice->inner_count, number_bytes);
+}
+
+void ps_write_part_entry(struct ps_draft *draft, const struct ps_part_slice *slice) {
+  ps_draft_key(draft, "part");
+  ps_pack_list(draft, slice->inner == NULL ? 1 : 2);
+  ps_pack_whole(draft, slice->row_count);
+  if (slice->inner != NULL) ps_pack_whole(draft, slice->inner_count);
+}
+
+/** Writes numbers; returns where they end. */
+static uint8_t *write_numbers(uint8_t *target, const uint32_t *numbers, size_t count,
+                              size_t number_bytes) {
+  if (number_bytes == PS_INDEX_NUMBER_BYTES) {
+    memcpy(target, numbers, count * sizeof *numbers);
+    return target + count * sizeof *numbers;
+  }
+  for (size_t i = 0; i < count; i++, target += sizeof(uint16_t)) {
+    uint16_t number = (uint16_t)numbers[i];
+    memcpy(target, &number, sizeof number);
+  }
+  return target;
+}
+
+size_t ps_write_part_index(const struct ps_part_slice *slice, size_t number_bytes, uint8_t *target) {
+  size_t bytes = index_bytes(slice->row_count, slice->inner_count, number_bytes);
+  memset(target + bytes - ALIGN_BYTES, 0, ALIGN_BYTES);
+  uint8_t *after = write_numbers(target, slice->rows, slice->row_count, number_bytes);
+  if (slice->inner != NULL) write_numbers(after, slice->inner, slice->inner_count, number_bytes);
+  return bytes;
+}
 
 /* Parts of single blocks in reads: their index in requests, and where their elements go. */
 
@@ -20,7 +76,7 @@ static struct ps_part_slice index_of(const struct ps_part_block *part) {
 
 pserver_status ps_write_part_request(struct ps_draft *draft, const struct ps_part_block *part) {
   struct ps_part_slice slice = index_of(part);
-  size_t bytes = ps_part_index_bytes(slice.row_count, slice.inner_count, PS_INDEX_NUMBER_BYTES);
+  size_t bytes = index_bytes(slice.row_count, slice.inner_count, PS_INDEX_NUMBER_BYTES);
   uint8_t *index = malloc(bytes);
   if (index == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for an index");
   ps_write_part_entry(draft, &slice);
@@ -36,7 +92,7 @@ static size_t number_bytes(const struct ps_parameter *parameter, const struct ps
 
 size_t ps_packed_part_bytes(const struct ps_parameter *parameter, const struct ps_part_block *part) {
   if (part == NULL || part->is_whole_block) return 0;
-  return ps_part_index_bytes(part->row_count, part->inner_count, number_bytes(parameter, part));
+  return index_bytes(part->row_count, part->inner_count, number_bytes(parameter, part));
 }
 
 void ps_pack_read_entry(struct ps_draft *draft, uint32_t index, const struct ps_part_block *part) {
@@ -71,62 +127,6 @@ void ps_scatter_part(const struct ps_part_block *part, size_t element_bytes, con
              element_bytes);
     }
   }
-}
-
-/* Indexes of parts in messages. */
-
-/** Rows of a block, or elements of a row, up to which numbers take two bytes. */
-#define PACKED_NUMBERS_MAX 65536
-#define ALIGN_BYTES 8
-
-size_t ps_packed_number_bytes(const struct ps_parameter *parameter, uint64_t block, bool has_inner) {
-  uint64_t row_elements = ps_row_elements(parameter);
-  uint64_t elements = ps_block_elements(parameter, block);
-  uint64_t start = block * parameter->layout.block_elements;
-  bool is_whole_rows = start % row_elements == 0 && elements % row_elements == 0;
-  uint64_t rows = is_whole_rows ? elements / row_elements : 1;
-  uint64_t inner = is_whole_rows ? row_elements : elements;
-  bool is_narrow = rows <= PACKED_NUMBERS_MAX && (!has_inner || inner <= PACKED_NUMBERS_MAX);
-  return is_narrow ? sizeof(uint16_t) : PS_INDEX_NUMBER_BYTES;
-}
-
-size_t ps_part_index_bytes(size_t row_count, size_t inner_count, size_t number_bytes) {
-  size_t bytes = (row_count + inner_count) * number_bytes;
-  return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
-}
-
-size_t ps_slice_index_bytes(const struct ps_part_slice *slice, size_t number_bytes) {
-  if (slice->is_whole_block) return 0;
-  return ps_part_index_bytes(slice->row_count, slice->inner_count, number_bytes);
-}
-
-void ps_write_part_entry(struct ps_draft *draft, const struct ps_part_slice *slice) {
-  ps_draft_key(draft, "part");
-  ps_pack_list(draft, slice->inner == NULL ? 1 : 2);
-  ps_pack_whole(draft, slice->row_count);
-  if (slice->inner != NULL) ps_pack_whole(draft, slice->inner_count);
-}
-
-/** Writes numbers; returns where they end. */
-static uint8_t *write_numbers(uint8_t *target, const uint32_t *numbers, size_t count,
-                              size_t number_bytes) {
-  if (number_bytes == PS_INDEX_NUMBER_BYTES) {
-    memcpy(target, numbers, count * sizeof *numbers);
-    return target + count * sizeof *numbers;
-  }
-  for (size_t i = 0; i < count; i++, target += sizeof(uint16_t)) {
-    uint16_t number = (uint16_t)numbers[i];
-    memcpy(target, &number, sizeof number);
-  }
-  return target;
-}
-
-size_t ps_write_part_index(const struct ps_part_slice *slice, size_t number_bytes, uint8_t *target) {
-  size_t bytes = ps_part_index_bytes(slice->row_count, slice->inner_count, number_bytes);
-  memset(target + bytes - ALIGN_BYTES, 0, ALIGN_BYTES);
-  uint8_t *after = write_numbers(target, slice->rows, slice->row_count, number_bytes);
-  if (slice->inner != NULL) write_numbers(after, slice->inner, slice->inner_count, number_bytes);
-  return bytes;
 }
 
 /* Cuts parts of parameters along their blocks. Memory is in proportion to the elements of a part. */
@@ -289,8 +289,7 @@ static pserver_status cut_index(const struct ps_parameter *parameter, const stru
                                 struct ps_part_plan *plan) {
   if (!ps_is_cut_between_rows(parameter)) return cut_elements(parameter, index, plan);
   size_t distinct = 0;
-  pserver_status status =
-      index->offsets == NULL ? PSERVER_OK : match_offsets(index, plan, &distinct);
+  pserver_status status = index->offsets == NULL ? PSERVER_OK : match_offsets(index, plan, &distinct);
   if (status != PSERVER_OK) return status;
   return cut_rows(parameter, index->rows, index->row_count, distinct, index->width, plan);
 }

@@ -1,14 +1,7 @@
-#ifndef CALLS_CLIENT_H
-#define CALLS_CLIENT_H
+#ifndef CLIENT_CLIENT_H
+#define CLIENT_CLIENT_H
 
-#include <pserver.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "calls/calls.h"
-#include "push/push.h"
-#include "wire/wire.h"
+#include "records/records.h"
 
 /**
  * A parameter whose initialization by this client has failed, so that some of its blocks may be stored.
@@ -17,16 +10,13 @@
  */
 struct ps_open_init {
   struct ps_open_init *next;
-  char *name;
-  size_t name_bytes;
   uint64_t epoch;
   /** Checksum of the values sent; `has_several`: attempts had different values. */
   uint32_t crc;
   bool has_several;
+  size_t name_bytes;
+  char name[];
 };
-
-/** Forgets all parameters. */
-void ps_release_open_inits(struct ps_open_init **open);
 
 /**
  * A client. While its I/O thread runs, only that thread uses the fields after `parameters`, except atomic
@@ -62,19 +52,8 @@ struct ps_client {
   struct ps_open_init *open_inits;
 };
 
-/** CLOSED in a forked child, where the threads of cnats and of this library do not exist. */
-pserver_status ps_check_process(const char *what);
-/** The same, and notes that this process has connected. To be called before cnats is first used. */
-pserver_status ps_claim_process(const char *what);
-
-/** Registers a client; returns its handle. */
-pserver_client *ps_client_publish(struct ps_client *client);
-/** Removes a client from the registry; false if another thread has done so. */
-bool ps_client_unpublish(struct ps_client *client);
-
 /** Finds the client of a handle and takes a reference, to be dropped with ps_client_release(). CLOSED. */
 pserver_status ps_client_acquire(pserver_client *handle, const char *what, struct ps_client **client);
-void ps_client_retain(struct ps_client *client);
 void ps_client_release(struct ps_client *client);
 
 /**
@@ -86,5 +65,37 @@ pserver_status ps_call_begin(struct ps_call *call, pserver_client *handle, const
 
 /** Ends a call and drops its reference to the client; returns the status. */
 pserver_status ps_call_end(struct ps_call *call, pserver_status status);
+
+/** The job's state, and parameters, from a reply. */
+struct ps_job_status {
+  pserver_state state;
+  uint64_t epoch;
+  uint64_t shards;
+  char by[PS_ID_SIZE];
+  bool has_more;
+  /** The ends of the journals when the job became ready; empty before. */
+  pserver_position at[PSERVER_SHARDS_MAX];
+  size_t at_count;
+  /** Memory for `capacity` parameters; receives `count`, NULL for an unknown name. */
+  struct ps_parameter **parameters;
+  size_t capacity;
+  size_t count;
+};
+
+/** Returns how many parameters a request may name, given the broker's largest message. On any thread. */
+size_t ps_parameters_per_request(struct ps_client *client);
+
+/**
+ * Finds the parameters with these names, in order, one reference each, to be dropped with
+ * ps_parameters_unref(), also after an error. BAD_NAME, UNKNOWN_PARAMETER; NOT_INITIALIZED while the job or
+ * a parameter is not initialized: at once, or, if it `waits`, at the end of the call.
+ */
+pserver_status ps_find_parameters(struct ps_call *call, const char *const *names, size_t count, bool waits,
+                                  struct ps_parameter **found);
+
+/** Asks for the state of the job, and for the named parameters or, if `names` is NULL, `capacity` of them
+ * after a name. */
+pserver_status ps_ask_status(struct ps_call *call, const char *const *names, size_t count,
+                             const char *after, struct ps_job_status *status);
 
 #endif

@@ -1,7 +1,4 @@
-#include "core/core.h"
-#include "errors/errors.h"
-#include "push/push.h"
-#include "wire/wire.h"
+#include "records/records.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,21 +13,21 @@
 #define ROW_BYTES_MAX 34
 
 /** Begins a record with an update, the only one unless others are added. */
-static void begin(struct ps_update_record *record, struct ps_update_source *source) {
+static void begin(struct ps_record *record, struct ps_block_source *source) {
   source->next = NULL;
-  *record = (struct ps_update_record){.first = source, .last = source, .blocks = 1};
+  *record = (struct ps_record){.first = source, .last = source, .blocks = 1};
 }
 
 /** Whether an update can be an entry of a batch. */
-static bool is_small(const struct ps_call_updates *updates, const struct ps_update_source *source) {
-  return !updates->goes_alone && !ps_is_blockless(source->update->operation) &&
+static bool is_small(const struct ps_sending *sending, const struct ps_block_source *source) {
+  return !sending->goes_alone && !ps_is_blockless(source->update->operation) &&
          source->entry_bytes < PS_BATCH_ENTRY_BYTES_MAX;
 }
 
 /** Adds an entry if the limits permit it, and if each parameter keeps one group, whose blocks ascend. */
-static bool add(struct ps_update_record *batch, struct ps_update_source *source,
+static bool add(struct ps_record *batch, struct ps_block_source *source,
                 const struct ps_batch_limits *limits) {
-  const struct ps_update_source *last = batch->last;
+  const struct ps_block_source *last = batch->last;
   bool is_same_group = last->update == source->update;
   if (is_same_group ? source->index <= last->index : source->update->is_repeated) return false;
   size_t group_bytes = is_same_group ? 0 : ps_group_bytes_max(source->update);
@@ -54,22 +51,22 @@ static bool add(struct ps_update_record *batch, struct ps_update_source *source,
  * The small updates of a shard go into as few batches as the limits permit; a large update, or a single
  * small one, has a record of its own. Within a shard, small updates keep their order, and so do large ones.
  */
-static size_t ps_fill_batches(const struct ps_call_updates *updates, const struct ps_batch_limits *limits,
-                              struct ps_update_record *records) {
+static size_t ps_fill_batches(const struct ps_sending *sending, const struct ps_batch_limits *limits,
+                              struct ps_record *records) {
   /* The batches being filled, by shard and by whether they are of integers only. */
-  struct ps_update_record *open[PS_SHARDS_MAX][2] = {{NULL}};
+  struct ps_record *open[PS_SHARDS_MAX][2] = {{NULL}};
   size_t count = 0;
-  for (size_t i = 0; i < updates->count; i++) {
-    struct ps_update_source *source = &updates->sources[i];
-    struct ps_update_record *record = &records[count];
-    if (!limits->takes_batches || !is_small(updates, source)) {
+  for (size_t i = 0; i < sending->count; i++) {
+    struct ps_block_source *source = &sending->sources[i];
+    struct ps_record *record = &records[count];
+    if (!limits->takes_batches || !is_small(sending, source)) {
       begin(record, source);
       count++;
       continue;
     }
     const struct ps_parameter *parameter = source->update->parameter;
     bool is_apart = limits->separates_integers && !ps_dtype_is_float(parameter->dtype);
-    struct ps_update_record **batch = &open[source->shard][is_apart];
+    struct ps_record **batch = &open[source->shard][is_apart];
     if (*batch != NULL && add(*batch, source, limits)) continue;
     begin(record, source);
     record->batch_bytes = ps_padded_bytes(source->entry_bytes);
@@ -82,48 +79,37 @@ static size_t ps_fill_batches(const struct ps_call_updates *updates, const struc
 
 /* Carries out the commands of the outbox, on the I/O thread. */
 
-/** The maximum span of open numbers of a session in a shard. */
-#define WINDOW_RECORDS 1024
-
-static const struct ps_update_record *record_of(const struct ps_block_update *update) {
+static struct ps_record *record_of(const struct ps_block_update *update) {
   const struct ps_sending *sending = update->call->context;
   return &sending->records[update->index];
 }
 
-static struct ps_outgoing *outgoing_of(const struct ps_block_update *update) {
-  const struct ps_sending *sending = update->call->context;
-  return &sending->outgoing[update->index];
-}
-
-/** Writes and publishes a message. INTERNAL, TOO_LARGE, NO_BROKER: not sent. After OK it may be sent. */
-static pserver_status publish_message(struct ps_update_sender *sender, const struct ps_outgoing *message) {
-  const struct ps_block_update *update = message->update;
+/** Writes and publishes a record. INTERNAL, TOO_LARGE, NO_BROKER: not sent. After OK it may be sent. */
+static pserver_status publish_record(struct ps_update_sender *sender, const struct ps_record *record) {
   const struct ps_identity *identity = sender->deps.identity;
   char subject[PS_SUBJECT_SIZE];
   char reply[PS_REPLY_SIZE];
-  ps_record_subject(identity, record_of(update), subject);
-  snprintf(reply, sizeof reply, "%s.ack.%" PRIi32 ".%" PRIu64, identity->inbox, update->slot,
-           update->serial);
-  pserver_status status =
-      ps_write_record(identity, record_of(update), &message->head, &sender->buffer);
+  ps_record_subject(identity, record, subject);
+  snprintf(reply, sizeof reply, "%s.ack.%" PRIi32 ".%" PRIu64, identity->inbox, record->update->slot,
+           record->update->serial);
+  pserver_status status = ps_write_record(identity, record, &sender->buffer);
   if (status != PSERVER_OK) return status;
-  status = ps_publish(sender->deps.connection, subject, reply, sender->buffer.bytes,
-                      sender->buffer.used);
+  status = ps_publish(sender->deps.connection, subject, reply, sender->buffer.bytes, sender->buffer.used);
   return status == PSERVER_ERR_TOO_LARGE || status == PSERVER_ERR_NO_BROKER ? status : PSERVER_OK;
 }
 
 bool ps_sender_publish_next(struct ps_update_sender *sender) {
-  struct ps_outgoing *message = ps_queue_take(&sender->queue);
-  if (message == NULL) return false;
-  pserver_status status = publish_message(sender, message);
+  struct ps_record *record = ps_queue_take(&sender->queue);
+  if (record == NULL) return false;
+  pserver_status status = publish_record(sender, record);
   if (status == PSERVER_OK) return true;
   if (status == PSERVER_ERR_NO_BROKER) {
     /* The outbox repeats it on the next connection. */
-    ps_outbox_withdrawn(message->update);
+    ps_outbox_withdrawn(record->update);
     return true;
   }
   struct ps_failure *failure = ps_failure_of_last();
-  ps_outbox_denied(sender->outbox, message->update, failure, ps_now_ms());
+  ps_outbox_denied(sender->outbox, record->update, failure, ps_now_ms());
   ps_failure_drop(failure);
   return true;
 }
@@ -132,31 +118,31 @@ bool ps_sender_publish_next(struct ps_update_sender *sender) {
 
 static void publish(void *shell, struct ps_block_update *update, uint64_t session, uint64_t done) {
   struct ps_update_sender *sender = shell;
-  struct ps_outgoing *message = outgoing_of(update);
-  *message = (struct ps_outgoing){.update = update,
-                               .head = {.session = session, .n = update->n, .done = done}};
+  struct ps_record *record = record_of(update);
+  record->update = update;
+  record->head = (struct ps_record_head){.session = session, .n = update->n, .done = done};
   /* Noted only once, so that a repeat has the same bytes, whatever is read in between. */
-  for (struct ps_update_source *each = record_of(update)->first; each != NULL; each = each->next) {
+  for (struct ps_block_source *each = record->first; each != NULL; each = each->next) {
     each->seen = update->names_version ? ps_seen_version(each) : 0;
   }
-  ps_queue_append(&sender->queue, &message->place, message);
+  ps_queue_append(&sender->queue, &record->place, record);
 }
 
 static void repeat(void *shell, struct ps_block_update *update) {
   struct ps_update_sender *sender = shell;
-  struct ps_outgoing *message = outgoing_of(update);
+  struct ps_record *record = record_of(update);
   /* One that still waits to be handed to the connection is handed over once. */
-  if (!ps_queue_append(&sender->queue, &message->place, message)) ps_outbox_withdrawn(update);
+  if (!ps_queue_append(&sender->queue, &record->place, record)) ps_outbox_withdrawn(update);
 }
 
 static void release(void *shell, struct ps_block_update *update, bool is_reusable) {
   struct ps_update_sender *sender = shell;
   (void)is_reusable; /* cnats copies what is published. */
-  if (ps_queue_remove(&sender->queue, &outgoing_of(update)->place)) ps_outbox_withdrawn(update);
+  if (ps_queue_remove(&sender->queue, &record_of(update)->place)) ps_outbox_withdrawn(update);
 }
 
-static pserver_status write_outcome_request(struct ps_draft *draft, uint64_t session, const uint64_t *numbers,
-                                            size_t count, struct ps_position at) {
+static pserver_status write_outcome_request(struct ps_draft *draft, uint64_t session,
+                                            const uint64_t *numbers, size_t count, struct ps_position at) {
   ps_draft_whole(draft, "session", session);
   ps_draft_key(draft, "numbers");
   ps_pack_list(draft, count);
@@ -203,10 +189,8 @@ static void finish(struct ps_sending *sending, pserver_status status) {
     sending->call->context = NULL;
     ps_update_call_drop(sending->call, 1);
   }
-  free(sending->outgoing);
   free(sending->records);
   sending->call = NULL;
-  sending->outgoing = NULL;
   sending->records = NULL;
   sending->over(sending, status);
 }
@@ -215,9 +199,8 @@ static void call_over(void *owner, struct ps_update_call *call, int64_t now_ms) 
   (void)now_ms;
   const struct ps_update_sender *sender = owner;
   struct ps_sending *sending = call->context;
-  sending->updates->late = call->late;
-  finish(sending,
-         ps_call_error(call, sending->records, sender->deps.identity->trainer));
+  sending->late = call->late;
+  finish(sending, ps_call_error(call, sending->records, sender->deps.identity->trainer));
 }
 
 static void session_over(void *owner, struct ps_failure *failure, int64_t now_ms) {
@@ -242,7 +225,7 @@ pserver_status ps_sender_init(struct ps_update_sender *sender, const struct ps_s
                                              .listener = &sender->listener,
                                              .positions = deps->positions,
                                              .in_flight_bytes_max = deps->in_flight_bytes_max,
-                                             .window_records = WINDOW_RECORDS};
+                                             .window_records = PS_WINDOW_RECORDS};
   sender->outbox = ps_outbox_new(&outbox_deps);
   return sender->outbox == NULL ? ps_fail(PSERVER_ERR_INTERNAL, "no memory for a client") : PSERVER_OK;
 }
@@ -282,38 +265,26 @@ void ps_sender_denied(struct ps_update_sender *sender, const char *subject) {
 
 /* Calls. */
 
-static bool names_version(const struct ps_update_record *record) {
-  for (const struct ps_update_source *each = record->first; each != NULL; each = each->next) {
+static bool names_version(const struct ps_record *record) {
+  for (const struct ps_block_source *each = record->first; each != NULL; each = each->next) {
     if (ps_seen_version(each) > 0) return true;
   }
   return false;
 }
 
-static struct ps_update_call *new_update_call(const struct ps_update_record *records, size_t count,
-                                              struct ps_call_mode mode) {
-  struct ps_update_size *sizes = calloc(count + 1, sizeof *sizes);
-  if (sizes == NULL) return NULL;
-  for (size_t i = 0; i < count; i++) {
-    sizes[i] = (struct ps_update_size){.shard = records[i].first->shard,
-                                       .blocks = records[i].blocks,
-                                       .data_bytes = ps_record_data_bytes(&records[i]),
-                                       .names_version = names_version(&records[i])};
-  }
-  struct ps_update_call *made = ps_update_call_new(0, mode, sizes, count);
-  free(sizes);
-  return made;
-}
-
 /** Makes the records of a sending and allocates its state; false if there is no memory. */
 static bool prepare(struct ps_update_sender *sender, struct ps_sending *sending) {
-  const struct ps_call_updates *updates = sending->updates;
-  sending->records = calloc(updates->count + 1, sizeof(struct ps_update_record));
+  sending->records = calloc(sending->count + 1, sizeof(struct ps_record));
   if (sending->records == NULL) return false;
   sender->limits.payload_bytes_max = ps_payload_bytes_max(sender->deps.connection);
-  size_t count = ps_fill_batches(updates, &sender->limits, sending->records);
-  sending->call = new_update_call(sending->records, count, updates->mode);
-  sending->outgoing = calloc(count + 1, sizeof(struct ps_outgoing));
-  return sending->call != NULL && sending->outgoing != NULL;
+  size_t count = ps_fill_batches(sending, &sender->limits, sending->records);
+  sending->call = ps_update_call_new(0, sending->mode, count);
+  for (size_t i = 0; i < count && sending->call != NULL; i++) {
+    const struct ps_record *record = &sending->records[i];
+    ps_update_call_add(sending->call, record->first->shard, record->blocks, ps_record_data_bytes(record),
+                       names_version(record));
+  }
+  return sending->call != NULL;
 }
 
 void ps_sending_begin(struct ps_update_sender *sender, struct ps_sending *sending) {
@@ -322,8 +293,7 @@ void ps_sending_begin(struct ps_update_sender *sender, struct ps_sending *sendin
     sending->call->context = sending;
     if (ps_outbox_send(sender->outbox, sending->call, ps_now_ms())) return;
   }
-  finish(sending,
-         ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu updates", sending->updates->count));
+  finish(sending, ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu updates", sending->count));
 }
 
 void ps_sending_end(struct ps_sending *sending) {
@@ -331,4 +301,101 @@ void ps_sending_end(struct ps_sending *sending) {
   struct ps_failure *failure = ps_failure_of_last();
   ps_outbox_end_call(sending->sender->outbox, sending->call, failure, ps_now_ms());
   ps_failure_drop(failure);
+}
+
+/* Passes the answers of broker and hosts about records to the outbox. */
+
+void ps_on_ack(struct ps_update_sender *sender, uint64_t slot, uint64_t serial, natsMsg *message) {
+  struct ps_outbox *outbox = sender->outbox;
+  struct ps_journal_ack ack;
+  int64_t now = ps_now_ms();
+  ps_read_journal_ack(sender->deps.identity->job, message, &ack);
+  if (ack.kind == PS_ACK_STORED) {
+    ps_outbox_stored(outbox, slot, serial, ack.shard, ack.position, now);
+    return;
+  }
+  struct ps_failure *failure = ps_failure_of_last();
+  ps_outbox_refused(outbox, slot, serial, failure, ack.kind == PS_ACK_LATER, now);
+  ps_failure_drop(failure);
+}
+
+/**
+ * Returns the rejection in the row of an outcome, with one reference; NULL if the record was applied. Its text
+ * is the code if the row has none.
+ */
+static struct ps_failure *read_rejection(const struct ps_value *code, const struct ps_value *text) {
+  if (code->type != PS_VALUE_TEXT) return NULL;
+  pserver_status status = ps_status_from_name((const char *)code->content, code->content_bytes);
+  const struct ps_value *said = text->type == PS_VALUE_TEXT && text->content_bytes > 0 ? text : code;
+  ps_fail(status, "%.*s", (int)said->content_bytes, (const char *)said->content);
+  return ps_failure_of_last();
+}
+
+/** Reads a row: n, seq, version, and for a rejection code and message. */
+static bool read_row(const struct ps_value *row, struct ps_outcome *outcome) {
+  struct ps_value entries[5] = {0};
+  const uint8_t *at = NULL;
+  for (int i = 0; i < 5 && ps_list_next(row, &at, &entries[i]); i++) continue;
+  *outcome = (struct ps_outcome){0};
+  if (!ps_value_whole(&entries[0], &outcome->n) || !ps_value_whole(&entries[1], &outcome->seq))
+    return false;
+  ps_value_whole(&entries[2], &outcome->version);
+  outcome->failure = read_rejection(&entries[3], &entries[4]);
+  return true;
+}
+
+/** Passes outcomes to the outbox. A malformed message or row is ignored: its outcomes will be asked for. */
+static void take_answers(struct ps_update_sender *sender, const struct ps_message *message,
+                         bool is_reply) {
+  struct ps_answers answers = {0};
+  uint64_t shard;
+  struct ps_value rows;
+  struct ps_value row;
+  const uint8_t *at = NULL;
+  bool is_valid = ps_map_whole(&message->fields, "shard", &shard) && shard < PS_SHARDS_MAX &&
+                  ps_map_whole(&message->fields, "generation", &answers.generation) &&
+                  ps_map_whole(&message->fields, "session", &answers.session) &&
+                  ps_map_find(&message->fields, "outcomes", &rows) && rows.type == PS_VALUE_LIST;
+  if (!is_valid || rows.count > message->fields.raw_bytes) return;
+  struct ps_outcome *outcomes = calloc((size_t)rows.count + 1, sizeof *outcomes);
+  if (outcomes == NULL) return;
+  while (ps_list_next(&rows, &at, &row)) answers.count += read_row(&row, &outcomes[answers.count]);
+  answers.shard = (unsigned)shard;
+  answers.outcomes = outcomes;
+  ps_outbox_answered(sender->outbox, &answers, is_reply, ps_now_ms());
+  for (size_t i = 0; i < answers.count; i++) ps_failure_drop(outcomes[i].failure);
+  free(outcomes);
+}
+
+static pserver_status open_received(natsMsg *received, struct ps_message *message) {
+  return ps_open_message((const uint8_t *)natsMsg_GetData(received),
+                         (size_t)natsMsg_GetDataLength(received), message);
+}
+
+void ps_on_answers(struct ps_update_sender *sender, natsMsg *received) {
+  struct ps_message message;
+  if (open_received(received, &message) != PSERVER_OK) return;
+  if (ps_error_in_message(&message) == PSERVER_OK) take_answers(sender, &message, false);
+}
+
+static void ask_failed(struct ps_update_sender *sender, unsigned shard, const struct ps_message *message) {
+  struct ps_failure *failure = ps_failure_of_last();
+  if (message != NULL && failure->references > 0) {
+    failure->expected = ps_expected_position(message);
+    failure->received = ps_received_session(message);
+  }
+  ps_outbox_ask_failed(sender->outbox, shard, failure, message == NULL ? 0 : ps_retry_after_ms(message),
+                       ps_now_ms());
+  ps_failure_drop(failure);
+}
+
+void ps_on_outcome_reply(struct ps_update_sender *sender, unsigned shard, natsMsg *received) {
+  struct ps_message message;
+  if (natsMsg_IsNoResponders(received)) {
+    ps_fail(PSERVER_ERR_NO_OWNER, "no host serves shard %u", shard);
+    ask_failed(sender, shard, NULL);
+  } else if (open_received(received, &message) == PSERVER_OK) {
+    if (ps_error_in_message(&message) == PSERVER_OK) take_answers(sender, &message, true);
+    else ask_failed(sender, shard, &message);
+  }
 }

@@ -1,11 +1,7 @@
-#include "errors/errors.h"
-#include "formats/formats.h"
-#include "push/push.h"
-#include "wire/wire.h"
+#include "records/records.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Finds the block of a batch that a rejection is about. */
@@ -47,7 +43,7 @@ static void quote(struct ps_json *json, const char *name, size_t bytes) {
   ps_json_raw(json, "\"");
 }
 
-static bool begins_with(const char *text, const struct ps_update_source *source) {
+static bool begins_with(const char *text, const struct ps_block_source *source) {
   char quoted[QUOTED_BYTES];
   char rest[32];
   const struct ps_parameter *parameter = source->update->parameter;
@@ -62,9 +58,8 @@ static bool begins_with(const char *text, const struct ps_update_source *source)
  * Returns the block that the text of a rejection is about: the only one of the record, or the one that the
  * text begins with, as in `"name" block 3: …`. NULL if the text names no block of a batch.
  */
-static const struct ps_update_source *ps_blamed_block(const struct ps_update_record *record,
-                                                      const char *text) {
-  const struct ps_update_source *source = record->first;
+static const struct ps_block_source *ps_blamed_block(const struct ps_record *record, const char *text) {
+  const struct ps_block_source *source = record->first;
   if (record->blocks == 1) return source;
   while (source != NULL && !begins_with(text, source)) source = source->next;
   return source;
@@ -80,30 +75,29 @@ static const struct ps_update_source *ps_blamed_block(const struct ps_update_rec
 /** A call that is over, its records, and the trainer's id. */
 struct over_call {
   const struct ps_update_call *call;
-  const struct ps_update_record *records;
+  const struct ps_record *records;
   const char *trainer;
 };
 
-static const struct ps_update_record *record_of(const struct over_call *over,
-                                                const struct ps_block_update *update) {
+static const struct ps_record *record_of(const struct over_call *over,
+                                         const struct ps_block_update *update) {
   return &over->records[update->index];
 }
 
-static bool is_clock(const struct ps_update_source *source) {
+static bool is_clock(const struct ps_block_source *source) {
   return source->update->operation == PS_UPDATE_CLOCK;
 }
 
-static bool is_note(const struct ps_update_source *source) {
+static bool is_note(const struct ps_block_source *source) {
   return source->update->operation == PS_UPDATE_NOTE;
 }
 
 /** Writes how an error text names a block, a clock or a note. */
-static void describe_source(const struct ps_update_source *source, char name[NAME_SIZE]) {
+static void describe_source(const struct ps_block_source *source, char name[NAME_SIZE]) {
   if (is_note(source)) {
     snprintf(name, NAME_SIZE, "note");
   } else if (is_clock(source)) {
-    snprintf(name, NAME_SIZE, "end of step %" PRIu64 " in shard %u", source->step,
-             source->shard);
+    snprintf(name, NAME_SIZE, "end of step %" PRIu64 " in shard %u", source->step, source->shard);
   } else {
     snprintf(name, NAME_SIZE, "%s block %u", source->update->parameter->name, (unsigned)source->index);
   }
@@ -112,7 +106,7 @@ static void describe_source(const struct ps_update_source *source, char name[NAM
 /** Writes how an error text names an update: by its first block. */
 static void describe(const struct over_call *over, const struct ps_block_update *update,
                      char name[NAME_SIZE]) {
-  const struct ps_update_record *record = record_of(over, update);
+  const struct ps_record *record = record_of(over, update);
   describe_source(record->first, name);
   if (record->blocks == 1) return;
   size_t used = strlen(name);
@@ -121,7 +115,7 @@ static void describe(const struct over_call *over, const struct ps_block_update 
 
 /** Adds to the details which update the error is about; `block` NULL: which block of it is unknown. */
 static void detail_update(const struct over_call *over, const struct ps_block_update *update,
-                          const struct ps_update_source *block) {
+                          const struct ps_block_source *block) {
   if (block != NULL && is_clock(block)) {
     ps_detail_whole("step", block->step);
   } else if (block != NULL && !is_note(block)) {
@@ -133,7 +127,7 @@ static void detail_update(const struct over_call *over, const struct ps_block_up
   ps_detail_text("trainer", over->trainer);
 }
 
-static void append(struct ps_json *json, const struct ps_update_source *source, uint64_t n) {
+static void append(struct ps_json *json, const struct ps_block_source *source, uint64_t n) {
   if (is_note(source)) {
     ps_json_raw(json, "{\"note\":true");
   } else if (is_clock(source)) {
@@ -156,7 +150,7 @@ static void append(struct ps_json *json, const struct ps_update_source *source, 
 /** Appends the blocks of an update as far as they fit; returns the number of blocks listed so far. */
 static size_t append_blocks(struct ps_json *json, const struct over_call *over,
                             const struct ps_block_update *update, size_t listed) {
-  const struct ps_update_source *source = record_of(over, update)->first;
+  const struct ps_block_source *source = record_of(over, update)->first;
   for (; source != NULL && listed < LISTED_MAX && !json->is_full; source = source->next) {
     size_t used = json->used;
     if (listed > 0) ps_json_raw(json, ",");
@@ -192,8 +186,8 @@ static void detail_rest(const struct over_call *over) {
 
 static pserver_status rejection_error(const struct over_call *over) {
   const struct ps_update_call *call = over->call;
-  const struct ps_update_record *record = record_of(over, call->rejected);
-  const struct ps_update_source *block = ps_blamed_block(record, call->rejection->text);
+  const struct ps_record *record = record_of(over, call->rejected);
+  const struct ps_block_source *block = ps_blamed_block(record, call->rejection->text);
   char name[NAME_SIZE];
   if (block == NULL) describe(over, call->rejected, name);
   else describe_source(block, name);
@@ -236,113 +230,17 @@ static pserver_status unsent_error(const struct over_call *over) {
   bool has_obstacle = end->code == PSERVER_ERR_TIMEOUT && call->obstacle != NULL;
   const struct ps_failure *reason = has_obstacle ? call->obstacle : end;
   ps_fail_as_core(reason);
-  ps_fail_reworded(reason->code, "%s%s%s; %zu block updates were not stored, %zu were applied",
-                   end->text, has_obstacle ? "; last: " : "", has_obstacle ? reason->text : "",
-                   call->unsent, call->applied);
+  ps_fail_reworded(reason->code, "%s%s%s; %zu block updates were not stored, %zu were applied", end->text,
+                   has_obstacle ? "; last: " : "", has_obstacle ? reason->text : "", call->unsent,
+                   call->applied);
   detail_rest(over);
   return reason->code;
 }
 
-pserver_status ps_call_error(const struct ps_update_call *call, const struct ps_update_record *records,
+pserver_status ps_call_error(const struct ps_update_call *call, const struct ps_record *records,
                              const char *trainer) {
   struct over_call over = {call, records, trainer};
   if (call->rejection != NULL) return rejection_error(&over);
   if (call->unknown > 0) return unknown_error(&over);
   return call->unsent > 0 ? unsent_error(&over) : PSERVER_OK;
-}
-
-/* Passes the answers of broker and hosts about records to the outbox. */
-
-void ps_on_ack(struct ps_update_sender *sender, uint64_t slot, uint64_t serial, natsMsg *message) {
-  struct ps_outbox *outbox = sender->outbox;
-  struct ps_journal_ack ack;
-  int64_t now = ps_now_ms();
-  ps_read_journal_ack(sender->deps.identity->job, message, &ack);
-  if (ack.kind == PS_ACK_STORED) {
-    ps_outbox_stored(outbox, slot, serial, ack.shard, ack.position, now);
-    return;
-  }
-  struct ps_failure *failure = ps_failure_of_last();
-  ps_outbox_refused(outbox, slot, serial, failure, ack.kind == PS_ACK_LATER, now);
-  ps_failure_drop(failure);
-}
-
-/**
- * Returns the rejection in the row of an outcome, with one reference; NULL if the record was applied. Its text
- * is the code if the row has none.
- */
-static struct ps_failure *read_rejection(const struct ps_value *code, const struct ps_value *text) {
-  if (code->type != PS_VALUE_TEXT) return NULL;
-  pserver_status status = ps_status_from_name((const char *)code->content, code->content_bytes);
-  const struct ps_value *said = text->type == PS_VALUE_TEXT && text->content_bytes > 0 ? text : code;
-  ps_fail(status, "%.*s", (int)said->content_bytes, (const char *)said->content);
-  return ps_failure_of_last();
-}
-
-/** Reads a row: n, seq, version, and for a rejection code and message. */
-static bool read_row(const struct ps_value *row, struct ps_outcome *outcome) {
-  struct ps_value entries[5] = {0};
-  const uint8_t *at = NULL;
-  for (int i = 0; i < 5 && ps_list_next(row, &at, &entries[i]); i++) continue;
-  *outcome = (struct ps_outcome){0};
-  if (!ps_value_whole(&entries[0], &outcome->n) || !ps_value_whole(&entries[1], &outcome->seq))
-    return false;
-  ps_value_whole(&entries[2], &outcome->version);
-  outcome->failure = read_rejection(&entries[3], &entries[4]);
-  return true;
-}
-
-/** Passes outcomes to the outbox. A malformed message or row is ignored: its outcomes will be asked for. */
-static void take_answers(struct ps_update_sender *sender, const struct ps_message *message, bool is_reply) {
-  struct ps_answers answers = {0};
-  uint64_t shard;
-  struct ps_value rows;
-  struct ps_value row;
-  const uint8_t *at = NULL;
-  bool is_valid = ps_map_whole(&message->fields, "shard", &shard) && shard < PS_SHARDS_MAX &&
-                  ps_map_whole(&message->fields, "generation", &answers.generation) &&
-                  ps_map_whole(&message->fields, "session", &answers.session) &&
-                  ps_map_find(&message->fields, "outcomes", &rows) && rows.type == PS_VALUE_LIST;
-  if (!is_valid || rows.count > message->fields.raw_bytes) return;
-  struct ps_outcome *outcomes = calloc((size_t)rows.count + 1, sizeof *outcomes);
-  if (outcomes == NULL) return;
-  while (ps_list_next(&rows, &at, &row)) answers.count += read_row(&row, &outcomes[answers.count]);
-  answers.shard = (unsigned)shard;
-  answers.outcomes = outcomes;
-  ps_outbox_answered(sender->outbox, &answers, is_reply, ps_now_ms());
-  for (size_t i = 0; i < answers.count; i++) ps_failure_drop(outcomes[i].failure);
-  free(outcomes);
-}
-
-static pserver_status open_received(natsMsg *received, struct ps_message *message) {
-  return ps_open_message((const uint8_t *)natsMsg_GetData(received),
-                         (size_t)natsMsg_GetDataLength(received), message);
-}
-
-void ps_on_answers(struct ps_update_sender *sender, natsMsg *received) {
-  struct ps_message message;
-  if (open_received(received, &message) != PSERVER_OK) return;
-  if (ps_error_in_message(&message) == PSERVER_OK) take_answers(sender, &message, false);
-}
-
-static void ask_failed(struct ps_update_sender *sender, unsigned shard, const struct ps_message *message) {
-  struct ps_failure *failure = ps_failure_of_last();
-  if (message != NULL && failure->references > 0) {
-    failure->expected = ps_expected_position(message);
-    failure->received = ps_received_session(message);
-  }
-  ps_outbox_ask_failed(sender->outbox, shard, failure,
-                       message == NULL ? 0 : ps_retry_after_ms(message), ps_now_ms());
-  ps_failure_drop(failure);
-}
-
-void ps_on_outcome_reply(struct ps_update_sender *sender, unsigned shard, natsMsg *received) {
-  struct ps_message message;
-  if (natsMsg_IsNoResponders(received)) {
-    ps_fail(PSERVER_ERR_NO_OWNER, "no host serves shard %u", shard);
-    ask_failed(sender, shard, NULL);
-  } else if (open_received(received, &message) == PSERVER_OK) {
-    if (ps_error_in_message(&message) == PSERVER_OK) take_answers(sender, &message, true);
-    else ask_failed(sender, shard, &message);
-  }
 }

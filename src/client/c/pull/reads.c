@@ -1,0 +1,216 @@
+#include "pull/pull.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Takes the values of one block from an answer; copies them once, from the message to the tensor. */
+
+uint64_t ps_read_elements(const struct ps_block_read *read) {
+  return read->part == NULL ? ps_block_elements(read->parameter, read->index)
+                            : ps_part_elements(read->part);
+}
+
+size_t ps_read_bytes(const struct ps_block_read *read) {
+  return ps_read_elements(read) * ps_encoded_bytes(read->parameter->dtype, read->encoding);
+}
+
+bool ps_read_is_wanted(const struct ps_block_read *read) { return !read->is_done && !*read->is_replaced; }
+
+bool ps_read_is_known(const struct ps_block_read *read) { return read->known.version > 0; }
+
+/** Copies the elements of a part to the tensor; decodes them first if they are encoded. */
+static pserver_status scatter_values(const struct ps_block_read *read, const uint8_t *data,
+                                     uint64_t elements) {
+  size_t bytes = ps_dtype_bytes(read->parameter->dtype);
+  if (read->encoding == PSERVER_AS_IS) {
+    ps_scatter_part(read->part, bytes, data, read->target);
+    return PSERVER_OK;
+  }
+  uint8_t *decoded = malloc((size_t)elements * bytes);
+  if (decoded == NULL)
+    return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %" PRIu64 " elements", elements);
+  ps_decode_elements(read->encoding, data, (size_t)elements, decoded);
+  ps_scatter_part(read->part, bytes, decoded, read->target);
+  free(decoded);
+  return PSERVER_OK;
+}
+
+static void copy_values(const struct ps_block_read *read, const uint8_t *data, uint64_t elements) {
+  size_t bytes = ps_dtype_bytes(read->parameter->dtype);
+  uint8_t *target = read->target + read->index * read->parameter->layout.block_elements * bytes;
+  if (read->encoding == PSERVER_AS_IS) memcpy(target, data, elements * bytes);
+  else ps_decode_elements(read->encoding, data, elements, target);
+}
+
+static pserver_status write_values(const struct ps_block_read *read, const uint8_t *data) {
+  uint64_t elements = ps_read_elements(read);
+  if (read->part != NULL) return scatter_values(read, data, elements);
+  copy_values(read, data, elements);
+  return PSERVER_OK;
+}
+
+pserver_status ps_read_take(struct ps_block_read *read, const uint8_t *data, struct ps_block_state state) {
+  struct ps_parameter *parameter = read->parameter;
+  if (data != NULL) {
+    pserver_status status = write_values(read, data);
+    if (status != PSERVER_OK) return status;
+  }
+  read->is_done = true;
+  read->is_unchanged = data == NULL;
+  if (read->state != NULL) *read->state = state;
+  if (read->version != NULL && state.version > *read->version) *read->version = state.version;
+  __atomic_store_n(&parameter->seen[read->index], state.version, __ATOMIC_RELAXED);
+  return PSERVER_OK;
+}
+
+/* Reads blocks. After an error that can be overcome, new requests are planned for the blocks that are not
+ * read yet. */
+
+/** The reads of a call, and how the blocks of each shard are requested now. */
+struct reading {
+  struct ps_call *call;
+  struct ps_block_read *reads;
+  size_t count;
+  struct ps_read_plan_options options;
+  /** By shard: whether its owner has answered a single read although nobody listens to batched reads. */
+  bool has_owner[PS_SHARDS_MAX];
+};
+
+static void set_ways(struct reading *reading, enum ps_read_way way) {
+  for (int shard = 0; shard < PS_SHARDS_MAX; shard++) reading->options.way[shard] = way;
+}
+
+/** Reads blocks one by one from now on, because batched reads do not work for this client. */
+static void read_singly(struct reading *reading) {
+  __atomic_store_n(&reading->call->client->reads_singly, true, __ATOMIC_RELAXED);
+  set_ways(reading, PS_READ_SINGLY);
+}
+
+/** Lists the parameters of a request's blocks that are not read, each once: its blocks are consecutive. */
+static size_t list_stale(const struct ps_read_request *request, struct ps_parameter **stale,
+                         const char **names) {
+  size_t count = 0;
+  for (size_t i = 0; i < request->count; i++) {
+    struct ps_parameter *parameter = request->blocks[i]->parameter;
+    if (request->blocks[i]->is_done || (count > 0 && stale[count - 1] == parameter)) continue;
+    stale[count] = parameter;
+    names[count++] = parameter->name;
+  }
+  return count;
+}
+
+/** Marks all reads of a parameter as replaced. */
+static void note_replaced(struct reading *reading, const struct ps_parameter *parameter) {
+  for (size_t i = 0; i < reading->count; i++) {
+    if (reading->reads[i].parameter == parameter) *reading->reads[i].is_replaced = true;
+  }
+}
+
+/** Looks parameters up again, and notes those that were initialized anew. */
+static pserver_status find_again(struct reading *reading, struct ps_parameter *const *stale,
+                                 const char *const *names, size_t count, struct ps_parameter **fresh) {
+  struct ps_call *call = reading->call;
+  ps_forget_parameters(&call->client->parameters, stale, count);
+  pserver_status status = ps_find_parameters(call, names, count, true, fresh);
+  for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
+    if (fresh[i]->epoch != stale[i]->epoch) note_replaced(reading, stale[i]);
+  }
+  return status;
+}
+
+static pserver_status look_again(struct reading *reading, const struct ps_read_request *request) {
+  struct ps_parameter **stale = calloc(request->count, sizeof *stale);
+  struct ps_parameter **fresh = calloc(request->count, sizeof *fresh);
+  const char **names = calloc(request->count, sizeof *names);
+  pserver_status status = PSERVER_OK;
+  if (stale == NULL || fresh == NULL || names == NULL) {
+    status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu names", request->count);
+  } else {
+    size_t count = list_stale(request, stale, names);
+    status = find_again(reading, stale, names, count, fresh);
+    ps_parameters_unref(fresh, count);
+  }
+  free(stale);
+  free(fresh);
+  free(names);
+  return status;
+}
+
+/** Reacts to the error of a request; OK if the blocks that are left shall be requested again. */
+static pserver_status react(struct reading *reading, const struct ps_read_request *request) {
+  if (request->problem == PS_READ_IS_STALE) return look_again(reading, request);
+  /* If the owner answers single reads only, the broker's permissions do not allow it batched ones. */
+  bool is_for_good = request->problem == PS_READ_IS_DENIED || reading->has_owner[request->shard];
+  if (is_for_good) read_singly(reading);
+  else reading->options.way[request->shard] = PS_READ_FIRST;
+  return PSERVER_OK;
+}
+
+/** Returns the request whose error has ended all others; NULL if it was something else. */
+static const struct ps_read_request *find_problem(const struct ps_read_plan *plan) {
+  for (size_t i = 0; i < plan->count; i++) {
+    if (plan->requests[i].problem != PS_READ_GOES_ON) return &plan->requests[i];
+  }
+  return NULL;
+}
+
+static pserver_status ask_all(struct ps_call *call, const struct ps_read_plan *plan) {
+  struct ps_client *client = call->client;
+  struct ps_ask *asks = calloc(plan->count, sizeof *asks);
+  if (asks == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu requests", plan->count);
+  for (size_t i = 0; i < plan->count; i++) {
+    plan->requests[i].client = client;
+    ps_ask_for_read(&plan->requests[i], &asks[i]);
+  }
+  pserver_status status = ps_run_requests(call, &client->requests, asks, plan->count);
+  free(asks);
+  return status;
+}
+
+/** Notes which owners have answered a single read while nobody listened to batched ones. */
+static void note_owners(struct reading *reading, const struct ps_read_plan *plan) {
+  for (size_t i = 0; i < plan->count; i++) {
+    const struct ps_read_request *request = &plan->requests[i];
+    bool is_first = reading->options.way[request->shard] == PS_READ_FIRST;
+    if (!is_first || !request->blocks[0]->is_done) continue;
+    reading->has_owner[request->shard] = true;
+    reading->options.way[request->shard] = PS_READ_TOGETHER;
+  }
+}
+
+/** Requests the blocks that are left, once. OK if all are read, or shall be requested again. */
+static pserver_status read_left(struct reading *reading) {
+  struct ps_read_plan plan;
+  pserver_status status = ps_plan_reads(reading->reads, reading->count, &reading->options, &plan);
+  if (status == PSERVER_OK) {
+    status = ask_all(reading->call, &plan);
+    note_owners(reading, &plan);
+    const struct ps_read_request *problem = status == PSERVER_OK ? NULL : find_problem(&plan);
+    if (problem != NULL) status = react(reading, problem);
+  }
+  ps_read_plan_release(&plan);
+  return status;
+}
+
+static bool is_any_left(const struct reading *reading) {
+  for (size_t i = 0; i < reading->count; i++) {
+    if (ps_read_is_wanted(&reading->reads[i])) return true;
+  }
+  return false;
+}
+
+pserver_status ps_read_blocks(struct ps_call *call, struct ps_block_read *reads, size_t count) {
+  struct ps_client *client = call->client;
+  bool is_singly = !ps_session_takes_batches(&client->session) ||
+                   __atomic_load_n(&client->reads_singly, __ATOMIC_RELAXED);
+  struct reading reading = {
+      .call = call,
+      .reads = reads,
+      .count = count,
+      .options = {.message_bytes_max = ps_last_payload_bytes_max(&client->connection)}};
+  set_ways(&reading, is_singly ? PS_READ_SINGLY : PS_READ_TOGETHER);
+  pserver_status status = PSERVER_OK;
+  while (status == PSERVER_OK && is_any_left(&reading)) status = read_left(&reading);
+  return status;
+}

@@ -1,0 +1,212 @@
+#include "records/records.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Cuts what a call does to parameters into the contents of block updates. */
+
+void ps_cut_into_blocks(const struct ps_parameter_update *update, struct ps_block_source *sources) {
+  const struct ps_parameter *parameter = update->parameter;
+  const struct ps_layout *layout = &parameter->layout;
+  size_t element = ps_dtype_bytes(parameter->dtype);
+  for (uint64_t i = 0; i < layout->blocks; i++) {
+    uint64_t start = i * layout->block_elements;
+    uint64_t elements = ps_block_elements(parameter, i);
+    size_t data_bytes = elements * ps_encoded_bytes(parameter->dtype, update->encoding);
+    sources[i] = (struct ps_block_source){
+        .update = update,
+        .index = (uint32_t)i,
+        .shard = ps_shard_of_block(parameter, i),
+        .values = update->data + start * element,
+        .start = start,
+        .elements = elements,
+        .data_bytes = data_bytes,
+        .entry_bytes = data_bytes,
+    };
+  }
+}
+
+void ps_write_elements(const struct ps_parameter_update *update, const uint8_t *from, uint64_t elements,
+                       uint8_t *target) {
+  if (update->encoding == PSERVER_AS_IS) {
+    memcpy(target, from, elements * ps_dtype_bytes(update->parameter->dtype));
+  } else {
+    ps_encode_elements(update->encoding, from, elements, target);
+  }
+}
+
+/* Cuts updates of parts into block updates, as large as messages can be. */
+
+static bool append(struct ps_part_push *push, const struct ps_part_slice *slice, uint32_t block) {
+  if (push->count == push->capacity) {
+    size_t capacity = push->capacity == 0 ? 16 : push->capacity * 2;
+    struct ps_part_slice *slices = realloc(push->slices, capacity * sizeof *slices);
+    if (slices != NULL) push->slices = slices;
+    uint32_t *blocks = realloc(push->blocks, capacity * sizeof *blocks);
+    if (blocks != NULL) push->blocks = blocks;
+    if (slices == NULL || blocks == NULL) return false;
+    push->capacity = capacity;
+  }
+  push->slices[push->count] = *slice;
+  push->blocks[push->count++] = block;
+  return true;
+}
+
+/** Makes a slice of whole rows list the offsets of all elements, so that it can be cut between them. */
+static bool number_columns(struct ps_part_push *push, struct ps_part_slice *slice) {
+  size_t width = (size_t)slice->width;
+  if (push->columns == NULL) {
+    push->columns = malloc(width * sizeof *push->columns);
+    push->column_from = malloc(width * sizeof *push->column_from);
+    if (push->columns == NULL || push->column_from == NULL) return false;
+    for (size_t i = 0; i < width; i++) {
+      push->columns[i] = (uint32_t)i;
+      push->column_from[i] = i;
+    }
+  }
+  slice->inner = push->columns;
+  slice->inner_count = width;
+  if (slice->inner_from == NULL) slice->inner_from = push->column_from;
+  return true;
+}
+
+/** Cuts the elements of one block, which are not all of it, into rectangles of rows and offsets. */
+static bool cut_block(struct ps_part_push *push, const struct ps_part_block *block,
+                      const struct ps_part_slice *all, size_t element, size_t bytes_max) {
+  size_t width = (size_t)all->width;
+  /* A row may take half of a message at most, so that there is enough left for its index. */
+  size_t width_max = bytes_max / 2 / (element + PS_INDEX_NUMBER_BYTES);
+  if (width > width_max) width = width_max == 0 ? 1 : width_max;
+  struct ps_part_slice columns_of = *all;
+  if (width < all->width && all->inner == NULL && !number_columns(push, &columns_of)) return false;
+  all = &columns_of;
+  size_t inner_bytes = all->inner == NULL ? 0 : width * PS_INDEX_NUMBER_BYTES;
+  size_t row_bytes = width * element + PS_INDEX_NUMBER_BYTES;
+  size_t taken_bytes = inner_bytes + PS_INDEX_NUMBER_BYTES;
+  size_t height = bytes_max < taken_bytes + row_bytes ? 1 : (bytes_max - taken_bytes) / row_bytes;
+  for (size_t row = 0; row < all->row_count; row += height) {
+    size_t rows = all->row_count - row < height ? all->row_count - row : height;
+    for (size_t column = 0; column < all->width; column += width) {
+      size_t left = (size_t)all->width - column;
+      size_t columns = left < width ? left : width;
+      struct ps_part_slice slice = {.rows = all->rows + row,
+                                    .row_count = rows,
+                                    .inner = all->inner == NULL ? NULL : all->inner + column,
+                                    .inner_count = all->inner == NULL ? 0 : columns,
+                                    .row_from = all->row_from + row,
+                                    .inner_from =
+                                        all->inner_from == NULL ? NULL : all->inner_from + column,
+                                    .width = columns};
+      if (!append(push, &slice, block->index)) return false;
+    }
+  }
+  return true;
+}
+
+/** Makes the slices of a block: one, unless index and elements are more than `bytes_max` bytes. */
+static bool slice_block(struct ps_part_push *push, const struct ps_part_block *block,
+                        const uint64_t *row_from, const uint64_t *inner_from, size_t bytes_max) {
+  size_t element = ps_encoded_bytes(push->update->parameter->dtype, push->update->encoding);
+  struct ps_part_slice all = {.rows = block->row_numbers,
+                              .row_count = block->row_count,
+                              .inner = block->inner_numbers,
+                              .inner_count = block->inner_count,
+                              .row_from = row_from,
+                              .inner_from = inner_from,
+                              .width = block->message_row_elements,
+                              .is_whole_block = block->is_whole_block};
+  size_t index_bytes = ps_slice_index_bytes(&all, PS_INDEX_NUMBER_BYTES);
+  size_t bytes = index_bytes + (size_t)ps_part_elements(block) * element;
+  if (all.is_whole_block || bytes <= bytes_max) return append(push, &all, block->index);
+  return cut_block(push, block, &all, element, bytes_max);
+}
+
+/** Sets, for each index in the message, the last matching index in the tensor, times `stride`. */
+static void last_places(const struct ps_matching *matching, uint64_t stride, uint64_t *from) {
+  for (size_t i = 0; i < matching->count; i++) {
+    /* Equal numbers are in the order of the list, so the last one is kept. */
+    from[matching->message[i]] = matching->tensor[i] * stride;
+  }
+}
+
+pserver_status ps_prepare_part_push(const struct ps_parameter_update *update, size_t bytes_max,
+                                    struct ps_part_push *push) {
+  const struct ps_part_plan *plan = &push->plan;
+  size_t rows = 0;
+  size_t inner = 0;
+  push->update = update;
+  for (size_t i = 0; i < plan->count; i++) {
+    rows += plan->blocks[i].row_count;
+    inner += plan->blocks[i].inner == NULL ? 0 : plan->blocks[i].inner->count;
+  }
+  push->row_from = malloc((rows + 1) * sizeof(uint64_t));
+  push->inner_from = malloc((inner + 1) * sizeof(uint64_t));
+  uint64_t *row_from = push->row_from;
+  uint64_t *inner_from = push->inner_from;
+  bool has_memory = row_from != NULL && inner_from != NULL;
+  for (size_t i = 0; i < plan->count && has_memory; i++) {
+    const struct ps_part_block *block = &plan->blocks[i];
+    last_places(&block->rows, block->tensor_row_elements, row_from);
+    if (block->inner != NULL) last_places(block->inner, 1, inner_from);
+    has_memory = slice_block(push, block, row_from, block->inner == NULL ? NULL : inner_from, bytes_max);
+    row_from += block->row_count;
+    inner_from += block->inner == NULL ? 0 : block->inner->count;
+  }
+  return has_memory ? PSERVER_OK : ps_fail(PSERVER_ERR_INTERNAL, "no memory for a part");
+}
+
+pserver_status ps_prepare_row_push(const struct ps_parameter_update *update, const uint64_t *rows,
+                                   size_t count, struct ps_part_push *push) {
+  pserver_status status = ps_plan_rows(update->parameter, rows, count, &push->plan);
+  /* Blocks of a sparse parameter are small enough that a message can also have the numbers of all their
+   * rows. */
+  return status == PSERVER_OK ? ps_prepare_part_push(update, SIZE_MAX, push) : status;
+}
+
+void ps_cut_part_push(const struct ps_part_push *push, struct ps_block_source *sources) {
+  if (push->count == 0) return;
+  const struct ps_parameter *parameter = push->update->parameter;
+  size_t element = ps_encoded_bytes(parameter->dtype, push->update->encoding);
+  for (size_t i = 0; i < push->count; i++) {
+    const struct ps_part_slice *slice = &push->slices[i];
+    uint64_t elements = slice->row_count * slice->width;
+    size_t packed = ps_packed_number_bytes(parameter, push->blocks[i], slice->inner != NULL);
+    sources[i] = (struct ps_block_source){
+        .update = push->update,
+        .index = push->blocks[i],
+        .shard = ps_shard_of_block(parameter, push->blocks[i]),
+        .slice = slice,
+        .elements = elements,
+        .data_bytes = ps_slice_index_bytes(slice, PS_INDEX_NUMBER_BYTES) + elements * element,
+        .entry_bytes = ps_slice_index_bytes(slice, packed) + elements * element,
+    };
+  }
+}
+
+void ps_part_push_release(struct ps_part_push *push) {
+  ps_part_plan_release(&push->plan);
+  free(push->slices);
+  free(push->blocks);
+  free(push->row_from);
+  free(push->inner_from);
+  free(push->columns);
+  free(push->column_from);
+}
+
+void ps_write_part(const struct ps_part_slice *slice, const struct ps_parameter_update *update,
+                   size_t number_bytes, uint8_t *target) {
+  size_t from_bytes = ps_dtype_bytes(update->parameter->dtype);
+  size_t to_bytes = ps_encoded_bytes(update->parameter->dtype, update->encoding);
+  if (!slice->is_whole_block) target += ps_write_part_index(slice, number_bytes, target);
+  for (size_t i = 0; i < slice->row_count; i++) {
+    const uint8_t *row = update->data + slice->row_from[i] * from_bytes;
+    if (slice->inner_from == NULL) {
+      ps_write_elements(update, row, slice->width, target);
+      target += slice->width * to_bytes;
+      continue;
+    }
+    for (uint64_t j = 0; j < slice->width; j++, target += to_bytes) {
+      ps_write_elements(update, row + slice->inner_from[j] * from_bytes, 1, target);
+    }
+  }
+}
