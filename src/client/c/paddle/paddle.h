@@ -10,13 +10,15 @@
 /** Returns the variable's value; NULL if it is not set, or empty. */
 const char *ps_environment_value(const char *name);
 
+/** Names the published function that this thread runs, for the texts of its errors. */
+void ps_name_function(const char *name);
+
 /** Makes this the last error of the thread, prints it to standard error if it is the first with its code, and
  * returns -1. */
-int ps_refuse(const char *function, pserver_status code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+int ps_refuse(pserver_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /** The same with libpserver's last error in this thread. */
-int ps_refuse_as_core(const char *function);
+int ps_refuse_as_core(void);
 
 /** Returns code and message of this thread's last error; "" before the first. */
 const char *ps_last_refusal(void);
@@ -31,13 +33,13 @@ struct ps_values {
 };
 
 /** Makes a tensor of one dimension of the values. False with an error if they are invalid. */
-bool ps_tensor_of(const char *function, const struct ps_values *values, pserver_tensor *tensor);
+bool ps_tensor_of(const struct ps_values *values, pserver_tensor *tensor);
 
 /** Whether a list has entries; false with an error. */
-bool ps_check_list(const char *function, const void *list, int total);
+bool ps_check_list(const void *list, int total);
 
 /** Whether the name is not NULL; false with an error. */
-bool ps_check_name(const char *function, const char *name);
+bool ps_check_name(const char *name);
 
 /** Type and length of a parameter. */
 struct ps_length {
@@ -95,16 +97,26 @@ struct ps_place {
   const char *job;
 };
 
-/** Connects for `function`; returns the trainer's number, or PS_NO_TRAINER with an error. */
-uint32_t ps_trainer_open(const char *function, struct ps_place place, bool is_selectable);
+/** Connects; returns the trainer's number, or PS_NO_TRAINER with an error. */
+uint32_t ps_trainer_open(struct ps_place place, bool is_selectable);
 
 /** Closes a trainer: refuses new calls, waits for those under way, and ends the ones that are left. */
-void ps_trainer_close(const char *function, uint32_t number);
+void ps_trainer_close(uint32_t number);
 
-/** Begins a call of `function`, to be ended with ps_trainer_leave(). NULL with an error for a trainer that
- * is closed, was never opened, or belongs to another process. */
-struct ps_trainer *ps_trainer_enter(const char *function, uint32_t number);
+/** Begins a call, to be ended with ps_trainer_leave(). NULL with an error for a trainer that is closed, was
+ * never opened, or belongs to another process. */
+struct ps_trainer *ps_trainer_enter(uint32_t number);
 void ps_trainer_leave(struct ps_trainer *trainer);
+
+/** The body of a published function: returns an expression in which `trainer` is the one with a number, or -1
+ * with an error if there is none. */
+#define PS_CALL_OF(number, expression)                   \
+  ps_name_function(__func__);                            \
+  struct ps_trainer *trainer = ps_trainer_enter(number); \
+  if (trainer == NULL) return -1;                        \
+  int result = expression;                               \
+  ps_trainer_leave(trainer);                             \
+  return result
 
 /** Return the timeout of a call that waits for other trainers, and of any other call. */
 int64_t ps_waiting_ms(const struct ps_trainer *trainer);
@@ -114,23 +126,23 @@ int64_t ps_calling_ms(const struct ps_trainer *trainer);
 
 /** Asks to initialize; returns 1 if selected. If it `waits`, returns 0 only after another trainer has done
  * so. */
-int ps_begin(const char *function, struct ps_trainer *trainer, bool waits);
+int ps_begin(struct ps_trainer *trainer, bool waits);
 
 /** The result of initializing a job that is initialized already. */
 enum ps_repetition { PS_REPETITION_FAILS, PS_REPETITION_SUCCEEDS };
 
 /** Stores the first values of a parameter. */
-int ps_initialize(const char *function, struct ps_trainer *trainer, const struct ps_values *values,
-                  const pserver_config *config, enum ps_repetition repetition);
+int ps_initialize(struct ps_trainer *trainer, const struct ps_values *values, const pserver_config *config,
+                  enum ps_repetition repetition);
 
 /** Ends the initialization. */
-int ps_finish(const char *function, struct ps_trainer *trainer, enum ps_repetition repetition);
+int ps_finish(struct ps_trainer *trainer, enum ps_repetition repetition);
 
 /**
  * If another trainer was initializing when this one asked, waits until the job is initialized. -1 also if
  * this trainer is selected meanwhile, because the other one has died.
  */
-int ps_await_ready(const char *function, struct ps_trainer *trainer);
+int ps_await_ready(struct ps_trainer *trainer);
 
 struct paddle_pserver_client;
 
@@ -152,11 +164,10 @@ struct ps_target {
 
 /** Reads parameters; waits until they are initialized. 0, or -1 with an error, which leaves `content`
  * unchanged. */
-int ps_read_values(const char *function, struct ps_trainer *trainer, struct ps_target *targets, int total);
+int ps_read_values(struct ps_trainer *trainer, struct ps_target *targets, int total);
 
 /** Finds the length of a parameter: as declared, or as in the job. False with an error. */
-bool ps_look_up_length(const char *function, struct ps_trainer *trainer, const char *name,
-                       struct ps_length *length);
+bool ps_look_up_length(struct ps_trainer *trainer, const char *name, struct ps_length *length);
 
 /** Frees what ps_read_values() allocated. */
 void ps_free_content(void *content);
@@ -164,14 +175,13 @@ void ps_free_content(void *content);
 /* All return 0, or -1 with an error. Arguments are checked before anything is sent. */
 
 /** Makes one step of each parameter's optimizer; `learning_rate` NULL: with its own rate. */
-int ps_send_gradients(const char *function, struct ps_trainer *trainer, const struct ps_values *values,
-                      int total, const double *learning_rate);
+int ps_send_gradients(struct ps_trainer *trainer, const struct ps_values *values, int total,
+                      const double *learning_rate);
 
 /** Overwrites values. */
-int ps_set_values(const char *function, struct ps_trainer *trainer, const struct ps_values *values,
-                  int total);
+int ps_set_values(struct ps_trainer *trainer, const struct ps_values *values, int total);
 
 /** Makes a host write the model. */
-int ps_save_model(const char *function, struct ps_trainer *trainer, const char *path);
+int ps_save_model(struct ps_trainer *trainer, const char *path);
 
 #endif

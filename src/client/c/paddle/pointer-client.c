@@ -12,12 +12,14 @@ uint32_t ps_number_of(const struct paddle_pserver_client *client) {
 }
 
 paddle_pserver_client *paddle_new_pserver_client(void) {
-  uint32_t number = ps_trainer_open(__func__, (struct ps_place){0}, true);
+  ps_name_function(__func__);
+  uint32_t number = ps_trainer_open((struct ps_place){0}, true);
   return number == PS_NO_TRAINER ? NULL : (paddle_pserver_client *)((uintptr_t)number + 1);
 }
 
 void paddle_pserver_client_release(paddle_pserver_client *client) {
-  if (client != NULL) ps_trainer_close(__func__, ps_number_of(client));
+  ps_name_function(__func__);
+  if (client != NULL) ps_trainer_close(ps_number_of(client));
 }
 
 const char *paddle_pserver_last_error(void) { return ps_last_refusal(); }

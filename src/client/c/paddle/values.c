@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Values of parameters as PaddlePaddle's functions take and return them. */
+
 /* The lengths of parameters, by name. */
 
 struct known {
@@ -30,7 +32,7 @@ void ps_lengths_release(struct ps_lengths *lengths) {
 }
 
 /** Finds the length of a parameter; false if it is not known. */
-static bool ps_lengths_find(struct ps_lengths *lengths, const char *name, struct ps_length *found) {
+static bool lengths_find(struct ps_lengths *lengths, const char *name, struct ps_length *found) {
   struct known key = {.name = name};
   pthread_mutex_lock(&lengths->lock);
   struct known **node = tfind(&key, &lengths->root, compare);
@@ -77,36 +79,36 @@ uint64_t ps_element_bytes(int element_type) {
 
 /* Checks arguments for what libpserver cannot check, and makes tensors of them. */
 
-bool ps_check_list(const char *function, const void *list, int total) {
+bool ps_check_list(const void *list, int total) {
   if (total <= 0) {
-    ps_refuse(function, PSERVER_ERR_EMPTY, "expected at least one parameter; received %d", total);
+    ps_refuse(PSERVER_ERR_EMPTY, "expected at least one parameter; received %d", total);
     return false;
   }
   if (list != NULL) return true;
-  ps_refuse(function, PSERVER_ERR_BAD_VALUE, "expected %d parameters; received NULL", total);
+  ps_refuse(PSERVER_ERR_BAD_VALUE, "expected %d parameters; received NULL", total);
   return false;
 }
 
-bool ps_check_name(const char *function, const char *name) {
+bool ps_check_name(const char *name) {
   if (name != NULL) return true;
-  ps_refuse(function, PSERVER_ERR_BAD_NAME, "expected a name; received NULL");
+  ps_refuse(PSERVER_ERR_BAD_NAME, "expected a name; received NULL");
   return false;
 }
 
-bool ps_tensor_of(const char *function, const struct ps_values *values, pserver_tensor *tensor) {
-  if (!ps_check_name(function, values->name)) return false;
+bool ps_tensor_of(const struct ps_values *values, pserver_tensor *tensor) {
+  if (!ps_check_name(values->name)) return false;
   uint64_t element = ps_element_bytes(values->element_type);
   if (element == 0) {
-    ps_refuse(function, PSERVER_ERR_BAD_DTYPE, "\"%s\": expected an element type; received %d",
-              values->name, values->element_type);
+    ps_refuse(PSERVER_ERR_BAD_DTYPE, "\"%s\": expected an element type; received %d", values->name,
+              values->element_type);
     return false;
   }
   if (values->content == NULL) {
-    ps_refuse(function, PSERVER_ERR_BAD_VALUE, "\"%s\": expected content; received NULL", values->name);
+    ps_refuse(PSERVER_ERR_BAD_VALUE, "\"%s\": expected content; received NULL", values->name);
     return false;
   }
   if (values->length <= 0 || (uint64_t)values->length % element != 0) {
-    ps_refuse(function, PSERVER_ERR_BAD_LENGTH,
+    ps_refuse(PSERVER_ERR_BAD_LENGTH,
               "\"%s\": expected elements of %" PRIu64 " bytes; received %" PRId64 " bytes", values->name,
               element, values->length);
     return false;
@@ -128,31 +130,29 @@ void ps_free_content(void *content) {
 }
 
 /** Whether a parameter of so many bytes fits its target, and an int; false with an error. */
-static bool check_fit(const char *function, const struct ps_target *target, uint64_t bytes) {
+static bool check_fit(const struct ps_target *target, uint64_t bytes) {
   if (bytes > INT_MAX) {
-    ps_refuse(function, PSERVER_ERR_TOO_LARGE,
+    ps_refuse(PSERVER_ERR_TOO_LARGE,
               "\"%s\": expected at most %d bytes, the maximum of an int; it has %" PRIu64, target->name,
               INT_MAX, bytes);
     return false;
   }
   if (target->content == NULL || target->capacity == (int64_t)bytes) return true;
   if (target->may_exceed && target->capacity > (int64_t)bytes) return true;
-  ps_refuse(function, PSERVER_ERR_BAD_LENGTH,
-            "\"%s\": expected memory of %" PRIu64 " bytes; received %" PRId64, target->name, bytes,
-            target->capacity);
+  ps_refuse(PSERVER_ERR_BAD_LENGTH, "\"%s\": expected memory of %" PRIu64 " bytes; received %" PRId64,
+            target->name, bytes, target->capacity);
   return false;
 }
 
 /** Prepares the tensor to read into: the target if the length is known, otherwise new memory. False with an
  * error. */
-static bool aim(const char *function, struct ps_trainer *trainer, const struct ps_target *target,
-                pserver_tensor *tensor) {
+static bool aim(struct ps_trainer *trainer, const struct ps_target *target, pserver_tensor *tensor) {
   struct ps_length length;
-  if (!ps_check_name(function, target->name)) return false;
+  if (!ps_check_name(target->name)) return false;
   *tensor = (pserver_tensor){0};
-  if (target->content == NULL || !ps_lengths_find(&trainer->lengths, target->name, &length)) return true;
+  if (target->content == NULL || !lengths_find(&trainer->lengths, target->name, &length)) return true;
   uint64_t bytes = length.elements * ps_element_bytes((int)length.dtype);
-  if (!check_fit(function, target, bytes)) return false;
+  if (!check_fit(target, bytes)) return false;
   tensor->dtype = length.dtype;
   tensor->data = target->content;
   tensor->bytes = bytes;
@@ -180,20 +180,20 @@ static void drop(const struct ps_target *targets, pserver_tensor *tensors, int t
   }
 }
 
-static int read_tensors(const char *function, struct ps_trainer *trainer, struct ps_target *targets,
-                        const char **names, pserver_tensor *tensors, int total) {
+static int read_tensors(struct ps_trainer *trainer, struct ps_target *targets, const char **names,
+                        pserver_tensor *tensors, int total) {
   for (int i = 0; i < total; i++) {
     names[i] = targets[i].name;
-    if (!aim(function, trainer, &targets[i], &tensors[i])) return -1;
+    if (!aim(trainer, &targets[i], &tensors[i])) return -1;
   }
-  if (ps_await_ready(function, trainer) != 0) return -1;
+  if (ps_await_ready(trainer) != 0) return -1;
   int64_t timeout_ms = trainer->is_ready ? ps_calling_ms(trainer) : ps_waiting_ms(trainer);
   pserver_status status =
       pserver_get(trainer->core, names, tensors, (size_t)total, PSERVER_AS_IS, timeout_ms);
-  if (status != PSERVER_OK) return ps_refuse_as_core(function);
+  if (status != PSERVER_OK) return ps_refuse_as_core();
   trainer->is_ready = true;
   for (int i = 0; i < total; i++) {
-    if (check_fit(function, &targets[i], tensors[i].bytes)) continue;
+    if (check_fit(&targets[i], tensors[i].bytes)) continue;
     drop(targets, tensors, total);
     return -1;
   }
@@ -201,24 +201,23 @@ static int read_tensors(const char *function, struct ps_trainer *trainer, struct
   return 0;
 }
 
-int ps_read_values(const char *function, struct ps_trainer *trainer, struct ps_target *targets,
-                   int total) {
+int ps_read_values(struct ps_trainer *trainer, struct ps_target *targets, int total) {
   const char **names = calloc((size_t)total, sizeof *names);
   pserver_tensor *tensors = calloc((size_t)total, sizeof *tensors);
   int result = names == NULL || tensors == NULL
-                   ? ps_refuse(function, PSERVER_ERR_INTERNAL, "no memory for %d parameters", total)
-                   : read_tensors(function, trainer, targets, names, tensors, total);
+                   ? ps_refuse(PSERVER_ERR_INTERNAL, "no memory for %d parameters", total)
+                   : read_tensors(trainer, targets, names, tensors, total);
   free(names);
   free(tensors);
   return result;
 }
 
 /** Notes the lengths of the job's parameters; false with an error. */
-static bool learn_lengths(const char *function, struct ps_trainer *trainer) {
+static bool learn_lengths(struct ps_trainer *trainer) {
   pserver_parameter_info *list;
   size_t count;
   if (pserver_list(trainer->core, &list, &count, ps_calling_ms(trainer)) != PSERVER_OK) {
-    ps_refuse_as_core(function);
+    ps_refuse_as_core();
     return false;
   }
   for (size_t i = 0; i < count; i++) {
@@ -229,13 +228,12 @@ static bool learn_lengths(const char *function, struct ps_trainer *trainer) {
   return true;
 }
 
-bool ps_look_up_length(const char *function, struct ps_trainer *trainer, const char *name,
-                       struct ps_length *length) {
-  if (!ps_check_name(function, name)) return false;
-  if (ps_lengths_find(&trainer->lengths, name, length)) return true;
-  if (!learn_lengths(function, trainer)) return false;
-  if (ps_lengths_find(&trainer->lengths, name, length)) return true;
-  ps_refuse(function, PSERVER_ERR_UNKNOWN_PARAMETER,
+bool ps_look_up_length(struct ps_trainer *trainer, const char *name, struct ps_length *length) {
+  if (!ps_check_name(name)) return false;
+  if (lengths_find(&trainer->lengths, name, length)) return true;
+  if (!learn_lengths(trainer)) return false;
+  if (lengths_find(&trainer->lengths, name, length)) return true;
+  ps_refuse(PSERVER_ERR_UNKNOWN_PARAMETER,
             "\"%s\": its length is not known: the job has no such parameter yet, so declare it first, "
             "paddle_declare_param(client, \"%s\", element_type, num_elements)",
             name, name);

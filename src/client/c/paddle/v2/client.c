@@ -18,13 +18,13 @@ static bool is_text(const char *config) {
 }
 
 /** Keeps a copy of the configuration for paddle_init_param(). */
-static bool keep_config(const char *function, struct ps_trainer *trainer, const void *config, size_t bytes,
+static bool keep_config(struct ps_trainer *trainer, const void *config, size_t bytes,
                         bool is_config_text) {
   char *copy = NULL;
   if (config != NULL) {
     copy = malloc(bytes + 1);
     if (copy == NULL) {
-      ps_refuse(function, PSERVER_ERR_INTERNAL, "no memory for the configuration");
+      ps_refuse(PSERVER_ERR_INTERNAL, "no memory for the configuration");
       return false;
     }
     memcpy(copy, config, bytes);
@@ -39,37 +39,28 @@ static bool keep_config(const char *function, struct ps_trainer *trainer, const 
   return true;
 }
 
-static int begin_with(const char *function, paddle_pserver_client *client, const void *config,
-                      size_t bytes, bool is_config_text) {
-  struct ps_trainer *trainer = ps_trainer_enter(function, ps_number_of(client));
-  if (trainer == NULL) return -1;
-  int result = keep_config(function, trainer, config, bytes, is_config_text)
-                   ? ps_begin(function, trainer, true)
-                   : -1;
-  ps_trainer_leave(trainer);
-  return result;
+static int begin_with(struct ps_trainer *trainer, const void *config, int bytes, bool is_config_text) {
+  if (bytes < 0 || (config == NULL && bytes > 0)) {
+    return ps_refuse(PSERVER_ERR_BAD_VALUE, "expected a configuration and its length; received %s and %d",
+                     config == NULL ? "NULL" : "bytes", bytes);
+  }
+  return keep_config(trainer, config, (size_t)bytes, is_config_text) ? ps_begin(trainer, true) : -1;
 }
 
 int paddle_begin_init_params(paddle_pserver_client *client, const char *config_proto) {
   bool is_given = config_proto != NULL && *config_proto != '\0';
-  return begin_with(__func__, client, is_given ? config_proto : NULL, is_given ? strlen(config_proto) : 0,
-                    is_given && is_text(config_proto));
+  PS_CALL_OF(ps_number_of(client),
+             begin_with(trainer, is_given ? config_proto : NULL, is_given ? (int)strlen(config_proto) : 0,
+                        is_given && is_text(config_proto)));
 }
 
 int paddle_begin_init_params_with_config(paddle_pserver_client *client, const void *config_proto,
                                          int config_len) {
-  if (config_len < 0 || (config_proto == NULL && config_len > 0)) {
-    return ps_refuse(__func__, PSERVER_ERR_BAD_VALUE,
-                     "expected a configuration and its length; received %s and %d",
-                     config_proto == NULL ? "NULL" : "bytes", config_len);
-  }
-  return begin_with(__func__, client, config_proto, (size_t)config_len, false);
+  PS_CALL_OF(ps_number_of(client), begin_with(trainer, config_proto, config_len, false));
 }
 
-int paddle_init_param(paddle_pserver_client *client, paddle_parameter params) {
-  struct ps_trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
-  if (trainer == NULL) return -1;
-  struct ps_values values = {params.name, params.element_type, params.content, params.content_len};
+static int initialize(struct ps_trainer *trainer, const paddle_parameter *given) {
+  struct ps_values values = {given->name, given->element_type, given->content, given->content_len};
   /* Held during the call, because another thread may replace the configuration. */
   pthread_mutex_lock(&trainer->config_lock);
   pserver_config config = {0};
@@ -79,29 +70,28 @@ int paddle_init_param(paddle_pserver_client *client, paddle_parameter params) {
     config.optimizer_config = trainer->config;
     config.optimizer_config_bytes = trainer->config_bytes;
   }
-  int result = ps_initialize(__func__, trainer, &values, trainer->config == NULL ? NULL : &config,
-                             PS_REPETITION_FAILS);
+  int result =
+      ps_initialize(trainer, &values, trainer->config == NULL ? NULL : &config, PS_REPETITION_FAILS);
   pthread_mutex_unlock(&trainer->config_lock);
-  ps_trainer_leave(trainer);
   return result;
 }
 
+int paddle_init_param(paddle_pserver_client *client, paddle_parameter params) {
+  PS_CALL_OF(ps_number_of(client), initialize(trainer, &params));
+}
+
 int paddle_finish_init_params(paddle_pserver_client *client) {
-  struct ps_trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
-  if (trainer == NULL) return -1;
-  int result = ps_finish(__func__, trainer, PS_REPETITION_FAILS);
-  ps_trainer_leave(trainer);
-  return result;
+  PS_CALL_OF(ps_number_of(client), ps_finish(trainer, PS_REPETITION_FAILS));
 }
 
 /* Revision 2: parameters and gradients. */
 
 /** Copies a list of parameters as values, to be freed. NULL with an error. */
-static struct ps_values *values_of(const char *function, const paddle_parameter *params, int total) {
-  if (!ps_check_list(function, params, total)) return NULL;
+static struct ps_values *values_of(const paddle_parameter *params, int total) {
+  if (!ps_check_list(params, total)) return NULL;
   struct ps_values *values = calloc((size_t)total, sizeof *values);
   if (values == NULL) {
-    ps_refuse(function, PSERVER_ERR_INTERNAL, "no memory for %d parameters", total);
+    ps_refuse(PSERVER_ERR_INTERNAL, "no memory for %d parameters", total);
     return NULL;
   }
   for (int i = 0; i < total; i++) {
@@ -111,39 +101,41 @@ static struct ps_values *values_of(const char *function, const paddle_parameter 
   return values;
 }
 
+static int send(struct ps_trainer *trainer, const paddle_gradient *grads, int total, const double *rate) {
+  struct ps_values *values = values_of(grads, total);
+  int result = values == NULL ? -1 : ps_send_gradients(trainer, values, total, rate);
+  free(values);
+  return result;
+}
+
 int paddle_send_grads(paddle_pserver_client *client, const paddle_gradient *grads, int total,
                       double learning_rate) {
-  struct ps_trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
-  if (trainer == NULL) return -1;
-  struct ps_values *values = values_of(__func__, grads, total);
-  int result = values == NULL ? -1 : ps_send_gradients(__func__, trainer, values, total, &learning_rate);
+  PS_CALL_OF(ps_number_of(client), send(trainer, grads, total, &learning_rate));
+}
+
+static int set(struct ps_trainer *trainer, const paddle_parameter *params, int total) {
+  struct ps_values *values = values_of(params, total);
+  int result = values == NULL ? -1 : ps_set_values(trainer, values, total);
   free(values);
-  ps_trainer_leave(trainer);
   return result;
 }
 
 int paddle_set_params(paddle_pserver_client *client, const paddle_parameter *params, int total) {
-  struct ps_trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
-  if (trainer == NULL) return -1;
-  struct ps_values *values = values_of(__func__, params, total);
-  int result = values == NULL ? -1 : ps_set_values(__func__, trainer, values, total);
-  free(values);
-  ps_trainer_leave(trainer);
-  return result;
+  PS_CALL_OF(ps_number_of(client), set(trainer, params, total));
 }
 
-static int read_into(const char *function, struct ps_trainer *trainer, const char **names,
-                     paddle_parameter *dst, int total) {
+static int read_into(struct ps_trainer *trainer, const char **names, paddle_parameter *dst, int total) {
+  if (!ps_check_list(names, total) || !ps_check_list(dst, total)) return -1;
   struct ps_target *targets = calloc((size_t)total, sizeof *targets);
   if (targets == NULL) {
-    return ps_refuse(function, PSERVER_ERR_INTERNAL, "no memory for %d parameters", total);
+    return ps_refuse(PSERVER_ERR_INTERNAL, "no memory for %d parameters", total);
   }
   for (int i = 0; i < total; i++) {
     targets[i].name = names[i];
     targets[i].content = dst[i].content;
     targets[i].capacity = dst[i].content_len;
   }
-  int result = ps_read_values(function, trainer, targets, total);
+  int result = ps_read_values(trainer, targets, total);
   for (int i = 0; i < total && result == 0; i++) {
     if (dst[i].name == NULL) dst[i].name = (char *)names[i];
     dst[i].element_type = targets[i].element_type;
@@ -156,13 +148,7 @@ static int read_into(const char *function, struct ps_trainer *trainer, const cha
 
 int paddle_get_params(paddle_pserver_client *client, const char **names, paddle_parameter *dst,
                       int total) {
-  struct ps_trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
-  if (trainer == NULL) return -1;
-  int result = ps_check_list(__func__, names, total) && ps_check_list(__func__, dst, total)
-                   ? read_into(__func__, trainer, names, dst, total)
-                   : -1;
-  ps_trainer_leave(trainer);
-  return result;
+  PS_CALL_OF(ps_number_of(client), read_into(trainer, names, dst, total));
 }
 
 void paddle_release_params(paddle_parameter *params, int total) {
@@ -174,9 +160,5 @@ void paddle_release_params(paddle_parameter *params, int total) {
 }
 
 int paddle_save_model(paddle_pserver_client *client, const char *path) {
-  struct ps_trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
-  if (trainer == NULL) return -1;
-  int result = ps_save_model(__func__, trainer, path);
-  ps_trainer_leave(trainer);
-  return result;
+  PS_CALL_OF(ps_number_of(client), ps_save_model(trainer, path));
 }

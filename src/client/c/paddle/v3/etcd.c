@@ -56,8 +56,8 @@ static CURLcode set_up(CURL *curl, const char *url, const char *request, struct 
 
 /** Asks etcd for all keys from `first` up to, but not including, `end`. Returns the JSON of the answer, to
  * be freed; NULL on failure, with the reason in `reason`, which has `size` bytes. */
-static char *ps_etcd_range(const char *endpoint, const char *first, const char *end, int64_t timeout_ms,
-                           char *reason, size_t size) {
+static char *etcd_range(const char *endpoint, const char *first, const char *end, int64_t timeout_ms,
+                        char *reason, size_t size) {
   char url[512];
   char key[512];
   char range_end[512];
@@ -191,7 +191,7 @@ static bool to_endpoint(const char *entry, size_t length, char *endpoint, size_t
 
 static bool ask(struct search *search, const char *endpoint, int64_t timeout_ms) {
   char reason[256];
-  char *json = ps_etcd_range(endpoint, search->keys, search->keys_end, timeout_ms, reason, sizeof reason);
+  char *json = etcd_range(endpoint, search->keys, search->keys_end, timeout_ms, reason, sizeof reason);
   if (json == NULL) {
     /* Keep the reason of an earlier request: this one had less time than usual. */
     if (timeout_ms < REQUEST_MS && search->reason[0] != '\0') return false;
@@ -206,7 +206,7 @@ static bool ask(struct search *search, const char *endpoint, int64_t timeout_ms)
 
 /** Whether all entries are addresses, and there is at least one; false with an error, which does not repeat
  * them, because they may contain a password. */
-static bool check_endpoints(const char *function, const char *endpoints) {
+static bool check_endpoints(const char *endpoints) {
   int count = 0;
   bool are_valid = endpoints != NULL;
   for (const char *entry = endpoints; are_valid && *entry != '\0';) {
@@ -220,7 +220,7 @@ static bool check_endpoints(const char *function, const char *endpoints) {
     entry += length;
   }
   if (are_valid && count > 0) return true;
-  ps_refuse(function, PSERVER_ERR_BAD_VALUE,
+  ps_refuse(PSERVER_ERR_BAD_VALUE,
             "expected addresses of etcd like http://host:port, with commas between them; received %s",
             endpoints == NULL ? "NULL" : "something else");
   return false;
@@ -243,13 +243,13 @@ static bool ask_each(struct search *search, const char *endpoints, int64_t until
   return false;
 }
 
-bool ps_discover(const char *function, const char *endpoints, struct ps_discovery *found) {
+bool ps_discover(const char *endpoints, struct ps_discovery *found) {
   struct search search = {.code = PSERVER_ERR_NO_ETCD, .found = found};
   const char *prefix = ps_environment_value("PSERVER_ETCD_PREFIX");
   if (prefix == NULL) prefix = "";
-  if (!check_endpoints(function, endpoints)) return false;
+  if (!check_endpoints(endpoints)) return false;
   if (strlen(prefix) > sizeof search.keys - 8) {
-    ps_refuse(function, PSERVER_ERR_BAD_VALUE, "PSERVER_ETCD_PREFIX is too long");
+    ps_refuse(PSERVER_ERR_BAD_VALUE, "PSERVER_ETCD_PREFIX is too long");
     return false;
   }
   snprintf(search.keys, sizeof search.keys, "%s/ps/", prefix);
@@ -261,7 +261,7 @@ bool ps_discover(const char *function, const char *endpoints, struct ps_discover
       pause_ms(PAUSE_MS);
       continue;
     }
-    ps_refuse(function, search.code, "within %d ms: %s", DISCOVERY_MS, search.reason);
+    ps_refuse(search.code, "within %d ms: %s", DISCOVERY_MS, search.reason);
     return false;
   }
   return true;

@@ -13,7 +13,7 @@ struct ps_discovery {
 };
 
 /** Finds broker and job in etcd; waits for them up to 10 seconds. False with an error. */
-bool ps_discover(const char *function, const char *endpoints, struct ps_discovery *found);
+bool ps_discover(const char *endpoints, struct ps_discovery *found);
 
 /** Bytes of a decoded key or value, including the final zero. */
 #define PS_ETCD_TEXT_SIZE 4096
