@@ -7,7 +7,7 @@
 pserver_status ps_calls_init(struct ps_calls *calls, struct ps_io_thread *io) {
   *calls = (struct ps_calls){.io = io};
   if (ps_condition_init(&calls->idle) == 0) return PSERVER_OK;
-  return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a condition");
+  return ps_no_memory("a condition");
 }
 
 void ps_calls_release(struct ps_calls *calls) { pthread_cond_destroy(&calls->idle); }
@@ -173,7 +173,7 @@ void ps_task_finish(struct ps_task *task, pserver_status status) {
 }
 
 /** Makes the calling thread call `on_progress`. On the I/O thread. */
-static void ps_task_note_progress(struct ps_task *task) {
+static void task_note_progress(struct ps_task *task) {
   pthread_mutex_lock(&task->call->calls->io->lock);
   task->has_progress = true;
   pthread_cond_signal(&task->call->woken);
@@ -213,7 +213,7 @@ static void group_over(struct ps_ask_group *group, pserver_status status) {
 
 static void note_progress(struct ps_ask_group *group) {
   struct request_task *request = group->context;
-  ps_task_note_progress(&request->task);
+  task_note_progress(&request->task);
 }
 
 static void run_request_progress(struct ps_task *task) {

@@ -1,6 +1,11 @@
 #ifndef CALLS_CALLS_H
 #define CALLS_CALLS_H
 
+/*
+ * Calls under way and the tasks that they give to the I/O thread; lifecycle requests and the session;
+ * parameters as hosts describe them.
+ */
+
 #include "wire/wire.h"
 
 struct ps_client;
@@ -51,7 +56,7 @@ struct ps_task {
   void (*begin)(struct ps_task *task);
   /** Ends the task, because its call has ended; `why` is the last error. The task must be over on return. */
   void (*end)(struct ps_task *task, pserver_status why);
-  /** Called on the calling thread after ps_task_note_progress(), once for several of these; may be NULL. */
+  /** Called on the calling thread after progress was noted, once for several such notes; may be NULL. */
   void (*on_progress)(struct ps_task *task);
 
   /** Set by ps_task_run(). */

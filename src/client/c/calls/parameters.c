@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Parameters as hosts describe them, and the table of those that a client knows. */
+
 /* Reads parameters from replies. */
 
 static bool read_shape(const struct ps_value *fields, struct ps_parameter *parameter) {
@@ -72,7 +74,7 @@ pserver_status ps_read_parameter(const struct ps_value *value, struct ps_paramet
   struct ps_value dtype;
   struct ps_value ready;
   struct ps_parameter *read = calloc(1, sizeof *read);
-  if (read == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a parameter");
+  if (read == NULL) return ps_no_memory("a parameter");
   read->references = 1;
   bool is_valid = read_name(value, read) && ps_map_find(value, "dtype", &dtype) &&
                   dtype.type == PS_VALUE_TEXT &&
@@ -194,7 +196,7 @@ static void remember(struct ps_parameters *known, struct ps_parameter *parameter
 
 pserver_status ps_parameters_init(struct ps_parameters *parameters) {
   if (pthread_mutex_init(&parameters->lock, NULL) == 0) return PSERVER_OK;
-  return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a lock");
+  return ps_no_memory("a lock");
 }
 
 size_t ps_parameters_take(struct ps_parameters *parameters, const char *const *names, size_t count,

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Makes and closes clients, and connects the parts of each. */
+
 /* Clients and their handles. A handle is a number that is looked up, so that a closed or invalid one is an
  * error and not a crash. */
 
@@ -55,7 +57,7 @@ static void destroy(struct ps_client *client) {
   free(client);
 }
 
-static void ps_client_retain(struct ps_client *client) {
+static void retain_client(struct ps_client *client) {
   pthread_mutex_lock(&registry);
   client->references++;
   pthread_mutex_unlock(&registry);
@@ -200,7 +202,7 @@ static void on_lost(void *owner, pserver_status code, const char *text) {
   ps_calls_fail(&client->calls, code, text);
 }
 
-static void retain(void *owner) { ps_client_retain(owner); }
+static void retain(void *owner) { retain_client(owner); }
 
 static void release(void *owner) { ps_client_release(owner); }
 
@@ -287,10 +289,10 @@ static void keep_freed_memory(size_t bytes) {
 }
 
 /** Makes a client with one reference and a running I/O thread, not connected yet. INTERNAL. */
-static pserver_status ps_client_new(const struct ps_identity *identity, const pserver_options *options,
-                                    struct ps_client **made) {
+static pserver_status new_client(const struct ps_identity *identity, const pserver_options *options,
+                                 struct ps_client **made) {
   struct ps_client *client = calloc(1, sizeof *client);
-  if (client == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a client");
+  if (client == NULL) return ps_no_memory("a client");
   client->references = 1;
   client->identity = *identity;
   client->call_timeout_ms = options->call_timeout_ms;
@@ -338,12 +340,9 @@ static pserver_status check_options(const pserver_options *options) {
   if (options == NULL) {
     return ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_connect: expected options; received NULL");
   }
-  if (options->struct_size != sizeof *options) {
-    return ps_fail(PSERVER_ERR_BAD_VALUE,
-                   "pserver_connect: struct_size: expected %zu; received %zu: fill the options with "
-                   "pserver_options_init",
-                   sizeof *options, options->struct_size);
-  }
+  pserver_status status = ps_check_struct_size("pserver_connect", sizeof *options, options->struct_size,
+                                               "pserver_options_init");
+  if (status != PSERVER_OK) return status;
   if (options->connect_timeout_ms <= 0 || options->attempt_timeout_ms <= 0 ||
       options->call_timeout_ms <= 0 || options->in_flight_bytes == 0) {
     return ps_fail(PSERVER_ERR_BAD_VALUE,
@@ -383,7 +382,7 @@ static pserver_status name_client(const pserver_options *options, struct ps_iden
 static pserver_status make_client(const pserver_options *options, struct ps_client **made) {
   struct ps_identity identity;
   pserver_status status = name_client(options, &identity);
-  return status == PSERVER_OK ? ps_client_new(&identity, options, made) : status;
+  return status == PSERVER_OK ? new_client(&identity, options, made) : status;
 }
 
 /** Begins a call of the client itself. */

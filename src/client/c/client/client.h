@@ -1,6 +1,8 @@
 #ifndef CLIENT_CLIENT_H
 #define CLIENT_CLIENT_H
 
+/* A client: how its parts are connected, its handle, and what it knows of its job. */
+
 #include "records/records.h"
 
 /**

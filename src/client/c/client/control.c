@@ -50,10 +50,7 @@ pserver_status pserver_job_positions(pserver_client *client, pserver_job_info *i
 
 static pserver_status check_info(const pserver_client_info *info) {
   if (info == NULL) return ps_fail(PSERVER_ERR_BAD_VALUE, "info: expected a pointer; received NULL");
-  if (info->struct_size == sizeof *info) return PSERVER_OK;
-  ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_describe: struct_size: expected %zu; received %zu", sizeof *info,
-          info->struct_size);
-  return ps_detail_numbers(sizeof *info, info->struct_size);
+  return ps_check_struct_size("pserver_describe", sizeof *info, info->struct_size, NULL);
 }
 
 static void describe(struct ps_client *client, void *context) {
@@ -192,14 +189,12 @@ static pserver_status save(const char *what, pserver_client *handle, struct save
   struct ps_call call;
   pserver_status status = ps_call_begin(&call, handle, what, timeout_ms, SAVE_MS);
   if (status != PSERVER_OK) return status;
-  if (request->path == NULL) {
-    return ps_call_end(&call, ps_fail(PSERVER_ERR_BAD_PATH, "path: expected a path; received NULL"));
+  if (request->path == NULL)
+    status = ps_fail(PSERVER_ERR_BAD_PATH, "path: expected a path; received NULL");
+  if (status == PSERVER_OK && request->saved != NULL) {
+    status = ps_check_struct_size(what, sizeof *request->saved, request->saved->struct_size, NULL);
   }
-  if (request->saved != NULL && request->saved->struct_size != sizeof *request->saved) {
-    ps_fail(PSERVER_ERR_BAD_VALUE, "%s: struct_size: expected %zu; received %zu", what,
-            sizeof *request->saved, request->saved->struct_size);
-    return ps_call_end(&call, ps_detail_numbers(sizeof *request->saved, request->saved->struct_size));
-  }
+  if (status != PSERVER_OK) return ps_call_end(&call, status);
   snprintf(request->token, sizeof request->token, "%016" PRIx64 "%016" PRIx64, ps_random_bits(),
            ps_random_bits());
   request->identity = &call.client->identity;

@@ -55,7 +55,7 @@ static pserver_status add(const struct fallback_request *request, const struct p
   if (is_seen && request->seen.seq > fallback.to) fallback.to = request->seen.seq;
   if (fallback.to < fallback.from) return PSERVER_OK;
   pserver_fallback *grown = realloc(answers->list, (answers->count + 1) * sizeof *grown);
-  if (grown == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for fallbacks");
+  if (grown == NULL) return ps_no_memory("fallbacks");
   grown[answers->count++] = fallback;
   answers->list = grown;
   return PSERVER_OK;
@@ -77,11 +77,6 @@ static pserver_status read_answer(struct ps_ask *ask, const struct ps_message *m
   return status;
 }
 
-static pserver_status no_owner(struct ps_ask *ask) {
-  const struct fallback_request *request = ask->context;
-  return ps_fail(PSERVER_ERR_NO_OWNER, "no host serves shard %u", request->shard);
-}
-
 /** The requests of one call, one for each replaced journal. */
 struct fallback_requests {
   struct answers *answers;
@@ -97,10 +92,8 @@ static void collect(struct ps_client *client, void *context) {
     struct fallback_request *request = &all->requests[all->count];
     struct ps_ask *ask = &all->asks[all->count++];
     *request = (struct fallback_request){shard, client->replaced_seen[shard], all->answers};
-    *ask = (struct ps_ask){
-        .write = write_request, .read = read_answer, .nobody = no_owner, .context = request};
-    snprintf(ask->subject, sizeof ask->subject, "ps.%s.shard.%u.%s.outcome", client->identity.job, shard,
-             client->identity.id);
+    *ask = (struct ps_ask){.write = write_request, .read = read_answer, .context = request};
+    ps_ask_shard(ask, &client->identity, shard, "outcome");
   }
 }
 
@@ -118,7 +111,7 @@ static pserver_status ask_all(struct ps_call *call, struct answers *answers) {
                                   .asks = calloc(PS_SHARDS_MAX, sizeof *all.asks)};
   pserver_status status = PSERVER_OK;
   if (all.requests == NULL || all.asks == NULL) {
-    status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for requests");
+    status = ps_no_memory("requests");
   } else {
     ps_run_on_io_thread(call, collect, &all);
     status = ps_run_requests(call, &call->client->requests, all.asks, all.count);

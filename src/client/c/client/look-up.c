@@ -10,8 +10,8 @@
 
 size_t ps_parameters_per_request(struct ps_client *client) {
   size_t most = ps_last_payload_bytes_max(&client->connection);
-  size_t head = PS_HEADER_BYTES_MAX;
-  size_t fitting = most < head ? 0 : (most - head) / PARAMETER_BYTES_MAX;
+  size_t header = PS_HEADER_BYTES_MAX;
+  size_t fitting = most < header ? 0 : (most - header) / PARAMETER_BYTES_MAX;
   if (fitting == 0) return 1;
   return fitting < PS_PARAMETERS_PER_REQUEST_MAX ? fitting : PS_PARAMETERS_PER_REQUEST_MAX;
 }
@@ -215,7 +215,7 @@ static pserver_status list_page(struct ps_call *call, struct listing *listing, b
   pserver_status asked = ps_ask_status(call, NULL, 0, after, &status);
   for (size_t i = 0; i < status.count && asked == PSERVER_OK; i++) {
     if (page[i] != NULL && !append(listing, page[i])) {
-      asked = ps_fail(PSERVER_ERR_INTERNAL, "no memory for the list");
+      asked = ps_no_memory("the list");
     }
   }
   *has_more = asked == PSERVER_OK && status.has_more && status.count > 0;
@@ -268,7 +268,7 @@ pserver_status pserver_list(pserver_client *client, pserver_parameter_info **lis
     infos[i] = listing.list[i].info;
     listing.list[i].info.name = NULL;
   }
-  if (infos == NULL) status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for the list");
+  if (infos == NULL) status = ps_no_memory("the list");
   if (infos != NULL) *count = listing.count;
   if (infos != NULL) *list = infos;
   pserver_list_details_release(listing.list, listing.count);

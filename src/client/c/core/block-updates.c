@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+/* Block updates, and where they are: in their call, in a list, in flight, in the window of their shard. */
+
 /* Block updates, and the calls that they belong to. */
 
 /** The first delay before a record that the broker did not store is published again. */

@@ -1,6 +1,11 @@
 #ifndef CORE_CORE_H
 #define CORE_CORE_H
 
+/*
+ * The trainer core: its decisions about sending, sessions and steps. It does no I/O and reads no clock; the
+ * shell raises events and carries out commands. The core in src/client/core decides the same.
+ */
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Failures of the core, and queues. */
+
 /* Reference-counted errors, which several updates and calls can share. */
 
 struct ps_failure *ps_failure_new(pserver_status code, const char *text, const char *details) {

@@ -1,5 +1,7 @@
 #include "core/core.h"
 
+/* Positions and outcomes in each shard, as far as this trainer knows them. */
+
 /* The highest position in each shard. */
 
 void ps_positions_note(struct ps_positions *positions, unsigned shard, struct ps_position position) {

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The step machine. */
+
 /* Calls of the step machine. */
 
 /** Adds a shard unless the call has it. */

@@ -229,6 +229,13 @@ pserver_status ps_detail_numbers(size_t expected, size_t received) {
   return ps_detail_whole("received", received);
 }
 
+pserver_status ps_check_struct_size(const char *what, size_t expected, size_t received, const char *init) {
+  if (expected == received) return PSERVER_OK;
+  ps_fail(PSERVER_ERR_BAD_VALUE, "%s: struct_size: expected %zu; received %zu%s%s", what, expected,
+          received, init == NULL ? "" : ": fill the options with ", init == NULL ? "" : init);
+  return ps_detail_numbers(expected, received);
+}
+
 pserver_status ps_detail_entries(const struct ps_value *map) {
   struct ps_value key;
   struct ps_value entry;

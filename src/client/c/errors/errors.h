@@ -1,6 +1,8 @@
 #ifndef ERRORS_ERRORS_H
 #define ERRORS_ERRORS_H
 
+/* The last error of each thread with its details, and what the client does about each code. */
+
 #include <pserver_errors.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,6 +55,12 @@ struct ps_error {
 
 /** Makes this the last error of the thread, without details; returns the code. */
 pserver_status ps_fail(pserver_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/** INTERNAL for memory that there is not enough of; the format says what for. */
+#define ps_no_memory(...) ps_fail(PSERVER_ERR_INTERNAL, "no memory for " __VA_ARGS__)
+
+/** BAD_VALUE unless a struct of a caller has the size that this version knows; `init` fills it. */
+pserver_status ps_check_struct_size(const char *what, size_t expected, size_t received, const char *init);
 
 /** Makes a copy of an error the last error; returns its code. */
 pserver_status ps_fail_with(const struct ps_error *error);

@@ -59,7 +59,7 @@ void ps_json_whole(struct ps_json *json, uint64_t number) {
 }
 
 /** Appends a number; null unless it is finite. */
-static void ps_json_number(struct ps_json *json, double number) {
+static void json_number(struct ps_json *json, double number) {
   char text[32];
   bool is_whole = floor(number) == number && fabs(number) < WHOLE_MAX;
   if (!isfinite(number)) snprintf(text, sizeof text, "null");
@@ -106,7 +106,7 @@ void ps_json_value(struct ps_json *json, const struct ps_value *value) {
       ps_json_raw(json, value->boolean ? "true" : "false");
       break;
     case PS_VALUE_NUMBER:
-      ps_json_number(json, value->number);
+      json_number(json, value->number);
       break;
     case PS_VALUE_TEXT:
       ps_json_text(json, value->content, value->content_bytes);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Calls that read whole parameters and parts of them. */
+
 /* The versions that tensors were read from, for later reads of what has changed. */
 
 static void release_origin(struct ps_origin *origin) {
@@ -12,13 +14,13 @@ static void release_origin(struct ps_origin *origin) {
 }
 
 /** Replaces the parameter of an origin; its blocks have no state yet. INTERNAL. */
-static pserver_status ps_set_origin(struct ps_origin *origin, struct ps_parameter *parameter,
-                                    pserver_encoding encoding) {
+static pserver_status set_origin(struct ps_origin *origin, struct ps_parameter *parameter,
+                                 pserver_encoding encoding) {
   size_t blocks = (size_t)parameter->layout.blocks;
   release_origin(origin);
   *origin = (struct ps_origin){.encoding = encoding, .blocks = calloc(blocks, sizeof *origin->blocks)};
   if (origin->blocks == NULL) {
-    return ps_fail(PSERVER_ERR_INTERNAL, "no memory for the states of %zu blocks", blocks);
+    return ps_no_memory("the states of %zu blocks", blocks);
   }
   origin->parameter = parameter;
   ps_parameter_ref(parameter);
@@ -29,12 +31,12 @@ pserver_status ps_origins_new(uint64_t client, struct ps_parameter *const *param
                               pserver_encoding encoding, pserver_origins **origins) {
   pserver_origins *made = calloc(1, sizeof *made + count * sizeof made->list[0]);
   *origins = made;
-  if (made == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu origins", count);
+  if (made == NULL) return ps_no_memory("%zu origins", count);
   made->client = client;
   made->count = count;
   pserver_status status = PSERVER_OK;
   for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
-    status = ps_set_origin(&made->list[i], parameters[i], encoding);
+    status = set_origin(&made->list[i], parameters[i], encoding);
   }
   return status;
 }
@@ -43,9 +45,9 @@ pserver_status ps_origins_new(uint64_t client, struct ps_parameter *const *param
  * Returns the states of the parameter's blocks in `known`; NULL if there are none, or of another epoch,
  * encoding or client.
  */
-static const struct ps_block_state *ps_known_states(const pserver_known *known, uint64_t client,
-                                                    const struct ps_parameter *parameter,
-                                                    pserver_encoding encoding) {
+static const struct ps_block_state *known_states(const pserver_known *known, uint64_t client,
+                                                 const struct ps_parameter *parameter,
+                                                 pserver_encoding encoding) {
   const pserver_origins *origins = known->origins;
   if (known->data == NULL || origins == NULL || origins->client != client) return NULL;
   const struct ps_origin *origin = &origins->list[known->index];
@@ -120,7 +122,7 @@ static pserver_status allocate(struct reads *reads) {
   reads->is_replaced = calloc(count, sizeof *reads->is_replaced);
   if (reads->parameters == NULL || reads->was_allocated == NULL || reads->is_left == NULL ||
       reads->is_replaced == NULL) {
-    return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu names", count);
+    return ps_no_memory("%zu names", count);
   }
   for (size_t i = 0; i < count; i++) reads->is_left[i] = true;
   return PSERVER_OK;
@@ -165,7 +167,7 @@ static pserver_status prepare_again(struct reads *reads, size_t i) {
       ps_find_parameters(reads->call, &wanted->names[i], 1, true, &reads->parameters[i]);
   if (status == PSERVER_OK) status = prepare_target(reads, i);
   if (status != PSERVER_OK || reads->origins == NULL) return status;
-  return ps_set_origin(&reads->origins->list[i], reads->parameters[i], wanted->options->encoding);
+  return set_origin(&reads->origins->list[i], reads->parameters[i], wanted->options->encoding);
 }
 
 /** Makes the reads of a parameter's blocks. */
@@ -177,7 +179,7 @@ static void plan_blocks(const struct reads *reads, size_t i, struct ps_block_rea
   uint64_t *version = wanted->options->versions == NULL ? NULL : &wanted->options->versions[i];
   if (version != NULL) *version = 0;
   if (wanted->known != NULL) {
-    known = ps_known_states(&wanted->known[i], origins->client, parameter, wanted->options->encoding);
+    known = known_states(&wanted->known[i], origins->client, parameter, wanted->options->encoding);
   }
   for (uint32_t index = 0; index < parameter->layout.blocks; index++) {
     blocks[index] = (struct ps_block_read){.parameter = parameter,
@@ -247,7 +249,7 @@ static pserver_status read_left_blocks(struct reads *reads) {
     if (reads->is_left[i]) total += reads->parameters[i]->layout.blocks;
   }
   struct ps_block_read *blocks = calloc(total, sizeof *blocks);
-  if (blocks == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu blocks", total);
+  if (blocks == NULL) return ps_no_memory("%zu blocks", total);
   pserver_status status = read_blocks(reads, blocks, total);
   free(blocks);
   return status;
@@ -282,7 +284,7 @@ static pserver_status read_all(struct reads *reads) {
 }
 
 /** Reads parameters as pserver_get_known() does, within a call. */
-static pserver_status ps_read_whole(struct ps_call *call, const struct ps_whole_reads *wanted) {
+static pserver_status read_whole(struct ps_call *call, const struct ps_whole_reads *wanted) {
   struct reads reads = {.call = call, .wanted = wanted};
   pserver_status status = read_all(&reads);
   if (status == PSERVER_OK && wanted->origins != NULL) {
@@ -298,7 +300,7 @@ static pserver_status ps_read_whole(struct ps_call *call, const struct ps_whole_
 pserver_status ps_pull_parameters(struct ps_call *call, const char *const *names, pserver_tensor *tensors,
                                   size_t count, const pserver_read_options *options) {
   struct ps_whole_reads reads = {.names = names, .tensors = tensors, .count = count, .options = options};
-  return ps_read_whole(call, &reads);
+  return read_whole(call, &reads);
 }
 
 void pserver_read_options_init(pserver_read_options *options) {
@@ -307,16 +309,8 @@ void pserver_read_options_init(pserver_read_options *options) {
 }
 
 static pserver_status check_options(const struct ps_call *call, const pserver_read_options *options) {
-  if (options->struct_size != sizeof *options) {
-    ps_fail(PSERVER_ERR_BAD_VALUE,
-            "%s: struct_size: expected %zu; received %zu: fill the options with pserver_read_options_init",
-            call->what, sizeof *options, options->struct_size);
-    return ps_detail_numbers(sizeof *options, options->struct_size);
-  }
-  if (options->encoding == PSERVER_AS_IS || ps_encoding_name(options->encoding) != NULL) {
-    return PSERVER_OK;
-  }
-  return ps_bad_encoding(call->what, options->encoding);
+  return ps_check_options(call->what, sizeof *options, options->struct_size, "pserver_read_options_init",
+                          options->encoding);
 }
 
 static pserver_status check_reads(const struct ps_call *call, const struct ps_whole_reads *reads) {
@@ -351,7 +345,7 @@ static pserver_status get_with(const char *what, pserver_client *handle,
   if (reads.options == NULL) reads.options = &options;
   status = check_reads(&call, &reads);
   if (status == PSERVER_OK) status = check_known(&call, &reads);
-  if (status == PSERVER_OK) status = ps_read_whole(&call, &reads);
+  if (status == PSERVER_OK) status = read_whole(&call, &reads);
   return ps_call_end(&call, status);
 }
 
@@ -402,7 +396,7 @@ struct part_read {
 static pserver_status read_plan(struct ps_call *call, struct ps_parameter *parameter,
                                 const struct ps_part_plan *plan, struct part_read *read) {
   struct ps_block_read *reads = calloc(plan->count + 1, sizeof *reads);
-  if (reads == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu blocks", plan->count);
+  if (reads == NULL) return ps_no_memory("%zu blocks", plan->count);
   if (read->options->versions != NULL) *read->options->versions = 0;
   for (size_t i = 0; i < plan->count; i++) {
     reads[i] = (struct ps_block_read){.parameter = parameter,

@@ -1,6 +1,8 @@
 #ifndef PULL_PULL_H
 #define PULL_PULL_H
 
+/* Calls that read: parameters are read block by block (ps_block_read), in requests that a plan makes. */
+
 #include "client/client.h"
 
 /** The state that a block had when it was read. */

@@ -4,7 +4,7 @@
 
 /* Divides the blocks to be read among requests, in the same way as the TypeScript client. */
 
-/** Maximum bytes of an entry in the head of a request: three numbers in a list, and a version. */
+/** Maximum bytes of an entry in the header of a request: three numbers in a list, and a version. */
 #define ENTRY_BYTES 32
 /** Maximum bytes of a group without its name and entries. */
 #define GROUP_BYTES 96
@@ -23,7 +23,7 @@ struct open_batch {
   const struct ps_block_read *last;
   /** Expected bytes of the answer, times KNOWN_DIVISOR. */
   uint64_t expected;
-  size_t head_bytes;
+  size_t header_bytes;
   size_t data_bytes;
 };
 
@@ -52,19 +52,19 @@ static bool add(const struct planner *planner, struct open_batch *batch,
   bool has_group = batch->last != NULL && is_of_one_tensor(batch->last, read);
   size_t group_bytes = has_group ? 0 : GROUP_BYTES + ps_batch_name_bytes_max(read->parameter->name);
   uint64_t expected = batch->expected + (ps_read_is_known(read) ? bytes : bytes * KNOWN_DIVISOR);
-  size_t head_bytes = batch->head_bytes + ENTRY_BYTES + group_bytes;
+  size_t header_bytes = batch->header_bytes + ENTRY_BYTES + group_bytes;
   size_t data_bytes = batch->data_bytes + ps_packed_part_bytes(read->parameter, read->part);
   if (batch->last != NULL) {
     if (batch->request->count >= PS_BATCH_ENTRIES_MAX) return false;
     if (expected > (uint64_t)PS_BATCH_BYTES * KNOWN_DIVISOR) return false;
-    if (head_bytes + REST_BYTES > PS_BATCH_HEAD_BYTES_MAX) return false;
-    if (head_bytes + REST_BYTES + data_bytes > planner->options->message_bytes_max) return false;
+    if (header_bytes + REST_BYTES > PS_BATCH_HEAD_BYTES_MAX) return false;
+    if (header_bytes + REST_BYTES + data_bytes > planner->options->message_bytes_max) return false;
   }
   batch->request->count++;
   batch->request->bytes += bytes;
   batch->last = read;
   batch->expected = expected;
-  batch->head_bytes = head_bytes;
+  batch->header_bytes = header_bytes;
   batch->data_bytes = data_bytes;
   return true;
 }
@@ -138,7 +138,7 @@ pserver_status ps_plan_reads(struct ps_block_read *reads, size_t count,
                                 .blocks = malloc(count * sizeof(struct ps_block_read *))};
   if (number == NULL || plan->requests == NULL || plan->blocks == NULL) {
     free(number);
-    return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu requests", count);
+    return ps_no_memory("%zu requests", count);
   }
   for (size_t i = 0; i < count; i++) {
     bool is_wanted = ps_read_is_wanted(&reads[i]);

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Requests for blocks, and their answers. */
+
 /** Writes the position and the step that the shard must have reached to answer; returns the generation. */
 static uint64_t draft_condition(struct ps_ask *ask, struct ps_draft *draft) {
   struct ps_read_request *request = ask->context;
@@ -91,7 +93,7 @@ static pserver_status no_owner_of_block(struct ps_ask *ask) {
 }
 
 /** The parts of this that are specific to pulls and to batched reads. */
-static void ps_ask_for_block(struct ps_read_request *request, struct ps_ask *ask) {
+static void ask_for_block(struct ps_read_request *request, struct ps_ask *ask) {
   const struct ps_identity *identity = &request->client->identity;
   const struct ps_block_read *read = request->blocks[0];
   ask->write = write_pull;
@@ -114,7 +116,7 @@ static uint64_t version_to_tell(const struct ps_block_read *read, uint64_t gener
 
 static void pack_have(struct ps_draft *draft, struct ps_block_read *const *blocks, size_t count,
                       uint64_t generation) {
-  ps_pack_text(draft, "have", 4);
+  ps_pack_key(draft, "have");
   ps_pack_list(draft, count);
   for (size_t i = 0; i < count; i++) ps_pack_whole(draft, version_to_tell(blocks[i], generation));
 }
@@ -127,11 +129,11 @@ static void pack_group(struct ps_draft *draft, struct ps_block_read *const *bloc
     has_known = version_to_tell(blocks[i], generation) > 0;
   }
   ps_pack_map(draft, has_known ? 4 : 3);
-  ps_pack_text(draft, "parameter", 9);
+  ps_pack_key(draft, "parameter");
   ps_pack_name(draft, blocks[0]->parameter->name);
-  ps_pack_text(draft, "epoch", 5);
+  ps_pack_key(draft, "epoch");
   ps_pack_whole(draft, blocks[0]->parameter->epoch);
-  ps_pack_text(draft, "blocks", 6);
+  ps_pack_key(draft, "blocks");
   ps_pack_list(draft, count);
   for (size_t i = 0; i < count; i++) ps_pack_read_entry(draft, blocks[i]->index, blocks[i]->part);
   if (has_known) pack_have(draft, blocks, count, generation);
@@ -167,7 +169,7 @@ static pserver_status end_with_indices(struct ps_draft *draft, const struct ps_r
   }
   if (bytes == 0) return ps_draft_end(draft);
   uint8_t *indices = malloc(bytes);
-  if (indices == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu bytes of indexes", bytes);
+  if (indices == NULL) return ps_no_memory("%zu bytes of indexes", bytes);
   uint8_t *at = indices;
   for (size_t i = 0; i < request->count; i++) {
     at += ps_write_packed_part(request->blocks[i]->parameter, request->blocks[i]->part, at);
@@ -296,20 +298,11 @@ static pserver_status read_piece(struct ps_ask *ask, const struct ps_message *me
   return PSERVER_OK;
 }
 
-static pserver_status no_owner(struct ps_ask *ask) {
-  const struct ps_read_request *request = ask->context;
-  ps_fail(PSERVER_ERR_NO_OWNER, "no host serves shard %u", request->shard);
-  return ps_detail_whole("shard", request->shard);
-}
-
-static void ps_ask_for_batch(struct ps_read_request *request, struct ps_ask *ask) {
-  const struct ps_identity *identity = &request->client->identity;
+static void ask_for_batch(struct ps_read_request *request, struct ps_ask *ask) {
   ask->write = write_batch;
   ask->read = read_piece;
-  ask->nobody = no_owner;
   ask->nobody_retry_ms = PS_READ_RETRY_MS;
-  snprintf(ask->subject, sizeof ask->subject, "ps.%s.shard.%u.%s.read", identity->job, request->shard,
-           identity->id);
+  ps_ask_shard(ask, &request->client->identity, request->shard, "read");
 }
 
 /* What all requests for blocks have in common: position, step, and reactions to errors. */
@@ -344,6 +337,6 @@ void ps_ask_for_read(struct ps_read_request *request, struct ps_ask *ask) {
                          .context = request,
                          .window_bytes = bytes < REQUEST_BYTES_MIN ? REQUEST_BYTES_MIN : bytes};
   request->step = UINT64_MAX;
-  if (request->is_batch) ps_ask_for_batch(request, ask);
-  else ps_ask_for_block(request, ask);
+  if (request->is_batch) ask_for_batch(request, ask);
+  else ask_for_block(request, ask);
 }

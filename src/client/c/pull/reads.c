@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Reads blocks, whatever becomes of their requests. */
+
 /* Takes the values of one block from an answer; copies them once, from the message to the tensor. */
 
 uint64_t ps_read_elements(const struct ps_block_read *read) {
@@ -28,8 +30,7 @@ static pserver_status scatter_values(const struct ps_block_read *read, const uin
     return PSERVER_OK;
   }
   uint8_t *decoded = malloc((size_t)elements * bytes);
-  if (decoded == NULL)
-    return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %" PRIu64 " elements", elements);
+  if (decoded == NULL) return ps_no_memory("%" PRIu64 " elements", elements);
   ps_decode_elements(read->encoding, data, (size_t)elements, decoded);
   ps_scatter_part(read->part, bytes, decoded, read->target);
   free(decoded);
@@ -125,7 +126,7 @@ static pserver_status look_again(struct reading *reading, const struct ps_read_r
   const char **names = calloc(request->count, sizeof *names);
   pserver_status status = PSERVER_OK;
   if (stale == NULL || fresh == NULL || names == NULL) {
-    status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu names", request->count);
+    status = ps_no_memory("%zu names", request->count);
   } else {
     size_t count = list_stale(request, stale, names);
     status = find_again(reading, stale, names, count, fresh);
@@ -158,7 +159,7 @@ static const struct ps_read_request *find_problem(const struct ps_read_plan *pla
 static pserver_status ask_all(struct ps_call *call, const struct ps_read_plan *plan) {
   struct ps_client *client = call->client;
   struct ps_ask *asks = calloc(plan->count, sizeof *asks);
-  if (asks == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu requests", plan->count);
+  if (asks == NULL) return ps_no_memory("%zu requests", plan->count);
   for (size_t i = 0; i < plan->count; i++) {
     plan->requests[i].client = client;
     ps_ask_for_read(&plan->requests[i], &asks[i]);

@@ -21,11 +21,11 @@ static void pack_config(struct ps_draft *draft, const pserver_config *config) {
   }
   ps_pack_map(draft, (config->optimizer_config != NULL) + (size_t)(config->parameter_config != NULL));
   if (config->optimizer_config != NULL) {
-    ps_pack_text(draft, "optimizerConfig", 15);
+    ps_pack_key(draft, "optimizerConfig");
     ps_pack_bytes(draft, config->optimizer_config, config->optimizer_config_bytes);
   }
   if (config->parameter_config != NULL) {
-    ps_pack_text(draft, "parameterConfig", 15);
+    ps_pack_key(draft, "parameterConfig");
     ps_pack_bytes(draft, config->parameter_config, config->parameter_config_bytes);
   }
 }
@@ -34,13 +34,13 @@ void ps_pack_declaration(struct ps_draft *draft, const struct ps_declaration *de
   const pserver_tensor *value = declaration->value;
   const char *dtype = ps_dtype_name(value->dtype);
   ps_pack_map(draft, 4);
-  ps_pack_text(draft, "name", 4);
+  ps_pack_key(draft, "name");
   ps_pack_name(draft, declaration->name);
-  ps_pack_text(draft, "dtype", 5);
+  ps_pack_key(draft, "dtype");
   ps_pack_text(draft, dtype, strlen(dtype));
-  ps_pack_text(draft, "shape", 5);
+  ps_pack_key(draft, "shape");
   ps_pack_shape(draft, value->shape, value->rank);
-  ps_pack_text(draft, "config", 6);
+  ps_pack_key(draft, "config");
   pack_config(draft, declaration->config);
 }
 
@@ -177,7 +177,7 @@ static size_t divide(uint64_t epoch, struct ps_declaration *declarations, size_t
 
 static pserver_status ask(struct ps_call *call, struct declare_part *parts, size_t count) {
   struct ps_lifecycle_request *requests = calloc(count, sizeof *requests);
-  if (requests == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu requests", count);
+  if (requests == NULL) return ps_no_memory("%zu requests", count);
   for (size_t i = 0; i < count; i++) {
     requests[i] = (struct ps_lifecycle_request){.verb = "declare",
                                                 .write = write_declare,
@@ -194,7 +194,7 @@ static pserver_status ask(struct ps_call *call, struct declare_part *parts, size
 pserver_status ps_declare(struct ps_call *call, uint64_t epoch, struct ps_declaration *declarations,
                           size_t count) {
   struct declare_part *parts = calloc(count, sizeof *parts);
-  if (parts == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu declarations", count);
+  if (parts == NULL) return ps_no_memory("%zu declarations", count);
   /* Also limited by bytes, because a configuration as given may be longer than as the host stores it. */
   struct part_limits most = {ps_parameters_per_request(call->client),
                              ps_data_bytes_max(&call->client->connection)};

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Calls that send gradients, and end steps. */
+
 /* Sorts the rows of a gradient, and adds up repeated ones. */
 
 /** The rows of a gradient, each once, ascending. */
@@ -79,14 +81,14 @@ static void add_up(const struct ps_parameter *parameter, const struct ps_numbere
  * Copies values only if the rows are not ascending already. Release the sums with release_sums(),
  * also after an error. BAD_INDEX.
  */
-static pserver_status ps_sum_rows(const struct ps_parameter *parameter, const int64_t *rows, size_t count,
-                                  const void *values, struct ps_row_sums *sums) {
+static pserver_status sum_rows(const struct ps_parameter *parameter, const int64_t *rows, size_t count,
+                               const void *values, struct ps_row_sums *sums) {
   if (count == 0) return PSERVER_OK;
   bool is_ascending = true;
   struct ps_numbered *places = malloc(count * sizeof *places);
   sums->rows = malloc(count * sizeof *sums->rows);
   pserver_status status = places == NULL || sums->rows == NULL
-                              ? ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu rows", count)
+                              ? ps_no_memory("%zu rows", count)
                               : normalize(parameter, rows, count, places, &is_ascending);
   if (status == PSERVER_OK && is_ascending) {
     for (size_t i = 0; i < count; i++) sums->rows[i] = places[i].number;
@@ -97,7 +99,7 @@ static pserver_status ps_sum_rows(const struct ps_parameter *parameter, const in
     sums->sums = malloc(count * (size_t)ps_row_elements(parameter) * ps_dtype_bytes(parameter->dtype));
     bool has_memory = is_sorted && sums->sums != NULL;
     if (has_memory) add_up(parameter, places, count, values, sums);
-    else status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu rows", count);
+    else status = ps_no_memory("%zu rows", count);
     sums->values = sums->sums;
   }
   free(places);
@@ -173,7 +175,7 @@ static pserver_status prepare_rows(struct gradient *gradient, const pserver_grad
   pserver_status status =
       ps_fit_tensor(parameter, &given->values, shape, parameter->rank, given->row_count * width);
   if (status == PSERVER_OK) {
-    status = ps_sum_rows(parameter, given->rows, given->row_count, given->values.data, &gradient->sums);
+    status = sum_rows(parameter, given->rows, given->row_count, given->values.data, &gradient->sums);
   }
   if (status != PSERVER_OK) return status;
   update->data = gradient->sums.values;
@@ -205,7 +207,7 @@ static pserver_status send_all(struct ps_call *call, struct gradient *gradients,
   struct ps_sending updates = {.mode = {.is_done_when_stored = options->stored_is_enough}};
   for (size_t i = 0; i < count; i++) updates.count += blocks_of(&gradients[i]);
   updates.sources = calloc(updates.count + 1, sizeof(struct ps_block_source));
-  if (updates.sources == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for the gradients");
+  if (updates.sources == NULL) return ps_no_memory("the gradients");
   struct ps_block_source *sources = updates.sources;
   for (size_t i = 0; i < count; i++) {
     if (gradients[i].has_rows) ps_cut_part_push(&gradients[i].push, sources);
@@ -229,7 +231,7 @@ static pserver_status send_grads(struct ps_call *call, const pserver_gradient *g
   pserver_status status = PSERVER_OK;
   bool has_set = ps_parameter_set_init(&set, count);
   if (!has_set || found == NULL || names == NULL || gradients == NULL) {
-    status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu gradients", count);
+    status = ps_no_memory("%zu gradients", count);
   }
   for (size_t i = 0; i < count && status == PSERVER_OK; i++) names[i] = grads[i].name;
   if (status == PSERVER_OK) status = ps_find_parameters(call, names, count, false, found);
@@ -263,12 +265,9 @@ void pserver_grad_options_init(pserver_grad_options *options) {
 }
 
 static pserver_status check_grad_options(const pserver_grad_options *options) {
-  if (options->struct_size != sizeof *options) {
-    return ps_fail(PSERVER_ERR_BAD_VALUE,
-                   "pserver_send_grads: struct_size: expected %zu; received %zu: fill the options with "
-                   "pserver_grad_options_init",
-                   sizeof *options, options->struct_size);
-  }
+  pserver_status status = ps_check_struct_size("pserver_send_grads", sizeof *options, options->struct_size,
+                                               "pserver_grad_options_init");
+  if (status != PSERVER_OK) return status;
   if (!options->has_learning_rate || isfinite(options->learning_rate)) return PSERVER_OK;
   ps_fail(PSERVER_ERR_BAD_VALUE, "learning_rate: expected a finite number; received %g",
           options->learning_rate);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Calls that initialize the job, or create a parameter. */
+
 /** Who initializes, as a host answers to `begin` and `create`. */
 struct ps_selection {
   bool is_selected;
@@ -24,14 +26,14 @@ static const struct ps_open_init *find(const struct ps_open_init *open,
 }
 
 /** Whether an attempt under the parameter's epoch has failed, so that blocks may be stored. */
-static bool ps_is_open_init(const struct ps_open_init *open, const struct ps_parameter *parameter) {
+static bool is_open_init(const struct ps_open_init *open, const struct ps_parameter *parameter) {
   const struct ps_open_init *init = find(open, parameter);
   return init != NULL && init->epoch == parameter->epoch;
 }
 
 /** Whether attempts under the parameter's epoch have failed, all with values of this checksum. */
-static bool ps_is_repeated_init(const struct ps_open_init *open, const struct ps_parameter *parameter,
-                                uint32_t crc) {
+static bool is_repeated_init(const struct ps_open_init *open, const struct ps_parameter *parameter,
+                             uint32_t crc) {
   open = find(open, parameter);
   return open != NULL && open->epoch == parameter->epoch && !open->has_several && open->crc == crc;
 }
@@ -47,8 +49,8 @@ static struct ps_open_init *add(struct ps_open_init **open, const struct ps_para
 }
 
 /** Notes an attempt that failed and may have stored blocks; does nothing if there is no memory. */
-static void ps_note_failed_init(struct ps_open_init **open, const struct ps_parameter *parameter,
-                                uint32_t crc) {
+static void note_failed_init(struct ps_open_init **open, const struct ps_parameter *parameter,
+                             uint32_t crc) {
   struct ps_open_init *init = *open;
   while (init != NULL && !ps_has_name(parameter, init->name, init->name_bytes)) init = init->next;
   if (init != NULL && init->epoch == parameter->epoch) {
@@ -63,7 +65,7 @@ static void ps_note_failed_init(struct ps_open_init **open, const struct ps_para
 }
 
 /** Forgets a parameter, which is now initialized. */
-static void ps_forget_open_init(struct ps_open_init **open, const struct ps_parameter *parameter) {
+static void forget_open_init(struct ps_open_init **open, const struct ps_parameter *parameter) {
   while (*open != NULL && !ps_has_name(parameter, (*open)->name, (*open)->name_bytes))
     open = &(*open)->next;
   struct ps_open_init *init = *open;
@@ -117,11 +119,11 @@ static void write_finish(void *context, struct ps_draft *draft) {
   for (unsigned shard = 0; shard < PS_SHARDS_MAX; shard++) {
     if (request->at[shard].generation == 0) continue;
     ps_pack_map(draft, 3);
-    ps_pack_text(draft, "shard", 5);
+    ps_pack_key(draft, "shard");
     ps_pack_whole(draft, shard);
-    ps_pack_text(draft, "generation", 10);
+    ps_pack_key(draft, "generation");
     ps_pack_whole(draft, request->at[shard].generation);
-    ps_pack_text(draft, "seq", 3);
+    ps_pack_key(draft, "seq");
     ps_pack_whole(draft, request->at[shard].seq);
   }
 }
@@ -131,8 +133,8 @@ static void take_positions(struct ps_client *client, void *at) {
 }
 
 /** Ends the initialization of a parameter, or of the job if it is NULL, under its epoch. INCOMPLETE. */
-static pserver_status ps_finish_initialization(struct ps_call *call, uint64_t epoch,
-                                               const struct ps_parameter *parameter) {
+static pserver_status finish_initialization(struct ps_call *call, uint64_t epoch,
+                                            const struct ps_parameter *parameter) {
   struct finish_request request = {.epoch = epoch, .parameter = parameter};
   ps_run_on_io_thread(call, take_positions, request.at);
   return ps_request_lifecycle(call, &call->client->session.lifecycle, "finish", write_finish, NULL,
@@ -150,8 +152,8 @@ static pserver_status still_initializing(struct ps_call *call, const struct ps_s
  * Asks to initialize the job, or `selection->declaration`. If it `waits`, asks again with growing pauses
  * until this trainer is selected or nothing is left to initialize. TIMEOUT names the selected trainer.
  */
-static pserver_status ps_await_selection(struct ps_call *call, bool waits, int64_t *pause_ms,
-                                         struct ps_selection *selection) {
+static pserver_status await_selection(struct ps_call *call, bool waits, int64_t *pause_ms,
+                                      struct ps_selection *selection) {
   bool is_create = selection->declaration != NULL;
   while (true) {
     pserver_status status =
@@ -195,9 +197,9 @@ static void look_for_earlier(struct ps_client *client, void *context) {
   for (size_t i = 0; i < attempts->count; i++) {
     struct attempt *attempt = &attempts->list[i];
     const struct ps_parameter *parameter = attempt->update.parameter;
-    attempt->is_open = ps_is_open_init(client->open_inits, parameter);
+    attempt->is_open = is_open_init(client->open_inits, parameter);
     attempt->is_repeated =
-        attempt->is_open && ps_is_repeated_init(client->open_inits, parameter, crc_of(attempt));
+        attempt->is_open && is_repeated_init(client->open_inits, parameter, crc_of(attempt));
   }
 }
 
@@ -206,8 +208,8 @@ static void note_attempts(struct ps_client *client, void *context) {
   for (size_t i = 0; i < attempts->count; i++) {
     const struct attempt *attempt = &attempts->list[i];
     const struct ps_parameter *parameter = attempt->update.parameter;
-    if (attempts->status == PSERVER_OK) ps_forget_open_init(&client->open_inits, parameter);
-    else ps_note_failed_init(&client->open_inits, parameter, crc_of(attempt));
+    if (attempts->status == PSERVER_OK) forget_open_init(&client->open_inits, parameter);
+    else note_failed_init(&client->open_inits, parameter, crc_of(attempt));
   }
 }
 
@@ -215,7 +217,7 @@ static void note_attempts(struct ps_client *client, void *context) {
 static pserver_status send_alike(struct ps_call *call, struct attempt *list, size_t count) {
   struct attempts attempts = {.list = list, .count = count};
   struct ps_parameter_update *updates = calloc(count, sizeof *updates);
-  if (updates == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu parameters", count);
+  if (updates == NULL) return ps_no_memory("%zu parameters", count);
   for (size_t i = 0; i < count; i++) updates[i] = list[i].update;
   struct ps_call_mode mode = {.counts_present = list[0].is_repeated};
   attempts.status = ps_send_updates(call, updates, count, mode, list[0].is_open);
@@ -245,7 +247,7 @@ static pserver_status send_all(struct ps_call *call, struct attempt *list, size_
   } kinds[] = {{true, true}, {true, false}, {false, false}};
   struct attempts attempts = {.list = list, .count = count};
   struct attempt *alike = calloc(count, sizeof *alike);
-  if (alike == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu parameters", count);
+  if (alike == NULL) return ps_no_memory("%zu parameters", count);
   ps_run_on_io_thread(call, look_for_earlier, &attempts);
   pserver_status status = PSERVER_OK;
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0] && status == PSERVER_OK; i++) {
@@ -272,10 +274,10 @@ static pserver_status make_attempt(const struct ps_declaration *declaration, str
  * Stores the values of declared parameters, which this trainer is selected to initialize. In a repeat with
  * the same values, blocks that are stored already count as done. Errors as of pserver_init_param().
  */
-static pserver_status ps_store_first_values(struct ps_call *call, struct ps_declaration *declarations,
-                                            size_t count) {
+static pserver_status store_first_values(struct ps_call *call, struct ps_declaration *declarations,
+                                         size_t count) {
   struct attempt *list = calloc(count, sizeof *list);
-  if (list == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu parameters", count);
+  if (list == NULL) return ps_no_memory("%zu parameters", count);
   pserver_status status = PSERVER_OK;
   for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
     status = make_attempt(&declarations[i], &list[i]);
@@ -296,11 +298,10 @@ static pserver_status create_or_wait(struct ps_call *call, const char *name, con
   if (status != PSERVER_OK) return ps_fail_prefixed("%s: ", call->what);
   while (true) {
     struct ps_selection selection = {.declaration = &declaration};
-    status = ps_await_selection(call, true, &pause_ms, &selection);
+    status = await_selection(call, true, &pause_ms, &selection);
     if (status != PSERVER_OK || !selection.is_selected) return status;
-    status = ps_store_first_values(call, &declaration, 1);
-    if (status == PSERVER_OK)
-      status = ps_finish_initialization(call, selection.epoch, declaration.parameter);
+    status = store_first_values(call, &declaration, 1);
+    if (status == PSERVER_OK) status = finish_initialization(call, selection.epoch, declaration.parameter);
     ps_declarations_release(&declaration, 1);
     /* Another trainer has taken over, because this one has lost its lease: wait for the other. */
     if (!ps_yields_init(status)) return status;
@@ -348,7 +349,7 @@ pserver_status pserver_begin_init(pserver_client *handle, bool wait, int64_t tim
   if (status != PSERVER_OK) return status;
   struct ps_selection selection = {0};
   int64_t pause_ms = PS_PAUSE_MS;
-  status = ps_await_selection(&call, wait, &pause_ms, &selection);
+  status = await_selection(&call, wait, &pause_ms, &selection);
   if (status == PSERVER_OK) {
     uint64_t epoch = selection.is_selected ? selection.epoch : 0;
     ps_run_on_io_thread(&call, note_epoch, &epoch);
@@ -379,7 +380,7 @@ static int compare_names(const void *a, const void *b) {
 static pserver_status check_distinct(struct ps_call *call, const struct ps_declaration *declarations,
                                      size_t count) {
   const char **names = malloc(count * sizeof *names);
-  if (names == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu names", count);
+  if (names == NULL) return ps_no_memory("%zu names", count);
   for (size_t i = 0; i < count; i++) names[i] = declarations[i].name;
   qsort(names, count, sizeof *names, compare_names);
   pserver_status status = PSERVER_OK;
@@ -403,7 +404,7 @@ static pserver_status init_declared(struct ps_call *call, struct ps_declaration 
   }
   if (status == PSERVER_OK) status = check_distinct(call, declarations, count);
   if (status == PSERVER_OK) status = ps_declare(call, epoch, declarations, count);
-  if (status == PSERVER_OK) status = ps_store_first_values(call, declarations, count);
+  if (status == PSERVER_OK) status = store_first_values(call, declarations, count);
   return status;
 }
 
@@ -422,7 +423,7 @@ static pserver_status init_params(struct ps_call *call, const pserver_new_parame
                                   size_t count) {
   struct ps_declaration *declarations = calloc(count, sizeof *declarations);
   if (declarations == NULL) {
-    return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu declarations", count);
+    return ps_no_memory("%zu declarations", count);
   }
   for (size_t i = 0; i < count; i++) {
     declarations[i] = (struct ps_declaration){
@@ -455,7 +456,7 @@ pserver_status pserver_finish_init(pserver_client *handle, int64_t timeout_ms) {
   pserver_status status = ps_call_begin(&call, handle, "pserver_finish_init", timeout_ms, 0);
   if (status != PSERVER_OK) return status;
   status = selected_epoch(&call, &epoch);
-  if (status == PSERVER_OK) status = ps_finish_initialization(&call, epoch, NULL);
+  if (status == PSERVER_OK) status = finish_initialization(&call, epoch, NULL);
   if (status == PSERVER_OK) {
     uint64_t none = 0;
     ps_run_on_io_thread(&call, note_epoch, &none);

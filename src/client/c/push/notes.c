@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+/* Calls that write notes. */
+
 /* Checks and packs the entries of notes. */
 
 static pserver_status check_name(const pserver_note_entry *entries, size_t at) {
@@ -46,7 +48,7 @@ static size_t bytes_max(const pserver_note_entry *entry) {
 }
 
 /** Checks the entries of a note. BAD_VALUE, TOO_LARGE. */
-static pserver_status ps_check_note(const pserver_note_entry *entries, size_t count) {
+static pserver_status check_note(const pserver_note_entry *entries, size_t count) {
   if (count == 0 || entries == NULL) {
     return ps_fail(PSERVER_ERR_BAD_VALUE, "note: expected at least one entry; received none");
   }
@@ -83,7 +85,7 @@ pserver_status pserver_note(pserver_client *handle, const pserver_note_entry *en
   struct ps_call call;
   pserver_status status = ps_call_begin(&call, handle, "pserver_note", timeout_ms, 0);
   if (status != PSERVER_OK) return status;
-  status = ps_check_note(entries, count);
+  status = check_note(entries, count);
   if (status == PSERVER_OK) status = check_rules(&call);
   if (status == PSERVER_OK) {
     struct ps_parameter_update update = {

@@ -1,6 +1,8 @@
 #ifndef PUSH_PUSH_H
 #define PUSH_PUSH_H
 
+/* Calls that change parameters, including their initialization. */
+
 #include "pull/pull.h"
 
 /** STATIC if the parameter cannot be updated. */

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* Calls that set and push parameters or parts of them, and what all calls share that change parameters. */
+
 /* Sets of parameters, in a hash table that is at most half full. */
 
 bool ps_parameter_set_init(struct ps_parameter_set *set, size_t count) {
@@ -71,7 +73,7 @@ pserver_status ps_send_updates(struct ps_call *call, struct ps_parameter_update 
   for (size_t i = 0; i < count; i++) total += updates[i].parameter->layout.blocks;
   struct ps_sending sent = {.count = total, .mode = mode, .goes_alone = goes_alone};
   sent.sources = calloc(total, sizeof(struct ps_block_source));
-  if (sent.sources == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu blocks", total);
+  if (sent.sources == NULL) return ps_no_memory("%zu blocks", total);
   struct ps_block_source *sources = sent.sources;
   for (size_t i = 0; i < count; i++) {
     ps_cut_into_blocks(&updates[i], sources);
@@ -122,7 +124,7 @@ static pserver_status send_whole(struct ps_call *call, const char *const *names,
   struct ps_parameter_set set;
   bool has_memory = ps_parameter_set_init(&set, count) && found != NULL && updates != NULL;
   pserver_status status = has_memory ? ps_find_parameters(call, names, count, false, found)
-                                     : ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu updates", count);
+                                     : ps_no_memory("%zu updates", count);
   for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
     updates[i] = *kind;
     updates[i].parameter = found[i];
@@ -145,14 +147,8 @@ void pserver_update_options_init(pserver_update_options *options) {
 
 static pserver_status check_options(const struct ps_call *call, const pserver_update_options *options) {
   if (options == NULL) return PSERVER_OK;
-  if (options->struct_size == sizeof *options) {
-    bool is_known = options->encoding == PSERVER_AS_IS || ps_encoding_name(options->encoding) != NULL;
-    return is_known ? PSERVER_OK : ps_bad_encoding(call->what, options->encoding);
-  }
-  ps_fail(PSERVER_ERR_BAD_VALUE,
-          "%s: struct_size: expected %zu; received %zu: fill the options with pserver_update_options_init",
-          call->what, sizeof *options, options->struct_size);
-  return ps_detail_numbers(sizeof *options, options->struct_size);
+  return ps_check_options(call->what, sizeof *options, options->struct_size, "pserver_update_options_init",
+                          options->encoding);
 }
 
 static pserver_status set_with(const char *what, pserver_client *handle, const char *const *names,
@@ -228,7 +224,7 @@ static pserver_status send_part(struct ps_call *call, struct ps_part_push *push,
   struct ps_sending updates = {.count = push->count, .mode = {.is_done_when_stored = stored_is_enough}};
   if (push->count == 0) return PSERVER_OK;
   updates.sources = calloc(push->count, sizeof(struct ps_block_source));
-  if (updates.sources == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a part");
+  if (updates.sources == NULL) return ps_no_memory("a part");
   ps_cut_part_push(push, updates.sources);
   pserver_status status = ps_send(call, &updates);
   free(updates.sources);

@@ -152,7 +152,7 @@ pserver_status ps_prepare_part_push(const struct ps_parameter_update *update, si
     row_from += block->row_count;
     inner_from += block->inner == NULL ? 0 : block->inner->count;
   }
-  return has_memory ? PSERVER_OK : ps_fail(PSERVER_ERR_INTERNAL, "no memory for a part");
+  return has_memory ? PSERVER_OK : ps_no_memory("a part");
 }
 
 pserver_status ps_prepare_row_push(const struct ps_parameter_update *update, const uint64_t *rows,

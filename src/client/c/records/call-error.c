@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The error of a call whose updates were not all applied. */
+
 /* Finds the block of a batch that a rejection is about. */
 
 /** UTF-16 units of a name that hosts quote in error texts. */
@@ -58,7 +60,7 @@ static bool begins_with(const char *text, const struct ps_block_source *source) 
  * Returns the block that the text of a rejection is about: the only one of the record, or the one that the
  * text begins with, as in `"name" block 3: …`. NULL if the text names no block of a batch.
  */
-static const struct ps_block_source *ps_blamed_block(const struct ps_record *record, const char *text) {
+static const struct ps_block_source *blamed_block(const struct ps_record *record, const char *text) {
   const struct ps_block_source *source = record->first;
   if (record->blocks == 1) return source;
   while (source != NULL && !begins_with(text, source)) source = source->next;
@@ -187,7 +189,7 @@ static void detail_rest(const struct over_call *over) {
 static pserver_status rejection_error(const struct over_call *over) {
   const struct ps_update_call *call = over->call;
   const struct ps_record *record = record_of(over, call->rejected);
-  const struct ps_block_source *block = ps_blamed_block(record, call->rejection->text);
+  const struct ps_block_source *block = blamed_block(record, call->rejection->text);
   char name[NAME_SIZE];
   if (block == NULL) describe(over, call->rejected, name);
   else describe_source(block, name);

@@ -7,7 +7,7 @@
 /* Writes journal records as messages. */
 
 /** Returns the name of an operation on blocks in messages. */
-static const char *ps_verb_of(enum ps_operation operation) {
+static const char *verb_of(enum ps_operation operation) {
   if (operation == PS_UPDATE_INIT) return "init";
   return operation == PS_UPDATE_SET ? "set" : "push";
 }
@@ -25,7 +25,7 @@ void ps_record_subject(const struct ps_identity *identity, const struct ps_recor
     return;
   }
   snprintf(subject, PS_SUBJECT_SIZE, "ps.%s.log.%u.trainer.%s.%s.%s.%u", identity->job, source->shard,
-           identity->id, ps_verb_of(operation), source->update->parameter->token, (unsigned)source->index);
+           identity->id, verb_of(operation), source->update->parameter->token, (unsigned)source->index);
 }
 
 static void pack_note(struct ps_draft *draft, const pserver_note_entry *entries, size_t count) {
@@ -56,18 +56,51 @@ uint64_t ps_seen_version(const struct ps_block_source *source) {
   return __atomic_load_n(&update->seen[source->index], __ATOMIC_RELAXED);
 }
 
-static void write_push_entries(struct ps_draft *draft, const struct ps_block_source *source) {
-  const struct ps_parameter_update *update = source->update;
-  const char *encoding = ps_encoding_name(update->encoding);
-  if (encoding != NULL) ps_draft_text(draft, "encoding", encoding);
-  if (update->has_norm) ps_draft_number(draft, "norm", update->norm);
+static void pack_text_entry(struct ps_draft *draft, const char *key, const char *text) {
+  ps_pack_key(draft, key);
+  ps_pack_text(draft, text, strlen(text));
+}
+
+static void pack_number_entry(struct ps_draft *draft, const char *key, double value) {
+  ps_pack_key(draft, key);
+  ps_pack_number(draft, value);
+}
+
+/** Returns how many entries a group has besides verb, parameter, epoch, dtype, blocks and seen. */
+static size_t count_of_operation(const struct ps_parameter_update *update) {
+  if (update->operation == PS_UPDATE_SET) return 0;
+  if (update->operation == PS_UPDATE_INIT) return 2;
+  size_t factors = update->operation == PS_UPDATE_MIX ? 2 : update->has_rate;
+  return 1 + factors + update->has_norm + (update->encoding != PSERVER_AS_IS);
+}
+
+static void pack_operation(struct ps_draft *draft, const struct ps_parameter_update *update) {
+  if (update->operation == PS_UPDATE_SET) return;
+  if (update->operation == PS_UPDATE_INIT) {
+    ps_pack_key(draft, "shape");
+    ps_pack_shape(draft, update->parameter->shape, update->parameter->rank);
+    ps_pack_key(draft, "config");
+    ps_pack_raw(draft, update->parameter->config, update->parameter->config_bytes);
+    return;
+  }
+  if (update->encoding != PSERVER_AS_IS) {
+    pack_text_entry(draft, "encoding", ps_encoding_name(update->encoding));
+  }
+  if (update->has_norm) pack_number_entry(draft, "norm", update->norm);
   if (update->operation == PS_UPDATE_MIX) {
-    ps_draft_text(draft, "op", "mix");
-    ps_draft_number(draft, "alpha", update->alpha);
-    ps_draft_number(draft, "beta", update->beta);
+    pack_text_entry(draft, "op", "mix");
+    pack_number_entry(draft, "alpha", update->alpha);
+    pack_number_entry(draft, "beta", update->beta);
   } else {
-    ps_draft_text(draft, "op", "grad");
-    if (update->has_rate) ps_draft_number(draft, "lr", update->rate);
+    pack_text_entry(draft, "op", "grad");
+    if (update->has_rate) pack_number_entry(draft, "lr", update->rate);
+  }
+}
+
+static void write_push_entries(struct ps_draft *draft, const struct ps_block_source *source) {
+  draft->entries += (uint32_t)count_of_operation(source->update);
+  pack_operation(draft, source->update);
+  if (source->update->operation == PS_UPDATE_GRADIENT) {
     if (source->step > 0) ps_draft_whole(draft, "step", source->step);
     if (source->seen > 0) ps_draft_whole(draft, "seen", source->seen);
   }
@@ -118,49 +151,6 @@ size_t ps_group_bytes_max(const struct ps_parameter_update *update) {
   return GROUP_BYTES_MAX + declared + ps_batch_name_bytes_max(parameter->name);
 }
 
-static void pack_key(struct ps_draft *draft, const char *key) { ps_pack_text(draft, key, strlen(key)); }
-
-static void pack_text_entry(struct ps_draft *draft, const char *key, const char *text) {
-  pack_key(draft, key);
-  ps_pack_text(draft, text, strlen(text));
-}
-
-static void pack_number_entry(struct ps_draft *draft, const char *key, double value) {
-  pack_key(draft, key);
-  ps_pack_number(draft, value);
-}
-
-/** Returns how many entries a group has besides verb, parameter, epoch, dtype, blocks and seen. */
-static size_t count_of_operation(const struct ps_parameter_update *update) {
-  if (update->operation == PS_UPDATE_SET) return 0;
-  if (update->operation == PS_UPDATE_INIT) return 2;
-  size_t factors = update->operation == PS_UPDATE_MIX ? 2 : update->has_rate;
-  return 1 + factors + update->has_norm + (update->encoding != PSERVER_AS_IS);
-}
-
-static void pack_operation(struct ps_draft *draft, const struct ps_parameter_update *update) {
-  if (update->operation == PS_UPDATE_SET) return;
-  if (update->operation == PS_UPDATE_INIT) {
-    pack_key(draft, "shape");
-    ps_pack_shape(draft, update->parameter->shape, update->parameter->rank);
-    pack_key(draft, "config");
-    ps_pack_raw(draft, update->parameter->config, update->parameter->config_bytes);
-    return;
-  }
-  if (update->encoding != PSERVER_AS_IS) {
-    pack_text_entry(draft, "encoding", ps_encoding_name(update->encoding));
-  }
-  if (update->has_norm) pack_number_entry(draft, "norm", update->norm);
-  if (update->operation == PS_UPDATE_MIX) {
-    pack_text_entry(draft, "op", "mix");
-    pack_number_entry(draft, "alpha", update->alpha);
-    pack_number_entry(draft, "beta", update->beta);
-  } else {
-    pack_text_entry(draft, "op", "grad");
-    if (update->has_rate) pack_number_entry(draft, "lr", update->rate);
-  }
-}
-
 /** Packs the row of an entry: its block and bytes, then the start of an init or the counts of a part. */
 static void pack_row(struct ps_draft *draft, const struct ps_block_source *source) {
   const struct ps_part_slice *slice = source->slice;
@@ -187,18 +177,18 @@ static const struct ps_block_source *pack_group(struct ps_draft *draft,
     names_versions = names_versions || end->seen > 0;
   }
   ps_pack_map(draft, 5 + count_of_operation(update) + names_versions);
-  pack_text_entry(draft, "verb", ps_verb_of(update->operation));
-  pack_key(draft, "parameter");
+  pack_text_entry(draft, "verb", verb_of(update->operation));
+  ps_pack_key(draft, "parameter");
   ps_pack_name(draft, update->parameter->name);
-  pack_key(draft, "epoch");
+  ps_pack_key(draft, "epoch");
   ps_pack_whole(draft, update->parameter->epoch);
   pack_text_entry(draft, "dtype", ps_dtype_name(update->parameter->dtype));
   pack_operation(draft, update);
-  pack_key(draft, "blocks");
+  ps_pack_key(draft, "blocks");
   ps_pack_list(draft, blocks);
   for (const struct ps_block_source *each = first; each != end; each = each->next) pack_row(draft, each);
   if (names_versions) {
-    pack_key(draft, "seen");
+    ps_pack_key(draft, "seen");
     ps_pack_list(draft, blocks);
     for (const struct ps_block_source *each = first; each != end; each = each->next) {
       ps_pack_whole(draft, each->seen);
@@ -253,9 +243,9 @@ static void write_entries(struct ps_draft *draft, const struct ps_identity *iden
                           const struct ps_record *record) {
   char reply[PS_REPLY_SIZE];
   snprintf(reply, sizeof reply, "%s.applied", identity->inbox);
-  ps_draft_whole(draft, "session", record->head.session);
-  ps_draft_whole(draft, "n", record->head.n);
-  ps_draft_whole(draft, "done", record->head.done);
+  ps_draft_whole(draft, "session", record->header.session);
+  ps_draft_whole(draft, "n", record->header.n);
+  ps_draft_whole(draft, "done", record->header.done);
   ps_draft_text(draft, "reply", reply);
   if (record->blocks > 1) write_batch_entries(draft, record);
   else write_single_entries(draft, record->first);
@@ -317,7 +307,7 @@ pserver_status ps_write_record(const struct ps_identity *identity, const struct 
     if (reserve(buffer, draft.buffer.size + data_bytes)) {
       fill_message(&draft, record, buffer->bytes);
     } else {
-      status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for a message");
+      status = ps_no_memory("a message");
     }
   }
   ps_draft_release(&draft);

@@ -1,6 +1,12 @@
 #ifndef RECORDS_RECORDS_H
 #define RECORDS_RECORDS_H
 
+/*
+ * What calls change, as journal records. A call changes parameters (ps_parameter_update), each of which is
+ * cut into block updates (ps_block_source). Those of one call are a sending (ps_sending), which joins them in
+ * records (ps_record); the core knows a record as a ps_block_update.
+ */
+
 #include "tensors/tensors.h"
 
 struct ps_parameter_update;
@@ -78,7 +84,7 @@ void ps_write_elements(const struct ps_parameter_update *update, const uint8_t *
                        uint8_t *target);
 
 /** The numbers that every record begins with. */
-struct ps_record_head {
+struct ps_record_header {
   uint64_t session;
   uint64_t n;
   uint64_t done;
@@ -95,11 +101,11 @@ struct ps_record {
   size_t blocks;
   /** Bytes of all entries as a batch, and the maximum bytes of its header. */
   size_t batch_bytes;
-  size_t head_bytes;
+  size_t header_bytes;
 
   /** Set when it is published. */
   struct ps_block_update *update;
-  struct ps_record_head head;
+  struct ps_record_header header;
   struct ps_queue_link place;
 };
 
@@ -194,26 +200,6 @@ uint64_t ps_seen_version(const struct ps_block_source *source);
 pserver_status ps_write_record(const struct ps_identity *identity, const struct ps_record *record,
                                struct ps_record_buffer *buffer);
 
-/** Dependencies of requests for the last closed step. */
-struct ps_step_request_deps {
-  const struct ps_identity *identity;
-  struct ps_requests *requests;
-  struct ps_positions *positions;
-  struct ps_steps_core *core;
-};
-
-/** A request to one shard, on the I/O thread. */
-struct ps_step_request {
-  const struct ps_step_request_deps *deps;
-  struct ps_step_call *call;
-  unsigned shard;
-  uint64_t revision;
-  /** The answer: the last step that has closed. */
-  uint64_t closed;
-  struct ps_ask ask;
-  struct ps_ask_group group;
-};
-
 /** Dependencies of ps_update_sender, which they must outlive. */
 struct ps_sender_deps {
   const struct ps_identity *identity;
@@ -307,7 +293,6 @@ struct ps_steps_deps {
 /** Carries out the commands of the step machine. Used on the I/O thread. */
 struct ps_steps {
   struct ps_steps_deps deps;
-  struct ps_step_request_deps request_deps;
   struct ps_steps_core core;
   struct ps_steps_commands commands;
   /** How often the trainer has asked to exit. */

@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Sends the records of calls, and passes what becomes of them to the outbox. */
+
 /* Joins the small block updates of a call, those of each shard, into batches. */
 
 /** Maximum bytes of the entries that the headers of all records have. */
-#define RECORD_HEAD_BYTES_MAX 1024
+#define RECORD_HEADER_BYTES_MAX 1024
 /** Maximum bytes of a block in the header: its row, and the version that a gradient was made from. */
 #define ROW_BYTES_MAX 34
 
@@ -31,18 +33,18 @@ static bool add(struct ps_record *batch, struct ps_block_source *source,
   bool is_same_group = last->update == source->update;
   if (is_same_group ? source->index <= last->index : source->update->is_repeated) return false;
   size_t group_bytes = is_same_group ? 0 : ps_group_bytes_max(source->update);
-  size_t head_bytes = batch->head_bytes + ROW_BYTES_MAX + group_bytes;
+  size_t header_bytes = batch->header_bytes + ROW_BYTES_MAX + group_bytes;
   size_t batch_bytes = batch->batch_bytes + ps_padded_bytes(source->entry_bytes);
   bool fits = batch->blocks < PS_BATCH_ENTRIES_MAX && batch_bytes <= PS_BATCH_BYTES &&
-              head_bytes <= PS_BATCH_HEAD_BYTES_MAX &&
-              head_bytes + batch_bytes <= limits->payload_bytes_max;
+              header_bytes <= PS_BATCH_HEAD_BYTES_MAX &&
+              header_bytes + batch_bytes <= limits->payload_bytes_max;
   if (!fits) return false;
   source->next = NULL;
   batch->last->next = source;
   batch->last = source;
   batch->blocks++;
   batch->batch_bytes = batch_bytes;
-  batch->head_bytes = head_bytes;
+  batch->header_bytes = header_bytes;
   return true;
 }
 
@@ -51,8 +53,8 @@ static bool add(struct ps_record *batch, struct ps_block_source *source,
  * The small updates of a shard go into as few batches as the limits permit; a large update, or a single
  * small one, has a record of its own. Within a shard, small updates keep their order, and so do large ones.
  */
-static size_t ps_fill_batches(const struct ps_sending *sending, const struct ps_batch_limits *limits,
-                              struct ps_record *records) {
+static size_t fill_batches(const struct ps_sending *sending, const struct ps_batch_limits *limits,
+                           struct ps_record *records) {
   /* The batches being filled, by shard and by whether they are of integers only. */
   struct ps_record *open[PS_SHARDS_MAX][2] = {{NULL}};
   size_t count = 0;
@@ -70,7 +72,7 @@ static size_t ps_fill_batches(const struct ps_sending *sending, const struct ps_
     if (*batch != NULL && add(*batch, source, limits)) continue;
     begin(record, source);
     record->batch_bytes = ps_padded_bytes(source->entry_bytes);
-    record->head_bytes = RECORD_HEAD_BYTES_MAX + ps_group_bytes_max(source->update) + ROW_BYTES_MAX;
+    record->header_bytes = RECORD_HEADER_BYTES_MAX + ps_group_bytes_max(source->update) + ROW_BYTES_MAX;
     *batch = record;
     count++;
   }
@@ -120,7 +122,7 @@ static void publish(void *shell, struct ps_block_update *update, uint64_t sessio
   struct ps_update_sender *sender = shell;
   struct ps_record *record = record_of(update);
   record->update = update;
-  record->head = (struct ps_record_head){.session = session, .n = update->n, .done = done};
+  record->header = (struct ps_record_header){.session = session, .n = update->n, .done = done};
   /* Noted only once, so that a repeat has the same bytes, whatever is read in between. */
   for (struct ps_block_source *each = record->first; each != NULL; each = each->next) {
     each->seen = update->names_version ? ps_seen_version(each) : 0;
@@ -227,7 +229,7 @@ pserver_status ps_sender_init(struct ps_update_sender *sender, const struct ps_s
                                              .in_flight_bytes_max = deps->in_flight_bytes_max,
                                              .window_records = PS_WINDOW_RECORDS};
   sender->outbox = ps_outbox_new(&outbox_deps);
-  return sender->outbox == NULL ? ps_fail(PSERVER_ERR_INTERNAL, "no memory for a client") : PSERVER_OK;
+  return sender->outbox == NULL ? ps_no_memory("a client") : PSERVER_OK;
 }
 
 void ps_sender_start(struct ps_update_sender *sender, uint64_t session, bool takes_batches,
@@ -277,7 +279,7 @@ static bool prepare(struct ps_update_sender *sender, struct ps_sending *sending)
   sending->records = calloc(sending->count + 1, sizeof(struct ps_record));
   if (sending->records == NULL) return false;
   sender->limits.payload_bytes_max = ps_payload_bytes_max(sender->deps.connection);
-  size_t count = ps_fill_batches(sending, &sender->limits, sending->records);
+  size_t count = fill_batches(sending, &sender->limits, sending->records);
   sending->call = ps_update_call_new(0, sending->mode, count);
   for (size_t i = 0; i < count && sending->call != NULL; i++) {
     const struct ps_record *record = &sending->records[i];
@@ -293,7 +295,7 @@ void ps_sending_begin(struct ps_update_sender *sender, struct ps_sending *sendin
     sending->call->context = sending;
     if (ps_outbox_send(sender->outbox, sending->call, ps_now_ms())) return;
   }
-  finish(sending, ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu updates", sending->count));
+  finish(sending, ps_no_memory("%zu updates", sending->count));
 }
 
 void ps_sending_end(struct ps_sending *sending) {

@@ -3,47 +3,56 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Calls that take part in the job's steps. */
+
 /* Requests to shards for their last closed step. */
 
+/** A request to one shard, on the I/O thread. */
+struct step_request {
+  struct ps_steps *steps;
+  struct ps_step_call *call;
+  unsigned shard;
+  uint64_t revision;
+  /** The answer: the last step that has closed. */
+  uint64_t closed;
+  struct ps_ask ask;
+  struct ps_ask_group group;
+};
+
 static pserver_status write_request(struct ps_ask *ask, struct ps_draft *draft) {
-  const struct ps_step_request *request = ask->context;
-  struct ps_position position = ps_positions_get(request->deps->positions, request->shard);
+  const struct step_request *request = ask->context;
+  struct ps_position position = ps_positions_get(request->steps->deps.positions, request->shard);
   ps_draft_whole(draft, "generation", position.generation);
   ps_draft_whole(draft, "seq", position.seq);
   ps_draft_whole(draft, "revision", request->revision);
-  ps_draft_whole(draft, "step", ps_steps_core_wanted_step(request->deps->core, request->call));
+  ps_draft_whole(draft, "step", ps_steps_core_wanted_step(&request->steps->core, request->call));
   ps_draft_whole(draft, "waitMs", ps_ask_group_wait_ms(&request->group));
   return ps_draft_end(draft);
 }
 
 static pserver_status read_answer(struct ps_ask *ask, const struct ps_message *message) {
-  struct ps_step_request *request = ask->context;
+  struct step_request *request = ask->context;
   const struct ps_value *fields = &message->fields;
   struct ps_position position;
   if (!ps_map_position(fields, &position) || !ps_map_whole(fields, "step", &request->closed)) {
     return ps_fail(PSERVER_ERR_BAD_MESSAGE, "step: expected the last closed step; received another reply");
   }
-  ps_positions_note(request->deps->positions, request->shard, position);
+  ps_positions_note(request->steps->deps.positions, request->shard, position);
   return PSERVER_OK;
-}
-
-static pserver_status no_owner(struct ps_ask *ask) {
-  const struct ps_step_request *request = ask->context;
-  return ps_fail(PSERVER_ERR_NO_OWNER, "no host serves shard %u", request->shard);
 }
 
 static pserver_status refused(struct ps_ask *ask, pserver_status status,
                               const struct ps_message *message) {
-  const struct ps_step_request *request = ask->context;
+  const struct step_request *request = ask->context;
   if (ps_reaction_to(status) != PS_REACTION_REPLACED || message == NULL) return status;
-  ps_positions_note_replaced(request->deps->positions, request->shard,
+  ps_positions_note_replaced(request->steps->deps.positions, request->shard,
                              ps_expected_position(message).generation);
   return PSERVER_OK;
 }
 
 static void on_over(struct ps_ask_group *group, pserver_status status) {
-  const struct ps_step_request *request = group->context;
-  struct ps_steps_core *core = request->deps->core;
+  const struct step_request *request = group->context;
+  struct ps_steps_core *core = &request->steps->core;
   if (status == PSERVER_OK) {
     ps_steps_core_step_answered(core, request->call, request->shard, request->closed);
     return;
@@ -58,28 +67,22 @@ static void on_over(struct ps_ask_group *group, pserver_status status) {
  * closed the step that the call waits for. Raises `step_answered` or `ask_failed`. The owner ends the
  * request by ps_ask_group_end(), at `ends_at_ms` at the latest.
  */
-static void ps_ask_for_step(const struct ps_step_request_deps *deps, struct ps_step_request *request,
-                            struct ps_step_call *call, unsigned shard, uint64_t revision,
-                            int64_t ends_at_ms) {
-  *request = (struct ps_step_request){
-      .deps = deps,
+static void ask_for_step(struct ps_steps *steps, struct step_request *request, struct ps_step_call *call,
+                         unsigned shard, uint64_t revision, int64_t ends_at_ms) {
+  *request = (struct step_request){
+      .steps = steps,
       .call = call,
       .shard = shard,
       .revision = revision,
-      .ask = {.write = write_request,
-              .read = read_answer,
-              .nobody = no_owner,
-              .refused = refused,
-              .context = request},
+      .ask = {.write = write_request, .read = read_answer, .refused = refused, .context = request},
       .group = {.asks = &request->ask,
                 .count = 1,
                 .ends_at_ms = ends_at_ms,
                 .over = on_over,
                 .context = request},
   };
-  snprintf(request->ask.subject, sizeof request->ask.subject, "ps.%s.shard.%u.%s.step",
-           deps->identity->job, shard, deps->identity->id);
-  ps_ask_group_begin(deps->requests, &request->group);
+  ps_ask_shard(&request->ask, steps->deps.lifecycle->identity, shard, "step");
+  ps_ask_group_begin(steps->deps.lifecycle->requests, &request->group);
 }
 
 /* Calls that take part in steps: carries out the commands of the step machine. */
@@ -97,7 +100,7 @@ struct ps_step_task {
   /** Carried by the request to enter or exit. */
   uint64_t exits;
   /** By shard; NULL until the first is made. */
-  struct ps_step_request *step_requests;
+  struct step_request *step_requests;
   struct ps_parameter_update clock;
   struct ps_sending clocks;
   /** The one of these two that is under way. */
@@ -136,36 +139,30 @@ static void exited(struct ps_lifecycle_request *request, pserver_status status) 
   else ps_steps_core_exited(&step->steps->core, step->call);
 }
 
-static void enter(void *shell, struct ps_step_call *call) {
-  const struct ps_steps *steps = shell;
-  struct ps_step_task *step = call->context;
-  step->exits = steps->exits;
-  step->request = (struct ps_lifecycle_request){.verb = "enter",
+/** Asks the hosts to make the trainer a member, or to end that. */
+static void ask_hosts(struct ps_step_task *step, const char *verb, ps_read_reply read,
+                      void (*over)(struct ps_lifecycle_request *request, pserver_status status)) {
+  step->exits = step->steps->exits;
+  step->request = (struct ps_lifecycle_request){.verb = verb,
                                                 .write = write_exits,
-                                                .read = read_enter,
+                                                .read = read,
                                                 .context = step,
                                                 .has_session = true,
                                                 .is_asked_again = true,
                                                 .ends_at_ms = step->task.call->ends_at_ms,
-                                                .over = entered,
+                                                .over = over,
                                                 .owner = step};
-  ps_lifecycle_begin(steps->deps.lifecycle, &step->request);
+  ps_lifecycle_begin(step->steps->deps.lifecycle, &step->request);
+}
+
+static void enter(void *shell, struct ps_step_call *call) {
+  (void)shell;
+  ask_hosts(call->context, "enter", read_enter, entered);
 }
 
 static void exit_members(void *shell, struct ps_step_call *call) {
-  struct ps_steps *steps = shell;
-  struct ps_step_task *step = call->context;
-  steps->exits += 1;
-  step->exits = steps->exits;
-  step->request = (struct ps_lifecycle_request){.verb = "exit",
-                                                .write = write_exits,
-                                                .context = step,
-                                                .has_session = true,
-                                                .is_asked_again = true,
-                                                .ends_at_ms = step->task.call->ends_at_ms,
-                                                .over = exited,
-                                                .owner = step};
-  ps_lifecycle_begin(steps->deps.lifecycle, &step->request);
+  ((struct ps_steps *)shell)->exits += 1;
+  ask_hosts(call->context, "exit", NULL, exited);
 }
 
 /* Closed steps. */
@@ -176,14 +173,13 @@ static void ask_step(void *shell, struct ps_step_call *call, unsigned shard, uin
   if (step->step_requests == NULL)
     step->step_requests = calloc(PS_SHARDS_MAX, sizeof *step->step_requests);
   if (step->step_requests == NULL) {
-    ps_fail(PSERVER_ERR_INTERNAL, "no memory for requests");
+    ps_no_memory("requests");
     struct ps_failure *failure = ps_failure_of_last();
     ps_steps_core_ask_failed(&steps->core, call, failure);
     ps_failure_drop(failure);
     return;
   }
-  ps_ask_for_step(&steps->request_deps, &step->step_requests[shard], call, shard, revision,
-                  step->task.call->ends_at_ms);
+  ask_for_step(steps, &step->step_requests[shard], call, shard, revision, step->task.call->ends_at_ms);
 }
 
 /* Gradients and clocks. */
@@ -228,7 +224,7 @@ static void send_clocks(void *shell, struct ps_step_call *call, uint64_t number)
   step->clocks =
       (struct ps_sending){.sources = calloc(shards, sizeof(struct ps_block_source)), .over = clocks_over};
   if (step->clocks.sources == NULL) {
-    ps_fail(PSERVER_ERR_INTERNAL, "no memory for clocks");
+    ps_no_memory("clocks");
     fail(step);
     return;
   }
@@ -261,10 +257,6 @@ static void step_call_failed(void *shell, struct ps_step_call *call, struct ps_f
 void ps_steps_init(struct ps_steps *steps, const struct ps_steps_deps *deps) {
   *steps = (struct ps_steps){
       .deps = *deps,
-      .request_deps = {.identity = deps->lifecycle->identity,
-                       .requests = deps->lifecycle->requests,
-                       .positions = deps->positions,
-                       .core = &steps->core},
       .core = {.commands = &steps->commands},
       .commands = {.shell = steps,
                    .enter = enter,

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Index lists of parts, as callers give them. */
+
 /* Radix sort of numbered entries, beginning with the least significant digit. */
 
 #define DIGIT_BITS 11
@@ -47,7 +49,7 @@ bool ps_sort_numbered(struct ps_numbered *list, size_t count, uint64_t most) {
 /** The maximum number of elements of a part. */
 #define PART_ELEMENTS_MAX UINT32_MAX
 
-static pserver_status no_memory(void) { return ps_fail(PSERVER_ERR_INTERNAL, "no memory for an index"); }
+static pserver_status no_memory(void) { return ps_no_memory("an index"); }
 
 /** Checks the number of lists, and reads their lengths. */
 static pserver_status measure(const struct ps_parameter *parameter, const pserver_indices *indices,

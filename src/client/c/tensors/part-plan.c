@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Parts, cut along the blocks of their parameter. */
+
 /* Indexes of parts in messages. */
 
 /** Rows of a block, or elements of a row, up to which numbers take two bytes. */
@@ -78,7 +80,7 @@ pserver_status ps_write_part_request(struct ps_draft *draft, const struct ps_par
   struct ps_part_slice slice = index_of(part);
   size_t bytes = index_bytes(slice.row_count, slice.inner_count, PS_INDEX_NUMBER_BYTES);
   uint8_t *index = malloc(bytes);
-  if (index == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for an index");
+  if (index == NULL) return ps_no_memory("an index");
   ps_write_part_entry(draft, &slice);
   ps_write_part_index(&slice, PS_INDEX_NUMBER_BYTES, index);
   pserver_status status = ps_draft_end_and_append(draft, index, bytes);
@@ -134,7 +136,7 @@ void ps_scatter_part(const struct ps_part_block *part, size_t element_bytes, con
 static uint32_t first_row[1] = {0};
 static uint64_t first_place[1] = {0};
 
-static pserver_status no_memory(void) { return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a part"); }
+static pserver_status no_memory(void) { return ps_no_memory("a part"); }
 
 /** Returns the numbers in ascending order, equal ones in the order of the list; to be freed. */
 static struct ps_numbered *sorted(const uint64_t *numbers, size_t count) {

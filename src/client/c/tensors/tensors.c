@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Checks of callers' tensors. */
+
 /* Whether elements are finite. */
 
 /** Elements that are checked in parallel. */
@@ -255,17 +257,24 @@ pserver_status ps_fit_tensor(const struct ps_parameter *parameter, const pserver
   return tensor->bytes == expected ? PSERVER_OK : ps_fail_length(parameter->name, expected, tensor->bytes);
 }
 
-pserver_status ps_bad_encoding(const char *what, pserver_encoding encoding) {
+static pserver_status bad_encoding(const char *what, pserver_encoding encoding) {
   ps_fail(PSERVER_ERR_BAD_VALUE, "%s: encoding: expected bfloat16 or float16, or none; received %d", what,
           (int)encoding);
   ps_detail_json("expected", "[\"bfloat16\",\"float16\"]");
   return ps_detail_signed("received", (int)encoding);
 }
 
+pserver_status ps_check_options(const char *what, size_t expected, size_t received, const char *init,
+                                pserver_encoding encoding) {
+  pserver_status status = ps_check_struct_size(what, expected, received, init);
+  bool is_known = encoding == PSERVER_AS_IS || ps_encoding_name(encoding) != NULL;
+  return status != PSERVER_OK || is_known ? status : bad_encoding(what, encoding);
+}
+
 pserver_status ps_check_encoding(const struct ps_parameter *parameter, pserver_encoding encoding) {
   if (encoding == PSERVER_AS_IS) return PSERVER_OK;
   if (ps_encoding_name(encoding) == NULL) {
-    return ps_bad_encoding(parameter->name, encoding);
+    return bad_encoding(parameter->name, encoding);
   }
   if (parameter->dtype == PSERVER_FLOAT32) return PSERVER_OK;
   ps_fail(PSERVER_ERR_UNSUPPORTED, "\"%s\": encoding: %s is for float32 elements; it is %s",

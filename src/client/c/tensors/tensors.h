@@ -1,6 +1,8 @@
 #ifndef TENSORS_TENSORS_H
 #define TENSORS_TENSORS_H
 
+/* Tensors of callers and parts of them: their checks, and how they are cut along the blocks of a parameter. */
+
 #include "calls/calls.h"
 
 /** Checks a tensor that a caller gave for a name. BAD_NAME, BAD_VALUE, BAD_DTYPE, BAD_SHAPE. */
@@ -15,8 +17,9 @@ pserver_status ps_fail_length(const char *name, uint64_t expected, uint64_t rece
 /** BAD_SHAPE for a shape that no parameter can have; `expected` describes a valid one. */
 pserver_status ps_fail_shape(const char *name, const char *expected, const pserver_tensor *received);
 
-/** BAD_VALUE about an unknown encoding that was given for `what`. */
-pserver_status ps_bad_encoding(const char *what, pserver_encoding encoding);
+/** BAD_VALUE unless options of a call have the size that this version knows, and a known encoding. */
+pserver_status ps_check_options(const char *what, size_t expected, size_t received, const char *init,
+                                pserver_encoding encoding);
 
 /** UNSUPPORTED if the parameter's type cannot have the encoding; BAD_VALUE for an unknown one. */
 pserver_status ps_check_encoding(const struct ps_parameter *parameter, pserver_encoding encoding);

@@ -24,9 +24,7 @@ static pserver_status malformed(int number, const char *what) {
       number, what);
 }
 
-static pserver_status no_memory(void) {
-  return ps_fail(PSERVER_ERR_INTERNAL, "no memory for the addresses");
-}
+static pserver_status no_memory(void) { return ps_no_memory("the addresses"); }
 
 static char *trimmed(char *text) {
   text += strspn(text, " ");

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The connection to the broker. */
+
 /* The connection to the broker: events of cnats, messages to the inbox, and publishing. */
 
 /* Callbacks of cnats, on its threads. */
@@ -323,7 +325,7 @@ static pserver_status connect_now(struct connecting *connecting) {
   /* The connection's own reference, until it reports that it is closed. */
   retain(connection);
   if (set_handlers(connecting->made, connection) != NATS_OK) {
-    status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for a connection");
+    status = ps_no_memory("a connection");
   }
   if (status == PSERVER_OK) status = connect_until(connecting);
   if (status != PSERVER_OK) {
@@ -405,7 +407,7 @@ static pserver_status prepare(struct ps_connection *connection, const struct ps_
   if (made == NULL || pthread_mutex_init(&made->lock, NULL) != 0 ||
       ps_condition_init(&made->changed) != 0) {
     free(made);
-    return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a connection");
+    return ps_no_memory("a connection");
   }
   retain(connection);
   made->connection = connection;

@@ -65,9 +65,11 @@ void ps_pack_map(struct ps_draft *draft, size_t count) { msgpack_pack_map(&draft
 
 void ps_pack_raw(struct ps_draft *draft, const void *bytes, size_t count) { append(draft, bytes, count); }
 
+void ps_pack_key(struct ps_draft *draft, const char *key) { ps_pack_text(draft, key, strlen(key)); }
+
 void ps_draft_key(struct ps_draft *draft, const char *key) {
   draft->entries += 1;
-  ps_pack_text(draft, key, strlen(key));
+  ps_pack_key(draft, key);
 }
 
 void ps_draft_whole(struct ps_draft *draft, const char *key, uint64_t value) {
@@ -91,7 +93,7 @@ void ps_draft_text(struct ps_draft *draft, const char *key, const char *text) {
 }
 
 static pserver_status check_draft(struct ps_draft *draft) {
-  if (draft->has_no_memory) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a message");
+  if (draft->has_no_memory) return ps_no_memory("a message");
   if (draft->entries > ENTRIES_MAX) {
     return ps_fail(PSERVER_ERR_INTERNAL, "a message takes at most %d entries", ENTRIES_MAX);
   }

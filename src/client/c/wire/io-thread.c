@@ -1,5 +1,7 @@
 #include "wire/wire.h"
 
+/* The I/O thread of a client, and its timers. */
+
 /* Timers, in a pairing heap. */
 
 /** Joins two heaps, whose roots have no siblings. */
@@ -86,7 +88,7 @@ pserver_status ps_io_init(struct ps_io_thread *io) {
     if (ps_condition_init(&io->woken) == 0) return PSERVER_OK;
     pthread_mutex_destroy(&io->lock);
   }
-  return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a lock");
+  return ps_no_memory("a lock");
 }
 
 void ps_io_release(struct ps_io_thread *io) {

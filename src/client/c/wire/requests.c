@@ -138,6 +138,13 @@ static bool take_slot(struct ps_requests *requests, struct ps_ask_group *group) 
   return true;
 }
 
+void ps_ask_shard(struct ps_ask *ask, const struct ps_identity *identity, unsigned shard,
+                  const char *verb) {
+  ask->shard = shard;
+  snprintf(ask->subject, sizeof ask->subject, "ps.%s.shard.%u.%s.%s", identity->job, shard, identity->id,
+           verb);
+}
+
 void ps_ask_group_begin(struct ps_requests *requests, struct ps_ask_group *group) {
   group->missing = 0;
   group->next = 0;
@@ -153,7 +160,7 @@ void ps_ask_group_begin(struct ps_requests *requests, struct ps_ask_group *group
     return;
   }
   if (!take_slot(requests, group)) {
-    group->over(group, ps_fail(PSERVER_ERR_INTERNAL, "no memory for a request"));
+    group->over(group, ps_no_memory("a request"));
     return;
   }
   group->requests = requests;
@@ -187,10 +194,15 @@ void ps_ask_group_end(struct ps_ask_group *group, pserver_status status) {
 
 /* Answers. */
 
+static pserver_status no_owner(const struct ps_ask *ask) {
+  ps_fail(PSERVER_ERR_NO_OWNER, "no host serves shard %u", ask->shard);
+  return ps_detail_whole("shard", ask->shard);
+}
+
 /** Reads an answer; `*is_open`: `message` is set. */
 static pserver_status answer(struct ps_ask *ask, natsMsg *received, struct ps_message *message,
                              bool *is_open) {
-  if (natsMsg_IsNoResponders(received)) return ask->nobody(ask);
+  if (natsMsg_IsNoResponders(received)) return ask->nobody == NULL ? no_owner(ask) : ask->nobody(ask);
   pserver_status status = ps_open_message((const uint8_t *)natsMsg_GetData(received),
                                           (size_t)natsMsg_GetDataLength(received), message);
   *is_open = status == PSERVER_OK;

@@ -172,7 +172,7 @@ pserver_status ps_make_nats_options(const pserver_options *options, const char *
   struct ps_addresses addresses;
   pserver_status status = ps_read_addresses(address_of(options), &addresses);
   if (status == PSERVER_OK && natsOptions_Create(made) != NATS_OK) {
-    status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for the connection");
+    status = ps_no_memory("the connection");
   }
   if (status == PSERVER_OK) status = set_all(*made, options, name, &addresses);
   ps_release_addresses(&addresses);

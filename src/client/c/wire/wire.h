@@ -1,6 +1,11 @@
 #ifndef WIRE_WIRE_H
 #define WIRE_WIRE_H
 
+/*
+ * Connection and I/O thread of a client; requests and their answers; messages, names and element types as they
+ * are sent.
+ */
+
 #include <msgpack.h>
 #include <nats/nats.h>
 #include <pserver.h>
@@ -265,6 +270,8 @@ void ps_draft_text(struct ps_draft *draft, const char *key, const char *text);
 
 /** Writes a key; the ps_pack_ functions then write its value. */
 void ps_draft_key(struct ps_draft *draft, const char *key);
+/** Packs the key of an entry of an inner map. */
+void ps_pack_key(struct ps_draft *draft, const char *key);
 void ps_pack_text(struct ps_draft *draft, const char *text, size_t bytes);
 void ps_pack_bytes(struct ps_draft *draft, const void *bytes, size_t count);
 void ps_pack_whole(struct ps_draft *draft, uint64_t value);
@@ -459,7 +466,7 @@ struct ps_ask {
   pserver_status (*write)(struct ps_ask *ask, struct ps_draft *draft);
   /** Reads a message of the answer. */
   pserver_status (*read)(struct ps_ask *ask, const struct ps_message *message);
-  /** Sets the last error when nobody listens to the subject; returns its code. */
+  /** Sets the last error when nobody listens to the subject; returns its code. NULL: no host serves `shard`. */
   pserver_status (*nobody)(struct ps_ask *ask);
   /**
    * Reacts to an error that is not retried: returns OK to send the request again at once, otherwise the
@@ -470,6 +477,8 @@ struct ps_ask {
   /** Called on the calling thread after `read` has set `goes_on`; may be NULL. */
   void (*on_progress)(struct ps_ask *ask);
   void *context;
+  /** The shard that it asks, set by ps_ask_shard(). */
+  unsigned shard;
   /** How long errors that can pass are retried; 0: until the call ends. */
   int64_t retry_ms;
   /** The same while nobody listens to the subject; 0: as `retry_ms`. */
@@ -531,6 +540,10 @@ struct ps_requests {
   struct ps_queue waiting;
   uint64_t tokens;
 };
+
+/** Makes a request one to the owner of a shard. */
+void ps_ask_shard(struct ps_ask *ask, const struct ps_identity *identity, unsigned shard,
+                  const char *verb);
 
 /** Begins the requests of a group, except those that are done already. On the I/O thread. */
 void ps_ask_group_begin(struct ps_requests *requests, struct ps_ask_group *group);
