@@ -12,11 +12,10 @@
 
 from . import errors
 from ._arrays import Array
-from ._connect import connect
 from ._error import Error, LibraryError
 from ._version import VERSION as __version__
 from .averaging import AsyncDifference, elastic_average
-from .client import Client
+from .client import Client, connect
 from .config import ConfigInput, PaddleConfigs
 from .errors import *
 from .records import (

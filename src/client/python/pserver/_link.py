@@ -1,20 +1,144 @@
-"""The connection of a client: a separate one in each process that uses the client."""
+"""Settings and connection of a client: a separate connection in each process that uses the client."""
 
 from __future__ import annotations
 
 import atexit
 import os
+import re
+import secrets
+import socket
 import sys
 import threading
 import weakref
-from ctypes import byref, c_void_p
-from typing import Any, Final, Optional
+from ctypes import byref, c_char_p, c_void_p, sizeof
+from dataclasses import dataclass, field, replace
+from typing import Any, Dict, Final, Mapping, Optional, Sequence, Union
 
 from . import errors
-from ._error import Error
-from ._native.library import Connection, library
-from ._settings import Settings, note_use
-from ._workers import hold
+from ._arguments import to_bytes, to_ms
+from ._error import Error, shown, unexpected
+from ._native.declarations import Options
+from ._native.library import Connection, Library, library
+from ._threads import hold
+
+#: The most bytes of an id in a subject, where every byte except ``[A-Za-z0-9_-]`` takes three.
+_ID_BYTES_MAX: Final = 64
+_NOT_PLAIN: Final = re.compile(rb"[^A-Za-z0-9_-]")
+
+
+def unique_id() -> str:
+    """Makes an id that is used only once, from the machine's name, the process and a random part."""
+    tail = f"-{os.getpid()}-{secrets.token_hex(4)}"
+    host = re.sub(r"[^A-Za-z0-9-]", "-", socket.gethostname())
+    return host[: _ID_BYTES_MAX - len(tail)] + tail
+
+
+def extended_id(trainer: str) -> str:
+    """Makes a new id that begins with ``trainer``, as far as the maximal length allows."""
+    tail = f"-{secrets.token_hex(4)}"
+    while _escaped_bytes(trainer + tail) > _ID_BYTES_MAX:
+        trainer = trainer[:-1]
+    return trainer + tail
+
+
+def _escaped_bytes(text: str) -> int:
+    plain = text.encode("utf-8", "surrogatepass")
+    return len(plain) + 2 * len(_NOT_PLAIN.findall(plain))
+
+
+_TIMEOUTS: Final = {
+    "connect_timeout": "connect_timeout_ms",
+    "attempt_timeout": "attempt_timeout_ms",
+    "timeout": "call_timeout_ms",
+}
+
+#: One address, several separated by commas, or a list of them.
+Url = Union[str, Sequence[str]]
+#: The path of a file.
+Path = Union[str, "os.PathLike[str]"]
+
+#: The process that has connected last under each id; includes the processes from which this one was
+#: forked.
+_users: Final[Dict[str, int]] = {}
+
+
+def note_use(trainer: str) -> None:
+    """Remembers that this process has connected under the id."""
+    _users[trainer] = os.getpid()
+
+
+def _is_of_parent(trainer: str) -> bool:
+    """Whether an id in the environment belongs to the process that started this one."""
+    process: Any = sys.modules.get("multiprocessing.process")
+    if process is not None and process.parent_process() is not None:
+        return True
+    return _users.get(trainer, os.getpid()) != os.getpid()
+
+
+def _another_id(asked: Optional[str]) -> str:
+    """An id that no other client has, which begins with the one that was asked for."""
+    return unique_id() if asked is None else extended_id(asked)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings with which one client reaches its job."""
+
+    #: The arguments of ``pserver.connect``; the C library decides about those that are None or absent.
+    arguments: Mapping[str, Any] = field(repr=False)
+    job: str
+    trainer: str
+    #: The id asked for, with which the ids of other processes begin; None if the id is used only once.
+    asked_trainer: Optional[str]
+
+    @staticmethod
+    def of(arguments: Mapping[str, Any]) -> Settings:
+        """Makes settings from arguments, with job and trainer from the environment if they are not
+        given."""
+        given, job = arguments.get("trainer"), arguments.get("job")
+        if job is None:
+            job = os.environ.get("PSERVER_JOB") or "default"
+        if given is not None:
+            return Settings(arguments, job, given, given)
+        asked = os.environ.get("PSERVER_TRAINER") or None
+        if asked is None or _is_of_parent(asked):
+            return Settings(arguments, job, _another_id(asked), asked)
+        return Settings(arguments, job, asked, asked)
+
+    def for_another_process(self) -> Settings:
+        """Returns the same settings with an id that no other client has."""
+        return replace(self, trainer=_another_id(self.asked_trainer))
+
+    def options(self, library: Library) -> Options:
+        """Converts the settings to the C library's struct. BAD_NAME or BAD_VALUE for what it cannot
+        express."""
+        options = Options()
+        library.functions.pserver_options_init(byref(options))
+        if options.struct_size != sizeof(Options):
+            raise errors.Internal(f"{library.path}: its pserver_options is of another version")
+        given: Dict[str, Any] = {**self.arguments, "job": self.job, "trainer": self.trainer}
+        for name, kind, *_ in Options._fields_:
+            if kind is c_char_p and given.get(name) is not None:
+                setattr(options, name, _text(given[name], name))
+        for name, entry in _TIMEOUTS.items():
+            if name in given:
+                setattr(options, entry, to_ms(given[name], name))
+        if given.get("in_flight_bytes") is not None:
+            options.in_flight_bytes = _positive(given["in_flight_bytes"], "in_flight_bytes")
+        return options
+
+
+def _text(value: Any, what: str) -> bytes:
+    if isinstance(value, (list, tuple)):
+        return b",".join(to_bytes(each, what) for each in value)
+    return to_bytes(os.fspath(value) if isinstance(value, os.PathLike) else value, what)
+
+
+def _positive(number: Any, what: str) -> int:
+    if isinstance(number, int) and 0 < number < 2**63:
+        return number
+    raise unexpected(errors.BadValue, what, "a whole number of more than 0", shown(number))
+
 
 #: How long calls of other threads may take to end when the interpreter ends.
 _EXIT_MS: Final = 500

@@ -12,9 +12,8 @@ import functools
 from typing import TYPE_CHECKING, Any, Callable, Coroutine, List, Optional, TypeVar
 
 from . import averaging
-from ._connect import connect as _connect
-from ._pool import Pool
-from .client import Client
+from ._threads import Pool
+from .client import Client, connect as _connect
 from .records import Synchronization
 
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ from typing import Any, Optional
 import numpy as np
 
 from . import errors
-from ._arrays import Array, bad_dtype
+from ._arguments import to_number
+from ._arrays import Array, bad_dtype, to_out
 from ._error import shown, unexpected
-from ._results import to_out
-from ._settings import to_number
 from .client import Client
 
 

@@ -7,9 +7,11 @@ import warnings
 from ctypes import byref, c_bool, sizeof
 from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
-from . import _jobs, _notes, _reading, _updates
+from . import _calls
 from ._arguments import (
     Encoding,
+    KnownForms,
+    NoteValue,
     Out,
     encoding_number,
     factor_of,
@@ -18,18 +20,18 @@ from ._arguments import (
     known_of,
     names_of,
     targets_of,
+    to_bytes,
+    to_indices,
+    to_ms,
+    to_note_entries,
+    to_numbers,
 )
 from ._arrays import Array, from_number, is_number, to_array
 from ._error import Error
-from ._indices import to_indices, to_numbers
-from ._interruptible import run
-from ._known import KnownForms
-from ._link import Link
-from ._names import to_bytes
+from ._link import Link, Path, Settings, Url
+from ._native.declarations import GradOptions
 from ._native.library import Connection
-from ._native.structs import GradOptions
-from ._notes import NoteValue
-from ._settings import Settings, to_ms
+from ._threads import run
 from .config import ConfigInput, to_config
 from .records import (
     Fallback,
@@ -60,7 +62,7 @@ class Client:
 
     def __init__(self, settings: Settings) -> None:
         self._link = Link(settings)
-        self._known = KnownForms(lambda timeout_ms: self._call(_jobs.list_params, timeout_ms))
+        self._known = KnownForms(lambda timeout_ms: self._call(_calls.list_params, timeout_ms))
 
     def __repr__(self) -> str:
         state = " closed" if self._link.is_closed else ""
@@ -94,17 +96,17 @@ class Client:
     @property
     def session(self) -> int:
         """Number of the trainer's session. Connects if this process has not."""
-        return int(self._call(_jobs.describe).session)
+        return int(self._call(_calls.describe).session)
 
     @property
     def synchronization(self) -> Synchronization:
         """How the trainers of the job keep step. Connects if this process has not."""
-        return _jobs.synchronization(self._call(_jobs.describe))
+        return _calls.synchronization(self._call(_calls.describe))
 
     @property
     def steps_ended(self) -> int:
         """Steps that this trainer has ended, including those that closed before it entered."""
-        return int(self._call(_jobs.describe).steps_ended)
+        return int(self._call(_calls.describe).steps_ended)
 
     def open(self) -> None:
         """Connects unless this process has already; :func:`pserver.connect` and the first call do so, too.
@@ -146,9 +148,7 @@ class Client:
         """
         array = first_value(name, value)
         native_config = to_config(config, settings)
-        self._call(
-            _updates.init_param, to_bytes(name, "name"), array, native_config, to_ms(timeout)
-        )
+        self._call(_calls.init_param, to_bytes(name, "name"), array, native_config, to_ms(timeout))
         self._known.learn(name, array)
 
     def init_params(
@@ -180,7 +180,7 @@ class Client:
             )
             for name, array in given
         ]
-        self._call(_updates.init_params, parameters, to_ms(timeout))
+        self._call(_calls.init_params, parameters, to_ms(timeout))
         for name, array in given:
             self._known.learn(name, array)
 
@@ -209,7 +209,7 @@ class Client:
         array = first_value(name, value)
         native_config = to_config(config, settings)
         settled = self._call(
-            _updates.create, to_bytes(name, "name"), array, native_config, to_ms(timeout)
+            _calls.create, to_bytes(name, "name"), array, native_config, to_ms(timeout)
         )
         self._known.learn(name, settled)
         return settled
@@ -252,7 +252,7 @@ class Client:
         items = [
             self._gradient(name, grad, timeout) for name, grad in items_of(grads, "send_grads")
         ]
-        return GradResult(self._call(_updates.send_grads, items, options, to_ms(timeout)))
+        return GradResult(self._call(_calls.send_grads, items, options, to_ms(timeout)))
 
     def end_step(self, *, timeout: Optional[float] = None) -> None:
         """Ends this trainer's step, once the gradients it has sent are stored.
@@ -270,8 +270,8 @@ class Client:
         is acknowledged, like an update. Raises BadValue or TooLarge before anything is sent; Unsupported in a
         job of rules below version 4 (see ``pserver upgrade-rules``).
         """
-        entries, count = _notes.to_entries(note)
-        self._call(_notes.send, entries, count, to_ms(timeout))
+        entries, count = to_note_entries(note)
+        self._call(_calls.send_note, entries, count, to_ms(timeout))
 
     def exit_steps(self, *, timeout: Optional[float] = None) -> None:
         """Leaves the steps of the job, so that the other trainers no longer wait for this one.
@@ -292,8 +292,8 @@ class Client:
             (to_bytes(name, "name"), self._value(name, value, timeout))
             for name, value in items_of(values, "set_params")
         ]
-        options = _updates.update_options(None, stored_is_enough)
-        self._call(_updates.set_params, items, options, to_ms(timeout))
+        options = _calls.update_options(None, stored_is_enough)
+        self._call(_calls.set_params, items, options, to_ms(timeout))
 
     def push(
         self,
@@ -308,11 +308,11 @@ class Client:
     ) -> None:
         """Sets parameter = alpha · parameter + beta · value. Raises what :meth:`send_grads` raises."""
         self._call(
-            _updates.push,
+            _calls.push,
             to_bytes(name, "name"),
             self._value(name, value, timeout),
             (factor_of(alpha, "alpha"), factor_of(beta, "beta")),
-            _updates.update_options(encoding, stored_is_enough),
+            _calls.update_options(encoding, stored_is_enough),
             to_ms(timeout),
         )
 
@@ -334,12 +334,12 @@ class Client:
         these elements are sent. Raises BadIndex as :meth:`pull_part` does, and what :meth:`send_grads` raises.
         """
         self._call(
-            _updates.push_part,
+            _calls.push_part,
             to_bytes(name, "name"),
             self._value(name, part, timeout),
             to_indices(name, indices),
             (factor_of(alpha, "alpha"), factor_of(beta, "beta")),
-            _updates.update_options(encoding, stored_is_enough),
+            _calls.update_options(encoding, stored_is_enough),
             to_ms(timeout),
         )
 
@@ -376,7 +376,7 @@ class Client:
         for name, target in targets.items():
             self._known.check(name, target, to_ms(timeout))
         params = self._call(
-            _reading.get, listed, encoded, targets, known, encoding_number(encoding), to_ms(timeout)
+            _calls.get, listed, encoded, targets, known, encoding_number(encoding), to_ms(timeout)
         )
         for name, array in params.items():
             self._known.learn(name, array)
@@ -413,7 +413,7 @@ class Client:
         lists = to_indices(name, indices)
         target = self._known.part_target(name, out, lists, to_ms(timeout))
         return self._call(
-            _reading.pull_part,
+            _calls.pull_part,
             to_bytes(name, "name"),
             lists,
             target,
@@ -436,15 +436,15 @@ class Client:
         If the call ends early, the host stops writing, and an earlier file of that name stays.
         """
         text = to_bytes(os.fspath(path) if isinstance(path, os.PathLike) else path, "path")
-        return self._call(_jobs.save, text, on_progress, to_ms(timeout))
+        return self._call(_calls.save, text, on_progress, to_ms(timeout))
 
     def status(self, *, timeout: Optional[float] = None) -> JobStatus:
         """Returns the job's state: whether it is initialized, by whom, and where its journals stood then."""
-        return self._call(_jobs.status, to_ms(timeout))
+        return self._call(_calls.status, to_ms(timeout))
 
     def list_params(self, *, timeout: Optional[float] = None) -> List[ParameterInfo]:
         """Returns every parameter of the job, in the order of names, whether it is ready or not."""
-        found = self._call(_jobs.list_params, to_ms(timeout))
+        found = self._call(_calls.list_params, to_ms(timeout))
         self._known.learn_all(found)
         return found
 
@@ -454,7 +454,7 @@ class Client:
         A shard falls back when its journal is replaced, as by ``pserver recover``. While none has, this call
         costs nothing, so make it after any error, or once in a while. If it fails, the next asks again.
         """
-        return self._call(_jobs.fallbacks, to_ms(timeout))
+        return self._call(_calls.fallbacks, to_ms(timeout))
 
     def close(self, *, timeout: Optional[float] = None) -> None:
         """Waits for calls under way (10 s unless ``timeout`` says otherwise), ends the remaining ones with
@@ -485,7 +485,7 @@ class Client:
         form = self._known.of(name, to_ms(timeout))
         return from_number(value, what, None if form is None else form[0])
 
-    def _gradient(self, name: str, grad: Any, timeout: Optional[float]) -> _updates.NamedGradient:
+    def _gradient(self, name: str, grad: Any, timeout: Optional[float]) -> _calls.NamedGradient:
         encoded = to_bytes(name, "name")
         if not isinstance(grad, Rows):
             return encoded, self._value(name, grad, timeout), None
@@ -497,4 +497,58 @@ def _unpickle(settings: Settings, is_closed: bool) -> Client:
     client = Client(settings.for_another_process())
     if is_closed:
         client.close()
+    return client
+
+
+def connect(
+    url: Optional[Url] = None,
+    *,
+    job: Optional[str] = None,
+    trainer: Optional[str] = None,
+    user: Optional[str] = None,
+    password: Optional[str] = None,
+    token: Optional[str] = None,
+    creds_file: Optional[Path] = None,
+    nkey_file: Optional[Path] = None,
+    nkey_public: Optional[str] = None,
+    tls_ca: Optional[Path] = None,
+    tls_cert: Optional[Path] = None,
+    tls_key: Optional[Path] = None,
+    connect_timeout: float = 10.0,
+    attempt_timeout: float = 5.0,
+    timeout: float = 30.0,
+    in_flight_bytes: Optional[int] = None,
+) -> Client:
+    """Connects to the broker and joins a job as a trainer. Close the client, or use it in a ``with``
+    block.
+
+    ``url`` is one address, several separated by commas, or a list: ``nats://host:port``, ``tls://…`` or
+    ``host:port``, with credentials before an ``@``. The default is ``PSERVER_URL``, else ``NATS_URL``,
+    else ``nats://127.0.0.1:4222``. ``job`` is by default ``PSERVER_JOB``, else ``default``. ``trainer``
+    is by default ``PSERVER_TRAINER``, else an id that is used only once. Give each process its own id,
+    and the same id again after a restart, so that it continues what it was doing. Two processes with
+    the same id end each other's sessions; therefore an id from the environment is extended in processes
+    that multiprocessing starts, and in processes forked from one that has connected under it.
+
+    Credentials come from the first source that has any: the address; these arguments (a user and its
+    password, a token, the file of a JWT user, or the file of an nkey's seed with its public key);
+    ``NATS_USER``, ``NATS_PASSWORD``, ``NATS_TOKEN``, ``NATS_CREDS``, ``NATS_NKEY`` and
+    ``NATS_NKEY_PUBLIC``. The PEM files for TLS are those of the arguments, else of ``NATS_CA``,
+    ``NATS_CERT`` and ``NATS_KEY``.
+
+    Times are in seconds: ``connect_timeout`` is for all attempts to connect together,
+    ``attempt_timeout`` for one attempt, ``timeout`` for calls without a timeout of their own. At most
+    ``in_flight_bytes`` are in flight to the journals, and as many from the hosts; 16 MiB by default.
+
+    Raises BadName, BadValue or Io for wrong arguments; NoBroker; Denied; NoTls if TLS is asked for and
+    the broker offers none, or its certificate is refused; NoHost if no host answers in time;
+    LibraryError if ``libpserver`` is missing or of another version.
+    """
+    client = Client(Settings.of(dict(locals())))
+    try:
+        client.open()
+    except BaseException:
+        # A signal may have come just after the client had connected.
+        client._discard()
+        raise
     return client

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import errors
 from ._error import unexpected
-from ._native.structs import Config
+from ._native.declarations import Config
 
 
 @dataclass(frozen=True)

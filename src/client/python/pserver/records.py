@@ -7,8 +7,7 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 
 import numpy as np
 
-from ._arrays import Array
-from ._origins import Origins
+from ._arrays import Array, Origins
 
 
 @dataclass(frozen=True, eq=False)

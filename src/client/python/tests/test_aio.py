@@ -14,7 +14,7 @@ import pytest
 
 import pserver
 import pserver.aio
-from pserver._pool import CALLS_MAX
+from pserver._threads import CALLS_MAX
 from programs import run_python, until
 from serving import HANG, Broker, Unique
 

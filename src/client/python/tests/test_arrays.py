@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import pserver
-from pserver._arrays import DTYPES, from_number, to_array
-from pserver._results import to_out
+from pserver._arrays import DTYPES, from_number, to_array, to_out
 
 MASKED: Any = np.ma
 VALUES: Any = np.arange(24, dtype=np.float32).reshape(2, 3, 4)

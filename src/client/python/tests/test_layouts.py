@@ -12,7 +12,7 @@ from typing import Any
 
 import pserver
 from pserver._arrays import DTYPES
-from pserver._native import functions, structs
+from pserver._native import declarations
 from pserver._error import ERRORS
 
 from serving import HANG, ROOT
@@ -20,7 +20,7 @@ from serving import HANG, ROOT
 #: The structs by their names in the header.
 STRUCTS: dict[str, type[ctypes.Structure]] = {
     "pserver" + re.sub("([A-Z])", r"_\1", name).lower(): struct
-    for name, struct in vars(structs).items()
+    for name, struct in vars(declarations).items()
     if isinstance(struct, type) and struct is not ctypes.Structure
     if issubclass(struct, ctypes.Structure)
 }
@@ -80,9 +80,9 @@ def test_every_struct_and_each_of_its_entries_is_known() -> None:
 def test_numbers_are_those_of_the_header(tmp_path: Path) -> None:
     expected = {f"PSERVER_{dtype.name.upper()}": number for number, dtype in enumerate(DTYPES)}
     expected |= {
-        "PSERVER_RANK_MAX": structs.RANK_MAX,
-        "PSERVER_SHARDS_MAX": structs.SHARDS_MAX,
-        "PSERVER_TIMEOUT_DEFAULT": structs.TIMEOUT_DEFAULT,
+        "PSERVER_RANK_MAX": declarations.RANK_MAX,
+        "PSERVER_SHARDS_MAX": declarations.SHARDS_MAX,
+        "PSERVER_TIMEOUT_DEFAULT": declarations.TIMEOUT_DEFAULT,
         "PSERVER_AS_IS": 0,
         "PSERVER_BFLOAT16": 1,
         "PSERVER_FLOAT16": 2,
@@ -98,10 +98,10 @@ def test_numbers_are_those_of_the_header(tmp_path: Path) -> None:
 
 def test_functions_have_the_numbers_of_arguments_of_the_header() -> None:
     plain = re.sub(r"/\*.*?\*/", "", HEADER, flags=re.DOTALL)
-    for name, arguments in {**functions.CALLS, **functions.PROCEDURES}.items():
+    for name, arguments in {**declarations.CALLS, **declarations.PROCEDURES}.items():
         declared = re.search(rf"\b{name}\((.*?)\);", plain, re.DOTALL)
         assert declared is not None, name
-        assert declared[1].count(",") + 1 == len(arguments), name
+        assert declared[1].count(",") + 1 == len(arguments.split()), name
 
 
 def test_the_version_is_that_of_the_project() -> None:

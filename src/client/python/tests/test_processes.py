@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import pserver
-from pserver._names import extended_id
+from pserver._link import extended_id
 from programs import run_python
 from serving import HANG, Broker
 

@@ -57,8 +57,8 @@ INTERRUPTED = """
 import os, signal, sys, threading, time
 import numpy as np
 import pserver
-from pserver import _interruptible
-from pserver._settings import Settings
+from pserver import _threads
+from pserver._link import Settings
 
 url, job, what = sys.argv[1:]
 large = np.zeros(8_000_000, np.float32)
@@ -85,7 +85,7 @@ if what == "wait for a connection":
 
 def interrupt():
     global began
-    while not _interruptible._main.worker.is_busy:
+    while not _threads._main.worker.is_busy:
         time.sleep(0.001)
     began = time.perf_counter()
     os.kill(os.getpid(), signal.SIGINT)
@@ -118,7 +118,7 @@ HANDLED = """
 import os, signal, sys, threading
 import numpy as np
 import pserver
-from pserver import _interruptible
+from pserver import _threads
 
 with pserver.connect(sys.argv[1], job=sys.argv[2]) as ps, pserver.connect(sys.argv[1], job=sys.argv[2]) as other:
     assert ps.begin_init()
@@ -132,7 +132,7 @@ with pserver.connect(sys.argv[1], job=sys.argv[2]) as ps, pserver.connect(sys.ar
     signal.signal(signal.SIGUSR1, handle)
 
     def go_on():
-        while not _interruptible._main.worker.is_busy:
+        while not _threads._main.worker.is_busy:
             pass
         os.kill(os.getpid(), signal.SIGUSR1)
         assert handled.wait(400)
@@ -154,7 +154,7 @@ def test_a_signal_that_is_handled_does_not_end_a_call(broker: Broker, job: str) 
 TOGETHER = """
 import os, signal, sys, threading, time
 import pserver
-from pserver import _interruptible
+from pserver import _threads
 
 def handle(number, frame):
     raise InterruptedError(number)
@@ -165,7 +165,7 @@ for number in numbers:
 ps = pserver.connect(sys.argv[1], job=sys.argv[2])
 
 def interrupt():
-    while not _interruptible._main.worker.is_busy:
+    while not _threads._main.worker.is_busy:
         time.sleep(0.001)
     for number in numbers:
         os.kill(os.getpid(), number)
@@ -181,7 +181,7 @@ try:
         pass
 except InterruptedError:
     pass
-while _interruptible._main.worker.is_busy:
+while _threads._main.worker.is_busy:
     time.sleep(0.001)
 ps.close()
 print("ended")

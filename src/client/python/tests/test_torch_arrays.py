@@ -9,8 +9,7 @@ import pytest
 import torch
 
 import pserver
-from pserver._arrays import to_array
-from pserver._results import to_out
+from pserver._arrays import to_array, to_out
 from programs import run_python
 from serving import HANG, Broker, Unique
 

@@ -10,8 +10,7 @@ torch = pytest.importorskip("torch")
 
 
 import pserver  # noqa: E402
-from pserver.torch._host_memory import HostMemory  # noqa: E402
-from pserver.torch._module_tensors import module_tensors  # noqa: E402
+from pserver.torch._tensors import HostMemory, module_tensors  # noqa: E402
 from programs import run_python  # noqa: E402
 
 nn: Any = torch.nn

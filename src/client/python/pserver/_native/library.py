@@ -3,17 +3,71 @@
 from __future__ import annotations
 
 import ctypes
+import ctypes.util
 import json
 import os
+import re
 import threading
-from typing import Any, NamedTuple, Optional
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Optional
 
 from .. import errors
 from .._error import ERRORS, Error, LibraryError
 from .._version import VERSION
-from .find import find_library
-from .functions import declare, in_python
+from .declarations import CALLS, declare
 from .private_copy import load_copy
+
+#: Methods of the client whose names differ from those of their functions.
+_METHODS: Final = {
+    "create": "create_if_not_already_created",
+    "set_with": "set_params",
+    "push_with": "push",
+    "get_known": "get_params",
+    "pull_part_with": "pull_part",
+    "push_part_with": "push_part",
+    "job_positions": "status",
+    "list_details": "list_params",
+    "save_model": "save",
+}
+_FUNCTION: Final = re.compile(r'(?<!")\b(' + "|".join(CALLS) + r")\b")
+
+
+def in_python(message: str) -> str:
+    """Replaces function names in a message of the C library by those of this package's methods."""
+
+    def method(match: re.Match[str]) -> str:
+        name = match[1][len("pserver_") :]
+        return _METHODS.get(name, name)
+
+    return _FUNCTION.sub(method, message)
+
+
+def find_library() -> str:
+    """Returns the path or name of ``libpserver``: ``PSERVER_LIBRARY``, the package's own, the one that
+    ``make build`` has left in the checkout, or the system's, in this order. LibraryError if there is
+    none."""
+    chosen = os.environ.get("PSERVER_LIBRARY")
+    if chosen:
+        if not Path(chosen).is_file():
+            raise LibraryError(
+                f"PSERVER_LIBRARY: expected the file of libpserver; found no {chosen}"
+            )
+        return str(Path(chosen).resolve())
+    here = Path(__file__).resolve().parent
+    tree = here.parents[4]
+    for directory in (here / "lib", tree / "build" / "lib"):
+        # The name may end in a version.
+        files = sorted(directory.glob("libpserver.so*"), key=lambda path: len(path.name))
+        if files:
+            return str(files[0])
+    installed = ctypes.util.find_library("pserver")
+    if installed is not None:
+        return installed
+    raise LibraryError(
+        "libpserver is not found: install the wheel of nats-pserver, run `make build` in the tree, "
+        "or name the file in PSERVER_LIBRARY"
+    )
+
 
 #: Reentrant: a signal handler may take it while the library is being loaded.
 _lock = threading.RLock()

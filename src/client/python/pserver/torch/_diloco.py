@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, Optional, Sequence, Union
+import functools
+from types import MethodType
+from typing import Any, Callable, Collection, Dict, Mapping, Optional, Sequence, Union
 
 import torch
 from torch import nn
 
 from .._arguments import Encoding
 from ..client import Client
-from ..errors import BadValue
-from ._gradients import StepCalls
-from ._host_memory import HELD_AS
-from ._module_tensors import module_tensors
-from ._outer import check_rule, outer_config
-from ._step_hook import StepHook
+from ..errors import BadConfig, BadValue
 from ._sync import sync
+from ._tensors import HELD_AS, StepCalls, module_tensors
 
 
 class DiLoCo:
@@ -174,3 +172,122 @@ def _check_steps(ps: Client) -> None:
         f"`pserver up --sync sync --trainers N`; received job {ps.job!r}, which is {received}",
         {"expected": "sync, mean", "received": received},
     )
+
+
+#: The outer optimizer of the DiLoCo paper (Douillard et al., 2023).
+DILOCO: Mapping[str, Any] = {"optimizer": "nesterov", "lr": 0.7, "momentum": 0.9}
+
+_NUMBERS_OF_RULES = ("momentum", "rho", "beta", "beta1", "beta2", "epsilon")
+
+
+def outer_config(
+    outer: Optional[Mapping[str, Any]], optimizer: Optional[torch.optim.Optimizer]
+) -> Dict[str, Any]:
+    """Returns the configuration of parameters that get pseudo-gradients.
+
+    ``outer`` has the server's rule as ``optimizer`` ("nesterov" if absent), its rate as ``lr``, its
+    numbers, and any other entry of a configuration. Alternatively ``optimizer`` is a
+    ``torch.optim.SGD``, whose settings are used. Raises BadConfig if both are given, and for any other
+    optimizer of PyTorch.
+    """
+    if optimizer is not None:
+        if outer is not None:
+            raise BadConfig("DiLoCo: expected outer or outer_optimizer; received both")
+        outer = _of_sgd(optimizer)
+    given = dict(DILOCO if outer is None else outer)
+    rule = {"name": given.pop("optimizer", "nesterov")}
+    rule.update({key: given.pop(key) for key in _NUMBERS_OF_RULES if key in given})
+    if "lr" in given:
+        rate = given.pop("lr")
+        schedule = rate if isinstance(rate, Mapping) else {"schedule": "constant", "rate": rate}
+        given["learningRate"] = schedule
+    return {"optimizer": rule, **given}
+
+
+def check_rule(ps: Client, names: Collection[str], config: Mapping[str, Any]) -> None:
+    """Raises BadConfig, naming every parameter that has another rule or rate. In that case another
+    trainer has configured the job, and that cannot be changed."""
+    expected = {key: config[key] for key in ("optimizer", "learningRate") if key in config}
+    others = [
+        f"{info.name!r} by {_rule_of(info.config)}"
+        for info in ps.list_params()
+        if info.name in names and not _agrees(expected, info.config)
+    ]
+    if others:
+        raise BadConfig(
+            f"DiLoCo: expected parameters that job {ps.job!r} updates by {_rule_of(expected)}; "
+            f"it updates {', '.join(others)}"
+        )
+
+
+def _agrees(expected: Any, found: Any) -> bool:
+    """Whether a configuration has every expected entry; it may have others."""
+    if not isinstance(expected, Mapping):
+        return bool(expected == found)
+    return isinstance(found, Mapping) and all(
+        key in found and _agrees(value, found[key]) for key, value in expected.items()
+    )
+
+
+def _rule_of(config: Mapping[str, Any]) -> str:
+    rule = config["optimizer"]
+    rate = config.get("learningRate")
+    if isinstance(rate, Mapping) and rate.get("schedule") == "constant":
+        rate = rate["rate"]
+    numbers = "".join(f", {key} {value}" for key, value in rule.items() if key != "name")
+    return f"{rule['name']} (lr {rate}{numbers})"
+
+
+def _of_sgd(optimizer: torch.optim.Optimizer) -> Dict[str, Any]:
+    groups = optimizer.param_groups
+    if not isinstance(optimizer, torch.optim.SGD) or len(groups) != 1:
+        raise BadConfig(
+            "DiLoCo: outer_optimizer: expected torch.optim.SGD with one group; received "
+            f"{type(optimizer).__name__} with {len(groups)}: describe the rule with outer=dict(…)"
+        )
+    group = groups[0]
+    if group["dampening"] != 0 or group["maximize"]:
+        raise BadConfig("DiLoCo: outer_optimizer: expected no dampening and no maximize")
+    if group["momentum"] == 0:
+        rule: Dict[str, Any] = {"optimizer": "sgd"}
+    else:
+        name = "nesterov" if group["nesterov"] else "momentum"
+        rule = {"optimizer": name, "momentum": group["momentum"]}
+    return {**rule, "lr": group["lr"], "l2": group["weight_decay"]}
+
+
+class StepHook:
+    """Calls a function after each step of an optimizer, until it is removed."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer, after_step: Callable[[], None]) -> None:
+        self._after_step = after_step
+        register = getattr(optimizer, "register_step_post_hook", None)
+        self._attached = True
+        self._handle = None if register is None else register(lambda *_: self._after_step())
+        if register is None:
+            self._wrap(optimizer)
+
+    def remove(self) -> None:
+        """Removes the hook: the function is not called any more."""
+        self._attached = False
+        if self._handle is not None:
+            self._handle.remove()
+
+    def _wrap(self, optimizer: Any) -> None:
+        """Replaces ``step`` by a method that also calls the function: PyTorch before 2.0 has no hooks
+        of steps.
+
+        The replacement is a method, too, and has the attributes of the original, because schedulers of
+        these versions wrap it in turn and look for both. For the same reason it stays when the hook is
+        removed, and then calls nothing.
+        """
+        inner = optimizer.step
+
+        @functools.wraps(inner)
+        def step(_: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> Any:
+            loss = inner(*args, **kwargs)
+            if self._attached:
+                self._after_step()
+            return loss
+
+        optimizer.step = MethodType(step, optimizer)

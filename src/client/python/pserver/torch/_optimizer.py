@@ -9,9 +9,7 @@ import torch
 from .._arguments import Encoding
 from ..client import Client
 from ..errors import BadShape, BadValue, UnknownParameter
-from ._gradients import StepCalls, to_gradient
-from ._host_memory import HostMemory, pull_into
-from ._module_tensors import names_by_id
+from ._tensors import HostMemory, StepCalls, names_by_id, pull_into, to_gradient
 
 #: The parameters of an optimizer: tensors that were synchronized, names with tensors, or groups of
 #: these.

@@ -11,8 +11,7 @@ from .._error import Error
 from ..client import Client
 from ..config import ConfigInput, with_keywords
 from ..errors import BadDtype, BadShape, UnknownParameter
-from ._host_memory import HELD_AS, HostMemory, pull_into
-from ._module_tensors import module_tensors, remember, sparse_weights
+from ._tensors import HELD_AS, HostMemory, module_tensors, pull_into, remember, sparse_weights
 
 #: How parameters are updated, in any form that ``Client.init_params`` takes, or a function that returns
 #: it for each parameter.
