@@ -23,12 +23,8 @@ struct answers {
 
 static pserver_status write_request(struct ps_ask *ask, struct ps_draft *draft) {
   const struct fallback_request *request = ask->context;
-  ps_draft_whole(draft, "session", request->answers->client->session.core.session);
-  ps_draft_key(draft, "numbers");
-  ps_pack_list(draft, 0);
-  ps_draft_whole(draft, "generation", request->seen.generation);
-  ps_draft_whole(draft, "seq", request->seen.seq);
-  return ps_draft_end(draft);
+  uint64_t session = request->answers->client->session.core.session;
+  return ps_write_outcome_request(draft, session, NULL, 0, request->seen);
 }
 
 /** Whether the entry is of that generation. */

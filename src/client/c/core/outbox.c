@@ -67,18 +67,22 @@ static void release_references(struct ps_outbox *outbox) {
 /** Whether no update of the call is pending. */
 static bool is_over(const struct ps_update_call *call) { return call->pending == 0; }
 
+/** Ends what is pending of an update; `count`: the call's number of blocks with this fate, or NULL. */
+static void settle_as(struct ps_block_update *update, enum ps_fate fate, size_t *count) {
+  update->fate = fate;
+  if (count != NULL) *count += update->blocks;
+  update->call->pending -= update->blocks;
+}
+
 /** Notes that the update is applied, or stored if that is enough. */
 static void note_applied(struct ps_block_update *update) {
-  update->fate = PS_FATE_APPLIED;
-  update->call->applied += update->blocks;
-  update->call->pending -= update->blocks;
+  settle_as(update, PS_FATE_APPLIED, &update->call->applied);
 }
 
 /** Notes that the update will never be applied. */
 static void note_rejected(struct ps_block_update *update, struct ps_failure *failure) {
   struct ps_update_call *call = update->call;
-  update->fate = PS_FATE_REJECTED;
-  call->pending -= update->blocks;
+  settle_as(update, PS_FATE_REJECTED, NULL);
   if (call->rejection != NULL) return;
   call->rejected = update;
   ps_failure_set(&call->rejection, failure);
@@ -93,9 +97,7 @@ static void note_settled(struct ps_block_update *update, const struct ps_outcome
   if (failure == NULL || (reaction == PS_REJECTION_COUNT_PRESENT && call->mode.counts_present)) {
     note_applied(update);
   } else if (reaction == PS_REJECTION_COUNT_LATE && call->mode.counts_late) {
-    update->fate = PS_FATE_LATE;
-    call->late += update->blocks;
-    call->pending -= update->blocks;
+    settle_as(update, PS_FATE_LATE, &call->late);
   } else {
     note_rejected(update, failure);
   }
@@ -103,23 +105,13 @@ static void note_settled(struct ps_block_update *update, const struct ps_outcome
 
 /** Notes that the update was given up although it may be stored. */
 static void note_unknown(struct ps_block_update *update) {
-  update->fate = PS_FATE_UNKNOWN;
-  update->call->unknown += update->blocks;
-  update->call->pending -= update->blocks;
+  settle_as(update, PS_FATE_UNKNOWN, &update->call->unknown);
 }
 
 /** Notes that the update was given up and is not stored; the obstacle may be NULL. */
 static void note_unsent(struct ps_block_update *update, struct ps_failure *obstacle) {
-  struct ps_update_call *call = update->call;
-  update->fate = PS_FATE_UNSENT;
-  call->unsent += update->blocks;
-  call->pending -= update->blocks;
-  ps_failure_set_first(&call->obstacle, obstacle);
-}
-
-/** Notes what ended the call or the session while updates were pending; only the first is kept. */
-static void note_ended(struct ps_update_call *call, struct ps_failure *end) {
-  ps_failure_set_first(&call->end, end);
+  settle_as(update, PS_FATE_UNSENT, &update->call->unsent);
+  ps_failure_set_first(&update->call->obstacle, obstacle);
 }
 
 /* Records, from their first publication to their outcomes. */
@@ -269,7 +261,7 @@ static void give_up(void *owner, struct ps_block_update *update, struct ps_failu
   if (update->has_message) release(outbox, update, false);
   note_unneeded(outbox, update);
   if (update->fate != PS_FATE_PENDING) return;
-  note_ended(update->call, reason);
+  ps_failure_set_first(&update->call->end, reason);
   if (ps_block_update_is_stored_nowhere(update)) note_unsent(update, update->obstacle);
   else note_unknown(update);
   note_over(outbox, update->call);
@@ -355,7 +347,7 @@ bool ps_outbox_send(struct ps_outbox *outbox, struct ps_update_call *call, int64
 void ps_outbox_end_call(struct ps_outbox *outbox, struct ps_update_call *call, struct ps_failure *reason,
                         int64_t now_ms) {
   if (is_over(call)) return;
-  note_ended(call, reason);
+  ps_failure_set_first(&call->end, reason);
   struct ps_failure *obstacle = outbox->is_connected ? NULL : &disconnected;
   for (size_t i = 0; i < call->update_count; i++) {
     struct ps_block_update *update = &call->updates[i];

@@ -15,13 +15,13 @@ void ps_name_function(const char *name);
 
 /** Makes this the last error of the thread, prints it to standard error if it is the first with its code, and
  * returns -1. */
-int ps_refuse(pserver_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int ps_report(pserver_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /** The same with libpserver's last error in this thread. */
-int ps_refuse_as_core(void);
+int ps_report_core(void);
 
 /** Returns code and message of this thread's last error; "" before the first. */
-const char *ps_last_refusal(void);
+const char *ps_last_report(void);
 
 /** Values of a parameter, as an argument. */
 struct ps_values {

@@ -22,4 +22,4 @@ void paddle_pserver_client_release(paddle_pserver_client *client) {
   if (client != NULL) ps_trainer_close(ps_number_of(client));
 }
 
-const char *paddle_pserver_last_error(void) { return ps_last_refusal(); }
+const char *paddle_pserver_last_error(void) { return ps_last_report(); }

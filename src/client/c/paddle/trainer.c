@@ -27,7 +27,7 @@ static void print_once(pserver_status code) {
           pserver_status_name(code));
 }
 
-int ps_refuse(pserver_status code, const char *format, ...) {
+int ps_report(pserver_status code, const char *format, ...) {
   char text[TEXT_BYTES / 2];
   va_list arguments;
   va_start(arguments, format);
@@ -38,7 +38,7 @@ int ps_refuse(pserver_status code, const char *format, ...) {
   return -1;
 }
 
-int ps_refuse_as_core(void) {
+int ps_report_core(void) {
   const char *message;
   pserver_status code = pserver_last_error(&message);
   snprintf(last, sizeof last, "%s: %s: %s", function, pserver_status_name(code), message);
@@ -46,7 +46,7 @@ int ps_refuse_as_core(void) {
   return -1;
 }
 
-const char *ps_last_refusal(void) { return last; }
+const char *ps_last_report(void) { return last; }
 
 /* Settings from the environment, for which the published functions have no argument. */
 
@@ -68,7 +68,7 @@ static int64_t environment_timeout_ms(void) {
   if (errno == 0 && *end == '\0' && timeout_ms > 0 && timeout_ms <= TIMEOUT_MS_MAX) {
     return timeout_ms;
   }
-  return ps_refuse(PSERVER_ERR_BAD_VALUE,
+  return ps_report(PSERVER_ERR_BAD_VALUE,
                    "PSERVER_TIMEOUT_MS: expected milliseconds, from 1 to a year; received \"%s\"", text);
 }
 
@@ -78,7 +78,7 @@ int ps_begin(struct ps_trainer *trainer, bool waits) {
   bool is_selected;
   int64_t timeout_ms = waits ? ps_waiting_ms(trainer) : ps_calling_ms(trainer);
   if (pserver_begin_init(trainer->core, waits, timeout_ms, &is_selected) != PSERVER_OK) {
-    return ps_refuse_as_core();
+    return ps_report_core();
   }
   if (waits && !is_selected) trainer->is_ready = true;
   if (!waits) trainer->is_second = !is_selected;
@@ -97,7 +97,7 @@ static int settle(struct ps_trainer *trainer, pserver_status status, enum ps_rep
   bool is_too_late = status == PSERVER_ERR_ALREADY_INITIALIZED ||
                      ((status == PSERVER_ERR_NOT_SELECTED || status == PSERVER_ERR_STALE_EPOCH) &&
                       repetition == PS_REPETITION_SUCCEEDS && is_ready(trainer));
-  if (!is_too_late || repetition == PS_REPETITION_FAILS) return ps_refuse_as_core();
+  if (!is_too_late || repetition == PS_REPETITION_FAILS) return ps_report_core();
   trainer->is_ready = true;
   return 0;
 }
@@ -121,7 +121,7 @@ int ps_await_ready(struct ps_trainer *trainer) {
   if (!trainer->is_second || trainer->is_ready) return 0;
   int is_selected = ps_begin(trainer, true);
   if (is_selected <= 0) return is_selected;
-  return ps_refuse(PSERVER_ERR_NOT_INITIALIZED,
+  return ps_report(PSERVER_ERR_NOT_INITIALIZED,
                    "the trainer that was initializing has died, and this one is selected instead: call "
                    "paddle_begin_init_params() again, which returns 1, and initialize");
 }
@@ -148,7 +148,7 @@ static bool is_other_process(void) {
   int expected = 0;
   int here = (int)getpid();
   if (atomic_compare_exchange_strong(&owner, &expected, here) || expected == here) return false;
-  ps_refuse(PSERVER_ERR_CLOSED,
+  ps_report(PSERVER_ERR_CLOSED,
             "this process was forked from %d, which had made a client: make clients after the fork",
             expected);
   return true;
@@ -168,7 +168,7 @@ static struct ps_trainer *make(void) {
     ps_lengths_release(&trainer->lengths);
   }
   free(trainer);
-  ps_refuse(PSERVER_ERR_INTERNAL, "no memory for a client");
+  ps_report(PSERVER_ERR_INTERNAL, "no memory for a client");
   return NULL;
 }
 
@@ -182,7 +182,7 @@ static bool connect_core(struct ps_trainer *trainer, struct ps_place place) {
   options.job = job == NULL ? JOB_DEFAULT : job;
   options.trainer = ps_environment_value("PSERVER_TRAINER");
   if (pserver_connect(&options, &trainer->core) == PSERVER_OK) return true;
-  ps_refuse_as_core();
+  ps_report_core();
   return false;
 }
 
@@ -211,7 +211,7 @@ uint32_t ps_trainer_open(struct ps_place place, bool is_selectable) {
   if (enlist(trainer)) return trainer->number;
   pserver_close(trainer->core, CLOSE_MS);
   destroy(trainer);
-  ps_refuse(PSERVER_ERR_TOO_LARGE, "no number is left for a client in this process");
+  ps_report(PSERVER_ERR_TOO_LARGE, "no number is left for a client in this process");
   return PS_NO_TRAINER;
 }
 
@@ -221,8 +221,8 @@ static struct ps_trainer **find(uint32_t number) {
   return link;
 }
 
-static void refuse_unknown(void) {
-  ps_refuse(PSERVER_ERR_CLOSED, "the client is released, or was never made");
+static void report_unknown(void) {
+  ps_report(PSERVER_ERR_CLOSED, "the client is released, or was never made");
 }
 
 void ps_trainer_close(uint32_t number) {
@@ -233,11 +233,11 @@ void ps_trainer_close(uint32_t number) {
   if (trainer != NULL) *link = trainer->next;
   pthread_mutex_unlock(&lock);
   if (trainer == NULL) {
-    refuse_unknown();
+    report_unknown();
     return;
   }
   /* This also ends the trainer's calls. */
-  if (pserver_close(trainer->core, CLOSE_MS) != PSERVER_OK) ps_refuse_as_core();
+  if (pserver_close(trainer->core, CLOSE_MS) != PSERVER_OK) ps_report_core();
   pthread_mutex_lock(&lock);
   while (trainer->users > 0) pthread_cond_wait(&left, &lock);
   pthread_mutex_unlock(&lock);
@@ -250,7 +250,7 @@ struct ps_trainer *ps_trainer_enter(uint32_t number) {
   struct ps_trainer *trainer = *find(number);
   if (trainer != NULL) trainer->users++;
   pthread_mutex_unlock(&lock);
-  if (trainer == NULL) refuse_unknown();
+  if (trainer == NULL) report_unknown();
   return trainer;
 }
 
@@ -274,7 +274,7 @@ int64_t ps_calling_ms(const struct ps_trainer *trainer) {
 #define SAVE_MS 600000
 
 static int no_memory(int total) {
-  return ps_refuse(PSERVER_ERR_INTERNAL, "no memory for %d parameters", total);
+  return ps_report(PSERVER_ERR_INTERNAL, "no memory for %d parameters", total);
 }
 
 /** Makes a tensor of values that fits a parameter of any shape. */
@@ -299,7 +299,7 @@ int ps_send_gradients(struct ps_trainer *trainer, const struct ps_values *values
   }
   if (result == 0 && pserver_send_grads(trainer->core, grads, (size_t)total, &options,
                                         ps_calling_ms(trainer)) != PSERVER_OK) {
-    result = ps_refuse_as_core();
+    result = ps_report_core();
   }
   free(grads);
   return result;
@@ -315,7 +315,7 @@ int ps_set_values(struct ps_trainer *trainer, const struct ps_values *values, in
   }
   if (result == 0 &&
       pserver_set(trainer->core, names, tensors, (size_t)total, ps_calling_ms(trainer)) != PSERVER_OK) {
-    result = ps_refuse_as_core();
+    result = ps_report_core();
   }
   free(tensors);
   free(names);
@@ -323,8 +323,8 @@ int ps_set_values(struct ps_trainer *trainer, const struct ps_values *values, in
 }
 
 int ps_save_model(struct ps_trainer *trainer, const char *path) {
-  if (path == NULL) return ps_refuse(PSERVER_ERR_BAD_PATH, "expected a path; received NULL");
+  if (path == NULL) return ps_report(PSERVER_ERR_BAD_PATH, "expected a path; received NULL");
   int64_t timeout_ms = trainer->timeout_ms == 0 ? SAVE_MS : trainer->timeout_ms;
   if (pserver_save(trainer->core, path, timeout_ms) == PSERVER_OK) return 0;
-  return ps_refuse_as_core();
+  return ps_report_core();
 }

@@ -81,17 +81,17 @@ uint64_t ps_element_bytes(int element_type) {
 
 bool ps_check_list(const void *list, int total) {
   if (total <= 0) {
-    ps_refuse(PSERVER_ERR_EMPTY, "expected at least one parameter; received %d", total);
+    ps_report(PSERVER_ERR_EMPTY, "expected at least one parameter; received %d", total);
     return false;
   }
   if (list != NULL) return true;
-  ps_refuse(PSERVER_ERR_BAD_VALUE, "expected %d parameters; received NULL", total);
+  ps_report(PSERVER_ERR_BAD_VALUE, "expected %d parameters; received NULL", total);
   return false;
 }
 
 bool ps_check_name(const char *name) {
   if (name != NULL) return true;
-  ps_refuse(PSERVER_ERR_BAD_NAME, "expected a name; received NULL");
+  ps_report(PSERVER_ERR_BAD_NAME, "expected a name; received NULL");
   return false;
 }
 
@@ -99,16 +99,16 @@ bool ps_tensor_of(const struct ps_values *values, pserver_tensor *tensor) {
   if (!ps_check_name(values->name)) return false;
   uint64_t element = ps_element_bytes(values->element_type);
   if (element == 0) {
-    ps_refuse(PSERVER_ERR_BAD_DTYPE, "\"%s\": expected an element type; received %d", values->name,
+    ps_report(PSERVER_ERR_BAD_DTYPE, "\"%s\": expected an element type; received %d", values->name,
               values->element_type);
     return false;
   }
   if (values->content == NULL) {
-    ps_refuse(PSERVER_ERR_BAD_VALUE, "\"%s\": expected content; received NULL", values->name);
+    ps_report(PSERVER_ERR_BAD_VALUE, "\"%s\": expected content; received NULL", values->name);
     return false;
   }
   if (values->length <= 0 || (uint64_t)values->length % element != 0) {
-    ps_refuse(PSERVER_ERR_BAD_LENGTH,
+    ps_report(PSERVER_ERR_BAD_LENGTH,
               "\"%s\": expected elements of %" PRIu64 " bytes; received %" PRId64 " bytes", values->name,
               element, values->length);
     return false;
@@ -132,14 +132,14 @@ void ps_free_content(void *content) {
 /** Whether a parameter of so many bytes fits its target, and an int; false with an error. */
 static bool check_fit(const struct ps_target *target, uint64_t bytes) {
   if (bytes > INT_MAX) {
-    ps_refuse(PSERVER_ERR_TOO_LARGE,
+    ps_report(PSERVER_ERR_TOO_LARGE,
               "\"%s\": expected at most %d bytes, the maximum of an int; it has %" PRIu64, target->name,
               INT_MAX, bytes);
     return false;
   }
   if (target->content == NULL || target->capacity == (int64_t)bytes) return true;
   if (target->may_exceed && target->capacity > (int64_t)bytes) return true;
-  ps_refuse(PSERVER_ERR_BAD_LENGTH, "\"%s\": expected memory of %" PRIu64 " bytes; received %" PRId64,
+  ps_report(PSERVER_ERR_BAD_LENGTH, "\"%s\": expected memory of %" PRIu64 " bytes; received %" PRId64,
             target->name, bytes, target->capacity);
   return false;
 }
@@ -190,7 +190,7 @@ static int read_tensors(struct ps_trainer *trainer, struct ps_target *targets, c
   int64_t timeout_ms = trainer->is_ready ? ps_calling_ms(trainer) : ps_waiting_ms(trainer);
   pserver_status status =
       pserver_get(trainer->core, names, tensors, (size_t)total, PSERVER_AS_IS, timeout_ms);
-  if (status != PSERVER_OK) return ps_refuse_as_core();
+  if (status != PSERVER_OK) return ps_report_core();
   trainer->is_ready = true;
   for (int i = 0; i < total; i++) {
     if (check_fit(&targets[i], tensors[i].bytes)) continue;
@@ -205,7 +205,7 @@ int ps_read_values(struct ps_trainer *trainer, struct ps_target *targets, int to
   const char **names = calloc((size_t)total, sizeof *names);
   pserver_tensor *tensors = calloc((size_t)total, sizeof *tensors);
   int result = names == NULL || tensors == NULL
-                   ? ps_refuse(PSERVER_ERR_INTERNAL, "no memory for %d parameters", total)
+                   ? ps_report(PSERVER_ERR_INTERNAL, "no memory for %d parameters", total)
                    : read_tensors(trainer, targets, names, tensors, total);
   free(names);
   free(tensors);
@@ -217,7 +217,7 @@ static bool learn_lengths(struct ps_trainer *trainer) {
   pserver_parameter_info *list;
   size_t count;
   if (pserver_list(trainer->core, &list, &count, ps_calling_ms(trainer)) != PSERVER_OK) {
-    ps_refuse_as_core();
+    ps_report_core();
     return false;
   }
   for (size_t i = 0; i < count; i++) {
@@ -233,7 +233,7 @@ bool ps_look_up_length(struct ps_trainer *trainer, const char *name, struct ps_l
   if (lengths_find(&trainer->lengths, name, length)) return true;
   if (!learn_lengths(trainer)) return false;
   if (lengths_find(&trainer->lengths, name, length)) return true;
-  ps_refuse(PSERVER_ERR_UNKNOWN_PARAMETER,
+  ps_report(PSERVER_ERR_UNKNOWN_PARAMETER,
             "\"%s\": its length is not known: the job has no such parameter yet, so declare it first, "
             "paddle_declare_param(client, \"%s\", element_type, num_elements)",
             name, name);

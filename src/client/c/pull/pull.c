@@ -100,16 +100,21 @@ static pserver_status prepare_tensor(const struct ps_parameter *parameter, const
   return PSERVER_OK;
 }
 
+/** The state of a tensor that is read. */
+struct tensor_state {
+  bool was_allocated;
+  bool is_read;
+  /** Whether its parameter was initialized anew meanwhile, so that it must be read again. */
+  bool is_replaced;
+};
+
 /** The reads of a call. */
 struct reads {
   struct ps_call *call;
   const struct ps_whole_reads *wanted;
-  /** By name, as the following lists. */
+  /** By name. */
   struct ps_parameter **parameters;
-  bool *was_allocated;
-  /** Whether the tensor is still to be read, and whether its parameter was initialized anew meanwhile. */
-  bool *is_left;
-  bool *is_replaced;
+  struct tensor_state *states;
   /** NULL unless the call shall return origins. */
   pserver_origins *origins;
 };
@@ -117,23 +122,15 @@ struct reads {
 static pserver_status allocate(struct reads *reads) {
   size_t count = reads->wanted->count;
   reads->parameters = calloc(count, sizeof *reads->parameters);
-  reads->was_allocated = calloc(count, sizeof *reads->was_allocated);
-  reads->is_left = malloc(count * sizeof *reads->is_left);
-  reads->is_replaced = calloc(count, sizeof *reads->is_replaced);
-  if (reads->parameters == NULL || reads->was_allocated == NULL || reads->is_left == NULL ||
-      reads->is_replaced == NULL) {
-    return ps_no_memory("%zu names", count);
-  }
-  for (size_t i = 0; i < count; i++) reads->is_left[i] = true;
-  return PSERVER_OK;
+  reads->states = calloc(count, sizeof *reads->states);
+  return reads->parameters == NULL || reads->states == NULL ? ps_no_memory("%zu names", count)
+                                                            : PSERVER_OK;
 }
 
 static void release_reads(struct reads *reads) {
   if (reads->parameters != NULL) ps_parameters_unref(reads->parameters, reads->wanted->count);
   free(reads->parameters);
-  free(reads->was_allocated);
-  free(reads->is_left);
-  free(reads->is_replaced);
+  free(reads->states);
   pserver_origins_free(reads->origins);
 }
 
@@ -143,7 +140,7 @@ static pserver_status prepare_target(const struct reads *reads, size_t i) {
   pserver_status status = ps_check_read_encoding(parameter, wanted->options->encoding);
   if (status != PSERVER_OK) return status;
   return prepare_tensor(parameter, parameter->shape, parameter->rank, parameter->layout.elements,
-                        &wanted->tensors[i], &reads->was_allocated[i]);
+                        &wanted->tensors[i], &reads->states[i].was_allocated);
 }
 
 static pserver_status prepare_all(struct reads *reads) {
@@ -161,8 +158,8 @@ static pserver_status prepare_again(struct reads *reads, size_t i) {
   const struct ps_whole_reads *wanted = reads->wanted;
   ps_parameters_unref(&reads->parameters[i], 1);
   reads->parameters[i] = NULL;
-  if (reads->was_allocated[i]) pserver_tensor_release(&wanted->tensors[i]);
-  reads->was_allocated[i] = false;
+  if (reads->states[i].was_allocated) pserver_tensor_release(&wanted->tensors[i]);
+  reads->states[i].was_allocated = false;
   pserver_status status =
       ps_find_parameters(reads->call, &wanted->names[i], 1, true, &reads->parameters[i]);
   if (status == PSERVER_OK) status = prepare_target(reads, i);
@@ -187,7 +184,7 @@ static void plan_blocks(const struct reads *reads, size_t i, struct ps_block_rea
                                            .encoding = wanted->options->encoding,
                                            .target = wanted->tensors[i].data,
                                            .version = version,
-                                           .is_replaced = &reads->is_replaced[i]};
+                                           .is_replaced = &reads->states[i].is_replaced};
     if (known != NULL) blocks[index].known = known[index];
     if (origins != NULL) blocks[index].state = &origins->list[i].blocks[index];
   }
@@ -218,7 +215,7 @@ static void keep_known(const struct reads *reads, size_t i, const struct ps_bloc
   const struct ps_whole_reads *wanted = reads->wanted;
   pserver_tensor *tensor = &wanted->tensors[i];
   if (wanted->known == NULL) return;
-  bool is_spare = reads->was_allocated[i] && is_all_unchanged(blocks);
+  bool is_spare = reads->states[i].was_allocated && is_all_unchanged(blocks);
   if (is_spare) pserver_tensor_release(tensor);
   else keep_blocks(blocks, tensor, wanted->known[i].data);
 }
@@ -228,16 +225,16 @@ static pserver_status read_blocks(struct reads *reads, struct ps_block_read *blo
   struct ps_block_read *next = blocks;
   size_t count = reads->wanted->count;
   for (size_t i = 0; i < count; i++) {
-    if (!reads->is_left[i]) continue;
+    if (reads->states[i].is_read) continue;
     plan_blocks(reads, i, next);
     next += reads->parameters[i]->layout.blocks;
   }
   pserver_status status = ps_read_blocks(reads->call, blocks, total);
   next = blocks;
   for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
-    if (!reads->is_left[i]) continue;
-    if (!reads->is_replaced[i]) keep_known(reads, i, next);
-    reads->is_left[i] = reads->is_replaced[i];
+    if (reads->states[i].is_read) continue;
+    if (!reads->states[i].is_replaced) keep_known(reads, i, next);
+    reads->states[i].is_read = !reads->states[i].is_replaced;
     next += reads->parameters[i]->layout.blocks;
   }
   return status;
@@ -246,7 +243,7 @@ static pserver_status read_blocks(struct reads *reads, struct ps_block_read *blo
 static pserver_status read_left_blocks(struct reads *reads) {
   size_t total = 0;
   for (size_t i = 0; i < reads->wanted->count; i++) {
-    if (reads->is_left[i]) total += reads->parameters[i]->layout.blocks;
+    if (!reads->states[i].is_read) total += reads->parameters[i]->layout.blocks;
   }
   struct ps_block_read *blocks = calloc(total, sizeof *blocks);
   if (blocks == NULL) return ps_no_memory("%zu blocks", total);
@@ -259,9 +256,9 @@ static pserver_status read_left_blocks(struct reads *reads) {
 static bool prepare_left(struct reads *reads, pserver_status *status) {
   bool is_any_left = false;
   for (size_t i = 0; i < reads->wanted->count && *status == PSERVER_OK; i++) {
-    if (!reads->is_left[i]) continue;
+    if (reads->states[i].is_read) continue;
     is_any_left = true;
-    reads->is_replaced[i] = false;
+    reads->states[i].is_replaced = false;
     *status = prepare_again(reads, i);
   }
   return is_any_left;
@@ -277,7 +274,7 @@ static pserver_status read_all(struct reads *reads) {
     if (status == PSERVER_OK) is_any_left = prepare_left(reads, &status);
   }
   for (size_t i = 0; i < wanted->count && status != PSERVER_OK; i++) {
-    bool is_own = reads->was_allocated != NULL && reads->was_allocated[i];
+    bool is_own = reads->states != NULL && reads->states[i].was_allocated;
     if (is_own) pserver_tensor_release(&wanted->tensors[i]);
   }
   return status;

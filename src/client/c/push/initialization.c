@@ -370,27 +370,19 @@ static pserver_status selected_epoch(struct ps_call *call, uint64_t *epoch) {
   return ps_detail_text("trainer", call->client->identity.trainer);
 }
 
-static int compare_names(const void *a, const void *b) {
-  const char *const *left = a;
-  const char *const *right = b;
-  return strcmp(*left, *right);
-}
-
 /** BAD_VALUE if a name occurs twice. */
 static pserver_status check_distinct(struct ps_call *call, const struct ps_declaration *declarations,
                                      size_t count) {
-  const char **names = malloc(count * sizeof *names);
-  if (names == NULL) return ps_no_memory("%zu names", count);
-  for (size_t i = 0; i < count; i++) names[i] = declarations[i].name;
-  qsort(names, count, sizeof *names, compare_names);
-  pserver_status status = PSERVER_OK;
-  for (size_t i = 1; i < count && status == PSERVER_OK; i++) {
-    if (strcmp(names[i - 1], names[i]) != 0) continue;
+  struct ps_name_set set;
+  pserver_status status = ps_name_set_init(&set, count) ? PSERVER_OK : ps_no_memory("%zu names", count);
+  for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
+    const char *name = declarations[i].name;
+    if (ps_name_set_add(&set, name)) continue;
     ps_fail(PSERVER_ERR_BAD_VALUE, "%s: expected each parameter once; received \"%s\" twice", call->what,
-            names[i]);
-    status = ps_detail_text("parameter", names[i]);
+            name);
+    status = ps_detail_text("parameter", name);
   }
-  free(names);
+  ps_name_set_release(&set);
   return status;
 }
 

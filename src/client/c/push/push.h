@@ -11,19 +11,19 @@ pserver_status ps_check_changeable(const struct ps_parameter *parameter);
 /** Checks the elements of an update, and computes their norm if the parameter clips by it. NON_FINITE. */
 pserver_status ps_finish_update(struct ps_parameter_update *update, uint64_t elements);
 
-/** A set of parameters, compared by name. All zeros: without memory. */
-struct ps_parameter_set {
-  const struct ps_parameter **slots;
+/** A set of names. */
+struct ps_name_set {
+  const char **slots;
   size_t slot_count;
 };
 
-/** Makes an empty set for so many parameters; false if there is no memory. Release it also then. */
-bool ps_parameter_set_init(struct ps_parameter_set *set, size_t count);
+/** Makes an empty set for so many names; false if there is no memory. Release it also then. */
+bool ps_name_set_init(struct ps_name_set *set, size_t count);
 
-/** Adds a parameter, which must outlive the set; false if the set has one of its name already. */
-bool ps_parameter_set_add(struct ps_parameter_set *set, const struct ps_parameter *parameter);
+/** Adds a name, which must outlive the set; false if the set has it already. */
+bool ps_name_set_add(struct ps_name_set *set, const char *name);
 
-void ps_parameter_set_release(struct ps_parameter_set *set);
+void ps_name_set_release(struct ps_name_set *set);
 
 /**
  * Sends all blocks of updates and waits; `goes_alone`: each in a record of its own, see ps_sending.

@@ -2,30 +2,30 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Calls that set and push parameters or parts of them, and what all calls share that change parameters. */
 
-/* Sets of parameters, in a hash table that is at most half full. */
+/* Sets of names, in a hash table that is at most half full. */
 
-bool ps_parameter_set_init(struct ps_parameter_set *set, size_t count) {
+bool ps_name_set_init(struct ps_name_set *set, size_t count) {
   size_t slots = 2;
   while (slots < 2 * count) slots *= 2;
-  *set = (struct ps_parameter_set){.slots = calloc(slots, sizeof(struct ps_parameter *)),
-                                   .slot_count = slots};
+  *set = (struct ps_name_set){.slots = calloc(slots, sizeof(char *)), .slot_count = slots};
   return set->slots != NULL;
 }
 
-bool ps_parameter_set_add(struct ps_parameter_set *set, const struct ps_parameter *parameter) {
+bool ps_name_set_add(struct ps_name_set *set, const char *name) {
   size_t last = set->slot_count - 1;
-  size_t at = ps_name_hash(parameter->name, parameter->name_bytes) & last;
+  size_t at = ps_name_hash(name, strlen(name)) & last;
   for (; set->slots[at] != NULL; at = (at + 1) & last) {
-    if (ps_has_name(set->slots[at], parameter->name, parameter->name_bytes)) return false;
+    if (strcmp(set->slots[at], name) == 0) return false;
   }
-  set->slots[at] = parameter;
+  set->slots[at] = name;
   return true;
 }
 
-void ps_parameter_set_release(struct ps_parameter_set *set) { free(set->slots); }
+void ps_name_set_release(struct ps_name_set *set) { free(set->slots); }
 
 /* Sends block updates of a call and waits for their fates. */
 
@@ -121,20 +121,20 @@ static pserver_status send_whole(struct ps_call *call, const char *const *names,
                                  const struct ps_parameter_update *kind, bool stored_is_enough) {
   struct ps_parameter **found = calloc(count, sizeof *found);
   struct ps_parameter_update *updates = calloc(count, sizeof *updates);
-  struct ps_parameter_set set;
-  bool has_memory = ps_parameter_set_init(&set, count) && found != NULL && updates != NULL;
+  struct ps_name_set set;
+  bool has_memory = ps_name_set_init(&set, count) && found != NULL && updates != NULL;
   pserver_status status = has_memory ? ps_find_parameters(call, names, count, false, found)
                                      : ps_no_memory("%zu updates", count);
   for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
     updates[i] = *kind;
     updates[i].parameter = found[i];
-    updates[i].is_repeated = !ps_parameter_set_add(&set, found[i]);
+    updates[i].is_repeated = !ps_name_set_add(&set, found[i]->name);
     status = whole_update(&updates[i], &values[i]);
   }
   struct ps_call_mode mode = {.is_done_when_stored = stored_is_enough};
   if (status == PSERVER_OK) status = ps_send_updates(call, updates, count, mode, false);
   if (found != NULL) ps_parameters_unref(found, count);
-  ps_parameter_set_release(&set);
+  ps_name_set_release(&set);
   free(found);
   free(updates);
   return status;

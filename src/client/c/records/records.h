@@ -271,6 +271,10 @@ void ps_sending_end(struct ps_sending *sending);
 /** Publishes the record that has waited longest; false if none is waiting. */
 bool ps_sender_publish_next(struct ps_update_sender *sender);
 
+/** Writes a request for the outcomes of numbers of a session, to be answered once this position is folded. */
+pserver_status ps_write_outcome_request(struct ps_draft *draft, uint64_t session, const uint64_t *numbers,
+                                        size_t count, struct ps_position at);
+
 /** The broker denied publishing to a subject. */
 void ps_sender_denied(struct ps_update_sender *sender, const char *subject);
 

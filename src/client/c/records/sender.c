@@ -143,8 +143,8 @@ static void release(void *shell, struct ps_block_update *update, bool is_reusabl
   if (ps_queue_remove(&sender->queue, &record_of(update)->place)) ps_outbox_withdrawn(update);
 }
 
-static pserver_status write_outcome_request(struct ps_draft *draft, uint64_t session,
-                                            const uint64_t *numbers, size_t count, struct ps_position at) {
+pserver_status ps_write_outcome_request(struct ps_draft *draft, uint64_t session, const uint64_t *numbers,
+                                        size_t count, struct ps_position at) {
   ps_draft_whole(draft, "session", session);
   ps_draft_key(draft, "numbers");
   ps_pack_list(draft, count);
@@ -167,7 +167,7 @@ static void ask_outcomes(void *shell, unsigned shard, uint64_t session, const ui
   ps_draft_begin(&draft);
   snprintf(subject, sizeof subject, "ps.%s.shard.%u.%s.outcome", identity->job, shard, identity->id);
   snprintf(reply, sizeof reply, "%s.outcome.%u", identity->inbox, shard);
-  if (write_outcome_request(&draft, session, numbers, count, at) == PSERVER_OK) {
+  if (ps_write_outcome_request(&draft, session, numbers, count, at) == PSERVER_OK) {
     ps_publish(sender->deps.connection, subject, reply, draft.buffer.data, draft.buffer.size);
   }
   ps_draft_release(&draft);

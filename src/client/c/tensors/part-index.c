@@ -49,8 +49,6 @@ bool ps_sort_numbered(struct ps_numbered *list, size_t count, uint64_t most) {
 /** The maximum number of elements of a part. */
 #define PART_ELEMENTS_MAX UINT32_MAX
 
-static pserver_status no_memory(void) { return ps_no_memory("an index"); }
-
 /** Checks the number of lists, and reads their lengths. */
 static pserver_status measure(const struct ps_parameter *parameter, const pserver_indices *indices,
                               size_t rank, struct ps_part_index *index) {
@@ -141,10 +139,10 @@ static pserver_status join_lists(const struct ps_parameter *parameter, const pse
   index->width = index->elements / index->row_count;
   index->rows = is_scalar ? calloc(1, sizeof *index->rows) : lists[0];
   lists[0] = NULL;
-  if (index->rows == NULL) return no_memory();
+  if (index->rows == NULL) return ps_no_memory("an index");
   if (is_everything(parameter, indices, lists)) return PSERVER_OK;
   index->offsets = offsets_in_row(parameter, indices, lists, index->width);
-  return index->offsets == NULL ? no_memory() : PSERVER_OK;
+  return index->offsets == NULL ? ps_no_memory("an index") : PSERVER_OK;
 }
 
 pserver_status ps_read_part_index(const struct ps_parameter *parameter, const pserver_indices *indices,
@@ -154,7 +152,8 @@ pserver_status ps_read_part_index(const struct ps_parameter *parameter, const ps
   pserver_status status = measure(parameter, indices, rank, index);
   for (size_t axis = 0; axis < rank && status == PSERVER_OK; axis++) {
     lists[axis] = malloc((indices[axis].count + 1) * sizeof *lists[axis]);
-    status = lists[axis] == NULL ? no_memory() : normalize(parameter, &indices[axis], axis, lists[axis]);
+    status = lists[axis] == NULL ? ps_no_memory("an index")
+                                 : normalize(parameter, &indices[axis], axis, lists[axis]);
   }
   if (status == PSERVER_OK && index->elements > 0) status = join_lists(parameter, indices, lists, index);
   for (size_t axis = 0; axis < PSERVER_RANK_MAX; axis++) free(lists[axis]);

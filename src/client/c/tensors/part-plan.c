@@ -136,8 +136,6 @@ void ps_scatter_part(const struct ps_part_block *part, size_t element_bytes, con
 static uint32_t first_row[1] = {0};
 static uint64_t first_place[1] = {0};
 
-static pserver_status no_memory(void) { return ps_no_memory("a part"); }
-
 /** Returns the numbers in ascending order, equal ones in the order of the list; to be freed. */
 static struct ps_numbered *sorted(const uint64_t *numbers, size_t count) {
   struct ps_numbered *list = malloc(count * sizeof *list);
@@ -196,14 +194,14 @@ static pserver_status cut(const uint64_t *numbers, size_t count, uint64_t block_
   bool has_memory = allocate_matching(&plan->rows, count);
   if (list == NULL || plan->numbers == NULL || !has_memory) {
     free(list);
-    return no_memory();
+    return ps_no_memory("a part");
   }
   size_t blocks = 0;
   for (size_t i = 0; i < count; i = end_of_block(list, count, i, block_size)) blocks++;
   plan->blocks = calloc(blocks, sizeof *plan->blocks);
   if (plan->blocks == NULL) {
     free(list);
-    return no_memory();
+    return ps_no_memory("a part");
   }
   for (size_t start = 0; start < count;) {
     size_t end = end_of_block(list, count, start, block_size);
@@ -245,7 +243,7 @@ static pserver_status cut_rows(const struct ps_parameter *parameter, const uint6
 static pserver_status cut_elements(const struct ps_parameter *parameter, const struct ps_part_index *index,
                                    struct ps_part_plan *plan) {
   uint64_t *elements = malloc(plan->elements * sizeof *elements);
-  if (elements == NULL) return no_memory();
+  if (elements == NULL) return ps_no_memory("a part");
   uint64_t stride = ps_row_elements(parameter);
   uint64_t width = index->width;
   for (size_t i = 0; i < index->row_count; i++) {
@@ -258,7 +256,7 @@ static pserver_status cut_elements(const struct ps_parameter *parameter, const s
   free(elements);
   if (status != PSERVER_OK) return status;
   plan->block_inner = calloc(plan->count, sizeof *plan->block_inner);
-  if (plan->block_inner == NULL) return no_memory();
+  if (plan->block_inner == NULL) return ps_no_memory("a part");
   for (size_t i = 0; i < plan->count; i++) {
     struct ps_part_block *block = &plan->blocks[i];
     plan->block_inner[i] = block->rows;
@@ -284,7 +282,7 @@ static pserver_status match_offsets(const struct ps_part_index *index, struct ps
   bool is_made = list != NULL && plan->inner_numbers != NULL && has_memory;
   if (is_made) *distinct = match(list, width, 0, plan->inner_numbers, &plan->inner);
   free(list);
-  return is_made ? PSERVER_OK : no_memory();
+  return is_made ? PSERVER_OK : ps_no_memory("a part");
 }
 
 static pserver_status cut_index(const struct ps_parameter *parameter, const struct ps_part_index *index,

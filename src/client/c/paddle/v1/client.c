@@ -10,7 +10,7 @@ static bool measure(struct ps_trainer *trainer, const char *name, int element_ty
   struct ps_length length;
   if (!ps_look_up_length(trainer, name, &length)) return false;
   if (element_type != (int)length.dtype) {
-    ps_refuse(PSERVER_ERR_BAD_DTYPE, "\"%s\": expected element type %d; received %d", name,
+    ps_report(PSERVER_ERR_BAD_DTYPE, "\"%s\": expected element type %d; received %d", name,
               (int)length.dtype, element_type);
     return false;
   }
@@ -46,15 +46,15 @@ static int declare(struct ps_trainer *trainer, const char *name, int element_typ
   struct ps_length length = {(pserver_dtype)element_type, (uint64_t)elements};
   if (!ps_check_name(name)) return -1;
   if (element == 0) {
-    return ps_refuse(PSERVER_ERR_BAD_DTYPE, "\"%s\": expected an element type; received %d", name,
+    return ps_report(PSERVER_ERR_BAD_DTYPE, "\"%s\": expected an element type; received %d", name,
                      element_type);
   }
   if (elements <= 0 || elements > INT_MAX / element) {
-    return ps_refuse(PSERVER_ERR_BAD_LENGTH, "\"%s\": expected 1 to %lld elements; received %lld", name,
+    return ps_report(PSERVER_ERR_BAD_LENGTH, "\"%s\": expected 1 to %lld elements; received %lld", name,
                      INT_MAX / element, elements);
   }
   if (ps_lengths_note(&trainer->lengths, name, length)) return 0;
-  return ps_refuse(PSERVER_ERR_INTERNAL, "no memory for \"%s\"", name);
+  return ps_report(PSERVER_ERR_INTERNAL, "no memory for \"%s\"", name);
 }
 
 int paddle_declare_param(paddle_pserver_client *client, const char *name, int element_type,
@@ -80,7 +80,7 @@ int paddle_set_param(paddle_pserver_client *client, const char *name, int elemen
 
 static int get(struct ps_trainer *trainer, const char *name, void **dst, int *dst_bytes) {
   if (dst == NULL || dst_bytes == NULL) {
-    return ps_refuse(PSERVER_ERR_BAD_VALUE, "expected dst and dstLen; received NULL");
+    return ps_report(PSERVER_ERR_BAD_VALUE, "expected dst and dstLen; received NULL");
   }
   struct ps_target target = {
       .name = name, .content = *dst, .capacity = *dst == NULL ? 0 : *dst_bytes, .may_exceed = true};

@@ -24,7 +24,7 @@ static bool keep_config(struct ps_trainer *trainer, const void *config, size_t b
   if (config != NULL) {
     copy = malloc(bytes + 1);
     if (copy == NULL) {
-      ps_refuse(PSERVER_ERR_INTERNAL, "no memory for the configuration");
+      ps_report(PSERVER_ERR_INTERNAL, "no memory for the configuration");
       return false;
     }
     memcpy(copy, config, bytes);
@@ -41,7 +41,7 @@ static bool keep_config(struct ps_trainer *trainer, const void *config, size_t b
 
 static int begin_with(struct ps_trainer *trainer, const void *config, int bytes, bool is_config_text) {
   if (bytes < 0 || (config == NULL && bytes > 0)) {
-    return ps_refuse(PSERVER_ERR_BAD_VALUE, "expected a configuration and its length; received %s and %d",
+    return ps_report(PSERVER_ERR_BAD_VALUE, "expected a configuration and its length; received %s and %d",
                      config == NULL ? "NULL" : "bytes", bytes);
   }
   return keep_config(trainer, config, (size_t)bytes, is_config_text) ? ps_begin(trainer, true) : -1;
@@ -91,7 +91,7 @@ static struct ps_values *values_of(const paddle_parameter *params, int total) {
   if (!ps_check_list(params, total)) return NULL;
   struct ps_values *values = calloc((size_t)total, sizeof *values);
   if (values == NULL) {
-    ps_refuse(PSERVER_ERR_INTERNAL, "no memory for %d parameters", total);
+    ps_report(PSERVER_ERR_INTERNAL, "no memory for %d parameters", total);
     return NULL;
   }
   for (int i = 0; i < total; i++) {
@@ -128,7 +128,7 @@ static int read_into(struct ps_trainer *trainer, const char **names, paddle_para
   if (!ps_check_list(names, total) || !ps_check_list(dst, total)) return -1;
   struct ps_target *targets = calloc((size_t)total, sizeof *targets);
   if (targets == NULL) {
-    return ps_refuse(PSERVER_ERR_INTERNAL, "no memory for %d parameters", total);
+    return ps_report(PSERVER_ERR_INTERNAL, "no memory for %d parameters", total);
   }
   for (int i = 0; i < total; i++) {
     targets[i].name = names[i];

@@ -29,7 +29,7 @@ void paddle_pserver_client_release(paddle_pserver_client c) {
   ps_trainer_close((uint32_t)c);
 }
 
-const char *paddle_pserver_last_error(void) { return ps_last_refusal(); }
+const char *paddle_pserver_last_error(void) { return ps_last_report(); }
 
 /* Revision 3: initialization, with a configuration for each parameter. */
 
@@ -40,7 +40,7 @@ int paddle_begin_init_params(paddle_pserver_client client) {
 static int initialize(struct ps_trainer *trainer, const paddle_parameter *given, const void *config_proto,
                       int config_bytes) {
   if (config_bytes < 0 || (config_proto == NULL && config_bytes > 0)) {
-    return ps_refuse(PSERVER_ERR_BAD_VALUE, "expected a configuration and its length; received %s and %d",
+    return ps_report(PSERVER_ERR_BAD_VALUE, "expected a configuration and its length; received %s and %d",
                      config_proto == NULL ? "NULL" : "bytes", config_bytes);
   }
   /* NULL stands for an empty message. */
@@ -70,13 +70,13 @@ static int send_all(struct ps_trainer *trainer, const paddle_gradient *grads,
                     paddle_gradient *const *pointers, int len) {
   struct ps_values *values = calloc((size_t)len, sizeof *values);
   if (values == NULL) {
-    return ps_refuse(PSERVER_ERR_INTERNAL, "no memory for %d gradients", len);
+    return ps_report(PSERVER_ERR_INTERNAL, "no memory for %d gradients", len);
   }
   int result = 0;
   for (int i = 0; i < len && result == 0; i++) {
     const paddle_gradient *grad = pointers == NULL ? &grads[i] : pointers[i];
     if (grad != NULL) values[i] = values_of(grad);
-    else result = ps_refuse(PSERVER_ERR_BAD_VALUE, "gradient %d: expected one; received NULL", i);
+    else result = ps_report(PSERVER_ERR_BAD_VALUE, "gradient %d: expected one; received NULL", i);
   }
   if (result == 0) result = ps_send_gradients(trainer, values, len, NULL);
   free(values);
@@ -95,7 +95,7 @@ int paddle_send_grads_v(paddle_pserver_client client, paddle_gradient **grads, i
 static bool aim_at(paddle_parameter **dst, struct ps_target *targets, int len) {
   for (int i = 0; i < len; i++) {
     if (dst[i] == NULL) {
-      ps_refuse(PSERVER_ERR_BAD_VALUE, "parameter %d: expected one; received NULL", i);
+      ps_report(PSERVER_ERR_BAD_VALUE, "parameter %d: expected one; received NULL", i);
       return false;
     }
     targets[i] = (struct ps_target){
@@ -107,7 +107,7 @@ static bool aim_at(paddle_parameter **dst, struct ps_target *targets, int len) {
 static int read_into(struct ps_trainer *trainer, paddle_parameter **dst, int len) {
   struct ps_target *targets = calloc((size_t)len, sizeof *targets);
   if (targets == NULL) {
-    return ps_refuse(PSERVER_ERR_INTERNAL, "no memory for %d parameters", len);
+    return ps_report(PSERVER_ERR_INTERNAL, "no memory for %d parameters", len);
   }
   int result = aim_at(dst, targets, len) ? ps_read_values(trainer, targets, len) : -1;
   for (int i = 0; i < len && result == 0; i++) {

@@ -220,7 +220,7 @@ static bool check_endpoints(const char *endpoints) {
     entry += length;
   }
   if (are_valid && count > 0) return true;
-  ps_refuse(PSERVER_ERR_BAD_VALUE,
+  ps_report(PSERVER_ERR_BAD_VALUE,
             "expected addresses of etcd like http://host:port, with commas between them; received %s",
             endpoints == NULL ? "NULL" : "something else");
   return false;
@@ -249,7 +249,7 @@ bool ps_discover(const char *endpoints, struct ps_discovery *found) {
   if (prefix == NULL) prefix = "";
   if (!check_endpoints(endpoints)) return false;
   if (strlen(prefix) > sizeof search.keys - 8) {
-    ps_refuse(PSERVER_ERR_BAD_VALUE, "PSERVER_ETCD_PREFIX is too long");
+    ps_report(PSERVER_ERR_BAD_VALUE, "PSERVER_ETCD_PREFIX is too long");
     return false;
   }
   snprintf(search.keys, sizeof search.keys, "%s/ps/", prefix);
@@ -261,7 +261,7 @@ bool ps_discover(const char *endpoints, struct ps_discovery *found) {
       pause_ms(PAUSE_MS);
       continue;
     }
-    ps_refuse(search.code, "within %d ms: %s", DISCOVERY_MS, search.reason);
+    ps_report(search.code, "within %d ms: %s", DISCOVERY_MS, search.reason);
     return false;
   }
   return true;
