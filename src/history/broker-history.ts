@@ -1,11 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
-import {
-  AckPolicy,
-  type ConsumerConfig,
-  DeliverPolicy,
-  type JetStreamManager,
-} from "@nats-io/jetstream";
+import { AckPolicy, DeliverPolicy, type JetStreamManager } from "@nats-io/jetstream";
 import { type NatsConnection, nanos, nuid } from "@nats-io/transport-node";
 import { readable } from "../actors/fold/journal-record.ts";
 import { openStoredJob, type StoredJob } from "../actors/job/open-job.ts";
@@ -18,7 +13,13 @@ import type { KvBucket } from "../actors/journal/kv-bucket.ts";
 import type { PieceRef } from "../actors/journal/manifest.ts";
 import { MarkKeeper } from "../actors/journal/mark-keeper.ts";
 import { SnapshotReader } from "../actors/journal/snapshot-store.ts";
-import { brokerCall, storageQueries, streamExists } from "../actors/journal/streams.ts";
+import {
+  brokerCall,
+  readStream,
+  type StreamRead,
+  storageQueries,
+  streamExists,
+} from "../actors/journal/streams.ts";
 import {
   comparePositions,
   ensureError,
@@ -70,206 +71,86 @@ interface ReadRecordsDeps {
  * @throws what `missing` makes; TIMEOUT after a minute without a record; the reason of `signal`.
  */
 async function* readRecords(
-  deps: ReadRecordsDeps,
+  { shard, stream, missing, ...deps }: ReadRecordsDeps,
   afterSeq: number,
   toSeq: number,
   signal: AbortSignal,
 ): AsyncGenerator<readonly TimedRecord[], void, undefined> {
   if (afterSeq >= toSeq) return;
-  const arrivals = new Arrivals(deps, afterSeq);
-  const abort = (): void => arrivals.abort(ensureError(signal.reason));
   signal.throwIfAborted();
-  signal.addEventListener("abort", abort, { once: true });
-  arrivals.start();
-  try {
-    for (let last = afterSeq; last < toSeq; ) {
-      const batch = await arrivals.next();
-      const wanted = batch.filter(({ seq }) => seq <= toSeq);
-      last = batch.at(-1)?.seq ?? last;
-      if (wanted.length > 0) yield wanted;
-      arrivals.taken(batch.length);
-    }
-  } finally {
-    signal.removeEventListener("abort", abort);
-    arrivals.stop();
-  }
-}
-
-/** The records that have arrived and were not taken yet. */
-class Arrivals {
-  readonly #deps: ReadRecordsDeps;
-  readonly #reader: JournalReader;
-  #records: TimedRecord[] = [];
-  #lastSeq: number;
-  #failure: Promise<PserverError> | undefined;
-  #wake: () => void = () => undefined;
-  #isAborted = false;
-
-  constructor(deps: ReadRecordsDeps, afterSeq: number) {
-    const { connection } = deps;
-    const credit = new Credit(AHEAD_BYTES, payloadBytesMaxOf(connection));
-    this.#deps = deps;
-    this.#lastSeq = afterSeq;
-    this.#reader = new JournalReader({ ...deps, credit });
-  }
-
-  /** Takes what has arrived; waits for a record if there is none. @throws what ended the reading. */
-  async next(): Promise<readonly TimedRecord[]> {
-    if (this.#records.length === 0 && this.#failure === undefined) await this.#arrival();
-    if (this.#records.length === 0 || this.#isAborted) throw await this.#failure;
-    return this.#records.splice(0);
-  }
-
-  /** Lets as many more records arrive. */
-  taken(records: number): void {
-    this.#reader.taken(records);
-  }
-
-  stop(): void {
-    this.#reader.stop();
-  }
-
-  /** Ends the reading at once, whatever has arrived. */
-  abort(reason: PserverError): void {
-    this.#isAborted = true;
-    this.#fail(Promise.resolve(reason));
-  }
-
-  /** Begins to read; to be called once. */
-  start(): void {
-    const { stream } = this.#deps;
-    void this.#reader.start({
-      locate: () => Promise.resolve({ stream, startSeq: this.#lastSeq + 1 }),
-      onRecord: (record) => this.#receive(record),
-      onFailure: (error) => this.#fail(Promise.resolve(error)),
-    });
-  }
-
-  #receive(record: TimedRecord): void {
-    if (this.#failure !== undefined) return;
-    const expected = this.#lastSeq + 1;
-    if (record.seq !== expected) {
-      this.#fail(this.#deps.missing(expected, record.seq));
-      return;
-    }
-    this.#lastSeq = record.seq;
-    this.#records.push(record);
-    this.#wake();
-  }
-
-  #fail(failure: Promise<PserverError>): void {
-    // It may be rejected before anybody asks for it.
-    failure.catch(() => undefined);
-    this.#failure = failure;
-    this.#reader.stop();
-    this.#wake();
-  }
-
-  /** Resolves with the next record or a failure. */
-  async #arrival(): Promise<void> {
-    const silent = setTimeout(() => this.#fail(Promise.resolve(this.#silence())), SILENCE_MS);
-    await new Promise<void>((resolve) => {
-      this.#wake = resolve;
-    });
-    clearTimeout(silent);
-  }
-
-  #silence(): PserverError {
-    const { shard } = this.#deps;
-    const seq = this.#lastSeq + 1;
-    return new PserverError(
-      "TIMEOUT",
-      `shard ${shard}: record ${seq} was not read within ${SILENCE_MS} ms`,
-      { shard, seq },
-    );
-  }
-}
-
-/** Messages that are asked for at one time; each has up to about 64 KiB. */
-const FETCH_MESSAGES = 64;
-
-/** How long to wait for a message that the stream has. */
-const FETCH_MS = 5_000;
-
-/** Dependencies of {@link readTapeMessages}. */
-interface ReadTapeDeps {
-  readonly connection: NatsConnection;
-  readonly manager: JetStreamManager;
-  readonly subjects: JobSubjects;
-  readonly shard: number;
-}
-
-/**
- * The messages of a shard's tape in the broker from `start` on, oldest first; none if the job has no tape.
- * @throws TIMEOUT, DENIED and the like; the reason of the signal.
- */
-async function* readTapeMessages(
-  { connection, manager, subjects, shard }: ReadTapeDeps,
-  start: TapeStart,
-  signal: AbortSignal,
-): AsyncGenerator<StoredTapeMessage, void, undefined> {
-  const stream = subjects.tapeStream();
-  const what = `reading the tape of shard ${shard}`;
-  const info = await brokerCall(what, { shard }, async () => {
-    if (!(await streamExists(manager, stream))) return undefined;
-    return await manager.consumers.add(stream, {
-      name: `tape-${nuid.next()}`,
-      filter_subject: subjects.tape(shard),
-      ...deliveryFrom(start),
-      ack_policy: AckPolicy.None,
-      inactive_threshold: nanos(60_000),
-      mem_storage: true,
-      num_replicas: 1,
-    });
-  });
-  if (info === undefined) return;
-  const consumer = openJetStream(connection).consumers.getConsumerFromInfo(info);
-  try {
-    let delivered = 0;
-    for (let pending = info.num_pending; pending > 0; ) {
-      signal.throwIfAborted();
-      const wanted = Math.min(FETCH_MESSAGES, pending);
-      const batch = await brokerCall(what, { shard }, () =>
-        consumer.fetch({ max_messages: wanted, expires: FETCH_MS }),
-      );
-      // Taken at once: a batch that its reader lets wait would expire, and lose what had come.
-      const messages: StoredTapeMessage[] = [];
-      for await (const { info: delivery, data } of batch) {
-        delivered += 1;
-        if (delivery.deliverySequence !== delivered) throw lost(shard);
-        pending = delivery.pending;
-        const { streamSequence: seq, timestampNanos } = delivery;
-        messages.push({ seq, timeMs: timestampNanos / 1e6, data });
+  const credit = new Credit(AHEAD_BYTES, payloadBytesMaxOf(deps.connection));
+  const reader = new JournalReader({ ...deps, credit });
+  let arrived: TimedRecord[] = [];
+  let [receivedSeq, takenSeq] = [afterSeq, afterSeq];
+  let failure: (() => PserverError | Promise<PserverError>) | undefined;
+  let wake = (): void => undefined;
+  const fail = (make: () => PserverError | Promise<PserverError>): void => {
+    failure ??= make;
+    reader.stop();
+    wake();
+  };
+  const onAbort = (): void => {
+    arrived = [];
+    fail(() => ensureError(signal.reason));
+  };
+  signal.addEventListener("abort", onAbort, { once: true });
+  void reader.start({
+    locate: () => Promise.resolve({ stream, startSeq: receivedSeq + 1 }),
+    onRecord: (record) => {
+      if (failure !== undefined) return;
+      const expected = receivedSeq + 1;
+      if (record.seq !== expected) {
+        fail(() => missing(expected, record.seq));
+        return;
       }
-      if (messages.length === 0) throw silence(shard);
-      yield* messages;
+      receivedSeq = record.seq;
+      arrived.push(record);
+      wake();
+    },
+    onFailure: (error) => fail(() => error),
+  });
+  try {
+    while (takenSeq < toSeq) {
+      if (arrived.length === 0 && failure === undefined) {
+        const silent = setTimeout(() => fail(() => silence(shard, receivedSeq + 1)), SILENCE_MS);
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+        clearTimeout(silent);
+      }
+      // What came before a failure is given first.
+      if (arrived.length === 0 && failure !== undefined) throw await failure();
+      const batch = arrived.splice(0);
+      const wanted = batch.filter(({ seq }) => seq <= toSeq);
+      takenSeq = batch.at(-1)?.seq ?? takenSeq;
+      if (wanted.length > 0) yield wanted;
+      reader.taken(batch.length);
     }
   } finally {
-    await manager.consumers.delete(stream, info.name).catch(() => undefined);
+    signal.removeEventListener("abort", onAbort);
+    reader.stop();
   }
 }
 
-function deliveryFrom(start: TapeStart): Partial<ConsumerConfig> {
+function silence(shard: number, seq: number): PserverError {
+  const text = `shard ${shard}: record ${seq} was not read within ${SILENCE_MS} ms`;
+  return new PserverError("TIMEOUT", text, { shard, seq });
+}
+
+/** Messages of a tape that are asked for at one time; each has up to about 64 KiB. */
+const TAPE_MESSAGES = 64;
+
+/** How long the broker may deliver no message of a tape that it has. */
+const TAPE_MS = 30_000;
+
+/** Which messages of a tape are read. */
+function selectFrom(start: TapeStart): StreamRead["select"] {
   if (start.kind === "message") {
     return { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: start.seq };
   }
   if (start.timeMs <= 0) return { deliver_policy: DeliverPolicy.All };
   const time = new Date(Math.floor(start.timeMs)).toISOString();
   return { deliver_policy: DeliverPolicy.StartTime, opt_start_time: time };
-}
-
-function lost(shard: number): PserverError {
-  return new PserverError("TIMEOUT", `tape of shard ${shard}: a message was lost on its way`, {
-    shard,
-  });
-}
-
-function silence(shard: number): PserverError {
-  return new PserverError(
-    "TIMEOUT",
-    `tape of shard ${shard}: no message came within ${FETCH_MS} ms`,
-    { shard },
-  );
 }
 
 /** How long the broker keeps the consumer if it cannot be deleted. */
@@ -365,12 +246,25 @@ export class BrokerShard implements ShardHistory {
     return new MarkKeeper(this.#deps.records, this.shard).read();
   }
 
-  readTape(
+  async *readTape(
     start: TapeStart,
     signal: AbortSignal,
   ): AsyncGenerator<StoredTapeMessage, void, undefined> {
     const { connection, manager, subjects } = this.#deps;
-    return readTapeMessages({ connection, manager, subjects, shard: this.shard }, start, signal);
+    const [{ shard }, stream] = [this, subjects.tapeStream()];
+    const [action, details] = [`reading the tape of shard ${shard}`, { shard }];
+    if (!(await brokerCall(action, details, () => streamExists(manager, stream)))) return;
+    const batches = readStream({
+      ...{ manager, client: openJetStream(connection), stream, action, details },
+      ...{ batchMessages: TAPE_MESSAGES, timeoutMs: TAPE_MS },
+      select: { filter_subject: subjects.tape(shard), ...selectFrom(start) },
+    });
+    for await (const batch of batches) {
+      signal.throwIfAborted();
+      for (const { seq, data, info } of batch) {
+        yield { seq, timeMs: info.timestampNanos / 1e6, data };
+      }
+    }
   }
 
   async lastUpTo({ generation, firstSeq, lastSeq }: JournalSpan, timeMs: number): Promise<number> {
@@ -440,7 +334,7 @@ export class BrokerHistory implements HistorySource {
   readonly #job: StoredJob;
   readonly #owners: OwnersClient;
 
-  constructor(connection: NatsConnection, host: string, job: StoredJob) {
+  private constructor(connection: NatsConnection, host: string, job: StoredJob) {
     const { subjects, manager, journalOf } = job;
     const storage = storageQueries(manager, subjects);
     this.#connection = connection;
@@ -450,14 +344,19 @@ export class BrokerHistory implements HistorySource {
   }
 
   /**
-   * Connects as a host does, without joining the job; works without any host. The caller closes it.
+   * Connects as a host does, without joining the job; works without any host. The caller closes it. `role` is
+   * what the connection is for, in its name.
    * @throws NO_BROKER, DENIED, NO_JETSTREAM, JETSTREAM_UNAVAILABLE, TIMEOUT; BAD_NAME if the broker holds
    * no such job.
    */
-  static async open(reach: ConnectionSettings, job: string): Promise<BrokerHistory> {
-    const host = `history-${hostname().slice(0, 24)}-${process.pid}-${randomUUID().slice(0, 8)}`;
+  static async open(
+    reach: ConnectionSettings,
+    job: string,
+    role: "history" | "archive" = "history",
+  ): Promise<BrokerHistory> {
+    const host = `${role}-${hostname().slice(0, 24)}-${process.pid}-${randomUUID().slice(0, 8)}`;
     const inboxPrefix = new JobSubjects(job).hostInbox(host);
-    const connection = await openConnection(reach, { name: `pserver ${job} history`, inboxPrefix });
+    const connection = await openConnection(reach, { name: `pserver ${job} ${role}`, inboxPrefix });
     try {
       return new BrokerHistory(connection, host, await openStoredJob(connection, job));
     } catch (error) {
@@ -476,6 +375,11 @@ export class BrokerHistory implements HistorySource {
 
   get synchronization(): Synchronization {
     return this.#job.settings.synchronization;
+  }
+
+  /** The job's bucket. */
+  get records(): KvBucket {
+    return this.#job.records;
   }
 
   shard(shard: number): BrokerShard {

@@ -34,7 +34,7 @@ import {
   type StoredManifest,
   toPieceRef,
 } from "./manifest.ts";
-import { brokerCall, ensureFileStream, scanStream } from "./streams.ts";
+import { brokerCall, ensureFileStream, readStream } from "./streams.ts";
 
 /** Stored pieces of one block at one epoch and version: its values, then slots 1, 2, … */
 export interface BlockPieces {
@@ -391,14 +391,13 @@ export class SnapshotStore extends SnapshotReader {
   async list(): Promise<number[]> {
     const { manager, client, subjects, shard } = this.#deps;
     const sequences: number[] = [];
-    const scan = {
-      ...{ manager, client, graceMs: LIST_TIMEOUT_MS },
-      stream: subjects.snapshotStream(),
-      start: { filter_subject: subjects.shardSnapshots(shard) },
-    };
-    await brokerCall(`listing snapshots of shard ${shard}`, { shard }, () =>
-      scanStream(scan, (seq) => sequences.push(seq) > 0),
-    );
+    const batches = readStream({
+      ...{ manager, client, stream: subjects.snapshotStream() },
+      select: { filter_subject: subjects.shardSnapshots(shard), headers_only: true },
+      ...{ timeoutMs: LIST_TIMEOUT_MS, isLossy: true },
+      ...{ action: `listing snapshots of shard ${shard}`, details: { shard } },
+    });
+    for await (const batch of batches) sequences.push(...batch.map(({ seq }) => seq));
     return sequences;
   }
 

@@ -1,15 +1,17 @@
 import { setTimeout as delay } from "node:timers/promises";
 import {
   AckPolicy,
+  type Consumer,
   type ConsumerConfig,
   DiscardPolicy,
   type JetStreamClient,
   type JetStreamManager,
+  type JsMsg,
   RetentionPolicy,
   StorageType,
   type StreamConfig,
 } from "@nats-io/jetstream";
-import { nanos, nuid } from "@nats-io/transport-node";
+import { nanos, nuid, TimeoutError } from "@nats-io/transport-node";
 import {
   type ErrorDetails,
   JETSTREAM_ERRORS,
@@ -82,57 +84,83 @@ export async function brokerCall<Result>(
   }
 }
 
-/** Messages per fetch; only their subjects and headers are sent. */
+/** Small messages, or subjects without payloads, that are asked for at one time. */
 const BATCH_MESSAGES = 1_000;
 
-/** Options of {@link scanStream}. */
-export interface StreamScan {
+/** What {@link readStream} reads, and how. */
+export interface StreamRead {
   readonly manager: JetStreamManager;
   readonly client: JetStreamClient;
   readonly stream: string;
-  /** The messages to scan: of a subject, or from a sequence on. */
-  readonly start: Pick<
+  /** Which messages: on a subject, from a sequence or a time on; perhaps without their payloads. */
+  readonly select: Pick<
     Partial<ConsumerConfig>,
-    "filter_subject" | "deliver_policy" | "opt_start_seq"
+    "filter_subject" | "deliver_policy" | "opt_start_seq" | "opt_start_time" | "headers_only"
   >;
-  /** How long to wait for a message; after that, those not delivered count as lost. */
-  readonly graceMs: number;
+  /** The last message to read at least; without it, all that the stream has. */
+  readonly toSeq?: number;
+  /** Messages that are asked for, and held in memory, at one time; {@link BATCH_MESSAGES} by default. */
+  readonly batchMessages?: number;
+  /** How long the broker may deliver nothing while there is more. */
+  readonly timeoutMs: number;
+  /** Whether what the broker does not deliver in that time is left out, instead of failing. */
+  readonly isLossy?: boolean;
+  /** What is done, and on what, for errors. */
+  readonly action: string;
+  readonly details: ErrorDetails;
 }
 
 /**
- * Reports sequence and subject of every message that a stream can deliver, in order and without payloads,
- * until `onMessage` returns false. Messages that it cannot deliver are skipped.
- * @throws the JetStream client's errors.
+ * Reads messages of a stream in order, in batches, each after the last one was used.
+ * @throws TIMEOUT if none comes in time, or one was lost on its way; the errors of `fromBrokerError`.
  */
-export async function scanStream(
-  { manager, client, stream, start, graceMs }: StreamScan,
-  onMessage: (seq: number, subject: string) => boolean,
-): Promise<void> {
-  const info = await manager.consumers.add(stream, {
-    ...start,
-    // A named consumer needs no other permission than that of a journal's reader.
-    name: `scan-${nuid.next()}`,
-    headers_only: true,
-    ack_policy: AckPolicy.None,
-    inactive_threshold: nanos(2 * graceMs),
-    mem_storage: true,
-    num_replicas: 1,
-  });
+export async function* readStream(
+  read: StreamRead,
+): AsyncGenerator<readonly JsMsg[], void, undefined> {
+  const { manager, client, stream, timeoutMs, action, details } = read;
   try {
-    const consumer = client.consumers.getConsumerFromInfo(info);
-    for (let pending = info.num_pending, isProgress = true; pending > 0 && isProgress; ) {
-      isProgress = false;
-      const batch = await consumer.fetch({ max_messages: BATCH_MESSAGES, expires: graceMs });
-      for await (const message of batch) {
-        isProgress = true;
-        pending = message.info.pending;
-        if (!onMessage(message.seq, message.subject)) return;
-        if (pending === 0) break;
-      }
+    const info = await manager.consumers.add(stream, {
+      ...read.select,
+      // A named consumer needs no other permission than that of a journal's reader.
+      name: `read-${nuid.next()}`,
+      ack_policy: AckPolicy.None,
+      inactive_threshold: nanos(2 * timeoutMs),
+      mem_storage: true,
+      num_replicas: 1,
+    });
+    try {
+      yield* fetchAll(client.consumers.getConsumerFromInfo(info), info.num_pending, read);
+    } finally {
+      // If it cannot be deleted, for lack of a connection or a permission, it expires soon.
+      await manager.consumers.delete(stream, info.name).catch(() => undefined);
     }
-  } finally {
-    // If it cannot be deleted, for lack of a connection or a permission, it expires soon.
-    await manager.consumers.delete(stream, info.name).catch(() => undefined);
+  } catch (error) {
+    throw fromBrokerError(error, action, details);
+  }
+}
+
+async function* fetchAll(
+  consumer: Consumer,
+  pendingAtFirst: number,
+  { stream, toSeq, batchMessages = BATCH_MESSAGES, timeoutMs, isLossy = false }: StreamRead,
+): AsyncGenerator<readonly JsMsg[], void, undefined> {
+  let [pending, delivered, seq] = [pendingAtFirst, 0, 0];
+  while (toSeq === undefined ? pending > 0 : seq < toSeq) {
+    // Taken at once: a batch that its reader lets wait would expire, and lose what had come.
+    const batch: JsMsg[] = [];
+    const options = { max_messages: batchMessages, expires: timeoutMs };
+    for await (const message of await consumer.fetch(options)) {
+      batch.push(message);
+      ({ pending, streamSequence: seq } = message.info);
+      delivered += 1;
+      if (message.info.deliverySequence !== delivered) {
+        throw new PserverError("TIMEOUT", `stream ${stream}: a message was lost on its way`);
+      }
+      if (pending === 0) break;
+    }
+    if (batch.length > 0) yield batch;
+    else if (isLossy) return;
+    else throw new TimeoutError();
   }
 }
 

@@ -12,7 +12,7 @@ import type { Journal, JournalInfo } from "../journal/journal.ts";
 import { journalDamaged, journalLost, lastRecordSeq } from "../journal/journal-check.ts";
 import type { Manifest } from "../journal/manifest.ts";
 import { blockKey } from "../journal/snapshot-store.ts";
-import { brokerCall, scanStream } from "../journal/streams.ts";
+import { readStream } from "../journal/streams.ts";
 import {
   choicesOf,
   type FailedRecord,
@@ -372,15 +372,15 @@ async function inspectJournal(
   const stream = journal.stream(found.generation);
   const { firstSeq, bytes } = info;
   const lastSeq = lastRecordSeq(info);
-  const start = { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: firstSeq };
-  const scan = { manager, client, stream, start, graceMs: SILENCE_MS };
-  if (firstSeq <= lastSeq) {
-    await brokerCall(`looking through the journal ${stream}`, { stream }, () =>
-      scanStream(scan, (seq, subject) => {
-        if (seq <= lastSeq) tally.record(seq, subject);
-        return seq < lastSeq;
-      }),
-    );
+  const from = { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: firstSeq };
+  const batches = readStream({
+    ...{ manager, client, stream, select: { ...from, headers_only: true } },
+    ...{ timeoutMs: SILENCE_MS, isLossy: true },
+    ...{ action: `looking through the journal ${stream}`, details: { stream } },
+  });
+  for await (const batch of firstSeq <= lastSeq ? batches : []) {
+    for (const { seq, subject } of batch) if (seq <= lastSeq) tally.record(seq, subject);
+    if ((batch.at(-1)?.seq ?? 0) >= lastSeq) break;
   }
   tally.end(lastSeq);
   const problem = await mismatchOf(journal, found, info);

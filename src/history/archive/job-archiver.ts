@@ -1,8 +1,5 @@
-import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
-import type { NatsConnection } from "@nats-io/transport-node";
 import { mapConcurrently } from "../../actors/concurrent.ts";
-import { openStoredJob } from "../../actors/job/open-job.ts";
 import {
   type ArchivedShard,
   type ArchiverRecord,
@@ -10,9 +7,8 @@ import {
   toArchiverJson,
 } from "../../actors/journal/archivers.ts";
 import { type KvBucket, replaceEntry } from "../../actors/journal/kv-bucket.ts";
-import { ensureError, JobSubjects, type PserverError } from "../../protocol/index.ts";
-import { orNoJetStream } from "../../transport/broker-error.ts";
-import { type ConnectionSettings, openConnection } from "../../transport/connection.ts";
+import { ensureError, type PserverError } from "../../protocol/index.ts";
+import type { ConnectionSettings } from "../../transport/connection.ts";
 import { BrokerHistory } from "../broker-history.ts";
 import type { HistorySource } from "../source.ts";
 import { type ArchiveFacts, openArchive } from "./archive-layout.ts";
@@ -191,16 +187,16 @@ export interface JobArchiverOptions {
 
 /** Archives a job from the broker, registered with its hosts. */
 export class JobArchiver {
-  readonly #connection: NatsConnection;
+  readonly #source: BrokerHistory;
   readonly #archiver: Archiver;
   readonly #registration: ArchiverRegistration;
 
   private constructor(
-    connection: NatsConnection,
+    source: BrokerHistory,
     archiver: Archiver,
     registration: ArchiverRegistration,
   ) {
-    this.#connection = connection;
+    this.#source = source;
     this.#archiver = archiver;
     this.#registration = registration;
   }
@@ -212,24 +208,19 @@ export class JobArchiver {
    */
   static async open(options: JobArchiverOptions): Promise<JobArchiver> {
     const { job, directory, graceMs, onDamaged, onUnregistered: onFailure } = options;
-    const id = `archive-${hostname().slice(0, 24)}-${process.pid}-${randomUUID().slice(0, 8)}`;
-    const inboxPrefix = new JobSubjects(job).hostInbox(id);
-    const role = { name: `pserver ${job} archive`, inboxPrefix };
-    const connection = await openConnection(options.connection, role);
+    const source = await BrokerHistory.open(options.connection, job, "archive");
     try {
-      const stored = await openStoredJob(connection, job);
       await options.lock();
-      const source = new BrokerHistory(connection, inboxPrefix, stored);
       const archiver = await Archiver.open({ source, directory, onDamaged });
       const registration = new ArchiverRegistration({
-        ...{ records: stored.records, archive: archiver.facts.archive, graceMs, onFailure },
+        ...{ records: source.records, archive: archiver.facts.archive, graceMs, onFailure },
         archived: () => archiver.archived,
       });
       await registration.start();
-      return new JobArchiver(connection, archiver, registration);
+      return new JobArchiver(source, archiver, registration);
     } catch (error) {
-      await connection.close();
-      throw orNoJetStream(ensureError(error), connection);
+      await source.close();
+      throw error;
     }
   }
 
@@ -259,6 +250,6 @@ export class JobArchiver {
   /** Closes the connection and leaves the rest as it is: hosts wait for the grace time. */
   async abandon(): Promise<void> {
     this.#registration.stop();
-    await this.#connection.close();
+    await this.#source.close();
   }
 }

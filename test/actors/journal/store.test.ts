@@ -104,13 +104,17 @@ class Stream {
     consumers: {
       getConsumerFromInfo: ({ all, config }: { all: [number, unknown][]; config: object }) => {
         expect(config).toMatchObject({ headers_only: true, ack_policy: "none" });
+        let delivered = 0;
         const fetch = ({ max_messages }: { max_messages: number }): Promise<unknown> => {
           if (this.fetchFails) return Promise.reject(new TimeoutError());
           const batch = all.splice(0, Math.min(max_messages, 2));
           return Promise.resolve(
             (async function* () {
               for (const [i, [seq]] of batch.entries()) {
-                yield { seq, info: { pending: all.length + batch.length - 1 - i } };
+                const pending = all.length + batch.length - 1 - i;
+                delivered += 1;
+                const info = { pending, streamSequence: seq, deliverySequence: delivered };
+                yield { seq, info };
               }
             })(),
           );

@@ -1,0 +1,140 @@
+import type { Consumer, JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
+import { nanos } from "@nats-io/transport-node";
+import { beforeEach, expect, test } from "vitest";
+import { readStream, type StreamRead } from "../../../src/actors/journal/streams.ts";
+import { ensureError } from "../../../src/protocol/index.ts";
+
+// Proves that a reading gives what a stream can deliver and ends: at the last message without waiting for more, at
+// the one that it was to reach, when its reader has enough, and when the rest does not come; that a message that is
+// lost on its way is noticed; and that it leaves no consumer for long, even where it may not delete one. The consumer
+// is a list of messages.
+
+/** What each fetch delivers: sequences, and how many messages are left after each. */
+let batches: (readonly [seq: number, pending: number][])[];
+let pendingAtFirst: number;
+/** The place of the next message among those delivered. */
+let delivery: number;
+let fetches: object[];
+/** Whether a message was waited for after the last one. */
+let hasWaited: boolean;
+let made: object[];
+let deleted: string[];
+let deleteFails: boolean;
+
+beforeEach(() => {
+  [batches, pendingAtFirst, delivery, fetches, hasWaited] = [[], 0, 1, [], false];
+  [made, deleted, deleteFails] = [[], [], false];
+});
+
+async function* deliver(batch: readonly [number, number][]): AsyncGenerator<unknown> {
+  for (const [seq, pending] of batch) {
+    const info = { pending, streamSequence: seq, deliverySequence: delivery++ };
+    yield { seq, subject: `s.${seq}`, info };
+  }
+  hasWaited = true;
+}
+
+const consumer = {
+  fetch: (options: object) => {
+    fetches.push(options);
+    if (fetches.length > 9) throw new Error("fetches without end");
+    return Promise.resolve(deliver(batches.shift() ?? []));
+  },
+} as unknown as Consumer;
+
+const manager = {
+  consumers: {
+    add: (stream: string, config: { name: string }) => {
+      made.push({ stream, ...config });
+      return Promise.resolve({ name: config.name, num_pending: pendingAtFirst });
+    },
+    delete: (_stream: string, name: string) => {
+      deleted.push(name);
+      return deleteFails ? Promise.reject(new Error("not permitted")) : Promise.resolve(true);
+    },
+  },
+} as unknown as JetStreamManager;
+
+const client = {
+  consumers: { getConsumerFromInfo: () => consumer },
+} as unknown as JetStreamClient;
+
+async function read(
+  options: Partial<StreamRead> = {},
+  isEnough: (seq: number) => boolean = () => false,
+): Promise<number[]> {
+  const found: number[] = [];
+  const how = { select: { filter_subject: "s.>" }, timeoutMs: 700, action: "trying", details: {} };
+  for await (const batch of readStream({ manager, client, stream: "S", ...how, ...options })) {
+    found.push(...batch.map(({ seq }) => seq));
+    if (found.some(isEnough)) break;
+  }
+  return found;
+}
+
+const TWO_BATCHES: typeof batches = [
+  [
+    [4, 2],
+    [5, 1],
+  ],
+  [[9, 0]],
+];
+
+test("all messages come in order, and none is waited for after the last", async () => {
+  pendingAtFirst = 3;
+  batches = [...TWO_BATCHES];
+  expect(await read()).toEqual([4, 5, 9]);
+  expect(fetches).toHaveLength(2);
+  expect(deleted).toHaveLength(1);
+  hasWaited = false;
+  [pendingAtFirst, delivery, batches] = [1, 1, [[[4, 0]]]];
+  await read();
+  expect(hasWaited).toBe(false);
+});
+
+test("a reading of nothing asks for nothing", async () => {
+  expect([await read(), fetches]).toEqual([[], []]);
+});
+
+test("a reading up to a message waits for it where a replica lags, and goes no further", async () => {
+  batches = [[[4, 0]], ...TWO_BATCHES.slice(1), [[10, 0]]];
+  expect(await read({ toSeq: 9 })).toEqual([4, 9]);
+  expect(fetches).toHaveLength(2);
+});
+
+test("messages that do not come within the time for them are an error, or left out where that is asked for", async () => {
+  pendingAtFirst = 3;
+  batches = [[[4, 2]], []];
+  expect(ensureError(await read().catch((error) => error))).toMatchObject({
+    code: "TIMEOUT",
+    message: expect.stringContaining("trying"),
+  });
+  expect(fetches).toMatchObject([{ expires: 700 }, { expires: 700 }]);
+  [delivery, batches] = [1, [[[4, 2]], []]];
+  expect(await read({ isLossy: true })).toEqual([4]);
+  expect(deleted).toHaveLength(2);
+});
+
+test("a message that is lost on its way is an error", async () => {
+  pendingAtFirst = 3;
+  [delivery, batches] = [2, [...TWO_BATCHES]];
+  expect(ensureError(await read().catch((error) => error))).toMatchObject({
+    code: "TIMEOUT",
+    message: "stream S: a message was lost on its way",
+  });
+});
+
+test("a reading ends when its reader has enough", async () => {
+  pendingAtFirst = 3;
+  batches = [...TWO_BATCHES];
+  expect(await read({}, (seq) => seq === 5)).toEqual([4, 5]);
+  expect([fetches.length, deleted.length]).toEqual([1, 1]);
+});
+
+test("a consumer that may not be deleted is no error: the broker removes it when twice that time has passed", async () => {
+  deleteFails = true;
+  expect(await read()).toEqual([]);
+  expect(made).toMatchObject([
+    { stream: "S", filter_subject: "s.>", inactive_threshold: nanos(1_400), mem_storage: true },
+  ]);
+});
