@@ -3,7 +3,7 @@ import { type Position, PserverError } from "../protocol/index.ts";
 import { viewElements } from "./compare-models.ts";
 import type { Cut } from "./points.ts";
 import type { ReplayedModel, ReplayedParameter } from "./replay/replayed-model.ts";
-import { type HistorySource, positionAt, showPosition, takeInventory } from "./source.ts";
+import { type HistorySource, positionAt, recordAt, showPosition, takeInventory } from "./source.ts";
 
 /** Two cuts, the model at the first of which is good, and at the other bad. */
 export interface Suspects {
@@ -77,13 +77,11 @@ async function timesOf(
 async function timeAfter(
   source: HistorySource,
   shard: number,
-  after: Position,
+  { generation, seq }: Position,
   signal: AbortSignal,
 ): Promise<number> {
-  for await (const [record] of source.shard(shard).read(after, after.seq + 1, signal)) {
-    if (record !== undefined) return record.timeMs;
-  }
-  return 0;
+  const record = await recordAt(source.shard(shard), { generation, seq: seq + 1 }, signal);
+  return record?.timeMs ?? 0;
 }
 
 /** The cut at a time, within a span. */

@@ -1,7 +1,7 @@
 import type { UpdateEvent } from "../actors/journal/describe-record.ts";
 import { defined } from "../protocol/fields.ts";
 import { ArchiveSource } from "./archive/archive-source.ts";
-import { JoinedSource } from "./archive/joined-source.ts";
+import { joinHistories } from "./archive/joined-source.ts";
 import { BrokerHistory } from "./broker-history.ts";
 import { parsePoint, type ResolvedPoint } from "./points.ts";
 import { readUpdates, resolveRange } from "./read-updates.ts";
@@ -26,7 +26,7 @@ export async function openHistory(place: HistoryPlace): Promise<HistorySource> {
       const archived = archive === undefined ? undefined : await ArchiveSource.open(archive);
       const live = await BrokerHistory.open(connection, job);
       try {
-        return archived === undefined ? live : JoinedSource.join(archived, live);
+        return archived === undefined ? live : joinHistories(archived, live);
       } catch (error) {
         await live.close();
         throw error;

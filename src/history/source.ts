@@ -149,18 +149,6 @@ export interface RecordSummary {
   readonly parameters: readonly string[];
 }
 
-/** Reads the record at a position. @throws what the source throws. */
-export async function readRecord(
-  source: HistorySource,
-  shard: number,
-  { generation, seq }: Position,
-  signal: AbortSignal,
-): Promise<TimedRecord | undefined> {
-  const after = { generation, seq: seq - 1 };
-  for await (const [record] of source.shard(shard).read(after, seq, signal)) return record;
-  return undefined;
-}
-
 /** Says what a record of a job is; undefined if its subject is not that of a record. */
 export function summarizeRecord(
   job: string,

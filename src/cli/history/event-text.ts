@@ -3,6 +3,7 @@ import type {
   BlockOperation,
   UpdateEvent,
 } from "../../actors/journal/describe-record.ts";
+import { showPosition } from "../../history/source.ts";
 import type { NoteEntries } from "../../protocol/messages/records.ts";
 import { formatBytes } from "../output/amounts.ts";
 
@@ -62,9 +63,9 @@ function digits(number: number, above: 100 | 1000): string {
 }
 
 /** Shard and record, with the generation unless it is the first, and the entry of a batch: `3:1200.2`. */
-export function placeText({ shard, seq, generation, entry, entries }: UpdateEvent): string {
-  const position = generation === 1 ? `${shard}:${seq}` : `${shard}:${seq}@${generation}`;
-  return entries === 1 ? position : `${position}.${entry}`;
+export function placeText(event: UpdateEvent): string {
+  const position = showPosition(event.shard, event);
+  return event.entries === 1 ? position : `${position}.${event.entry}`;
 }
 
 /** The sender and the number of its record, as a point names them: `trainer-2/8:1042`. */

@@ -39,139 +39,12 @@ import { placesOfPieces, readPieceAt, readSnapshotHead } from "./snapshot-file.t
 /** Files whose tables of pieces are kept in memory. */
 const TABLES_MAX = 64;
 
-/** Finds the pieces of a shard's snapshots in the files of an archive. */
-class ArchivePieces {
-  readonly #files: ShardFiles;
-  readonly #facts: ArchiveFacts;
-  readonly #shard: number;
-  /** Offsets of pieces by sequence, by snapshot; the one used last is at the end. */
-  readonly #tables: Map<string, Promise<ReadonlyMap<number, number>>> = new Map();
-  #snapshots: readonly SnapshotFile[] = [];
-
-  constructor(files: ShardFiles, facts: ArchiveFacts, shard: number) {
-    this.#files = files;
-    this.#facts = facts;
-    this.#shard = shard;
-  }
-
-  /**
-   * A piece.
-   * @throws SNAPSHOT_DAMAGED if no file has it, or another of its sequence; BAD_ARCHIVE if its file is
-   * damaged; BAD_VERSION, IO.
-   */
-  async read(ref: PieceRef): Promise<Uint8Array> {
-    const found = await this.#find(ref);
-    if (found === undefined) throw this.#damaged(ref, "is not in the archive");
-    const bytes = await readPieceAt(found.path, found.offset, ref.seq);
-    if (readCrc(bytes) !== ref.crc) throw this.#damaged(ref, "has another checksum");
-    return bytes;
-  }
-
-  /** The first file that has a piece: one of the snapshots that were committed after it was stored. */
-  async #find(ref: PieceRef): Promise<{ path: string; offset: number } | undefined> {
-    for (const isListedAnew of [false, true]) {
-      if (isListedAnew) this.#snapshots = await this.#files.snapshots();
-      for (const file of this.#snapshots) {
-        if (file.storedSeq < ref.seq) continue;
-        const offset = (await this.#table(file)).get(ref.seq);
-        if (offset !== undefined) return { path: file.path, offset };
-      }
-    }
-    return undefined;
-  }
-
-  async #table(file: SnapshotFile): Promise<ReadonlyMap<number, number>> {
-    const key = `${file.path} ${file.offset}`;
-    const known = this.#tables.get(key);
-    if (known !== undefined) {
-      this.#tables.delete(key);
-      this.#tables.set(key, known);
-      return await known;
-    }
-    const head = readSnapshotHead(file, this.#shard, this.#facts);
-    const table = head.then((found) => placesOfPieces(file, found));
-    this.#tables.set(key, table);
-    table.catch(() => this.#tables.delete(key));
-    const [oldest] = this.#tables.keys();
-    if (this.#tables.size > TABLES_MAX && oldest !== undefined) this.#tables.delete(oldest);
-    return await table;
-  }
-
-  #damaged({ seq }: PieceRef, what: string): PserverError {
-    return new PserverError(
-      "SNAPSHOT_DAMAGED",
-      `shard ${this.#shard}: snapshot message ${seq} ${what}`,
-      { shard: this.#shard, seq },
-    );
-  }
-}
-
 /** Lists of segments tried while an archiver renames them. */
 const LISTS_MAX = 5;
 
 /** Whether a segment is not there: the archiver may have completed it, and given it another name. */
 function isRenamed(error: unknown): boolean {
   return ensureError(error).details["errno"] === "ENOENT";
-}
-
-/** What an archive holds of one shard's tape, also while an archiver adds to it. */
-class ArchiveTape {
-  readonly #files: ShardFiles;
-  readonly #facts: ArchiveFacts;
-  readonly #shard: number;
-
-  constructor(files: ShardFiles, facts: ArchiveFacts, shard: number) {
-    this.#files = files;
-    this.#facts = facts;
-    this.#shard = shard;
-  }
-
-  /** The messages from `start` on, oldest first. @throws BAD_ARCHIVE, BAD_VERSION, IO; the reason of `signal`. */
-  async *read(
-    start: TapeStart,
-    signal: AbortSignal,
-  ): AsyncGenerator<StoredTapeMessage, void, undefined> {
-    let reached = 0;
-    for (let lists = 1; ; lists++) {
-      try {
-        const segments = await this.#files.tape();
-        for (const segment of await this.#from(start, segments)) {
-          if (segment.lastSeq !== undefined && segment.lastSeq <= reached) continue;
-          for await (const batch of this.#frames(segment)) {
-            signal.throwIfAborted();
-            for (const frame of batch) {
-              if (frame.number <= reached) continue;
-              reached = frame.number;
-              if (isAtOrAfter(start, frame)) yield toTapeMessage(frame);
-            }
-          }
-        }
-        return;
-      } catch (error) {
-        if (!isRenamed(error) || lists === LISTS_MAX) throw error;
-      }
-    }
-  }
-
-  /** The segments without those that end before `start`. */
-  async #from(start: TapeStart, segments: readonly SegmentFile[]): Promise<readonly SegmentFile[]> {
-    if (start.kind === "time" && start.timeMs <= 0) return segments;
-    let from = segments.length - 1;
-    for (; from > 0; from--) {
-      const first = await this.#firstOf(segments[from] as SegmentFile);
-      if (first !== undefined && !isAtOrAfter(start, first)) break;
-    }
-    return segments.slice(Math.max(0, from));
-  }
-
-  async #firstOf(segment: SegmentFile): Promise<TapeFrame | undefined> {
-    for await (const [first] of this.#frames(segment)) return first;
-    return undefined;
-  }
-
-  #frames(segment: SegmentFile): AsyncGenerator<readonly TapeFrame[]> {
-    return readFrames("tape", segment, this.#shard, this.#facts);
-  }
 }
 
 /** A message as all sources give it. */
@@ -196,15 +69,15 @@ export class ArchiveShard implements ShardHistory {
   readonly shard: number;
   readonly #files: ShardFiles;
   readonly #facts: ArchiveFacts;
-  readonly #pieces: ArchivePieces;
-  readonly #tape: ArchiveTape;
+  /** Offsets of pieces by sequence, by snapshot; the one used last is at the end. */
+  readonly #tables: Map<string, Promise<ReadonlyMap<number, number>>> = new Map();
+  /** The snapshots when a piece was looked for last. */
+  #snapshots: readonly SnapshotFile[] = [];
 
   constructor(files: ShardFiles, facts: ArchiveFacts, shard: number) {
     this.shard = shard;
     this.#files = files;
     this.#facts = facts;
-    this.#pieces = new ArchivePieces(files, facts, shard);
-    this.#tape = new ArchiveTape(files, facts, shard);
   }
 
   async spans(): Promise<JournalSpan[]> {
@@ -220,8 +93,12 @@ export class ArchiveShard implements ShardHistory {
     return uniqueSnapshots(heads.map(({ snapshot }) => snapshot));
   }
 
-  piece(ref: PieceRef): Promise<Uint8Array> {
-    return this.#pieces.read(ref);
+  async piece(ref: PieceRef): Promise<Uint8Array> {
+    const found = await this.#findPiece(ref);
+    if (found === undefined) throw this.#damagedPiece(ref, "is not in the archive");
+    const bytes = await readPieceAt(found.path, found.offset, ref.seq);
+    if (readCrc(bytes) !== ref.crc) throw this.#damagedPiece(ref, "has another checksum");
+    return bytes;
   }
 
   async *read(
@@ -246,11 +123,30 @@ export class ArchiveShard implements ShardHistory {
     }
   }
 
-  readTape(
+  async *readTape(
     start: TapeStart,
     signal: AbortSignal,
   ): AsyncGenerator<StoredTapeMessage, void, undefined> {
-    return this.#tape.read(start, signal);
+    let reached = 0;
+    for (let lists = 1; ; lists++) {
+      try {
+        const segments = await this.#files.tape();
+        for (const segment of await this.#tapeFrom(start, segments)) {
+          if (segment.lastSeq !== undefined && segment.lastSeq <= reached) continue;
+          for await (const batch of this.#tapeIn(segment)) {
+            signal.throwIfAborted();
+            for (const frame of batch) {
+              if (frame.number <= reached) continue;
+              reached = frame.number;
+              if (isAtOrAfter(start, frame)) yield toTapeMessage(frame);
+            }
+          }
+        }
+        return;
+      } catch (error) {
+        if (!isRenamed(error) || lists === LISTS_MAX) throw error;
+      }
+    }
   }
 
   async lastUpTo({ generation, firstSeq, lastSeq }: JournalSpan, timeMs: number): Promise<number> {
@@ -282,6 +178,67 @@ export class ArchiveShard implements ShardHistory {
       if (firstOnly) break;
     }
     return lastSeq;
+  }
+
+  /** The first file that has a piece: one of the snapshots that were committed after it was stored. */
+  async #findPiece(ref: PieceRef): Promise<{ path: string; offset: number } | undefined> {
+    for (const isListedAnew of [false, true]) {
+      if (isListedAnew) this.#snapshots = await this.#files.snapshots();
+      for (const file of this.#snapshots) {
+        if (file.storedSeq < ref.seq) continue;
+        const offset = (await this.#piecesIn(file)).get(ref.seq);
+        if (offset !== undefined) return { path: file.path, offset };
+      }
+    }
+    return undefined;
+  }
+
+  async #piecesIn(file: SnapshotFile): Promise<ReadonlyMap<number, number>> {
+    const key = `${file.path} ${file.offset}`;
+    const known = this.#tables.get(key);
+    if (known !== undefined) {
+      this.#tables.delete(key);
+      this.#tables.set(key, known);
+      return await known;
+    }
+    const head = readSnapshotHead(file, this.shard, this.#facts);
+    const table = head.then((found) => placesOfPieces(file, found));
+    this.#tables.set(key, table);
+    table.catch(() => this.#tables.delete(key));
+    const [oldest] = this.#tables.keys();
+    if (this.#tables.size > TABLES_MAX && oldest !== undefined) this.#tables.delete(oldest);
+    return await table;
+  }
+
+  #damagedPiece({ seq }: PieceRef, what: string): PserverError {
+    return new PserverError(
+      "SNAPSHOT_DAMAGED",
+      `shard ${this.shard}: snapshot message ${seq} ${what}`,
+      { shard: this.shard, seq },
+    );
+  }
+
+  /** The segments of a tape without those that end before `start`. */
+  async #tapeFrom(
+    start: TapeStart,
+    segments: readonly SegmentFile[],
+  ): Promise<readonly SegmentFile[]> {
+    if (start.kind === "time" && start.timeMs <= 0) return segments;
+    let from = segments.length - 1;
+    for (; from > 0; from--) {
+      const first = await this.#firstIn(segments[from] as SegmentFile);
+      if (first !== undefined && !isAtOrAfter(start, first)) break;
+    }
+    return segments.slice(Math.max(0, from));
+  }
+
+  async #firstIn(segment: SegmentFile): Promise<TapeFrame | undefined> {
+    for await (const [first] of this.#tapeIn(segment)) return first;
+    return undefined;
+  }
+
+  #tapeIn(segment: SegmentFile): AsyncGenerator<readonly TapeFrame[]> {
+    return readFrames("tape", segment, this.shard, this.#facts);
   }
 
   /** The segment that holds a record. @throws HISTORY_LOST, JOURNAL_DAMAGED if none does. */

@@ -5,7 +5,6 @@ import {
   type Fields,
   integerField,
   listField,
-  type Message,
   numberField,
   PserverError,
   SHARDS_MAX,
@@ -134,70 +133,45 @@ export function messageBytesMax(frame: Frame): number {
 export function decodeFrame(bytes: Uint8Array): Frame {
   const { fields, data } = decodeMessage(bytes);
   const kind = wordField(fields, "kind", KINDS);
+  const count = (name: string, least = 0): number => integerField(fields, name, least);
   switch (kind) {
     case "job":
-      return { kind, ...parseJob(fields) };
+      return {
+        kind,
+        job: textField(fields, "job"),
+        shards: integerField(fields, "shards", 1, SHARDS_MAX),
+        synchronization: toSynchronization(fields["synchronization"]),
+        archive: textField(fields, "archive"),
+      };
     case "end":
-      return { kind, ...parseTotals(fields) };
-    case "manifest":
-      return { kind, ...parseManifest({ fields, data }) };
+      return {
+        ...{ kind, frames: count("frames"), records: count("records"), pieces: count("pieces") },
+        ...{ bytes: count("bytes"), digest: count("digest") },
+      };
+    case "manifest": {
+      const pieces = listField(fields, "pieces", PIECES_MAX);
+      return {
+        ...{ kind, shard: shardField(fields), seq: count("seq", 1), timeMs: timeField(fields) },
+        pieces: pieces.map((seq) => integerField({ seq }, "seq", 1)),
+        data,
+      };
+    }
     case "piece":
-      return { kind, shard: shardField(fields), seq: integerField(fields, "seq", 1), data };
+      return { kind, shard: shardField(fields), seq: count("seq", 1), data };
     case "record":
-      return { kind, ...parseRecord({ fields, data }) };
+      return {
+        ...{ kind, shard: shardField(fields), generation: count("generation", 1) },
+        ...{ seq: count("seq", 1), timeMs: timeField(fields) },
+        subject: textField(fields, "subject", SUBJECT_MAX),
+        data,
+      };
     case "tape":
-      return { kind, ...parseTape({ fields, data }) };
+      return {
+        ...{ kind, shard: shardField(fields), number: count("number", 1), seq: count("seq", 1) },
+        timeMs: timeField(fields),
+        data,
+      };
   }
-}
-
-function parseJob(fields: Fields): Omit<JobFrame, "kind"> {
-  return {
-    job: textField(fields, "job"),
-    shards: integerField(fields, "shards", 1, SHARDS_MAX),
-    synchronization: toSynchronization(fields["synchronization"]),
-    archive: textField(fields, "archive"),
-  };
-}
-
-function parseManifest({ fields, data }: Message): Omit<ManifestFrame, "kind"> {
-  return {
-    shard: shardField(fields),
-    seq: integerField(fields, "seq", 1),
-    timeMs: timeField(fields),
-    pieces: listField(fields, "pieces", PIECES_MAX).map((seq) => integerField({ seq }, "seq", 1)),
-    data,
-  };
-}
-
-function parseRecord({ fields, data }: Message): Omit<RecordFrame, "kind"> {
-  return {
-    shard: shardField(fields),
-    generation: integerField(fields, "generation", 1),
-    seq: integerField(fields, "seq", 1),
-    timeMs: timeField(fields),
-    subject: textField(fields, "subject", SUBJECT_MAX),
-    data,
-  };
-}
-
-function parseTape({ fields, data }: Message): Omit<TapeFrame, "kind"> {
-  return {
-    shard: shardField(fields),
-    number: integerField(fields, "number", 1),
-    seq: integerField(fields, "seq", 1),
-    timeMs: timeField(fields),
-    data,
-  };
-}
-
-function parseTotals(fields: Fields): Totals {
-  return {
-    frames: integerField(fields, "frames"),
-    records: integerField(fields, "records"),
-    pieces: integerField(fields, "pieces"),
-    bytes: integerField(fields, "bytes"),
-    digest: integerField(fields, "digest"),
-  };
 }
 
 function shardField(fields: Fields): number {

@@ -3,16 +3,7 @@ import type { Shard } from "../../actors/fold/shard.ts";
 import type { HeadMark } from "../../actors/journal/head-mark.ts";
 import type { PieceRef } from "../../actors/journal/manifest.ts";
 import type { ArchivedState, RecoveryArchive } from "../../actors/recovery/inspect-snapshots.ts";
-import {
-  ensureError,
-  type Fields,
-  JobSubjects,
-  type Message,
-  type OwnerVerb,
-  type Position,
-  PserverError,
-  type Synchronization,
-} from "../../protocol/index.ts";
+import { ensureError, JobSubjects, type Position, PserverError } from "../../protocol/index.ts";
 import type { ConnectionSettings } from "../../transport/connection.ts";
 import { BrokerHistory } from "../broker-history.ts";
 import { replayShard } from "../replay/replay-shard.ts";
@@ -193,52 +184,21 @@ function isSameMessage(a: StoredTapeMessage, b: StoredTapeMessage): boolean {
   return a.seq === b.seq && a.timeMs === b.timeMs && Buffer.compare(a.data, b.data) === 0;
 }
 
-/** An archive and what the broker still holds, read as one: the archive's part first. */
-export class JoinedSource implements HistorySource {
-  readonly name: string;
-  readonly #archive: HistorySource;
-  readonly #live: HistorySource;
-
-  private constructor(archive: HistorySource, live: HistorySource) {
-    this.name = `${archive.name} and ${live.name}`;
-    this.#archive = archive;
-    this.#live = live;
-  }
-
-  /**
-   * Joins two sources, which are closed with it.
-   * @throws BAD_ARCHIVE if they are of different jobs.
-   */
-  static join(archive: HistorySource, live: HistorySource): JoinedSource {
-    checkSameJob(archive.name, archive, live);
-    return new JoinedSource(archive, live);
-  }
-
-  get job(): string {
-    return this.#live.job;
-  }
-
-  get shards(): number {
-    return this.#live.shards;
-  }
-
-  get synchronization(): Synchronization {
-    return this.#live.synchronization;
-  }
-
-  shard(shard: number): ShardHistory {
-    return new JoinedShard(this.#archive.name, this.#archive.shard(shard), this.#live.shard(shard));
-  }
-
-  async askOwner(shard: number, verb: OwnerVerb, fields: Fields): Promise<Message> {
-    const reply = await this.#live.askOwner?.(shard, verb, fields);
-    if (reply !== undefined) return reply;
-    throw new PserverError("NO_OWNER", `${this.#live.name}: no host can be asked`, { shard });
-  }
-
-  async close(): Promise<void> {
-    await Promise.all([this.#archive.close(), this.#live.close()]);
-  }
+/**
+ * Reads an archive and what the broker still holds as one, the archive's part first; both are closed with it.
+ * @throws BAD_ARCHIVE if they are of different jobs.
+ */
+export function joinHistories(archive: HistorySource, live: HistorySource): HistorySource {
+  checkSameJob(archive.name, archive, live);
+  const { job, shards, synchronization } = live;
+  return {
+    ...{ name: `${archive.name} and ${live.name}`, job, shards, synchronization },
+    shard: (shard) => new JoinedShard(archive.name, archive.shard(shard), live.shard(shard)),
+    ...(live.askOwner && { askOwner: live.askOwner.bind(live) }),
+    close: async () => {
+      await Promise.all([archive.close(), live.close()]);
+    },
+  };
 }
 
 /** One shard of an archive and a broker. Before anything is read, the two are compared. */
@@ -371,13 +331,13 @@ class JoinedShard implements ShardHistory {
 export class BrokerAndArchive implements RecoveryArchive {
   readonly #archive: ArchiveSource;
   readonly #broker: BrokerHistory;
-  readonly #joined: JoinedSource;
+  readonly #joined: HistorySource;
   readonly #signal: AbortSignal;
 
   private constructor(
     archive: ArchiveSource,
     broker: BrokerHistory,
-    joined: JoinedSource,
+    joined: HistorySource,
     signal: AbortSignal,
   ) {
     this.#archive = archive;
@@ -399,7 +359,7 @@ export class BrokerAndArchive implements RecoveryArchive {
     const archive = await ArchiveSource.open(directory);
     const broker = await BrokerHistory.open(reach, job);
     try {
-      return new BrokerAndArchive(archive, broker, JoinedSource.join(archive, broker), signal);
+      return new BrokerAndArchive(archive, broker, joinHistories(archive, broker), signal);
     } catch (error) {
       await broker.close();
       throw error;

@@ -15,13 +15,7 @@ import {
   snapshotDirectory,
   snapshotPath,
 } from "./archive-layout.ts";
-import {
-  badArchive,
-  ContainerReader,
-  ContainerWriter,
-  type PlacedFrame,
-  PREAMBLE_BYTES,
-} from "./container.ts";
+import { badArchive, ContainerReader, ContainerWriter, PREAMBLE_BYTES } from "./container.ts";
 import type { ManifestFrame } from "./frames.ts";
 
 /** A piece to be written: its sequence in the snapshot stream, and how to read it. */
@@ -166,10 +160,7 @@ export async function placesOfPieces(
 /** The piece at a place. @throws BAD_ARCHIVE if another one is there, IO. */
 export async function readPieceAt(path: string, offset: number, seq: number): Promise<Uint8Array> {
   await using reader = await ContainerReader.open(path);
-  return pieceIn(path, await reader.frameAt(offset), seq);
-}
-
-function pieceIn(path: string, { frame, offset }: PlacedFrame, seq: number): Uint8Array {
+  const { frame } = await reader.frameAt(offset);
   if (frame.kind === "piece" && frame.seq === seq) return frame.data;
   throw badArchive(path, offset, `expected piece ${seq}; received a ${frame.kind}`);
 }

@@ -1,6 +1,6 @@
 import { ArchiveSource } from "../../../src/history/archive/archive-source.ts";
 import { Archiver, type ArchiverOptions } from "../../../src/history/archive/job-archiver.ts";
-import { JoinedSource } from "../../../src/history/archive/joined-source.ts";
+import { joinHistories } from "../../../src/history/archive/joined-source.ts";
 import type { HistorySource, ShardHistory } from "../../../src/history/source.ts";
 import type { MemoryHistory } from "./memory-history.ts";
 
@@ -25,5 +25,5 @@ export async function archivedShard(directory: string, shard = 0): Promise<Shard
 
 /** Shard 0 of an archive and the history that goes on, as one. */
 export async function joinedShard(directory: string, live: MemoryHistory): Promise<ShardHistory> {
-  return JoinedSource.join(await ArchiveSource.open(directory), live).shard(0);
+  return joinHistories(await ArchiveSource.open(directory), live).shard(0);
 }

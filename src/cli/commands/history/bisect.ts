@@ -200,10 +200,10 @@ async function describeRecord(
   source: HistorySource,
   { shard, position, timeMs }: LineRecord,
 ): Promise<string> {
-  const { readRecord, summarizeRecord } = await import("../../../history/source.ts");
+  const { recordAt, summarizeRecord } = await import("../../../history/source.ts");
   const { formatTime } = await import("../../../history/points.ts");
   const { showPosition } = await import("../../../history/source.ts");
-  const record = await readRecord(source, shard, position, signal);
+  const record = await recordAt(source.shard(shard), position, signal);
   const summary = record && summarizeRecord(source.job, record);
   const { sender, verb = "", parameters = [] } = summary ?? {};
   const from = sender === undefined ? "a host" : `${sender.trainer}/${sender.session}:${sender.n}`;
@@ -216,9 +216,9 @@ async function recordEntry(
   source: HistorySource,
   { shard, position, timeMs }: LineRecord,
 ): Promise<unknown> {
-  const { readRecord, summarizeRecord } = await import("../../../history/source.ts");
+  const { recordAt, summarizeRecord } = await import("../../../history/source.ts");
   const { formatTime } = await import("../../../history/points.ts");
-  const record = await readRecord(source, shard, position, signal);
+  const record = await recordAt(source.shard(shard), position, signal);
   const { sender, verb, parameters } = (record && summarizeRecord(source.job, record)) ?? {};
   return { time: formatTime(timeMs), shard, ...position, ...sender, verb, parameters };
 }
