@@ -17,7 +17,6 @@ import {
   brokerCall,
   readStream,
   type StreamRead,
-  storageQueries,
   streamExists,
 } from "../actors/journal/streams.ts";
 import {
@@ -335,12 +334,10 @@ export class BrokerHistory implements HistorySource {
   readonly #owners: OwnersClient;
 
   private constructor(connection: NatsConnection, host: string, job: StoredJob) {
-    const { subjects, manager, journalOf } = job;
-    const storage = storageQueries(manager, subjects);
     this.#connection = connection;
-    this.#inboxPrefix = subjects.hostInbox(host);
+    this.#inboxPrefix = job.subjects.hostInbox(host);
     this.#job = job;
-    this.#owners = new OwnersClient({ connection, subjects, host, storage, journalOf });
+    this.#owners = new OwnersClient({ ...job, connection, host });
   }
 
   /**

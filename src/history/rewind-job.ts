@@ -14,7 +14,6 @@ import {
 import type { StoredManifest } from "../actors/journal/manifest.ts";
 import { type Continued, continueShard, leftJournals } from "../actors/journal/next-generation.ts";
 import { SnapshotStore } from "../actors/journal/snapshot-store.ts";
-import { storageQueries } from "../actors/journal/streams.ts";
 import { BucketRecord } from "../actors/lifecycle/bucket-record.ts";
 import { jobRecord, type Lifecycle } from "../actors/lifecycle/machine.ts";
 import {
@@ -383,10 +382,8 @@ class JobRewind {
    */
   async #awaitOwners(shards: readonly Omit<RewoundShard, "served">[]): Promise<RewoundShard[]> {
     const { connection, host } = this.#options;
-    const { manager, subjects, settings, journalOf } = this.#job;
-    const storage = storageQueries(manager, subjects);
-    const owners = new OwnersClient({ connection, storage, subjects, host, journalOf });
-    const graceMs = takeOverMs(settings.leaseMs);
+    const owners = new OwnersClient({ ...this.#job, connection, host });
+    const graceMs = takeOverMs(this.#job.settings.leaseMs);
     return await mapConcurrently(shards, async (rewound) => {
       const { shard, generation } = rewound;
       try {

@@ -23,7 +23,6 @@ import { leaseTimeoutMs, type OpenedJob, openJob } from "../job/open-job.ts";
 import { OwnersClient } from "../job/owners-client.ts";
 import { type ArchiverRecord, readArchivers } from "../journal/archivers.ts";
 import { Journal } from "../journal/journal.ts";
-import { storageQueries } from "../journal/streams.ts";
 import { ensureTapeStream } from "../journal/tape-writer.ts";
 import { createLifecycle, type LifecycleService } from "../lifecycle/service.ts";
 import { Refusals } from "../owner/fair-queue.ts";
@@ -243,7 +242,7 @@ async function openHost(opening: HostOpening): Promise<RunningHost> {
   const settings = journalSettings(job.settings);
   const owners = new OwnersClient({
     connection,
-    storage: storageQueries(manager, subjects),
+    manager,
     subjects,
     host: id,
     journalOf: (shard) => new Journal({ manager, client, subjects, settings, shard }),

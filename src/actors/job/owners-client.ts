@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import type { JetStreamManager } from "@nats-io/jetstream";
 import { type NatsConnection, TimeoutError } from "@nats-io/transport-node";
 import {
   decodeMessage,
@@ -27,7 +28,7 @@ import { fromBrokerError, isNoResponders } from "../../transport/broker-error.ts
 import { mapConcurrently } from "../concurrent.ts";
 import { neededBytes } from "../host/host-memory.ts";
 import type { Journal } from "../journal/journal.ts";
-import type { StorageQueries } from "../journal/streams.ts";
+import { type StorageQueries, storageQueries } from "../journal/streams.ts";
 import type { CheckedBlocks, Owners, WantedBlock } from "../lifecycle/service.ts";
 
 /** How long one request waits for a reply before it is repeated. */
@@ -60,16 +61,18 @@ export interface OwnersClientDeps {
   readonly subjects: JobSubjects;
   /** Id of this host. */
   readonly host: string;
-  readonly storage: StorageQueries;
+  readonly manager: JetStreamManager;
   readonly journalOf: (shard: number) => Journal;
 }
 
 /** Sends requests to the owners of shards, and appends host records to journals. */
 export class OwnersClient implements Owners {
   readonly #deps: OwnersClientDeps;
+  readonly #storage: StorageQueries;
 
   constructor(deps: OwnersClientDeps) {
     this.#deps = deps;
+    this.#storage = storageQueries(deps.manager, deps.subjects);
   }
 
   /**
@@ -147,7 +150,7 @@ export class OwnersClient implements Owners {
 
   async checkSpace(stateBytes: number): Promise<void> {
     const bytes = Math.ceil(stateBytes * SNAPSHOT_FACTOR);
-    if (await this.#deps.storage.fits(bytes)) return;
+    if (await this.#storage.fits(bytes)) return;
     throw new PserverError(
       "NO_SPACE",
       `the broker cannot store snapshots of ${stateBytes} bytes of values: they take ${bytes} bytes`,

@@ -3,7 +3,6 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import { asMap, type Fields, integerField, PserverError } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
 import { CURRENT_RULES, UPGRADABLE_RULES_MIN } from "../fold/rules.ts";
-import { storageQueries } from "../journal/streams.ts";
 import { BucketRecord } from "../lifecycle/bucket-record.ts";
 import { SETTINGS_KEY } from "./job-settings.ts";
 import { openStoredJob } from "./open-job.ts";
@@ -41,14 +40,14 @@ export interface RulesUpgrade {
  */
 export async function upgradeRules(options: RulesUpgradeOptions): Promise<RulesUpgrade> {
   const { connection, job, host } = options;
-  const { subjects, manager, records, settings, journalOf } = await openStoredJob(connection, job);
+  const stored = await openStoredJob(connection, job);
+  const { records, settings } = stored;
   const { rules: from, shards, synchronization } = settings;
   const upgrade = { job, from, to: CURRENT_RULES, shards };
   if (from === CURRENT_RULES) return upgrade;
   if (from < UPGRADABLE_RULES_MIN) throw tooOld(job, from);
 
-  const storage = storageQueries(manager, subjects);
-  const owners = new OwnersClient({ connection, storage, subjects, host, journalOf });
+  const owners = new OwnersClient({ ...stored, connection, host });
   const numbers = Array.from({ length: shards }, (_, shard) => shard);
   await mapConcurrently(numbers, (shard) => requireKnown(owners, shard));
   await mapConcurrently(numbers, (shard) =>

@@ -20,7 +20,6 @@ import {
   type SnapshotStore,
 } from "../journal/snapshot-store.ts";
 import { FoldLoop, Pace } from "../owner/fold-loop.ts";
-
 import type { FailedRecord, FoundRest, RecoveryChoice } from "./findings.ts";
 import { type InitializedBlock, lackedBlocks } from "./inspect-snapshots.ts";
 

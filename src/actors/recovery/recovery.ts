@@ -19,7 +19,6 @@ import { OwnersClient } from "../job/owners-client.ts";
 import { MarkKeeper } from "../journal/mark-keeper.ts";
 import type { Continued } from "../journal/next-generation.ts";
 import { SnapshotStore } from "../journal/snapshot-store.ts";
-import { storageQueries } from "../journal/streams.ts";
 import { acceptLoss, type RecoveryStage } from "./accept-loss.ts";
 import type { RecoveryChoice, ShardFindings } from "./findings.ts";
 import { inspectShard } from "./inspect-shard.ts";
@@ -135,12 +134,10 @@ export class Recovery {
     });
     try {
       const stored = await openStoredJob(connection, job);
-      const { manager, journalOf } = stored;
-      const storage = storageQueries(manager, subjects);
       return new Recovery({
         ...stored,
         ...{ connection, host, archive },
-        owners: new OwnersClient({ connection, storage, subjects, host, journalOf }),
+        owners: new OwnersClient({ ...stored, connection, host }),
         publisher: StreamPublisher.open(connection, inboxPrefix),
       });
     } catch (error) {

@@ -4,7 +4,6 @@ import type { Cut } from "../points.ts";
 import type { HistorySource } from "../source.ts";
 import { type ShardVerification, verifyShard } from "../verify.ts";
 import { type ChangeCounts, type FoldChanges, foldOtherwise } from "../what-if.ts";
-
 import { replayShard } from "./replay-shard.ts";
 import { LocalReplayedShard, ReplayedModel, type ReplayedShard } from "./replayed-model.ts";
 
