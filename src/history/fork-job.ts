@@ -154,7 +154,8 @@ class NewJob {
   readonly bucket: KvBucket;
   readonly #subjects: JobSubjects;
   readonly #mark: ForkMark;
-  readonly #revision: number;
+  /** Of the settings, as this run has written them. */
+  readonly revision: number;
 
   private constructor(options: {
     readonly settings: StoredSettings;
@@ -167,7 +168,7 @@ class NewJob {
     this.bucket = options.bucket;
     this.#subjects = options.subjects;
     this.#mark = options.mark;
-    this.#revision = options.revision;
+    this.revision = options.revision;
   }
 
   /** Token of this run. */
@@ -211,14 +212,14 @@ class NewJob {
   /** Checks that no other run has taken it over. @throws BUSY */
   async check(): Promise<void> {
     const stored = await this.bucket.read(SETTINGS_KEY);
-    if (stored?.revision !== this.#revision) throw settingsChanged(this.#subjects.job);
+    if (stored?.revision !== this.revision) throw settingsChanged(this.#subjects.job);
   }
 
   /** Lets hosts join the job. @throws BUSY if another run has taken it over. */
   async complete(): Promise<void> {
     const { pending: _pending, ...mark } = this.#mark;
     const value = withForkMark(this.settings, mark);
-    if ((await this.bucket.update(SETTINGS_KEY, value, this.#revision)) !== undefined) return;
+    if ((await this.bucket.update(SETTINGS_KEY, value, this.revision)) !== undefined) return;
     // The answer to an earlier try may have been lost.
     const stored = await this.bucket.read(SETTINGS_KEY);
     if (stored === undefined || isPendingFork(stored.value))
@@ -290,9 +291,6 @@ export interface ForkOptions {
   readonly onStage?: (stage: ForkStage) => void;
 }
 
-/** Error codes of a run that another one has taken the job over from. */
-const TAKEN_OVER: readonly string[] = ["BUSY", "NOT_OWNER"];
-
 /** Time limit for one request of the removal of a job. */
 const REMOVE_MS = 10_000;
 
@@ -329,8 +327,7 @@ export async function forkJob(options: ForkOptions): Promise<ForkedJob> {
   try {
     return await fill(options, fork, first);
   } catch (error) {
-    // Another run that has taken it over goes on with it.
-    if (!TAKEN_OVER.includes(ensureError(error).code)) await removeQuietly(connection, job);
+    await removeQuietly(connection, job, fork.revision);
     throw error;
   }
 }
@@ -392,9 +389,17 @@ async function begin(
   );
 }
 
-/** Removes what there is of the job, as far as the broker can be reached. */
-async function removeQuietly(connection: NatsConnection, job: string): Promise<void> {
-  const removal = new JobRemoval({ connection, job, etcd: undefined, timeoutMs: REMOVE_MS });
+/**
+ * Removes what there is of the job, as far as the broker can be reached; nothing if the settings are no longer of this
+ * revision: another run that has taken the job over goes on with it, and one that is complete stays.
+ */
+async function removeQuietly(
+  connection: NatsConnection,
+  job: string,
+  revision: number,
+): Promise<void> {
+  const options = { connection, job, etcd: undefined, timeoutMs: REMOVE_MS, revision };
+  const removal = new JobRemoval(options);
   // The error that ended the fork says more; "pserver remove" removes what stays.
   await removal.run(() => undefined).catch(() => undefined);
 }

@@ -88,6 +88,8 @@ export interface JobRemovalOptions {
   readonly etcd: EtcdSpace | undefined;
   /** How long one request to the broker may take. */
   readonly timeoutMs: number;
+  /** Revision of the settings without which nothing is removed: of a job that somebody else may have taken over. */
+  readonly revision?: number;
 }
 
 /**
@@ -141,6 +143,8 @@ export class JobRemoval {
 
   /** Marks the settings, and checks before and after that no host is alive. */
   async #fence(bucket: KvBucket, settings: KvEntry, streams: ReadonlySet<string>): Promise<void> {
+    const { job, revision = settings.revision } = this.#options;
+    if (settings.revision !== revision) throw settingsChanged(job);
     await this.#checkUnused(settings, streams);
     if (hasRemovalMark(settings.value)) return;
     const marked = await bucket.update(
@@ -148,7 +152,7 @@ export class JobRemoval {
       withRemovalMark(settings.value),
       settings.revision,
     );
-    if (marked === undefined) throw settingsChanged(this.#options.job);
+    if (marked === undefined) throw settingsChanged(job);
     try {
       // A host that read the settings before the mark may have joined meanwhile.
       await this.#checkUnused(settings, streams);

@@ -6,7 +6,11 @@ import { createHash } from "node:crypto";
 import { afterEach, describe, expect, test } from "vitest";
 import type { HostOptions } from "../../../src/actors/host/host.ts";
 import type { Client } from "../../../src/client/index.ts";
+import { forkJob, rebuildFrom } from "../../../src/history/fork-job.ts";
+import { openHistory } from "../../../src/history/open-journal.ts";
 import { OPTIMIZERS } from "../../../src/protocol/config/index.ts";
+import { JobSubjects, PserverError } from "../../../src/protocol/index.ts";
+import { openConnection } from "../../../src/transport/connection.ts";
 import { fullConfig } from "../../actors/fold/optimizer-configs.ts";
 import { run } from "../../cli/spawn-command.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
@@ -172,6 +176,50 @@ describe("an interrupted fork", () => {
     await job.host({ job: "other" });
     const fresh = await job.trainer("b", { job: "other", timeoutMs: HANG_MS });
     expect(await fresh.listParams()).toEqual([]);
+  });
+});
+
+describe("a fork that another run takes over between two shards", () => {
+  /** Forks a job with the last values 1 and 2 of w at 1, while another process forks it at 2. */
+  async function overtaken(fails: boolean): Promise<unknown> {
+    const client = await start();
+    await client.createIfNotAlreadyCreated("w", Float32Array.of(1));
+    await client.createIfNotAlreadyCreated("v", Float32Array.of(1));
+    const at = await cutNow(job);
+    await client.pushFull("w", Float32Array.of(1), 1, 1);
+    await client.pushFull("v", Float32Array.of(1), 1, 1);
+    const later = await cutNow(job);
+    const reach = { servers: [job.broker.url], timeoutMs: HANG_MS };
+    const source = await openHistory({ kind: "broker", connection: reach, job: job.job });
+    const inboxPrefix = new JobSubjects("other").hostInbox("slow");
+    const connection = await openConnection(reach, { name: "slow", inboxPrefix });
+    const { signal } = new AbortController();
+    const rebuild = rebuildFrom(source, signal);
+    try {
+      await forkJob({
+        ...{ connection, host: "slow", job: "other", of: source, known: {}, at, signal },
+        rebuild: async (shard, position) => {
+          const state = await rebuild(shard, position);
+          if (shard === 1) await branch(job, { at: later, as: "other" });
+          if (shard === 1 && fails) throw new PserverError("IO", "the disk is gone");
+          return state;
+        },
+      });
+      return undefined;
+    } catch (error) {
+      return error;
+    } finally {
+      await Promise.all([source.close(), connection.close()]);
+    }
+  }
+
+  test.each([
+    ["BUSY", false],
+    ["IO", true],
+  ] as const)("fails with %s, and leaves all that the other one made", async (code, fails) => {
+    expect(await overtaken(fails)).toMatchObject({ code });
+    const { client: forked } = await joined("other");
+    for (const name of ["v", "w"]) expect((await forked.pullFull(name)).data[0]).toBe(2);
   });
 });
 
