@@ -57,6 +57,27 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   cli: ["protocol", "system", "transport", "client", "actors", "model-files", "broker", "history"],
 };
 
+/** What must not import what: history and a lifecycle go without an owner of shards, and an owner without them. */
+const NEVER: readonly (readonly [from: string, target: string])[] = [
+  ["src/history/", "src/actors/owner/"],
+  ["src/history/", "src/actors/host/"],
+  ["src/actors/owner/", "src/actors/lifecycle/"],
+  ["src/actors/lifecycle/", "src/actors/owner/"],
+  ...["job", "lifecycle", "owner", "host", "recovery"].flatMap((above) =>
+    ["fold", "kernel", "journal"].map(
+      (below) => [`src/actors/${below}/`, `src/actors/${above}/`] as const,
+    ),
+  ),
+];
+
+/** Rooms in which files still import each other's types. */
+const KNOTTED = [
+  "src/actors/host/",
+  "src/actors/lifecycle/",
+  "src/actors/owner/",
+  "src/client/",
+] as const;
+
 /** Names that say nothing about what a file holds. */
 const EMPTY_NAMES = /^(utils?|helpers?|common|misc|shared)\b/;
 
@@ -121,12 +142,23 @@ describe("sources", () => {
 
   test("import in one direction", () => {
     const wrong = modules.flatMap((file) =>
-      importedDirectories(file)
-        .filter((target) => !mayImport(directoryOf(file.path), target))
+      importsOf(file)
+        .filter((target) => !mayImport(file.path, target))
         .map((target) => `${file.path} imports ${target}`),
     );
     expect(wrong).toEqual([]);
   });
+
+  test("import in no circle, not even types", () => {
+    const circles = circlesIn(new Map(modules.map((file) => [file.path, importsOf(file)])));
+    const isKnot = (path: string) => KNOTTED.some((room) => path.startsWith(room));
+    expect(circles.filter((circle) => !circle.every(isKnot))).toEqual([]);
+  });
+});
+
+test("a circle is found, however long", () => {
+  const graph = { a: ["b", "c"], b: ["d"], c: ["d"], d: ["e"], e: ["b", "b.json"] };
+  expect(circlesIn(new Map(Object.entries(graph)))).toEqual([["b", "d", "e"]]);
 });
 
 test("tests name no process by number but through test/support/signals.ts", () => {
@@ -207,13 +239,32 @@ function find(among: readonly SourceFile[], matches: (line: string) => boolean):
   );
 }
 
-/** Directories below src that a module imports from, by relative specifiers. */
-function importedDirectories(file: SourceFile): string[] {
+/** Files that a module imports, by relative specifiers. */
+function importsOf(file: SourceFile): string[] {
   const specifiers = file.lines.join("\n").matchAll(/\b(?:from|import)\s*\(?\s*"(\.[^"]+)"/g);
-  const targets = [...specifiers].map((match) =>
-    relative(ROOT, resolve(ROOT, dirname(file.path), match[1] ?? "")),
+  return [...specifiers].map((match) =>
+    relative(ROOT, resolve(ROOT, dirname(file.path), match[1] ?? ""))
+      .split(sep)
+      .join("/"),
   );
-  return [...new Set(targets.map((target) => directoryOf(target.split(sep).join("/"))))];
+}
+
+/** One circle for each import that closes one. */
+function circlesIn(graph: ReadonlyMap<string, readonly string[]>): string[][] {
+  const circles: string[][] = [];
+  const done = new Set<string>();
+  const path: string[] = [];
+  const visit = (node: string): void => {
+    const at = path.indexOf(node);
+    if (at >= 0) circles.push(path.slice(at));
+    if (at >= 0 || done.has(node)) return;
+    path.push(node);
+    for (const next of graph.get(node) ?? []) visit(next);
+    path.pop();
+    done.add(node);
+  };
+  for (const node of graph.keys()) visit(node);
+  return circles;
 }
 
 /** The directory below src that a file lies in; the path itself outside src. */
@@ -222,5 +273,7 @@ function directoryOf(path: string): string {
 }
 
 function mayImport(from: string, target: string): boolean {
-  return from === target || (ARROWS[from]?.includes(target) ?? false);
+  const [room, other] = [directoryOf(from), directoryOf(target)];
+  if (NEVER.some(([a, b]) => from.startsWith(a) && target.startsWith(b))) return false;
+  return room === other || (ARROWS[room]?.includes(other) ?? false);
 }

@@ -1,9 +1,19 @@
 import { showPosition } from "../../history/source.ts";
-import { isSound, type VerifiedPlace } from "../../history/verify.ts";
-import type { ShardFound } from "../commands/history/verify.ts";
+import {
+  isSound,
+  type ServedVerification,
+  type ShardVerification,
+  type VerifiedPlace,
+} from "../../history/verify.ts";
 import { formatNumber } from "../output/amounts.ts";
 import type { Look } from "../output/colors.ts";
 import { formatTable } from "../output/table.ts";
+
+/** What was found out about one shard; `served` is undefined if hosts cannot be asked about it. */
+export interface ShardFound {
+  readonly verification: ShardVerification;
+  readonly served: ServedVerification | undefined;
+}
 
 /** Whether nothing that was found out about a shard is damaged or differs. */
 export function isWhole({ verification, served }: ShardFound): boolean {

@@ -1,8 +1,8 @@
 import type { Command } from "commander";
 import type { ResolvedPoint } from "../../../history/points.ts";
 import type { Replayer } from "../../../history/replay/replayer.ts";
-import type { ServedVerification, ShardVerification } from "../../../history/verify.ts";
 import { addHelp, type CliContext, openOutput } from "../../context.ts";
+import type { ShardFound } from "../../history/describe-verifications.ts";
 import {
   type OpenedHistory,
   pointEntry,
@@ -22,12 +22,6 @@ import { EXIT } from "../../report-error.ts";
 
 interface VerifyFlags extends HistoryFlags {
   readonly from?: string;
-}
-
-/** What was found out about one shard; `served` is undefined if hosts cannot be asked about it. */
-export interface ShardFound {
-  readonly verification: ShardVerification;
-  readonly served: ServedVerification | undefined;
 }
 
 /** `pserver verify`: whether journal, snapshots and hosts agree. */
