@@ -306,13 +306,12 @@ class JobRewind {
   readonly #options: RewindOptions;
   readonly #job: StoredJob;
   readonly #publisher: StreamPublisher;
-  readonly #found: FoundParameters;
+  readonly #found = new FoundParameters();
 
   constructor(options: RewindOptions, job: StoredJob, publisher: StreamPublisher) {
     this.#options = options;
     this.#job = job;
     this.#publisher = publisher;
-    this.#found = new FoundParameters(job.settings.shards);
   }
 
   async run(signal: AbortSignal): Promise<RewoundJob> {
@@ -339,7 +338,7 @@ class JobRewind {
     for (const [number, position] of at.entries()) {
       signal.throwIfAborted();
       const shard = await this.#options.rebuild(number, position);
-      this.#found.add(number, shard.saveState());
+      this.#found.add(shard.saveState());
       shards.push(shard);
     }
     return shards;

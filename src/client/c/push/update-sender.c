@@ -62,7 +62,7 @@ static size_t ps_fill_batches(const struct ps_call_updates *updates, const struc
   for (size_t i = 0; i < updates->count; i++) {
     struct ps_update_source *source = &updates->sources[i];
     struct ps_update_record *record = &records[count];
-    if (!limits->takes_batches || !is_small(updates, source)) {
+    if (!is_small(updates, source)) {
       begin(record, source);
       count++;
       continue;
@@ -247,9 +247,8 @@ pserver_status ps_sender_init(struct ps_update_sender *sender, const struct ps_s
   return sender->outbox == NULL ? ps_fail(PSERVER_ERR_INTERNAL, "no memory for a client") : PSERVER_OK;
 }
 
-void ps_sender_start(struct ps_update_sender *sender, uint64_t session, bool takes_batches,
-                     bool separates_integers, int64_t now_ms) {
-  sender->limits.takes_batches = takes_batches;
+void ps_sender_start(struct ps_update_sender *sender, uint64_t session, bool separates_integers,
+                     int64_t now_ms) {
   sender->limits.separates_integers = separates_integers;
   ps_outbox_start(sender->outbox, session, now_ms);
 }
