@@ -309,10 +309,10 @@ PSERVER_EXPORT void pserver_grad_options_init(pserver_grad_options *options);
  * Makes one optimizer step of each parameter with its gradient. In a job whose trainers keep step, the
  * first gradient makes this trainer a member, and a gradient of a new step waits until the step before has
  * closed. Updates of blocks smaller than 256 KiB in one shard are sent together, up to 1 MiB of them, and
- * are applied as a whole or not at all, unless the job's rules are older than version 3. All gradients are
- * checked before any is sent: EMPTY, BAD_NAME, BAD_VALUE, UNKNOWN_PARAMETER, NOT_INITIALIZED, BAD_DTYPE,
- * BAD_SHAPE, BAD_LENGTH, BAD_INDEX, NON_FINITE, NO_LEARNING_RATE, STATIC, UNSUPPORTED. OUTCOME_UNKNOWN at
- * the deadline: the update of each block that was sent is applied once or not at all.
+ * are applied as a whole or not at all. All gradients are checked before any is sent: EMPTY, BAD_NAME,
+ * BAD_VALUE, UNKNOWN_PARAMETER, NOT_INITIALIZED, BAD_DTYPE, BAD_SHAPE, BAD_LENGTH, BAD_INDEX, NON_FINITE,
+ * NO_LEARNING_RATE, STATIC, UNSUPPORTED. OUTCOME_UNKNOWN at the deadline: the update of each block that was
+ * sent is applied once or not at all.
  */
 PSERVER_EXPORT pserver_status pserver_send_grads(pserver_client *client,
                                                  const pserver_gradient *grads, size_t count,
@@ -347,8 +347,7 @@ typedef struct pserver_note_entry {
  * Writes a note into the journal of shard 0, after what this trainer has sent there before: up to 64
  * entries, such as a loss and a step, of 4 KiB together. It changes no parameter. The command `pserver log`
  * shows it in its place, and `pserver plot` draws its numbers. The text of an entry "mark" names the note.
- * Returns when the note is applied. BAD_VALUE, TOO_LARGE before anything is sent; UNSUPPORTED if the job's
- * rules are older than version 4, to which `pserver upgrade-rules` raises them.
+ * Returns when the note is applied. BAD_VALUE, TOO_LARGE before anything is sent.
  */
 PSERVER_EXPORT pserver_status pserver_note(pserver_client *client, const pserver_note_entry *entries,
                                            size_t count, int64_t timeout_ms);
@@ -621,7 +620,7 @@ typedef struct pserver_saved_model {
   char file[4097];
   uint64_t bytes;
   char format[65];
-  /** Id of the host, "" if the host is older than this library. */
+  /** Id of the host. */
   char host[65];
 } pserver_saved_model;
 

@@ -32,7 +32,6 @@ import { registerSet } from "./commands/set.ts";
 import { registerSetup } from "./commands/setup.ts";
 import { registerStatus } from "./commands/status.ts";
 import { registerUp } from "./commands/up.ts";
-import { registerUpgradeRules } from "./commands/upgrade-rules.ts";
 import { addHelp, type CliContext } from "./context.ts";
 import type { Paint } from "./output/colors.ts";
 import { messageWidth } from "./output/output.ts";
@@ -92,7 +91,6 @@ export function createProgram(context: CliContext, style: ErrorStyle): Command {
   registerRewind(program, context);
   registerJobs(program, context);
   registerRemove(program, context);
-  registerUpgradeRules(program, context);
   registerDoctor(program, context);
   registerCompletion(program, context);
   registerCompleteNames(program, context);

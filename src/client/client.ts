@@ -2,7 +2,6 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import type { ParameterConfigInput, Synchronization } from "../protocol/config/index.ts";
 import type { TensorData } from "../protocol/dtypes.ts";
 import { PserverError } from "../protocol/errors.ts";
-import { RULES_WITH_BATCHES } from "../protocol/limits.ts";
 import {
   type ParameterInfo,
   readStatusPages,
@@ -101,7 +100,6 @@ export function makeClientParts(options: {
   });
   const reader = new BlockReader({
     ...shared,
-    takesBatches: () => session.rules >= RULES_WITH_BATCHES,
     payloadBytesMax,
     waitsForSteps: () => steps.readStep !== undefined,
     onClosed: (shard, step) => steps.noteClosed(shard, step),
@@ -392,8 +390,7 @@ export class Client {
    * such as `{loss: 0.3, step: 12}`, each a finite number, a text or a boolean. It changes no parameter;
    * `pserver log` shows it in its place and `pserver plot` draws its numbers. The text of an entry `mark`
    * names the note, so that commands find this point again. Acknowledged as an update is.
-   * @throws BAD_VALUE or TOO_LARGE (more than 64 entries or 4 KiB) before anything is sent; UNSUPPORTED in
-   * a job of rules below 4, which `pserver upgrade-rules` raises.
+   * @throws BAD_VALUE or TOO_LARGE (more than 64 entries or 4 KiB) before anything is sent.
    */
   note(entries: NoteEntries, options: UpdateOptions = {}): Promise<void> {
     return this.#calls.run("note", options, (deadline) =>

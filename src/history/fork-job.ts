@@ -3,10 +3,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { mapConcurrently } from "../actors/concurrent.ts";
-import type { BlockHeader } from "../actors/fold/block-actor.ts";
 import type { Declared } from "../actors/fold/declaration-table.ts";
 import type { FoldState } from "../actors/fold/fold-state.ts";
-import { CURRENT_RULES, UPGRADABLE_RULES_MIN } from "../actors/fold/rules.ts";
 import type { Shard } from "../actors/fold/shard.ts";
 import {
   type ForkMark,
@@ -43,7 +41,6 @@ import {
   type Position,
   PserverError,
 } from "../protocol/index.ts";
-import { elementCount } from "../protocol/tensor.ts";
 import { dataBytesMaxOf } from "../transport/bulk-transport.ts";
 import { openJetStream, StreamPublisher } from "../transport/jetstream.ts";
 import { replayShard } from "./replay/replay-shard.ts";
@@ -54,7 +51,7 @@ interface Found {
   readonly epoch: number;
   readonly declaration: Declaration;
   readonly layout: Layout;
-  /** The trainer that it was granted to; "" where no shard was told. */
+  /** The trainer that it was granted to. */
   readonly trainer: string;
   readonly blocksMax: number;
   /** Its blocks under this epoch. */
@@ -68,20 +65,14 @@ interface Found {
  * epoch, so that the next initialization has a higher one.
  */
 export class FoundParameters {
-  readonly #shards: number;
   readonly #found: Map<string, Found> = new Map();
 
-  /** `shards`: how many the job has. */
-  constructor(shards: number) {
-    this.#shards = shards;
-  }
-
   /** Adds what one shard knows; each shard once. */
-  add(shard: number, { blocks, declared = [] }: Pick<FoldState, "blocks" | "declared">): void {
-    for (const each of declared) this.#take(each.name, granted(each));
-    for (const block of blocks) {
-      const found = this.#take(block.parameter, this.#ofBlock(shard, block));
-      if (found.epoch === block.epoch) found.present += 1;
+  add({ blocks, declared = [] }: Pick<FoldState, "blocks" | "declared">): void {
+    for (const each of declared) this.#take(each);
+    for (const { parameter, epoch } of blocks) {
+      const found = this.#found.get(parameter);
+      if (found?.epoch === epoch) found.present += 1;
     }
   }
 
@@ -97,44 +88,17 @@ export class FoundParameters {
     });
   }
 
-  /** Keeps the entry of the higher epoch; of equal ones the one that names a trainer. */
-  #take(name: string, entry: Omit<Found, "present">): Found {
+  /** Keeps the declaration of the higher epoch, and the most blocks that any of them had. */
+  #take({ name, dtype, shape, config, epoch, layout, trainer }: Declared): void {
     const known = this.#found.get(name);
-    if (known !== undefined && known.epoch > entry.epoch) return known;
-    const isSame = known?.epoch === entry.epoch;
-    if (known !== undefined && isSame && entry.trainer === "") return known;
-    const blocksMax = Math.max(known?.blocksMax ?? 0, entry.blocksMax);
-    const found = {
-      ...entry,
-      blocksMax,
-      present: known !== undefined && isSame ? known.present : 0,
-    };
-    this.#found.set(name, found);
-    return found;
+    const blocksMax = Math.max(known?.blocksMax ?? 0, layout.blocks);
+    if (known !== undefined && known.epoch >= epoch) {
+      this.#found.set(name, { ...known, blocksMax });
+      return;
+    }
+    const declaration = { name, dtype, shape, config };
+    this.#found.set(name, { epoch, declaration, layout, trainer, blocksMax, present: 0 });
   }
-
-  /** A parameter as one of its blocks shows it: jobs of rules version 1 were not told what is declared. */
-  #ofBlock(shard: number, block: BlockHeader): Omit<Found, "present"> {
-    const { parameter: name, dtype, shape, config, epoch, index, start, count } = block;
-    const elements = elementCount(shape);
-    const blockElements = index === 0 ? count : start / index;
-    const blocks = Math.ceil(elements / blockElements);
-    const shards = this.#shards;
-    const firstShard = (shard + shards - (index % shards)) % shards;
-    const layout = { elements, blockElements, blocks, firstShard, shards };
-    return {
-      ...{ epoch, layout, trainer: "", blocksMax: blocks },
-      declaration: { name, dtype, shape, config },
-    };
-  }
-}
-
-function granted({ name, dtype, shape, config, ...rest }: Declared): Omit<Found, "present"> {
-  const { epoch, layout, trainer } = rest;
-  return {
-    ...{ epoch, layout, trainer, blocksMax: layout.blocks },
-    declaration: { name, dtype, shape, config },
-  };
 }
 
 /** Dependencies of {@link NewJob}. */
@@ -177,8 +141,7 @@ class NewJob {
   }
 
   /**
-   * Begins to make the job, or takes it over from a run that was interrupted. `rules`: the lowest version
-   * that a shard of the other job has; its shards go on under the present rules unless they are too old.
+   * Begins to make the job, or takes it over from a run that was interrupted.
    * @throws JOB_EXISTS if there is a job of this name, unless it is an incomplete fork of the same job;
    * NO_SPACE if the broker has no space for its journals.
    */
@@ -186,7 +149,7 @@ class NewJob {
     deps: NewJobDeps,
     of: JobFacts,
     mark: Pick<ForkMark, "at" | "madeMs">,
-    { known, rules }: { readonly known: KnownSettings; readonly rules: number },
+    known: KnownSettings,
   ): Promise<NewJob> {
     const { connection, manager, subjects } = deps;
     const replicas = known.replicas === undefined ? {} : { replicas: known.replicas };
@@ -199,8 +162,7 @@ class NewJob {
     const { journal = "file" } = known;
     const bytesMax = await findJournalBytes(manager, subjects, journal, shards);
     const journalBytesMax = Math.min(known.journalBytesMax ?? bytesMax, bytesMax);
-    const fresh = await newSettings({ ...wanted, journalBytesMax }, async () => bytesMax);
-    const settings = { ...fresh, rules: rules < UPGRADABLE_RULES_MIN ? rules : CURRENT_RULES };
+    const settings = await newSettings({ ...wanted, journalBytesMax }, async () => bytesMax);
     const pending = { of: of.job, ...mark, pending: randomUUID() };
     const value = withForkMark(settings, pending);
     const revision = await replaceEntry(bucket, SETTINGS_KEY, value, stored?.revision);
@@ -322,8 +284,7 @@ export async function forkJob(options: ForkOptions): Promise<ForkedJob> {
   // Rebuilt before anything is made: a history that does not reach back leaves no job behind.
   const first = await rebuild(0, at[0] as Position);
   const mark = { at, madeMs: Date.now() };
-  const more = { known, rules: first.rules };
-  const fork = await NewJob.begin({ connection, manager, subjects }, of, mark, more);
+  const fork = await NewJob.begin({ connection, manager, subjects }, of, mark, known);
   try {
     return await fill(options, fork, first);
   } catch (error) {
@@ -336,7 +297,7 @@ export async function forkJob(options: ForkOptions): Promise<ForkedJob> {
 async function fill(options: ForkOptions, fork: NewJob, first: Shard): Promise<ForkedJob> {
   const { connection, host, job, of, at, rebuild, signal, onStage } = options;
   onStage?.("begun");
-  const found = new FoundParameters(of.shards);
+  const found = new FoundParameters();
   const publisher = StreamPublisher.open(connection, new JobSubjects(job).hostInbox(host));
   const sum = { bytes: 0, openBlocks: 0 };
   let shard: Shard | undefined = first;
@@ -345,7 +306,7 @@ async function fill(options: ForkOptions, fork: NewJob, first: Shard): Promise<F
     shard ??= await rebuild(number, at[number] as Position);
     sum.openBlocks += shard.detach();
     sum.bytes += shard.valueBytes;
-    found.add(number, shard.saveState());
+    found.add(shard.saveState());
     await begin(options, fork, { publisher, number, shard });
     onStage?.(`shard ${number}`);
     // Its memory is free before the next one is rebuilt.

@@ -233,7 +233,7 @@ class JobRewind {
   readonly #options: RewindOptions;
   readonly #job: StoredJob;
   readonly #publisher: StreamPublisher;
-  readonly #found: FoundParameters;
+  readonly #found = new FoundParameters();
   /** Of this run, in the manifests that it writes. */
   readonly #token = randomUUID();
 
@@ -241,7 +241,6 @@ class JobRewind {
     this.#options = options;
     this.#job = job;
     this.#publisher = publisher;
-    this.#found = new FoundParameters(job.settings.shards);
   }
 
   async run(signal: AbortSignal): Promise<RewoundJob> {
@@ -268,7 +267,7 @@ class JobRewind {
     for (const [number, position] of at.entries()) {
       signal.throwIfAborted();
       const shard = await this.#options.rebuild(number, position);
-      this.#found.add(number, shard.saveState());
+      this.#found.add(shard.saveState());
       shards.push(shard);
     }
     return shards;

@@ -75,12 +75,6 @@ export const BATCH_BYTES = 1024 * 1024;
 /** Tensor bytes from which on an entry is sent as a record of its own. */
 export const BATCH_ENTRY_BYTES_MAX = 256 * 1024;
 
-/** The first version of the rules under which shards take batch records and batched reads. */
-export const RULES_WITH_BATCHES = 3;
-
-/** The first version of the rules under which shards take notes. */
-export const RULES_WITH_NOTES = 4;
-
 /** Bytes a client keeps in flight before their PubAck. */
 export const IN_FLIGHT_BYTES_MAX = 16 * 1024 * 1024;
 

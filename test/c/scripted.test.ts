@@ -45,7 +45,8 @@ const SCENARIOS = {
   ],
   batches: [
     "the small blocks of a shard are one record, repeated as the very same bytes",
-    "a single block, and every block in a job of older rules, has a record of its own",
+    "a single block has a record of its own",
+    "a note has a record of its own",
     "a rejection names the block at fault, and what became of the others",
     "a rejection that names no block is of the record",
     "every block of a batch whose outcome is unknown is counted and listed",
@@ -117,8 +118,6 @@ const SCENARIOS = {
     "a request whose call has ended is not made again in the next session",
     "an attempt to join again ends after 30 s, and the next one has another token",
     "nothing is sent between two sessions",
-    "the rules are those in the reply to the last join",
-    "notes are permitted by the rules in the reply to the last join",
     "a reply to a join without session, lease or 1 to 256 shards is an error",
   ],
   synchronization: [
@@ -153,7 +152,6 @@ const SCENARIOS = {
   ],
   reads: [
     "requests are those that the TypeScript client sends",
-    "blocks are asked for one by one in a job of older rules",
     "small blocks of a shard are asked for together, at the position that was seen",
     "a lost first piece is asked for again, and what has come counts once",
     "a lost middle piece is asked for as soon as the last has come",
@@ -175,7 +173,6 @@ const SCENARIOS = {
   initializations: [
     "many parameters are declared and stored with few messages",
     "no request has more parameters than a reply of the broker's largest message",
-    "by older rules each block is a record",
     "after a failure what was tried before goes by itself",
     "nothing is stored unless all are declared",
     "of several errors the first to come is told",

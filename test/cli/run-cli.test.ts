@@ -22,7 +22,6 @@ const COMMANDS = [
     "remove",
     "recover",
     "replay",
-    "upgrade-rules",
     "doctor",
     "completion",
   ],

@@ -247,7 +247,6 @@ async function hostOn(
       journal: "file",
       leaseMs,
       synchronization: { mode: "async" },
-      rules: 2,
       quotas: quotasOf(),
     },
     bucket: await openBucket({ ...open, bucket: `PS_${job}` }),

@@ -69,7 +69,7 @@ test.each([
   "inner/../m",
   "x".repeat(1025),
   "ü".repeat(513),
-  "d/".repeat(32) + "m",
+  `${"d/".repeat(32)}m`,
   "\ud800",
 ])("%j is refused", async (path) => {
   await withRoot(async (root) => {

@@ -1,5 +1,5 @@
 import type { BlockHeader } from "../../src/actors/fold/block-actor.ts";
-import { CURRENT_RULES, type Rules } from "../../src/actors/fold/rules.ts";
+import { RULES_1, type Rules } from "../../src/actors/fold/rules.ts";
 import { Shard, type ShardOptions } from "../../src/actors/fold/shard.ts";
 import { reserveMemory, ShardMemory } from "../../src/actors/kernel/shard-memory.ts";
 import { BLOCKS, SHARD, SUBJECTS } from "./intents.ts";
@@ -40,18 +40,17 @@ export const SOUND_FOLD: FoldMaker = {
 /** Small limits, so that short schedules reach them. */
 export const WINDOW = 4;
 export const RULES: Rules = {
-  version: CURRENT_RULES,
+  ...RULES_1,
   windowRecords: WINDOW,
   trainersMax: 64,
   shardBytesMax: 1024 * 1024,
   blocksMax: 8,
-  bounds: {
-    declaredMax: 4,
-    clockLeadSteps: WINDOW,
-    refusedMax: 1_000,
-    unreadableTrainersMax: 2,
-  },
-  batches: { entriesMax: BLOCKS, headBytesMax: 4_096 },
+  declaredMax: 4,
+  clockLeadSteps: WINDOW,
+  refusedMax: 1_000,
+  unreadableTrainersMax: 2,
+  batchEntriesMax: BLOCKS,
+  batchHeadBytesMax: 4_096,
 };
 
 /**
@@ -69,7 +68,7 @@ export class MemoryPool {
     return {
       subjects: SUBJECTS,
       shard: SHARD,
-      knownRules: new Map([[CURRENT_RULES, RULES]]),
+      knownRules: new Map([[RULES.version, RULES]]),
       memory,
       hooks,
     };

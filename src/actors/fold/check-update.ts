@@ -222,8 +222,8 @@ function checkInit(
   record: InitRecord,
   data: Uint8Array,
 ): InitChange {
-  const { rules, steps } = context;
-  if (rules.bounds !== undefined) context.declarations.check(context.trainer, name, record);
+  const { steps } = context;
+  context.declarations.check(context.trainer, name, record);
   const plan = slotPlan(record, steps.synchronization);
   checkNewBlock(context, name, record, plan);
   checkReply(context, record.reply);
@@ -404,7 +404,7 @@ export function checkUpdate(
 }
 
 function checkBatch(context: RecordContext, head: RecordHead, message: Message): Change[] {
-  const entries = parseBatch(head, message, context.rules.batches?.entriesMax ?? 0);
+  const entries = parseBatch(head, message, context.rules.batchEntriesMax);
   return entries.map((entry) => {
     const change = checkEntry(context, entry);
     if (change.kind === "init") noteAdded(context, entry, change.plan.bytes);

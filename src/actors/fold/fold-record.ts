@@ -62,7 +62,7 @@ export function foldTrainerRecord(
     return { outcome: answer, changes: NO_CHANGES, isRepeat };
   }
   const applied = applyOnce(contextOf(fold, subject, received, rules), seq, subject, received);
-  trainers.note(subject.trainer, head, applied.outcome, rules);
+  trainers.note(subject.trainer, head, applied.outcome);
   return applied;
 }
 
@@ -97,7 +97,7 @@ function check(
   if (subject.by === "clock") {
     const { step } = parseClock(message.fields);
     checkReply(context, head.reply);
-    steps.takeClock(trainer, step, rules.bounds?.clockLeadSteps);
+    steps.takeClock(trainer, step, rules.clockLeadSteps);
     return NO_CHANGES;
   }
   if (subject.by !== "note") return checkUpdate(context, subject, head, message);
@@ -129,13 +129,11 @@ function contextOf(
 }
 
 /**
- * Takes over what a host's record tells a shard. Before the first `rules` record no other has an effect; those that
- * need the bounds of version 2 have none where there are no bounds.
+ * Takes over what a host's record tells a shard. Before the first `rules` record no other has an effect.
  * @throws UNKNOWN_RULES for a `rules` record of a version this program lacks.
  */
 export function foldHostRecord(tables: FoldTables, record: HostRecord): void {
   const { rules, blocks, trainers, steps, declarations } = tables;
-  const bounds = rules?.bounds;
   if (record.verb === "rules") tables.takeRules(record);
   else if (rules === undefined) return;
   else if (record.verb === "members") steps.takeMembers(record);
@@ -145,5 +143,5 @@ export function foldHostRecord(tables: FoldTables, record: HostRecord): void {
   } else if (record.verb === "floor") trainers.raiseFloor(record.session);
   else if (record.verb === "sessions") trainers.endSessions(record);
   else if (record.verb === "forget") trainers.forget(record.trainers);
-  else if (bounds !== undefined) declarations.take(record, bounds.declaredMax);
+  else declarations.take(record, rules.declaredMax);
 }

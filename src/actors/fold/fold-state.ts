@@ -130,7 +130,6 @@ function toFoldState(
     ...{ format: FORMAT, seq, crc, rules, synchronization },
     ...(steps === undefined ? {} : { steps }),
     ...{ floor, unreadable, trainers: rows, blocks },
-    // Left out where empty: states of rules version 1 keep their bytes.
     ...(declared.length === 0 ? {} : { declared }),
     ...(live.length === 0 ? {} : { live }),
     ...(rejected.length === 0 ? {} : { refused: rejected }),

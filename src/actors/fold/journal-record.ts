@@ -78,15 +78,6 @@ export interface JournalRecord {
   readonly timeMs?: number;
 }
 
-/** A subject that was parsed; undefined if the rules in force do not know it. */
-export function knownSubject(
-  subject: LogSubject | undefined,
-  rules: Rules | undefined,
-): LogSubject | undefined {
-  if (subject?.by !== "batch" && subject?.by !== "note") return subject;
-  return boundsOf(subject, rules) === undefined ? undefined : subject;
-}
-
 /**
  * The record's message; undefined if it is unreadable under the rules in force.
  * @throws BAD_CHECKSUM, only with `reread: false`, if the payload does not match its checksum.
@@ -98,8 +89,7 @@ export function readMessage(
   shard: number,
 ): Message | undefined {
   const { seq, payload, reread } = record;
-  const headBytesMax = boundsOf(subject, rules)?.headBytesMax ?? RECORD_HEADER_BYTES_MAX;
-  const message = readRecordMessage(payload, headBytesMax);
+  const message = readRecordMessage(payload, headBytesMax(subject, rules));
   if (message !== undefined || reread !== false) return message;
   // The checksum matches: the record is stored like this.
   if (isSealed(payload)) return undefined;
@@ -110,13 +100,11 @@ export function readMessage(
   );
 }
 
-/** Own limits of a verb that later versions have added; undefined if the rules in force have none. */
-function boundsOf(
-  subject: LogSubject | undefined,
-  rules: Rules | undefined,
-): { readonly headBytesMax: number } | undefined {
-  if (subject?.by === "batch") return rules?.batches;
-  return subject?.by === "note" ? rules?.notes : undefined;
+/** The most bytes that a record on this subject may have before its tensor bytes. */
+function headBytesMax(subject: LogSubject | undefined, rules: Rules | undefined): number {
+  if (rules !== undefined && subject?.by === "batch") return rules.batchHeadBytesMax;
+  if (rules !== undefined && subject?.by === "note") return rules.noteBytesMax;
+  return RECORD_HEADER_BYTES_MAX;
 }
 
 /** Number of cached subjects: enough for each block of a shard and each trainer, except in large jobs. */
@@ -164,7 +152,7 @@ export type FoldedRecord = FoldedPlace & Folded;
 type Folded =
   | {
       readonly kind: "unreadable";
-      /** Undefined if the rules in force do not know the subject. */
+      /** Undefined if it is not one of the job's journals. */
       readonly subject: LogSubject | undefined;
       readonly payloadBytes: number;
     }

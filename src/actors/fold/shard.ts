@@ -29,13 +29,12 @@ import {
   type FoldedRecord,
   type FoldObserver,
   type JournalRecord,
-  knownSubject,
   LogSubjects,
   type ReadSubject,
   readable,
   readMessage,
 } from "./journal-record.ts";
-import { HOST_VERBS_SINCE_2, KNOWN_RULES, type KnownRules } from "./rules.ts";
+import { KNOWN_RULES, type KnownRules } from "./rules.ts";
 import type { StepProgress } from "./step-table.ts";
 import { noRules, type RememberedSessions, type Senders } from "./trainer-table.ts";
 
@@ -198,7 +197,7 @@ export class Shard {
       this.#checkOrder(record.seq);
       const { rules } = this.#tables;
       const read = this.#logSubjects.read(record.subject);
-      subject = knownSubject(read.parsed, rules);
+      subject = read.parsed;
       const message = readMessage(record, subject, rules, this.#shard);
       const settled = this.#fold(record, subject, message);
       this.#passRecord(record, read, message !== undefined);
@@ -359,8 +358,7 @@ export class Shard {
   ): Settled | undefined {
     let settled: Settled | undefined;
     if (subject?.shard !== this.#shard) {
-      this.#tables.unreadable.count(undefined, undefined);
-      this.#observeUnreadable(record, undefined);
+      this.#foldUnreadable(record, undefined);
     } else if (message === undefined) this.#foldUnreadable(record, subject);
     else if (subject.by === "host") this.#foldHost(record, subject, message);
     else settled = this.#foldTrainer(record, subject, message);
@@ -386,11 +384,8 @@ export class Shard {
     const { seq, timeMs = 0 } = journalRecord;
     const { verb } = subject;
     const record = readable(() => parseHostRecord(verb, message));
-    const { rules, unreadable } = this.#tables;
-    const isLater = rules?.bounds === undefined && HOST_VERBS_SINCE_2.includes(verb);
-    if (record === undefined || isLater) {
-      unreadable.count(undefined, undefined);
-      this.#observeUnreadable(journalRecord, subject);
+    if (record === undefined) {
+      this.#foldUnreadable(journalRecord, subject);
       return;
     }
     this.#observe({ kind: "host", seq, timeMs, record });
@@ -398,16 +393,13 @@ export class Shard {
   }
 
   /** Counts a record that cannot be answered, for the trainer in its subject if there is one. */
-  #foldUnreadable(record: JournalRecord, subject: LogSubject): void {
-    const trainer = subject.by === "host" ? undefined : subject.trainer;
-    this.#tables.unreadable.count(trainer, this.#tables.rules?.bounds?.unreadableTrainersMax);
-    this.#observeUnreadable(record, subject);
-  }
-
-  #observeUnreadable(
+  #foldUnreadable(
     { seq, payload, timeMs = 0 }: JournalRecord,
     subject: LogSubject | undefined,
   ): void {
+    const trainer = subject === undefined || subject.by === "host" ? undefined : subject.trainer;
+    const { unreadable, rules } = this.#tables;
+    unreadable.count(trainer, rules?.unreadableTrainersMax ?? 0);
     this.#observe({ kind: "unreadable", seq, timeMs, subject, payloadBytes: payload.length });
   }
 

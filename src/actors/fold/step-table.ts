@@ -105,11 +105,11 @@ export class StepTable implements StepProgress {
 
   /**
    * Notes that a trainer has ended all steps up to this one; a lower step changes nothing.
-   * `leadSteps`: how far it may be ahead of the last closed step or of its own clock; default: any.
+   * `leadSteps`: how far it may be ahead of the last closed step or of its own clock.
    * @throws NOT_MEMBER, BAD_VALUE for a step too far ahead, or UNSUPPORTED in a job whose trainers do
    * not keep step.
    */
-  takeClock(trainer: string, step: number, leadSteps = Number.POSITIVE_INFINITY): void {
+  takeClock(trainer: string, step: number, leadSteps: number): void {
     if (this.#synchronization.mode === "async") throw noSteps();
     const clock = this.#clocks.get(trainer);
     if (clock === undefined) throw notMember(trainer);

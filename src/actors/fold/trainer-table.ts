@@ -136,14 +136,14 @@ export class TrainerTable implements RememberedSessions {
   }
 
   /** Notes the outcome of an admitted record and forgets those up to its `done`. */
-  note(trainer: string, head: RecordHead, outcome: Outcome, rules: Rules): void {
+  note(trainer: string, head: RecordHead, outcome: Outcome): void {
     let entry = this.#entries.get(trainer);
     if (entry?.session !== head.session) {
       entry = { session: head.session, done: 0, outcomes: new Map(), rejected: 0 };
       this.#entries.set(trainer, entry);
     }
     entry.outcomes.set(head.n, outcome);
-    if (rules.bounds !== undefined) count(entry, outcome);
+    count(entry, outcome);
     if (head.done > entry.done) forget(entry, head.done);
   }
 
@@ -289,10 +289,10 @@ function rejectSpent(
   entry: Entry | undefined,
   { session, n }: Pick<RecordHead, "session" | "n">,
   seq: number,
-  { bounds }: Rules,
+  { refusedMax }: Rules,
 ): Outcome | undefined {
-  if (entry === undefined || bounds === undefined || entry.session !== session) return undefined;
-  if (entry.rejected < bounds.refusedMax) return undefined;
+  if (entry === undefined || entry.session !== session) return undefined;
+  if (entry.rejected < refusedMax) return undefined;
   const message =
     `session ${session}: the shard has refused ${entry.rejected} records more than it has applied, ` +
     "and takes no further one; join again once the cause is found";
@@ -338,12 +338,12 @@ export class UnreadableCounts {
   }
 
   /**
-   * Counts one record, in total and for its trainer if known. Trainers beyond `trainersMax` (all if
-   * undefined) have no count of their own.
+   * Counts one record, in total and for its trainer if known. Trainers beyond `trainersMax` have no
+   * count of their own.
    */
-  count(trainer: string | undefined, trainersMax: number | undefined): void {
+  count(trainer: string | undefined, trainersMax: number): void {
     this.#total += 1;
-    if (trainer === undefined || trainersMax === undefined) return;
+    if (trainer === undefined) return;
     const known = this.#byTrainer.get(trainer);
     if (known === undefined && this.#byTrainer.size >= trainersMax) return;
     this.#byTrainer.set(trainer, (known ?? 0) + 1);

@@ -248,8 +248,7 @@ export class ControlService {
     try {
       const { owners } = this.#deps;
       const { fields } = await owners.ask(shard, "status", {}, STATUS_MS, STATUS_ATTEMPT_MS);
-      // A status can have more entries than a message; earlier versions sent as many as fitted.
-      return fields["status"] === undefined ? fields : mapField(fields, "status");
+      return mapField(fields, "status");
     } catch (error) {
       const found = ensureError(error);
       // An owner that has failed answers every request with the error of its failure.

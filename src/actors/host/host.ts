@@ -104,10 +104,10 @@ function hostLifecycle(
   publication: Publication | undefined,
   onError: (error: PserverError) => void,
 ): LifecycleService {
-  const { shards, journal, leaseMs, synchronization, rules } = settings;
+  const { shards, journal, leaseMs, synchronization } = settings;
   const quotas = quotasOf(settings);
   return createLifecycle({
-    job: { job: options.job, shards, journal, leaseMs, synchronization, rules, quotas },
+    job: { job: options.job, shards, journal, leaseMs, synchronization, quotas },
     ...{ bucket, leases, owners, onError },
     hostId: id,
     maxPayloadBytes: payloadBytesMaxOf(connection),

@@ -170,14 +170,14 @@ export class RunningHost implements Host {
     await lifecycle.start();
     if (this.settings.synchronization.mode !== "async") members.start();
     if (this.settings.journal === "memory") losses.start();
-    if (this.settings.rules > 1) sessions.start();
+    sessions.start();
     const onOtherAccount = (trainer: string): void => this.#reportOtherAccount(trainer);
     this.#servers = serveRequests({
       ...{ connection: answers, refusals: opening.refusals, subjects },
       ...{ lifecycle, control: this.#parts.control, onOtherAccount },
     });
     void this.#watchConnection();
-    void this.#watchSubscriptions(subjects.allStops());
+    void this.#watchSubscriptions();
     // A refused subscription is reported before the host counts as serving.
     await answers.flush();
     // Last, so that trainers which find the host in etcd are answered.
@@ -275,13 +275,11 @@ export class RunningHost implements Host {
   }
 
   /** Stops the host if a subscription is refused: it would seem to serve, but hear no requests. */
-  async #watchSubscriptions(stops: string): Promise<void> {
+  async #watchSubscriptions(): Promise<void> {
     for await (const status of this.#parts.opening.answers.status()) {
       if (status.type !== "error" || !isRefusedSubscription(status.error)) continue;
       const error = fromBrokerError(status.error, `host ${this.id} listening`);
-      // Permissions of earlier versions lack this subject. The host serves, but cannot be told to stop a save.
-      if (error.message.includes(`"${stops}"`)) this.#emit({ type: "error", error });
-      else void this.stop(error);
+      void this.stop(error);
     }
   }
 

@@ -86,22 +86,12 @@ export function quotasOf(wanted: Partial<Quotas> = {}): Quotas {
   };
 }
 
-/** The quotas in a job's settings; jobs created before quotas existed have the default ones. */
-function parseQuotas(settings: unknown): Quotas {
-  const fields = asMap(settings, "settings");
-  if (fields["parametersMax"] === undefined) return quotasOf();
-  return {
-    parametersMax: integerField(fields, "parametersMax", 1),
-    heldBytesMax: integerField(fields, "heldBytesMax", 1),
-    trainerParametersMax: integerField(fields, "trainerParametersMax", 1),
-    trainerHeldBytesMax: integerField(fields, "trainerHeldBytesMax", 1),
-  };
-}
+/** Version of the settings. */
+const FORMAT = 1;
 
 /** Settings that are fixed when a job is made; in KV as plain JSON. */
 export interface StoredSettings extends Quotas {
-  /** 1 of jobs without `rules` in their settings: hosts of that time know no others. */
-  readonly format: 1 | 2;
+  readonly format: typeof FORMAT;
   /** Version of the rules that all journals begin with. */
   readonly rules: number;
   readonly shards: number;
@@ -114,7 +104,7 @@ export interface StoredSettings extends Quotas {
   readonly replicas: number;
   /** How the trainers keep step. */
   readonly synchronization: Synchronization;
-  /** Whether hosts write a tape; not those of jobs created before there were tapes. */
+  /** Whether hosts write a tape. */
   readonly tape: boolean;
 }
 
@@ -151,7 +141,7 @@ export async function newSettings(
   }
   const journalBytesMax = wanted.journalBytesMax ?? (await findJournalBytes(journal, shards));
   return {
-    format: 2,
+    format: FORMAT,
     rules: CURRENT_RULES,
     ...quotasOf(wanted),
     shards,
@@ -168,17 +158,19 @@ export async function newSettings(
 /** The settings in a job's bucket; @throws BAD_MESSAGE if they are not valid, UNKNOWN_RULES. */
 export function parseSettings(value: unknown): StoredSettings {
   const fields = asMap(value, SETTINGS_KEY);
-  const format = integerField(fields, "format", 1, 2) === 1 ? 1 : 2;
+  integerField(fields, "format", FORMAT, FORMAT);
   const shards = integerField(fields, "shards", 1, SHARDS_MAX);
   return {
-    format,
-    rules: requireRules(format === 1 ? 1 : integerField(fields, "rules", 1)),
-    ...parseQuotas(fields),
+    format: FORMAT,
+    rules: requireRules(integerField(fields, "rules", 1)),
+    parametersMax: integerField(fields, "parametersMax", 1),
+    heldBytesMax: integerField(fields, "heldBytesMax", 1),
+    trainerParametersMax: integerField(fields, "trainerParametersMax", 1),
+    trainerHeldBytesMax: integerField(fields, "trainerHeldBytesMax", 1),
     shards,
     journal: fields["journal"] === "memory" ? "memory" : "file",
     leaseMs: integerField(fields, "leaseMs", 1),
-    // Jobs created before `leases` existed omit it and use KV.
-    leases: fields["leases"] === undefined ? LEASES_IN_KV : textField(fields, "leases"),
+    leases: textField(fields, "leases"),
     journalBytesMax: integerField(fields, "journalBytesMax", 1),
     replicas: integerField(fields, "replicas", 1),
     synchronization: toSynchronization(fields["synchronization"]),

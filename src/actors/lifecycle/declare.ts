@@ -10,7 +10,6 @@ import {
   parseCreateRequest,
   parseDeclareRequest,
   quoteName,
-  RULES_WITH_BATCHES,
 } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
 import { announceGranted } from "./grants.ts";
@@ -40,7 +39,7 @@ import {
   redeclare,
   requireSameDeclaration,
 } from "./parameter.ts";
-import type { JobSettings, LifecycleDeps } from "./service.ts";
+import type { LifecycleDeps } from "./service.ts";
 import { requireLiveSession, requireSession } from "./sessions.ts";
 
 /**
@@ -287,18 +286,19 @@ interface Filling extends Initialization {
  * through several hosts fill as many shards at a time.
  */
 export class SmallParameters {
-  readonly #job: Pick<JobSettings, "shards" | "rules">;
+  /** Number of the job's shards. */
+  readonly #shards: number;
   #filling: Filling | undefined;
 
-  constructor(job: Pick<JobSettings, "shards" | "rules">) {
-    this.#job = job;
+  constructor(shards: number) {
+    this.#shards = shards;
   }
 
   /** The layout of a new parameter, on the shard where it belongs. `layout` lies on the shard of the name's hash. */
   place(layout: Layout, declaration: Declaration, { session, epoch }: Initialization): Layout {
     const bytes = layout.elements * DTYPES[declaration.dtype].bytes;
     const isSmall = layout.blocks === 1 && bytes < BATCH_ENTRY_BYTES_MAX;
-    if (!isSmall || this.#job.rules < RULES_WITH_BATCHES) return layout;
+    if (!isSmall) return layout;
     const { shard, bytesLeft, parametersLeft } = this.#fillingFor(bytes, layout.firstShard, {
       session,
       epoch,
@@ -315,7 +315,7 @@ export class SmallParameters {
     const last = this.#filling;
     const isSame = last?.session === session && last.epoch === epoch;
     if (isSame && last.bytesLeft >= bytes && last.parametersLeft > 0) return last;
-    const shard = isSame ? (last.shard + 1) % this.#job.shards : hashed;
+    const shard = isSame ? (last.shard + 1) % this.#shards : hashed;
     return { session, epoch, shard, bytesLeft: BATCH_BYTES, parametersLeft: TOGETHER_MAX };
   }
 }

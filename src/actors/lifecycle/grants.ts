@@ -9,24 +9,19 @@ import type { Lifecycle } from "./machine.ts";
 import { effectiveState, type Parameter } from "./parameter.ts";
 import type { LifecycleDeps } from "./service.ts";
 
-/** The first version of the rules whose journals are told what is declared. */
-const RULES_THAT_DECLARE = 2;
-
 /** Bytes that a list of parameters takes beside them. */
 const LIST_BYTES = 16;
 
 /**
  * Tells the journals of the shards concerned that this trainer initializes these parameters, before the
  * trainer itself is told. Each shard gets one record, or as many as the largest message requires. A
- * repeat is harmless: a repeated request completes what a host that died left undone. Nothing is written
- * into journals of rules version 1, which have no such record.
+ * repeat is harmless: a repeated request completes what a host that died left undone.
  */
 export async function announceGranted(
   deps: LifecycleDeps,
   trainer: string,
   parameters: readonly Parameter[],
 ): Promise<void> {
-  if (deps.job.rules < RULES_THAT_DECLARE) return;
   const lists = [...grantedByShard(deps, parameters)].flatMap(([shard, granted]) =>
     cut(granted, deps.maxPayloadBytes - HEADER_BYTES_MAX).map((list) => ({ shard, list })),
   );

@@ -160,7 +160,7 @@ export function createLifecycle(options: LifecycleOptions): LifecycleService {
     counter: new SessionCounter({ bucket, pause }),
     announcer: new MembersAnnouncer({ owners, shards, onError: onError ?? (() => undefined) }),
     ledger: new DeclaredLedger({ bucket, job, clock }),
-    smallParameters: new SmallParameters(job),
+    smallParameters: new SmallParameters(shards),
   };
   return new LifecycleService(deps, onJobChanged ?? (async () => undefined));
 }
@@ -180,7 +180,7 @@ export interface LifecycleDeps extends MembersDeps {
 
 /** What is fixed for the life of a job. */
 export interface JobSettings
-  extends Pick<StoredSettings, "shards" | "journal" | "leaseMs" | "synchronization" | "rules"> {
+  extends Pick<StoredSettings, "shards" | "journal" | "leaseMs" | "synchronization"> {
   readonly job: string;
   readonly quotas: Quotas;
 }

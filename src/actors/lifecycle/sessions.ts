@@ -9,8 +9,6 @@ import {
   quoteName,
   textField,
 } from "../../protocol/index.ts";
-import { CURRENT_RULES } from "../fold/rules.ts";
-import { parseSettings, SETTINGS_KEY } from "../job/job-settings.ts";
 import type { LeaseValue } from "../job/leases.ts";
 import { type KvEntry, RECORD_FORMAT, readRecord } from "../journal/kv-bucket.ts";
 import {
@@ -22,16 +20,6 @@ import {
 } from "./bucket-record.ts";
 import { removeMembers } from "./members.ts";
 import type { JobSettings, LifecycleDeps } from "./service.ts";
-
-/**
- * Version of the rules that all journals of the job have by now: an upgrade raises it while hosts run,
- * and notes it in the settings last.
- */
-async function jobRules({ bucket, job }: LifecycleDeps): Promise<number> {
-  if (job.rules >= CURRENT_RULES) return job.rules;
-  const stored = await bucket.read(SETTINGS_KEY);
-  return stored === undefined ? job.rules : parseSettings(stored.value).rules;
-}
 
 /** The last session number given. */
 const LAST_GIVEN = numberRecord(SESSION_KEY);
@@ -181,7 +169,6 @@ export async function join(deps: LifecycleDeps, trainer: string, fields: Fields)
     journal,
     synchronization,
     maxPayloadBytes: deps.maxPayloadBytes,
-    rules: await jobRules(deps),
   };
   return { ...reply };
 }

@@ -10,7 +10,6 @@ import {
   PserverError,
 } from "../../protocol/index.ts";
 import type { BlockHeader } from "../fold/block-actor.ts";
-import { CURRENT_RULES } from "../fold/rules.ts";
 import type { Shard } from "../fold/shard.ts";
 import type { HostMemory } from "../host/host-memory.ts";
 import type { ArchiverWatch } from "../journal/archivers.ts";
@@ -387,7 +386,6 @@ export class ShardOwner {
       state: this.#state,
       ...(serving?.status() ?? UNRECOVERED),
       rules: shard?.rules ?? 0,
-      rulesKnown: CURRENT_RULES,
       markedSeq: marks.last?.generation === generation ? marks.last.seq : 0,
       senders: sendersEntry(shard, refusedRequests),
       ...this.#reports.entry(),

@@ -133,11 +133,9 @@ export function describeStatus(status: JobStatus, look: Look): string[] {
     ...row("shards", `${shards.length} on ${formatCount(hosts.length, "host")}`),
     ...row("trainers", trainers.length === 0 ? "none" : `${trainers.length}: ${names}`),
   ];
-  if (status.declared !== undefined) {
-    lines.push(...row("declared", describeDeclared(status.declared)));
-  }
+  lines.push(...row("declared", describeDeclared(status.declared)));
   if (status.tape !== undefined) lines.push(...row("tape", describeTape(status.tape)));
-  for (const archiver of status.archivers ?? []) {
+  for (const archiver of status.archivers) {
     lines.push(...row("archiver", describeArchiver(archiver, shards)));
   }
   if (status.synchronization.mode !== "async") lines.push(...row("steps", describeSteps(status)));

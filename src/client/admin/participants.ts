@@ -52,11 +52,10 @@ export interface Participants {
   readonly hosts: readonly ListedHost[];
   readonly trainers: readonly string[];
   readonly shards: readonly ListedShard[];
-  /** Absent in replies of older hosts. */
-  readonly declared?: Declared;
-  /** Archivers that have registered themselves; absent in replies of older hosts. */
-  readonly archivers?: readonly ListedArchiver[];
-  /** Absent of a job without a tape, where the broker does not tell, and in replies of older hosts. */
+  readonly declared: Declared;
+  /** Archivers that have registered themselves. */
+  readonly archivers: readonly ListedArchiver[];
+  /** Absent of a job without a tape, and where the broker does not tell. */
   readonly tape?: ListedTape;
   /** How the job's trainers keep step. */
   readonly synchronization: Synchronization;
@@ -75,8 +74,8 @@ export function parseParticipants(fields: Fields): Participants {
     hosts: listField(fields, "hosts", LISTED_MAX).map(parseHost),
     trainers: listField(fields, "trainers", LISTED_MAX).map((id) => textField({ id }, "id")),
     shards: listField(fields, "shards", SHARDS_MAX).map(parseShard),
-    ...(fields["declared"] === undefined ? {} : { declared: parseDeclared(fields["declared"]) }),
-    ...(fields["archivers"] === undefined ? {} : { archivers: parseArchivers(fields) }),
+    declared: parseDeclared(fields["declared"]),
+    archivers: parseArchivers(fields),
     ...(fields["tape"] === undefined ? {} : { tape: parseTape(fields["tape"]) }),
     synchronization: toSynchronization(fields["synchronization"]),
     ...(fields["members"] === undefined ? {} : { members: parseMembers(fields["members"]) }),

@@ -1,5 +1,3 @@
-import { PserverError } from "../../protocol/errors.ts";
-import { RULES_WITH_NOTES } from "../../protocol/limits.ts";
 import {
   checkNote,
   encodeNote,
@@ -9,14 +7,12 @@ import {
 } from "../../protocol/messages/records.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
 import type { Ack } from "../push/updates.ts";
-import type { Session } from "../shell/session.ts";
 import type { UpdateSender } from "../shell/update-sender.ts";
 import type { Deadline } from "./deadline.ts";
 
 /** Dependencies of Notes. */
 export interface NotesDeps {
   readonly sender: UpdateSender;
-  readonly session: Session;
   readonly subjects: JobSubjects;
   readonly trainer: string;
 }
@@ -31,9 +27,8 @@ export class Notes {
 
   /** Sends a note; see `Client.note`. The entries are copied. */
   async send(entries: NoteEntries, deadline: Deadline, ack?: Ack): Promise<void> {
-    const { sender, session, subjects, trainer } = this.#deps;
+    const { sender, subjects, trainer } = this.#deps;
     const note = checkNote({ ...entries });
-    this.#requireRules(session.rules);
     const source = {
       subject: subjects.note(NOTE_SHARD, trainer),
       shard: NOTE_SHARD,
@@ -44,16 +39,5 @@ export class Notes {
       draft: (head) => encodeNote({ verb: "note", ...head, note }),
     } as const satisfies Parameters<UpdateSender["send"]>[0][number];
     await sender.send([source], { deadline, stored: ack === "stored" });
-  }
-
-  #requireRules(rules: number): void {
-    if (rules >= RULES_WITH_NOTES) return;
-    const { job } = this.#deps.subjects;
-    throw new PserverError(
-      "UNSUPPORTED",
-      `note: job ${job} has rules ${rules}, which know no notes: "pserver upgrade-rules ${job}" raises them; ` +
-        "then connect anew",
-      { job, expected: RULES_WITH_NOTES, received: rules },
-    );
   }
 }

@@ -12,8 +12,8 @@ export interface SavedModel {
   readonly file: string;
   readonly bytes: number;
   readonly format: string;
-  /** Id of that host; hosts of older versions do not send it. */
-  readonly host?: string;
+  /** Id of that host. */
+  readonly host: string;
 }
 
 /** Options of `Client.saveModel`. If the call ends early, the host stops writing. */
@@ -63,6 +63,6 @@ function parseSavedModel(fields: Fields): SavedModel {
     file: textField(fields, "file", 4096),
     bytes: integerField(fields, "bytes"),
     format: textField(fields, "format"),
-    ...(fields["host"] === undefined ? {} : { host: textField(fields, "host") }),
+    host: textField(fields, "host"),
   };
 }

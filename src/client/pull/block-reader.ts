@@ -196,8 +196,6 @@ function indexBytes({ read: { index }, rows }: PendingBlock): number {
 /** Dependencies of BlockReader. */
 export interface BlockReaderDeps extends ReadDeps {
   readonly parameters: Parameters;
-  /** Whether the shards of the job take batched reads. */
-  readonly takesBatches: () => boolean;
   /** The largest message that the broker takes. */
   readonly payloadBytesMax: () => number;
 }
@@ -233,11 +231,9 @@ export class BlockReader {
     const blocks = parameters.flatMap((parameter, i) =>
       pendingBlocks(pending[i] as PendingParameter, parameter.blocks, mode.encoding),
     );
-    const { takesBatches, payloadBytesMax } = this.#options;
-    const requests =
-      takesBatches() && !this.#readsSingly
-        ? planRequests(blocks, payloadBytesMax())
-        : blocks.map(singleRequest);
+    const requests = this.#readsSingly
+      ? blocks.map(singleRequest)
+      : planRequests(blocks, this.#options.payloadBytesMax());
     await allOrFirstError(requests.map((request) => this.#read(request, mode, deadline)));
     return pending.map(({ replacedBy }) => replacedBy);
   }

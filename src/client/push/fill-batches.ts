@@ -4,7 +4,6 @@ import {
   BATCH_ENTRIES_MAX,
   BATCH_ENTRY_BYTES_MAX,
   BATCH_HEAD_BYTES_MAX,
-  RULES_WITH_BATCHES,
 } from "../../protocol/limits.ts";
 import { type BatchItem, draftBatch, paddedBytes } from "../../protocol/messages/batch-records.ts";
 import type { RecordHead } from "../../protocol/messages/records.ts";
@@ -66,13 +65,12 @@ export interface BatchDeps {
   readonly payloadBytesMax: () => number;
 }
 
-/** The updates of one call as {@link fillBatches} joins them, if the job takes batches. */
+/** The updates of one call as {@link fillBatches} joins them. */
 export function inBatches(
   updates: readonly UpdateSource[],
   deps: BatchDeps,
 ): readonly UpdateSource[] {
   const { session, subjects, trainer, payloadBytesMax } = deps;
-  if (session.rules < RULES_WITH_BATCHES) return updates;
   return fillBatches(updates, {
     subject: (shard) => subjects.batch(shard, trainer),
     payloadBytesMax: payloadBytesMax(),

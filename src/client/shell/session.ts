@@ -63,11 +63,6 @@ export class Session implements SessionCommands, SessionListener {
     return this.#reply?.shards ?? 0;
   }
 
-  /** Version of the rules of the job's journals; of hosts that do not tell, the lowest that is known. */
-  get rules(): number {
-    return this.#reply?.rules ?? 1;
-  }
-
   /** How the trainers of the job keep step. */
   get synchronization(): Synchronization {
     return this.#reply?.synchronization ?? { mode: "async" };

@@ -38,13 +38,8 @@ export function badArchive(
  *               n bytes  a message, with its own checksum
  */
 
-/**
- * Versions of the format that can be read. Version 2 adds messages of tapes; what has none is written as
- * version 1, so that older programs read it, too.
- */
-const CONTAINER_VERSIONS = [1, 2] as const;
-/** One of {@link CONTAINER_VERSIONS}. */
-export type ContainerVersion = (typeof CONTAINER_VERSIONS)[number];
+/** Version of the format. */
+const CONTAINER_VERSION = 1;
 
 const MAGIC = Buffer.from("\x89psarch\n", "latin1");
 const VERSION_AT = MAGIC.length;
@@ -60,10 +55,10 @@ export const HEAD_BYTES = 8;
 const FRAME_BYTES_MAX: number = 80 * 1024 ** 2;
 
 /** The preamble of a new file. */
-function makePreamble(version: ContainerVersion): Uint8Array {
+function makePreamble(): Uint8Array {
   const bytes = new Uint8Array(PREAMBLE_BYTES);
   bytes.set(MAGIC);
-  writeUint32(bytes, VERSION_AT, version);
+  writeUint32(bytes, VERSION_AT, CONTAINER_VERSION);
   writeUint32(bytes, PREAMBLE_CRC_AT, checksum(bytes.subarray(0, PREAMBLE_CRC_AT)));
   return bytes;
 }
@@ -81,13 +76,13 @@ function checkPreamble(path: string, bytes: Uint8Array): void {
     throw badArchive(path, VERSION_AT, "the preamble is damaged");
   }
   const version = readUint32(bytes, VERSION_AT);
-  if (CONTAINER_VERSIONS.some((known) => known === version)) return;
-  const expected = CONTAINER_VERSIONS.join(" or ");
-  throw new PserverError(
-    "BAD_VERSION",
-    `${path}: expected format version ${expected}; received ${version}. A newer pserver may read it.`,
-    { path, expected, received: version },
-  );
+  if (version === CONTAINER_VERSION) return;
+  const text = `expected format version ${CONTAINER_VERSION}; received ${version}`;
+  throw new PserverError("BAD_VERSION", `${path}: ${text}. A newer pserver may read it.`, {
+    path,
+    expected: CONTAINER_VERSION,
+    received: version,
+  });
 }
 
 /** The head of a frame with a message of so many bytes. */
@@ -379,10 +374,10 @@ export class ContainerWriter {
     this.#writtenBytes = bytes;
   }
 
-  /** Begins an open, empty file; frames of kind `tape` need version 2. */
-  static begin(handle: FileHandle, path: string, version: ContainerVersion = 1): ContainerWriter {
+  /** Begins an open, empty file. */
+  static begin(handle: FileHandle, path: string): ContainerWriter {
     const writer = new ContainerWriter(handle, path, new RunningTotals(), 0);
-    const preamble = makePreamble(version);
+    const preamble = makePreamble();
     writer.#reserve(preamble.length);
     writer.#buffer.set(preamble);
     writer.#bufferedBytes = preamble.length;

@@ -14,7 +14,6 @@ import {
 import {
   badArchive,
   ContainerReader,
-  type ContainerVersion,
   ContainerWriter,
   type PlacedFrame,
   PREAMBLE_BYTES,
@@ -277,8 +276,6 @@ export interface SegmentWriterDeps {
   /** Directory of the segments, made if it is not there. */
   readonly directory: string;
   readonly facts: ArchiveFacts;
-  /** Version of the format that the frames need. */
-  readonly version: ContainerVersion;
   /** Bytes from which on a segment is completed. */
   readonly segmentBytes: number;
 }
@@ -374,12 +371,12 @@ export class SegmentWriter {
   }
 
   async #begin(generation: number, firstSeq: number): Promise<OpenSegment> {
-    const { directory, facts, version } = this.#deps;
+    const { directory, facts } = this.#deps;
     await makeDirectories(directory);
     const path = segmentPath(directory, generation, firstSeq);
     const handle = await io("create", path, open(path, "wx", FILE_MODES.model));
     try {
-      const writer = ContainerWriter.begin(handle, path, version);
+      const writer = ContainerWriter.begin(handle, path);
       await writer.append(jobFrame(facts));
       await syncDirectory(directory);
       return { path, handle, writer, generation, firstSeq, lastSeq: firstSeq - 1 };

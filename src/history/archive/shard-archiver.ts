@@ -489,7 +489,7 @@ export class ShardArchiver {
     this.#tapeWriter = tapeWriter;
     const { source, onDamaged } = deps;
     const directory = journalDirectory(deps.directory, source.shard);
-    this.#writer = new SegmentWriter({ ...deps, directory, version: 1 });
+    this.#writer = new SegmentWriter({ ...deps, directory });
     const onCopied = (): void => deps.onCopied(source.shard, this.archived);
     const writer = this.#writer;
     this.#records = new RecordCopier({ source, writer, archived, onCopied, onDamaged });
@@ -506,7 +506,7 @@ export class ShardArchiver {
     const tapeSegments = tapeDirectory(directory, shard);
     await sealSegments(deps, "record", journalDirectory(directory, shard));
     await sealSegments(deps, "tape", tapeSegments);
-    const tapeWriter = new SegmentWriter({ ...deps, directory: tapeSegments, version: 2 });
+    const tapeWriter = new SegmentWriter({ ...deps, directory: tapeSegments });
     return new ShardArchiver(deps, {
       archived: await new ArchiveShard(directoryFiles(directory, shard), facts, shard).spans(),
       snapshots: await SnapshotCopier.open(deps),

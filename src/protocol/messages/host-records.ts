@@ -40,7 +40,7 @@ export interface GrantedParameter extends Declaration {
 
 /**
  * Parameters that this trainer initializes from this record on, each under its epoch: any other `init` of a
- * block is rejected. A lower epoch than an earlier one is ignored. Since version 2 of the rules.
+ * block is rejected. A lower epoch than an earlier one is ignored.
  */
 export interface DeclareRecord {
   readonly verb: "declare";
@@ -61,7 +61,7 @@ export interface FloorRecord {
   readonly session: number;
 }
 
-/** Ends every session up to `upTo` but the live ones. Since version 2 of the rules. */
+/** Ends every session up to `upTo` but the live ones. */
 export interface SessionsRecord {
   readonly verb: "sessions";
   readonly upTo: number;
@@ -71,7 +71,7 @@ export interface SessionsRecord {
 
 /**
  * Makes the shard forget trainers that it remembers with exactly these sessions: numbers that no host
- * has given them. Since version 2 of the rules.
+ * has given them.
  */
 export interface ForgetRecord {
   readonly verb: "forget";

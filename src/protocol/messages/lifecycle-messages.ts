@@ -62,8 +62,6 @@ export interface JoinReply {
   readonly journal: "file" | "memory";
   readonly synchronization: Synchronization;
   readonly maxPayloadBytes: number;
-  /** Version of the rules of all journals of the job; absent in replies of hosts that know none above 2. */
-  readonly rules?: number;
 }
 
 /** Answer to `enter`: the trainer is a member from this revision on. */
@@ -214,7 +212,6 @@ export function parseJoinReply(fields: Fields): JoinReply {
     journal: journalField(fields),
     synchronization: toSynchronization(fields["synchronization"]),
     maxPayloadBytes: integerField(fields, "maxPayloadBytes", 1),
-    ...(fields["rules"] === undefined ? {} : { rules: integerField(fields, "rules", 1) }),
   };
 }
 

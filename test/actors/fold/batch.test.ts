@@ -3,7 +3,6 @@
 // steps; that it is applied once; and that, if one of its entries is rejected, nothing is changed.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { KNOWN_RULES } from "../../../src/actors/fold/rules.ts";
 import { sealMessage } from "../../../src/protocol/codec.ts";
 import type {
   ParameterSettings,
@@ -13,7 +12,7 @@ import { allocateData, type TensorData } from "../../../src/protocol/dtypes.ts";
 import type { PushOperation } from "../../../src/protocol/messages/records.ts";
 import { ascending } from "./arbitrary-parts.ts";
 import type { BatchUpdate } from "./batch-payload.ts";
-import { Folded } from "./folded.ts";
+import { Folded, limitedRules } from "./folded.ts";
 import { floats, fullConfig, OPTIMIZERS } from "./optimizer-configs.ts";
 
 const GRAD: PushOperation = { op: "grad" };
@@ -278,8 +277,7 @@ describe("init entries", () => {
     change: { kind: "init", config: { optimizer: "adam", learningRate: 1 } },
   });
   const declared = (limits: { blocksMax?: number; shardBytesMax?: number }): Folded => {
-    const knownRules = new Map([...KNOWN_RULES].map(([k, rules]) => [k, { ...rules, ...limits }]));
-    const folded = new Folded(undefined, { knownRules });
+    const folded = new Folded(undefined, { knownRules: limitedRules(limits) });
     for (const parameter of ["a", "b", "c"]) {
       const { data, change } = init(parameter);
       const config = change.kind === "init" ? change.config : undefined;
@@ -375,27 +373,6 @@ describe("in a step", () => {
     expect(folded.run()).toMatchObject([{ code: "LATE" }]);
     expect(folded.content()).toBe(before);
   });
-});
-
-test.each([1, 2])("is of an unknown subject under version %i of the rules", (version) => {
-  const folded = new Folded();
-  folded.journal.records.length = 0;
-  folded.journal.host({ verb: "rules", rules: version });
-  folded.journal.batch([push("a", ONES)]);
-  expect(folded.run()).toEqual([]);
-  expect(folded.shard.senders).toMatchObject({ unreadable: 1, unreadableOf: [], trainers: 0 });
-});
-
-test("is taken from where the rules are raised on", () => {
-  const folded = new Folded();
-  folded.journal.records.length = 0;
-  folded.journal.host({ verb: "rules", rules: 2 });
-  folded.journal.init(ONES, { parameter: "a", config: { optimizer: "none" } });
-  folded.journal.batch([push("a", ONES)]);
-  folded.journal.host({ verb: "rules", rules: 3 });
-  folded.journal.batch([push("a", ONES)]);
-  folded.run();
-  expect(folded.block("a").version).toBe(2);
 });
 
 test("whatever is changed in its bytes, it is applied, or rejected without a trace", () => {

@@ -1,6 +1,11 @@
 import { createHash } from "node:crypto";
 import type { Block } from "../../../src/actors/fold/block-actor.ts";
-import { CURRENT_RULES } from "../../../src/actors/fold/rules.ts";
+import {
+  CURRENT_RULES,
+  type KnownRules,
+  RULES_1,
+  type Rules,
+} from "../../../src/actors/fold/rules.ts";
 import { Shard, type ShardOptions } from "../../../src/actors/fold/shard.ts";
 import { packValue, unpackValue } from "../../../src/protocol/codec.ts";
 import type { SynchronizationInput } from "../../../src/protocol/config/index.ts";
@@ -9,9 +14,14 @@ import type { TensorData } from "../../../src/protocol/dtypes.ts";
 import type { Outcome } from "../../../src/protocol/messages/outcomes.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "./journal-writer.ts";
 
+/** Version 1 of the rules with these limits in place of its own. */
+export function limitedRules(limits: Partial<Rules>): KnownRules {
+  return new Map([[1, { ...RULES_1, ...limits }]]);
+}
+
 /** A shard and its journal, folded as far as {@link run} has been called. */
 export class Folded {
-  readonly journal: JournalWriter = new JournalWriter(true);
+  readonly journal: JournalWriter = new JournalWriter();
   readonly shard: Shard;
 
   constructor(synchronization?: SynchronizationInput, options: Partial<ShardOptions> = {}) {
@@ -71,6 +81,16 @@ export class Folded {
       return slots?.[slot] ?? new Uint8Array(0);
     });
   }
+}
+
+/** Writes an `init` with the declaration before it, and folds what the shard has not folded yet. */
+export function foldInit(
+  shard: Shard,
+  writer: JournalWriter,
+  ...init: Parameters<JournalWriter["init"]>
+): void {
+  writer.init(...init);
+  for (const record of writer.records.slice(shard.seq)) shard.apply(record);
 }
 
 /** The values and all slots of a block: live views. */

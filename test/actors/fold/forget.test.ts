@@ -3,10 +3,9 @@
 // ended. A table that is full of invented sessions takes trainers again, whatever their numbers are.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { CURRENT_RULES, KNOWN_RULES } from "../../../src/actors/fold/rules.ts";
 import type { TrainerSession } from "../../../src/protocol/messages/lifecycle-messages.ts";
 import type { Outcome } from "../../../src/protocol/messages/outcomes.ts";
-import { Folded } from "./folded.ts";
+import { Folded, limitedRules } from "./folded.ts";
 
 const MOST = Number.MAX_SAFE_INTEGER;
 const ADD = { op: "mix", alpha: 1, beta: 1 } as const;
@@ -16,10 +15,7 @@ const PLACES = 4;
 /** A shard that remembers few trainers, and counts the records that it has applied. */
 class Counter extends Folded {
   constructor() {
-    const rules = KNOWN_RULES.get(CURRENT_RULES);
-    if (rules === undefined) throw new Error("expected rules");
-    const knownRules = new Map([[CURRENT_RULES, { ...rules, trainersMax: PLACES }]]);
-    super(undefined, { knownRules });
+    super(undefined, { knownRules: limitedRules({ trainersMax: PLACES }) });
     this.journal.init(Float64Array.of(0), { trainer: "a", session: 1 });
     this.run();
   }

@@ -74,8 +74,8 @@ export class JournalWriter {
   readonly #declares: boolean;
   readonly #numbers: Map<string, number> = new Map();
 
-  /** `declares`: whether each block is declared before its `init`, as version 2 of the rules asks. */
-  constructor(declares = false) {
+  /** `declares`: whether each block is declared before its `init`, as the rules ask. */
+  constructor(declares = true) {
     this.#declares = declares;
   }
 

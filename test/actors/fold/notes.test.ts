@@ -1,6 +1,5 @@
 // Proves that a note changes nothing but the trainer's own place in its numbers: it has one outcome, which a
-// repeat gets again, and no block, step or declaration tells of it; and that shards of older rules do not
-// know it.
+// repeat gets again, and no block, step or declaration tells of it.
 import { expect, test } from "vitest";
 import { Folded } from "./folded.ts";
 import { SHARD, SUBJECTS } from "./journal-writer.ts";
@@ -38,18 +37,6 @@ test("a note that wants its answer elsewhere than in the trainer's inbox is reje
   const folded = new Folded();
   folded.journal.note({ loss: 1 }, { reply: SUBJECTS.inbox("bob") });
   expect(folded.run()).toMatchObject([{ code: "BAD_REPLY" }]);
-});
-
-test.each([1, 2, 3])("is of an unknown subject under version %i of the rules", (version) => {
-  const folded = new Folded();
-  folded.journal.records.length = 0;
-  folded.journal.host({ verb: "rules", rules: version });
-  folded.journal.note({ loss: 1 });
-  expect(folded.run()).toEqual([]);
-  expect(folded.shard.senders).toMatchObject({ unreadable: 1, unreadableOf: [], trainers: 0 });
-  folded.journal.host({ verb: "rules", rules: 4 });
-  folded.journal.note({ loss: 1 }, { n: 1 });
-  expect(folded.run()).toMatchObject([{ n: 1, version: 0 }]);
 });
 
 test("the subject names nothing but the trainer", () => {

@@ -11,7 +11,7 @@ import { BlockTable, type StoredBlock, slotPlan } from "../../../src/actors/fold
 import { checkRecord } from "../../../src/actors/fold/check-update.ts";
 import { DeclarationTable } from "../../../src/actors/fold/declaration-table.ts";
 
-import { CURRENT_RULES, KNOWN_RULES, type Rules } from "../../../src/actors/fold/rules.ts";
+import { RULES_1 } from "../../../src/actors/fold/rules.ts";
 
 import { StepTable } from "../../../src/actors/fold/step-table.ts";
 import { gradientScale } from "../../../src/actors/fold/update-rule.ts";
@@ -66,7 +66,7 @@ class SteppedBlock {
     const context = {
       memory: this.memory,
       blocks: this.blocks,
-      rules: KNOWN_RULES.get(CURRENT_RULES) as Rules,
+      rules: RULES_1,
       steps: new StepTable(),
       declarations: new DeclarationTable(0),
       trainer: "nobody",

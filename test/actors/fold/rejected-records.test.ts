@@ -1,11 +1,10 @@
 // Proves that a push, set or init that does not fit is rejected with its code and changes nothing: wrong
 // lengths, indices, encodings, element types, rates, versions, static parameters and a full shard.
 import { describe, expect, test } from "vitest";
-import type { Rules } from "../../../src/actors/fold/rules.ts";
-import { CURRENT_RULES, KNOWN_RULES } from "../../../src/actors/fold/rules.ts";
+import type { ShardOptions } from "../../../src/actors/fold/shard.ts";
 import type { TensorData } from "../../../src/protocol/dtypes.ts";
 import type { PushOperation, TrainerRecord } from "../../../src/protocol/messages/records.ts";
-import { Folded } from "./folded.ts";
+import { Folded, limitedRules } from "./folded.ts";
 import type { InitInput, JournalWriter, PushInput } from "./journal-writer.ts";
 
 const GRAD = { op: "grad" } as const;
@@ -303,10 +302,8 @@ describe("a static parameter", () => {
 });
 
 describe("an init", () => {
-  const limit = (shardBytesMax: number): { knownRules: ReadonlyMap<number, Rules> } => {
-    const rules = KNOWN_RULES.get(CURRENT_RULES);
-    if (rules === undefined) throw new Error("expected the current rules");
-    return { knownRules: new Map([[CURRENT_RULES, { ...rules, shardBytesMax }]]) };
+  const limit = (shardBytesMax: number): Pick<ShardOptions, "knownRules"> => {
+    return { knownRules: limitedRules({ shardBytesMax }) };
   };
   const init = (folded: Folded, input: InitInput): unknown => {
     folded.journal.init(f32(1, 2, 3, 4), input);

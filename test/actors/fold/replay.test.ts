@@ -5,13 +5,13 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { BlockHeader } from "../../../src/actors/fold/block-actor.ts";
 import type { JournalRecord } from "../../../src/actors/fold/journal-record.ts";
-import type { Rules } from "../../../src/actors/fold/rules.ts";
+import { RULES_1, type Rules } from "../../../src/actors/fold/rules.ts";
 import { type Settled, Shard } from "../../../src/actors/fold/shard.ts";
 import { packValue, sealMessage, unpackValue } from "../../../src/protocol/codec.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "./journal-writer.ts";
 
 const RULES: Rules = {
-  version: 1,
+  ...RULES_1,
   windowRecords: 4,
   trainersMax: 3,
   shardBytesMax: 96,
@@ -150,8 +150,9 @@ describe("replay", () => {
 
   test("a learning rate of negative zero, which a saved state cannot hold, is zero", () => {
     // This codec writes -0 as the integer 0; others may write the float, and its sign reaches values.
-    const journal = new JournalWriter();
+    const journal = new JournalWriter(false);
     journal.host({ verb: "rules", rules: 1 });
+    journal.declare(Float64Array.of(-0), { config: { learningRate: 0 } });
     const init = journal.init(Float64Array.of(-0), { config: { learningRate: 1.5 } });
     const at = Buffer.from(init.payload).indexOf(Buffer.from("cb3ff8000000000000", "hex"));
     init.payload.set(Buffer.from("cb8000000000000000", "hex"), at);
@@ -163,8 +164,8 @@ describe("replay", () => {
       expect(shard.apply(record)?.outcome.code).toBeUndefined();
       saved.push(save(shard));
     }
-    const again = restore(saved[1] as Saved);
-    again.apply(journal.records[2] as JournalRecord);
+    const again = restore(saved[2] as Saved);
+    again.apply(journal.records[3] as JournalRecord);
     expect(again.digest()).toBe(shard.digest());
     expect(again.block("w", 0)?.config.learningRate).toEqual({ schedule: "constant", rate: 0 });
     expect(shard.block("w", 0)?.config.learningRate).toEqual({ schedule: "constant", rate: 0 });
@@ -191,7 +192,7 @@ describe("replay", () => {
     });
     shard.restartJournal();
     expect(shard.saveState()).toEqual({ ...before, seq: 0, crc: 0, trainers });
-    const repeat = { ...(journal.records[1] as JournalRecord), seq: 1 };
+    const repeat = { ...(journal.records[2] as JournalRecord), seq: 1 };
     expect(shard.apply(repeat)?.outcome).toEqual({ n: 1, seq: 0, version: 1 });
   });
 });

@@ -8,7 +8,7 @@ import { Shard } from "../../../src/actors/fold/shard.ts";
 import { packValue, unpackValue } from "../../../src/protocol/codec.ts";
 import type { SynchronizationInput } from "../../../src/protocol/config/index.ts";
 import { toSynchronization } from "../../../src/protocol/config/index.ts";
-import { Folded, slotsOf } from "./folded.ts";
+import { Folded, limitedRules, slotsOf } from "./folded.ts";
 import { SHARD, SUBJECTS } from "./journal-writer.ts";
 import { fullConfig, OPTIMIZERS } from "./optimizer-configs.ts";
 
@@ -138,18 +138,11 @@ describe("a saved state", () => {
   });
 
   test("is refused if its blocks have more slots than a shard may hold", () => {
-    const rules = {
-      version: CURRENT_RULES,
-      windowRecords: 9,
-      trainersMax: 9,
-      shardBytesMax: 303,
-      blocksMax: 9,
-    };
-    const knownRules = new Map([[CURRENT_RULES, rules]]);
+    const knownRules = limitedRules({ shardBytesMax: 303 });
     expect(() => Shard.restoreEmpty({ ...OPTIONS, knownRules }, saved())).toThrow(
       /more than a shard may hold/,
     );
-    const roomy = new Map([[CURRENT_RULES, { ...rules, shardBytesMax: 304 }]]);
+    const roomy = limitedRules({ shardBytesMax: 304 });
     expect(Shard.restoreEmpty({ ...OPTIONS, knownRules: roomy }, saved()).valueBytes).toBe(304);
   });
 

@@ -10,6 +10,8 @@ import { packValue, unpackValue } from "../../../src/protocol/codec.ts";
 import { type Synchronization, toSynchronization } from "../../../src/protocol/config/index.ts";
 import type { ErrorCode } from "../../../src/protocol/errors.ts";
 
+/** More than any step here is ahead. */
+const LEAD = 1_024;
 const SYNC = toSynchronization({ mode: "sync", trainers: 2 });
 
 function tableOf(synchronization: Synchronization = SYNC): StepTable {
@@ -42,11 +44,11 @@ describe("a step", () => {
   test("closes when its last member has ended it, and counts who took part", () => {
     const table = started(["a", "b", "c"]);
     table.noteGradient("a");
-    table.takeClock("a", 1);
-    table.takeClock("b", 1);
+    table.takeClock("a", 1, LEAD);
+    table.takeClock("b", 1, LEAD);
     expect(table.close()).toBeUndefined();
     expect(table.waitingFor(16)).toEqual(["c"]);
-    table.takeClock("c", 1);
+    table.takeClock("c", 1, LEAD);
     expect(table.close()).toEqual({ divisor: 3 });
     expect(table.closed).toBe(1);
     expect(table.close()).toBeUndefined();
@@ -56,22 +58,22 @@ describe("a step", () => {
   test("does not close before the members have started, however far they are", () => {
     const table = tableOf();
     members(table, 1, ["a"], false);
-    table.takeClock("a", 1);
+    table.takeClock("a", 1, LEAD);
     expect(table.close()).toBeUndefined();
     members(table, 2, ["a", "b"], true);
     expect(table.close()).toBeUndefined();
-    table.takeClock("b", 1);
+    table.takeClock("b", 1, LEAD);
     expect(table.close()).toEqual({ divisor: 2 });
     // Started once is started for ever.
     members(table, 3, ["a"], false);
-    table.takeClock("a", 2);
+    table.takeClock("a", 2, LEAD);
     expect(table.close()).toEqual({ divisor: 1 });
   });
 
   test("closes without members that have left, whose gradients still count", () => {
     const table = started(["a", "b"]);
     table.noteGradient("b");
-    table.takeClock("a", 1);
+    table.takeClock("a", 1, LEAD);
     members(table, 2, ["a"]);
     expect(table.close()).toEqual({ divisor: 2 });
   });
@@ -81,19 +83,19 @@ describe("a step", () => {
     members(table, 2, []);
     expect(table.close()).toBeUndefined();
     members(table, 3, ["b"]);
-    table.takeClock("b", 1);
+    table.takeClock("b", 1, LEAD);
     expect(table.close()).toEqual({ divisor: 1 });
   });
 
   test("does not wait for what a late member never began", () => {
     const table = started(["a"]);
-    table.takeClock("a", 5);
+    table.takeClock("a", 5, LEAD);
     expect(table.close()).toEqual({ divisor: 1 });
     expect(table.closed).toBe(5);
     members(table, 2, ["a", "b"]);
     expect(table.waitingFor(16)).toEqual(["a", "b"]);
-    table.takeClock("b", 6);
-    table.takeClock("a", 6);
+    table.takeClock("b", 6, LEAD);
+    table.takeClock("a", 6, LEAD);
     table.close();
     expect(table.closed).toBe(6);
   });
@@ -104,29 +106,29 @@ describe("a step", () => {
       toSynchronization({ mode: "sync", trainers: 2, backups: 1 }),
     );
     table.noteGradient("c");
-    table.takeClock("a", 1);
+    table.takeClock("a", 1, LEAD);
     expect(table.close()).toBeUndefined();
-    table.takeClock("b", 1);
+    table.takeClock("b", 1, LEAD);
     expect(table.close()).toEqual({ divisor: 3 });
-    table.takeClock("a", 2);
-    table.takeClock("b", 2);
+    table.takeClock("a", 2, LEAD);
+    table.takeClock("b", 2, LEAD);
     expect(table.close()).toEqual({ divisor: 2 });
     // More may go than are backups: somebody has to be left.
     members(table, 2, ["c"]);
-    table.takeClock("c", 2);
+    table.takeClock("c", 2, LEAD);
     expect(table.close()).toBeUndefined();
-    table.takeClock("c", 3);
+    table.takeClock("c", 3, LEAD);
     expect(table.close()).toEqual({ divisor: 1 });
   });
 
   test("is divided by 1 where gradients are summed, and in ssp", () => {
     const sum = started(["a"], toSynchronization({ mode: "sync", trainers: 1, reduce: "sum" }));
     sum.noteGradient("z");
-    sum.takeClock("a", 1);
+    sum.takeClock("a", 1, LEAD);
     expect(sum.close()).toEqual({ divisor: 1 });
     const ssp = started(["a", "b"], toSynchronization({ mode: "ssp", trainers: 2, staleness: 3 }));
-    ssp.takeClock("a", 9);
-    ssp.takeClock("b", 4);
+    ssp.takeClock("a", 9, LEAD);
+    ssp.takeClock("b", 4, LEAD);
     expect(ssp.close()).toEqual({ divisor: 1 });
     expect(ssp.closed).toBe(4);
   });
@@ -149,15 +151,15 @@ describe("members", () => {
   test("are ignored in a job without steps", () => {
     const table = started(["a"], { mode: "async" });
     expect(table.revision).toBe(0);
-    refuses(() => table.takeClock("a", 1), "UNSUPPORTED");
+    refuses(() => table.takeClock("a", 1, LEAD), "UNSUPPORTED");
   });
 });
 
 describe("a clock", () => {
   test("never goes back", () => {
     const table = started(["a", "b"]);
-    table.takeClock("a", 3);
-    table.takeClock("a", 2);
+    table.takeClock("a", 3, LEAD);
+    table.takeClock("a", 2, LEAD);
     expect(table.save().members).toEqual([
       ["a", 3],
       ["b", 0],
@@ -165,7 +167,7 @@ describe("a clock", () => {
   });
 
   test("of a trainer that is no member is rejected", () => {
-    refuses(() => started(["a"]).takeClock("b", 1), "NOT_MEMBER", /"b"/);
+    refuses(() => started(["a"]).takeClock("b", 1, LEAD), "NOT_MEMBER", /"b"/);
   });
 });
 
@@ -175,7 +177,7 @@ describe("a gradient", () => {
     table.checkGradient("a", 1);
     refuses(() => table.checkGradient("b", 1), "NOT_MEMBER");
     refuses(() => table.checkGradient("a", 2), "EARLY", /expected the open one, 1; received 2/);
-    table.takeClock("a", 1);
+    table.takeClock("a", 1, LEAD);
     table.close();
     refuses(() => table.checkGradient("a", 1), "LATE", /expected the open one, 2; received 1/);
     refuses(() => table.checkGradient("a", undefined), "BAD_VALUE");
@@ -283,8 +285,8 @@ class Pair {
       const at = plain.closed + step.by;
       const clock = plain.clocks.get(step.trainer);
       if (clock !== undefined) plain.clocks.set(step.trainer, Math.max(clock, at));
-      if (clock === undefined) refuses(() => table.takeClock(step.trainer, at), "NOT_MEMBER");
-      else table.takeClock(step.trainer, at);
+      if (clock === undefined) refuses(() => table.takeClock(step.trainer, at, LEAD), "NOT_MEMBER");
+      else table.takeClock(step.trainer, at, LEAD);
     } else if (table.synchronization.mode === "sync" && plain.clocks.has(step.trainer)) {
       table.checkGradient(step.trainer, plain.closed + 1);
       table.noteGradient(step.trainer);
@@ -347,8 +349,8 @@ describe("whatever happens", () => {
         members(again, 1_000, ids);
         members(pair.table, 1_000, ids);
         for (const id of ids) {
-          again.takeClock(id, 7);
-          pair.table.takeClock(id, 7);
+          again.takeClock(id, 7, LEAD);
+          pair.table.takeClock(id, 7, LEAD);
           expect(again.close()).toEqual(pair.table.close());
         }
         expect(again.save()).toEqual(pair.table.save());

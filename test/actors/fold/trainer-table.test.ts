@@ -3,14 +3,14 @@
 // records change a sum, and what is answered.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Rules } from "../../../src/actors/fold/rules.ts";
+import { RULES_1, type Rules } from "../../../src/actors/fold/rules.ts";
 import { Shard } from "../../../src/actors/fold/shard.ts";
 import type { Outcome } from "../../../src/protocol/messages/outcomes.ts";
 import { JournalWriter, type Sender, SHARD, SUBJECTS } from "./journal-writer.ts";
 
 const WINDOW = 4;
 const RULES: Rules = {
-  version: 1,
+  ...RULES_1,
   windowRecords: WINDOW,
   trainersMax: 3,
   shardBytesMax: 1024,
@@ -66,7 +66,7 @@ describe("repeats", () => {
   test("an applied record is answered with its first outcome and not applied again", () => {
     const counter = new Counter();
     const first = counter.push(1, { n: 1 });
-    expect(first).toEqual({ n: 1, seq: 3, version: 2 });
+    expect(first).toEqual({ n: 1, seq: 4, version: 2 });
     counter.push(10, { n: 2 });
     expect(counter.push(1, { n: 1 })).toEqual(first);
     expect(counter.sum).toBe(11);
@@ -75,7 +75,7 @@ describe("repeats", () => {
   test("a rejected record stays rejected, also when it would fit by now", () => {
     const counter = new Counter();
     const first = counter.push(1, { n: 1, parameter: "v" });
-    expect(first).toMatchObject({ code: "NOT_INITIALIZED", seq: 3 });
+    expect(first).toMatchObject({ code: "NOT_INITIALIZED", seq: 4 });
     counter.journal.init(Float64Array.of(0), { n: 2, parameter: "v" });
     expect(counter.push(1, { n: 1, parameter: "v" })).toEqual(first);
   });
@@ -92,12 +92,12 @@ describe("repeats", () => {
     counter.push(10, { n: 2, done: 1 });
     expect(counter.push(1, { n: 1 })).toMatchObject({
       n: 1,
-      seq: 5,
+      seq: 6,
       code: "SETTLED",
       message: expect.stringMatching(/number above 1; received 1/),
     });
     expect(counter.sum).toBe(11);
-    expect(counter.shard.saveState().trainers[0]).toEqual(["alice", 1, 1, [[2, 4, 3]]]);
+    expect(counter.shard.saveState().trainers[0]).toEqual(["alice", 1, 1, [[2, 5, 3]]]);
   });
 
   test("a number that `done` skipped is never applied", () => {
@@ -112,7 +112,7 @@ describe("repeats", () => {
     counter.push(1, { n: 1 });
     const far = Number.MAX_SAFE_INTEGER;
     expect(counter.push(10, { n: far, done: far - 1 })).toMatchObject({ version: 3 });
-    expect(counter.shard.saveState().trainers[0]).toEqual(["alice", 1, far - 1, [[far, 4, 3]]]);
+    expect(counter.shard.saveState().trainers[0]).toEqual(["alice", 1, far - 1, [[far, 5, 3]]]);
   });
 });
 
@@ -194,8 +194,8 @@ test("an outcome request is answered as the records were", () => {
   const answers = counter.ask(2, 3, 2, 1, 4);
   expect(answers.slice(0, 2)).toEqual([rejected, applied]);
   expect(answers.slice(2)).toMatchObject([
-    { n: 1, seq: 5, code: "SETTLED" },
-    { n: 4, seq: 5, code: "BAD_CHECKSUM", message: expect.stringContaining("record 4") },
+    { n: 1, seq: 6, code: "SETTLED" },
+    { n: 4, seq: 6, code: "BAD_CHECKSUM", message: expect.stringContaining("record 4") },
   ]);
   expect(counter.ask(1, 1)).toMatchObject([{ code: "SUPERSEDED" }]);
   expect(counter.ask(3, 1)).toMatchObject([{ code: "BAD_CHECKSUM" }]);

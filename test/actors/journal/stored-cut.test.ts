@@ -3,6 +3,7 @@ import { Shard } from "../../../src/actors/fold/shard.ts";
 import { SnapshotBudget, Snapshotter } from "../../../src/actors/journal/snapshotter.ts";
 import { decodeMessage, PserverError } from "../../../src/protocol/index.ts";
 import { BufferPool } from "../../../src/transport/buffers.ts";
+import { foldInit } from "../fold/folded.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 import { HeldStore } from "./held-store.ts";
 
@@ -62,7 +63,7 @@ beforeEach(() => {
     },
   });
   shard.apply(writer.host({ verb: "rules", rules: 1 }));
-  for (const parameter of NAMES) shard.apply(writer.init(Float32Array.of(1, 2), { parameter }));
+  for (const parameter of NAMES) foldInit(shard, writer, Float32Array.of(1, 2), { parameter });
 });
 
 function cut(): Promise<unknown> {
@@ -101,7 +102,7 @@ describe("a cut", () => {
   test("stores each slot and each part of the state under its own subject", async () => {
     make(40);
     const config = { optimizer: "adagrad", learningRate: 0.5 };
-    shard.apply(writer.init(Float32Array.of(1), { parameter: "m", config }));
+    foldInit(shard, writer, Float32Array.of(1), { parameter: "m", config });
     await cut();
     const manifest = store.manifests.at(-1);
     const parts = manifest?.state.map(({ seq }) => seq) ?? [];
@@ -190,7 +191,7 @@ describe("a cut that ends early", () => {
     const config = { optimizer: "adagrad", learningRate: 0.5 };
     await cut();
     const before = store.messages.size;
-    shard.apply(writer.init(Float32Array.of(1), { parameter: "m", config }));
+    foldInit(shard, writer, Float32Array.of(1), { parameter: "m", config });
     store.hold();
     const made = cut();
     await settle();
@@ -228,7 +229,7 @@ describe("a cut that ends early", () => {
     snapshotter.abort(LOST);
     await expect(made).rejects.toBe(LOST);
     shard.apply(writer.host({ verb: "drop", parameter: "p1", epoch: 1 }));
-    shard.apply(writer.init(Float32Array.of(8, 9), { parameter: "p1" }));
+    foldInit(shard, writer, Float32Array.of(8, 9), { parameter: "p1" });
     answer();
     await settle();
     store.afterCommit = () => Promise.resolve();

@@ -60,14 +60,6 @@ describe("a declare", () => {
     await rig.declare("a", session, 1, [weights("w")], 1);
     expect(rig.owners.of("declare")).toHaveLength(1);
   });
-
-  test("is no record in a job of version 1", async () => {
-    const rig = new Rig({ rules: 1 });
-    const session = await selected(rig);
-    await rig.declare("a", session, 1, [weights("w")]);
-    await rig.create("a", session, weights("x"));
-    expect(rig.owners.appended).toEqual([]);
-  });
 });
 
 describe("a create", () => {

@@ -1,6 +1,5 @@
 import { expect } from "vitest";
 import type { Clock } from "../../../src/actors/concurrent.ts";
-import { CURRENT_RULES } from "../../../src/actors/fold/rules.ts";
 import { type Quotas, quotasOf } from "../../../src/actors/job/job-settings.ts";
 import type { Leases } from "../../../src/actors/job/leases.ts";
 import type { KvBucket } from "../../../src/actors/journal/kv-bucket.ts";
@@ -49,7 +48,6 @@ export class Rig {
       readonly bucket?: MemoryBucket;
       readonly hosts?: number;
       readonly synchronization?: SynchronizationInput;
-      readonly rules?: number;
       readonly quotas?: Partial<Quotas>;
       readonly maxPayloadBytes?: number;
       readonly journal?: "file" | "memory";
@@ -68,7 +66,6 @@ export class Rig {
         onError: (error) => void this.errors.push(error),
         synchronization: options.synchronization ?? "async",
         journal: options.journal ?? "file",
-        ...(options.rules === undefined ? {} : { rules: options.rules }),
         ...(options.maxPayloadBytes === undefined
           ? {}
           : { maxPayloadBytes: options.maxPayloadBytes }),
@@ -161,12 +158,11 @@ function hostOf(options: {
   readonly id: string;
   readonly onError?: (error: PserverError) => void;
   readonly synchronization?: SynchronizationInput;
-  readonly rules?: number;
   readonly quotas?: Partial<Quotas>;
   readonly maxPayloadBytes?: number;
   readonly journal?: "file" | "memory";
 }): LifecycleService {
-  const { id, synchronization, rules = CURRENT_RULES, quotas, ...more } = options;
+  const { id, synchronization, quotas, ...more } = options;
   const { journal = "file", ...others } = more;
   const { maxPayloadBytes = 8 * 1024 * 1024, ...rest } = others;
   return createLifecycle({
@@ -177,7 +173,6 @@ function hostOf(options: {
       journal,
       leaseMs: LEASE_MS,
       synchronization: toSynchronization(synchronization),
-      rules,
       quotas: quotasOf(quotas),
     },
     hostId: id,

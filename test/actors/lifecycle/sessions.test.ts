@@ -1,7 +1,6 @@
 // Proves the rules of sessions: a token stands for one life, a newer life supersedes an older one
 // for good, a lease comes and goes without ending a session. Two hosts on records in memory.
 import { describe, expect, test } from "vitest";
-import { CURRENT_RULES } from "../../../src/actors/fold/rules.ts";
 import { type BucketCall, MemoryBucket } from "../../support/memory-bucket.ts";
 import { LEASE_MS, Rig, refused } from "./rig.ts";
 
@@ -14,19 +13,7 @@ describe("join", () => {
       leaseMs: LEASE_MS,
       journal: "file",
       maxPayloadBytes: 8 * 1024 * 1024,
-      rules: CURRENT_RULES,
     });
-  });
-
-  test("tells the rules that the job has by now, whatever it had when the host started", async () => {
-    const rig = new Rig({ rules: 2 });
-    expect(await rig.ask("t", "join", { token: "a" })).toMatchObject({ rules: 2 });
-    const settings = {
-      ...{ format: 2, shards: 4, journal: "file", leaseMs: LEASE_MS, journalBytesMax: 1 },
-      ...{ replicas: 1, leases: "kv", synchronization: { mode: "async" } },
-    };
-    await rig.bucket.create("settings", { ...settings, rules: 3 });
-    expect(await rig.ask("t", "join", { token: "b" })).toMatchObject({ rules: 3 });
   });
 
   test("numbers sessions over all trainers and hosts", async () => {

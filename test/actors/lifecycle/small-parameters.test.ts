@@ -74,7 +74,7 @@ test("large ones lie where their names' hashes say, also between small ones", as
 });
 
 test("another initialization begins at the hash of its own first name", () => {
-  const small = new SmallParameters({ shards: 16, rules: 3 });
+  const small = new SmallParameters(16);
   const place = (name: string, session: number, epoch: number): number => {
     const hashed = { elements: 1, blockElements: 1, blocks: 1, firstShard: 0, shards: 16 };
     const layout = { ...hashed, firstShard: hashName(name) % 16 };
@@ -85,13 +85,6 @@ test("another initialization begins at the hash of its own first name", () => {
   expect([place("w", 1, 1), place("v", 1, 1)]).toEqual([hashName("w") % 16, hashName("w") % 16]);
   expect(place("v", 1, 2)).toBe(hashName("v") % 16);
   expect(place("w", 2, 2)).toBe(hashName("w") % 16);
-});
-
-test("in a job without batches every parameter lies where its name's hash says", async () => {
-  const rig = new Rig({ rules: 2 });
-  const session = await selected(rig);
-  const infos = await rig.declare("a", session, 1, named(8, KIB_64));
-  expect(shardsOf(infos)).toEqual(infos.map(({ name }) => after(name)));
 });
 
 test("a parameter that is declared again keeps its shard, through any host and in any order", async () => {

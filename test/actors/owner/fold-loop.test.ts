@@ -83,7 +83,7 @@ const settle = async (): Promise<void> => {
 
 describe("records", () => {
   test("are folded as they come, and reported soon, several at once, with their bytes", async () => {
-    writer.init(Float32Array.of(1));
+    writer.note({ loss: 1 });
     writer.push(Float32Array.of(1), { op: "mix", alpha: 1, beta: 1 });
     for (const record of writer.records) deliver(record);
     expect([shard.seq, settled]).toEqual([3, [2, 3]]);
@@ -106,7 +106,7 @@ describe("records", () => {
     expect(shard.seq).toBe(0);
     mayFold = true;
     loop.poke();
-    expect(shard.seq).toBe(2);
+    expect(shard.seq).toBe(3);
     const block = [...shard.blocks()][0];
     expect(block?.values()).toEqual(new Uint8Array(Float32Array.of(1, 2).buffer));
   });
@@ -124,7 +124,7 @@ describe("records", () => {
   });
 
   test("are read anew from where the fold stands after a reconnect; what waited is forgotten", async () => {
-    writer.init(Float32Array.of(1));
+    writer.note({ loss: 1 });
     deliver(writer.records[0] as JournalRecord);
     mayFold = false;
     deliver(writer.records[1] as JournalRecord);
@@ -140,7 +140,7 @@ describe("records", () => {
   test("are neither folded nor reported once it has stopped", async () => {
     deliver(writer.records[0] as JournalRecord);
     loop.stop();
-    deliver(writer.init(Float32Array.of(1)));
+    deliver(writer.note({ loss: 1 }));
     loop.poke();
     await settle();
     expect([shard.seq, advanced]).toEqual([1, []]);
@@ -151,7 +151,7 @@ describe("a gap", () => {
   /** Records 1 and 5; the reader hands a gap on when it is there the second time. */
   async function jump(): Promise<void> {
     deliver(writer.records[0] as JournalRecord);
-    const { payload, subject } = writer.init(Float32Array.of(1));
+    const { payload, subject } = writer.note({ loss: 1 });
     for (let i = 0; i < 2; i++) {
       line.record(5, payload, subject);
       await settle();
@@ -204,7 +204,7 @@ describe("a gap", () => {
 
 describe("a record with a wrong checksum", () => {
   function hurt(): JournalRecord {
-    const record = writer.init(Float32Array.of(1));
+    const record = writer.note({ text: "whole" });
     const payload = Uint8Array.from(record.payload);
     payload[payload.length - 1] = 77;
     return { ...record, payload };
@@ -222,7 +222,7 @@ describe("a record with a wrong checksum", () => {
     const consumers = line.consumers.length;
     deliver(hurt());
     expect(shard.seq).toBe(1);
-    deliver(writer.init(Float32Array.of(2), { parameter: "q" }));
+    deliver(writer.note({ loss: 2 }));
     await readAgain(consumers + 1);
     for (const record of writtenAfter(1)) deliver(record);
     expect([shard.seq, shard.senders.unreadable, failed]).toEqual([3, 0, []]);
@@ -296,7 +296,7 @@ describe("a journal that was folded before", () => {
 
   /** Ten records of which records 4, 6 and 9 were noted, read anew. */
   async function write(): Promise<void> {
-    writer.init(Float32Array.of(0));
+    writer.note({ loss: 0 });
     for (let i = 0; i < 8; i++) {
       writer.push(Float32Array.of(i), { op: "mix", alpha: 1, beta: 1 });
     }
@@ -351,7 +351,7 @@ describe("a journal that was folded before", () => {
 test("an error of the fold ends it, once", async () => {
   deliver(writer.records[0] as JournalRecord);
   deliver(writer.host({ verb: "rules", rules: 99 }));
-  deliver(writer.init(Float32Array.of(1)));
+  deliver(writer.note({ loss: 1 }));
   await settle();
   loop.poke();
   expect([failed, shard.seq, line.open]).toEqual([["UNKNOWN_RULES"], 1, 0]);

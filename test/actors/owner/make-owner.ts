@@ -22,7 +22,7 @@ export const SHARDS = 16;
 export interface OwnerParts {
   /** Delivers the journal. */
   readonly line: JournalLine;
-  /** Has written the journal, under version 1 of the rules: it declares no blocks. */
+  /** Has written the journal. */
   readonly writer: JournalWriter;
   /** Has the mark. */
   readonly records: MemoryBucket;

@@ -126,7 +126,7 @@ function own(storage: "file" | "memory"): OwnedJournal {
 beforeEach(() => {
   const writer = new JournalWriter();
   writer.host({ verb: "rules", rules: 1 });
-  while (writer.records.length < FOLDED) writer.init(Float32Array.of(1));
+  while (writer.records.length < FOLDED) writer.note({ loss: 1 });
   records = writer.records;
   shard = Shard.create({ subjects: SUBJECTS, shard: SHARD });
   for (const record of records) shard.apply(record);

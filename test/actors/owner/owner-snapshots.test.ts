@@ -93,7 +93,9 @@ async function serve(blocks: number, deps: Partial<ShardOwnerDeps> = {}): Promis
   await make(deps).start();
   write(blocks);
   deliver(1);
-  await until(() => expect(owner.status()).toMatchObject({ state: "serving", seq: 1 + blocks }));
+  await until(() =>
+    expect(owner.status()).toMatchObject({ state: "serving", seq: 1 + 2 * blocks }),
+  );
   await settle();
 }
 
@@ -103,7 +105,9 @@ async function serveAndHold(blocks: number): Promise<() => void> {
   const release = holdPieces();
   write(blocks);
   deliver(1);
-  await until(() => expect(owner.status()).toMatchObject({ state: "serving", seq: 1 + blocks }));
+  await until(() =>
+    expect(owner.status()).toMatchObject({ state: "serving", seq: 1 + 2 * blocks }),
+  );
   await settle();
   return release;
 }
@@ -213,7 +217,7 @@ describe("a snapshot under way", () => {
     const release = await serveAndHold(6);
     await update(6);
     release();
-    await until(async () => expect((await snapshots.lastManifest())?.manifest.seq).toBe(13));
+    await until(async () => expect((await snapshots.lastManifest())?.manifest.seq).toBe(19));
     for (const stored of await snapshots.manifests()) {
       if (stored.manifest.seq === 0) continue;
       const { shard } = await loadSnapshot(
@@ -226,28 +230,28 @@ describe("a snapshot under way", () => {
 
   test("does not hold what was dropped and made anew for stored", async () => {
     await serve(2, { snapshotBytes: 1 });
-    await until(async () => expect((await snapshots.lastManifest())?.manifest.seq).toBe(3));
+    await until(async () => expect((await snapshots.lastManifest())?.manifest.seq).toBe(5));
     const first = writer.records.length + 1;
     writer.host({ verb: "drop", parameter: "p1", epoch: 1 });
     writer.init(Float32Array.of(77), { parameter: "p1" });
     deliver(first);
-    await until(async () => expect((await snapshots.lastManifest())?.manifest.seq).toBe(5));
+    await until(async () => expect((await snapshots.lastManifest())?.manifest.seq).toBe(8));
     const stored = await snapshots.lastManifest();
     if (stored === undefined) throw new Error("no manifest");
     const { shard } = await loadSnapshot(
       { subjects: SUBJECTS, shard: SHARD, store: snapshots },
       stored,
     );
-    expect(shard.digest()).toBe(digestAt(5));
+    expect(shard.digest()).toBe(digestAt(8));
   });
 
   test("holds the fold up while copies take all their room", async () => {
     const release = await serveAndHold(6);
     budget.copied(COPIES_MAX);
     await update(1);
-    expect(owner.status()).toMatchObject({ seq: 7 });
+    expect(owner.status()).toMatchObject({ seq: 13 });
     release();
-    await until(() => expect(owner.status()).toMatchObject({ seq: 8 }));
+    await until(() => expect(owner.status()).toMatchObject({ seq: 14 }));
   });
 
   test("ends with the connection, and the journal is read anew", async () => {
@@ -279,7 +283,7 @@ describe("a snapshot under way", () => {
     deliver(1);
     await until(() => expect(failures).toEqual(["NOT_OWNER"]));
     await update(1);
-    expect(owner.status()).toMatchObject({ state: "failed", seq: 3 });
+    expect(owner.status()).toMatchObject({ state: "failed", seq: 5 });
   });
 });
 
@@ -347,12 +351,12 @@ test("an owner that is closed gives the memory of its shard back", async () => {
 });
 
 describe("a gap", () => {
-  /** Records 1 to 3, no records 4 to 6, and record 7. */
+  /** Records 1 to 5, no records 6 to 8, and record 9. */
   async function jump(deps: Partial<ShardOwnerDeps> = {}): Promise<void> {
     await serve(2, deps);
-    skipped = [4, 5, 6];
-    const { payload, subject } = writer.init(Float32Array.of(7), { parameter: "q" });
-    const last = { seq: 7, payload, subject };
+    skipped = [6, 7, 8];
+    const { payload, subject } = writer.note({ loss: 7 });
+    const last = { seq: 9, payload, subject };
     writer.records[writer.records.length - 1] = last;
     // A gap is one only when a second consumer delivers the same.
     for (let i = 0; i < 2; i++) {
@@ -366,7 +370,7 @@ describe("a gap", () => {
     const stored = snapshots.commit.bind(snapshots);
     let attempts = 0;
     vi.spyOn(snapshots, "commit").mockImplementation((manifest, previousSeq) => {
-      if (manifest.seq < 6) return stored(manifest, previousSeq);
+      if (manifest.seq < 8) return stored(manifest, previousSeq);
       attempts += 1;
       return Promise.reject(TIMED_OUT);
     });
@@ -382,11 +386,11 @@ describe("a gap", () => {
 
   test("is no record to be marked: a shard that stands behind one writes no mark", async () => {
     await jump();
-    await until(() => expect(owner.status()).toMatchObject({ seq: 7 }));
+    await until(() => expect(owner.status()).toMatchObject({ seq: 9 }));
     await owner.close();
     records = new MemoryBucket();
     await make().start();
-    expect(owner.status()).toMatchObject({ seq: 6 });
+    expect(owner.status()).toMatchObject({ seq: 8 });
     await owner.mark();
     expect(await records.keys("")).toEqual([]);
   });

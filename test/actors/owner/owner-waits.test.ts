@@ -44,10 +44,10 @@ async function start(deps: Partial<ShardOwnerDeps> = {}): Promise<void> {
   await owner.start();
 }
 
-/** Starts an owner that serves a shard of two blocks, after record 3. */
+/** Starts an owner that serves a shard of one block, after record 3. */
 async function serve(deps: Partial<ShardOwnerDeps> = {}): Promise<void> {
   await start(deps);
-  for (const parameter of ["p0", "p1"]) writer.init(Float32Array.of(1), { parameter });
+  writer.init(Float32Array.of(1), { parameter: "p0" });
   for (const { seq, payload, subject } of writer.records) line.record(seq, payload, subject);
   await expect
     .poll(() => owner.status(), { timeout: HANG_MS, interval: 5 })
@@ -83,7 +83,7 @@ describe("a read that waits for a position", () => {
   test("in a gap is answered when the gap is skipped, though the record behind it cannot be read", async () => {
     await serve();
     skipped = [4, 5, 6];
-    const { payload, subject } = writer.init(Float32Array.of(7), { parameter: "q" });
+    const { payload, subject } = writer.note({ loss: 7 });
     writer.records[writer.records.length - 1] = { seq: 7, payload, subject };
     const damaged = Uint8Array.from(payload, (byte, i) =>
       i === payload.length - 1 ? ~byte : byte,
@@ -101,7 +101,7 @@ describe("a read that waits for a position", () => {
 
   test("of a journal that is replaced is refused at once, before the next one has a record", async () => {
     await serve({ journalStorage: "memory" });
-    writer.init(Float32Array.of(7), { parameter: "q" });
+    writer.note({ loss: 7 });
     pull(4);
     await settle();
     expect(replies()).toEqual([]);

@@ -20,6 +20,7 @@ import {
 import { draftMessage, PserverError, packValue, sealMessage } from "../../../src/protocol/index.ts";
 import { BufferPool } from "../../../src/transport/buffers.ts";
 import { MemorySnapshots } from "../../support/memory-snapshots.ts";
+import { foldInit } from "../fold/folded.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 
 const HEAD: CutHead = {
@@ -44,7 +45,7 @@ beforeEach(() => {
 
 /** Stores a snapshot of the shard with one more block. */
 async function snapshot(parameter: string, head = HEAD): Promise<StoredManifest> {
-  shard.apply(writer.init(Float32Array.of(1, 2), { parameter }));
+  foldInit(shard, writer, Float32Array.of(1, 2), { parameter });
   const previous = (await snapshots.lastManifest())?.seq ?? 0;
   const snapshotter = new Snapshotter({
     store: snapshots.store,

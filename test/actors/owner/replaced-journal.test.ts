@@ -35,7 +35,7 @@ beforeEach(() => {
   setAside = () => Promise.resolve();
   writer = new JournalWriter();
   writer.host({ verb: "rules", rules: 1 });
-  while (writer.records.length < 3) writer.init(Float32Array.of(1));
+  while (writer.records.length < 3) writer.note({ loss: 1 });
   shard = Shard.create({ subjects: SUBJECTS, shard: SHARD });
 });
 

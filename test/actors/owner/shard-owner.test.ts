@@ -77,12 +77,12 @@ async function until(expected: Record<string, unknown>): Promise<void> {
     .toMatchObject(expected);
 }
 
-/** Starts the owner of a new shard and has it fold so many records. */
-async function serve(blocks: number): Promise<void> {
+/** Starts the owner of a new shard and has it fold so many records of a trainer. */
+async function serve(count: number): Promise<void> {
   await owner.start();
-  for (let i = 0; i < blocks; i++) writer.init(Float32Array.of(i), { parameter: `p${i}` });
+  for (let i = 0; i < count; i++) writer.note({ loss: i });
   deliver(1);
-  await until({ state: "serving", seq: 1 + blocks, blocks });
+  await until({ state: "serving", seq: 1 + count });
 }
 
 const crcOf = (seq: number): number =>
@@ -133,7 +133,7 @@ describe("an owner", () => {
     await until({ state: "serving", seq: 5 });
     await owner.mark();
     expect(await stored()).toMatchObject({ term: 1, seq: 5 });
-    deliver(writer.init(Float32Array.of(1), { parameter: "q" }).seq);
+    deliver(writer.note({ loss: 9 }).seq);
     await until({ seq: 6 });
     await owner.mark();
     expect(await stored()).toMatchObject({ term: 2, seq: 6 });

@@ -212,7 +212,7 @@ describe("a renewal of the manifest", () => {
   test("is followed by snapshots under that term, which keep it as long as any", async () => {
     const snapshots = await make();
     await snapshots.renew();
-    shard.apply(writer.init(Float32Array.of(1)));
+    shard.apply(writer.note({ loss: 1 }));
     await snapshots.make({ generation: 2, seq: 2 });
     expect((await store.manifests()).map(({ manifest }) => [manifest.term, manifest.seq])).toEqual([
       [5, 1],
@@ -231,7 +231,7 @@ describe("a renewal of the manifest", () => {
       await held;
       return await store.commit(manifest, previousSeq);
     };
-    shard.apply(writer.init(Float32Array.of(1)));
+    shard.apply(writer.note({ loss: 1 }));
     const made = snapshots.make({ generation: 2, seq: 2 });
     const renewed = snapshots.renew();
     await settle();

@@ -11,6 +11,7 @@ import { SnapshotBudget } from "../../../src/actors/journal/snapshotter.ts";
 import { ShardSnapshots } from "../../../src/actors/owner/shard-snapshots.ts";
 import { type Position, PserverError } from "../../../src/protocol/index.ts";
 import { BufferPool } from "../../../src/transport/buffers.ts";
+import { foldInit } from "../fold/folded.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 
 const FIRST: Manifest = {
@@ -125,11 +126,11 @@ describe("a snapshot", () => {
   });
 
   test("says where the fold stands, under the head of the one before", async () => {
-    shard.apply(writer.init(Float32Array.of(1)));
+    foldInit(shard, writer, Float32Array.of(1));
     const { manifest } = await snapshots.make(here());
     const { term, host, owner, generation, created } = FIRST;
     expect(manifest).toMatchObject({ term, host, owner, generation, created });
-    expect(manifest).toMatchObject({ seq: 2, recordCrc: shard.lastCrc, state: [{}] });
+    expect(manifest).toMatchObject({ seq: 3, recordCrc: shard.lastCrc, state: [{}] });
     expect(snapshots.newest?.manifest).toEqual(manifest);
     expect(snapshots.head()).toEqual({
       term: 4,
@@ -179,7 +180,7 @@ describe("a snapshot", () => {
     const other = budget.turn(() => new Promise<void>((resolve) => (end = resolve)));
     snapshots.advanced(1_000, true);
     await settle();
-    shard.apply(writer.init(Float32Array.of(1)));
+    shard.apply(writer.note({ loss: 1 }));
     snapshots.advanced(1_000, true);
     end();
     await other;
@@ -216,7 +217,7 @@ describe("a snapshot", () => {
     test("is made after one under way that is older", async () => {
       snapshots.advanced(1_000, true);
       await settle();
-      shard.apply(writer.init(Float32Array.of(1)));
+      shard.apply(writer.note({ loss: 1 }));
       const asked = snapshots.make(here());
       store();
       await asked;
@@ -224,12 +225,12 @@ describe("a snapshot", () => {
     });
 
     test("is made once, however often the request is repeated, under way and afterwards", async () => {
-      shard.apply(writer.init(Float32Array.of(1)));
+      shard.apply(writer.note({ loss: 1 }));
       const at = here();
       const asked = [snapshots.make(at), snapshots.make(at)];
       await settle();
       asked.push(snapshots.make(at));
-      shard.apply(writer.init(Float32Array.of(2)));
+      shard.apply(writer.note({ loss: 2 }));
       store();
       const answers = [...(await Promise.all(asked)), await snapshots.make(at)];
       expect(new Set(answers.map(({ manifest }) => manifest.seq))).toEqual(new Set([2]));
@@ -258,7 +259,7 @@ describe("a snapshot", () => {
 
   test("removes pieces that no manifest names, and the journal's size is known after it", async () => {
     journal = { bytes: 77, bytesMax: 1_000 };
-    shard.apply(writer.init(Float32Array.of(1)));
+    shard.apply(writer.note({ loss: 1 }));
     await snapshots.make(here());
     expect(removed).toEqual([2]);
     expect(snapshots.journalBytes).toBe(77);
@@ -266,7 +267,7 @@ describe("a snapshot", () => {
   });
 
   test("across a journal gap is the only one that stays, with the journal after it", async () => {
-    shard.apply(writer.init(Float32Array.of(1)));
+    shard.apply(writer.note({ loss: 1 }));
     await snapshots.commitAcrossGap(() => {
       shard.skipTo(7);
       return snapshots.head();

@@ -47,7 +47,7 @@ function members(revision: number, trainers: readonly string[], started = true):
 }
 
 function end(trainer: string, step: number): void {
-  table.takeClock(trainer, step);
+  table.takeClock(trainer, step, 1_024);
   table.close();
 }
 

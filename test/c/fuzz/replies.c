@@ -210,7 +210,6 @@ static void write_join_reply(struct ps_draft *draft, unsigned choice) {
   ps_pack_text(draft, "backups", 7);
   ps_pack_whole(draft, choice / 3 % 2);
   ps_draft_whole(draft, "maxPayloadBytes", 8388608);
-  if (choice / 6 % 2 == 1) ps_draft_whole(draft, "rules", 3);
   if (ps_draft_end(draft) != PSERVER_OK) abort();
 }
 

@@ -135,7 +135,7 @@ static void rows(void) {
   begin(send_both);
   job.shards = 1;
   job.blocks = 2;
-  pserver_client *client = connected(0);
+  pserver_client *client = connected_singly(0);
   EXPECT_OK(push(client, 1000));
   EXPECT(count_to(NULL) == 2 && count_to("outcome") == 0);
   closed(client);

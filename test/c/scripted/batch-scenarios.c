@@ -22,10 +22,9 @@ static size_t entries_of(const struct published *record) {
   return count;
 }
 
-/** A client of a job whose rules know batches, with five blocks: three of them in shard 0. */
+/** A client of a job with five blocks: three of them in shard 0. */
 static pserver_client *connected_to_five(take_message take) {
   begin(take);
-  job.rules = 3;
   job.blocks = 5;
   return connected(0);
 }
@@ -62,21 +61,20 @@ static void apply(const struct published *message) {
 
 static void alone(void) {
   begin(apply);
-  job.rules = 3;
   job.blocks = 2;
   pserver_client *client = connected(0);
   EXPECT_OK(push(client, 3000));
   EXPECT(count_to("batch") == 0 && count_to(NULL) == 2);
   closed(client);
-  for (uint64_t rules = 0; rules < 3; rules++) {
-    begin(apply);
-    job.rules = rules;
-    job.blocks = 5;
-    client = connected(0);
-    EXPECT_OK(push(client, 3000));
-    EXPECT(count_to("batch") == 0 && count_to(NULL) == 5);
-    closed(client);
-  }
+}
+
+static void note(void) {
+  static const pserver_note_entry entry = {"loss", PSERVER_NOTE_NUMBER, 0.5, NULL, false};
+  begin(apply);
+  pserver_client *client = connected(0);
+  EXPECT_OK(pserver_note(client, &entry, 1, 3000));
+  EXPECT(count_to(NULL) == 1 && count_to("note") == 1);
+  closed(client);
 }
 
 /** The rejection of the batch in shard 0. */
@@ -158,7 +156,6 @@ static void be_late(const struct published *message) {
 static void late(void) {
   size_t late_blocks = 0;
   begin(be_late);
-  job.rules = 3;
   job.blocks = 5;
   job.mode = "sync";
   pserver_client *client = connected(0);
@@ -187,7 +184,6 @@ static void refuse_versions(const struct published *message) {
 
 static void undone(void) {
   begin(refuse_versions);
-  job.rules = 3;
   job.blocks = 5;
   pserver_client *client = connected(0);
   EXPECT_OK(send_grads(client, 1, NULL));
@@ -241,7 +237,8 @@ static void named_twice(void) {
 
 const struct scenario batch_scenarios[] = {
     {"the small blocks of a shard are one record, repeated as the very same bytes", one_record},
-    {"a single block, and every block in a job of older rules, has a record of its own", alone},
+    {"a single block has a record of its own", alone},
+    {"a note has a record of its own", note},
     {"a rejection names the block at fault, and what became of the others", names_the_block},
     {"a rejection that names no block is of the record", names_no_block},
     {"every block of a batch whose outcome is unknown is counted and listed", unknown},

@@ -59,7 +59,7 @@ static void no_room(void) {
   begin(only_serve);
   job.blocks = 10;
   EXPECT_OK(pserver_canceller_new(&canceller));
-  pserver_client *client = connected(8);
+  pserver_client *client = connected_singly(8);
   pserver_use_canceller(canceller);
   act_after(LATER_MS, cancel);
   int64_t start_ms = time_ms();

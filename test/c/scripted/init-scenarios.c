@@ -26,10 +26,9 @@ static void take_init(const struct published *message) {
   }
 }
 
-static pserver_client *selected(uint64_t rules) {
+static pserver_client *selected(void) {
   bool is_selected = false;
   begin(take_init);
-  job.rules = rules;
   first_code = NULL;
   pserver_client *client = connected(0);
   EXPECT_OK(pserver_begin_init(client, true, TIMEOUT_MS, &is_selected));
@@ -54,7 +53,7 @@ static size_t declared_in(size_t request) {
 }
 
 static void few_messages(void) {
-  pserver_client *client = selected(3);
+  pserver_client *client = selected();
   EXPECT_OK(init(client, 0, PARAMETERS));
   /* The second request does not wait for the answer to the first. */
   EXPECT(count_to("declare") == 2 && to("declare", 1)->at_ms == to("declare", 0)->at_ms);
@@ -68,7 +67,6 @@ static void few_parameters_a_message(void) {
   begin(take_init);
   bool is_selected = false;
   broker.max_payload = 262144;
-  job.rules = 3;
   pserver_client *client = connected(0);
   EXPECT_OK(pserver_begin_init(client, true, TIMEOUT_MS, &is_selected));
   EXPECT_OK(init(client, 0, PARAMETERS));
@@ -78,16 +76,9 @@ static void few_parameters_a_message(void) {
   closed(client);
 }
 
-static void older_rules(void) {
-  pserver_client *client = selected(2);
-  EXPECT_OK(init(client, 0, PARAMETERS));
-  EXPECT(count_to("declare") == 2 && count_to("batch") == 0 && count_to(NULL) == PARAMETERS);
-  closed(client);
-}
-
 /** Blocks of repeated attempts are sent singly, those of first attempts together. */
 static void after_a_failure(void) {
-  pserver_client *client = selected(3);
+  pserver_client *client = selected();
   first_code = "NON_FINITE";
   EXPECT_ERROR(NON_FINITE, init(client, 0, 10));
   EXPECT(count_to(NULL) == 1);
@@ -108,7 +99,6 @@ static void refuse_declarations(const struct published *message) {
 static void stores_nothing_unless_all_are_declared(void) {
   bool is_selected = false;
   begin(refuse_declarations);
-  job.rules = 3;
   pserver_client *client = connected(0);
   EXPECT_OK(pserver_begin_init(client, true, TIMEOUT_MS, &is_selected));
   EXPECT_ERROR(QUOTA, init(client, 0, PARAMETERS));
@@ -149,7 +139,6 @@ static void ends_at_the_deadline(void) {
 const struct scenario init_scenarios[] = {
     {"many parameters are declared and stored with few messages", few_messages},
     {"no request has more parameters than a reply of the broker's largest message", few_parameters_a_message},
-    {"by older rules each block is a record", older_rules},
     {"after a failure what was tried before goes by itself", after_a_failure},
     {"nothing is stored unless all are declared", stores_nothing_unless_all_are_declared},
     {"of several errors the first to come is told", tells_the_first_error},

@@ -61,7 +61,7 @@ static void overtaken(void) {
   begin(lose_the_first);
   job.shards = 1;
   job.blocks = 40;
-  pserver_client *client = connected(2 * ONE_RECORD_BYTES);
+  pserver_client *client = connected_singly(2 * ONE_RECORD_BYTES);
   EXPECT_OK(push(client, 60000));
   EXPECT(count_to(NULL) == 41);
   EXPECT(first_repeat_ms() >= 2000 && first_repeat_ms() < 2600);
@@ -72,7 +72,7 @@ static void slow_link(void) {
   begin(lose_the_first);
   job.shards = 40;
   job.blocks = 40;
-  pserver_client *client = connected(2 * ONE_RECORD_BYTES);
+  pserver_client *client = connected_singly(2 * ONE_RECORD_BYTES);
   EXPECT_OK(push(client, 60000));
   EXPECT(count_to(NULL) == 41);
   /* PubAcks of other shards have come for 39 times 500 ms. */
@@ -111,7 +111,7 @@ static void refuse_for_ever(const struct published *message) {
 static void refused_for_good(void) {
   begin(refuse_for_ever);
   job.blocks = 10;
-  pserver_client *client = connected(ONE_RECORD_BYTES);
+  pserver_client *client = connected_singly(ONE_RECORD_BYTES);
   EXPECT_ERROR(TOO_LARGE, push(client, 30000));
   EXPECT(time_ms() < 200);
   /* Updates that were waiting are not sent. */
@@ -135,7 +135,7 @@ static void store_the_first(const struct published *message) {
 static void reconnected(void) {
   begin(store_the_first);
   job.blocks = 2;
-  pserver_client *client = connected(0);
+  pserver_client *client = connected_singly(0);
   act_after(500, disconnect_now);
   act_after(700, reconnect_now);
   EXPECT_OK(push(client, 30000));
@@ -179,7 +179,7 @@ static void new_session(void) {
   begin(end_the_session);
   job.shards = 4;
   job.blocks = 4;
-  pserver_client *client = connected(0);
+  pserver_client *client = connected_singly(0);
   EXPECT_OK(push(client, 30000));
   EXPECT_ERROR(OUTCOME_UNKNOWN, push(client, 30000));
   size_t again = 0;
@@ -218,7 +218,7 @@ static void window(void) {
   begin(settle_late);
   job.shards = 1;
   job.blocks = 1100;
-  pserver_client *client = connected(0);
+  pserver_client *client = connected_singly(0);
   int64_t start_ms = time_ms();
   EXPECT_ERROR(OUTCOME_UNKNOWN, push(client, 8000));
   EXPECT(records_before(start_ms + 900) == 1024);
@@ -250,7 +250,7 @@ static void bytes_in_flight(void) {
     job.blocks = 20;
     unacknowledged = 0;
     most_unacknowledged = 0;
-    pserver_client *client = connected(windows[i]);
+    pserver_client *client = connected_singly(windows[i]);
     EXPECT_OK(push(client, 30000));
     EXPECT(most_unacknowledged == (i == 0 ? 4 : 1));
     EXPECT(count_to(NULL) == 20);
@@ -277,7 +277,7 @@ static void done(void) {
   begin(settle_out_of_order);
   job.shards = 1;
   job.blocks = 4;
-  pserver_client *client = connected(ONE_RECORD_BYTES);
+  pserver_client *client = connected_singly(ONE_RECORD_BYTES);
   EXPECT_OK(push(client, 30000));
   job.blocks = 1;
   EXPECT_ERROR(BAD_LENGTH, push(client, 30000));
@@ -375,7 +375,7 @@ static void deny(void) {
 static void denied(void) {
   begin(only_serve);
   job.blocks = 2;
-  pserver_client *client = connected(0);
+  pserver_client *client = connected_singly(0);
   act_after(50, deny);
   EXPECT_ERROR(DENIED, push(client, 3000));
   closed(client);
@@ -406,7 +406,7 @@ static void cancelled_at_first(take_message take) {
   begin(take);
   job.blocks = 40;
   EXPECT_OK(pserver_canceller_new(&canceller));
-  pserver_client *client = connected(0);
+  pserver_client *client = connected_singly(0);
   pserver_use_canceller(canceller);
   EXPECT_ERROR(ABORTED, push(client, 3000));
   EXPECT(count_to(NULL) == 1);
@@ -442,7 +442,7 @@ static void no_connection(void) {
     is_made_anew = i == 1;
     begin(disconnect_at_first);
     job.blocks = 40;
-    pserver_client *client = connected(0);
+    pserver_client *client = connected_singly(0);
     if (is_made_anew) {
       EXPECT_OK(push(client, 3000));
       EXPECT(count_to(NULL) == 41);

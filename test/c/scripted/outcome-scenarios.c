@@ -57,7 +57,7 @@ static void asks_for_what_is_due(void) {
   begin(store_out_of_order);
   job.shards = 1;
   job.blocks = 4;
-  pserver_client *client = connected(0);
+  pserver_client *client = connected_singly(0);
   EXPECT_ERROR(OUTCOME_UNKNOWN, push(client, 2500));
   /* Number 3, stored 100 ms later, is asked for along with 1; number 4 is not yet. */
   expect_question(0, 1, 11, 2, first);
@@ -153,7 +153,7 @@ static void replaced(void) {
   begin(replace_the_journal);
   job.shards = 1;
   job.blocks = 2;
-  pserver_client *client = connected(0);
+  pserver_client *client = connected_singly(0);
   EXPECT_ERROR(JOURNAL_REPLACED, push(client, 30000));
   EXPECT(count_to("outcome") == 2);
   expect_question(0, 1, 50, 1, old);
@@ -180,7 +180,7 @@ static void stopped(void) {
   begin(stop_the_shard);
   job.shards = 1;
   job.blocks = 2;
-  pserver_client *client = connected(0);
+  pserver_client *client = connected_singly(0);
   EXPECT_ERROR(JOURNAL_DAMAGED, push(client, 30000));
   /* A record that is not stored is not given up: a repaired shard can still apply it. */
   EXPECT(time_ms() >= 3000 && time_ms() < 5000);
@@ -206,7 +206,7 @@ static void end_too_early(uint64_t generation) {
   end_generation = generation;
   job.shards = 1;
   job.blocks = 2;
-  pserver_client *client = connected(0);
+  pserver_client *client = connected_singly(0);
   EXPECT_ERROR(JOURNAL_LOST, push(client, 30000));
   EXPECT(count_to("outcome") == 2);
   expect_question(0, 1, 8, 2, both);
@@ -276,7 +276,7 @@ static void rejections(void) {
   job.shards = 1;
   job.blocks = 10;
   is_rejected = true;
-  pserver_client *client = connected(8);
+  pserver_client *client = connected_singly(8);
   EXPECT_ERROR(STALE_EPOCH, push(client, 30000));
   /* Updates that were waiting are not sent, and the parameter is looked up again. */
   EXPECT(count_to(NULL) == 1 && count_to("status") == 1);

@@ -68,7 +68,7 @@ static void positions_of_shards(void) {
   job.at_generation = 3;
   job.at_seq = 8;
   job.at_more = 2;
-  pserver_client *client = connected(0);
+  pserver_client *client = connected_singly(0);
   EXPECT_OK(get(client, 3000));
   EXPECT(count_to("pull") == 3);
   for (size_t shard = 0; shard < 3; shard++) {
@@ -152,7 +152,7 @@ static void replace_that_of_shard_1(const struct published *message) {
 static void goes_on_in_one_shard(void) {
   begin(replace_that_of_shard_1);
   job.blocks = 2;
-  pserver_client *client = connected(0);
+  pserver_client *client = connected_singly(0);
   for (int i = 0; i < 3; i++) EXPECT_OK(get(client, 3000));
   EXPECT(count_to("pull") == 2 + 3 + 2);
   for (size_t i = 2; i < 7; i++) {
@@ -193,7 +193,7 @@ static void finish_tells_positions(void) {
   begin(store_each);
   job.shards = 3;
   job.blocks = 2;
-  pserver_client *client = connected(0);
+  pserver_client *client = connected_singly(0);
   bool is_selected = false;
   float values[4] = {1, 2, 3, 4};
   pserver_tensor value = {PSERVER_FLOAT32, 2, {2, 2}, values, sizeof values};

@@ -49,7 +49,6 @@ static void cut_after_a_reconnect(void) {
 
 static void batches_after_a_reconnect(void) {
   begin(take_at_once);
-  job.rules = 3;
   job.blocks = 5;
   pserver_client *client = connected(0);
   EXPECT_OK(push(client, 3000));

@@ -46,10 +46,9 @@ static void piece_after(int64_t delay_ms, const struct published *read, struct p
   ps_draft_release(&draft);
 }
 
-/** Serves a job that knows batches; returns its client. */
+/** Serves a job; returns its client. */
 static pserver_client *began(take_message take) {
   begin(take);
-  job.rules = 3;
   memset(values, 0, sizeof values);
   return connected(0);
 }
@@ -75,19 +74,6 @@ static uint64_t from_of(size_t read) {
   uint64_t from = 0;
   ps_map_whole(&to("read", read)->message.fields, "from", &from);
   return from;
-}
-
-static void answer_pulls(const struct published *message) {
-  if (!serve(message) && is_to(message, "pull")) pulled_after(1, message, 1, 1);
-}
-
-static void reads_singly_by_older_rules(void) {
-  begin(answer_pulls);
-  job.rules = 2;
-  pserver_client *client = connected(0);
-  EXPECT_OK(get_all(client, PARAMETERS));
-  EXPECT(count_to("pull") == PARAMETERS && count_to("read") == 0);
-  closed(client);
 }
 
 static void answer_reads(const struct published *message) {
@@ -501,7 +487,6 @@ static void forgets_what_means_nothing(void) {
 
 const struct scenario read_scenarios[] = {
     {"requests are those that the TypeScript client sends", asks_as_typescript},
-    {"blocks are asked for one by one in a job of older rules", reads_singly_by_older_rules},
     {"small blocks of a shard are asked for together, at the position that was seen", reads_together},
     {"a lost first piece is asked for again, and what has come counts once", asks_for_a_lost_first_piece},
     {"a lost middle piece is asked for as soon as the last has come", asks_for_a_lost_middle_piece},

@@ -123,7 +123,6 @@ static bool is_as_expected(size_t pulls, size_t reads) {
 static bool asks_as_expected(void) {
   begin(answer_status);
   job.shards = 4;
-  job.rules = 3;
   pserver_client *client = connected(0);
   size_t pulls = 0;
   size_t reads = 0;

@@ -122,48 +122,10 @@ static void join_slowly(const struct published *message) {
 static void between_sessions(void) {
   begin(join_slowly);
   job.blocks = 2;
-  pserver_client *client = connected(0);
+  pserver_client *client = connected_singly(0);
   EXPECT_OK(push(client, 10000));
   EXPECT(count_to("join") == 6 && count_to(NULL) == 4);
   for (size_t i = 0; i < 4; i++) EXPECT(number_in(to(NULL, i), "session") == (i < 2 ? 41 : 42));
-  closed(client);
-}
-
-static void take(const struct published *message) {
-  if (is_begin_of(message, 41)) {
-    error_after(1, message, "REJOIN", 0);
-  } else if (!serve(message) && is_record(message)) {
-    stored_after(1, message, 1, count_to(NULL));
-    applied_after(2, message, count_to(NULL));
-  }
-}
-
-static void terms(void) {
-  begin(take);
-  job.shards = 1;
-  job.blocks = 2;
-  job.rules = 2;
-  pserver_client *client = connected(0);
-  EXPECT_OK(push(client, 3000));
-  EXPECT(count_to(NULL) == 2 && count_to("batch") == 0);
-  job.rules = 3;
-  EXPECT_OK(begin_init(client, 3000));
-  EXPECT_OK(push(client, 3000));
-  EXPECT(count_to(NULL) == 3 && count_to("batch") == 1);
-  closed(client);
-}
-
-static void notes(void) {
-  static const pserver_note_entry entry = {"loss", PSERVER_NOTE_NUMBER, 0.5, NULL, false};
-  begin(take);
-  job.rules = 3;
-  pserver_client *client = connected(0);
-  EXPECT_ERROR(UNSUPPORTED, pserver_note(client, &entry, 1, 3000));
-  EXPECT(count_to(NULL) == 0);
-  job.rules = 4;
-  EXPECT_OK(begin_init(client, 3000));
-  EXPECT_OK(pserver_note(client, &entry, 1, 3000));
-  EXPECT(count_to(NULL) == 1 && count_to("note") == 1);
   closed(client);
 }
 
@@ -198,7 +160,5 @@ const struct scenario rejoin_scenarios[] = {
     {"a request whose call has ended is not made again in the next session", ended_requests},
     {"an attempt to join again ends after 30 s, and the next one has another token", attempts_end},
     {"nothing is sent between two sessions", between_sessions},
-    {"the rules are those in the reply to the last join", terms},
-    {"notes are permitted by the rules in the reply to the last join", notes},
     {"a reply to a join without session, lease or 1 to 256 shards is an error", replies_to_join},
     {NULL, NULL}};

@@ -63,6 +63,12 @@ pserver_client *connected(size_t in_flight_bytes) {
   return client;
 }
 
+pserver_client *connected_singly(size_t in_flight_bytes) {
+  pserver_client *client = connected(in_flight_bytes);
+  broker.max_payload = 1024;
+  return client;
+}
+
 void closed(pserver_client *client) {
   EXPECT(broker.client->calls.first == NULL && broker.client->calls.running == 0);
   EXPECT(broker.client->requests.window_bytes == 0 && broker.client->sender.outbox->waiting == 0);
@@ -335,7 +341,6 @@ static void join_after(int64_t delay_ms, const struct published *message) {
   ps_pack_text(&draft, "backups", 7);
   ps_pack_whole(&draft, job.backups);
   ps_draft_whole(&draft, "maxPayloadBytes", 8388608);
-  if (job.rules > 0) ps_draft_whole(&draft, "rules", job.rules);
   draft_after(delay_ms, message->reply, &draft);
 }
 

@@ -34,8 +34,6 @@ struct scripted_job {
   uint64_t session;
   uint64_t shards;
   int64_t lease_ms;
-  /** Rules in the reply to a join; 0: not in the reply. */
-  uint64_t rules;
   const char *mode;
   uint64_t staleness;
   uint64_t backups;
@@ -61,6 +59,9 @@ void begin(take_message take);
 
 /** Connects a client to the job. `in_flight_bytes` 0: the default. */
 pserver_client *connected(size_t in_flight_bytes);
+
+/** As connected(), with a broker whose largest message has no room for a batch: each block has its own record. */
+pserver_client *connected_singly(size_t in_flight_bytes);
 
 /** Closes a client, for which nothing may be under way. */
 void closed(pserver_client *client);

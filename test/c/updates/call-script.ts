@@ -55,10 +55,10 @@ function callLines(job: CallJob, call: SentCall): readonly Words[] {
   }
 }
 
-function joinReply({ rules, synchronization, payloadBytes, parameters }: CallJob): object {
+function joinReply({ synchronization, payloadBytes, parameters }: CallJob): object {
   const shards = parameters[0]?.layout.shards ?? 1;
   const terms = { session: SESSION, shards, leaseMs: 600_000, journal: "file", synchronization };
-  return { ...terms, maxPayloadBytes: payloadBytes, rules };
+  return { ...terms, maxPayloadBytes: payloadBytes };
 }
 
 function words({ name, data }: GivenValues): Words {

@@ -6,8 +6,16 @@ import {
   parseParticipants,
 } from "../../../src/client/admin/participants.ts";
 
+/** The reply about a job in which nobody takes part. */
+const NOTHING = {
+  ...{ hosts: [], trainers: [], shards: [], archivers: [] },
+  declared: { parameters: 0, heldBytes: 0 },
+  synchronization: { mode: "async" },
+};
+
 test("reads hosts, trainers and shards", () => {
   const reply = {
+    ...NOTHING,
     hosts: [{ host: "a", pid: 7, shards: [0, 1] }],
     trainers: ["t"],
     shards: [
@@ -31,40 +39,38 @@ test("reads who keeps step, and how far the shards are", () => {
     { shard: 2, state: "serving", steps: { revision: 4, members: 2, closed: 5 } },
   ];
   const synchronization = { mode: "ssp", trainers: 2, staleness: 1 };
-  const reply = { hosts: [], trainers: [], shards, synchronization, members };
+  const reply = { ...NOTHING, shards, synchronization, members };
   const participants = parseParticipants(reply);
   expect(participants).toMatchObject({ synchronization, members });
   expect(closedSteps(participants.shards)).toEqual({ everywhere: 5, anywhere: 7 });
   expect(closedSteps(shards.slice(1, 2))).toBeUndefined();
-  const older = parseParticipants({ hosts: [], trainers: [], shards: [] });
-  expect(older.synchronization).toEqual({ mode: "async" });
-  expect(older.members).toBeUndefined();
+  expect(parseParticipants(NOTHING).members).toBeUndefined();
 });
 
 test("reads archivers with everything that they tell of themselves", () => {
   const record = { generation: 1, seq: 5 };
   const archiver = { machine: "m", pid: 7, writtenMs: 9, graceMs: 3, shards: [{ record }] };
-  const reply = { hosts: [], trainers: [], shards: [], archivers: [archiver] };
+  const reply = { ...NOTHING, archivers: [archiver] };
   expect(parseParticipants(reply).archivers).toEqual([archiver]);
-  expect(parseParticipants({ ...reply, archivers: undefined }).archivers).toBeUndefined();
 });
 
 test("reads what the tape takes, if there is one", () => {
-  const reply = { hosts: [], trainers: [], shards: [] };
-  expect(parseParticipants(reply).tape).toBeUndefined();
+  expect(parseParticipants(NOTHING).tape).toBeUndefined();
   const tape = { messages: 3, bytes: 900 };
-  expect(parseParticipants({ ...reply, tape }).tape).toEqual(tape);
+  expect(parseParticipants({ ...NOTHING, tape }).tape).toEqual(tape);
 });
 
 test.each([
-  { hosts: [], trainers: [], shards: [], tape: { messages: 1 } },
-  { hosts: [], trainers: [], shards: [], archivers: [{ machine: "m", pid: 1, writtenMs: 1 }] },
-  { hosts: [], trainers: [], shards: [], members: { revision: 1, started: true } },
+  { ...NOTHING, tape: { messages: 1 } },
+  { ...NOTHING, archivers: [{ machine: "m", pid: 1, writtenMs: 1 }] },
+  { ...NOTHING, archivers: undefined },
+  { ...NOTHING, declared: undefined },
+  { ...NOTHING, members: { revision: 1, started: true } },
   {},
-  { hosts: [{ host: 1, shards: [] }], trainers: [], shards: [] },
-  { hosts: [{ host: "a", shards: [-1] }], trainers: [], shards: [] },
-  { hosts: [], trainers: [{}], shards: [] },
-  { hosts: [], trainers: [], shards: [{ shard: 0 }] },
+  { ...NOTHING, hosts: [{ host: 1, shards: [] }] },
+  { ...NOTHING, hosts: [{ host: "a", shards: [-1] }] },
+  { ...NOTHING, trainers: [{}] },
+  { ...NOTHING, shards: [{ shard: 0 }] },
 ])("refuses %j", (reply) => {
   expect(() => parseParticipants(reply)).toThrow(expect.objectContaining({ code: "BAD_MESSAGE" }));
 });

@@ -37,7 +37,6 @@ let deadline: Deadline;
 let reader: BlockReader;
 let infos: Map<string, ParameterInfo>;
 let lookedUp: string[][];
-let takesBatches: boolean;
 /** What each block received, by parameter. */
 let received: Map<string, { readonly values: number[] | undefined; readonly state: BlockState }[]>;
 
@@ -48,7 +47,6 @@ beforeEach(() => {
   deadline = Deadline.start("getParams", { timeoutMs: 10_000 });
   infos = new Map(["a", "b", "c", "d"].map((name) => [name, parameter(name)]));
   lookedUp = [];
-  takesBatches = true;
   received = new Map();
   const refreshAll = async (names: readonly string[]): Promise<ParameterInfo[]> => {
     lookedUp.push([...names]);
@@ -58,7 +56,6 @@ beforeEach(() => {
     ...{ subjects, trainer: "t", positions, seen: new SeenVersions() },
     requests: Requests.open(wire),
     parameters: { refreshAll } as unknown as Parameters,
-    takesBatches: () => takesBatches,
     payloadBytesMax: () => wire.payloadBytesMax,
     waitsForSteps: () => false,
     onClosed: () => undefined,
@@ -331,13 +328,6 @@ describe("blocks are read by their own subjects", () => {
     for (const pull of pulls) answerPull(pull);
     return pulls.map(({ subject }) => subject);
   }
-
-  test("in a job whose shards take no batches", async () => {
-    takesBatches = false;
-    const done = read(["a", "b"]);
-    expect(await answerPulls()).toEqual([subjects.pull("a", 0, "t"), subjects.pull("b", 0, "t")]);
-    await done;
-  });
 
   test("if there is one alone", async () => {
     const done = read(["a"]);

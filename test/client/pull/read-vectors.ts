@@ -71,7 +71,6 @@ async function requestsOf(reading: Reading): Promise<object[]> {
     ...{ parameters, positions, trainer: TRAINER, seen: new SeenVersions() },
     subjects: new JobSubjects("mnist"),
     requests: Requests.open(wire),
-    takesBatches: () => true,
     payloadBytesMax: () => wire.payloadBytesMax,
     waitsForSteps: () => false,
     onClosed: () => undefined,

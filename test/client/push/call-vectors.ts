@@ -67,10 +67,10 @@ const FLAT = parameter("flat", [2, 10], { blockElements: 6 });
 
 function job(
   parameters: readonly ParameterInfo[],
-  more: Partial<Pick<CallJob, "rules" | "seen" | "payloadBytes" | "synchronization">> = {},
+  more: Partial<Pick<CallJob, "seen" | "payloadBytes" | "synchronization">> = {},
 ): CallJob {
   const asynchronous: Synchronization = { mode: "async" };
-  const usual = { rules: 3, synchronization: asynchronous, payloadBytes: 8_388_608, seen: [] };
+  const usual = { synchronization: asynchronous, payloadBytes: 8_388_608, seen: [] };
   return { ...usual, parameters, ...more };
 }
 
@@ -184,11 +184,6 @@ export const callVectors: readonly CallVector[] = [
     what: "first values of a parameter of several blocks",
     job: job([FLAT]),
     calls: [{ kind: "create", ...whole(FLAT) }],
-  },
-  {
-    what: "no batches where the job's rules know none",
-    job: job([BIAS, WIDE], { rules: 2 }),
-    calls: [{ kind: "sendGrads", values: [BIAS, WIDE].map(whole) }],
   },
 ];
 

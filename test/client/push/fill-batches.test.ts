@@ -156,7 +156,7 @@ describe("joined by shard", () => {
         return { ...infoOf(name, [2], { dtype: "int64", shards: 1 }), config };
       });
       const parameters = [...floats, ...integers];
-      const job = { rules: 3, synchronization, payloadBytes: 1 << 20, seen: [], parameters };
+      const job = { synchronization, payloadBytes: 1 << 20, seen: [], parameters };
       const values = parameters.map((info) => ({ name: info.name, data: valuesOf(info, () => 1) }));
       expect(await recordsOf(job, [{ kind: "sendGrads", values }])).toHaveLength(count);
     },

@@ -36,7 +36,6 @@ export function randomCalls(random: Random): { job: CallJob; calls: readonly Sen
   const count = 1 + random.below(random.chance(0.2) ? 200 : 25);
   const parameters = Array.from({ length: count }, (_, i) => randomParameter(random, i));
   const job: CallJob = {
-    rules: random.chance(0.15) ? 2 : 3,
     synchronization: random.pick(SYNCHRONIZATIONS) ?? { mode: "async" },
     payloadBytes:
       random.pick(PAYLOADS.filter((bytes) => bytes >= payloadBytesMin(parameters))) ?? 0,

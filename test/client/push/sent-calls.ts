@@ -17,7 +17,6 @@ import {
 
 /** A job that calls are made in, as its hosts tell it. */
 export interface CallJob {
-  readonly rules: number;
   readonly synchronization: Synchronization;
   /** The largest message that the broker takes. */
   readonly payloadBytes: number;
@@ -144,7 +143,7 @@ function toGradient({ name, data, rows }: GivenValues): readonly [string, Gradie
 }
 
 function depsOf(job: CallJob, send: (sources: readonly UpdateSource[]) => void): UpdatesDeps {
-  const { parameters, rules, synchronization, payloadBytes } = job;
+  const { parameters, synchronization, payloadBytes } = job;
   const infos = new Map(parameters.map((info) => [info.name, info]));
   const seen = new SeenVersions();
   for (const { name, block, version } of job.seen) {
@@ -166,7 +165,7 @@ function depsOf(job: CallJob, send: (sources: readonly UpdateSource[]) => void):
       gradients: (_what: unknown, _deadline: unknown, sendIn: (place: object) => unknown) =>
         sendIn({ step, countsLate: false }),
     },
-    session: { rules, synchronization },
+    session: { synchronization },
   } as unknown as Pick<UpdatesDeps, "sender" | "parameters" | "steps" | "session">;
   const subjects = new JobSubjects(JOB);
   return { ...fakes, subjects, trainer: TRAINER, seen, payloadBytesMax: () => payloadBytes };

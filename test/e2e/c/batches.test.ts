@@ -1,19 +1,15 @@
 // Proves that batches of a trainer on the C library keep every promise on a real broker: each is applied once
-// while hosts are paused and killed; trainers in C and TypeScript keep step with them; and a job of older
-// rules gets none from trainers that joined before it was upgraded.
-import { connect } from "@nats-io/transport-node";
+// while hosts are paused and killed, and trainers in C and TypeScript keep step with them.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Client } from "../../../src/client/index.ts";
 import { JobSubjects } from "../../../src/protocol/index.ts";
 import type { RunningProgram } from "../../c/running-program.ts";
 import { startJob, startProgram, startServedJob } from "../../c/test-job.ts";
 import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";
-import { run } from "../../cli/spawn-command.ts";
 import { freeze, thaw } from "../../support/freeze.ts";
 import type { TestJob } from "../../support/host.ts";
-import { HANG_MS, LASTING_LEASE_MS } from "../../support/limits.ts";
+import { LASTING_LEASE_MS } from "../../support/limits.ts";
 import { Archive } from "../host/journal-fold.ts";
-import { makeOldJob } from "../host/old-job.ts";
 
 const SHARDS = 2;
 /** More than the header of one batch has room for. */
@@ -164,33 +160,4 @@ test("trainers in C and TypeScript keep step with them", async () => {
   expect(batches % 4).toBe(0);
   expect(batches).toBeGreaterThan(0);
   expect(single).toBe(4);
-});
-
-test("a job of older rules gets batches only from trainers that have joined after its upgrade", async () => {
-  const job = await startJob({ shards: SHARDS });
-  const connection = await connect({ servers: job.broker.url });
-  await makeOldJob(connection, 2, SHARDS);
-  await connection.close();
-  const host = await job.host();
-  const client = await job.trainer("ts");
-  await initialize(client, 20);
-  const early = new Adder(job, "early", 1, 20, 4);
-  await early.joined();
-  for (let step = 0; step < 2; step++) await early.step();
-  const environment = { PSERVER_URL: job.broker.url, NATS_TIMEOUT: `${HANG_MS}ms` };
-  const upgraded = await run(["upgrade-rules", "j", "--timeout", `${HANG_MS}ms`], { environment });
-  expect(upgraded).toMatchObject({ code: 0 });
-  const late = new Adder(job, "late", 10, 20, 3);
-  await late.joined();
-  for (let step = 0; step < 2; step++) await Promise.all([early.step(), late.step()]);
-  await host.kill();
-  await job.host();
-  await late.step();
-  await Promise.all([early.end(), late.end()]);
-  await stepInTypeScript(client, 100, 20);
-  await expectSum(client, 20, 4 * 1 + 3 * 10 + 100);
-  expect(await recordsOf(job, "early")).toEqual({ batches: 0, single: 4 * 22 });
-  const { batches, single } = await recordsOf(job, "late");
-  expect(batches).toBeGreaterThanOrEqual(3);
-  expect(single).toBeLessThanOrEqual(3 * 2);
 });

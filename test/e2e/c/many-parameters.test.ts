@@ -1,17 +1,11 @@
 // Proves that the C library reads and initializes many parameters with few messages, and that this keeps
-// every promise while a host is killed, the broker crashes and a job's rules are upgraded: no update is lost or
-// applied twice, and no read is torn or older than an earlier one. Under address and undefined behaviour
-// sanitizers.
-import { connect } from "@nats-io/transport-node";
+// every promise while a host is killed and the broker crashes: no update is lost or applied twice, and no read
+// is torn or older than an earlier one. Under address and undefined behaviour sanitizers.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { CURRENT_RULES } from "../../../src/actors/fold/rules.ts";
-import { openBucket } from "../../../src/actors/journal/kv-bucket.ts";
 import { type RunningProgram, runProgram } from "../../c/running-program.ts";
 import { startJob, startProgram, startServedJob } from "../../c/test-job.ts";
 import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";
-import { run } from "../../cli/spawn-command.ts";
 import type { TestJob } from "../../support/host.ts";
-import { HANG_MS } from "../../support/limits.ts";
 import { Traffic } from "../../support/traffic.ts";
 
 const SHARDS = 4;
@@ -87,36 +81,4 @@ test("the broker crashes", async () => {
   await job.broker.start();
   await running.end();
   await expectExactlyOnce(job, LARGE.parameters, LARGE.rounds);
-});
-
-/** Makes the settings of a job of rules 2, as a host of before wrote them. */
-async function makeOldJob(job: TestJob): Promise<void> {
-  const connection = await connect({ servers: job.broker.url });
-  const records = await openBucket({ connection, bucket: `PS_${job.job}`, storage: "file" });
-  await records.create("settings", {
-    ...{ format: 2, rules: 2, shards: SHARDS, journal: "file", leaseMs: 1_000, leases: "kv" },
-    ...{ journalBytesMax: 64 * 1024 ** 2, replicas: 1, synchronization: { mode: "async" } },
-  });
-  await connection.close();
-}
-
-test("a job of older rules is upgraded while it is trained", async () => {
-  const job = await startJob({ shards: SHARDS });
-  await makeOldJob(job);
-  await job.host();
-  const work = { parameters: 40, elements: 64, rounds: 60 };
-  await using traffic = await Traffic.listen(job.broker.url, "ps.j.shard.*.*.read");
-  const early = startProgram(program, args(job, { ...work, trainer: "early" }));
-  await early.lines("round", 3);
-  expect(await traffic.take()).toEqual([]);
-  const environment = { PSERVER_URL: job.broker.url, NATS_TIMEOUT: `${HANG_MS}ms` };
-  const upgraded = await run(["upgrade-rules", job.job, "--json", "--timeout", `${HANG_MS}ms`], {
-    environment,
-  });
-  expect(JSON.parse(upgraded.stdout)).toMatchObject({ from: 2, to: CURRENT_RULES });
-  const late = startProgram(program, args(job, { ...work, trainer: "late" }));
-  await Promise.all([early.end(), late.end()]);
-  const readers = new Set((await traffic.take()).map(({ subject }) => subject.split(".")[4]));
-  expect(readers).toEqual(new Set(["late"]));
-  await expectExactlyOnce(job, work.parameters, 2 * work.rounds);
 });

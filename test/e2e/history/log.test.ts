@@ -1,10 +1,8 @@
 // Proves on a real broker and host that `pserver log` has one line for every update of two trainers, with
 // their notes in place, filtered by parameter, trainer and points; that it goes on while it follows; that
-// `pserver show` tells what one update did; that notes are refused where the job's rules have none; and
-// that all of it is the same after the host has crashed.
-import { connect } from "@nats-io/transport-node";
+// `pserver show` tells what one update did; and that all of it is the same after the
+// host has crashed.
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { openBucket } from "../../../src/actors/journal/kv-bucket.ts";
 import type { Client } from "../../../src/client/index.ts";
 import { type Finished, run, start } from "../../cli/spawn-command.ts";
 import { TestJob } from "../../support/host.ts";
@@ -157,29 +155,4 @@ test("show tells what one update did", async () => {
   const missing = await pserver("show", `bob/${bob.session}:99`);
   expect(missing.code).toBe(3);
   expect(missing.stderr).toContain("no kept record has this number");
-});
-
-test("a job of older rules takes no notes until it is upgraded", async () => {
-  const connection = await connect({ servers: job.broker.url });
-  const records = await openBucket({ connection, bucket: "PS_j", storage: "file" });
-  await records.create("settings", {
-    ...{ format: 2, rules: 3, shards: 2, journal: "file", leaseMs: 1_000, leases: "kv" },
-    ...{ journalBytesMax: 64 * 1024 ** 2, replicas: 1, synchronization: { mode: "async" } },
-  });
-  await connection.close();
-  await job.host();
-  const early = await job.trainer("early");
-  await expect(early.note({ loss: 1 })).rejects.toMatchObject({
-    code: "UNSUPPORTED",
-    message: expect.stringContaining("pserver upgrade-rules j"),
-  });
-  const environment = { PSERVER_URL: job.broker.url, NATS_TIMEOUT: `${HANG_MS}ms` };
-  expect((await run(["upgrade-rules", "j"], { environment })).code).toBe(0);
-  const late = await job.trainer("late");
-  await late.note({ loss: 1 });
-  expect((await lines()).at(-1)).toMatchObject({
-    verb: "note",
-    trainer: "late",
-    note: { loss: 1 },
-  });
 });

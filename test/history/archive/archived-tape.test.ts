@@ -219,15 +219,3 @@ test("segments of another shard, or of a journal, are refused in the place of th
     expect(message).toContain("expected message 1 of the tape of shard 0; received");
   }
 });
-
-test("only the files of the tape are of version 2, so that older programs read all others", async () => {
-  shard.push(10);
-  shard.snapshot();
-  shard.writeTape(3);
-  await archive();
-  for (const name of readdirSync(directory, { recursive: true }) as string[]) {
-    const path = join(directory, name);
-    if (!statSync(path).isFile()) continue;
-    expect(readFileSync(path).readUInt32BE(8), name).toBe(name.includes("tape") ? 2 : 1);
-  }
-});

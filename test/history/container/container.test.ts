@@ -2,13 +2,11 @@
 // random frames come back the same; every flipped byte and every cut of a file is BAD_ARCHIVE with file
 // and offset, and so are frames that were left out, added, or put elsewhere; a newer version is told as such.
 import { readFileSync, truncateSync, writeFileSync } from "node:fs";
-import { open } from "node:fs/promises";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
   ContainerReader,
-  ContainerWriter,
   HEAD_BYTES,
   makeHead,
   type PlacedFrame,
@@ -142,27 +140,14 @@ test("a file of a newer version is told as such", async () => {
   const path = join(temporaryDirectory(), "file");
   await writeContainer(path, FRAMES);
   const bytes = readFileSync(path);
-  bytes.writeUInt32BE(3, 8);
+  bytes.writeUInt32BE(2, 8);
   bytes.writeUInt32BE(checksum(bytes.subarray(0, 12)), 12);
   writeFileSync(path, bytes);
   const { code, message } = await failure(path);
   expect(code).toBe("BAD_VERSION");
   expect(message).toBe(
-    `${path}: expected format version 1 or 2; received 3. A newer pserver may read it.`,
+    `${path}: expected format version 1; received 2. A newer pserver may read it.`,
   );
-});
-
-test("a file says version 2 only where it is asked for", async () => {
-  const path = join(temporaryDirectory(), "file");
-  for (const version of [1, 2] as const) {
-    const handle = await open(path, "w");
-    const writer = ContainerWriter.begin(handle, path, version);
-    await writer.append(FRAMES[0] as Frame);
-    await writer.end();
-    await handle.close();
-    expect(readFileSync(path).readUInt32BE(8)).toBe(version);
-    expect(await readContainer(path)).toEqual(FRAMES.slice(0, 1));
-  }
 });
 
 test("a file of another kind is refused as such", async () => {

@@ -24,14 +24,17 @@ function block(index: number, epoch = 1): BlockHeader {
   return { ...names, start, count, config, version: 3, updates: 2 };
 }
 
+function shardOf({ index }: BlockHeader): number | undefined {
+  return blockPlaces(layout)[index]?.shard;
+}
+
 /** What is found where each shard has these blocks, and those of `told` were told what is declared. */
 function find(blocks: readonly BlockHeader[], told: readonly (readonly [number, Declared])[]) {
-  const found = new FoundParameters(SHARDS);
-  const places = blockPlaces(layout);
+  const found = new FoundParameters();
   for (let shard = 0; shard < SHARDS; shard++) {
-    const own = blocks.filter(({ index }) => places[index]?.shard === shard);
+    const own = blocks.filter((each) => shardOf(each) === shard);
     const granted = told.filter(([number]) => number === shard).map(([, each]) => each);
-    found.add(shard, { blocks: own, declared: granted });
+    found.add({ blocks: own, declared: granted });
   }
   return found.parameters();
 }
@@ -50,22 +53,15 @@ describe("a parameter with all of its blocks", () => {
       { declaration, layout, blocksMax: 3, jobEpoch: 0, lifecycle, revision: 0 },
     ]);
   });
-
-  test("is ready where no shard was told what is declared, with the same layout", () => {
-    expect(find(ALL, [])).toMatchObject([{ layout, lifecycle: { state: "ready" } }]);
-  });
 });
 
 describe("a parameter is to be initialized under a higher epoch", () => {
   test("without one of its blocks", () => {
     for (const missing of [0, 1, 2]) {
       const rest = ALL.filter(({ index }) => index !== missing);
-      for (const told of [EVERYWHERE, []]) {
-        const found = find(rest, told);
-        expect(found).toMatchObject([
-          { layout, lifecycle: { state: "uninitialized", context: { epoch: 1 } } },
-        ]);
-      }
+      expect(find(rest, EVERYWHERE)).toMatchObject([
+        { layout, lifecycle: { state: "uninitialized", context: { epoch: 1 } } },
+      ]);
     }
   });
 
@@ -75,18 +71,20 @@ describe("a parameter is to be initialized under a higher epoch", () => {
   });
 
   test("with blocks of an earlier epoch, in whatever order shards say so", () => {
+    const uninitialized = [{ lifecycle: { state: "uninitialized", context: { epoch: 2 } } }];
     for (const shard of [0, 1, 2]) {
-      const found = find(ALL, [[shard, declared(2)]]);
-      expect(found).toMatchObject([
-        { lifecycle: { state: "uninitialized", context: { epoch: 2 } } },
-      ]);
+      const told = EVERYWHERE.with(shard, [shard, declared(2)]);
+      expect(find(ALL, told)).toMatchObject(uninitialized);
+      const mixed = ALL.map((each) => (shardOf(each) === shard ? { ...each, epoch: 2 } : each));
+      expect(find(mixed, told)).toMatchObject(uninitialized);
     }
-    const mixed = find([block(0, 2), block(1), block(2)], EVERYWHERE);
-    expect(mixed).toMatchObject([{ lifecycle: { state: "uninitialized", context: { epoch: 2 } } }]);
   });
 
   test("and remembers the most blocks that it ever had", () => {
     const smaller = declared(2, { blockElements: 10, blocks: 1 });
-    expect(find(ALL, [[2, smaller]])).toMatchObject([{ blocksMax: 3, layout: { blocks: 1 } }]);
+    for (const shard of [0, 1, 2]) {
+      const found = find(ALL, EVERYWHERE.with(shard, [shard, smaller]));
+      expect(found).toMatchObject([{ blocksMax: 3, layout: { blocks: 1 } }]);
+    }
   });
 });

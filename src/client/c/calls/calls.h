@@ -282,17 +282,9 @@ pserver_status ps_request_lifecycle(struct ps_call *call, const struct ps_lifecy
 void ps_repeat_request(void *shell, struct ps_session_request *request);
 void ps_fail_request(void *shell, struct ps_session_request *request, struct ps_failure *failure);
 
-/** The first version of the rules that knows batches. */
-#define PS_RULES_WITH_BATCHES 3
-
-/** The first version of the rules that knows notes. */
-#define PS_RULES_WITH_NOTES 4
-
 /** Settings of the job, from the reply to a join. */
 struct ps_job_terms {
   unsigned shards;
-  /** All journals of the job have this version of the rules, or a newer one. */
-  uint64_t rules;
   struct ps_synchronization synchronization;
   uint64_t trainers;
   /** Whether the gradients of a step are summed, not averaged. */
@@ -340,8 +332,6 @@ struct ps_session {
   struct ps_session_commands commands;
   struct ps_session_listener listener;
   struct ps_job_terms terms;
-  /** The rules in `terms`, for other threads. Atomic. */
-  uint64_t rules;
   struct ps_timer renewal;
   struct ps_background_request renewing;
   struct ps_background_request joining;
@@ -356,12 +346,6 @@ pserver_status ps_join_job(struct ps_call *call, struct ps_session *session);
 
 /** Gives the lease back, and waits. Without an answer it expires by itself. */
 pserver_status ps_leave_job(struct ps_call *call, struct ps_session *session);
-
-/** Returns the version of the job's rules as of the last join; 0 before the first. On any thread. */
-uint64_t ps_session_rules(const struct ps_session *session);
-
-/** Whether the job's rules know batches. On any thread. */
-bool ps_session_takes_batches(const struct ps_session *session);
 
 /** Stops renewing and joining. On the I/O thread. */
 void ps_session_stop(struct ps_session *session);

@@ -46,8 +46,6 @@ static pserver_status read_join(void *context, const struct ps_message *message)
   }
   join->lease_ms = (int64_t)lease_ms;
   join->terms.shards = (unsigned)shards;
-  /* Hosts that do not send the rules may be of the first version. */
-  if (!ps_map_whole(fields, "rules", &join->terms.rules)) join->terms.rules = 1;
   read_synchronization(fields, &join->terms);
   return PSERVER_OK;
 }
@@ -55,16 +53,7 @@ static pserver_status read_join(void *context, const struct ps_message *message)
 static void take_join(struct ps_join *join) {
   struct ps_session *session = join->session;
   session->terms = join->terms;
-  __atomic_store_n(&session->rules, join->terms.rules, __ATOMIC_RELAXED);
   ps_session_core_joined(&session->core, join->number, join->lease_ms, ps_now_ms());
-}
-
-uint64_t ps_session_rules(const struct ps_session *session) {
-  return __atomic_load_n(&session->rules, __ATOMIC_RELAXED);
-}
-
-bool ps_session_takes_batches(const struct ps_session *session) {
-  return ps_session_rules(session) >= PS_RULES_WITH_BATCHES;
 }
 
 static void take_join_on_io_thread(struct ps_client *client, void *context) {

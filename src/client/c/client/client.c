@@ -218,8 +218,7 @@ static void on_session_began(void *owner, uint64_t session, const struct ps_job_
   struct ps_client *client = owner;
   ps_steps_core_session_began(&client->steps.core, session, terms->shards, terms->synchronization);
   bool waits_for_steps = terms->synchronization.mode == PS_SYNC_SYNC;
-  ps_sender_start(&client->sender, session, terms->rules >= PS_RULES_WITH_BATCHES, waits_for_steps,
-                  now_ms);
+  ps_sender_start(&client->sender, session, waits_for_steps, now_ms);
 }
 
 static void on_session_over(void *owner, struct ps_failure *failure) {

@@ -148,10 +148,10 @@ static pserver_status read_save(struct ps_ask *ask, const struct ps_message *mes
   if (ask->goes_on) return PSERVER_OK;
   if (!ps_map_copy_text(fields, "file", read.file, sizeof read.file) ||
       !ps_map_whole(fields, "bytes", &read.bytes) ||
-      !ps_map_copy_text(fields, "format", read.format, sizeof read.format)) {
+      !ps_map_copy_text(fields, "format", read.format, sizeof read.format) ||
+      !ps_map_copy_text(fields, "host", read.host, sizeof read.host)) {
     return ps_fail(PSERVER_ERR_BAD_MESSAGE, "save: expected a file; received another reply");
   }
-  ps_map_copy_text(fields, "host", read.host, sizeof read.host);
   if (request->saved != NULL) *request->saved = read;
   return PSERVER_OK;
 }

@@ -203,8 +203,7 @@ static bool is_any_left(const struct reading *reading) {
 
 pserver_status ps_read_blocks(struct ps_call *call, struct ps_block_read *reads, size_t count) {
   struct ps_client *client = call->client;
-  bool is_singly = !ps_session_takes_batches(&client->session) ||
-                   __atomic_load_n(&client->reads_singly, __ATOMIC_RELAXED);
+  bool is_singly = __atomic_load_n(&client->reads_singly, __ATOMIC_RELAXED);
   struct reading reading = {
       .call = call,
       .reads = reads,

@@ -133,8 +133,6 @@ pserver_status ps_call_error(const struct ps_update_call *call, const struct ps_
 
 /** Limits of batches. */
 struct ps_batch_limits {
-  /** Whether the job's rules know batches. */
-  bool takes_batches;
   /** Whether integers go into batches of their own, because their gradients do not wait for a step. */
   bool separates_integers;
   /** The largest message that the broker accepts. */
@@ -251,9 +249,9 @@ struct ps_sending {
 
 /** Initializes a sender that waits for the first session. INTERNAL. */
 pserver_status ps_sender_init(struct ps_update_sender *sender, const struct ps_sender_deps *deps);
-/** Sends in this session from now on; numbers start again at 1. The flags apply to calls that begin later. */
-void ps_sender_start(struct ps_update_sender *sender, uint64_t session, bool takes_batches,
-                     bool separates_integers, int64_t now_ms);
+/** Sends in this session from now on; numbers start again at 1. The flag applies to calls that begin later. */
+void ps_sender_start(struct ps_update_sender *sender, uint64_t session, bool separates_integers,
+                     int64_t now_ms);
 /** Frees what the sender holds; no call may be under way. */
 void ps_sender_free(struct ps_update_sender *sender);
 

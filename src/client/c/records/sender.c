@@ -61,7 +61,7 @@ static size_t fill_batches(const struct ps_sending *sending, const struct ps_bat
   for (size_t i = 0; i < sending->count; i++) {
     struct ps_block_source *source = &sending->sources[i];
     struct ps_record *record = &records[count];
-    if (!limits->takes_batches || !is_small(sending, source)) {
+    if (!is_small(sending, source)) {
       begin(record, source);
       count++;
       continue;
@@ -232,9 +232,8 @@ pserver_status ps_sender_init(struct ps_update_sender *sender, const struct ps_s
   return sender->outbox == NULL ? ps_no_memory("a client") : PSERVER_OK;
 }
 
-void ps_sender_start(struct ps_update_sender *sender, uint64_t session, bool takes_batches,
-                     bool separates_integers, int64_t now_ms) {
-  sender->limits.takes_batches = takes_batches;
+void ps_sender_start(struct ps_update_sender *sender, uint64_t session, bool separates_integers,
+                     int64_t now_ms) {
   sender->limits.separates_integers = separates_integers;
   ps_outbox_start(sender->outbox, session, now_ms);
 }

@@ -348,7 +348,7 @@ def save(
         file=to_text(saved.file),
         bytes=saved.bytes,
         format=to_text(saved.format),
-        host=to_text(saved.host) or None,
+        host=to_text(saved.host),
     )
 
 

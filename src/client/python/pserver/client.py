@@ -267,8 +267,7 @@ class Client:
         A note has up to 64 entries, 4 KiB together: names with finite numbers, texts or booleans; arrays of
         one element count as numbers. It changes no parameter. ``pserver log`` shows it in its place and
         ``pserver plot`` draws its numbers. The text of an entry ``mark`` names the note. Returns when the note
-        is acknowledged, like an update. Raises BadValue or TooLarge before anything is sent; Unsupported in a
-        job of rules below version 4 (see ``pserver upgrade-rules``).
+        is acknowledged, like an update. Raises BadValue or TooLarge before anything is sent.
         """
         entries, count = to_note_entries(note)
         self._call(_calls.send_note, entries, count, to_ms(timeout))

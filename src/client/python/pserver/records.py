@@ -135,5 +135,5 @@ class SavedModel:
     file: str
     bytes: int
     format: str
-    #: Id of that host; None if the host is of an older version, which does not tell it.
-    host: Optional[str]
+    #: Id of that host.
+    host: str

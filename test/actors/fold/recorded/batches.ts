@@ -39,7 +39,7 @@ const INITS: readonly (readonly [string, BatchUpdate["data"], ParameterSettings]
 /** Parameters that a batch initializes together. */
 function initAll(writer: SceneWriter): void {
   for (const [parameter, data, config] of INITS) {
-    writer.announce(data, { parameter, config, shape: SHAPE });
+    writer.journal.declare(data, { parameter, config, shape: SHAPE });
   }
   writer.batch(
     INITS.map(([parameter, data, config]) => {
@@ -153,24 +153,13 @@ export const notes: Scene = (writer) => {
   writer.push({ parameter: "w", data: floats(4) });
 };
 
-/** A journal of version 3, in which a note is of an unknown subject, that goes on under version 4. */
-export const raisedForNotes: Scene = (writer) => {
-  writer.journal.host({ verb: "rules", rules: 3 });
-  writer.init("w", floats(4), { learningRate: 0.1 });
-  writer.note({ loss: 1 });
+/** A journal whose rules are put into force again: nothing changes, and the trainers keep step as before. */
+export const rulesAgain: Scene = (writer) => {
+  writer.rules({ mode: "ssp", trainers: 1, staleness: 0 });
+  initAll(writer);
   writer.rules();
+  writer.journal.host({ verb: "members", revision: 1, started: true, trainers: ["alice"] });
+  writer.batch([push("dense", floats(24)), push("rows", floats(24))]);
+  writer.clock("alice", 1);
   writer.note({ loss: 0.5 });
-  writer.push({ parameter: "w", data: floats(4) });
-};
-
-/** A journal of version 2, in which a batch is of an unknown subject, that goes on under version 3. */
-export const raised: Scene = (writer) => {
-  writer.journal.host({ verb: "rules", rules: 2 });
-  initAll(writer);
-  writer.init("w", floats(4), { learningRate: 0.1 });
-  writer.batch([push("w", floats(4))]);
-  writer.push({ parameter: "w", data: floats(4) });
-  writer.rules();
-  initAll(writer);
-  writer.batch([push("w", floats(4)), push("dense", floats(24))]);
 };

@@ -1,4 +1,5 @@
 import { encodeMessage } from "../../../../src/protocol/codec.ts";
+import { toConfig } from "../../../../src/protocol/config/index.ts";
 import { bytesOf } from "../../../../src/protocol/dtypes.ts";
 import { type InitInput, SHARD, SUBJECTS } from "../journal-writer.ts";
 import type { Scene } from "./scenes.ts";
@@ -6,7 +7,7 @@ import type { Scene } from "./scenes.ts";
 const ONE = { op: "mix", alpha: 1, beta: 1 } as const;
 const TWO = Float32Array.of(1, 2);
 
-/** What version 2 asks of an `init`: both sides of every condition. */
+/** What is asked of an `init`: both sides of every condition. */
 export const declarations: Scene = (writer) => {
   const { journal } = writer;
   const wide: InitInput = { parameter: "wide", index: 1, shape: [3, 2], start: 2, count: 2 };
@@ -40,6 +41,27 @@ export const declarations: Scene = (writer) => {
   journal.push(TWO, ONE, { ...wide, epoch: 3 });
   journal.host({ verb: "drop", parameter: "wide", epoch: 3 });
   journal.init(TWO, { ...wide, trainer: "bob", epoch: 3, config: { optimizer: "adam" } });
+  // Granted with layouts that fit their shards, but not their shapes or rows.
+  const layout = { blockElements: 3, firstShard: 2, shards: 4 };
+  const odd = (parameter: string, shape: number[], elements: number, sparse: boolean): void => {
+    const config = { sparse };
+    const blocks = Math.ceil(elements / 3);
+    journal.host({
+      verb: "declare",
+      trainer: "alice",
+      parameters: [
+        {
+          ...{ name: parameter, dtype: "float32", shape, config: toConfig(config), epoch: 1 },
+          layout: { ...layout, elements, blocks },
+        },
+      ],
+    });
+    const count = Math.min(3, elements - 3);
+    journal.init(new Float32Array(count), { parameter, index: 1, shape, start: 3, count, config });
+  };
+  odd("short", [6], 5, false);
+  odd("split", [3, 2], 6, true);
+  odd("even", [6], 6, false);
   // Not one that anybody can read.
   const subject = SUBJECTS.hostLog(SHARD, "declare");
   journal.append(subject, encodeMessage({ trainer: "a" }, new Uint8Array([0xc1])));
@@ -84,12 +106,6 @@ export const sessions: Scene = (writer) => {
   journal.append(subject, encodeMessage({ upTo: 20 }, new Uint8Array([0x91, 0x15])));
   journal.append(subject, encodeMessage({ upTo: 0 }, new Uint8Array([0x90])));
   push("t10", 10, 2);
-  // Under version 1 it is no record at all.
-  journal.host({ verb: "rules", rules: 1 });
-  journal.host({ verb: "sessions", upTo: 10, live: [] });
-  journal.declare(TWO, { epoch: 5 });
-  journal.init(TWO, { trainer: "t10", session: 10, n: 3, epoch: 5 });
-  push("t10", 10, 4);
 };
 
 /** Trainers that hosts have forgotten, under a table of four. */
@@ -140,10 +156,6 @@ export const forget: Scene = (writer) => {
   journal.append(subject, encodeMessage({}, new Uint8Array([0x91, 0x92, 0xa1, 0x61, 0x00])));
   journal.host({ verb: "forget", trainers: [] });
   push("y", most - 1, 2);
-  // Under version 1 it is no record at all.
-  journal.host({ verb: "rules", rules: 1 });
-  journal.host({ verb: "forget", trainers: [["y", most - 1]] });
-  push("y", most - 1, 1);
 };
 
 /** Clocks that are as far ahead as one may be, and further. */

@@ -2,9 +2,10 @@ import { createHash } from "node:crypto";
 import { appendFileSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { JournalRecord } from "../../../../src/actors/fold/journal-record.ts";
-import { KNOWN_RULES, type Rules } from "../../../../src/actors/fold/rules.ts";
+import type { Rules } from "../../../../src/actors/fold/rules.ts";
 import { Shard } from "../../../../src/actors/fold/shard.ts";
-import { decodeMessage, packValue, unpackValue } from "../../../../src/protocol/codec.ts";
+import { packValue, unpackValue } from "../../../../src/protocol/codec.ts";
+import { limitedRules } from "../folded.ts";
 import { SHARD, SUBJECTS } from "../journal-writer.ts";
 
 /** Where recorded journals are kept. */
@@ -28,8 +29,8 @@ const DIGEST_EVERY = 8;
 export interface Folded {
   /** Of state, values and slots at the end. */
   readonly digest: string;
-  /** The same at several records on the way; the oldest recordings have none. */
-  readonly digests?: readonly (readonly [seq: number, digest: string])[];
+  /** The same at several records on the way. */
+  readonly digests: readonly (readonly [seq: number, digest: string])[];
   /** For each trainer's record the version that its block got, or the code of its refusal. */
   readonly answers: readonly (number | string)[];
 }
@@ -51,8 +52,7 @@ export function foldRecords(
   limits: Partial<Rules> = {},
   snapshotAt?: number,
 ): Folded {
-  const knownRules = new Map([...KNOWN_RULES].map(([k, rules]) => [k, { ...rules, ...limits }]));
-  const options = { subjects: SUBJECTS, shard: SHARD, knownRules };
+  const options = { subjects: SUBJECTS, shard: SHARD, knownRules: limitedRules(limits) };
   let shard = Shard.create(options);
   const answers: (number | string)[] = [];
   const digests: (readonly [number, string])[] = [];
@@ -110,14 +110,6 @@ export function readJournal(name: string): RecordedJournal {
   const value = unpackValue(readFileSync(journalFile(name)));
   // The file is ours and under version control; whatever is wrong in it shows in the comparison.
   return value as RecordedJournal;
-}
-
-/** The version of the rules that a journal is folded under from its first `rules` record on. */
-export function versionOf({ records }: RecordedJournal): number {
-  const subject = SUBJECTS.hostLog(SHARD, "rules");
-  const [, payload] = records.find(([name]) => name === subject) ?? [];
-  if (payload === undefined) throw new Error("expected a rules record");
-  return Number(decodeMessage(payload).fields["rules"]);
 }
 
 /** The records as the stream gives them. */

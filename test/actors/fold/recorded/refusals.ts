@@ -16,7 +16,7 @@ export const refusals: Scene = (writer) => {
   journal.push(FOUR, GRADIENT, { trainer: "early", n: 1 });
   writer.rules();
   const init = (data: Float32Array | Int32Array, input: InitInput = {}): void => {
-    writer.announce(data, input);
+    writer.journal.declare(data, input);
     journal.init(data, input);
   };
   const push = (data: Float32Array | Int32Array, input: PushInput = {}): void => {
@@ -197,7 +197,7 @@ export const extremes: Scene = (writer) => {
   const most = Number.MAX_SAFE_INTEGER;
   const input = { config: SUMS };
   journal.init(FOUR, { ...input, parameter: "unheard", trainer: "eve" });
-  writer.announce(FOUR, input);
+  writer.journal.declare(FOUR, input);
   journal.init(FOUR, { ...input, trainer: "eve", epoch: most });
   journal.init(FOUR, { ...input, epoch: 2 });
   journal.init(FOUR, input);
@@ -222,7 +222,7 @@ export const limits: Scene = (writer) => {
   const { journal } = writer;
   writer.rules();
   const init = (data: Float32Array, input: InitInput): void => {
-    writer.announce(data, input);
+    writer.journal.declare(data, input);
     journal.init(data, { ...input, config: SUMS });
   };
   init(FOUR, { parameter: "a", config: SUMS });
@@ -243,7 +243,7 @@ export function stepRefusals(synchronization: SynchronizationInput): Scene {
     const { journal } = writer;
     writer.rules(synchronization);
     const input = { config: { optimizer: "sgd", learningRate: 1 } };
-    writer.announce(FOUR, input);
+    writer.journal.declare(FOUR, input);
     journal.init(FOUR, input);
     const members = (revision: number, ...trainers: string[]): void => {
       journal.host({ verb: "members", revision, started: revision > 1, trainers });

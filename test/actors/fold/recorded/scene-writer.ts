@@ -1,3 +1,4 @@
+import { RULES_1 } from "../../../../src/actors/fold/rules.ts";
 import {
   type ParameterConfigInput,
   type SynchronizationInput,
@@ -26,7 +27,7 @@ import {
 import { l2Norm } from "../../../../src/protocol/tensor.ts";
 import { type BatchUpdate, batchPayload } from "../batch-payload.ts";
 import { encodedNorm } from "../encoded-norm.ts";
-import { type InitInput, JournalWriter, type Sender, SHARD, SUBJECTS } from "../journal-writer.ts";
+import { JournalWriter, type Sender, SHARD, SUBJECTS } from "../journal-writer.ts";
 
 /** Where an update goes and how it is written. */
 export interface Update {
@@ -42,30 +43,19 @@ export interface Update {
 
 /** Writes the records of one journal as trainers and hosts send them. */
 export class SceneWriter {
-  readonly #journal: JournalWriter = new JournalWriter();
-  readonly #version: number;
+  readonly #journal: JournalWriter = new JournalWriter(false);
   /** The last number of each trainer. */
   readonly #numbers: Map<string, number> = new Map();
-
-  /** `version`: of the rules that the journal begins with. */
-  constructor(version: number) {
-    this.#version = version;
-  }
 
   get journal(): JournalWriter {
     return this.#journal;
   }
 
-  /** The first record. */
+  /** Puts the rules into force: the first record. */
   rules(synchronization?: SynchronizationInput): void {
     const settings =
       synchronization === undefined ? {} : { synchronization: toSynchronization(synchronization) };
-    this.#journal.host({ verb: "rules", rules: this.#version, ...settings });
-  }
-
-  /** Declares a parameter before its first `init`; version 1 of the rules has no such record. */
-  announce(data: TensorData, input: InitInput): void {
-    if (this.#version > 1) this.#journal.declare(data, input);
+    this.#journal.host({ verb: "rules", rules: RULES_1.version, ...settings });
   }
 
   /** The first record of a block that is a whole parameter. */
@@ -75,7 +65,7 @@ export class SceneWriter {
     config: ParameterConfigInput,
     shape: readonly number[] = [data.length],
   ): void {
-    this.announce(data, { parameter, config, shape });
+    this.#journal.declare(data, { parameter, config, shape });
     this.#journal.init(data, { ...this.#sender("alice"), parameter, config, shape });
   }
 

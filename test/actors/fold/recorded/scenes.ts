@@ -1,5 +1,5 @@
 import { Random } from "../../../../examples/digits/random.ts";
-import { KNOWN_RULES, type Rules } from "../../../../src/actors/fold/rules.ts";
+import type { Rules } from "../../../../src/actors/fold/rules.ts";
 import {
   OPTIMIZERS,
   type Optimizer,
@@ -7,10 +7,10 @@ import {
   type SynchronizationInput,
   toSynchronization,
 } from "../../../../src/protocol/config/index.ts";
-import { batches, batchRefusals, batchSteps, notes, raised, raisedForNotes } from "./batches.ts";
+import { batches, batchRefusals, batchSteps, notes, rulesAgain } from "./batches.ts";
 import { clocks, declarations, forget, sessions, waste } from "./grants.ts";
 import { extremes, limits, refusals, stepRefusals } from "./refusals.ts";
-import { SceneWriter } from "./scene-writer.ts";
+import type { SceneWriter } from "./scene-writer.ts";
 
 /** What happens in a recorded journal. */
 export type Scene = (writer: SceneWriter) => void;
@@ -182,7 +182,14 @@ function stepsScene(synchronization: SynchronizationInput): Scene {
   };
 }
 
-/** Scenes of whatever version of the rules. */
+/** A scene as it is recorded. */
+export interface Recording {
+  readonly scene: Scene;
+  /** In place of those of the rules: journals stay small. */
+  readonly limits?: Partial<Rules>;
+}
+
+/** Scenes under the limits of the rules. */
 const SCENES: Readonly<Record<string, Scene>> = {
   ...Object.fromEntries(OPTIMIZERS.map((name, i) => [name, optimizerScene(name, i)])),
   sparse,
@@ -192,73 +199,25 @@ const SCENES: Readonly<Record<string, Scene>> = {
   "sync-backup": stepsScene({ mode: "sync", trainers: 2, backups: 1, reduce: "sum" }),
   ssp: stepsScene({ mode: "ssp", trainers: 3, staleness: 1 }),
   decoupled,
-};
-
-/** What is refused, and what only just is not. */
-const EDGES: Readonly<Record<string, Scene>> = {
   refusals,
   extremes,
-  limits,
   "steps-sync": stepRefusals({ mode: "sync", trainers: 2, backups: 0 }),
   "steps-ssp": stepRefusals({ mode: "ssp", trainers: 2, staleness: 1 }),
   "steps-async": stepRefusals({ mode: "async" }),
-};
-
-/** What hosts' records bound, since version 2. */
-const BOUNDS: Readonly<Record<string, Scene>> = { clocks, declarations, sessions, waste, forget };
-
-/** What takes many blocks in one record, since version 3. */
-const BATCHES: Readonly<Record<string, Scene>> = {
+  clocks,
+  declarations,
+  sessions,
   batches,
   "batch-refusals": batchRefusals,
   "batch-steps": batchSteps,
-  raised,
+  notes,
+  "rules-again": rulesAgain,
 };
-
-/** What changes no block, since version 4. */
-const NOTES: Readonly<Record<string, Scene>> = { notes, "raised-for-notes": raisedForNotes };
-
-/** A scene as it is recorded. */
-export interface Recording {
-  readonly scene: Scene;
-  /** Of the rules. */
-  readonly version: number;
-  /** In place of those of the rules: journals stay small. */
-  readonly limits?: Partial<Rules>;
-}
 
 /** All recordings by the names of their files. */
 export const RECORDINGS: Readonly<Record<string, Recording>> = {
-  ...recordings("", 1, SCENES),
-  ...recordings("v1-", 1, EDGES),
-  ...recordings("v2-", 2, { ...SCENES, ...EDGES, ...BOUNDS }),
-  ...recordings("v3-", 3, { ...SCENES, ...EDGES, ...BOUNDS, ...BATCHES }),
-  ...recordings("v4-", 4, { ...SCENES, ...EDGES, ...BOUNDS, ...BATCHES, ...NOTES }),
+  ...Object.fromEntries(Object.entries(SCENES).map(([name, scene]) => [name, { scene }])),
+  limits: { scene: limits, limits: { shardBytesMax: 100, blocksMax: 3, trainersMax: 2 } },
+  forget: { scene: forget, limits: { trainersMax: 4 } },
+  waste: { scene: waste, limits: { refusedMax: 3, declaredMax: 2, unreadableTrainersMax: 1 } },
 };
-
-/** The records of a scene. */
-export function writeScene({ scene, version }: Recording): SceneWriter {
-  const writer = new SceneWriter(version);
-  scene(writer);
-  return writer;
-}
-
-function recordings(
-  prefix: string,
-  version: number,
-  scenes: Readonly<Record<string, Scene>>,
-): Record<string, Recording> {
-  const named = Object.entries(scenes).map(([name, scene]): [string, Recording] => {
-    const limits = limitsOf(name, version);
-    return [`${prefix}${name}`, { scene, version, ...(limits === undefined ? {} : { limits }) }];
-  });
-  return Object.fromEntries(named);
-}
-
-function limitsOf(name: string, version: number): Partial<Rules> | undefined {
-  if (name === "forget") return { trainersMax: 4 };
-  if (name === "limits") return { shardBytesMax: 100, blocksMax: 3, trainersMax: 2 };
-  const bounds = KNOWN_RULES.get(version)?.bounds;
-  if (name !== "waste" || bounds === undefined) return undefined;
-  return { bounds: { ...bounds, refusedMax: 3, declaredMax: 2, unreadableTrainersMax: 1 } };
-}
