@@ -44,7 +44,7 @@ const BUNDLES = {
   package: () => ({
     inputs: { ...PROGRAMS, ...LIBRARIES, ...THREADS },
     // One of NATS's packages says that it needs Node.js 22, although it runs on 20: package managers that heed it
-    // would refuse this one (docs/adr/0038-the-installed-command-starts-everywhere.md).
+    // would refuse this one (docs/internals/adr/0038-the-installed-command-starts-everywhere.md).
     external: /^(?!@nats-io\/|tweetnacl$)[^./]/,
   }),
   tests: async () => ({

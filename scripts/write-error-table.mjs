@@ -1,4 +1,4 @@
-// Writes the table of error codes, and of what a client does about them, into docs/protocol.md. Run it
+// Writes the table of error codes, and of what a client does about them, into docs/reference/protocol.md. Run it
 // after every change of the tables in src/protocol/errors.ts and reactions.ts:
 // `make build && node scripts/write-error-table.mjs`. Plain JavaScript, because Node 20 does not strip
 // types; write-error-table.d.mts types it for the test.
@@ -38,7 +38,7 @@ export function replaceErrorTable(text, table) {
   const begin = text.indexOf(BEGIN);
   const end = text.indexOf(END);
   if (begin < 0 || end < begin)
-    throw new Error("docs/protocol.md: the marks of the table are gone");
+    throw new Error("docs/reference/protocol.md: the marks of the table are gone");
   return `${text.slice(0, begin + BEGIN.length)}\n${table}\n${text.slice(end)}`;
 }
 
@@ -46,7 +46,7 @@ if (import.meta.filename === process.argv[1]) {
   const root = join(import.meta.dirname, "..");
   const protocol = await import(join(root, "dist/protocol.js"));
   const { ERROR_CODES } = protocol;
-  const target = join(root, "docs/protocol.md");
+  const target = join(root, "docs/reference/protocol.md");
   const text = await readFile(target, "utf8");
   await writeFile(target, replaceErrorTable(text, renderErrorTable(ERROR_CODES, protocol)));
   console.log(`wrote the table of ${Object.keys(ERROR_CODES).length} codes into ${target}`);

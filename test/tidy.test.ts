@@ -180,8 +180,8 @@ describe("all files", () => {
   });
 });
 
-test("docs/dependencies.md explains every dependency at its version", () => {
-  const text = readSource(join(ROOT, "docs", "dependencies.md")).lines.join("\n");
+test("docs/internals/dependencies.md explains every dependency at its version", () => {
+  const text = readSource(join(ROOT, "docs", "internals", "dependencies.md")).lines.join("\n");
   const manifest = JSON.parse(readSource(join(ROOT, "package.json")).lines.join("\n"));
   const named = Object.entries({ ...manifest.dependencies, ...manifest.devDependencies });
   expect(named.length).toBeGreaterThan(5);

@@ -1,11 +1,11 @@
-// Proves that docs/architecture.md names what is there: the files and functions on the way of a push
+// Proves that docs/internals/architecture.md names what is there: the files and functions on the way of a push
 // and of a pull, and every folder of src/ two levels deep. It reads the page and looks at the sources.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 
 const ROOT = join(import.meta.dirname, "../..");
-const TEXT = readFileSync(join(ROOT, "docs/architecture.md"), "utf8");
+const TEXT = readFileSync(join(ROOT, "docs/internals/architecture.md"), "utf8");
 
 /** More than a newcomer wants to read. */
 const STOPS_MAX = 12;

@@ -1,4 +1,4 @@
-// Proves that docs/protocol.md says what is: the error table is the one in the code, the limits have
+// Proves that docs/reference/protocol.md says what is: the error table is the one in the code, the limits have
 // their values, the worked example is a message with the entries that it names.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ import { PULL_WAIT_MS_MAX } from "../../src/protocol/messages/reads.ts";
 import { parseHead, parseTrainerRecord } from "../../src/protocol/messages/records.ts";
 import { hex } from "./raw-message.ts";
 
-const TEXT = readFileSync(join(import.meta.dirname, "../../docs/protocol.md"), "utf8");
+const TEXT = readFileSync(join(import.meta.dirname, "../../docs/reference/protocol.md"), "utf8");
 
 test("the error table is that of the code: else run scripts/write-error-table.mjs", () => {
   const words = { REACTIONS, REJECTION_REACTIONS, reactionTo, reactionToRejection };

@@ -25,7 +25,7 @@ const PREFIX = /^(?:\/[A-Za-z0-9._-]{1,64}){1,4}$/;
 const BROKER_URL = /^(?:(nats|tls|ws|wss):\/\/)?(?:[^@/\s]*@)?([^@/\s?#]+)\/?$/i;
 const SPACE_ID = /^[0-9a-f-]{8,64}$/;
 
-/** The keys in etcd, the same for every client: see "Discovery through etcd" in docs/protocol.md. */
+/** The keys in etcd, the same for every client: see "Discovery through etcd" in docs/reference/protocol.md. */
 export class EtcdKeys {
   /** Number of hosts that are published, in decimal. */
   readonly desired: string;

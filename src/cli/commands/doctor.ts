@@ -147,7 +147,11 @@ export function checkShards(shards: readonly ListedShard[]): Check {
   const { code, message } = { ...(failed["error"] as Readonly<Record<string, unknown>>) };
   const why = `shard ${failed.shard}: ${String(code)}: ${String(message)}`;
   const look = failed.state === "failed" ? '; "pserver recover" shows what is lost' : "";
-  return fail("shards", `${found}; ${why}`, `see the error's code in docs/operations.md${look}`);
+  return fail(
+    "shards",
+    `${found}; ${why}`,
+    `see the error's code in docs/guides/operate.md${look}`,
+  );
 }
 
 /** Fractions of a limit above which a warning and a failure are reported. */
@@ -303,7 +307,7 @@ async function listBytes(manager: JetStreamManager, subject?: string): Promise<S
   return found;
 }
 
-const ADVICE = "see the users and permissions in docs/operations.md";
+const ADVICE = "see the users and permissions in docs/guides/operate.md";
 
 /** What each role is for, in the words of the report. */
 const PURPOSES: Readonly<Record<Role, string>> = {

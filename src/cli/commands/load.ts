@@ -229,7 +229,7 @@ export function registerLoad(program: Command, context: CliContext): void {
     Configuration: [
       "  A model file holds values only. The optimizer is given here; by default it is sgd with the",
       "  learning rate that each gradient brings. A --config for one parameter overrides one for",
-      "  all, which overrides the other flags. Its entries are in docs/protocol.md.",
+      "  all, which overrides the other flags. Its entries are in docs/reference/protocol.md.",
     ],
     "With --json": ['  {"parameters","bytes","overwritten"} once it is done.'],
     Examples: [

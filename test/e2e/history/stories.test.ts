@@ -1,4 +1,4 @@
-// Proves the four stories of docs/debugging.md: each script trains a small model with a planted mistake, and the
+// Proves the four stories of docs/guides/history.md: each script trains a small model with a planted mistake, and the
 // commands name who made it and when. The scripts and the commands are processes, as a user would start them.
 import { spawn } from "node:child_process";
 import { once } from "node:events";

@@ -1,5 +1,5 @@
 // Proves that every element type is stored, set and pulled bit for bit through a real journal and
-// host, that alpha/beta and gradients do on each what docs/protocol.md says or are refused, and that
+// host, that alpha/beta and gradients do on each what docs/reference/protocol.md says or are refused, and that
 // a host which takes over gives the same bits.
 import { afterEach, expect, test } from "vitest";
 import type { Client } from "../../../src/client/index.ts";

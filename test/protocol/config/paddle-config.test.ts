@@ -1,5 +1,5 @@
 // Proves what PaddlePaddle's messages mean as a configuration, which of the two says what, and that
-// fields which contradict each other are refused. docs/compatibility.md has the reasons.
+// fields which contradict each other are refused. docs/reference/compatibility.md has the reasons.
 import { describe, expect, test } from "vitest";
 import { toConfig } from "../../../src/protocol/index.ts";
 import { refusalOf } from "../refusal.ts";

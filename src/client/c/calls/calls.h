@@ -107,7 +107,7 @@ void ps_task_finish(struct ps_task *task, pserver_status status);
 pserver_status ps_run_requests(struct ps_call *call, struct ps_requests *requests, struct ps_ask *asks,
                                size_t count);
 
-/** How a parameter is cut into blocks: see docs/protocol.md, "Blocks". */
+/** How a parameter is cut into blocks: see docs/reference/protocol.md, "Blocks". */
 struct ps_layout {
   uint64_t elements;
   uint64_t block_elements;

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The envelope of every message: see docs/protocol.md. */
+/* The envelope of every message: see docs/reference/protocol.md. */
 
 #define CRC_AT 6
 #define CRC_END 10

@@ -1,5 +1,5 @@
-"""docs/python.md names every call, every argument and the built-in base classes of errors; the README shows
-the program examples/python/minimal.py."""
+"""docs/guides/python.md names every call, every argument and the built-in base classes of errors; the
+README shows the program examples/python/minimal.py."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from serving import ROOT
 import legion
 import pserver
 
-TEXT = (ROOT / "docs" / "python.md").read_text()
+TEXT = (ROOT / "docs" / "guides" / "python.md").read_text()
 
 
 def documented(text: str) -> set[str]:

@@ -184,7 +184,7 @@ export interface PaddleSettings {
  * - `is_static` and, for sparse, `sparse_update` or `sparse_remote_update`. `is_sparse` says how the
  *   values themselves lie in a file, not how they are updated, and is ignored.
  *
- * Zero is as good as unset for momentum, decays and clips. `docs/compatibility.md` has the reasons.
+ * Zero is as good as unset for momentum, decays and clips. `docs/reference/compatibility.md` has the reasons.
  * @throws BAD_CONFIG for bytes that are no such message, and for fields that contradict each other.
  */
 export function fromPaddle(input: unknown): PaddleSettings {

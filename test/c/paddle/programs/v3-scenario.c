@@ -42,7 +42,7 @@ static void initialize(paddle_pserver_client client) {
 }
 
 /* Gradients of floats that are declared as integers, as in that test, are refused: see
- * docs/compatibility.md. */
+ * docs/reference/compatibility.md. */
 static void integers(paddle_pserver_client client) {
   float floats[2] = {0.4f, 0.5f};
   int counts[2] = {0, 0};

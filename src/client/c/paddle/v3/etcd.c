@@ -84,7 +84,7 @@ static char *etcd_range(const char *endpoint, const char *first, const char *end
   return NULL;
 }
 
-/* Finds broker and job in etcd: see "Discovery through etcd" in docs/protocol.md. */
+/* Finds broker and job in etcd: see "Discovery through etcd" in docs/reference/protocol.md. */
 
 #define DISCOVERY_MS 10000
 #define REQUEST_MS 2000
