@@ -127,7 +127,7 @@ const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   NO_ETCD: "check --etcd, and that etcd runs: etcdctl --endpoints=URL endpoint health",
   PAYLOAD_TOO_SMALL: "raise max_payload in the broker's configuration to 8MB",
   NO_TLS: "configure TLS on the broker; with nats:// nothing is encrypted, the password neither",
-  DENIED: "check the user's credentials and permissions: see docs/guides/operate.md",
+  DENIED: "check the user's credentials and permissions: see docs/guides/secure.md",
   UNKNOWN_PARAMETER: 'list the parameters with "pserver ls"',
   NOT_INITIALIZED: 'load a model with "pserver load", or let a trainer initialize the job',
   ALREADY_INITIALIZED:
@@ -140,7 +140,7 @@ const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   JOURNAL_FAULT: "free space where the broker stores, and restart it: its log names the cause",
   HISTORY_LOST:
     'give --archive DIR where "pserver archive" keeps more; "start" is the oldest point',
-  JOB_DAMAGED: "see JOB_DAMAGED in docs/guides/operate.md",
+  JOB_DAMAGED: "see JOB_DAMAGED in docs/reference/errors.md",
   NO_SPACE: "free space in the broker's store, or raise its limits",
   BAD_PATH:
     "give a path relative to the host's model directory, such as runs/1.safetensors or runs/1/",

@@ -118,7 +118,7 @@ describe("the package", () => {
     const paths = texts.flatMap(
       (text) => text.match(/\b(?:docs|examples)\/[\w/.-]*\w\.(?:md|conf|py|ts|c)\b/g) ?? [],
     );
-    expect(paths).toContain("docs/guides/operate.md");
+    expect(paths).toContain("docs/reference/errors.md");
     expect([...new Set(paths)].filter((path) => !existsSync(join(root(), path)))).toEqual([]);
   });
 

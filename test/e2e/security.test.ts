@@ -1,4 +1,4 @@
-// Proves on a real broker, configured with the very files of examples/nats that operations.md
+// Proves on a real broker, configured with the very files of examples/nats that docs/guides/secure.md
 // explains, that their users suffice for everything a job does and for nothing else: each forbidden
 // act is tried on a raw connection, requests whose answers are aimed at what only hosts may write
 // leave every stream and bucket as it was, and certificates are checked by client and host.

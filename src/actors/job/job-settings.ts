@@ -125,7 +125,7 @@ const SETTING_DIFFERS = "Leave the setting out to join the job, or choose anothe
 /** Leases in two places would give two answers about who is alive. */
 const LEASES_ELSEWHERE =
   "All hosts of a job keep their leases in one place: give --etcd and --etcd-prefix as the others do. " +
-  "If that etcd has lost its data, put the expected identity back: see docs/guides/operate.md.";
+  "If that etcd has lost its data, put the expected identity back: see docs/guides/cluster.md.";
 
 /** The settings of a new job. @throws BAD_VALUE for a number of shards out of range. */
 export async function newSettings(

@@ -4,7 +4,7 @@ import { PserverError } from "../../protocol/errors.ts";
 import type { Statistics } from "../fold/statistics.ts";
 import type { BlockChange, UpdateEvent, UpdateOutcome, UpdateVerb } from "./describe-record.ts";
 
-// The lines of a tape, as docs/reference/protocol.md has them. The places in these lists are part of the format: new
+// The lines of a tape, as docs/reference/hosts.md has them. The places in these lists are part of the format: new
 // words go to the end.
 
 /** Version of the lines in a message. */

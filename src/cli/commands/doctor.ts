@@ -150,7 +150,7 @@ export function checkShards(shards: readonly ListedShard[]): Check {
   return fail(
     "shards",
     `${found}; ${why}`,
-    `see the error's code in docs/guides/operate.md${look}`,
+    `see the error's code in docs/reference/errors.md${look}`,
   );
 }
 
@@ -307,7 +307,7 @@ async function listBytes(manager: JetStreamManager, subject?: string): Promise<S
   return found;
 }
 
-const ADVICE = "see the users and permissions in docs/guides/operate.md";
+const ADVICE = "see the users and permissions in docs/guides/secure.md";
 
 /** What each role is for, in the words of the report. */
 const PURPOSES: Readonly<Record<Role, string>> = {

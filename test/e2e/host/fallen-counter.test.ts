@@ -1,6 +1,6 @@
 // Proves what becomes of a job whose counter of sessions is lost with a part of its bucket: hosts say so when
 // they start, a trainer that joins again is told so and not that its session is too old, present trainers
-// continue; and once an operator has put the counter above all numbers given before, as docs/guides/operate.md
+// continue; and once an operator has put the counter above all numbers given before, as docs/reference/errors.md
 // says, all is as before.
 import { jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";

@@ -13,4 +13,8 @@ export declare function renderErrorTable<Code extends string>(
     readonly reactionToRejection: (code: Code) => string;
   },
 ): string;
-export declare function replaceErrorTable(text: string, table: string): string;
+export declare function renderLimitTable(
+  source: string,
+  values: Readonly<Record<string, unknown>>,
+): string;
+export declare function replaceTable(text: string, table: string): string;
