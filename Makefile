@@ -17,7 +17,7 @@ WHEEL_SOURCES := $(shell find src/client/python include src/client/c -name __pyc
 # Files that `make e2e` also runs with the brokers of .tools/brokers/.
 OLD_BROKER_TESTS := $(addprefix test/e2e/,lifecycle.test.ts host/journal-faults.test.ts host/cluster.test.ts)
 
-.PHONY: help setup package libraries build wheel programs check test unit e2e demo bench bench-peers install clean
+.PHONY: help setup package libraries build wheel programs docs check test unit e2e demo bench bench-peers install clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -53,6 +53,10 @@ build/programs/.stamp: $(SOURCES) $(PROGRAMS) $(SETTINGS) tsconfig.run.json scri
 	@scripts/compile.sh programs build/programs
 	@touch $@
 
+docs: build ## make pages of the documents and the reference in build/docs
+	@scripts/setup-docs.sh
+	@scripts/make-docs.sh build/docs
+
 check: setup ## formatters and linters, type checks, house rules
 	node_modules/.bin/biome ci --diagnostic-level=warn
 	node_modules/.bin/tsc -p tsconfig.json
@@ -74,6 +78,7 @@ e2e: build programs wheel ## end-to-end tests only
 	@scripts/setup.sh --for-tests
 	@scripts/setup-c.sh --for-tests
 	@scripts/setup-python.sh --for-tests
+	@scripts/setup-docs.sh
 	@scripts/setup-slurm.sh
 	node_modules/.bin/vitest run --config vitest.e2e.config.ts
 	@# What depends on the broker most, with the oldest ones that may be used.

@@ -1,5 +1,5 @@
-// Writes the man pages of pserver and legion from the help of their commands, as `--help` prints it. Run it on
-// the modules that tsc has compiled:
+// Writes the man pages of pserver and legion, and a page of all commands in Markdown, from the help of the
+// commands, as `--help` prints it. Run it on the modules that tsc has compiled:
 //
 //   node scripts/write-man-pages.mjs MODULES DIRECTORY
 
@@ -48,11 +48,15 @@ function verbatim(text) {
   return `.nf\n${plain(text)}\n.fi`;
 }
 
+function commandsOf(program) {
+  const commands = program.createHelp().visibleCommands(program);
+  return commands.filter((each) => each.name() !== "help");
+}
+
 /** A page: the help of the program, and a section for each of its commands. */
 function page(program, seeAlso) {
   const name = program.name();
-  const help = program.createHelp();
-  const commands = help.visibleCommands(program).filter((each) => each.name() !== "help");
+  const commands = commandsOf(program);
   return [
     `.TH ${name.toUpperCase()} 1 "" "nats\\-pserver ${version}"`,
     ".SH NAME",
@@ -69,6 +73,18 @@ function page(program, seeAlso) {
   ].join("\n");
 }
 
+/** All commands of the programs, each with its help. */
+function markdown(programs) {
+  const section = (title, command) => `## ${title}\n\n\`\`\`text\n${helpOf(command)}\n\`\`\`\n`;
+  return [
+    "---\ntitle: Commands\n---\n",
+    ...programs.flatMap((program) => [
+      section(program.name(), program),
+      ...commandsOf(program).map((each) => section(`${program.name()} ${each.name()}`, each)),
+    ]),
+  ].join("\n");
+}
+
 const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
 const { signal } = new AbortController();
 const context = { stdin, stdout, stderr, environment: {}, signal, setExitCode() {} };
@@ -78,3 +94,4 @@ const legion = legionCommand(async () => {});
 await mkdir(directory, { recursive: true });
 await writeFile(join(directory, "pserver.1"), page(pserver, "legion"));
 await writeFile(join(directory, "legion.1"), page(legion, "pserver"));
+await writeFile(join(directory, "commands.md"), markdown([pserver, legion]));
