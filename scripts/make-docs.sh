@@ -13,7 +13,7 @@ mkdir -p "$(dirname "$directory")"
 scratch=$(mktemp -d "$directory.new-XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
 node .tools/docs/node_modules/typedoc/bin/typedoc --options scripts/docs/typedoc.json --logLevel Warn --out "$scratch" >&2
-PYTHONPATH=src/client/python .tools/docs/python/bin/python -m pdoc --docformat google --no-show-source \
+PYTHONPATH=src/client/python .tools/docs/python/bin/python -m pdoc --docformat restructuredtext --no-show-source \
   --output-directory "$scratch/python" pserver pserver.aio pserver.torch legion >&2
 rm -rf "$directory"
 mv "$scratch" "$directory"
