@@ -13,32 +13,33 @@ import type { NoteEntries } from "../protocol/messages/records.ts";
 import { quoteName } from "../protocol/names.ts";
 import type { JobSubjects } from "../protocol/subjects.ts";
 import type { Tensor, TensorLike } from "../protocol/tensor.ts";
-import type {
-  BeginOptions,
-  Calls,
-  GradOptions,
-  PullOptions,
-  PushOptions,
-  ReadOptions,
-  UpdateOptions,
+import {
+  type BeginOptions,
+  type CallOptions,
+  type Calls,
+  Deadline,
+  type GradOptions,
+  type PullOptions,
+  type PushOptions,
+  type ReadOptions,
+  type UpdateOptions,
 } from "./calls/calls.ts";
-import { type CallOptions, Deadline } from "./calls/deadline.ts";
+
 import { Lifecycle } from "./calls/lifecycle.ts";
-import { Notes } from "./calls/notes.ts";
 import { Parameters } from "./calls/parameters.ts";
 import { type SavedModel, type SaveOptions, saveModel } from "./calls/saved-model.ts";
-import { Positions } from "./core/positions.ts";
+import { Positions } from "./core/shard-window.ts";
 import type { IndexList } from "./parts.ts";
 import { BlockReader } from "./pull/block-reader.ts";
 import { type NamedTensor, Puller, type PullMode } from "./pull/puller.ts";
 import type { GradientRecord, TensorRecord } from "./push/block-updates.ts";
 import { SeenVersions, Updates } from "./push/updates.ts";
+
 import { Fallbacks, type ShardFallback } from "./shell/fallbacks.ts";
 import { Session } from "./shell/session.ts";
 import { type GradResult, Steps } from "./shell/steps.ts";
 import { UpdateSender } from "./shell/update-sender.ts";
-import { Requests } from "./wire/requests.ts";
-import type { Wire } from "./wire/wire.ts";
+import { Requests, type Wire } from "./wire/wire.ts";
 
 /** The parts of a client. */
 export interface ClientParts {
@@ -47,7 +48,6 @@ export interface ClientParts {
   readonly session: Session;
   readonly parameters: Parameters;
   readonly lifecycle: Lifecycle;
-  readonly notes: Notes;
   readonly updates: Updates;
   readonly puller: Puller;
   readonly steps: Steps;
@@ -115,7 +115,6 @@ export function makeClientParts(options: {
     steps,
     fallbacks,
     lifecycle: new Lifecycle({ ...shared, payloadBytesMax }),
-    notes: new Notes(shared),
     updates: new Updates({ ...shared, steps, payloadBytesMax }),
     puller: new Puller({ parameters, reader }),
   };
@@ -397,7 +396,7 @@ export class Client {
    */
   note(entries: NoteEntries, options: UpdateOptions = {}): Promise<void> {
     return this.#calls.run("note", options, (deadline) =>
-      this.#parts.notes.send(entries, deadline, options.ack),
+      this.#parts.updates.note(entries, deadline, options.ack),
     );
   }
 

@@ -13,8 +13,8 @@ import { JobSubjects } from "../protocol/subjects.ts";
 import { BufferPool } from "../transport/buffers.ts";
 import { connectForBulk } from "../transport/bulk-transport.ts";
 import { showUrl } from "../transport/connection.ts";
-import { Calls } from "./calls/calls.ts";
-import { Backoff, type CallOptions, Deadline } from "./calls/deadline.ts";
+import { Backoff, type CallOptions, Calls, Deadline } from "./calls/calls.ts";
+
 import { Client, makeClientParts, stopParts } from "./client.ts";
 import type { ShardFallback } from "./shell/fallbacks.ts";
 import { type ConnectionOverrides, resolveConnection } from "./wire/settings.ts";

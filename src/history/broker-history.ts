@@ -8,6 +8,7 @@ import {
 } from "@nats-io/jetstream";
 import { type NatsConnection, nanos, nuid } from "@nats-io/transport-node";
 import { readable } from "../actors/fold/journal-record.ts";
+import { OwnersClient } from "../actors/host/owners-client.ts";
 import { openStoredJob, type StoredJob } from "../actors/job/open-job.ts";
 import type { HeadMark } from "../actors/journal/head-mark.ts";
 import type { Journal, JournalInfo } from "../actors/journal/journal.ts";
@@ -18,7 +19,6 @@ import type { PieceRef } from "../actors/journal/manifest.ts";
 import { MarkKeeper } from "../actors/journal/mark-keeper.ts";
 import { SnapshotReader } from "../actors/journal/snapshot-store.ts";
 import { brokerCall, storageQueries, streamExists } from "../actors/journal/streams.ts";
-import { OwnersClient } from "../actors/owner/owners-client.ts";
 import {
   comparePositions,
   ensureError,

@@ -3,20 +3,20 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { mapConcurrently } from "../actors/concurrent.ts";
 import type { Shard } from "../actors/fold/shard.ts";
+import { OwnersClient } from "../actors/host/owners-client.ts";
 import { openStoredJob, type StoredJob } from "../actors/job/open-job.ts";
 import type { KvBucket, KvEntry } from "../actors/journal/kv-bucket.ts";
 import { MarkKeeper } from "../actors/journal/mark-keeper.ts";
 import { SnapshotStore } from "../actors/journal/snapshot-store.ts";
 import { SnapshotBudget } from "../actors/journal/snapshotter.ts";
 import { storageQueries } from "../actors/journal/streams.ts";
-import { BucketRecord, RECORD_FORMAT, readRecord } from "../actors/lifecycle/bucket-record.ts";
+import { BucketRecord, RECORD_FORMAT, readRecord } from "../actors/lifecycle/lock.ts";
 import { jobRecord, type Lifecycle } from "../actors/lifecycle/machine.ts";
 import {
   type Parameter,
   parameterRecord,
   readAllParameters,
 } from "../actors/lifecycle/parameter.ts";
-import { OwnersClient } from "../actors/owner/owners-client.ts";
 import { type Continued, continueShard, leftJournals } from "../actors/recovery/continue-shard.ts";
 import { takeOverMs } from "../actors/recovery/recovery.ts";
 import {

@@ -1,7 +1,7 @@
 // Proves how the parts of a client work together when its session ends, with the parts as they are and
 // without a broker: the test plays broker and hosts on a fake connection, with a fake clock.
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { Deadline } from "../../src/client/calls/deadline.ts";
+import { Deadline } from "../../src/client/calls/calls.ts";
 import { type ClientParts, makeClientParts, stopParts } from "../../src/client/client.ts";
 import { encodeMessage, JobSubjects, type PserverError } from "../../src/protocol/index.ts";
 import { FakeWire, type Published } from "../support/fake-wire.ts";

@@ -2,7 +2,7 @@
 // look-ups by themselves, the test plays the owners of the shards.
 import { setImmediate as turn } from "node:timers/promises";
 import { onTestFinished } from "vitest";
-import { Deadline } from "../../src/client/calls/deadline.ts";
+import { Deadline } from "../../src/client/calls/calls.ts";
 import { type ClientParts, makeClientParts, stopParts } from "../../src/client/client.ts";
 import type { ShardFallback } from "../../src/client/shell/fallbacks.ts";
 import {

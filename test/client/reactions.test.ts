@@ -2,7 +2,7 @@
 // shared vectors say, which hold the C library, too. The test plays broker and hosts on a fake
 // connection, with a fake clock: the first answer is the error, later ones are as they should be.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { Deadline } from "../../src/client/calls/deadline.ts";
+import { Deadline } from "../../src/client/calls/calls.ts";
 import { type ClientParts, makeClientParts } from "../../src/client/client.ts";
 import {
   computeLayout,

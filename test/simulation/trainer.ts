@@ -7,7 +7,7 @@ import {
 import type { OutboxCommands, OutboxListener } from "../../src/client/core/commands.ts";
 
 import { Outbox } from "../../src/client/core/outbox.ts";
-import { Positions } from "../../src/client/core/positions.ts";
+import { Positions } from "../../src/client/core/shard-window.ts";
 import { reactionTo } from "../../src/protocol/errors.ts";
 import type { Outcome } from "../../src/protocol/messages/outcomes.ts";
 import { WINDOW } from "./fold-maker.ts";

@@ -31,11 +31,11 @@ import { errnoCode, fileError } from "../../system/file-errors.ts";
 import type { Leases } from "../job/leases.ts";
 import type { ArchiverRecord } from "../journal/archivers.ts";
 import type { TapeStorage } from "../journal/tape-writer.ts";
-import { TRAINER_KEYS } from "../lifecycle/bucket-record.ts";
-import { shardsOf } from "../lifecycle/grants.ts";
+import { shardsOf } from "../lifecycle/declared-ledger.ts";
+import { TRAINER_KEYS } from "../lifecycle/lock.ts";
 import { toJournalRecord } from "../lifecycle/members.ts";
 import type { LifecycleService } from "../lifecycle/service.ts";
-import type { OwnersClient } from "../owner/owners-client.ts";
+import type { OwnersClient } from "./owners-client.ts";
 import { HOST_LEASES, SHARD_LEASES } from "./shard-claims.ts";
 
 /** Asks the owner of a shard for the versions of these parameters' blocks, in their order. */

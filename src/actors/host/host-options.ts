@@ -8,7 +8,7 @@ import type { LeaseClock, LeaseKeeper } from "../job/leases.ts";
 import type { OpenedJob } from "../job/open-job.ts";
 import type { TakenBack } from "../lifecycle/initialization.ts";
 import type { LifecycleService } from "../lifecycle/service.ts";
-import type { Refusals } from "../owner/fair-queue.ts";
+import type { Refusals } from "../owner/fair-server.ts";
 import type { AcceptedLoss } from "../recovery/accept-loss.ts";
 import type { ControlService } from "./control-service.ts";
 import type { StartRetries } from "./host.ts";

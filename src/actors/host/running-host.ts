@@ -17,8 +17,13 @@ import {
 import { fromBrokerError, isRefusedSubscription } from "../../transport/broker-error.ts";
 import { journalSettings, type StoredSettings } from "../job/job-settings.ts";
 import type { LifecycleService } from "../lifecycle/service.ts";
-import type { Refusals } from "../owner/fair-queue.ts";
-import { type RequestHandler, RequestQueue, RequestServer } from "../owner/request-server.ts";
+import {
+  type Refusals,
+  type RequestHandler,
+  RequestQueue,
+  RequestServer,
+} from "../owner/fair-server.ts";
+
 import type { ControlService } from "./control-service.ts";
 import type { Host, HostEvent, HostParts } from "./host-options.ts";
 import type { ShardEventType, WorkerSetup } from "./worker-pool.ts";

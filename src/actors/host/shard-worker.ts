@@ -15,7 +15,7 @@ import { MarkKeeper } from "../journal/mark-keeper.ts";
 import { SnapshotStore } from "../journal/snapshot-store.ts";
 import { SnapshotBudget } from "../journal/snapshotter.ts";
 import { TapeStore } from "../journal/tape-writer.ts";
-import { Refusals } from "../owner/fair-queue.ts";
+import { Refusals } from "../owner/fair-server.ts";
 import { Pace } from "../owner/fold-loop.ts";
 import { Responder } from "../owner/responder.ts";
 import { ShardOwner, type ShardOwnerDeps } from "../owner/shard-owner.ts";

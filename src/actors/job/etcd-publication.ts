@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { ensureError, PserverError } from "../../protocol/index.ts";
 import { Rounds } from "../concurrent.ts";
 import type { KvBucket } from "../journal/kv-bucket.ts";
-import { trainerKey } from "../lifecycle/bucket-record.ts";
+import { trainerKey } from "../lifecycle/lock.ts";
 import { jobRecord, type Lifecycle } from "../lifecycle/machine.ts";
 import type { EtcdClient, EtcdEntry, EtcdGuard, EtcdWrite } from "./etcd-client.ts";
 import { checkPublishedJob, type EtcdKeys, type EtcdSpace } from "./etcd-space.ts";

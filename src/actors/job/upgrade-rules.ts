@@ -3,9 +3,9 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import { asMap, type Fields, integerField, PserverError } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
 import { CURRENT_RULES, UPGRADABLE_RULES_MIN } from "../fold/rules.ts";
+import { OwnersClient } from "../host/owners-client.ts";
 import { storageQueries } from "../journal/streams.ts";
-import { BucketRecord } from "../lifecycle/bucket-record.ts";
-import { OwnersClient } from "../owner/owners-client.ts";
+import { BucketRecord } from "../lifecycle/lock.ts";
 import { SETTINGS_KEY } from "./job-settings.ts";
 import { openStoredJob } from "./open-job.ts";
 

@@ -7,7 +7,7 @@ import {
   textField,
 } from "../../protocol/index.ts";
 import { readable } from "../fold/journal-record.ts";
-import { RECORD_FORMAT, readRecord } from "../lifecycle/bucket-record.ts";
+import { RECORD_FORMAT, readRecord } from "../lifecycle/lock.ts";
 import type { KvBucket } from "./kv-bucket.ts";
 
 /** Prefix of the keys of all archivers in the job's bucket. */

@@ -7,7 +7,7 @@ import {
   textField,
 } from "../../protocol/index.ts";
 import { checksumField, type NotedChecksum } from "../fold/journal-checksum.ts";
-import { RECORD_FORMAT, readRecord } from "../lifecycle/bucket-record.ts";
+import { RECORD_FORMAT, readRecord } from "../lifecycle/lock.ts";
 
 /**
  * The last record that an owner has folded, noted outside the journal: whoever takes the shard over

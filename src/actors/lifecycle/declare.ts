@@ -13,7 +13,7 @@ import {
   RULES_WITH_BATCHES,
 } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
-import { announceGranted } from "./grants.ts";
+import { announceGranted } from "./declared-ledger.ts";
 import {
   abortAbandonedJob,
   type Claimant,

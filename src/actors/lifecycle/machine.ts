@@ -11,7 +11,7 @@ import {
   SHARDS_MAX,
   textField,
 } from "../../protocol/index.ts";
-import { BucketRecord, JOB_KEY, RECORD_FORMAT, readRecord } from "./bucket-record.ts";
+import { BucketRecord, JOB_KEY, RECORD_FORMAT, readRecord } from "./lock.ts";
 
 /** End of one shard's journal at some moment. */
 export interface ShardPosition extends Position {

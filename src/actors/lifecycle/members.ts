@@ -11,13 +11,7 @@ import {
 } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
 import type { KvEntry } from "../journal/kv-bucket.ts";
-import {
-  type BucketDeps,
-  BucketRecord,
-  MEMBERS_KEY,
-  RECORD_FORMAT,
-  readRecord,
-} from "./bucket-record.ts";
+import { type BucketDeps, BucketRecord, MEMBERS_KEY, RECORD_FORMAT, readRecord } from "./lock.ts";
 import type { JobSettings, Owners } from "./service.ts";
 
 /** A trainer that keeps step, and the session in which it has entered. */

@@ -25,7 +25,7 @@ import {
   parameterOfKey,
   RECORD_FORMAT,
   readRecord,
-} from "./bucket-record.ts";
+} from "./lock.ts";
 import {
   type Lifecycle,
   parseLifecycleRecord,

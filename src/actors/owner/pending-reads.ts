@@ -10,7 +10,7 @@ import {
 import { type Clock, systemClock } from "../concurrent.ts";
 import type { Shard } from "../fold/shard.ts";
 import type { StepProgress } from "../fold/step-table.ts";
-import { Shares } from "./fair-queue.ts";
+import { Shares } from "./fair-server.ts";
 import type { Asker } from "./responder.ts";
 
 /** Limits of the pending requests of one kind in one shard; beyond them, askers get BUSY. */

@@ -42,7 +42,7 @@ import { RowPieces } from "../fold/rows.ts";
 import type { Shard } from "../fold/shard.ts";
 import type { Kernels } from "../kernel/kernels.ts";
 import type { ShardMemory } from "../kernel/shard-memory.ts";
-import { QUEUED_BYTES, Shares } from "./fair-queue.ts";
+import { QUEUED_BYTES, Shares } from "./fair-server.ts";
 import type { ReadConditions } from "./pending-reads.ts";
 import type { Asker, Piece, Responder } from "./responder.ts";
 

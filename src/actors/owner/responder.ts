@@ -11,7 +11,7 @@ import {
 import type { BufferPool } from "../../transport/buffers.ts";
 import { payloadBytesMaxOf, publishBulk } from "../../transport/bulk-transport.ts";
 import type { Settled } from "../fold/shard.ts";
-import { FairQueue, replyThatFits, type Served, TURN_MS, Turn } from "./fair-queue.ts";
+import { FairQueue, replyThatFits, type Served, TURN_MS, Turn } from "./fair-server.ts";
 
 /** Limit of the bytes on their way to the broker; nats.js itself would buffer without limit. */
 const IN_FLIGHT_BYTES_MAX = 6 * 1024 * 1024;

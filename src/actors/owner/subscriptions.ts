@@ -10,7 +10,7 @@ import {
   type Refusals,
   TURN_MS,
   Turn,
-} from "./fair-queue.ts";
+} from "./fair-server.ts";
 import type { Asker, Responder } from "./responder.ts";
 
 /** Works on the requests to a shard; what its methods throw is sent to the asker. */

@@ -1,4 +1,4 @@
-import type { CallOptions } from "../../client/calls/deadline.ts";
+import type { CallOptions } from "../../client/calls/calls.ts";
 import type { Client } from "../../client/client.ts";
 import { allocateData, type Dtype } from "../../protocol/dtypes.ts";
 import { mismatch } from "../../protocol/errors.ts";

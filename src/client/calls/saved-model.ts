@@ -3,8 +3,8 @@ import { encodeMessage, type Fields } from "../../protocol/codec.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { asMap, integerField, textField } from "../../protocol/fields.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
-import { MORE, type Requests } from "../wire/requests.ts";
-import type { CallOptions, Deadline } from "./deadline.ts";
+import { MORE, type Requests } from "../wire/wire.ts";
+import type { CallOptions, Deadline } from "./calls.ts";
 
 /** A model file that a host has written. */
 export interface SavedModel {

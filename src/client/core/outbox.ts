@@ -17,8 +17,7 @@ import {
 } from "./block-update.ts";
 import type { OutboxCommands, OutboxListener } from "./commands.ts";
 import { ASK_AFTER_MS, OutcomeTracker, type RecordSettler } from "./outcome-tracker.ts";
-import type { Positions } from "./positions.ts";
-import { InFlight, ShardWindow } from "./shard-window.ts";
+import { InFlight, type Positions, ShardWindow } from "./shard-window.ts";
 
 /** How long a PubAck may take before the record is published again. */
 const ACK_TIMEOUT_MS = 2_000;

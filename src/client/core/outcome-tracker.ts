@@ -10,8 +10,7 @@ import { laterPosition, type Position } from "../../protocol/messages/position.t
 import { type BlockUpdate, expectedPosition, type Failure } from "./block-update.ts";
 import type { OutboxCommands } from "./commands.ts";
 
-import { noteReplaced, type Positions } from "./positions.ts";
-import type { ShardWindow } from "./shard-window.ts";
+import { noteReplaced, type Positions, type ShardWindow } from "./shard-window.ts";
 
 /** How long an answer may take before it is asked for, and how often it is. */
 export const ASK_AFTER_MS = 1_000;

@@ -8,9 +8,9 @@ import {
 } from "../../protocol/limits.ts";
 import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
 import { packedIndexBytes, partCounts } from "../../protocol/messages/parts.ts";
-import { allOrFirstError, type Deadline } from "../calls/deadline.ts";
+import { allOrFirstError, type Deadline } from "../calls/calls.ts";
 import type { Parameters } from "../calls/parameters.ts";
-import { noteReplaced } from "../core/positions.ts";
+import { noteReplaced } from "../core/shard-window.ts";
 import {
   isWanted,
   type ParameterRead,

@@ -12,10 +12,10 @@ import { type BlockPlace, blockPlaces } from "../../protocol/layout.ts";
 import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
 import { quoteName } from "../../protocol/names.ts";
 import type { Tensor } from "../../protocol/tensor.ts";
-import type { Deadline } from "../calls/deadline.ts";
+import type { Deadline } from "../calls/calls.ts";
 import type { Parameters } from "../calls/parameters.ts";
 import { type BlockPart, type IndexList, planPart, scatterPart } from "../parts.ts";
-import { checkEncoding } from "../push/fit-tensor.ts";
+import { checkEncoding } from "../push/block-updates.ts";
 import type { BlockReader } from "./block-reader.ts";
 import type { BlockRead, BlockState, ParameterRead, ReadMode } from "./read-requests.ts";
 

@@ -21,10 +21,10 @@ import {
 } from "../../protocol/messages/reads.ts";
 import { quoteName } from "../../protocol/names.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
-import type { Deadline } from "../calls/deadline.ts";
-import type { Positions } from "../core/positions.ts";
+import type { Deadline } from "../calls/calls.ts";
+import type { Positions } from "../core/shard-window.ts";
 import type { SeenVersions } from "../push/updates.ts";
-import { ASK_AGAIN, MORE, type Requests } from "../wire/requests.ts";
+import { ASK_AGAIN, MORE, type Requests } from "../wire/wire.ts";
 
 /** What a piece means for its request: all blocks have come, more pieces follow, or some are missing. */
 type Progress = "complete" | "more" | "missing";

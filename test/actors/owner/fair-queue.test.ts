@@ -1,7 +1,13 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { FairQueue, Refusals, Shares, Turn } from "../../../src/actors/owner/fair-queue.ts";
-import { RequestQueue } from "../../../src/actors/owner/request-server.ts";
+import {
+  FairQueue,
+  Refusals,
+  RequestQueue,
+  Shares,
+  Turn,
+} from "../../../src/actors/owner/fair-server.ts";
+
 import { retryAfterMs } from "../../../src/protocol/index.ts";
 
 // Proves that trainers are served in turn, each within one round however long others' queues are; that no

@@ -4,7 +4,7 @@ import type { Journal } from "../../../src/actors/journal/journal.ts";
 import { Credit } from "../../../src/actors/journal/journal-reader.ts";
 import { MarkKeeper } from "../../../src/actors/journal/mark-keeper.ts";
 import { SnapshotBudget } from "../../../src/actors/journal/snapshotter.ts";
-import { Refusals } from "../../../src/actors/owner/fair-queue.ts";
+import { Refusals } from "../../../src/actors/owner/fair-server.ts";
 import { Pace } from "../../../src/actors/owner/fold-loop.ts";
 import { Responder } from "../../../src/actors/owner/responder.ts";
 import { ShardOwner, type ShardOwnerDeps } from "../../../src/actors/owner/shard-owner.ts";

@@ -3,7 +3,7 @@
 // the reader has; errors that name the entry; and no more memory or turns than a trainer's share.
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { ServedRequests } from "../../../src/actors/owner/answers.ts";
-import { Refusals } from "../../../src/actors/owner/fair-queue.ts";
+import { Refusals } from "../../../src/actors/owner/fair-server.ts";
 import { PositionQueue, StepQueue } from "../../../src/actors/owner/pending-reads.ts";
 import { Responder } from "../../../src/actors/owner/responder.ts";
 import {

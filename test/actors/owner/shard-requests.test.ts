@@ -4,7 +4,7 @@
 // that has failed what ended it, for every block that could be its own.
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { ServedRequests } from "../../../src/actors/owner/answers.ts";
-import { Refusals } from "../../../src/actors/owner/fair-queue.ts";
+import { Refusals } from "../../../src/actors/owner/fair-server.ts";
 import { PositionQueue, StepQueue } from "../../../src/actors/owner/pending-reads.ts";
 import { Responder } from "../../../src/actors/owner/responder.ts";
 import {

@@ -1,6 +1,6 @@
 // Proves how long a recovery waits for the next owner of a shard, and what it takes for one.
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { OwnersClient } from "../../../src/actors/owner/owners-client.ts";
+import type { OwnersClient } from "../../../src/actors/host/owners-client.ts";
 import { awaitOwner } from "../../../src/actors/recovery/recovery.ts";
 import { PserverError } from "../../../src/protocol/index.ts";
 import { withoutPauses } from "../../support/without-pauses.ts";

@@ -13,7 +13,7 @@ import type {
 } from "../../../src/client/core/commands.ts";
 
 import { Outbox } from "../../../src/client/core/outbox.ts";
-import { Positions } from "../../../src/client/core/positions.ts";
+import { Positions } from "../../../src/client/core/shard-window.ts";
 
 import { type ErrorCode, isErrorCode } from "../../../src/protocol/errors.ts";
 import type { Outcome } from "../../../src/protocol/messages/outcomes.ts";

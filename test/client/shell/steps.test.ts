@@ -1,7 +1,7 @@
 // Proves how a trainer keeps step: when it enters, what it waits for, in which order clocks follow
 // gradients, and what becomes of late ones. The test plays the hosts on a fake connection.
 import { expect, onTestFinished, test } from "vitest";
-import { Deadline } from "../../../src/client/calls/deadline.ts";
+import { Deadline } from "../../../src/client/calls/calls.ts";
 import { type ClientParts, makeClientParts } from "../../../src/client/client.ts";
 import type { GradResult, StepPlace } from "../../../src/client/shell/steps.ts";
 import { JobSubjects, PserverError, type Synchronization } from "../../../src/protocol/index.ts";

@@ -6,7 +6,7 @@
  */
 import { createInterface } from "node:readline";
 import { type HostOptions, startHost } from "../../../src/actors/host/host.ts";
-import { OwnersClient } from "../../../src/actors/owner/owners-client.ts";
+import { OwnersClient } from "../../../src/actors/host/owners-client.ts";
 
 const [, , options = "{}", blocks = "0"] = process.argv;
 let left = Number(blocks);

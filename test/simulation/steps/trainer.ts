@@ -11,7 +11,7 @@ import type {
 } from "../../../src/client/core/commands.ts";
 
 import { Outbox } from "../../../src/client/core/outbox.ts";
-import { Positions } from "../../../src/client/core/positions.ts";
+import { Positions } from "../../../src/client/core/shard-window.ts";
 import { newStepCall, type StepCall, StepsCore } from "../../../src/client/core/steps-core.ts";
 
 import type { Outcome } from "../../../src/protocol/messages/outcomes.ts";

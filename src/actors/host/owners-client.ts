@@ -25,10 +25,10 @@ import {
 } from "../../protocol/index.ts";
 import { fromBrokerError, isNoResponders } from "../../transport/broker-error.ts";
 import { mapConcurrently } from "../concurrent.ts";
-import { neededBytes } from "../host/host-memory.ts";
 import type { Journal } from "../journal/journal.ts";
 import type { StorageQueries } from "../journal/streams.ts";
 import type { CheckedBlocks, Owners, WantedBlock } from "../lifecycle/service.ts";
+import { neededBytes } from "./host-memory.ts";
 
 /** How long one request waits for a reply before it is repeated. */
 const ATTEMPT_MS = 2_000;
