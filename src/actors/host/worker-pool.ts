@@ -3,6 +3,7 @@ import { errorFromWire, type Fields, PserverError, type WireError } from "../../
 import type { ConnectionSettings } from "../../transport/connection.ts";
 import { fromThread } from "../concurrent.ts";
 import type { JournalSettings } from "../journal/journal.ts";
+import type { ShardTrouble } from "../owner/serving-shard.ts";
 import type { AcceptedLoss } from "../recovery/accept-loss.ts";
 
 /** How long a worker may take to connect, and to close. */
@@ -22,7 +23,7 @@ const YOUNG_MB_MAX = 16;
 /** Callbacks of {@link WorkerPool}. */
 export interface WorkerPoolEvents {
   readonly onServing: (shard: number) => void;
-  readonly onTrouble: (type: ShardEventType, shard: number, error: PserverError) => void;
+  readonly onTrouble: (type: ShardTrouble, shard: number, error: PserverError) => void;
   readonly onRecovered: (recovered: AcceptedLoss) => void;
   readonly onFellBack: (fallen: AcceptedLoss) => void;
   /** A worker thread has ended by itself: the host cannot go on. */
@@ -237,25 +238,11 @@ export type ToWorker =
   | { readonly type: "save"; readonly shard: number }
   | { readonly type: "close" };
 
-/**
- * Troubles of a shard: it has failed; it does not fit into the host's memory; a snapshot, lines of
- * the tape or the mark of how far it is folded could not be stored; records could not be described, or have no
- * lines on the tape; a trainer has seen a later record than the journal holds.
- */
-export type ShardEventType =
-  | "failed"
-  | "no-memory"
-  | "snapshot-failed"
-  | "tape-failed"
-  | "tape-incomplete"
-  | "mark-failed"
-  | "loss-reported";
-
 /** Messages from a worker to the main thread. */
 export type FromWorker =
   | { readonly type: "ready" }
   | { readonly type: "serving"; readonly shard: number }
-  | { readonly type: ShardEventType; readonly shard: number; readonly error: WireError }
+  | { readonly type: ShardTrouble; readonly shard: number; readonly error: WireError }
   /** The work on a `save` has progressed; or it has ended, with an error unless the shard is stored. */
   | { readonly type: "saving"; readonly shard: number }
   | { readonly type: "saved"; readonly shard: number; readonly error?: WireError }

@@ -1,18 +1,4 @@
-import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node";
-import {
-  busy,
-  decodeMessage,
-  encodeError,
-  encodeMessage,
-  ensureError,
-  escapeId,
-  type Fields,
-  type JobSubjects,
-  type Message,
-  PserverError,
-  RETRY_AFTER_MS,
-} from "../../protocol/index.ts";
-import { payloadBytesMaxOf } from "../../transport/bulk-transport.ts";
+import { busy, encodeError, escapeId, PserverError, RETRY_AFTER_MS } from "../../protocol/index.ts";
 
 /** Limits of a shared resource, in units of the caller's choice. */
 export interface ShareLimits {
@@ -27,7 +13,7 @@ export interface ShareLimits {
  * more than is left free. So those who hold the most are refused first, and a trainer that holds nothing
  * can always take some: one greedy trainer leaves half free, two leave a third.
  */
-export class Shares {
+export class FairShares {
   readonly #limits: ShareLimits;
   readonly #held: Map<string, number> = new Map();
   #total = 0;
@@ -82,14 +68,14 @@ export interface Served<Task> {
  * task at a time: however long one queue is, every other trainer's first task is served within one round.
  */
 export class FairQueue<Task> {
-  readonly #shares: Shares;
+  readonly #shares: FairShares;
   /** By trainer, in the order of their turns. */
   readonly #queues: Map<string, TrainerQueue<Task>> = new Map();
   #size = 0;
 
   /** `limits`: of the costs of waiting tasks. */
   constructor(limits: ShareLimits) {
-    this.#shares = new Shares(limits);
+    this.#shares = new FairShares(limits);
   }
 
   /** Number of waiting tasks. */
@@ -138,10 +124,10 @@ export class FairQueue<Task> {
 }
 
 /**
- * Limits the work done in one turn of the event loop, so that timers, above all those that renew leases,
- * and messages of other connections have their turns.
+ * Limits the time that one kind of work takes in one turn of the event loop, so that timers, above all those that
+ * renew leases, and messages of other connections have their turns.
  */
-export class Turn {
+export class TimeSlice {
   readonly #lengthMs: number;
   readonly #onNext: () => void;
   #endsAtMs: number | undefined;
@@ -162,7 +148,7 @@ export class Turn {
     });
   }
 
-  /** Whether further work has to wait for the next turn. */
+  /** Whether further work has to wait for the next turn of the event loop. */
   get isOver(): boolean {
     return this.#endsAtMs !== undefined && performance.now() >= this.#endsAtMs;
   }
@@ -180,7 +166,7 @@ const PERIOD_MS = 100;
  * second. The requests of a trainer that has had its share of refusals are dropped unread for the rest of
  * the period: its queue is full, and reading would cost more than refusing.
  */
-export class Refusals {
+export class RefusalBudget {
   readonly #told: Map<string, number> = new Map();
   readonly #unheard: Set<string> = new Set();
   readonly #now: () => number;
@@ -224,7 +210,7 @@ export const QUEUED_BYTES = { each: 16 * 1024 * 1024, all: 64 * 1024 * 1024 } as
 export const REQUEST_BYTES = 1024;
 
 /** How long one kind of work may take in one turn of the event loop. */
-export const TURN_MS = 4;
+export const SLICE_MS = 4;
 
 /** The reply, or TOO_LARGE in place of one that the broker would not take. */
 export function replyThatFits(reply: Uint8Array, payloadBytesMax: number): Uint8Array {
@@ -234,71 +220,123 @@ export function replyThatFits(reply: Uint8Array, payloadBytesMax: number): Uint8
   return encodeError(new PserverError("TOO_LARGE", text, details));
 }
 
-/**
- * Answers one request: returns the entries of the reply, or throws the error that the reply carries.
- * With `tell` it may send messages before that, to inboxes of the asker only; to others nothing is sent.
- */
-export type RequestHandler = (
-  id: string,
-  verb: string,
-  message: Message,
-  tell: (inbox: string, entries: Fields) => void,
-) => Promise<Fields>;
-
-/** Options of {@link RequestServer}. */
-export interface RequestServerOptions {
-  readonly connection: NatsConnection;
-  /** Of all requests that come through the connection. */
-  readonly refusals: Refusals;
-  readonly subjects: JobSubjects;
-  /** Subject with the asker's id and the verb as its last tokens. */
-  readonly subject: string;
-  /** In the order in which they are served; a verb that belongs to none is refused. */
-  readonly queues: readonly RequestQueue[];
-  readonly handle: RequestHandler;
-  /** Whether every host gets each request, not one of them alone. */
-  readonly isForAll?: boolean;
-  /** Called for each request from another account of the broker; none of them is answered. */
-  readonly onOtherAccount?: (trainer: string) => void;
+/** A request that has arrived and is to be answered. */
+export interface FairRequest {
+  /** Key of the trainer or host that asks; unlike any trainer's for a host. */
+  readonly from: string;
+  /** Valid during {@link FairServer.take} only. */
+  readonly data: Uint8Array;
+  /** Answers the request, now or when the promise settles; must not fail. `data` is valid during the call only. */
+  readonly run: (data: Uint8Array) => Promise<void> | void;
+  /** Sends an error in place of the answer. */
+  readonly refuse: (error: PserverError) => void;
 }
 
-/**
- * Answers requests that any host of the job may answer, each by one of them, or by all. Trainers are
- * served in turns; a trainer with too many waiting requests is refused with BUSY.
- */
-export class RequestServer {
-  readonly #options: RequestServerOptions;
-  readonly #turn: Turn = new Turn(TURN_MS, () => {
-    this.#options.refusals.review();
-    this.#work();
-  });
-  #subscription: Subscription | undefined;
-  #active = 0;
-  #isClosed = false;
-  #idle: (() => void) | undefined;
+/** How one kind of requests is served. */
+export interface LaneOptions {
+  /** Requests in work at one time, and how many of them may be of one trainer; any number by default. */
+  readonly atOnce?: number;
+  readonly atOnceEach?: number;
+  /** Cost of a waiting request besides its own bytes, of the 16 MiB that one trainer has. */
+  readonly requestBytes?: number;
+  /** Waiting time that a refusal names. */
+  readonly retryAfterMs?: number;
+}
 
-  constructor(options: RequestServerOptions) {
+/** Requests of one kind: those that wait, and how many are in work. */
+class Lane {
+  readonly waiting: FairQueue<FairRequest> = new FairQueue(QUEUED_BYTES);
+  readonly #options: LaneOptions;
+  /** Requests in work, by trainer. */
+  readonly #running: Map<string, number> = new Map();
+  #runningTotal = 0;
+
+  constructor(options: LaneOptions) {
     this.#options = options;
   }
 
-  /** Begins to take requests. */
-  listen(): void {
-    const { connection, subject, isForAll } = this.#options;
-    this.#subscription = connection.subscribe(subject, {
-      ...(isForAll === true ? {} : { queue: "hosts" }),
-      callback: (error, message) => {
-        if (error === null) this.#receive(message);
-      },
-    });
+  /** Whether a further request of this trainer may be worked on now. */
+  readonly admits = (trainer: string): boolean => {
+    const { atOnce = Number.POSITIVE_INFINITY, atOnceEach = atOnce } = this.#options;
+    return this.#runningTotal < atOnce && (this.#running.get(trainer) ?? 0) < atOnceEach;
+  };
+
+  /** Keeps a copy of a request until its turn; false if too much waits already. */
+  push({ from, data, run, refuse }: FairRequest): boolean {
+    const { requestBytes = REQUEST_BYTES } = this.#options;
+    // The data is a view, which would keep the whole receive buffer alive.
+    const request = { from, data: Uint8Array.from(data), run, refuse };
+    return this.waiting.push(from, request, requestBytes + data.length);
   }
 
-  /** Stops taking requests, refuses waiting ones with BUSY, and waits for those in work. */
+  /** The error for a request that {@link push} does not keep. */
+  busy(trainer: string): PserverError {
+    const { requestBytes = REQUEST_BYTES, retryAfterMs = RETRY_AFTER_MS } = this.#options;
+    const expected = Math.floor(QUEUED_BYTES.each / requestBytes);
+    const text = `expected at most ${expected} waiting requests of one trainer, and space for those of all`;
+    return busy(text, { trainer, expected }, retryAfterMs);
+  }
+
+  begin(trainer: string): void {
+    this.#running.set(trainer, (this.#running.get(trainer) ?? 0) + 1);
+    this.#runningTotal++;
+  }
+
+  end(trainer: string): void {
+    const left = (this.#running.get(trainer) ?? 0) - 1;
+    if (left > 0) this.#running.set(trainer, left);
+    else this.#running.delete(trainer);
+    this.#runningTotal--;
+  }
+}
+
+/**
+ * Decides when each request is worked on, whoever receives it. A request runs as it arrives while the time slice of
+ * this turn of the event loop lasts and its lane admits it; others wait, and are taken from each trainer in turn.
+ * No trainer may have more waiting than is left free for others: it is refused with BUSY, a few times, and then
+ * unread for a while. The lanes, kinds of requests with their own bounds, are served in their order.
+ */
+export class FairServer {
+  readonly #lanes: readonly Lane[];
+  readonly #refusals: RefusalBudget;
+  readonly #slice: TimeSlice = new TimeSlice(SLICE_MS, () => {
+    this.#refusals.review();
+    this.#work();
+  });
+  #active = 0;
+  #isClosed = false;
+  #idle: () => void = () => undefined;
+
+  /** `refusals`: limits how often a trainer is refused, and is shared with the connection. */
+  constructor(refusals: RefusalBudget, lanes: readonly LaneOptions[] = [{}]) {
+    this.#refusals = refusals;
+    this.#lanes = lanes.map((options) => new Lane(options));
+  }
+
+  /** Works on a request now or later, or refuses it with BUSY. */
+  take(request: FairRequest, place = 0): void {
+    const lane = this.#lanes[place];
+    if (lane === undefined) throw new PserverError("INTERNAL", `there is no lane ${place}`);
+    const { from, refuse } = request;
+    const mayRun = lane.waiting.size === 0 && !this.#slice.isOver && lane.admits(from);
+    this.#slice.begin();
+    if (mayRun) this.#run(lane, request);
+    else if (!lane.push(request)) this.refuse(from, () => refuse(lane.busy(from)));
+  }
+
+  /** Refuses a request, unless its trainer was refused often lately. */
+  refuse(trainer: string, send: () => void): void {
+    this.#slice.begin();
+    if (this.#refusals.take(trainer)) send();
+  }
+
+  /** Refuses waiting requests with BUSY, begins none any more, and waits for those in work. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#subscription?.unsubscribe();
-    for (const queue of this.#options.queues) {
-      for (const { reply } of queue.drain()) {
-        this.#respond(reply, encodeError(busy("the host is closing", { expected: 0 })));
+    const error = busy("the host is closing", { expected: 0 });
+    for (const { waiting } of this.#lanes) {
+      for (let next = waiting.next(); next !== undefined; next = waiting.next()) {
+        next.task.refuse(error);
       }
     }
     if (this.#active === 0) return;
@@ -307,161 +345,28 @@ export class RequestServer {
     });
   }
 
-  #receive(message: Msg): void {
-    const { subjects, queues, onOtherAccount } = this.#options;
-    const reply = message.reply ?? "";
-    const sender = this.#sender(message.subject);
-    if (sender === undefined) return;
-    const { id: trainer, verb } = sender;
-    // A reply to any other subject would let the asker write where only this host may.
-    if (!subjects.mayAnswer(reply, trainer)) {
-      if (subjects.isOfOtherAccount(reply)) onOtherAccount?.(trainer);
-      return;
-    }
-    const queue = queues.find((candidate) => candidate.takes(verb));
-    if (queue === undefined) {
-      const error = new PserverError("BAD_MESSAGE", `no such verb: ${verb}`, { received: verb });
-      this.#refuse(trainer, reply, error);
-      return;
-    }
-    // A copy, so that a waiting request does not keep the whole received chunk alive.
-    const request = { trainer, verb, reply, data: Uint8Array.from(message.data) };
-    const refusal = queue.add(request);
-    if (refusal !== undefined) this.#refuse(trainer, reply, refusal);
-    else this.#work();
-  }
-
-  #sender(subject: string): { id: string; verb: string } | undefined {
-    try {
-      return this.#options.subjects.parseSender(subject);
-    } catch {
-      // The subject names no asker, so there is nobody to answer.
-      return undefined;
-    }
-  }
-
-  /** Begins as many requests as this turn allows. */
+  /** Begins as many waiting requests as this turn of the event loop and the lanes allow. */
   #work(): void {
-    for (const queue of this.#options.queues) {
-      while (!this.#isClosed && !this.#turn.isOver) {
-        const request = queue.next();
-        if (request === undefined) break;
-        this.#turn.begin();
-        void this.#answer(queue, request);
+    for (const lane of this.#lanes) {
+      while (!this.#isClosed && !this.#slice.isOver) {
+        const served = lane.waiting.next(lane.admits);
+        if (served === undefined) break;
+        this.#slice.begin();
+        this.#run(lane, served.task);
       }
     }
   }
 
-  async #answer(queue: RequestQueue, request: Request): Promise<void> {
+  #run(lane: Lane, { from, data, run }: FairRequest): void {
+    const answered = run(data);
+    if (answered === undefined) return;
+    lane.begin(from);
     this.#active++;
-    this.#respond(request.reply, await this.#reply(request));
-    queue.done(request);
-    this.#active--;
-    if (this.#active === 0) this.#idle?.();
-    this.#work();
-  }
-
-  async #reply({ trainer, verb, data }: Request): Promise<Uint8Array> {
-    const { subjects, handle } = this.#options;
-    const tell = (inbox: string, entries: Fields): void => {
-      if (subjects.isTrainerInbox(inbox, trainer)) {
-        this.#respond(inbox, encodeMessage(entries));
-      }
-    };
-    try {
-      return encodeMessage(await handle(trainer, verb, decodeMessage(data), tell));
-    } catch (error) {
-      return encodeError(ensureError(error));
-    }
-  }
-
-  #refuse(trainer: string, reply: string, error: PserverError): void {
-    this.#turn.begin();
-    if (this.#options.refusals.take(trainer)) this.#respond(reply, encodeError(error));
-  }
-
-  #respond(reply: string, bytes: Uint8Array): void {
-    const { connection } = this.#options;
-    if (connection.isClosed()) return;
-    connection.publish(reply, replyThatFits(bytes, payloadBytesMaxOf(connection)));
-  }
-}
-
-/** A request that has arrived and is to be answered. */
-export interface Request {
-  readonly trainer: string;
-  readonly verb: string;
-  readonly reply: string;
-  readonly data: Uint8Array;
-}
-
-/** What one queue takes, and how much of it a host works on at one time. */
-export interface RequestQueueOptions {
-  readonly verbs: readonly string[];
-  /** Requests in work at one time. */
-  readonly atOnce: number;
-  /** Of them, at most so many of one trainer. */
-  readonly atOnceEach: number;
-  /** Cost of a waiting request besides its own bytes, of the 16 MiB that one trainer has. */
-  readonly requestBytes?: number;
-  /** Waiting time that a refusal names. */
-  readonly retryAfterMs?: number;
-}
-
-/** Requests of one kind, served in turns of the trainers, a limited number at a time. */
-export class RequestQueue {
-  readonly #options: RequestQueueOptions;
-  readonly #waiting: FairQueue<Request> = new FairQueue(QUEUED_BYTES);
-  readonly #running: Map<string, number> = new Map();
-  #runningTotal = 0;
-
-  constructor(options: RequestQueueOptions) {
-    this.#options = options;
-  }
-
-  /** Whether requests with this verb belong here. */
-  takes(verb: string): boolean {
-    return this.#options.verbs.includes(verb);
-  }
-
-  /** Keeps a request until its turn; or returns the BUSY to refuse it with. */
-  add(request: Request): PserverError | undefined {
-    const { requestBytes = REQUEST_BYTES, retryAfterMs = RETRY_AFTER_MS } = this.#options;
-    const cost = requestBytes + request.data.length;
-    if (this.#waiting.push(request.trainer, request, cost)) return undefined;
-    const { trainer, verb } = request;
-    const expected = Math.floor(QUEUED_BYTES.each / requestBytes);
-    const text = `${verb}: expected at most ${expected} waiting requests of a trainer, and space for all`;
-    return busy(text, { trainer, expected }, retryAfterMs);
-  }
-
-  /** The request to work on next, which counts as running until {@link done}; undefined if none. */
-  next(): Request | undefined {
-    const { atOnce, atOnceEach } = this.#options;
-    if (this.#runningTotal >= atOnce) return undefined;
-    const served = this.#waiting.next((trainer) => this.#runningOf(trainer) < atOnceEach);
-    if (served === undefined) return undefined;
-    this.#running.set(served.trainer, this.#runningOf(served.trainer) + 1);
-    this.#runningTotal++;
-    return served.task;
-  }
-
-  /** Ends the work on a request. */
-  done({ trainer }: Request): void {
-    const left = this.#runningOf(trainer) - 1;
-    if (left > 0) this.#running.set(trainer, left);
-    else this.#running.delete(trainer);
-    this.#runningTotal--;
-  }
-
-  /** Removes and returns all waiting requests. */
-  *drain(): Generator<Request, void, undefined> {
-    for (let served = this.#waiting.next(); served !== undefined; served = this.#waiting.next()) {
-      yield served.task;
-    }
-  }
-
-  #runningOf(trainer: string): number {
-    return this.#running.get(trainer) ?? 0;
+    void answered.then(() => {
+      lane.end(from);
+      this.#active--;
+      if (this.#active === 0) this.#idle();
+      this.#work();
+    });
   }
 }

@@ -1,6 +1,7 @@
 import {
   busy,
   type Fallback,
+  type Fields,
   fallbacksSince,
   type Position,
   PserverError,
@@ -10,7 +11,7 @@ import {
 import { type Clock, systemClock } from "../concurrent.ts";
 import type { Shard } from "../fold/shard.ts";
 import type { StepProgress } from "../fold/step-table.ts";
-import { Shares } from "./fair-server.ts";
+import { FairShares } from "./fair-server.ts";
 import type { Asker } from "./responder.ts";
 
 /** Limits of the pending requests of one kind in one shard; beyond them, askers get BUSY. */
@@ -42,7 +43,7 @@ export class PendingReads<Wanted> {
   readonly #evaluate: (wanted: Wanted) => Evaluation;
   readonly #timeout: (wanted: Wanted, waitMs: number) => PserverError;
   readonly #clock: Clock;
-  readonly #shares: Shares = new Shares(PENDING);
+  readonly #shares: FairShares = new FairShares(PENDING);
   /** Functions that cancel the timeouts. */
   readonly #reads: Map<PendingRead<Wanted>, () => void> = new Map();
 
@@ -115,13 +116,22 @@ export class PendingReads<Wanted> {
   }
 }
 
-/** Dependencies of ReadConditions. */
-export interface ReadConditionsDeps {
-  readonly shard: Pick<Shard, "steps">;
+/** A served shard, as those see it that answer the requests to it. */
+export interface AnsweredShard {
+  readonly number: number;
+  readonly shard: Shard;
   readonly positions: PositionQueue;
   readonly steps: StepQueue;
   /** Position of the fold. */
-  readonly position: () => Position;
+  readonly position: Position;
+  /** What the shard lost of journals that were replaced. */
+  readonly fallbacks: readonly Fallback[];
+  /** Makes a snapshot of this position or later unless there is one. */
+  snapshot(at: Position): Promise<Fields>;
+  /** The reply to `status`. */
+  status(): Fields;
+  /** Free memory of the host. */
+  memory(): Fields;
 }
 
 /** A position that a request needs, and how long it may wait for that. */
@@ -129,10 +139,10 @@ export type Waiting = Position & { readonly waitMs: number };
 
 /** Lets requests wait until the fold of a shard has reached what they need. */
 export class ReadConditions {
-  readonly #deps: ReadConditionsDeps;
+  readonly #served: AnsweredShard;
 
-  constructor(deps: ReadConditionsDeps) {
-    this.#deps = deps;
+  constructor(served: AnsweredShard) {
+    this.#served = served;
   }
 
   /** Calls `run` once the fold has reached a position, or else `refuse`. */
@@ -143,7 +153,7 @@ export class ReadConditions {
     refuse: (error: PserverError) => void,
   ): void {
     const read = { from, wanted: { generation, seq, asker: from }, waitMs, run, refuse };
-    this.#deps.positions.at(this.#deps.position(), read);
+    this.#served.positions.at(this.#served.position, read);
   }
 
   /** Calls `run` once the fold has reached a position and then a step, both within `waitMs`. */
@@ -154,7 +164,7 @@ export class ReadConditions {
     run: () => void,
     refuse: (error: PserverError) => void,
   ): void {
-    const { shard, steps } = this.#deps;
+    const { shard, steps } = this.#served;
     const deadline = performance.now() + request.waitMs;
     const arrived = (): void => {
       const waitMs = Math.max(0, Math.ceil(deadline - performance.now()));

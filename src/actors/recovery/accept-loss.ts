@@ -3,7 +3,7 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import { type Fallback, PserverError, quoteName } from "../../protocol/index.ts";
 import type { Manifest, StoredManifest } from "../journal/manifest.ts";
 import type { RecoveredShard } from "../owner/recover-shard.ts";
-import type { ShardOwnerDeps } from "../owner/shard-owner.ts";
+import type { WorkerContext } from "../owner/serving-shard.ts";
 import {
   type ContinueDeps,
   type Continued,
@@ -17,7 +17,7 @@ import { rebuildFromBroker } from "./rebuild-from-broker.ts";
 
 /** Dependencies of {@link acceptLoss}: those of an owner, on one connection. */
 export type AcceptLossDeps = Omit<ContinueDeps, "onStage"> &
-  Pick<ShardOwnerDeps, "manager" | "inboxPrefix"> & {
+  Pick<WorkerContext, "manager" | "inboxPrefix"> & {
     readonly connection: NatsConnection;
     readonly payloadBytesMax: number;
     /** The blocks that the shard must have. */

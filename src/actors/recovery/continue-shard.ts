@@ -1,30 +1,30 @@
-import { ensureError, type Fallback, type Position } from "../../protocol/index.ts";
+import {
+  ensureError,
+  type Fallback,
+  type JobSubjects,
+  type Position,
+} from "../../protocol/index.ts";
 import { NO_RECORDS } from "../fold/journal-checksum.ts";
 import { JournalHead } from "../journal/journal-check.ts";
 import type { Manifest, StoredManifest } from "../journal/manifest.ts";
 import type { MarkKeeper } from "../journal/mark-keeper.ts";
+import type { SnapshotBudget } from "../journal/snapshotter.ts";
 import { OwnedJournal } from "../owner/owned-journal.ts";
 import type { RecoveredShard } from "../owner/recover-shard.ts";
-import type { ShardOwnerDeps } from "../owner/shard-owner.ts";
-import { ShardSnapshots } from "../owner/shard-snapshots.ts";
+import { ShardSnapshots, type SnapshotContext } from "../owner/shard-snapshots.ts";
 
 /** Dependencies of {@link continueShard}: those of an owner, without what it needs to serve. */
-export type ContinueDeps = Pick<
-  ShardOwnerDeps,
-  | "shard"
-  | "host"
-  | "subjects"
-  | "journal"
-  | "journalStorage"
-  | "store"
-  | "partBytesMax"
-  | "snapshotBudget"
-> & {
+export interface ContinueDeps extends Pick<SnapshotContext, "shard" | "journal" | "store"> {
+  readonly host: string;
+  readonly subjects: JobSubjects;
+  readonly journalStorage: "file" | "memory";
+  readonly partBytesMax: number;
+  readonly snapshotBudget: SnapshotBudget;
   /** Mark of former owners. */
   readonly marks: Pick<MarkKeeper, "read">;
   /** Called after each stage. */
   readonly onStage?: (stage: "committed" | "opened") => void;
-};
+}
 
 /** The state that a shard goes on from, and what it goes on from it in place of. */
 export interface Continuation extends Pick<RecoveredShard, "shard" | "stored"> {
@@ -60,18 +60,24 @@ export interface Continued {
 export async function continueShard(deps: ContinueDeps, to: Continuation): Promise<Continued> {
   const { host, journal, journalStorage: storage, marks, onStage } = deps;
   const { shard, stored, owner, generation, past } = to;
-  const snapshots = new ShardSnapshots({
-    ...deps,
-    snapshotBytes: 0,
-    retainBytes: 0,
-    // What an archiver has not copied does not keep a shard from going on.
-    archivers: { copied: () => Promise.resolve([]) },
-    onSnapshotFailed: () => undefined,
-    recovered: { shard, stored, manifest: fence(deps, to) },
-    kept: past,
-    onProgress: () => undefined,
-    onDeposed: () => undefined,
-  });
+  const { subjects, snapshotBudget, partBytesMax } = deps;
+  const snapshots = new ShardSnapshots(
+    {
+      ...deps,
+      worker: {
+        ...{ subjects, snapshotBudget },
+        settings: { partBytesMax, snapshotBytes: 0, retainBytes: 0 },
+        // What an archiver has not copied does not keep a shard from going on.
+        archivers: { copied: () => Promise.resolve([]) },
+      },
+    },
+    { recovered: { shard, stored, manifest: fence(deps, to) }, kept: past },
+    {
+      onProgress: () => undefined,
+      onDeposed: () => undefined,
+      onSnapshotFailed: () => undefined,
+    },
+  );
   const owned = new OwnedJournal({
     ...{ host, owner, journal, storage, shard, snapshots, marks },
     head: new JournalHead(deps.shard),

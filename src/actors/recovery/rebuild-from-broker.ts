@@ -14,7 +14,7 @@ import { journalDamaged } from "../journal/journal-check.ts";
 import { Credit, JournalReader } from "../journal/journal-reader.ts";
 import type { StoredManifest } from "../journal/manifest.ts";
 import { blockKey, type SnapshotStore } from "../journal/snapshot-store.ts";
-import { FoldLoop, Pace } from "../owner/fold-loop.ts";
+import { Coalescer, FoldLoop } from "../owner/fold-loop.ts";
 import { loadSnapshot, type RecoveredShard } from "../owner/recover-shard.ts";
 
 import type { FailedRecord, FoundRest, RecoveryChoice } from "./findings.ts";
@@ -134,7 +134,7 @@ async function foldJournal(deps: RebuildDeps, shard: Shard, wanted: WantedState)
         number: journal.shard,
         shard: leavingOut(shard, without),
         reader: new JournalReader({ ...deps, credit }),
-        pace: new Pace(),
+        coalescer: new Coalescer(),
         events: {
           locate: () => Promise.resolve({ stream: journal.stream(generation), generation, noted }),
           mayFold: () => shard.seq < to,
