@@ -5,8 +5,8 @@ import type { PartIndex } from "../../protocol/messages/parts.ts";
 import type { InitRecord, PushOperation } from "../../protocol/messages/records.ts";
 import type { Kernels } from "../kernel/kernels.ts";
 import type { ShardMemory } from "../kernel/shard-memory.ts";
-import type { BlockName, BlockTable, SlotPlan, StoredBlock } from "./block-actor.ts";
-import type { RecordContext } from "./check-update.ts";
+import type { BlockActor, BlockName, SlotPlan } from "./block-actor.ts";
+import type { BlockTable } from "./block-table.ts";
 import { ElementRanges, everyEncodedChunk, type Payload } from "./elements.ts";
 import {
   type ColumnTarget,
@@ -46,7 +46,7 @@ export interface InitChange {
 /** A `set` that passed every check. */
 export interface SetChange {
   readonly kind: "set";
-  readonly block: StoredBlock;
+  readonly block: BlockActor;
   readonly data: Uint8Array;
   /** Absent unless somebody observes the fold. */
   readonly statistics?: Statistics | undefined;
@@ -54,7 +54,7 @@ export interface SetChange {
 
 /** A push with the elements it carries, which are as many as its block or part has. */
 interface FittingPush {
-  readonly block: StoredBlock;
+  readonly block: BlockActor;
   readonly payload: Payload;
   /** Elements of the block that the payload is for; undefined for all. */
   readonly part: PartIndex | undefined;
@@ -95,7 +95,7 @@ interface RateChoice {
  */
 class RuleRun {
   readonly #memory: ShardMemory;
-  readonly #block: StoredBlock;
+  readonly #block: BlockActor;
   readonly #rate: RateChoice;
   readonly #rule: UpdateRule;
   readonly #elementBytes: number;
@@ -105,7 +105,7 @@ class RuleRun {
   readonly #slots: number[] = [];
   readonly #updateRate = { count: 0, learningRate: 0 };
 
-  constructor(memory: ShardMemory, block: StoredBlock, dtype: FloatDtype, rate: RateChoice) {
+  constructor(memory: ShardMemory, block: BlockActor, dtype: FloatDtype, rate: RateChoice) {
     this.#memory = memory;
     this.#block = block;
     this.#rate = rate;
@@ -228,7 +228,12 @@ function add(memory: ShardMemory, target: ColumnTarget, payload: Payload): void 
  * `values = data` with canonical NaNs. The data must be as it was when the checksum of its record was
  * compared, as for {@link allFinite}.
  */
-function overwrite(memory: ShardMemory, dtype: Dtype, pointer: number, data: Uint8Array): void {
+export function overwrite(
+  memory: ShardMemory,
+  dtype: Dtype,
+  pointer: number,
+  data: Uint8Array,
+): void {
   memory.bytes(pointer, data.length).set(data);
   if (isFloat(dtype) && !isKnownFinite(data, dtype)) {
     memory.kernels[CANONICAL[dtype]](pointer, data.length / DTYPES[dtype].bytes);
@@ -311,7 +316,7 @@ export function accumulateGradient(
  */
 export function closeStep(
   { memory, blocks }: StepContext,
-  closing: Iterable<StoredBlock>,
+  closing: Iterable<BlockActor>,
   divisor: number,
 ): void {
   for (const block of closing) {
@@ -329,7 +334,7 @@ export function closeStep(
  * Forgets the gradients of the open step; values and versions stay.
  * @returns the number of blocks that had one.
  */
-export function discardOpenSteps(blocks: Iterable<StoredBlock>): number {
+export function discardOpenSteps(blocks: Iterable<BlockActor>): number {
   let discarded = 0;
   for (const block of blocks) {
     if (block.contributors.size === 0) continue;
@@ -344,7 +349,7 @@ export function discardOpenSteps(blocks: Iterable<StoredBlock>): number {
   return discarded;
 }
 
-function applyOpenStep(memory: ShardMemory, block: StoredBlock, share: number): void {
+function applyOpenStep(memory: ShardMemory, block: BlockActor, share: number): void {
   const { dtype, sum } = openSlots(block);
   const run = new RuleRun(memory, block, dtype, { learningRate: block.openRate, divisor: 1 });
   const scale = memory.kernels[SCALE[dtype]];
@@ -375,7 +380,7 @@ interface OpenSum {
 function applyAll(
   memory: ShardMemory,
   run: RuleRun,
-  block: StoredBlock,
+  block: BlockActor,
   { sum, shared }: OpenSum,
 ): void {
   const target = run.target(undefined);
@@ -394,7 +399,7 @@ function applyAll(
 function applyPieces(
   memory: ShardMemory,
   run: RuleRun,
-  block: StoredBlock,
+  block: BlockActor,
   { sum, shared, marks }: OpenSum & { readonly marks: number },
 ): void {
   const { kernels } = memory;
@@ -419,7 +424,7 @@ function applyPieces(
 function applyLongRows(
   memory: ShardMemory,
   run: RuleRun,
-  block: StoredBlock,
+  block: BlockActor,
   { sum, shared, marks }: OpenSum & { readonly marks: number },
 ): void {
   const rows = markedRows(memory, marks, block.rows.rows);
@@ -436,7 +441,7 @@ function applyLongRows(
 }
 
 /** Marks rows of a sparse parameter as named by a gradient of the open step; undefined for all. */
-function touch(memory: ShardMemory, block: StoredBlock, list: Uint32Array | undefined): void {
+function touch(memory: ShardMemory, block: BlockActor, list: Uint32Array | undefined): void {
   if (block.plan.touched === undefined) return;
   if (list === undefined) {
     block.slotBytes(block.plan.touched).fill(1);
@@ -455,7 +460,7 @@ function markedRows(memory: ShardMemory, marks: number, rows: number): Uint32Arr
 }
 
 /** Type and address of the sum of gradients. @throws INTERNAL if the block has no slot for one. */
-function openSlots(block: StoredBlock): { dtype: FloatDtype; sum: number } {
+function openSlots(block: BlockActor): { dtype: FloatDtype; sum: number } {
   const { dtype, plan } = block;
   if (isFloat(dtype) && plan.accumulator !== undefined) {
     return { dtype, sum: block.slotPointer(plan.accumulator) };
@@ -463,44 +468,8 @@ function openSlots(block: StoredBlock): { dtype: FloatDtype; sum: number } {
   throw new PserverError("INTERNAL", `${block.label} has no place to add gradients of a step up`);
 }
 
-/**
- * Applies a change that `checkRecord` passed, or adds a gradient to its open step.
- * @returns the version that the block has then.
- * @throws TOO_LARGE if this process lacks the memory for a new block.
- */
-export function applyChange(context: RecordContext, change: Change): number {
-  if (change.kind === "init") return initialize(context, change);
-  const { memory, blocks, steps, trainer } = context;
-  const { block } = change;
-  if (change.kind === "gradient" && waitsForStep(block)) {
-    accumulateGradient(context, trainer, change);
-    steps.noteGradient(trainer);
-    return block.version;
-  }
-  blocks.beforeChange(block);
-  if (change.kind === "set") overwrite(memory, block.dtype, block.pointer, change.data);
-  else if (change.kind === "gradient") applyGradient(memory, change);
-  else mixIn(memory, change);
-  block.version += 1;
-  return block.version;
-}
-
-function initialize({ memory, blocks }: RecordContext, change: InitChange): number {
-  const { record, plan, data } = change;
-  const { epoch, dtype, shape, start, count, config } = record;
-  const header = { ...change.name, epoch, dtype, shape, start, count, config };
-  const block = blocks.put({ ...header, version: 1, updates: 0 }, plan, ({ pointer }) =>
-    overwrite(memory, dtype, pointer, data),
-  );
-  return block.version;
-}
-
-/** Whether gradients of a block wait for their step to close: of floats, in a `sync` job. */
-function waitsForStep({ plan }: StoredBlock): boolean {
-  return plan.accumulator !== undefined;
-}
-
-function mixIn(memory: ShardMemory, { block, payload, part, operation }: MixChange): void {
+/** `values = alpha · values + beta · payload` in the elements that a push with `alpha` and `beta` names. */
+export function mixIn(memory: ShardMemory, { block, payload, part, operation }: MixChange): void {
   const { rows, pointer, dtype } = block;
   const target = { rows, part, elementBytes: DTYPES[dtype].bytes, columns: [pointer] };
   mix(memory, target, payload, operation.alpha, operation.beta);

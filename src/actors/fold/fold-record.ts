@@ -6,7 +6,8 @@ import { readPackedIndex, readPartIndex } from "../../protocol/messages/parts.ts
 import { parseClock, parseNote, type RecordHead } from "../../protocol/messages/records.ts";
 import type { LogSubject } from "../../protocol/subjects.ts";
 import type { ShardMemory } from "../kernel/shard-memory.ts";
-import { applyChange, type Change } from "./apply-update.ts";
+import type { Change } from "./apply-update.ts";
+import { applyChange } from "./block-actor.ts";
 import { checkReply, checkUpdate, type RecordContext } from "./check-update.ts";
 import type { FoldTables } from "./fold-state.ts";
 import type { Rules } from "./rules.ts";
