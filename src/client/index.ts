@@ -40,8 +40,7 @@ export type {
   ReadOptions,
   UpdateOptions,
 } from "./calls/calls.ts";
-export type { SavedModel, SaveOptions } from "./calls/saved-model.ts";
-export type { Client } from "./client.ts";
+export type { Client, SavedModel, SaveOptions } from "./client.ts";
 export { type ConnectOptions, connect } from "./connect.ts";
 export type { IndexList } from "./parts.ts";
 export type { NamedTensor } from "./pull/puller.ts";

@@ -1,6 +1,11 @@
 import { laterPosition, type Position } from "../../protocol/messages/position.ts";
 import { type BlockUpdate, expectedPosition, type Failure } from "./block-update.ts";
-import type { PositionsListener } from "./commands.ts";
+
+/** What the positions tell the rest of the core. */
+export interface PositionsListener {
+  /** The journal that `seen` is a position of has been replaced; it is the last one seen of it. */
+  journalReplaced(shard: number, seen: Position): void;
+}
 
 /** A list through the updates themselves: every operation takes constant time and no memory. */
 export class UpdateList {

@@ -211,8 +211,6 @@ const REQUEST_BYTES_MIN = 16 * 1024;
 export class BlockReader {
   readonly #options: BlockReaderDeps;
   readonly #window = new ByteWindow(IN_FLIGHT_BYTES_MAX);
-  /** Whether the broker's permissions keep batched reads from being sent or received. */
-  #readsSingly = false;
 
   constructor(options: BlockReaderDeps) {
     this.#options = options;
@@ -234,10 +232,9 @@ export class BlockReader {
       pendingBlocks(pending[i] as PendingParameter, parameter.blocks, mode.encoding),
     );
     const { takesBatches, payloadBytesMax } = this.#options;
-    const requests =
-      takesBatches() && !this.#readsSingly
-        ? planRequests(blocks, payloadBytesMax())
-        : blocks.map(singleRequest);
+    const requests = takesBatches()
+      ? planRequests(blocks, payloadBytesMax())
+      : blocks.map(singleRequest);
     await allOrFirstError(requests.map((request) => this.#read(request, mode, deadline)));
     return pending.map(({ replacedBy }) => replacedBy);
   }
@@ -252,9 +249,6 @@ export class BlockReader {
     } finally {
       this.#window.release(windowBytes);
     }
-    // Those that were left because batched reads do not get through.
-    const left = request.kind === "single" ? [] : request.blocks.filter(isWanted);
-    await allOrFirstError(left.map((block) => this.#read(singleRequest(block), mode, deadline)));
   }
 
   async #readSingle(block: PendingBlock, mode: ReadMode, deadline: Deadline): Promise<void> {
@@ -264,28 +258,16 @@ export class BlockReader {
     }
   }
 
-  /** Reads blocks of a shard together; leaves some unread only if batched reads do not get through. */
+  /** Reads blocks of a shard together. */
   async #readBatch(
     shard: number,
     blocks: readonly PendingBlock[],
     mode: ReadMode,
     deadline: Deadline,
   ): Promise<void> {
-    let hasOwner = false;
-    while (true) {
-      const left = blocks.filter(isWanted);
-      const [first] = left;
-      if (first === undefined) return;
+    for (let left = blocks; left.length > 0; left = blocks.filter(isWanted)) {
       const problem = await readBatch(this.#options, shard, left, mode, deadline);
-      if (problem?.code === "DENIED" || (problem?.code === "NO_OWNER" && hasOwner)) {
-        this.#readsSingly = true;
-        return;
-      }
-      if (problem?.code === "NO_OWNER") {
-        // Waits for an owner. One that answers pulls only was not given the subject of batched reads.
-        await this.#readSingle(first, mode, deadline);
-        hasOwner = true;
-      } else if (problem !== undefined) {
+      if (problem !== undefined) {
         await this.#prepareAgain(left.filter(isWanted), deadline, problem);
       }
     }

@@ -175,12 +175,6 @@ function copyElements(from: TensorData, to: TensorData, start: number, count: nu
 /** Arrays to read into, by parameter name. */
 export type Into = Readonly<Record<string, TensorData>>;
 
-/** Dependencies of Puller. */
-export interface PullerDeps {
-  readonly parameters: Parameters;
-  readonly reader: BlockReader;
-}
-
 /** How the parameters of a call are read. */
 export interface PullMode extends ReadMode {
   readonly into?: Into | undefined;
@@ -205,10 +199,12 @@ interface PartRead extends ParameterRead {
  * parameter of several blocks is not read at one moment.
  */
 export class Puller {
-  readonly #options: PullerDeps;
+  readonly #parameters: Parameters;
+  readonly #reader: BlockReader;
 
-  constructor(options: PullerDeps) {
-    this.#options = options;
+  constructor(parameters: Parameters, reader: BlockReader) {
+    this.#parameters = parameters;
+    this.#reader = reader;
   }
 
   /**
@@ -222,7 +218,7 @@ export class Puller {
     deadline: Deadline,
     mode: PullMode = {},
   ): Promise<NamedTensor[]> {
-    const infos = await this.#options.parameters.waitFor(names, deadline);
+    const infos = await this.#parameters.waitFor(names, deadline);
     const { encoding, into, known = [] } = mode;
     const targets = infos.map((info) => targetOf(info, into));
     for (const info of infos) checkEncoding(info, encoding);
@@ -245,7 +241,7 @@ export class Puller {
     deadline: Deadline,
     mode: PartMode = {},
   ): Promise<Tensor> {
-    const infos = await this.#options.parameters.waitFor([name], deadline);
+    const infos = await this.#parameters.waitFor([name], deadline);
     for (const info of infos) checkEncoding(info, mode.encoding);
     const plan = (info: ParameterInfo): PartRead => planPartRead(info, indices, mode);
     const [read] = await this.#readCurrent(infos, plan, mode, deadline);
@@ -263,12 +259,11 @@ export class Puller {
     mode: ReadMode,
     deadline: Deadline,
   ): Promise<Read[]> {
-    const { reader } = this.#options;
     const reads = infos.map((info, place) => plan(info, place));
     let open = reads.map((_, place) => place);
     while (open.length > 0) {
       const pending = open.map((place) => reads[place] as Read);
-      const replaced = await reader.readAll(pending, mode, deadline);
+      const replaced = await this.#reader.readAll(pending, mode, deadline);
       const again: number[] = [];
       replaced.forEach((info, i) => {
         if (info === undefined) return;

@@ -7,8 +7,13 @@ import { quoteName } from "../../protocol/names.ts";
 import type { JobSubjects, LifecycleVerb } from "../../protocol/subjects.ts";
 import { Deadline } from "../calls/calls.ts";
 import type { Failure } from "../core/block-update.ts";
-import type { SessionCommands, SessionListener } from "../core/commands.ts";
-import { newSessionRequest, SessionCore, type SessionRequest } from "../core/session-core.ts";
+import {
+  newSessionRequest,
+  type SessionCommands,
+  SessionCore,
+  type SessionListener,
+  type SessionRequest,
+} from "../core/session-core.ts";
 import type { Requests } from "../wire/wire.ts";
 import { toError } from "./update-sender.ts";
 

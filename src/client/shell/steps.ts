@@ -10,9 +10,14 @@ import { encodeClock } from "../../protocol/messages/records.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
 import type { Deadline } from "../calls/calls.ts";
 import type { Failure } from "../core/block-update.ts";
-import type { StepsCommands } from "../core/commands.ts";
 import { noteReplaced, type Positions } from "../core/shard-window.ts";
-import { newStepCall, type StepCall, type StepCallKind, StepsCore } from "../core/steps-core.ts";
+import {
+  newStepCall,
+  type StepCall,
+  type StepCallKind,
+  type StepsCommands,
+  StepsCore,
+} from "../core/steps-core.ts";
 import type { Requests } from "../wire/wire.ts";
 import type { Session } from "./session.ts";
 import { toError, type UpdateSender, type UpdateSource } from "./update-sender.ts";

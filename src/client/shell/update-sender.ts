@@ -22,8 +22,7 @@ import {
   type UpdateCall,
   type UpdateSize,
 } from "../core/block-update.ts";
-import type { OutboxCommands, OutboxListener } from "../core/commands.ts";
-import { Outbox } from "../core/outbox.ts";
+import { Outbox, type OutboxCommands, type OutboxListener } from "../core/outbox.ts";
 import type { Positions } from "../core/shard-window.ts";
 import { type InboxMessage, type JournalAck, parseJournalAck, type Wire } from "../wire/wire.ts";
 

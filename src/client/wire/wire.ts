@@ -245,8 +245,6 @@ export interface Ask<Answer> {
    * the request always waits until its deadline.
    */
   readonly retryMs?: number;
-  /** The same while nobody listens to the subject; as `retryMs` by default. */
-  readonly nobodyRetryMs?: number;
   /** Whether to ask again while no answer comes, true by default; needs an idempotent request. */
   readonly repeat?: boolean;
 }
@@ -388,8 +386,7 @@ class PendingAsk<Answer> {
 
   receive(received: InboxMessage): void {
     if (received.noResponders) {
-      const { nobody, nobodyRetryMs, retryMs } = this.#ask;
-      this.#retry(nobody(), nobodyRetryMs ?? retryMs);
+      this.#retry(this.#ask.nobody());
       return;
     }
     try {
@@ -408,7 +405,7 @@ class PendingAsk<Answer> {
       this.#hooks.resolve(answer);
     } catch (caught) {
       const error = ensureError(caught);
-      if (healsWithTime(error.code)) this.#retry(error, this.#ask.retryMs);
+      if (healsWithTime(error.code)) this.#retry(error);
       else this.fail(error);
     }
   }
@@ -418,7 +415,8 @@ class PendingAsk<Answer> {
     this.#hooks.reject(error);
   }
 
-  #retry(error: PserverError, retryMs: number | undefined): void {
+  #retry(error: PserverError): void {
+    const { retryMs } = this.#ask;
     this.#last = error;
     if (retryMs !== undefined && performance.now() - this.#startedAtMs >= retryMs) {
       this.fail(error);

@@ -60,9 +60,7 @@ beforeEach(() => {
     parameters: { refreshAll } as unknown as Parameters,
     takesBatches: () => takesBatches,
     payloadBytesMax: () => wire.payloadBytesMax,
-    waitsForSteps: () => false,
-    onClosed: () => undefined,
-    onPlaceLost: () => undefined,
+    steps: { readStep: undefined, noteClosed: () => undefined, lostPlace: () => undefined },
   });
 });
 
@@ -343,37 +341,5 @@ describe("blocks are read by their own subjects", () => {
     const done = read(["a"]);
     expect(await answerPulls()).toEqual([subjects.pull("a", 0, "t")]);
     await done;
-  });
-
-  test("where their owner does not answer batched reads, from then on", async () => {
-    const done = read(["a", "b", "c"]);
-    const pulls: string[] = [];
-    for (let i = 0; i < 100; i++) {
-      for (const published of await sent()) {
-        if (published.subject === subjects.read(SHARD, "t")) wire.noResponders(published);
-        else {
-          answerPull(published);
-          pulls.push(published.subject);
-        }
-      }
-      await vi.advanceTimersByTimeAsync(50);
-    }
-    await done;
-    expect(pulls).toEqual(["a", "b", "c"].map((name) => subjects.pull(name, 0, "t")));
-    const later = read(["a", "d"]);
-    expect(await answerPulls()).toEqual([subjects.pull("a", 0, "t"), subjects.pull("d", 0, "t")]);
-    await later;
-  });
-
-  test("where permissions forbid batched reads, from then on", async () => {
-    const done = read(["a", "b"]);
-    const { reply } = await request();
-    expect(reply).not.toBe("");
-    wire.deny(subjects.read(SHARD, "t"), new PserverError("DENIED", "no"));
-    expect(await answerPulls()).toHaveLength(2);
-    await done;
-    const later = read(["c", "d"]);
-    expect(await answerPulls()).toEqual([subjects.pull("c", 0, "t"), subjects.pull("d", 0, "t")]);
-    await later;
   });
 });

@@ -73,12 +73,10 @@ async function requestsOf(reading: Reading): Promise<object[]> {
     requests: Requests.open(wire),
     takesBatches: () => true,
     payloadBytesMax: () => wire.payloadBytesMax,
-    waitsForSteps: () => false,
-    onClosed: () => undefined,
-    onPlaceLost: () => undefined,
+    steps: { readStep: undefined, noteClosed: () => undefined, lostPlace: () => undefined },
   });
   const deadline = Deadline.start("read", { timeoutMs: 1e6 });
-  const done = read(new Puller({ parameters, reader }), reading, deadline);
+  const done = read(new Puller(parameters, reader), reading, deadline);
   await new Promise((resolve) => setImmediate(resolve));
   deadline.dispose();
   done.catch(() => undefined);
