@@ -16,7 +16,6 @@ import { type EtcdSpace, toAdvertised } from "../job/etcd-space.ts";
 import { journalSettings, quotasOf, type StoredSettings } from "../job/job-settings.ts";
 import { BrokerProbe, LeaseClock, LeaseKeeper } from "../job/leases.ts";
 import { leaseTimeoutMs, type OpenedJob } from "../job/open-job.ts";
-import { type ArchiverRecord, readArchivers } from "../journal/archivers.ts";
 import { createLifecycle, type LifecycleService } from "../lifecycle/service.ts";
 import type { ShardTrouble } from "../owner/serving-shard.ts";
 import type { AcceptedLoss } from "../recovery/accept-loss.ts";
@@ -25,7 +24,7 @@ import type { Host, HostEvent, HostOpening } from "./host.ts";
 import { HostMemory } from "./host-memory.ts";
 import { type HostRequests, serveRequests } from "./host-requests.ts";
 import type { OwnersClient } from "./owners-client.ts";
-import { createShardClaims, hostKey, type ShardClaims } from "./shard-claims.ts";
+import { hostKey, ShardClaims } from "./shard-claims.ts";
 import { JobWatch, LossesWatch, MembersWatch, SessionsWatch } from "./watches.ts";
 import { WorkerPool, type WorkerPoolEvents, type WorkerSetup } from "./worker-pool.ts";
 
@@ -96,7 +95,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
     this.#clock = new LeaseClock(shards);
     this.#memory = HostMemory.open({ shards, limitBytes: options.memoryLimitBytes });
     this.#pool = new WorkerPool(this);
-    this.#claims = createShardClaims({
+    this.#claims = new ShardClaims({
       ...{ job: options.job, shards, host: id, value, leases, leaseMs, clock: this.#clock },
       events: {
         onClaimed: (shard) => this.#pool.own(shard),
@@ -109,7 +108,9 @@ export class RunningHost implements Host, WorkerPoolEvents {
     this.#publication = opening.etcd && hostPublication(opening, opening.etcd, job, onError);
     const service = hostLifecycle(opening, job, owners, this.#publication, onError);
     this.#lifecycle = service;
-    this.#control = hostControl(opening, job, owners, service, onError);
+    const { job: name, modelDirectory: directory } = options;
+    const saver = new Saver({ service, owners, directory, job: name, host: id, onError });
+    this.#control = new ControlService(job, service, owners, saver);
     const statuses = (): readonly Fields[] => this.#pool.statuses;
     this.#members = new MembersWatch({ service, statuses, leaseMs, onError });
     this.#sessions = new SessionsWatch({ service, statuses, onError });
@@ -381,24 +382,6 @@ function hostLifecycle(
     hostId: id,
     maxPayloadBytes: payloadBytesMaxOf(connection),
     ...(publication && { onJobChanged: () => publication.showJob() }),
-  });
-}
-
-function hostControl(
-  { options, id: host }: HostOpening,
-  { settings: { synchronization, shards }, leases, bucket, tapeStorage }: OpenedJob,
-  owners: OwnersClient,
-  service: LifecycleService,
-  onError: (error: PserverError) => void,
-): ControlService {
-  const { job, modelDirectory: directory } = options;
-  const saver = new Saver({ service, owners, directory, job, host, onError });
-  const archivers = async (): Promise<ArchiverRecord[]> => {
-    const found = await readArchivers(bucket);
-    return found.flatMap(({ record }) => (record === undefined ? [] : [record]));
-  };
-  return new ControlService({
-    ...{ service, synchronization, saver, owners, leases, shards, archivers, tapeStorage },
   });
 }
 
