@@ -306,8 +306,8 @@ export class RunningHost implements Host, WorkerPoolEvents {
   async #shutDown(reason: PserverError | undefined): Promise<void> {
     const { connection, answers, etcd } = this.#opening;
     const savesShards = this.settings.journal === "memory" && !this.#isJobGone;
-    this.#losses.stop();
-    this.#presence.stop();
+    void this.#losses.stop();
+    void this.#presence.stop();
     // At the same time: a request in work may wait for a shard that another host is to take over.
     const ended = await Promise.allSettled([
       ...this.#requests.map((requests) => requests.close()),
