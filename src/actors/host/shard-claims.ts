@@ -6,7 +6,7 @@ import {
   unescapeId,
   unescapeName,
 } from "../../protocol/index.ts";
-import { mapConcurrently, Rounds } from "../concurrent.ts";
+import { mapConcurrently, Repeater } from "../concurrent.ts";
 import {
   type LeaseClock,
   LeaseKeeper,
@@ -173,7 +173,7 @@ export class ShardClaims {
    * nothing is answered meanwhile.
    */
   readonly #owned: Set<number> = new Set();
-  readonly #rounds = new Rounds(() => this.#claimRound());
+  readonly #repeater = new Repeater(() => this.#claimRound());
 
   /** Nothing is claimed before {@link start}. */
   constructor(deps: ShardClaimsDeps) {
@@ -188,7 +188,7 @@ export class ShardClaims {
   /** Begins to claim; settles after the first round. */
   async start(): Promise<void> {
     await Promise.all([this.#hosts.start(), this.#declinedByHosts.start()]);
-    await this.#rounds.start();
+    await this.#repeater.start();
   }
 
   /** The shards that placement gives this host, whether their leases are held yet or not. */
@@ -217,7 +217,7 @@ export class ShardClaims {
    * once `finish` is done with it. Meanwhile it stays held, so that no other host takes the shard over.
    */
   async close(finish?: (shard: number) => Promise<void>): Promise<void> {
-    await this.#rounds.stop();
+    await this.#repeater.stop();
     await Promise.all([this.#hosts.stop(), this.#declinedByHosts.stop()]);
     await this.#declined.close();
     const owned = [...this.#owned];

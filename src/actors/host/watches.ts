@@ -12,28 +12,28 @@ import {
   TRAINERS_MAX,
 } from "../../protocol/index.ts";
 import { jetStreamErrorCode } from "../../transport/broker-error.ts";
-import { type Clock, Rounds, systemClock } from "../concurrent.ts";
+import { type Clock, Repeater, systemClock } from "../concurrent.ts";
 import type { TakenBack } from "../lifecycle/initialization.ts";
 import type { LifecycleService } from "../lifecycle/service.ts";
 
 /** Something that a host checks again and again until it is told to stop. */
 abstract class Watch {
   protected readonly clock: Clock;
-  protected readonly rounds: Rounds;
+  protected readonly repeater: Repeater;
 
   constructor(clock: Clock = systemClock) {
     this.clock = clock;
-    this.rounds = new Rounds(() => this.check(), clock);
+    this.repeater = new Repeater(() => this.check(), clock);
   }
 
   /** Checks at once, and then until {@link Watch.stop}. */
   start(): void {
-    void this.rounds.start();
+    void this.repeater.start();
   }
 
   /** Stops checking and waits for a check under way. */
   async stop(): Promise<void> {
-    await this.rounds.stop();
+    await this.repeater.stop();
   }
 
   /** Checks once; returns how many milliseconds to pause before the next check. Must not throw. */
@@ -71,7 +71,7 @@ export class MembersWatch extends Watch {
   /** A shard is served from now on: the newest members are written at once if its journal lacks them. */
   serving(shard: number): void {
     this.#fresh.add(shard);
-    void this.rounds.soon();
+    void this.repeater.soon();
   }
 
   protected override async check(): Promise<number> {
@@ -227,7 +227,7 @@ export class LossesWatch extends Watch {
   /** A shard is served from now on. */
   serving(shard: number): void {
     this.#fresh.add(shard);
-    void this.rounds.soon();
+    void this.repeater.soon();
   }
 
   protected override async check(): Promise<number> {
@@ -278,13 +278,13 @@ export class JobWatch extends Watch {
 
   /** Looks from now on, first after a lease time. */
   override start(): void {
-    void this.rounds.start(this.#deps.leaseMs);
+    void this.repeater.start(this.#deps.leaseMs);
   }
 
   /** Looks soon: the connection to the broker is back. */
   reconnected(): void {
     this.#missingSinceMs = undefined;
-    void this.rounds.soon();
+    void this.repeater.soon();
   }
 
   protected override async check(): Promise<number> {
