@@ -50,7 +50,7 @@ interface RequestKind {
 /** Where the requests to a host arrive and are answered. */
 export interface Reception {
   readonly connection: NatsConnection;
-  /** Of all requests that come through the connection. */
+  /** Counts the refusals of every trainer on this connection. */
   readonly refusals: RefusalBudget;
   readonly subjects: JobSubjects;
 }

@@ -150,7 +150,7 @@ export function hostKey(host: string): string {
   return `${HOST_LEASES}${escapeId(host)}`;
 }
 
-/** The host that {@link hostKey} made the key of; @throws BAD_NAME for any other key. */
+/** Inverse of {@link hostKey}; @throws BAD_NAME for any other key. */
 export function hostOfKey(key: string): string {
   return unescapeId(key.slice(HOST_LEASES.length));
 }

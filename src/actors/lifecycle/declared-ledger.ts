@@ -19,7 +19,8 @@ export type OnParameter = (parameter: Parameter) => void;
 
 /**
  * The parameters of a job as this host knows them: as it has written them, and as others had when it last looked.
- * Nothing may be decided on them unless a compare-and-swap fails if they are outdated, or they cannot be.
+ * They may be stale. Decide on one only if a later compare-and-swap fails on stale data, or if it is one that never
+ * changes.
  *
  * Memory: about 1 KB for each name that was ever declared. `Quotas.parametersMax` bounds their number.
  */
@@ -77,8 +78,8 @@ export class ParameterCatalog {
   }
 
   /**
-   * As {@link refresh}, if the job has been initialized or revised since the last call: only then parameters
-   * change that were ready. Returns whether it has read.
+   * Refreshes only if the job was initialized or revised since the last call: nothing else changes a ready parameter.
+   * Returns whether it has read.
    */
   async follow({ context }: Lifecycle): Promise<boolean> {
     const { sealed, revised } = this.#followed;

@@ -149,7 +149,7 @@ export function parameterKey(name: string): string {
   return `${PARAMETER_KEYS}${escapeName(name)}`;
 }
 
-/** The parameter that {@link parameterKey} made the key of; @throws BAD_NAME for any other key. */
+/** Inverse of {@link parameterKey}; @throws BAD_NAME for any other key. */
 export function parameterOfKey(key: string): string {
   return unescapeName(key.slice(PARAMETER_KEYS.length));
 }

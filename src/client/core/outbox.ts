@@ -88,7 +88,7 @@ export class Outbox implements RecordSettler {
   readonly #inFlight: InFlight;
   readonly #tracker: OutcomeTracker;
   readonly #over: UpdateCall[] = [];
-  /** The first end of the session that an event has brought; told at the end of the event. */
+  /** An end of the session that was seen during this event; reported when the event is over. */
   #sessionEnd: Failure | undefined;
   #turn = 0;
   #waiting = 0;

@@ -173,7 +173,7 @@ export class SessionCore {
     return received !== 0 && received !== this.#session;
   }
 
-  /** Another session has begun for which a request has waited. */
+  /** Resumes a request that has waited for the new session. */
   #goOn(request: SessionRequest): void {
     const { superseded } = request;
     request.superseded = undefined;

@@ -24,8 +24,8 @@ export interface StepsCommands {
 }
 
 /**
- * A trainer's part in the steps of a `sync` or `ssp` job. It becomes a member at its first gradient,
- * from the largest step that is closed in any shard on.
+ * A trainer's part in the steps of a `sync` or `ssp` job. It joins at its first gradient, in the step
+ * after the last one that any shard has closed.
  *
  * Calls take turns in the order in which they came. A call keeps its turn until it is over, but for
  * gradients that do not end the step: those give it up as soon as they are under way.

@@ -172,8 +172,8 @@ function describeBlock({ parameter, index }: BlockName): string {
 }
 
 /**
- * Buffers kept for messages, of the bytes in flight: PubAcks come in bursts, and all that was in
- * flight may be free at one time. The rest is what buffers are larger than their messages.
+ * Size of the pool of message buffers, as a multiple of the bytes in flight: PubAcks come in bursts, so all buffers may
+ * be free at once, and each is larger than its message.
  */
 const POOL_SHARE = 1.25;
 
