@@ -280,7 +280,7 @@ function eachShaped(
 // In a `sync` job, gradients are added up in a slot of their block until the step closes.
 
 /** State that the open step is applied to. */
-export interface StepContext {
+interface StepContext {
   readonly memory: ShardMemory;
   readonly blocks: BlockTable;
 }

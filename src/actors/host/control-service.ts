@@ -307,7 +307,7 @@ const BLOCKS_AHEAD = 4;
 const PROGRESS_MS = 500;
 
 /** A request to save the model. */
-export interface SaveRequest {
+interface SaveRequest {
   /** Below the model directory. */
   readonly path: string;
   /** Identifies the save to those who stop or repeat it. */
@@ -317,7 +317,7 @@ export interface SaveRequest {
 }
 
 /** Dependencies of {@link Saver}. */
-export interface SaverDeps {
+interface SaverDeps {
   readonly service: Pick<LifecycleService, "status">;
   readonly owners: OwnersClient;
   /** Where models go; without it nothing can be saved on this host. */

@@ -48,7 +48,7 @@ interface RequestKind {
 }
 
 /** Where the requests to a host arrive and are answered. */
-export interface Reception {
+interface Reception {
   readonly connection: NatsConnection;
   /** Counts the refusals of every trainer on this connection. */
   readonly refusals: RefusalBudget;

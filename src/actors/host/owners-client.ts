@@ -55,7 +55,7 @@ const RETRY_MS = 100;
 const SNAPSHOT_FACTOR = 2.5;
 
 /** Dependencies of {@link OwnersClient}. */
-export interface OwnersClientDeps {
+interface OwnersClientDeps {
   readonly connection: NatsConnection;
   readonly subjects: JobSubjects;
   /** Id of this host. */

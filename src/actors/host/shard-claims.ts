@@ -19,7 +19,7 @@ import {
 const DECLINED_LEASES = "declined.";
 
 /** Dependencies of {@link DeclinedShards}. */
-export interface DeclinedShardsDeps {
+interface DeclinedShardsDeps {
   readonly host: string;
   readonly value: LeaseValue;
   readonly leases: Leases;
@@ -133,7 +133,7 @@ interface ClaimEvents {
 }
 
 /** Dependencies of {@link ShardClaims}. */
-export interface ShardClaimsDeps {
+interface ShardClaimsDeps {
   readonly job: string;
   readonly shards: number;
   readonly host: string;

@@ -41,7 +41,7 @@ abstract class Watch {
 }
 
 /** Dependencies of {@link MembersWatch}. */
-export interface MembersWatchDeps {
+interface MembersWatchDeps {
   readonly service: Pick<LifecycleService, "expelLost" | "tellMembers">;
   /** The last statuses of the host's shards. */
   readonly statuses: () => readonly Fields[];
@@ -111,7 +111,7 @@ const FULL_AGAIN_MS = 10_000;
 const CHECK_MS = 500;
 
 /** Dependencies of {@link SessionsWatch}. */
-export interface SessionsWatchDeps {
+interface SessionsWatchDeps {
   readonly service: Pick<LifecycleService, "endSessions" | "checkCounter">;
   /** The last statuses of the host's shards. */
   readonly statuses: () => readonly Fields[];
@@ -192,7 +192,7 @@ export class SessionsWatch extends Watch {
 }
 
 /** Dependencies of {@link LossesWatch}. */
-export interface LossesWatchDeps {
+interface LossesWatchDeps {
   readonly service: Pick<LifecycleService, "takeBackLost">;
   /** Pause before a check that failed is repeated: a third of it. */
   readonly leaseMs: number;
@@ -247,7 +247,7 @@ export class LossesWatch extends Watch {
 }
 
 /** Dependencies of {@link JobWatch}. */
-export interface JobWatchDeps {
+interface JobWatchDeps {
   readonly connection: Pick<NatsConnection, "info">;
   readonly manager: { readonly streams: Pick<JetStreamManager["streams"], "info"> };
   readonly subjects: JobSubjects;

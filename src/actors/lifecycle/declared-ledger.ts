@@ -15,7 +15,7 @@ import { effectiveState, type Parameter, parseParameterRecord, shardBytes } from
 import type { JobSettings, LifecycleDeps } from "./service.ts";
 
 /** Called with a parameter whenever the catalog gets a newer record of it. */
-export type OnParameter = (parameter: Parameter) => void;
+type OnParameter = (parameter: Parameter) => void;
 
 /**
  * The parameters of a job as this host knows them: as it has written them, and as others had when it last looked.
@@ -130,7 +130,7 @@ function placeAfter(names: readonly string[], after: string): number {
 const FRESH_MS = 1_000;
 
 /** Dependencies of {@link DeclaredLedger}. */
-export interface DeclaredLedgerDeps {
+interface DeclaredLedgerDeps {
   readonly bucket: KvBucket;
   readonly job: JobSettings;
   readonly clock: Clock;

@@ -114,7 +114,7 @@ export async function removeMembers(deps: MembersDeps, gone: readonly Member[]):
 }
 
 /** Dependencies of {@link MembersAnnouncer}. */
-export interface MembersAnnouncerDeps {
+interface MembersAnnouncerDeps {
   readonly owners: Pick<Owners, "append">;
   readonly shards: number;
   /** Told of each shard whose journal could not be written. */

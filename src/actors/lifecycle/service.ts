@@ -58,10 +58,7 @@ export async function status(deps: LifecycleDeps, fields: Fields): Promise<Field
 }
 
 /** As {@link status}, for a request that was parsed already. */
-export async function readStatus(
-  deps: LifecycleDeps,
-  request: StatusRequest,
-): Promise<StatusReply> {
+async function readStatus(deps: LifecycleDeps, request: StatusRequest): Promise<StatusReply> {
   const { catalog } = deps.ledger;
   let isFresh = false;
   if (request.names !== undefined) {
@@ -141,7 +138,7 @@ function latestPositions(
 }
 
 /** Options of {@link createLifecycle}. */
-export interface LifecycleOptions
+interface LifecycleOptions
   extends Pick<
       LifecycleDeps,
       "job" | "bucket" | "leases" | "owners" | "hostId" | "maxPayloadBytes"

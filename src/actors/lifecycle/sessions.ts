@@ -47,7 +47,7 @@ async function jobRules({ bucket, job }: LifecycleDeps): Promise<number> {
 const LAST_GIVEN = numberRecord(SESSION_KEY);
 
 /** The session up to which ended ones have been, or are about to be, swept; 0 before the first sweep. */
-export const SWEPT = numberRecord(SWEPT_KEY);
+const SWEPT = numberRecord(SWEPT_KEY);
 
 interface Waiter {
   readonly resolve: (session: number) => void;
@@ -103,7 +103,7 @@ export class SessionCounter {
 }
 
 /** Notes up to which session a sweep is about to look; never lowers it. */
-export async function raiseSwept(deps: BucketDeps, upTo: number): Promise<void> {
+async function raiseSwept(deps: BucketDeps, upTo: number): Promise<void> {
   await SWEPT.change(deps, (swept) => Math.max(swept, upTo));
 }
 
@@ -112,7 +112,7 @@ export async function raiseSwept(deps: BucketDeps, upTo: number): Promise<void> 
  * been read before this call.
  * @throws JOB_DAMAGED if it has not: the counter has fallen back, and would give numbers a second time.
  */
-export async function requireCounted(
+async function requireCounted(
   { counter, job }: { readonly counter: SessionCounter; readonly job: Pick<JobSettings, "job"> },
   session: number,
   witness: string,
@@ -275,7 +275,7 @@ export async function isGone(
 }
 
 /** Whether a trainer's lease is lost and still not held. */
-export async function hasLostLease(deps: LifecycleDeps, key: string): Promise<boolean> {
+async function hasLostLease(deps: LifecycleDeps, key: string): Promise<boolean> {
   return deps.view.isLost(key) && (await deps.leases.read(key)) === undefined;
 }
 

@@ -1,7 +1,7 @@
 import { busy, encodeError, escapeId, PserverError, RETRY_AFTER_MS } from "../../protocol/index.ts";
 
 /** Limits of a shared resource, in units of the caller's choice. */
-export interface ShareLimits {
+interface ShareLimits {
   /** The most that one trainer may hold, unless it holds a single larger amount. */
   readonly each: number;
   /** The most that all may hold together. */
@@ -207,7 +207,7 @@ export class RefusalBudget {
 export const QUEUED_BYTES = { each: 16 * 1024 * 1024, all: 64 * 1024 * 1024 } as const;
 
 /** Cost of a waiting request besides its own bytes: some 14,000 small ones of one trainer fit. */
-export const REQUEST_BYTES = 1024;
+const REQUEST_BYTES = 1024;
 
 /** How long one kind of work may take in one turn of the event loop. */
 export const SLICE_MS = 4;
@@ -221,7 +221,7 @@ export function replyThatFits(reply: Uint8Array, payloadBytesMax: number): Uint8
 }
 
 /** A request that has arrived and is to be answered. */
-export interface FairRequest {
+interface FairRequest {
   /** Key of the trainer or host that asks; unlike any trainer's for a host. */
   readonly from: string;
   /** Valid during {@link FairServer.take} only. */

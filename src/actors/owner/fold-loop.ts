@@ -57,7 +57,7 @@ function fingerprint({ subject, payload }: JournalRecord): string {
 const RECORD_OVERHEAD_BYTES = 30;
 
 /** Why a {@link FoldQueue} stopped folding. */
-export type FoldStop =
+type FoldStop =
   /** All queued records are folded, or the owner does not let it fold now. */
   | { readonly kind: "idle" }
   /** Records are missing before the next queued one. */
@@ -195,7 +195,7 @@ export interface FoldLoopEvents {
 }
 
 /** Dependencies of {@link FoldLoop}. */
-export interface FoldLoopDeps {
+interface FoldLoopDeps {
   /** Number of the shard. */
   readonly number: number;
   readonly shard: Pick<Shard, "seq" | "apply" | "expect">;

@@ -27,7 +27,7 @@ const WAIT: Evaluation = { kind: "wait" };
 const ANSWER: Evaluation = { kind: "answer" };
 
 /** A request that may have to wait until the fold has progressed. */
-export interface PendingRead<Wanted> {
+interface PendingRead<Wanted> {
   /** Key of the trainer or host that asks. */
   readonly from: string;
   readonly wanted: Wanted;
@@ -38,7 +38,7 @@ export interface PendingRead<Wanted> {
 }
 
 /** Pending requests of one shard, re-evaluated after each fold. */
-export class PendingReads<Wanted> {
+class PendingReads<Wanted> {
   readonly #shard: number;
   readonly #evaluate: (wanted: Wanted) => Evaluation;
   readonly #timeout: (wanted: Wanted, waitMs: number) => PserverError;
@@ -194,7 +194,7 @@ export class ReadConditions {
 const QUERY_AFTER_MS = 200;
 
 /** End of a journal according to the broker. */
-export interface KnownEnd {
+interface KnownEnd {
   readonly generation: number;
   readonly lastSeq: number;
   /** Number of the query. */
@@ -208,7 +208,7 @@ export interface KnownEnd {
 type QueryLastSeq = (wanted: Position, tell: (lastSeq: number | undefined) => void) => void;
 
 /** Dependencies of {@link JournalEnd}. */
-export interface JournalEndDeps {
+interface JournalEndDeps {
   readonly lastSeq: QueryLastSeq;
   /** The highest position of the present journal that a request waits for. */
   readonly awaited: () => Position | undefined;
@@ -221,7 +221,7 @@ export interface JournalEndDeps {
  * The end of a shard's journal, queried while requests wait for a position above the fold. One query at
  * a time serves all requests, and none is made for the first moments: the fold is rarely far behind.
  */
-export class JournalEnd {
+class JournalEnd {
   readonly #deps: JournalEndDeps;
   readonly #clock: Clock;
   #queries = 0;
@@ -287,7 +287,7 @@ export interface WantedPosition extends Position {
 }
 
 /** Dependencies of {@link PositionQueue}. */
-export interface PositionQueueDeps {
+interface PositionQueueDeps {
   readonly shard: number;
   /** What the shard lost of journals that were replaced. */
   readonly fallbacks: () => readonly Fallback[];

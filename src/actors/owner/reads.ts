@@ -346,14 +346,14 @@ function tooLarge(received: number): PserverError {
 }
 
 /** The part indices of a pending read. */
-export interface WantedPart {
+interface WantedPart {
   readonly index: Uint8Array;
   /** Releases the memory; to be called once. */
   readonly release: () => void;
 }
 
 /** Copies of the part indices of pending reads: the buffer of a request is reused after its turn. */
-export class WantedParts {
+class WantedParts {
   readonly #shard: number;
   /** Bytes held. */
   readonly #shares: FairShares = new FairShares(QUEUED_BYTES);

@@ -33,7 +33,7 @@ export interface RecoveredShard {
 const READS_AT_ONCE = 4;
 
 /** Dependencies of {@link recoverShard}. */
-export interface RecoverDeps {
+interface RecoverDeps {
   readonly subjects: JobSubjects;
   readonly shard: number;
   readonly host: string;

@@ -33,7 +33,7 @@ export interface Piece {
 }
 
 /** Makes the next piece of a reply, as {@link MakeReply} does. */
-export type MakePiece = (allocate: Allocate) => Piece;
+type MakePiece = (allocate: Allocate) => Piece;
 
 /** Receiver of a reply. */
 export interface Asker {

@@ -25,7 +25,7 @@ import { refusingHandler, ShardSubscriptions } from "./subscriptions.ts";
  * claimed the broker has taken a manifest of this owner. Without the latter another host may have owned the
  * shard before the claim, and acknowledged records that this one has not folded.
  */
-export class OwnershipProof {
+class OwnershipProof {
   readonly #tenure: () => bigint | undefined;
   /** The tenure in which the broker has last taken a manifest of this owner. */
   #proven: bigint | undefined;
@@ -56,7 +56,7 @@ export class OwnershipProof {
 }
 
 /** Dependencies of {@link RecoveryWatch}. */
-export interface RecoveryWatchDeps {
+interface RecoveryWatchDeps {
   readonly store: Pick<SnapshotStore, "lastManifest">;
   /** Token of the owner that has failed. */
   readonly owner: string;
@@ -535,10 +535,4 @@ export class ShardOwner implements ServingOwner {
 }
 
 /** State of an owner. */
-export type OwnerState =
-  | "taking-over"
-  | "no-memory"
-  | "catching-up"
-  | "serving"
-  | "failed"
-  | "closed";
+type OwnerState = "taking-over" | "no-memory" | "catching-up" | "serving" | "failed" | "closed";

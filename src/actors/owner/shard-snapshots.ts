@@ -15,7 +15,7 @@ import type { TapeWriter } from "../journal/tape-writer.ts";
 import type { RecoveredShard } from "./recover-shard.ts";
 
 /** Dependencies of {@link Retention}. */
-export interface RetentionDeps {
+interface RetentionDeps {
   readonly journal: Pick<Journal, "info" | "purgeBelow">;
   readonly store: Pick<SnapshotStore, "list" | "remove">;
   readonly kept: KeptSnapshots;

@@ -53,7 +53,7 @@ const HOSTS_QUEUE = "hosts";
  * Tries what the broker's permissions let this user do, in each role. Tries only subjects that no stream
  * stores and nobody listens to.
  */
-export async function findPermissions(
+async function findPermissions(
   connection: NatsConnection,
   subjects: JobSubjects,
   trainer: string,
@@ -175,7 +175,7 @@ export interface BrokerInfo {
 }
 
 /** Dependencies of {@link JobAdmin}. */
-export interface JobAdminDeps {
+interface JobAdminDeps {
   /** The admin closes it. */
   readonly connection: NatsConnection;
   readonly requests: Pick<Requests, "ask">;

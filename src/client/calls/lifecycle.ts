@@ -44,7 +44,7 @@ const REQUESTS_MAX = 8;
  * Declares parameters: calls of one turn of the event loop share requests, each of as many parameters as hosts
  * take and the broker's largest message holds.
  */
-export class Declarations {
+class Declarations {
   readonly #session: Session;
   readonly #payloadBytesMax: () => number;
   #waiting: Waiting[] = [];

@@ -58,7 +58,7 @@ const RETRY_MAX_MS = 1_000;
 const TICK_MS = 100;
 
 /** Dependencies of Outbox. */
-export interface OutboxDeps {
+interface OutboxDeps {
   readonly commands: OutboxCommands;
   readonly listener: OutboxListener;
   readonly positions: Positions;

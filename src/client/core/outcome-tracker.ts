@@ -32,7 +32,7 @@ export interface RecordSettler {
 }
 
 /** Dependencies of OutcomeTracker. */
-export interface OutcomeTrackerDeps {
+interface OutcomeTrackerDeps {
   readonly positions: Positions;
   readonly commands: OutcomeCommands;
   readonly settler: RecordSettler;

@@ -31,7 +31,7 @@ const REJOIN_MS = 30_000;
 const REJOINS_MAX = 3;
 
 /** Dependencies of SessionCore. */
-export interface SessionDeps {
+interface SessionDeps {
   readonly commands: SessionCommands;
   readonly listener: SessionListener;
 }

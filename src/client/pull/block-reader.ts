@@ -194,7 +194,7 @@ function indexBytes({ read: { index }, rows }: PendingBlock): number {
 }
 
 /** Dependencies of BlockReader. */
-export interface BlockReaderDeps extends ReadDeps {
+interface BlockReaderDeps extends ReadDeps {
   readonly parameters: Parameters;
   /** Whether the shards of the job take batched reads. */
   readonly takesBatches: () => boolean;

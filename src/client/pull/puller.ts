@@ -64,7 +64,7 @@ export interface NamedTensor extends Tensor {
 }
 
 /** What the values of a {@link PulledTensor} were read from. */
-export interface TensorOrigin {
+interface TensorOrigin {
   readonly epoch: number;
   /** The encoding they came in. */
   readonly encoding: Encoding | undefined;
@@ -183,7 +183,7 @@ export interface PullMode extends ReadMode {
 }
 
 /** How some elements of a parameter are read. */
-export interface PartMode extends ReadMode {
+interface PartMode extends ReadMode {
   /** Receives the values. */
   readonly into?: TensorData | undefined;
 }

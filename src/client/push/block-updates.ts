@@ -400,7 +400,7 @@ class TensorUpdate implements UpdateSource, EntrySource {
 }
 
 /** Rows of a gradient, each once, ascending. */
-export interface RowSums {
+interface RowSums {
   readonly rows: Numbers;
   /** As many rows of elements as there are rows. */
   readonly values: TensorData;

@@ -91,7 +91,7 @@ const RECORD_HEAD_BYTES_MAX = 1024;
 const ROW_BYTES_MAX = 34;
 
 /** Dependencies of {@link inBatches}. */
-export interface BatchDeps {
+interface BatchDeps {
   readonly session: Session;
   readonly subjects: JobSubjects;
   readonly trainer: string;
@@ -114,7 +114,7 @@ export function inBatches(
 }
 
 /** Dependencies and limits of {@link fillBatches}. */
-export interface BatchOptions {
+interface BatchOptions {
   /** Subject of the sender's batches in a shard. */
   readonly subject: (shard: number) => string;
   /** The largest message that the broker takes. */
@@ -210,7 +210,7 @@ export interface UpdatesDeps {
 }
 
 /** How the records of an update are sent. */
-export interface UpdateMode {
+interface UpdateMode {
   readonly ack?: Ack | undefined;
   readonly encoding?: Encoding | undefined;
 }

@@ -19,7 +19,7 @@ export interface ShardFallback {
 }
 
 /** Dependencies of Fallbacks. */
-export interface FallbacksDeps {
+interface FallbacksDeps {
   readonly requests: Requests;
   readonly subjects: JobSubjects;
   readonly trainer: string;

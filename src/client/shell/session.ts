@@ -18,7 +18,7 @@ import type { Requests } from "../wire/wire.ts";
 import { toError } from "./update-sender.ts";
 
 /** Dependencies of Session. */
-export interface SessionShellDeps {
+interface SessionShellDeps {
   readonly requests: Requests;
   readonly subjects: JobSubjects;
   readonly trainer: string;

@@ -73,7 +73,7 @@ async function askForStep(
 }
 
 /** Dependencies of Steps. */
-export interface StepsDeps extends StepRequestDeps {
+interface StepsDeps extends StepRequestDeps {
   readonly session: Session;
   readonly sender: UpdateSender;
 }

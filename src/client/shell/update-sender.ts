@@ -30,7 +30,7 @@ import { type InboxMessage, type JournalAck, parseJournalAck, type Wire } from "
 const NAMES_MAX = 64;
 
 /** A call that is over, as its error is made from it. */
-export interface OverCall {
+interface OverCall {
   readonly call: UpdateCall;
   readonly sources: readonly UpdateSource[];
   readonly trainer: string;
@@ -41,7 +41,7 @@ export interface OverCall {
  * OUTCOME_UNKNOWN, naming the updates that are applied once or not at all; else what ended the call or
  * kept updates from being stored.
  */
-export function callError(over: OverCall): PserverError | undefined {
+function callError(over: OverCall): PserverError | undefined {
   const { call } = over;
   if (!hasFailed(call)) return undefined;
   if (call.rejected !== undefined && call.rejection !== undefined) {
@@ -178,7 +178,7 @@ function describeBlock({ parameter, index }: BlockName): string {
 const POOL_SHARE = 1.25;
 
 /** Dependencies of UpdateSender. */
-export interface UpdateSenderDeps {
+interface UpdateSenderDeps {
   readonly wire: Wire;
   readonly subjects: JobSubjects;
   readonly trainer: string;
