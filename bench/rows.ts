@@ -1,5 +1,5 @@
 import { applyGradient } from "../src/actors/fold/apply-update.ts";
-import { StoredBlock, slotPlan } from "../src/actors/fold/block-actor.ts";
+import { BlockActor, slotPlan } from "../src/actors/fold/block-actor.ts";
 import { ShardMemory } from "../src/actors/kernel/shard-memory.ts";
 import { ElementReader } from "../src/actors/owner/reads.ts";
 import { sumRows } from "../src/client/push/block-updates.ts";
@@ -103,14 +103,14 @@ function blockOf(
   optimizer: Optimizer,
   rows: number,
   rowElements: number,
-): { memory: ShardMemory; block: StoredBlock } {
+): { memory: ShardMemory; block: BlockActor } {
   const memory = ShardMemory.create({ bytesMax: 16 * BLOCK_BYTES });
   const shape = [rows, rowElements];
   const rate = optimizer === "none" ? {} : { learningRate: 1e-3 };
   const config = toConfig({ sparse: true, optimizer, ...rate });
   const place = { shape, start: 0, count: rows * rowElements, dtype: "float32", config } as const;
   const header = { parameter: "rows", index: 0, epoch: 1, version: 1, updates: 0, ...place };
-  const block = new StoredBlock(memory, header, slotPlan(place, { mode: "async" }));
+  const block = new BlockActor(memory, header, slotPlan(place, { mode: "async" }));
   block.values().fill(0);
   return { memory, block };
 }

@@ -49,7 +49,7 @@ export async function mapConcurrently<Item, Result>(
 }
 
 /** Repeats work, one round at a time, with a pause after each, until stopped for good. */
-export class Rounds {
+export class Repeater {
   readonly #work: () => Promise<number>;
   readonly #clock: Clock;
   #isStarted = false;

@@ -1,6 +1,6 @@
 import { PserverError } from "../protocol/errors.ts";
 import { quoteName } from "../protocol/names.ts";
-import type { CallOptions } from "./calls/deadline.ts";
+import type { CallOptions } from "./calls/calls.ts";
 import type { Client } from "./client.ts";
 
 /** Element types that can be averaged. */

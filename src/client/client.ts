@@ -1,8 +1,12 @@
+import { randomUUID } from "node:crypto";
 import type { NatsConnection } from "@nats-io/transport-node";
+import { encodeMessage, type Fields } from "../protocol/codec.ts";
 import type { ParameterConfigInput, Synchronization } from "../protocol/config/index.ts";
 import type { TensorData } from "../protocol/dtypes.ts";
 import { PserverError } from "../protocol/errors.ts";
+import { asMap, integerField, textField } from "../protocol/fields.ts";
 import {
+  type JoinReply,
   type ParameterInfo,
   readStatusPages,
   type StatusReply,
@@ -12,21 +16,20 @@ import type { NoteEntries } from "../protocol/messages/records.ts";
 import { quoteName } from "../protocol/names.ts";
 import type { JobSubjects } from "../protocol/subjects.ts";
 import type { Tensor, TensorLike } from "../protocol/tensor.ts";
-import type {
-  BeginOptions,
-  Calls,
-  GradOptions,
-  PullOptions,
-  PushOptions,
-  ReadOptions,
-  UpdateOptions,
+import {
+  type BeginOptions,
+  type CallOptions,
+  type Calls,
+  Deadline,
+  type GradOptions,
+  type PullOptions,
+  type PushOptions,
+  type ReadOptions,
+  type UpdateOptions,
 } from "./calls/calls.ts";
-import { type CallOptions, Deadline } from "./calls/deadline.ts";
 import { Lifecycle } from "./calls/lifecycle.ts";
-import { Notes } from "./calls/notes.ts";
 import { Parameters } from "./calls/parameters.ts";
-import { type SavedModel, type SaveOptions, saveModel } from "./calls/saved-model.ts";
-import { Positions } from "./core/positions.ts";
+import { Positions } from "./core/shard-window.ts";
 import type { IndexList } from "./parts.ts";
 import { BlockReader } from "./pull/block-reader.ts";
 import { type NamedTensor, Puller, type PullMode } from "./pull/puller.ts";
@@ -36,94 +39,147 @@ import { Fallbacks, type ShardFallback } from "./shell/fallbacks.ts";
 import { Session } from "./shell/session.ts";
 import { type GradResult, Steps } from "./shell/steps.ts";
 import { UpdateSender } from "./shell/update-sender.ts";
-import { Requests } from "./wire/requests.ts";
-import type { Wire } from "./wire/wire.ts";
+import { MORE, Requests, type Wire } from "./wire/wire.ts";
 
-/** The parts of a client. */
-export interface ClientParts {
+/** A model file that a host has written. */
+export interface SavedModel {
+  /** Path of the file below the model directory of the host that wrote it. */
+  readonly file: string;
+  readonly bytes: number;
+  readonly format: string;
+  /** Id of that host. */
+  readonly host: string;
+}
+
+/** Options of `Client.saveModel`. If the call ends early, the host stops writing. */
+export interface SaveOptions extends CallOptions {
+  /** Called about twice a second with the bytes of values written and in total. */
+  readonly onProgress?: (doneBytes: number, totalBytes: number) => void;
+}
+
+/** Has a host write the model to a file; see `Client.saveModel`. */
+export async function saveModel(
+  {
+    requests,
+    subjects,
+    trainer,
+  }: { readonly requests: Requests; readonly subjects: JobSubjects; readonly trainer: string },
+  path: string,
+  deadline: Deadline,
+  onProgress: SaveOptions["onProgress"],
+): Promise<SavedModel> {
+  const token = randomUUID();
+  const stop = (): void =>
+    requests.tell(subjects.control(trainer, "stop"), encodeMessage({ token }));
+  const stopListening = deadline.onEnd(stop);
+  try {
+    return await requests.ask({
+      subject: subjects.control(trainer, "save"),
+      // Where accounts are joined, the broker gives the host another reply subject, for one reply.
+      body: (reply) => encodeMessage({ path, token, progress: reply }),
+      read: ({ fields }) => {
+        if (fields["progress"] === undefined) return parseSavedModel(fields);
+        const progress = asMap(fields["progress"], "progress");
+        onProgress?.(integerField(progress, "doneBytes"), integerField(progress, "totalBytes"));
+        return MORE;
+      },
+      deadline,
+      nobody: () => new PserverError("NO_HOST", `no host of job ${subjects.job} can save`),
+      // Saving may take minutes, and a repeated request would begin it again.
+      repeat: false,
+    });
+  } finally {
+    stopListening();
+  }
+}
+
+function parseSavedModel(fields: Fields): SavedModel {
+  return {
+    file: textField(fields, "file", 4096),
+    bytes: integerField(fields, "bytes"),
+    format: textField(fields, "format"),
+    host: textField(fields, "host"),
+  };
+}
+
+/** How the parts of a client are made. */
+export interface ClientPartsOptions {
+  readonly wire: Wire;
+  readonly subjects: JobSubjects;
+  readonly trainer: string;
+  /** Called when the client cannot go on. */
+  readonly fail: (error: PserverError) => void;
+  readonly onFallback?: ((fallback: ShardFallback) => void) | undefined;
+}
+
+/** The parts of a client. They are made in the order in which they need each other, and what they find is told here. */
+export class ClientParts {
   readonly requests: Requests;
   readonly sender: UpdateSender;
   readonly session: Session;
   readonly parameters: Parameters;
-  readonly lifecycle: Lifecycle;
-  readonly notes: Notes;
-  readonly updates: Updates;
-  readonly puller: Puller;
   readonly steps: Steps;
   readonly fallbacks: Fallbacks;
-}
+  readonly lifecycle: Lifecycle;
+  readonly updates: Updates;
+  readonly puller: Puller;
+  readonly #seen: SeenVersions = new SeenVersions();
 
-/** Composes the parts of a client; `fail` is called when the client cannot go on. */
-export function makeClientParts(options: {
-  readonly wire: Wire;
-  readonly subjects: JobSubjects;
-  readonly trainer: string;
-  readonly fail: (error: PserverError) => void;
-  readonly onFallback?: ((fallback: ShardFallback) => void) | undefined;
-}): ClientParts {
-  const { wire, subjects, trainer, fail } = options;
-  const payloadBytesMax = (): number => wire.payloadBytesMax;
-  const positions = new Positions({
-    journalReplaced: (shard, seen) => fallbacks.replaced(shard, seen),
-  });
-  const seen = new SeenVersions();
-  const requests = Requests.open(wire);
-  const sender: UpdateSender = UpdateSender.open({
-    wire,
-    subjects,
-    trainer,
-    positions,
-    onSessionEnd: (error) => session.ended(error),
-  });
-  const session: Session = new Session({
-    requests,
-    subjects,
-    trainer,
-    onEnded: () => sender.pause(),
-    onJoined: ({ session, shards, synchronization }) => {
-      steps.sessionBegan(session, shards, synchronization);
-      sender.start(session);
-    },
-    onLost: fail,
-  });
-  const parameters = new Parameters(session, positions, payloadBytesMax);
-  const shared = { requests, sender, session, parameters, positions, subjects, trainer, seen };
-  const steps = new Steps(shared);
-  const fallbacks = new Fallbacks({
-    ...shared,
-    session: () => session.number,
-    onLost: (shard) => {
-      steps.fellBack(shard);
-      seen.clear();
-    },
-    tell: options.onFallback,
-  });
-  const reader = new BlockReader({
-    ...shared,
-    payloadBytesMax,
-    waitsForSteps: () => steps.readStep !== undefined,
-    onClosed: (shard, step) => steps.noteClosed(shard, step),
-    onPlaceLost: () => steps.lostPlace(),
-  });
-  return {
-    requests,
-    sender,
-    session,
-    parameters,
-    steps,
-    fallbacks,
-    lifecycle: new Lifecycle({ ...shared, payloadBytesMax }),
-    notes: new Notes(shared),
-    updates: new Updates({ ...shared, steps, payloadBytesMax }),
-    puller: new Puller({ parameters, reader }),
-  };
-}
+  constructor({ wire, subjects, trainer, fail, onFallback }: ClientPartsOptions) {
+    const payloadBytesMax = (): number => wire.payloadBytesMax;
+    const positions = new Positions({
+      journalReplaced: (shard, seen) => this.fallbacks.replaced(shard, seen),
+    });
+    this.requests = Requests.open(wire);
+    this.sender = UpdateSender.open({
+      ...{ wire, subjects, trainer, positions },
+      onSessionEnd: (error) => this.session.ended(error),
+    });
+    this.session = new Session({
+      ...{ requests: this.requests, subjects, trainer },
+      onEnded: () => this.sender.pause(),
+      onJoined: (reply) => this.#joined(reply),
+      onLost: fail,
+    });
+    this.parameters = new Parameters(this.session, positions, payloadBytesMax);
+    const { requests, sender, session, parameters } = this;
+    const shared = {
+      ...{ requests, sender, session, parameters, positions, subjects, trainer },
+      ...{ seen: this.#seen, payloadBytesMax },
+    };
+    this.steps = new Steps(shared);
+    this.fallbacks = new Fallbacks({
+      ...shared,
+      session: () => session.number,
+      onLost: (shard) => this.#lost(shard),
+      tell: onFallback,
+    });
+    this.lifecycle = new Lifecycle(shared);
+    this.updates = new Updates({ ...shared, steps: this.steps });
+    const reader = new BlockReader({
+      ...shared,
+      steps: this.steps,
+    });
+    this.puller = new Puller(parameters, reader);
+  }
 
-/** Ends what the parts of a client do by themselves; may be called again. */
-export function stopParts({ session, fallbacks, sender }: ClientParts): void {
-  session.stop();
-  fallbacks.close();
-  sender.close();
+  /** Ends what the parts do by themselves; may be called again. */
+  stop(): void {
+    this.session.stop();
+    this.fallbacks.close();
+    this.sender.close();
+  }
+
+  #joined({ session, shards, synchronization }: JoinReply): void {
+    this.steps.sessionBegan(session, shards, synchronization);
+    this.sender.start(session);
+  }
+
+  /** A shard has undone some of what this trainer has read and sent. */
+  #lost(shard: number): void {
+    this.steps.fellBack(shard);
+    this.#seen.clear();
+  }
 }
 
 /** Saving a large model takes longer than other calls. */
@@ -394,7 +450,7 @@ export class Client {
    */
   note(entries: NoteEntries, options: UpdateOptions = {}): Promise<void> {
     return this.#calls.run("note", options, (deadline) =>
-      this.#parts.notes.send(entries, deadline, options.ack),
+      this.#parts.updates.note(entries, deadline, options.ack),
     );
   }
 
@@ -456,7 +512,7 @@ export class Client {
     // Without an answer the lease runs out by itself.
     await this.#parts.session.leave(leaving).catch(() => {});
     leaving.dispose();
-    stopParts(this.#parts);
+    this.#parts.stop();
     if (!this.#connection.isClosed()) await this.#connection.close();
   }
 

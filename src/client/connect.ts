@@ -13,9 +13,9 @@ import { JobSubjects } from "../protocol/subjects.ts";
 import { BufferPool } from "../transport/buffers.ts";
 import { connectForBulk } from "../transport/bulk-transport.ts";
 import { showUrl } from "../transport/connection.ts";
-import { Calls } from "./calls/calls.ts";
-import { Backoff, type CallOptions, Deadline } from "./calls/deadline.ts";
-import { Client, makeClientParts, stopParts } from "./client.ts";
+import { Backoff, type CallOptions, Calls, Deadline } from "./calls/calls.ts";
+
+import { Client, ClientParts } from "./client.ts";
 import type { ShardFallback } from "./shell/fallbacks.ts";
 import { type ConnectionOverrides, resolveConnection } from "./wire/settings.ts";
 import { NatsWire } from "./wire/wire.ts";
@@ -34,10 +34,10 @@ async function joinJob(options: {
   const calls = new Calls();
   const fail = (error: PserverError): void => {
     calls.fail(error);
-    stopParts(parts);
+    parts.stop();
   };
   const wire = NatsWire.open(connection, inbox, fail);
-  const parts = makeClientParts({ wire, subjects, trainer, fail, onFallback });
+  const parts = new ClientParts({ wire, subjects, trainer, fail, onFallback });
   connection.closed().then(
     (error) => fail(connectionClosed(error)),
     (error: unknown) => fail(ensureError(error)),

@@ -33,15 +33,14 @@ export { type Tensor, type TensorLike, zeros } from "../protocol/tensor.ts";
 export { AsyncDifference, type Averaged, elasticAverage, type FloatData } from "./averaging.ts";
 export type {
   BeginOptions,
+  CallOptions,
   GradOptions,
   PullOptions,
   PushOptions,
   ReadOptions,
   UpdateOptions,
 } from "./calls/calls.ts";
-export type { CallOptions } from "./calls/deadline.ts";
-export type { SavedModel, SaveOptions } from "./calls/saved-model.ts";
-export type { Client } from "./client.ts";
+export type { Client, SavedModel, SaveOptions } from "./client.ts";
 export { type ConnectOptions, connect } from "./connect.ts";
 export type { IndexList } from "./parts.ts";
 export type { NamedTensor } from "./pull/puller.ts";

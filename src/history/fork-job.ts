@@ -30,7 +30,7 @@ import {
 } from "../actors/journal/kv-bucket.ts";
 import { continueShard } from "../actors/journal/next-generation.ts";
 import { ensureSnapshotStream, SnapshotStore } from "../actors/journal/snapshot-store.ts";
-import { PARAMETER_KEYS, parameterKey } from "../actors/lifecycle/bucket-record.ts";
+import { PARAMETER_KEYS, parameterKey } from "../actors/lifecycle/lock.ts";
 import { jobRecord, type Lifecycle } from "../actors/lifecycle/machine.ts";
 import { changeParameter, type Parameter } from "../actors/lifecycle/parameter.ts";
 import {

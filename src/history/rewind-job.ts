@@ -14,7 +14,7 @@ import {
 import type { StoredManifest } from "../actors/journal/manifest.ts";
 import { type Continued, continueShard, leftJournals } from "../actors/journal/next-generation.ts";
 import { SnapshotStore } from "../actors/journal/snapshot-store.ts";
-import { BucketRecord } from "../actors/lifecycle/bucket-record.ts";
+import { BucketRecord } from "../actors/lifecycle/lock.ts";
 import { jobRecord, type Lifecycle } from "../actors/lifecycle/machine.ts";
 import {
   type Parameter,

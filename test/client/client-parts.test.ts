@@ -1,8 +1,8 @@
 // Proves how the parts of a client work together when its session ends, with the parts as they are and
 // without a broker: the test plays broker and hosts on a fake connection, with a fake clock.
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { Deadline } from "../../src/client/calls/deadline.ts";
-import { type ClientParts, makeClientParts, stopParts } from "../../src/client/client.ts";
+import { Deadline } from "../../src/client/calls/calls.ts";
+import { ClientParts } from "../../src/client/client.ts";
 import { encodeMessage, JobSubjects, type PserverError } from "../../src/protocol/index.ts";
 import { FakeWire, type Published } from "../support/fake-wire.ts";
 import { answer, applied, head, settle, update, watch } from "./shell/outbox-rig.ts";
@@ -40,8 +40,8 @@ async function joined(): Promise<{
   const lost: PserverError[] = [];
   const subjects = new JobSubjects("j");
   const fail = (error: PserverError): number => lost.push(error);
-  const parts = makeClientParts({ wire, subjects, trainer: "t", fail });
-  onTestFinished(() => stopParts(parts));
+  const parts = new ClientParts({ wire, subjects, trainer: "t", fail });
+  onTestFinished(() => parts.stop());
   const joining = parts.session.join(deadline());
   answerJoin(wire, wire.published[0], 5);
   await joining;
@@ -90,8 +90,8 @@ test("parts that are stopped neither renew nor repeat, and may be stopped again"
   const { parts, lost, fresh } = await joined();
   watch(parts.sender.send([update(0)], { deadline: deadline() }));
   fresh();
-  stopParts(parts);
-  stopParts(parts);
+  parts.stop();
+  parts.stop();
   await vi.advanceTimersByTimeAsync(3 * LEASE_MS);
   expect([fresh(), lost]).toEqual([[], []]);
 });

@@ -2,7 +2,7 @@
 // read no more, and has left the steps of the job; and that a journal replaced without a loss changes none of
 // this. The client's parts are as they are, on a fake connection; the test plays the shard's owner.
 import { expect, onTestFinished, test } from "vitest";
-import { type ClientParts, makeClientParts, stopParts } from "../../src/client/client.ts";
+import { ClientParts } from "../../src/client/client.ts";
 import {
   draftPullReply,
   encodeAnswers,
@@ -91,13 +91,13 @@ test("each record that was put aside is told, and what the client has seen behin
 
 test("a trainer in steps has left them after a shard has fallen back: its reads wait for none", async () => {
   const host = new StepHost({ mode: "sync", trainers: 2, backups: 0, reduce: "mean" }, 1);
-  const parts = makeClientParts({
+  const parts = new ClientParts({
     ...{ wire: host, subjects: new JobSubjects("j"), trainer: "t", onFallback: () => undefined },
     fail: (error) => {
       throw error;
     },
   });
-  onTestFinished(() => stopParts(parts));
+  onTestFinished(() => parts.stop());
   await parts.session.join(deadline());
   await parts.steps.gradients({ shards: [0], endStep: true }, deadline(), async () => ({
     late: 0,

@@ -2,8 +2,8 @@
 // look-ups by themselves, the test plays the owners of the shards.
 import { setImmediate as turn } from "node:timers/promises";
 import { onTestFinished } from "vitest";
-import { Deadline } from "../../src/client/calls/deadline.ts";
-import { type ClientParts, makeClientParts, stopParts } from "../../src/client/client.ts";
+import { Deadline } from "../../src/client/calls/calls.ts";
+import { ClientParts } from "../../src/client/client.ts";
 import type { ShardFallback } from "../../src/client/shell/fallbacks.ts";
 import {
   decodeMessage,
@@ -73,7 +73,7 @@ export async function joinedClient(
 ): Promise<{ wire: JobWire; parts: ClientParts; fallbacks: ShardFallback[] }> {
   const wire = new JobWire(infos);
   const fallbacks: ShardFallback[] = [];
-  const parts = makeClientParts({
+  const parts = new ClientParts({
     wire,
     subjects: new JobSubjects("j"),
     trainer: "t",
@@ -82,7 +82,7 @@ export async function joinedClient(
     },
     onFallback: (fallback) => fallbacks.push(fallback),
   });
-  onTestFinished(() => stopParts(parts));
+  onTestFinished(() => parts.stop());
   await parts.session.join(deadline());
   return { wire, parts, fallbacks };
 }

@@ -2,8 +2,8 @@
 // shared vectors say, which hold the C library, too. The test plays broker and hosts on a fake
 // connection, with a fake clock: the first answer is the error, later ones are as they should be.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { Deadline } from "../../src/client/calls/deadline.ts";
-import { type ClientParts, makeClientParts } from "../../src/client/client.ts";
+import { Deadline } from "../../src/client/calls/calls.ts";
+import { ClientParts } from "../../src/client/client.ts";
 import {
   computeLayout,
   decodeMessage,
@@ -179,7 +179,7 @@ async function reaction(kind: AskedKind, code: ErrorCode): Promise<string> {
   const host = new RefusingHost(kind, code);
   let lost: PserverError | undefined;
   const deadline = Deadline.start("test", { timeoutMs: TIMEOUT_MS });
-  const parts = makeClientParts({
+  const parts = new ClientParts({
     wire: host,
     subjects: new JobSubjects("j"),
     trainer: "t",

@@ -1,5 +1,5 @@
-// Proves that docs/internals/architecture.md names what is there: the files and functions on the way of a push
-// and of a pull, and every folder of src/ two levels deep. It reads the page and looks at the sources.
+// Proves that docs/internals/architecture.md names what is there: the files and functions on the ways of a push,
+// of a pull and of a begin, and every folder of src/ two levels deep. It reads the page and looks at the sources.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -25,7 +25,7 @@ function defines(source: string, name: string): boolean {
   return new RegExp(`(?:${inTypeScript}|${inC})${signature}`, "m").test(source);
 }
 
-describe.each(["The way of a push", "The way of a pull"])("%s", (title) => {
+describe.each(["The way of a push", "The way of a pull", "The way of a begin"])("%s", (title) => {
   const stops = [...section(title).matchAll(STOP)].map(([, number, file = "", name = ""]) => ({
     number,
     file,

@@ -278,18 +278,20 @@ export class Owner {
     const trusts = this.#faults.trustsDeliveries === true;
     const apply = (record: JournalRecord) =>
       fold.apply(trusts ? { ...record, reread: true } : record);
-    return new FoldQueue({
-      shard: {
+    return new FoldQueue(
+      {
         get seq() {
           return fold.seq;
         },
         apply,
       },
-      mayFold: () => true,
-      onSettled: (settled) => {
-        this.#settled = settled;
+      {
+        mayFold: () => true,
+        onSettled: (settled) => {
+          this.#settled = settled;
+        },
       },
-    });
+    );
   }
 
   #makeCore(): OwnerCore {

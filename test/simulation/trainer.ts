@@ -4,10 +4,9 @@ import {
   newUpdateCall,
   type UpdateCall,
 } from "../../src/client/core/block-update.ts";
-import type { OutboxCommands, OutboxListener } from "../../src/client/core/commands.ts";
 
-import { Outbox } from "../../src/client/core/outbox.ts";
-import { Positions } from "../../src/client/core/positions.ts";
+import { Outbox, type OutboxCommands, type OutboxListener } from "../../src/client/core/outbox.ts";
+import { Positions } from "../../src/client/core/shard-window.ts";
 import { reactionTo } from "../../src/protocol/errors.ts";
 import type { Outcome } from "../../src/protocol/messages/outcomes.ts";
 import { WINDOW } from "./fold-maker.ts";

@@ -5,7 +5,8 @@ import type { PartIndex } from "../../protocol/messages/parts.ts";
 import type { InitRecord, PushOperation } from "../../protocol/messages/records.ts";
 import type { Kernels } from "../kernel/kernels.ts";
 import type { ShardMemory } from "../kernel/shard-memory.ts";
-import type { BlockName, BlockTable, SlotPlan, StoredBlock } from "./block-actor.ts";
+import type { BlockActor, BlockName, SlotPlan } from "./block-actor.ts";
+import type { BlockTable } from "./block-table.ts";
 import { ElementRanges, everyEncodedChunk, type Payload } from "./elements.ts";
 import {
   type ColumnTarget,
@@ -46,7 +47,7 @@ export interface InitChange {
 /** A `set` that passed every check. */
 export interface SetChange {
   readonly kind: "set";
-  readonly block: StoredBlock;
+  readonly block: BlockActor;
   readonly data: Uint8Array;
   /** Absent unless somebody observes the fold. */
   readonly statistics?: Statistics | undefined;
@@ -54,7 +55,7 @@ export interface SetChange {
 
 /** A push with the elements it carries, which are as many as its block or part has. */
 interface FittingPush {
-  readonly block: StoredBlock;
+  readonly block: BlockActor;
   readonly payload: Payload;
   /** Elements of the block that the payload is for; undefined for all. */
   readonly part: PartIndex | undefined;
@@ -95,7 +96,7 @@ interface RateChoice {
  */
 class RuleRun {
   readonly #memory: ShardMemory;
-  readonly #block: StoredBlock;
+  readonly #block: BlockActor;
   readonly #rate: RateChoice;
   readonly #rule: UpdateRule;
   readonly #elementBytes: number;
@@ -105,7 +106,7 @@ class RuleRun {
   readonly #slots: number[] = [];
   readonly #updateRate = { count: 0, learningRate: 0 };
 
-  constructor(memory: ShardMemory, block: StoredBlock, dtype: FloatDtype, rate: RateChoice) {
+  constructor(memory: ShardMemory, block: BlockActor, dtype: FloatDtype, rate: RateChoice) {
     this.#memory = memory;
     this.#block = block;
     this.#rate = rate;
@@ -275,7 +276,7 @@ function eachShaped(
 // In a `sync` job, gradients are added up in a slot of their block until the step closes.
 
 /** State that the open step is applied to. */
-export interface StepContext {
+interface StepContext {
   readonly memory: ShardMemory;
   readonly blocks: BlockTable;
 }
@@ -311,7 +312,7 @@ export function accumulateGradient(
  */
 export function closeStep(
   { memory, blocks }: StepContext,
-  closing: Iterable<StoredBlock>,
+  closing: Iterable<BlockActor>,
   divisor: number,
 ): void {
   for (const block of closing) {
@@ -329,7 +330,7 @@ export function closeStep(
  * Forgets the gradients of the open step; values and versions stay.
  * @returns the number of blocks that had one.
  */
-export function discardOpenSteps(blocks: Iterable<StoredBlock>): number {
+export function discardOpenSteps(blocks: Iterable<BlockActor>): number {
   let discarded = 0;
   for (const block of blocks) {
     if (block.contributors.size === 0) continue;
@@ -344,7 +345,7 @@ export function discardOpenSteps(blocks: Iterable<StoredBlock>): number {
   return discarded;
 }
 
-function applyOpenStep(memory: ShardMemory, block: StoredBlock, share: number): void {
+function applyOpenStep(memory: ShardMemory, block: BlockActor, share: number): void {
   const { dtype, sum } = openSlots(block);
   const run = new RuleRun(memory, block, dtype, { learningRate: block.openRate, divisor: 1 });
   const scale = memory.kernels[SCALE[dtype]];
@@ -375,7 +376,7 @@ interface OpenSum {
 function applyAll(
   memory: ShardMemory,
   run: RuleRun,
-  block: StoredBlock,
+  block: BlockActor,
   { sum, shared }: OpenSum,
 ): void {
   const target = run.target(undefined);
@@ -394,7 +395,7 @@ function applyAll(
 function applyPieces(
   memory: ShardMemory,
   run: RuleRun,
-  block: StoredBlock,
+  block: BlockActor,
   { sum, shared, marks }: OpenSum & { readonly marks: number },
 ): void {
   const { kernels } = memory;
@@ -419,7 +420,7 @@ function applyPieces(
 function applyLongRows(
   memory: ShardMemory,
   run: RuleRun,
-  block: StoredBlock,
+  block: BlockActor,
   { sum, shared, marks }: OpenSum & { readonly marks: number },
 ): void {
   const rows = markedRows(memory, marks, block.rows.rows);
@@ -436,7 +437,7 @@ function applyLongRows(
 }
 
 /** Marks rows of a sparse parameter as named by a gradient of the open step; undefined for all. */
-function touch(memory: ShardMemory, block: StoredBlock, list: Uint32Array | undefined): void {
+function touch(memory: ShardMemory, block: BlockActor, list: Uint32Array | undefined): void {
   if (block.plan.touched === undefined) return;
   if (list === undefined) {
     block.slotBytes(block.plan.touched).fill(1);
@@ -455,7 +456,7 @@ function markedRows(memory: ShardMemory, marks: number, rows: number): Uint32Arr
 }
 
 /** Type and address of the sum of gradients. @throws INTERNAL if the block has no slot for one. */
-function openSlots(block: StoredBlock): { dtype: FloatDtype; sum: number } {
+function openSlots(block: BlockActor): { dtype: FloatDtype; sum: number } {
   const { dtype, plan } = block;
   if (isFloat(dtype) && plan.accumulator !== undefined) {
     return { dtype, sum: block.slotPointer(plan.accumulator) };
@@ -503,7 +504,7 @@ function initialize({ memory, blocks }: StepContext, change: InitChange): number
 }
 
 /** Whether gradients of a block wait for their step to close: of floats, in a `sync` job. */
-function waitsForStep({ plan }: StoredBlock): boolean {
+function waitsForStep({ plan }: BlockActor): boolean {
   return plan.accumulator !== undefined;
 }
 

@@ -8,6 +8,24 @@ import { elementCount } from "../../protocol/tensor.ts";
 import type { ShardMemory } from "../kernel/shard-memory.ts";
 import { type FloatDtype, slotCount, type UpdateRule, updateRule } from "./update-rule.ts";
 
+// The block actor: a contiguous range of a parameter's elements, the state that optimizers keep of it, and nobody else
+// who changes either. Blocks of one shard share its journal, its memory and its thread, and no locks.
+//
+// Subjects. Trainers publish what changes a block to `ps.<job>.log.<shard>.trainer.<id>.<verb>.<parameter>.<index>`,
+// several small blocks at once to `….batch`. The journal, the JetStream stream of the shard, captures these subjects
+// and gives every record its place. A block that is served is asked for its values on
+// `ps.<job>.block.<parameter>.<index>.*.pull`, to which the owner of the shard subscribes for it
+// (owner/subscriptions.ts).
+//
+// Serial application. A record comes from the broker into the owner's worker (journal/journal-reader.ts), waits in the
+// fold loop until it is the next one (owner/fold-loop.ts), is read and checked against the state (`apply` of shard.ts,
+// fold-record.ts, check-update.ts), and changes its blocks (`applyChange` of apply-update.ts): one record after the
+// other, in the journal's order, synchronously. So a block needs no lock, and whoever folds the journal again gets the
+// same bytes. The blocks of a shard, by name, are in block-table.ts.
+//
+// State. The values, which are slot 0, and the further slots of `SlotPlan`; epoch, version, the number of updates, and
+// the gradients of a step that has not closed. All of it is in the shard's snapshots.
+
 /** The block that a record names. */
 export interface BlockName {
   readonly parameter: string;
@@ -90,8 +108,8 @@ export function isPlaced(index: number, place: BlockExtent): boolean {
   return count === blockElements || (isLast && count < blockElements);
 }
 
-/** A block that owns ranges of its shard's memory. Only the shard changes it. */
-export class StoredBlock implements Block {
+/** A block that owns ranges of its shard's memory. Only {@link applyChange} and the end of a step change it. */
+export class BlockActor implements Block {
   /** Its name in messages; kept because every check of a record may need it. */
   readonly label: string;
   readonly parameter: string;
@@ -220,103 +238,6 @@ export class StoredBlock implements Block {
       this.#memory.free(this.slotPointer(slot), this.#sizes[slot] ?? 0);
     }
     this.#pointers = undefined;
-  }
-}
-
-/** Callbacks for changes of a shard's blocks. */
-export interface ShardHooks {
-  /** A block was created, or replaced under a higher epoch, and holds its values. */
-  blockAdded?(block: Block): void;
-  /** A block was removed; its bytes can no longer be read. */
-  blockRemoved?(block: Block): void;
-  /** The bytes of a block are about to change or to be freed: the last moment to copy them. */
-  beforeChange?(block: Block): void;
-}
-
-/** The blocks of a shard by parameter and index, and the sum of their bytes. */
-export class BlockTable {
-  hooks: ShardHooks;
-  readonly #memory: ShardMemory;
-  readonly #parameters: Map<string, Map<number, StoredBlock>> = new Map();
-  #count = 0;
-  #bytes = 0;
-
-  constructor(memory: ShardMemory, hooks: ShardHooks) {
-    this.#memory = memory;
-    this.hooks = hooks;
-  }
-
-  /** Number of blocks. */
-  get count(): number {
-    return this.#count;
-  }
-
-  /** Bytes of all values and slots. */
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  get(parameter: string, index: number): StoredBlock | undefined {
-    return this.#parameters.get(parameter)?.get(index);
-  }
-
-  /** The blocks of one parameter, in no particular order. */
-  of(parameter: string): Iterable<StoredBlock> {
-    return this.#parameters.get(parameter)?.values() ?? [];
-  }
-
-  *all(): IterableIterator<StoredBlock> {
-    for (const blocks of this.#parameters.values()) yield* blocks.values();
-  }
-
-  /** All blocks by name, in order of UTF-16 code units, then by index: the order in saved states. */
-  sorted(): StoredBlock[] {
-    return [...this.all()].sort((a, b) => {
-      if (a.parameter === b.parameter) return a.index - b.index;
-      return a.parameter < b.parameter ? -1 : 1;
-    });
-  }
-
-  /**
-   * Creates a block, whose values `fill` writes, in place of an existing one.
-   * @throws TOO_LARGE if the memory is full; the shard is unusable afterwards.
-   */
-  put(header: BlockHeader, plan: SlotPlan, fill: (block: StoredBlock) => void): StoredBlock {
-    const { parameter, index } = header;
-    const previous = this.get(parameter, index);
-    // Freed first, so that a shard near its limit can be initialized again.
-    if (previous !== undefined) this.#remove(previous);
-    const block = new StoredBlock(this.#memory, header, plan);
-    fill(block);
-    const blocks = this.#parameters.get(parameter) ?? new Map<number, StoredBlock>();
-    this.#parameters.set(parameter, blocks.set(index, block));
-    this.#count += 1;
-    this.#bytes += block.heldBytes;
-    this.hooks.blockAdded?.(block);
-    return block;
-  }
-
-  /** Must be called before the values or slots of a block are changed in place. */
-  beforeChange(block: StoredBlock): void {
-    this.hooks.beforeChange?.(block);
-  }
-
-  /** Removes the blocks of a parameter whose epoch is at most `epoch`. */
-  drop(parameter: string, epoch: number): void {
-    for (const block of [...(this.#parameters.get(parameter)?.values() ?? [])]) {
-      if (block.epoch <= epoch) this.#remove(block);
-    }
-  }
-
-  #remove(block: StoredBlock): void {
-    this.hooks.beforeChange?.(block);
-    const blocks = this.#parameters.get(block.parameter);
-    blocks?.delete(block.index);
-    if (blocks?.size === 0) this.#parameters.delete(block.parameter);
-    this.#count -= 1;
-    this.#bytes -= block.heldBytes;
-    block.free();
-    this.hooks.blockRemoved?.(block);
   }
 }
 

@@ -31,15 +31,15 @@ import {
   type SetChange,
 } from "./apply-update.ts";
 import {
+  type BlockActor,
   type BlockName,
-  type BlockTable,
   blockLabel,
   heldBytes,
   isPlaced,
   type SlotPlan,
-  type StoredBlock,
   slotPlan,
 } from "./block-actor.ts";
+import type { BlockTable } from "./block-table.ts";
 import type { DeclarationTable } from "./declaration-table.ts";
 import type { Payload } from "./elements.ts";
 import type { Rules } from "./rules.ts";
@@ -53,7 +53,7 @@ import type { StepTable } from "./step-table.ts";
  */
 function checkGradientStep(
   steps: StepTable,
-  { label, plan, contributors }: StoredBlock,
+  { label, plan, contributors }: BlockActor,
   trainer: string,
   step: number | undefined,
 ): void {
@@ -72,7 +72,7 @@ function checkGradientStep(
  * @throws UNSUPPORTED, NO_LEARNING_RATE or BAD_VALUE
  */
 function checkGradient(
-  block: StoredBlock,
+  block: BlockActor,
   part: PartIndex | undefined,
   norm: number | undefined,
   operation: PushOperation & { readonly op: "grad" },
@@ -85,7 +85,7 @@ function checkGradient(
 }
 
 /** @throws UNSUPPORTED for a part of which the rule could not tell what has been updated. */
-function checkPart({ config, label }: StoredBlock, part: PartIndex | undefined): void {
+function checkPart({ config, label }: BlockActor, part: PartIndex | undefined): void {
   if (part === undefined || (config.sparse && part.inner === undefined)) return;
   const received = part.inner === undefined ? "some rows" : "some elements of some rows";
   const expected = config.sparse ? "whole rows" : "all rows: the parameter is not sparse";
@@ -96,7 +96,7 @@ function checkPart({ config, label }: StoredBlock, part: PartIndex | undefined):
 }
 
 /** @throws UNSUPPORTED if elements of this type do not take gradients as they are configured. */
-function checkTaken({ dtype, config, label }: StoredBlock): void {
+function checkTaken({ dtype, config, label }: BlockActor): void {
   checkTakesGradients(dtype, config, label);
   if (isFloat(dtype)) return;
   const { gradientScale, clipNorm, clipValue } = config;
@@ -108,7 +108,7 @@ function checkTaken({ dtype, config, label }: StoredBlock): void {
 }
 
 /** @throws BAD_VALUE if the gradient is to be clipped by its norm and names none. */
-function checkNorm({ config, label }: StoredBlock, norm: number | undefined): void {
+function checkNorm({ config, label }: BlockActor, norm: number | undefined): void {
   const { clipNorm } = config;
   if (clipNorm === undefined || norm !== undefined) return;
   throw new PserverError(
@@ -121,7 +121,7 @@ function checkNorm({ config, label }: StoredBlock, norm: number | undefined): vo
  * @throws NO_LEARNING_RATE if neither configuration nor call give one; BAD_VALUE for one that the
  * optimizer excludes, or that differs from the rate of earlier gradients of the step.
  */
-function checkRate(block: StoredBlock, rate: number | undefined): void {
+function checkRate(block: BlockActor, rate: number | undefined): void {
   const { label } = block;
   const { optimizer, learningRate } = block.config;
   if (optimizer.name === "none") {
@@ -149,7 +149,7 @@ function checkRate(block: StoredBlock, rate: number | undefined): void {
 }
 
 /** @throws BAD_VALUE if the gradient names a version that the block has not reached. */
-function versionsBehind(block: StoredBlock, seen: number | undefined): number {
+function versionsBehind(block: BlockActor, seen: number | undefined): number {
   if (seen === undefined) return 1;
   if (seen > block.version) {
     throw new PserverError(
@@ -290,7 +290,7 @@ function checkTarget(
   blocks: BlockTable,
   { parameter, index }: BlockName,
   record: PushRecord | SetRecord,
-): StoredBlock {
+): BlockActor {
   const block = blocks.get(parameter, index);
   if (block === undefined) {
     throw new PserverError(
@@ -311,7 +311,7 @@ function checkTarget(
 
 function checkSet(
   context: RecordContext,
-  block: StoredBlock,
+  block: BlockActor,
   { dtype, reply }: SetRecord,
   data: Uint8Array,
 ): SetChange {
@@ -324,7 +324,7 @@ function checkSet(
 
 function checkPush(
   context: RecordContext,
-  block: StoredBlock,
+  block: BlockActor,
   record: PushRecord,
   data: Uint8Array,
 ): MixChange | GradientChange {
@@ -348,14 +348,14 @@ function checkPush(
 }
 
 /** @throws BAD_LENGTH unless there are as many bytes as expected. */
-function checkBytes({ label }: StoredBlock, expected: number, received: number): void {
+function checkBytes({ label }: BlockActor, expected: number, received: number): void {
   if (received === expected) return;
   const text = `${label}: expected ${expected} bytes; received ${received}`;
   throw new PserverError("BAD_LENGTH", text);
 }
 
 /** @throws STATIC if the parameter takes no update. */
-function checkNotStatic({ label, config }: StoredBlock): void {
+function checkNotStatic({ label, config }: BlockActor): void {
   if (!config.static) return;
   throw new PserverError("STATIC", `${label}: the parameter is static`);
 }
@@ -368,7 +368,7 @@ function checkNotStatic({ label, config }: StoredBlock): void {
  */
 function checkFinite(
   { memory, measures }: RecordContext,
-  { label, config }: Pick<StoredBlock, "label" | "config">,
+  { label, config }: Pick<BlockActor, "label" | "config">,
   payload: Payload,
   norm?: number,
 ): Statistics | undefined {

@@ -22,14 +22,13 @@ import { discardOpenSteps } from "./apply-update.ts";
 import {
   type Block,
   type BlockHeader,
-  BlockTable,
   blockLabel,
   heldBytes,
   isPlaced,
   type OpenStep,
-  type ShardHooks,
   slotPlan,
 } from "./block-actor.ts";
+import { BlockTable, type ShardHooks } from "./block-table.ts";
 import { DeclarationTable, type Declared } from "./declaration-table.ts";
 import type { KnownRules, Rules } from "./rules.ts";
 import { type SavedSteps, StepTable } from "./step-table.ts";

@@ -1,7 +1,7 @@
 import { DTYPES } from "../../protocol/dtypes.ts";
 import type { BlockRows, PartIndex } from "../../protocol/messages/parts.ts";
 import type { ShardMemory } from "../kernel/shard-memory.ts";
-import type { StoredBlock } from "./block-actor.ts";
+import type { BlockActor } from "./block-actor.ts";
 import { ElementRanges, eachChunk, type Payload } from "./elements.ts";
 
 // Rows that lie apart are worked on in pieces: the rows of a piece are gathered from their columns into
@@ -320,7 +320,7 @@ export class RangeWalk {
 const COUNT_MAX = 0xffffffff;
 
 /** Address of the update counts of a block's rows; undefined unless the parameter is sparse. */
-export function rowCounts(block: StoredBlock): number | undefined {
+export function rowCounts(block: BlockActor): number | undefined {
   const { counts } = block.plan;
   return counts === undefined ? undefined : block.slotPointer(counts);
 }
@@ -333,7 +333,7 @@ export function nextCount(count: number): number {
 /** Counts one update of these rows, or of all rows; does nothing unless the parameter is sparse. */
 export function countUpdate(
   memory: ShardMemory,
-  block: StoredBlock,
+  block: BlockActor,
   list: Uint32Array | undefined,
 ): void {
   const counts = rowCounts(block);

@@ -9,7 +9,8 @@ import { quoteName } from "../../protocol/names.ts";
 import type { JobSubjects, LogSubject } from "../../protocol/subjects.ts";
 import { ShardMemory } from "../kernel/shard-memory.ts";
 import { closeStep } from "./apply-update.ts";
-import type { Block, ShardHooks } from "./block-actor.ts";
+import type { Block } from "./block-actor.ts";
+import type { ShardHooks } from "./block-table.ts";
 import {
   foldHostRecord,
   foldTrainerRecord,

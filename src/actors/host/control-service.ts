@@ -19,7 +19,6 @@ import {
   parseVersionsRequest,
   readStatusPages,
   type ShardVersions,
-  type Synchronization,
   shardVersionsRequest,
   textField,
   unescapeName,
@@ -28,12 +27,11 @@ import {
   type WantedVersions,
 } from "../../protocol/index.ts";
 import { errnoCode, fileError } from "../../system/file-errors.ts";
-import type { Leases } from "../job/leases.ts";
+import type { OpenedJob } from "../job/open-job.ts";
 import type { OwnersClient } from "../job/owners-client.ts";
-import type { ArchiverRecord } from "../journal/archivers.ts";
-import type { TapeStorage } from "../journal/tape-writer.ts";
-import { TRAINER_KEYS } from "../lifecycle/bucket-record.ts";
-import { shardsOf } from "../lifecycle/grants.ts";
+import { readArchivers } from "../journal/archivers.ts";
+import { shardsOf } from "../lifecycle/declared-ledger.ts";
+import { TRAINER_KEYS } from "../lifecycle/lock.ts";
 import { toJournalRecord } from "../lifecycle/members.ts";
 import type { LifecycleService } from "../lifecycle/service.ts";
 import { HOST_LEASES, SHARD_LEASES } from "./shard-claims.ts";
@@ -123,27 +121,18 @@ const STATES: { readonly [code in ErrorCode]?: string } = {
   NO_MEMORY: "no-memory",
 };
 
-/** Dependencies of {@link ControlService}. */
-export interface ControlServiceDeps {
-  readonly service: Pick<LifecycleService, "members" | "declared" | "status">;
-  readonly synchronization: Synchronization;
-  readonly saver: Saver;
-  readonly owners: OwnersClient;
-  readonly leases: Leases;
-  /** The archivers that have registered themselves. */
-  readonly archivers: () => Promise<readonly ArchiverRecord[]>;
-  /** What the job's tape takes in the broker; undefined of a job without one. */
-  readonly tapeStorage: () => Promise<TapeStorage | undefined>;
-  /** Number of shards. */
-  readonly shards: number;
-}
-
 /** Answers control requests of operators and trainers, which any host of the job may answer. */
 export class ControlService {
-  readonly #deps: ControlServiceDeps;
+  readonly #job: OpenedJob;
+  readonly #service: Pick<LifecycleService, "members" | "declared" | "status">;
+  readonly #owners: OwnersClient;
+  readonly #saver: Saver;
 
-  constructor(deps: ControlServiceDeps) {
-    this.#deps = deps;
+  constructor(job: OpenedJob, service: LifecycleService, owners: OwnersClient, saver: Saver) {
+    this.#job = job;
+    this.#service = service;
+    this.#owners = owners;
+    this.#saver = saver;
   }
 
   /** Returns the entries of the reply to `asker`; @throws the error that the reply is to carry. */
@@ -161,10 +150,10 @@ export class ControlService {
     }
     switch (verb) {
       case "save":
-        return await this.#deps.saver.save(asker, parseSaveRequest(message.fields), tell);
+        return await this.#saver.save(asker, parseSaveRequest(message.fields), tell);
       case "stop":
         return {
-          stopped: this.#deps.saver.stop(asker, textField(message.fields, "token", TOKEN_MAX)),
+          stopped: this.#saver.stop(asker, textField(message.fields, "token", TOKEN_MAX)),
         };
       case "snapshot":
         return { shards: await this.#each((shard) => this.#snapshot(shard)) };
@@ -176,13 +165,13 @@ export class ControlService {
   }
 
   async #snapshot(shard: number): Promise<Fields> {
-    const { position } = await this.#deps.owners.check(shard, { blocks: [] });
-    return await this.#deps.owners.snapshot(shard, position);
+    const { position } = await this.#owners.check(shard, { blocks: [] });
+    return await this.#owners.snapshot(shard, position);
   }
 
   async #versions(fields: Fields): Promise<Fields> {
     const names = parseVersionsRequest(fields);
-    const { parameters } = await this.#deps.service.status({ names });
+    const { parameters } = await this.#service.status({ names });
     return versionsReply(
       await gatherVersions(parameters, (...asked) => this.#shardVersions(...asked)),
     );
@@ -193,7 +182,7 @@ export class ControlService {
     wanted: readonly WantedVersions[],
   ): Promise<readonly ShardVersions[]> {
     const request = shardVersionsRequest(wanted);
-    const { fields } = await this.#deps.owners.ask(
+    const { fields } = await this.#owners.ask(
       shard,
       "versions",
       request,
@@ -205,15 +194,15 @@ export class ControlService {
 
   async #hosts(): Promise<Fields> {
     const [hosts, claims, trainers, shards, steps, declared, archivers, tape] = await Promise.all([
-      this.#deps.leases.list(HOST_LEASES),
-      this.#deps.leases.list(SHARD_LEASES),
-      this.#deps.leases.keys(TRAINER_KEYS),
+      this.#job.leases.list(HOST_LEASES),
+      this.#job.leases.list(SHARD_LEASES),
+      this.#job.leases.keys(TRAINER_KEYS),
       this.#each((shard) => this.#status(shard)),
       this.#steps(),
-      this.#deps.service.declared(),
-      this.#deps.archivers(),
+      this.#service.declared(),
+      readArchivers(this.#job.bucket),
       // A tape that the broker cannot look at must not keep the rest from being told.
-      this.#deps.tapeStorage().catch(() => undefined),
+      this.#job.tapeStorage().catch(() => undefined),
     ]);
     const owned = [...claims].map(([key, { host }]) => ({
       shard: Number(key.slice(SHARD_LEASES.length)),
@@ -230,24 +219,23 @@ export class ControlService {
       trainers: [...trainers].map((key) => unescapeName(key.slice(TRAINER_KEYS.length))).sort(),
       shards,
       declared,
-      archivers: archivers.map((archiver) => ({ ...archiver })),
+      archivers: archivers.flatMap(({ record }) => (record === undefined ? [] : [{ ...record }])),
       ...(tape && { tape: { ...tape } }),
       ...steps,
     };
   }
 
   async #steps(): Promise<Fields> {
-    const synchronization = this.#deps.synchronization;
+    const { synchronization } = this.#job.settings;
     if (synchronization.mode === "async") return { synchronization };
-    const { verb: _verb, ...members } = toJournalRecord(await this.#deps.service.members());
+    const { verb: _verb, ...members } = toJournalRecord(await this.#service.members());
     return { synchronization, members };
   }
 
   /** The status of a shard; if its owner does not answer, the state that this means. */
   async #status(shard: number): Promise<Fields> {
     try {
-      const { owners } = this.#deps;
-      const { fields } = await owners.ask(shard, "status", {}, STATUS_MS, STATUS_ATTEMPT_MS);
+      const { fields } = await this.#owners.ask(shard, "status", {}, STATUS_MS, STATUS_ATTEMPT_MS);
       return mapField(fields, "status");
     } catch (error) {
       const found = ensureError(error);
@@ -258,7 +246,7 @@ export class ControlService {
   }
 
   #each<Result>(run: (shard: number) => Promise<Result>): Promise<Result[]> {
-    return Promise.all(Array.from({ length: this.#deps.shards }, (_, shard) => run(shard)));
+    return Promise.all(Array.from({ length: this.#job.settings.shards }, (_, shard) => run(shard)));
   }
 }
 
@@ -318,7 +306,7 @@ const BLOCKS_AHEAD = 4;
 const PROGRESS_MS = 500;
 
 /** A request to save the model. */
-export interface SaveRequest {
+interface SaveRequest {
   /** Below the model directory. */
   readonly path: string;
   /** Identifies the save to those who stop or repeat it. */
@@ -328,7 +316,7 @@ export interface SaveRequest {
 }
 
 /** Dependencies of {@link Saver}. */
-export interface SaverDeps {
+interface SaverDeps {
   readonly service: Pick<LifecycleService, "status">;
   readonly owners: OwnersClient;
   /** Where models go; without it nothing can be saved on this host. */

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { PserverError } from "../../protocol/index.ts";
 
 /** Returns the text of a file; undefined if it cannot be read. */
-export type ReadText = (path: string) => string | undefined;
+type ReadText = (path: string) => string | undefined;
 
 const CGROUPS = "/sys/fs/cgroup";
 const BYTES_PER_KIB = 1024;
@@ -79,7 +79,7 @@ const GROWTH = 1.125;
 const SHARD_BYTES = 1024 * 1024;
 
 /** Options of {@link HostMemory}. */
-export interface HostMemoryOptions {
+interface HostMemoryOptions {
   readonly shards: number;
   /** The most that the host may use for values; limited only by the system by default. */
   readonly limitBytes?: number | undefined;

@@ -5,9 +5,9 @@
 import { workerData } from "node:worker_threads";
 import { serveThread } from "../worker-thread.ts";
 import { openShardWorker } from "./shard-worker.ts";
-import type { HostCalls, HostEvent, WorkerSetup } from "./worker-pool.ts";
+import type { WorkerCalls, WorkerEvent, WorkerSetup } from "./worker-pool.ts";
 
-await serveThread<HostCalls, HostEvent>(async (emit) => {
+await serveThread<WorkerCalls, WorkerEvent>(async (emit) => {
   const worker = await openShardWorker(workerData as WorkerSetup, emit);
   return {
     own: (shard) => worker.own(shard),

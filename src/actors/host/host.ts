@@ -9,142 +9,106 @@ import {
   JobSubjects,
   PAYLOAD_BYTES_MIN,
   PserverError,
+  type SynchronizationInput,
   toSynchronization,
 } from "../../protocol/index.ts";
 import { fromBrokerError, orNoJetStream } from "../../transport/broker-error.ts";
 import { payloadBytesMaxOf } from "../../transport/bulk-transport.ts";
-import { openConnection } from "../../transport/connection.ts";
+import { type ConnectionSettings, openConnection } from "../../transport/connection.ts";
 import { openJetStream } from "../../transport/jetstream.ts";
-import { InitializationKeys, Publication } from "../job/etcd-publication.ts";
-import { type EtcdSpace, openEtcdSpace, toAdvertised } from "../job/etcd-space.ts";
-import { journalSettings, quotasOf, type WantedSettings } from "../job/job-settings.ts";
-import { BrokerProbe, LeaseClock, LeaseKeeper } from "../job/leases.ts";
-import { leaseTimeoutMs, type OpenedJob, openJob } from "../job/open-job.ts";
+import { type EtcdSettings, type EtcdSpace, openEtcdSpace } from "../job/etcd-space.ts";
+import { journalSettings, type StoredSettings, type WantedSettings } from "../job/job-settings.ts";
+import { openJob } from "../job/open-job.ts";
 import { OwnersClient } from "../job/owners-client.ts";
-import { type ArchiverRecord, readArchivers } from "../journal/archivers.ts";
 import { Journal } from "../journal/journal.ts";
+import type { Continued } from "../journal/next-generation.ts";
 import { ensureTapeStream } from "../journal/tape-writer.ts";
-import { createLifecycle, type LifecycleService } from "../lifecycle/service.ts";
-import { Refusals } from "../owner/fair-queue.ts";
-import { ControlService, Saver } from "./control-service.ts";
-import { HostMemory } from "./host-memory.ts";
-import type { Host, HostEvent, HostOpening, HostOptions } from "./host-options.ts";
+import type { TakenBack } from "../lifecycle/initialization.ts";
+import { RefusalBudget } from "../owner/fair-server.ts";
+import type { ShardTrouble } from "../owner/serving-shard.ts";
 import { RunningHost } from "./running-host.ts";
-import { createShardClaims, hostKey } from "./shard-claims.ts";
-import { JobWatch, LossesWatch, MembersWatch, SessionsWatch } from "./watches.ts";
-import { WorkerPool } from "./worker-pool.ts";
 
-/** Composes a host of its parts. Nothing runs before {@link RunningHost.start}. */
-function composeHost(opening: HostOpening, job: OpenedJob, owners: OwnersClient): RunningHost {
-  const { options, id } = opening;
-  const { leases } = job;
-  const { shards, leaseMs } = job.settings;
-  const emit = watchEtcd(opening);
-  const onError = (error: PserverError): void => emit({ type: "error", error });
-  const clock = new LeaseClock(shards);
-  const pool = new WorkerPool({
-    onServing: (shard) => host.shardServing(shard),
-    onTrouble: (type, shard, error) => host.shardTroubled(type, shard, error),
-    onRecovered: (recovered) => emit({ type: "shard-recovered", ...recovered }),
-    onFellBack: (fallen) => emit({ type: "fell-back", ...fallen }),
-    onCrash: (error) => void host.stop(error),
-  });
-  // The owner tells this life of the host from an earlier one with the same id.
-  const value = { owner: randomUUID(), host: id, pid: process.pid, machine: hostname() };
-  const claims = createShardClaims({
-    ...{ job: options.job, shards, host: id, value, leases, leaseMs, clock },
-    events: {
-      onClaimed: (shard) => pool.own(shard),
-      onReleased: (shard) => host.releaseShard(shard),
-      onError,
-    },
-  });
-  const onLost = (error: PserverError): void => void host.reclaimLease(error);
-  const keeper = new LeaseKeeper({ leases, key: hostKey(id), value, leaseMs, onLost });
-  const publication = opening.etcd && hostPublication(opening, opening.etcd, job, onError);
-  const lifecycle = hostLifecycle(opening, job, owners, publication, onError);
-  const statuses = () => pool.statuses;
-  const host: RunningHost = new RunningHost({
-    ...{ opening, job, emit, clock, pool, claims, keeper, lifecycle, publication },
-    control: hostControl(opening, job, owners, lifecycle, onError),
-    memory: HostMemory.open({ shards, limitBytes: options.memoryLimitBytes }),
-    members: new MembersWatch({ service: lifecycle, statuses, leaseMs, onError }),
-    presence: new JobWatch({
-      ...{ connection: opening.connection, manager: job.manager, subjects: opening.subjects },
-      ...{ created: job.created, leaseMs },
-      onGone: (error) => void host.jobGone(error),
-    }),
-    losses: new LossesWatch({
-      ...{ service: lifecycle, leaseMs, onError },
-      onTakenBack: (shard, taken) => emit({ type: "parameters-lost", shard, ...taken }),
-    }),
-    sessions: new SessionsWatch({ service: lifecycle, statuses, onError }),
-  });
-  return host;
+/** Options of `startHost`; settings are for a new job, and must agree with those of an existing one. */
+export interface HostOptions extends Omit<WantedSettings, "synchronization"> {
+  readonly connection: ConnectionSettings;
+  /**
+   * For the connections that answer trainers; `connection` by default. With a user of its own that
+   * may publish to inboxes only, no request can make a host write anywhere else.
+   */
+  readonly answerConnection?: ConnectionSettings;
+  readonly job: string;
+  /**
+   * Whether trainers are in another account of the broker than the host. Without it requests from
+   * another account are not answered, because the host cannot tell where the broker would send the
+   * replies. False by default.
+   */
+  readonly acrossAccounts?: boolean;
+  /** Unique among the hosts of the job; by default made of machine, process and a random part. */
+  readonly id?: string;
+  /** Worker threads; by default one less than the processors, at least one. */
+  readonly workers?: number;
+  /** How the trainers of the job keep step; not at all by default. */
+  readonly synchronization?: SynchronizationInput;
+  /** Bytes of journal that each shard retains for replays; 1 GiB by default, 64 MiB in memory. */
+  readonly retainBytes?: number;
+  /** Bytes of journal after which a shard is snapshotted; 256 MiB by default. */
+  readonly snapshotBytes?: number;
+  /** The most memory that the values of its shards may take; what the system has free by default. */
+  readonly memoryLimitBytes?: number;
+  /** The directory in which `save` may write; without it this host saves nothing. */
+  readonly modelDirectory?: string;
+  /** Where the job's leases are kept and its hosts are published; without it, leases are in JetStream KV. */
+  readonly etcd?: EtcdSettings;
+  readonly onEvent?: (event: HostEvent) => void;
 }
 
-/**
- * Reports when etcd is lost and when it is back. Returns what emits the host's other events, in which
- * errors of etcd are not repeated.
- */
-function watchEtcd({ options, etcd }: HostOpening): (event: HostEvent) => void {
-  const emit = options.onEvent ?? (() => undefined);
-  etcd?.client.watch((error) =>
-    emit(error === undefined ? { type: "etcd-back" } : { type: "etcd-lost", error }),
-  );
-  return (event) => {
-    if (event.type !== "error" || event.error.code !== "NO_ETCD") emit(event);
-  };
+/** Events of a host for its operator. */
+export type HostEvent =
+  | { readonly type: "serving" | "released"; readonly shard: number }
+  | {
+      /** `shard-failed` for `failed`; the others as {@link ShardTrouble} says. */
+      readonly type: "shard-failed" | Exclude<ShardTrouble, "failed">;
+      readonly shard: number;
+      readonly error: PserverError;
+    }
+  | ({ readonly type: "shard-recovered" } & Continued)
+  /**
+   * A shard has lost these parameters, whose journal was in memory: they, or the whole job, are to be initialized
+   * anew.
+   */
+  | ({ readonly type: "parameters-lost"; readonly shard: number } & TakenBack)
+  /** A shard goes on from its last snapshot, because its journal in memory is gone. */
+  | ({ readonly type: "fell-back" } & Continued)
+  /** The host ends, and still stores these shards, whose journals are in memory; told every few seconds. */
+  | { readonly type: "saving"; readonly shards: readonly number[] }
+  /** The host ends without having stored all of a shard whose journal is in memory. */
+  | { readonly type: "unsaved"; readonly shard: number; readonly error: PserverError }
+  | { readonly type: "disconnected" | "reconnected" | "etcd-back" }
+  /** `etcd-lost`: etcd answers no call until `etcd-back`; calls that fail meanwhile are not reported. */
+  | { readonly type: "error" | "etcd-lost"; readonly error: PserverError };
+
+/** A running host. */
+export interface Host {
+  readonly id: string;
+  readonly settings: StoredSettings;
+  /** Settles when the host has stopped: with the reason, or undefined after `close`. */
+  readonly stopped: Promise<PserverError | undefined>;
+  /** Stores shards whose journals are in memory, releases all and stops; no acknowledged update is lost. */
+  close(): Promise<void>;
 }
 
-function hostLifecycle(
-  { options, id, connection }: HostOpening,
-  { settings, bucket, leases }: OpenedJob,
-  owners: OwnersClient,
-  publication: Publication | undefined,
-  onError: (error: PserverError) => void,
-): LifecycleService {
-  const { shards, journal, leaseMs, synchronization } = settings;
-  const quotas = quotasOf(settings);
-  return createLifecycle({
-    job: { job: options.job, shards, journal, leaseMs, synchronization, quotas },
-    ...{ bucket, leases, owners, onError },
-    hostId: id,
-    maxPayloadBytes: payloadBytesMaxOf(connection),
-    ...(publication && { onJobChanged: () => publication.showJob() }),
-  });
-}
-
-function hostControl(
-  { options, id: host }: HostOpening,
-  { settings: { synchronization, shards }, leases, bucket, tapeStorage }: OpenedJob,
-  owners: OwnersClient,
-  service: LifecycleService,
-  onError: (error: PserverError) => void,
-): ControlService {
-  const { job, modelDirectory: directory } = options;
-  const saver = new Saver({ service, owners, directory, job, host, onError });
-  const archivers = async (): Promise<ArchiverRecord[]> => {
-    const found = await readArchivers(bucket);
-    return found.flatMap(({ record }) => (record === undefined ? [] : [record]));
-  };
-  return new ControlService({
-    ...{ service, synchronization, saver, owners, leases, shards, archivers, tapeStorage },
-  });
-}
-
-function hostPublication(
-  { options, connection }: HostOpening,
-  space: EtcdSpace,
-  { settings: { leaseMs }, bucket }: OpenedJob,
-  onError: (error: PserverError) => void,
-): Publication {
-  return new Publication({
-    ...{ client: space.client, keys: space.keys, job: options.job, leaseMs, onError },
-    urls: toAdvertised(options.etcd?.advertise ?? options.connection.servers),
-    probe: new BrokerProbe(connection, leaseTimeoutMs(leaseMs)),
-    initialization: new InitializationKeys(space, bucket),
-  });
+/** What a host is opened with. */
+export interface HostOpening {
+  readonly options: HostOptions;
+  readonly subjects: JobSubjects;
+  readonly id: string;
+  readonly connection: NatsConnection;
+  /** Where requests of trainers arrive and are answered. */
+  readonly answers: NatsConnection;
+  /** Refusals sent through `answers`. */
+  readonly refusals: RefusalBudget;
+  readonly etcd: EtcdSpace | undefined;
+  readonly retries: StartRetries;
 }
 
 /** First and longest pause between two attempts. */
@@ -182,8 +146,6 @@ export class StartRetries {
   }
 }
 
-export type { Host, HostEvent, HostOptions } from "./host-options.ts";
-
 /** How long a host may take to open the job, and then until its share of the shards is served. */
 const START_MS = 60_000;
 
@@ -204,7 +166,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     inboxPrefix,
   });
   let answers: NatsConnection | undefined;
-  const refusals = new Refusals();
+  const refusals = new RefusalBudget();
   let etcd: EtcdSpace | undefined;
   let host: RunningHost | undefined;
   try {
@@ -247,7 +209,7 @@ async function openHost(opening: HostOpening): Promise<RunningHost> {
     host: id,
     journalOf: (shard) => new Journal({ manager, client, subjects, settings, shard }),
   });
-  return composeHost(opening, job, owners);
+  return new RunningHost(opening, job, owners);
 }
 
 /** Makes the stream of the job's tape. A tape only describes: if it cannot be made, its lines are left out. */

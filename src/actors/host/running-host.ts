@@ -1,110 +1,32 @@
-import { availableParallelism } from "node:os";
+import { randomUUID } from "node:crypto";
+import { availableParallelism, hostname } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
-import type { NatsConnection } from "@nats-io/transport-node";
 import {
   asMap,
-  CONTROL_VERBS,
-  type ControlVerb,
   ensureError,
-  isOneOf,
-  type JobSubjects,
-  LIFECYCLE_VERBS,
-  type LifecycleVerb,
+  type Fields,
   PserverError,
   quoteName,
   textField,
 } from "../../protocol/index.ts";
 import { fromBrokerError, isRefusedSubscription } from "../../transport/broker-error.ts";
-import { journalSettings, type StoredSettings } from "../job/job-settings.ts";
-import type { LifecycleService } from "../lifecycle/service.ts";
-import type { Refusals } from "../owner/fair-queue.ts";
-import { type RequestHandler, RequestQueue, RequestServer } from "../owner/request-server.ts";
-import type { ControlService } from "./control-service.ts";
-import type { Host, HostEvent, HostParts } from "./host-options.ts";
-import type { ShardEventType, WorkerSetup } from "./worker-pool.ts";
-
-/** Dependencies of {@link serveRequests}. */
-interface HostServices {
-  /** Where requests arrive and are answered. */
-  readonly connection: NatsConnection;
-  readonly refusals: Refusals;
-  readonly subjects: JobSubjects;
-  readonly lifecycle: LifecycleService;
-  readonly control: ControlService;
-  /** Called for each lifecycle request from another account of the broker; none of them is answered. */
-  readonly onOtherAccount: (trainer: string) => void;
-}
-
-/** Begins to answer lifecycle and control requests; returns the servers, which the caller closes. */
-function serveRequests(services: HostServices): RequestServer[] {
-  const { connection, refusals, subjects, lifecycle, control, onOtherAccount } = services;
-  const common = { connection, refusals, subjects };
-  const handle: RequestHandler = (id, verb, message, tell) =>
-    control.handle(id, verb, message, tell);
-  const servers = [
-    new RequestServer({
-      ...common,
-      subject: subjects.allLifecycle(),
-      queues: lifecycleQueues(),
-      onOtherAccount,
-      handle: async (trainer, verb, message) => {
-        if (isOneOf(LIFECYCLE_VERBS, verb)) return await lifecycle.handle(trainer, verb, message);
-        throw new PserverError("BAD_MESSAGE", `lifecycle: no such verb: ${verb}`, {
-          expected: LIFECYCLE_VERBS,
-        });
-      },
-    }),
-    new RequestServer({
-      ...common,
-      subject: subjects.allControl(),
-      queues: controlQueues(),
-      handle,
-    }),
-    new RequestServer({
-      ...common,
-      subject: subjects.allStops(),
-      isForAll: true,
-      queues: [new RequestQueue({ verbs: ["stop"], atOnce: 16, atOnceEach: 2 })],
-      handle,
-    }),
-  ];
-  for (const server of servers) server.listen();
-  return servers;
-}
-
-/** Requests that keep sessions alive are served first, those that only read last. */
-function lifecycleQueues(): RequestQueue[] {
-  const sessions: readonly LifecycleVerb[] = ["join", "renew", "leave", "enter", "exit"];
-  const reading: readonly LifecycleVerb[] = ["status"];
-  const writing = LIFECYCLE_VERBS.filter((verb) => ![...sessions, ...reading].includes(verb));
-  return [
-    new RequestQueue({ verbs: sessions, atOnce: 64, atOnceEach: 8 }),
-    new RequestQueue({ verbs: writing, atOnce: 32, atOnceEach: 8 }),
-    new RequestQueue({ verbs: reading, atOnce: 16, atOnceEach: 4 }),
-  ];
-}
-
-/**
- * Control requests take long and cost much, so few may wait and saves run one at a time. Requests that
- * only read do not wait for snapshots.
- */
-function controlQueues(): RequestQueue[] {
-  const saving: readonly ControlVerb[] = ["save"];
-  const reading: readonly ControlVerb[] = ["hosts", "versions"];
-  const others = CONTROL_VERBS.filter((verb) => ![...saving, ...reading].includes(verb));
-  const bounds = { atOnce: 16, atOnceEach: 2, requestBytes: 1024 * 1024 };
-  return [
-    new RequestQueue({ verbs: reading, ...bounds }),
-    new RequestQueue({ verbs: others, ...bounds }),
-    new RequestQueue({
-      verbs: saving,
-      atOnce: 1,
-      atOnceEach: 1,
-      requestBytes: 4 * 1024 * 1024 - 64 * 1024,
-      retryAfterMs: 2_000,
-    }),
-  ];
-}
+import { payloadBytesMaxOf } from "../../transport/bulk-transport.ts";
+import { InitializationKeys, Publication } from "../job/etcd-publication.ts";
+import { type EtcdSpace, toAdvertised } from "../job/etcd-space.ts";
+import { journalSettings, quotasOf, type StoredSettings } from "../job/job-settings.ts";
+import { BrokerProbe, LeaseClock, LeaseKeeper } from "../job/leases.ts";
+import { leaseTimeoutMs, type OpenedJob } from "../job/open-job.ts";
+import type { OwnersClient } from "../job/owners-client.ts";
+import type { Continued } from "../journal/next-generation.ts";
+import { createLifecycle, type LifecycleService } from "../lifecycle/service.ts";
+import type { ShardTrouble } from "../owner/serving-shard.ts";
+import { ControlService, Saver } from "./control-service.ts";
+import type { Host, HostEvent, HostOpening } from "./host.ts";
+import { HostMemory } from "./host-memory.ts";
+import { type HostRequests, serveRequests } from "./host-requests.ts";
+import { hostKey, ShardClaims } from "./shard-claims.ts";
+import { JobWatch, LossesWatch, MembersWatch, SessionsWatch } from "./watches.ts";
+import { WorkerPool, type WorkerPoolEvents, type WorkerSetup } from "./worker-pool.ts";
 
 /** Journal retained for each shard; one in memory shares the broker's memory with all others. */
 const RETAIN_BYTES = { file: 1024 ** 3, memory: 64 * 1024 ** 2 } as const;
@@ -123,15 +45,30 @@ const SAVING_TOLD_MS = 3_000;
 const ERRORS_SHOWN_MAX = 3;
 
 /** A host that has opened its job: starts and stops its parts, and reacts to what they report. */
-export class RunningHost implements Host {
+export class RunningHost implements Host, WorkerPoolEvents {
   readonly id: string;
   readonly settings: StoredSettings;
   readonly stopped: Promise<PserverError | undefined>;
-  readonly #parts: HostParts;
+  readonly #opening: HostOpening;
   readonly #emit: (event: HostEvent) => void;
+  readonly #clock: LeaseClock;
+  readonly #memory: HostMemory;
+  readonly #pool: WorkerPool;
+  readonly #claims: ShardClaims;
+  /** Of the host's own lease. */
+  readonly #keeper: LeaseKeeper;
+  /** In etcd, if the job's leases are there. */
+  readonly #publication: Publication | undefined;
+  readonly #lifecycle: LifecycleService;
+  readonly #control: ControlService;
+  readonly #members: MembersWatch;
+  readonly #presence: JobWatch;
+  /** Works only for a job with journals in memory. */
+  readonly #losses: LossesWatch;
+  readonly #sessions: SessionsWatch;
   /** Shards of this host that are served, have failed, or do not fit. */
   readonly #settled: Set<number> = new Set();
-  #servers: readonly RequestServer[] = [];
+  #requests: readonly HostRequests[] = [];
   #finish: (reason: PserverError | undefined) => void = () => undefined;
   #closing: Promise<void> | undefined;
   #hasReportedOtherAccount = false;
@@ -140,48 +77,80 @@ export class RunningHost implements Host {
   readonly #saving: Set<number> = new Set();
   #savingToldMs: number | undefined;
 
-  constructor(parts: HostParts) {
-    this.id = parts.opening.id;
-    this.settings = parts.job.settings;
+  /** Makes the parts of the host. Nothing runs before {@link RunningHost.start}. */
+  constructor(opening: HostOpening, job: OpenedJob, owners: OwnersClient) {
+    const { options, id, connection, subjects } = opening;
+    const { settings, leases } = job;
+    const { shards, leaseMs } = settings;
+    this.id = id;
+    this.settings = settings;
     this.stopped = new Promise((resolve) => {
       this.#finish = resolve;
     });
-    this.#parts = parts;
-    this.#emit = parts.emit;
+    this.#opening = opening;
+    this.#emit = watchEtcd(opening);
+    const onError = (error: PserverError): void => this.#emit({ type: "error", error });
+    // The owner tells this life of the host from an earlier one with the same id.
+    const value = { owner: randomUUID(), host: id, pid: process.pid, machine: hostname() };
+    this.#clock = new LeaseClock(shards);
+    this.#memory = HostMemory.open({ shards, limitBytes: options.memoryLimitBytes });
+    this.#pool = new WorkerPool(this);
+    this.#claims = new ShardClaims({
+      ...{ job: options.job, shards, host: id, value, leases, leaseMs, clock: this.#clock },
+      events: {
+        onClaimed: (shard) => this.#pool.own(shard),
+        onReleased: (shard) => this.#release(shard),
+        onError,
+      },
+    });
+    const onLost = (error: PserverError): void => void this.#reclaimLease(error);
+    this.#keeper = new LeaseKeeper({ leases, key: hostKey(id), value, leaseMs, onLost });
+    this.#publication = opening.etcd && hostPublication(opening, opening.etcd, job, onError);
+    const service = hostLifecycle(opening, job, owners, this.#publication, onError);
+    this.#lifecycle = service;
+    const { job: name, modelDirectory: directory } = options;
+    const saver = new Saver({ service, owners, directory, job: name, host: id, onError });
+    this.#control = new ControlService(job, service, owners, saver);
+    const statuses = (): readonly Fields[] => this.#pool.statuses;
+    this.#members = new MembersWatch({ service, statuses, leaseMs, onError });
+    this.#sessions = new SessionsWatch({ service, statuses, onError });
+    this.#losses = new LossesWatch({
+      ...{ service, leaseMs, onError },
+      onTakenBack: (shard, taken) => this.#emit({ type: "parameters-lost", shard, ...taken }),
+    });
+    this.#presence = new JobWatch({
+      ...{ connection, manager: job.manager, subjects, created: job.created, leaseMs },
+      onGone: (error) => void this.#jobGone(error),
+    });
   }
 
   /** Claims shards and begins to answer requests. @throws as `startHost`. */
   async start(): Promise<void> {
-    const { opening, pool, keeper, claims, lifecycle, members, sessions, publication } =
-      this.#parts;
-    const { losses, presence } = this.#parts;
-    const { options, subjects, answers, retries } = opening;
-    const setup = workerSetup(this.#parts);
-    await pool.start(setup.workers, setup);
-    if (!(await retries.run(() => keeper.start()))) {
+    const { options, subjects, answers, retries, refusals } = this.#opening;
+    const { workers, ...setup } = this.#workerSetup();
+    await this.#pool.start(workers, setup);
+    if (!(await retries.run(() => this.#keeper.start()))) {
       throw new PserverError(
         "JOB_EXISTS",
         `a host with the id ${JSON.stringify(this.id)} is alive in job ${options.job}`,
         { received: this.id },
       );
     }
-    await claims.start();
-    presence.start();
-    await lifecycle.start();
-    if (this.settings.synchronization.mode !== "async") members.start();
-    if (this.settings.journal === "memory") losses.start();
-    sessions.start();
+    await this.#claims.start();
+    this.#presence.start();
+    await this.#lifecycle.start();
+    if (this.settings.synchronization.mode !== "async") this.#members.start();
+    if (this.settings.journal === "memory") this.#losses.start();
+    this.#sessions.start();
     const onOtherAccount = (trainer: string): void => this.#reportOtherAccount(trainer);
-    this.#servers = serveRequests({
-      ...{ connection: answers, refusals: opening.refusals, subjects },
-      ...{ lifecycle, control: this.#parts.control, onOtherAccount },
-    });
+    const reception = { connection: answers, refusals, subjects };
+    this.#requests = serveRequests(reception, this.#lifecycle, this.#control, onOtherAccount);
     void this.#watchConnection();
     void this.#watchSubscriptions();
     // A refused subscription is reported before the host counts as serving.
     await answers.flush();
     // Last, so that trainers which find the host in etcd are answered.
-    await publication?.start();
+    await this.#publication?.start();
   }
 
   /** Settles when every shard that falls to this host is served or has failed; @throws TIMEOUT. */
@@ -191,7 +160,7 @@ export class RunningHost implements Host {
     void this.stopped.then((reason) => {
       ended = { reason };
     });
-    while (!this.#parts.claims.share.every((shard) => this.#settled.has(shard))) {
+    while (!this.#claims.share.every((shard) => this.#settled.has(shard))) {
       if (ended !== undefined) {
         const text = `host ${this.id} was closed as it started`;
         throw ended.reason ?? new PserverError("CLOSED", text);
@@ -214,48 +183,57 @@ export class RunningHost implements Host {
     return this.#closing;
   }
 
-  /** Reacts to a shard that is served from now on. */
-  shardServing(shard: number): void {
+  onServing(shard: number): void {
     this.#emit({ type: "serving", shard });
     this.#settled.add(shard);
-    this.#parts.members.serving(shard);
-    this.#parts.losses.serving(shard);
+    this.#members.serving(shard);
+    this.#losses.serving(shard);
   }
 
-  /** Reports a trouble of a shard. One that does not fit into the memory is left to other hosts until it fits. */
-  shardTroubled(type: ShardEventType, shard: number, error: PserverError): void {
+  /** One that does not fit into the memory is left to other hosts until it fits. */
+  onTrouble(type: ShardTrouble, shard: number, error: PserverError): void {
     this.#emit({ type: type === "failed" ? "shard-failed" : type, shard, error });
     if (type === "no-memory") {
       const needed = Number(error.details["expected"]);
-      const { claims, memory } = this.#parts;
-      claims.decline(shard, () => memory.freeBytes >= needed);
+      this.#claims.decline(shard, () => this.#memory.freeBytes >= needed);
       this.#settled.add(shard);
     }
     // A shard that another host has owned meanwhile is taken over again.
     if (type === "failed" && error.code !== "NOT_OWNER") this.#settled.add(shard);
   }
 
+  onRecovered(recovered: Continued): void {
+    this.#emit({ type: "shard-recovered", ...recovered });
+  }
+
+  onFellBack(fallen: Continued): void {
+    this.#emit({ type: "fell-back", ...fallen });
+  }
+
+  onCrash(error: PserverError): void {
+    void this.stop(error);
+  }
+
   /** Stops owning a shard whose lease another host holds, or is to hold. */
-  releaseShard(shard: number): void {
-    this.#parts.pool.disown(shard);
+  #release(shard: number): void {
+    this.#pool.disown(shard);
     this.#settled.delete(shard);
     this.#emit({ type: "released", shard });
   }
 
   /** Stops the host: what it has of a job that is gone must not get into one that is made anew. */
-  async jobGone(reason: PserverError): Promise<void> {
+  async #jobGone(reason: PserverError): Promise<void> {
     this.#isJobGone = true;
     await this.stop(reason);
   }
 
   /** Claims the host's own lease again after an outage of the broker, until it is held. */
-  async reclaimLease(reason: PserverError): Promise<void> {
-    const { keeper, opening } = this.#parts;
+  async #reclaimLease(reason: PserverError): Promise<void> {
     this.#emit({ type: "error", error: reason });
     while (this.#closing === undefined) {
       try {
-        if (await keeper.start()) return;
-        const text = `another host has joined job ${opening.options.job} under the id ${JSON.stringify(this.id)}`;
+        if (await this.#keeper.start()) return;
+        const text = `another host has joined job ${this.#opening.options.job} under the id ${JSON.stringify(this.id)}`;
         await this.stop(new PserverError("NOT_OWNER", text, { received: this.id }));
       } catch (error) {
         this.#emit({ type: "error", error: ensureError(error) });
@@ -276,7 +254,7 @@ export class RunningHost implements Host {
 
   /** Stops the host if a subscription is refused: it would seem to serve, but hear no requests. */
   async #watchSubscriptions(): Promise<void> {
-    for await (const status of this.#parts.opening.answers.status()) {
+    for await (const status of this.#opening.answers.status()) {
       if (status.type !== "error" || !isRefusedSubscription(status.error)) continue;
       const error = fromBrokerError(status.error, `host ${this.id} listening`);
       void this.stop(error);
@@ -284,20 +262,20 @@ export class RunningHost implements Host {
   }
 
   async #watchConnection(): Promise<void> {
-    for await (const status of this.#parts.opening.connection.status()) {
+    for await (const status of this.#opening.connection.status()) {
       if (status.type === "disconnect") {
-        this.#parts.lifecycle.disconnected();
+        this.#lifecycle.disconnected();
         this.#emit({ type: "disconnected" });
       } else if (status.type === "reconnect") {
         this.#emit({ type: "reconnected" });
-        this.#parts.presence.reconnected();
+        this.#presence.reconnected();
       }
     }
   }
 
   /** Errors of shards that are not served, for a message. */
   #shardErrors(): string {
-    const texts = this.#parts.pool.statuses.flatMap(({ shard, error }) =>
+    const texts = this.#pool.statuses.flatMap(({ shard, error }) =>
       error === undefined ? [] : `; shard ${shard}: ${textField(asMap(error, "error"), "message")}`,
     );
     return texts.slice(0, ERRORS_SHOWN_MAX).join("");
@@ -309,7 +287,7 @@ export class RunningHost implements Host {
    */
   async #save(shard: number): Promise<void> {
     this.#saving.add(shard);
-    const error = await this.#parts.pool.save(shard, () => this.#tellSaving());
+    const error = await this.#pool.save(shard, () => this.#tellSaving());
     this.#saving.delete(shard);
     if (error !== undefined) this.#emit({ type: "unsaved", shard, error });
   }
@@ -324,24 +302,23 @@ export class RunningHost implements Host {
   }
 
   async #shutDown(reason: PserverError | undefined): Promise<void> {
-    const { opening, pool, claims, keeper, lifecycle, members, sessions, publication } =
-      this.#parts;
+    const { connection, answers, etcd } = this.#opening;
     const savesShards = this.settings.journal === "memory" && !this.#isJobGone;
-    this.#parts.losses.stop();
-    this.#parts.presence.stop();
+    void this.#losses.stop();
+    void this.#presence.stop();
     // At the same time: a request in work may wait for a shard that another host is to take over.
     const ended = await Promise.allSettled([
-      ...this.#servers.map((server) => server.close()),
-      claims.close(savesShards ? (shard) => this.#save(shard) : undefined),
-      lifecycle.close(),
-      members.stop(),
-      sessions.stop(),
-      keeper.stop(),
-      publication?.stop(),
+      ...this.#requests.map((requests) => requests.close()),
+      this.#claims.close(savesShards ? (shard) => this.#save(shard) : undefined),
+      this.#lifecycle.close(),
+      this.#members.stop(),
+      this.#sessions.stop(),
+      this.#keeper.stop(),
+      this.#publication?.stop(),
     ]);
-    await pool.close();
-    opening.etcd?.client.close();
-    await Promise.all([opening.connection.close(), opening.answers.close()]);
+    await this.#pool.close();
+    etcd?.client.close();
+    await Promise.all([connection.close(), answers.close()]);
     for (const result of ended) {
       // A lease that could not be released ends by itself.
       if (result.status === "fulfilled") continue;
@@ -349,34 +326,73 @@ export class RunningHost implements Host {
     }
     this.#finish(reason);
   }
+
+  /** What every worker thread is started with, and how many there are. */
+  #workerSetup(): Omit<WorkerSetup, "index"> & { readonly workers: number } {
+    const { options } = this.#opening;
+    const { shards, leaseMs, tape } = this.settings;
+    const workers = Math.min(options.workers ?? Math.max(1, availableParallelism() - 1), shards);
+    const journal = journalSettings(this.settings);
+    return {
+      workers,
+      connection: options.connection,
+      answerConnection: options.answerConnection ?? options.connection,
+      job: options.job,
+      acrossAccounts: options.acrossAccounts ?? false,
+      host: this.id,
+      ...{ shards, leaseMs, tape, journal },
+      leases: this.#clock.buffer,
+      memory: this.#memory.buffer,
+      memoryLimitBytes: options.memoryLimitBytes,
+      retainBytes: options.retainBytes ?? RETAIN_BYTES[journal.storage],
+      snapshotBytes: Math.min(options.snapshotBytes ?? SNAPSHOT_BYTES, journal.bytesMax / 4),
+      creditBytes: Math.floor((CREDIT_BYTES * workers) / shards),
+    };
+  }
 }
 
-/** What every worker thread is started with, and how many there are. */
-function workerSetup({
-  opening: { options, id },
-  job: { settings },
-  clock,
-  memory,
-}: HostParts): Omit<WorkerSetup, "index"> & { readonly workers: number } {
-  const { shards, leaseMs } = settings;
-  const workers = Math.min(options.workers ?? Math.max(1, availableParallelism() - 1), shards);
-  const journal = journalSettings(settings);
-  return {
-    workers,
-    connection: options.connection,
-    answerConnection: options.answerConnection ?? options.connection,
-    job: options.job,
-    acrossAccounts: options.acrossAccounts ?? false,
-    host: id,
-    shards,
-    leaseMs,
-    leases: clock.buffer,
-    memory: memory.buffer,
-    memoryLimitBytes: options.memoryLimitBytes,
-    journal,
-    retainBytes: options.retainBytes ?? RETAIN_BYTES[journal.storage],
-    tape: settings.tape,
-    snapshotBytes: Math.min(options.snapshotBytes ?? SNAPSHOT_BYTES, journal.bytesMax / 4),
-    creditBytes: Math.floor((CREDIT_BYTES * workers) / shards),
+/**
+ * Reports when etcd is lost and when it is back. Returns what emits the host's other events, in which
+ * errors of etcd are not repeated.
+ */
+function watchEtcd({ options, etcd }: HostOpening): (event: HostEvent) => void {
+  const emit = options.onEvent ?? (() => undefined);
+  etcd?.client.watch((error) =>
+    emit(error === undefined ? { type: "etcd-back" } : { type: "etcd-lost", error }),
+  );
+  return (event) => {
+    if (event.type !== "error" || event.error.code !== "NO_ETCD") emit(event);
   };
+}
+
+function hostLifecycle(
+  { options, id, connection }: HostOpening,
+  { settings, bucket, leases }: OpenedJob,
+  owners: OwnersClient,
+  publication: Publication | undefined,
+  onError: (error: PserverError) => void,
+): LifecycleService {
+  const { shards, journal, leaseMs, synchronization } = settings;
+  const quotas = quotasOf(settings);
+  return createLifecycle({
+    job: { job: options.job, shards, journal, leaseMs, synchronization, quotas },
+    ...{ bucket, leases, owners, onError },
+    hostId: id,
+    maxPayloadBytes: payloadBytesMaxOf(connection),
+    ...(publication && { onJobChanged: () => publication.showJob() }),
+  });
+}
+
+function hostPublication(
+  { options, connection }: HostOpening,
+  space: EtcdSpace,
+  { settings: { leaseMs }, bucket }: OpenedJob,
+  onError: (error: PserverError) => void,
+): Publication {
+  return new Publication({
+    ...{ client: space.client, keys: space.keys, job: options.job, leaseMs, onError },
+    urls: toAdvertised(options.etcd?.advertise ?? options.connection.servers),
+    probe: new BrokerProbe(connection, leaseTimeoutMs(leaseMs)),
+    initialization: new InitializationKeys(space, bucket),
+  });
 }

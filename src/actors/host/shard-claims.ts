@@ -6,7 +6,7 @@ import {
   unescapeId,
   unescapeName,
 } from "../../protocol/index.ts";
-import { mapConcurrently, Rounds } from "../concurrent.ts";
+import { mapConcurrently, Repeater } from "../concurrent.ts";
 import {
   type LeaseClock,
   LeaseKeeper,
@@ -19,7 +19,7 @@ import {
 const DECLINED_LEASES = "declined.";
 
 /** Dependencies of {@link DeclinedShards}. */
-export interface DeclinedShardsDeps {
+interface DeclinedShardsDeps {
   readonly host: string;
   readonly value: LeaseValue;
   readonly leases: Leases;
@@ -133,7 +133,7 @@ interface ClaimEvents {
 }
 
 /** Dependencies of {@link ShardClaims}. */
-export interface ShardClaimsDeps {
+interface ShardClaimsDeps {
   readonly job: string;
   readonly shards: number;
   readonly host: string;
@@ -143,12 +143,6 @@ export interface ShardClaimsDeps {
   readonly leaseMs: number;
   readonly clock: LeaseClock;
   readonly events: ClaimEvents;
-  /** Of the hosts' leases. */
-  readonly hosts: LeaseView;
-  /** Of the leases by which hosts decline shards. */
-  readonly declinedByHosts: LeaseView;
-  /** Shards that this host declines. */
-  readonly declined: DeclinedShards;
 }
 
 /** Key of a host's lease. */
@@ -156,23 +150,9 @@ export function hostKey(host: string): string {
   return `${HOST_LEASES}${escapeId(host)}`;
 }
 
-/** The host that {@link hostKey} made the key of; @throws BAD_NAME for any other key. */
+/** Inverse of {@link hostKey}; @throws BAD_NAME for any other key. */
 export function hostOfKey(key: string): string {
   return unescapeId(key.slice(HOST_LEASES.length));
-}
-
-/** Composes the claims of one host. Nothing is claimed before {@link ShardClaims.start}. */
-export function createShardClaims(
-  options: Omit<ShardClaimsDeps, "hosts" | "declinedByHosts" | "declined">,
-): ShardClaims {
-  const { leases, leaseMs, events } = options;
-  const view = { leases, leaseMs, onError: events.onError };
-  return new ShardClaims({
-    ...options,
-    hosts: new LeaseView({ ...view, prefix: HOST_LEASES, pollMs: leaseMs / 10 }),
-    declinedByHosts: new LeaseView({ ...view, prefix: DECLINED_LEASES }),
-    declined: new DeclinedShards(options),
-  });
 }
 
 /**
@@ -181,33 +161,46 @@ export function createShardClaims(
  */
 export class ShardClaims {
   readonly #deps: ShardClaimsDeps;
+  /** Of the hosts' leases. */
+  readonly #hosts: LeaseView;
+  /** Of the leases by which hosts decline shards. */
+  readonly #declinedByHosts: LeaseView;
+  /** Shards that this host declines. */
+  readonly #declined: DeclinedShards;
   readonly #keepers: Map<number, LeaseKeeper> = new Map();
   /**
    * Owned shards. A shard whose lease ran out in an outage stays owned until another host is known to hold it;
    * nothing is answered meanwhile.
    */
   readonly #owned: Set<number> = new Set();
-  readonly #rounds = new Rounds(() => this.#claimRound());
+  readonly #repeater = new Repeater(() => this.#claimRound());
 
+  /** Nothing is claimed before {@link start}. */
   constructor(deps: ShardClaimsDeps) {
+    const { leases, leaseMs, events } = deps;
+    const view = { leases, leaseMs, onError: events.onError };
     this.#deps = deps;
+    this.#hosts = new LeaseView({ ...view, prefix: HOST_LEASES, pollMs: leaseMs / 10 });
+    this.#declinedByHosts = new LeaseView({ ...view, prefix: DECLINED_LEASES });
+    this.#declined = new DeclinedShards(deps);
   }
 
   /** Begins to claim; settles after the first round. */
   async start(): Promise<void> {
-    await Promise.all([this.#deps.hosts.start(), this.#deps.declinedByHosts.start()]);
-    await this.#rounds.start();
+    await Promise.all([this.#hosts.start(), this.#declinedByHosts.start()]);
+    await this.#repeater.start();
   }
 
   /** The shards that placement gives this host, whether their leases are held yet or not. */
   get share(): number[] {
-    const { job, shards, host, declined } = this.#deps;
-    const hosts = new Set([...this.#deps.hosts.present].map(hostOfKey)).add(host);
-    const declinedByHosts = declinedBy(this.#deps.declinedByHosts.present);
+    const { job, shards, host } = this.#deps;
+    const hosts = new Set([...this.#hosts.present].map(hostOfKey)).add(host);
+    const declinedByHosts = declinedBy(this.#declinedByHosts.present);
     const all = Array.from({ length: shards }, (_, shard) => shard);
     return all.filter((shard) => {
       const able = [...hosts].filter(
-        (one) => !declinedByHosts.get(shard)?.has(one) && !(one === host && declined.has(shard)),
+        (one) =>
+          !declinedByHosts.get(shard)?.has(one) && !(one === host && this.#declined.has(shard)),
       );
       // If it fits nowhere, one host must own it to answer NO_MEMORY.
       return placeShard(job, shard, able.length === 0 ? hosts : able) === host;
@@ -216,7 +209,7 @@ export class ShardClaims {
 
   /** Leaves a shard to hosts that it fits into, until `fits` returns true for this one. */
   decline(shard: number, fits: () => boolean): void {
-    this.#deps.declined.decline(shard, fits);
+    this.#declined.decline(shard, fits);
   }
 
   /**
@@ -224,9 +217,9 @@ export class ShardClaims {
    * once `finish` is done with it. Meanwhile it stays held, so that no other host takes the shard over.
    */
   async close(finish?: (shard: number) => Promise<void>): Promise<void> {
-    await this.#rounds.stop();
-    await Promise.all([this.#deps.hosts.stop(), this.#deps.declinedByHosts.stop()]);
-    await this.#deps.declined.close();
+    await this.#repeater.stop();
+    await Promise.all([this.#hosts.stop(), this.#declinedByHosts.stop()]);
+    await this.#declined.close();
     const owned = [...this.#owned];
     const release = async (shard: number): Promise<void> => {
       await finish?.(shard);
@@ -242,7 +235,7 @@ export class ShardClaims {
   }
 
   async #balance(): Promise<void> {
-    await this.#deps.declined.review();
+    await this.#declined.review();
     const share = new Set(this.share);
     const all = Array.from({ length: this.#deps.shards }, (_, shard) => shard);
     const settle = async (shard: number): Promise<void> => {

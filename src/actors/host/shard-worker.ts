@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { JetStreamClient } from "@nats-io/jetstream";
-import { bucketStream, JobSubjects, type PserverError } from "../../protocol/index.ts";
+import { bucketStream, JobSubjects } from "../../protocol/index.ts";
 import { fromBrokerError, isRefusedSubscription } from "../../transport/broker-error.ts";
 import { BufferPool } from "../../transport/buffers.ts";
 import { dataBytesMaxOf, payloadBytesMaxOf } from "../../transport/bulk-transport.ts";
@@ -16,13 +16,14 @@ import { SnapshotStore } from "../journal/snapshot-store.ts";
 import { SnapshotBudget } from "../journal/snapshotter.ts";
 import { TapeStore } from "../journal/tape-writer.ts";
 import { ParameterPlaces } from "../lifecycle/parameter.ts";
-import { Refusals } from "../owner/fair-queue.ts";
-import { Pace } from "../owner/fold-loop.ts";
+import { FairServer, RefusalBudget } from "../owner/fair-server.ts";
+import { Coalescer } from "../owner/fold-loop.ts";
 import { Responder } from "../owner/responder.ts";
-import { ShardOwner, type ShardOwnerDeps } from "../owner/shard-owner.ts";
-import { FailedBlocks, Intake } from "../owner/subscriptions.ts";
+import type { WorkerContext } from "../owner/serving-shard.ts";
+import { ShardOwner } from "../owner/shard-owner.ts";
+import { FailedBlocks } from "../owner/subscriptions.ts";
 import { HostMemory } from "./host-memory.ts";
-import type { HostEvent, ShardEventType, WorkerSetup } from "./worker-pool.ts";
+import type { WorkerEvent, WorkerSetup } from "./worker-pool.ts";
 
 /** How long one request of a worker to the broker may take. */
 const BROKER_TIMEOUT_MS = 5_000;
@@ -39,35 +40,21 @@ const MARKS_PER_LEASE = 3;
 /** How long a closing worker waits for the last marks. */
 const LAST_MARK_MS = 2_000;
 
-/** What the owners of all shards of a worker have in common. */
-type SharedDeps = Omit<
-  ShardOwnerDeps,
-  | "shard"
-  | "journal"
-  | "store"
-  | "tape"
-  | "marks"
-  | "credit"
-  | "partBytesMax"
-  | "tenure"
-  | `on${string}`
->;
-
-/** Dependencies of {@link ShardWorker}. */
-interface ShardWorkerDeps {
+/** What one worker thread has, beside what its shards share. */
+interface WorkerParts {
   readonly setup: WorkerSetup;
-  readonly send: (message: HostEvent) => void;
+  readonly send: (message: WorkerEvent) => void;
   readonly leases: LeaseClock;
   readonly client: JetStreamClient;
   readonly bucket: KvBucket;
   readonly publisher: StreamPublisher;
-  readonly shared: SharedDeps;
+  readonly context: WorkerContext;
 }
 
 /** Connects the shards of one worker thread; @throws NO_BROKER, DENIED or NO_JETSTREAM. */
 export async function openShardWorker(
   setup: WorkerSetup,
-  send: (message: HostEvent) => void,
+  send: (message: WorkerEvent) => void,
 ): Promise<ShardWorker> {
   const subjects = new JobSubjects(setup.job, setup.acrossAccounts);
   const inboxPrefix = subjects.hostInbox(setup.host);
@@ -80,7 +67,7 @@ export async function openShardWorker(
     // A record is folded as it arrives; one that has to wait is copied.
     lending: { prefix: subjects.logPrefix(), pool },
   });
-  const refusals = new Refusals();
+  const refusals = new RefusalBudget();
   const dataConnection = await openConnection(setup.answerConnection, {
     name: `${name} data`,
     inboxPrefix,
@@ -99,16 +86,19 @@ export async function openShardWorker(
     ...{ setup, send, client, bucket },
     leases: new LeaseClock(shards, setup.leases),
     publisher: StreamPublisher.open(journalConnection, inboxPrefix),
-    shared: {
+    context: {
       ...{ host, subjects, inboxPrefix, journalConnection, dataConnection, manager },
-      ...{ leaseMs, retainBytes, snapshotBytes, journalStorage: journal.storage },
+      settings: {
+        ...{ leaseMs, retainBytes, snapshotBytes, journalStorage: journal.storage },
+        partBytesMax: dataBytesMaxOf(journalConnection),
+      },
       memory: HostMemory.open({ shards, buffer, limitBytes }),
       archivers: new ArchiverWatch({ records: bucket, nowMs: () => performance.now() }),
-      intake: new Intake(refusals),
+      server: new FairServer(refusals),
       responder: new Responder(dataConnection, pool),
       snapshotBudget: new SnapshotBudget(pool),
       failedBlocks: new FailedBlocks(dataConnection, subjects, new ParameterPlaces(bucket), shards),
-      pace: new Pace(),
+      coalescer: new Coalescer(),
     },
   });
   worker.start();
@@ -121,7 +111,7 @@ export async function openShardWorker(
  * that answers needs no permission to write anything but inboxes.
  */
 export class ShardWorker {
-  readonly #deps: ShardWorkerDeps;
+  readonly #parts: WorkerParts;
   readonly #owners: Map<number, ShardOwner> = new Map();
   /** Owners that are closed and still write their last mark. */
   readonly #closing: Set<Promise<void>> = new Set();
@@ -133,13 +123,13 @@ export class ShardWorker {
   #statusTimer: NodeJS.Timeout | undefined;
   #markTimer: NodeJS.Timeout | undefined;
 
-  constructor(deps: ShardWorkerDeps) {
-    this.#deps = deps;
+  constructor(parts: WorkerParts) {
+    this.#parts = parts;
   }
 
   /** Begins to report statuses, write marks and watch the connections. */
   start(): void {
-    const markMs = this.#deps.setup.leaseMs / MARKS_PER_LEASE;
+    const markMs = this.#parts.setup.leaseMs / MARKS_PER_LEASE;
     this.#statusTimer = setInterval(() => this.#sendStatuses(), STATUS_MS);
     this.#markTimer = setInterval(() => this.#mark(), markMs);
     void this.#watchReconnects();
@@ -155,38 +145,33 @@ export class ShardWorker {
   }
 
   #takeOver(shard: number): void {
-    const { setup, client, leases, publisher, bucket, shared } = this.#deps;
-    const { manager, subjects, journalConnection } = shared;
+    const { setup, client, leases, publisher, bucket, context } = this.#parts;
+    const { manager, subjects, journalConnection } = context;
     const store = new SnapshotStore({ manager, client, publisher, subjects, shard });
     const owner = new ShardOwner({
-      ...shared,
+      worker: context,
       shard,
       journal: new Journal({ manager, client, subjects, settings: setup.journal, shard }),
       store,
       tape: setup.tape ? new TapeStore({ manager, client, subjects, shard }) : undefined,
       marks: new MarkKeeper(bucket, shard),
       credit: new Credit(setup.creditBytes, payloadBytesMaxOf(journalConnection)),
-      partBytesMax: dataBytesMaxOf(journalConnection),
       tenure: () => leases.tenure(shard),
-      onServing: () => this.#tellServing(shard),
-      onNoMemory: (error) => this.#tell("no-memory", shard, error),
-      onSnapshotFailed: (error) => this.#tell("snapshot-failed", shard, error),
-      onTapeFailed: (error) => this.#tell("tape-failed", shard, error),
-      onTapeIncomplete: (error) => this.#tell("tape-incomplete", shard, error),
-      onMarkFailed: (error) => this.#tell("mark-failed", shard, error),
-      onLossReported: (error) => this.#tell("loss-reported", shard, error),
-      onFellBack: ({ generation, fallbacks }) =>
-        this.#deps.send({
-          type: "fell-back",
-          continued: { shard, generation, fallbacks: fallbacks.slice(-1) },
-        }),
-      onFailure: (error) => {
-        this.#tell("failed", shard, error);
-        if (error.code === "NOT_OWNER") this.#retake(shard, owner);
-      },
-      onRecovered: ({ generation, fallbacks }) => {
-        this.#deps.send({ type: "recovered", continued: { shard, generation, fallbacks } });
-        this.#retake(shard, owner);
+      listener: {
+        serving: () => this.#tellServing(shard),
+        trouble: (type, error) => {
+          this.#parts.send({ type, shard, error: error.toWire() });
+          if (type === "failed" && error.code === "NOT_OWNER") this.#retake(shard, owner);
+        },
+        fellBack: ({ generation, fallbacks }) =>
+          this.#parts.send({
+            type: "fell-back",
+            continued: { shard, generation, fallbacks: fallbacks.slice(-1) },
+          }),
+        recovered: ({ generation, fallbacks }) => {
+          this.#parts.send({ type: "recovered", continued: { shard, generation, fallbacks } });
+          this.#retake(shard, owner);
+        },
       },
     });
     this.disown(shard);
@@ -215,7 +200,7 @@ export class ShardWorker {
       Promise.all(this.#closing),
       delay(LAST_MARK_MS, undefined, { ref: false }),
     ]);
-    const { journalConnection, dataConnection } = this.#deps.shared;
+    const { journalConnection, dataConnection } = this.#parts.context;
     await Promise.all([journalConnection.close(), dataConnection.close()]);
   }
 
@@ -234,7 +219,7 @@ export class ShardWorker {
   }
 
   async #watchReconnects(): Promise<void> {
-    for await (const status of this.#deps.shared.journalConnection.status()) {
+    for await (const status of this.#parts.context.journalConnection.status()) {
       if (status.type !== "reconnect" || (await this.#isJobAnother())) continue;
       for (const owner of this.#owners.values()) void owner.reconnected();
     }
@@ -242,10 +227,10 @@ export class ShardWorker {
 
   /** Whether the broker now holds another job of this name: the main thread learns that, too, and ends the host. */
   async #isJobAnother(): Promise<boolean> {
-    const { bucket, shared } = this.#deps;
+    const { bucket, context } = this.#parts;
     try {
-      const stream = bucketStream(shared.subjects.bucket());
-      const { created } = await shared.manager.streams.info(stream);
+      const stream = bucketStream(context.subjects.bucket());
+      const { created } = await context.manager.streams.info(stream);
       return created !== (await bucket.created());
     } catch {
       // Without its bucket nothing can be taken for a part of another job.
@@ -255,9 +240,9 @@ export class ShardWorker {
 
   /** Ends the thread, and so the host, by an uncaught error: blocks that hear no requests serve nobody. */
   async #watchSubscriptions(): Promise<void> {
-    for await (const status of this.#deps.shared.dataConnection.status()) {
+    for await (const status of this.#parts.context.dataConnection.status()) {
       if (status.type === "error" && isRefusedSubscription(status.error)) {
-        throw fromBrokerError(status.error, `host ${this.#deps.setup.host} listening`);
+        throw fromBrokerError(status.error, `host ${this.#parts.setup.host} listening`);
       }
     }
   }
@@ -266,7 +251,7 @@ export class ShardWorker {
   #retake(shard: number, deposed: ShardOwner): void {
     setTimeout(() => {
       if (this.#owners.get(shard) !== deposed) return;
-      if (this.#deps.leases.tenure(shard) !== undefined) this.#takeOver(shard);
+      if (this.#parts.leases.tenure(shard) !== undefined) this.#takeOver(shard);
       else this.#retake(shard, deposed);
     }, RETAKE_MS);
   }
@@ -274,15 +259,11 @@ export class ShardWorker {
   #tellServing(shard: number): void {
     // First, so that the main thread has the shard's status when it learns that it is served.
     this.#sendStatuses();
-    this.#deps.send({ type: "serving", shard });
-  }
-
-  #tell(type: ShardEventType, shard: number, error: PserverError): void {
-    this.#deps.send({ type, shard, error: error.toWire() });
+    this.#parts.send({ type: "serving", shard });
   }
 
   #sendStatuses(): void {
-    this.#deps.send({
+    this.#parts.send({
       type: "statuses",
       statuses: [...this.#owners.values()].map((owner) => owner.status()),
     });

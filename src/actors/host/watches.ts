@@ -12,12 +12,36 @@ import {
   TRAINERS_MAX,
 } from "../../protocol/index.ts";
 import { jetStreamErrorCode } from "../../transport/broker-error.ts";
-import { type Clock, Rounds, systemClock } from "../concurrent.ts";
+import { type Clock, Repeater, systemClock } from "../concurrent.ts";
 import type { TakenBack } from "../lifecycle/initialization.ts";
 import type { LifecycleService } from "../lifecycle/service.ts";
 
+/** Something that a host checks again and again until it is told to stop. */
+abstract class Watch {
+  protected readonly clock: Clock;
+  protected readonly repeater: Repeater;
+
+  constructor(clock: Clock = systemClock) {
+    this.clock = clock;
+    this.repeater = new Repeater(() => this.check(), clock);
+  }
+
+  /** Checks at once, and then until {@link Watch.stop}. */
+  start(): void {
+    void this.repeater.start();
+  }
+
+  /** Stops checking and waits for a check under way. */
+  async stop(): Promise<void> {
+    await this.repeater.stop();
+  }
+
+  /** Checks once; returns how many milliseconds to pause before the next check. Must not throw. */
+  protected abstract check(): Promise<number>;
+}
+
 /** Dependencies of {@link MembersWatch}. */
-export interface MembersWatchDeps {
+interface MembersWatchDeps {
   readonly service: Pick<LifecycleService, "expelLost" | "tellMembers">;
   /** The last statuses of the host's shards. */
   readonly statuses: () => readonly Fields[];
@@ -32,36 +56,25 @@ export interface MembersWatchDeps {
  * Removes members whose lease is lost, so that nobody waits for them in the job's steps, and writes the
  * newest members into the journals of this host's shards that lack them.
  */
-export class MembersWatch {
+export class MembersWatch extends Watch {
   readonly #deps: MembersWatchDeps;
-  readonly #rounds: Rounds;
   /** Shards that have begun to be served since the last check. */
   readonly #fresh: Set<number> = new Set();
   /** The newest revision at the last check: later ones may still be under way to the journals. */
   #known = 0;
 
   constructor(deps: MembersWatchDeps) {
+    super(deps.clock);
     this.#deps = deps;
-    this.#rounds = new Rounds(() => this.#check(), deps.clock);
-  }
-
-  /** Checks at once, and then until {@link MembersWatch.stop}. */
-  start(): void {
-    void this.#rounds.start();
-  }
-
-  /** Stops checking and waits for a check under way. */
-  async stop(): Promise<void> {
-    await this.#rounds.stop();
   }
 
   /** A shard is served from now on: the newest members are written at once if its journal lacks them. */
   serving(shard: number): void {
     this.#fresh.add(shard);
-    void this.#rounds.soon();
+    void this.repeater.soon();
   }
 
-  async #check(): Promise<number> {
+  protected override async check(): Promise<number> {
     const fresh = new Set(this.#fresh);
     this.#fresh.clear();
     try {
@@ -98,7 +111,7 @@ const FULL_AGAIN_MS = 10_000;
 const CHECK_MS = 500;
 
 /** Dependencies of {@link SessionsWatch}. */
-export interface SessionsWatchDeps {
+interface SessionsWatchDeps {
   readonly service: Pick<LifecycleService, "endSessions" | "checkCounter">;
   /** The last statuses of the host's shards. */
   readonly statuses: () => readonly Fields[];
@@ -121,27 +134,14 @@ interface Sweep {
  * shard is told which sessions have ended, and which were never given. Many sessions share one sweep, and
  * shards with few trainers cost nothing.
  */
-export class SessionsWatch {
+export class SessionsWatch extends Watch {
   readonly #deps: SessionsWatchDeps;
-  readonly #clock: Clock;
-  readonly #rounds: Rounds;
   readonly #sweeps: Map<number, Sweep> = new Map();
   #isCounterChecked = false;
 
   constructor(deps: SessionsWatchDeps) {
+    super(deps.clock);
     this.#deps = deps;
-    this.#clock = deps.clock ?? systemClock;
-    this.#rounds = new Rounds(() => this.#check(), this.#clock);
-  }
-
-  /** Checks at once, and then until {@link SessionsWatch.stop}. */
-  start(): void {
-    void this.#rounds.start();
-  }
-
-  /** Stops checking and waits for a check under way. */
-  async stop(): Promise<void> {
-    await this.#rounds.stop();
   }
 
   /** Finds out, once, whether the bucket has lost records; repeated while it cannot be read. */
@@ -157,7 +157,7 @@ export class SessionsWatch {
     }
   }
 
-  async #check(): Promise<number> {
+  protected override async check(): Promise<number> {
     if (!this.#isCounterChecked) await this.#checkCounter();
     try {
       const crowded = this.#deps.statuses().filter((status) => this.#isCrowded(status));
@@ -171,7 +171,7 @@ export class SessionsWatch {
   async #end(shards: readonly number[]): Promise<void> {
     const { live, at } = await this.#deps.service.endSessions(shards);
     for (const [shard, position] of at) {
-      this.#sweeps.set(shard, { ...position, live, atMs: this.#clock.now() });
+      this.#sweeps.set(shard, { ...position, live, atMs: this.clock.now() });
     }
   }
 
@@ -187,12 +187,12 @@ export class SessionsWatch {
       (Number(generation) === sweep.generation && Number(seq) >= sweep.seq);
     if (!isFolded) return false;
     if (trainers >= sweep.live + CROWD_GROWTH) return true;
-    return trainers >= TRAINERS_MAX && this.#clock.now() - sweep.atMs >= FULL_AGAIN_MS;
+    return trainers >= TRAINERS_MAX && this.clock.now() - sweep.atMs >= FULL_AGAIN_MS;
   }
 }
 
 /** Dependencies of {@link LossesWatch}. */
-export interface LossesWatchDeps {
+interface LossesWatchDeps {
   readonly service: Pick<LifecycleService, "takeBackLost">;
   /** Pause before a check that failed is repeated: a third of it. */
   readonly leaseMs: number;
@@ -207,36 +207,30 @@ export interface LossesWatchDeps {
  * Compares, each time that a shard with its journal in memory begins to be served, the job's records with the
  * blocks that the shard has, and makes what is lost initializable again.
  */
-export class LossesWatch {
+export class LossesWatch extends Watch {
   readonly #deps: LossesWatchDeps;
-  readonly #rounds: Rounds;
   /** Shards that have begun to be served since they were checked. */
   readonly #fresh: Set<number> = new Set();
   #isStopped = false;
 
   constructor(deps: LossesWatchDeps) {
+    super(deps.clock);
     this.#deps = deps;
-    this.#rounds = new Rounds(() => this.#check(), deps.clock);
-  }
-
-  /** Checks at once, and then whenever there is something to check until {@link LossesWatch.stop}. */
-  start(): void {
-    void this.#rounds.start();
   }
 
   /** Stops checking. A check under way, which may ask for a shard that has no owner any more, ends unheard. */
-  stop(): void {
+  override stop(): Promise<void> {
     this.#isStopped = true;
-    void this.#rounds.stop();
+    return super.stop();
   }
 
   /** A shard is served from now on. */
   serving(shard: number): void {
     this.#fresh.add(shard);
-    void this.#rounds.soon();
+    void this.repeater.soon();
   }
 
-  async #check(): Promise<number> {
+  protected override async check(): Promise<number> {
     for (const shard of [...this.#fresh]) {
       this.#fresh.delete(shard);
       try {
@@ -253,7 +247,7 @@ export class LossesWatch {
 }
 
 /** Dependencies of {@link JobWatch}. */
-export interface JobWatchDeps {
+interface JobWatchDeps {
   readonly connection: Pick<NatsConnection, "info">;
   readonly manager: { readonly streams: Pick<JetStreamManager["streams"], "info"> };
   readonly subjects: JobSubjects;
@@ -272,40 +266,32 @@ export interface JobWatchDeps {
  *
  * A job that has lost only its records, or only its snapshots, is not gone: its operator may put them back.
  */
-export class JobWatch {
+export class JobWatch extends Watch {
   readonly #deps: JobWatchDeps;
-  readonly #clock: Clock;
-  readonly #rounds: Rounds;
   /** Since when all looks found nothing of the job. */
   #missingSinceMs: number | undefined;
 
   constructor(deps: JobWatchDeps) {
+    super(deps.clock);
     this.#deps = deps;
-    this.#clock = deps.clock ?? systemClock;
-    this.#rounds = new Rounds(() => this.#round(), this.#clock);
   }
 
   /** Looks from now on, first after a lease time. */
-  start(): void {
-    void this.#rounds.start(this.#deps.leaseMs);
+  override start(): void {
+    void this.repeater.start(this.#deps.leaseMs);
   }
 
   /** Looks soon: the connection to the broker is back. */
   reconnected(): void {
     this.#missingSinceMs = undefined;
-    void this.#rounds.soon();
+    void this.repeater.soon();
   }
 
-  /** Looks no more. */
-  stop(): void {
-    void this.#rounds.stop();
-  }
-
-  async #round(): Promise<number> {
+  protected override async check(): Promise<number> {
     const { leaseMs, onGone } = this.#deps;
     const problem = await this.#look();
     if (problem !== undefined) {
-      this.stop();
+      void this.stop();
       onGone(problem);
     }
     return this.#missingSinceMs === undefined ? leaseMs : leaseMs / 10;
@@ -330,9 +316,9 @@ export class JobWatch {
       return undefined;
     }
     // A server of a cluster that has just started may not have read its streams yet.
-    this.#missingSinceMs ??= this.#clock.now();
+    this.#missingSinceMs ??= this.clock.now();
     const isCertain =
-      connection.info?.cluster === undefined || this.#clock.now() - this.#missingSinceMs >= leaseMs;
+      connection.info?.cluster === undefined || this.clock.now() - this.#missingSinceMs >= leaseMs;
     return isCertain ? this.#gone("its store was emptied") : undefined;
   }
 

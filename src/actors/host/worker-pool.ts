@@ -9,6 +9,7 @@ import {
 import type { ConnectionSettings } from "../../transport/connection.ts";
 import type { JournalSettings } from "../journal/journal.ts";
 import type { Continued } from "../journal/next-generation.ts";
+import type { ShardTrouble } from "../owner/serving-shard.ts";
 import { WorkerThread } from "../worker-thread.ts";
 
 /** How long a worker may take to connect, and to close. */
@@ -28,15 +29,15 @@ const YOUNG_MB_MAX = 16;
 /** Callbacks of {@link WorkerPool}. */
 export interface WorkerPoolEvents {
   readonly onServing: (shard: number) => void;
-  readonly onTrouble: (type: ShardEventType, shard: number, error: PserverError) => void;
   readonly onRecovered: (recovered: Continued) => void;
   readonly onFellBack: (fallen: Continued) => void;
+  readonly onTrouble: (type: ShardTrouble, shard: number, error: PserverError) => void;
   /** A worker thread has ended by itself: the host cannot go on. */
   readonly onCrash: (error: PserverError) => void;
 }
 
 /** A thread that owns shards. */
-type HostThread = WorkerThread<HostCalls, HostEvent>;
+type HostThread = WorkerThread<WorkerCalls, WorkerEvent>;
 
 /** The worker threads of a host, which share its shards evenly. */
 export class WorkerPool {
@@ -135,7 +136,7 @@ export class WorkerPool {
     await Promise.race([thread.ready, late]).finally(() => clearTimeout(timer));
   }
 
-  #receive(thread: HostThread, event: HostEvent): void {
+  #receive(thread: HostThread, event: WorkerEvent): void {
     const { onServing, onRecovered, onFellBack, onTrouble } = this.#events;
     switch (event.type) {
       case "serving":
@@ -197,7 +198,7 @@ export interface WorkerSetup {
 }
 
 /** What a worker is asked by the main thread. */
-export interface HostCalls {
+export interface WorkerCalls {
   own(shard: number): void;
   disown(shard: number): void;
   /** Store all of a shard whose journal may go with the broker; its lease is held until that is done. */
@@ -205,23 +206,9 @@ export interface HostCalls {
   close(nothing: undefined): void;
 }
 
-/**
- * Troubles of a shard: it has failed; it does not fit into the host's memory; a snapshot, lines of
- * the tape or the mark of how far it is folded could not be stored; records could not be described, or have no
- * lines on the tape; a trainer has seen a later record than the journal holds.
- */
-export type ShardEventType =
-  | "failed"
-  | "no-memory"
-  | "snapshot-failed"
-  | "tape-failed"
-  | "tape-incomplete"
-  | "mark-failed"
-  | "loss-reported";
-
 /** What a worker tells the main thread. */
-export type HostEvent =
+export type WorkerEvent =
   | { readonly type: "serving"; readonly shard: number }
-  | { readonly type: ShardEventType; readonly shard: number; readonly error: WireError }
+  | { readonly type: ShardTrouble; readonly shard: number; readonly error: WireError }
   | { readonly type: "recovered" | "fell-back"; readonly continued: Continued }
   | { readonly type: "statuses"; readonly statuses: readonly Fields[] };

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ensureError, PserverError } from "../../protocol/index.ts";
-import { Rounds } from "../concurrent.ts";
+import { Repeater } from "../concurrent.ts";
 import type { KvBucket } from "../journal/kv-bucket.ts";
-import { trainerKey } from "../lifecycle/bucket-record.ts";
+import { trainerKey } from "../lifecycle/lock.ts";
 import { jobRecord, type Lifecycle } from "../lifecycle/machine.ts";
 import type { EtcdClient, EtcdEntry, EtcdGuard, EtcdWrite } from "./etcd-client.ts";
 import { checkPublishedJob, type EtcdKeys, type EtcdSpace } from "./etcd-space.ts";
@@ -100,7 +100,7 @@ export class Publication {
   #lease: string | undefined;
   /** Whether this host has ever been in the list, and so knows which job is published there. */
   #listed = false;
-  readonly #rounds = new Rounds(() => this.#round());
+  readonly #repeater = new Repeater(() => this.#round());
 
   constructor(deps: PublicationDeps) {
     this.#deps = deps;
@@ -124,7 +124,7 @@ export class Publication {
       await delay(leaseMs / 10);
     }
     await this.#deps.initialization.show();
-    await this.#rounds.start(leaseMs / 3);
+    await this.#repeater.start(leaseMs / 3);
   }
 
   /** Shows the state of the job at once; a failure is reported, and the next round shows the state. */
@@ -138,7 +138,7 @@ export class Publication {
 
   /** Ends the publication and revokes its lease. @throws NO_ETCD: the keys then expire by themselves. */
   async stop(): Promise<void> {
-    await this.#rounds.stop();
+    await this.#repeater.stop();
     const lease = this.#lease;
     this.#lease = undefined;
     if (lease !== undefined) await this.#deps.client.revoke(lease);

@@ -20,7 +20,7 @@ import { type Position, parsePosition } from "../../protocol/messages/position.t
 import { CURRENT_RULES, KNOWN_RULES } from "../fold/rules.ts";
 import type { JournalSettings } from "../journal/journal.ts";
 import type { KvBucket } from "../journal/kv-bucket.ts";
-import { BucketRecord } from "../lifecycle/bucket-record.ts";
+import { BucketRecord } from "../lifecycle/lock.ts";
 import type { EtcdSpace } from "./etcd-space.ts";
 
 /** Entry of the settings of a job that was made from a point of another job's history. */

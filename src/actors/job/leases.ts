@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { asMap, busy, ensureError, PserverError, textField } from "../../protocol/index.ts";
 import { fromBrokerError } from "../../transport/broker-error.ts";
-import { type Clock, mapConcurrently, Rounds, systemClock } from "../concurrent.ts";
+import { type Clock, mapConcurrently, Repeater, systemClock } from "../concurrent.ts";
 import type { KvBucket, KvEntry } from "../journal/kv-bucket.ts";
 
 /** Value of a lease. Only the holder, known by `owner`, renews or releases it. */
@@ -316,7 +316,7 @@ export interface LeaseViewDeps {
 export class LeaseView {
   readonly #deps: LeaseViewDeps;
   readonly #clock: Clock;
-  readonly #rounds: Rounds;
+  readonly #repeater: Repeater;
   /** For each lease that vanished less than a lease time ago, when it was first found absent. */
   readonly #absentSince = new Map<string, number>();
   #present: ReadonlySet<string> = new Set();
@@ -327,7 +327,7 @@ export class LeaseView {
   constructor(deps: LeaseViewDeps) {
     this.#deps = deps;
     this.#clock = deps.clock ?? systemClock;
-    this.#rounds = new Rounds(() => this.#poll(), this.#clock);
+    this.#repeater = new Repeater(() => this.#poll(), this.#clock);
   }
 
   /** Whether every poll of the past lease time was answered. */
@@ -352,12 +352,12 @@ export class LeaseView {
 
   /** Polls until {@link LeaseView.stop}; settles after the first poll, answered or not. */
   async start(): Promise<void> {
-    await this.#rounds.start();
+    await this.#repeater.start();
   }
 
   /** Stops polling and waits for a poll under way. */
   async stop(): Promise<void> {
-    await this.#rounds.stop();
+    await this.#repeater.stop();
   }
 
   /** Discards the absences observed so far. Call it when the connection was lost. */

@@ -12,7 +12,7 @@ import {
   quoteName,
 } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
-import { announceGranted } from "./grants.ts";
+import { announceGranted } from "./declared-ledger.ts";
 import {
   abortAbandonedJob,
   type Claimant,

@@ -1,17 +1,26 @@
-import { type Fields, PserverError, quoteName } from "../../protocol/index.ts";
-import type { Clock } from "../concurrent.ts";
+import {
+  type Fields,
+  type GrantedParameter,
+  HEADER_BYTES_MAX,
+  type HostRecord,
+  PserverError,
+  packValue,
+  quoteName,
+} from "../../protocol/index.ts";
+import { type Clock, mapConcurrently } from "../concurrent.ts";
 import type { KvBucket } from "../journal/kv-bucket.ts";
-import { PARAMETER_KEYS, parameterOfKey } from "./bucket-record.ts";
+import { PARAMETER_KEYS, parameterOfKey } from "./lock.ts";
 import { jobRecord, type Lifecycle, type LifecycleContext, UNINITIALIZED } from "./machine.ts";
 import { effectiveState, type Parameter, parseParameterRecord, shardBytes } from "./parameter.ts";
-import type { JobSettings } from "./service.ts";
+import type { JobSettings, LifecycleDeps } from "./service.ts";
 
 /** Called with a parameter whenever the catalog gets a newer record of it. */
-export type OnParameter = (parameter: Parameter) => void;
+type OnParameter = (parameter: Parameter) => void;
 
 /**
  * The parameters of a job as this host knows them: as it has written them, and as others had when it last looked.
- * Nothing may be decided on them unless a compare-and-swap fails if they are outdated, or they cannot be.
+ * They may be stale. Decide on one only if a later compare-and-swap fails on stale data, or if it is one that never
+ * changes.
  *
  * Memory: about 1 KB for each name that was ever declared. `Quotas.parametersMax` bounds their number.
  */
@@ -69,8 +78,8 @@ export class ParameterCatalog {
   }
 
   /**
-   * As {@link refresh}, if the job has been initialized or revised since the last call: only then parameters
-   * change that were ready. Returns whether it has read.
+   * Refreshes only if the job was initialized or revised since the last call: nothing else changes a ready parameter.
+   * Returns whether it has read.
    */
   async follow({ context }: Lifecycle): Promise<boolean> {
     const { sealed, revised } = this.#followed;
@@ -121,7 +130,7 @@ function placeAfter(names: readonly string[], after: string): number {
 const FRESH_MS = 1_000;
 
 /** Dependencies of {@link DeclaredLedger}. */
-export interface DeclaredLedgerDeps {
+interface DeclaredLedgerDeps {
   readonly bucket: KvBucket;
   readonly job: JobSettings;
   readonly clock: Clock;
@@ -271,4 +280,93 @@ function check(who: string, what: string, expected: number, received: number): v
     `${who}: expected at most ${expected} ${what} to be declared; received ${received}`,
     { expected, received },
   );
+}
+
+/** Bytes that a list of parameters takes beside them. */
+const LIST_BYTES = 16;
+
+/**
+ * Tells the journals of the shards concerned that this trainer initializes these parameters, before the
+ * trainer itself is told. Each shard gets one record, or as many as the largest message requires. A
+ * repeat is harmless: a repeated request completes what a host that died left undone.
+ */
+export async function announceGranted(
+  deps: LifecycleDeps,
+  trainer: string,
+  parameters: readonly Parameter[],
+): Promise<void> {
+  const lists = [...grantedByShard(deps, parameters)].flatMap(([shard, granted]) =>
+    cut(granted, deps.maxPayloadBytes - HEADER_BYTES_MAX).map((list) => ({ shard, list })),
+  );
+  await mapConcurrently(lists, ({ shard, list }) =>
+    deps.owners.append(shard, { verb: "declare", trainer, parameters: list }),
+  );
+}
+
+/**
+ * Drops orphans: all blocks of a parameter that nobody initializes, and blocks of a ready parameter that
+ * its present layout has no place for. A repeat is harmless.
+ */
+export async function dropOrphans(
+  deps: LifecycleDeps,
+  parameters: readonly Parameter[],
+  job: Lifecycle,
+): Promise<void> {
+  const drops = parameters.flatMap((parameter) => dropsOf(deps, parameter, job));
+  await mapConcurrently(drops, ({ shard, record }) => deps.owners.append(shard, record));
+}
+
+function grantedByShard(
+  { job }: LifecycleDeps,
+  parameters: readonly Parameter[],
+): Map<number, GrantedParameter[]> {
+  const byShard = new Map<number, GrantedParameter[]>();
+  for (const { declaration, layout, lifecycle } of parameters) {
+    const parameter = { ...declaration, epoch: lifecycle.context.epoch, layout };
+    for (const shard of shardsOf(layout.firstShard, layout.blocks, job.shards)) {
+      const present = byShard.get(shard);
+      if (present === undefined) byShard.set(shard, [parameter]);
+      else present.push(parameter);
+    }
+  }
+  return byShard;
+}
+
+/** The parameters in order, cut so that each list fits into so many bytes. */
+function cut(parameters: readonly GrantedParameter[], bytesMax: number): GrantedParameter[][] {
+  const lists: GrantedParameter[][] = [];
+  let bytesLeft = 0;
+  for (const parameter of parameters) {
+    const { length } = packValue(parameter);
+    if (lists.length === 0 || length > bytesLeft) {
+      lists.push([]);
+      bytesLeft = bytesMax - LIST_BYTES;
+    }
+    lists.at(-1)?.push(parameter);
+    bytesLeft -= length;
+  }
+  return lists;
+}
+
+function dropsOf(
+  { job: { shards } }: LifecycleDeps,
+  parameter: Parameter,
+  job: Lifecycle,
+): { shard: number; record: HostRecord }[] {
+  const { declaration, layout, blocksMax, lifecycle } = parameter;
+  const isDead = effectiveState(parameter, job) === "uninitialized";
+  const { epoch } = lifecycle.context;
+  const from = isDead ? 0 : layout.blocks;
+  const record: HostRecord = {
+    verb: "drop",
+    parameter: declaration.name,
+    epoch: isDead ? epoch : epoch - 1,
+  };
+  const holders = shardsOf(layout.firstShard + from, blocksMax - from, shards);
+  return holders.map((shard) => ({ shard, record }));
+}
+
+/** The shards of so many consecutive blocks, each once: blocks go round the shards. */
+export function shardsOf(firstShard: number, blocks: number, shards: number): number[] {
+  return Array.from({ length: Math.min(blocks, shards) }, (_, i) => (firstShard + i) % shards);
 }

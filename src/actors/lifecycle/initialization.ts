@@ -12,7 +12,7 @@ import {
   SHARD_BYTES_MAX,
 } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
-import { dropOrphans } from "./grants.ts";
+import { dropOrphans } from "./declared-ledger.ts";
 import {
   advance,
   beginReply,

@@ -12,7 +12,12 @@ import {
   textField,
 } from "../../protocol/index.ts";
 import { RECORD_FORMAT, readRecord } from "../journal/kv-bucket.ts";
-import { BucketRecord, JOB_KEY } from "./bucket-record.ts";
+import { BucketRecord, JOB_KEY } from "./lock.ts";
+
+// The lifecycle of a job, PaddlePaddle's begin, init, finish, and of one parameter, Legion's create-if-not-already-
+// created, as one XState machine: uninitialized, initializing, ready. Its state is plain JSON in the job's bucket. A
+// host runs one transition at a time: it reads the record, advances the machine by one event, and writes the result
+// back by compare-and-swap (lock.ts). The verbs that make these events are in initialization.ts and declare.ts.
 
 /** End of one shard's journal at some moment. */
 export interface ShardPosition extends Position {

@@ -11,7 +11,7 @@ import {
 } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
 import { type KvEntry, RECORD_FORMAT, readRecord } from "../journal/kv-bucket.ts";
-import { type BucketDeps, BucketRecord, MEMBERS_KEY } from "./bucket-record.ts";
+import { type BucketDeps, BucketRecord, MEMBERS_KEY } from "./lock.ts";
 import type { JobSettings, Owners } from "./service.ts";
 
 /** A trainer that keeps step, and the session in which it has entered. */
@@ -114,7 +114,7 @@ export async function removeMembers(deps: MembersDeps, gone: readonly Member[]):
 }
 
 /** Dependencies of {@link MembersAnnouncer}. */
-export interface MembersAnnouncerDeps {
+interface MembersAnnouncerDeps {
   readonly owners: Pick<Owners, "append">;
   readonly shards: number;
   /** Told of each shard whose journal could not be written. */

@@ -6,7 +6,7 @@ import {
   type Synchronization,
 } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
-import { trainerKey } from "./bucket-record.ts";
+import { trainerKey } from "./lock.ts";
 import {
   type Members,
   membersRecord,

@@ -23,7 +23,7 @@ import {
   PARAMETER_KEYS,
   parameterKey,
   parameterOfKey,
-} from "./bucket-record.ts";
+} from "./lock.ts";
 import {
   type Lifecycle,
   parseLifecycleRecord,

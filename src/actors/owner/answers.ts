@@ -5,13 +5,11 @@ import {
   encodeMessage,
   encodeStepReply,
   ensureError,
-  type Fallback,
   type Fields,
   fallbacksSince,
   integerField,
   listField,
   type Outcome,
-  type Position,
   PserverError,
   PULL_WAIT_MS_MAX,
   parseOutcomeRequest,
@@ -19,52 +17,36 @@ import {
   parseShardVersionsRequest,
   parseStepRequest,
   parseTrainersRequest,
+  type ShardVersions,
   shardVersionsReply,
   TRAINERS_PER_MESSAGE_MAX,
   textField,
   trainersReply,
   WAITING_FOR_MAX,
+  type WantedVersions,
 } from "../../protocol/index.ts";
 import type { BlockName } from "../fold/block-actor.ts";
 import { blockDigest, type Shard, stateDigest } from "../fold/shard.ts";
-import { type PositionQueue, ReadConditions, type StepQueue } from "./pending-reads.ts";
+import { type AnsweredShard, ReadConditions } from "./pending-reads.ts";
 import { ServedValues } from "./reads.ts";
 import type { Asker, MakeReply, Responder } from "./responder.ts";
-import { shardVersions } from "./shard-status.ts";
 import type { RequestHandler } from "./subscriptions.ts";
 
 /** Limit of the blocks in one `check`; longer lists are sent in parts. */
 const CHECK_BLOCKS_MAX = 16_384;
 
-/** Dependencies of {@link ServedRequests}. */
-export interface ServedRequestsDeps {
-  /** Number of the shard. */
-  readonly number: number;
-  readonly shard: Shard;
-  readonly positions: PositionQueue;
-  readonly steps: StepQueue;
-  readonly responder: Responder;
-  /** Position of the fold. */
-  readonly position: () => Position;
-  /** What the shard lost of journals that were replaced. */
-  readonly fallbacks: () => readonly Fallback[];
-  /** Makes a snapshot of this position or later unless there is one. */
-  readonly snapshot: (at: Position) => Promise<Fields>;
-  readonly status: () => Fields;
-  /** Free memory of the host. */
-  readonly memory: () => Fields;
-}
-
 /** Answers the requests to a shard that is served. */
-export class ServedRequests implements RequestHandler {
-  readonly #deps: ServedRequestsDeps;
+export class ShardAnswers implements RequestHandler {
+  readonly #served: AnsweredShard;
+  readonly #responder: Responder;
   readonly #conditions: ReadConditions;
   readonly #values: ServedValues;
 
-  constructor(deps: ServedRequestsDeps) {
-    this.#deps = deps;
-    this.#conditions = new ReadConditions(deps);
-    this.#values = new ServedValues({ ...deps, conditions: this.#conditions });
+  constructor(served: AnsweredShard, responder: Responder) {
+    this.#served = served;
+    this.#responder = responder;
+    this.#conditions = new ReadConditions(served);
+    this.#values = new ServedValues(served, this.#conditions, responder);
   }
 
   pull(bytes: Uint8Array, asker: Asker, block: BlockName): void {
@@ -77,22 +59,23 @@ export class ServedRequests implements RequestHandler {
   }
 
   outcome(data: Uint8Array, asker: Asker): void {
-    const { number, shard, position, fallbacks, responder } = this.#deps;
+    const { number, shard } = this.#served;
     const request = parseOutcomeRequest(decodeMessage(data).fields);
     const { session } = request;
     const answer = (): void =>
       this.#respond(asker, () => {
-        const { generation } = position();
+        const { position, fallbacks } = this.#served;
+        const { generation } = position;
         const outcomes = shard.outcomes(asker.from, request);
         const answers = { shard: number, generation, session, outcomes };
         if (request.generation >= generation) {
-          return encodeAnswers(answers, responder.payloadBytesMax);
+          return encodeAnswers(answers, this.#responder.payloadBytesMax);
         }
         const lost = {
           outcomes: outcomes.map(lostIfUnseen),
-          fallbacks: fallbacksSince(fallbacks(), request.generation),
+          fallbacks: fallbacksSince(fallbacks, request.generation),
         };
-        return encodeAnswers({ ...answers, ...lost }, responder.payloadBytesMax);
+        return encodeAnswers({ ...answers, ...lost }, this.#responder.payloadBytesMax);
       });
     this.#conditions.afterPosition(
       asker,
@@ -101,32 +84,32 @@ export class ServedRequests implements RequestHandler {
       (error) => {
         // Outcomes of a replaced journal stay known if they were folded; all others are lost for good.
         if (error.code === "JOURNAL_REPLACED") answer();
-        else responder.refuse(asker, error);
+        else this.#responder.refuse(asker, error);
       },
     );
   }
 
   step(data: Uint8Array, asker: Asker): void {
-    const { shard, position, responder } = this.#deps;
+    const { steps } = this.#served.shard;
     const request = parseStepRequest(decodeMessage(data).fields);
     const { revision, step } = request;
     const answer = (): void =>
       this.#respond(asker, () =>
         encodeStepReply({
-          ...position(),
-          revision: shard.steps.revision,
-          step: shard.steps.closed,
-          waitingFor: shard.steps.waitingFor(WAITING_FOR_MAX),
+          ...this.#served.position,
+          revision: steps.revision,
+          step: steps.closed,
+          waitingFor: steps.waitingFor(WAITING_FOR_MAX),
         }),
       );
     const wanted = { revision, step, trainer: asker.from, isRead: false };
     this.#conditions.afterStep(asker, request, wanted, answer, (error) =>
-      responder.refuse(asker, error),
+      this.#responder.refuse(asker, error),
     );
   }
 
   ownerVerb(bytes: Uint8Array, asker: Asker, verb: string): void {
-    const { shard, responder, status, memory, snapshot } = this.#deps;
+    const { shard } = this.#served;
     const { fields, data } = decodeMessage(bytes);
     const reply = (entries: () => Fields): void =>
       this.#respond(asker, () => encodeMessage(entries()));
@@ -134,7 +117,7 @@ export class ServedRequests implements RequestHandler {
       const request = { ...parsePosition(fields), waitMs: PULL_WAIT_MS_MAX };
       const answer = (): void => reply(entries);
       this.#conditions.afterPosition(asker, request, answer, (error) =>
-        responder.refuse(asker, error),
+        this.#responder.refuse(asker, error),
       );
     };
     if (verb === "pull") {
@@ -147,9 +130,9 @@ export class ServedRequests implements RequestHandler {
     } else if (verb === "digest") {
       afterPosition(() => this.#digest(fields));
     } else if (verb === "status") {
-      reply(() => ({ status: status() }));
+      reply(() => ({ status: this.#served.status() }));
     } else if (verb === "memory") {
-      reply(memory);
+      reply(() => this.#served.memory());
     } else if (verb === "versions") {
       const wanted = parseShardVersionsRequest(fields);
       reply(() => shardVersionsReply(shardVersions(shard, wanted)));
@@ -160,9 +143,9 @@ export class ServedRequests implements RequestHandler {
         return trainersReply({ trainers, toldUpTo: shard.trainers.floor });
       });
     } else if (verb === "snapshot") {
-      snapshot(parsePosition(fields)).then(
+      this.#served.snapshot(parsePosition(fields)).then(
         (entries) => reply(() => entries),
-        (error: unknown) => responder.refuse(asker, ensureError(error)),
+        (error: unknown) => this.#responder.refuse(asker, ensureError(error)),
       );
     } else {
       throw new PserverError("BAD_MESSAGE", `no request to an owner: ${verb}`);
@@ -171,7 +154,7 @@ export class ServedRequests implements RequestHandler {
 
   /** Those of the wanted blocks that are missing or of another epoch. */
   #check(wanted: readonly unknown[]): Fields {
-    const { shard, position } = this.#deps;
+    const { shard, position } = this.#served;
     const missing: [string, number][] = [];
     for (const value of wanted) {
       const row = Array.isArray(value) ? (value as unknown[]) : [];
@@ -181,19 +164,19 @@ export class ServedRequests implements RequestHandler {
       const block = shard.block(parameter, index);
       if (block?.epoch !== integerField(fields, "epoch", 1)) missing.push([parameter, index]);
     }
-    return { ...position(), missing };
+    return { ...position, missing };
   }
 
   /** Digest of the block that a request names, null if there is none; of the state without values if it names none. */
   #digest(fields: Fields): Fields {
-    const { shard, position } = this.#deps;
-    if (fields["parameter"] === undefined) return { ...position(), digest: stateDigest(shard) };
+    const { shard, position } = this.#served;
+    if (fields["parameter"] === undefined) return { ...position, digest: stateDigest(shard) };
     const block = shard.block(textField(fields, "parameter"), integerField(fields, "index"));
-    return { ...position(), digest: block === undefined ? null : blockDigest(block) };
+    return { ...position, digest: block === undefined ? null : blockDigest(block) };
   }
 
   #respond(asker: Asker, make: MakeReply): void {
-    this.#deps.responder.respond(asker, make);
+    this.#responder.respond(asker, make);
   }
 }
 
@@ -202,4 +185,36 @@ function lostIfUnseen(outcome: Outcome): Outcome {
   if (outcome.code !== "BAD_CHECKSUM") return outcome;
   const message = "the record was stored in a journal that was lost before it was folded";
   return { ...outcome, code: "JOURNAL_REPLACED", message };
+}
+
+const NO_BLOCKS: ShardVersions = { least: 0, most: 0, updates: 0, blocks: 0 };
+
+/** Versions of the shard's blocks of each parameter under the wanted epoch. */
+export function shardVersions(
+  shard: Pick<Shard, "blocks">,
+  wanted: readonly WantedVersions[],
+): ShardVersions[] {
+  return wanted.map(({ parameter, epoch }) => {
+    let found = NO_BLOCKS;
+    for (const block of shard.blocks(parameter)) {
+      if (block.epoch === epoch) found = together(found, block.version);
+    }
+    return found;
+  });
+}
+
+function together({ least, most, updates, blocks }: ShardVersions, version: number): ShardVersions {
+  return {
+    least: blocks === 0 ? version : Math.min(least, version),
+    most: Math.max(most, version),
+    updates: updates + version - 1,
+    blocks: blocks + 1,
+  };
+}
+
+/** Number of changes of all blocks of a shard since their `init`. */
+export function shardUpdates(shard: Pick<Shard, "blocks">): number {
+  let updates = 0;
+  for (const { version } of shard.blocks()) updates += version - 1;
+  return updates;
 }

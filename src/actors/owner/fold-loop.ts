@@ -57,7 +57,7 @@ function fingerprint({ subject, payload }: JournalRecord): string {
 const RECORD_OVERHEAD_BYTES = 30;
 
 /** Why a {@link FoldQueue} stopped folding. */
-export type FoldStop =
+type FoldStop =
   /** All queued records are folded, or the owner does not let it fold now. */
   | { readonly kind: "idle" }
   /** Records are missing before the next queued one. */
@@ -70,14 +70,6 @@ export type FoldStop =
 const IDLE: FoldStop = { kind: "idle" };
 const REREAD: FoldStop = { kind: "reread" };
 
-/** Dependencies of {@link FoldQueue}. */
-export interface FoldQueueDeps {
-  readonly shard: Pick<Shard, "seq" | "apply">;
-  /** Whether the next record may be folded; asked before each. */
-  readonly mayFold: () => boolean;
-  readonly onSettled: (settled: Settled) => void;
-}
-
 /**
  * Folds the records of a journal in order, each as soon as it may be, and tells what has to happen
  * before the next one. Does no I/O.
@@ -86,19 +78,24 @@ export interface FoldQueueDeps {
  * with the same bytes: then it is stored like that, and every replica folds the same.
  */
 export class FoldQueue {
-  readonly #deps: FoldQueueDeps;
+  readonly #shard: Pick<Shard, "seq" | "apply">;
+  readonly #events: Pick<FoldLoopEvents, "mayFold" | "onSettled">;
   readonly #mismatched: MismatchedRecords = new MismatchedRecords();
   #records: JournalRecord[] = [];
   #foldedRecords = 0;
   #foldedBytes = 0;
 
-  constructor(deps: FoldQueueDeps) {
-    this.#deps = deps;
+  constructor(
+    shard: Pick<Shard, "seq" | "apply">,
+    events: Pick<FoldLoopEvents, "mayFold" | "onSettled">,
+  ) {
+    this.#shard = shard;
+    this.#events = events;
   }
 
   /** Sequence of the first record that has to be read after {@link clear}. */
   get startSeq(): number {
-    return this.#deps.shard.seq + 1;
+    return this.#shard.seq + 1;
   }
 
   /** Number of records folded so far. */
@@ -134,11 +131,10 @@ export class FoldQueue {
   fold(): FoldStop {
     let stop = IDLE;
     let folded = 0;
-    const { shard, mayFold } = this.#deps;
     for (const record of this.#records) {
-      if (!mayFold()) break;
+      if (!this.#events.mayFold()) break;
       stop = this.#isAfterGap(record)
-        ? { kind: "gap", gap: { from: shard.seq + 1, to: record.seq - 1 } }
+        ? { kind: "gap", gap: { from: this.startSeq, to: record.seq - 1 } }
         : this.#apply(record);
       if (stop !== IDLE) break;
       folded += 1;
@@ -157,16 +153,15 @@ export class FoldQueue {
   }
 
   #isAfterGap({ seq }: JournalRecord): boolean {
-    return seq > this.#deps.shard.seq + 1;
+    return seq > this.startSeq;
   }
 
   #apply(record: JournalRecord): FoldStop {
-    const { shard, onSettled } = this.#deps;
     const { seq, subject, payload, timeMs = 0 } = record;
     const reread = this.#mismatched.isConfirmedBy(record);
     try {
-      const settled = shard.apply({ seq, subject, payload, reread, timeMs });
-      if (settled !== undefined) onSettled(settled);
+      const settled = this.#shard.apply({ seq, subject, payload, reread, timeMs });
+      if (settled !== undefined) this.#events.onSettled(settled);
     } catch (error) {
       const found = ensureError(error);
       return found.code === "BAD_CHECKSUM" && !reread ? REREAD : { kind: "failed", error: found };
@@ -180,31 +175,32 @@ export class FoldQueue {
 /** Time to collect more mismatched records before all of them are read again. */
 const COLLECT_MS = 5;
 
-/** Callbacks of a {@link FoldLoop}. */
-interface FoldLoopEvents {
+/** What a {@link FoldLoop} asks and tells whoever has the shard. */
+export interface FoldLoopEvents {
   /** Says, before each reading, where the journal continues; may replace the journal. */
-  readonly locate: () => Promise<LocatedJournal>;
+  locate(): Promise<LocatedJournal>;
   /** Whether the fold may go on; asked before each record, and again after {@link FoldLoop.poke}. */
-  readonly mayFold: () => boolean;
-  readonly onSettled: (settled: Settled) => void;
+  mayFold(): boolean;
+  /** Takes the answer to a record that was folded. */
+  onSettled(settled: Settled): void;
   /** Called soon after records were folded, once for several, with their bytes in the stream. */
-  readonly onAdvanced: (bytes: number) => void;
+  onAdvanced(bytes: number): void;
   /**
    * Called when records are missing before the next one. Folding continues when it resolves, ends
    * after a final error, and starts with a new reading of the journal after any other error.
    */
-  readonly onGap: (gap: JournalGap) => Promise<void>;
+  onGap(gap: JournalGap): Promise<void>;
   /** Called once when folding cannot go on. */
-  readonly onFailure: (error: PserverError) => void;
+  onFailure(error: PserverError): void;
 }
 
 /** Dependencies of {@link FoldLoop}. */
-export interface FoldLoopDeps {
+interface FoldLoopDeps {
   /** Number of the shard. */
   readonly number: number;
   readonly shard: Pick<Shard, "seq" | "apply" | "expect">;
   readonly reader: JournalReader;
-  readonly pace: Pace;
+  readonly coalescer: Coalescer;
   readonly events: FoldLoopEvents;
 }
 
@@ -222,10 +218,8 @@ export class FoldLoop {
   #generation = 0;
 
   constructor(deps: FoldLoopDeps) {
-    const { shard, events } = deps;
-    const { mayFold, onSettled } = events;
     this.#deps = deps;
-    this.#queue = new FoldQueue({ shard, mayFold, onSettled });
+    this.#queue = new FoldQueue(deps.shard, deps.events);
   }
 
   /** Starts to read. */
@@ -280,7 +274,7 @@ export class FoldLoop {
   #tellSoon(): void {
     if (this.#isTelling) return;
     this.#isTelling = true;
-    this.#deps.pace.soon(() => {
+    this.#deps.coalescer.soon(() => {
       const bytes = this.#queue.foldedBytes - this.#toldBytes;
       this.#toldBytes += bytes;
       this.#isTelling = false;
@@ -340,7 +334,7 @@ const GATHER_MS = 1;
  * costs as much as folding a small record. Single work runs in the same turn of the event loop; where
  * records follow each other closely, it is delayed by about a millisecond.
  */
-export class Pace {
+export class Coalescer {
   readonly #now: () => number;
   #waiting: (() => void)[] = [];
   #ranAtMs = Number.NEGATIVE_INFINITY;

@@ -35,7 +35,7 @@ import type { ShardSnapshots } from "./shard-snapshots.ts";
 const RETRY_MS = 500;
 
 /** Dependencies of {@link OwnedJournal}. */
-export interface OwnedJournalDeps {
+interface OwnedJournalDeps {
   readonly host: string;
   /** Token of this take-over. */
   readonly owner: string;

@@ -1,6 +1,7 @@
 import {
   busy,
   type Fallback,
+  type Fields,
   fallbacksSince,
   type Position,
   PserverError,
@@ -10,7 +11,7 @@ import {
 import { type Clock, systemClock } from "../concurrent.ts";
 import type { Shard } from "../fold/shard.ts";
 import type { StepProgress } from "../fold/step-table.ts";
-import { Shares } from "./fair-queue.ts";
+import { FairShares } from "./fair-server.ts";
 import type { Asker } from "./responder.ts";
 
 /** Limits of the pending requests of one kind in one shard; beyond them, askers get BUSY. */
@@ -26,7 +27,7 @@ const WAIT: Evaluation = { kind: "wait" };
 const ANSWER: Evaluation = { kind: "answer" };
 
 /** A request that may have to wait until the fold has progressed. */
-export interface PendingRead<Wanted> {
+interface PendingRead<Wanted> {
   /** Key of the trainer or host that asks. */
   readonly from: string;
   readonly wanted: Wanted;
@@ -37,12 +38,12 @@ export interface PendingRead<Wanted> {
 }
 
 /** Pending requests of one shard, re-evaluated after each fold. */
-export class PendingReads<Wanted> {
+class PendingReads<Wanted> {
   readonly #shard: number;
   readonly #evaluate: (wanted: Wanted) => Evaluation;
   readonly #timeout: (wanted: Wanted, waitMs: number) => PserverError;
   readonly #clock: Clock;
-  readonly #shares: Shares = new Shares(PENDING);
+  readonly #shares: FairShares = new FairShares(PENDING);
   /** Functions that cancel the timeouts. */
   readonly #reads: Map<PendingRead<Wanted>, () => void> = new Map();
 
@@ -115,13 +116,22 @@ export class PendingReads<Wanted> {
   }
 }
 
-/** Dependencies of ReadConditions. */
-export interface ReadConditionsDeps {
-  readonly shard: Pick<Shard, "steps">;
+/** A served shard, as those see it that answer the requests to it. */
+export interface AnsweredShard {
+  readonly number: number;
+  readonly shard: Shard;
   readonly positions: PositionQueue;
   readonly steps: StepQueue;
   /** Position of the fold. */
-  readonly position: () => Position;
+  readonly position: Position;
+  /** What the shard lost of journals that were replaced. */
+  readonly fallbacks: readonly Fallback[];
+  /** Makes a snapshot of this position or later unless there is one. */
+  snapshot(at: Position): Promise<Fields>;
+  /** The reply to `status`. */
+  status(): Fields;
+  /** Free memory of the host. */
+  memory(): Fields;
 }
 
 /** A position that a request needs, and how long it may wait for that. */
@@ -129,10 +139,10 @@ export type Waiting = Position & { readonly waitMs: number };
 
 /** Lets requests wait until the fold of a shard has reached what they need. */
 export class ReadConditions {
-  readonly #deps: ReadConditionsDeps;
+  readonly #served: AnsweredShard;
 
-  constructor(deps: ReadConditionsDeps) {
-    this.#deps = deps;
+  constructor(served: AnsweredShard) {
+    this.#served = served;
   }
 
   /** Calls `run` once the fold has reached a position, or else `refuse`. */
@@ -143,7 +153,7 @@ export class ReadConditions {
     refuse: (error: PserverError) => void,
   ): void {
     const read = { from, wanted: { generation, seq, asker: from }, waitMs, run, refuse };
-    this.#deps.positions.at(this.#deps.position(), read);
+    this.#served.positions.at(this.#served.position, read);
   }
 
   /** Calls `run` once the fold has reached a position and then a step, both within `waitMs`. */
@@ -154,7 +164,7 @@ export class ReadConditions {
     run: () => void,
     refuse: (error: PserverError) => void,
   ): void {
-    const { shard, steps } = this.#deps;
+    const { shard, steps } = this.#served;
     const deadline = performance.now() + request.waitMs;
     const arrived = (): void => {
       const waitMs = Math.max(0, Math.ceil(deadline - performance.now()));
@@ -184,7 +194,7 @@ export class ReadConditions {
 const QUERY_AFTER_MS = 200;
 
 /** End of a journal according to the broker. */
-export interface KnownEnd {
+interface KnownEnd {
   readonly generation: number;
   readonly lastSeq: number;
   /** Number of the query. */
@@ -198,7 +208,7 @@ export interface KnownEnd {
 type QueryLastSeq = (wanted: Position, tell: (lastSeq: number | undefined) => void) => void;
 
 /** Dependencies of {@link JournalEnd}. */
-export interface JournalEndDeps {
+interface JournalEndDeps {
   readonly lastSeq: QueryLastSeq;
   /** The highest position of the present journal that a request waits for. */
   readonly awaited: () => Position | undefined;
@@ -211,7 +221,7 @@ export interface JournalEndDeps {
  * The end of a shard's journal, queried while requests wait for a position above the fold. One query at
  * a time serves all requests, and none is made for the first moments: the fold is rarely far behind.
  */
-export class JournalEnd {
+class JournalEnd {
   readonly #deps: JournalEndDeps;
   readonly #clock: Clock;
   #queries = 0;
@@ -277,7 +287,7 @@ export interface WantedPosition extends Position {
 }
 
 /** Dependencies of {@link PositionQueue}. */
-export interface PositionQueueDeps {
+interface PositionQueueDeps {
   readonly shard: number;
   /** What the shard lost of journals that were replaced. */
   readonly fallbacks: () => readonly Fallback[];

@@ -18,7 +18,6 @@ import {
   entryLabel,
   type Fields,
   HEADER_BYTES_MAX,
-  type Position,
   PserverError,
   type PullRequest,
   paddedBytes,
@@ -39,11 +38,10 @@ import {
 import { type Block, type BlockName, blockLabel } from "../fold/block-actor.ts";
 import { ElementRanges, ENCODED_CHUNK_BYTES } from "../fold/elements.ts";
 import { RowPieces } from "../fold/rows.ts";
-import type { Shard } from "../fold/shard.ts";
 import type { Kernels } from "../kernel/kernels.ts";
 import type { ShardMemory } from "../kernel/shard-memory.ts";
-import { QUEUED_BYTES, Shares } from "./fair-queue.ts";
-import type { ReadConditions } from "./pending-reads.ts";
+import { FairShares, QUEUED_BYTES } from "./fair-server.ts";
+import type { AnsweredShard, ReadConditions } from "./pending-reads.ts";
 import type { Asker, Piece, Responder } from "./responder.ts";
 
 /** Elements of a block to read, and their encoding. */
@@ -195,15 +193,6 @@ export class KnownChecksums {
   }
 }
 
-/** Dependencies of ServedRead. */
-interface ServedReadDeps {
-  readonly shard: Pick<Shard, "block" | "memory">;
-  /** Position of the fold. */
-  readonly position: () => Position;
-  /** The largest message that the broker takes. */
-  readonly payloadBytesMax: () => number;
-}
-
 /** What a piece has of an entry; `reader` is undefined if the asker has this version. */
 interface PieceEntry {
   readonly version: number;
@@ -215,15 +204,21 @@ interface PieceEntry {
  * are checked before the first.
  */
 class ServedRead {
-  readonly #deps: ServedReadDeps;
+  readonly #served: AnsweredShard;
+  readonly #responder: Pick<Responder, "payloadBytesMax">;
   readonly #request: BatchRead;
   /** By entry: the index of a part, once all are checked. */
   #indices: readonly (PartIndex | undefined)[] | undefined;
   #next: number;
 
   /** `request` and its data must stay as they are until the last piece. */
-  constructor(deps: ServedReadDeps, request: BatchRead) {
-    this.#deps = deps;
+  constructor(
+    served: AnsweredShard,
+    responder: Pick<Responder, "payloadBytesMax">,
+    request: BatchRead,
+  ) {
+    this.#served = served;
+    this.#responder = responder;
     this.#request = request;
     this.#next = request.from;
   }
@@ -239,7 +234,7 @@ class ServedRead {
     this.#next += entries.length;
     const more = this.#next < this.#request.entries.length;
     const versions = entries.map(({ version, reader }) => (reader === undefined ? 0 : version));
-    const head = { from, more, ...this.#deps.position(), versions };
+    const head = { from, more, ...this.#served.position, versions };
     const draft = draftReadPiece(head, dataBytes, allocate);
     let at = 0;
     for (const { reader } of entries) {
@@ -259,7 +254,7 @@ class ServedRead {
     dataBytes: number;
   } {
     const { entries: all } = this.#request;
-    const bytesMax = Math.min(BATCH_BYTES, this.#deps.payloadBytesMax() - HEADER_BYTES_MAX);
+    const bytesMax = Math.min(BATCH_BYTES, this.#responder.payloadBytesMax - HEADER_BYTES_MAX);
     const entries: PieceEntry[] = [];
     let dataBytes = 0;
     for (let i = this.#next; i < all.length; i++) {
@@ -278,11 +273,11 @@ class ServedRead {
     const block = this.#block(entry);
     const { version } = block;
     // Another generation may have given the same version to other values.
-    const isKnown = version === entry.have && generation === this.#deps.position().generation;
+    const isKnown = version === entry.have && generation === this.#served.position.generation;
     if (isKnown) return { version, reader: undefined };
     return {
       version,
-      reader: new ElementReader(this.#deps.shard.memory, block, { part, encoding }),
+      reader: new ElementReader(this.#served.shard.memory, block, { part, encoding }),
     };
   }
 
@@ -316,7 +311,7 @@ class ServedRead {
 
   #block(entry: ReadEntry): Block {
     const { parameter, block: index, epoch } = entry;
-    const block = this.#deps.shard.block(parameter, index);
+    const block = this.#served.shard.block(parameter, index);
     if (block?.epoch === epoch) return block;
     const text = `expected epoch ${block?.epoch ?? "none"}; received ${epoch}`;
     const details = { expected: block?.epoch, received: epoch };
@@ -351,17 +346,17 @@ function tooLarge(received: number): PserverError {
 }
 
 /** The part indices of a pending read. */
-export interface WantedPart {
+interface WantedPart {
   readonly index: Uint8Array;
   /** Releases the memory; to be called once. */
   readonly release: () => void;
 }
 
 /** Copies of the part indices of pending reads: the buffer of a request is reused after its turn. */
-export class WantedParts {
+class WantedParts {
   readonly #shard: number;
   /** Bytes held. */
-  readonly #shares: Shares = new Shares(QUEUED_BYTES);
+  readonly #shares: FairShares = new FairShares(QUEUED_BYTES);
 
   constructor(shard: number) {
     this.#shard = shard;
@@ -390,17 +385,6 @@ export class WantedParts {
 /** Memory that an entry of a pending batched read takes, about. */
 const READ_ENTRY_BYTES = 128;
 
-/** Dependencies of {@link ServedValues}. */
-export interface ServedValuesDeps {
-  /** Number of the shard. */
-  readonly number: number;
-  readonly shard: Shard;
-  readonly conditions: ReadConditions;
-  readonly responder: Responder;
-  /** Position of the fold. */
-  readonly position: () => Position;
-}
-
 /** A request for the values of a block. */
 interface Pull extends BlockName {
   readonly request: PullRequest;
@@ -410,18 +394,22 @@ interface Pull extends BlockName {
 
 /** Answers requests for the values of blocks, once the fold has reached what they name. */
 export class ServedValues {
-  readonly #deps: ServedValuesDeps;
+  readonly #served: AnsweredShard;
+  readonly #conditions: ReadConditions;
+  readonly #responder: Responder;
   readonly #parts: WantedParts;
   readonly #checksums: KnownChecksums = new KnownChecksums();
 
-  constructor(deps: ServedValuesDeps) {
-    this.#deps = deps;
-    this.#parts = new WantedParts(deps.number);
+  constructor(served: AnsweredShard, conditions: ReadConditions, responder: Responder) {
+    this.#served = served;
+    this.#conditions = conditions;
+    this.#responder = responder;
+    this.#parts = new WantedParts(served.number);
   }
 
   /** Answers a pull of one block, whose message has these fields and, for a part, its index as `data`. */
   pull(asker: Asker, block: BlockName, fields: Fields, data: Uint8Array): void {
-    const { conditions, responder } = this.#deps;
+    const responder = this.#responder;
     const request = parsePullRequest(fields);
     const { index: part, release } = this.#parts.hold(asker.from, data);
     const answer = (): void => {
@@ -431,7 +419,7 @@ export class ServedValues {
       });
       if (!willAnswer) release();
     };
-    conditions.afterBoth(asker, request, answer, (error) => {
+    this.#conditions.afterBoth(asker, request, answer, (error) => {
       release();
       responder.refuse(asker, error);
     });
@@ -439,23 +427,22 @@ export class ServedValues {
 
   /** Answers a batched read, in pieces. */
   read(asker: Asker, bytes: Uint8Array): void {
-    const { shard, position, conditions, responder } = this.#deps;
+    const responder = this.#responder;
     const request = decodeBatchRead(bytes);
     const entryBytes = request.entries.length * READ_ENTRY_BYTES;
     const { index: data, release } = this.#parts.hold(asker.from, request.data, entryBytes);
-    const payloadBytesMax = (): number => responder.payloadBytesMax;
-    const read = new ServedRead({ shard, position, payloadBytesMax }, { ...request, data });
+    const read = new ServedRead(this.#served, responder, { ...request, data });
     const answer = (): void => {
       responder.respondInPieces(asker, (allocate) => read.next(allocate), release);
     };
-    conditions.afterBoth(asker, request, answer, (error) => {
+    this.#conditions.afterBoth(asker, request, answer, (error) => {
       release();
       responder.refuse(asker, error);
     });
   }
 
   #values({ parameter, index, request, part }: Pull, allocate: Allocate): Uint8Array {
-    const { shard, position } = this.#deps;
+    const { shard, position } = this.#served;
     const { epoch, encoding } = request;
     const block = shard.block(parameter, index);
     if (block?.epoch !== epoch) {
@@ -470,7 +457,7 @@ export class ServedValues {
       part: request.part && readPartRequest(request.part, part, blockRows(block)),
       encoding,
     });
-    const head = { epoch, dtype, version, ...position() };
+    const head = { epoch, dtype, version, ...position };
     const reply = encoding === undefined ? head : { ...head, encoding };
     const draft = draftPullReply(reply, reader.bytes, allocate);
     // A copy: the block may change before the broker has taken the message.

@@ -14,7 +14,7 @@ export interface RecoveredShard extends LoadedShard {
 }
 
 /** Dependencies of {@link recoverShard}. */
-export interface RecoverDeps {
+interface RecoverDeps {
   readonly subjects: JobSubjects;
   readonly shard: number;
   readonly host: string;

@@ -11,7 +11,7 @@ import {
 import type { BufferPool } from "../../transport/buffers.ts";
 import { payloadBytesMaxOf, publishBulk } from "../../transport/bulk-transport.ts";
 import type { Settled } from "../fold/shard.ts";
-import { FairQueue, replyThatFits, type Served, TURN_MS, Turn } from "./fair-queue.ts";
+import { FairQueue, replyThatFits, type Served, SLICE_MS, TimeSlice } from "./fair-server.ts";
 
 /** Limit of the bytes on their way to the broker; nats.js itself would buffer without limit. */
 const IN_FLIGHT_BYTES_MAX = 6 * 1024 * 1024;
@@ -33,7 +33,7 @@ export interface Piece {
 }
 
 /** Makes the next piece of a reply, as {@link MakeReply} does. */
-export type MakePiece = (allocate: Allocate) => Piece;
+type MakePiece = (allocate: Allocate) => Piece;
 
 /** Receiver of a reply. */
 export interface Asker {
@@ -58,7 +58,7 @@ interface Task {
 export class Responder {
   readonly #connection: NatsConnection;
   readonly #queue: FairQueue<Task> = new FairQueue(QUEUED);
-  readonly #turn: Turn = new Turn(TURN_MS, () => this.#drain());
+  readonly #slice: TimeSlice = new TimeSlice(SLICE_MS, () => this.#drain());
   #inFlightBytes = 0;
   #unprobedBytes = 0;
   #unprobed: Uint8Array[] = [];
@@ -102,10 +102,10 @@ export class Responder {
   }
 
   #drain(): void {
-    while (this.#inFlightBytes < IN_FLIGHT_BYTES_MAX && !this.#turn.isOver) {
+    while (this.#inFlightBytes < IN_FLIGHT_BYTES_MAX && !this.#slice.isOver) {
       const served = this.#queue.next();
       if (served === undefined) return;
-      this.#turn.begin();
+      this.#slice.begin();
       this.#serve(served);
     }
   }
@@ -174,7 +174,7 @@ interface SessionAnswers {
 }
 
 /** Collects outcomes, and sends each session its own in one message. */
-export class OutgoingAnswers {
+export class OutgoingOutcomes {
   readonly #connection: NatsConnection;
   readonly #shard: number;
   #sessions: Map<string, SessionAnswers> = new Map();

@@ -1,82 +1,229 @@
+import type { JetStreamManager } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/transport-node";
 import type { Fallback, Fields, Position, PserverError } from "../../protocol/index.ts";
 import type { Settled, Shard } from "../fold/shard.ts";
+import type { HostMemory } from "../host/host-memory.ts";
 import type { Head } from "../journal/head-mark.ts";
 import { majorityLastSeq } from "../journal/journal.ts";
-import { JournalHead, lastRecordSeq } from "../journal/journal-check.ts";
-import { JournalReader } from "../journal/journal-reader.ts";
-import { type TapeGaps, TapeWriter } from "../journal/tape-writer.ts";
-import { ServedRequests } from "./answers.ts";
-import { FoldLoop } from "./fold-loop.ts";
+import { type JournalGap, JournalHead, lastRecordSeq } from "../journal/journal-check.ts";
+import { type Credit, JournalReader } from "../journal/journal-reader.ts";
+import type { Manifest, StoredManifest } from "../journal/manifest.ts";
+import type { MarkKeeper } from "../journal/mark-keeper.ts";
+import { type TapeGaps, type TapeStore, TapeWriter } from "../journal/tape-writer.ts";
+import { ShardAnswers, shardUpdates } from "./answers.ts";
+import { type Coalescer, FoldLoop, type FoldLoopEvents } from "./fold-loop.ts";
 import { type LocatedJournal, OwnedJournal } from "./owned-journal.ts";
-import { PositionQueue, StepQueue, type WantedPosition } from "./pending-reads.ts";
+import {
+  type AnsweredShard,
+  PositionQueue,
+  StepQueue,
+  type WantedPosition,
+} from "./pending-reads.ts";
 import type { RecoveredShard } from "./recover-shard.ts";
-import { OutgoingAnswers } from "./responder.ts";
-import type { ShardOwnerDeps } from "./shard-owner.ts";
-import { ShardSnapshots } from "./shard-snapshots.ts";
-import { shardUpdates } from "./shard-status.ts";
-import { refusingHandler, ShardRequests } from "./subscriptions.ts";
+import { OutgoingOutcomes } from "./responder.ts";
+import {
+  ShardSnapshots,
+  type SnapshotContext,
+  type SnapshotEvents,
+  type SnapshotSettings,
+} from "./shard-snapshots.ts";
+import { refusingHandler, ShardSubscriptions, type SubscriptionContext } from "./subscriptions.ts";
 
 /** How long a shard that is saved waits for its fold before it looks for the end of the journal again. */
 const FOLD_WAIT_MS = 2_000;
 
-/** Dependencies of a shard that is served. */
-export interface ServingDeps extends ShardOwnerDeps {
+/** What the shards of a worker share; the connections belong to the worker. */
+export interface WorkerContext extends SubscriptionContext {
+  /** Id of the host. */
+  readonly host: string;
+  readonly settings: OwnerSettings;
+  readonly manager: JetStreamManager;
+  readonly inboxPrefix: string;
+  readonly journalConnection: NatsConnection;
+  readonly coalescer: Coalescer;
+  readonly archivers: SnapshotContext["worker"]["archivers"];
+  readonly snapshotBudget: SnapshotContext["worker"]["snapshotBudget"];
+  /** Of the host, for all its shards. */
+  readonly memory: HostMemory;
+}
+
+/** Settings of owners. */
+export interface OwnerSettings extends SnapshotSettings {
+  readonly journalStorage: "file" | "memory";
+  /** Interval of looks for the recovery of a failed shard. */
+  readonly leaseMs: number;
+}
+
+/** One shard of a worker: its streams and records, and its lease. */
+export interface ShardContext extends SnapshotContext {
+  readonly worker: WorkerContext;
+  readonly marks: MarkKeeper;
+  /** Undefined for a job without a tape. */
+  readonly tape: TapeStore | undefined;
+  readonly credit: Credit;
+  /**
+   * Number of the present tenure of the shard's lease; undefined once the lease has run out on this host's
+   * clock. Another host may have owned the shard between two tenures.
+   */
+  readonly tenure: () => bigint | undefined;
+  readonly listener: OwnerListener;
+}
+
+/**
+ * Troubles of a shard: it has failed; it does not fit into the host's memory; a snapshot, lines of
+ * the tape or the mark of how far it is folded could not be stored; records could not be described, or have no
+ * lines on the tape; a trainer has seen a later record than the journal holds.
+ */
+export type ShardTrouble =
+  | "failed"
+  | "no-memory"
+  | "snapshot-failed"
+  | "tape-failed"
+  | "tape-incomplete"
+  | "mark-failed"
+  | "loss-reported";
+
+/** What the owner of a shard tells its worker. */
+export interface OwnerListener {
+  /** The shard has caught up and answers. */
+  serving(): void;
+  /**
+   * Of a mark or the tape only the first failure after a success is told, of a loss one report a minute. A shard that
+   * has failed is stopped; all others go on.
+   */
+  trouble(type: ShardTrouble, error: PserverError): void;
+  /** The journal in memory is gone, and with it records that former owners have noted as folded. */
+  fellBack(manifest: Pick<Manifest, "generation" | "fallbacks">): void;
+  /** Somebody else has recovered the failed shard: it can be taken over again. */
+  recovered(manifest: Manifest): void;
+}
+
+/** What a serving shard asks and tells the owner that has taken it over. */
+export interface ServingOwner {
   /** Token of this take-over. */
-  readonly owner: string;
-  /** Whether the host has the memory for the blocks folded while catching up. */
-  readonly fits: (shard: Shard) => boolean;
+  readonly token: string;
   /** Whether the lease is held, and no other host can have owned the shard since it was taken over. */
-  readonly mayAnswer: () => boolean;
-  /** Called when the shard has caught up and answers. */
-  readonly onServing: () => void;
-  readonly onFailure: (error: PserverError) => void;
-  readonly onLost: (error: PserverError, wanted: WantedPosition) => void;
+  readonly mayAnswer: boolean;
+  /** Whether the host has the memory for the blocks folded while catching up. */
+  fits(shard: Shard): boolean;
+  /** The shard cannot go on. */
+  fail(error: PserverError): void;
+  /** An asker has seen a record that the journal does not hold. */
+  lossFound(error: PserverError, wanted: WantedPosition): void;
   /** The reply to `status`. */
-  readonly status: () => Fields;
+  status(): Fields;
 }
 
-/** Parts of a {@link ServingShard}. */
-export interface ServingParts {
-  readonly deps: ServingDeps;
+/**
+ * A shard that was recovered and is served: it folds, answers requests and makes snapshots. It makes its parts, in
+ * the order in which they need each other, and is what all of them report to.
+ */
+export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEvents {
+  readonly number: number;
   readonly shard: Shard;
-  readonly core: OwnerCore;
-  readonly journal: OwnedJournal;
-  readonly snapshots: ShardSnapshots;
-  readonly requests: ShardRequests;
-  readonly loop: FoldLoop;
-  readonly tape: TapeWriter | undefined;
-}
-
-/** A shard that was recovered and is served: it folds, answers requests and makes snapshots. */
-export class ServingShard {
-  readonly shard: Shard;
-  readonly #deps: ServingDeps;
-  readonly #core: OwnerCore;
-  readonly #journal: OwnedJournal;
-  readonly #snapshots: ShardSnapshots;
-  readonly #requests: ShardRequests;
-  readonly #loop: FoldLoop;
+  readonly positions: PositionQueue;
+  readonly steps: StepQueue;
+  readonly #context: ShardContext;
+  readonly #owner: ServingOwner;
   readonly #tape: TapeWriter | undefined;
-  readonly #answers: OutgoingAnswers;
+  readonly #snapshots: ShardSnapshots;
+  readonly #journal: OwnedJournal;
+  readonly #core: OwnerCore;
+  readonly #subscriptions: ShardSubscriptions;
+  readonly #loop: FoldLoop;
+  readonly #outcomes: OutgoingOutcomes;
   #isStopped = false;
   #hasFoldEnded = false;
   /** Records of trainers rejected since it serves. */
   #rejected = 0;
 
-  constructor(parts: ServingParts) {
-    const { deps } = parts;
-    this.shard = parts.shard;
-    this.#deps = deps;
-    this.#core = parts.core;
-    this.#journal = parts.journal;
-    this.#snapshots = parts.snapshots;
-    this.#requests = parts.requests;
-    this.#loop = parts.loop;
-    this.#tape = parts.tape;
-    this.#answers = new OutgoingAnswers(deps.dataConnection, deps.shard);
+  private constructor(
+    context: ShardContext,
+    owner: ServingOwner,
+    recovered: RecoveredShard,
+    kept: readonly StoredManifest[],
+  ) {
+    const { worker, shard: number, journal, marks, listener } = context;
+    const { host, settings, manager, inboxPrefix, coalescer, responder } = worker;
+    const { shard } = recovered;
+    const head = new JournalHead(number);
+    this.number = number;
+    this.shard = shard;
+    this.#context = context;
+    this.#owner = owner;
+    this.#tape = this.#makeTape();
+    this.#snapshots = new ShardSnapshots(context, { recovered, kept, tape: this.#tape }, this);
+    this.#journal = new OwnedJournal({
+      ...{ host, owner: owner.token, journal, storage: settings.journalStorage },
+      ...{ shard, snapshots: this.#snapshots, marks, head },
+      onReplaced: () => this.#positionChanged(),
+      onFellBack: (manifest) => listener.fellBack(manifest),
+      onGapRemains: (error) => this.onSnapshotFailed(error),
+    });
+    this.positions = new PositionQueue({
+      shard: number,
+      fallbacks: () => this.fallbacks,
+      lastSeq: (wanted, tell) => {
+        majorityLastSeq(journal, wanted).then(tell, () => tell(undefined));
+      },
+      onLost: (error, wanted) => owner.lossFound(error, wanted),
+    });
+    this.steps = new StepQueue(number);
+    this.#core = new OwnerCore({ shard, head, positions: this.positions, steps: this.steps });
+    const answers = new ShardAnswers(this, responder);
+    this.#subscriptions = new ShardSubscriptions(number, worker, () => owner.mayAnswer, answers);
+    const { credit } = context;
+    const connection = worker.journalConnection;
+    const reader = new JournalReader({ connection, manager, inboxPrefix, credit });
+    this.#loop = new FoldLoop({ number, shard, reader, coalescer, events: this });
+    this.#outcomes = new OutgoingOutcomes(worker.dataConnection, number);
   }
 
-  /** Starts to fold; `onServing` is called when it has caught up. */
+  /**
+   * Prepares a recovered shard for serving: removes what the former owner has left and creates the journal of a new
+   * shard. {@link start} follows.
+   */
+  static async open(
+    context: ShardContext,
+    owner: ServingOwner,
+    recovered: RecoveredShard,
+  ): Promise<ServingShard> {
+    const serving = new ServingShard(context, owner, recovered, await context.store.manifests());
+    await serving.#tape?.open();
+    serving.#observe();
+    await serving.#snapshots.tidy();
+    if (recovered.manifest === undefined) await serving.#journal.replace();
+    return serving;
+  }
+
+  /** What writes the tape of the shard; undefined if its job has none. */
+  #makeTape(): TapeWriter | undefined {
+    const { tape: store, shard, listener } = this.#context;
+    if (store === undefined) return undefined;
+    return new TapeWriter({
+      ...{ store, shard, folded: this.shard },
+      generation: () => this.position.generation,
+      onProgress: () => this.onProgress(),
+      onFailed: (error) => listener.trouble("tape-failed", error),
+      onIncomplete: (error) => listener.trouble("tape-incomplete", error),
+    });
+  }
+
+  /** Lets the parts know what the fold does to blocks. */
+  #observe(): void {
+    const snapshots = this.#snapshots;
+    this.shard.observer = this.#tape;
+    this.shard.hooks = {
+      blockAdded: (block) => this.#subscriptions.blockAdded(block),
+      blockRemoved: (block) => {
+        this.#subscriptions.blockRemoved(block);
+        snapshots.blockRemoved(block);
+      },
+      beforeChange: (block) => snapshots.beforeChange(block),
+    };
+  }
+
+  /** Starts to fold. */
   start(): Promise<void> {
     return this.#loop.start();
   }
@@ -92,12 +239,10 @@ export class ServingShard {
     return this.#core.isServing && !this.#isStopped;
   }
 
-  /** Position of the fold. */
   get position(): Position {
     return { generation: this.#snapshots.newest?.manifest.generation ?? 0, seq: this.shard.seq };
   }
 
-  /** What the shard lost of journals that were replaced. */
   get fallbacks(): readonly Fallback[] {
     return this.#snapshots.newest?.manifest.fallbacks ?? [];
   }
@@ -111,8 +256,17 @@ export class ServingShard {
     return { term, generation, ...noted, recordCrc };
   }
 
-  /** Its part of the reply to `status`. */
   status(): Fields {
+    return this.#owner.status();
+  }
+
+  memory(): Fields {
+    const { host, memory } = this.#context.worker;
+    return { host, freeBytes: Math.max(0, Math.floor(memory.freeBytes)) };
+  }
+
+  /** Its part of the reply to `status`. */
+  statusEntries(): Fields {
     const manifest = this.#snapshots.newest?.manifest;
     return {
       ...this.position,
@@ -133,13 +287,12 @@ export class ServingShard {
 
   /** Requests that were not answered because their reply subject was outside the asker's inbox. */
   get refusedRequests(): number {
-    return this.#requests.refused;
+    return this.#subscriptions.refused;
   }
 
-  /** Makes a snapshot of `at` or later unless there is one. */
   async snapshot(at: Position): Promise<Fields> {
     const { manifest } = await this.#snapshots.make(at);
-    return { shard: this.#deps.shard, generation: manifest.generation, seq: manifest.seq };
+    return { shard: this.number, generation: manifest.generation, seq: manifest.seq };
   }
 
   /**
@@ -156,14 +309,15 @@ export class ServingShard {
   }
 
   async #foldToEnd(): Promise<void> {
-    const { journal, host } = this.#deps;
+    const { journal, worker } = this.#context;
+    const { host } = worker;
     const { generation } = this.position;
     const info = await journal.info(generation);
     const seq = info === undefined ? 0 : lastRecordSeq(info);
     await new Promise<void>((resolve, reject) => {
       const wanted = { generation, seq, asker: host };
       const read = { from: host, wanted, waitMs: FOLD_WAIT_MS, run: resolve, refuse: reject };
-      this.#core.positions.at(this.position, read);
+      this.positions.at(this.position, read);
     });
   }
 
@@ -179,64 +333,77 @@ export class ServingShard {
     this.#journal.close();
     this.#snapshots.close();
     this.#tape?.close();
-    this.#answers.clear();
+    this.#outcomes.clear();
   }
 
-  /** Refuses pending requests, and further ones by {@link ShardRequests.openFailed}. */
+  /** Refuses pending requests, and further ones by {@link ShardSubscriptions.openFailed}. */
   fail(error: () => PserverError): void {
     this.#core.refuseAll(error());
-    this.#requests.openFailed(refusingHandler(error));
+    this.#subscriptions.openFailed(refusingHandler(error));
   }
 
   /** Refuses pending requests and receives no further ones. */
   close(error: PserverError): void {
-    this.#requests.close();
+    this.#subscriptions.close();
     this.#core.refuseAll(error);
   }
 
-  /** Folds what had to wait. */
-  poke(): void {
-    this.#loop.poke();
-  }
-
-  /** Whether the host has the memory for the shard; asked only while it catches up. */
-  fits(): boolean {
-    return this.#core.isServing || this.#deps.fits(this.shard);
-  }
-
-  /** Says where the journal continues. */
   async locate(): Promise<LocatedJournal> {
     const place = await this.#journal.locate();
     this.#catchUp();
     return place;
   }
 
-  /** Takes the answer to a record that was folded. */
-  settled(settled: Settled): void {
+  mayFold(): boolean {
+    if (this.#snapshots.holdsUp || this.#tape?.holdsUp === true) return false;
+    return this.#core.isServing || this.#owner.fits(this.shard);
+  }
+
+  onSettled(settled: Settled): void {
     if (!this.isServing) return;
-    this.#answers.add(settled);
+    this.#outcomes.add(settled);
     if (settled.outcome.code !== undefined) this.#rejected += 1;
   }
 
-  /** Answers after records with so many bytes in the journal were folded. */
-  advanced(bytes: number): void {
+  onAdvanced(bytes: number): void {
     if (this.#isStopped) return;
     this.#catchUp();
-    if (this.#deps.mayAnswer()) this.#answers.flush(this.position.generation);
-    else this.#answers.clear();
+    if (this.#owner.mayAnswer) this.#outcomes.flush(this.position.generation);
+    else this.#outcomes.clear();
     this.#core.advanced(this.position);
     this.#snapshots.advanced(bytes, this.shard.isCompared);
   }
 
+  async onGap(gap: JournalGap): Promise<void> {
+    await this.#journal.skipGap(gap);
+    this.#positionChanged();
+  }
+
+  onFailure(error: PserverError): void {
+    this.#owner.fail(error);
+  }
+
+  onProgress(): void {
+    this.#loop.poke();
+  }
+
+  onDeposed(error: PserverError): void {
+    this.#owner.fail(error);
+  }
+
+  onSnapshotFailed(error: PserverError): void {
+    this.#context.listener.trouble("snapshot-failed", error);
+  }
+
   /** Answers pending requests after a gap was skipped or the journal was replaced. */
-  positionChanged(): void {
-    this.#core.positions.advance(this.position);
+  #positionChanged(): void {
+    this.positions.advance(this.position);
   }
 
   #catchUp(): void {
     if (this.#isStopped || !this.#core.catchUp()) return;
-    this.#requests.open(this.shard.blocks());
-    this.#deps.onServing();
+    this.#subscriptions.open(this.shard.blocks());
+    this.#context.listener.serving();
   }
 }
 
@@ -283,135 +450,4 @@ export class OwnerCore {
     this.positions.refuseAll(error);
     this.steps.refuseAll(error);
   }
-}
-
-/** The shard that is being composed: its parts call it only once it is there. */
-type Composed = () => ServingShard;
-
-/**
- * Prepares a recovered shard for serving: connects its parts, removes what the former owner has left
- * and creates the journal of a new shard. {@link ServingShard.start} follows.
- */
-export async function serveShard(
-  deps: ServingDeps,
-  recovered: RecoveredShard,
-): Promise<ServingShard> {
-  const { host, owner, journal, journalStorage: storage, marks } = deps;
-  const { shard } = recovered;
-  const composed: Composed = () => serving;
-  const head = new JournalHead(deps.shard);
-  const tape = makeTape(deps, shard, composed);
-  await tape?.open();
-  const snapshots = new ShardSnapshots({
-    ...deps,
-    recovered,
-    tape,
-    kept: await deps.store.manifests(),
-    onProgress: () => serving.poke(),
-    onDeposed: deps.onFailure,
-  });
-  const owned = new OwnedJournal({
-    ...{ host, owner, journal, storage, shard, snapshots, marks, head },
-    onReplaced: () => serving.positionChanged(),
-    onFellBack: deps.onFellBack,
-    onGapRemains: deps.onSnapshotFailed,
-  });
-  const positions = makePositions(deps, composed);
-  const steps = new StepQueue(deps.shard);
-  const core = new OwnerCore({ shard, head, positions, steps });
-  const requests = makeRequests(deps, { shard, positions, steps }, composed);
-  const loop = makeLoop(deps, { shard, snapshots, tape, journal: owned }, composed);
-  const serving = new ServingShard({
-    ...{ deps, shard, core, journal: owned, snapshots, requests, loop, tape },
-  });
-  observe({ shard, requests, snapshots, tape });
-  await snapshots.tidy();
-  if (recovered.manifest === undefined) await owned.replace();
-  return serving;
-}
-
-/** What writes the tape of the shard; undefined if its job has none. */
-function makeTape(
-  { shard, tape: store, onTapeFailed: onFailed, onTapeIncomplete: onIncomplete }: ServingDeps,
-  folded: Shard,
-  composed: Composed,
-): TapeWriter | undefined {
-  if (store === undefined) return undefined;
-  return new TapeWriter({
-    ...{ store, shard, folded },
-    generation: () => composed().position.generation,
-    onProgress: () => composed().poke(),
-    ...{ onFailed, onIncomplete },
-  });
-}
-
-function makePositions({ shard, journal, onLost }: ServingDeps, composed: Composed): PositionQueue {
-  return new PositionQueue({
-    shard,
-    fallbacks: () => composed().fallbacks,
-    lastSeq: (wanted, tell) => {
-      majorityLastSeq(journal, wanted).then(tell, () => tell(undefined));
-    },
-    onLost,
-  });
-}
-
-function makeRequests(
-  deps: ServingDeps,
-  { shard, positions, steps }: { shard: Shard; positions: PositionQueue; steps: StepQueue },
-  composed: Composed,
-): ShardRequests {
-  const { host, memory, responder, status, shard: number } = deps;
-  return new ShardRequests(
-    { ...deps, connection: deps.dataConnection },
-    new ServedRequests({
-      ...{ number, shard, positions, steps, responder, status },
-      position: () => composed().position,
-      fallbacks: () => composed().fallbacks,
-      snapshot: (at) => composed().snapshot(at),
-      memory: () => ({ host, freeBytes: Math.max(0, Math.floor(memory.freeBytes)) }),
-    }),
-  );
-}
-
-function makeLoop(
-  deps: ServingDeps,
-  { shard, snapshots, tape, journal }: Omit<ServingParts, "deps" | "core" | "requests" | "loop">,
-  composed: Composed,
-): FoldLoop {
-  return new FoldLoop({
-    number: deps.shard,
-    shard,
-    reader: new JournalReader({ ...deps, connection: deps.journalConnection }),
-    pace: deps.pace,
-    events: {
-      locate: () => composed().locate(),
-      mayFold: () => !snapshots.holdsUp && tape?.holdsUp !== true && composed().fits(),
-      onSettled: (settled) => composed().settled(settled),
-      onAdvanced: (bytes) => composed().advanced(bytes),
-      onGap: async (gap) => {
-        await journal.skipGap(gap);
-        composed().positionChanged();
-      },
-      onFailure: deps.onFailure,
-    },
-  });
-}
-
-/** Lets the parts know what the fold does. */
-function observe({
-  shard,
-  requests,
-  snapshots,
-  tape,
-}: Pick<ServingParts, "shard" | "requests" | "snapshots" | "tape">): void {
-  shard.observer = tape;
-  shard.hooks = {
-    blockAdded: (block) => requests.blockAdded(block),
-    blockRemoved: (block) => {
-      requests.blockRemoved(block);
-      snapshots.blockRemoved(block);
-    },
-    beforeChange: (block) => snapshots.beforeChange(block),
-  };
 }

@@ -1,38 +1,30 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import type { JetStreamManager } from "@nats-io/jetstream";
-import type { NatsConnection } from "@nats-io/transport-node";
 import {
   ensureError,
   type Fields,
-  type JobSubjects,
   type Position,
   PserverError,
+  quoteName,
 } from "../../protocol/index.ts";
 import type { BlockHeader } from "../fold/block-actor.ts";
 import type { Shard } from "../fold/shard.ts";
-import type { HostMemory } from "../host/host-memory.ts";
-import type { ArchiverWatch } from "../journal/archivers.ts";
-import type { Journal } from "../journal/journal.ts";
-import { type Credit, RetryLimit } from "../journal/journal-reader.ts";
+import type { CountRow } from "../fold/trainer-table.ts";
+import { RetryLimit } from "../journal/journal-reader.ts";
 import type { Manifest } from "../journal/manifest.ts";
-import { type MarkKeeper, MarkWriter } from "../journal/mark-keeper.ts";
+import { MarkWriter } from "../journal/mark-keeper.ts";
 import type { SnapshotStore } from "../journal/snapshot-store.ts";
-import type { SnapshotBudget } from "../journal/snapshotter.ts";
-import type { TapeStore } from "../journal/tape-writer.ts";
-import type { Pace } from "./fold-loop.ts";
+import type { WantedPosition } from "./pending-reads.ts";
 import { isDeposed, recoverShard } from "./recover-shard.ts";
-import type { Responder } from "./responder.ts";
-import { type ServingShard, serveShard } from "./serving-shard.ts";
-import { errorEntry, LossReports, sendersEntry, stepsEntry, UNRECOVERED } from "./shard-status.ts";
-import { type FailedBlocks, type Intake, refusingHandler, ShardRequests } from "./subscriptions.ts";
+import { type ServingOwner, ServingShard, type ShardContext } from "./serving-shard.ts";
+import { refusingHandler, ShardSubscriptions } from "./subscriptions.ts";
 
 /**
  * Whether the owner of a shard is known to own it at this moment: its lease is held, and since the lease was
  * claimed the broker has taken a manifest of this owner. Without the latter another host may have owned the
  * shard before the claim, and acknowledged records that this one has not folded.
  */
-export class OwnershipProof {
+class OwnershipProof {
   readonly #tenure: () => bigint | undefined;
   /** The tenure in which the broker has last taken a manifest of this owner. */
   #proven: bigint | undefined;
@@ -63,7 +55,7 @@ export class OwnershipProof {
 }
 
 /** Dependencies of {@link RecoveryWatch}. */
-export interface RecoveryWatchDeps {
+interface RecoveryWatchDeps {
   readonly store: Pick<SnapshotStore, "lastManifest">;
   /** Token of the owner that has failed. */
   readonly owner: string;
@@ -119,6 +111,81 @@ export class RecoveryWatch {
   }
 }
 
+/** Minimum time between two messages to the operator; all reports are counted. */
+const TELL_AGAIN_MS = 60_000;
+
+/**
+ * Reports of askers that have seen a later record than the journal of a shard holds. Either the journal
+ * has lost records unnoticed, or the asker names a record that never existed; so the operator is told,
+ * and the shard goes on.
+ */
+export class LossReports {
+  readonly #onReport: (error: PserverError) => void;
+  readonly #now: () => number;
+  #toldAtMs = Number.NEGATIVE_INFINITY;
+  #count = 0;
+  #last: Fields | undefined;
+
+  constructor(onReport: (error: PserverError) => void, now = (): number => performance.now()) {
+    this.#onReport = onReport;
+    this.#now = now;
+  }
+
+  /** Adds a report. */
+  add({ code, message, details }: PserverError, { asker, generation, seq }: WantedPosition): void {
+    this.#count += 1;
+    this.#last = { asker, generation, seq, count: this.#count };
+    if (this.#now() - this.#toldAtMs < TELL_AGAIN_MS) return;
+    this.#toldAtMs = this.#now();
+    this.#onReport(
+      new PserverError(code, `${message}; asker: ${quoteName(asker)}`, { ...details, asker }),
+    );
+  }
+
+  /** Entry of `status`: the last report and their number; none without a report. */
+  entry(): Fields {
+    return this.#last === undefined ? {} : { reportedLoss: this.#last };
+  }
+}
+
+/** Limit of the trainers that `status` names for rejected or unreadable records. */
+const TRAINERS_MAX = 16;
+
+/** Entries of `status` for a shard that is not taken over. */
+const UNRECOVERED: Fields = {
+  ...{ generation: 0, seq: 0, term: 0, snapshotSeq: 0, oldestSeq: 0, blocks: 0, valueBytes: 0 },
+  ...{ updates: { applied: 0, refused: 0 }, journalBytes: 0 },
+};
+
+/** Counts of senders and of their rejected and unreadable records, in one entry. */
+function sendersEntry(shard: Shard | undefined, refusedRequests: number): Fields {
+  if (shard === undefined) return { refusedRequests };
+  const { refusedOf, unreadableOf, ...counts } = shard.senders;
+  return {
+    ...counts,
+    refusedRequests,
+    refusedOf: highest(refusedOf),
+    unreadableOf: highest(unreadableOf),
+  };
+}
+
+/** The trainers with the highest counts, in descending order. */
+function highest(counts: readonly CountRow[]): CountRow[] {
+  return [...counts].sort(([, a], [, b]) => b - a).slice(0, TRAINERS_MAX);
+}
+
+/** The steps of the shard; no entry in an `async` job. */
+function stepsEntry(shard: Shard | undefined): Fields {
+  if (shard === undefined || shard.synchronization.mode === "async") return {};
+  const { revision, closed, memberCount } = shard.steps;
+  return { steps: { revision, members: memberCount, closed } };
+}
+
+/** The error of the shard, if it has one. */
+function errorEntry(error: PserverError | undefined): Fields {
+  return error === undefined ? {} : { error: error.toWire() };
+}
+
 /** Pause after a failed attempt to take the shard over. */
 const RETRY_MS = 500;
 
@@ -130,18 +197,17 @@ interface LackingMemory {
 }
 
 /** Owns one shard: takes it over, and serves it until it is closed, deposed or finds a loss. */
-export class ShardOwner {
-  readonly #deps: ShardOwnerDeps;
+export class ShardOwner implements ServingOwner {
+  readonly #context: ShardContext;
   readonly #reports: LossReports;
   readonly #marks: MarkWriter;
   readonly #proof: OwnershipProof;
-  /** Token of the present take-over. */
-  #owner = "";
+  #token = "";
   /** Token in the newest manifest, once that is this owner's. */
   #fence: string | undefined;
   #serving: ServingShard | undefined;
   /** Answers requests while there is no shard that could. */
-  #refusing: ShardRequests | undefined;
+  #refusing: ShardSubscriptions | undefined;
   /** Last error of an attempt to take the shard over. */
   #trouble: PserverError | undefined;
   #failure: PserverError | undefined;
@@ -154,14 +220,19 @@ export class ShardOwner {
   #takingOver: Promise<void> = Promise.resolve();
   #recovery: RecoveryWatch | undefined;
 
-  constructor(deps: ShardOwnerDeps) {
-    this.#deps = deps;
-    this.#reports = new LossReports(deps.onLossReported);
-    this.#marks = new MarkWriter(deps.marks, deps.onMarkFailed);
-    this.#proof = new OwnershipProof(deps.tenure);
+  constructor(context: ShardContext) {
+    const { marks, tenure, listener } = context;
+    this.#context = context;
+    this.#reports = new LossReports((error) => listener.trouble("loss-reported", error));
+    this.#marks = new MarkWriter(marks, (error) => listener.trouble("mark-failed", error));
+    this.#proof = new OwnershipProof(tenure);
   }
 
-  /** Takes the shard over and starts to fold; `onServing` is called when it has caught up. */
+  get token(): string {
+    return this.#token;
+  }
+
+  /** Takes the shard over and starts to fold; its listener is told when it has caught up. */
   start(): Promise<void> {
     this.#takingOver = this.#tryToTakeOver();
     return this.#takingOver;
@@ -178,7 +249,7 @@ export class ShardOwner {
         this.#trouble = ensureError(error);
         // NOT_OWNER: somebody else takes it over at the same time, but has no lease.
         if (limit.isReachedBy(this.#trouble) && this.#trouble.code !== "NOT_OWNER") {
-          this.#fail(this.#trouble);
+          this.fail(this.#trouble);
           return;
         }
         await delay(RETRY_MS);
@@ -199,13 +270,13 @@ export class ShardOwner {
         await this.#proof.by(() => serving.confirm());
         this.#trouble = undefined;
         if (!this.#proof.holds) continue;
-        if (this.isServing) this.#deps.onServing();
+        if (this.isServing) this.#context.listener.serving();
         return;
       } catch (error) {
         this.#trouble = ensureError(error);
         if (!this.#isLive(serving)) return;
         if (this.#trouble.code === "NOT_OWNER") return this.#startAnew(this.#trouble);
-        if (limit.isReachedBy(this.#trouble)) return this.#fail(this.#trouble);
+        if (limit.isReachedBy(this.#trouble)) return this.fail(this.#trouble);
         await delay(RETRY_MS);
       }
     }
@@ -230,13 +301,13 @@ export class ShardOwner {
 
   /** Recovers the shard and prepares it for serving; undefined if this owner was closed meanwhile. */
   async #recover(): Promise<ServingShard | undefined> {
-    const { shard, memory } = this.#deps;
+    const { shard, worker, store, journal, marks } = this.#context;
+    const { subjects, host, memory } = worker;
     const owner = randomUUID();
-    this.#owner = owner;
+    this.#token = owner;
     this.#fence = undefined;
     const recovered = await recoverShard({
-      ...this.#deps,
-      owner,
+      ...{ subjects, shard, host, owner, store, journal, marks },
       reserve: (valueBytes, blocks) => this.#reserve(valueBytes, blocks),
     });
     this.#fence = owner;
@@ -244,22 +315,11 @@ export class ShardOwner {
     memory.holds(shard, recovered.shard.memory.memoryBytes);
     this.#reservedBytes = recovered.shard.valueBytes;
     this.#hasMemory();
-    return await serveShard(
-      {
-        ...this.#deps,
-        owner,
-        fits: (folded) => this.#fits(folded),
-        mayAnswer: () => this.#mayAnswer,
-        onFailure: (error) => this.#fail(error),
-        onLost: (error, wanted) => this.#reports.add(error, wanted),
-        status: () => this.status(),
-      },
-      recovered,
-    );
+    return await ServingShard.open(this.#context, this, recovered);
   }
 
   /** An error may be given as soon as the lease is held: if another host has repaired the shard, that shows soon. */
-  get #mayAnswer(): boolean {
+  get mayAnswer(): boolean {
     return this.#hasFailed ? this.#proof.isLeaseHeld : this.#proof.holds;
   }
 
@@ -273,17 +333,17 @@ export class ShardOwner {
 
   /** Reserves memory. @throws NO_MEMORY, which askers get, too, until a later call succeeds. */
   #reserve(valueBytes: number, blocks: Iterable<BlockHeader> = [], heldBytes = 0): void {
-    const { shard, memory, onNoMemory } = this.#deps;
+    const { shard, worker, listener } = this.#context;
     if (this.#closed) return;
     try {
-      memory.reserve(shard, valueBytes, heldBytes);
+      worker.memory.reserve(shard, valueBytes, heldBytes);
     } catch (thrown) {
       const error = ensureError(thrown);
       const isNew = this.#lacking === undefined;
       this.#lacking = { error, valueBytes };
       if (isNew) {
         this.#refuse(() => this.#lacking?.error ?? error).open(blocks);
-        onNoMemory(error);
+        listener.trouble("no-memory", error);
       }
       throw error;
     }
@@ -293,7 +353,7 @@ export class ShardOwner {
    * Whether the host has memory for the blocks that a shard has folded while catching up, which its
    * snapshot does not have. If not, the shard is dropped, and waits as one whose snapshot does not fit.
    */
-  #fits(shard: Shard): boolean {
+  fits(shard: Shard): boolean {
     if (shard.valueBytes === this.#reservedBytes) return true;
     this.#reservedBytes = shard.valueBytes;
     try {
@@ -368,23 +428,23 @@ export class ShardOwner {
     try {
       return this.#statusEntries();
     } catch (error) {
-      const { shard } = this.#deps;
+      const { shard } = this.#context;
       return { shard, state: this.#state, ...UNRECOVERED, ...errorEntry(ensureError(error)) };
     }
   }
 
   #statusEntries(): Fields {
-    const { shard: number, memory, marks } = this.#deps;
+    const { shard: number, worker, marks } = this.#context;
     const serving = this.#serving;
     const shard = serving?.shard;
-    if (shard !== undefined && !this.#closed) memory.holds(number, shard.memory.memoryBytes);
+    if (shard !== undefined && !this.#closed) worker.memory.holds(number, shard.memory.memoryBytes);
     const { generation } = this.position();
     const fallbacks = serving?.fallbacks ?? [];
     const refusedRequests = (serving?.refusedRequests ?? 0) + (this.#refusing?.refused ?? 0);
     return {
       shard: number,
       state: this.#state,
-      ...(serving?.status() ?? UNRECOVERED),
+      ...(serving?.statusEntries() ?? UNRECOVERED),
       rules: shard?.rules ?? 0,
       markedSeq: marks.last?.generation === generation ? marks.last.seq : 0,
       senders: sendersEntry(shard, refusedRequests),
@@ -400,31 +460,35 @@ export class ShardOwner {
    * is written, or cannot be.
    */
   close(): Promise<void> {
-    const { shard, memory } = this.#deps;
+    const { shard, worker } = this.#context;
     const head = this.#serving?.head;
     this.#closed = true;
     this.#recovery?.stop();
     this.#serving?.stop();
     this.#refusing?.close();
-    memory.release(shard);
+    worker.memory.release(shard);
     this.#serving?.close(new PserverError("NOT_OWNER", `shard ${shard} is being handed over`));
     return this.#marks.finish(head);
   }
 
   /** Receives requests and refuses them with an error. */
-  #refuse(error: () => PserverError): ShardRequests {
+  #refuse(error: () => PserverError): ShardSubscriptions {
+    const { shard, worker } = this.#context;
     this.#refusing?.close();
     const mayAnswer = (): boolean => this.#proof.isLeaseHeld;
-    const deps = { ...this.#deps, connection: this.#deps.dataConnection, mayAnswer };
-    this.#refusing = new ShardRequests(deps, refusingHandler(error));
+    this.#refusing = new ShardSubscriptions(shard, worker, mayAnswer, refusingHandler(error));
     return this.#refusing;
   }
 
-  #fail(error: PserverError): void {
+  lossFound(error: PserverError, wanted: WantedPosition): void {
+    this.#reports.add(error, wanted);
+  }
+
+  fail(error: PserverError): void {
     if (this.#closed || this.#hasFailed) return;
     this.#hasFailed = true;
     this.#serving?.stop();
-    const { shard, store } = this.#deps;
+    const { shard, store } = this.#context;
     void isDeposed(error, store, this.#fence).then((deposed) => {
       const message = `shard ${shard}: another host has taken it over, and removed records since`;
       this.#report(deposed ? new PserverError("NOT_OWNER", message, { shard }) : error);
@@ -444,7 +508,7 @@ export class ShardOwner {
       else this.#refuse(failure).openFailed();
       this.#watchForRecovery();
     }
-    this.#deps.onFailure(error);
+    this.#context.listener.trouble("failed", error);
   }
 
   #stopAnswering(error: PserverError): void {
@@ -453,84 +517,20 @@ export class ShardOwner {
   }
 
   #watchForRecovery(): void {
-    const { store, leaseMs: everyMs, onRecovered, shard } = this.#deps;
+    const { store, shard, worker, listener } = this.#context;
     this.#recovery = new RecoveryWatch({
       store,
-      owner: this.#owner,
-      everyMs,
+      owner: this.#token,
+      everyMs: worker.settings.leaseMs,
       onRecovered: (manifest) => {
         const text = `shard ${shard} was recovered under generation ${manifest.generation}`;
         this.#failure = new PserverError("NOT_OWNER", text, { shard });
         this.#stopAnswering(this.#failure);
-        onRecovered(manifest);
+        listener.recovered(manifest);
       },
     });
   }
 }
 
-/** Dependencies of the owner of one shard. Connections belong to the worker. */
-export interface ShardOwnerDeps {
-  readonly shard: number;
-  readonly host: string;
-  readonly subjects: JobSubjects;
-  readonly journal: Journal;
-  readonly journalStorage: "file" | "memory";
-  readonly store: SnapshotStore;
-  readonly marks: MarkKeeper;
-  /** Undefined for a job without a tape. */
-  readonly tape: TapeStore | undefined;
-  readonly journalConnection: NatsConnection;
-  readonly manager: JetStreamManager;
-  readonly inboxPrefix: string;
-  readonly dataConnection: NatsConnection;
-  /** Shared by the shards of the worker, as are the responder, `failedBlocks` and `pace`. */
-  readonly intake: Intake;
-  readonly responder: Responder;
-  readonly failedBlocks: FailedBlocks;
-  readonly credit: Credit;
-  readonly pace: Pace;
-  /** Bytes of the journal between two snapshots. */
-  readonly snapshotBytes: number;
-  readonly retainBytes: number;
-  /** Shared by the shards of the worker. */
-  readonly archivers: Pick<ArchiverWatch, "copied">;
-  readonly partBytesMax: number;
-  /** Shared by the shards of the worker. */
-  readonly snapshotBudget: SnapshotBudget;
-  /** Interval of looks for the recovery of a failed shard. */
-  readonly leaseMs: number;
-  /**
-   * Number of the present tenure of the shard's lease; undefined once the lease has run out on this host's
-   * clock. Another host may have owned the shard between two tenures.
-   */
-  readonly tenure: () => bigint | undefined;
-  /** Memory of the host, for all its shards. */
-  readonly memory: HostMemory;
-  readonly onServing: () => void;
-  /** Called when the shard does not fit into the host's memory; the owner retries, and serves nothing. */
-  readonly onNoMemory: (error: PserverError) => void;
-  /** Called when a snapshot has failed; it is retried while the shard goes on. */
-  readonly onSnapshotFailed: (error: PserverError) => void;
-  /** Called for the first failure to write the tape after a success; it is retried. */
-  readonly onTapeFailed: (error: PserverError) => void;
-  /** Called for the first record that could not be described, and for the first lines that were left out. */
-  readonly onTapeIncomplete: (error: PserverError) => void;
-  /** Called for the first failure to write a mark after a success. */
-  readonly onMarkFailed: (error: PserverError) => void;
-  /** Called when a trainer has seen a later record than the journal holds; once a minute at most. */
-  readonly onLossReported: (error: PserverError) => void;
-  /** Called when the journal in memory is gone, and with it records that former owners have noted as folded. */
-  readonly onFellBack: (manifest: Pick<Manifest, "generation" | "fallbacks">) => void;
-  readonly onFailure: (error: PserverError) => void;
-  /** Called when somebody else has recovered the failed shard: it can be taken over again. */
-  readonly onRecovered: (manifest: Manifest) => void;
-}
-
 /** State of an owner. */
-export type OwnerState =
-  | "taking-over"
-  | "no-memory"
-  | "catching-up"
-  | "serving"
-  | "failed"
-  | "closed";
+type OwnerState = "taking-over" | "no-memory" | "catching-up" | "serving" | "failed" | "closed";

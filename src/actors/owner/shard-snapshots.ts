@@ -1,16 +1,21 @@
-import { ensureError, type Position, PserverError } from "../../protocol/index.ts";
+import {
+  ensureError,
+  type JobSubjects,
+  type Position,
+  PserverError,
+} from "../../protocol/index.ts";
 import type { Block } from "../fold/block-actor.ts";
-import type { ArchivedShard } from "../journal/archivers.ts";
+import type { Shard } from "../fold/shard.ts";
+import type { ArchivedShard, ArchiverWatch } from "../journal/archivers.ts";
 import type { Journal, JournalInfo } from "../journal/journal.ts";
 import type { StoredManifest } from "../journal/manifest.ts";
 import { KeptSnapshots, type SnapshotStore } from "../journal/snapshot-store.ts";
-import { type CutHead, Snapshotter } from "../journal/snapshotter.ts";
+import { type CutHead, type SnapshotBudget, Snapshotter } from "../journal/snapshotter.ts";
 import type { TapeWriter } from "../journal/tape-writer.ts";
 import type { RecoveredShard } from "./recover-shard.ts";
-import type { ShardOwnerDeps } from "./shard-owner.ts";
 
 /** Dependencies of {@link Retention}. */
-export interface RetentionDeps {
+interface RetentionDeps {
   readonly journal: Pick<Journal, "info" | "purgeBelow">;
   readonly store: Pick<SnapshotStore, "list" | "remove">;
   readonly kept: KeptSnapshots;
@@ -91,34 +96,54 @@ const RETRY_MS = 500;
 /** Share of a journal's limit from which on snapshots are made early. */
 const EARLY_SHARE = 0.5;
 
-/** Dependencies of {@link ShardSnapshots}. */
-export type ShardSnapshotsDeps = Pick<
-  ShardOwnerDeps,
-  | "shard"
-  | "subjects"
-  | "journal"
-  | "store"
-  | "snapshotBytes"
-  | "retainBytes"
-  | "archivers"
-  | "partBytesMax"
-  | "snapshotBudget"
-  | "onSnapshotFailed"
-> & {
+/** Where the snapshots of a shard are stored, and when. */
+export interface SnapshotContext {
+  readonly shard: number;
+  readonly journal: Journal;
+  readonly store: SnapshotStore;
+  readonly worker: {
+    readonly subjects: JobSubjects;
+    readonly archivers: Pick<ArchiverWatch, "copied">;
+    readonly snapshotBudget: SnapshotBudget;
+    readonly settings: SnapshotSettings;
+  };
+}
+
+/** Bytes that decide about snapshots. */
+export interface SnapshotSettings {
+  /** Of the journal between two snapshots. */
+  readonly snapshotBytes: number;
+  /** Of the journal that is retained before the newest snapshots. */
+  readonly retainBytes: number;
+  /** Of a shard's state in one message, at most. */
+  readonly partBytesMax: number;
+}
+
+/** What {@link ShardSnapshots} tell whoever has the shard. */
+export interface SnapshotEvents {
+  /** Called when copies were released and after each snapshot: the fold may go on. */
+  onProgress(): void;
+  /** Called when another owner has taken the shard over. */
+  onDeposed(error: PserverError): void;
+  /** Called when a snapshot has failed; it is retried while the shard goes on. */
+  onSnapshotFailed(error: PserverError): void;
+}
+
+/** What the snapshots of a shard begin with. */
+export interface SnapshotBeginning {
   readonly recovered: RecoveredShard;
-  /** The tape, which must have the lines of all records that a snapshot covers; undefined for none. */
-  readonly tape?: Pick<TapeWriter, "flush"> | undefined;
   /** All manifests in the store, oldest first. */
   readonly kept: readonly StoredManifest[];
-  /** Called when copies were released and after each snapshot: the fold may go on. */
-  readonly onProgress: () => void;
-  /** Called when another owner has taken the shard over. */
-  readonly onDeposed: (error: PserverError) => void;
-};
+  /** The tape, which must have the lines of all records that a snapshot covers; undefined for none. */
+  readonly tape?: Pick<TapeWriter, "flush"> | undefined;
+}
 
 /** Makes the snapshots of one shard when they are due. */
 export class ShardSnapshots {
-  readonly #deps: ShardSnapshotsDeps;
+  readonly #number: number;
+  readonly #shard: Shard;
+  readonly #settings: SnapshotSettings;
+  readonly #events: SnapshotEvents;
   readonly #snapshotter: Snapshotter;
   readonly #retention: Retention;
   #manifest: StoredManifest | undefined;
@@ -129,17 +154,27 @@ export class ShardSnapshots {
   #journalBytes = 0;
   #journalBytesMax = 0;
 
-  constructor(deps: ShardSnapshotsDeps) {
-    const { journal, store, recovered, tape, snapshotBudget: budget } = deps;
-    this.#deps = deps;
+  constructor(
+    { shard, journal, store, worker }: SnapshotContext,
+    { recovered, kept, tape }: SnapshotBeginning,
+    events: SnapshotEvents,
+  ) {
+    const { subjects, archivers, snapshotBudget: budget, settings } = worker;
+    const { partBytesMax, retainBytes } = settings;
+    this.#number = shard;
+    this.#shard = recovered.shard;
+    this.#settings = settings;
+    this.#events = events;
     this.#manifest = recovered.manifest;
     this.#snapshotter = new Snapshotter({
-      ...{ ...deps, budget, stored: recovered.stored },
+      ...{ store, subjects, shard, partBytesMax, budget, stored: recovered.stored },
+      onProgress: () => events.onProgress(),
       ...(tape && { beforeCommit: (position: Position) => tape.flush(position) }),
     });
-    const kept = new KeptSnapshots(deps.retainBytes, deps.kept);
-    const archived = () => deps.archivers.copied(deps.shard);
-    this.#retention = new Retention({ journal, store, kept, archived });
+    this.#retention = new Retention({
+      ...{ journal, store, kept: new KeptSnapshots(retainBytes, kept) },
+      archived: () => archivers.copied(shard),
+    });
   }
 
   /** The newest manifest. */
@@ -174,7 +209,7 @@ export class ShardSnapshots {
     try {
       await this.#retention.enforce();
     } catch (error) {
-      this.#deps.onSnapshotFailed(ensureError(error));
+      this.#events.onSnapshotFailed(ensureError(error));
     }
   }
 
@@ -256,14 +291,13 @@ export class ShardSnapshots {
       await this.#retention.renewed(renewed, formerSeq);
     } catch (error) {
       // The next snapshot removes it.
-      this.#deps.onSnapshotFailed(ensureError(error));
+      this.#events.onSnapshotFailed(ensureError(error));
     }
   }
 
   async #cut(head: () => CutHead): Promise<StoredManifest> {
-    const { shard } = this.#deps.recovered;
     return await this.#snapshotter.cut(
-      shard,
+      this.#shard,
       head,
       () => this.#manifest?.seq ?? 0,
       (stored) => {
@@ -274,7 +308,7 @@ export class ShardSnapshots {
 
   #newest(): StoredManifest {
     if (this.#manifest !== undefined) return this.#manifest;
-    throw new PserverError("NOT_OWNER", `shard ${this.#deps.shard} is not taken over yet`);
+    throw new PserverError("NOT_OWNER", `shard ${this.#number} is not taken over yet`);
   }
 
   async #retain(forget: (retention: Retention) => Promise<JournalInfo | undefined>): Promise<void> {
@@ -290,7 +324,7 @@ export class ShardSnapshots {
 
   #isDue(): boolean {
     if (this.#bytesSinceSnapshot === 0) return false;
-    if (this.#bytesSinceSnapshot >= this.#deps.snapshotBytes) return true;
+    if (this.#bytesSinceSnapshot >= this.#settings.snapshotBytes) return true;
     const early =
       this.#journalBytesMax > 0 && this.#journalBytes > EARLY_SHARE * this.#journalBytesMax;
     // Early snapshots are at least a sixteenth of the limit apart.
@@ -301,7 +335,7 @@ export class ShardSnapshots {
     if (this.#making !== undefined) return this.#making;
     const result = this.#makeOrRetry().finally(() => {
       this.#making = undefined;
-      this.#deps.onProgress();
+      this.#events.onProgress();
     });
     this.#making = result;
     // The journal may be full by now: then no further record triggers the next snapshot.
@@ -325,9 +359,9 @@ export class ShardSnapshots {
       const found = ensureError(error);
       this.#bytesSinceSnapshot += bytes;
       if (this.#closed) throw found;
-      if (found.code === "NOT_OWNER") this.#deps.onDeposed(found);
+      if (found.code === "NOT_OWNER") this.#events.onDeposed(found);
       else {
-        this.#deps.onSnapshotFailed(found);
+        this.#events.onSnapshotFailed(found);
         // By a timer: a full journal gets no record that could trigger it.
         this.#retryTimer = setTimeout(() => this.#makeIfDue(), RETRY_MS);
       }

@@ -1,14 +1,7 @@
 import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node";
-import { busy, ensureError, type JobSubjects, type PserverError } from "../../protocol/index.ts";
+import { ensureError, type JobSubjects, type PserverError } from "../../protocol/index.ts";
 import type { BlockName } from "../fold/block-actor.ts";
-import {
-  FairQueue,
-  QUEUED_BYTES,
-  REQUEST_BYTES,
-  type Refusals,
-  TURN_MS,
-  Turn,
-} from "./fair-queue.ts";
+import type { FairServer } from "./fair-server.ts";
 import type { Asker, Responder } from "./responder.ts";
 
 /** Works on the requests to a shard; what its methods throw is sent to the asker. */
@@ -30,17 +23,14 @@ export function refusingHandler(error: () => PserverError): RequestHandler {
   return { pull: refuse, outcome: refuse, step: refuse, read: refuse, ownerVerb: refuse };
 }
 
-/** Dependencies of {@link ShardRequests}. */
-export interface ShardRequestsDeps {
-  readonly shard: number;
-  readonly connection: NatsConnection;
+/** What the subscriptions of a worker's shards share. */
+export interface SubscriptionContext {
   readonly subjects: JobSubjects;
-  /** Shared by all shards of the worker, as are the responder and the failed blocks. */
-  readonly intake: Intake;
+  /** Where requests arrive and are answered. */
+  readonly dataConnection: NatsConnection;
+  readonly server: FairServer;
   readonly responder: Responder;
   readonly failedBlocks: FailedBlocks;
-  /** Whether this host is known to own the shard at this moment. */
-  readonly mayAnswer: () => boolean;
 }
 
 /** Kind of process that may send to a subject. */
@@ -49,16 +39,26 @@ type AskerKind = "trainer" | "host";
 type Handle = (data: Uint8Array, asker: Asker, verb: string) => void;
 
 /** Receives the requests to one shard and its block actors, and passes them to a handler. */
-export class ShardRequests {
-  readonly #deps: ShardRequestsDeps;
+export class ShardSubscriptions {
+  readonly #shard: number;
+  readonly #context: SubscriptionContext;
+  readonly #mayAnswer: () => boolean;
   readonly #blocks: Map<string, Subscription> = new Map();
   #handler: RequestHandler;
   #fixed: Subscription[] = [];
   #leaveFailedBlocks: () => void = () => undefined;
   #refused = 0;
 
-  constructor(deps: ShardRequestsDeps, handler: RequestHandler) {
-    this.#deps = deps;
+  /** `mayAnswer`: whether this host is known to own the shard at this moment. */
+  constructor(
+    shard: number,
+    context: SubscriptionContext,
+    mayAnswer: () => boolean,
+    handler: RequestHandler,
+  ) {
+    this.#shard = shard;
+    this.#context = context;
+    this.#mayAnswer = mayAnswer;
     this.#handler = handler;
   }
 
@@ -84,7 +84,7 @@ export class ShardRequests {
     for (const subscription of this.#blocks.values()) subscription.unsubscribe();
     this.#blocks.clear();
     // The error does not depend on the block.
-    this.#leaveFailedBlocks = this.#deps.failedBlocks.add(this.#deps.shard, (message) =>
+    this.#leaveFailedBlocks = this.#context.failedBlocks.add(this.#shard, (message) =>
       this.#receive(message, "trainer", (data, asker) =>
         this.#handler.pull(data, asker, { parameter: "", index: 0 }),
       ),
@@ -92,7 +92,7 @@ export class ShardRequests {
   }
 
   #openShard(): void {
-    const { outcome, step, read, owner } = this.#deps.subjects.shardRequests(this.#deps.shard);
+    const { outcome, step, read, owner } = this.#context.subjects.shardRequests(this.#shard);
     this.#fixed = [
       this.#subscribe(outcome, (data, asker) => this.#handler.outcome(data, asker)),
       this.#subscribe(step, (data, asker) => this.#handler.step(data, asker)),
@@ -107,7 +107,7 @@ export class ShardRequests {
 
   /** Subscribes for a new block actor. */
   blockAdded({ parameter, index }: BlockName): void {
-    const subject = this.#deps.subjects.block(parameter, index);
+    const subject = this.#context.subjects.block(parameter, index);
     if (this.#fixed.length === 0 || this.#blocks.has(subject)) return;
     const pull: Handle = (data, asker) => this.#handler.pull(data, asker, { parameter, index });
     this.#blocks.set(subject, this.#subscribe(subject, pull));
@@ -115,7 +115,7 @@ export class ShardRequests {
 
   /** Unsubscribes for a block actor that is gone. */
   blockRemoved({ parameter, index }: BlockName): void {
-    const subject = this.#deps.subjects.block(parameter, index);
+    const subject = this.#context.subjects.block(parameter, index);
     this.#blocks.get(subject)?.unsubscribe();
     this.#blocks.delete(subject);
   }
@@ -130,7 +130,7 @@ export class ShardRequests {
   }
 
   #subscribe(subject: string, handle: Handle, from: AskerKind = "trainer"): Subscription {
-    return this.#deps.connection.subscribe(subject, {
+    return this.#context.dataConnection.subscribe(subject, {
       callback: (error, message) => {
         if (error === null) this.#receive(message, from, handle);
       },
@@ -138,8 +138,8 @@ export class ShardRequests {
   }
 
   #receive(message: Msg, from: AskerKind, handle: Handle): void {
-    const { intake, responder, mayAnswer } = this.#deps;
-    if (!mayAnswer()) return;
+    const { server, responder } = this.#context;
+    if (!this.#mayAnswer()) return;
     const reply = message.reply ?? "";
     const sender = this.#sender(message.subject, reply, from);
     if (sender === undefined) {
@@ -149,21 +149,21 @@ export class ShardRequests {
     const { id, verb } = sender;
     // A host and a trainer of the same name are different askers; names contain no space.
     const asker = { from: from === "host" ? `host ${id}` : id, reply };
-    intake.take({
+    server.take({
       from: asker.from,
       data: message.data,
       run: (data) => this.#run(asker, () => handle(data, asker, verb)),
-      refuse: (busy) => responder.refuse(asker, busy),
+      refuse: (error) => responder.refuse(asker, error),
     });
   }
 
   /** Works on a request; another host may have taken the shard over while it waited for its turn. */
   #run(asker: Asker, work: () => void): void {
-    if (this.#fixed.length === 0 || !this.#deps.mayAnswer()) return;
+    if (this.#fixed.length === 0 || !this.#mayAnswer()) return;
     try {
       work();
     } catch (error) {
-      this.#deps.responder.refuse(asker, ensureError(error));
+      this.#context.responder.refuse(asker, ensureError(error));
     }
   }
 
@@ -176,7 +176,7 @@ export class ShardRequests {
     reply: string,
     from: AskerKind,
   ): { id: string; verb: string } | undefined {
-    const { subjects } = this.#deps;
+    const { subjects } = this.#context;
     try {
       const sender = subjects.parseSender(subject);
       const isAllowed =
@@ -250,61 +250,5 @@ export class FailedBlocks {
     if (block === undefined) return;
     const shard = await this.#places.shardOf(block.parameter, block.index, this.#shards);
     if (shard !== undefined) this.#refusals.get(shard)?.(message);
-  }
-}
-
-/** A request to a shard. */
-export interface Arrival {
-  /** Key of the trainer or host that asks; unlike any trainer's for a host. */
-  readonly from: string;
-  /** Valid during {@link Intake.take} only. */
-  readonly data: Uint8Array;
-  /** Works on the request; it must not throw. */
-  readonly run: (data: Uint8Array) => void;
-  readonly refuse: (error: PserverError) => void;
-}
-
-/**
- * Schedules the requests to the shards of a worker. Requests run as they arrive until the time of one
- * turn of the event loop is used up; the others wait, and are taken from each trainer in turn.
- */
-export class Intake {
-  readonly #queue: FairQueue<Pick<Arrival, "data" | "run">> = new FairQueue(QUEUED_BYTES);
-  readonly #refusals: Refusals;
-  readonly #turn: Turn = new Turn(TURN_MS, () => {
-    this.#refusals.review();
-    this.#work();
-  });
-
-  /** `refusals`: limits how often a trainer is told BUSY, and is shared with the connection. */
-  constructor(refusals: Refusals) {
-    this.#refusals = refusals;
-  }
-
-  /** Runs a request now or later, or refuses it with BUSY. */
-  take({ from, data, run, refuse }: Arrival): void {
-    const mayRun = this.#queue.size === 0 && !this.#turn.isOver;
-    this.#turn.begin();
-    if (mayRun) {
-      run(data);
-      return;
-    }
-    // A copy: the view would keep the whole receive buffer alive.
-    const task = { data: Uint8Array.from(data), run };
-    if (this.#queue.push(from, task, REQUEST_BYTES + data.length)) return;
-    if (!this.#refusals.take(from)) return;
-    const [expected, all] = [QUEUED_BYTES.each / REQUEST_BYTES, QUEUED_BYTES.all / REQUEST_BYTES];
-    const text = `expected at most ${expected} waiting requests of one trainer and ${all} in all`;
-    refuse(busy(text, { expected }));
-  }
-
-  #work(): void {
-    while (!this.#turn.isOver) {
-      const served = this.#queue.next();
-      if (served === undefined) return;
-      this.#turn.begin();
-      const { run, data } = served.task;
-      run(data);
-    }
   }
 }

@@ -19,7 +19,7 @@ import {
   loadSnapshot,
   type SnapshotStore,
 } from "../journal/snapshot-store.ts";
-import { FoldLoop, Pace } from "../owner/fold-loop.ts";
+import { Coalescer, FoldLoop } from "../owner/fold-loop.ts";
 import type { FailedRecord, FoundRest, RecoveryChoice } from "./findings.ts";
 import { type InitializedBlock, lackedBlocks } from "./inspect-snapshots.ts";
 
@@ -137,7 +137,7 @@ async function foldJournal(deps: RebuildDeps, shard: Shard, wanted: WantedState)
         number: journal.shard,
         shard: leavingOut(shard, without),
         reader: new JournalReader({ ...deps, credit }),
-        pace: new Pace(),
+        coalescer: new Coalescer(),
         events: {
           locate: () => Promise.resolve({ stream: journal.stream(generation), generation, noted }),
           mayFold: () => shard.seq < to,

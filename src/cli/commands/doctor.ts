@@ -3,9 +3,9 @@ import { join, resolve } from "node:path";
 import type { JetStreamAccountStats, JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import type { Command } from "commander";
-import type { JobAdmin } from "../../client/admin/job-admin.ts";
+import type { JobAdmin, Permissions, Role } from "../../client/admin/job-admin.ts";
 import { idleShards, type ListedShard } from "../../client/admin/participants.ts";
-import type { Permissions, Role } from "../../client/admin/permissions.ts";
+
 import { checkBrokerVersion } from "../../protocol/broker-version.ts";
 import { ensureError, visible } from "../../protocol/errors.ts";
 import {

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from "commander";
 import { checkPrefix, parseEtcdEndpoints, toAdvertised } from "../../actors/job/etcd-space.ts";
-import { parseDuration } from "../../client/calls/deadline.ts";
+import { parseDuration } from "../../client/calls/calls.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { checkJobName, escapeId } from "../../protocol/names.ts";
 

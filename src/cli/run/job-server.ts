@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import type { SavedModel } from "../../client/calls/saved-model.ts";
+import type { SavedModel } from "../../client/client.ts";
 import { connect } from "../../client/connect.ts";
 import type { ConnectionOverrides } from "../../client/wire/settings.ts";
 import { removeEmptyDirectories } from "../../model-files/atomic-write.ts";

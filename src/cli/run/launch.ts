@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createServer, isIP } from "node:net";
 import { hostname, networkInterfaces } from "node:os";
 import { resolve } from "node:path";
-import type { SavedModel } from "../../client/calls/saved-model.ts";
+import type { SavedModel } from "../../client/client.ts";
 import { resolveSettings } from "../../client/wire/settings.ts";
 import { mismatch, type PserverError } from "../../protocol/errors.ts";
 import { defined } from "../../protocol/fields.ts";

@@ -2,7 +2,200 @@ import type { Encoding } from "../../protocol/dtypes.ts";
 import { ensureError, PserverError } from "../../protocol/errors.ts";
 import type { Into, NamedTensor } from "../pull/puller.ts";
 import type { Ack } from "../push/updates.ts";
-import { type CallOptions, Deadline } from "./deadline.ts";
+
+/** Options of every call. */
+export interface CallOptions {
+  /** How long the call may take in all; 30,000 unless the call says otherwise. */
+  readonly timeoutMs?: number;
+  /** Ends the call with `ABORTED`. */
+  readonly signal?: AbortSignal;
+}
+
+/** The time a call has unless it says otherwise. */
+const CALL_TIMEOUT_MS = 30_000;
+
+/** The longest delay a timer of Node.js can have. */
+const TIMEOUT_MS_MAX = 2 ** 31 - 1;
+
+/**
+ * The end of a call: by its timeout, by its caller, or with the client. Everything that a call waits for
+ * listens to it, so that no part of a call outlives the call.
+ */
+export class Deadline {
+  /** The call, for messages. */
+  readonly what: string;
+  readonly #endsAt: number;
+  readonly #listeners = new Set<(error: PserverError) => void>();
+  readonly #signal: AbortSignal | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #ended: PserverError | undefined;
+
+  private constructor(what: string, endsAt: number, signal: AbortSignal | undefined) {
+    this.what = what;
+    this.#endsAt = endsAt;
+    this.#signal = signal;
+  }
+
+  /**
+   * Begins a call, which {@link dispose} must follow when it is over.
+   * @throws BAD_VALUE if `timeoutMs` is no time, ABORTED if the signal is aborted already.
+   */
+  static start(
+    what: string,
+    options: CallOptions = {},
+    defaultMs: number = CALL_TIMEOUT_MS,
+  ): Deadline {
+    const { timeoutMs = defaultMs, signal } = options;
+    if (!(timeoutMs > 0 && timeoutMs <= TIMEOUT_MS_MAX)) {
+      throw new PserverError(
+        "BAD_VALUE",
+        `${what}: timeoutMs: expected more than 0 and at most ${TIMEOUT_MS_MAX}; received ${String(timeoutMs)}`,
+        { expected: `0..${TIMEOUT_MS_MAX}`, received: String(timeoutMs) },
+      );
+    }
+    if (signal?.aborted) throw aborted(what, signal);
+    const deadline = new Deadline(what, performance.now() + timeoutMs, signal);
+    deadline.#timer = setTimeout(() => {
+      const text = `${what}: not finished within ${timeoutMs} ms`;
+      deadline.end(new PserverError("TIMEOUT", text, { timeoutMs }));
+    }, timeoutMs);
+    signal?.addEventListener("abort", deadline.#onAbort);
+    return deadline;
+  }
+
+  /** Why the call has ended; undefined while it may go on. */
+  get ended(): PserverError | undefined {
+    return this.#ended;
+  }
+
+  /** The time left, never below 0. */
+  get remainingMs(): number {
+    return this.#ended === undefined ? Math.max(0, this.#endsAt - performance.now()) : 0;
+  }
+
+  /**
+   * Whether the call has time for this delay, or has ended otherwise than by its timeout: sleeping then
+   * fails with that end, which says more than what was waited for.
+   */
+  allows(delayMs: number): boolean {
+    return this.#ended === undefined ? this.remainingMs > delayMs : this.#ended.code !== "TIMEOUT";
+  }
+
+  /** Ends the call with an error; only the first end counts. */
+  end(error: PserverError): void {
+    if (this.#ended !== undefined) return;
+    this.#ended = error;
+    this.#clear();
+    for (const listener of [...this.#listeners]) listener(error);
+    this.#listeners.clear();
+  }
+
+  /** Calls `listener` when the call ends, at once if it has. Returns what stops listening. */
+  onEnd(listener: (error: PserverError) => void): () => void {
+    if (this.#ended !== undefined) {
+      listener(this.#ended);
+      return () => {};
+    }
+    this.#listeners.add(listener);
+    return () => {
+      this.#listeners.delete(listener);
+    };
+  }
+
+  /** Waits; @throws what ended the call, if it ends first. */
+  sleep(ms: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        stopListening();
+        resolve();
+      }, ms);
+      const stopListening = this.onEnd((error) => {
+        clearTimeout(timer);
+        reject(error);
+      });
+    });
+  }
+
+  /** The result of `work`. @throws what ended the call, if it ends first. */
+  race<T>(work: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const stopListening = this.onEnd(reject);
+      work.finally(stopListening).then(resolve, reject);
+    });
+  }
+
+  /** Releases the timer and the signal when the call is over. */
+  dispose(): void {
+    this.#clear();
+    this.#listeners.clear();
+  }
+
+  readonly #onAbort = (): void => {
+    if (this.#signal !== undefined) this.end(aborted(this.what, this.#signal));
+  };
+
+  #clear(): void {
+    clearTimeout(this.#timer);
+    this.#signal?.removeEventListener("abort", this.#onAbort);
+  }
+}
+
+function aborted(what: string, signal: AbortSignal): PserverError {
+  return new PserverError(
+    "ABORTED",
+    `${what}: aborted by the caller`,
+    {},
+    { cause: signal.reason },
+  );
+}
+
+const FIRST_MS = 50;
+const MAX_MS = 500;
+
+/**
+ * Growing delays between attempts: from 50 ms, doubled up to 500 ms, each shortened at random by up to a
+ * quarter so that trainers that failed together do not retry together.
+ */
+export class Backoff {
+  #nextMs = FIRST_MS;
+
+  /** The delay before the next attempt. */
+  nextMs(): number {
+    const baseMs = this.#nextMs;
+    this.#nextMs = Math.min(baseMs * 2, MAX_MS);
+    return baseMs * (0.75 + Math.random() * 0.25);
+  }
+}
+
+const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+
+/**
+ * Milliseconds of a duration as the `nats` command takes it: `5s`, `500ms`, `1m30s`.
+ * @throws BAD_VALUE for any other text.
+ */
+export function parseDuration(text: string, what: string): number {
+  if (/^(?:\d+(?:\.\d+)?(?:ms|s|m|h))+$/.test(text)) {
+    let totalMs = 0;
+    for (const [, count = "", unit = ""] of text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g)) {
+      totalMs += Number(count) * (UNITS_MS[unit] ?? 0);
+    }
+    if (totalMs > 0) return totalMs;
+  }
+  throw new PserverError(
+    "BAD_VALUE",
+    `${what}: expected a duration such as 5s or 500ms; received ${JSON.stringify(text)}`,
+    { expected: "a duration", received: text },
+  );
+}
+
+/** Waits for all, so that none outlives the call. @throws the first error. */
+export async function allOrFirstError<T>(work: readonly Promise<T>[]): Promise<T[]> {
+  const [only] = work;
+  if (work.length === 1 && only !== undefined) return [await only];
+  const results = Promise.all(work);
+  await Promise.allSettled([results, ...work]);
+  return await results;
+}
 
 /** Tracks the calls under way: each has a deadline, and all end when the client does. */
 export class Calls {

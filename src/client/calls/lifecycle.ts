@@ -13,13 +13,20 @@ import {
 import { escapeName, quoteName } from "../../protocol/names.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
 import { type Tensor, type TensorLike, toTensor } from "../../protocol/tensor.ts";
-import type { Positions } from "../core/positions.ts";
-import { entriesOf, initUpdates, type TensorRecord } from "../push/block-updates.ts";
-import { inBatches } from "../push/fill-batches.ts";
-import { checkFiniteElements, fitTensor, named } from "../push/fit-tensor.ts";
+import type { Positions } from "../core/shard-window.ts";
+import {
+  checkFiniteElements,
+  entriesOf,
+  fitTensor,
+  initUpdates,
+  named,
+  type TensorRecord,
+} from "../push/block-updates.ts";
+import { inBatches } from "../push/updates.ts";
+
 import type { Session } from "../shell/session.ts";
 import type { SendOptions, UpdateSender, UpdateSource } from "../shell/update-sender.ts";
-import { allOrFirstError, Backoff, Deadline } from "./deadline.ts";
+import { allOrFirstError, Backoff, Deadline } from "./calls.ts";
 import type { Parameters } from "./parameters.ts";
 
 interface Waiting {
@@ -37,7 +44,7 @@ const REQUESTS_MAX = 8;
  * Declares parameters: calls of one turn of the event loop share requests, each of as many parameters as hosts
  * take and the broker's largest message holds.
  */
-export class Declarations {
+class Declarations {
   readonly #session: Session;
   readonly #payloadBytesMax: () => number;
   #waiting: Waiting[] = [];

@@ -8,9 +8,9 @@ import {
 } from "../../protocol/messages/lifecycle-messages.ts";
 import { escapeName, quoteName } from "../../protocol/names.ts";
 
-import type { Positions } from "../core/positions.ts";
+import type { Positions } from "../core/shard-window.ts";
 import type { Session } from "../shell/session.ts";
-import { Backoff, type Deadline } from "./deadline.ts";
+import { Backoff, type Deadline } from "./calls.ts";
 
 /** A look-up under way. */
 interface Refreshing {

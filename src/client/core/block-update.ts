@@ -36,7 +36,7 @@ export function receivedSession({ details }: Failure): number {
 export type Fate = "pending" | "applied" | "late" | "rejected" | "unknown" | "unsent";
 
 /** How a call's updates count. */
-export interface CallMode {
+interface CallMode {
   /** Whether a PubAck is enough: the outcome is not waited for. */
   readonly isDoneWhenStored: boolean;
   /** Whether a gradient that came too late for its step is counted instead of failing the call. */

@@ -15,10 +15,41 @@ import {
   unknown,
   unsent,
 } from "./block-update.ts";
-import type { OutboxCommands, OutboxListener } from "./commands.ts";
-import { ASK_AFTER_MS, OutcomeTracker, type RecordSettler } from "./outcome-tracker.ts";
-import type { Positions } from "./positions.ts";
-import { InFlight, ShardWindow } from "./shard-window.ts";
+import {
+  ASK_AFTER_MS,
+  type OutcomeCommands,
+  OutcomeTracker,
+  type RecordSettler,
+} from "./outcome-tracker.ts";
+import { InFlight, type Positions, ShardWindow } from "./shard-window.ts";
+
+/**
+ * Commands of the outbox to its shell. Every command is given synchronously while an event is being taken,
+ * and returns nothing. None may raise an event before it returns, but for `publish` and `repeat`, which
+ * report their failure by `publishFailed`.
+ */
+export interface OutboxCommands extends OutcomeCommands {
+  /**
+   * Makes the message of an update under its number `update.n` in this session, and publishes it with the
+   * token of `update.slot` and `update.serial`. `done` is what the message says that the trainer needs
+   * no outcome of any more. The shell keeps the message until `release`.
+   */
+  publish(update: BlockUpdate, session: number, done: number): void;
+  /** Publishes the kept message of an update again, unchanged, with the same token. */
+  repeat(update: BlockUpdate): void;
+  /** Lets go of the kept message; its memory can be used again at once if `isReusable`. */
+  release(update: BlockUpdate, isReusable: boolean): void;
+  /** Raises `tick` at this time. Given only while no tick is set. */
+  setTimer(atMs: number): void;
+}
+
+/** What the outbox tells the rest of the core. Told at the end of an event, when its state is whole. */
+export interface OutboxListener {
+  /** Every update of the call has its fate. */
+  callOver(call: UpdateCall, nowMs: number): void;
+  /** A host says that the session is over: SUPERSEDED or REJOIN. */
+  sessionOver(failure: Failure, nowMs: number): void;
+}
 
 /** How long a PubAck may take before the record is published again. */
 const ACK_TIMEOUT_MS = 2_000;
@@ -27,7 +58,7 @@ const RETRY_MAX_MS = 1_000;
 const TICK_MS = 100;
 
 /** Dependencies of Outbox. */
-export interface OutboxDeps {
+interface OutboxDeps {
   readonly commands: OutboxCommands;
   readonly listener: OutboxListener;
   readonly positions: Positions;
@@ -57,7 +88,7 @@ export class Outbox implements RecordSettler {
   readonly #inFlight: InFlight;
   readonly #tracker: OutcomeTracker;
   readonly #over: UpdateCall[] = [];
-  /** The first end of the session that an event has brought; told at the end of the event. */
+  /** An end of the session that was seen during this event; reported when the event is over. */
   #sessionEnd: Failure | undefined;
   #turn = 0;
   #waiting = 0;

@@ -8,10 +8,13 @@ import {
 import type { Answers, Outcome } from "../../protocol/messages/outcomes.ts";
 import { laterPosition, type Position } from "../../protocol/messages/position.ts";
 import { type BlockUpdate, expectedPosition, type Failure } from "./block-update.ts";
-import type { OutboxCommands } from "./commands.ts";
+import { noteReplaced, type Positions, type ShardWindow } from "./shard-window.ts";
 
-import { noteReplaced, type Positions } from "./positions.ts";
-import type { ShardWindow } from "./shard-window.ts";
+/** Commands of the tracker to the shell. */
+export interface OutcomeCommands {
+  /** Asks the owner of a shard for the outcomes of these numbers once it has applied this position. */
+  askOutcomes(shard: number, session: number, numbers: readonly number[], at: Position): void;
+}
 
 /** How long an answer may take before it is asked for, and how often it is. */
 export const ASK_AFTER_MS = 1_000;
@@ -29,9 +32,9 @@ export interface RecordSettler {
 }
 
 /** Dependencies of OutcomeTracker. */
-export interface OutcomeTrackerDeps {
+interface OutcomeTrackerDeps {
   readonly positions: Positions;
-  readonly commands: OutboxCommands;
+  readonly commands: OutcomeCommands;
   readonly settler: RecordSettler;
 }
 

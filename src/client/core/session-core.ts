@@ -1,6 +1,29 @@
 import { ERROR_CODES, endsSession, reactionTo } from "../../protocol/errors.ts";
 import { type Failure, receivedSession } from "./block-update.ts";
-import type { SessionCommands, SessionListener } from "./commands.ts";
+
+/** Commands of the session to its shell. All return before their result is known. */
+export interface SessionCommands {
+  /** Joins under a token of its own within this time: raises `joined` or `rejoinFailed`. */
+  rejoin(timeoutMs: number): void;
+  /** Renews the lease within this time: raises `renewed` or `renewFailed`. */
+  renew(timeoutMs: number): void;
+  /** Raises `renewalDue` at this time instead of any set before; Infinity: never. */
+  setRenewal(atMs: number): void;
+  /** Asks a request again under the current session. */
+  repeatRequest(request: SessionRequest): void;
+  /** A request has failed for good. */
+  failRequest(request: SessionRequest, failure: Failure): void;
+  /** The client can do nothing more: a newer session has joined, or joining is refused. */
+  loseClient(failure: Failure): void;
+}
+
+/** What the session tells the rest of the core. */
+export interface SessionListener {
+  /** The session has ended: nothing may be published under it. */
+  sessionEnded(): void;
+  /** A session has begun, the first or a later one. */
+  sessionBegan(session: number, nowMs: number): void;
+}
 
 /** Time for one attempt to join again after the session has ended. */
 const REJOIN_MS = 30_000;
@@ -8,7 +31,7 @@ const REJOIN_MS = 30_000;
 const REJOINS_MAX = 3;
 
 /** Dependencies of SessionCore. */
-export interface SessionDeps {
+interface SessionDeps {
   readonly commands: SessionCommands;
   readonly listener: SessionListener;
 }
@@ -150,7 +173,7 @@ export class SessionCore {
     return received !== 0 && received !== this.#session;
   }
 
-  /** Another session has begun for which a request has waited. */
+  /** Resumes a request that has waited for the new session. */
   #goOn(request: SessionRequest): void {
     const { superseded } = request;
     request.superseded = undefined;

@@ -1,11 +1,31 @@
 import type { Synchronization } from "../../protocol/config/index.ts";
 import { reactionTo, reactionToRejection } from "../../protocol/errors.ts";
 import type { Failure } from "./block-update.ts";
-import type { StepsCommands } from "./commands.ts";
+
+/** What the steps have their shell do. All commands return before anything of them is known. */
+export interface StepsCommands {
+  /** Asks hosts to make the trainer a member: raises `entered` or `failed`. */
+  enter(call: StepCall): void;
+  /** Asks hosts to end the membership: raises `exited` or `failed`. */
+  exitMembers(call: StepCall): void;
+  /**
+   * Asks a shard how far it is once it knows this revision of the members and has closed the step that
+   * `wantedStep` names, at each repeat anew: raises `stepAnswered` or `askFailed`.
+   */
+  askStep(call: StepCall, shard: number, revision: number): void;
+  /** Sends the gradients of the call, in this step, 0 for none: raises `gradientsSent` or `failed`. */
+  sendGradients(call: StepCall, step: number, countsLate: boolean): void;
+  /** Tells every shard that the trainer has ended this step: raises `clocksSent` or `failed`. */
+  sendClocks(call: StepCall, step: number): void;
+  /** The call has succeeded. */
+  stepCallDone(call: StepCall): void;
+  /** The call has failed. */
+  stepCallFailed(call: StepCall, failure: Failure): void;
+}
 
 /**
- * A trainer's part in the steps of a `sync` or `ssp` job. It becomes a member at its first gradient,
- * from the largest step that is closed in any shard on.
+ * A trainer's part in the steps of a `sync` or `ssp` job. It joins at its first gradient, in the step
+ * after the last one that any shard has closed.
  *
  * Calls take turns in the order in which they came. A call keeps its turn until it is over, but for
  * gradients that do not end the step: those give it up as soon as they are under way.

@@ -8,9 +8,9 @@ import {
 } from "../../protocol/limits.ts";
 import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
 import { packedIndexBytes, partCounts } from "../../protocol/messages/parts.ts";
-import { allOrFirstError, type Deadline } from "../calls/deadline.ts";
+import { allOrFirstError, type Deadline } from "../calls/calls.ts";
 import type { Parameters } from "../calls/parameters.ts";
-import { noteReplaced } from "../core/positions.ts";
+import { noteReplaced } from "../core/shard-window.ts";
 import {
   isWanted,
   type ParameterRead,
@@ -161,11 +161,6 @@ export function planRequests(
   });
 }
 
-/** A request for one block by its own subject. */
-function singleRequest(block: PendingBlock): PlannedRequest {
-  return { kind: "single", block };
-}
-
 const NO_BYTES = { bytes: 0, expectedBytes: 0, headBytes: 0, dataBytes: 0 };
 
 /** Adds a block to a batch; false if it does not fit. A batch takes its first block whatever its size. */
@@ -194,7 +189,7 @@ function indexBytes({ read: { index }, rows }: PendingBlock): number {
 }
 
 /** Dependencies of BlockReader. */
-export interface BlockReaderDeps extends ReadDeps {
+interface BlockReaderDeps extends ReadDeps {
   readonly parameters: Parameters;
   /** The largest message that the broker takes. */
   readonly payloadBytesMax: () => number;
@@ -209,8 +204,6 @@ const REQUEST_BYTES_MIN = 16 * 1024;
 export class BlockReader {
   readonly #options: BlockReaderDeps;
   readonly #window = new ByteWindow(IN_FLIGHT_BYTES_MAX);
-  /** Whether the broker's permissions keep batched reads from being sent or received. */
-  #readsSingly = false;
 
   constructor(options: BlockReaderDeps) {
     this.#options = options;
@@ -231,9 +224,7 @@ export class BlockReader {
     const blocks = parameters.flatMap((parameter, i) =>
       pendingBlocks(pending[i] as PendingParameter, parameter.blocks, mode.encoding),
     );
-    const requests = this.#readsSingly
-      ? blocks.map(singleRequest)
-      : planRequests(blocks, this.#options.payloadBytesMax());
+    const requests = planRequests(blocks, this.#options.payloadBytesMax());
     await allOrFirstError(requests.map((request) => this.#read(request, mode, deadline)));
     return pending.map(({ replacedBy }) => replacedBy);
   }
@@ -248,9 +239,6 @@ export class BlockReader {
     } finally {
       this.#window.release(windowBytes);
     }
-    // Those that were left because batched reads do not get through.
-    const left = request.kind === "single" ? [] : request.blocks.filter(isWanted);
-    await allOrFirstError(left.map((block) => this.#read(singleRequest(block), mode, deadline)));
   }
 
   async #readSingle(block: PendingBlock, mode: ReadMode, deadline: Deadline): Promise<void> {
@@ -260,28 +248,16 @@ export class BlockReader {
     }
   }
 
-  /** Reads blocks of a shard together; leaves some unread only if batched reads do not get through. */
+  /** Reads blocks of a shard together. */
   async #readBatch(
     shard: number,
     blocks: readonly PendingBlock[],
     mode: ReadMode,
     deadline: Deadline,
   ): Promise<void> {
-    let hasOwner = false;
-    while (true) {
-      const left = blocks.filter(isWanted);
-      const [first] = left;
-      if (first === undefined) return;
+    for (let left = blocks; left.length > 0; left = blocks.filter(isWanted)) {
       const problem = await readBatch(this.#options, shard, left, mode, deadline);
-      if (problem?.code === "DENIED" || (problem?.code === "NO_OWNER" && hasOwner)) {
-        this.#readsSingly = true;
-        return;
-      }
-      if (problem?.code === "NO_OWNER") {
-        // Waits for an owner. One that answers pulls only was not given the subject of batched reads.
-        await this.#readSingle(first, mode, deadline);
-        hasOwner = true;
-      } else if (problem !== undefined) {
+      if (problem !== undefined) {
         await this.#prepareAgain(left.filter(isWanted), deadline, problem);
       }
     }

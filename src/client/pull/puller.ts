@@ -12,10 +12,10 @@ import { type BlockPlace, blockPlaces } from "../../protocol/layout.ts";
 import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
 import { quoteName } from "../../protocol/names.ts";
 import type { Tensor } from "../../protocol/tensor.ts";
-import type { Deadline } from "../calls/deadline.ts";
+import type { Deadline } from "../calls/calls.ts";
 import type { Parameters } from "../calls/parameters.ts";
 import { type BlockPart, type IndexList, planPart, scatterPart } from "../parts.ts";
-import { checkEncoding } from "../push/fit-tensor.ts";
+import { checkEncoding } from "../push/block-updates.ts";
 import type { BlockReader } from "./block-reader.ts";
 import type { BlockRead, BlockState, ParameterRead, ReadMode } from "./read-requests.ts";
 
@@ -64,7 +64,7 @@ export interface NamedTensor extends Tensor {
 }
 
 /** What the values of a {@link PulledTensor} were read from. */
-export interface TensorOrigin {
+interface TensorOrigin {
   readonly epoch: number;
   /** The encoding they came in. */
   readonly encoding: Encoding | undefined;
@@ -175,12 +175,6 @@ function copyElements(from: TensorData, to: TensorData, start: number, count: nu
 /** Arrays to read into, by parameter name. */
 export type Into = Readonly<Record<string, TensorData>>;
 
-/** Dependencies of Puller. */
-export interface PullerDeps {
-  readonly parameters: Parameters;
-  readonly reader: BlockReader;
-}
-
 /** How the parameters of a call are read. */
 export interface PullMode extends ReadMode {
   readonly into?: Into | undefined;
@@ -189,7 +183,7 @@ export interface PullMode extends ReadMode {
 }
 
 /** How some elements of a parameter are read. */
-export interface PartMode extends ReadMode {
+interface PartMode extends ReadMode {
   /** Receives the values. */
   readonly into?: TensorData | undefined;
 }
@@ -205,10 +199,12 @@ interface PartRead extends ParameterRead {
  * parameter of several blocks is not read at one moment.
  */
 export class Puller {
-  readonly #options: PullerDeps;
+  readonly #parameters: Parameters;
+  readonly #reader: BlockReader;
 
-  constructor(options: PullerDeps) {
-    this.#options = options;
+  constructor(parameters: Parameters, reader: BlockReader) {
+    this.#parameters = parameters;
+    this.#reader = reader;
   }
 
   /**
@@ -222,7 +218,7 @@ export class Puller {
     deadline: Deadline,
     mode: PullMode = {},
   ): Promise<NamedTensor[]> {
-    const infos = await this.#options.parameters.waitFor(names, deadline);
+    const infos = await this.#parameters.waitFor(names, deadline);
     const { encoding, into, known = [] } = mode;
     const targets = infos.map((info) => targetOf(info, into));
     for (const info of infos) checkEncoding(info, encoding);
@@ -245,7 +241,7 @@ export class Puller {
     deadline: Deadline,
     mode: PartMode = {},
   ): Promise<Tensor> {
-    const infos = await this.#options.parameters.waitFor([name], deadline);
+    const infos = await this.#parameters.waitFor([name], deadline);
     for (const info of infos) checkEncoding(info, mode.encoding);
     const plan = (info: ParameterInfo): PartRead => planPartRead(info, indices, mode);
     const [read] = await this.#readCurrent(infos, plan, mode, deadline);
@@ -263,12 +259,11 @@ export class Puller {
     mode: ReadMode,
     deadline: Deadline,
   ): Promise<Read[]> {
-    const { reader } = this.#options;
     const reads = infos.map((info, place) => plan(info, place));
     let open = reads.map((_, place) => place);
     while (open.length > 0) {
       const pending = open.map((place) => reads[place] as Read);
-      const replaced = await reader.readAll(pending, mode, deadline);
+      const replaced = await this.#reader.readAll(pending, mode, deadline);
       const again: number[] = [];
       replaced.forEach((info, i) => {
         if (info === undefined) return;

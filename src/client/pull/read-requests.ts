@@ -21,10 +21,11 @@ import {
 } from "../../protocol/messages/reads.ts";
 import { quoteName } from "../../protocol/names.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
-import type { Deadline } from "../calls/deadline.ts";
-import type { Positions } from "../core/positions.ts";
+import type { Deadline } from "../calls/calls.ts";
+import type { Positions } from "../core/shard-window.ts";
 import type { SeenVersions } from "../push/updates.ts";
-import { ASK_AGAIN, MORE, type Requests } from "../wire/requests.ts";
+import type { Steps } from "../shell/steps.ts";
+import { ASK_AGAIN, MORE, type Requests } from "../wire/wire.ts";
 
 /** What a piece means for its request: all blocks have come, more pieces follow, or some are missing. */
 type Progress = "complete" | "more" | "missing";
@@ -111,15 +112,11 @@ export interface ReadDeps {
   readonly trainer: string;
   readonly positions: Positions;
   readonly seen: SeenVersions;
-  /** Whether reads wait for steps now: not while the trainer is no member, as after a shard has undone some. */
-  readonly waitsForSteps: () => boolean;
-  /** Called when a shard has answered a read that waited for a step. */
-  readonly onClosed: (shard: number, step: number) => void;
-  /** Called when a read was refused because the trainer has lost its place in the steps. */
-  readonly onPlaceLost: () => void;
+  /** The steps that reads wait for: none while the trainer is no member, as after a shard has undone some. */
+  readonly steps: Pick<Steps, "readStep" | "noteClosed" | "lostPlace">;
 }
 
-/** How long a pull is retried before its parameter is looked up again, and a batched read without an owner. */
+/** How long a pull that nobody hears is retried before its parameter is looked up again. */
 const RETRY_MS = 1_000;
 /** The server gives up just before a request is repeated, so that it never holds two of one. */
 const WAIT_MS = 900;
@@ -167,9 +164,8 @@ export function readSingle(
 }
 
 /**
- * Reads blocks of one shard by one request. Returns undefined when all have come, DENIED if the broker's
- * permissions forbid such requests, NO_OWNER if nobody has listened to them for a while, or another error,
- * after which those that are missing are to be asked for again.
+ * Reads blocks of one shard by one request. Returns undefined when all have come, or an error after which those
+ * that are missing are to be asked for again.
  */
 export async function readBatch(
   deps: ReadDeps,
@@ -199,37 +195,30 @@ export async function readBatch(
     nobody: () => {
       return new PserverError("NO_OWNER", `no host serves shard ${shard}`, { shard });
     },
-    nobodyRetryMs: RETRY_MS,
   });
-  try {
-    return await problemOf(deps, asked, deadline);
-  } catch (caught) {
-    const error = ensureError(caught);
-    if (error.code === "DENIED") return error;
-    throw error;
-  }
+  return await problemOf(deps, asked, deadline);
 }
 
 /** What a shard has to have reached before it answers a read. */
 function conditionOf(
-  { positions, waitsForSteps }: ReadDeps,
+  { positions, steps }: ReadDeps,
   shard: number,
   step: number | undefined,
   deadline: Deadline,
 ): Position & { readonly waitMs: number; readonly step?: number } {
-  const wanted = step !== undefined && waitsForSteps() ? { step } : {};
+  const wanted = step !== undefined && steps.readStep !== undefined ? { step } : {};
   const waitMs = Math.floor(Math.min(WAIT_MS, deadline.remainingMs));
   return { ...wanted, ...positions.get(shard), waitMs };
 }
 
 function noteAnswer(
-  { positions, waitsForSteps, onClosed }: ReadDeps,
+  { positions, steps }: ReadDeps,
   shard: number,
   position: Position,
   step: number | undefined,
 ): void {
   positions.note(shard, position);
-  if (step !== undefined && waitsForSteps()) onClosed(shard, step);
+  if (step !== undefined && steps.readStep !== undefined) steps.noteClosed(shard, step);
 }
 
 function noteVersions(
@@ -254,7 +243,7 @@ function wantedEntry({ read, rows, parameter }: PendingBlock, generation: number
 
 /** Returns the error with which a request has ended if asking again can help. @throws any other. */
 async function problemOf(
-  { onPlaceLost }: ReadDeps,
+  { steps }: ReadDeps,
   asked: Promise<void>,
   deadline: Deadline,
 ): Promise<PserverError | undefined> {
@@ -263,7 +252,7 @@ async function problemOf(
     return undefined;
   } catch (caught) {
     const error = ensureError(caught);
-    if (reactionTo(error.code) === "enter-anew") onPlaceLost();
+    if (reactionTo(error.code) === "enter-anew") steps.lostPlace();
     if (deadline.ended === undefined && ASKED_AGAIN.includes(reactionTo(error.code))) return error;
     throw error;
   }

@@ -3,8 +3,8 @@ import { encodeOutcomeRequest, parseAnswers } from "../../protocol/messages/outc
 import { type Fallback, lostSince, type Position } from "../../protocol/messages/position.ts";
 
 import type { JobSubjects } from "../../protocol/subjects.ts";
-import { Deadline } from "../calls/deadline.ts";
-import type { Requests } from "../wire/requests.ts";
+import { Deadline } from "../calls/calls.ts";
+import type { Requests } from "../wire/wire.ts";
 
 /**
  * A shard has fallen back: its journal was replaced, and it does not keep records that this trainer may
@@ -19,7 +19,7 @@ export interface ShardFallback {
 }
 
 /** Dependencies of Fallbacks. */
-export interface FallbacksDeps {
+interface FallbacksDeps {
   readonly requests: Requests;
   readonly subjects: JobSubjects;
   readonly trainer: string;

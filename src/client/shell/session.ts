@@ -5,15 +5,20 @@ import { ensureError, PserverError, reactionTo } from "../../protocol/errors.ts"
 import { type JoinReply, parseJoinReply } from "../../protocol/messages/lifecycle-messages.ts";
 import { quoteName } from "../../protocol/names.ts";
 import type { JobSubjects, LifecycleVerb } from "../../protocol/subjects.ts";
-import { Deadline } from "../calls/deadline.ts";
+import { Deadline } from "../calls/calls.ts";
 import type { Failure } from "../core/block-update.ts";
-import type { SessionCommands, SessionListener } from "../core/commands.ts";
-import { newSessionRequest, SessionCore, type SessionRequest } from "../core/session-core.ts";
-import type { Requests } from "../wire/requests.ts";
-import { toError } from "./call-error.ts";
+import {
+  newSessionRequest,
+  type SessionCommands,
+  SessionCore,
+  type SessionListener,
+  type SessionRequest,
+} from "../core/session-core.ts";
+import type { Requests } from "../wire/wire.ts";
+import { toError } from "./update-sender.ts";
 
 /** Dependencies of Session. */
-export interface SessionShellDeps {
+interface SessionShellDeps {
   readonly requests: Requests;
   readonly subjects: JobSubjects;
   readonly trainer: string;

@@ -8,15 +8,19 @@ import {
 } from "../../protocol/messages/reads.ts";
 import { encodeClock } from "../../protocol/messages/records.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
-import type { Deadline } from "../calls/deadline.ts";
+import type { Deadline } from "../calls/calls.ts";
 import type { Failure } from "../core/block-update.ts";
-import type { StepsCommands } from "../core/commands.ts";
-import { noteReplaced, type Positions } from "../core/positions.ts";
-import { newStepCall, type StepCall, type StepCallKind, StepsCore } from "../core/steps-core.ts";
-import type { Requests } from "../wire/requests.ts";
-import { toError } from "./call-error.ts";
+import { noteReplaced, type Positions } from "../core/shard-window.ts";
+import {
+  newStepCall,
+  type StepCall,
+  type StepCallKind,
+  type StepsCommands,
+  StepsCore,
+} from "../core/steps-core.ts";
+import type { Requests } from "../wire/wire.ts";
 import type { Session } from "./session.ts";
-import type { UpdateSender, UpdateSource } from "./update-sender.ts";
+import { toError, type UpdateSender, type UpdateSource } from "./update-sender.ts";
 
 /** Dependencies of step requests. */
 interface StepRequestDeps {
@@ -69,7 +73,7 @@ async function askForStep(
 }
 
 /** Dependencies of Steps. */
-export interface StepsDeps extends StepRequestDeps {
+interface StepsDeps extends StepRequestDeps {
   readonly session: Session;
   readonly sender: UpdateSender;
 }

@@ -11,7 +11,7 @@ import {
   connectionOptions,
   parseBrokerAddresses,
 } from "../../transport/connection.ts";
-import { parseDuration } from "../calls/deadline.ts";
+import { parseDuration } from "../calls/calls.ts";
 
 /** Name of the context selected with the `nats` command; undefined if there is none. */
 function selectedContext(env: Environment): string | undefined {

@@ -7,7 +7,8 @@ import {
   closeStep,
   type GradientChange,
 } from "../../../src/actors/fold/apply-update.ts";
-import { BlockTable, type StoredBlock, slotPlan } from "../../../src/actors/fold/block-actor.ts";
+import { type BlockActor, slotPlan } from "../../../src/actors/fold/block-actor.ts";
+import { BlockTable } from "../../../src/actors/fold/block-table.ts";
 import { checkRecord } from "../../../src/actors/fold/check-update.ts";
 import { DeclarationTable } from "../../../src/actors/fold/declaration-table.ts";
 
@@ -34,7 +35,7 @@ class SteppedBlock {
   readonly blocks: BlockTable = new BlockTable(this.memory, {
     beforeChange: (block) => this.told.push(block.accumulated),
   });
-  readonly block: StoredBlock;
+  readonly block: BlockActor;
 
   constructor(config: ParameterConfig, values: FloatData, shape: readonly number[]) {
     const dtype = values instanceof Float32Array ? "float32" : "float64";
@@ -107,7 +108,7 @@ function reduced(gradients: readonly FloatData[], divisor: number): FloatData {
   return divisor === 1 ? sum : sum.map((value) => round(share * value));
 }
 
-function expectColumns(block: StoredBlock, plain: KernelBlock): void {
+function expectColumns(block: BlockActor, plain: KernelBlock): void {
   for (let slot = 0; slot < plain.columns; slot++) {
     const wanted = bytesOf(plain.column(slot));
     expect([slot, Buffer.compare(block.slotBytes(slot), wanted)]).toEqual([slot, 0]);

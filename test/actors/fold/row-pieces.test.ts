@@ -4,7 +4,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { applyGradient, type GradientChange, mix } from "../../../src/actors/fold/apply-update.ts";
-import { type Block, StoredBlock, slotPlan } from "../../../src/actors/fold/block-actor.ts";
+import { type Block, BlockActor, slotPlan } from "../../../src/actors/fold/block-actor.ts";
 import { ShardMemory } from "../../../src/actors/kernel/shard-memory.ts";
 import { ElementReader } from "../../../src/actors/owner/reads.ts";
 import { type ParameterConfig, toConfig } from "../../../src/protocol/config/index.ts";
@@ -22,10 +22,10 @@ interface Table {
   readonly width: number;
 }
 
-function blockOf({ dtype, config, rows, width }: Table): StoredBlock {
+function blockOf({ dtype, config, rows, width }: Table): BlockActor {
   const place = { dtype, config, shape: [rows, width], start: 0, count: rows * width };
   const header = { ...place, parameter: "w", index: 0, epoch: 1, version: 1, updates: 0 };
-  const block = new StoredBlock(memory, header, slotPlan(place, { mode: "async" }));
+  const block = new BlockActor(memory, header, slotPlan(place, { mode: "async" }));
   const values = DTYPES[dtype].float
     ? floats(dtype as "float32" | "float64", place.count, 5)
     : Uint32Array.from({ length: block.bytes / 4 }, (_, i) => i * 0x9e3779b1);
@@ -34,7 +34,7 @@ function blockOf({ dtype, config, rows, width }: Table): StoredBlock {
 }
 
 function changeOf(
-  block: StoredBlock,
+  block: BlockActor,
   rows: Uint32Array,
   bytes: Uint8Array,
   encoding?: Encoding,
@@ -52,7 +52,7 @@ function changeOf(
 
 /** Applies the same gradient to one block at once, and to another row by row; both must be the same then. */
 function applyBoth(
-  [whole, single]: readonly [StoredBlock, StoredBlock],
+  [whole, single]: readonly [BlockActor, BlockActor],
   rows: Uint32Array,
   bytes: Uint8Array,
   encoding?: Encoding,
@@ -75,7 +75,7 @@ function expectSame(whole: Block, single: Block): void {
 }
 
 /** Gives rows update counts of their own, most of them different, as after a long training. */
-function age(block: StoredBlock): void {
+function age(block: BlockActor): void {
   const slot = block.slotBytes(block.plan.counts ?? 0);
   const counts = new Uint32Array(slot.buffer, slot.byteOffset, block.rows.rows);
   for (let row = 0; row < counts.length; row++) {
@@ -222,7 +222,7 @@ test.each(
   const incoming = float
     ? bytesOf(floats(dtype as "float32" | "float64", elements, 2))
     : Uint8Array.from({ length: elements * elementBytes }, (_, i) => i * 37);
-  const mixRows = (block: StoredBlock, part: Uint32Array, bytes: Uint8Array): void => {
+  const mixRows = (block: BlockActor, part: Uint32Array, bytes: Uint8Array): void => {
     const { pointer } = block;
     const target = { rows: block.rows, part: { rows: part }, elementBytes, columns: [pointer] };
     mix(memory, target, { dtype, bytes }, 0.5, 2);

@@ -3,7 +3,7 @@
 // until it has finished with it. The leases are in memory.
 import { afterEach, expect, test } from "vitest";
 import { systemClock } from "../../../src/actors/concurrent.ts";
-import { createShardClaims, type ShardClaims } from "../../../src/actors/host/shard-claims.ts";
+import { ShardClaims } from "../../../src/actors/host/shard-claims.ts";
 import { LeaseClock } from "../../../src/actors/job/leases.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { memoryLeases } from "../../support/memory-bucket.ts";
@@ -22,7 +22,7 @@ test("a lease that had vanished is claimed anew, in a new tenure", async () => {
   const clock = new LeaseClock(2);
   /** The tenure at each claim. */
   const tenures: unknown[] = [];
-  claims = createShardClaims({
+  claims = new ShardClaims({
     ...{ job: "j", shards: 2, host: "h", value: VALUE, leases, leaseMs: LEASE_MS, clock },
     events: {
       onClaimed: (shard) => shard === 1 && tenures.push(clock.tenure(shard)),
@@ -42,7 +42,7 @@ test("a lease that had vanished is claimed anew, in a new tenure", async () => {
 test("a lease is released only when its shard is finished, each by itself, and stays held until then", async () => {
   const { leases } = memoryLeases(LEASE_MS, systemClock);
   const released: number[] = [];
-  claims = createShardClaims({
+  claims = new ShardClaims({
     ...{ job: "j", shards: 2, host: "h", value: VALUE, leases, leaseMs: LEASE_MS },
     clock: new LeaseClock(2),
     events: {

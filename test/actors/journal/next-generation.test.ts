@@ -207,15 +207,23 @@ async function takeOver(): Promise<void> {
   const recovered = await recoverShard({ ...place, store, reserve: () => undefined });
   const owned = new OwnedJournal({
     ...{ ...place, shard: recovered.shard, storage: "file", head: new JournalHead(SHARD) },
-    snapshots: new ShardSnapshots({
-      ...{ ...place, store, recovered, kept: await store.manifests() },
-      ...{ snapshotBytes: 1e9, retainBytes: 0, partBytesMax: 1_000 },
-      archivers: { copied: () => Promise.resolve([]) },
-      snapshotBudget: new SnapshotBudget(new BufferPool()),
-      onSnapshotFailed: (error) => expect.unreachable(error.message),
-      onDeposed: (error) => expect.unreachable(error.message),
-      onProgress: () => undefined,
-    }),
+    snapshots: new ShardSnapshots(
+      {
+        ...{ ...place, store },
+        worker: {
+          subjects: SUBJECTS,
+          snapshotBudget: new SnapshotBudget(new BufferPool()),
+          settings: { partBytesMax: 1_000, snapshotBytes: 1e9, retainBytes: 0 },
+          archivers: { copied: () => Promise.resolve([]) },
+        },
+      },
+      { recovered, kept: await store.manifests() },
+      {
+        onSnapshotFailed: (error) => expect.unreachable(error.message),
+        onDeposed: (error) => expect.unreachable(error.message),
+        onProgress: () => undefined,
+      },
+    ),
     onReplaced: () => undefined,
     onFellBack: () => undefined,
     onGapRemains: () => undefined,

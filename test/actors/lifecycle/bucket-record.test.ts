@@ -1,7 +1,7 @@
 // Proves that a change is made on the record it was decided on, once, under races, lost answers
 // and lost requests, and that it gives up in bounded time: records in memory misbehave as told.
 import { expect, test } from "vitest";
-import { BucketRecord, type Changed } from "../../../src/actors/lifecycle/bucket-record.ts";
+import { BucketRecord, type Changed } from "../../../src/actors/lifecycle/lock.ts";
 import { MemoryBucket } from "../../support/memory-bucket.ts";
 import { refused } from "./rig.ts";
 

@@ -7,7 +7,7 @@ import type { JournalRecord } from "../../../src/actors/fold/journal-record.ts";
 import { Shard } from "../../../src/actors/fold/shard.ts";
 import type { JournalGap } from "../../../src/actors/journal/journal-check.ts";
 import { Credit, JournalReader } from "../../../src/actors/journal/journal-reader.ts";
-import { FoldLoop, Pace } from "../../../src/actors/owner/fold-loop.ts";
+import { Coalescer, FoldLoop } from "../../../src/actors/owner/fold-loop.ts";
 
 import { PserverError } from "../../../src/protocol/index.ts";
 import { rawMessage } from "../../protocol/raw-message.ts";
@@ -47,7 +47,7 @@ beforeEach(async () => {
       inboxPrefix: "_INBOX_j.=host.h",
       credit: new Credit(1_000_000, 100_000),
     }),
-    pace: new Pace(),
+    coalescer: new Coalescer(),
     events: {
       locate: () => Promise.resolve({ stream: "PS_j_3", generation: 1, noted }),
       mayFold: () => mayFold,

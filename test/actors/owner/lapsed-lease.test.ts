@@ -4,7 +4,7 @@
 // marks are in memory, and the test says in which tenure of the lease the owner is.
 import type { Msg } from "@nats-io/transport-node";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { ShardOwner, ShardOwnerDeps } from "../../../src/actors/owner/shard-owner.ts";
+import type { ShardOwner } from "../../../src/actors/owner/shard-owner.ts";
 
 import {
   decodeMessage,
@@ -18,7 +18,7 @@ import { MemoryBucket } from "../../support/memory-bucket.ts";
 import { MemorySnapshots } from "../../support/memory-snapshots.ts";
 import { withoutPauses } from "../../support/without-pauses.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
-import { makeOwner, SHARDS } from "./make-owner.ts";
+import { makeOwner, type OwnerChanges, SHARDS } from "./make-owner.ts";
 
 let writer: JournalWriter;
 let records: MemoryBucket;
@@ -40,7 +40,7 @@ interface Owner {
   readonly answered: Uint8Array[];
 }
 
-function make(deps: Partial<ShardOwnerDeps> = {}): Owner {
+function make(deps: OwnerChanges = {}): Owner {
   const line = new JournalLine();
   const handlers: Owner["handlers"] = new Map();
   const answered: Uint8Array[] = [];
@@ -81,10 +81,14 @@ beforeEach(async () => {
   [tenure, lost, failures, served, others] = [1n, 0, [], 0, []];
   owner = make({
     tenure: () => tenure,
-    onServing: () => {
-      served += 1;
+    listener: {
+      serving: () => {
+        served += 1;
+      },
+      trouble: (type, error) => {
+        if (type === "failed") failures.push(error);
+      },
     },
-    onFailure: (error) => failures.push(error),
   });
   await owner.owner.start();
   for (let i = 0; i < 2; i++) writer.init(Float32Array.of(i), { parameter: `p${i}` });

@@ -1,6 +1,6 @@
 // Proves that every report of a loss is counted and shown, and that the operator is told of one a minute.
 import { expect, test } from "vitest";
-import { LossReports } from "../../../src/actors/owner/shard-status.ts";
+import { LossReports } from "../../../src/actors/owner/shard-owner.ts";
 import { PserverError } from "../../../src/protocol/index.ts";
 
 test("reports are counted, and passed on once a minute with the trainers that made them", () => {

@@ -4,11 +4,17 @@ import type { Journal } from "../../../src/actors/journal/journal.ts";
 import { Credit } from "../../../src/actors/journal/journal-reader.ts";
 import { MarkKeeper } from "../../../src/actors/journal/mark-keeper.ts";
 import { SnapshotBudget } from "../../../src/actors/journal/snapshotter.ts";
-import { Refusals } from "../../../src/actors/owner/fair-queue.ts";
-import { Pace } from "../../../src/actors/owner/fold-loop.ts";
+import { FairServer, RefusalBudget } from "../../../src/actors/owner/fair-server.ts";
+import { Coalescer } from "../../../src/actors/owner/fold-loop.ts";
 import { Responder } from "../../../src/actors/owner/responder.ts";
-import { ShardOwner, type ShardOwnerDeps } from "../../../src/actors/owner/shard-owner.ts";
-import { FailedBlocks, Intake } from "../../../src/actors/owner/subscriptions.ts";
+import type {
+  OwnerListener,
+  OwnerSettings,
+  ShardContext,
+  WorkerContext,
+} from "../../../src/actors/owner/serving-shard.ts";
+import { ShardOwner } from "../../../src/actors/owner/shard-owner.ts";
+import { FailedBlocks } from "../../../src/actors/owner/subscriptions.ts";
 import { BufferPool } from "../../../src/transport/buffers.ts";
 import { HASHED_PLACES } from "../../support/hashed-places.ts";
 import type { JournalLine } from "../../support/journal-line.ts";
@@ -38,8 +44,13 @@ export interface OwnerParts {
   readonly answered: Uint8Array[];
 }
 
-/** An owner of the shard; `deps` in place of those that it gets otherwise. */
-export function makeOwner(parts: OwnerParts, deps: Partial<ShardOwnerDeps> = {}): ShardOwner {
+/** What an owner may get in place of what {@link makeOwner} gives it. */
+export type OwnerChanges = Partial<
+  OwnerSettings & Pick<WorkerContext, "memory" | "snapshotBudget"> & Pick<ShardContext, "tenure">
+> & { readonly listener?: Partial<OwnerListener> };
+
+/** An owner of the shard, with some parts changed. */
+export function makeOwner(parts: OwnerParts, changes: OwnerChanges = {}): ShardOwner {
   const { line, records, snapshots, handlers, answered } = parts;
   const dataConnection = {
     subscribe: (subject: string, { callback }: { callback: (e: null, m: Msg) => void }) => {
@@ -51,43 +62,45 @@ export function makeOwner(parts: OwnerParts, deps: Partial<ShardOwnerDeps> = {})
     flush: () => Promise.resolve(),
   } as unknown as NatsConnection;
   const pool = new BufferPool();
+  const { memory, snapshotBudget, tenure = () => 1n, listener, ...settings } = changes;
   return new ShardOwner({
     shard: SHARD,
-    host: "h",
-    subjects: SUBJECTS,
     journal: makeJournal(parts),
-    journalStorage: "file",
     store: snapshots.store,
     marks: new MarkKeeper(records, SHARD),
     tape: undefined,
-    journalConnection: line.connection,
-    manager: line.manager,
-    inboxPrefix: "_INBOX_test.=host.h",
-    dataConnection,
-    archivers: { copied: () => Promise.resolve([]) },
-    intake: new Intake(new Refusals()),
-    responder: new Responder(dataConnection, pool),
-    memory: HostMemory.open({ shards: SHARDS }),
-    onNoMemory: () => undefined,
-    onTapeIncomplete: () => undefined,
-    failedBlocks: new FailedBlocks(dataConnection, SUBJECTS, HASHED_PLACES, SHARDS),
     credit: new Credit(1_000_000, 1_000),
-    pace: new Pace(),
-    snapshotBytes: 1_000_000,
-    retainBytes: 1_000_000,
-    partBytesMax: 100_000,
-    snapshotBudget: new SnapshotBudget(pool),
-    leaseMs: 60_000,
-    onRecovered: () => undefined,
-    tenure: () => 1n,
-    onServing: () => undefined,
-    onSnapshotFailed: () => undefined,
-    onTapeFailed: () => undefined,
-    onMarkFailed: () => undefined,
-    onLossReported: () => undefined,
-    onFellBack: () => undefined,
-    onFailure: () => undefined,
-    ...deps,
+    tenure,
+    listener: {
+      serving: () => undefined,
+      trouble: () => undefined,
+      fellBack: () => undefined,
+      recovered: () => undefined,
+      ...listener,
+    },
+    worker: {
+      host: "h",
+      subjects: SUBJECTS,
+      settings: {
+        journalStorage: "file",
+        leaseMs: 60_000,
+        snapshotBytes: 1_000_000,
+        retainBytes: 1_000_000,
+        partBytesMax: 100_000,
+        ...settings,
+      },
+      journalConnection: line.connection,
+      manager: line.manager,
+      inboxPrefix: "_INBOX_test.=host.h",
+      dataConnection,
+      server: new FairServer(new RefusalBudget()),
+      responder: new Responder(dataConnection, pool),
+      failedBlocks: new FailedBlocks(dataConnection, SUBJECTS, HASHED_PLACES, SHARDS),
+      coalescer: new Coalescer(),
+      archivers: { copied: () => Promise.resolve([]) },
+      snapshotBudget: snapshotBudget ?? new SnapshotBudget(pool),
+      memory: memory ?? HostMemory.open({ shards: SHARDS }),
+    },
   });
 }
 

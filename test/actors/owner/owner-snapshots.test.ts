@@ -8,7 +8,7 @@ import { HostMemory } from "../../../src/actors/host/host-memory.ts";
 import type { StoredManifest } from "../../../src/actors/journal/manifest.ts";
 import { loadSnapshot } from "../../../src/actors/journal/snapshot-store.ts";
 import { SnapshotBudget } from "../../../src/actors/journal/snapshotter.ts";
-import type { ShardOwner, ShardOwnerDeps } from "../../../src/actors/owner/shard-owner.ts";
+import type { ShardOwner } from "../../../src/actors/owner/shard-owner.ts";
 import { PserverError } from "../../../src/protocol/index.ts";
 import { BufferPool } from "../../../src/transport/buffers.ts";
 import { JournalLine } from "../../support/journal-line.ts";
@@ -17,7 +17,7 @@ import { MemoryBucket } from "../../support/memory-bucket.ts";
 import { MemorySnapshots } from "../../support/memory-snapshots.ts";
 import { withoutPauses } from "../../support/without-pauses.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
-import { makeOwner, SHARDS } from "./make-owner.ts";
+import { makeOwner, type OwnerChanges, SHARDS } from "./make-owner.ts";
 
 const COPIES_MAX = 4 * 1024 * 1024;
 const TIMED_OUT = new PserverError("TIMEOUT", "the broker did not answer");
@@ -45,7 +45,7 @@ afterEach(async () => {
   await owner.close();
 });
 
-function make(deps: Partial<ShardOwnerDeps> = {}): ShardOwner {
+function make(deps: OwnerChanges = {}): ShardOwner {
   line = new JournalLine();
   const handlers = new Map<string, (error: null, message: Msg) => void>();
   const parts = { line, writer, records, snapshots, handlers, answered: [] };
@@ -54,8 +54,12 @@ function make(deps: Partial<ShardOwnerDeps> = {}): ShardOwner {
     {
       memory,
       snapshotBudget: budget,
-      onFailure: ({ code }) => failures.push(code),
-      onSnapshotFailed: ({ code }) => reported.push(code),
+      listener: {
+        trouble: (type, { code }) => {
+          if (type === "failed") failures.push(code);
+          if (type === "snapshot-failed") reported.push(code);
+        },
+      },
       ...deps,
     },
   );
@@ -89,7 +93,7 @@ async function settle(): Promise<void> {
 }
 
 /** Starts an owner and has it fold so many blocks. */
-async function serve(blocks: number, deps: Partial<ShardOwnerDeps> = {}): Promise<void> {
+async function serve(blocks: number, deps: OwnerChanges = {}): Promise<void> {
   await make(deps).start();
   write(blocks);
   deliver(1);
@@ -352,7 +356,7 @@ test("an owner that is closed gives the memory of its shard back", async () => {
 
 describe("a gap", () => {
   /** Records 1 to 5, no records 6 to 8, and record 9. */
-  async function jump(deps: Partial<ShardOwnerDeps> = {}): Promise<void> {
+  async function jump(deps: OwnerChanges = {}): Promise<void> {
     await serve(2, deps);
     skipped = [6, 7, 8];
     const { payload, subject } = writer.note({ loss: 7 });

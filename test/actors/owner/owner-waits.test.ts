@@ -3,7 +3,7 @@
 // journal is that of a writer, snapshots and marks are in memory.
 import type { Msg } from "@nats-io/transport-node";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { ShardOwner, ShardOwnerDeps } from "../../../src/actors/owner/shard-owner.ts";
+import type { ShardOwner } from "../../../src/actors/owner/shard-owner.ts";
 
 import { decodeMessage, encodePullRequest } from "../../../src/protocol/index.ts";
 import { JournalLine } from "../../support/journal-line.ts";
@@ -11,7 +11,7 @@ import { HANG_MS } from "../../support/limits.ts";
 import { MemoryBucket } from "../../support/memory-bucket.ts";
 import { MemorySnapshots } from "../../support/memory-snapshots.ts";
 import { JournalWriter, SUBJECTS } from "../fold/journal-writer.ts";
-import { makeOwner } from "./make-owner.ts";
+import { makeOwner, type OwnerChanges } from "./make-owner.ts";
 
 let line: JournalLine;
 let writer: JournalWriter;
@@ -36,7 +36,7 @@ afterEach(async () => {
 });
 
 /** Starts an owner of the shard. */
-async function start(deps: Partial<ShardOwnerDeps> = {}): Promise<void> {
+async function start(deps: OwnerChanges = {}): Promise<void> {
   [line, handlers] = [new JournalLine(), new Map()];
   const parts = { line, writer, records, snapshots, handlers, answered };
   const journal = { lost: () => lost, skipped: () => skipped, deleted: () => deleted };
@@ -44,8 +44,8 @@ async function start(deps: Partial<ShardOwnerDeps> = {}): Promise<void> {
   await owner.start();
 }
 
-/** Starts an owner that serves a shard of one block, after record 3. */
-async function serve(deps: Partial<ShardOwnerDeps> = {}): Promise<void> {
+/** Starts an owner that serves a shard of two blocks, after record 3. */
+async function serve(deps: OwnerChanges = {}): Promise<void> {
   await start(deps);
   writer.init(Float32Array.of(1), { parameter: "p0" });
   for (const { seq, payload, subject } of writer.records) line.record(seq, payload, subject);
@@ -127,7 +127,7 @@ describe("a failed owner", () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     await start({
       leaseMs: LEASE_MS,
-      onRecovered: ({ generation }) => recovered.push(generation),
+      listener: { recovered: ({ generation }) => recovered.push(generation) },
     });
     await settle();
     expect(owner.status()).toMatchObject({ state: "failed", error: { code: "JOURNAL_LOST" } });

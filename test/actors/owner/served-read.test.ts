@@ -2,15 +2,14 @@
 // each entry, in pieces of a bounded size, each of the fold as it is when the piece is made; no bytes of what
 // the reader has; errors that name the entry; and no more memory or turns than a trainer's share.
 import { beforeEach, describe, expect, test, vi } from "vitest";
-import { ServedRequests } from "../../../src/actors/owner/answers.ts";
-import { Refusals } from "../../../src/actors/owner/fair-queue.ts";
+import { ShardAnswers } from "../../../src/actors/owner/answers.ts";
+import { FairServer, RefusalBudget } from "../../../src/actors/owner/fair-server.ts";
 import { PositionQueue, StepQueue } from "../../../src/actors/owner/pending-reads.ts";
 import { Responder } from "../../../src/actors/owner/responder.ts";
 import {
   FailedBlocks,
-  Intake,
   refusingHandler,
-  ShardRequests,
+  ShardSubscriptions,
 } from "../../../src/actors/owner/subscriptions.ts";
 import {
   BATCH_ENTRIES_MAX,
@@ -49,7 +48,7 @@ let net: HandedOn;
 let folded: Folded;
 let positions: PositionQueue;
 let responder: Responder;
-let requests: ShardRequests;
+let requests: ShardSubscriptions;
 
 beforeEach(() => {
   net = new HandedOn();
@@ -65,28 +64,32 @@ beforeEach(() => {
     onLost: () => undefined,
   });
   responder = new Responder(net.connection, new BufferPool());
-  requests = new ShardRequests(
+  requests = new ShardSubscriptions(
+    SHARD,
     {
-      shard: SHARD,
-      connection: net.connection,
+      dataConnection: net.connection,
       subjects: SUBJECTS,
-      intake: new Intake(new Refusals()),
+      server: new FairServer(new RefusalBudget()),
       responder,
       failedBlocks: new FailedBlocks(net.connection, SUBJECTS, HASHED_PLACES, 16),
-      mayAnswer: () => true,
     },
-    new ServedRequests({
-      number: SHARD,
-      shard: folded.shard,
-      positions,
-      steps: new StepQueue(SHARD),
+    () => true,
+    new ShardAnswers(
+      {
+        number: SHARD,
+        shard: folded.shard,
+        positions,
+        steps: new StepQueue(SHARD),
+        fallbacks: [],
+        get position() {
+          return { generation: 1, seq: folded.shard.seq };
+        },
+        snapshot: () => Promise.reject(new PserverError("CLOSED", "no snapshots here")),
+        status: () => ({}),
+        memory: () => ({}),
+      },
       responder,
-      fallbacks: () => [],
-      position: () => ({ generation: 1, seq: folded.shard.seq }),
-      snapshot: () => Promise.reject(new PserverError("CLOSED", "no snapshots here")),
-      status: () => ({}),
-      memory: () => ({}),
-    }),
+    ),
   );
   requests.open(folded.shard.blocks());
 });

@@ -54,8 +54,12 @@ function make(): ShardOwner {
   line = new JournalLine();
   const parts = { line, writer, records, snapshots, handlers, answered, lost: () => lost };
   return makeOwner(parts, {
-    onMarkFailed: ({ code }) => markFailures.push(code),
-    onFailure: (error) => failures.push(error),
+    listener: {
+      trouble: (type, error) => {
+        if (type === "mark-failed") markFailures.push(error.code);
+        if (type === "failed") failures.push(error);
+      },
+    },
   });
 }
 

@@ -3,15 +3,14 @@
 // an encoding that does not fit; BUSY before the indices of waiting pulls take too much memory; of a shard
 // that has failed what ended it, for every block that could be its own.
 import { beforeEach, describe, expect, test, vi } from "vitest";
-import { ServedRequests } from "../../../src/actors/owner/answers.ts";
-import { Refusals } from "../../../src/actors/owner/fair-queue.ts";
+import { ShardAnswers } from "../../../src/actors/owner/answers.ts";
+import { FairServer, RefusalBudget } from "../../../src/actors/owner/fair-server.ts";
 import { PositionQueue, StepQueue } from "../../../src/actors/owner/pending-reads.ts";
 import { Responder } from "../../../src/actors/owner/responder.ts";
 import {
   FailedBlocks,
-  Intake,
   refusingHandler,
-  ShardRequests,
+  ShardSubscriptions,
 } from "../../../src/actors/owner/subscriptions.ts";
 import {
   decodeElements,
@@ -45,7 +44,7 @@ const VALUES = Float32Array.from({ length: 12 }, (_, i) => i / 3);
 let net: HandedOn;
 let folded: Folded;
 let positions: PositionQueue;
-let requests: ShardRequests;
+let requests: ShardSubscriptions;
 
 beforeEach(() => {
   net = new HandedOn();
@@ -59,28 +58,32 @@ beforeEach(() => {
     onLost: () => undefined,
   });
   const responder = new Responder(net.connection, new BufferPool());
-  requests = new ShardRequests(
+  requests = new ShardSubscriptions(
+    SHARD,
     {
-      shard: SHARD,
-      connection: net.connection,
+      dataConnection: net.connection,
       subjects: SUBJECTS,
-      intake: new Intake(new Refusals()),
+      server: new FairServer(new RefusalBudget()),
       responder,
       failedBlocks: new FailedBlocks(net.connection, SUBJECTS, HASHED_PLACES, SHARDS),
-      mayAnswer: () => true,
     },
-    new ServedRequests({
-      number: SHARD,
-      shard: folded.shard,
-      positions,
-      steps: new StepQueue(SHARD),
+    () => true,
+    new ShardAnswers(
+      {
+        number: SHARD,
+        shard: folded.shard,
+        positions,
+        steps: new StepQueue(SHARD),
+        fallbacks: [],
+        get position() {
+          return { generation: 1, seq: folded.shard.seq };
+        },
+        snapshot: () => Promise.reject(new PserverError("CLOSED", "no snapshots here")),
+        status: () => ({}),
+        memory: () => ({}),
+      },
       responder,
-      fallbacks: () => [],
-      position: () => ({ generation: 1, seq: folded.shard.seq }),
-      snapshot: () => Promise.reject(new PserverError("CLOSED", "no snapshots here")),
-      status: () => ({}),
-      memory: () => ({}),
-    }),
+    ),
   );
   requests.open(folded.shard.blocks());
 });

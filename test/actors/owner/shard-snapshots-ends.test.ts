@@ -4,12 +4,14 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { NO_RECORDS } from "../../../src/actors/fold/journal-checksum.ts";
 import { Shard } from "../../../src/actors/fold/shard.ts";
+import type { ArchiverWatch } from "../../../src/actors/journal/archivers.ts";
 import type { Journal } from "../../../src/actors/journal/journal.ts";
 import type { Manifest } from "../../../src/actors/journal/manifest.ts";
+import type { SnapshotStore } from "../../../src/actors/journal/snapshot-store.ts";
 import { SnapshotBudget } from "../../../src/actors/journal/snapshotter.ts";
 import {
   ShardSnapshots,
-  type ShardSnapshotsDeps,
+  type SnapshotBeginning,
 } from "../../../src/actors/owner/shard-snapshots.ts";
 import { PserverError } from "../../../src/protocol/index.ts";
 import { BufferPool } from "../../../src/transport/buffers.ts";
@@ -30,7 +32,7 @@ let ended: () => PserverError | undefined;
 let told: string[];
 let shard: Shard;
 let writer: JournalWriter;
-let copied: ShardSnapshotsDeps["archivers"]["copied"];
+let copied: ArchiverWatch["copied"];
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -46,36 +48,42 @@ afterEach(() => {
 });
 
 async function make(
-  deps: Partial<ShardSnapshotsDeps> = {},
+  { tape }: Pick<SnapshotBeginning, "tape"> = {},
   first = FIRST,
 ): Promise<ShardSnapshots> {
   const manifest = { seq: await store.commit(first, 0), manifest: first };
-  return new ShardSnapshots({
-    ...{ shard: SHARD, subjects: SUBJECTS, snapshotBytes: 1_000, retainBytes: 5_000 },
-    ...{ partBytesMax: 1_000, snapshotBudget: new SnapshotBudget(new BufferPool()) },
-    journal: {
-      info: () => Promise.resolve({ bytes: 1, bytesMax: 0 }),
-      purgeBelow: () => Promise.resolve(),
-    } as unknown as Journal,
-    store: {
-      publish: (subject: string, bytes: Uint8Array) => store.publish(subject, bytes),
-      commit: async (made: Manifest, previousSeq: number, hasEnded: typeof ended) => {
-        ended = hasEnded;
-        const seq = await commit(made, previousSeq);
-        told.push(`commit ${made.seq}`);
-        return seq;
+  return new ShardSnapshots(
+    {
+      shard: SHARD,
+      journal: {
+        info: () => Promise.resolve({ bytes: 1, bytesMax: 0 }),
+        purgeBelow: () => Promise.resolve(),
+      } as unknown as Journal,
+      store: {
+        publish: (subject: string, bytes: Uint8Array) => store.publish(subject, bytes),
+        commit: async (made: Manifest, previousSeq: number, hasEnded: typeof ended) => {
+          ended = hasEnded;
+          const seq = await commit(made, previousSeq);
+          told.push(`commit ${made.seq}`);
+          return seq;
+        },
+        list: () => store.list(),
+        remove: (gone: Iterable<number>) => store.remove(gone),
+      } as unknown as SnapshotStore,
+      worker: {
+        subjects: SUBJECTS,
+        archivers: { copied: (of) => copied(of) },
+        snapshotBudget: new SnapshotBudget(new BufferPool()),
+        settings: { snapshotBytes: 1_000, retainBytes: 5_000, partBytesMax: 1_000 },
       },
-      list: () => store.list(),
-      remove: (gone: Iterable<number>) => store.remove(gone),
-    } as unknown as ShardSnapshotsDeps["store"],
-    archivers: { copied: (of) => copied(of) },
-    onSnapshotFailed: ({ code }) => told.push(code),
-    recovered: { shard, stored: new Map(), manifest },
-    kept: [manifest],
-    onProgress: () => told.push("progress"),
-    onDeposed: ({ code }) => told.push(`deposed: ${code}`),
-    ...deps,
-  });
+    },
+    { recovered: { shard, stored: new Map(), manifest }, kept: [manifest], tape },
+    {
+      onProgress: () => told.push("progress"),
+      onDeposed: ({ code }) => told.push(`deposed: ${code}`),
+      onSnapshotFailed: ({ code }) => told.push(code),
+    },
+  );
 }
 
 const settle = (ms = 0): Promise<unknown> => vi.advanceTimersByTimeAsync(ms);

@@ -60,28 +60,31 @@ beforeEach(() => {
     },
   } as unknown as SnapshotStore;
   const manifest: StoredManifest = { seq: 9, manifest: FIRST };
-  snapshots = new ShardSnapshots({
-    shard: SHARD,
-    subjects: SUBJECTS,
-    journal: {
-      info: () => Promise.resolve(journal),
-      purgeBelow: (generation: number, seq: number) => {
-        purged.push([generation, seq]);
-        return Promise.resolve();
+  snapshots = new ShardSnapshots(
+    {
+      shard: SHARD,
+      journal: {
+        info: () => Promise.resolve(journal),
+        purgeBelow: (generation: number, seq: number) => {
+          purged.push([generation, seq]);
+          return Promise.resolve();
+        },
+      } as unknown as Journal,
+      store,
+      worker: {
+        subjects: SUBJECTS,
+        archivers: { copied: () => Promise.resolve([]) },
+        snapshotBudget: budget,
+        settings: { snapshotBytes: 1_000, retainBytes: 5_000, partBytesMax: 1_000 },
       },
-    } as unknown as Journal,
-    store,
-    snapshotBytes: 1_000,
-    retainBytes: 5_000,
-    archivers: { copied: () => Promise.resolve([]) },
-    partBytesMax: 1_000,
-    snapshotBudget: budget,
-    onSnapshotFailed: ({ code }) => told.push(code),
-    recovered: { shard, stored: new Map(), manifest },
-    kept: [manifest],
-    onProgress: () => undefined,
-    onDeposed: ({ code }) => told.push(`deposed: ${code}`),
-  });
+    },
+    { recovered: { shard, stored: new Map(), manifest }, kept: [manifest] },
+    {
+      onProgress: () => undefined,
+      onDeposed: ({ code }) => told.push(`deposed: ${code}`),
+      onSnapshotFailed: ({ code }) => told.push(code),
+    },
+  );
 });
 
 afterEach(() => {

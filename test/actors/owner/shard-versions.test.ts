@@ -1,7 +1,7 @@
 // Proves that versions and updates are those of the fold: 1 after an init, 1 more with each record that
 // changed the block and with no other; of the epoch that is wanted; and that they outlive a restart.
 import { expect, test } from "vitest";
-import { shardUpdates, shardVersions } from "../../../src/actors/owner/shard-status.ts";
+import { shardUpdates, shardVersions } from "../../../src/actors/owner/answers.ts";
 import { Folded } from "../fold/folded.ts";
 
 const VALUES = Float32Array.of(1, 2);

@@ -15,7 +15,7 @@ import {
 } from "../../../src/cli/commands/doctor.ts";
 
 import { makePaint } from "../../../src/cli/output/colors.ts";
-import { ROLES, type Role } from "../../../src/client/admin/permissions.ts";
+import { ROLES, type Role } from "../../../src/client/admin/job-admin.ts";
 import { HEADER_BYTES_MAX } from "../../../src/protocol/limits.ts";
 
 const KIB = 1024;

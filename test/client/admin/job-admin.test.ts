@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { JobAdmin } from "../../../src/client/admin/job-admin.ts";
 import { Calls } from "../../../src/client/calls/calls.ts";
-import type { Ask } from "../../../src/client/wire/requests.ts";
+import type { Ask } from "../../../src/client/wire/wire.ts";
 import { decodeMessage, type Fields } from "../../../src/protocol/codec.ts";
 import { PserverError } from "../../../src/protocol/errors.ts";
 import { PARAMETERS_PER_REQUEST_MAX } from "../../../src/protocol/limits.ts";

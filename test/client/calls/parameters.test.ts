@@ -1,10 +1,10 @@
 // Proves what a look-up of parameters promises when others forget them at the same time.
 import { expect, onTestFinished, test } from "vitest";
-import { Deadline } from "../../../src/client/calls/deadline.ts";
+import { Deadline } from "../../../src/client/calls/calls.ts";
 import { Parameters } from "../../../src/client/calls/parameters.ts";
-import { Positions } from "../../../src/client/core/positions.ts";
+import { Positions } from "../../../src/client/core/shard-window.ts";
 import { Session } from "../../../src/client/shell/session.ts";
-import { Requests } from "../../../src/client/wire/requests.ts";
+import { Requests } from "../../../src/client/wire/wire.ts";
 import { type Fields, JobSubjects } from "../../../src/protocol/index.ts";
 import { FakeWire } from "../../support/fake-wire.ts";
 

@@ -6,14 +6,13 @@ import {
   newUpdateCall,
   type UpdateCall,
 } from "../../../src/client/core/block-update.ts";
-import type {
-  OutboxCommands,
-  OutboxListener,
-  PositionsListener,
-} from "../../../src/client/core/commands.ts";
 
-import { Outbox } from "../../../src/client/core/outbox.ts";
-import { Positions } from "../../../src/client/core/positions.ts";
+import {
+  Outbox,
+  type OutboxCommands,
+  type OutboxListener,
+} from "../../../src/client/core/outbox.ts";
+import { Positions, type PositionsListener } from "../../../src/client/core/shard-window.ts";
 
 import { type ErrorCode, isErrorCode } from "../../../src/protocol/errors.ts";
 import type { Outcome } from "../../../src/protocol/messages/outcomes.ts";

@@ -1,6 +1,6 @@
 // Proves what is kept of the positions that a trainer sees in a shard, and what is told of them.
 import { expect, test } from "vitest";
-import { noteReplaced, Positions } from "../../../src/client/core/positions.ts";
+import { noteReplaced, Positions } from "../../../src/client/core/shard-window.ts";
 import type { Position } from "../../../src/protocol/messages/position.ts";
 import { failureOf } from "./outbox-script.ts";
 

@@ -2,10 +2,11 @@
 // connection seldom gives them: each test raises the events and looks at the commands.
 import { describe, expect, test } from "vitest";
 import type { Failure } from "../../../src/client/core/block-update.ts";
-import type { SessionCommands, SessionListener } from "../../../src/client/core/commands.ts";
 import {
   newSessionRequest,
+  type SessionCommands,
   SessionCore,
+  type SessionListener,
   type SessionRequest,
 } from "../../../src/client/core/session-core.ts";
 

@@ -1,10 +1,11 @@
 // The session machine as a machine of scripts, and a player that raises every event that a shell can raise.
 
 import type { Failure } from "../../../src/client/core/block-update.ts";
-import type { SessionCommands, SessionListener } from "../../../src/client/core/commands.ts";
 import {
   newSessionRequest,
+  type SessionCommands,
   SessionCore,
+  type SessionListener,
   type SessionRequest,
 } from "../../../src/client/core/session-core.ts";
 

@@ -1,11 +1,11 @@
 // The step machine as a machine of scripts, and a player that raises every event that a shell can raise.
 
 import type { Failure } from "../../../src/client/core/block-update.ts";
-import type { StepsCommands } from "../../../src/client/core/commands.ts";
 import {
   newStepCall,
   type StepCall,
   type StepCallKind,
+  type StepsCommands,
   StepsCore,
 } from "../../../src/client/core/steps-core.ts";
 

@@ -2,13 +2,13 @@
 // gets its values once, whatever pieces are lost, repeated, late or out of order; what is missing is asked
 // for again; errors end the call or begin a look-up as those of pulls do.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { Deadline } from "../../../src/client/calls/deadline.ts";
+import { Deadline } from "../../../src/client/calls/calls.ts";
 import type { Parameters } from "../../../src/client/calls/parameters.ts";
-import { Positions } from "../../../src/client/core/positions.ts";
+import { Positions } from "../../../src/client/core/shard-window.ts";
 import { BlockReader } from "../../../src/client/pull/block-reader.ts";
 import type { BlockRead, BlockState } from "../../../src/client/pull/read-requests.ts";
 import { SeenVersions } from "../../../src/client/push/updates.ts";
-import { Requests } from "../../../src/client/wire/requests.ts";
+import { Requests } from "../../../src/client/wire/wire.ts";
 import {
   type BatchRead,
   decodeBatchRead,
@@ -57,9 +57,7 @@ beforeEach(() => {
     requests: Requests.open(wire),
     parameters: { refreshAll } as unknown as Parameters,
     payloadBytesMax: () => wire.payloadBytesMax,
-    waitsForSteps: () => false,
-    onClosed: () => undefined,
-    onPlaceLost: () => undefined,
+    steps: { readStep: undefined, noteClosed: () => undefined, lostPlace: () => undefined },
   });
 });
 
@@ -333,37 +331,5 @@ describe("blocks are read by their own subjects", () => {
     const done = read(["a"]);
     expect(await answerPulls()).toEqual([subjects.pull("a", 0, "t")]);
     await done;
-  });
-
-  test("where their owner does not answer batched reads, from then on", async () => {
-    const done = read(["a", "b", "c"]);
-    const pulls: string[] = [];
-    for (let i = 0; i < 100; i++) {
-      for (const published of await sent()) {
-        if (published.subject === subjects.read(SHARD, "t")) wire.noResponders(published);
-        else {
-          answerPull(published);
-          pulls.push(published.subject);
-        }
-      }
-      await vi.advanceTimersByTimeAsync(50);
-    }
-    await done;
-    expect(pulls).toEqual(["a", "b", "c"].map((name) => subjects.pull(name, 0, "t")));
-    const later = read(["a", "d"]);
-    expect(await answerPulls()).toEqual([subjects.pull("a", 0, "t"), subjects.pull("d", 0, "t")]);
-    await later;
-  });
-
-  test("where permissions forbid batched reads, from then on", async () => {
-    const done = read(["a", "b"]);
-    const { reply } = await request();
-    expect(reply).not.toBe("");
-    wire.deny(subjects.read(SHARD, "t"), new PserverError("DENIED", "no"));
-    expect(await answerPulls()).toHaveLength(2);
-    await done;
-    const later = read(["c", "d"]);
-    expect(await answerPulls()).toEqual([subjects.pull("c", 0, "t"), subjects.pull("d", 0, "t")]);
-    await later;
   });
 });

@@ -1,11 +1,11 @@
-import { Deadline } from "../../../src/client/calls/deadline.ts";
+import { Deadline } from "../../../src/client/calls/calls.ts";
 import { Parameters } from "../../../src/client/calls/parameters.ts";
-import { Positions } from "../../../src/client/core/positions.ts";
+import { Positions } from "../../../src/client/core/shard-window.ts";
 import { BlockReader } from "../../../src/client/pull/block-reader.ts";
 import { type NamedTensor, PulledTensor, Puller } from "../../../src/client/pull/puller.ts";
 import { SeenVersions } from "../../../src/client/push/updates.ts";
 import type { Session } from "../../../src/client/shell/session.ts";
-import { Requests } from "../../../src/client/wire/requests.ts";
+import { Requests } from "../../../src/client/wire/wire.ts";
 import { decodeMessage, encodeMessage, readCrc } from "../../../src/protocol/codec.ts";
 import type { Encoding } from "../../../src/protocol/dtypes.ts";
 import { allocateData, type Dtype } from "../../../src/protocol/dtypes.ts";
@@ -72,12 +72,10 @@ async function requestsOf(reading: Reading): Promise<object[]> {
     subjects: new JobSubjects("mnist"),
     requests: Requests.open(wire),
     payloadBytesMax: () => wire.payloadBytesMax,
-    waitsForSteps: () => false,
-    onClosed: () => undefined,
-    onPlaceLost: () => undefined,
+    steps: { readStep: undefined, noteClosed: () => undefined, lostPlace: () => undefined },
   });
   const deadline = Deadline.start("read", { timeoutMs: 1e6 });
-  const done = read(new Puller({ parameters, reader }), reading, deadline);
+  const done = read(new Puller(parameters, reader), reading, deadline);
   await new Promise((resolve) => setImmediate(resolve));
   deadline.dispose();
   done.catch(() => undefined);

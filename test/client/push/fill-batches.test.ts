@@ -13,9 +13,8 @@ import {
   pushUpdates,
   setUpdates,
 } from "../../../src/client/push/block-updates.ts";
-import { fillBatches } from "../../../src/client/push/fill-batches.ts";
+import { fillBatches, SeenVersions } from "../../../src/client/push/updates.ts";
 
-import { SeenVersions } from "../../../src/client/push/updates.ts";
 import type { UpdateSource } from "../../../src/client/shell/update-sender.ts";
 import {
   BATCH_BYTES,

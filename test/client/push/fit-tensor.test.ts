@@ -2,7 +2,7 @@
 // is needed or not, as it is and as it is encoded; and that the norm is that of what is sent.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { checkedNorm, fitData, fitTensor } from "../../../src/client/push/fit-tensor.ts";
+import { checkedNorm, fitData, fitTensor } from "../../../src/client/push/block-updates.ts";
 import { toConfig } from "../../../src/protocol/config/index.ts";
 import type { Encoding } from "../../../src/protocol/dtypes.ts";
 import { decodeElements, encodeElements } from "../../../src/protocol/encoding/encoding.ts";

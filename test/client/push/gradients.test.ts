@@ -7,8 +7,8 @@ import {
   type GradientMode,
   gradientUpdates,
 } from "../../../src/client/push/block-updates.ts";
-import { fillBatches } from "../../../src/client/push/fill-batches.ts";
-import { SeenVersions } from "../../../src/client/push/updates.ts";
+import { fillBatches, SeenVersions } from "../../../src/client/push/updates.ts";
+
 import type { UpdateSource } from "../../../src/client/shell/update-sender.ts";
 import {
   decodeMessage,

@@ -1,9 +1,14 @@
 /** Calls that change parameters, described for all languages, and the records that this client sends for them. */
 
-import { Deadline } from "../../../src/client/calls/deadline.ts";
+import { Deadline } from "../../../src/client/calls/calls.ts";
 import { type Gradient, initUpdates } from "../../../src/client/push/block-updates.ts";
-import { inBatches } from "../../../src/client/push/fill-batches.ts";
-import { SeenVersions, Updates, type UpdatesDeps } from "../../../src/client/push/updates.ts";
+import {
+  inBatches,
+  SeenVersions,
+  Updates,
+  type UpdatesDeps,
+} from "../../../src/client/push/updates.ts";
+
 import type { UpdateSource } from "../../../src/client/shell/update-sender.ts";
 import {
   allocateData,

@@ -1,7 +1,7 @@
 // The sender without a broker: a test plays broker and host on a fake connection.
 import { onTestFinished, vi } from "vitest";
-import { Deadline } from "../../../src/client/calls/deadline.ts";
-import { Positions } from "../../../src/client/core/positions.ts";
+import { Deadline } from "../../../src/client/calls/calls.ts";
+import { Positions } from "../../../src/client/core/shard-window.ts";
 import { UpdateSender, type UpdateSource } from "../../../src/client/shell/update-sender.ts";
 import {
   decodeMessage,

@@ -1,9 +1,9 @@
 // Proves when a session is renewed, what ends it and what does not. There is no broker: the test plays
 // the hosts on a fake connection, with a fake clock, so that every moment is exact.
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { Deadline } from "../../../src/client/calls/deadline.ts";
+import { Deadline } from "../../../src/client/calls/calls.ts";
 import { Session } from "../../../src/client/shell/session.ts";
-import { Requests } from "../../../src/client/wire/requests.ts";
+import { Requests } from "../../../src/client/wire/wire.ts";
 import {
   decodeMessage,
   ERROR_CODES,

@@ -1,8 +1,8 @@
 // Proves how a trainer keeps step: when it enters, what it waits for, in which order clocks follow
 // gradients, and what becomes of late ones. The test plays the hosts on a fake connection.
 import { expect, onTestFinished, test } from "vitest";
-import { Deadline } from "../../../src/client/calls/deadline.ts";
-import { type ClientParts, makeClientParts } from "../../../src/client/client.ts";
+import { Deadline } from "../../../src/client/calls/calls.ts";
+import { ClientParts } from "../../../src/client/client.ts";
 import type { GradResult, StepPlace } from "../../../src/client/shell/steps.ts";
 import { JobSubjects, PserverError, type Synchronization } from "../../../src/protocol/index.ts";
 import { StepHost } from "./step-host.ts";
@@ -15,7 +15,7 @@ async function start(
   synchronization: Synchronization,
 ): Promise<{ host: StepHost; parts: ClientParts }> {
   const host = new StepHost(synchronization);
-  const parts = makeClientParts({
+  const parts = new ClientParts({
     wire: host,
     subjects: new JobSubjects("j"),
     trainer: "t",

@@ -1,7 +1,7 @@
 // Proves that a call ends once, for the first reason, and that everything that waits in it ends too.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { Calls } from "../../../src/client/calls/calls.ts";
-import { Deadline } from "../../../src/client/calls/deadline.ts";
+import { Calls, Deadline } from "../../../src/client/calls/calls.ts";
+
 import { ByteWindow } from "../../../src/client/pull/block-reader.ts";
 import { PserverError } from "../../../src/protocol/errors.ts";
 

@@ -1,8 +1,8 @@
 // Proves when a request is sent again and when it is not, and with which error it ends. There is no broker:
 // the test plays the hosts on a fake connection, with a fake clock.
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { Deadline } from "../../../src/client/calls/deadline.ts";
-import { type Ask, Requests } from "../../../src/client/wire/requests.ts";
+import { Deadline } from "../../../src/client/calls/calls.ts";
+import { type Ask, Requests } from "../../../src/client/wire/wire.ts";
 import {
   encodeError,
   encodeMessage,

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { parseDuration } from "../../../src/client/calls/deadline.ts";
+import { parseDuration } from "../../../src/client/calls/calls.ts";
 import { resolveConnection, resolveSettings } from "../../../src/client/wire/settings.ts";
 
 let home: string;

@@ -6,7 +6,7 @@ import { EtcdLeases } from "../../../src/actors/job/etcd-leases.ts";
 import { InitializationKeys, Publication } from "../../../src/actors/job/etcd-publication.ts";
 import { type EtcdSpace, openEtcdSpace } from "../../../src/actors/job/etcd-space.ts";
 import { BrokerProbe } from "../../../src/actors/job/leases.ts";
-import { JOB_KEY } from "../../../src/actors/lifecycle/bucket-record.ts";
+import { JOB_KEY } from "../../../src/actors/lifecycle/lock.ts";
 import {
   advance,
   type Lifecycle,

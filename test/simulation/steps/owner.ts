@@ -74,8 +74,7 @@ export class Owner {
       from === undefined
         ? Shard.create({ ...pool.options(), shard })
         : restoreFold(pool, shard, from);
-    this.#queue = new FoldQueue({
-      shard: this.fold,
+    this.#queue = new FoldQueue(this.fold, {
       mayFold: () => true,
       onSettled: (settled) => {
         this.#settled = settled;

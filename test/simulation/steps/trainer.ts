@@ -4,15 +4,19 @@ import {
   newUpdateCall,
   type UpdateCall,
 } from "../../../src/client/core/block-update.ts";
-import type {
-  OutboxCommands,
-  OutboxListener,
-  StepsCommands,
-} from "../../../src/client/core/commands.ts";
 
-import { Outbox } from "../../../src/client/core/outbox.ts";
-import { Positions } from "../../../src/client/core/positions.ts";
-import { newStepCall, type StepCall, StepsCore } from "../../../src/client/core/steps-core.ts";
+import {
+  Outbox,
+  type OutboxCommands,
+  type OutboxListener,
+} from "../../../src/client/core/outbox.ts";
+import { Positions } from "../../../src/client/core/shard-window.ts";
+import {
+  newStepCall,
+  type StepCall,
+  type StepsCommands,
+  StepsCore,
+} from "../../../src/client/core/steps-core.ts";
 
 import type { Outcome } from "../../../src/protocol/messages/outcomes.ts";
 import { WINDOW } from "../fold-maker.ts";

@@ -1,7 +1,7 @@
-import { encodeError, escapeId, PserverError } from "../../protocol/index.ts";
+import { busy, encodeError, escapeId, PserverError, RETRY_AFTER_MS } from "../../protocol/index.ts";
 
 /** Limits of a shared resource, in units of the caller's choice. */
-export interface ShareLimits {
+interface ShareLimits {
   /** The most that one trainer may hold, unless it holds a single larger amount. */
   readonly each: number;
   /** The most that all may hold together. */
@@ -13,7 +13,7 @@ export interface ShareLimits {
  * more than is left free. So those who hold the most are refused first, and a trainer that holds nothing
  * can always take some: one greedy trainer leaves half free, two leave a third.
  */
-export class Shares {
+export class FairShares {
   readonly #limits: ShareLimits;
   readonly #held: Map<string, number> = new Map();
   #total = 0;
@@ -68,14 +68,14 @@ export interface Served<Task> {
  * task at a time: however long one queue is, every other trainer's first task is served within one round.
  */
 export class FairQueue<Task> {
-  readonly #shares: Shares;
+  readonly #shares: FairShares;
   /** By trainer, in the order of their turns. */
   readonly #queues: Map<string, TrainerQueue<Task>> = new Map();
   #size = 0;
 
   /** `limits`: of the costs of waiting tasks. */
   constructor(limits: ShareLimits) {
-    this.#shares = new Shares(limits);
+    this.#shares = new FairShares(limits);
   }
 
   /** Number of waiting tasks. */
@@ -124,10 +124,10 @@ export class FairQueue<Task> {
 }
 
 /**
- * Limits the work done in one turn of the event loop, so that timers, above all those that renew leases,
- * and messages of other connections have their turns.
+ * Limits the time that one kind of work takes in one turn of the event loop, so that timers, above all those that
+ * renew leases, and messages of other connections have their turns.
  */
-export class Turn {
+export class TimeSlice {
   readonly #lengthMs: number;
   readonly #onNext: () => void;
   #endsAtMs: number | undefined;
@@ -148,7 +148,7 @@ export class Turn {
     });
   }
 
-  /** Whether further work has to wait for the next turn. */
+  /** Whether further work has to wait for the next turn of the event loop. */
   get isOver(): boolean {
     return this.#endsAtMs !== undefined && performance.now() >= this.#endsAtMs;
   }
@@ -166,7 +166,7 @@ const PERIOD_MS = 100;
  * second. The requests of a trainer that has had its share of refusals are dropped unread for the rest of
  * the period: its queue is full, and reading would cost more than refusing.
  */
-export class Refusals {
+export class RefusalBudget {
   readonly #told: Map<string, number> = new Map();
   readonly #unheard: Set<string> = new Set();
   readonly #now: () => number;
@@ -207,10 +207,10 @@ export class Refusals {
 export const QUEUED_BYTES = { each: 16 * 1024 * 1024, all: 64 * 1024 * 1024 } as const;
 
 /** Cost of a waiting request besides its own bytes: some 14,000 small ones of one trainer fit. */
-export const REQUEST_BYTES = 1024;
+const REQUEST_BYTES = 1024;
 
 /** How long one kind of work may take in one turn of the event loop. */
-export const TURN_MS = 4;
+export const SLICE_MS = 4;
 
 /** The reply, or TOO_LARGE in place of one that the broker would not take. */
 export function replyThatFits(reply: Uint8Array, payloadBytesMax: number): Uint8Array {
@@ -218,4 +218,155 @@ export function replyThatFits(reply: Uint8Array, payloadBytesMax: number): Uint8
   const text = `the reply has ${reply.length} bytes; the broker takes ${payloadBytesMax}`;
   const details = { expected: payloadBytesMax, received: reply.length };
   return encodeError(new PserverError("TOO_LARGE", text, details));
+}
+
+/** A request that has arrived and is to be answered. */
+interface FairRequest {
+  /** Key of the trainer or host that asks; unlike any trainer's for a host. */
+  readonly from: string;
+  /** Valid during {@link FairServer.take} only. */
+  readonly data: Uint8Array;
+  /** Answers the request, now or when the promise settles; must not fail. `data` is valid during the call only. */
+  readonly run: (data: Uint8Array) => Promise<void> | void;
+  /** Sends an error in place of the answer. */
+  readonly refuse: (error: PserverError) => void;
+}
+
+/** How one kind of requests is served. */
+export interface LaneOptions {
+  /** Requests in work at one time, and how many of them may be of one trainer; any number by default. */
+  readonly atOnce?: number;
+  readonly atOnceEach?: number;
+  /** Cost of a waiting request besides its own bytes, of the 16 MiB that one trainer has. */
+  readonly requestBytes?: number;
+  /** Waiting time that a refusal names. */
+  readonly retryAfterMs?: number;
+}
+
+/** Requests of one kind: those that wait, and how many are in work. */
+class Lane {
+  readonly waiting: FairQueue<FairRequest> = new FairQueue(QUEUED_BYTES);
+  readonly #options: LaneOptions;
+  /** Requests in work, by trainer. */
+  readonly #running: Map<string, number> = new Map();
+  #runningTotal = 0;
+
+  constructor(options: LaneOptions) {
+    this.#options = options;
+  }
+
+  /** Whether a further request of this trainer may be worked on now. */
+  readonly admits = (trainer: string): boolean => {
+    const { atOnce = Number.POSITIVE_INFINITY, atOnceEach = atOnce } = this.#options;
+    return this.#runningTotal < atOnce && (this.#running.get(trainer) ?? 0) < atOnceEach;
+  };
+
+  /** Keeps a copy of a request until its turn; false if too much waits already. */
+  push({ from, data, run, refuse }: FairRequest): boolean {
+    const { requestBytes = REQUEST_BYTES } = this.#options;
+    // The data is a view, which would keep the whole receive buffer alive.
+    const request = { from, data: Uint8Array.from(data), run, refuse };
+    return this.waiting.push(from, request, requestBytes + data.length);
+  }
+
+  /** The error for a request that {@link push} does not keep. */
+  busy(trainer: string): PserverError {
+    const { requestBytes = REQUEST_BYTES, retryAfterMs = RETRY_AFTER_MS } = this.#options;
+    const expected = Math.floor(QUEUED_BYTES.each / requestBytes);
+    const text = `expected at most ${expected} waiting requests of one trainer, and space for those of all`;
+    return busy(text, { trainer, expected }, retryAfterMs);
+  }
+
+  begin(trainer: string): void {
+    this.#running.set(trainer, (this.#running.get(trainer) ?? 0) + 1);
+    this.#runningTotal++;
+  }
+
+  end(trainer: string): void {
+    const left = (this.#running.get(trainer) ?? 0) - 1;
+    if (left > 0) this.#running.set(trainer, left);
+    else this.#running.delete(trainer);
+    this.#runningTotal--;
+  }
+}
+
+/**
+ * Decides when each request is worked on, whoever receives it. A request runs as it arrives while the time slice of
+ * this turn of the event loop lasts and its lane admits it; others wait, and are taken from each trainer in turn.
+ * No trainer may have more waiting than is left free for others: it is refused with BUSY, a few times, and then
+ * unread for a while. The lanes, kinds of requests with their own bounds, are served in their order.
+ */
+export class FairServer {
+  readonly #lanes: readonly Lane[];
+  readonly #refusals: RefusalBudget;
+  readonly #slice: TimeSlice = new TimeSlice(SLICE_MS, () => {
+    this.#refusals.review();
+    this.#work();
+  });
+  #active = 0;
+  #isClosed = false;
+  #idle: () => void = () => undefined;
+
+  /** `refusals`: limits how often a trainer is refused, and is shared with the connection. */
+  constructor(refusals: RefusalBudget, lanes: readonly LaneOptions[] = [{}]) {
+    this.#refusals = refusals;
+    this.#lanes = lanes.map((options) => new Lane(options));
+  }
+
+  /** Works on a request now or later, or refuses it with BUSY. */
+  take(request: FairRequest, place = 0): void {
+    const lane = this.#lanes[place];
+    if (lane === undefined) throw new PserverError("INTERNAL", `there is no lane ${place}`);
+    const { from, refuse } = request;
+    const mayRun = lane.waiting.size === 0 && !this.#slice.isOver && lane.admits(from);
+    this.#slice.begin();
+    if (mayRun) this.#run(lane, request);
+    else if (!lane.push(request)) this.refuse(from, () => refuse(lane.busy(from)));
+  }
+
+  /** Refuses a request, unless its trainer was refused often lately. */
+  refuse(trainer: string, send: () => void): void {
+    this.#slice.begin();
+    if (this.#refusals.take(trainer)) send();
+  }
+
+  /** Refuses waiting requests with BUSY, begins none any more, and waits for those in work. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    const error = busy("the host is closing", { expected: 0 });
+    for (const { waiting } of this.#lanes) {
+      for (let next = waiting.next(); next !== undefined; next = waiting.next()) {
+        next.task.refuse(error);
+      }
+    }
+    if (this.#active === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#idle = resolve;
+    });
+  }
+
+  /** Begins as many waiting requests as this turn of the event loop and the lanes allow. */
+  #work(): void {
+    for (const lane of this.#lanes) {
+      while (!this.#isClosed && !this.#slice.isOver) {
+        const served = lane.waiting.next(lane.admits);
+        if (served === undefined) break;
+        this.#slice.begin();
+        this.#run(lane, served.task);
+      }
+    }
+  }
+
+  #run(lane: Lane, { from, data, run }: FairRequest): void {
+    const answered = run(data);
+    if (answered === undefined) return;
+    lane.begin(from);
+    this.#active++;
+    void answered.then(() => {
+      lane.end(from);
+      this.#active--;
+      if (this.#active === 0) this.#idle();
+      this.#work();
+    });
+  }
 }

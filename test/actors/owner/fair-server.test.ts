@@ -1,8 +1,14 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { FairQueue, Refusals, Shares, Turn } from "../../../src/actors/owner/fair-queue.ts";
-import { RequestQueue } from "../../../src/actors/owner/request-server.ts";
-import { retryAfterMs } from "../../../src/protocol/index.ts";
+import {
+  FairQueue,
+  FairServer,
+  FairShares,
+  RefusalBudget,
+  TimeSlice,
+} from "../../../src/actors/owner/fair-server.ts";
+
+import { type PserverError, retryAfterMs } from "../../../src/protocol/index.ts";
 
 // Proves that trainers are served in turn, each within one round however long others' queues are; that no
 // bound is exceeded; that a trainer that holds nothing finds a place, however full the queue is; that a
@@ -94,7 +100,7 @@ describe("shares", () => {
     const step = fc.record({ trainer: anyTrainer, amount: fc.integer({ min: 1, max: 30 }) });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), fc.array(fc.boolean()), (steps, backs) => {
-        const shares = new Shares(limits);
+        const shares = new FairShares(limits);
         const held: { trainer: string; amount: number }[] = [];
         for (const [i, wanted] of steps.entries()) {
           if (shares.take(wanted.trainer, wanted.amount)) held.push(wanted);
@@ -120,7 +126,7 @@ describe("shares", () => {
   test("leave a place for a trainer that holds nothing, however many are greedy", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 90 }), (greedy) => {
-        const shares = new Shares(limits);
+        const shares = new FairShares(limits);
         for (let round = 0; round < 50; round++) {
           for (let i = 0; i < greedy; i++) shares.take(`g${i}`, 1);
         }
@@ -130,56 +136,132 @@ describe("shares", () => {
   });
 });
 
-describe("a queue of requests", () => {
-  const request = (trainer: string, bytes = 0) => ({
-    trainer,
-    verb: "create",
-    reply: "r",
-    data: new Uint8Array(bytes),
+describe("a fair server", () => {
+  /** Requests in work: what ends the work on each, by trainer in the order of their turns. */
+  let running: { readonly trainer: string; readonly end: () => void }[];
+  let refused: PserverError[];
+
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ["performance", "setImmediate"] });
+    [running, refused] = [[], []];
   });
 
-  test("runs a bounded number at a time, of one trainer fewer", () => {
-    const queue = new RequestQueue({ verbs: ["create"], atOnce: 3, atOnceEach: 2 });
-    for (let i = 0; i < 9; i++) expect(queue.add(request("flood"))).toBeUndefined();
-    const running = [queue.next(), queue.next(), queue.next()];
-    expect(running.map((one) => one?.trainer)).toEqual(["flood", "flood", undefined]);
-    queue.add(request("honest"));
-    queue.add(request("other"));
-    expect([queue.next()?.trainer, queue.next()]).toEqual(["honest", undefined]);
-    queue.done(request("honest"));
-    expect(queue.next()?.trainer).toBe("other");
+  afterEach(() => {
+    vi.useRealTimers();
   });
 
-  test("tells a flooding trainer how long to wait, and takes others' requests", () => {
-    const queue = new RequestQueue({
-      verbs: ["create"],
-      atOnce: 1,
-      atOnceEach: 1,
-      requestBytes: 4 * MIB,
-      retryAfterMs: 700,
-    });
-    const refusals = Array.from({ length: 6 }, () => queue.add(request("flood")));
-    expect(refusals.map((error) => error?.code ?? "")).toEqual(["", "", "", "", "BUSY", "BUSY"]);
-    expect(refusals[4]?.details).toMatchObject({
+  function ask(server: FairServer, trainer: string, bytes = 0, lane = 0): void {
+    const run = (): Promise<void> =>
+      new Promise((resolve) => {
+        running.push({ trainer, end: resolve });
+      });
+    const refuse = (error: PserverError): unknown => refused.push(error);
+    server.take({ from: trainer, data: new Uint8Array(bytes), run, refuse }, lane);
+  }
+
+  const inWork = (): string[] => running.map(({ trainer }) => trainer);
+
+  /** Ends the work on a request, and what is begun thereupon. */
+  async function end(place: number): Promise<void> {
+    running.splice(place, 1)[0]?.end();
+    await vi.advanceTimersByTimeAsync(0);
+  }
+
+  test("works on a bounded number at a time, of one trainer on fewer", async () => {
+    const server = new FairServer(new RefusalBudget(), [{ atOnce: 3, atOnceEach: 2 }]);
+    for (let i = 0; i < 9; i++) ask(server, "flood");
+    ask(server, "honest");
+    ask(server, "other");
+    await vi.advanceTimersByTimeAsync(0);
+    expect(inWork()).toEqual(["flood", "flood", "honest"]);
+    await end(2);
+    expect(inWork()).toEqual(["flood", "flood", "other"]);
+    expect(refused).toEqual([]);
+  });
+
+  test("tells a flooding trainer how long to wait, and takes others' requests", async () => {
+    const server = new FairServer(new RefusalBudget(), [
+      { atOnce: 1, requestBytes: 4 * MIB, retryAfterMs: 700 },
+    ]);
+    for (let i = 0; i < 7; i++) ask(server, "flood");
+    expect(refused.map(({ code }) => code)).toEqual(["BUSY", "BUSY"]);
+    expect(refused[0]?.details).toMatchObject({
       expected: 4,
       retryAfterMs: 700,
       trainer: "flood",
     });
-    expect(refusals[4] && retryAfterMs(refusals[4])).toBe(700);
-    expect(queue.add(request("honest"))).toBeUndefined();
-    expect([...queue.drain()].map(({ trainer }) => trainer)).toEqual([
-      ...["flood", "honest", "flood", "flood", "flood"],
-    ]);
+    expect(refused[0] && retryAfterMs(refused[0])).toBe(700);
+    ask(server, "honest");
+    const order: string[] = [];
+    while (running.length > 0) {
+      order.push(...inWork());
+      await end(0);
+    }
+    expect(order).toEqual(["flood", "flood", "honest", "flood", "flood", "flood"]);
   });
 
   test("counts the bytes of what waits", () => {
-    const queue = new RequestQueue({ verbs: ["create"], atOnce: 1, atOnceEach: 1 });
-    expect(queue.add(request("flood", 8 * MIB))).toBeUndefined();
-    expect(queue.add(request("flood", 8 * MIB))?.code).toBe("BUSY");
+    const server = new FairServer(new RefusalBudget(), [{ atOnce: 1 }]);
+    ask(server, "flood");
+    ask(server, "flood", 8 * MIB);
+    expect(refused).toEqual([]);
+    ask(server, "flood", 8 * MIB);
+    expect(refused.map(({ code }) => code)).toEqual(["BUSY"]);
+  });
+
+  test("serves the lanes in their order, each within its own bound", async () => {
+    const server = new FairServer(new RefusalBudget(), [{ atOnce: 1 }, { atOnce: 1 }]);
+    ask(server, "a", 0, 1);
+    ask(server, "b", 0, 1);
+    ask(server, "c", 0, 0);
+    expect(inWork()).toEqual(["a", "c"]);
+    ask(server, "d", 0, 0);
+    await end(0);
+    expect(inWork()).toEqual(["c", "b"]);
+    await end(0);
+    expect(inWork()).toEqual(["b", "d"]);
+  });
+
+  test("keeps a copy of what waits for the next time slice, and runs that in turn", async () => {
+    let now = 100;
+    const clock = vi.spyOn(performance, "now").mockImplementation(() => now);
+    const server = new FairServer(new RefusalBudget());
+    const seen: string[] = [];
+    const buffer = new Uint8Array(1);
+    const take = (from: string, byte: number): void => {
+      buffer[0] = byte;
+      const run = (data: Uint8Array): void => {
+        seen.push(`${from} ${data[0]}`);
+        now += 3;
+      };
+      server.take({ from, data: buffer, run, refuse: () => undefined });
+    };
+    for (const byte of [1, 2, 3, 4]) take("a", byte);
+    take("b", 5);
+    expect(seen).toEqual(["a 1", "a 2"]);
+    buffer[0] = 9;
+    await vi.advanceTimersByTimeAsync(0);
+    expect(seen).toEqual(["a 1", "a 2", "a 3", "b 5"]);
+    clock.mockRestore();
+  });
+
+  test("refuses what waits when it is closed, and waits for what is in work", async () => {
+    const server = new FairServer(new RefusalBudget(), [{ atOnce: 1 }]);
+    ask(server, "a");
+    ask(server, "b");
+    let isClosed = false;
+    const closed = server.close().then(() => {
+      isClosed = true;
+    });
+    await vi.advanceTimersByTimeAsync(0);
+    expect([refused.map(({ code }) => code), isClosed]).toEqual([["BUSY"], false]);
+    await end(0);
+    await closed;
+    expect(running).toEqual([]);
   });
 });
 
-describe("a turn of the event loop", () => {
+describe("a time slice", () => {
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ["performance", "setImmediate"] });
   });
@@ -190,16 +272,16 @@ describe("a turn of the event loop", () => {
 
   test("is over after its time, and the next one begins with a call", () => {
     const calls: number[] = [];
-    const turn = new Turn(4, () => void calls.push(performance.now()));
-    expect(turn.isOver).toBe(false);
-    turn.begin();
+    const slice = new TimeSlice(4, () => void calls.push(performance.now()));
+    expect(slice.isOver).toBe(false);
+    slice.begin();
     vi.setSystemTime(0);
-    expect(turn.isOver).toBe(false);
+    expect(slice.isOver).toBe(false);
     const before = performance.now();
     vi.advanceTimersByTime(0);
-    expect([calls.length, turn.isOver]).toEqual([1, false]);
-    turn.begin();
-    turn.begin();
+    expect([calls.length, slice.isOver]).toEqual([1, false]);
+    slice.begin();
+    slice.begin();
     expect(performance.now()).toBe(before);
     vi.runAllTimers();
     expect(calls).toHaveLength(2);
@@ -208,21 +290,21 @@ describe("a turn of the event loop", () => {
   test("ends although its work continues", () => {
     let now = 100;
     vi.spyOn(performance, "now").mockImplementation(() => now);
-    const turn = new Turn(4, () => undefined);
-    turn.begin();
+    const slice = new TimeSlice(4, () => undefined);
+    slice.begin();
     now = 103.9;
-    expect(turn.isOver).toBe(false);
+    expect(slice.isOver).toBe(false);
     now = 104;
-    expect(turn.isOver).toBe(true);
+    expect(slice.isOver).toBe(true);
     vi.runAllTimers();
-    expect(turn.isOver).toBe(false);
+    expect(slice.isOver).toBe(false);
     vi.restoreAllMocks();
   });
 });
 
 test("refusals are told to each trainer some times a period, to all together some more, and no others", () => {
   let now = 5;
-  const refusals = new Refusals(() => now);
+  const refusals = new RefusalBudget(() => now);
   const told = (trainer: string): number =>
     Array.from({ length: 100 }, () => refusals.take(trainer)).filter(Boolean).length;
   expect([told("a"), told("a"), told("b")]).toEqual([16, 0, 16]);

@@ -1,6 +1,21 @@
 import { busy, escapeId, escapeName, PserverError, unescapeName } from "../../protocol/index.ts";
 import { type KvBucket, type KvEntry, replaceEntry } from "../journal/kv-bucket.ts";
 
+// JetStream KV as the distributed lock of a job.
+//
+// Who may initialize, which session a trainer has and who keeps step are records of the job's bucket. No host holds
+// such a lock, and no server keeps one: a host reads a record with its revision, decides, and writes what it has
+// decided only if the record still has that revision. The broker compares and swaps. Of hosts that decide at the same
+// time one succeeds; the others read again and decide on what it has written. So of many trainers that begin, one is
+// selected, whichever hosts they ask: that decision is the machine of machine.ts, on the record of the job or of a
+// parameter.
+//
+// The selected trainer keeps the lock for as long as its lease is renewed (sessions.ts). If the lease is lost, the next
+// `begin` gives the lock to another trainer under the next epoch. Two things fence off the one that has lost it,
+// however late its messages come: the machine takes a `finish` or `abort` only from the session and epoch that hold
+// the lock, and the fold rejects every `init` of an epoch that was not granted or is no longer the newest
+// (fold/declaration-table.ts, fold/check-update.ts).
+
 /** Where records are read. */
 export interface ReadDeps {
   readonly bucket: Pick<KvBucket, "read">;
@@ -62,16 +77,13 @@ export class BucketRecord<Stored, Value extends Stored = Stored> {
     decide: (before: Stored) => Value | Promise<Value>,
     first?: Changed<Stored>,
   ): Promise<Changed<Value>> {
-    const key = this.#key;
     let before = first ?? (await this.#present(bucket));
     let lostAnswers = 0;
     for (let tries = 1; tries <= this.#triesMax; tries++) {
       const result = await decide(before.result);
       if (result === before.result) return { result, revision: before.revision };
-      const write = this.#toRecord(result);
       try {
-        const present = before.revision === 0 ? undefined : before.revision;
-        const revision = await replaceEntry(bucket, key, write, present);
+        const revision = await this.#compareAndSwap(bucket, before.revision, result);
         if (revision !== undefined) return { result, revision };
         // Jitter, so that those who collided do not collide again.
         await pause(Math.random() * Math.min(2 * tries, PAUSE_MS_MAX));
@@ -82,10 +94,19 @@ export class BucketRecord<Stored, Value extends Stored = Stored> {
       }
       before = await this.#present(bucket);
     }
-    throw busy(`record ${key}: changed by others ${this.#triesMax} times in a row`, {
-      key,
+    throw busy(`record ${this.#key}: changed by others ${this.#triesMax} times in a row`, {
+      key: this.#key,
       expected: this.#triesMax,
     });
+  }
+
+  /**
+   * Writes a value if the record still has this revision, 0 for no record.
+   * @returns the new revision; undefined if somebody else has written the record since.
+   */
+  #compareAndSwap(bucket: KvBucket, revision: number, value: Value): Promise<number | undefined> {
+    const expected = revision === 0 ? undefined : revision;
+    return replaceEntry(bucket, this.#key, this.#toRecord(value), expected);
   }
 
   async #present(bucket: Pick<KvBucket, "read">): Promise<Changed<Stored>> {
@@ -117,7 +138,7 @@ export function parameterKey(name: string): string {
   return `${PARAMETER_KEYS}${escapeName(name)}`;
 }
 
-/** The parameter that {@link parameterKey} made the key of; @throws BAD_NAME for any other key. */
+/** Inverse of {@link parameterKey}; @throws BAD_NAME for any other key. */
 export function parameterOfKey(key: string): string {
   return unescapeName(key.slice(PARAMETER_KEYS.length));
 }

@@ -1,6 +1,6 @@
 // Proves when rounds run: one at a time, with the pauses that they ask for, and none after the end.
 import { expect, test } from "vitest";
-import { Rounds } from "../../src/actors/concurrent.ts";
+import { Repeater } from "../../src/actors/concurrent.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
 const PAUSE_MS = 100;
@@ -11,7 +11,7 @@ class Rig {
   readonly begunMs: number[] = [];
   isSlow = false;
   end: () => void = () => undefined;
-  readonly rounds = new Rounds(async () => {
+  readonly rounds = new Repeater(async () => {
     this.begunMs.push(this.clock.now());
     if (this.isSlow) {
       await new Promise<void>((resolve) => {

@@ -1,14 +1,14 @@
 // Proves that what follows closely on earlier work is gathered, and what comes alone does not wait.
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Pace } from "../../../src/actors/owner/fold-loop.ts";
+import { Coalescer } from "../../../src/actors/owner/fold-loop.ts";
 
 let done: string[];
-let pace: Pace;
+let coalescer: Coalescer;
 
 beforeEach(() => {
   vi.useFakeTimers();
   done = [];
-  pace = new Pace();
+  coalescer = new Coalescer();
 });
 
 afterEach(() => {
@@ -16,7 +16,7 @@ afterEach(() => {
 });
 
 function add(name: string): void {
-  pace.soon(() => done.push(name));
+  coalescer.soon(() => done.push(name));
 }
 
 test("work that comes alone is done in the same turn, with all work until then, in order", () => {
@@ -43,7 +43,7 @@ test("work that follows at once waits a millisecond for more", () => {
 });
 
 test("work given by work is done later", () => {
-  pace.soon(() => add("inner"));
+  coalescer.soon(() => add("inner"));
   add("a");
   vi.advanceTimersByTime(0);
   expect(done).toEqual(["a"]);
