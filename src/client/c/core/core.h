@@ -553,9 +553,6 @@ struct ps_position ps_positions_get(const struct ps_positions *positions, unsign
  */
 void ps_positions_note_replaced(struct ps_positions *positions, unsigned shard, uint64_t generation);
 
-/** How long an outcome may take after the PubAck before it is asked for. */
-#define PS_ASK_AFTER_MS 1000
-
 /** The outcomes of one trainer's records in one shard. */
 struct ps_answers {
   /** Less than PS_SHARDS_MAX. */

@@ -12,6 +12,9 @@
 /** How often open records are checked. */
 #define TICK_MS 100
 
+/** How long an outcome may take after the PubAck before it is asked for. */
+#define ASK_AFTER_MS 1000
+
 /** The obstacle of updates while there is no connection. */
 static struct ps_failure disconnected = {
     .code = PSERVER_ERR_NO_BROKER,
@@ -411,7 +414,7 @@ bool ps_outbox_stored(struct ps_outbox *outbox, uint64_t slot, uint64_t serial, 
   leave_flight(outbox, update, update->sends == 1);
   if (update->is_open) {
     update->stored = at;
-    update->ask_at_ms = now_ms + PS_ASK_AFTER_MS;
+    update->ask_at_ms = now_ms + ASK_AFTER_MS;
     ps_update_list_append(&window->stored, update);
     if (update->call->mode.is_done_when_stored) {
       note_applied(update);

@@ -63,6 +63,18 @@ void pserver_origins_free(pserver_origins *origins) {
   free(origins);
 }
 
+/** The arguments of a call that reads whole parameters. */
+struct whole_reads {
+  const char *const *names;
+  pserver_tensor *tensors;
+  size_t count;
+  const pserver_read_options *options;
+  /** One for each name; may be NULL. */
+  const pserver_known *known;
+  /** Receives the origins; may be NULL. */
+  pserver_origins **origins;
+};
+
 /* Reads whole parameters, all their blocks at once; keeps known values that have not changed. A parameter
  * that is initialized anew meanwhile is read again, the others are not. */
 
@@ -111,7 +123,7 @@ struct tensor_state {
 /** The reads of a call. */
 struct reads {
   struct ps_call *call;
-  const struct ps_whole_reads *wanted;
+  const struct whole_reads *wanted;
   /** By name. */
   struct ps_parameter **parameters;
   struct tensor_state *states;
@@ -135,7 +147,7 @@ static void release_reads(struct reads *reads) {
 }
 
 static pserver_status prepare_target(const struct reads *reads, size_t i) {
-  const struct ps_whole_reads *wanted = reads->wanted;
+  const struct whole_reads *wanted = reads->wanted;
   const struct ps_parameter *parameter = reads->parameters[i];
   pserver_status status = ps_check_read_encoding(parameter, wanted->options->encoding);
   if (status != PSERVER_OK) return status;
@@ -144,7 +156,7 @@ static pserver_status prepare_target(const struct reads *reads, size_t i) {
 }
 
 static pserver_status prepare_all(struct reads *reads) {
-  const struct ps_whole_reads *wanted = reads->wanted;
+  const struct whole_reads *wanted = reads->wanted;
   pserver_status status =
       ps_find_parameters(reads->call, wanted->names, wanted->count, true, reads->parameters);
   for (size_t i = 0; i < wanted->count && status == PSERVER_OK; i++) status = prepare_target(reads, i);
@@ -155,7 +167,7 @@ static pserver_status prepare_all(struct reads *reads) {
 
 /** Finds a parameter again, and prepares its tensor, which may need other memory. */
 static pserver_status prepare_again(struct reads *reads, size_t i) {
-  const struct ps_whole_reads *wanted = reads->wanted;
+  const struct whole_reads *wanted = reads->wanted;
   ps_parameters_unref(&reads->parameters[i], 1);
   reads->parameters[i] = NULL;
   if (reads->states[i].was_allocated) pserver_tensor_release(&wanted->tensors[i]);
@@ -169,7 +181,7 @@ static pserver_status prepare_again(struct reads *reads, size_t i) {
 
 /** Makes the reads of a parameter's blocks. */
 static void plan_blocks(const struct reads *reads, size_t i, struct ps_block_read *blocks) {
-  const struct ps_whole_reads *wanted = reads->wanted;
+  const struct whole_reads *wanted = reads->wanted;
   struct ps_parameter *parameter = reads->parameters[i];
   pserver_origins *origins = reads->origins;
   const struct ps_block_state *known = NULL;
@@ -212,7 +224,7 @@ static bool is_all_unchanged(const struct ps_block_read *blocks) {
 
 /** Completes a tensor with known values; releases allocated memory if no block has changed. */
 static void keep_known(const struct reads *reads, size_t i, const struct ps_block_read *blocks) {
-  const struct ps_whole_reads *wanted = reads->wanted;
+  const struct whole_reads *wanted = reads->wanted;
   pserver_tensor *tensor = &wanted->tensors[i];
   if (wanted->known == NULL) return;
   bool is_spare = reads->states[i].was_allocated && is_all_unchanged(blocks);
@@ -265,7 +277,7 @@ static bool prepare_left(struct reads *reads, pserver_status *status) {
 }
 
 static pserver_status read_all(struct reads *reads) {
-  const struct ps_whole_reads *wanted = reads->wanted;
+  const struct whole_reads *wanted = reads->wanted;
   pserver_status status = allocate(reads);
   if (status == PSERVER_OK) status = prepare_all(reads);
   bool is_any_left = true;
@@ -281,7 +293,7 @@ static pserver_status read_all(struct reads *reads) {
 }
 
 /** Reads parameters as pserver_get_known() does, within a call. */
-static pserver_status read_whole(struct ps_call *call, const struct ps_whole_reads *wanted) {
+static pserver_status read_whole(struct ps_call *call, const struct whole_reads *wanted) {
   struct reads reads = {.call = call, .wanted = wanted};
   pserver_status status = read_all(&reads);
   if (status == PSERVER_OK && wanted->origins != NULL) {
@@ -296,7 +308,7 @@ static pserver_status read_whole(struct ps_call *call, const struct ps_whole_rea
 
 pserver_status ps_pull_parameters(struct ps_call *call, const char *const *names, pserver_tensor *tensors,
                                   size_t count, const pserver_read_options *options) {
-  struct ps_whole_reads reads = {.names = names, .tensors = tensors, .count = count, .options = options};
+  struct whole_reads reads = {.names = names, .tensors = tensors, .count = count, .options = options};
   return read_whole(call, &reads);
 }
 
@@ -310,7 +322,7 @@ static pserver_status check_options(const struct ps_call *call, const pserver_re
                           options->encoding);
 }
 
-static pserver_status check_reads(const struct ps_call *call, const struct ps_whole_reads *reads) {
+static pserver_status check_reads(const struct ps_call *call, const struct whole_reads *reads) {
   if (reads->count == 0) {
     return ps_fail(PSERVER_ERR_EMPTY, "%s: expected at least one name; received none", call->what);
   }
@@ -320,7 +332,7 @@ static pserver_status check_reads(const struct ps_call *call, const struct ps_wh
   return check_options(call, reads->options);
 }
 
-static pserver_status check_known(const struct ps_call *call, const struct ps_whole_reads *reads) {
+static pserver_status check_known(const struct ps_call *call, const struct whole_reads *reads) {
   for (size_t i = 0; reads->known != NULL && i < reads->count; i++) {
     const pserver_known *known = &reads->known[i];
     if (known->origins == NULL || known->index < known->origins->count) continue;
@@ -331,10 +343,10 @@ static pserver_status check_known(const struct ps_call *call, const struct ps_wh
   return PSERVER_OK;
 }
 
-static pserver_status get_with(const char *what, pserver_client *handle,
-                               const struct ps_whole_reads *wanted, int64_t timeout_ms) {
+static pserver_status get_with(const char *what, pserver_client *handle, const struct whole_reads *wanted,
+                               int64_t timeout_ms) {
   struct ps_call call;
-  struct ps_whole_reads reads = *wanted;
+  struct whole_reads reads = *wanted;
   pserver_read_options options;
   pserver_status status = ps_call_begin(&call, handle, what, timeout_ms, 0);
   if (status != PSERVER_OK) return status;
@@ -349,25 +361,25 @@ static pserver_status get_with(const char *what, pserver_client *handle,
 pserver_status pserver_get(pserver_client *client, const char *const *names, pserver_tensor *tensors,
                            size_t count, pserver_encoding encoding, int64_t timeout_ms) {
   pserver_read_options options = {.struct_size = sizeof options, .encoding = encoding};
-  struct ps_whole_reads reads = {.names = names, .tensors = tensors, .count = count, .options = &options};
+  struct whole_reads reads = {.names = names, .tensors = tensors, .count = count, .options = &options};
   return get_with("pserver_get", client, &reads, timeout_ms);
 }
 
 pserver_status pserver_get_with(pserver_client *client, const char *const *names, pserver_tensor *tensors,
                                 size_t count, const pserver_read_options *options, int64_t timeout_ms) {
-  struct ps_whole_reads reads = {.names = names, .tensors = tensors, .count = count, .options = options};
+  struct whole_reads reads = {.names = names, .tensors = tensors, .count = count, .options = options};
   return get_with("pserver_get_with", client, &reads, timeout_ms);
 }
 
 pserver_status pserver_get_known(pserver_client *client, const char *const *names, pserver_tensor *tensors,
                                  size_t count, const pserver_known *known, pserver_origins **origins,
                                  const pserver_read_options *options, int64_t timeout_ms) {
-  struct ps_whole_reads reads = {.names = names,
-                                 .tensors = tensors,
-                                 .count = count,
-                                 .options = options,
-                                 .known = known,
-                                 .origins = origins};
+  struct whole_reads reads = {.names = names,
+                              .tensors = tensors,
+                              .count = count,
+                              .options = options,
+                              .known = known,
+                              .origins = origins};
   if (origins == NULL) {
     return ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_get_known: origins: expected a pointer; received NULL");
   }

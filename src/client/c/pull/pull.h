@@ -142,23 +142,7 @@ void ps_read_plan_release(struct ps_read_plan *plan);
 /** Whether consecutive entries of two reads are in the same group of a batched read. */
 bool ps_reads_share_group(const struct ps_block_read *a, const struct ps_block_read *b);
 
-/** How long to retry a pull before its parameter is looked up again, and a batched read that nobody listens
- * to. */
-#define PS_READ_RETRY_MS 1000
-
 /** Prepares the ps_ask of a request of a plan; the request must outlive it. */
 void ps_ask_for_read(struct ps_read_request *request, struct ps_ask *ask);
-
-/** The arguments of a call that reads whole parameters. */
-struct ps_whole_reads {
-  const char *const *names;
-  pserver_tensor *tensors;
-  size_t count;
-  const pserver_read_options *options;
-  /** One for each name; may be NULL. */
-  const pserver_known *known;
-  /** Receives the origins; may be NULL. */
-  pserver_origins **origins;
-};
 
 #endif

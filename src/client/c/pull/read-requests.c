@@ -6,6 +6,10 @@
 
 /* Requests for blocks, and their answers. */
 
+/** How long to retry a pull before its parameter is looked up again, and a batched read that nobody listens
+ * to. */
+#define RETRY_MS 1000
+
 /** Writes the position and the step that the shard must have reached to answer; returns the generation. */
 static uint64_t draft_condition(struct ps_ask *ask, struct ps_draft *draft) {
   struct ps_read_request *request = ask->context;
@@ -99,7 +103,7 @@ static void ask_for_block(struct ps_read_request *request, struct ps_ask *ask) {
   ask->write = write_pull;
   ask->read = read_pull;
   ask->nobody = no_owner_of_block;
-  ask->retry_ms = PS_READ_RETRY_MS;
+  ask->retry_ms = RETRY_MS;
   snprintf(ask->subject, sizeof ask->subject, "ps.%s.block.%s.%u.%s.pull", identity->job,
            read->parameter->token, (unsigned)read->index, identity->id);
 }
@@ -301,7 +305,7 @@ static pserver_status read_piece(struct ps_ask *ask, const struct ps_message *me
 static void ask_for_batch(struct ps_read_request *request, struct ps_ask *ask) {
   ask->write = write_batch;
   ask->read = read_piece;
-  ask->nobody_retry_ms = PS_READ_RETRY_MS;
+  ask->nobody_retry_ms = RETRY_MS;
   ps_ask_shard(ask, &request->client->identity, request->shard, "read");
 }
 

@@ -58,7 +58,9 @@ static bool all_finite_f64(const uint8_t *data, uint64_t elements) {
   return all;
 }
 
-bool ps_stays_finite(pserver_dtype dtype, pserver_encoding encoding, const void *data, uint64_t elements) {
+/** Whether elements, at any alignment, are finite, also in this encoding. Integers are. */
+static bool stays_finite(pserver_dtype dtype, pserver_encoding encoding, const void *data,
+                         uint64_t elements) {
   const uint8_t *bytes = data;
   if (dtype != PSERVER_FLOAT32 && dtype != PSERVER_FLOAT64) return true;
   size_t element_bytes = dtype == PSERVER_FLOAT32 ? sizeof(float) : sizeof(double);
@@ -71,8 +73,9 @@ bool ps_stays_finite(pserver_dtype dtype, pserver_encoding encoding, const void 
   return true;
 }
 
-double ps_first_non_finite(pserver_dtype dtype, pserver_encoding encoding, const void *data,
-                           uint64_t *index) {
+/** Returns the first element that is not finite, and its index; there must be one. */
+static double first_non_finite(pserver_dtype dtype, pserver_encoding encoding, const void *data,
+                               uint64_t *index) {
   const uint8_t *bytes = data;
   if (dtype == PSERVER_FLOAT64) {
     double value;
@@ -292,11 +295,11 @@ pserver_status ps_check_read_encoding(const struct ps_parameter *parameter, pser
 pserver_status ps_check_finite(const struct ps_parameter *parameter, pserver_encoding encoding,
                                const void *data, uint64_t elements) {
   pserver_dtype dtype = parameter->dtype;
-  if (parameter->allows_non_finite || ps_stays_finite(dtype, encoding, data, elements)) {
+  if (parameter->allows_non_finite || stays_finite(dtype, encoding, data, elements)) {
     return PSERVER_OK;
   }
   uint64_t index;
-  double received = ps_first_non_finite(dtype, encoding, data, &index);
+  double received = first_non_finite(dtype, encoding, data, &index);
   bool is_encoded = isfinite(received);
   ps_fail(PSERVER_ERR_NON_FINITE,
           "\"%s\": expected finite values; received %g%s%s%s as element %" PRIu64

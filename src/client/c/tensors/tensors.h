@@ -31,13 +31,6 @@ pserver_status ps_check_read_encoding(const struct ps_parameter *parameter, pser
 pserver_status ps_check_finite(const struct ps_parameter *parameter, pserver_encoding encoding,
                                const void *data, uint64_t elements);
 
-/** Whether elements, at any alignment, are finite, also in this encoding. Integers are. */
-bool ps_stays_finite(pserver_dtype dtype, pserver_encoding encoding, const void *data, uint64_t elements);
-
-/** Returns the first element that is not finite, and its index; there must be one. */
-double ps_first_non_finite(pserver_dtype dtype, pserver_encoding encoding, const void *data,
-                           uint64_t *index);
-
 /**
  * Returns the L2 norm of elements, at any alignment, as encoded; 0 for integers. It is NaN or infinite
  * exactly if an encoded element is.

@@ -77,11 +77,6 @@ void ps_draft_whole(struct ps_draft *draft, const char *key, uint64_t value) {
   ps_pack_whole(draft, value);
 }
 
-void ps_draft_number(struct ps_draft *draft, const char *key, double value) {
-  ps_draft_key(draft, key);
-  ps_pack_number(draft, value);
-}
-
 void ps_draft_flag(struct ps_draft *draft, const char *key, bool value) {
   ps_draft_key(draft, key);
   ps_pack_flag(draft, value);

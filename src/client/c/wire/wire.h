@@ -264,7 +264,6 @@ struct ps_draft {
 
 void ps_draft_begin(struct ps_draft *draft);
 void ps_draft_whole(struct ps_draft *draft, const char *key, uint64_t value);
-void ps_draft_number(struct ps_draft *draft, const char *key, double value);
 void ps_draft_flag(struct ps_draft *draft, const char *key, bool value);
 void ps_draft_text(struct ps_draft *draft, const char *key, const char *text);
 
