@@ -1,7 +1,7 @@
 // Proves that an archive holds the whole tape of a job, each message once, on histories in memory: from the
 // first one, although the archive began late; after archivers that were killed anywhere; after the end of
-// the tape was lost and written anew. That it is read from a time on, alone and with what came after it; that
-// damage of any byte is found; and that only the tape's files are of version 2.
+// the tape was lost and written anew. That it is read from a time on, alone and with what came after it; and
+// that damage of any byte is found.
 import {
   copyFileSync,
   readdirSync,
