@@ -4,7 +4,7 @@
 /** Where the next pull is answered. */
 static struct ps_position pulled;
 
-/** The losses in replies to questions; without any, replies name none, as those of older hosts. */
+/** The losses in replies to questions; without any, replies name none. */
 static pserver_fallback losses[2];
 static size_t loss_count;
 static bool is_answering;
