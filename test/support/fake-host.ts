@@ -241,7 +241,9 @@ class Host implements FakeHost {
     const info = this.#parameters.get(name);
     if (info === undefined) throw new Error(`no parameter ${name}`);
     const epoch = info.epoch + 1;
-    this.#parameters.set(name, { ...info, epoch });
+    const again = { ...info, epoch };
+    this.#parameters.set(name, again);
+    await this.#grant("other", again);
     const shard = info.layout.firstShard;
     const session = ++this.#session;
     const { dtype, shape, config } = info;
@@ -454,7 +456,7 @@ class Host implements FakeHost {
         return this.#begun(this.#state === "initializing" && this.#by === trainer);
       case "declare": {
         const { parameters } = parseDeclareRequest(fields);
-        return { parameters: parameters.map((declaration) => this.#declare(declaration)) };
+        return { parameters: parameters.map((each) => this.#declare(trainer, each)) };
       }
       case "create":
         return this.#create(trainer, parseCreateRequest(fields).parameter);
@@ -476,7 +478,7 @@ class Host implements FakeHost {
     return { selected, state: this.#state, epoch: this.#epoch, by: this.#by };
   }
 
-  #declare(declaration: Declaration): ParameterInfo {
+  #declare(trainer: string, declaration: Declaration): ParameterInfo {
     const { name, dtype, shape, config } = declaration;
     const layout = computeLayout({
       name,
@@ -488,7 +490,15 @@ class Host implements FakeHost {
     });
     const info = { ...declaration, epoch: Math.max(1, this.#epoch), ready: false, layout };
     this.#parameters.set(name, info);
+    // Published before the answer, and so stored before what the trainer then sends.
+    this.#tell(this.#grant(trainer, info));
     return info;
+  }
+
+  /** Tells all journals that this trainer initializes a parameter. */
+  async #grant(trainer: string, { ready: _, ...parameter }: ParameterInfo): Promise<void> {
+    const record = { verb: "declare", trainer, parameters: [parameter] } as const;
+    await Promise.all(this.shards.map((_, shard) => this.append(shard, record)));
   }
 
   #create(trainer: string, declaration: Declaration): Fields {
@@ -496,7 +506,7 @@ class Host implements FakeHost {
     const known = this.#parameters.get(name);
     if (known === undefined) {
       this.#creating.set(name, trainer);
-      const info = this.#declare(declaration);
+      const info = this.#declare(trainer, declaration);
       return { selected: true, state: "initializing", epoch: 1, by: trainer, parameters: [info] };
     }
     const by = this.#creating.get(name) ?? "";

@@ -14,7 +14,7 @@ function journalOn(
     manager: { streams } as unknown as JetStreamManager,
     client: { publish } as unknown as JetStreamClient,
     subjects: new JobSubjects("j"),
-    settings: { storage, bytesMax: 1, replicas: 1, rules: 2, synchronization: { mode: "async" } },
+    settings: { storage, bytesMax: 1, replicas: 1, rules: 1, synchronization: { mode: "async" } },
     shard: 3,
   });
 }

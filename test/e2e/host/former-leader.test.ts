@@ -16,7 +16,7 @@ import { TestCluster } from "../../support/cluster.ts";
 import { HANG_MS } from "../../support/limits.ts";
 
 const SUBJECTS = new JobSubjects("j");
-const RULES = { verb: "rules", rules: 2 } as const;
+const RULES = { verb: "rules", rules: 1 } as const;
 /** Long enough for a broker with a majority to answer. */
 const TIMEOUT_MS = 3_000;
 

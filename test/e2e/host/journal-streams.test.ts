@@ -26,7 +26,7 @@ async function journalIn(storage: "file" | "memory", shard = 0): Promise<Journal
   const client = jetstream(connection);
   const manager = await client.jetstreamManager();
   const synchronization = { mode: "async" } as const;
-  const settings = { storage, bytesMax: 1024 ** 2, replicas: 1, rules: 2, synchronization };
+  const settings = { storage, bytesMax: 1024 ** 2, replicas: 1, rules: 1, synchronization };
   return new Journal({ manager, client, subjects: SUBJECTS, settings, shard });
 }
 
