@@ -60,6 +60,8 @@ docs: build ## make pages of the documents and the reference in build/docs
 check: setup ## formatters and linters, type checks, house rules
 	node_modules/.bin/biome ci --diagnostic-level=warn
 	node_modules/.bin/tsc -p tsconfig.json
+	node_modules/.bin/knip
+	node_modules/.bin/knip --production --no-tag-hints
 	node_modules/.bin/vitest run test/tidy.test.ts
 	@scripts/check-python.sh
 

@@ -4,7 +4,6 @@ export {
   formatOf,
   MODEL_ENDINGS,
   relativeError,
-  resolveModelPath,
   unknownFormat,
   unknownName,
 } from "./model-path.ts";
@@ -12,8 +11,6 @@ export { type OpenModel, openModel } from "./open-model.ts";
 export {
   type MergedTensor,
   mergeSparse,
-  type SavedModel,
-  type SaveModelOptions,
   saveModel,
   shardsByName,
 } from "./save-model.ts";

@@ -7,7 +7,7 @@ import { chmod, copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { packageRoot } from "../../src/broker/index.ts";
+import { packageRoot } from "../../src/broker/broker-config.ts";
 import { HANG_MS } from "../support/limits.ts";
 
 const SCRIPTS = [

@@ -6,7 +6,8 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { packageRoot, setUpBroker } from "../../src/broker/index.ts";
+import { packageRoot } from "../../src/broker/broker-config.ts";
+import { setUpBroker } from "../../src/broker/index.ts";
 import { identifyProcess } from "../../src/broker/process-identity.ts";
 import { HANG_MS } from "../support/limits.ts";
 import { signalProcess } from "../support/signals.ts";

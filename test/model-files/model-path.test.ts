@@ -4,7 +4,7 @@ import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { join, sep } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { relativeError, resolveModelPath } from "../../src/model-files/index.ts";
+import { relativeError, resolveModelPath } from "../../src/model-files/model-path.ts";
 import { PserverError } from "../../src/protocol/errors.ts";
 import { codeOf, withDirectory } from "./sample-model.ts";
 

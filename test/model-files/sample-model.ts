@@ -1,8 +1,9 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { OpenModel, SavedModel, TensorHeader } from "../../src/model-files/index.ts";
-import { openModel, saveModel } from "../../src/model-files/index.ts";
+import type { TensorHeader } from "../../src/model-files/index.ts";
+import { type OpenModel, openModel } from "../../src/model-files/open-model.ts";
+import { type SavedModel, saveModel } from "../../src/model-files/save-model.ts";
 import { DTYPES, type Dtype, isDtype } from "../../src/protocol/dtypes.ts";
 import { PserverError } from "../../src/protocol/errors.ts";
 

@@ -4,8 +4,8 @@
 import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { SaveModelOptions, TensorHeader } from "../../src/model-files/index.ts";
-import { saveModel } from "../../src/model-files/index.ts";
+import type { TensorHeader } from "../../src/model-files/index.ts";
+import { type SaveModelOptions, saveModel } from "../../src/model-files/save-model.ts";
 import { fileError } from "../../src/system/file-errors.ts";
 import { ALL_PATHS, codeOf, load, sampleTensor, save, withDirectory } from "./sample-model.ts";
 

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { type Broker, type BrokerOptions, startBroker } from "../../src/broker/index.ts";
+import { type Broker, type BrokerOptions, startBroker } from "../../src/broker/start-broker.ts";
 import { ensureError } from "../../src/protocol/index.ts";
 import { HANG_MS } from "./limits.ts";
 

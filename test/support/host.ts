@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect as connectToBroker } from "@nats-io/transport-node";
 import type { HostOptions } from "../../src/actors/host/host.ts";
-import type { BrokerOptions } from "../../src/broker/index.ts";
+import type { BrokerOptions } from "../../src/broker/start-broker.ts";
 import { type Client, type ConnectOptions, connect } from "../../src/client/index.ts";
 import { bucketStream, JobSubjects, type WireError } from "../../src/protocol/index.ts";
 import { startTestBroker, type TestBroker } from "./broker.ts";

@@ -68,17 +68,6 @@ export function subjectCrcOf(subject: string): number {
   return checksum(Buffer.from(subject));
 }
 
-/** What counts of a record. */
-interface ChecksummedRecord {
-  readonly subject: string;
-  readonly payload: Uint8Array;
-}
-
-/** As {@link checksumOf}, of a record of which nothing is known. */
-export function recordChecksum({ subject, payload }: ChecksummedRecord): number {
-  return checksumOf(subjectCrcOf(subject), payload, false);
-}
-
 /** Whether two checksums are the same. */
 export function isSameChecksum(a: JournalChecksum, b: JournalChecksum): boolean {
   return a.every((sum, i) => sum === b[i]);

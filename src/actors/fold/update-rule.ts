@@ -15,7 +15,7 @@ import {
   type UpdateRule,
 } from "./optimizers.ts";
 
-export type { FloatDtype, UpdateRate, UpdateRule } from "./optimizers.ts";
+export type { FloatDtype, UpdateRule } from "./optimizers.ts";
 
 /** Slots beside the values, each of the values' dtype and size, zero at first. */
 const SLOTS: Readonly<Record<ParameterConfig["optimizer"]["name"], number>> = {

@@ -10,11 +10,12 @@ import {
   changedOf,
   changedRecords,
   checksumField,
+  checksumOf,
   isSameChecksum,
   type JournalChecksum,
   journalChanged,
   NO_RECORDS,
-  recordChecksum,
+  subjectCrcOf,
   toChecksum,
 } from "../../../src/actors/fold/journal-checksum.ts";
 import type { JournalRecord } from "../../../src/actors/fold/journal-record.ts";
@@ -50,7 +51,9 @@ function folded(records: readonly JournalRecord[]): JournalChecksum {
 /** As {@link folded}, without a fold. */
 function summed(records: readonly JournalRecord[]): JournalChecksum {
   const sums = new Uint32Array(3);
-  for (const record of records) addRecord(sums, record.seq, recordChecksum(record));
+  for (const { subject, payload, seq } of records) {
+    addRecord(sums, seq, checksumOf(subjectCrcOf(subject), payload, false));
+  }
   return toChecksum(sums);
 }
 

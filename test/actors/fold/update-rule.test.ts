@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import type { UpdateRate } from "../../../src/actors/fold/optimizers.ts";
 import {
   accumulate,
   gradientScale,
   shapeGradient,
   slotCount,
   UPDATE_CHUNK_BYTES,
-  type UpdateRate,
   updateRule,
 } from "../../../src/actors/fold/update-rule.ts";
 import { ShardMemory } from "../../../src/actors/kernel/shard-memory.ts";
