@@ -11,7 +11,6 @@ import {
   summarizeTensor,
   versionEntries,
 } from "../output/tensor-summary.ts";
-
 import { checkTensorTarget, encodeJsonTensor, writeTensorFile } from "../tensor-files.ts";
 
 const TIMEOUT_MS = 60_000;

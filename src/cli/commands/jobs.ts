@@ -1,9 +1,7 @@
 import type { Command } from "commander";
 import { addHelp, type CliContext, openOutput } from "../context.ts";
-
 import { withJobs } from "../open-job.ts";
 import { addJobOptions, addOutputOptions, type JobFlags } from "../options/connection-options.ts";
-
 import { formatBytes } from "../output/amounts.ts";
 import type { Look } from "../output/colors.ts";
 import type { OutputFlags } from "../output/output.ts";

@@ -3,7 +3,6 @@ import type { EtcdSpace } from "../../actors/job/etcd-space.ts";
 import { noSuchJob } from "../../actors/job/open-job.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { addHelp, type CliContext, confirm, openOutput } from "../context.ts";
-
 import { STORE_TIMEOUT_MS, withStore } from "../open-job.ts";
 import {
   addConnectionOptions,
@@ -12,7 +11,6 @@ import {
   type JobFlags,
 } from "../options/connection-options.ts";
 import { addEtcdPlaceOptions, type EtcdFlags, toEtcdSetting } from "../options/host-options.ts";
-
 import { parseJob } from "../options/parse-values.ts";
 import { formatCount } from "../output/amounts.ts";
 import type { OutputFlags } from "../output/output.ts";

@@ -1,15 +1,12 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { addHelp, type CliContext, openLog } from "../context.ts";
-
 import {
   addConnectionOptions,
   addJobOption,
   addOutputOptions,
 } from "../options/connection-options.ts";
 import { addJobHostOptions, type SynchronizationFlags } from "../options/host-options.ts";
-
 import { parseId, wholeNumber } from "../options/parse-values.ts";
-
 import type { TrainerCommand } from "../run/command-line.ts";
 import { LAUNCHERS, parseWallTime, type RunFlags } from "../run/run-flags.ts";
 import { runTrainers } from "../run/run-trainers.ts";

@@ -1,6 +1,5 @@
 import type { Command } from "commander";
 import { addHelp, type CliContext, openOutput } from "../context.ts";
-
 import { withTrainer } from "../open-job.ts";
 import { type AskingFlags, addAskingOptions } from "../options/connection-options.ts";
 import { formatBytes } from "../output/amounts.ts";
@@ -46,7 +45,6 @@ async function runSave(context: CliContext, path: string, flags: AskingFlags): P
       throw error;
     });
   const { file, bytes, format, host } = saved;
-  const where = host === undefined ? file : `${file} on host ${host}`;
   if (output.json) output.value(saved);
-  else output.message(`saved ${formatBytes(bytes)} as ${format}: ${where}`);
+  else output.message(`saved ${formatBytes(bytes)} as ${format}: ${file} on host ${host}`);
 }

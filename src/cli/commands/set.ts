@@ -1,7 +1,6 @@
 import type { Command } from "commander";
 import { tensorBytes } from "../../protocol/tensor.ts";
 import { addHelp, type CliContext, openOutput } from "../context.ts";
-
 import { withAdmin, withTrainer } from "../open-job.ts";
 import { type AskingFlags, addAskingOptions } from "../options/connection-options.ts";
 import { formatBytes } from "../output/amounts.ts";

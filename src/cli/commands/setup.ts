@@ -2,7 +2,6 @@ import type { Command } from "commander";
 import { setUpBroker } from "../../broker/index.ts";
 import { checkBrokerVersion } from "../../protocol/broker-version.ts";
 import { addHelp, type CliContext, openOutput } from "../context.ts";
-
 import { addOutputOptions } from "../options/connection-options.ts";
 import type { OutputFlags } from "../output/output.ts";
 

@@ -14,13 +14,11 @@ import {
   type Waste,
   wasteOf,
 } from "../../client/admin/participants.ts";
-
 import { synchronizationText } from "../../protocol/config/index.ts";
 import { visible } from "../../protocol/errors.ts";
 import type { ParameterInfo, StatusReply } from "../../protocol/messages/lifecycle-messages.ts";
 import { tensorBytes } from "../../protocol/tensor.ts";
 import { addHelp, type CliContext, openOutput } from "../context.ts";
-
 import { withAdmin } from "../open-job.ts";
 import { type AskingFlags, addAskingOptions } from "../options/connection-options.ts";
 import {
@@ -33,7 +31,6 @@ import {
   nameShards,
 } from "../output/amounts.ts";
 import type { Look, Paint, Style } from "../output/colors.ts";
-
 import { type Concession, formatTable } from "../output/table.ts";
 import { hangingLines, titledLines } from "../output/wrap.ts";
 

@@ -4,7 +4,6 @@ import {
   type TapeFindings,
 } from "../../history/archive/check-archive.ts";
 import { type JournalSpan, showPosition } from "../../history/source.ts";
-
 import type { CliContext } from "../context.ts";
 import { formatCount, formatNumber } from "../output/amounts.ts";
 import type { Look } from "../output/colors.ts";

@@ -4,7 +4,6 @@ import {
   type ParameterDifference,
   type TensorDifference,
 } from "../../history/compare-models.ts";
-
 import type { TensorHeader } from "../../model-files/index.ts";
 import { formatNumber } from "../output/amounts.ts";
 import type { Look } from "../output/colors.ts";

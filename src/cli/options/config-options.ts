@@ -9,7 +9,6 @@ import {
 import { parseConfigText } from "../../protocol/config/parameter-config.ts";
 import { mismatch, PserverError } from "../../protocol/errors.ts";
 import { defined } from "../../protocol/fields.ts";
-
 import { quoteName } from "../../protocol/names.ts";
 import { readText } from "../../system/file-errors.ts";
 import { finiteNumber } from "./parse-values.ts";

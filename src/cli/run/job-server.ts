@@ -7,7 +7,6 @@ import type { ConnectionOverrides } from "../../client/wire/settings.ts";
 import { removeEmptyDirectories } from "../../model-files/atomic-write.ts";
 import { mismatch } from "../../protocol/errors.ts";
 import { defined } from "../../protocol/fields.ts";
-
 import { io } from "../../system/file-errors.ts";
 import type { CliContext } from "../context.ts";
 import { withAdmin } from "../open-job.ts";

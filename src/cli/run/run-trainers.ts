@@ -27,7 +27,7 @@ async function saveModel({ flags, output, server }: Launch): Promise<void> {
   if (flags.save === undefined) return;
   const saved = await server.save(flags.save);
   const { file, bytes, format, host } = saved;
-  const where = isAbsolute(file) || host === undefined ? file : `${file} on host ${host}`;
+  const where = isAbsolute(file) ? file : `${file} on host ${host}`;
   if (output.json) output.value({ saved });
   else output.message(`saved ${formatBytes(bytes)} as ${format}: ${where}`);
 }
