@@ -158,7 +158,7 @@ export async function serveThread<Calls, Event = never>(
 }
 
 /** Restores an error that ended a thread: its class is lost between threads, its code is not. */
-export function fromThread(error: Error): PserverError {
+function fromThread(error: Error): PserverError {
   const { code, details } = error as Error & { code?: unknown; details?: unknown };
   if (typeof code !== "string") return ensureError(error);
   return errorFromWire({ code, message: error.message, details: (details ?? {}) as Fields });

@@ -58,7 +58,7 @@ export interface SaveOptions extends CallOptions {
 }
 
 /** Has a host write the model to a file; see `Client.saveModel`. */
-export async function saveModel(
+async function saveModel(
   {
     requests,
     subjects,

@@ -53,7 +53,7 @@ const START: Position = { generation: 1, seq: 0 };
  * parameters that are ready or being initialized are shown, none whose initialization ended without a
  * finish. `at` holds the ends of the journals when the job and the parameters shown became ready.
  */
-export async function status(deps: LifecycleDeps, fields: Fields): Promise<Fields> {
+async function status(deps: LifecycleDeps, fields: Fields): Promise<Fields> {
   return { ...(await readStatus(deps, parseStatusRequest(fields))) };
 }
 

@@ -135,7 +135,7 @@ export interface TrainerRecord {
  * The record of a trainer; undefined if there is none.
  * @throws BAD_VERSION for a record of another format, INTERNAL for a damaged one.
  */
-export function parseTrainer(stored: KvEntry | undefined, key: string): TrainerRecord | undefined {
+function parseTrainer(stored: KvEntry | undefined, key: string): TrainerRecord | undefined {
   if (stored === undefined) return undefined;
   return readRecord(stored.value, key, (fields) => ({
     session: integerField(fields, "session", 1),

@@ -427,7 +427,7 @@ function readAnswers(message: InboxMessage): Answers | PserverError {
 }
 
 /** A block of a parameter. */
-export interface BlockName {
+interface BlockName {
   readonly parameter: string;
   readonly index: number;
 }

@@ -142,7 +142,7 @@ export class NatsWire implements Wire {
 }
 
 /** The error of a call that had no connection. */
-export function disconnected(): PserverError {
+function disconnected(): PserverError {
   return new PserverError(
     "NO_BROKER",
     "the connection to the broker is lost; the client goes on trying to reconnect",

@@ -258,7 +258,7 @@ export async function* sliceRecords(
 }
 
 /** A record as all sources give it. */
-export function toTimedRecord({ seq, timeMs, subject, data }: RecordFrame): TimedRecord {
+function toTimedRecord({ seq, timeMs, subject, data }: RecordFrame): TimedRecord {
   return { seq, timeMs, subject, payload: data };
 }
 
