@@ -64,6 +64,8 @@ export default defineConfig({
     isolate: false,
     testTimeout: TEST_MS,
     hookTimeout: TEST_MS,
+    // What is compiled runs as it is.
+    server: { deps: { external: [/\/build\/programs\//] } },
     sequence: { sequencer: longestFirst(LONGEST) },
   },
 });

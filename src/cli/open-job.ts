@@ -122,13 +122,14 @@ export async function withTrainer<T>(
   flags: TrainerFlags,
   use: (client: Client) => Promise<T>,
 ): Promise<T> {
-  const client = await connect({
+  const options = {
     ...toOverrides(flags),
     job: flags.job,
     trainer: flags.trainer ?? commandId(),
     timeoutMs: connectTimeoutMsOf(context, flags),
     signal: context.signal,
-  }).catch(async (error: unknown) => {
+  };
+  const client = await connect(options, context.environment).catch(async (error: unknown) => {
     throw await namingOtherJobs(context, flags, error);
   });
   try {

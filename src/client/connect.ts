@@ -17,7 +17,7 @@ import { Backoff, type CallOptions, Calls, Deadline } from "./calls/calls.ts";
 
 import { Client, ClientParts } from "./client.ts";
 import type { ShardFallback } from "./shell/fallbacks.ts";
-import { type ConnectionOverrides, resolveConnection } from "./wire/settings.ts";
+import { type ConnectionOverrides, type Environment, resolveConnection } from "./wire/settings.ts";
 import { NatsWire } from "./wire/wire.ts";
 
 /** A client that has joined its job, on a connection that becomes the client's own. */
@@ -79,7 +79,8 @@ const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
  * Connects to the broker and joins a job as a trainer. Tries again until `timeoutMs` (10 s) is
- * over, so that broker, host and trainers can be started in any order.
+ * over, so that broker, host and trainers can be started in any order. Settings that are left out come
+ * from `environment`.
  *
  * @throws NO_BROKER, naming the address, if the broker does not answer; DENIED if it refuses the
  * credentials; NO_TLS if it offers no TLS, or none to trust, where `tls://` asks for it; NO_HOST if no host of the job answers; BAD_NAME for a wrong job or trainer.
@@ -93,13 +94,16 @@ const CONNECT_TIMEOUT_MS = 10_000;
  * await ps.sendGrads({ w: gradient });
  * const [w] = await ps.getParams(["w"]);
  */
-export async function connect(options: ConnectOptions): Promise<Client> {
+export async function connect(
+  options: ConnectOptions,
+  environment: Environment = process.env,
+): Promise<Client> {
   const { job, trainer = uniqueTrainer(), onFallback } = options;
   const inbox = new JobSubjects(job).inbox(trainer);
   const deadline = Deadline.start("connect", options, CONNECT_TIMEOUT_MS);
   try {
     const name = `pserver ${job} ${trainer}`;
-    const settings = resolveConnection({ ...options, name, inboxPrefix: inbox });
+    const settings = resolveConnection({ ...options, name, inboxPrefix: inbox }, environment);
     const connection = await connectBroker(settings, deadline);
     // A token of its own: a second process of this trainer must not receive its messages.
     const life = `${inbox}.${randomUUID().slice(0, 8)}`;

@@ -2,9 +2,11 @@ import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import type { Readable } from "node:stream";
+import { PassThrough, type Readable } from "node:stream";
+import { text } from "node:stream/consumers";
 import { onTestFinished } from "vitest";
 import { packageRoot } from "../../src/broker/broker-config.ts";
+import { testProgram } from "../support/test-program.ts";
 
 /** The compiled command; `make e2e` compiles it first. */
 export const MAIN = process.env["PSERVER_CLI"] ?? join(packageRoot(), "dist", "pserver.js");
@@ -36,18 +38,19 @@ export interface Running {
   errors(): string;
 }
 
+/** The environment of the tests, without what says where a broker is or how to print. */
+export function neutralEnvironment(): Record<string, string | undefined> {
+  const telling =
+    /^(?:NATS_|PSERVER_URL|PSERVER_JOB|SLURM_|SBATCH_|XDG_|HOME$|NO_COLOR|FORCE_COLOR|COLUMNS$)/;
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !telling.test(name)));
+}
+
 /**
  * Starts `pserver`; it ends with the test at the latest. Nothing of the environment but what is
  * given says where a broker is.
  */
 export function start(args: readonly string[], options: CommandOptions = {}): Running {
-  const inherited = Object.entries(process.env).filter(
-    ([name]) =>
-      !/^(?:NATS_|PSERVER_URL|PSERVER_JOB|SLURM_|SBATCH_|XDG_|HOME$|NO_COLOR|FORCE_COLOR|COLUMNS$)/.test(
-        name,
-      ),
-  );
-  const environment = { ...Object.fromEntries(inherited), ...options.environment };
+  const environment = { ...neutralEnvironment(), ...options.environment };
   const child = spawn(process.execPath, [options.main ?? MAIN, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
     env: environment,
@@ -75,7 +78,35 @@ export function start(args: readonly string[], options: CommandOptions = {}): Ru
   return { child, finished, firstLine, output: () => stdout, errors: () => stderr };
 }
 
-/** Runs `pserver` to its end. */
-export function run(args: readonly string[], options?: CommandOptions): Promise<Finished> {
+/** Runs `pserver` as a process of its own to its end. */
+export function runProcess(args: readonly string[], options?: CommandOptions): Promise<Finished> {
   return start(args, options).finished;
+}
+
+/**
+ * Runs `pserver`, as compiled, to its end in the process of the test, and in its directory: to start one takes
+ * a fifth of a second of processor time.
+ */
+export async function run(
+  args: readonly string[],
+  { environment }: Pick<CommandOptions, "environment"> = {},
+): Promise<Finished> {
+  const { runCli }: typeof import("../e2e/programs/run-cli.ts") = await import(
+    testProgram("run-cli")
+  );
+  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+  stdin.end();
+  // Whoever prints much waits for its reader.
+  const printed = Promise.all([text(stdout), text(stderr)]);
+  const before = process.env;
+  process.env = { ...neutralEnvironment(), ...environment };
+  const { signal } = new AbortController();
+  const ending = runCli(args, { stdin, stdout, stderr, environment: process.env, signal });
+  // Commander has read the variables that stand for flags.
+  process.env = before;
+  const code = await ending;
+  stdout.end();
+  stderr.end();
+  const [output, errors] = await printed;
+  return { code, stdout: output, stderr: errors };
 }

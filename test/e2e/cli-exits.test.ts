@@ -7,6 +7,7 @@ import { createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { packageRoot } from "../../src/broker/broker-config.ts";
 import { type Finished, run, start } from "../cli/spawn-command.ts";
 import { startFakeBroker } from "../support/fake-broker.ts";
 import { freeze, thaw } from "../support/freeze.ts";
@@ -17,6 +18,7 @@ let home: string;
 let job: TestJob;
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), "pserver-exits-"));
+  process.chdir(home);
   job = await TestJob.start({ job: "j", shards: 1 });
   const host = await job.host({ modelDirectory: home });
   const client = await job.trainer("a", { job: "j" });
@@ -31,6 +33,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await job.remove();
+  process.chdir(packageRoot());
   await rm(home, { recursive: true, force: true });
 });
 
@@ -49,7 +52,7 @@ let frozen: { freeze(): Promise<void>; thaw(): void };
 
 /** A command against the job. */
 const at = (...args: string[]): Promise<Finished> =>
-  run([...args, "--url", job.broker.url, "--job", "j"], { cwd: home });
+  run([...args, "--url", job.broker.url, "--job", "j"]);
 
 /** An address where somebody listens and says nothing; `dialled` settles with the first connection. */
 async function silence(): Promise<{ readonly url: string; readonly dialled: Promise<unknown> }> {
@@ -92,7 +95,7 @@ describe("a command ends with", () => {
     [2, ["host", "--etcd", "http://127.0.0.1:1", "--job", "e"], "NO_ETCD: "],
   ])("%i: %j", async (code, args, text) => {
     const environment = { PSERVER_URL: job.broker.url };
-    const end = await run(args, { cwd: home, environment });
+    const end = await run(args, { environment });
     expect(end.stderr).toContain(text);
     expect(end.code).toBe(code);
   });
@@ -107,9 +110,7 @@ describe("a command ends with", () => {
     const broker = await startFakeBroker({ info: { version: "2.9.10", jetstream: true } });
     onTestFinished(() => broker.close());
     const url = `nats://127.0.0.1:${broker.port}`;
-    const { code, stdout, stderr } = await run([...args, "--url", url, "--job", "j"], {
-      cwd: home,
-    });
+    const { code, stdout, stderr } = await run([...args, "--url", url, "--job", "j"]);
     expect([code, stdout]).toEqual([4, ""]);
     expect(stderr).toMatch(/BROKER_TOO_OLD: .*2\.10\.28 or newer.*received 2\.9\.10\nhint: /s);
   });
@@ -117,10 +118,8 @@ describe("a command ends with", () => {
   test("1: the doctor, if the broker is too old", async () => {
     const broker = await startFakeBroker({ info: { version: "2.11.1", jetstream: true } });
     onTestFinished(() => broker.close());
-    const { code, stdout } = await run(
-      ["doctor", "--url", `nats://127.0.0.1:${broker.port}`, "--job", "j"],
-      { cwd: home },
-    );
+    const url = `nats://127.0.0.1:${broker.port}`;
+    const { code, stdout } = await run(["doctor", "--url", url, "--job", "j"]);
     expect(code).toBe(1);
     expect(stdout).toMatch(
       /FAIL +broker: BROKER_TOO_OLD: .*2\.11\.1\n +-> install nats-server 2\.12/s,

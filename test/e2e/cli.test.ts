@@ -12,7 +12,7 @@ import { identifyProcess } from "../../src/broker/process-identity.ts";
 import { connect } from "../../src/client/index.ts";
 import { openModel, saveModel } from "../../src/model-files/index.ts";
 import { bytesOf, type TensorData } from "../../src/protocol/dtypes.ts";
-import { type Finished, run, start } from "../cli/spawn-command.ts";
+import { type Finished, run, runProcess, start } from "../cli/spawn-command.ts";
 import { freeze, thaw } from "../support/freeze.ts";
 import { HANG_MS } from "../support/limits.ts";
 import { checkedPid, signalProcess } from "../support/signals.ts";
@@ -39,6 +39,7 @@ interface Up {
 let home: string;
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), "pserver-cli-"));
+  process.chdir(home);
   const data: Readonly<Record<string, TensorData>> = { w: W, steps: STEPS };
   await saveModel({
     directory: home,
@@ -52,7 +53,10 @@ beforeAll(async () => {
     },
   });
 });
-afterAll(() => rm(home, { recursive: true, force: true }));
+afterAll(async () => {
+  process.chdir(packageRoot());
+  await rm(home, { recursive: true, force: true });
+});
 
 /** Starts `pserver up` on a free port; what it started ends with the test. */
 async function up(store: string, ...args: string[]): Promise<Up> {
@@ -73,10 +77,7 @@ async function up(store: string, ...args: string[]): Promise<Up> {
     brokerPid: ready.broker.pid,
     hosts: ready.hosts,
     run: (...others) =>
-      run(withTimeLimit(others), {
-        cwd: home,
-        environment: { ...TIME_LIMIT, PSERVER_URL: ready.url },
-      }),
+      run(withTimeLimit(others), { environment: { ...TIME_LIMIT, PSERVER_URL: ready.url } }),
     signal: (signal) => child.kill(signal),
     finished,
     errors: running.errors,
@@ -286,15 +287,23 @@ describe("a job on this machine", () => {
     expect(stdout).toMatch(
       /steps +ssp of 2 trainers, staleness 1; 0 members, not enough yet; step 0/,
     );
-    const inUse = await run(["up", "--port", "0", "--store", served.store]);
+    const inUse = await runProcess(["up", "--port", "0", "--store", served.store]);
     expect(inUse).toMatchObject({ code: 6, stderr: expect.stringContaining("STORE_IN_USE") });
     served.signal("SIGTERM");
     expect(await served.finished).toMatchObject({ code: 0 });
 
-    const other = await run(["up", "--port", "0", "--store", served.store, "--shards", "8"]);
+    const other = await runProcess(["up", "--port", "0", "--store", served.store, "--shards", "8"]);
     expect(other).toMatchObject({ code: 3, stdout: "" });
     expect(other.stderr).toMatch(/JOB_EXISTS: .*\b4\b.*\b8\b/);
-    const async = await run(["up", "--port", "0", "--store", served.store, "--sync", "async"]);
+    const async = await runProcess([
+      "up",
+      "--port",
+      "0",
+      "--store",
+      served.store,
+      "--sync",
+      "async",
+    ]);
     expect(async.stderr).toMatch(
       /JOB_EXISTS: .* ssp of 2 trainers, staleness 1; received .* async/,
     );

@@ -89,7 +89,7 @@ test.skipIf(process.platform !== "linux")(
     const { url } = JSON.parse(await served.firstLine);
     expect(others.map(([command]) => command)).toEqual(["load", "ls", "get"]);
     for (const args of others) {
-      expect(await runCommand([...args, "--url", url], { cwd: packageRoot() })).toMatchObject({
+      expect(await runCommand([...args, "--url", url])).toMatchObject({
         code: 0,
       });
     }

@@ -24,7 +24,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { packageRoot } from "../../src/broker/broker-config.ts";
 import { findBroker } from "../../src/broker/index.ts";
 import { connect } from "../../src/client/index.ts";
-import { type Finished, run, start } from "../cli/spawn-command.ts";
+import { type Finished, runProcess, start } from "../cli/spawn-command.ts";
 import { findPython } from "../support/find-python.ts";
 import { type InstalledCommand, installCommand } from "../support/installed-command.ts";
 import { HANG_MS } from "../support/limits.ts";
@@ -63,7 +63,7 @@ beforeEach(async () => {
 
 /** Runs the installed command where nothing else of this machine is found. */
 function pserver(...args: string[]): Promise<Finished> {
-  return run(args, { main: installed.main, cwd: home, environment: environment() });
+  return runProcess(args, { main: installed.main, cwd: home, environment: environment() });
 }
 
 function environment(): Record<string, string> {
@@ -81,7 +81,7 @@ test("make install takes the broker of set-up along, and up starts it", async ()
   expect(JSON.parse((await pserver("setup", "--json")).stdout)).toMatchObject({
     path: installed.broker,
   });
-  const legion = await run(["--help"], {
+  const legion = await runProcess(["--help"], {
     main: join(installed.prefix, "bin", "legion"),
     cwd: home,
   });
@@ -195,7 +195,7 @@ describe("the package", () => {
     const read = (name: string): Promise<string> =>
       readFile(join(installed.prefix, "share/man/man1", `${name}.1`), "utf8");
     const page = (await read("pserver")).replaceAll("\\-", "-");
-    const { stdout } = await run(["completion", "fish"], { main: installed.main });
+    const { stdout } = await runProcess(["completion", "fish"], { main: installed.main });
     const commands = [...stdout.matchAll(/ -a '?([a-z][a-z-]*)'? -d/g)].map(
       ([, name = ""]) => name,
     );
@@ -203,7 +203,7 @@ describe("the package", () => {
       expect(page).toContain(`.SS "pserver ${name}"`);
     for (const name of commands) expect(page).toContain(name);
     for (const name of ["run", "up"]) {
-      const help = await run(["help", name], { main: installed.main });
+      const help = await runProcess(["help", name], { main: installed.main });
       for (const [flag] of help.stdout.matchAll(/^ {2}(?:-\w, )?--[a-z-]+/gm))
         expect(page).toContain(flag);
     }
@@ -273,7 +273,7 @@ describe.skipIf(SYSTEM_BROKER)("without a broker", () => {
        cp ${broker} "$GOBIN/nats-server"`,
     );
     const data = join(home, "data");
-    const { stdout } = await run(["setup", "--json"], {
+    const { stdout } = await runProcess(["setup", "--json"], {
       main: installed.main,
       environment: { ...environment(), XDG_DATA_HOME: data },
     });
@@ -287,7 +287,7 @@ describe.skipIf(SYSTEM_BROKER)("without a broker", () => {
       GOMODCACHE: process.env["GOMODCACHE"] ?? join(homedir(), "go", "pkg", "mod"),
       GOCACHE: process.env["GOCACHE"] ?? join(homedir(), ".cache", "go-build"),
     };
-    const provided = await run(["setup", "--json"], {
+    const provided = await runProcess(["setup", "--json"], {
       main: installed.main,
       cwd: home,
       environment: { ...environment(), ...given },
@@ -316,7 +316,7 @@ describe.skipIf(SYSTEM_BROKER)("without a broker", () => {
   });
 
   test("setup says what to install where nothing can provide one", async () => {
-    const { code, stdout, stderr } = await run(["setup"], {
+    const { code, stdout, stderr } = await runProcess(["setup"], {
       main: installed.main,
       cwd: home,
       environment: { ...environment(), PSERVER_PYTHON: join(home, "none") },
@@ -352,7 +352,7 @@ describe.skipIf(SYSTEM_BROKER)("without a broker", () => {
     const newer = join(home, "newer");
     await mkdir(newer);
     await writeFile(join(newer, "nats-server"), `#!${bin}/bash\necho v2.12.1\n`, { mode: 0o755 });
-    const { stdout } = await run(["setup", "--json"], {
+    const { stdout } = await runProcess(["setup", "--json"], {
       main: installed.main,
       environment: { ...environment(), PATH: `${bin}:${newer}` },
     });

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { identifyProcess } from "../../src/broker/process-identity.ts";
-import { run, start } from "../cli/spawn-command.ts";
+import { runProcess, start } from "../cli/spawn-command.ts";
 import { HANG_MS } from "../support/limits.ts";
 
 const WAIT = { timeout: HANG_MS, interval: 20 };
@@ -92,7 +92,7 @@ test.each(["is asked for its version", "starts", "should greet", "should answer 
 
 test("a port that is taken is named, with the process that has it", async () => {
   const { port } = await listener("");
-  const { code, stdout, stderr } = await run([
+  const { code, stdout, stderr } = await runProcess([
     "up",
     "--port",
     String(port),
@@ -113,7 +113,7 @@ test.skipIf(process.platform !== "linux")(
   async () => {
     await writeFile(join(home, "file"), "");
     for (const store of ["/proc/pserver", join(home, "file"), join(home, "file", "up")]) {
-      const { code, stderr } = await run(["up", "--port", "0", "--store", store]);
+      const { code, stderr } = await runProcess(["up", "--port", "0", "--store", store]);
       expect(code).toBe(6);
       expect(stderr).toContain(`IO: cannot make the directory ${store}/`);
       expect(stderr).toContain("hint: choose another directory with --store");

@@ -21,7 +21,7 @@ afterEach(async () => {
 });
 
 const pserver = (...args: string[]): Promise<Finished> =>
-  run([...args, "--url", job.broker.url, "--job", "j"], { cwd: models });
+  run([...args, "--url", job.broker.url, "--job", "j"]);
 
 test.each(["m.npz", "m.safetensors", "m.tar", "m/"])("saved as %s", async (path) => {
   await job.host({ modelDirectory: models });
@@ -38,7 +38,7 @@ test.each(["m.npz", "m.safetensors", "m.tar", "m/"])("saved as %s", async (path)
   for (const [name, { shape, data, dtype }] of Object.entries(values)) {
     await client.setParams({ [name]: { dtype, shape, data: data.map((x) => -x) } });
   }
-  const loaded = await pserver("load", path, "--overwrite", "--json");
+  const loaded = await pserver("load", join(models, path), "--overwrite", "--json");
   expect(loaded).toMatchObject({ code: 0, stderr: "" });
   expect(JSON.parse(loaded.stdout)).toMatchObject({ parameters: 3, bytes: 28, overwritten: true });
   const names = Object.keys(values);

@@ -23,10 +23,10 @@ test("set --timeout bounds the wait for the outcome, which is unknown then", asy
   await client.finishInit();
   await writeFile(join(home, "w.json"), "[3,4]");
   host.stalled = true;
-  const set = ["set", "w", "w.json", "--url", broker.url, "--job", "j"];
+  const set = ["set", "w", join(home, "w.json"), "--url", broker.url, "--job", "j"];
   // A busy machine may not let it reach the broker within the limit: it gets a longer one then.
   for (let timeoutMs = 6_000; ; timeoutMs *= 4) {
-    const end = await run([...set, "--timeout", `${timeoutMs}ms`], { cwd: home });
+    const end = await run([...set, "--timeout", `${timeoutMs}ms`]);
     if (end.code === 2 && timeoutMs * 4 <= HANG_MS) continue;
     expect(end.stderr).toMatch(new RegExp(`OUTCOME_UNKNOWN: .*${timeoutMs} ms`));
     expect(end.code).toBe(7);

@@ -14,7 +14,7 @@ import {
   JobSubjects,
   parseAnswers,
 } from "../../../src/protocol/index.ts";
-import { type Finished, run } from "../../cli/spawn-command.ts";
+import { type Finished, run, runProcess } from "../../cli/spawn-command.ts";
 import { TestJob } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { testProgram } from "../../support/test-program.ts";
@@ -209,7 +209,7 @@ describe("a record that cannot be folded", () => {
 
     // The command has the same defect, and so finds that the second record cannot be folded either.
     const recover = (...args: string[]): Promise<Finished> =>
-      run(["recover", "--job", job.job, "--url", job.broker.url, ...args], {
+      runProcess(["recover", "--job", job.job, "--url", job.broker.url, ...args], {
         environment: { NODE_OPTIONS: `--import=${pathToFileURL(FAULTY).href}` },
       });
     const shown = await recover();

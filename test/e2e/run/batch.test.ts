@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { EXIT } from "../../../src/cli/report-error.ts";
 import { runProgram } from "../../../src/cli/run/command-line.ts";
-import { run, start } from "../../cli/spawn-command.ts";
+import { runProcess, start } from "../../cli/spawn-command.ts";
 import { findPython } from "../../support/find-python.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { makeRunDirectory, type RunDirectory } from "../../support/run-command.ts";
@@ -362,7 +362,7 @@ describe.each(["torque", "openpbs"] as const)("pbs, as %s", (dialect) => {
 });
 
 test("a dry run prints the script, which a shell can read, and starts nothing", async () => {
-  const { code, stdout, stderr } = await run(
+  const { code, stdout, stderr } = await runProcess(
     [
       "run",
       "-n",

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { EXIT } from "../../../src/cli/report-error.ts";
 import { openModel } from "../../../src/model-files/index.ts";
-import { run, start } from "../../cli/spawn-command.ts";
+import { runProcess, start } from "../../cli/spawn-command.ts";
 import { startTestBroker } from "../../support/broker.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { makeRunDirectory, type RunDirectory } from "../../support/run-command.ts";
@@ -293,7 +293,7 @@ test("a running server is used, with the given credentials, and stays", async ()
   onTestFinished(() => broker.remove());
   const { url } = broker;
   const environment = { NATS_TOKEN: token };
-  const refused = await run(["run", "--url", url, "--", "true"], { environment });
+  const refused = await runProcess(["run", "--url", url, "--", "true"], { environment });
   expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining("NO_HOST") });
   const host = start(
     [
@@ -337,7 +337,7 @@ assert os.path.samefile(os.environ["legion_script_path"], sys.argv[0])
 `,
   );
   const main = join(import.meta.dirname, "../../../dist/legion.js");
-  const { code, stdout, stderr } = await run(
+  const { code, stdout, stderr } = await runProcess(
     [
       ...[script, "--debug", "--instances", "2", "--debug_devices", "gpu0;gpu3"],
       ...[

@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { beforeEach, expect, test } from "vitest";
 import { packageRoot } from "../../../src/broker/broker-config.ts";
 import { EXIT } from "../../../src/cli/report-error.ts";
-import { run } from "../../cli/spawn-command.ts";
+import { runProcess } from "../../cli/spawn-command.ts";
 import { findPython, pythonOf, TREE } from "../../support/find-python.ts";
 import { makeRunDirectory, type RunDirectory } from "../../support/run-command.ts";
 
@@ -27,7 +27,7 @@ function pathWith(python: string): string {
 
 test("legion starts an example of the checkout on several workers", async () => {
   const PATH = pathWith(await findPython("numpy"));
-  const { code, stdout, stderr } = await run([DIGITS, "--instances", "4", "--debug"], {
+  const { code, stdout, stderr } = await runProcess([DIGITS, "--instances", "4", "--debug"], {
     cwd: directory.path,
     main: LEGION,
     environment: { PATH, PYTHONPATH: TREE, PYTHONDONTWRITEBYTECODE: "1" },
@@ -60,7 +60,7 @@ with pserver.connect() as ps:
 `,
   );
   const PATH = pathWith(await pythonOf("system"));
-  const { code, stdout, stderr } = await run(
+  const { code, stdout, stderr } = await runProcess(
     [
       ...["run", "-n", "2", "--shards", "1", "--sync", "sync", "--save", "out/model.npz"],
       ...["--", "python3", script],
@@ -93,7 +93,7 @@ several = int(os.environ.get("LOCAL_RANK", -1)) != -1 or any(int(os.environ.get(
 async function withTorch(program: string, ...args: string[]): Promise<string[]> {
   const script = await directory.script("train.py", `${LOOK}${program}`);
   const python = await findPython("torch");
-  const { code, stdout, stderr } = await run(
+  const { code, stdout, stderr } = await runProcess(
     ["run", "-n", "2", "--shards", "1", "--restarts", "0", ...args, "--", python, script],
     { cwd: directory.path },
   );
@@ -130,7 +130,7 @@ test("a Python without the package is one line, and nothing starts", async () =>
   const environment = { PATH, PYTHONPATH: "" };
   const options = { cwd: directory.path, main: LEGION, environment };
   const args = ["--instances", "2", "--debug", "--user_script_args", "--epochs 1"];
-  const { code, stderr } = await run([DIGITS, ...args], options);
+  const { code, stderr } = await runProcess([DIGITS, ...args], options);
   expect(stderr).toMatch(
     /^\S+ pserver: BAD_VALUE: .*digits\.py: .*pip install WHEEL, the file that make wheel builds.*\n$/,
   );
@@ -140,7 +140,7 @@ test("a Python without the package is one line, and nothing starts", async () =>
 
 test("arguments that no shell can read are one line", async () => {
   const args = [DIGITS, "--instances", "2", "--debug", "--user_script_args", "it's"];
-  const { code, stderr } = await run(args, { cwd: directory.path, main: LEGION });
+  const { code, stderr } = await runProcess(args, { cwd: directory.path, main: LEGION });
   expect(stderr).toMatch(/--user_script_args: expected words as a shell reads them; received/);
   expect(code).toBe(EXIT.invalidInput);
 });

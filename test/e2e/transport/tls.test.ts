@@ -10,7 +10,7 @@ import { connect } from "../../../src/client/index.ts";
 import { resolveConnection } from "../../../src/client/wire/settings.ts";
 import { connectForBulk } from "../../../src/transport/bulk-transport.ts";
 import { openConnection } from "../../../src/transport/connection.ts";
-import { run } from "../../cli/spawn-command.ts";
+import { runProcess } from "../../cli/spawn-command.ts";
 import { startTestBroker, type TestBroker } from "../../support/broker.ts";
 import { LOCALHOST_IS_KNOWN, makeCertificates } from "../../support/certificates.ts";
 import {
@@ -85,7 +85,13 @@ describe("a broker without TLS gets nothing from an address with tls://", () => 
   test("of the command, which says so and hints at nats://", async () => {
     const plain = await fake();
     const url = `tls://alice:pass-word@127.0.0.1:${plain.port}`;
-    const { code, stderr } = await run(["status", "--url", url, "--timeout", `${HANG_MS}ms`]);
+    const { code, stderr } = await runProcess([
+      "status",
+      "--url",
+      url,
+      "--timeout",
+      `${HANG_MS}ms`,
+    ]);
     expect(stderr).toMatch(/^pserver: NO_TLS: the broker at 127\.0\.0\.1:\d+ offers no TLS/);
     expect(stderr).toContain("\nhint: ");
     expect([code, plain.received]).toEqual([4, ""]);
@@ -116,8 +122,8 @@ describe("a certificate", () => {
   const status = (
     url: string,
     environment: Readonly<Record<string, string>> = {},
-  ): ReturnType<typeof run> =>
-    run(["status", "--url", url, "--timeout", `${HANG_MS}ms`], { environment });
+  ): ReturnType<typeof runProcess> =>
+    runProcess(["status", "--url", url, "--timeout", `${HANG_MS}ms`], { environment });
 
   test("of an unknown authority is refused, with a hint at --tlsca", async () => {
     const { code, stderr } = await status(`tls://127.0.0.1:${secure.port}`);
