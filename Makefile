@@ -14,9 +14,6 @@ WHEEL_SOURCES := $(shell find src/client/python include src/client/c -name __pyc
   $(wildcard src/client/c/*.mk src/client/c/Makefile src/client/c/*.map) \
   $(addprefix src/client/python/,pyproject.toml CMakeLists.txt README.md)
 
-# Files that `make e2e` also runs with the brokers of .tools/brokers/.
-OLD_BROKER_TESTS := $(addprefix test/e2e/,lifecycle.test.ts host/journal-faults.test.ts host/cluster.test.ts)
-
 .PHONY: help setup package libraries build wheel programs docs check test unit e2e demo bench bench-peers install clean
 
 help: ## list the targets
@@ -83,11 +80,6 @@ e2e: build programs wheel ## end-to-end tests only
 	@scripts/setup-docs.sh
 	@scripts/setup-slurm.sh
 	node_modules/.bin/vitest run --config vitest.e2e.config.ts
-	@# What depends on the broker most, with the oldest ones that may be used.
-	@for broker in '$(CURDIR)'/.tools/brokers/*/nats-server; do \
-	  printf 'with %s\n' "$$broker"; \
-	  PSERVER_NATS_SERVER="$$broker" node_modules/.bin/vitest run --config vitest.e2e.config.ts $(OLD_BROKER_TESTS) || exit 1; \
-	done
 
 demo: package programs ## train handwritten digits on several processes, with a crash in between
 	@node build/programs/examples/digits/main.js build/demo

@@ -1,3 +1,5 @@
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 import { TEST_MS } from "./test/support/limits.ts";
 import { longestFirst } from "./test/support/longest-first.ts";
@@ -53,13 +55,31 @@ const LONGEST = [
   "etcd/command.test.ts",
 ];
 
+/** What depends on the broker most runs with the oldest brokers that may be used, too, which set-up puts here. */
+const OLD_BROKERS = join(import.meta.dirname, ".tools/brokers");
+const OLD_BROKER_TESTS = ["lifecycle", "host/journal-faults", "host/cluster"];
+
+const oldBrokers = (existsSync(OLD_BROKERS) ? readdirSync(OLD_BROKERS) : []).filter((version) =>
+  existsSync(join(OLD_BROKERS, version, "nats-server")),
+);
+
 /** End-to-end tests: every file starts brokers and processes of its own on free ports. */
 export default defineConfig({
   test: {
-    include: ["test/e2e/**/*.test.ts"],
+    projects: [
+      { extends: true, test: { name: "e2e", include: ["test/e2e/**/*.test.ts"] } },
+      ...oldBrokers.map((version) => ({
+        extends: true as const,
+        test: {
+          name: version,
+          include: OLD_BROKER_TESTS.map((file) => `test/e2e/${file}.test.ts`),
+          env: { PSERVER_NATS_SERVER: join(OLD_BROKERS, version, "nats-server") },
+        },
+      })),
+    ],
     pool: "forks",
-    // Two more than there are processors on a small machine: most tests wait for something half the time.
-    maxWorkers: 4,
+    // Three for each processor of a small machine: most tests wait for something most of the time.
+    maxWorkers: 6,
     // Files share a process, as unit tests do: to start one for each takes half a second of processor time.
     isolate: false,
     testTimeout: TEST_MS,

@@ -24,7 +24,7 @@ import {
   parseParameters,
 } from "../../src/protocol/index.ts";
 import { startTestBroker, type TestBroker } from "../support/broker.ts";
-import { LASTING_LEASE_MS } from "../support/limits.ts";
+import { HANG_MS, LASTING_LEASE_MS } from "../support/limits.ts";
 import { MemoryOwners } from "../support/memory-owners.ts";
 
 const LEASE_MS = 1_000;
@@ -51,7 +51,8 @@ afterAll(async () => {
 /** The same new bucket over both connections. */
 async function openBoth(ttlMs?: number): Promise<{ name: string; records: [KvBucket, KvBucket] }> {
   const name = `PS_test${++buckets}`;
-  const options = { bucket: name, storage: "file" as const, ...(ttlMs && { ttlMs }) };
+  const times = ttlMs === undefined ? { timeoutMs: HANG_MS } : { ttlMs };
+  const options = { bucket: name, storage: "file" as const, ...times };
   const open = (connection: NatsConnection): Promise<KvBucket> =>
     openBucket({ ...options, connection });
   return { name, records: await Promise.all([open(one), open(two)]) };
