@@ -14,7 +14,7 @@ import { Random } from "../simulation/random.ts";
 import { BuiltLibrary, SANITIZED } from "./toolchain.ts";
 import { toScript } from "./updates/call-script.ts";
 
-const SEEDS = 60;
+const SEEDS = 30;
 const SEEDS_AT_ONCE = 15;
 const OUTPUT_BYTES_MAX = 256 * 1024 * 1024;
 

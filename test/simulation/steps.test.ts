@@ -13,7 +13,7 @@ import { MemoryPool } from "./fold-maker.ts";
 import { findings, RUNS_ONE_SEED, runSeeds, scheduleCount, scheduleTimeoutMs } from "./seeds.ts";
 import { runSchedule, type ScheduleReport, type Variant } from "./steps/schedule.ts";
 
-const SCHEDULES = scheduleCount(600);
+const SCHEDULES = scheduleCount(300);
 
 /** Schedules within which every planted defect must show. */
 const DEFECT_SCHEDULES = 200;

@@ -8,7 +8,7 @@ import type { SynchronizationInput } from "../../../src/protocol/config/index.ts
 import { folded, mutant, samples } from "./mutants.ts";
 
 /** How many records are changed: MUTATIONS, or as many as usual. */
-const MUTATIONS = Number(process.env["MUTATIONS"] ?? 1500);
+const MUTATIONS = Number(process.env["MUTATIONS"] ?? 750);
 
 test.each<[string, SynchronizationInput | undefined]>([
   ["async", undefined],

@@ -21,7 +21,7 @@ import { asKept } from "./arbitrary-events.ts";
 // commands that fold a journal otherwise leave such records as they are.
 
 /** How many records are changed: MUTATIONS, or as many as usual. */
-const MUTATIONS = Number(process.env["MUTATIONS"] ?? 4000);
+const MUTATIONS = Number(process.env["MUTATIONS"] ?? 2000);
 
 /** Records that are folded by one shard at most. */
 const RECORDS_MAX = 50;
