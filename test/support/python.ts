@@ -81,13 +81,18 @@ function killGroup(group: number | undefined): void {
   }
 }
 
-/** Node as it runs here, and nothing that would have the sources imported or written to. */
+/**
+ * Node as it runs here, and nothing that would have the sources imported or written to. Numpy and PyTorch compute
+ * in one thread: more, on processors that other tests use, wait for each other in loops.
+ */
 function pytestVariables(): NodeJS.ProcessEnv {
   const { PYTHONPATH: _, LD_LIBRARY_PATH: __, ...inherited } = process.env;
   return {
     ...inherited,
     PATH: `${dirname(process.execPath)}:${process.env["PATH"] ?? ""}`,
     PYTHONDONTWRITEBYTECODE: "1",
+    OMP_NUM_THREADS: "1",
+    OPENBLAS_NUM_THREADS: "1",
     PSERVER_TEST_INSTALLED: "1",
   };
 }

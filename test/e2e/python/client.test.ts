@@ -1,12 +1,20 @@
-// Runs the tests of the Python client's calls, on the installed wheel, against a real broker and hosts.
+// Runs the tests of the Python client, on the installed wheel: of what it knows without a server, in comparison
+// with numpy and the shared vectors, and of its calls against a real broker and hosts.
 import { test } from "vitest";
 import { runPytest } from "../../support/python.ts";
 
-test("makes every call, and refuses bad input", () =>
+test("knows the library, agrees with numpy, makes every call, and refuses bad input", () =>
   runPytest("empty", [
+    "test_layouts.py",
+    "test_errors.py",
+    "test_arrays.py",
+    "test_documentation.py",
+    "test_against_numpy.py",
     "test_client.py",
     "test_bad_input.py",
     "test_averaging.py",
     "test_known.py",
     "test_notes.py",
+    // The last one: it gives the job parameters of all names, of which some cannot be saved together.
+    "test_vectors.py",
   ]));

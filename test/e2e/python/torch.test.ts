@@ -2,8 +2,9 @@
 import { test } from "vitest";
 import { runPytest } from "../../support/python.ts";
 
-test("modules, hooks, the optimizer and DiLoCo", () =>
+test("tensors, also in workers of a loader, modules, hooks, the optimizer and DiLoCo", () =>
   runPytest("system", [
+    "test_torch_arrays.py",
     "test_torch_modules.py",
     "test_torch_hooks.py",
     "test_torch_sync.py",
