@@ -10,7 +10,7 @@ import { CORPUS, compileFuzzer, runFuzzer } from "../../c/fuzz/fuzzer.ts";
 import { fuzzSeeds } from "../../c/fuzz/seeds.ts";
 
 /** Inputs to run; twice as many reach hardly any more of the code. */
-const RUNS = process.env["FUZZ_RUNS"] ?? "15000";
+const RUNS = process.env["FUZZ_RUNS"] ?? "8000";
 
 let directory: string;
 let target: string;
