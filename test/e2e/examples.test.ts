@@ -69,7 +69,7 @@ test.skipIf(process.platform !== "linux")(
     const directory = await temporaryDirectory();
     const models = await temporaryDirectory();
     const environment = { TMPDIR: directory, NATS_CONTEXT: "of another broker" };
-    const demo = run("digits/main.js", environment, models, "1400");
+    const demo = run("digits/main.js", environment, models, "1100");
     const exitCode = await demo.exitCode;
     expect(demo.output()).toContain("none lost, none doubled");
     expect(demo.output()).toMatch(/^trainer-2 gets SIGKILL/m);
