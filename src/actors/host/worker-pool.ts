@@ -137,22 +137,21 @@ export class WorkerPool {
   }
 
   #receive(thread: HostThread, event: WorkerEvent): void {
-    const { onServing, onRecovered, onFellBack, onTrouble } = this.#events;
     switch (event.type) {
       case "serving":
-        onServing(event.shard);
+        this.#events.onServing(event.shard);
         break;
       case "statuses":
         this.#statuses.set(thread, event.statuses);
         break;
       case "recovered":
-        onRecovered(event.continued);
+        this.#events.onRecovered(event.continued);
         break;
       case "fell-back":
-        onFellBack(event.continued);
+        this.#events.onFellBack(event.continued);
         break;
       default:
-        onTrouble(event.type, event.shard, errorFromWire(event.error));
+        this.#events.onTrouble(event.type, event.shard, errorFromWire(event.error));
     }
   }
 }
