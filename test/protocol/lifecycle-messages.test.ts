@@ -107,31 +107,18 @@ comesBack(
 );
 comesBack(
   "the reply to join",
-  fc.record(
-    {
-      session: positive,
-      shards: fc.integer({ min: 1, max: 256 }),
-      leaseMs: positive,
-      journal: fc.constantFrom("file", "memory"),
-      synchronization: fc.constantFrom(
-        { mode: "async" },
-        { mode: "sync", trainers: 4, backups: 1, reduce: "sum" },
-        { mode: "ssp", trainers: 2, staleness: 3 },
-      ),
-      maxPayloadBytes: positive,
-      rules: positive,
-    },
-    {
-      requiredKeys: [
-        "session",
-        "shards",
-        "leaseMs",
-        "journal",
-        "synchronization",
-        "maxPayloadBytes",
-      ],
-    },
-  ),
+  fc.record({
+    session: positive,
+    shards: fc.integer({ min: 1, max: 256 }),
+    leaseMs: positive,
+    journal: fc.constantFrom("file", "memory"),
+    synchronization: fc.constantFrom(
+      { mode: "async" },
+      { mode: "sync", trainers: 4, backups: 1, reduce: "sum" },
+      { mode: "ssp", trainers: 2, staleness: 3 },
+    ),
+    maxPayloadBytes: positive,
+  }),
   parseJoinReply,
 );
 comesBack(
@@ -265,7 +252,6 @@ describe("the reply to join", () => {
       ["journal", "disk"],
       ["journal", undefined],
       ["maxPayloadBytes", undefined],
-      ["rules", 0],
     ],
   );
 });
