@@ -26,10 +26,13 @@ import { BufferPool } from "../../../src/transport/buffers.ts";
 import { MemorySnapshots } from "../../support/memory-snapshots.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 
-/** Generation that is abandoned, its last record, and the one that the shard goes on from. */
+/**
+ * Generation that is abandoned, its last record, and the one that the shard goes on from: the rules, and a declaration
+ * and an `init` of each block.
+ */
 const OLD = 2;
-const LAST = 5;
-const AT: Position = { generation: OLD, seq: 3 };
+const LAST = 9;
+const AT: Position = { generation: OLD, seq: 5 };
 
 interface MemoryStream {
   readonly created: string;
