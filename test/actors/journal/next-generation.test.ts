@@ -150,7 +150,7 @@ beforeEach(async () => {
 
 function snapshotter(store: Pick<MemorySnapshots, "publish" | "commit">): Snapshotter {
   const budget = new SnapshotBudget(new BufferPool());
-  const place = { store, subjects: SUBJECTS, shard: SHARD, partBytesMax: 1_000, budget };
+  const place = { store, subjects: SUBJECTS, shard: SHARD, partBytesMax: 10_000, budget };
   return new Snapshotter({ ...place, stored: new Map(), onProgress: () => undefined });
 }
 
@@ -175,7 +175,7 @@ async function run(
   const { journal } = journals;
   return await continueShard(
     {
-      ...{ shard: SHARD, subjects: SUBJECTS, storage, partBytesMax: 1_000 },
+      ...{ shard: SHARD, subjects: SUBJECTS, storage, partBytesMax: 10_000 },
       store: {
         publish: (subject, bytes) => write(() => snapshots.publish(subject, bytes)),
         commit: (manifest, previousSeq) => write(() => snapshots.commit(manifest, previousSeq)),
@@ -216,7 +216,7 @@ async function takeOver(): Promise<void> {
         worker: {
           subjects: SUBJECTS,
           snapshotBudget: new SnapshotBudget(new BufferPool()),
-          settings: { partBytesMax: 1_000, snapshotBytes: 1e9, retainBytes: 0 },
+          settings: { partBytesMax: 10_000, snapshotBytes: 1e9, retainBytes: 0 },
           archivers: { copied: () => Promise.resolve([]) },
         },
       },
