@@ -22,19 +22,20 @@ import {
   type Calls,
   Deadline,
   type GradOptions,
+  type NamedTensor,
   type PullOptions,
   type PushOptions,
   type ReadOptions,
   type UpdateOptions,
 } from "./calls/calls.ts";
 import { Lifecycle } from "./calls/lifecycle.ts";
-import { Parameters } from "./calls/parameters.ts";
+import { Parameters, SeenVersions } from "./calls/parameters.ts";
 import { Positions } from "./core/shard-window.ts";
 import type { IndexList } from "./parts.ts";
 import { BlockReader } from "./pull/block-reader.ts";
-import { type NamedTensor, Puller, type PullMode } from "./pull/puller.ts";
+import { Puller, type PullMode } from "./pull/puller.ts";
 import type { GradientRecord, TensorRecord } from "./push/block-updates.ts";
-import { SeenVersions, Updates } from "./push/updates.ts";
+import { Updates } from "./push/updates.ts";
 import { Fallbacks, type ShardFallback } from "./shell/fallbacks.ts";
 import { Session } from "./shell/session.ts";
 import { type GradResult, Steps } from "./shell/steps.ts";

@@ -32,9 +32,11 @@ export type { NoteEntries, NoteValue } from "../protocol/messages/records.ts";
 export { type Tensor, type TensorLike, zeros } from "../protocol/tensor.ts";
 export { AsyncDifference, type Averaged, elasticAverage, type FloatData } from "./averaging.ts";
 export type {
+  Ack,
   BeginOptions,
   CallOptions,
   GradOptions,
+  NamedTensor,
   PullOptions,
   PushOptions,
   ReadOptions,
@@ -43,14 +45,13 @@ export type {
 export type { Client, SavedModel, SaveOptions } from "./client.ts";
 export { type ConnectOptions, connect } from "./connect.ts";
 export type { IndexList } from "./parts.ts";
-export type { NamedTensor } from "./pull/puller.ts";
 export type { Gradient, GradientRecord, RowGradient, TensorRecord } from "./push/block-updates.ts";
-export type { Ack } from "./push/updates.ts";
 export type { ShardFallback } from "./shell/fallbacks.ts";
 export type { GradResult } from "./shell/steps.ts";
-export type { BrokerSettings, Environment } from "./wire/settings.ts";
 export {
+  type BrokerSettings,
   type ConnectionOverrides,
   DEFAULT_URL,
+  type Environment,
   resolveSettings,
 } from "./wire/settings.ts";

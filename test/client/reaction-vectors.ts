@@ -1,8 +1,8 @@
-import type { Reaction } from "../../src/protocol/errors.ts";
 import {
   ERROR_CODES,
   type ErrorCode,
   isErrorCode,
+  type Reaction,
   reactionTo,
   reactionToRejection,
 } from "../../src/protocol/errors.ts";

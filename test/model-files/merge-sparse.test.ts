@@ -1,8 +1,7 @@
 // Proves the plan of merging sparse shards: order, places, shapes, and each thing it must refuse.
 // That the bytes follow the plan is proved by the round trips.
 import { describe, expect, test } from "vitest";
-import type { TensorHeader } from "../../src/model-files/index.ts";
-import { mergeSparse } from "../../src/model-files/index.ts";
+import { mergeSparse, type TensorHeader } from "../../src/model-files/index.ts";
 import { PserverError } from "../../src/protocol/errors.ts";
 
 function header(name: string, shape: readonly number[] = [2, 3]): TensorHeader {

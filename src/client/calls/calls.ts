@@ -1,7 +1,6 @@
-import type { Encoding } from "../../protocol/dtypes.ts";
+import type { Encoding, TensorData } from "../../protocol/dtypes.ts";
 import { ensureError, PserverError } from "../../protocol/errors.ts";
-import type { Into, NamedTensor } from "../pull/puller.ts";
-import type { Ack } from "../push/updates.ts";
+import type { Tensor } from "../../protocol/tensor.ts";
 
 /** Options of every call. */
 export interface CallOptions {
@@ -264,6 +263,19 @@ export interface ReadOptions extends CallOptions {
   readonly encoding?: Encoding;
 }
 
+/** A parameter's values, with its name. */
+export interface NamedTensor extends Tensor {
+  readonly name: string;
+  /**
+   * Number of changes of the parameter; initialization is the first and each update adds 1. For several
+   * blocks, which are not read at one moment, the highest of theirs.
+   */
+  readonly version: number;
+}
+
+/** Arrays to read into, by parameter name. */
+export type Into = Readonly<Record<string, TensorData>>;
+
 /** Options of `Client.getParams`. */
 export interface PullOptions extends ReadOptions {
   /** Arrays to read into, by parameter name. */
@@ -276,6 +288,9 @@ export interface PullOptions extends ReadOptions {
    */
   readonly known?: readonly NamedTensor[];
 }
+
+/** When an update is done: folded by the shard's owner, or stored in the journal. */
+export type Ack = "applied" | "stored";
 
 /** Options of a call that changes parameters. */
 export interface UpdateOptions extends CallOptions {

@@ -7,7 +7,6 @@ import {
   type StatusRequest,
 } from "../../protocol/messages/lifecycle-messages.ts";
 import { escapeName, quoteName } from "../../protocol/names.ts";
-
 import type { Positions } from "../core/shard-window.ts";
 import type { Session } from "../shell/session.ts";
 import { Backoff, type Deadline } from "./calls.ts";
@@ -166,4 +165,34 @@ function notReady(
     state === "initializing" ? `is being initialized by ${quoteName(by)}` : `is ${state}`;
   const advice = "one trainer initializes it, with beginInit, initParam and finishInit";
   return new PserverError("NOT_INITIALIZED", `${quoted}: the job ${doing}; ${advice}`, details);
+}
+
+/**
+ * Remembers the version of each block that this trainer read last, which its next gradient is made from.
+ * A gradient names it, so that the history tells how old the values were, whether or not the
+ * parameter's learning rate depends on it.
+ */
+export class SeenVersions {
+  readonly #byParameter = new Map<string, { epoch: number; versions: Map<number, number> }>();
+
+  /** A block was read. */
+  note({ name, epoch }: ParameterInfo, block: number, version: number): void {
+    let seen = this.#byParameter.get(name);
+    if (seen?.epoch !== epoch) {
+      seen = { epoch, versions: new Map() };
+      this.#byParameter.set(name, seen);
+    }
+    seen.versions.set(block, version);
+  }
+
+  /** Forgets all versions, after a shard has undone some of them. */
+  clear(): void {
+    this.#byParameter.clear();
+  }
+
+  /** The version last read; undefined if there is none. */
+  get({ name, epoch }: ParameterInfo, block: number): number | undefined {
+    const seen = this.#byParameter.get(name);
+    return seen?.epoch === epoch ? seen.versions.get(block) : undefined;
+  }
 }

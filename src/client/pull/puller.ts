@@ -12,7 +12,7 @@ import { type BlockPlace, blockPlaces } from "../../protocol/layout.ts";
 import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
 import { quoteName } from "../../protocol/names.ts";
 import type { Tensor } from "../../protocol/tensor.ts";
-import type { Deadline } from "../calls/calls.ts";
+import type { Deadline, Into, NamedTensor } from "../calls/calls.ts";
 import type { Parameters } from "../calls/parameters.ts";
 import { type BlockPart, type IndexList, planPart, scatterPart } from "../parts.ts";
 import { checkEncoding } from "../push/block-updates.ts";
@@ -51,16 +51,6 @@ function writePart(
   const aligned = allocateData(dtypeOf(data), elements);
   writeElements(aligned, 0, elements, encoding, message);
   scatterPart(part, aligned, data);
-}
-
-/** A parameter's values, with its name. */
-export interface NamedTensor extends Tensor {
-  readonly name: string;
-  /**
-   * Number of changes of the parameter; initialization is the first and each update adds 1. For several
-   * blocks, which are not read at one moment, the highest of theirs.
-   */
-  readonly version: number;
 }
 
 /** What the values of a {@link PulledTensor} were read from. */
@@ -171,9 +161,6 @@ export class WholeRead implements ParameterRead {
 function copyElements(from: TensorData, to: TensorData, start: number, count: number): void {
   bytesOf(to.subarray(start, start + count)).set(bytesOf(from.subarray(start, start + count)));
 }
-
-/** Arrays to read into, by parameter name. */
-export type Into = Readonly<Record<string, TensorData>>;
 
 /** How the parameters of a call are read. */
 export interface PullMode extends ReadMode {

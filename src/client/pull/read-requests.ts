@@ -22,8 +22,8 @@ import {
 import { quoteName } from "../../protocol/names.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
 import type { Deadline } from "../calls/calls.ts";
+import type { SeenVersions } from "../calls/parameters.ts";
 import type { Positions } from "../core/shard-window.ts";
-import type { SeenVersions } from "../push/updates.ts";
 import type { Steps } from "../shell/steps.ts";
 import { ASK_AGAIN, MORE, type Requests } from "../wire/wire.ts";
 

@@ -46,6 +46,7 @@ import {
   type TensorLike,
   toTensor,
 } from "../../protocol/tensor.ts";
+import type { SeenVersions } from "../calls/parameters.ts";
 import {
   gatherPart,
   type IndexList,
@@ -55,7 +56,6 @@ import {
   slicePart,
 } from "../parts.ts";
 import type { EntrySource, Topic, UpdateSource } from "../shell/update-sender.ts";
-import type { SeenVersions } from "./updates.ts";
 
 /**
  * Returns the given tensor if it fits the parameter; a bare typed array of as many elements takes the

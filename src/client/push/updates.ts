@@ -22,8 +22,8 @@ import {
 import { quoteName } from "../../protocol/names.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
 import type { TensorLike } from "../../protocol/tensor.ts";
-import type { Deadline } from "../calls/calls.ts";
-import type { Parameters } from "../calls/parameters.ts";
+import type { Ack, Deadline } from "../calls/calls.ts";
+import type { Parameters, SeenVersions } from "../calls/parameters.ts";
 import { type IndexList, planPart, slicePart } from "../parts.ts";
 import type { Session } from "../shell/session.ts";
 import type { GradResult, Steps } from "../shell/steps.ts";
@@ -189,9 +189,6 @@ function close(batch: OpenBatch, filled: UpdateSource[], { subject }: BatchOptio
   if (entries.length === 1) return;
   filled[place] = new BatchUpdate(subject(first.shard), first.shard, entries);
 }
-
-/** When an update is done: folded by the shard's owner, or stored in the journal. */
-export type Ack = "applied" | "stored";
 
 /** Dependencies of Updates. */
 export interface UpdatesDeps {
@@ -371,34 +368,4 @@ function isStatic(parameter: string): PserverError {
     `${quoteName(parameter)} keeps its first values: its config says static`,
     { parameter },
   );
-}
-
-/**
- * Remembers the version of each block that this trainer read last, which its next gradient is made from.
- * A gradient names it, so that the history tells how old the values were, whether or not the
- * parameter's learning rate depends on it.
- */
-export class SeenVersions {
-  readonly #byParameter = new Map<string, { epoch: number; versions: Map<number, number> }>();
-
-  /** A block was read. */
-  note({ name, epoch }: ParameterInfo, block: number, version: number): void {
-    let seen = this.#byParameter.get(name);
-    if (seen?.epoch !== epoch) {
-      seen = { epoch, versions: new Map() };
-      this.#byParameter.set(name, seen);
-    }
-    seen.versions.set(block, version);
-  }
-
-  /** Forgets all versions, after a shard has undone some of them. */
-  clear(): void {
-    this.#byParameter.clear();
-  }
-
-  /** The version last read; undefined if there is none. */
-  get({ name, epoch }: ParameterInfo, block: number): number | undefined {
-    const seen = this.#byParameter.get(name);
-    return seen?.epoch === epoch ? seen.versions.get(block) : undefined;
-  }
 }

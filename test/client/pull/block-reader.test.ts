@@ -3,11 +3,10 @@
 // for again; errors end the call or begin a look-up as those of pulls do.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Deadline } from "../../../src/client/calls/calls.ts";
-import type { Parameters } from "../../../src/client/calls/parameters.ts";
+import { type Parameters, SeenVersions } from "../../../src/client/calls/parameters.ts";
 import { Positions } from "../../../src/client/core/shard-window.ts";
 import { BlockReader } from "../../../src/client/pull/block-reader.ts";
 import type { BlockRead, BlockState } from "../../../src/client/pull/read-requests.ts";
-import { SeenVersions } from "../../../src/client/push/updates.ts";
 import { Requests } from "../../../src/client/wire/wire.ts";
 import {
   type BatchRead,

@@ -1,14 +1,12 @@
-import { Deadline } from "../../../src/client/calls/calls.ts";
-import { Parameters } from "../../../src/client/calls/parameters.ts";
+import { Deadline, type NamedTensor } from "../../../src/client/calls/calls.ts";
+import { Parameters, SeenVersions } from "../../../src/client/calls/parameters.ts";
 import { Positions } from "../../../src/client/core/shard-window.ts";
 import { BlockReader } from "../../../src/client/pull/block-reader.ts";
-import { type NamedTensor, PulledTensor, Puller } from "../../../src/client/pull/puller.ts";
-import { SeenVersions } from "../../../src/client/push/updates.ts";
+import { PulledTensor, Puller } from "../../../src/client/pull/puller.ts";
 import type { Session } from "../../../src/client/shell/session.ts";
 import { Requests } from "../../../src/client/wire/wire.ts";
 import { decodeMessage, encodeMessage, readCrc } from "../../../src/protocol/codec.ts";
-import type { Encoding } from "../../../src/protocol/dtypes.ts";
-import { allocateData, type Dtype } from "../../../src/protocol/dtypes.ts";
+import { allocateData, type Dtype, type Encoding } from "../../../src/protocol/dtypes.ts";
 import { elementCount, toConfig } from "../../../src/protocol/index.ts";
 import type { ParameterInfo } from "../../../src/protocol/messages/lifecycle-messages.ts";
 import { JobSubjects } from "../../../src/protocol/subjects.ts";

@@ -3,8 +3,8 @@
 // record would say.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { SeenVersions } from "../../../src/client/calls/parameters.ts";
 import { planRows, slicePart } from "../../../src/client/parts.ts";
-
 import {
   gradientUpdates,
   initUpdates,
@@ -13,7 +13,7 @@ import {
   pushUpdates,
   setUpdates,
 } from "../../../src/client/push/block-updates.ts";
-import { fillBatches, SeenVersions } from "../../../src/client/push/updates.ts";
+import { fillBatches } from "../../../src/client/push/updates.ts";
 
 import type { UpdateSource } from "../../../src/client/shell/update-sender.ts";
 import {

@@ -2,12 +2,13 @@
 // from: those that were read when the call was made, of each block its own. There is no connection: the
 // records are made from what a call hands to its sender.
 import { describe, expect, test } from "vitest";
+import { SeenVersions } from "../../../src/client/calls/parameters.ts";
 import {
   type Gradient,
   type GradientMode,
   gradientUpdates,
 } from "../../../src/client/push/block-updates.ts";
-import { fillBatches, SeenVersions } from "../../../src/client/push/updates.ts";
+import { fillBatches } from "../../../src/client/push/updates.ts";
 
 import type { UpdateSource } from "../../../src/client/shell/update-sender.ts";
 import {

@@ -1,13 +1,9 @@
 /** Calls that change parameters, described for all languages, and the records that this client sends for them. */
 
 import { Deadline } from "../../../src/client/calls/calls.ts";
+import { SeenVersions } from "../../../src/client/calls/parameters.ts";
 import { type Gradient, initUpdates } from "../../../src/client/push/block-updates.ts";
-import {
-  inBatches,
-  SeenVersions,
-  Updates,
-  type UpdatesDeps,
-} from "../../../src/client/push/updates.ts";
+import { inBatches, Updates, type UpdatesDeps } from "../../../src/client/push/updates.ts";
 
 import type { UpdateSource } from "../../../src/client/shell/update-sender.ts";
 import {

@@ -2,8 +2,8 @@
 // look a parameter up again only after its epoch was refused. The client's parts are as they are, on a fake
 // connection; the test plays the owner of the only shard.
 import { describe, expect, test } from "vitest";
+import type { Ack } from "../../../src/client/calls/calls.ts";
 import type { ClientParts } from "../../../src/client/client.ts";
-import type { Ack } from "../../../src/client/push/updates.ts";
 import type { ErrorCode } from "../../../src/protocol/index.ts";
 import { deadline, joinedClient, parameter, settle } from "../joined-client.ts";
 import { ack, answer, applied, watch } from "../shell/outbox-rig.ts";

@@ -1,7 +1,7 @@
 // Proves which version a gradient is said to be made from: that of the block as it was read last, in the
 // epoch that the parameter has now.
 import { expect, test } from "vitest";
-import { SeenVersions } from "../../../src/client/push/updates.ts";
+import { SeenVersions } from "../../../src/client/calls/parameters.ts";
 import { computeLayout, type ParameterInfo, toConfig } from "../../../src/protocol/index.ts";
 
 function inEpoch(epoch: number): ParameterInfo {
