@@ -31,15 +31,15 @@ import {
 import { Lifecycle } from "./calls/lifecycle.ts";
 import { Parameters, SeenVersions } from "./calls/parameters.ts";
 import { Positions } from "./core/shard-window.ts";
+import { Fallbacks, type ShardFallback } from "./io/fallbacks.ts";
+import { Session } from "./io/session.ts";
+import { type GradResult, Steps } from "./io/steps.ts";
+import { UpdateSender } from "./io/update-sender.ts";
 import type { IndexList } from "./parts.ts";
 import { BlockReader } from "./pull/block-reader.ts";
 import { Puller, type PullMode } from "./pull/puller.ts";
 import type { GradientRecord, TensorRecord } from "./push/block-updates.ts";
 import { Updates } from "./push/updates.ts";
-import { Fallbacks, type ShardFallback } from "./shell/fallbacks.ts";
-import { Session } from "./shell/session.ts";
-import { type GradResult, Steps } from "./shell/steps.ts";
-import { UpdateSender } from "./shell/update-sender.ts";
 import { MORE, Requests, type Wire } from "./wire/wire.ts";
 
 /** A model file that a host has written. */

@@ -16,7 +16,7 @@ import { showUrl } from "../transport/connection.ts";
 import { Backoff, type CallOptions, Calls, Deadline } from "./calls/calls.ts";
 
 import { Client, ClientParts } from "./client.ts";
-import type { ShardFallback } from "./shell/fallbacks.ts";
+import type { ShardFallback } from "./io/fallbacks.ts";
 import { type ConnectionOverrides, type Environment, resolveConnection } from "./wire/settings.ts";
 import { NatsWire } from "./wire/wire.ts";
 

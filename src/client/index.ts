@@ -44,10 +44,10 @@ export type {
 } from "./calls/calls.ts";
 export type { Client, SavedModel, SaveOptions } from "./client.ts";
 export { type ConnectOptions, connect } from "./connect.ts";
+export type { ShardFallback } from "./io/fallbacks.ts";
+export type { GradResult } from "./io/steps.ts";
 export type { IndexList } from "./parts.ts";
 export type { Gradient, GradientRecord, RowGradient, TensorRecord } from "./push/block-updates.ts";
-export type { ShardFallback } from "./shell/fallbacks.ts";
-export type { GradResult } from "./shell/steps.ts";
 export {
   type BrokerSettings,
   type ConnectionOverrides,

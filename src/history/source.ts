@@ -14,7 +14,7 @@ import {
   type OwnerVerb,
   type Position,
   PserverError,
-  parseHead,
+  parseRecordHeader,
   type Synchronization,
   textField,
 } from "../protocol/index.ts";
@@ -158,7 +158,7 @@ export function summarizeRecord(
   if (parsed === undefined) return undefined;
   if (parsed.by === "host") return { verb: parsed.verb, sender: undefined, parameters: [] };
   const message = readRecordMessage(payload);
-  const head = message && readable(() => parseHead(message.fields));
+  const head = message && readable(() => parseRecordHeader(message.fields));
   const { trainer } = parsed;
   const sender = head && { trainer, session: head.session, n: head.n };
   if (parsed.by === "trainer") return { verb: parsed.verb, sender, parameters: [parsed.parameter] };

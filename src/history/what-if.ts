@@ -15,7 +15,7 @@ import {
   type Message,
   type Position,
   parseBatch,
-  parseHead,
+  parseRecordHeader,
   parseTrainerRecord,
   partElements,
 } from "../protocol/index.ts";
@@ -141,14 +141,14 @@ export class RecordEditor {
   ): Fields | undefined {
     const { fields, data } = message;
     if (verb !== "push") return undefined;
-    const record = parseTrainerRecord(verb, parseHead(fields), message);
+    const record = parseTrainerRecord(verb, parseRecordHeader(fields), message);
     const changed = this.#editEntries(fields, [{ parameter, index, record, data }], shard);
     return changed && { ...fields, ...changed };
   }
 
   #editBatch(message: Message, shard: Shard): Fields | undefined {
     const { fields } = message;
-    const entries = parseBatch(parseHead(fields), message, BATCH_ENTRIES_MAX);
+    const entries = parseBatch(parseRecordHeader(fields), message, BATCH_ENTRIES_MAX);
     let isChanged = false;
     const groups = listField(fields, "groups", BATCH_ENTRIES_MAX).map((value) => {
       const group = asMap(value, "group");

@@ -239,8 +239,8 @@ async function openParameter(path: string, header: TensorHeader): Promise<ModelF
   const file = await ModelFile.open(path);
   try {
     const what = `parameter ${quoteName(header.name)}`;
-    const head = await file.read(0, PADDLE_HEADER_BYTES, what);
-    const { valueBytes, elements } = decodePaddleHeader(path, what, head, file.bytes);
+    const paddleHeader = await file.read(0, PADDLE_HEADER_BYTES, what);
+    const { valueBytes, elements } = decodePaddleHeader(path, what, paddleHeader, file.bytes);
     const expected = DTYPES[header.dtype].bytes;
     if (valueBytes !== expected)
       throw badFile(path, `bytes of a ${header.dtype}`, expected, valueBytes);

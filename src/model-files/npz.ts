@@ -16,7 +16,7 @@ import {
   type TensorHeader,
   type TensorSource,
 } from "./tensor.ts";
-import { readZip, unpack, unpackHead, type ZipEntry } from "./zip-reader.ts";
+import { readZip, unpack, unpackBeginning, type ZipEntry } from "./zip-reader.ts";
 import { writeZip } from "./zip-writer.ts";
 
 /** A value of a {@link parsePythonDict} dictionary; tuples and lists are arrays. */
@@ -215,13 +215,13 @@ const NAME_COMMENT = "PSERVER.name=";
 export async function* writeNpz(model: OutgoingModel): AsyncGenerator<Uint8Array, void, undefined> {
   const members = model.tensors.map((tensor) => {
     const { name, trueName } = memberName(tensor.name);
-    const head = encodeNpyHeader(tensor.dtype, tensor.shape);
+    const header = encodeNpyHeader(tensor.dtype, tensor.shape);
     return {
       name: name + SUFFIX,
       ...(trueName === undefined ? {} : { comment: NAME_COMMENT + JSON.stringify(trueName) }),
-      bytes: head.byteLength + dataBytes(tensor),
+      bytes: header.byteLength + dataBytes(tensor),
       chunks: async function* () {
-        yield head;
+        yield header;
         yield* model.chunks(tensor);
       },
     };
@@ -237,13 +237,13 @@ export async function* writeNpz(model: OutgoingModel): AsyncGenerator<Uint8Array
 export async function readNpz(file: ModelFile): Promise<IncomingModel> {
   const { entries, comment } = await readZip(file);
   const tensors: TensorSource[] = [];
-  let headerBytes = 0;
+  let sumBytes = 0;
   for (const entry of entries) {
-    const { tensor, head } = await readMember(file, entry);
-    headerBytes += head;
-    if (headerBytes > DESCRIPTION_BYTES_MAX) {
+    const { tensor, headerBytes } = await readMember(file, entry);
+    sumBytes += headerBytes;
+    if (sumBytes > DESCRIPTION_BYTES_MAX) {
       const expected = `at most ${DESCRIPTION_BYTES_MAX}`;
-      throw badFile(file.path, "bytes of the arrays' headers", expected, headerBytes);
+      throw badFile(file.path, "bytes of the arrays' headers", expected, sumBytes);
     }
     tensors.push(tensor);
   }
@@ -258,7 +258,7 @@ export async function readNpz(file: ModelFile): Promise<IncomingModel> {
 async function readMember(
   file: ModelFile,
   entry: ZipEntry,
-): Promise<{ readonly tensor: TensorSource; readonly head: number }> {
+): Promise<{ readonly tensor: TensorSource; readonly headerBytes: number }> {
   const what = `member ${quoteName(entry.name)}`;
   const member = entry.name.slice(0, -SUFFIX.length);
   if (!entry.name.endsWith(SUFFIX) || member === "") {
@@ -267,17 +267,20 @@ async function readMember(
   const isNamed = entry.comment.startsWith(NAME_COMMENT);
   const kept = isNamed ? entry.comment.slice(NAME_COMMENT.length) : undefined;
   const name = trueNameOf(file.path, member, kept);
-  const range = npyTextRange(file.path, what, await unpackHead(file, entry, NPY_PREFIX_BYTES));
-  const head = await unpackHead(file, entry, range.end);
-  if (head.byteLength < range.end) {
-    throw badFile(file.path, `header of ${what}`, `${range.end} bytes`, head.byteLength);
+  const range = npyTextRange(file.path, what, await unpackBeginning(file, entry, NPY_PREFIX_BYTES));
+  const prefix = await unpackBeginning(file, entry, range.end);
+  if (prefix.byteLength < range.end) {
+    throw badFile(file.path, `header of ${what}`, `${range.end} bytes`, prefix.byteLength);
   }
-  const text = Buffer.from(head.subarray(range.begin)).toString("latin1");
+  const text = Buffer.from(prefix.subarray(range.begin)).toString("latin1");
   const { dtype, shape } = parseNpyText(file.path, what, text);
   const header: TensorHeader = { name, dtype, shape };
   const expected = range.end + (elementsOf(shape) ?? 0) * DTYPES[dtype].bytes;
   if (entry.bytes !== expected) {
     throw badFile(file.path, `bytes of ${what}`, expected, entry.bytes);
   }
-  return { tensor: { header, chunks: () => unpack(file, entry, range.end) }, head: range.end };
+  return {
+    tensor: { header, chunks: () => unpack(file, entry, range.end) },
+    headerBytes: range.end,
+  };
 }

@@ -223,8 +223,8 @@ async function readTensor(
   if (bytes < PADDLE_HEADER_BYTES) {
     throw badFile(file.path, `bytes of ${what}`, `at least ${PADDLE_HEADER_BYTES}`, bytes);
   }
-  const head = await file.read(dataAt, PADDLE_HEADER_BYTES, what);
-  const { valueBytes, elements } = decodePaddleHeader(file.path, what, head, bytes);
+  const header = await file.read(dataAt, PADDLE_HEADER_BYTES, what);
+  const { valueBytes, elements } = decodePaddleHeader(file.path, what, header, bytes);
   const dtype = dtypeFrom(file.path, what, entry, valueBytes);
   const config = await readConfig(file, what, configEntry);
   if (config.name !== name) {

@@ -68,10 +68,10 @@ export async function* writeSafetensors(
       { expected: DESCRIPTION_BYTES_MAX, received: headerBytes },
     );
   }
-  const head = new Uint8Array(8 + headerBytes).fill(0x20);
-  new DataView(head.buffer).setBigUint64(0, BigInt(headerBytes), true);
-  head.set(text, 8);
-  yield head;
+  const header = new Uint8Array(8 + headerBytes).fill(0x20);
+  new DataView(header.buffer).setBigUint64(0, BigInt(headerBytes), true);
+  header.set(text, 8);
+  yield header;
   for (const tensor of tensors) yield* model.chunks(tensor);
 }
 

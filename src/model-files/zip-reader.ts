@@ -37,20 +37,20 @@ export async function* unpack(
  * The first `length` unpacked bytes of a member, or all if it has fewer. No checksum is checked.
  * @throws BAD_FILE if they cannot be unpacked; IO; CLOSED.
  */
-export async function unpackHead(
+export async function unpackBeginning(
   file: ModelFile,
   entry: ZipEntry,
   length: number,
 ): Promise<Uint8Array> {
   const wanted = Math.min(length, entry.bytes);
   if (!entry.deflated) return await file.read(entry.packedAt, wanted, quoteName(entry.name));
-  const head = new Uint8Array(wanted);
+  const beginning = new Uint8Array(wanted);
   let filled = 0;
   for await (const chunk of unchecked(file, entry)) {
     const part = chunk.subarray(0, wanted - filled);
-    head.set(part, filled);
+    beginning.set(part, filled);
     filled += part.byteLength;
-    if (filled === wanted) return head;
+    if (filled === wanted) return beginning;
   }
   throw badFile(file.path, `unpacked bytes of ${quoteName(entry.name)}`, entry.bytes, filled);
 }

@@ -117,12 +117,12 @@ export function encodeMessage(fields: Fields, data?: Uint8Array): Uint8Array {
 }
 
 /**
- * Reads one message. Only its form is checked; see `fields.ts` for its values. `headBytesMax`: as in
+ * Reads one message. Only its form is checked; see `fields.ts` for its values. `headerBytesMax`: as in
  * {@link decodeSealed}.
  * @throws BAD_MESSAGE if it is malformed or truncated, BAD_CHECKSUM if a bit has changed,
  * BAD_VERSION if it is of another protocol version.
  */
-export function decodeMessage(bytes: Uint8Array, headBytesMax: number = bytes.length): Message {
+export function decodeMessage(bytes: Uint8Array, headerBytesMax: number = bytes.length): Message {
   if (!hasEnvelope(bytes)) {
     throw new PserverError(
       "BAD_MESSAGE",
@@ -139,7 +139,7 @@ export function decodeMessage(bytes: Uint8Array, headBytesMax: number = bytes.le
       { expected, received },
     );
   }
-  return decodeSealed(bytes, headBytesMax);
+  return decodeSealed(bytes, headerBytesMax);
 }
 
 /**
@@ -151,12 +151,12 @@ export function isSealed(bytes: Uint8Array): boolean {
 }
 
 /**
- * Reads one message for which {@link isSealed} holds. `headBytesMax`: bytes after which no value may
+ * Reads one message for which {@link isSealed} holds. `headerBytesMax`: bytes after which no value may
  * begin, which bounds the work.
  * @throws BAD_MESSAGE if it is malformed, BAD_VERSION if it is of another protocol version.
  */
-export function decodeSealed(bytes: Uint8Array, headBytesMax: number = bytes.length): Message {
-  const { v, data, fields } = readEntries(bytes, headBytesMax);
+export function decodeSealed(bytes: Uint8Array, headerBytesMax: number = bytes.length): Message {
+  const { v, data, fields } = readEntries(bytes, headerBytesMax);
   if (v !== PROTOCOL_VERSION) {
     throw new PserverError(
       "BAD_VERSION",
@@ -195,10 +195,10 @@ export function unpackValue(bytes: Uint8Array): unknown {
 /** The fields of a sealed message, with the entries of the envelope kept apart. */
 function readEntries(
   bytes: Uint8Array,
-  headBytesMax: number,
+  headerBytesMax: number,
 ): { v: unknown; data: unknown; fields: Fields } {
   const count = (bytes[0] as number) - FIXMAP;
-  const reader = new MsgpackReader(bytes, headBytesMax);
+  const reader = new MsgpackReader(bytes, headerBytesMax);
   reader.position = 1;
   reader.enter(2 * count, 0);
   // The first entry is the checksum, which was compared before.

@@ -69,7 +69,7 @@ export const BATCH_ENTRIES_MAX = 4096;
 /** Bytes of a batch record before its tensor bytes: what a host reads of a record that is malformed. */
 export const BATCH_HEAD_BYTES_MAX = 512 * 1024;
 
-/** Tensor bytes up to which a client fills a batch, and up to which a host fills a piece of a reply. */
+/** Tensor bytes up to which a client fills a batch, and up to which a host fills a chunk of a reply. */
 export const BATCH_BYTES = 1024 * 1024;
 
 /** Tensor bytes from which on an entry is sent as a record of its own. */

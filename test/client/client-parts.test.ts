@@ -5,7 +5,7 @@ import { Deadline } from "../../src/client/calls/calls.ts";
 import { ClientParts } from "../../src/client/client.ts";
 import { encodeMessage, JobSubjects, type PserverError } from "../../src/protocol/index.ts";
 import { FakeWire, type Published } from "../support/fake-wire.ts";
-import { answer, applied, head, settle, update, watch } from "./shell/outbox-rig.ts";
+import { answer, applied, header, settle, update, watch } from "./io/outbox-rig.ts";
 
 const LEASE_MS = 3_000;
 
@@ -57,7 +57,7 @@ async function joined(): Promise<{
 test("records wait while the client joins again, and are sent under the next session", async () => {
   const { wire, parts, lost, fresh } = await joined();
   const first = watch(parts.sender.send([update(0)], { deadline: deadline() }));
-  expect(fresh().map(head)).toMatchObject([{ session: 5, n: 1 }]);
+  expect(fresh().map(header)).toMatchObject([{ session: 5, n: 1 }]);
   answer(wire, [{ n: 1, seq: 4, version: 0, code: "REJOIN" }]);
   const second = watch(parts.sender.send([update(0, 1)], { deadline: deadline() }));
   const [join, ...others] = fresh();
@@ -66,7 +66,7 @@ test("records wait while the client joins again, and are sent under the next ses
   await settle();
   const again = fresh();
   expect(again.map(({ subject }) => subject)).toEqual(["log.0.0", "log.0.1"]);
-  expect(again.map(head)).toMatchObject([
+  expect(again.map(header)).toMatchObject([
     { session: 6, n: 1 },
     { session: 6, n: 2 },
   ]);

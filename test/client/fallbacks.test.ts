@@ -12,9 +12,9 @@ import {
   sealMessage,
 } from "../../src/protocol/index.ts";
 import type { FakeWire } from "../support/fake-wire.ts";
+import { answer, applied, header, watch } from "./io/outbox-rig.ts";
+import { StepHost } from "./io/step-host.ts";
 import { deadline, type JobWire, joinedClient, parameter, settle } from "./joined-client.ts";
-import { answer, applied, head, watch } from "./shell/outbox-rig.ts";
-import { StepHost } from "./shell/step-host.ts";
 
 /** A client that has read version 7 of "w" from record 4 of the first journal. */
 async function afterRead(): Promise<Awaited<ReturnType<typeof joinedClient>>> {
@@ -41,7 +41,7 @@ async function seenOfNext({
   const grads = { w: Float32Array.of(1, 1, 1, 1) };
   const sent = watch(parts.updates.sendGrads(grads, deadline(), {}));
   await settle();
-  const { n, seen } = head(wire.taken()[0]);
+  const { n, seen } = header(wire.taken()[0]);
   answer(wire, [applied(Number(n))]);
   await settle();
   expect(sent.state).toBe("done");
@@ -60,7 +60,7 @@ async function replaceJournal(
   await settle();
   const asked = wire.published.filter(({ subject }) => subject === "ps.j.shard.0.t.outcome");
   expect(asked).toHaveLength(1);
-  expect(parseOutcomeRequest(head(asked[0]))).toMatchObject({ numbers: [], generation: 1 });
+  expect(parseOutcomeRequest(header(asked[0]))).toMatchObject({ numbers: [], generation: 1 });
   const fallbacks = lost.map((each) => ({ generation: 1, ...each }));
   wire.deliver(asked[0]?.reply ?? "", encodeAnswers({ ...next, fallbacks }));
   await settle();

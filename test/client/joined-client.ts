@@ -4,7 +4,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { onTestFinished } from "vitest";
 import { Deadline } from "../../src/client/calls/calls.ts";
 import { ClientParts } from "../../src/client/client.ts";
-import type { ShardFallback } from "../../src/client/shell/fallbacks.ts";
+import type { ShardFallback } from "../../src/client/io/fallbacks.ts";
 import {
   decodeMessage,
   encodeMessage,

@@ -18,7 +18,7 @@ import {
 } from "../../src/protocol/errors.ts";
 import * as limits from "../../src/protocol/limits.ts";
 import { PULL_WAIT_MS_MAX } from "../../src/protocol/messages/reads.ts";
-import { parseHead, parseTrainerRecord } from "../../src/protocol/messages/records.ts";
+import { parseRecordHeader, parseTrainerRecord } from "../../src/protocol/messages/records.ts";
 import { hex } from "../protocol/raw-message.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -50,7 +50,7 @@ test("the worked example is a message", () => {
   const lines = example.trim().split("\n");
   const digits = lines.map((line) => line.split(/ {2,}/)[0] ?? "");
   const message = decodeMessage(hex(digits.join("")));
-  expect(parseTrainerRecord("set", parseHead(message.fields), message)).toEqual({
+  expect(parseTrainerRecord("set", parseRecordHeader(message.fields), message)).toEqual({
     verb: "set",
     session: 1,
     n: 1,

@@ -20,7 +20,7 @@ import {
   encodeStepRequest,
   hashName,
   JobSubjects,
-  parseReadPiece,
+  parseReadChunk,
   parseStepReply,
   throwIfError,
 } from "../../src/protocol/index.ts";
@@ -123,7 +123,7 @@ async function piecesOf(connection: NatsConnection): Promise<boolean[]> {
   const arrived = new Promise<void>((resolve) => {
     connection.subscribe(reply, {
       callback: (_error, { data }) => {
-        const { more } = parseReadPiece(decodeMessage(data));
+        const { more } = parseReadChunk(decodeMessage(data));
         pieces.push(more);
         if (!more) resolve();
       },

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import type { RecordHead } from "../../src/protocol/messages/records.ts";
+import type { RecordHeader } from "../../src/protocol/messages/records.ts";
 
 /** Any JavaScript string: all of Unicode, halves of surrogate pairs, the empty one. */
 export const anyText: fc.Arbitrary<string> = fc.oneof(
@@ -37,14 +37,14 @@ export const counter: fc.Arbitrary<number> = fc.oneof(
 export const positive: fc.Arbitrary<number> = counter.map((value) => Math.max(1, value));
 
 /** What every record of a trainer begins with. */
-export const recordHead: fc.Arbitrary<RecordHead> = fc
+export const recordHeader: fc.Arbitrary<RecordHeader> = fc
   .record({
     session: positive,
     n: positive,
     done: counter,
     reply: fc.constantFrom("", "_INBOX_j.t.x.applied"),
   })
-  .map((head) => ({ ...head, done: Math.min(head.done, head.n - 1) }));
+  .map((header) => ({ ...header, done: Math.min(header.done, header.n - 1) }));
 
 /** Finite float64 numbers; −0 is 0, as in messages. */
 export const finiteNumber: fc.Arbitrary<number> = fc

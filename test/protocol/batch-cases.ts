@@ -12,7 +12,7 @@ import {
   partCounts,
   writePackedIndex,
 } from "../../src/protocol/messages/parts.ts";
-import type { PushOperation, RecordHead } from "../../src/protocol/messages/records.ts";
+import type { PushOperation, RecordHeader } from "../../src/protocol/messages/records.ts";
 
 /** A batch as the shared vectors have it. */
 export interface BatchCase {
@@ -29,8 +29,8 @@ const WIDE: BlockRows = { rows: 70_000, rowElements: 2 };
 const NARROW: BlockRows = { rows: 65_536, rowElements: 2 };
 
 /** Batches with everything that an entry can be. */
-export function batchCases(head: RecordHead): BatchCase[] {
-  const common = { ...head, epoch: 2, dtype: "float32" } as const;
+export function batchCases(header: RecordHeader): BatchCase[] {
+  const common = { ...header, epoch: 2, dtype: "float32" } as const;
   const [encoding, norm, part] = [undefined, undefined, undefined];
   const push = { verb: "push", ...common, encoding, norm, operation: GRAD, part } as const;
   const whole = { parameter: "w", index: 0, data: floats(1, -2.5) };
@@ -44,7 +44,7 @@ export function batchCases(head: RecordHead): BatchCase[] {
   return [
     {
       what: "batch of gradients of a step: a whole block, rows of a small one and rows of a large one",
-      bytes: written(head, [
+      bytes: written(header, [
         { ...whole, record: { ...push, operation: { op: "grad", step: 5 } } },
         { ...partOf({ rows }, NARROW, { op: "grad", step: 5 }), index: 1 },
         { ...partOf({ rows }, WIDE, { op: "grad", step: 5 }), index: 17 },
@@ -52,7 +52,7 @@ export function batchCases(head: RecordHead): BatchCase[] {
     },
     {
       what: "batch with a learning rate, versions, an encoding, a mix of parts, a set and an init",
-      bytes: written(head, [
+      bytes: written(header, [
         { ...whole, record: { ...push, operation: { op: "grad", lr: 0.5, seen: 7 } } },
         { ...whole, index: 16, record: { ...push, operation: { op: "grad", lr: 0.5 } } },
         {
@@ -70,9 +70,9 @@ export function batchCases(head: RecordHead): BatchCase[] {
   ];
 }
 
-function written(head: RecordHead, entries: readonly Entry[]): Uint8Array {
+function written(header: RecordHeader, entries: readonly Entry[]): Uint8Array {
   const items = entries.map(({ data, ...entry }) => ({ ...entry, dataBytes: data.length }));
-  const draft = draftBatch(head, items);
+  const draft = draftBatch(header, items);
   let at = 0;
   for (const { data } of entries) {
     draft.data.set(data, at);

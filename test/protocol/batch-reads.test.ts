@@ -1,5 +1,5 @@
 // Proves batched reads: they come back as they were encoded, entries of one parameter in one group; what is
-// malformed is refused by the name of the entry, whatever was changed in it; heads and lists have limits.
+// malformed is refused by the name of the entry, whatever was changed in it; headers and lists have limits.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { encodeMessage, sealMessage } from "../../src/protocol/codec.ts";
@@ -7,7 +7,7 @@ import { PserverError } from "../../src/protocol/errors.ts";
 import { BATCH_ENTRIES_MAX, BATCH_HEAD_BYTES_MAX } from "../../src/protocol/limits.ts";
 import { partCounts, readPackedIndex } from "../../src/protocol/messages/parts.ts";
 import {
-  type BatchReadHead,
+  type BatchReadHeader,
   decodeBatchRead,
   encodeBatchRead,
   entryLabel,
@@ -19,11 +19,11 @@ import { anyPart } from "../actors/fold/arbitrary-parts.ts";
 import { counter, positive, validName } from "./arbitraries.ts";
 import { codeOf, refusalOf } from "./refusal.ts";
 
-const HEAD: BatchReadHead = { generation: 1, seq: 0, waitMs: 0 };
+const HEAD: BatchReadHeader = { generation: 1, seq: 0, waitMs: 0 };
 const ROWS = { rows: 9, rowElements: 4 };
 const WIDE = { rows: 70_000, rowElements: 2 };
 
-const head: fc.Arbitrary<BatchReadHead> = fc.record(
+const header: fc.Arbitrary<BatchReadHeader> = fc.record(
   {
     generation: positive,
     seq: counter,
@@ -54,7 +54,7 @@ const entries = fc.array(entry, { minLength: 1, maxLength: 20 });
 describe("a batched read", () => {
   test("comes back, with the indices of its parts", () => {
     fc.assert(
-      fc.property(head, entries, fc.nat(19), (given, wanted, number) => {
+      fc.property(header, entries, fc.nat(19), (given, wanted, number) => {
         const from = number % wanted.length;
         const read = decodeBatchRead(encodeBatchRead({ ...given, from }, wanted));
         expect(read).toMatchObject({ ...given, from });
@@ -91,7 +91,7 @@ describe("a batched read", () => {
   test("with changed bytes is refused as such, or is another valid one", () => {
     const change = fc.record({ at: fc.double({ min: 0, max: 1 }), to: fc.nat(255) });
     fc.assert(
-      fc.property(head, entries, fc.array(change, { minLength: 1 }), (given, wanted, changes) => {
+      fc.property(header, entries, fc.array(change, { minLength: 1 }), (given, wanted, changes) => {
         const bytes = encodeBatchRead(given, wanted);
         for (const { at, to } of changes) bytes[10 + Math.floor(at * (bytes.length - 11))] = to;
         try {
@@ -191,7 +191,7 @@ describe("a batched read is refused", () => {
     expect(codeOf(() => decodeBatchRead(encodeMessage({ ...HEAD, groups })))).toBe("TOO_LARGE");
   });
 
-  test("with a longer head than the limit", () => {
+  test("with a longer header than the limit", () => {
     const long = "x".repeat(BATCH_HEAD_BYTES_MAX);
     const bytes = encodeMessage({ ...HEAD, groups: [block], long });
     expect(codeOf(() => decodeBatchRead(bytes))).toBe("TOO_LARGE");

@@ -22,19 +22,19 @@ import {
 } from "../../src/protocol/messages/batch-records.ts";
 
 import {
-  parseHead,
-  type RecordHead,
+  parseRecordHeader,
+  type RecordHeader,
   type TrainerRecord,
 } from "../../src/protocol/messages/records.ts";
 import { validName } from "./arbitraries.ts";
 import { codeOf, refusalOf } from "./refusal.ts";
 
-const HEAD: RecordHead = { session: 3, n: 7, done: 2, reply: "_INBOX_j.t.applied" };
+const HEAD: RecordHeader = { session: 3, n: 7, done: 2, reply: "_INBOX_j.t.applied" };
 const CONFIG = toConfig({ optimizer: "none" });
 
 function parse(payload: Uint8Array, entriesMax: number = BATCH_ENTRIES_MAX): BatchEntry[] {
   const message = decodeMessage(payload);
-  return parseBatch(parseHead(message.fields), message, entriesMax);
+  return parseBatch(parseRecordHeader(message.fields), message, entriesMax);
 }
 
 function written(items: readonly BatchItem[]): Uint8Array {
@@ -274,7 +274,11 @@ test("whatever is changed in a header, it ends in entries or in a refusal", () =
         try {
           // Whoever means harm computes the checksum.
           const { fields, data } = decodeSealed(bytes);
-          const entries = parseBatch(parseHead(fields), { fields, data }, BATCH_ENTRIES_MAX);
+          const entries = parseBatch(
+            parseRecordHeader(fields),
+            { fields, data },
+            BATCH_ENTRIES_MAX,
+          );
           const total = entries.reduce((sum, entry) => sum + paddedBytes(entry.data.length), 0);
           expect(total).toBe(data.length);
         } catch (error) {

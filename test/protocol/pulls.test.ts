@@ -74,11 +74,11 @@ describe("a pull reply", () => {
       data: fc.uint8Array({ maxLength: 64 }),
     });
     fc.assert(
-      fc.property(reply, ({ data, ...head }) => {
-        const draft = draftPullReply(head, data.length);
+      fc.property(reply, ({ data, ...header }) => {
+        const draft = draftPullReply(header, data.length);
         draft.data.set(data);
         const given = parsePullReply(decodeMessage(sealMessage(draft)));
-        expect({ ...given, data: [...given.data] }).toEqual({ ...head, data: [...data] });
+        expect({ ...given, data: [...given.data] }).toEqual({ ...header, data: [...data] });
       }),
     );
   });

@@ -11,10 +11,10 @@ export function hex(text: string): Uint8Array {
  */
 export function rawMessage(count: number, rest: Uint8Array | string): Uint8Array {
   const tail = typeof rest === "string" ? hex(rest) : rest;
-  const head = hex("80 a3637263 ce00000000 a176 01");
-  const bytes = new Uint8Array(head.length + tail.length);
-  bytes.set(head);
-  bytes.set(tail, head.length);
+  const header = hex("80 a3637263 ce00000000 a176 01");
+  const bytes = new Uint8Array(header.length + tail.length);
+  bytes.set(header);
+  bytes.set(tail, header.length);
   bytes[0] = 0x80 + count + 2;
   return sealMessage({ bytes, data: tail });
 }

@@ -19,11 +19,11 @@ import {
 } from "../../src/protocol/messages/host-records.ts";
 import {
   draftRecord,
-  parseHead,
+  parseRecordHeader,
   parseTrainerRecord,
   type TrainerRecord,
 } from "../../src/protocol/messages/records.ts";
-import { finiteNumber, positive, recordHead, validId, validName } from "./arbitraries.ts";
+import { finiteNumber, positive, recordHeader, validId, validName } from "./arbitraries.ts";
 import { codeOf } from "./refusal.ts";
 import { testRefusals } from "./refused-fields.ts";
 
@@ -40,7 +40,7 @@ function sent(record: TrainerRecord, data: Uint8Array): TrainerRecord {
 
 /** A message read as the fold does it: first what it begins with, then the rest. */
 function parsed(verb: "init" | "push" | "set", message: Message): TrainerRecord {
-  return parseTrainerRecord(verb, parseHead(message.fields), message);
+  return parseTrainerRecord(verb, parseRecordHeader(message.fields), message);
 }
 
 function zeros(type: Dtype, elements: number): Uint8Array {
@@ -52,8 +52,8 @@ describe("trainers' records come back", () => {
 
   test("set", () => {
     fc.assert(
-      fc.property(recordHead, body, fc.integer({ min: 1, max: 9 }), (head, rest, elements) => {
-        const record = { verb: "set", ...head, ...rest } as const;
+      fc.property(recordHeader, body, fc.integer({ min: 1, max: 9 }), (header, rest, elements) => {
+        const record = { verb: "set", ...header, ...rest } as const;
         expect(sent(record, zeros(rest.dtype, elements))).toEqual(record);
       }),
     );
@@ -73,8 +73,8 @@ describe("trainers' records come back", () => {
       ),
     );
     fc.assert(
-      fc.property(recordHead, body, norm, operation, (head, rest, length, what) => {
-        const record = { verb: "push", ...head, ...rest, ...length, operation: what } as const;
+      fc.property(recordHeader, body, norm, operation, (header, rest, length, what) => {
+        const record = { verb: "push", ...header, ...rest, ...length, operation: what } as const;
         expect(sent(record, zeros(rest.dtype, 2))).toEqual(record);
       }),
     );
@@ -87,10 +87,10 @@ describe("trainers' records come back", () => {
     );
     const encoding = fc.constantFrom("bfloat16" as const, "float16" as const);
     fc.assert(
-      fc.property(recordHead, positive, part, encoding, (head, epoch, counts, form) => {
+      fc.property(recordHeader, positive, part, encoding, (header, epoch, counts, form) => {
         const record = {
           verb: "push",
-          ...head,
+          ...header,
           epoch,
           dtype: "float32",
           encoding: form,
@@ -106,14 +106,21 @@ describe("trainers' records come back", () => {
   test("init", () => {
     const shape = fc.array(fc.integer({ min: 1, max: 6 }), { maxLength: 4 });
     fc.assert(
-      fc.property(recordHead, body, shape, finiteNumber, fc.nat(), (head, rest, dims, lr, cut) => {
-        const elements = dims.reduce((product, size) => product * size, 1);
-        const start = cut % elements;
-        const config = toConfig({ learningRate: lr, allowNonFinite: true });
-        const place = { shape: dims, start, count: elements - start, config };
-        const record = { verb: "init", ...head, ...rest, ...place } as const;
-        expect(sent(record, zeros(rest.dtype, elements - start))).toEqual(record);
-      }),
+      fc.property(
+        recordHeader,
+        body,
+        shape,
+        finiteNumber,
+        fc.nat(),
+        (header, rest, dims, lr, cut) => {
+          const elements = dims.reduce((product, size) => product * size, 1);
+          const start = cut % elements;
+          const config = toConfig({ learningRate: lr, allowNonFinite: true });
+          const place = { shape: dims, start, count: elements - start, config };
+          const record = { verb: "init", ...header, ...rest, ...place } as const;
+          expect(sent(record, zeros(rest.dtype, elements - start))).toEqual(record);
+        },
+      ),
     );
   });
 });

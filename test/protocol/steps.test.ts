@@ -54,9 +54,9 @@ test("a reply may be an error instead, which is thrown", () => {
 });
 
 test("a reply names a bounded list of ids", () => {
-  const head = { generation: 1, seq: 0, revision: 1, step: 0 };
+  const header = { generation: 1, seq: 0, revision: 1, step: 0 };
   for (const waitingFor of [undefined, "a", [1], new Array(WAITING_FOR_MAX + 1).fill("a")]) {
-    const message = decodeMessage(encodeMessage({ ...head, waitingFor }));
+    const message = decodeMessage(encodeMessage({ ...header, waitingFor }));
     expect(codeOf(() => parseStepReply(message))).toBe("BAD_MESSAGE");
   }
 });

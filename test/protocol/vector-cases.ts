@@ -17,7 +17,7 @@ import {
 import type { Position } from "../../src/protocol/messages/position.ts";
 import {
   draftPullReply,
-  draftReadPiece,
+  draftReadChunk,
   encodeBatchRead,
   encodePullRequest,
   encodeStepReply,
@@ -161,20 +161,20 @@ export function encodingCases(): Cases {
 
 /** Journal records, with the subject that says what they do to which block. */
 export function recordCases(): Cases {
-  const head = { session: 41, n: 3, done: 1, reply: APPLIED };
+  const header = { session: 41, n: 3, done: 1, reply: APPLIED };
   const float32 = { epoch: 2, dtype: "float32" } as const;
   const data = floats(1, -2.5);
   const trainers: readonly (readonly [string, TrainerRecord, Uint8Array])[] = [
     [
       "init of a whole parameter",
-      { verb: "init", ...head, ...float32, shape: [1, 2], start: 0, count: 2, config: SGD },
+      { verb: "init", ...header, ...float32, shape: [1, 2], start: 0, count: 2, config: SGD },
       data,
     ],
     [
       "init of the last block of a larger one, with a learning rate",
       {
         verb: "init",
-        ...head,
+        ...header,
         epoch: 300,
         dtype: "float64",
         shape: [131_075, 1],
@@ -186,19 +186,19 @@ export function recordCases(): Cases {
     ],
     [
       "init of a scalar",
-      { verb: "init", ...head, ...float32, shape: [], start: 0, count: 1, config: SGD },
+      { verb: "init", ...header, ...float32, shape: [], start: 0, count: 1, config: SGD },
       floats(7),
     ],
     [
       "init with an optimizer, a schedule and a clip",
-      { verb: "init", ...head, ...float32, shape: [2], start: 0, count: 2, config: ADAM },
+      { verb: "init", ...header, ...float32, shape: [2], start: 0, count: 2, config: ADAM },
       data,
     ],
     [
       "push of alpha and beta: whole numbers travel as integers",
       {
         verb: "push",
-        ...head,
+        ...header,
         ...float32,
         operation: { op: "mix", alpha: 1, beta: -0.5 },
       },
@@ -206,17 +206,17 @@ export function recordCases(): Cases {
     ],
     [
       "push of a gradient with its own learning rate",
-      { verb: "push", ...head, ...float32, operation: { op: "grad", lr: 0.01 } },
+      { verb: "push", ...header, ...float32, operation: { op: "grad", lr: 0.01 } },
       data,
     ],
     [
       "push of a gradient that is clipped by its norm, to be answered only when asked",
-      { verb: "push", ...head, reply: "", ...float32, norm: 5, operation: { op: "grad" } },
+      { verb: "push", ...header, reply: "", ...float32, norm: 5, operation: { op: "grad" } },
       data,
     ],
     [
       "push of a NaN, whose norm is NaN",
-      { verb: "push", ...head, ...float32, norm: Number.NaN, operation: { op: "grad" } },
+      { verb: "push", ...header, ...float32, norm: Number.NaN, operation: { op: "grad" } },
       floats(Number.NaN),
     ],
     [
@@ -237,7 +237,7 @@ export function recordCases(): Cases {
       "push of two rows of a gradient, made from version 7, as bfloat16",
       {
         verb: "push",
-        ...head,
+        ...header,
         ...float32,
         encoding: "bfloat16",
         norm: 2.5,
@@ -248,14 +248,20 @@ export function recordCases(): Cases {
     ],
     [
       "push of a gradient of step 5",
-      { verb: "push", ...head, ...float32, norm: 2.5, operation: { op: "grad", lr: 0.5, step: 5 } },
+      {
+        verb: "push",
+        ...header,
+        ...float32,
+        norm: 2.5,
+        operation: { op: "grad", lr: 0.5, step: 5 },
+      },
       data,
     ],
     [
       "push of alpha and beta to two elements of one row",
       {
         verb: "push",
-        ...head,
+        ...header,
         ...float32,
         norm: 2.5,
         operation: { op: "mix", alpha: 1, beta: -0.5 },
@@ -263,7 +269,7 @@ export function recordCases(): Cases {
       },
       partData({ rows: Uint32Array.of(2), inner: Uint32Array.of(0, 5) }, data),
     ],
-    ["set", { verb: "set", ...head, ...float32 }, data],
+    ["set", { verb: "set", ...header, ...float32 }, data],
   ];
   const synchronization = { mode: "sync", trainers: 4, backups: 1, reduce: "mean" } as const;
   const hosts: readonly HostRecord[] = [
@@ -304,14 +310,14 @@ export function recordCases(): Cases {
       const subject = JOB.log(shard, TRAINER, record.verb, name, index);
       return { what, subject, ...described(sealMessage(draft)) };
     }),
-    batches: batchCases(head).map(({ what, bytes }) => {
+    batches: batchCases(header).map(({ what, bytes }) => {
       return { what, subject: JOB.batch(SHARD, TRAINER), ...described(bytes) };
     }),
     clocks: [
       {
         what: "clock of step 5",
         subject: JOB.clock(SHARD, TRAINER),
-        ...described(encodeClock({ verb: "clock", ...head, step: 5 })),
+        ...described(encodeClock({ verb: "clock", ...header, step: 5 })),
       },
     ],
     hosts: hosts.map((record) => ({
@@ -397,7 +403,7 @@ export function answerCases(): Cases {
   };
 }
 
-/** A batched read of some blocks and parts, and a piece of its reply. */
+/** A batched read of some blocks and parts, and a chunk of its reply. */
 function readCases(at: Position): object[] {
   const whole = { epoch: 2, index: undefined, rows: { rows: 1, rowElements: 3 }, have: 0 };
   const rows = { rows: 70_000, rowElements: 4 };
@@ -414,23 +420,23 @@ function readCases(at: Position): object[] {
       ...{ rows: { ...rows, rows: 65_536 }, index: { rows: Uint32Array.of(3, 40_000, 65_535) } },
     },
   ];
-  const head = { ...at, waitMs: 900 };
-  const piece = draftReadPiece({ from: 0, more: true, ...at, versions: [4, 0] }, 16);
-  piece.data.set(floats(1, -2.5, 3));
-  piece.data.fill(0, 12);
+  const header = { ...at, waitMs: 900 };
+  const chunk = draftReadChunk({ from: 0, more: true, ...at, versions: [4, 0] }, 16);
+  chunk.data.set(floats(1, -2.5, 3));
+  chunk.data.fill(0, 12);
   const subject = JOB.read(SHARD, TRAINER);
   return [
-    { what: "batched read", subject, ...described(encodeBatchRead(head, entries)) },
+    { what: "batched read", subject, ...described(encodeBatchRead(header, entries)) },
     {
       what: "batched read as bfloat16 after step 5, again from its third entry on",
       subject,
       ...described(
-        encodeBatchRead({ ...head, step: 5, encoding: "bfloat16", from: 2 }, entries.slice(0, 3)),
+        encodeBatchRead({ ...header, step: 5, encoding: "bfloat16", from: 2 }, entries.slice(0, 3)),
       ),
     },
     {
-      what: "piece of the reply: three elements, and a block that the reader has",
-      ...described(sealMessage(piece)),
+      what: "chunk of the reply: three elements, and a block that the reader has",
+      ...described(sealMessage(chunk)),
     },
   ];
 }

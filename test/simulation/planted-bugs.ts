@@ -10,7 +10,7 @@ import { PserverError } from "../../src/protocol/errors.ts";
 import { draftBatch, parseBatch } from "../../src/protocol/messages/batch-records.ts";
 import { encodeHostRecord } from "../../src/protocol/messages/host-records.ts";
 import type { TrainerSession } from "../../src/protocol/messages/lifecycle-messages.ts";
-import { parseHead } from "../../src/protocol/messages/records.ts";
+import { parseRecordHeader } from "../../src/protocol/messages/records.ts";
 import { type Fold, type FoldMaker, SOUND_FOLD } from "./fold-maker.ts";
 import { BLOCKS, ELEMENTS, SUBJECTS } from "./intents.ts";
 import type { Variant } from "./schedule.ts";
@@ -106,10 +106,10 @@ function fittingEntries(record: JournalRecord): JournalRecord {
   if (SUBJECTS.parseLog(record.subject).by !== "batch") return record;
   try {
     const message = decodeMessage(record.payload);
-    const entries = parseBatch(parseHead(message.fields), message, BLOCKS);
+    const entries = parseBatch(parseRecordHeader(message.fields), message, BLOCKS);
     const fitting = entries.filter(({ data }) => data.length === 8 * ELEMENTS);
     const items = fitting.map(({ data, ...entry }) => ({ ...entry, dataBytes: data.length }));
-    const draft = draftBatch(parseHead(message.fields), items);
+    const draft = draftBatch(parseRecordHeader(message.fields), items);
     for (const [i, { data }] of fitting.entries()) draft.data.set(data, i * 8 * ELEMENTS);
     return { ...record, payload: sealMessage(draft) };
   } catch (error) {

@@ -15,7 +15,7 @@ import {
   type PushOperation,
   type PushRecord,
   parseTrainerRecord,
-  type RecordHead,
+  type RecordHeader,
   type SetRecord,
   type TrainerRecord,
 } from "../../protocol/messages/records.ts";
@@ -394,7 +394,7 @@ function checkFinite(
 export function checkUpdate(
   context: RecordContext,
   subject: Extract<LogSubject, { by: "trainer" | "batch" }>,
-  head: RecordHead,
+  head: RecordHeader,
   message: Message,
 ): Change[] {
   if (subject.by === "batch") return checkBatch(context, head, message);
@@ -403,7 +403,7 @@ export function checkUpdate(
   return [checkRecord(context, { parameter, index }, record, message.data)];
 }
 
-function checkBatch(context: RecordContext, head: RecordHead, message: Message): Change[] {
+function checkBatch(context: RecordContext, head: RecordHeader, message: Message): Change[] {
   const entries = parseBatch(head, message, context.rules.batchEntriesMax);
   return entries.map((entry) => {
     const change = checkEntry(context, entry);

@@ -3,7 +3,7 @@ import { ensureError } from "../../protocol/errors.ts";
 import type { HostRecord } from "../../protocol/messages/host-records.ts";
 import type { Outcome } from "../../protocol/messages/outcomes.ts";
 import { readPackedIndex, readPartIndex } from "../../protocol/messages/parts.ts";
-import { parseClock, parseNote, type RecordHead } from "../../protocol/messages/records.ts";
+import { parseClock, parseNote, type RecordHeader } from "../../protocol/messages/records.ts";
 import type { LogSubject } from "../../protocol/subjects.ts";
 import type { ShardMemory } from "../kernel/shard-memory.ts";
 import { applyChange, type Change } from "./apply-update.ts";
@@ -17,7 +17,7 @@ export type TrainerSubject = Exclude<LogSubject, { by: "host" }>;
 
 /** A record of a trainer with its head parsed. */
 export interface Received {
-  readonly head: RecordHead;
+  readonly head: RecordHeader;
   readonly message: Message;
   /** Whether it asks for no answer, or for one to the trainer's own inbox. */
   readonly isAnswerable: boolean;

@@ -4,7 +4,7 @@ import { BATCH_ENTRIES_MAX, BATCH_HEAD_BYTES_MAX } from "../../protocol/limits.t
 import { type BatchEntry, parseBatch } from "../../protocol/messages/batch-records.ts";
 import type { HostRecord } from "../../protocol/messages/host-records.ts";
 import type { Outcome } from "../../protocol/messages/outcomes.ts";
-import { parseHead, type RecordHead } from "../../protocol/messages/records.ts";
+import { parseRecordHeader, type RecordHeader } from "../../protocol/messages/records.ts";
 import type { JobSubjects, LogSubject } from "../../protocol/subjects.ts";
 import type { Change } from "./apply-update.ts";
 import { subjectCrcOf } from "./journal-checksum.ts";
@@ -40,16 +40,17 @@ export function readRecordMessage(
 }
 
 /** The head of a trainer's record; undefined if the record is unreadable or none of a trainer. */
-export function readRecordHead(payload: Uint8Array): RecordHead | undefined {
+export function readRecordHead(payload: Uint8Array): RecordHeader | undefined {
   const message = readRecordMessage(payload);
-  return message && readable(() => parseHead(message.fields));
+  return message && readable(() => parseRecordHeader(message.fields));
 }
 
 /** The entries of a batch; undefined if the record is unreadable or no batch. */
 export function readBatchEntries(payload: Uint8Array): readonly BatchEntry[] | undefined {
   const message = readRecordMessage(payload);
   return (
-    message && readable(() => parseBatch(parseHead(message.fields), message, BATCH_ENTRIES_MAX))
+    message &&
+    readable(() => parseBatch(parseRecordHeader(message.fields), message, BATCH_ENTRIES_MAX))
   );
 }
 
@@ -160,7 +161,7 @@ type Folded =
   | {
       readonly kind: "trainer";
       readonly subject: Exclude<LogSubject, { by: "host" }>;
-      readonly head: RecordHead;
+      readonly head: RecordHeader;
       readonly message: Message;
       readonly outcome: Outcome;
       /** Whether an earlier copy of the record was folded; `outcome` may be that of the copy. */

@@ -4,7 +4,7 @@ import type { Synchronization } from "../../protocol/config/index.ts";
 import { type ErrorCode, ensureError, PserverError } from "../../protocol/errors.ts";
 import { parseHostRecord } from "../../protocol/messages/host-records.ts";
 import type { Outcome, OutcomeRequest } from "../../protocol/messages/outcomes.ts";
-import { parseHead } from "../../protocol/messages/records.ts";
+import { parseRecordHeader } from "../../protocol/messages/records.ts";
 import { quoteName } from "../../protocol/names.ts";
 import type { JobSubjects, LogSubject } from "../../protocol/subjects.ts";
 import { ShardMemory } from "../kernel/shard-memory.ts";
@@ -429,7 +429,7 @@ export class Shard {
     message: Message,
   ): Settled | undefined {
     const { trainer } = subject;
-    const head = readable(() => parseHead(message.fields));
+    const head = readable(() => parseRecordHeader(message.fields));
     if (head === undefined) {
       this.#foldUnreadable(record, subject);
       return undefined;

@@ -2,7 +2,7 @@ import { type ErrorCode, PserverError } from "../../protocol/errors.ts";
 import type { SessionsRecord } from "../../protocol/messages/host-records.ts";
 import type { TrainerSession } from "../../protocol/messages/lifecycle-messages.ts";
 import type { Outcome } from "../../protocol/messages/outcomes.ts";
-import type { RecordHead } from "../../protocol/messages/records.ts";
+import type { RecordHeader } from "../../protocol/messages/records.ts";
 import { quoteName } from "../../protocol/names.ts";
 import type { Rules } from "./rules.ts";
 
@@ -108,7 +108,7 @@ export class TrainerTable implements RememberedSessions {
    */
   answerUnlessAdmitted(
     trainer: string,
-    head: RecordHead,
+    head: RecordHeader,
     seq: number,
     rules: Rules,
   ): Outcome | undefined {
@@ -136,7 +136,7 @@ export class TrainerTable implements RememberedSessions {
   }
 
   /** Notes the outcome of an admitted record and forgets those up to its `done`. */
-  note(trainer: string, head: RecordHead, outcome: Outcome): void {
+  note(trainer: string, head: RecordHeader, outcome: Outcome): void {
     let entry = this.#entries.get(trainer);
     if (entry?.session !== head.session) {
       entry = { session: head.session, done: 0, outcomes: new Map(), rejected: 0 };
@@ -287,7 +287,7 @@ function count(entry: Entry, { code }: Outcome): void {
 /** The QUOTA answer to a session with too many rejected records; undefined for all others. */
 function rejectSpent(
   entry: Entry | undefined,
-  { session, n }: Pick<RecordHead, "session" | "n">,
+  { session, n }: Pick<RecordHeader, "session" | "n">,
   seq: number,
   { refusedMax }: Rules,
 ): Outcome | undefined {

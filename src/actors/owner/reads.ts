@@ -13,7 +13,7 @@ import {
   checksum,
   decodeBatchRead,
   draftPullReply,
-  draftReadPiece,
+  draftReadChunk,
   ensureError,
   entryLabel,
   type Fields,
@@ -235,7 +235,7 @@ class ServedRead {
     const more = this.#next < this.#request.entries.length;
     const versions = entries.map(({ version, reader }) => (reader === undefined ? 0 : version));
     const head = { from, more, ...this.#served.position, versions };
-    const draft = draftReadPiece(head, dataBytes, allocate);
+    const draft = draftReadChunk(head, dataBytes, allocate);
     let at = 0;
     for (const { reader } of entries) {
       if (reader === undefined) continue;

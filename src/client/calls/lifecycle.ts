@@ -14,6 +14,8 @@ import { escapeName, quoteName } from "../../protocol/names.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
 import { type Tensor, type TensorLike, toTensor } from "../../protocol/tensor.ts";
 import type { Positions } from "../core/shard-window.ts";
+import type { Session } from "../io/session.ts";
+import type { SendOptions, UpdateSender, UpdateSource } from "../io/update-sender.ts";
 import {
   checkFiniteElements,
   entriesOf,
@@ -23,9 +25,6 @@ import {
   type TensorRecord,
 } from "../push/block-updates.ts";
 import { inBatches } from "../push/updates.ts";
-
-import type { Session } from "../shell/session.ts";
-import type { SendOptions, UpdateSender, UpdateSource } from "../shell/update-sender.ts";
 import { allOrFirstError, Backoff, Deadline } from "./calls.ts";
 import type { Parameters } from "./parameters.ts";
 

@@ -8,7 +8,7 @@ import {
 } from "../../protocol/messages/lifecycle-messages.ts";
 import { escapeName, quoteName } from "../../protocol/names.ts";
 import type { Positions } from "../core/shard-window.ts";
-import type { Session } from "../shell/session.ts";
+import type { Session } from "../io/session.ts";
 import { Backoff, type Deadline } from "./calls.ts";
 
 /** A look-up under way. */

@@ -9,7 +9,7 @@ import type { Position } from "../../protocol/messages/position.ts";
 
 /**
  * An error as the core handles it: it decides by the code and by the numbers below, and hands the rest
- * back as it came. The shell's `PserverError` is one.
+ * back as it came. The I/O layer's `PserverError` is one.
  */
 export interface Failure {
   readonly code: ErrorCode;
@@ -45,7 +45,7 @@ interface CallMode {
   readonly countsPresent: boolean;
 }
 
-/** A record of a call as the shell announces it. */
+/** A record of a call as the I/O layer announces it. */
 export interface UpdateSize {
   readonly shard: number;
   /** Blocks that its record updates: 1, more for a batch. What becomes of it counts for each. */
@@ -62,7 +62,7 @@ export interface UpdateSize {
  * of.
  */
 export interface UpdateCall {
-  /** Chosen by the shell. */
+  /** Chosen by the I/O layer. */
   readonly id: number;
   mode: CallMode;
   readonly updates: BlockUpdate[];
@@ -107,7 +107,7 @@ export interface BlockUpdate {
   slot: number;
   /** Differs from that of every other record which has been in the slot. */
   serial: number;
-  /** Whether the shell holds its message, so that it can be repeated. */
+  /** Whether the I/O layer holds its message, so that it can be repeated. */
   hasMessage: boolean;
   /** How often it was published, and how often the broker said that it did not store it. */
   sends: number;

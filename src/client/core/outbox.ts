@@ -24,7 +24,7 @@ import {
 import { InFlight, type Positions, ShardWindow } from "./shard-window.ts";
 
 /**
- * Commands of the outbox to its shell. Every command is given synchronously while an event is being taken,
+ * Commands of the outbox to its I/O layer. Every command is given synchronously while an event is being taken,
  * and returns nothing. None may raise an event before it returns, but for `publish` and `repeat`, which
  * report their failure by `publishFailed`.
  */
@@ -32,7 +32,7 @@ export interface OutboxCommands extends OutcomeCommands {
   /**
    * Makes the message of an update under its number `update.n` in this session, and publishes it with the
    * token of `update.slot` and `update.serial`. `done` is what the message says that the trainer needs
-   * no outcome of any more. The shell keeps the message until `release`.
+   * no outcome of any more. The I/O layer keeps the message until `release`.
    */
   publish(update: BlockUpdate, session: number, done: number): void;
   /** Publishes the kept message of an update again, unchanged, with the same token. */

@@ -10,7 +10,7 @@ import { laterPosition, type Position } from "../../protocol/messages/position.t
 import { type BlockUpdate, expectedPosition, type Failure } from "./block-update.ts";
 import { noteReplaced, type Positions, type ShardWindow } from "./shard-window.ts";
 
-/** Commands of the tracker to the shell. */
+/** Commands of the tracker to the I/O layer. */
 export interface OutcomeCommands {
   /** Asks the owner of a shard for the outcomes of these numbers once it has applied this position. */
   askOutcomes(shard: number, session: number, numbers: readonly number[], at: Position): void;

@@ -1,7 +1,7 @@
 import { ERROR_CODES, endsSession, reactionTo } from "../../protocol/errors.ts";
 import { type Failure, receivedSession } from "./block-update.ts";
 
-/** Commands of the session to its shell. All return before their result is known. */
+/** Commands of the session to its I/O layer. All return before their result is known. */
 export interface SessionCommands {
   /** Joins under a token of its own within this time: raises `joined` or `rejoinFailed`. */
   rejoin(timeoutMs: number): void;
@@ -200,7 +200,7 @@ export class SessionCore {
 
 /** A lifecycle request of this trainer, which is asked under whatever session is the current one. */
 export interface SessionRequest {
-  /** Chosen by the shell. */
+  /** Chosen by the I/O layer. */
   readonly id: number;
   /** How often it has found its session ended. */
   rejoins: number;

@@ -2,7 +2,7 @@ import type { Synchronization } from "../../protocol/config/index.ts";
 import { reactionTo, reactionToRejection } from "../../protocol/errors.ts";
 import type { Failure } from "./block-update.ts";
 
-/** What the steps have their shell do. All commands return before anything of them is known. */
+/** What the steps have the I/O layer do. All commands return before anything of them is known. */
 export interface StepsCommands {
   /** Asks hosts to make the trainer a member: raises `entered` or `failed`. */
   enter(call: StepCall): void;
@@ -110,7 +110,7 @@ export class StepsCore {
     }
   }
 
-  /** The time of a call is over, or its caller has aborted it. What it asks of the shell fails by itself. */
+  /** The time of a call is over, or its caller has aborted it. What it asks of the I/O layer fails by itself. */
   endCall(call: StepCall, failure: Failure): void {
     if (call.phase === "queued") {
       this.#queue.splice(this.#queue.indexOf(call), 1);
@@ -186,7 +186,7 @@ export class StepsCore {
     this.#done(call);
   }
 
-  /** What the shell did for a call has failed. */
+  /** What the I/O layer did for a call has failed. */
   failed(call: StepCall, failure: Failure): void {
     const isEarly = reactionToRejection(failure.code) === "resend-in-step";
     if (isEarly && call.phase === "sending" && call.isSending && !call.isResent) {
@@ -355,7 +355,7 @@ export class StepsCore {
 /** What a call of the step machine does. */
 export type StepCallKind = "gradients" | "end" | "exit";
 
-/** Where a call is; each phase but `queued`, `draining` and `over` waits for the shell. */
+/** Where a call is; each phase but `queued`, `draining` and `over` waits for the I/O layer. */
 type StepPhase =
   /** Waits for its turn. */
   | "queued"
@@ -380,7 +380,7 @@ type StepPhase =
 
 /** A call under way in the step machine. */
 export interface StepCall {
-  /** Chosen by the shell. */
+  /** Chosen by the I/O layer. */
   readonly id: number;
   readonly kind: StepCallKind;
   /** The shards that its gradients go to, each once. */

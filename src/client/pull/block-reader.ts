@@ -104,7 +104,7 @@ export type PlannedRequest =
       readonly bytes: number;
     };
 
-/** Most bytes that an entry takes in the head of a request: three numbers in a list, and a version. */
+/** Most bytes that an entry takes in the header of a request: three numbers in a list, and a version. */
 const ENTRY_BYTES = 32;
 /** Most bytes that a group takes besides its name and entries. */
 const GROUP_BYTES = 96;
@@ -123,13 +123,13 @@ interface OpenBatch {
   bytes: number;
   /** Bytes of the reply that are to be expected. */
   expectedBytes: number;
-  headBytes: number;
+  headerBytes: number;
   dataBytes: number;
 }
 
 /**
  * Divides blocks among requests, in the order of the blocks. Small blocks of a shard are asked for together, as
- * many as one piece of a reply takes; a large one is asked for alone, so that neither waits for the other.
+ * many as one chunk of a reply takes; a large one is asked for alone, so that neither waits for the other.
  * @param payloadBytesMax the largest message that the broker takes.
  */
 export function planRequests(
@@ -161,7 +161,7 @@ export function planRequests(
   });
 }
 
-const NO_BYTES = { bytes: 0, expectedBytes: 0, headBytes: 0, dataBytes: 0 };
+const NO_BYTES = { bytes: 0, expectedBytes: 0, headerBytes: 0, dataBytes: 0 };
 
 /** Adds a block to a batch; false if it does not fit. A batch takes its first block whatever its size. */
 function add(batch: OpenBatch, block: PendingBlock, payloadBytesMax: number): boolean {
@@ -171,16 +171,16 @@ function add(batch: OpenBatch, block: PendingBlock, payloadBytesMax: number): bo
   const groupBytes = last?.parameter === parameter ? 0 : GROUP_BYTES + name.length * UTF8_BYTES;
   const expectedBytes =
     batch.expectedBytes + (read.known === undefined ? bytes : bytes * KNOWN_SHARE);
-  const headBytes = batch.headBytes + ENTRY_BYTES + groupBytes;
+  const headerBytes = batch.headerBytes + ENTRY_BYTES + groupBytes;
   const dataBytes = batch.dataBytes + indexBytes(block);
   if (last !== undefined) {
     if (batch.blocks.length >= BATCH_ENTRIES_MAX || expectedBytes > BATCH_BYTES) return false;
-    if (headBytes + REST_BYTES > BATCH_HEAD_BYTES_MAX) return false;
-    if (headBytes + REST_BYTES + dataBytes > payloadBytesMax) return false;
+    if (headerBytes + REST_BYTES > BATCH_HEAD_BYTES_MAX) return false;
+    if (headerBytes + REST_BYTES + dataBytes > payloadBytesMax) return false;
   }
   batch.blocks.push(block);
   batch.bytes += bytes;
-  Object.assign(batch, { expectedBytes, headBytes, dataBytes });
+  Object.assign(batch, { expectedBytes, headerBytes, dataBytes });
   return true;
 }
 

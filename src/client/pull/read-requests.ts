@@ -15,8 +15,8 @@ import {
   encodePullRequest,
   type PullReply,
   parsePullReply,
-  parseReadPiece,
-  type ReadPiece,
+  parseReadChunk,
+  type ReadChunk,
   type WantedEntry,
 } from "../../protocol/messages/reads.ts";
 import { quoteName } from "../../protocol/names.ts";
@@ -24,13 +24,13 @@ import type { JobSubjects } from "../../protocol/subjects.ts";
 import type { Deadline } from "../calls/calls.ts";
 import type { SeenVersions } from "../calls/parameters.ts";
 import type { Positions } from "../core/shard-window.ts";
-import type { Steps } from "../shell/steps.ts";
+import type { Steps } from "../io/steps.ts";
 import { ASK_AGAIN, MORE, type Requests } from "../wire/wire.ts";
 
-/** What a piece means for its request: all blocks have come, more pieces follow, or some are missing. */
+/** What a chunk means for its request: all blocks have come, more chunks follow, or some are missing. */
 type Progress = "complete" | "more" | "missing";
 
-/** Takes the pieces of the replies to one batched read, whichever of its repeats they answer. */
+/** Takes the chunks of the replies to one batched read, whichever of its repeats they answer. */
 class BatchReply {
   readonly #shard: number;
   readonly #blocks: readonly PendingBlock[];
@@ -48,10 +48,10 @@ class BatchReply {
   }
 
   /**
-   * Gives the values of a piece to their blocks, except those that have come already.
-   * @throws BAD_MESSAGE, before any is given, if the piece does not fit the request.
+   * Gives the values of a chunk to their blocks, except those that have come already.
+   * @throws BAD_MESSAGE, before any is given, if the chunk does not fit the request.
    */
-  take({ from, more, generation, versions, data }: ReadPiece): Progress {
+  take({ from, more, generation, versions, data }: ReadChunk): Progress {
     this.#check(from, versions, data);
     let taken = 0;
     let at = 0;
@@ -96,7 +96,7 @@ class BatchReply {
   }
 }
 
-/** The state of a block whose entry in a piece has this version, 0 for that of the known state. */
+/** The state of a block whose entry in a chunk has this version, 0 for that of the known state. */
 function stateOf(
   { read: { known } }: PendingBlock,
   version: number,
@@ -180,14 +180,14 @@ export async function readBatch(
     body: () => {
       const condition = conditionOf(deps, shard, step, deadline);
       const entries = blocks.map((block) => wantedEntry(block, condition.generation));
-      const head = encoding === undefined ? condition : { ...condition, encoding };
-      return encodeBatchRead({ ...head, from: reply.next }, entries);
+      const header = encoding === undefined ? condition : { ...condition, encoding };
+      return encodeBatchRead({ ...header, from: reply.next }, entries);
     },
     read: (message) => {
-      const piece = parseReadPiece(message);
-      const progress = reply.take(piece);
-      noteAnswer(deps, shard, piece, step);
-      noteVersions(deps.seen, blocks, piece);
+      const chunk = parseReadChunk(message);
+      const progress = reply.take(chunk);
+      noteAnswer(deps, shard, chunk, step);
+      noteVersions(deps.seen, blocks, chunk);
       if (progress === "complete") return undefined;
       return progress === "more" ? MORE : ASK_AGAIN;
     },

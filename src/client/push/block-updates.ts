@@ -28,7 +28,7 @@ import {
 import {
   draftRecord,
   type PushOperation,
-  type RecordHead,
+  type RecordHeader,
   type TrainerRecord,
 } from "../../protocol/messages/records.ts";
 import { quoteName } from "../../protocol/names.ts";
@@ -47,6 +47,7 @@ import {
   toTensor,
 } from "../../protocol/tensor.ts";
 import type { SeenVersions } from "../calls/parameters.ts";
+import type { EntrySource, Topic, UpdateSource } from "../io/update-sender.ts";
 import {
   gatherPart,
   type IndexList,
@@ -55,7 +56,6 @@ import {
   planRows,
   slicePart,
 } from "../parts.ts";
-import type { EntrySource, Topic, UpdateSource } from "../shell/update-sender.ts";
 
 /**
  * Returns the given tensor if it fits the parameter; a bare typed array of as many elements takes the
@@ -226,7 +226,7 @@ interface Source {
   readonly info: ParameterInfo;
   readonly verb: TrainerRecord["verb"];
   readonly encoding?: Encoding | undefined;
-  readonly toRecord: (head: RecordHead, load: Load, namesVersion: boolean) => TrainerRecord;
+  readonly toRecord: (header: RecordHeader, load: Load, namesVersion: boolean) => TrainerRecord;
   readonly namesVersion?: Push["namesVersion"];
 }
 
@@ -242,9 +242,9 @@ interface Load {
 /** Records that initialize every block of a parameter. */
 export function initUpdates(sender: Sender, info: ParameterInfo, tensor: Tensor): UpdateSource[] {
   const { epoch, dtype, shape, config } = info;
-  const toRecord = (head: RecordHead, { place }: Load): TrainerRecord => {
+  const toRecord = (header: RecordHeader, { place }: Load): TrainerRecord => {
     const { start, count } = place;
-    return { verb: "init", ...head, epoch, dtype, shape, start, count, config };
+    return { verb: "init", ...header, epoch, dtype, shape, start, count, config };
   };
   return wholeBlocks({ sender, info, verb: "init", toRecord }, tensor.data);
 }
@@ -252,7 +252,12 @@ export function initUpdates(sender: Sender, info: ParameterInfo, tensor: Tensor)
 /** Records that overwrite every block of a parameter. */
 export function setUpdates(sender: Sender, info: ParameterInfo, tensor: Tensor): UpdateSource[] {
   const { epoch, dtype } = info;
-  const toRecord = (head: RecordHead): TrainerRecord => ({ verb: "set", ...head, epoch, dtype });
+  const toRecord = (header: RecordHeader): TrainerRecord => ({
+    verb: "set",
+    ...header,
+    epoch,
+    dtype,
+  });
   return wholeBlocks({ sender, info, verb: "set", toRecord }, tensor.data);
 }
 
@@ -285,13 +290,17 @@ export function partUpdates(
 function pushSource(sender: Sender, info: ParameterInfo, push: Push): Source {
   const { epoch, dtype } = info;
   const { norm, encoding, operation, namesVersion } = push;
-  // Written out: spreading the head takes as long as everything else here.
-  const toRecord = (head: RecordHead, { place, index }: Load, isNamed: boolean): TrainerRecord => ({
+  // Written out: spreading the header takes as long as everything else here.
+  const toRecord = (
+    header: RecordHeader,
+    { place, index }: Load,
+    isNamed: boolean,
+  ): TrainerRecord => ({
     verb: "push",
-    session: head.session,
-    n: head.n,
-    done: head.done,
-    reply: head.reply,
+    session: header.session,
+    n: header.n,
+    done: header.done,
+    reply: header.reply,
     epoch,
     dtype,
     norm,
@@ -367,13 +376,13 @@ class TensorUpdate implements UpdateSource, EntrySource {
     return this.#source.namesVersion?.(this.index) ?? false;
   }
 
-  record(head: RecordHead, namesVersion: boolean): TrainerRecord {
-    return this.#source.toRecord(head, this.#load, namesVersion);
+  record(header: RecordHeader, namesVersion: boolean): TrainerRecord {
+    return this.#source.toRecord(header, this.#load, namesVersion);
   }
 
-  draft(head: RecordHead, namesVersion: boolean, allocate?: Allocate): Uint8Array {
+  draft(header: RecordHeader, namesVersion: boolean, allocate?: Allocate): Uint8Array {
     const { index } = this.#load;
-    const draft = draftRecord(this.record(head, namesVersion), this.dataBytes, allocate);
+    const draft = draftRecord(this.record(header, namesVersion), this.dataBytes, allocate);
     const indexBytes = index === undefined ? 0 : writePartIndex(draft.data, index);
     this.#writeElements(draft.data.subarray(indexBytes));
     return sealMessage(draft);

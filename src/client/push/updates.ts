@@ -17,17 +17,17 @@ import {
   NOTE_BYTES_MAX,
   NOTE_SHARD,
   type NoteEntries,
-  type RecordHead,
+  type RecordHeader,
 } from "../../protocol/messages/records.ts";
 import { quoteName } from "../../protocol/names.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
 import type { TensorLike } from "../../protocol/tensor.ts";
 import type { Ack, Deadline } from "../calls/calls.ts";
 import type { Parameters, SeenVersions } from "../calls/parameters.ts";
+import type { Session } from "../io/session.ts";
+import type { GradResult, Steps } from "../io/steps.ts";
+import type { EntrySource, Topic, UpdateSender, UpdateSource } from "../io/update-sender.ts";
 import { type IndexList, planPart, slicePart } from "../parts.ts";
-import type { Session } from "../shell/session.ts";
-import type { GradResult, Steps } from "../shell/steps.ts";
-import type { EntrySource, Topic, UpdateSender, UpdateSource } from "../shell/update-sender.ts";
 import {
   checkFiniteElements,
   type Entries,
@@ -66,13 +66,13 @@ class BatchUpdate implements UpdateSource {
     return this.#entries.some(({ namesVersion }) => namesVersion);
   }
 
-  draft(head: RecordHead, namesVersion: boolean, allocate?: Allocate): Uint8Array {
+  draft(header: RecordHeader, namesVersion: boolean, allocate?: Allocate): Uint8Array {
     const items = this.#entries.map((entry): BatchItem => {
       const { parameter, index, entryBytes: dataBytes } = entry;
-      const record = entry.record(head, namesVersion && entry.namesVersion);
+      const record = entry.record(header, namesVersion && entry.namesVersion);
       return { parameter, index, record, dataBytes };
     });
-    const draft = draftBatch(head, items, allocate);
+    const draft = draftBatch(header, items, allocate);
     let at = 0;
     for (const entry of this.#entries) {
       const { entryBytes } = entry;
@@ -84,7 +84,7 @@ class BatchUpdate implements UpdateSource {
 }
 
 /** At most as many bytes as the entries of a record's header take that all records have. */
-const RECORD_HEAD_BYTES_MAX = 1024;
+const RECORD_HEADER_BYTES_MAX = 1024;
 /** At most as many bytes as a block takes in the header: its row, and the version it was made from. */
 const ROW_BYTES_MAX = 34;
 
@@ -127,7 +127,7 @@ interface OpenBatch {
   readonly first: UpdateSource;
   readonly entries: EntrySource[];
   dataBytes: number;
-  headBytes: number;
+  headerBytes: number;
 }
 
 /**
@@ -160,8 +160,8 @@ export function fillBatches(
 }
 
 function begin(first: UpdateSource, entry: EntrySource, place: number): OpenBatch {
-  const headBytes = RECORD_HEAD_BYTES_MAX + entry.groupBytesMax + ROW_BYTES_MAX;
-  return { place, first, entries: [entry], dataBytes: paddedBytes(entry.entryBytes), headBytes };
+  const headerBytes = RECORD_HEADER_BYTES_MAX + entry.groupBytesMax + ROW_BYTES_MAX;
+  return { place, first, entries: [entry], dataBytes: paddedBytes(entry.entryBytes), headerBytes };
 }
 
 /** Adds an entry, if the limits admit it and its block comes after those of its parameter. */
@@ -169,17 +169,17 @@ function add(batch: OpenBatch, entry: EntrySource, { payloadBytesMax }: BatchOpt
   const last = batch.entries.at(-1);
   const isSameGroup = last?.parameter === entry.parameter;
   if (isSameGroup && entry.index <= last.index) return false;
-  const headBytes = batch.headBytes + ROW_BYTES_MAX + (isSameGroup ? 0 : entry.groupBytesMax);
+  const headerBytes = batch.headerBytes + ROW_BYTES_MAX + (isSameGroup ? 0 : entry.groupBytesMax);
   const dataBytes = batch.dataBytes + paddedBytes(entry.entryBytes);
   const fits =
     batch.entries.length < BATCH_ENTRIES_MAX &&
     dataBytes <= BATCH_BYTES &&
-    headBytes <= BATCH_HEAD_BYTES_MAX &&
-    headBytes + dataBytes <= payloadBytesMax;
+    headerBytes <= BATCH_HEAD_BYTES_MAX &&
+    headerBytes + dataBytes <= payloadBytesMax;
   if (!fits) return false;
   batch.entries.push(entry);
   batch.dataBytes = dataBytes;
-  batch.headBytes = headBytes;
+  batch.headerBytes = headerBytes;
   return true;
 }
 
@@ -310,7 +310,7 @@ export class Updates {
       blocks: 1,
       dataBytes: NOTE_BYTES_MAX,
       namesVersion: false,
-      draft: (head) => encodeNote({ verb: "note", ...head, note }),
+      draft: (header) => encodeNote({ verb: "note", ...header, note }),
     };
     await sender.send([source], { deadline, stored: ack === "stored" });
   }

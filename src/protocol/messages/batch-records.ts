@@ -29,7 +29,7 @@ import {
   type PushOperation,
   type PushRecord,
   parseOperation,
-  type RecordHead,
+  type RecordHeader,
   type TrainerRecord,
 } from "./records.ts";
 
@@ -59,7 +59,7 @@ export function paddedBytes(bytes: number): number {
  * Consecutive items of one parameter become a group: their records differ in block, part and `seen` only.
  */
 export function draftBatch(
-  { session, n, done, reply }: RecordHead,
+  { session, n, done, reply }: RecordHeader,
   items: readonly BatchItem[],
   allocate?: Allocate,
 ): DraftMessage {
@@ -149,7 +149,7 @@ function zeroPadding(data: Uint8Array, items: readonly BatchItem[]): void {
 export interface BatchEntry {
   readonly parameter: string;
   readonly index: number;
-  /** With the head of the batch. Entries of one group may share it. */
+  /** With the header of the batch. Entries of one group may share it. */
   readonly record: TrainerRecord;
   /** Its tensor bytes without padding: a view. The index of a part is packed. */
   readonly data: Uint8Array;
@@ -161,7 +161,7 @@ export interface BatchEntry {
  * its block; TOO_LARGE for more than `entriesMax` entries.
  */
 export function parseBatch(
-  head: RecordHead,
+  header: RecordHeader,
   { fields, data }: Message,
   entriesMax: number,
 ): BatchEntry[] {
@@ -171,7 +171,7 @@ export function parseBatch(
   const reader = new EntryReader(data, entriesMax);
   const parameters = new Set<string>();
   groups.forEach((value, i) => {
-    const group = naming(`groups[${i}]`, () => parseGroup(head, step, value, entriesMax));
+    const group = naming(`groups[${i}]`, () => parseGroup(header, step, value, entriesMax));
     if (parameters.has(group.parameter)) {
       throw badMessage(`groups[${i}]: expected a parameter in one group; received it again`);
     }
@@ -242,7 +242,7 @@ class EntryReader {
 }
 
 function parseGroup(
-  head: RecordHead,
+  header: RecordHeader,
   step: number | undefined,
   value: unknown,
   entriesMax: number,
@@ -254,7 +254,7 @@ function parseGroup(
   if (blocks.length === 0) throw badMessage("blocks: expected at least one; received none");
   const epoch = integerField(fields, "epoch", 1);
   const dtype = dtypeField(fields);
-  const { session, n, done, reply } = head;
+  const { session, n, done, reply } = header;
   const common = { session, n, done, reply, epoch, dtype };
   if (verb === "push") {
     const seen = parseSeen(fields, blocks.length);
@@ -268,7 +268,7 @@ function parseGroup(
 }
 
 function parsePush(
-  common: RecordHead & { readonly epoch: number; readonly dtype: Dtype },
+  common: RecordHeader & { readonly epoch: number; readonly dtype: Dtype },
   step: number | undefined,
   fields: Fields,
 ): PushRecord {

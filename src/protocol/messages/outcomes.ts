@@ -44,11 +44,11 @@ const TEXT_LENGTH_MAX = 4096;
  * until it does not: what a client does follows from the codes.
  */
 export function encodeAnswers(answers: Answers, bytesMax = Number.POSITIVE_INFINITY): Uint8Array {
-  const { outcomes, ...head } = answers;
+  const { outcomes, ...header } = answers;
   let textMax = TEXT_LENGTH_MAX;
   for (;;) {
     const rows = outcomes.map((outcome) => outcomeRow(withShortText(outcome, textMax)));
-    const bytes = encodeMessage({ ...head, outcomes: rows });
+    const bytes = encodeMessage({ ...header, outcomes: rows });
     if (bytes.length <= bytesMax || textMax === 0) return bytes;
     textMax = Math.floor(textMax / 2);
   }

@@ -132,13 +132,13 @@ export function parsePullReply(message: Message): PullReply {
 }
 
 // A batched read asks the owner of a shard for many of its blocks, or parts of them, at once. Each block
-// asked for is an *entry*; entries of one parameter stand together in a group. `read-pieces.ts` has the reply.
+// asked for is an *entry*; entries of one parameter stand together in a group. `ReadChunk` is a message of the reply.
 
 /** Bytes of values that a batched read of several entries may ask for: what a client has on its way. */
 export const READ_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Everything of a batched read but its entries. */
-export interface BatchReadHead extends ReadTerms {
+export interface BatchReadHeader extends ReadTerms {
   /** The first entry wanted: those before it have come already. Absent for 0. */
   readonly from?: number;
 }
@@ -172,7 +172,7 @@ export interface ReadEntry {
 }
 
 /** A batched read as its receiver knows it. */
-export interface BatchRead extends BatchReadHead {
+export interface BatchRead extends BatchReadHeader {
   readonly from: number;
   readonly entries: readonly ReadEntry[];
   /** The packed indices of the entries that are parts, in their order: a view of the message. */
@@ -180,9 +180,12 @@ export interface BatchRead extends BatchReadHead {
 }
 
 /** A batched read as a message. Entries of one parameter should follow each other. */
-export function encodeBatchRead(head: BatchReadHead, entries: readonly WantedEntry[]): Uint8Array {
+export function encodeBatchRead(
+  header: BatchReadHeader,
+  entries: readonly WantedEntry[],
+): Uint8Array {
   const dataBytes = entries.reduce((sum, { index, rows }) => sum + indexBytes(index, rows), 0);
-  const { generation, seq, waitMs, step, encoding, from = 0 } = head;
+  const { generation, seq, waitMs, step, encoding, from = 0 } = header;
   const fields = {
     ...{ generation, seq, waitMs, step, encoding },
     from: from === 0 ? undefined : from,
@@ -203,10 +206,10 @@ export function encodeBatchRead(head: BatchReadHead, entries: readonly WantedEnt
  */
 export function decodeBatchRead(bytes: Uint8Array): BatchRead {
   const { fields, data } = decodeMessage(bytes, BATCH_HEAD_BYTES_MAX);
-  const headBytes = bytes.length - data.length;
-  if (headBytes > BATCH_HEAD_BYTES_MAX) {
-    const text = `a batched read: expected at most ${BATCH_HEAD_BYTES_MAX} bytes before its data; received ${headBytes}`;
-    const details = { expected: BATCH_HEAD_BYTES_MAX, received: headBytes };
+  const headerBytes = bytes.length - data.length;
+  if (headerBytes > BATCH_HEAD_BYTES_MAX) {
+    const text = `a batched read: expected at most ${BATCH_HEAD_BYTES_MAX} bytes before its data; received ${headerBytes}`;
+    const details = { expected: BATCH_HEAD_BYTES_MAX, received: headerBytes };
     throw new PserverError("TOO_LARGE", text, details);
   }
   const terms = parseReadTerms(fields);
@@ -336,35 +339,35 @@ function tooMany(received: number): PserverError {
 }
 
 /**
- * A piece of the reply to a batched read: some consecutive entries at one moment of the fold, which is
+ * A chunk of the reply to a batched read: some consecutive entries at one moment of the fold, which is
  * its position.
  */
-export interface ReadPieceHead extends Position {
+export interface ReadChunkHeader extends Position {
   /** Number of its first entry. */
   readonly from: number;
-  /** Whether further pieces follow. */
+  /** Whether further chunks follow. */
   readonly more: boolean;
   /** The version of each entry; 0 if the reader has it, and no bytes follow. */
   readonly versions: readonly number[];
 }
 
-/** A received piece; `data` is a view of the received buffer. */
-export interface ReadPiece extends ReadPieceHead {
+/** A received chunk; `data` is a view of the received buffer. */
+export interface ReadChunk extends ReadChunkHeader {
   /** The values of its entries, each with zeros up to a multiple of 8 bytes. */
   readonly data: Uint8Array;
 }
 
-/** A piece with space for the values; fill and seal it as {@link DraftMessage} says. */
-export function draftReadPiece(
-  { from, more, generation, seq, versions }: ReadPieceHead,
+/** A chunk with space for the values; fill and seal it as {@link DraftMessage} says. */
+export function draftReadChunk(
+  { from, more, generation, seq, versions }: ReadChunkHeader,
   dataBytes: number,
   allocate?: Allocate,
 ): DraftMessage {
   return draftMessage({ from, more, generation, seq, versions }, dataBytes, allocate);
 }
 
-/** @throws BAD_MESSAGE if the message is not a valid piece, or the error that the message carries. */
-export function parseReadPiece({ fields, data }: Message): ReadPiece {
+/** @throws BAD_MESSAGE if the message is not a valid chunk, or the error that the message carries. */
+export function parseReadChunk({ fields, data }: Message): ReadChunk {
   throwIfError(fields);
   const versions = listField(fields, "versions", BATCH_ENTRIES_MAX);
   if (versions.length === 0 || !versions.every(isVersion)) {

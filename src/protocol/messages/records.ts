@@ -28,7 +28,7 @@ import { type PartCounts, parsePartEntry, partEntry } from "./parts.ts";
  * What every record of a trainer begins with. `n` counts 1, 2, 3, … per session and shard; `done`
  * promises that no number up to it will be sent again; `reply` is where the outcome goes, or "".
  */
-export interface RecordHead {
+export interface RecordHeader {
   readonly session: number;
   readonly n: number;
   readonly done: number;
@@ -36,7 +36,7 @@ export interface RecordHead {
 }
 
 /** Creates a block, or replaces it under a higher epoch; later records leave out what it says. */
-export interface InitRecord extends RecordHead {
+export interface InitRecord extends RecordHeader {
   readonly verb: "init";
   readonly epoch: number;
   readonly dtype: Dtype;
@@ -65,7 +65,7 @@ export type PushOperation =
     };
 
 /** Updates a block, or a part of it. */
-export interface PushRecord extends RecordHead {
+export interface PushRecord extends RecordHeader {
   readonly verb: "push";
   readonly epoch: number;
   /** Element type of the block. */
@@ -83,14 +83,14 @@ export interface PushRecord extends RecordHead {
 }
 
 /** Overwrites a block's values. */
-export interface SetRecord extends RecordHead {
+export interface SetRecord extends RecordHeader {
   readonly verb: "set";
   readonly epoch: number;
   readonly dtype: Dtype;
 }
 
 /** Tells a shard that the trainer has sent everything of its steps up to this one. */
-export interface ClockRecord extends RecordHead {
+export interface ClockRecord extends RecordHeader {
   readonly verb: "clock";
   readonly step: number;
 }
@@ -132,7 +132,7 @@ export function encodeClock(record: ClockRecord): Uint8Array {
  * Session, number and `done` of a trainer's record; the fold decides by them whether it counts.
  * @throws BAD_MESSAGE if one is missing or not a number.
  */
-export function parseHead(fields: Fields): RecordHead {
+export function parseRecordHeader(fields: Fields): RecordHeader {
   const n = integerField(fields, "n", 1);
   return {
     session: integerField(fields, "session", 1),
@@ -148,35 +148,35 @@ export function parseHead(fields: Fields): RecordHead {
  */
 export function parseTrainerRecord(
   verb: TrainerVerb,
-  { session, n, done, reply }: RecordHead,
+  { session, n, done, reply }: RecordHeader,
   message: Message,
 ): TrainerRecord {
   const { fields, data } = message;
   const epoch = integerField(fields, "epoch", 1);
   // Objects of one shape, without object spread, which is slow in V8: this runs for every record.
-  const head = { session, n, done, reply, epoch, dtype: dtypeField(fields) };
-  if (verb === "push") return parsePush(head, message);
-  checkWholeElements(data, DTYPES[head.dtype].bytes);
-  if (verb === "set") return { verb, ...head };
+  const header = { session, n, done, reply, epoch, dtype: dtypeField(fields) };
+  if (verb === "push") return parsePush(header, message);
+  checkWholeElements(data, DTYPES[header.dtype].bytes);
+  if (verb === "set") return { verb, ...header };
   const shape = checkShape(listField(fields, "shape", 64));
   const elements = elementCount(shape);
   const start = integerField(fields, "start", 0, elements - 1);
   const count = integerField(fields, "count", 1, elements - start);
-  const expected = count * DTYPES[head.dtype].bytes;
+  const expected = count * DTYPES[header.dtype].bytes;
   if (data.length !== expected) throw badLength(String(expected), data.length);
-  return { verb, ...head, shape, start, count, config: toConfig(mapField(fields, "config")) };
+  return { verb, ...header, shape, start, count, config: toConfig(mapField(fields, "config")) };
 }
 
-/** The rest of a clock after its head; @throws BAD_MESSAGE if the fields are not a valid clock. */
+/** The rest of a clock after its header; @throws BAD_MESSAGE if the fields are not a valid clock. */
 export function parseClock(fields: Fields): ClockRecord {
-  return { verb: "clock", ...parseHead(fields), step: integerField(fields, "step", 1) };
+  return { verb: "clock", ...parseRecordHeader(fields), step: integerField(fields, "step", 1) };
 }
 
 function parsePush(
-  head: RecordHead & { readonly epoch: number; readonly dtype: Dtype },
+  header: RecordHeader & { readonly epoch: number; readonly dtype: Dtype },
   { fields, data }: Message,
 ): PushRecord {
-  const { session, n, done, reply, epoch, dtype } = head;
+  const { session, n, done, reply, epoch, dtype } = header;
   const encoding = encodingField(fields);
   const part = parsePartEntry(fields);
   if (part === undefined) checkWholeElements(data, encodedBytes(dtype, encoding, 1));
@@ -249,7 +249,7 @@ export type NoteValue = number | string | boolean;
 export type NoteEntries = Readonly<Record<string, NoteValue>>;
 
 /** A remark of a trainer: it has its place in the journal and changes no block. */
-export interface NoteRecord extends RecordHead {
+export interface NoteRecord extends RecordHeader {
   readonly verb: "note";
   readonly note: NoteEntries;
 }
@@ -265,7 +265,11 @@ export function encodeNote({ verb: _verb, ...fields }: NoteRecord): Uint8Array {
  * @throws BAD_MESSAGE if they are not those of a note, BAD_VALUE or TOO_LARGE as {@link checkNote} does.
  */
 export function parseNote(fields: Fields): NoteRecord {
-  return { verb: "note", ...parseHead(fields), note: checkEntries(mapField(fields, "note")) };
+  return {
+    verb: "note",
+    ...parseRecordHeader(fields),
+    note: checkEntries(mapField(fields, "note")),
+  };
 }
 
 /**

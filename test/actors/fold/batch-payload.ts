@@ -23,7 +23,7 @@ import {
 } from "../../../src/protocol/messages/parts.ts";
 import type {
   PushOperation,
-  RecordHead,
+  RecordHeader,
   TrainerRecord,
 } from "../../../src/protocol/messages/records.ts";
 import { l2Norm } from "../../../src/protocol/tensor.ts";
@@ -60,7 +60,7 @@ export function encoded(encoding: Encoding, data: TensorData): Uint8Array {
 }
 
 /** A batch as a message. */
-export function batchPayload(head: RecordHead, updates: readonly BatchUpdate[]): Uint8Array {
+export function batchPayload(head: RecordHeader, updates: readonly BatchUpdate[]): Uint8Array {
   const pieces = updates.map(bytesOfUpdate);
   const items = updates.map(
     (update, i): BatchItem => ({
@@ -79,7 +79,7 @@ export function batchPayload(head: RecordHead, updates: readonly BatchUpdate[]):
   return sealMessage(draft);
 }
 
-function recordOf(head: RecordHead, { data, change, epoch = 1 }: BatchUpdate): TrainerRecord {
+function recordOf(head: RecordHeader, { data, change, epoch = 1 }: BatchUpdate): TrainerRecord {
   const common = { ...head, epoch, dtype: dtypeOf(data) };
   if (change.kind === "set") return { verb: "set", ...common };
   if (change.kind === "init") {

@@ -13,7 +13,7 @@ import {
 } from "../../../src/actors/owner/subscriptions.ts";
 import {
   BATCH_ENTRIES_MAX,
-  type BatchReadHead,
+  type BatchReadHeader,
   type BlockRows,
   decodeElements,
   decodeMessage,
@@ -24,8 +24,8 @@ import {
   PserverError,
   paddedBytes,
   parsePullReply,
-  parseReadPiece,
-  type ReadPiece,
+  parseReadChunk,
+  type ReadChunk,
   type WantedEntry,
 } from "../../../src/protocol/index.ts";
 import { BufferPool } from "../../../src/transport/buffers.ts";
@@ -36,7 +36,7 @@ import { Folded } from "../fold/folded.ts";
 import { SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 import { HandedOn } from "./handed-on.ts";
 
-const ANY: BatchReadHead = { generation: 1, seq: 0, waitMs: 5_000 };
+const ANY: BatchReadHeader = { generation: 1, seq: 0, waitMs: 5_000 };
 const MIB = 1024 * 1024;
 const VALUES = Float32Array.from({ length: 12 }, (_, i) => i / 3);
 const BIAS = Float32Array.of(7, 8, 9);
@@ -99,27 +99,27 @@ function entry(given: Partial<WantedEntry> = {}): WantedEntry {
   return { parameter: "w", epoch: 1, block: 0, index: undefined, rows: ROWS, have: 0, ...given };
 }
 
-function ask(entries: readonly WantedEntry[], head: Partial<BatchReadHead> = {}): void {
+function ask(entries: readonly WantedEntry[], head: Partial<BatchReadHeader> = {}): void {
   net.read(encodeBatchRead({ ...ANY, ...head }, entries));
 }
 
 /** The pieces of the answer, once there are so many. */
-async function pieces(count = 1): Promise<ReadPiece[]> {
+async function pieces(count = 1): Promise<ReadChunk[]> {
   await vi.waitFor(() => expect(net.published.length).toBeGreaterThanOrEqual(count), HANG_MS);
   expect(net.published.length).toBe(count);
   net.repliedTo.length = 0;
-  return net.published.splice(0).map((bytes) => parseReadPiece(decodeMessage(bytes)));
+  return net.published.splice(0).map((bytes) => parseReadChunk(decodeMessage(bytes)));
 }
 
 /** The error that is the only answer. */
 async function refusal(): Promise<PserverError> {
   await vi.waitFor(() => expect(net.published.length).toBe(1), HANG_MS);
   const [bytes = new Uint8Array(0)] = net.published.splice(0);
-  return refusalOf(() => parseReadPiece(decodeMessage(bytes)));
+  return refusalOf(() => parseReadChunk(decodeMessage(bytes)));
 }
 
 /** The values of entries of these lengths. */
-function floats({ data }: ReadPiece, ...lengths: number[]): number[][] {
+function floats({ data }: ReadChunk, ...lengths: number[]): number[][] {
   let at = 0;
   return lengths.map((length) => {
     const bytes = data.slice(at, at + length * 4);
@@ -164,7 +164,7 @@ describe("a batched read", () => {
       entry({ index: { rows: numbers(0, 2), inner: numbers(0, 2) } }),
       bias({ index: { rows: numbers(2) } }),
     ]);
-    const [piece] = (await pieces()) as [ReadPiece];
+    const [piece] = (await pieces()) as [ReadChunk];
     const { seq } = folded.shard;
     expect(piece).toMatchObject({ from: 0, more: false, generation: 1, seq });
     expect(piece.versions).toEqual([1, 1, 1, 1, 1]);
@@ -179,7 +179,7 @@ describe("a batched read", () => {
 
   test("in an encoding gets all entries in it", async () => {
     ask([entry({ index: { rows: numbers(1) } }), bias()], { encoding: "bfloat16" });
-    const [{ data }] = (await pieces()) as [ReadPiece];
+    const [{ data }] = (await pieces()) as [ReadChunk];
     expect(data).toHaveLength(16);
     const decoded = new Float32Array(3);
     decodeElements("bfloat16", data.slice(8, 14), decoded);
@@ -191,7 +191,7 @@ describe("a batched read", () => {
     folded.apply();
     for (const have of [1, 2]) {
       ask([entry({ have: 1 }), bias({ have }), entry({ have: 7 })]);
-      const [piece] = (await pieces()) as [ReadPiece];
+      const [piece] = (await pieces()) as [ReadChunk];
       expect(piece.versions).toEqual([0, have === 2 ? 0 : 2, 1]);
       expect(piece.data).toHaveLength((have === 2 ? 0 : 16) + 48);
     }
@@ -210,7 +210,7 @@ describe("a batched read", () => {
       [4, false, 2],
     ]);
     expect(all.every(({ data }) => data.length <= MIB)).toBe(true);
-    expect(floats(all[2] as ReadPiece, 100 * 1024, 3)[0]?.[0]).toBe(4);
+    expect(floats(all[2] as ReadChunk, 100 * 1024, 3)[0]?.[0]).toBe(4);
     ask([...big, bias()], { from: 1 });
     expect((await pieces(2)).map(({ from }) => from)).toEqual([1, 3]);
   });
@@ -224,7 +224,7 @@ describe("a batched read", () => {
     folded.journal.push(new Float32Array(12).fill(1), { op: "grad" });
     folded.apply();
     positions.advance({ generation: 1, seq });
-    const [piece] = (await pieces()) as [ReadPiece];
+    const [piece] = (await pieces()) as [ReadChunk];
     expect(piece).toMatchObject({ versions: [2], seq });
     expect(floats(piece, 3)).toEqual([at(6, 7, 8).map((value) => Math.fround(value - 1))]);
   });
@@ -256,7 +256,7 @@ describe("between the pieces of a reply", () => {
     const all = await pieces(10);
     expect(all[count - 1]?.seq).toBe(folded.shard.seq - 1);
     expect(all[9]).toMatchObject({ seq: folded.shard.seq, versions: [2], more: false });
-    expect(floats(all[9] as ReadPiece, 225 * 1024)[0]?.[0]).toBe(10);
+    expect(floats(all[9] as ReadChunk, 225 * 1024)[0]?.[0]).toBe(10);
   });
 
   test("another initialization ends it with an error that names the entry", async () => {
@@ -267,7 +267,7 @@ describe("between the pieces of a reply", () => {
     // The piece before would have looked whether the entry has space in it.
     await vi.waitFor(() => expect(net.published.length).toBe(9), HANG_MS);
     expect(count).toBeLessThan(9);
-    const error = refusalOf(() => parseReadPiece(decodeMessage(net.published[8] ?? NOTHING)));
+    const error = refusalOf(() => parseReadChunk(decodeMessage(net.published[8] ?? NOTHING)));
     expect(error).toMatchObject({ code: "STALE_EPOCH", details: { parameter: "big9", group: 9 } });
   });
 
@@ -294,7 +294,7 @@ describe("between the pieces of a reply", () => {
 });
 
 describe("a batched read is refused whole", () => {
-  const refused: [string, Partial<WantedEntry>, Partial<BatchReadHead>, string][] = [
+  const refused: [string, Partial<WantedEntry>, Partial<BatchReadHeader>, string][] = [
     ["for a block that is not there", { block: 1 }, {}, "STALE_EPOCH"],
     ["for a parameter that is not there", { parameter: "x" }, {}, "STALE_EPOCH"],
     ["for another epoch", { epoch: 2 }, {}, "STALE_EPOCH"],
@@ -355,7 +355,7 @@ describe("a batched read is refused whole", () => {
     const many = Array.from({ length: BATCH_ENTRIES_MAX }, () => entry());
     const bytes = encodeBatchRead({ ...ANY, seq: 100 }, many);
     const codes = (): string[] =>
-      net.published.map((reply) => refusalOf(() => parseReadPiece(decodeMessage(reply))).code);
+      net.published.map((reply) => refusalOf(() => parseReadChunk(decodeMessage(reply))).code);
     for (let round = 0; round < 2; round++) {
       for (let i = 0; i < 40; i++) net.read(bytes);
       await vi.waitFor(

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { Deadline } from "../../../src/client/calls/calls.ts";
 import { Parameters } from "../../../src/client/calls/parameters.ts";
 import { Positions } from "../../../src/client/core/shard-window.ts";
-import { Session } from "../../../src/client/shell/session.ts";
+import { Session } from "../../../src/client/io/session.ts";
 import { Requests } from "../../../src/client/wire/wire.ts";
 import { type Fields, JobSubjects } from "../../../src/protocol/index.ts";
 import { FakeWire } from "../../support/fake-wire.ts";

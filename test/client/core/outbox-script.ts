@@ -1,4 +1,4 @@
-// The outbox as a machine of scripts, and a player that raises every event that a shell can raise.
+// The outbox as a machine of scripts, and a player that raises every event that an I/O layer can raise.
 import {
   type BlockUpdate,
   ended,
@@ -190,8 +190,8 @@ export class OutboxMachine implements Machine, OutboxCommands, OutboxListener, P
 function outcomesOf(words: readonly string[]): Outcome[] {
   return words.slice(6).map((word) => {
     const [n, seq, code = "-"] = word.split(":");
-    const head = { n: Number(n), seq: Number(seq), version: 1 };
-    return isErrorCode(code) ? { ...head, code } : head;
+    const header = { n: Number(n), seq: Number(seq), version: 1 };
+    return isErrorCode(code) ? { ...header, code } : header;
   });
 }
 
@@ -258,7 +258,7 @@ const TICK_DELAYS_MS = {
   failing: 300,
 } as const;
 
-/** Plays shell, broker and hosts to an outbox, by chance alone. */
+/** Plays I/O layer, broker and hosts to an outbox, by chance alone. */
 export class OutboxPlayer implements Player {
   readonly settings = "outbox 100 4";
   readonly #random: Random;
@@ -381,8 +381,8 @@ export class OutboxPlayer implements Player {
       return `${n}:${at}:${pickWord(this.#random, OUTCOMES)}`;
     });
     const isReply = this.#random.chance(0.4);
-    const head = ["answered", shard, this.#generation, session, isReply, this.#nowMs];
-    return toLine([...head, outcomes.length, ...outcomes]);
+    const header = ["answered", shard, this.#generation, session, isReply, this.#nowMs];
+    return toLine([...header, outcomes.length, ...outcomes]);
   }
 
   #askFailed(): string | undefined {

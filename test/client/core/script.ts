@@ -62,9 +62,9 @@ export function replay(
   script: string,
   make: (settings: string, recorder: Recorder) => Machine,
 ): string {
-  const [head = "", ...lines] = script.split("\n");
+  const [header = "", ...lines] = script.split("\n");
   const recorder = new Recorder();
-  const machine = make(head.slice(2), recorder);
+  const machine = make(header.slice(2), recorder);
   recorder.failure = () => {
     const next = lines[recorder.lines.length];
     const reports = next?.startsWith("> not-published ") === true;
@@ -77,7 +77,7 @@ export function replay(
     recorder.lines.push(line);
     machine.take(line.slice(2));
   }
-  return [head, ...recorder.lines].join("\n");
+  return [header, ...recorder.lines].join("\n");
 }
 
 /** One of the words, each with its weight. */

@@ -1,6 +1,6 @@
 // Proves that the trainer core still does what the recorded scripts of events and commands say, to which
 // the core of the C library is held, too. Each script is played by chance, decided by its seed: the player
-// raises any event that a shell could raise at that time. After an intended change run
+// raises any event that an I/O layer could raise at that time. After an intended change run
 // `vitest run test/client/core/scripts.test.ts -u` and review every line that changed.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

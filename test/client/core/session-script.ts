@@ -1,4 +1,4 @@
-// The session machine as a machine of scripts, and a player that raises every event that a shell can raise.
+// The session machine as a machine of scripts, and a player that raises every event that an I/O layer can raise.
 
 import type { Failure } from "../../../src/client/core/block-update.ts";
 import {
@@ -113,7 +113,7 @@ const RENEW_ERRORS = {
 } as const;
 const REQUEST_ERRORS = { REJOIN: 6, SUPERSEDED: 2, NOT_SELECTED: 1 } as const;
 
-/** Plays shell and hosts to a session machine, by chance alone. */
+/** Plays I/O layer and hosts to a session machine, by chance alone. */
 export class SessionPlayer implements Player {
   readonly settings = "session";
   readonly #random: Random;

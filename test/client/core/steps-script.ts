@@ -1,4 +1,4 @@
-// The step machine as a machine of scripts, and a player that raises every event that a shell can raise.
+// The step machine as a machine of scripts, and a player that raises every event that an I/O layer can raise.
 
 import type { Failure } from "../../../src/client/core/block-update.ts";
 import {
@@ -130,10 +130,10 @@ function synchronizationOf(mode: string, bound: number): Synchronization {
 const ERRORS = { NOT_MEMBER: 3, TIMEOUT: 2, EARLY: 1, NON_FINITE: 1, NO_HOST: 1 } as const;
 const GRADIENT_ERRORS = { EARLY: 4, NOT_MEMBER: 2, LATE: 1, TIMEOUT: 2 } as const;
 
-/** What a call waits for of its shell: a word for each thing asked. */
+/** What a call waits for of its I/O layer: a word for each thing asked. */
 type Waiting = "enter" | "exit" | "gradients" | "clocks" | number;
 
-/** Plays shell and hosts to a step machine, by chance alone. */
+/** Plays I/O layer and hosts to a step machine, by chance alone. */
 export class StepsPlayer implements Player {
   readonly settings: string;
   readonly #random: Random;

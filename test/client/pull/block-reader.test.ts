@@ -1,5 +1,5 @@
 // Proves how a reader handles the replies to batched reads, where the test plays broker and host: each block
-// gets its values once, whatever pieces are lost, repeated, late or out of order; what is missing is asked
+// gets its values once, whatever chunks are lost, repeated, late or out of order; what is missing is asked
 // for again; errors end the call or begin a look-up as those of pulls do.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Deadline } from "../../../src/client/calls/calls.ts";
@@ -13,7 +13,7 @@ import {
   decodeBatchRead,
   decodeMessage,
   draftPullReply,
-  draftReadPiece,
+  draftReadChunk,
   type ErrorCode,
   type ErrorDetails,
   encodeError,
@@ -21,7 +21,7 @@ import {
   type ParameterInfo,
   PserverError,
   parsePullRequest,
-  type ReadPieceHead,
+  type ReadChunkHeader,
   sealMessage,
   toConfig,
 } from "../../../src/protocol/index.ts";
@@ -109,21 +109,21 @@ async function request(): Promise<{ reply: string; asked: BatchRead }> {
   return { reply, asked: decodeBatchRead(bytes) };
 }
 
-/** Delivers a piece whose values are its entries' numbers, and 7. */
-function piece(
+/** Delivers a chunk whose values are its entries' numbers, and 7. */
+function chunk(
   reply: string,
-  head: Partial<ReadPieceHead> & { from: number; count?: number },
+  header: Partial<ReadChunkHeader> & { from: number; count?: number },
 ): void {
-  const { count = 1, ...given } = head;
+  const { count = 1, ...given } = header;
   const versions = given.versions ?? Array.from({ length: count }, () => 5);
-  const draft = draftReadPiece(
+  const draft = draftReadChunk(
     { more: false, generation: 1, seq: 9, ...given, versions },
     versions.filter((version) => version > 0).length * 8,
   );
   let at = 0;
   versions.forEach((version, i) => {
     if (version === 0) return;
-    draft.data.set(new Uint8Array(Float32Array.of(head.from + i, 7).buffer), at);
+    draft.data.set(new Uint8Array(Float32Array.of(header.from + i, 7).buffer), at);
     at += 8;
   });
   wire.deliver(reply, sealMessage(draft));
@@ -143,34 +143,34 @@ describe("a batched read", () => {
     const { reply, asked } = await request();
     expect(asked).toMatchObject({ generation: 1, seq: 0, waitMs: 900, from: 0 });
     expect(asked.entries.map((entry) => entry.parameter)).toEqual(["a", "b"]);
-    piece(reply, { from: 0, versions: [5, 6], generation: 2 });
+    chunk(reply, { from: 0, versions: [5, 6], generation: 2 });
     expect(await done).toEqual([undefined, undefined]);
     expect(values("a", "b")).toEqual([[[0, 7]], [[1, 7]]]);
     expect(received.get("b")?.[0]?.state).toEqual({ version: 6, generation: 2 });
     expect(positions.get(SHARD)).toEqual({ generation: 2, seq: 9 });
   });
 
-  test("whose first piece is lost is asked for again from there, and takes later ones once", async () => {
+  test("whose first chunk is lost is asked for again from there, and takes later ones once", async () => {
     const done = read(["a", "b", "c", "d"]);
     const first = await request();
-    piece(first.reply, { from: 1, count: 2, more: true });
+    chunk(first.reply, { from: 1, count: 2, more: true });
     expect(await sent()).toEqual([]);
-    piece(first.reply, { from: 3 });
+    chunk(first.reply, { from: 3 });
     const again = await request();
     expect(again).toMatchObject({ reply: first.reply, asked: { from: 0 } });
-    piece(again.reply, { from: 0, count: 3, more: true });
+    chunk(again.reply, { from: 0, count: 3, more: true });
     await done;
     expect(values("a", "b", "c", "d")).toEqual([[[0, 7]], [[1, 7]], [[2, 7]], [[3, 7]]]);
   });
 
-  test("whose middle piece is lost asks for it at once when the last one has come", async () => {
+  test("whose middle chunk is lost asks for it at once when the last one has come", async () => {
     const done = read(["a", "b", "c"]);
     const { reply } = await request();
-    piece(reply, { from: 0, more: true });
-    piece(reply, { from: 2 });
+    chunk(reply, { from: 0, more: true });
+    chunk(reply, { from: 2 });
     const again = await request();
     expect(again.asked.from).toBe(1);
-    piece(reply, { from: 1, count: 2 });
+    chunk(reply, { from: 1, count: 2 });
     await done;
     expect(values("a", "b", "c")).toEqual([[[0, 7]], [[1, 7]], [[2, 7]]]);
   });
@@ -178,32 +178,32 @@ describe("a batched read", () => {
   test("whose reply ends early is asked for again at once, but only while it makes progress", async () => {
     const done = read(["a", "b", "c"]);
     const { reply } = await request();
-    piece(reply, { from: 0 });
+    chunk(reply, { from: 0 });
     expect((await request()).asked.from).toBe(1);
-    piece(reply, { from: 0 });
+    chunk(reply, { from: 0 });
     expect(await sent()).toEqual([]);
     await vi.advanceTimersByTimeAsync(4_200);
     expect((await request()).asked.from).toBe(1);
-    piece(reply, { from: 1, count: 2 });
+    chunk(reply, { from: 1, count: 2 });
     await done;
   });
 
-  test("is not repeated while its pieces come", async () => {
+  test("is not repeated while its chunks come", async () => {
     const done = read(["a", "b", "c"]);
     const { reply } = await request();
     for (const from of [0, 1]) {
       await vi.advanceTimersByTimeAsync(900);
-      piece(reply, { from, more: true });
+      chunk(reply, { from, more: true });
     }
     expect(await sent()).toEqual([]);
-    piece(reply, { from: 2 });
+    chunk(reply, { from: 2 });
     await done;
   });
 
   test("continues after a reconnect and after errors that pass, from the first missing block", async () => {
     const done = read(["a", "b"]);
     const { reply } = await request();
-    piece(reply, { from: 0, more: true });
+    chunk(reply, { from: 0, more: true });
     wire.disconnect();
     wire.reconnect();
     expect((await request()).asked.from).toBe(1);
@@ -212,7 +212,7 @@ describe("a batched read", () => {
       await vi.advanceTimersByTimeAsync(600);
       expect((await request()).asked.from).toBe(1);
     }
-    piece(reply, { from: 1 });
+    chunk(reply, { from: 1 });
     await done;
     expect(lookedUp).toEqual([]);
   });
@@ -222,7 +222,7 @@ describe("a batched read", () => {
     const { reply } = await request();
     wire.deliver(reply, new Uint8Array(0), true);
     await vi.advanceTimersByTimeAsync(100);
-    piece((await request()).reply, { from: 0, count: 2 });
+    chunk((await request()).reply, { from: 0, count: 2 });
     await done;
   });
 
@@ -241,9 +241,9 @@ describe("a batched read", () => {
   test.each([
     ["beyond its entries", { from: 1, count: 2 }],
     ["that it does not have, without values", { from: 0, versions: [5, 0] }],
-  ])("fails for an entry %s", async (_what, head) => {
+  ])("fails for an entry %s", async (_what, header) => {
     const done = expect(read(["a", "b"])).rejects.toMatchObject({ code: "BAD_MESSAGE" });
-    piece((await request()).reply, head);
+    chunk((await request()).reply, header);
     await done;
     expect(values("a", "b")).toEqual([[], []]);
   });
@@ -259,7 +259,7 @@ describe("a parameter that was initialized anew", () => {
   test("is told to the caller; the others are read", async () => {
     const done = read(["a", "b", "c"]);
     const first = await request();
-    piece(first.reply, { from: 0, more: true });
+    chunk(first.reply, { from: 0, more: true });
     infos.set("b", parameter("b", 2));
     refuse(first.reply, "STALE_EPOCH", { parameter: "b" });
     await vi.advanceTimersByTimeAsync(0);
@@ -269,8 +269,8 @@ describe("a parameter that was initialized anew", () => {
     const [{ reply, subject }] = second as [{ reply: string; subject: string }];
     expect(subject).toBe(subjects.read(SHARD, "t"));
     // An answer to the first request does not count any more: its numbers mean other entries.
-    piece(first.reply, { from: 1 });
-    piece(reply, { from: 0 });
+    chunk(first.reply, { from: 1 });
+    chunk(reply, { from: 0 });
     expect(await done).toEqual([undefined, infos.get("b"), undefined]);
     expect(values("a", "b", "c")).toEqual([[[0, 7]], [], [[0, 7]]]);
   });
@@ -279,7 +279,7 @@ describe("a parameter that was initialized anew", () => {
     const done = read(["a", "b"]);
     refuse((await request()).reply, "STALE_EPOCH");
     await vi.advanceTimersByTimeAsync(0);
-    piece((await request()).reply, { from: 0, count: 2 });
+    chunk((await request()).reply, { from: 0, count: 2 });
     expect(await done).toEqual([undefined, undefined]);
   });
 });
@@ -290,7 +290,7 @@ describe("blocks that the reader has", () => {
     const done = read(["a", "b"], { version: 4, generation: 1 });
     const { reply, asked } = await request();
     expect(asked.entries.map(({ have }) => have)).toEqual([4, 4]);
-    piece(reply, { from: 0, versions: [0, 5] });
+    chunk(reply, { from: 0, versions: [0, 5] });
     await done;
     expect(received.get("a")).toEqual([
       { values: undefined, state: { version: 4, generation: 1 } },
@@ -307,7 +307,7 @@ describe("blocks that the reader has", () => {
     const again = await request();
     expect(again.asked).toMatchObject({ generation: 2, seq: 0 });
     expect(again.asked.entries.map(({ have }) => have)).toEqual([0, 0]);
-    piece(again.reply, { from: 0, count: 2, generation: 2 });
+    chunk(again.reply, { from: 0, count: 2, generation: 2 });
     await done;
   });
 });
@@ -315,8 +315,8 @@ describe("blocks that the reader has", () => {
 describe("blocks are read by their own subjects", () => {
   function answerPull({ bytes, reply }: Published): void {
     const { epoch } = parsePullRequest(decodeMessage(bytes).fields);
-    const head = { epoch, dtype: "float32", generation: 1, seq: 9, version: 1 } as const;
-    wire.deliver(reply, sealMessage(draftPullReply(head, 8)));
+    const header = { epoch, dtype: "float32", generation: 1, seq: 9, version: 1 } as const;
+    wire.deliver(reply, sealMessage(draftPullReply(header, 8)));
   }
 
   /** Answers the pulls since the last call; returns their subjects. */

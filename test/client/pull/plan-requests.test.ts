@@ -1,5 +1,5 @@
 // Proves how blocks are divided among requests: each is in one; small ones of a shard go together within the
-// limits of a message and of a piece of a reply; large ones and those without company go alone.
+// limits of a message and of a chunk of a reply; large ones and those without company go alone.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type PlannedRequest, planRequests } from "../../../src/client/pull/block-reader.ts";
@@ -91,8 +91,8 @@ describe("blocks", () => {
             const entry = { epoch, block: 0, index: read.index, rows, have: 2 ** 53 - 1 };
             return { parameter: parameterName, ...entry };
           });
-          const head = { generation: 2 ** 53 - 1, seq: 2 ** 53 - 1, waitMs: 900 };
-          expect(encodeBatchRead(head, entries).length).toBeLessThanOrEqual(256 * 1024);
+          const header = { generation: 2 ** 53 - 1, seq: 2 ** 53 - 1, waitMs: 900 };
+          expect(encodeBatchRead(header, entries).length).toBeLessThanOrEqual(256 * 1024);
         }
       }),
       { numRuns: 60 },
@@ -129,7 +129,7 @@ describe("blocks", () => {
     expect(planRequests([...blocks, block(wanted)], 8 * PAYLOAD)).toHaveLength(2);
   });
 
-  test("of many parameters keep the limit of a head", () => {
+  test("of many parameters keep the limit of a header", () => {
     const blocks = Array.from({ length: 2_000 }, (_, i) =>
       block({ name: `${i}`.padEnd(200, "x") }),
     );

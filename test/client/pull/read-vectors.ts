@@ -1,9 +1,9 @@
 import { Deadline, type NamedTensor } from "../../../src/client/calls/calls.ts";
 import { Parameters, SeenVersions } from "../../../src/client/calls/parameters.ts";
 import { Positions } from "../../../src/client/core/shard-window.ts";
+import type { Session } from "../../../src/client/io/session.ts";
 import { BlockReader } from "../../../src/client/pull/block-reader.ts";
 import { PulledTensor, Puller } from "../../../src/client/pull/puller.ts";
-import type { Session } from "../../../src/client/shell/session.ts";
 import { Requests } from "../../../src/client/wire/wire.ts";
 import { decodeMessage, encodeMessage, readCrc } from "../../../src/protocol/codec.ts";
 import { allocateData, type Dtype, type Encoding } from "../../../src/protocol/dtypes.ts";

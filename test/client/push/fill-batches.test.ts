@@ -4,6 +4,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { SeenVersions } from "../../../src/client/calls/parameters.ts";
+import type { UpdateSource } from "../../../src/client/io/update-sender.ts";
 import { planRows, slicePart } from "../../../src/client/parts.ts";
 import {
   gradientUpdates,
@@ -14,8 +15,6 @@ import {
   setUpdates,
 } from "../../../src/client/push/block-updates.ts";
 import { fillBatches } from "../../../src/client/push/updates.ts";
-
-import type { UpdateSource } from "../../../src/client/shell/update-sender.ts";
 import {
   BATCH_BYTES,
   BATCH_ENTRIES_MAX,
@@ -27,7 +26,7 @@ import {
   JobSubjects,
   type ParameterInfo,
   parseBatch,
-  parseHead,
+  parseRecordHeader,
   parseTrainerRecord,
   readPackedIndex,
   readPartIndex,
@@ -69,9 +68,9 @@ function small(count: number, elements: number, shards?: number): UpdateSource[]
 /** What a record says of each of its blocks, with the elements as bytes. */
 function contents(source: UpdateSource, shapeOf: (name: string) => readonly number[]): unknown[] {
   const message = decodeMessage(source.draft(HEAD, true));
-  const head = parseHead(message.fields);
+  const header = parseRecordHeader(message.fields);
   if (source.subject === OPTIONS.subject(source.shard)) {
-    return parseBatch(head, message, BATCH_ENTRIES_MAX).map(
+    return parseBatch(header, message, BATCH_ENTRIES_MAX).map(
       ({ parameter, index, record, data }) => {
         const counts = record.verb === "push" ? record.part : undefined;
         if (counts === undefined) return { parameter, index, record, elements: [...data] };
@@ -86,7 +85,7 @@ function contents(source: UpdateSource, shapeOf: (name: string) => readonly numb
   const parsed = SENDER.subjects.parseLog(source.subject);
   if (parsed.by !== "trainer") throw new Error(`unexpected subject ${source.subject}`);
   const { parameter, index } = parsed;
-  const record = parseTrainerRecord(parsed.verb as TrainerVerb, head, message);
+  const record = parseTrainerRecord(parsed.verb as TrainerVerb, header, message);
   const counts = record.verb === "push" ? record.part : undefined;
   if (counts === undefined) return [{ parameter, index, record, elements: [...message.data] }];
   const shape = shapeOf(parameter);

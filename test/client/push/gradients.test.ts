@@ -3,21 +3,20 @@
 // records are made from what a call hands to its sender.
 import { describe, expect, test } from "vitest";
 import { SeenVersions } from "../../../src/client/calls/parameters.ts";
+import type { UpdateSource } from "../../../src/client/io/update-sender.ts";
 import {
   type Gradient,
   type GradientMode,
   gradientUpdates,
 } from "../../../src/client/push/block-updates.ts";
 import { fillBatches } from "../../../src/client/push/updates.ts";
-
-import type { UpdateSource } from "../../../src/client/shell/update-sender.ts";
 import {
   decodeMessage,
   JobSubjects,
   type ParameterConfigInput,
   type ParameterInfo,
   parseBatch,
-  parseHead,
+  parseRecordHeader,
 } from "../../../src/protocol/index.ts";
 import { parameter } from "../joined-client.ts";
 
@@ -56,7 +55,7 @@ function namedInBatch(sources: readonly UpdateSource[], namesVersion: boolean): 
   const [batch, ...others] = fillBatches(sources, IN_BATCHES);
   if (batch === undefined || others.length > 0) throw new Error("expected one batch");
   const message = decodeMessage(batch.draft(HEAD, namesVersion));
-  return parseBatch(parseHead(message.fields), message, 2).map(({ record }) =>
+  return parseBatch(parseRecordHeader(message.fields), message, 2).map(({ record }) =>
     record.verb === "push" && record.operation.op === "grad"
       ? record.operation.seen
       : "no gradient",

@@ -2,10 +2,9 @@
 
 import { Deadline } from "../../../src/client/calls/calls.ts";
 import { SeenVersions } from "../../../src/client/calls/parameters.ts";
+import type { UpdateSource } from "../../../src/client/io/update-sender.ts";
 import { type Gradient, initUpdates } from "../../../src/client/push/block-updates.ts";
 import { inBatches, Updates, type UpdatesDeps } from "../../../src/client/push/updates.ts";
-
-import type { UpdateSource } from "../../../src/client/shell/update-sender.ts";
 import {
   allocateData,
   type Dtype,
@@ -81,8 +80,8 @@ export async function recordsOf(
       const { shard, subject, namesVersion } = source;
       const n = (numbers.get(shard) ?? 0) + 1;
       numbers.set(shard, n);
-      const head = { session: SESSION, n, done: 0, reply: REPLY };
-      records.push({ shard, subject, bytes: source.draft(head, namesVersion) });
+      const header = { session: SESSION, n, done: 0, reply: REPLY };
+      records.push({ shard, subject, bytes: source.draft(header, namesVersion) });
     }
   }
   return records.sort((a, b) => a.shard - b.shard);

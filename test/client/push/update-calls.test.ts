@@ -5,8 +5,8 @@ import { describe, expect, test } from "vitest";
 import type { Ack } from "../../../src/client/calls/calls.ts";
 import type { ClientParts } from "../../../src/client/client.ts";
 import type { ErrorCode } from "../../../src/protocol/index.ts";
+import { ack, answer, applied, watch } from "../io/outbox-rig.ts";
 import { deadline, joinedClient, parameter, settle } from "../joined-client.ts";
-import { ack, answer, applied, watch } from "../shell/outbox-rig.ts";
 
 const ONES = Float32Array.of(1, 1, 1, 1);
 const ADD = { alpha: 1, beta: 1 };

@@ -1,7 +1,7 @@
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
-import { decodeMessage, parseHead } from "../../../src/protocol/index.ts";
+import { decodeMessage, parseRecordHeader } from "../../../src/protocol/index.ts";
 import type { TestHost, TestJob } from "../../support/host.ts";
 import { Archive } from "./journal-fold.ts";
 
@@ -63,7 +63,7 @@ export async function updateRecord(
     const record = await streams.getMessage(stream, { seq });
     if (record?.subject.includes(".push.") !== true) continue;
     const payload = Uint8Array.from(record.data);
-    updates.add(parseHead(decodeMessage(payload).fields).n);
+    updates.add(parseRecordHeader(decodeMessage(payload).fields).n);
     if (updates.size === n) return { at: seq, last, subject: record.subject, payload };
   }
   throw new Error(`the journal holds ${updates.size} updates; expected ${n}`);

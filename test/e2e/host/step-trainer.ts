@@ -19,7 +19,7 @@ import {
   parseEnterReply,
   parseJoinReply,
   parseStepReply,
-  type RecordHead,
+  type RecordHeader,
   type StepReply,
   sealMessage,
   throwIfError,
@@ -177,7 +177,7 @@ export class StepTrainer {
   async #store(
     shard: number,
     subject: string,
-    make: (head: RecordHead) => Uint8Array,
+    make: (head: RecordHeader) => Uint8Array,
   ): Promise<number> {
     const n = (this.#numbers.get(shard) ?? 0) + 1;
     this.#numbers.set(shard, n);

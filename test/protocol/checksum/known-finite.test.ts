@@ -28,7 +28,7 @@ function put(view: DataView, form: Form, at: number, bits: number): void {
 describe.each(Object.keys(FORMS) as Form[])("%s", (form) => {
   const { bytes, odd } = FORMS[form];
 
-  test("one element that is not finite is seen wherever it is, after a head of any length", () => {
+  test("one element that is not finite is seen wherever it is, after a header of any length", () => {
     const buffer = new ArrayBuffer(120_000);
     const view = new DataView(buffer);
     for (let at = 0; at + bytes <= 120_000; at += 2) view.setUint16(at, 0x3c00, true);
@@ -39,11 +39,11 @@ describe.each(Object.keys(FORMS) as Form[])("%s", (form) => {
         fc.nat(3),
         fc.constantFrom(...odd),
         fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
-        (head, count, padding, bits, where) => {
-          const elements = new Uint8Array(buffer, head, count * bytes);
-          const message = new Uint8Array(buffer, 0, head + count * bytes + padding * bytes);
+        (header, count, padding, bits, where) => {
+          const elements = new Uint8Array(buffer, header, count * bytes);
+          const message = new Uint8Array(buffer, 0, header + count * bytes + padding * bytes);
           checksum(message);
-          const at = head + Math.floor(where * count) * bytes;
+          const at = header + Math.floor(where * count) * bytes;
           const before = new Uint8Array(buffer, at, bytes).slice();
           put(view, form, at, bits);
           checksum(message);

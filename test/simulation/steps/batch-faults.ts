@@ -1,6 +1,6 @@
 import { decodeMessage } from "../../../src/protocol/codec.ts";
 import { parseBatch } from "../../../src/protocol/messages/batch-records.ts";
-import { parseHead } from "../../../src/protocol/messages/records.ts";
+import { parseRecordHeader } from "../../../src/protocol/messages/records.ts";
 import { SUBJECTS } from "../intents.ts";
 import { batchOf, ELEMENTS, type Entry, PARAMETERS } from "./records.ts";
 
@@ -18,7 +18,7 @@ export function isBatch({ subject }: Entry): boolean {
 export function damagedBatch(entry: Entry, fault: "half" | "twice"): Entry {
   if (!isBatch(entry)) return entry;
   const message = decodeMessage(entry.payload);
-  const [first] = parseBatch(parseHead(message.fields), message, PARAMETERS.length);
+  const [first] = parseBatch(parseRecordHeader(message.fields), message, PARAMETERS.length);
   if (first === undefined) return entry;
   const values = new Float64Array(ELEMENTS);
   values[elementOf(entry)] = fault === "twice" ? 2 : 1;

@@ -220,7 +220,7 @@ static pserver_status unknown_error(const struct over_call *over) {
   ps_fail(is_timeout ? PSERVER_ERR_OUTCOME_UNKNOWN : end->code,
           "%s: %zu block updates, the first %s, were sent and are applied once or not at all",
           end == NULL ? "the session ended" : end->text, call->unknown, name);
-  detail_list(over, "pieces", PS_FATE_UNKNOWN, call->unknown);
+  detail_list(over, "unknown", PS_FATE_UNKNOWN, call->unknown);
   detail_rest(over);
   return ps_detail_text("trainer", over->trainer);
 }

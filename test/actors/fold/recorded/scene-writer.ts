@@ -21,7 +21,7 @@ import {
   encodeNote,
   type NoteEntries,
   type PushOperation,
-  type RecordHead,
+  type RecordHeader,
 } from "../../../../src/protocol/messages/records.ts";
 
 import { l2Norm } from "../../../../src/protocol/tensor.ts";
@@ -98,7 +98,7 @@ export class SceneWriter {
   }
 
   /** A record on the subject of batches, of whatever form. */
-  batchOf(toPayload: (head: RecordHead) => Uint8Array, trainer = "alice"): void {
+  batchOf(toPayload: (head: RecordHeader) => Uint8Array, trainer = "alice"): void {
     const { n, done } = this.#sender(trainer);
     const reply = `${SUBJECTS.inbox(trainer)}.1`;
     const payload = toPayload({ session: 1, n, done, reply });
@@ -111,7 +111,7 @@ export class SceneWriter {
   }
 
   /** A record on the subject of notes, of whatever form. */
-  noteOf(toPayload: (head: RecordHead) => Uint8Array, trainer = "alice"): void {
+  noteOf(toPayload: (head: RecordHeader) => Uint8Array, trainer = "alice"): void {
     const { n, done } = this.#sender(trainer);
     const reply = `${SUBJECTS.inbox(trainer)}.1`;
     const payload = toPayload({ session: 1, n, done, reply });

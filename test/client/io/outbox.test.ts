@@ -14,7 +14,7 @@ import {
   answer,
   applied,
   deadline,
-  head,
+  header,
   largeUpdate,
   MIB,
   settle,
@@ -37,8 +37,8 @@ describe("outcomes", () => {
     const { wire, sender, positions } = setUp();
     const call = watch(sender.send([update(0), update(1), update(0, 1)], { deadline: deadline() }));
     expect(wire.published.map(({ subject }) => subject)).toEqual(["log.0.0", "log.1.0", "log.0.1"]);
-    expect(wire.published.map((p) => head(p)["n"])).toEqual([1, 1, 2]);
-    expect(head(wire.published[0])["reply"]).toBe("_INBOX_j.t.life.applied");
+    expect(wire.published.map((p) => header(p)["n"])).toEqual([1, 1, 2]);
+    expect(header(wire.published[0])["reply"]).toBe("_INBOX_j.t.life.applied");
     answer(wire, [applied(2)]);
     answer(wire, [applied(1)], 1);
     ack(wire, wire.published[0], 7);
@@ -175,7 +175,7 @@ describe("outcomes", () => {
     await vi.advanceTimersByTimeAsync(200);
     const asked = wire.published[3];
     expect(asked?.subject).toBe("ps.j.shard.0.t.outcome");
-    expect(head(asked)).toMatchObject({ session: 5, numbers: [1, 2], generation: 1, seq: 12 });
+    expect(header(asked)).toMatchObject({ session: 5, numbers: [1, 2], generation: 1, seq: 12 });
     wire.deliver(
       asked?.reply ?? "",
       encodeAnswers({ shard: 0, generation: 1, session: 5, outcomes: [applied(1), applied(2)] }),
@@ -216,7 +216,10 @@ describe("outcomes", () => {
       ),
     );
     await settle();
-    expect(call.error).toMatchObject({ code: "JOURNAL_REPLACED", details: { pieces: [{ n: 1 }] } });
+    expect(call.error).toMatchObject({
+      code: "JOURNAL_REPLACED",
+      details: { unknown: [{ n: 1 }] },
+    });
     expect(positions.get(0)).toEqual({ generation: 2, seq: 0 });
   });
 
@@ -239,7 +242,7 @@ describe("outcomes", () => {
         ),
       );
       await settle();
-      expect(lost.error).toMatchObject({ code: "JOURNAL_LOST", details: { pieces: [{ n: 2 }] } });
+      expect(lost.error).toMatchObject({ code: "JOURNAL_LOST", details: { unknown: [{ n: 2 }] } });
       expect(kept.state).toBe("pending");
       answer(wire, [applied(1)]);
       await settle();
@@ -270,9 +273,9 @@ describe("outcomes", () => {
     await settle();
     expect(call.state).toBe("done");
     watch(sender.send([update(0)], { deadline: deadline() }));
-    expect(head(wire.published[1])).toMatchObject({ n: 2, done: 0 });
+    expect(header(wire.published[1])).toMatchObject({ n: 2, done: 0 });
     answer(wire, [applied(1)]);
     watch(sender.send([update(0)], { deadline: deadline() }));
-    expect(head(wire.published[2])).toMatchObject({ n: 3, done: 1 });
+    expect(header(wire.published[2])).toMatchObject({ n: 3, done: 1 });
   });
 });

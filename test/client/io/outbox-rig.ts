@@ -2,7 +2,7 @@
 import { onTestFinished, vi } from "vitest";
 import { Deadline } from "../../../src/client/calls/calls.ts";
 import { Positions } from "../../../src/client/core/shard-window.ts";
-import { UpdateSender, type UpdateSource } from "../../../src/client/shell/update-sender.ts";
+import { UpdateSender, type UpdateSource } from "../../../src/client/io/update-sender.ts";
 import {
   decodeMessage,
   draftMessage,
@@ -44,7 +44,7 @@ export function setUp(onEnd: (sender: UpdateSender) => void = () => {}): {
   return { wire, sender, positions, ended };
 }
 
-/** A piece of so many bytes for a shard. */
+/** An update of so many bytes for a shard. */
 export function update(shard: number, index = 0, dataBytes = 8): UpdateSource {
   return {
     subject: `log.${shard}.${index}`,
@@ -53,7 +53,7 @@ export function update(shard: number, index = 0, dataBytes = 8): UpdateSource {
     blocks: 1,
     dataBytes,
     namesVersion: false,
-    draft: (head) => encodeMessage({ ...head }),
+    draft: (header) => encodeMessage({ ...header }),
   };
 }
 
@@ -62,25 +62,25 @@ export function seeing(version: number): UpdateSource {
   return {
     ...update(0),
     namesVersion: true,
-    draft: (head, namesVersion) => {
-      return encodeMessage({ ...head, ...(namesVersion ? { seen: version } : {}) });
+    draft: (header, namesVersion) => {
+      return encodeMessage({ ...header, ...(namesVersion ? { seen: version } : {}) });
     },
   };
 }
 
-/** A piece whose message is large enough to get memory that is used again; what it gets goes to `taken`. */
+/** An update whose message is large enough to get memory that is used again; what it gets goes to `taken`. */
 export function largeUpdate(taken: ArrayBufferLike[]): UpdateSource {
   return {
     ...update(0),
-    draft: (head, _namesVersion, allocate) => {
-      const draft = draftMessage({ ...head }, 100_000, allocate);
+    draft: (header, _namesVersion, allocate) => {
+      const draft = draftMessage({ ...header }, 100_000, allocate);
       taken.push(draft.bytes.buffer);
       return sealMessage(draft);
     },
   };
 }
 
-/** Pieces of one shard, in order. */
+/** Updates of one shard, in order. */
 export function updates(shard: number, count: number, dataBytes?: number): UpdateSource[] {
   return Array.from({ length: count }, (_, index) => update(shard, index, dataBytes));
 }
@@ -93,7 +93,7 @@ export function deadline(timeoutMs = 30_000, signal?: AbortSignal): Deadline {
 }
 
 /** The entries of a record that was published. */
-export function head(published: Published | undefined): Fields {
+export function header(published: Published | undefined): Fields {
   if (published === undefined) throw new Error("nothing was published");
   return decodeMessage(published.bytes).fields;
 }

@@ -7,7 +7,7 @@ import {
   parseAnswers,
 } from "../../protocol/messages/outcomes.ts";
 import type { Position } from "../../protocol/messages/position.ts";
-import type { RecordHead, TrainerRecord } from "../../protocol/messages/records.ts";
+import type { RecordHeader, TrainerRecord } from "../../protocol/messages/records.ts";
 import { quoteName } from "../../protocol/names.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
 import { BufferPool } from "../../transport/buffers.ts";
@@ -84,7 +84,7 @@ function unknownError(over: OverCall): PserverError {
   return new PserverError(
     code,
     `${end === undefined ? "the session ended" : end.message}: ${unknown} block updates, the first ${first && describe(over, first)}, were sent and are applied once or not at all`,
-    { ...listed(over, "pieces", "unknown", unknown), ...rest(over), trainer },
+    { ...listed(over, "unknown", "unknown", unknown), ...rest(over), trainer },
     { cause: end && toError(end) },
   );
 }
@@ -298,10 +298,10 @@ export class UpdateSender implements OutboxCommands, OutboxListener {
 
   publish(update: BlockUpdate, session: number, done: number): void {
     const { n, slot, namesVersion } = update;
-    const head = { session, n, done, reply: this.#answersInbox };
+    const header = { session, n, done, reply: this.#answersInbox };
     try {
       const source = this.#source(update);
-      const bytes = source.draft(head, namesVersion, this.#allocate);
+      const bytes = source.draft(header, namesVersion, this.#allocate);
       this.#deps.wire.publish(source.subject, bytes, this.#ackInbox(update));
       this.#messages[slot] = bytes;
       this.#updates[slot] = update;
@@ -448,7 +448,7 @@ export interface UpdateSource extends UpdateSize {
    * The record under these numbers, in memory of `allocate`; it names the version of the block that a
    * gradient was made from only if `namesVersion`. Copies the tensor's bytes, once.
    */
-  draft(head: RecordHead, namesVersion: boolean, allocate?: Allocate): Uint8Array;
+  draft(header: RecordHeader, namesVersion: boolean, allocate?: Allocate): Uint8Array;
 }
 
 /** An update of one block that can be written as an entry of a batch. */
@@ -461,7 +461,7 @@ export interface EntrySource extends BlockName {
   /** Bytes of its packed index and its elements. */
   readonly entryBytes: number;
   /** Its record; all of one parameter in a call differ in block, part and `seen` only. */
-  record(head: RecordHead, namesVersion: boolean): TrainerRecord;
+  record(header: RecordHeader, namesVersion: boolean): TrainerRecord;
   /** Writes {@link entryBytes} bytes: copies the tensor's, once. */
   writeEntry(target: Uint8Array): void;
 }

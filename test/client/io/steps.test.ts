@@ -3,7 +3,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { Deadline } from "../../../src/client/calls/calls.ts";
 import { ClientParts } from "../../../src/client/client.ts";
-import type { GradResult, StepPlace } from "../../../src/client/shell/steps.ts";
+import type { GradResult, StepPlace } from "../../../src/client/io/steps.ts";
 import { JobSubjects, PserverError, type Synchronization } from "../../../src/protocol/index.ts";
 import { StepHost } from "./step-host.ts";
 

@@ -10,7 +10,7 @@ import {
   deadline,
   FULL,
   fail,
-  head,
+  header,
   MIB,
   seeing,
   settle,
@@ -37,7 +37,7 @@ describe("ends", () => {
     await vi.advanceTimersByTimeAsync(3_000);
     expect(call.error).toMatchObject({ code: "OUTCOME_UNKNOWN", details: { unsent: 3 } });
     expect(call.error?.message).toContain("applied once or not at all");
-    expect(call.error?.details["pieces"]).toHaveLength(16);
+    expect(call.error?.details["unknown"]).toHaveLength(16);
     expect(call.error?.details["applied"]).toEqual([{ parameter: "p", index: 0, shard: 0, n: 1 }]);
   });
 
@@ -92,7 +92,7 @@ describe("ends", () => {
     watch(sender.send([update(0)], { deadline: deadline(500) }));
     await vi.advanceTimersByTimeAsync(500);
     watch(sender.send([update(0, 1)], { deadline: deadline() }));
-    expect(head(wire.published[1])).toMatchObject({ n: 2, done: 1 });
+    expect(header(wire.published[1])).toMatchObject({ n: 2, done: 1 });
     wire.disconnect();
     wire.reconnect();
     expect(wire.published.slice(2).map(({ subject }) => subject)).toEqual(["log.0.1"]);
@@ -108,7 +108,7 @@ describe("ends", () => {
     abort.abort();
     await settle();
     expect(call.error?.code).toBe("ABORTED");
-    expect(call.error?.details["pieces"]).toHaveLength(16);
+    expect(call.error?.details["unknown"]).toHaveLength(16);
     for (let i = 0; i < 16; i++) ack(wire, wire.published[i], i + 1);
     expect(sender.inFlightBytes).toBe(0);
   });
@@ -134,7 +134,7 @@ describe("sessions", () => {
     sender.pause();
     sender.start(6);
     await settle();
-    expect(wire.published.slice(3).map((p) => head(p))).toMatchObject([
+    expect(wire.published.slice(3).map((p) => header(p))).toMatchObject([
       { session: 6, n: 1, done: 0 },
       { session: 6, n: 1, done: 0 },
     ]);
@@ -157,7 +157,7 @@ describe("sessions", () => {
     ack(wire, wire.published[2], 1);
     const again = wire.published.slice(2);
     expect(again.map(({ subject }) => subject)).toEqual(["log.0.0", "log.0.1", "log.0.2"]);
-    expect(again.map((published) => head(published)["n"])).toEqual([1, 2, 3]);
+    expect(again.map((published) => header(published)["n"])).toEqual([1, 2, 3]);
   });
 
   test("a new session begins with nothing in flight", async () => {
@@ -212,7 +212,7 @@ describe("sessions", () => {
     sender.start(6);
     await vi.advanceTimersByTimeAsync(500);
     expect(wire.published).toHaveLength(2);
-    expect(call.error).toMatchObject({ code: "OUTCOME_UNKNOWN", details: { pieces: [{ n: 1 }] } });
+    expect(call.error).toMatchObject({ code: "OUTCOME_UNKNOWN", details: { unknown: [{ n: 1 }] } });
   });
 
   test("an update that REJOIN had sent again is unknown if its second session ends without an answer", async () => {
@@ -258,11 +258,11 @@ describe("a gradient that names a version which its shard has undone", () => {
   test("is sent once more without it, under a number of its own", async () => {
     const { wire, sender } = setUp();
     const sent = watch(sender.send([seeing(9)], { deadline: deadline() }));
-    expect(head(wire.published[0])).toMatchObject({ n: 1, seen: 9 });
+    expect(header(wire.published[0])).toMatchObject({ n: 1, seen: 9 });
     ack(wire, wire.published[0], 1);
     answer(wire, [rejected(1)]);
-    expect(head(wire.published[1])).toMatchObject({ n: 2, done: 1 });
-    expect(head(wire.published[1])["seen"]).toBeUndefined();
+    expect(header(wire.published[1])).toMatchObject({ n: 2, done: 1 });
+    expect(header(wire.published[1])["seen"]).toBeUndefined();
     ack(wire, wire.published[1], 2);
     answer(wire, [applied(2)]);
     await settle();
@@ -275,10 +275,10 @@ describe("a gradient that names a version which its shard has undone", () => {
     ack(wire, wire.published[0], 1);
     ack(wire, wire.published[1], 2);
     answer(wire, [rejected(1)]);
-    expect(head(wire.published[2])).toMatchObject({ n: 3 });
+    expect(header(wire.published[2])).toMatchObject({ n: 3 });
     answer(wire, [applied(3)]);
     await vi.advanceTimersByTimeAsync(1_100);
-    expect(head(wire.published[3])).toMatchObject({ numbers: [2] });
+    expect(header(wire.published[3])).toMatchObject({ numbers: [2] });
   });
 
   test("ends its call if it is rejected again", async () => {

@@ -1,7 +1,7 @@
 // Proves how much the sender has under way at most, and which call is next. There is no broker: the test
 // plays broker and host on a fake connection, with a fake clock.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { UpdateSource } from "../../../src/client/shell/update-sender.ts";
+import type { UpdateSource } from "../../../src/client/io/update-sender.ts";
 import {
   ack,
   answer,
@@ -9,7 +9,7 @@ import {
   deadline,
   FULL,
   fail,
-  head,
+  header,
   MIB,
   setUp,
   update,
@@ -64,7 +64,7 @@ describe("windows", () => {
     expect(wire.published).toHaveLength(1024 + 3);
     answer(wire, [applied(1)]);
     expect(wire.published).toHaveLength(1024 + 5);
-    expect(head(wire.published.at(-1))).toMatchObject({ n: 1026, done: 2 });
+    expect(header(wire.published.at(-1))).toMatchObject({ n: 1026, done: 2 });
   });
 
   test("small block updates do not overtake a large one whose turn it is", () => {

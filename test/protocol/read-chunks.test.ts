@@ -1,4 +1,4 @@
-// Proves pieces of replies to batched reads: they come back with their values, may be an error instead,
+// Proves chunks of replies to batched reads: they come back with their values, may be an error instead,
 // and are refused with a wrong entry.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -6,14 +6,14 @@ import { decodeMessage, sealMessage } from "../../src/protocol/codec.ts";
 import { PserverError } from "../../src/protocol/errors.ts";
 import { BATCH_ENTRIES_MAX } from "../../src/protocol/limits.ts";
 import { encodeError } from "../../src/protocol/messages/outcomes.ts";
-import { draftReadPiece, parseReadPiece } from "../../src/protocol/messages/reads.ts";
+import { draftReadChunk, parseReadChunk } from "../../src/protocol/messages/reads.ts";
 import { counter, positive } from "./arbitraries.ts";
 import { codeOf } from "./refusal.ts";
 import { testRefusals } from "./refused-fields.ts";
 
-describe("a piece of a reply", () => {
+describe("a chunk of a reply", () => {
   test("comes back with its values", () => {
-    const piece = fc.record({
+    const chunk = fc.record({
       from: fc.nat(BATCH_ENTRIES_MAX - 1),
       more: fc.boolean(),
       generation: positive,
@@ -22,23 +22,23 @@ describe("a piece of a reply", () => {
       data: fc.uint8Array({ maxLength: 64 }),
     });
     fc.assert(
-      fc.property(piece, ({ data, ...head }) => {
-        const draft = draftReadPiece(head, data.length);
+      fc.property(chunk, ({ data, ...header }) => {
+        const draft = draftReadChunk(header, data.length);
         draft.data.set(data);
-        const given = parseReadPiece(decodeMessage(sealMessage(draft)));
-        expect({ ...given, data: [...given.data] }).toEqual({ ...head, data: [...data] });
+        const given = parseReadChunk(decodeMessage(sealMessage(draft)));
+        expect({ ...given, data: [...given.data] }).toEqual({ ...header, data: [...data] });
       }),
     );
   });
 
   test("may be an error instead, which is thrown", () => {
     const message = decodeMessage(encodeError(new PserverError("STALE_EPOCH", "old")));
-    expect(codeOf(() => parseReadPiece(message))).toBe("STALE_EPOCH");
+    expect(codeOf(() => parseReadChunk(message))).toBe("STALE_EPOCH");
   });
 
   testRefusals(
     { from: 0, more: false, generation: 1, seq: 0, versions: [1] },
-    (fields) => parseReadPiece({ fields, data: new Uint8Array(8) }),
+    (fields) => parseReadChunk({ fields, data: new Uint8Array(8) }),
     [
       ["from", undefined],
       ["from", -1],

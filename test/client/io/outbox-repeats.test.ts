@@ -1,7 +1,7 @@
 // Proves when the sender sends a record again, unchanged, and when it does not. There is no broker:
 // the test plays broker and host on a fake connection, with a fake clock.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { UpdateSender } from "../../../src/client/shell/update-sender.ts";
+import type { UpdateSender } from "../../../src/client/io/update-sender.ts";
 import type { FakeWire, Published } from "../../support/fake-wire.ts";
 import {
   ack,
@@ -10,7 +10,7 @@ import {
   deadline,
   FULL,
   fail,
-  head,
+  header,
   largeUpdate,
   settle,
   setUp,
@@ -39,7 +39,7 @@ describe("repeats", () => {
     expect(wire.published[2]?.bytes).toEqual(wire.published[1]?.bytes);
     expect(wire.published[3]?.subject).toBe("log.0.9");
     await vi.advanceTimersByTimeAsync(100);
-    expect(head(wire.published[4])).toMatchObject({ numbers: [1] });
+    expect(header(wire.published[4])).toMatchObject({ numbers: [1] });
     answer(wire, [applied(1), applied(2)]);
     await settle();
     expect(call.state).toBe("done");

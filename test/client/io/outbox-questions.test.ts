@@ -9,7 +9,7 @@ import {
   answer,
   applied,
   deadline,
-  head,
+  header,
   settle,
   setUp,
   update,
@@ -44,7 +44,7 @@ describe("a question for outcomes", () => {
     await vi.advanceTimersByTimeAsync(350);
     ack(wire, wire.published[2], 3);
     await vi.advanceTimersByTimeAsync(600);
-    expect(questions(wire).map((asked) => head(asked)["numbers"])).toEqual([[1, 2]]);
+    expect(questions(wire).map((asked) => header(asked)["numbers"])).toEqual([[1, 2]]);
   });
 
   test("is about one journal, the oldest, up to the highest position of its records", async () => {
@@ -55,10 +55,10 @@ describe("a question for outcomes", () => {
     ack(wire, wire.published[2], 7);
     ack(wire, wire.published[3], 951, "PS_j_0_2");
     await vi.advanceTimersByTimeAsync(1_100);
-    expect(questions(wire).map(head)).toMatchObject([{ numbers: [2, 3], generation: 1, seq: 9 }]);
+    expect(questions(wire).map(header)).toMatchObject([{ numbers: [2, 3], generation: 1, seq: 9 }]);
     answer(wire, [applied(2), applied(3)]);
     await vi.advanceTimersByTimeAsync(1_100);
-    expect(head(questions(wire)[1])).toMatchObject({ numbers: [1, 4], generation: 2, seq: 951 });
+    expect(header(questions(wire)[1])).toMatchObject({ numbers: [1, 4], generation: 2, seq: 951 });
   });
 
   test("that is answered with BUSY is asked again after the time that this names", async () => {
@@ -91,7 +91,7 @@ test("a damaged answer is as good as a lost one: the outcome is asked for", asyn
   wire.deliver(`${wire.inbox}.applied`, Uint8Array.of(0x80, 1, 2));
   await vi.advanceTimersByTimeAsync(1_100);
   expect(call.state).toBe("pending");
-  expect(head(questions(wire)[0])).toMatchObject({ numbers: [1] });
+  expect(header(questions(wire)[0])).toMatchObject({ numbers: [1] });
 });
 
 test("a journal that was replaced leaves alone the records that the new one holds", async () => {
@@ -104,7 +104,7 @@ test("a journal that was replaced leaves alone the records that the new one hold
   const expected = { generation: 2, seq: 1 };
   refuse(wire, new PserverError("JOURNAL_REPLACED", "replaced", { expected }));
   await settle();
-  expect(old.error).toMatchObject({ code: "JOURNAL_REPLACED", details: { pieces: [{ n: 1 }] } });
+  expect(old.error).toMatchObject({ code: "JOURNAL_REPLACED", details: { unknown: [{ n: 1 }] } });
   expect(fresh.state).toBe("pending");
 });
 
@@ -121,7 +121,7 @@ test("of several losses the first is the error of the call", async () => {
   wire.deliver(second ?? "", encodeError(new PserverError("JOURNAL_LOST", "gone")));
   await settle();
   expect(call.error).toMatchObject({ code: "JOURNAL_REPLACED" });
-  expect(call.error?.details["pieces"]).toHaveLength(2);
+  expect(call.error?.details["unknown"]).toHaveLength(2);
 });
 
 describe("an outcome says nothing of an earlier copy of its record", () => {
@@ -136,7 +136,7 @@ describe("an outcome says nothing of an earlier copy of its record", () => {
     sender.pause();
     sender.start(6);
     await settle();
-    expect(call.error).toMatchObject({ code: "OUTCOME_UNKNOWN", details: { pieces: [{ n: 1 }] } });
+    expect(call.error).toMatchObject({ code: "OUTCOME_UNKNOWN", details: { unknown: [{ n: 1 }] } });
   });
 
   test("if it is that the number is settled", async () => {
@@ -144,7 +144,7 @@ describe("an outcome says nothing of an earlier copy of its record", () => {
     const call = watch(sender.send([update(0)], { deadline: deadline() }));
     answer(wire, [{ n: 1, seq: 4, version: 0, code: "SETTLED" }]);
     await settle();
-    expect(call.error).toMatchObject({ code: "SETTLED", details: { pieces: [{ n: 1 }] } });
+    expect(call.error).toMatchObject({ code: "SETTLED", details: { unknown: [{ n: 1 }] } });
     expect(ended).toEqual([]);
   });
 });

@@ -1,8 +1,8 @@
 // Proves what becomes of a call when its record is a batch: each block counts, a rejection names the
 // block that the host names, and an error of the call lists the blocks of the record.
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { UpdateSource } from "../../../src/client/shell/update-sender.ts";
-import { ack, answer, applied, deadline, head, setUp, update, watch } from "./outbox-rig.ts";
+import type { UpdateSource } from "../../../src/client/io/update-sender.ts";
+import { ack, answer, applied, deadline, header, setUp, update, watch } from "./outbox-rig.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -52,7 +52,7 @@ test("a call that ends without its outcome lists every block", async () => {
   expect(seen.error?.code).toBe("OUTCOME_UNKNOWN");
   expect(seen.error?.message).toMatch(/ 3 block updates, the first p block 0 and 2 others/);
   expect(seen.error?.details).toMatchObject({
-    pieces: [0, 1, 2].map((index) => ({ parameter: "p", index, shard: 0, n: 1 })),
+    unknown: [0, 1, 2].map((index) => ({ parameter: "p", index, shard: 0, n: 1 })),
   });
 });
 
@@ -65,7 +65,7 @@ test("is sent again without the versions it was made from, all of them", async (
   };
   const sent = sender.send([{ ...batch(), namesVersion: true, draft }], { deadline: deadline() });
   answer(wire, [{ n: 1, seq: 1, version: 0, code: "BAD_VALUE", message: "seen" }]);
-  expect(head(wire.published[1])).toMatchObject({ n: 2 });
+  expect(header(wire.published[1])).toMatchObject({ n: 2 });
   answer(wire, [applied(2)]);
   expect(await sent).toEqual({ late: 0 });
   expect(named).toEqual([true, false]);

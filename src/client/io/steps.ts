@@ -218,7 +218,7 @@ export class Steps implements StepsCommands {
         blocks: 1,
         dataBytes: 0,
         namesVersion: false,
-        draft: (head) => encodeClock({ verb: "clock", ...head, step }),
+        draft: (header) => encodeClock({ verb: "clock", ...header, step }),
       }),
     );
     const sending = sender.send(clocks, { deadline: this.#deadline(call) });

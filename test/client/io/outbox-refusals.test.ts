@@ -11,7 +11,7 @@ import {
   deadline,
   FULL,
   fail,
-  head,
+  header,
   MIB,
   settle,
   setUp,
@@ -44,7 +44,7 @@ describe("a message that the connection does not take", () => {
     expect(call.error).toMatchObject({ code: "TOO_LARGE", details: { parameter: "p", block: 0 } });
     expect(sender.inFlightBytes).toBe(0);
     watch(sender.send([update(0, 1)], { deadline: deadline() }));
-    expect(head(wire.published[0])).toMatchObject({ n: 1, done: 0 });
+    expect(header(wire.published[0])).toMatchObject({ n: 1, done: 0 });
   });
 
   test("leaves unknown what became of its record, if that was sent before", async () => {
@@ -54,7 +54,7 @@ describe("a message that the connection does not take", () => {
     refuseNext(wire);
     wire.reconnect();
     await settle();
-    expect(call.error).toMatchObject({ code: "TOO_LARGE", details: { pieces: [{ n: 1 }] } });
+    expect(call.error).toMatchObject({ code: "TOO_LARGE", details: { unknown: [{ n: 1 }] } });
     expect(call.error?.message).toContain("applied once or not at all");
   });
 
@@ -66,7 +66,7 @@ describe("a message that the connection does not take", () => {
     refuseNext(wire);
     await vi.advanceTimersByTimeAsync(1_100);
     expect(call.error).toMatchObject({ code: "TOO_LARGE" });
-    expect(call.error?.details["pieces"]).toHaveLength(2);
+    expect(call.error?.details["unknown"]).toHaveLength(2);
   });
 });
 
@@ -121,7 +121,7 @@ describe("an answer of the broker", () => {
     fail(wire, wire.published[0], { code: 503, err_code: 10008, description: "no leader" });
     ack(wire, wire.published[0], 1);
     await vi.advanceTimersByTimeAsync(500);
-    expect(call.error).toMatchObject({ code: "OUTCOME_UNKNOWN", details: { pieces: [{ n: 1 }] } });
+    expect(call.error).toMatchObject({ code: "OUTCOME_UNKNOWN", details: { unknown: [{ n: 1 }] } });
   });
 
   test("is named by the error of a call of which nothing was stored: that of its first update", async () => {

@@ -2,7 +2,7 @@
 // the hosts on a fake connection, with a fake clock, so that every moment is exact.
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { Deadline } from "../../../src/client/calls/calls.ts";
-import { Session } from "../../../src/client/shell/session.ts";
+import { Session } from "../../../src/client/io/session.ts";
 import { Requests } from "../../../src/client/wire/wire.ts";
 import {
   decodeMessage,
