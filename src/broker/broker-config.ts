@@ -24,7 +24,7 @@ export function packageRoot(): string {
 }
 
 /** Configuration of a broker besides its address. */
-export interface BrokerSettings {
+export interface BrokerConfig {
   /** Directory for JetStream, the lock and the written configuration; created if needed. */
   readonly storeDir: string;
   /** Replaces the package's `nats.conf`. It must enable JetStream and not name a `store_dir`. */
@@ -57,7 +57,7 @@ const FILE_LIMIT = /\bmax_file/;
  * Whether to set the limit of file storage: not in a user's file, and not if further lines set it,
  * because the order in which the broker reads its names is not defined.
  */
-export function limitIsOurs({ configFile, jetstreamConfig }: BrokerSettings): boolean {
+export function setsFileLimit({ configFile, jetstreamConfig }: BrokerConfig): boolean {
   return configFile === undefined && !FILE_LIMIT.test(jetstreamConfig ?? "");
 }
 
@@ -86,7 +86,7 @@ export function fileLimitBytes(freeBytes: number, lastConfig: string): number {
  * @throws BAD_PATH if a path holds a quote, a backslash or a control character.
  * @throws BAD_VALUE if `configFile` is given with `durable` or `jetstreamConfig`.
  */
-export function writeBrokerConfig(settings: BrokerSettings, fileBytesMax?: number): WrittenConfig {
+export function writeBrokerConfig(settings: BrokerConfig, fileBytesMax?: number): WrittenConfig {
   const storeDir = resolve(settings.storeDir);
   const included = settings.configFile ?? join(packageRoot(), "nats.conf");
   const lines = [
@@ -136,7 +136,7 @@ export function parseJsonObject(text: string): Readonly<Record<string, unknown>>
 }
 
 /** A broker's greeting to a client. */
-export interface BrokerInfo {
+export interface BrokerGreeting {
   readonly version: string;
   readonly jetstream: boolean;
   readonly maxPayloadBytes: number;
@@ -149,12 +149,12 @@ const GREETING_BYTES_MAX = 64 * 1024;
  * Connects, reads the broker's greeting and hangs up. A broker that greets accepts clients.
  * @throws NO_BROKER if nothing answers within `timeoutMs`, or not a broker; ABORTED by `signal`.
  */
-export async function readBrokerInfo(
+export async function readBrokerGreeting(
   host: string,
   port: number,
   timeoutMs: number,
   signal?: AbortSignal,
-): Promise<BrokerInfo> {
+): Promise<BrokerGreeting> {
   const greeting = await readLine(host, port, timeoutMs, signal);
   const [, entries] = /^INFO[ \t]+(.*)$/i.exec(greeting) ?? [];
   const fields = entries === undefined ? undefined : parseJsonObject(entries);

@@ -17,10 +17,10 @@ import { setTimeout as delay } from "node:timers/promises";
 import { PserverError } from "../protocol/errors.ts";
 import { errnoCode, fileError, io } from "../system/file-errors.ts";
 import {
-  type BrokerSettings,
+  type BrokerConfig,
   fileLimitBytes,
-  limitIsOurs,
-  readBrokerInfo,
+  readBrokerGreeting,
+  setsFileLimit,
   writeBrokerConfig,
 } from "./broker-config.ts";
 import { type FoundBroker, findBroker } from "./find-broker.ts";
@@ -168,14 +168,14 @@ const [ADDRESS_FIELD, STATE_FIELD, INODE_FIELD] = [1, 3, 9];
 export async function findListener(port: number): Promise<Listener | undefined> {
   const inodes = new Set<string>();
   for (const table of ["/proc/net/tcp", "/proc/net/tcp6"]) {
-    for (const inode of listeningInodes(await unlessHidden(readFile(table, "utf8"), ""), port)) {
+    for (const inode of listeningInodes(await readIfVisible(readFile(table, "utf8"), ""), port)) {
       inodes.add(inode);
     }
   }
   if (inodes.size === 0) return undefined;
-  for (const pid of await unlessHidden(readdir("/proc"), [])) {
+  for (const pid of await readIfVisible(readdir("/proc"), [])) {
     if (/^\d+$/.test(pid) && (await holdsOneOf(inodes, pid))) {
-      const name = await unlessHidden(readFile(`/proc/${pid}/comm`, "utf8"), "");
+      const name = await readIfVisible(readFile(`/proc/${pid}/comm`, "utf8"), "");
       return { pid: Number(pid), name: name.trim() };
     }
   }
@@ -193,8 +193,8 @@ function listeningInodes(table: string, port: number): string[] {
 }
 
 async function holdsOneOf(inodes: ReadonlySet<string>, pid: string): Promise<boolean> {
-  for (const descriptor of await unlessHidden(readdir(`/proc/${pid}/fd`), [])) {
-    const target = await unlessHidden(readlink(`/proc/${pid}/fd/${descriptor}`), "");
+  for (const descriptor of await readIfVisible(readdir(`/proc/${pid}/fd`), [])) {
+    const target = await readIfVisible(readlink(`/proc/${pid}/fd/${descriptor}`), "");
     const inode = /^socket:\[(\d+)\]$/.exec(target)?.[1];
     if (inode !== undefined && inodes.has(inode)) return true;
   }
@@ -202,7 +202,7 @@ async function holdsOneOf(inodes: ReadonlySet<string>, pid: string): Promise<boo
 }
 
 /** Result of reading `/proc`, or `nothing`: a process may end meanwhile, or belong to another user. */
-async function unlessHidden<T>(reading: Promise<T>, nothing: T): Promise<T> {
+async function readIfVisible<T>(reading: Promise<T>, nothing: T): Promise<T> {
   try {
     return await reading;
   } catch {
@@ -214,7 +214,7 @@ async function unlessHidden<T>(reading: Promise<T>, nothing: T): Promise<T> {
 const PREFIX = /^\[\d+\] \S+ \S+ \[([A-Z]{3})\] /;
 
 /** Message of nats-server if the address that it should listen on is in use. */
-const TAKEN = /listen tcp\S* (\S+):(\d+): bind: address already in use/;
+const ADDRESS_IN_USE = /listen tcp\S* (\S+):(\d+): bind: address already in use/;
 
 /**
  * The error for a broker that did not start, from the end of its log.
@@ -223,7 +223,7 @@ const TAKEN = /listen tcp\S* (\S+):(\d+): bind: address already in use/;
  *   NO_BROKER with the broker's own message.
  */
 export async function failedStart(what: string, log: readonly string[]): Promise<PserverError> {
-  const taken = TAKEN.exec(log.join("\n"));
+  const taken = ADDRESS_IN_USE.exec(log.join("\n"));
   if (taken === null) {
     const words = reasons(log).join(" | ");
     return new PserverError("NO_BROKER", `the broker ${what}${words && `: ${words}`}`, { log });
@@ -254,7 +254,7 @@ export class StuckStore {
   #ranOut = false;
 
   /** Notes a line of the log; returns whether it reports a record refused for this reason. */
-  isToldBy(line: string): boolean {
+  isReportedBy(line: string): boolean {
     if (!line.includes("failed to store a msg")) return false;
     if (line.includes("no space left")) this.#ranOut = true;
     return this.#ranOut && line.includes("no message cache");
@@ -262,7 +262,7 @@ export class StuckStore {
 }
 
 /** Options of {@link startBroker}. */
-export interface BrokerOptions extends BrokerSettings {
+export interface BrokerOptions extends BrokerConfig {
   /** 0, the default, selects a free port. */
   readonly port?: number;
   /** Address to listen on; `127.0.0.1` by default. */
@@ -349,7 +349,7 @@ function logReader({ onLog, onStoreStuck }: BrokerOptions): (line: string) => vo
   const store = new StuckStore();
   return (line) => {
     onLog?.(line);
-    if (store.isToldBy(line)) onStoreStuck?.();
+    if (store.isReportedBy(line)) onStoreStuck?.();
   };
 }
 
@@ -364,7 +364,7 @@ async function writeFiles(storeDir: string, options: BrokerOptions): Promise<Sta
   const configPath = join(storeDir, "broker.conf");
   const newPath = `${configPath}.new`;
   const portsDir = join(storeDir, "ports");
-  const fileBytesMax = limitIsOurs(options) ? await findLimit(storeDir, configPath) : undefined;
+  const fileBytesMax = setsFileLimit(options) ? await findLimit(storeDir, configPath) : undefined;
   const config = writeBrokerConfig(options, fileBytesMax);
   try {
     // It may contain a token: only this user may read it. An older file could have other permissions, and
@@ -416,7 +416,7 @@ async function untilReady(
     port = await readPort(files.portsDir);
   }
   const host = options.host ?? LOOPBACK;
-  const info = await readBrokerInfo(dialled(host), port, GREETING_TIMEOUT_MS, options.signal);
+  const info = await readBrokerGreeting(dialled(host), port, GREETING_TIMEOUT_MS, options.signal);
   if (!info.jetstream) {
     const message = `expected a configuration that enables JetStream; received ${options.configFile}`;
     throw new PserverError("NO_JETSTREAM", message, { configFile: options.configFile });

@@ -8,7 +8,7 @@ import {
 } from "../client/admin/job-admin.ts";
 import type { Client } from "../client/client.ts";
 import { connect } from "../client/connect.ts";
-import { resolveSettings } from "../client/wire/settings.ts";
+import { resolveSettings } from "../client/wire/broker-settings.ts";
 import { ensureError, PserverError } from "../protocol/errors.ts";
 import { ID_BYTES_MAX } from "../protocol/limits.ts";
 import { orNoJetStream } from "../transport/broker-error.ts";

@@ -1,7 +1,7 @@
 import { open, realpath, stat } from "node:fs/promises";
 import { dirname, extname } from "node:path";
 import { FILE_MODES, writeFileAtomically } from "../model-files/atomic-write.ts";
-import { type JsonBounds, parseBoundedJson, recordOf } from "../model-files/file-text.ts";
+import { type JsonBounds, jsonObjectOf, parseBoundedJson } from "../model-files/file-text.ts";
 import type { TensorHeader, TensorSource } from "../model-files/index.ts";
 import { ModelFile } from "../model-files/model-file.ts";
 import {
@@ -102,7 +102,7 @@ export function decodeJsonTensor(value: unknown, expected: ExpectedTensor): Tens
 function checkedValues(value: unknown, expected: ExpectedTensor): readonly unknown[] {
   if (Array.isArray(value)) return value;
   if (typeof value === "number" && expected.shape.length === 0) return [value];
-  const { dtype = expected.dtype, shape = expected.shape, values } = recordOf(value);
+  const { dtype = expected.dtype, shape = expected.shape, values } = jsonObjectOf(value);
   if (dtype !== expected.dtype) {
     throw tensorMismatch("BAD_DTYPE", "dtype", expected.dtype, String(dtype), expected);
   }

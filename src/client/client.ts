@@ -35,7 +35,7 @@ import { Fallbacks, type ShardFallback } from "./io/fallbacks.ts";
 import { Session } from "./io/session.ts";
 import { type GradResult, Steps } from "./io/steps.ts";
 import { UpdateSender } from "./io/update-sender.ts";
-import type { IndexList } from "./parts.ts";
+import type { IndexList } from "./part-plan.ts";
 import { BlockReader } from "./pull/block-reader.ts";
 import { Puller, type PullMode } from "./pull/puller.ts";
 import type { GradientRecord, TensorRecord } from "./push/block-updates.ts";

@@ -17,7 +17,11 @@ import { Backoff, type CallOptions, Calls, Deadline } from "./calls/calls.ts";
 
 import { Client, ClientParts } from "./client.ts";
 import type { ShardFallback } from "./io/fallbacks.ts";
-import { type ConnectionOverrides, type Environment, resolveConnection } from "./wire/settings.ts";
+import {
+  type ConnectionOverrides,
+  type Environment,
+  resolveConnection,
+} from "./wire/broker-settings.ts";
 import { NatsWire } from "./wire/wire.ts";
 
 /** A client that has joined its job, on a connection that becomes the client's own. */

@@ -46,7 +46,7 @@ export type { Client, SavedModel, SaveOptions } from "./client.ts";
 export { type ConnectOptions, connect } from "./connect.ts";
 export type { ShardFallback } from "./io/fallbacks.ts";
 export type { GradResult } from "./io/steps.ts";
-export type { IndexList } from "./parts.ts";
+export type { IndexList } from "./part-plan.ts";
 export type { Gradient, GradientRecord, RowGradient, TensorRecord } from "./push/block-updates.ts";
 export {
   type BrokerSettings,
@@ -54,4 +54,4 @@ export {
   DEFAULT_URL,
   type Environment,
   resolveSettings,
-} from "./wire/settings.ts";
+} from "./wire/broker-settings.ts";

@@ -1,6 +1,6 @@
 // The history of a job as a library: `openJournal`, and what it reads and rebuilds.
 
-import { type ConnectionOverrides, resolveSettings } from "../client/wire/settings.ts";
+import { type ConnectionOverrides, resolveSettings } from "../client/wire/broker-settings.ts";
 import { defined } from "../protocol/fields.ts";
 import { type JournalHandle, openJournalAt } from "./open-journal.ts";
 

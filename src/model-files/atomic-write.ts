@@ -19,7 +19,7 @@ export async function makeDirectory(path: string): Promise<string | undefined> {
   } catch (error) {
     if (errnoCode(error) === "ENOENT" && dirname(directory) !== directory) {
       const first = await makeDirectory(dirname(directory));
-      await mkdirUnlessThere(directory);
+      await makeOneDirectory(directory);
       return first ?? directory;
     }
     if (!(await isDirectory(directory))) throw error;
@@ -28,7 +28,7 @@ export async function makeDirectory(path: string): Promise<string | undefined> {
 }
 
 /** As `mkdir`, but another process may have made it meanwhile. */
-async function mkdirUnlessThere(directory: string): Promise<void> {
+async function makeOneDirectory(directory: string): Promise<void> {
   try {
     await mkdir(directory);
   } catch (error) {

@@ -12,7 +12,7 @@ import {
   temporaryNameBeside,
   writeFileDurably,
 } from "./atomic-write.ts";
-import { badFile, badFileDtype, parseBoundedJson, recordOf } from "./file-text.ts";
+import { badFile, badFileDtype, jsonObjectOf, parseBoundedJson } from "./file-text.ts";
 import { ModelFile } from "./model-file.ts";
 import { badPath, checkNamesApart } from "./model-path.ts";
 import { decodePaddleHeader, PADDLE_HEADER_BYTES, writeParameterFile } from "./paddle-tar.ts";
@@ -28,7 +28,7 @@ import {
   TENSORS_MAX,
   type TensorHeader,
   type TensorSource,
-} from "./tensor.ts";
+} from "./tensor-headers.ts";
 
 /** The file that lists the parameters of a model directory. */
 const MANIFEST_FILE = "manifest.json";
@@ -91,7 +91,7 @@ async function readManifest(directory: string): Promise<DirectoryManifest> {
 }
 
 function checkManifest(path: string, value: unknown): DirectoryManifest {
-  const { format, version, metadata: metadataValue, tensors: list } = recordOf(value);
+  const { format, version, metadata: metadataValue, tensors: list } = jsonObjectOf(value);
   if (format !== FORMAT || version !== VERSION) {
     const received = `${quoteName(format)}, version ${typeof version === "number" ? version : quoteName(version)}`;
     throw badFile(path, "format", `"${FORMAT}", version ${VERSION}`, received);
@@ -101,7 +101,7 @@ function checkManifest(path: string, value: unknown): DirectoryManifest {
   if (!Array.isArray(list) || list.length > TENSORS_MAX) {
     throw badFile(path, "tensors", `a list of at most ${TENSORS_MAX}`, "another value");
   }
-  const tensors = list.map((entry: unknown) => checkEntry(path, recordOf(entry)));
+  const tensors = list.map((entry: unknown) => checkEntry(path, jsonObjectOf(entry)));
   checkNamesApart(path, tensors);
   return { tensors, metadata };
 }

@@ -117,11 +117,11 @@ function checkBounds(path: string, what: string, bytes: Uint8Array, bounds: Json
 }
 
 /** Whether a parsed JSON value is an object. */
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+export function isJsonObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** The object a parsed JSON value is; one without fields if it is none. */
-export function recordOf(value: unknown): Readonly<Record<string, unknown>> {
-  return isRecord(value) ? value : {};
+export function jsonObjectOf(value: unknown): Readonly<Record<string, unknown>> {
+  return isJsonObject(value) ? value : {};
 }

@@ -15,4 +15,4 @@ export {
   shardsByName,
 } from "./save-model.ts";
 
-export { dataBytes, type TensorHeader, type TensorSource } from "./tensor.ts";
+export { dataBytes, type TensorHeader, type TensorSource } from "./tensor-headers.ts";

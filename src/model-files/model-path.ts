@@ -5,7 +5,7 @@ import { ensureError, PserverError } from "../protocol/errors.ts";
 import { escapeName, quoteName } from "../protocol/names.ts";
 import { errnoCode, fileError, io } from "../system/file-errors.ts";
 import { badFile, parseFileJson } from "./file-text.ts";
-import type { TensorHeader } from "./tensor.ts";
+import type { TensorHeader } from "./tensor-headers.ts";
 
 /** No model needs longer or deeper paths, and creating them costs the host time. */
 const PATH_BYTES_MAX = 1_024;

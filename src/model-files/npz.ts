@@ -15,7 +15,7 @@ import {
   showShape,
   type TensorHeader,
   type TensorSource,
-} from "./tensor.ts";
+} from "./tensor-headers.ts";
 import { readZip, unpack, unpackBeginning, type ZipEntry } from "./zip-reader.ts";
 import { writeZip } from "./zip-writer.ts";
 

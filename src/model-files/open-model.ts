@@ -8,7 +8,7 @@ import { formatOf, MODEL_ENDINGS, type ModelFormat, unknownName } from "./model-
 import { readNpz } from "./npz.ts";
 import { readPaddleTar } from "./paddle-tar.ts";
 import { readSafetensors } from "./safetensors.ts";
-import type { IncomingModel } from "./tensor.ts";
+import type { IncomingModel } from "./tensor-headers.ts";
 
 /** The reader of each format of one file. */
 const READERS: Readonly<

@@ -22,7 +22,7 @@ import {
   TENSORS_MAX,
   type TensorHeader,
   type TensorSource,
-} from "./tensor.ts";
+} from "./tensor-headers.ts";
 
 /** Bytes before the elements of a PaddlePaddle parameter file. */
 export const PADDLE_HEADER_BYTES = 16;
@@ -76,22 +76,18 @@ export function decodePaddleHeader(
 }
 
 /** The fields of PaddlePaddle's `ParameterConfig` that describe a tensor. */
-export interface ParameterConfig {
+export interface TensorConfig {
   readonly name: string;
   readonly size: number;
   readonly dims: readonly number[];
 }
 
 /**
- * Reads a serialized `ParameterConfig`; fields not listed in {@link ParameterConfig} are skipped.
+ * Reads a serialized `ParameterConfig`; fields not listed in {@link TensorConfig} are skipped.
  * @throws BAD_FILE naming `what` if it is cut short or malformed, lacks the name or size, or holds
  * a number of ours above 2^53.
  */
-export function decodeParameterConfig(
-  path: string,
-  what: string,
-  bytes: Uint8Array,
-): ParameterConfig {
+export function decodeTensorConfig(path: string, what: string, bytes: Uint8Array): TensorConfig {
   const { name, size, dims = [] } = messageOf(path, what, bytes);
   const [elements = 0, ...shape] = [size, ...dims].map((value) => {
     if (value <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(value);
@@ -264,11 +260,7 @@ function dtypeFrom(path: string, what: string, entry: TarEntry, valueBytes: numb
   return dtype;
 }
 
-async function readConfig(
-  file: ModelFile,
-  what: string,
-  entry: TarEntry,
-): Promise<ParameterConfig> {
+async function readConfig(file: ModelFile, what: string, entry: TarEntry): Promise<TensorConfig> {
   if (entry.bytes > CONFIG_BYTES_MAX) {
     throw badFile(
       file.path,
@@ -278,5 +270,5 @@ async function readConfig(
     );
   }
   const bytes = await file.read(entry.dataAt, entry.bytes, `configuration of ${what}`);
-  return decodeParameterConfig(file.path, `configuration of ${what}`, bytes);
+  return decodeTensorConfig(file.path, `configuration of ${what}`, bytes);
 }

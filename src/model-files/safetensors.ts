@@ -1,7 +1,13 @@
 import { DTYPES, type Dtype, isDtype } from "../protocol/dtypes.ts";
 import { PserverError } from "../protocol/errors.ts";
 import { quoteName } from "../protocol/names.ts";
-import { badFile, badFileDtype, isRecord, parseBoundedJson, recordOf } from "./file-text.ts";
+import {
+  badFile,
+  badFileDtype,
+  isJsonObject,
+  jsonObjectOf,
+  parseBoundedJson,
+} from "./file-text.ts";
 import type { ModelFile } from "./model-file.ts";
 import {
   badName,
@@ -18,7 +24,7 @@ import {
   TENSORS_MAX,
   type TensorHeader,
   type TensorSource,
-} from "./tensor.ts";
+} from "./tensor-headers.ts";
 
 /** The header's key for metadata, which no tensor can have. */
 const METADATA_KEY = "__metadata__";
@@ -133,7 +139,7 @@ const BOUNDS = {
 
 function parseHeader(path: string, bytes: Uint8Array): [string, unknown][] {
   const { text, value: parsed, colons } = parseBoundedJson(path, "header", bytes, BOUNDS);
-  if (!text.startsWith("{") || !isRecord(parsed)) {
+  if (!text.startsWith("{") || !isJsonObject(parsed)) {
     throw badFile(path, "header", "a JSON object from the first byte", quoteName(text));
   }
   const fields = Object.entries(parsed);
@@ -142,7 +148,7 @@ function parseHeader(path: string, bytes: Uint8Array): [string, unknown][] {
   }
   let keys = fields.length;
   for (const [name, value] of fields) {
-    if (!isRecord(value))
+    if (!isJsonObject(value))
       throw badFile(path, `header of ${quoteName(name)}`, "an object", typeof value);
     keys += Object.keys(value).length;
   }
@@ -155,7 +161,7 @@ function parseHeader(path: string, bytes: Uint8Array): [string, unknown][] {
 function parseTensor(path: string, name: string, value: unknown): PlacedTensor {
   const what = `tensor ${quoteName(name)}`;
   if (name === "" || !name.isWellFormed()) throw badFile(path, what, "a well-formed name", "none");
-  const fields = recordOf(value);
+  const fields = jsonObjectOf(value);
   const names = Object.keys(fields).sort();
   if (names.join() !== TENSOR_FIELDS.join()) {
     throw badFile(path, `fields of ${what}`, TENSOR_FIELDS.join(", "), quoteName(names.join(", ")));

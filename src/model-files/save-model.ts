@@ -33,7 +33,7 @@ import {
   type OutgoingModel,
   showShape,
   type TensorHeader,
-} from "./tensor.ts";
+} from "./tensor-headers.ts";
 
 const SHARD_NAME = /^(.+):sparse-(0|[1-9]\d{0,8})$/s;
 const LISTED_MAX = 10;
@@ -171,7 +171,7 @@ export interface SaveModelOptions {
 }
 
 /** A saved model: its absolute path, all its bytes on disk, and their layout. */
-export interface SavedModel {
+export interface WrittenModel {
   readonly file: string;
   readonly bytes: number;
   readonly format: ModelFormat;
@@ -195,7 +195,7 @@ export interface SavedModel {
  *   chunks: (header) => pullBlocks(header.name),
  * });
  */
-export async function saveModel(options: SaveModelOptions): Promise<SavedModel> {
+export async function saveModel(options: SaveModelOptions): Promise<WrittenModel> {
   const { directory, path, signal, metadata = {} } = options;
   const merged = mergeSparse(options.tensors);
   checkMetadata(metadata);

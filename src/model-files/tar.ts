@@ -1,6 +1,6 @@
 import { badFile, decodeFileText } from "./file-text.ts";
 import type { ModelFile } from "./model-file.ts";
-import { DESCRIPTION_BYTES_MAX, TENSORS_MAX } from "./tensor.ts";
+import { DESCRIPTION_BYTES_MAX, TENSORS_MAX } from "./tensor-headers.ts";
 
 /** The parts of the tar format that the writer and the reader share. */
 

@@ -4,7 +4,7 @@ import { PserverError } from "../protocol/errors.ts";
 import { quoteName } from "../protocol/names.ts";
 import { badFile, decodeFileText } from "./file-text.ts";
 import type { ModelFile } from "./model-file.ts";
-import { DESCRIPTION_BYTES_MAX, TENSORS_MAX } from "./tensor.ts";
+import { DESCRIPTION_BYTES_MAX, TENSORS_MAX } from "./tensor-headers.ts";
 
 /**
  * The unpacked bytes of a member from `skip` on, in chunks that belong to the receiver. Memory stays
@@ -137,7 +137,7 @@ async function readZipEnd(file: ModelFile): Promise<ZipEnd> {
   const tailAt = file.bytes - tailBytes;
   const tail = await file.read(tailAt, tailBytes, "end of the archive");
   const view = new DataView(tail.buffer);
-  const at = findEnd(file.path, view);
+  const at = findEndRecord(file.path, view);
   const endAt = tailAt + at;
   const end = {
     members: view.getUint16(at + 10, true),
@@ -162,7 +162,7 @@ async function readZipEnd(file: ModelFile): Promise<ZipEnd> {
 }
 
 /** Finds the last end record whose comment ends exactly at the end of the file. */
-function findEnd(path: string, view: DataView): number {
+function findEndRecord(path: string, view: DataView): number {
   for (let at = view.byteLength - ZIP_BYTES.end; at >= 0; at--) {
     if (view.getUint32(at, true) !== ZIP_SIGNATURES.end) continue;
     if (at + ZIP_BYTES.end + view.getUint16(at + 20, true) === view.byteLength) return at;

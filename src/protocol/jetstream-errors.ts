@@ -79,7 +79,7 @@ export const REFUSAL_CODES: Readonly<Record<number, ErrorCode>> = {
 };
 
 /** Statuses of requests that the broker did not process: timeout, too many requests, faults of its own. */
-const NOT_NOW = { TIMEOUT: 408, TOO_MANY: 429, FAULT_MIN: 500 } as const;
+const TEMPORARY_STATUSES = { TIMEOUT: 408, TOO_MANY: 429, FAULT_MIN: 500 } as const;
 
 /**
  * Whether a stream's store refused a message because a limit was reached or the disk is full, by the
@@ -102,7 +102,9 @@ export function refusalCode({ status, errorCode, description }: JetStreamRefusal
   const known = REFUSAL_CODES[errorCode];
   if (known !== undefined) return known;
   const isPassing =
-    status === NOT_NOW.TIMEOUT || status === NOT_NOW.TOO_MANY || status >= NOT_NOW.FAULT_MIN;
+    status === TEMPORARY_STATUSES.TIMEOUT ||
+    status === TEMPORARY_STATUSES.TOO_MANY ||
+    status >= TEMPORARY_STATUSES.FAULT_MIN;
   return isPassing ? "JETSTREAM_UNAVAILABLE" : "INTERNAL";
 }
 

@@ -97,14 +97,14 @@ function toPserverError(
     if (cause instanceof PserverError) return cause;
     const code = codeOf(cause, meaning);
     if (code === undefined) continue;
-    const told = isNoResponders(cause) ? "nobody answers" : (MEANT[code] ?? text);
+    const told = isNoResponders(cause) ? "nobody answers" : (BETTER_TEXTS[code] ?? text);
     return new PserverError(code, `${action}: ${told}`, details, { cause: error });
   }
   return new PserverError("INTERNAL", `${action}: ${text}`, details, { cause: error });
 }
 
 /** Texts for errors of nats.js whose own text says less. */
-const MEANT: Partial<Record<ErrorCode, string>> = {
+const BETTER_TEXTS: Partial<Record<ErrorCode, string>> = {
   TIMEOUT: "the broker did not answer in time",
   CLOSED: "the connection is closed",
 };

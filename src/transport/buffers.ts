@@ -127,7 +127,7 @@ export class BufferPool {
   take(bytes: number): Buffer {
     if (bytes < POOLED_BYTES_MIN) return Buffer.allocUnsafeSlow(bytes);
     const capacity = capacityFor(bytes);
-    const kept = this.#freshest(capacity).pop();
+    const kept = this.#buffersOf(capacity).pop();
     if (kept === undefined) return Buffer.allocUnsafeSlow(capacity).subarray(0, bytes);
     this.#keptBytes -= capacity;
     return Buffer.from(kept, 0, bytes);
@@ -139,7 +139,7 @@ export class BufferPool {
     const capacity = memory.byteLength;
     if (!(memory instanceof ArrayBuffer) || capacity < POOLED_BYTES_MIN) return;
     if (capacity !== capacityFor(capacity)) return;
-    const free = this.#freshest(capacity);
+    const free = this.#buffersOf(capacity);
     this.#evictOthers(capacity);
     if (this.#keptBytes + capacity > this.#keptBytesMax) return;
     this.#keptBytes += capacity;
@@ -147,7 +147,7 @@ export class BufferPool {
   }
 
   /** The buffers of a capacity; counts as a use of it. */
-  #freshest(capacity: number): ArrayBuffer[] {
+  #buffersOf(capacity: number): ArrayBuffer[] {
     const free = this.#free.get(capacity) ?? [];
     this.#free.delete(capacity);
     this.#free.set(capacity, free);

@@ -18,12 +18,12 @@ import type { Lender } from "./buffers.ts";
 import { type Drops, FrameAssembler, type Lending } from "./frame-assembler.ts";
 
 /** What the first broker of a connection said: nats.js forgets it while the connection is down. */
-const FIRST_SAID = new WeakMap<NatsConnection, number>();
+const FIRST_LIMITS = new WeakMap<NatsConnection, number>();
 
 /** Remembers the limit of a connection that has just been opened. */
 export function rememberPayloadLimit(connection: NatsConnection): void {
   const bytesMax = connection.info?.max_payload;
-  if (bytesMax !== undefined) FIRST_SAID.set(connection, bytesMax);
+  if (bytesMax !== undefined) FIRST_LIMITS.set(connection, bytesMax);
 }
 
 /**
@@ -31,7 +31,7 @@ export function rememberPayloadLimit(connection: NatsConnection): void {
  * took at first. Without limit if no broker has said: a message is not called too large for a limit that nobody knows.
  */
 export function payloadBytesMaxOf(connection: NatsConnection): number {
-  return connection.info?.max_payload ?? FIRST_SAID.get(connection) ?? Number.POSITIVE_INFINITY;
+  return connection.info?.max_payload ?? FIRST_LIMITS.get(connection) ?? Number.POSITIVE_INFINITY;
 }
 
 /** The most tensor bytes of a message that the broker takes, whatever the header before them. */
@@ -66,8 +66,8 @@ function trustedCertificates(): string {
   const system = env["SSL_CERT_FILE"] ? [env["SSL_CERT_FILE"]] : SYSTEM_BUNDLES;
   const texts = [
     ...rootCertificates,
-    readIfThere([env["NODE_EXTRA_CA_CERTS"] ?? ""]),
-    readIfThere(system),
+    readFirst([env["NODE_EXTRA_CA_CERTS"] ?? ""]),
+    readFirst(system),
   ];
   const found = texts.flatMap((text) => text.match(CERTIFICATE) ?? []);
   // The same certificate may be wrapped at different line lengths.
@@ -92,7 +92,7 @@ function tlsFailure(error: unknown, where: string): PserverError | undefined {
 }
 
 /** The text of the first file that can be read; "" if none can. */
-function readIfThere(paths: readonly string[]): string {
+function readFirst(paths: readonly string[]): string {
   for (const path of paths) {
     try {
       if (path !== "") return readFileSync(path, "latin1");

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import {
   fileLimitBytes,
-  limitIsOurs,
   packageRoot,
+  setsFileLimit,
   writeBrokerConfig,
 } from "../../src/broker/broker-config.ts";
 
@@ -83,7 +83,7 @@ describe("writeBrokerConfig", () => {
     [{ jetstreamConfig: "domain: x, max_file_store: 1GB" }, false],
     [{ configFile: "/etc/mine.conf" }, false],
   ])("%j: the limit of files is ours: %s", (settings, ours) => {
-    expect(limitIsOurs({ storeDir: "/data", ...settings })).toBe(ours);
+    expect(setsFileLimit({ storeDir: "/data", ...settings })).toBe(ours);
   });
 
   test("keeps the jetstream block of a file of the user's, and sets the directory by flag", () => {

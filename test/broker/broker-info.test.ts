@@ -2,7 +2,7 @@
 // local TCP server plays each part.
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
-import { readBrokerInfo } from "../../src/broker/broker-config.ts";
+import { readBrokerGreeting } from "../../src/broker/broker-config.ts";
 
 const HOST = "127.0.0.1";
 const TIMEOUT_MS = 5_000;
@@ -17,9 +17,9 @@ describe("readBrokerInfo", () => {
     const port = await serve((socket) =>
       socket.write('INFO {"version":"2.12.15","jetstream":true,"max_payload":8388608}\r\n'),
     );
-    await expect(readBrokerInfo(HOST, port, TIMEOUT_MS, AbortSignal.abort())).rejects.toMatchObject(
-      { code: "ABORTED" },
-    );
+    await expect(
+      readBrokerGreeting(HOST, port, TIMEOUT_MS, AbortSignal.abort()),
+    ).rejects.toMatchObject({ code: "ABORTED" });
   });
 
   test("reads version, JetStream and payload limit of a greeting that comes in pieces", async () => {
@@ -27,7 +27,7 @@ describe("readBrokerInfo", () => {
       socket.write('INFO {"version":"2.12.15","jets');
       setImmediate(() => socket.write('tream":true,"max_payload":8388608}\r\nPING\r\n'));
     });
-    expect(await readBrokerInfo(HOST, port, TIMEOUT_MS)).toEqual({
+    expect(await readBrokerGreeting(HOST, port, TIMEOUT_MS)).toEqual({
       version: "2.12.15",
       jetstream: true,
       maxPayloadBytes: 8_388_608,
@@ -36,7 +36,7 @@ describe("readBrokerInfo", () => {
 
   test("says that JetStream is off when the greeting does not name it", async () => {
     const port = await serve((socket) => socket.write('INFO {"version":"2.9.10"}\r\n'));
-    expect(await readBrokerInfo(HOST, port, TIMEOUT_MS)).toMatchObject({ jetstream: false });
+    expect(await readBrokerGreeting(HOST, port, TIMEOUT_MS)).toMatchObject({ jetstream: false });
   });
 
   test.each([
@@ -46,7 +46,7 @@ describe("readBrokerInfo", () => {
     ["no end of line", "x".repeat(100_000), "no end of line"],
   ])("refuses %s", async (_, greeting, message) => {
     const port = await serve((socket) => socket.write(greeting));
-    await expect(readBrokerInfo(HOST, port, TIMEOUT_MS)).rejects.toMatchObject({
+    await expect(readBrokerGreeting(HOST, port, TIMEOUT_MS)).rejects.toMatchObject({
       code: "NO_BROKER",
       message: expect.stringContaining(message),
     });
@@ -54,12 +54,14 @@ describe("readBrokerInfo", () => {
 
   test("fails when the peer hangs up, is silent, or is not there", async () => {
     const hangsUp = await serve((socket) => socket.end());
-    await expect(readBrokerInfo(HOST, hangsUp, TIMEOUT_MS)).rejects.toThrow("without a greeting");
+    await expect(readBrokerGreeting(HOST, hangsUp, TIMEOUT_MS)).rejects.toThrow(
+      "without a greeting",
+    );
     const silent = await serve(() => {});
-    await expect(readBrokerInfo(HOST, silent, 50)).rejects.toThrow("no greeting within 50 ms");
+    await expect(readBrokerGreeting(HOST, silent, 50)).rejects.toThrow("no greeting within 50 ms");
     const gone = await serve(() => {});
     closers.pop()?.();
-    await expect(readBrokerInfo(HOST, gone, TIMEOUT_MS)).rejects.toThrow("ECONNREFUSED");
+    await expect(readBrokerGreeting(HOST, gone, TIMEOUT_MS)).rejects.toThrow("ECONNREFUSED");
   });
 });
 

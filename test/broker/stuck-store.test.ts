@@ -9,7 +9,7 @@ const NO_CACHE = `${REFUSED}no message cache`;
 
 function told(...lines: string[]): boolean[] {
   const store = new StuckStore();
-  return lines.map((line) => store.isToldBy(line));
+  return lines.map((line) => store.isReportedBy(line));
 }
 
 test("a store is stuck once it finds nothing to write behind, after the disk was full", () => {

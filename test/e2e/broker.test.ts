@@ -11,7 +11,7 @@ import { promisify } from "node:util";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { packageRoot, readBrokerInfo } from "../../src/broker/broker-config.ts";
+import { packageRoot, readBrokerGreeting } from "../../src/broker/broker-config.ts";
 import { findBroker, startBroker } from "../../src/broker/index.ts";
 import { identifyProcess } from "../../src/broker/process-identity.ts";
 import { checkBrokerVersion } from "../../src/protocol/broker-version.ts";
@@ -30,7 +30,7 @@ describe("startBroker", () => {
   test("starts on a free port with the settings of nats.conf, and ends in order", async () => {
     const broker = await startBroker({ storeDir: dir });
     onTestFinished(() => broker.kill());
-    const info = await readBrokerInfo("127.0.0.1", broker.port, HANG_MS);
+    const info = await readBrokerGreeting("127.0.0.1", broker.port, HANG_MS);
     expect(info).toEqual({
       version: broker.version,
       jetstream: true,
@@ -75,7 +75,7 @@ describe("startBroker", () => {
       extraConfig: "max_payload: 1MB",
     });
     onTestFinished(() => broker.remove());
-    const info = await readBrokerInfo("127.0.0.1", broker.port, HANG_MS);
+    const info = await readBrokerGreeting("127.0.0.1", broker.port, HANG_MS);
     expect(info.maxPayloadBytes).toBe(2 ** 20);
     const connection = await connect({ servers: broker.url });
     const manager = await jetstreamManager(connection);
@@ -118,7 +118,7 @@ describe("startBroker", () => {
     await writeFile(join(dir, "ports", "old.ports"), '{"nats":["nats://127.0.0.1:1"]}');
     const broker = await startBroker({ storeDir: dir });
     onTestFinished(() => broker.kill());
-    expect((await readBrokerInfo("127.0.0.1", broker.port, HANG_MS)).jetstream).toBe(true);
+    expect((await readBrokerGreeting("127.0.0.1", broker.port, HANG_MS)).jetstream).toBe(true);
   });
 
   test("keeps the end of the log of a start that failed", async () => {
@@ -142,7 +142,7 @@ describe("startBroker", () => {
       onLog: (line) => log.push(line),
     });
     onTestFinished(() => broker.kill());
-    const info = await readBrokerInfo("127.0.0.1", broker.port, HANG_MS);
+    const info = await readBrokerGreeting("127.0.0.1", broker.port, HANG_MS);
     expect(info.maxPayloadBytes).toBe(2 * 2 ** 20);
     expect(log.join("\n")).toContain(join(dir, "store", "jetstream"));
   });

@@ -10,7 +10,7 @@ import { describe, expect, test } from "vitest";
 import { openModel } from "../../src/model-files/index.ts";
 import { encodeNpyHeader } from "../../src/model-files/npz.ts";
 import { tarChecksum } from "../../src/model-files/tar.ts";
-import { dataBytes } from "../../src/model-files/tensor.ts";
+import { dataBytes } from "../../src/model-files/tensor-headers.ts";
 import { PserverError } from "../../src/protocol/errors.ts";
 import { codeOf, load, sampleTensor, save, withDirectory } from "./sample-model.ts";
 

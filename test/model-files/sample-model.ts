@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TensorHeader } from "../../src/model-files/index.ts";
 import { type OpenModel, openModel } from "../../src/model-files/open-model.ts";
-import { type SavedModel, saveModel } from "../../src/model-files/save-model.ts";
+import { saveModel, type WrittenModel } from "../../src/model-files/save-model.ts";
 import { DTYPES, type Dtype, isDtype } from "../../src/protocol/dtypes.ts";
 import { PserverError } from "../../src/protocol/errors.ts";
 
@@ -31,7 +31,7 @@ export async function save(
   tensors: readonly SampleTensor[],
   metadata: Record<string, string> = {},
   chunkBytes = 7,
-): Promise<SavedModel> {
+): Promise<WrittenModel> {
   const bytesByName = new Map(tensors.map(({ header, bytes }) => [header.name, bytes]));
   const buffer = new Uint8Array(chunkBytes);
   return await saveModel({

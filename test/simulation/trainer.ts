@@ -1,12 +1,11 @@
+import { Outbox, type OutboxCommands, type OutboxListener } from "../../src/client/core/outbox.ts";
+import { Positions } from "../../src/client/core/shard-window.ts";
 import {
   type BlockUpdate,
   type Failure,
   newUpdateCall,
   type UpdateCall,
-} from "../../src/client/core/block-update.ts";
-
-import { Outbox, type OutboxCommands, type OutboxListener } from "../../src/client/core/outbox.ts";
-import { Positions } from "../../src/client/core/shard-window.ts";
+} from "../../src/client/core/update-call.ts";
 import { reactionTo } from "../../src/protocol/errors.ts";
 import type { Outcome } from "../../src/protocol/messages/outcomes.ts";
 import { WINDOW } from "./fold-maker.ts";

@@ -4,7 +4,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { parseEtcdEndpoints, toAdvertised } from "../../src/actors/job/etcd-space.ts";
-import { resolveSettings } from "../../src/client/wire/settings.ts";
+import { resolveSettings } from "../../src/client/wire/broker-settings.ts";
 import { showUrl } from "../../src/transport/connection.ts";
 
 const ALPHABET = [..."XYZ789/@:?#%,&=+ \\\"'[]\n\u001bé"];

@@ -1,7 +1,7 @@
 import {
   type Fields,
   PserverError,
-  parsePlaceRequest,
+  parseMembershipRequest,
   quoteName,
   type Synchronization,
 } from "../../protocol/index.ts";
@@ -49,7 +49,7 @@ export async function enter(deps: LifecycleDeps, trainer: string, fields: Fields
 export async function exit(deps: LifecycleDeps, trainer: string, fields: Fields): Promise<Fields> {
   requireSteps(deps, trainer);
   const session = await requireSession(deps, trainer, fields);
-  const { exits } = parsePlaceRequest(fields);
+  const { exits } = parseMembershipRequest(fields);
   await trainerRecord(trainerKey(trainer)).change(deps, (known) =>
     known?.session === session && (known.exits ?? 0) < exits ? { ...known, exits } : known,
   );
@@ -89,7 +89,7 @@ async function requireNoExit(
   trainer: string,
   fields: Fields,
 ): Promise<number> {
-  const { exits } = parsePlaceRequest(fields);
+  const { exits } = parseMembershipRequest(fields);
   const known = await requireTrainer(deps, trainer, fields);
   if ((known.exits ?? 0) <= exits) return known.session;
   throw new PserverError(

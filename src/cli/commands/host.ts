@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { resolveSettings } from "../../client/wire/settings.ts";
+import { resolveSettings } from "../../client/wire/broker-settings.ts";
 import { makeDirectories } from "../../model-files/atomic-write.ts";
 import { defined } from "../../protocol/fields.ts";
 import { addHelp, type CliContext, openLog } from "../context.ts";

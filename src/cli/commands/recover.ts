@@ -10,7 +10,7 @@ import type {
   ShardFindings,
 } from "../../actors/recovery/findings.ts";
 import type { Recovery } from "../../actors/recovery/recovery.ts";
-import { resolveSettings } from "../../client/wire/settings.ts";
+import { resolveSettings } from "../../client/wire/broker-settings.ts";
 import type { BrokerAndArchive } from "../../history/archive/joined-source.ts";
 import { mismatch, PserverError, visible } from "../../protocol/errors.ts";
 import { SHARDS_MAX } from "../../protocol/limits.ts";

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import {
-  behindOf,
+  archiverLag,
   closedSteps,
   type Declared,
   fallenBack,
@@ -9,10 +9,10 @@ import {
   type ListedShard,
   type ListedTape,
   type Participants,
+  rejectionsByTrainer,
+  type TrainerRejections,
   tapeGaps,
   updatesOf,
-  type Waste,
-  wasteOf,
 } from "../../client/admin/participants.ts";
 import { synchronizationText } from "../../protocol/config/index.ts";
 import { visible } from "../../protocol/errors.ts";
@@ -152,7 +152,7 @@ export function describeStatus(status: JobStatus, look: Look): string[] {
     const counts = `${formatCount(undescribed, "record")} not described, ${leftOut} left out`;
     lines.push(...row("", `tape of shard ${shard}: ${counts}`, "warn"));
   }
-  for (const waste of wasteOf(shards).slice(0, WASTEFUL_MAX)) {
+  for (const waste of rejectionsByTrainer(shards).slice(0, WASTEFUL_MAX)) {
     lines.push(...row("", describeWaste(waste), "warn"));
   }
   const columns = [{ title: "HOST" }, { title: "SHARDS" }];
@@ -167,8 +167,8 @@ export function describeStatus(status: JobStatus, look: Look): string[] {
 
 /** Changes of blocks, with the shards whose part is not known. */
 function describeUpdates(shards: readonly ListedShard[]): string {
-  const { applied, refused, silent } = updatesOf(shards);
-  const counts = `${formatNumber(applied)} applied, ${formatNumber(refused)} rejected by the present owners`;
+  const { applied, rejected, silent } = updatesOf(shards);
+  const counts = `${formatNumber(applied)} applied, ${formatNumber(rejected)} rejected by the present owners`;
   if (silent.length === 0) return counts;
   if (silent.length === shards.length) return "not known";
   return `${counts}; not known of ${nameShards(silent)}`;
@@ -187,13 +187,15 @@ function describeArchiver(archiver: ListedArchiver, shards: readonly ListedShard
   const silentMs = Date.now() - writtenMs;
   const heard =
     silentMs < ARCHIVER_SILENCE_MS ? "" : `, last heard of ${formatDuration(silentMs)} ago`;
-  const behind = formatNumber(behindOf(archiver, shards));
+  const behind = formatNumber(archiverLag(archiver, shards));
   return `process ${pid} on ${visible(machine)}, ${behind} records behind${heard}`;
 }
 
-function describeWaste({ trainer, refused, unreadable }: Waste): string {
+function describeWaste({ trainer, rejected, unreadable }: TrainerRejections): string {
   const counts = [
-    ...(refused === 0 ? [] : [`${formatCount(refused, "rejected record")} more than applied ones`]),
+    ...(rejected === 0
+      ? []
+      : [`${formatCount(rejected, "rejected record")} more than applied ones`]),
     ...(unreadable === 0 ? [] : [formatCount(unreadable, "unreadable record")]),
   ];
   return `of no use from ${visible(trainer)}: ${counts.join(", ")}`;

@@ -1,7 +1,7 @@
 import { constants, setPriority } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { lockStore, type StoreLock } from "../../broker/store-lock.ts";
-import { resolveSettings } from "../../client/wire/settings.ts";
+import { resolveSettings } from "../../client/wire/broker-settings.ts";
 import { JobArchiver } from "../../history/archive/job-archiver.ts";
 import type { ShardProgress } from "../../history/archive/shard-archiver.ts";
 import { showPosition } from "../../history/source.ts";

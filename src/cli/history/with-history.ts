@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { UpdateEvent } from "../../actors/journal/describe-record.ts";
-import { resolveSettings } from "../../client/wire/settings.ts";
+import { resolveSettings } from "../../client/wire/broker-settings.ts";
 import type { Rebuild } from "../../history/fork-job.ts";
 import {
   type Cut,

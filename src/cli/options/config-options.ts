@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { isRecord } from "../../model-files/file-text.ts";
+import { isJsonObject } from "../../model-files/file-text.ts";
 import {
   OPTIMIZERS,
   type ParameterConfig,
@@ -82,7 +82,7 @@ function read(text: string): ParameterSettings {
   const settings = parseConfigText(
     text.startsWith("@") ? readText("read the configuration", text.slice(1)) : text,
   );
-  if (isRecord(settings)) return settings;
+  if (isJsonObject(settings)) return settings;
   throw mismatch("BAD_CONFIG", "--config", "a map of settings", "another value");
 }
 

@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import type { ConnectionOverrides } from "../../client/wire/settings.ts";
+import type { ConnectionOverrides } from "../../client/wire/broker-settings.ts";
 import { defined } from "../../protocol/fields.ts";
 import type { ConnectionSettings } from "../../transport/connection.ts";
 import type { OutputFlags } from "../output/output.ts";

@@ -3,7 +3,7 @@ import { mkdir, rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import type { SavedModel } from "../../client/client.ts";
 import { connect } from "../../client/connect.ts";
-import type { ConnectionOverrides } from "../../client/wire/settings.ts";
+import type { ConnectionOverrides } from "../../client/wire/broker-settings.ts";
 import { removeEmptyDirectories } from "../../model-files/atomic-write.ts";
 import { mismatch } from "../../protocol/errors.ts";
 import { defined } from "../../protocol/fields.ts";

@@ -5,7 +5,7 @@ import { createServer, isIP } from "node:net";
 import { hostname, networkInterfaces } from "node:os";
 import { resolve } from "node:path";
 import type { SavedModel } from "../../client/client.ts";
-import { resolveSettings } from "../../client/wire/settings.ts";
+import { resolveSettings } from "../../client/wire/broker-settings.ts";
 import { mismatch, type PserverError } from "../../protocol/errors.ts";
 import { defined } from "../../protocol/fields.ts";
 import type { ConnectionSettings } from "../../transport/connection.ts";

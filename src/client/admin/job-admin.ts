@@ -16,12 +16,16 @@ import { JobSubjects } from "../../protocol/subjects.ts";
 import { payloadBytesMaxOf } from "../../transport/bulk-transport.ts";
 import { type CallOptions, Calls, Deadline } from "../calls/calls.ts";
 import { connectBroker } from "../connect.ts";
-import { type ConnectionOverrides, type Environment, resolveConnection } from "../wire/settings.ts";
+import {
+  type ConnectionOverrides,
+  type Environment,
+  resolveConnection,
+} from "../wire/broker-settings.ts";
 import { NatsWire, Requests } from "../wire/wire.ts";
 import { type Participants, parseParticipants } from "./participants.ts";
 
 /** A subject that a role must be able to use. */
-interface Need {
+interface RoleSubject {
   readonly operation: "publish" | "subscription";
   readonly subject: string;
   /** The group that shares a subscription. */
@@ -44,7 +48,7 @@ export interface Permissions {
 }
 
 /** No job has a shard or block of this number: nobody listens there and no journal stores it. */
-const NOWHERE = 999_999_999;
+const UNUSED_NUMBER = 999_999_999;
 
 /** The queue group in which hosts share requests. */
 const HOSTS_QUEUE = "hosts";
@@ -59,7 +63,7 @@ async function findPermissions(
   trainer: string,
 ): Promise<Permissions> {
   const needs = roleNeeds(subjects, trainer);
-  const all = await tryOut(connection, Object.values(needs).flat());
+  const all = await findRefused(connection, Object.values(needs).flat());
   const refusedOf = (role: Role): string[] =>
     [...new Set(needs[role].map(nameOf))].filter((name) => all.has(name));
   const refused = {
@@ -71,36 +75,36 @@ async function findPermissions(
   return { roles: new Set(ROLES.filter((role) => refused[role].length === 0)), refused };
 }
 
-function roleNeeds(subjects: JobSubjects, trainer: string): Readonly<Record<Role, Need[]>> {
-  const { outcome, step, read, owner } = subjects.shardRequests(NOWHERE);
-  const publish = (subject: string): Need => ({ operation: "publish", subject });
-  const listen = (subject: string): Need => ({ operation: "subscription", subject });
-  const share = (subject: string): Need => ({ ...listen(subject), queue: HOSTS_QUEUE });
+function roleNeeds(subjects: JobSubjects, trainer: string): Readonly<Record<Role, RoleSubject[]>> {
+  const { outcome, step, read, owner } = subjects.shardRequests(UNUSED_NUMBER);
+  const publish = (subject: string): RoleSubject => ({ operation: "publish", subject });
+  const listen = (subject: string): RoleSubject => ({ operation: "subscription", subject });
+  const share = (subject: string): RoleSubject => ({ ...listen(subject), queue: HOSTS_QUEUE });
   const observer = [
     listen(`${subjects.inbox(trainer)}.doctor`),
-    publish(subjects.pull("doctor", NOWHERE, trainer)),
+    publish(subjects.pull("doctor", UNUSED_NUMBER, trainer)),
   ];
   return {
     observer,
     trainer: [
       ...observer,
-      publish(subjects.log(NOWHERE, trainer, "push", "doctor", 0)),
-      publish(subjects.batch(NOWHERE, trainer)),
-      publish(subjects.clock(NOWHERE, trainer)),
-      publish(subjects.outcome(NOWHERE, trainer)),
-      publish(subjects.step(NOWHERE, trainer)),
-      publish(subjects.read(NOWHERE, trainer)),
+      publish(subjects.log(UNUSED_NUMBER, trainer, "push", "doctor", 0)),
+      publish(subjects.batch(UNUSED_NUMBER, trainer)),
+      publish(subjects.clock(UNUSED_NUMBER, trainer)),
+      publish(subjects.outcome(UNUSED_NUMBER, trainer)),
+      publish(subjects.step(UNUSED_NUMBER, trainer)),
+      publish(subjects.read(UNUSED_NUMBER, trainer)),
     ],
     store: [
       listen(`${subjects.hostInbox("doctor")}.doctor`),
-      publish(subjects.hostLog(NOWHERE, "floor")),
-      publish(subjects.owner(NOWHERE, "doctor", "check")),
+      publish(subjects.hostLog(UNUSED_NUMBER, "floor")),
+      publish(subjects.owner(UNUSED_NUMBER, "doctor", "check")),
       publish("$JS.API.INFO"),
     ],
     answers: [
       share(subjects.lifecycle(trainer, "status")),
       share(subjects.control(trainer, "hosts")),
-      listen(subjects.block("doctor", NOWHERE)),
+      listen(subjects.block("doctor", UNUSED_NUMBER)),
       listen(outcome),
       listen(step),
       listen(read),
@@ -111,9 +115,9 @@ function roleNeeds(subjects: JobSubjects, trainer: string): Readonly<Record<Role
 }
 
 /** Uses each subject once; returns the names of those that the broker refuses. */
-async function tryOut(
+async function findRefused(
   connection: NatsConnection,
-  needs: readonly Need[],
+  needs: readonly RoleSubject[],
 ): Promise<ReadonlySet<string>> {
   const refused = new Set<string>();
   // Runs until the caller closes the connection.
@@ -147,7 +151,7 @@ async function watchRefusals(connection: NatsConnection, refused: Set<string>): 
   }
 }
 
-function nameOf({ operation, subject }: Pick<Need, "operation" | "subject">): string {
+function nameOf({ operation, subject }: Pick<RoleSubject, "operation" | "subject">): string {
   return `${operation} ${subject}`;
 }
 
@@ -165,7 +169,7 @@ export interface KnownVersions {
 }
 
 /** The broker that an admin is connected to. */
-export interface BrokerInfo {
+export interface ConnectedBroker {
   readonly address: string;
   readonly roundTripMs: number;
   /** "" if the broker does not tell. */
@@ -267,7 +271,7 @@ export class JobAdmin {
   }
 
   /** The broker, after one round trip to it. */
-  async broker(): Promise<BrokerInfo> {
+  async broker(): Promise<ConnectedBroker> {
     const { connection } = this.#deps;
     return {
       address: connection.getServer(),

@@ -138,19 +138,19 @@ function parseShard(value: unknown): ListedShard {
 }
 
 /** Records of one trainer that changed nothing, in all shards. */
-export interface Waste {
+export interface TrainerRejections {
   readonly trainer: string;
   /** Rejected records of its present session, less those that were applied. */
-  readonly refused: number;
+  readonly rejected: number;
   readonly unreadable: number;
 }
 
 /** What became of the records that change blocks. */
-export interface Updates {
+export interface UpdateCounts {
   /** Changes of blocks since their `init`, of all shards that tell. */
   readonly applied: number;
   /** Records rejected since the present owners serve their shards. */
-  readonly refused: number;
+  readonly rejected: number;
   /** Shards that do not serve, or whose hosts do not tell: what was applied there is not known. */
   readonly silent: readonly number[];
 }
@@ -205,8 +205,8 @@ export function closedSteps(
 }
 
 /** The updates of a job, as its shards tell them; @throws BAD_MESSAGE if one is malformed. */
-export function updatesOf(shards: readonly ListedShard[]): Updates {
-  let [applied, refused] = [0, 0];
+export function updatesOf(shards: readonly ListedShard[]): UpdateCounts {
+  let [applied, rejected] = [0, 0];
   const silent: number[] = [];
   for (const { shard, state, updates } of shards) {
     // A shard that is catching up has not yet applied all that was acknowledged before.
@@ -214,36 +214,36 @@ export function updatesOf(shards: readonly ListedShard[]): Updates {
     else {
       const counts = asMap(updates, "updates");
       applied += integerField(counts, "applied");
-      refused += integerField(counts, "refused");
+      rejected += integerField(counts, "refused");
     }
   }
-  return { applied, refused, silent };
+  return { applied, rejected, silent };
 }
 
 /** Trainers whose records changed nothing, the worst first; each shard names its worst ones only. */
-export function wasteOf(shards: readonly ListedShard[]): Waste[] {
-  const waste = new Map<string, Waste>();
-  const count = (fields: Fields, key: string, kind: "refused" | "unreadable"): void => {
+export function rejectionsByTrainer(shards: readonly ListedShard[]): TrainerRejections[] {
+  const byTrainer = new Map<string, TrainerRejections>();
+  const count = (fields: Fields, key: string, kind: "rejected" | "unreadable"): void => {
     for (const [trainer, records] of countRows(fields, key)) {
-      const known = waste.get(trainer) ?? { trainer, refused: 0, unreadable: 0 };
-      waste.set(trainer, { ...known, [kind]: known[kind] + records });
+      const known = byTrainer.get(trainer) ?? { trainer, rejected: 0, unreadable: 0 };
+      byTrainer.set(trainer, { ...known, [kind]: known[kind] + records });
     }
   };
   for (const { senders } of shards) {
     if (senders === undefined) continue;
     const fields = asMap(senders, "senders");
-    count(fields, "refusedOf", "refused");
+    count(fields, "refusedOf", "rejected");
     count(fields, "unreadableOf", "unreadable");
   }
-  const total = ({ refused, unreadable }: Waste): number => refused + unreadable;
-  return [...waste.values()].sort((a, b) => total(b) - total(a));
+  const total = ({ rejected, unreadable }: TrainerRejections): number => rejected + unreadable;
+  return [...byTrainer.values()].sort((a, b) => total(b) - total(a));
 }
 
 /**
  * Records that an archiver has not copied, of the shards that are served. Of a shard that has gone on under
  * a new generation, only the records of the new one count.
  */
-export function behindOf(
+export function archiverLag(
   { shards: archived }: ListedArchiver,
   shards: readonly ListedShard[],
 ): number {

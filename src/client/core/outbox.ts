@@ -2,6 +2,13 @@ import { reactionToRejection } from "../../protocol/errors.ts";
 import type { Answers, Outcome } from "../../protocol/messages/outcomes.ts";
 import type { Position } from "../../protocol/messages/position.ts";
 import {
+  ASK_AFTER_MS,
+  type OutcomeCommands,
+  OutcomeTracker,
+  type RecordSettler,
+} from "./outcome-tracker.ts";
+import { InFlight, type Positions, ShardWindow } from "./shard-window.ts";
+import {
   applied,
   type BlockUpdate,
   ended,
@@ -14,14 +21,7 @@ import {
   type UpdateCall,
   unknown,
   unsent,
-} from "./block-update.ts";
-import {
-  ASK_AFTER_MS,
-  type OutcomeCommands,
-  OutcomeTracker,
-  type RecordSettler,
-} from "./outcome-tracker.ts";
-import { InFlight, type Positions, ShardWindow } from "./shard-window.ts";
+} from "./update-call.ts";
 
 /**
  * Commands of the outbox to its I/O layer. Every command is given synchronously while an event is being taken,

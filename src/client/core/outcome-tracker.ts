@@ -7,8 +7,8 @@ import {
 } from "../../protocol/errors.ts";
 import type { Answers, Outcome } from "../../protocol/messages/outcomes.ts";
 import { laterPosition, type Position } from "../../protocol/messages/position.ts";
-import { type BlockUpdate, expectedPosition, type Failure } from "./block-update.ts";
 import { noteReplaced, type Positions, type ShardWindow } from "./shard-window.ts";
+import { type BlockUpdate, expectedPosition, type Failure } from "./update-call.ts";
 
 /** Commands of the tracker to the I/O layer. */
 export interface OutcomeCommands {

@@ -1,5 +1,5 @@
 import { ERROR_CODES, endsSession, reactionTo } from "../../protocol/errors.ts";
-import { type Failure, receivedSession } from "./block-update.ts";
+import { type Failure, receivedSession } from "./update-call.ts";
 
 /** Commands of the session to its I/O layer. All return before their result is known. */
 export interface SessionCommands {
@@ -77,7 +77,7 @@ export class SessionCore {
     this.#isRejoinNeeded = false;
     this.#deps.listener.sessionBegan(session, nowMs);
     this.#scheduleRenewal(nowMs);
-    for (const request of this.#waiting.splice(0)) this.#goOn(request);
+    for (const request of this.#waiting.splice(0)) this.#resume(request);
     const superseded = this.#superseded;
     this.#superseded = undefined;
     if (superseded !== undefined) this.ended(superseded);
@@ -174,7 +174,7 @@ export class SessionCore {
   }
 
   /** Resumes a request that has waited for the new session. */
-  #goOn(request: SessionRequest): void {
+  #resume(request: SessionRequest): void {
     const { superseded } = request;
     request.superseded = undefined;
     if (superseded === undefined || this.#isOfEarlier(superseded)) {

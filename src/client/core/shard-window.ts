@@ -1,5 +1,5 @@
 import { laterPosition, type Position } from "../../protocol/messages/position.ts";
-import { type BlockUpdate, expectedPosition, type Failure } from "./block-update.ts";
+import { type BlockUpdate, expectedPosition, type Failure } from "./update-call.ts";
 
 /** What the positions tell the rest of the core. */
 export interface PositionsListener {

@@ -1,6 +1,6 @@
 import type { Synchronization } from "../../protocol/config/index.ts";
 import { reactionTo, reactionToRejection } from "../../protocol/errors.ts";
-import type { Failure } from "./block-update.ts";
+import type { Failure } from "./update-call.ts";
 
 /** What the steps have the I/O layer do. All commands return before anything of them is known. */
 export interface StepsCommands {

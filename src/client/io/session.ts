@@ -6,7 +6,6 @@ import { type JoinReply, parseJoinReply } from "../../protocol/messages/lifecycl
 import { quoteName } from "../../protocol/names.ts";
 import type { JobSubjects, LifecycleVerb } from "../../protocol/subjects.ts";
 import { Deadline } from "../calls/calls.ts";
-import type { Failure } from "../core/block-update.ts";
 import {
   newSessionRequest,
   type SessionCommands,
@@ -14,6 +13,7 @@ import {
   type SessionListener,
   type SessionRequest,
 } from "../core/session-core.ts";
+import type { Failure } from "../core/update-call.ts";
 import type { Requests } from "../wire/wire.ts";
 import { toError } from "./update-sender.ts";
 

@@ -9,7 +9,6 @@ import {
 import { encodeClock } from "../../protocol/messages/records.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
 import type { Deadline } from "../calls/calls.ts";
-import type { Failure } from "../core/block-update.ts";
 import { noteReplaced, type Positions } from "../core/shard-window.ts";
 import {
   newStepCall,
@@ -18,6 +17,7 @@ import {
   type StepsCommands,
   StepsCore,
 } from "../core/steps-core.ts";
+import type { Failure } from "../core/update-call.ts";
 import type { Requests } from "../wire/wire.ts";
 import type { Session } from "./session.ts";
 import { toError, type UpdateSender, type UpdateSource } from "./update-sender.ts";

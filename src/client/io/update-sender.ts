@@ -12,6 +12,8 @@ import { quoteName } from "../../protocol/names.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
 import { BufferPool } from "../../transport/buffers.ts";
 import type { Deadline } from "../calls/calls.ts";
+import { Outbox, type OutboxCommands, type OutboxListener } from "../core/outbox.ts";
+import type { Positions } from "../core/shard-window.ts";
 import {
   type BlockUpdate,
   ended,
@@ -21,16 +23,14 @@ import {
   newUpdateCall,
   type UpdateCall,
   type UpdateSize,
-} from "../core/block-update.ts";
-import { Outbox, type OutboxCommands, type OutboxListener } from "../core/outbox.ts";
-import type { Positions } from "../core/shard-window.ts";
+} from "../core/update-call.ts";
 import { type InboxMessage, type JournalAck, parseJournalAck, type Wire } from "../wire/wire.ts";
 
 /** Updates listed in an error; a large tensor has thousands. */
 const NAMES_MAX = 64;
 
 /** A call that is over, as its error is made from it. */
-interface OverCall {
+interface FinishedCall {
   readonly call: UpdateCall;
   readonly sources: readonly UpdateSource[];
   readonly trainer: string;
@@ -41,13 +41,13 @@ interface OverCall {
  * OUTCOME_UNKNOWN, naming the updates that are applied once or not at all; else what ended the call or
  * kept updates from being stored.
  */
-function callError(over: OverCall): PserverError | undefined {
-  const { call } = over;
+function callError(finished: FinishedCall): PserverError | undefined {
+  const { call } = finished;
   if (!hasFailed(call)) return undefined;
   if (call.rejected !== undefined && call.rejection !== undefined) {
-    return rejectionError(over, call.rejected, call.rejection);
+    return rejectionError(finished, call.rejected, call.rejection);
   }
-  return call.unknown > 0 ? unknownError(over) : unsentError(over);
+  return call.unknown > 0 ? unknownError(finished) : unsentError(finished);
 }
 
 /** The failure as an error. */
@@ -56,48 +56,52 @@ export function toError(failure: Failure): PserverError {
   return new PserverError(failure.code, failure.message, failure.details);
 }
 
-function rejectionError(over: OverCall, update: BlockUpdate, rejection: Failure): PserverError {
-  const { call, trainer } = over;
+function rejectionError(
+  finished: FinishedCall,
+  update: BlockUpdate,
+  rejection: Failure,
+): PserverError {
+  const { call, trainer } = finished;
   const { applied, unknown, unsent } = call;
   const { code, message } = rejection;
-  const block = blamedBlock(topicOf(over, update), message);
+  const block = blamedBlock(topicOf(finished, update), message);
   const first = new PserverError(
     code,
-    `${block === undefined ? describe(over, update) : describeBlock(block)}: ${message}`,
-    { ...rejection.details, ...detailsOf(over, update, block), trainer },
+    `${block === undefined ? describe(finished, update) : describeBlock(block)}: ${message}`,
+    { ...rejection.details, ...detailsOf(finished, update, block), trainer },
     { cause: toError(rejection) },
   );
   if (applied + unknown === 0) return first;
   return new PserverError(
     code,
     `${first.message} (other updates of the call: ${applied} applied, ${unknown} unknown, ${unsent} not sent)`,
-    { ...first.details, ...rest(over), ...listed(over, "unknown", "unknown", unknown) },
+    { ...first.details, ...rest(finished), ...listed(finished, "unknown", "unknown", unknown) },
     { cause: first },
   );
 }
 
-function unknownError(over: OverCall): PserverError {
-  const { call, trainer } = over;
+function unknownError(finished: FinishedCall): PserverError {
+  const { call, trainer } = finished;
   const { end, unknown } = call;
   const code = end === undefined || end.code === "TIMEOUT" ? "OUTCOME_UNKNOWN" : end.code;
   const first = call.updates.find(({ fate }) => fate === "unknown");
   return new PserverError(
     code,
-    `${end === undefined ? "the session ended" : end.message}: ${unknown} block updates, the first ${first && describe(over, first)}, were sent and are applied once or not at all`,
-    { ...listed(over, "unknown", "unknown", unknown), ...rest(over), trainer },
+    `${end === undefined ? "the session ended" : end.message}: ${unknown} block updates, the first ${first && describe(finished, first)}, were sent and are applied once or not at all`,
+    { ...listed(finished, "unknown", "unknown", unknown), ...rest(finished), trainer },
     { cause: end && toError(end) },
   );
 }
 
-function unsentError(over: OverCall): PserverError {
-  const { applied, unsent, obstacle, end: known } = over.call;
+function unsentError(finished: FinishedCall): PserverError {
+  const { applied, unsent, obstacle, end: known } = finished.call;
   const end = toError(known ?? WITHOUT_REASON);
   const { code, message, details } = end.code === "TIMEOUT" ? (obstacle ?? end) : end;
   const tail = applied === 0 ? "nothing was applied" : `${applied} were applied`;
   return new PserverError(
     code,
     `${code === end.code ? message : `${end.message}; last: ${message}`}; ${unsent} block updates were not stored, ${tail}`,
-    { ...details, ...rest(over) },
+    { ...details, ...rest(finished) },
     { cause: end },
   );
 }
@@ -108,19 +112,19 @@ const WITHOUT_REASON: Failure = {
   details: {},
 };
 
-function rest(over: OverCall): object {
-  const { applied, unsent } = over.call;
-  return { ...listed(over, "applied", "applied", applied), unsent };
+function rest(finished: FinishedCall): object {
+  const { applied, unsent } = finished.call;
+  return { ...listed(finished, "applied", "applied", applied), unsent };
 }
 
 /** The blocks, or the clock, of updates of a fate, under a key of the details, in the order of the call. */
-function listed(over: OverCall, key: string, fate: Fate, count: number): object {
+function listed(finished: FinishedCall, key: string, fate: Fate, count: number): object {
   const names: object[] = [];
-  for (const update of over.call.updates) {
+  for (const update of finished.call.updates) {
     if (names.length === NAMES_MAX) break;
     if (update.fate !== fate) continue;
     const place = placeOf(update);
-    for (const about of aboutOf(topicOf(over, update)).slice(0, NAMES_MAX - names.length)) {
+    for (const about of aboutOf(topicOf(finished, update)).slice(0, NAMES_MAX - names.length)) {
       names.push({ ...about, ...place });
     }
   }
@@ -136,11 +140,15 @@ function blamedBlock(topic: Topic | undefined, message: string): BlockName | und
   );
 }
 
-function detailsOf(over: OverCall, update: BlockUpdate, block: BlockName | undefined): object {
+function detailsOf(
+  finished: FinishedCall,
+  update: BlockUpdate,
+  block: BlockName | undefined,
+): object {
   if (block !== undefined) {
     return { parameter: block.parameter, block: block.index, ...placeOf(update) };
   }
-  const topic = topicOf(over, update);
+  const topic = topicOf(finished, update);
   return { ...(topic?.kind === "clock" ? { step: topic.step } : {}), ...placeOf(update) };
 }
 
@@ -154,12 +162,12 @@ function placeOf({ shard, n }: BlockUpdate): object {
   return { shard, ...(n > 0 ? { n } : {}) };
 }
 
-function topicOf({ sources }: OverCall, { index }: BlockUpdate): Topic | undefined {
+function topicOf({ sources }: FinishedCall, { index }: BlockUpdate): Topic | undefined {
   return sources[index]?.topic;
 }
 
-function describe(over: OverCall, update: BlockUpdate): string {
-  const topic = topicOf(over, update);
+function describe(finished: FinishedCall, update: BlockUpdate): string {
+  const topic = topicOf(finished, update);
   if (topic?.kind === "note") return "note";
   if (topic?.kind !== "blocks") return `end of step ${topic?.step} in shard ${update.shard}`;
   const [first, ...others] = topic.blocks;

@@ -14,7 +14,7 @@ import { quoteName } from "../../protocol/names.ts";
 import type { Tensor } from "../../protocol/tensor.ts";
 import type { Deadline, Into, NamedTensor } from "../calls/calls.ts";
 import type { Parameters } from "../calls/parameters.ts";
-import { type BlockPart, type IndexList, planPart, scatterPart } from "../parts.ts";
+import { type BlockPart, type IndexList, planPart, scatterPart } from "../part-plan.ts";
 import { checkEncoding } from "../push/block-updates.ts";
 import type { BlockReader } from "./block-reader.ts";
 import type { BlockRead, BlockState, ParameterRead, ReadMode } from "./read-requests.ts";

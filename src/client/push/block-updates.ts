@@ -55,7 +55,7 @@ import {
   type PartSlice,
   planRows,
   slicePart,
-} from "../parts.ts";
+} from "../part-plan.ts";
 
 /**
  * Returns the given tensor if it fits the parameter; a bare typed array of as many elements takes the

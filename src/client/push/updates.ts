@@ -27,7 +27,7 @@ import type { Parameters, SeenVersions } from "../calls/parameters.ts";
 import type { Session } from "../io/session.ts";
 import type { GradResult, Steps } from "../io/steps.ts";
 import type { EntrySource, Topic, UpdateSender, UpdateSource } from "../io/update-sender.ts";
-import { type IndexList, planPart, slicePart } from "../parts.ts";
+import { type IndexList, planPart, slicePart } from "../part-plan.ts";
 import {
   checkFiniteElements,
   type Entries,

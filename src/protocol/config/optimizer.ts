@@ -9,7 +9,7 @@ import {
   Settings,
   UNIT,
   wholeRange,
-} from "./settings.ts";
+} from "./read-settings.ts";
 
 /**
  * The rule that `sendGrads` applies. `none`: value = value + gradient, for trainers that optimize

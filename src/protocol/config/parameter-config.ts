@@ -13,7 +13,7 @@ import {
   toOptimizer,
 } from "./optimizer.ts";
 import { fromPaddle, isPaddleConfigs, type PaddleConfigs } from "./paddle/paddle.ts";
-import { badConfig, FINITE, NOT_NEGATIVE, POSITIVE, Settings } from "./settings.ts";
+import { badConfig, FINITE, NOT_NEGATIVE, POSITIVE, Settings } from "./read-settings.ts";
 
 /**
  * How a parameter is updated; fixed when the parameter is initialized. This is the normalized form that

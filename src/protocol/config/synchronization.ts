@@ -1,5 +1,5 @@
 import { MEMBERS_MAX } from "../limits.ts";
-import { badConfig, Settings, wholeRange } from "./settings.ts";
+import { badConfig, Settings, wholeRange } from "./read-settings.ts";
 
 /**
  * How the trainers of a job keep step; set for the whole job and never changed.

@@ -75,7 +75,7 @@ export interface SessionRequest {
 }
 
 /** `enter` or `exit`. */
-export interface PlaceRequest extends SessionRequest {
+export interface MembershipRequest extends SessionRequest {
   /** How often the trainer has exited, this request included; 0 from a client that does not tell. */
   readonly exits: number;
 }
@@ -153,7 +153,7 @@ export function parseSessionRequest(fields: Fields): SessionRequest {
 }
 
 /** @throws BAD_MESSAGE if the fields are not a valid `enter` or `exit`. */
-export function parsePlaceRequest(fields: Fields): PlaceRequest {
+export function parseMembershipRequest(fields: Fields): MembershipRequest {
   const exits = fields["exits"] === undefined ? 0 : integerField(fields, "exits");
   return { ...parseSessionRequest(fields), exits };
 }

@@ -1,11 +1,4 @@
 // The outbox as a machine of scripts, and a player that raises every event that an I/O layer can raise.
-import {
-  type BlockUpdate,
-  ended,
-  type Failure,
-  newUpdateCall,
-  type UpdateCall,
-} from "../../../src/client/core/block-update.ts";
 
 import {
   Outbox,
@@ -13,6 +6,13 @@ import {
   type OutboxListener,
 } from "../../../src/client/core/outbox.ts";
 import { Positions, type PositionsListener } from "../../../src/client/core/shard-window.ts";
+import {
+  type BlockUpdate,
+  ended,
+  type Failure,
+  newUpdateCall,
+  type UpdateCall,
+} from "../../../src/client/core/update-call.ts";
 
 import { type ErrorCode, isErrorCode } from "../../../src/protocol/errors.ts";
 import type { Outcome } from "../../../src/protocol/messages/outcomes.ts";

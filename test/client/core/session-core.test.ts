@@ -1,7 +1,6 @@
 // Proves what a session does when its end, an attempt to join again and a stop come in an order that a
 // connection seldom gives them: each test raises the events and looks at the commands.
 import { describe, expect, test } from "vitest";
-import type { Failure } from "../../../src/client/core/block-update.ts";
 import {
   newSessionRequest,
   type SessionCommands,
@@ -9,6 +8,7 @@ import {
   type SessionListener,
   type SessionRequest,
 } from "../../../src/client/core/session-core.ts";
+import type { Failure } from "../../../src/client/core/update-call.ts";
 
 import { failureOf } from "./outbox-script.ts";
 

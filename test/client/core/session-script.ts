@@ -1,6 +1,5 @@
 // The session machine as a machine of scripts, and a player that raises every event that an I/O layer can raise.
 
-import type { Failure } from "../../../src/client/core/block-update.ts";
 import {
   newSessionRequest,
   type SessionCommands,
@@ -8,6 +7,7 @@ import {
   type SessionListener,
   type SessionRequest,
 } from "../../../src/client/core/session-core.ts";
+import type { Failure } from "../../../src/client/core/update-call.ts";
 
 import type { Random } from "../../simulation/random.ts";
 import { failureOf } from "./outbox-script.ts";

@@ -1,6 +1,5 @@
 // The step machine as a machine of scripts, and a player that raises every event that an I/O layer can raise.
 
-import type { Failure } from "../../../src/client/core/block-update.ts";
 import {
   newStepCall,
   type StepCall,
@@ -8,6 +7,7 @@ import {
   type StepsCommands,
   StepsCore,
 } from "../../../src/client/core/steps-core.ts";
+import type { Failure } from "../../../src/client/core/update-call.ts";
 
 import type { Synchronization } from "../../../src/protocol/config/index.ts";
 import type { Random } from "../../simulation/random.ts";

@@ -3,13 +3,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
-  type Cut,
   gatherPart,
   type PartPlan,
+  type PlannedParameter,
   planPart,
   scatterPart,
   slicePart,
-} from "../../../src/client/parts.ts";
+} from "../../../src/client/part-plan.ts";
 
 import {
   allocateData,
@@ -39,7 +39,7 @@ function writable(data: TensorData): Record<number, Element> {
 function cutOf(
   shape: readonly number[],
   { rows, elements }: { rows?: number; elements?: number },
-): Cut {
+): PlannedParameter {
   const total = elementCount(shape);
   const rowElements = total / (shape[0] ?? 1);
   const blockElements = Math.min(total, elements ?? (rows ?? 1) * rowElements);
@@ -48,7 +48,7 @@ function cutOf(
   return { name: "p", shape, layout };
 }
 
-const cuts: fc.Arbitrary<Cut> = fc
+const cuts: fc.Arbitrary<PlannedParameter> = fc
   .array(fc.integer({ min: 1, max: 5 }), { maxLength: 4 })
   .chain((shape) => {
     const rowElements = elementCount(shape) / (shape[0] ?? 1);
@@ -91,7 +91,7 @@ function pick(data: TensorData, elements: readonly number[]): TensorData {
   return picked;
 }
 
-function pull(cut: Cut, plan: PartPlan, values: TensorData): TensorData {
+function pull(cut: PlannedParameter, plan: PartPlan, values: TensorData): TensorData {
   const result = allocateData(dtypeOf(values), plan.elements);
   for (const part of plan.blocks) {
     const message = pick(values, elementsOf(cut, part.place.index, part.index));
@@ -103,7 +103,7 @@ function pull(cut: Cut, plan: PartPlan, values: TensorData): TensorData {
 }
 
 function push(
-  cut: Cut,
+  cut: PlannedParameter,
   plan: PartPlan,
   values: TensorData,
   tensor: TensorData,
@@ -222,7 +222,7 @@ describe("a plan", () => {
 });
 
 describe.each(dtypes)("numpy's %s", (dtype) => {
-  const cutsOf = ({ shape }: NumpyArray): Cut[] => [
+  const cutsOf = ({ shape }: NumpyArray): PlannedParameter[] => [
     cutOf(shape, { rows: shape[0] ?? 1 }),
     cutOf(shape, { rows: 2 }),
     ...(shape.length > 1 ? [cutOf(shape, { elements: 3 })] : []),

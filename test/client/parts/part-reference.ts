@@ -1,4 +1,4 @@
-import type { Cut } from "../../../src/client/parts.ts";
+import type { PlannedParameter } from "../../../src/client/part-plan.ts";
 import { blockPlace } from "../../../src/protocol/layout.ts";
 import { blockRows, type PartIndex } from "../../../src/protocol/messages/parts.ts";
 
@@ -18,7 +18,7 @@ export function elementsAt(
 
 /** Element numbers of the parameter that an index means of a block, as protocol.md says. */
 export function elementsOf(
-  { shape, layout }: Cut,
+  { shape, layout }: PlannedParameter,
   block: number,
   index: PartIndex | undefined,
 ): number[] {

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { SeenVersions } from "../../../src/client/calls/parameters.ts";
 import type { UpdateSource } from "../../../src/client/io/update-sender.ts";
-import { planRows, slicePart } from "../../../src/client/parts.ts";
+import { planRows, slicePart } from "../../../src/client/part-plan.ts";
 import {
   gradientUpdates,
   initUpdates,

@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 import { deflateRawSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { TAR_FIELDS, tarChecksum } from "../../../src/model-files/tar.ts";
-import { TENSORS_MAX } from "../../../src/model-files/tensor.ts";
+import { TENSORS_MAX } from "../../../src/model-files/tensor-headers.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { testProgram } from "../../support/test-program.ts";
 

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { connect } from "../../../src/client/index.ts";
-import { resolveConnection } from "../../../src/client/wire/settings.ts";
+import { resolveConnection } from "../../../src/client/wire/broker-settings.ts";
 import { connectForBulk } from "../../../src/transport/bulk-transport.ts";
 import { openConnection } from "../../../src/transport/connection.ts";
 import { runProcess } from "../../cli/spawn-command.ts";

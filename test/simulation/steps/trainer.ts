@@ -1,11 +1,4 @@
 import {
-  type BlockUpdate,
-  type Failure,
-  newUpdateCall,
-  type UpdateCall,
-} from "../../../src/client/core/block-update.ts";
-
-import {
   Outbox,
   type OutboxCommands,
   type OutboxListener,
@@ -17,6 +10,12 @@ import {
   type StepsCommands,
   StepsCore,
 } from "../../../src/client/core/steps-core.ts";
+import {
+  type BlockUpdate,
+  type Failure,
+  newUpdateCall,
+  type UpdateCall,
+} from "../../../src/client/core/update-call.ts";
 
 import type { Outcome } from "../../../src/protocol/messages/outcomes.ts";
 import { WINDOW } from "../fold-maker.ts";

@@ -2,7 +2,7 @@ import { createRequire } from "node:module";
 import type protobuf from "protobufjs/light.js";
 import { defined } from "../../fields.ts";
 import type { LearningRateInput, OptimizerInput } from "../optimizer.ts";
-import { badConfig, NOT_NEGATIVE, Settings } from "../settings.ts";
+import { badConfig, NOT_NEGATIVE, Settings } from "../read-settings.ts";
 import { PADDLE_DESCRIPTOR } from "./descriptor.ts";
 
 /** PaddlePaddle's `OptimizerConfig`; fields that are not set are absent. */
@@ -211,7 +211,7 @@ function combine(
   if (isSet(l2Rate) && isSet(l1)) {
     throw badConfig("Paddle's decay_rate", "none beside decay_rate_l1", l2Rate);
   }
-  const l2 = either("decay_rate", decay, l2Rate);
+  const l2 = mergeSetting("decay_rate", decay, l2Rate);
   const threshold = parameter.gradient_clipping_threshold;
   const clipValue = isSet(threshold) ? threshold : message.clip_value;
   return {
@@ -244,7 +244,7 @@ function ruleOf(message: OptimizerConfigMessage): { name: RuleName; decay: numbe
 }
 
 function sgdOf({ sgd }: OptimizerConfigMessage, given: number | undefined) {
-  const momentum = either("momentum", sgd?.momentum, given);
+  const momentum = mergeSetting("momentum", sgd?.momentum, given);
   if (momentum === 0) return "sgd";
   return { name: sgd?.nesterov ? "nesterov" : "momentum", momentum } as const;
 }
@@ -277,7 +277,7 @@ function rateOf(message: OptimizerConfigMessage, given: number | undefined) {
 }
 
 /** The one of two values that is set. @throws BAD_CONFIG if both are and differ. */
-function either(what: string, general: number | undefined, own: number | undefined): number {
+function mergeSetting(what: string, general: number | undefined, own: number | undefined): number {
   if (isSet(general) && isSet(own) && general !== own) {
     throw badConfig(`Paddle's ${what}`, `${general}, as in OptimizerConfig, or none`, own);
   }

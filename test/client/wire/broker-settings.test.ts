@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parseDuration } from "../../../src/client/calls/calls.ts";
-import { resolveConnection, resolveSettings } from "../../../src/client/wire/settings.ts";
+import { resolveConnection, resolveSettings } from "../../../src/client/wire/broker-settings.ts";
 
 let home: string;
 

@@ -157,7 +157,7 @@ export interface PartPlan {
 }
 
 /** The parameter that a plan is made for. */
-export interface Cut {
+export interface PlannedParameter {
   readonly name: string;
   readonly shape: readonly number[];
   readonly layout: Layout;
@@ -168,7 +168,7 @@ export interface Cut {
  * Memory is in proportion to the elements of the part.
  * @throws BAD_INDEX, TOO_LARGE as `normalizeIndices` does.
  */
-export function planPart(cut: Cut, indices: readonly IndexList[]): PartPlan {
+export function planPart(cut: PlannedParameter, indices: readonly IndexList[]): PartPlan {
   const [rows = Float64Array.of(0), ...lists] = normalizeIndices(cut.name, cut.shape, indices);
   const shape = indices.map((list) => list.length);
   const elements = rows.length * productOfLengths(lists);
@@ -184,7 +184,7 @@ export function planPart(cut: Cut, indices: readonly IndexList[]): PartPlan {
  * Cuts rows of a parameter that is cut between rows.
  * @param rows in the order of the caller's tensor; from 0 to the parameter's last.
  */
-export function planRows(cut: Cut, rows: Numbers, offsets?: Numbers): BlockPart[] {
+export function planRows(cut: PlannedParameter, rows: Numbers, offsets?: Numbers): BlockPart[] {
   const rowElements = rowElementsOf(cut);
   const blockRowCount = cut.layout.blockElements / rowElements;
   const columns = offsets === undefined ? undefined : distinct(offsets);
@@ -212,7 +212,11 @@ export function planRows(cut: Cut, rows: Numbers, offsets?: Numbers): BlockPart[
 }
 
 /** Plans a parameter whose rows are cut: each of its blocks counts as one row. */
-function planElements(cut: Cut, rows: Numbers, offsets: Numbers | undefined): BlockPart[] {
+function planElements(
+  cut: PlannedParameter,
+  rows: Numbers,
+  offsets: Numbers | undefined,
+): BlockPart[] {
   const rowElements = rowElementsOf(cut);
   const width = offsets?.length ?? rowElements;
   const elements = new Float64Array(rows.length * width);
@@ -321,12 +325,12 @@ function firstFrom(numbers: Numbers, start: number, bound: number): number {
   return low;
 }
 
-function isCutBetweenRows({ shape, layout }: Cut): boolean {
+function isCutBetweenRows({ shape, layout }: PlannedParameter): boolean {
   const { start, count } = blockPlace(layout, 0);
   return blockRows({ shape, start, count }).rowElements === elementCount(shape) / (shape[0] ?? 1);
 }
 
-function rowElementsOf({ shape }: Cut): number {
+function rowElementsOf({ shape }: PlannedParameter): number {
   return elementCount(shape) / (shape[0] ?? 1);
 }
 

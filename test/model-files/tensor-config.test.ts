@@ -2,12 +2,12 @@
 // fields a reader does not know are skipped whatever they hold.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { decodeParameterConfig } from "../../src/model-files/paddle-tar.ts";
+import { decodeTensorConfig } from "../../src/model-files/paddle-tar.ts";
 import { encodeParameterConfig } from "../../src/protocol/config/paddle/paddle.ts";
 import { PserverError } from "../../src/protocol/errors.ts";
 
 function decode(bytes: Uint8Array) {
-  return decodeParameterConfig("m.tar", "the configuration", bytes);
+  return decodeTensorConfig("m.tar", "the configuration", bytes);
 }
 
 test("name, size and dims have fields 1, 2 and 9", () => {
