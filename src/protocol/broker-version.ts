@@ -15,12 +15,12 @@ const VERSION = /^v?(\d+)\.(\d+)\.(\d+)(?:[-+].*)?$/;
 const OLDEST: Version = [2, 10, 28];
 const OLDEST_2_11: Version = [2, 11, 2];
 
-/** For messages: the versions that may be used. */
+/** The versions that may be used, for messages. */
 const NEEDED = `nats-server ${OLDEST.join(".")} or newer (not 2.11.0 or 2.11.1), 2.12 recommended`;
 
 /**
- * Whether a broker of this version may be used: 2.12 is recommended; 2.10.28 and later of 2.10, 2.11.2 and later
- * are supported.
+ * Returns how well a broker's version is supported: 2.12 is recommended; 2.10.28 and later of 2.10, 2.11.2
+ * and later are supported.
  * @throws BROKER_TOO_OLD for any other, or if `version` is not a version.
  */
 export function checkBrokerVersion(version: string): BrokerSupport {

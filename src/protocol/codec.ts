@@ -31,7 +31,7 @@ const CRC_KEY = [0xa3, 0x63, 0x72, 0x63, 0xce] as const;
 const DATA_KEY = [0xa4, 0x64, 0x61, 0x74, 0x61, 0xc6] as const;
 const NO_BYTES = new Uint8Array(0);
 
-/** Checksum of the bytes before the checksum, by number of entries. */
+/** Checksums of the bytes before the checksum of a message, by its number of entries. */
 const BEGINNING_CRCS = Array.from({ length: ENTRIES_MAX + 1 }, (_, entries) =>
   checksum(Uint8Array.of(FIXMAP + entries, ...CRC_KEY)),
 );
@@ -45,7 +45,7 @@ export interface Message {
   readonly data: Uint8Array;
 }
 
-/** A message being built: `data` is the place of the tensor bytes, to be filled before sealing. */
+/** A message being built; fill `data`, the place of the tensor bytes, before sealing it. */
 export interface DraftMessage {
   readonly bytes: Uint8Array;
   readonly data: Uint8Array;
@@ -55,8 +55,8 @@ export interface DraftMessage {
 export type Allocate = (bytes: number) => Buffer;
 
 /**
- * A message with room for `dataBytes` tensor bytes. Fill `data`, then call {@link sealMessage}.
- * The caller owns the bytes, which come from `allocate` if given. Undefined entries are left out.
+ * Begins a message with room for `dataBytes` tensor bytes. Fill `data`, then call {@link sealMessage}. The
+ * caller owns the bytes, which come from `allocate` if given. Undefined entries are left out.
  * @throws BAD_VALUE for text that is not well-formed, INTERNAL for what no message can carry.
  */
 export function draftMessage(
@@ -80,7 +80,7 @@ export function draftMessage(
   const buffer = allocate(dataStart + (dataBytes ?? 0));
   // A Uint8Array: `slice` of a Buffer would share memory instead of copying it.
   const bytes = new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.length);
-  // Overwrites the type byte that the packed map begins with by the last byte of the checksum.
+  // The last byte of the checksum overwrites the type byte with which the packed map begins.
   bytes.set(packed, CRC_END - 1);
   bytes[0] = FIXMAP + total;
   writeBytes(bytes, 1, CRC_KEY);
@@ -109,7 +109,7 @@ export function sealMessage(draft: DraftMessage, dataCrc?: number): Uint8Array {
   return bytes;
 }
 
-/** A whole message; `data` is copied. */
+/** Makes a whole message; `data` is copied. */
 export function encodeMessage(fields: Fields, data?: Uint8Array): Uint8Array {
   const draft = draftMessage(fields, data?.length);
   if (data !== undefined) draft.data.set(data);
@@ -143,8 +143,8 @@ export function decodeMessage(bytes: Uint8Array, headerBytesMax: number = bytes.
 }
 
 /**
- * Whether bytes have the envelope of a message with a matching checksum. Junk is told without making an
- * error, which would cost more than the rest.
+ * Returns whether bytes have the envelope of a message with a matching checksum. For junk it makes no error,
+ * which would cost more than the check.
  */
 export function isSealed(bytes: Uint8Array): boolean {
   return hasEnvelope(bytes) && readCrc(bytes) === messageCrc(bytes);
@@ -174,25 +174,25 @@ export function decodeSealed(bytes: Uint8Array, headerBytesMax: number = bytes.l
   return { fields, data };
 }
 
-/** The checksum in a message that has the envelope; it identifies a journal record. */
+/** Reads the checksum in a message that has the envelope; it identifies a journal record. */
 export function readCrc(bytes: Uint8Array): number {
   return readUint32(bytes, CRC_OFFSET);
 }
 
-/** Any plain value as msgpack, such as the state in a snapshot. The caller owns the bytes. */
+/** Writes any plain value as msgpack, such as the state in a snapshot. The caller owns the bytes. */
 export function packValue(value: unknown): Uint8Array {
   return Uint8Array.from(writeMsgpack(value));
 }
 
 /**
- * The value that {@link packValue} wrote.
+ * Reads a value that {@link packValue} has written.
  * @throws BAD_MESSAGE if the bytes are not valid msgpack.
  */
 export function unpackValue(bytes: Uint8Array): unknown {
   return readMsgpack(bytes);
 }
 
-/** The fields of a sealed message, with the entries of the envelope kept apart. */
+/** Reads the fields of a sealed message, and apart from them the entries of the envelope. */
 function readEntries(
   bytes: Uint8Array,
   headerBytesMax: number,
@@ -201,7 +201,7 @@ function readEntries(
   const reader = new MsgpackReader(bytes, headerBytesMax);
   reader.position = 1;
   reader.enter(2 * count, 0);
-  // The first entry is the checksum, which was compared before.
+  // The first entry is the checksum, which has been compared already.
   reader.position = CRC_END;
   const fields: Record<string, unknown> = {};
   let v: unknown;
@@ -245,7 +245,7 @@ function hasEnvelope(bytes: Uint8Array): boolean {
   );
 }
 
-/** The entries in writing order: the version first, undefined ones left out. */
+/** Returns the entries to write, in order: the version first, undefined ones left out. */
 function toEntries(fields: Fields): Record<string, unknown> {
   const entries: Record<string, unknown> = { v: PROTOCOL_VERSION };
   for (const key of Object.keys(fields)) {

@@ -25,13 +25,13 @@ export type TensorData =
   | Float32Array
   | Float64Array;
 
-/** Whether `text` names an element type. */
+/** Returns whether `text` names an element type. */
 export function isDtype(text: unknown): text is Dtype {
   return typeof text === "string" && Object.hasOwn(DTYPES, text);
 }
 
 /**
- * The element type of a typed array.
+ * Returns the element type of a typed array.
  * @throws BAD_DTYPE for any other value.
  */
 export function dtypeOf(data: unknown): Dtype {
@@ -49,7 +49,7 @@ export function dtypeOf(data: unknown): Dtype {
   );
 }
 
-/** A new, zeroed typed array of `elements` elements. */
+/** Makes a zeroed typed array of `elements` elements. */
 export function allocateData(dtype: Dtype, elements: number): TensorData {
   switch (dtype) {
     case "float32":
@@ -67,7 +67,7 @@ export function allocateData(dtype: Dtype, elements: number): TensorData {
   }
 }
 
-/** The bytes of a typed array: a view, not a copy. */
+/** Returns the bytes of a typed array: a view, not a copy. */
 export function bytesOf(data: TensorData): Uint8Array {
   return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
 }
@@ -75,7 +75,7 @@ export function bytesOf(data: TensorData): Uint8Array {
 /** Properties of an encoding of float32 elements. */
 interface EncodingForm {
   readonly bytes: 2;
-  /** The least magnitude that becomes an infinity; a float32. */
+  /** Least magnitude of a float32 that is encoded as an infinity. */
   readonly infiniteFrom: number;
 }
 
@@ -92,18 +92,20 @@ export const ENCODINGS = {
 /** Name of an encoding, as in messages; an absent one means elements as their type has them. */
 export type Encoding = keyof typeof ENCODINGS;
 
-/** The least magnitude of a float32 that is an infinity in messages; `undefined` means not encoded. */
+/**
+ * Returns the least magnitude of a float32 that is an infinity in messages; undefined stands for no encoding.
+ */
 export function infiniteFrom(encoding: Encoding | undefined): number {
   return encoding === undefined ? Number.POSITIVE_INFINITY : ENCODINGS[encoding].infiniteFrom;
 }
 
-/** Whether `text` names an encoding. */
+/** Returns whether `text` names an encoding. */
 export function isEncoding(text: unknown): text is Encoding {
   return typeof text === "string" && Object.hasOwn(ENCODINGS, text);
 }
 
 /**
- * Bytes of `elements` elements of a type in messages.
+ * Returns the bytes of `elements` elements of a type in messages.
  * @throws UNSUPPORTED for an encoding of another type than float32.
  */
 export function encodedBytes(

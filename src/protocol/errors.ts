@@ -12,8 +12,8 @@ export function isPlain(text: string): boolean {
 }
 
 /**
- * Text of other people's names, paths and messages as it can be shown: what would command a terminal
- * or turn the text round is escaped as `\x1b`, `\u202e`, `\u{e0001}`.
+ * Makes names, paths and messages from elsewhere safe to show: characters that would command a terminal or
+ * turn the text round are escaped as `\x1b`, `\u202e`, `\u{e0001}`.
  */
 export function visible(text: string): string {
   // Nearly all texts are plain; this is several times faster than looking for what is not.
@@ -34,9 +34,9 @@ interface ErrorRow {
   readonly retryable: boolean;
   /** The line that the documentation prints. */
   readonly meaning: string;
-  /** What a client does about it in an answer; by default `retry` if it is retryable, else `fail`. */
+  /** What a client does if the code is in an answer; by default `retry` if it is retryable, else `fail`. */
   readonly reaction?: Reaction;
-  /** What a client does if it is the outcome of a record; by default `fail`. */
+  /** What a client does if the code is the outcome of a record; by default `fail`. */
   readonly rejection?: RejectionReaction;
 }
 
@@ -195,14 +195,14 @@ export function reactionToRejection(code: ErrorCode): RejectionReaction {
 }
 
 /**
- * Whether a question that got this error is asked again, the same, until its deadline: time can heal
- * it. Not so NOT_INITIALIZED, which may wait for the asker itself.
+ * Returns whether a question that got this error is asked again, unchanged, until its deadline, because the
+ * cause can pass by itself. NOT_INITIALIZED does not count: it may wait for the asker itself.
  */
 export function healsWithTime(code: ErrorCode): boolean {
   return reactionTo(code) === "retry";
 }
 
-/** Whether the code says that a session is over, which says nothing of the request or record. */
+/** Returns whether the code says that a session is over. It then says nothing about the request or record. */
 export function endsSession(code: ErrorCode): boolean {
   const reaction = reactionTo(code);
   return reaction === "rejoin" || reaction === "end";
@@ -214,7 +214,7 @@ export function yieldsInit(code: ErrorCode): boolean {
   return reaction === "yield-init" || reaction === "look-up";
 }
 
-/** An error as it travels in a reply: `{error: {code, message, details?}}`. */
+/** An error as a reply carries it: `{error: {code, message, details?}}`. */
 export interface WireError {
   readonly code: string;
   readonly message: string;
@@ -243,7 +243,7 @@ export class PserverError extends Error {
     return ERROR_CODES[this.code].retryable;
   }
 
-  /** The form of this error in replies; details that a message cannot hold are cut or described. */
+  /** Returns this error as replies carry it; details that a message cannot hold are cut or described. */
   toWire(): WireError {
     const message = toText(this.message);
     return { code: this.code, message, details: toPlainMap(this.details, 1) };
@@ -255,7 +255,10 @@ const WIRE_TEXT_MAX = 2_000;
 const WIRE_ENTRIES_MAX = 64;
 const WIRE_DEPTH_MAX = 6;
 
-/** The value as a reply can carry it: cut where it is long or deep, named where it is not plain. */
+/**
+ * Returns the value as a reply can carry it: cut where it is long or deep, described where it is not plain
+ * data.
+ */
 function toPlain(value: unknown, depth: number): unknown {
   if (typeof value === "string") return toText(value);
   if (typeof value === "number" || typeof value === "boolean" || value == null) return value;
@@ -285,22 +288,24 @@ export function isErrorCode(text: string): text is ErrorCode {
 }
 
 /**
- * The error that a reply carried. A code that this version does not know, from a newer server,
- * becomes `INTERNAL` with the sender's code in `details.code`.
+ * Makes the error that a reply carried. A code of a newer server, which this version does not know, becomes
+ * `INTERNAL` with the sender's code in `details.code`.
  */
 export function errorFromWire(wire: WireError): PserverError {
   if (isErrorCode(wire.code)) return new PserverError(wire.code, wire.message, wire.details ?? {});
   return new PserverError("INTERNAL", wire.message, { ...wire.details, code: wire.code });
 }
 
-/** `error` itself if it is one of ours, else an `INTERNAL` error caused by it. */
+/** Returns `error` itself if it is one of ours, else an `INTERNAL` error caused by it. */
 export function ensureError(error: unknown): PserverError {
   if (error instanceof PserverError) return error;
   const text = error instanceof Error ? error.message : String(error);
   return new PserverError("INTERNAL", text, {}, { cause: error });
 }
 
-/** The error for a thing that is not as expected: `what: expected …; received …`, with these details. */
+/**
+ * Makes the error for something that is not as expected: `what: expected …; received …`, with these details.
+ */
 export function mismatch(
   code: ErrorCode,
   what: string,
@@ -319,7 +324,9 @@ export const RETRY_AFTER_MS = 250;
 /** Longest pause that an asker takes from BUSY. */
 export const RETRY_AFTER_MS_MAX = 5_000;
 
-/** The error BUSY; its details name the limit that was reached and how long to wait, `retryAfterMs`. */
+/**
+ * Makes the error BUSY. Its details name the limit that was reached, and in `retryAfterMs` how long to wait.
+ */
 export function busy(
   message: string,
   bound: ErrorDetails & { readonly expected: number },
@@ -329,7 +336,7 @@ export function busy(
   return new PserverError("BUSY", text, { ...bound, retryAfterMs: waitMs });
 }
 
-/** The pause before asking again that an error names, at most 5 s; 0 if it names none. */
+/** Returns the pause before asking again that an error names, at most 5 s; 0 if it names none. */
 export function retryAfterMs({ details }: PserverError): number {
   const hint = details["retryAfterMs"];
   if (typeof hint !== "number" || !(hint > 0)) return 0;

@@ -2,7 +2,7 @@ import type { Fields } from "./codec.ts";
 import { DTYPES, type Dtype, ENCODINGS, type Encoding, isDtype, isEncoding } from "./dtypes.ts";
 import { PserverError } from "./errors.ts";
 
-/** The entries that have a value: leaving one out and giving it as undefined mean the same. */
+/** Returns the entries that are not undefined. */
 export function defined<Entries extends object>(
   entries: Entries,
 ): { [Key in keyof Entries]?: Exclude<Entries[Key], undefined> } {
@@ -30,21 +30,21 @@ export function integerField(
   throw badField(key, `a whole number from ${min} to ${max}`, value);
 }
 
-/** The number under `key`, NaN and infinities included; @throws BAD_MESSAGE if it is not a number. */
+/** Reads the number under `key`, NaN and infinities included; @throws BAD_MESSAGE if it is not a number. */
 export function numberField(fields: Fields, key: string): number {
   const value = fields[key];
   if (typeof value === "number") return value;
   throw badField(key, "a number", value);
 }
 
-/** The text under `key`; @throws BAD_MESSAGE if it is not text or longer than `lengthMax`. */
+/** Reads the text under `key`; @throws BAD_MESSAGE if it is not text or longer than `lengthMax`. */
 export function textField(fields: Fields, key: string, lengthMax = 1024): string {
   const value = fields[key];
   if (typeof value === "string" && value.length <= lengthMax) return value;
   throw badField(key, `text of at most ${lengthMax} characters`, value);
 }
 
-/** The word under `key`; @throws BAD_MESSAGE if it is not one of `words`. */
+/** Reads the word under `key`; @throws BAD_MESSAGE if it is not one of `words`. */
 export function wordField<Word extends string>(
   fields: Fields,
   key: string,
@@ -56,14 +56,14 @@ export function wordField<Word extends string>(
   throw badField(key, words.join(" or "), value);
 }
 
-/** The boolean under `key`, false if absent; @throws BAD_MESSAGE for a value of another type. */
+/** Reads the boolean under `key`, false if absent; @throws BAD_MESSAGE for a value of another type. */
 export function flagField(fields: Fields, key: string): boolean {
   const value = fields[key];
   if (value === undefined || typeof value === "boolean") return value ?? false;
   throw badField(key, "true or false", value);
 }
 
-/** The element type under `key`; @throws BAD_DTYPE if it names none. */
+/** Reads the element type under `key`; @throws BAD_DTYPE if it names none. */
 export function dtypeField(fields: Fields, key = "dtype"): Dtype {
   const value = fields[key];
   if (isDtype(value)) return value;
@@ -75,7 +75,7 @@ export function dtypeField(fields: Fields, key = "dtype"): Dtype {
   );
 }
 
-/** The encoding under `encoding`, undefined if absent; @throws BAD_DTYPE if it names none. */
+/** Reads the encoding under `encoding`, undefined if absent; @throws BAD_DTYPE if it names none. */
 export function encodingField(fields: Fields): Encoding | undefined {
   const value = fields["encoding"];
   if (value === undefined || isEncoding(value)) return value;
@@ -87,19 +87,19 @@ export function encodingField(fields: Fields): Encoding | undefined {
   );
 }
 
-/** The list under `key`; @throws BAD_MESSAGE if it is not a list or longer than `lengthMax`. */
+/** Reads the list under `key`; @throws BAD_MESSAGE if it is not a list or longer than `lengthMax`. */
 export function listField(fields: Fields, key: string, lengthMax: number): readonly unknown[] {
   const value: unknown = fields[key];
   if (Array.isArray(value) && value.length <= lengthMax) return value as readonly unknown[];
   throw badField(key, `a list of at most ${lengthMax}`, value);
 }
 
-/** The map under `key`; @throws BAD_MESSAGE if it is not a map. */
+/** Reads the map under `key`; @throws BAD_MESSAGE if it is not a map. */
 export function mapField(fields: Fields, key: string): Fields {
   return asMap(fields[key], key);
 }
 
-/** `value` as a map; @throws BAD_MESSAGE if it is not a map. */
+/** Returns `value` as a map; @throws BAD_MESSAGE if it is not a map. */
 export function asMap(value: unknown, what: string): Fields {
   if (isMap(value)) return value;
   throw badField(what, "a map", value);

@@ -19,7 +19,7 @@ export const JETSTREAM_ERRORS = {
   BAD_STREAM_CONFIG: 10052,
   BEYOND_STREAM_LIMITS: 10053,
   MESSAGE_TOO_LARGE: 10054,
-  /** The cause is in a text that differs by broker version. */
+  /** The cause is only in the text, which differs by broker version. */
   MESSAGE_NOT_REMOVED: 10057,
   STREAM_NAME_IN_USE: 10058,
   STREAM_NOT_FOUND: 10059,
@@ -47,8 +47,8 @@ export interface JetStreamRefusal {
 const E = JETSTREAM_ERRORS;
 
 /**
- * The meaning of these numbers: one table for hosts and clients, in C too. A number that is not in it
- * is classified by its status: see {@link refusalCode}.
+ * Codes by error number: one table for hosts and clients, in C too. Other numbers are classified by their
+ * status; see {@link refusalCode}.
  */
 export const REFUSAL_CODES: Readonly<Record<number, ErrorCode>> = {
   // No JetStream until somebody configures it.
@@ -82,18 +82,18 @@ export const REFUSAL_CODES: Readonly<Record<number, ErrorCode>> = {
 const TEMPORARY_STATUSES = { TIMEOUT: 408, TOO_MANY: 429, FAULT_MIN: 500 } as const;
 
 /**
- * Whether a stream's store refused a message because a limit was reached or the disk is full, by the
- * broker's text. Otherwise it cannot write, such as "no message cache": a full disk cut off the first
- * record of a file, and nats-server appends nothing to it until it is restarted.
+ * Returns whether, by the broker's text, a stream's store refused a message because a limit was reached or
+ * the disk is full. Any other text means that the store cannot write. One is "no message cache": a full disk
+ * has cut off the first record of a file, and nats-server appends nothing to it until it is restarted.
  */
 function isStoreFull(text: string): boolean {
   return /exceeded|no space left/.test(text);
 }
 
 /**
- * What a refusal of the JetStream API means. Raft without a leader, a stream or consumer that is
- * offline, a cluster that is not complete and whatever else has a status of a server's fault is
- * JETSTREAM_UNAVAILABLE, which can be retried; an unknown refusal of another status is INTERNAL.
+ * Returns the code for a refusal of the JetStream API. JETSTREAM_UNAVAILABLE, which can be retried, stands
+ * for Raft without a leader, a stream or consumer that is offline, an incomplete cluster, and any other
+ * status of a server's fault; INTERNAL for an unknown refusal with another status.
  */
 export function refusalCode({ status, errorCode, description }: JetStreamRefusal): ErrorCode {
   if (errorCode === E.STORE_FAILED)
@@ -109,15 +109,15 @@ export function refusalCode({ status, errorCode, description }: JetStreamRefusal
 }
 
 /**
- * What a refusal to store a message means: as {@link refusalCode}, but room is made where a stream
- * exists, by snapshots or by who runs the broker, so that NO_SPACE is JOURNAL_FULL.
+ * Returns the code for a refusal to store a message: as {@link refusalCode}, but JOURNAL_FULL instead of
+ * NO_SPACE, because an existing stream gets room again, by snapshots or from whoever runs the broker.
  */
 export function storeRefusalCode(refusal: JetStreamRefusal): ErrorCode {
   const code = refusalCode(refusal);
   return code === "NO_SPACE" ? "JOURNAL_FULL" : code;
 }
 
-/** Of a stream for which a cluster has no place: whether all its brokers are there, but full. */
+/** Returns whether a cluster has no place for a stream because its brokers, all present, are full. */
 function isStorageLacking(description: string): boolean {
   return description.includes("insufficient storage") && !description.includes("offline");
 }

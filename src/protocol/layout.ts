@@ -29,7 +29,7 @@ export interface BlockPlace {
   readonly count: number;
 }
 
-/** FNV-1a, 32 bits, of the name's UTF-8 bytes, as PaddlePaddle places parameters. */
+/** Hashes a name's UTF-8 bytes by FNV-1a of 32 bits, as PaddlePaddle does to place parameters. */
 export function hashName(name: string): number {
   let hash = 0x811c9dc5;
   for (const byte of new TextEncoder().encode(name)) {
@@ -91,7 +91,7 @@ function rowTooLarge(name: string, rowBytes: number, dataBytesMax: number): Pser
 }
 
 /**
- * Where block `index` of a layout lies.
+ * Returns where block `index` of a layout lies.
  * @throws BAD_VALUE if there is no such block.
  */
 export function blockPlace(layout: Layout, index: number): BlockPlace {
@@ -111,14 +111,14 @@ export function blockPlace(layout: Layout, index: number): BlockPlace {
   };
 }
 
-/** The places of all blocks, in order. */
+/** Returns the places of all blocks, in order. */
 export function blockPlaces(layout: Layout): BlockPlace[] {
   const places: BlockPlace[] = [];
   for (let index = 0; index < layout.blocks; index++) places.push(blockPlace(layout, index));
   return places;
 }
 
-/** A layout read from a reply or record; @throws BAD_MESSAGE if it contradicts itself. */
+/** Reads a layout from a reply or record; @throws BAD_MESSAGE if it contradicts itself. */
 export function layoutFromWire(value: unknown): Layout {
   const fields = asMap(value, "layout");
   const elements = integerField(fields, "elements", 1);

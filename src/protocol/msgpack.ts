@@ -4,39 +4,39 @@ import { PserverError } from "./errors.ts";
 // Numbers whose highest byte comes first, read without a DataView: each message would need another,
 // which costs more than the few numbers in it.
 
-/** Floating-point numbers pass through here. */
+/** Scratch memory in which a floating-point number is put together from its bytes. */
 const scratch = new DataView(new ArrayBuffer(8));
 
-/** The whole number in the four bytes from `at` on. */
+/** Reads an unsigned 32-bit whole number. */
 export function readUint32(bytes: Uint8Array, at: number): number {
   const high = ((bytes[at] as number) << 24) | ((bytes[at + 1] as number) << 16);
   return (high | ((bytes[at + 2] as number) << 8) | (bytes[at + 3] as number)) >>> 0;
 }
 
-/** The number nearest to the whole one in the eight bytes from `at` on. */
+/** Reads an unsigned 64-bit whole number, rounded to the nearest number of JavaScript. */
 export function readUint64(bytes: Uint8Array, at: number): number {
   return readUint32(bytes, at) * 2 ** 32 + readUint32(bytes, at + 4);
 }
 
-/** Like {@link readUint64}, in two's complement. */
+/** Reads a signed 64-bit whole number, rounded as {@link readUint64} rounds. */
 export function readInt64(bytes: Uint8Array, at: number): number {
   return (readUint32(bytes, at) | 0) * 2 ** 32 + readUint32(bytes, at + 4);
 }
 
-/** The floating-point number in the four bytes from `at` on. */
+/** Reads a 32-bit floating-point number. */
 export function readFloat32(bytes: Uint8Array, at: number): number {
   scratch.setUint32(0, readUint32(bytes, at));
   return scratch.getFloat32(0);
 }
 
-/** The floating-point number in the eight bytes from `at` on. */
+/** Reads a 64-bit floating-point number. */
 export function readFloat64(bytes: Uint8Array, at: number): number {
   scratch.setUint32(0, readUint32(bytes, at));
   scratch.setUint32(4, readUint32(bytes, at + 4));
   return scratch.getFloat64(0);
 }
 
-/** Writes a whole number into the four bytes from `at` on. */
+/** Writes an unsigned 32-bit whole number. */
 export function writeUint32(bytes: Uint8Array, at: number, value: number): void {
   bytes[at] = value >>> 24;
   bytes[at + 1] = value >>> 16;
@@ -45,18 +45,21 @@ export function writeUint32(bytes: Uint8Array, at: number, value: number): void 
 }
 
 /**
- * Bytes of the longest text that a table keeps: more than most reply subjects have, the longest of
- * what comes in each message. With its length it fills a slot of 128 bytes.
+ * Bytes of the longest text that a table keeps. Most reply subjects, the longest texts that recur in every
+ * message, are shorter. Length and text fill a slot of 128 bytes.
  */
 export const KEPT_TEXT_BYTES_MAX = 124;
 
 const WORD_BYTES = 4;
 const WORD_BITS = 8 * WORD_BYTES;
 const SLOT_WORDS = 1 + KEPT_TEXT_BYTES_MAX / WORD_BYTES;
-/** An odd multiplier with many bits set: it spreads a word to the highest bits, which select the slot. */
+/**
+ * An odd multiplier with many bits set. It carries every bit of a word into the highest bits, which select
+ * the slot.
+ */
 const SPREADER = 0x9e3779b1;
 
-/** Longest text that is read byte by byte; calling a decoder costs more for these. */
+/** Longest text that is read byte by byte, which for short texts costs less than calling a decoder. */
 const SHORT_TEXT_BYTES = 24;
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -70,10 +73,10 @@ const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
  */
 export class TextTable {
   readonly #texts: string[];
-  /** Per slot the text's length in bytes and its bytes, four in a word. A free one has the text "". */
+  /** For each slot, the text's length in bytes and then its bytes, four in a word. A free slot holds "". */
   readonly #slots: Int32Array;
   readonly #shift: number;
-  /** The text being read, in the form of a slot. */
+  /** The text that is being read, in the form of a slot. */
   readonly #wanted = new Int32Array(SLOT_WORDS);
 
   /** A table of 2^`slotBits` slots, at least two. */
@@ -84,7 +87,7 @@ export class TextTable {
     this.#shift = WORD_BITS - slotBits;
   }
 
-  /** The text whose `length` bytes begin at `start`; undefined if they are not UTF-8. */
+  /** Reads the text of `length` bytes that begins at `start`; undefined if they are not UTF-8. */
   read(bytes: Uint8Array, start: number, length: number): string | undefined {
     const end = start + length;
     if (length > KEPT_TEXT_BYTES_MAX) return decode(bytes, start, end);
@@ -148,19 +151,18 @@ function decode(bytes: Uint8Array, start: number, end: number): string | undefin
 const NESTING_MAX = 16;
 
 /**
- * Slots for texts, as a power of two: enough that the about forty words of the protocol and the reply
- * subjects of a hundred trainers seldom share one. They take at most 256 KiB per thread.
+ * Slots for texts, as a power of two: enough for the about forty words of the protocol and the reply subjects
+ * of a hundred trainers. The table takes 256 KiB per thread.
  */
 const TEXT_SLOT_BITS = 11;
 
 const texts = new TextTable(TEXT_SLOT_BITS);
 
 /**
- * The value that the bytes hold as msgpack, byte strings as views of them. Only what the protocol
- * uses is read: nil, booleans, numbers, text, bytes, lists, and maps with text keys. Where readers
- * of other languages may differ it is strict, so that all of them read the same: extensions, text
- * that is not UTF-8, repeated keys and bytes after the value are refused. Time and memory are
- * bounded by the number of bytes, whatever lengths they declare.
+ * Reads one msgpack value; byte strings are views of `bytes`. Takes only what the protocol uses: nil,
+ * booleans, numbers, text, bytes, lists, and maps with text keys. Refuses what readers of other languages
+ * could read differently: extensions, text that is not UTF-8, repeated keys and bytes after the value. Time
+ * and memory are bounded by the number of bytes, whatever lengths they declare.
  *
  * @throws BAD_MESSAGE naming the place and what is wrong there.
  */
@@ -172,8 +174,9 @@ export function readMsgpack(bytes: Uint8Array): unknown {
 }
 
 /**
- * Reads msgpack value by value, as strictly as {@link readMsgpack}, for a map of which some entries are
- * kept apart. Every method advances past what it read, and throws BAD_MESSAGE for what is refused.
+ * Reads msgpack value by value, as strictly as {@link readMsgpack}. With it a map can be read whose entries
+ * go to different places. Every method advances past what it has read, and throws BAD_MESSAGE for what it
+ * refuses.
  */
 export class MsgpackReader {
   /** Position of the next value. */
@@ -187,7 +190,7 @@ export class MsgpackReader {
     this.#valuesEnd = valuesEnd;
   }
 
-  /** The next value, nested in `depth` lists and maps. */
+  /** Reads the next value; `depth` is the number of lists and maps around it. */
   value(depth: number): unknown {
     if (this.position > this.#valuesEnd) throw this.#refusal(`a value after ${this.#valuesEnd}`);
     const type = this.#bytes[this.#take(1)] as number;
@@ -241,7 +244,7 @@ export class MsgpackReader {
     }
   }
 
-  /** The next key of a map. */
+  /** Reads the next key of a map. */
   key(): string {
     const type = this.#bytes[this.position] ?? 0;
     const isText = (type >= 0xa0 && type < 0xc0) || (type >= 0xd9 && type <= 0xdb);
@@ -257,7 +260,7 @@ export class MsgpackReader {
     map[key] = this.value(depth + 1);
   }
 
-  /** The error for a repeated key, which was just read. */
+  /** Makes the error for a repeated key; call it just after the key was read. */
   repeated(key: string): PserverError {
     return this.#refusal(`the key ${JSON.stringify(key)} again`);
   }
@@ -275,7 +278,7 @@ export class MsgpackReader {
     if (left !== 0) throw this.#refusal(`${left} bytes after the end of the value`);
   }
 
-  /** The position of the next `count` bytes; advances past them. */
+  /** Advances past the next `count` bytes and returns where they begin. */
   #take(count: number): number {
     const start = this.position;
     const left = this.#bytes.length - start;
@@ -284,7 +287,7 @@ export class MsgpackReader {
     return start;
   }
 
-  /** A whole number of 1, 2 or 4 bytes, for `size` 0, 1 and 2. */
+  /** Reads a length of 1, 2 or 4 bytes, for `size` 0, 1 and 2. */
   #length(size: number): number {
     const bytes = this.#bytes;
     const at = this.#take(1 << size);
@@ -335,7 +338,7 @@ export class MsgpackReader {
 // otherwise become an extension type.
 const packr = new Packr({ useRecords: false, variableMapSize: true, encodeUndefinedAsNil: true });
 
-/** The value as msgpack. The next call overwrites the bytes: copy them before keeping them. */
+/** Writes a value as msgpack. The next call overwrites the bytes: copy them before keeping them. */
 export function writeMsgpack(value: unknown): Uint8Array {
   // The same memory each time, so that it stays in the CPU's caches.
   return packr.pack(value, RESET_BUFFER_MODE);
@@ -364,7 +367,7 @@ export function checkWritable(value: unknown, what: string | number, depth: numb
   throw new PserverError("INTERNAL", `${what}: a message cannot carry ${nameOf(value)}`);
 }
 
-/** Checks the values in a list or map; false if the value is neither. */
+/** Checks the values in a list or map; returns false if the value is neither. */
 function checkEntries(value: object, what: string | number, depth: number): boolean {
   if (Array.isArray(value)) {
     for (let i = 0; i < value.length; i++) checkWritable(value[i], i, depth + 1);

@@ -8,12 +8,12 @@ const JOB_NAME = /^[A-Za-z0-9-]{1,40}$/;
 const PLAIN = /^[A-Za-z0-9_-]+$/;
 const TOKEN = /^(?:[A-Za-z0-9_-]|=[0-9A-F]{2})+$/;
 
-/** Cache of tokens by name: every message needs the tokens of the same few names. */
+/** Tokens by name: every message needs those of the same few names. */
 const tokens = new Map<string, string>();
 const TOKENS_MAX = 4_096;
 
 /**
- * The job name itself.
+ * Returns the job name.
  * @throws BAD_NAME unless it is 1 to 40 of `[A-Za-z0-9-]`.
  */
 export function checkJobName(job: string): string {
@@ -22,8 +22,8 @@ export function checkJobName(job: string): string {
 }
 
 /**
- * A name as one subject token: `[A-Za-z0-9_-]` stay, every other byte of its UTF-8 form becomes
- * `=HH`. Valid in subjects and in KV keys; different names have different tokens.
+ * Writes a name as one subject token: `[A-Za-z0-9_-]` stay, every other byte of its UTF-8 form becomes `=HH`.
+ * Valid in subjects and in KV keys; different names have different tokens.
  * @throws BAD_NAME if it is empty, has a lone surrogate, or takes more than `bytesMax` bytes.
  */
 export function escapeName(
@@ -56,13 +56,13 @@ function makeToken(name: string, what: string, bytesMax: number): string {
   return token;
 }
 
-/** A trainer's or host's id as one subject token; see {@link escapeName}. */
+/** Writes a trainer's or host's id as one subject token, as {@link escapeName} does. */
 export function escapeId(id: string): string {
   return escapeName(id, "trainer id", ID_BYTES_MAX);
 }
 
 /**
- * The name that {@link escapeName} made `token` of.
+ * Reads the name in a token of {@link escapeName}.
  * @throws BAD_NAME if no name has this token.
  */
 export function unescapeName(token: string, bytesMax: number = NAME_BYTES_MAX): string {
@@ -94,12 +94,12 @@ export function unescapeName(token: string, bytesMax: number = NAME_BYTES_MAX): 
   return name;
 }
 
-/** The trainer's or host's id that {@link escapeId} made `token` of; @throws BAD_NAME if none. */
+/** Reads the trainer's or host's id in a token of {@link escapeId}; @throws BAD_NAME if none. */
 export function unescapeId(token: string): string {
   return unescapeName(token, ID_BYTES_MAX);
 }
 
-/** A name for messages: quoted, and cut when long. */
+/** Quotes a name for messages; a long one is cut. */
 export function quoteName(name: unknown): string {
   if (typeof name !== "string") return name === undefined ? "nothing" : `a ${typeof name}`;
   return JSON.stringify(name.length > 60 ? `${name.slice(0, 60)}…` : name);

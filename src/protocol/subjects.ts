@@ -152,7 +152,7 @@ export class JobSubjects {
     return `ps.${this.job}.block.*.*.*.pull`;
   }
 
-  /** The block that a subject matched by {@link allPulls} names; undefined if it names none. */
+  /** Reads the block in a subject that {@link allPulls} matches; undefined if it names none. */
   parsePull(subject: string): { parameter: string; index: number } | undefined {
     const [, , , name = "", number] = subject.split(".");
     const index = parseIndex(number);
@@ -303,7 +303,7 @@ export class JobSubjects {
   }
 
   /**
-   * Shard and generation of a journal stream of this job.
+   * Reads shard and generation in the name of a journal stream of this job.
    * @throws BAD_MESSAGE if the stream is not a journal of this job.
    */
   parseJournalStream(stream: string): { shard: number; generation: number } {
@@ -311,7 +311,7 @@ export class JobSubjects {
       .slice(this.bucket().length + 1)
       .split("_")
       .map(parseIndex);
-    // Compared with the canonical spelling: no second name (such as leading zeros) is accepted.
+    // Only the canonical spelling is accepted, for instance no leading zeros: a stream has one name.
     if (shard !== undefined && this.journalStream(shard, generation) === stream) {
       return { shard, generation };
     }
@@ -336,12 +336,12 @@ export class JobSubjects {
     return `PS_${this.job}_ROOM`;
   }
 
-  /** Subject captured by that stream; nobody publishes to it. */
+  /** Subject that {@link storageProbeStream} captures; nobody publishes to it. */
   storageProbe(): string {
     return `ps.${this.job}.room`;
   }
 
-  /** KV bucket of the job's records. */
+  /** KV bucket of the job's entries. */
   bucket(): string {
     return `PS_${this.job}`;
   }
@@ -385,7 +385,7 @@ export class JobSubjects {
   }
 
   /**
-   * The sender's id and the verb of a request whose subject ends in `<id>.<verb>`.
+   * Reads the sender's id and the verb of a request whose subject ends in `<id>.<verb>`.
    * @throws BAD_NAME if the id is not an escaped name.
    */
   parseSender(subject: string): { id: string; verb: string } {
@@ -407,12 +407,12 @@ function parseIndex(token: string | undefined): number | undefined {
 /** No job's name holds a `_`, so the first one ends it. */
 const STREAM_OF_JOB = /^(?:KV_)?PS_([A-Za-z0-9-]{1,40})(?:_.*)?$/;
 
-/** The stream that a KV bucket is kept in. */
+/** Returns the name of the stream that keeps a KV bucket. */
 export function bucketStream(bucket: string): string {
   return `KV_${bucket}`;
 }
 
-/** The job that a stream belongs to, by its name; undefined for a stream of somebody else. */
+/** Returns the job that a stream belongs to, by its name; undefined for a stream of something else. */
 export function jobOfStream(stream: string): string | undefined {
   return STREAM_OF_JOB.exec(stream)?.[1];
 }

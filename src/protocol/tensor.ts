@@ -18,11 +18,11 @@ export interface Tensor {
   readonly data: TensorData;
 }
 
-/** A tensor as calls accept it: with its shape, or a typed array, taken as one dimension. */
+/** A tensor as calls accept it: with its shape, or a bare typed array of one dimension. */
 export type TensorLike = Tensor | TensorData;
 
 /**
- * The number of elements of a shape.
+ * Returns the number of elements of a shape.
  * @throws BAD_SHAPE unless it has at most 32 dimensions, all whole numbers of 1 or more, and a
  * product that is a safe integer.
  */
@@ -41,19 +41,19 @@ export function elementCount(shape: readonly unknown[]): number {
   return elements;
 }
 
-/** `shape`, checked as by {@link elementCount}. */
+/** Returns `shape`. @throws as {@link elementCount} does. */
 export function checkShape(shape: readonly unknown[]): readonly number[] {
   elementCount(shape);
   return shape as readonly number[];
 }
 
-/** Bytes of a tensor of this type and shape. */
+/** Returns the bytes of a tensor of this type and shape. */
 export function tensorBytes(dtype: Dtype, shape: readonly number[]): number {
   return elementCount(shape) * DTYPES[dtype].bytes;
 }
 
 /**
- * The tensor that a caller meant; the data is not copied.
+ * Returns the tensor that a caller has given; the data is not copied.
  * @throws BAD_DTYPE, BAD_SHAPE or BAD_LENGTH if type, shape and data do not fit together.
  */
 export function toTensor(tensor: TensorLike): Tensor {
@@ -78,21 +78,21 @@ export function toTensor(tensor: TensorLike): Tensor {
   return { dtype, shape: [...tensor.shape], data: tensor.data };
 }
 
-/** A new tensor of zeros. */
+/** Makes a tensor of zeros. */
 export function zeros(dtype: Dtype, shape: readonly number[]): Tensor {
   return { dtype, shape: [...shape], data: allocateData(dtype, elementCount(shape)) };
 }
 
 /**
- * The L2 norm of a tensor's elements, in float64; integers have the norm 0. NaN or infinite
- * exactly if an element is, so that every block of a gradient is rejected by the same number.
+ * Computes the L2 norm of a tensor's elements, in float64; integers have the norm 0. It is NaN or infinite
+ * exactly if an element is, so that every block of such a gradient is rejected for its norm.
  */
 export function l2Norm(data: TensorData): number {
   if (data instanceof Float32Array) return float32Norm(data);
   if (!(data instanceof Float64Array)) return 0;
   const plain = Math.sqrt(sumOfSquares(data, 1));
   if (Number.isFinite(plain)) return plain;
-  // Squares of large values overflow: scale by the largest element, and only then.
+  // Squares of large values overflow. Only if they did are the elements scaled by the largest one.
   let largest = 0;
   for (const value of data) {
     if (!Number.isFinite(value)) return value * value;
@@ -106,13 +106,13 @@ export function sameShape(a: readonly number[], b: readonly number[]): boolean {
   return a.length === b.length && a.every((size, i) => size === b[i]);
 }
 
-/** The bytes of a tensor: a view, not a copy. */
+/** Returns the bytes of a tensor: a view, not a copy. */
 export function tensorView(tensor: Tensor): Uint8Array {
   return bytesOf(tensor.data);
 }
 
 function sumOfSquares(data: Float64Array, scale: number): number {
-  // Four sums keep four multiplications in flight; a factor is cheaper than a division.
+  // Four sums let four multiplications run at a time; multiplying by a factor is cheaper than dividing.
   const factor = 1 / scale;
   const whole = data.length - (data.length % 4);
   let sum0 = 0;

@@ -12,7 +12,7 @@ interface ChecksumKernels {
   readonly settle: (at: number) => void;
 }
 
-/** Length from which on it is faster to shorten the bytes first. */
+/** Length from which it is faster to let the kernel shorten the bytes first. */
 export const LONG_BYTES = 16 * 1024;
 
 /** Bytes shortened at a time; few enough to stay in a near cache. */
@@ -20,13 +20,13 @@ const CHUNK_BYTES = 32 * 1024;
 const VECTOR_BYTES = 16;
 const PAGE_BYTES = 65_536;
 
-/** Memory through which long byte strings pass, a chunk at a time. */
+/** Memory of the kernel, through which long byte strings are passed a chunk at a time. */
 class LongChecksum {
   readonly #kernels: ChecksumKernels;
   readonly #bytes: Buffer;
   readonly #largest: Uint16Array;
   readonly #reach: number;
-  /** Offset of chunks; the end of the preceding chunk lies before it. */
+  /** Offset of a chunk in the memory; the end of the preceding chunk lies before it. */
   readonly #chunk: number;
 
   constructor() {
@@ -43,8 +43,9 @@ class LongChecksum {
   }
 
   /**
-   * CRC-32 of at least {@link LONG_BYTES} bytes; `previous` continues an earlier one. Surveys all of
-   * them but the first, less than a vector, so that vectors end where the bytes end.
+   * Computes the CRC-32 of at least {@link LONG_BYTES} bytes; `previous` continues an earlier one. Also
+   * surveys the bytes in vectors of 16 that end where the bytes end: all but the first few, which are less
+   * than a vector.
    */
   of(bytes: Uint8Array, previous: number): number {
     const memory = this.#bytes;
@@ -55,7 +56,7 @@ class LongChecksum {
     let at = firstBytes;
     let n = this.#next(bytes.length - at);
     memory.set(bytes.subarray(at, at + n), start);
-    // zlib's register has the complement of the checksum.
+    // zlib's register holds the complement of the checksum.
     this.#kernels.begin(start, ~first);
     let done = VECTOR_BYTES;
     while (at + n < bytes.length) {
@@ -74,20 +75,23 @@ class LongChecksum {
   }
 
   /**
-   * The largest of each 16 bits of a vector that the last call of {@link of} surveyed, the highest bit
-   * left out; vectors end where the bytes ended.
+   * For each 16-bit lane of a vector, the largest value without its highest bit that the last call of {@link
+   * of} found.
    */
   get largest(): Readonly<Uint16Array> {
     return this.#largest;
   }
 
-  /** Length of the next chunk. Leaves nothing, or at least the minimum of a last chunk. */
+  /**
+   * Returns the length of the next chunk. What it leaves is nothing, or at least as long as a last chunk must
+   * be.
+   */
   #next(left: number): number {
     return left <= CHUNK_BYTES ? left : Math.min(CHUNK_BYTES, left - this.#reach);
   }
 }
 
-/** What the last checksum of this thread was about. */
+/** The bytes of this thread's last checksum, and what the survey found in them. */
 interface Surveyed {
   readonly buffer: ArrayBufferLike;
   readonly start: number;
@@ -99,8 +103,8 @@ let ofThread: LongChecksum | undefined;
 let surveyed: Surveyed | undefined;
 
 /**
- * CRC-32 (IEEE) of at least {@link LONG_BYTES} bytes; `previous` continues an earlier one. Two to
- * three times as fast as zlib in Node.js, which has no carry-less multiplication.
+ * Computes the CRC-32 (IEEE) of at least {@link LONG_BYTES} bytes; `previous` continues an earlier one. Takes
+ * a half to a third of the time of zlib in Node.js, which does not multiply without carries.
  */
 export function longChecksum(bytes: Uint8Array, previous: number): number {
   ofThread ??= new LongChecksum();
@@ -112,8 +116,8 @@ export function longChecksum(bytes: Uint8Array, previous: number): number {
 }
 
 /**
- * What the pass that computed the last checksum of this thread found in a range of its bytes; undefined
- * if they were not all part of it. The bytes must not have changed since.
+ * Returns what the pass over the bytes of this thread's last checksum found; undefined if `range` was not
+ * wholly part of them. The bytes must not have changed since.
  *
  * @returns the largest of each 16 bits of a vector of 16 bytes, without the highest bit, over all bytes of
  * the checksum, which may be more than the range; and how many bytes before the end of a vector the
@@ -134,7 +138,7 @@ export function forgetSurvey(): void {
   surveyed = undefined;
 }
 
-/** Bytes at the beginning that are not surveyed. */
+/** Returns how many bytes at the beginning are not surveyed. */
 function surveyedFrom(bytes: Uint8Array): number {
   return bytes.length % VECTOR_BYTES;
 }
@@ -148,7 +152,7 @@ const ONE = 0x80000000;
 /** The polynomial x. */
 const X = 0x40000000;
 
-/** CRC-32 (IEEE) of bytes; `previous` continues an earlier checksum. */
+/** Computes the CRC-32 (IEEE) of bytes; `previous` continues an earlier checksum. */
 export function checksum(bytes: Uint8Array, previous = 0): number {
   if (bytes.length < LONG_BYTES) {
     forgetSurvey();
@@ -158,15 +162,15 @@ export function checksum(bytes: Uint8Array, previous = 0): number {
 }
 
 /**
- * The checksum of two concatenated byte strings, computed from their checksums and the length of the
- * second. Takes about a microsecond, whatever the length.
+ * Computes the checksum of two concatenated byte strings from their checksums and the length of the second.
+ * Takes about a microsecond, whatever the length.
  */
 export function joinChecksums(first: number, second: number, secondBytes: number): number {
   // Appending a byte multiplies what was before by x^8.
   return (product(powerOfX(8 * secondBytes), first) ^ second) >>> 0;
 }
 
-/** x to a power, as a remainder. */
+/** Returns x to a power, as a remainder. */
 function powerOfX(power: number): number {
   let result = ONE;
   let square = X;
@@ -177,7 +181,7 @@ function powerOfX(power: number): number {
   return result;
 }
 
-/** The remainder of a product: the sum of `b` times each power of x in `a`. */
+/** Returns the remainder of a product: the sum of `b` times each power of x in `a`. */
 function product(a: number, b: number): number {
   let sum = 0;
   let shifted = b;
@@ -189,7 +193,10 @@ function product(a: number, b: number): number {
   return sum >>> 0;
 }
 
-/** Bytes of a float, and what the upper 16 bits of finite ones are below, the sign left out. */
+/**
+ * For each form of floats: the bytes of one, and the upper 16 bits of infinity. Without the sign, those of a
+ * finite float are smaller.
+ */
 const FORMS = {
   float32: { bytes: 4, infinity: 0x7f80 },
   float64: { bytes: 8, infinity: 0x7ff0 },
@@ -200,9 +207,9 @@ const FORMS = {
 const LANE_BYTES = 2;
 
 /**
- * Whether the pass over the bytes of the last checksum has found that these elements, which are part of
- * them, are all finite: it sees that at no extra cost. False if it is not known: the elements were no part,
- * or bytes before them look like a float that is not finite. The bytes must not have changed since.
+ * Returns whether the pass over the bytes of the last checksum has found these elements, which are part of
+ * them, to be all finite. False means that it is not known: the elements were not part of the bytes, or bytes
+ * before them look like a float that is not finite. The bytes must not have changed since.
  */
 export function isKnownFinite(elements: Uint8Array, form: keyof typeof FORMS): boolean {
   const survey = lastSurvey(elements);

@@ -31,7 +31,7 @@ export type Optimizer =
   /** The learning rate is its alpha, `l1` and `l2` are its lambdas. */
   | { readonly name: "ftrl"; readonly beta: number };
 
-/** As callers give it: the name alone, or with some of the numbers. */
+/** An optimizer as callers give it: the name alone, or with some of its numbers. */
 export type OptimizerInput =
   | Optimizer["name"]
   | (Optimizer extends infer Each
@@ -47,7 +47,7 @@ const adam = {
   epsilon: { range: EPSILON, fallback: 1e-8 },
 };
 
-/** Each rule's numbers in the order of the normalized form, with the defaults of their papers. */
+/** The numbers of each rule in the order of the normalized form, with the defaults of the rules' papers. */
 const COEFFICIENTS: Readonly<Record<Optimizer["name"], NumberEntries>> = {
   none: {},
   sgd: {},
@@ -129,7 +129,9 @@ interface Warmup {
   readonly from: number;
 }
 
-/** As callers give it: a constant rate as a number, or a schedule with some of its numbers. */
+/**
+ * A learning rate as callers give it: a constant rate as a number, or a schedule with some of its numbers.
+ */
 export type LearningRateInput =
   | number
   | ((
@@ -219,7 +221,10 @@ function toWarmup(input: unknown): Warmup {
   return { steps: settings.number("steps", COUNT), from: settings.number("from", UNIT, 0) };
 }
 
-/** The smallest of the numbers that decide whether the rate can become zero or negative. */
+/**
+ * Returns the smallest of the numbers that decide the sign of a schedule's rates: only if it is above 0 is
+ * every rate above 0.
+ */
 export function lowestRate(schedule: LearningRate): number {
   switch (schedule.schedule) {
     case "step":

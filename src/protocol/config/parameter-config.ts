@@ -33,18 +33,21 @@ export interface ParameterConfig {
   readonly l2: number;
   /** Whether L2 goes through the rule (coupled) or past it (decoupled, as in AdamW). */
   readonly l2Mode: "coupled" | "decoupled";
-  /** The L2 norm that the scaled gradient of the whole parameter is scaled down to; > 0. */
+  /**
+   * Largest L2 norm of the whole parameter's gradient after `gradientScale`; a larger gradient is scaled down
+   * to it; > 0.
+   */
   readonly clipNorm?: number;
-  /** The magnitude that each element is cut to; > 0. */
+  /** Largest magnitude of a gradient's element; a larger one is cut to it; > 0. */
   readonly clipValue?: number;
   readonly gradientScale: number;
   /** Whether gradients may come for some rows only. */
   readonly sparse: boolean;
-  /** Whether the parameter keeps its first values: every update is refused. */
+  /** Whether the parameter keeps its first values: every update is rejected. */
   readonly static: boolean;
-  /** Whether a gradient's learning rate is divided by the number of versions it is behind. */
+  /** Whether a gradient's learning rate is divided by its staleness in versions of the block. */
   readonly stalenessScaling: boolean;
-  /** Whether updates may hold NaN and infinities; refused by default. */
+  /** Whether updates may hold NaN and infinities; by default such an update is rejected. */
   readonly allowNonFinite: boolean;
 }
 
@@ -57,16 +60,19 @@ export type ParameterSettings = Partial<Omit<ParameterConfig, "optimizer" | "lea
 /** Characters of a configuration as text. */
 export const CONFIG_TEXT_MAX = 16_384;
 
-/** Depth of lists and maps in a configuration as text: that of messages. */
+/** Depth of lists and maps in a configuration as text, the same as in messages. */
 export const CONFIG_DEPTH_MAX = 16;
 
-/** Words, signs, spaces and line ends of a configuration as text; the largest has some hundred. */
+/**
+ * Tokens of a configuration as text: words, signs, spaces and line ends. The largest real one has some
+ * hundred.
+ */
 export const CONFIG_TOKENS_MAX = 2_048;
 
-/** What a level of the text is to the library. */
+/** Types of the library's tokens that open a level of the text. */
 const COLLECTIONS: ReadonlySet<string> = new Set(["block-map", "block-seq", "flow-collection"]);
 
-/** Above the level of errors the library writes to the process itself. */
+/** Options of the library. At another log level it would make the process emit warnings. */
 const OPTIONS = {
   version: "1.2",
   schema: "core",
@@ -78,8 +84,8 @@ const OPTIONS = {
 let library: typeof yaml | undefined;
 
 /**
- * The value that a text says in JSON or YAML 1.2, of which JSON is a part. One document of maps, lists,
- * numbers, truth values and texts: aliases, tags of one's own and repeated keys are refused.
+ * Reads a text in YAML 1.2, which includes JSON: one document of maps, lists, numbers, truth values and
+ * texts. Refuses aliases, custom tags and repeated keys.
  * @throws BAD_CONFIG saying where the text is wrong.
  */
 export function parseConfigText(text: string): unknown {
@@ -91,17 +97,16 @@ export function parseConfigText(text: string): unknown {
   const yamlLibrary = library;
   checkStructure(yamlLibrary, text);
   const document = readYaml(() => yamlLibrary.parseDocument(text, OPTIONS));
-  // What is a warning to the library, such as a tag that it does not know, changes what is meant.
+  // The library only warns of an unknown tag, for instance, although ignoring it changes the meaning.
   const [wrong] = [...document.errors, ...document.warnings];
   if (wrong !== undefined) throw badText(wrong);
   return readYaml(() => document.toJS({ maxAliasCount: 0 }) as unknown);
 }
 
 /**
- * Looks at how deep and how large a text is before it is read as a whole. The library's tokens and its
- * table of what is open take no more stack for a deep text. What it makes of them does, and where the
- * stack ends within a regular expression V8 ends the process; and the time that errors and keys take
- * grows with the square of their number.
+ * Checks depth and size of a text before it is parsed. Parsing a deep text takes stack, and V8 ends the
+ * process if the stack ends within a regular expression; the time for errors and keys grows with the square
+ * of their number. The library's tokens and its table of open levels, which are looked at here, need neither.
  * @throws BAD_CONFIG naming the limit.
  */
 function checkStructure({ Lexer, Parser }: typeof yaml, text: string): void {
@@ -111,7 +116,7 @@ function checkStructure({ Lexer, Parser }: typeof yaml, text: string): void {
     if (++tokens > CONFIG_TOKENS_MAX) {
       throw badConfig("config", `text of at most ${CONFIG_TOKENS_MAX} words and signs`, "more");
     }
-    // Only the table of what is open is of interest: the reading proper makes the output again.
+    // Only the table of open levels is needed here: the output is thrown away.
     Array.from(parser.next(token));
     const depth = parser.stack.filter(({ type }) => COLLECTIONS.has(type)).length;
     if (depth <= CONFIG_DEPTH_MAX) continue;
@@ -119,7 +124,7 @@ function checkStructure({ Lexer, Parser }: typeof yaml, text: string): void {
   }
 }
 
-/** The library throws for aliases. */
+/** Calls the library, which throws for aliases. */
 function readYaml<Result>(read: () => Result): Result {
   try {
     return read();
@@ -134,8 +139,8 @@ function badText(cause: unknown): PserverError {
 }
 
 /**
- * What callers give: an object, the same as JSON or YAML text, or PaddlePaddle's serialized messages,
- * bytes alone being an `OptimizerConfig`. The same settings in any form are the same configuration.
+ * A configuration as callers give it: an object, the same as JSON or YAML text, or PaddlePaddle's serialized
+ * messages; bytes alone are an `OptimizerConfig`. The same settings in any form are the same configuration.
  */
 export type ParameterConfigInput = ParameterSettings | string | Uint8Array | PaddleConfigs;
 
@@ -158,8 +163,8 @@ const KEYS = [
 const ADAMW_L2 = 0.01;
 
 /**
- * A whole configuration from what a caller or a message gave, in any form of
- * {@link ParameterConfigInput}; a normalized one comes out as it is, entries in the same order.
+ * Completes and checks a configuration from a caller or a message, in any form of {@link
+ * ParameterConfigInput}. A normalized one is returned unchanged, with its entries in the same order.
  * @throws BAD_CONFIG naming the entry that is unknown, out of its range or against another one.
  */
 export function toConfig(input: unknown = {}): ParameterConfig {
@@ -197,7 +202,7 @@ function fromSettings(input: unknown): ParameterConfig {
   return config;
 }
 
-/** `none` adds what it is sent: there is nothing for a learning rate or a penalty to act on. */
+/** Checks that `none` has no learning rate or penalty: it adds what it is sent, unchanged. */
 function checkNone({ learningRate, l1, l2, stalenessScaling }: ParameterConfig): void {
   const expected = "none for optimizer none";
   if (learningRate !== undefined) throw badConfig("config.learningRate", expected, learningRate);
@@ -206,7 +211,7 @@ function checkNone({ learningRate, l1, l2, stalenessScaling }: ParameterConfig):
   if (stalenessScaling) throw badConfig("config.stalenessScaling", expected, stalenessScaling);
 }
 
-/** FTRL divides by its learning rate, and its rule has a place of its own for L2. */
+/** Checks what FTRL needs: it divides by its learning rate, and its rule includes L2. */
 function checkFtrl({ learningRate, l2Mode }: ParameterConfig): void {
   if (learningRate !== undefined && lowestRate(learningRate) <= 0) {
     const lowest = lowestRate(learningRate);
@@ -217,7 +222,7 @@ function checkFtrl({ learningRate, l2Mode }: ParameterConfig): void {
   }
 }
 
-/** Different configurations of one model, at most, that make reading its parameters fast. */
+/** Number of different configurations that {@link toSharedConfig} remembers. */
 const RECENT_MAX = 8;
 
 interface Recent {
@@ -225,12 +230,12 @@ interface Recent {
   readonly config: ParameterConfig;
 }
 
-/** The most recent first. */
+/** The last configurations, the most recent first. */
 const recent: Recent[] = [];
 
 /**
- * As {@link toConfig}: the parameters of a model have few configurations, so most inputs equal one of the last, whose
- * configuration is returned again.
+ * Does as {@link toConfig} does, faster: the parameters of a model have few configurations, so most inputs
+ * equal a recent one, whose configuration is returned again.
  * @throws BAD_CONFIG as {@link toConfig} does.
  */
 export function toSharedConfig(input: unknown = {}): ParameterConfig {
@@ -248,7 +253,7 @@ export function toSharedConfig(input: unknown = {}): ParameterConfig {
   return found.config;
 }
 
-/** The input is copied, because its owner may change it later. */
+/** Reads a configuration and keeps a copy of the input, which its owner may change later. */
 function read(input: object): Recent {
   const config = toConfig(input);
   return { input: structuredClone(input), config };

@@ -44,7 +44,7 @@ export function wholeRange(min: number, max: number = Number.MAX_SAFE_INTEGER): 
 /** A number among the settings of a rule or schedule. */
 interface NumberEntry {
   readonly range: Range;
-  /** Its value if it is absent; without one it must be given. */
+  /** The value of an absent entry; without a fallback the entry is required. */
   readonly fallback?: number;
 }
 
@@ -83,7 +83,7 @@ export class Settings {
     throw this.refusal(key, range.expected, value);
   }
 
-  /** All these numbers, each as by {@link number}. */
+  /** Reads all these numbers, each as {@link number} does. */
   numbers(entries: NumberEntries): Record<string, number> {
     const read = Object.entries(entries).map(([key, { range, fallback }]) => [
       key,
@@ -92,7 +92,7 @@ export class Settings {
     return Object.fromEntries(read) as Record<string, number>;
   }
 
-  /** As {@link number}; undefined if absent. */
+  /** Reads a number as {@link number} does; undefined if absent. */
   optionalNumber(key: string, range: Range): number | undefined {
     return this.#entries.has(key) ? this.number(key, range) : undefined;
   }
@@ -112,13 +112,13 @@ export class Settings {
     throw this.refusal(key, words.join(", "), value);
   }
 
-  /** The error for an invalid entry. */
+  /** Makes the error for an invalid entry. */
   refusal(key: string, expected: string, received: unknown): PserverError {
     return badConfig(`${this.#what}.${key}`, expected, received);
   }
 }
 
-/** BAD_CONFIG that names expected and received. */
+/** Makes a BAD_CONFIG that names expected and received. */
 export function badConfig(what: string, expected: string, received: unknown): PserverError {
   const shown = show(received);
   return new PserverError("BAD_CONFIG", `${what}: expected ${expected}; received ${shown}`, {

@@ -20,7 +20,7 @@ export type Synchronization =
     }
   | { readonly mode: "ssp"; readonly trainers: number; readonly staleness: number };
 
-/** As callers give it. Defaults: `async`, no backups, the mean. */
+/** A synchronization as callers give it. Defaults: `async`, no backups, the mean. */
 export type SynchronizationInput =
   | "async"
   | { readonly mode?: "async" }
@@ -40,7 +40,7 @@ const ENTRIES = {
 } as const;
 
 /**
- * A whole synchronization from what a caller or a message gave.
+ * Completes and checks a synchronization from a caller or a message.
  * @throws BAD_CONFIG for an unknown mode, an entry the mode does not have, or a number out of range:
  * trainers and backups together are 1 to `MEMBERS_MAX`.
  */
@@ -63,7 +63,7 @@ export function toSynchronization(input: unknown = {}): Synchronization {
   return { mode, trainers, backups, reduce: settings.word("reduce", ["mean", "sum"], "mean") };
 }
 
-/** The synchronization in words: `sync of 4 trainers and 1 backup, mean`. */
+/** Describes a synchronization: `sync of 4 trainers and 1 backup, mean`. */
 export function synchronizationText(synchronization: Synchronization): string {
   const { mode } = synchronization;
   if (mode === "async") return mode;

@@ -5,7 +5,10 @@ import { ENCODING_WASM_BASE64 } from "./wasm.ts";
 /** Converts `n` elements at `from` into as many at `to`; see assembly/index.ts. */
 type ConvertKernel = (to: number, from: number, n: number) => void;
 
-/** Also returns the sum of the squares of the encoded elements; not finite if an element is not. */
+/**
+ * Converts as a {@link ConvertKernel} does. Returns the sum of the squares of the encoded elements; it is not
+ * finite if an element is not.
+ */
 type SummingKernel = (to: number, from: number, n: number) => number;
 
 /** Exports of assembly/index.ts. */
@@ -34,7 +37,7 @@ const PAGE_BYTES = 65_536;
 const FLOATS = PAGE_BYTES;
 const HALVES = FLOATS + CHUNK_ELEMENTS * 4;
 
-/** Memory through which elements pass, a chunk at a time, and the operations on the chunk. */
+/** Memory of the kernels for a chunk of elements, and the operations on it. */
 export class EncodingChunk {
   /** The float32 elements of the chunk, at most {@link CHUNK_ELEMENTS}. */
   readonly floats: Float32Array;
@@ -58,13 +61,13 @@ export class EncodingChunk {
   }
 
   /**
-   * Does as {@link narrow} and gives the sum of the squares of what was encoded. Afterwards the
-   * floats are the first `n` as they were or as they were encoded.
+   * Encodes as {@link narrow} does, and returns the sum of the squares of what was encoded. Afterwards the
+   * first `n` floats are either unchanged or rounded as they were encoded.
    */
   narrowSquares(encoding: Encoding, n: number): number {
     const sum = this.#kernels[KERNELS[encoding].narrowSquares](HALVES, FLOATS, n);
     if (Number.isFinite(sum)) return sum;
-    // The kernel reports that an element is not finite, not whether it is NaN.
+    // The kernel reports only that an element is not finite, not whether it is NaN.
     this.widen(encoding, n);
     return this.sumOfSquares(n);
   }
@@ -74,12 +77,18 @@ export class EncodingChunk {
     this.#kernels[KERNELS[encoding].widen](FLOATS, HALVES, n);
   }
 
-  /** The sum of the squares of the first `n` floats, in f64; NaN or infinite exactly if one is. */
+  /**
+   * Computes the sum of the squares of the first `n` floats, in float64; NaN or infinite exactly if one of
+   * them is.
+   */
   sumOfSquares(n: number): number {
     return this.#kernels.squaresF32(FLOATS, n);
   }
 
-  /** The bits of the largest of the first `n` floats but for their signs; those of NaN are largest. */
+  /**
+   * Returns the largest of the first `n` floats' bits without their signs; those of a NaN are larger than any
+   * number's.
+   */
   largest(n: number): number {
     return this.#kernels.largestF32(FLOATS, n);
   }
@@ -87,13 +96,13 @@ export class EncodingChunk {
 
 let ofThread: EncodingChunk | undefined;
 
-/** The chunk of this thread, made at its first use. Its contents are undefined between calls. */
+/** Returns the chunk of this thread, made at its first use. Its contents are undefined between calls. */
 export function encodingChunk(): EncodingChunk {
   ofThread ??= new EncodingChunk();
   return ofThread;
 }
 
-/** Up to so many elements a loop is faster than a copy for the kernel. */
+/** Up to this many elements a loop is faster than copying them for the kernel. */
 const LOOP_ELEMENTS_MAX = 64;
 
 /**
@@ -114,8 +123,7 @@ export function encodeElements(encoding: Encoding, from: Float32Array, to: Uint8
 }
 
 /**
- * The L2 norm, in float64, that elements have once they are encoded; NaN or infinite exactly if an encoded
- * element is.
+ * Computes the L2 norm, in float64, of elements as encoded; NaN or infinite exactly if an encoded element is.
  */
 export function normAsEncoded(encoding: Encoding, elements: Float32Array): number {
   const chunk = encodingChunk();
@@ -128,8 +136,7 @@ export function normAsEncoded(encoding: Encoding, elements: Float32Array): numbe
 }
 
 /**
- * The float32 elements that were encoded: exact, and a NaN keeps its sign and fraction. The two
- * ranges must not overlap.
+ * Decodes elements to float32, exactly; a NaN keeps its sign and fraction. The two ranges must not overlap.
  * @param from little-endian, two bytes an element, at any alignment.
  * @throws BAD_LENGTH if `from` is not as long as the encoded elements are.
  */
@@ -144,7 +151,7 @@ export function decodeElements(encoding: Encoding, from: Uint8Array, to: Float32
   });
 }
 
-/** The L2 norm of float32 elements as they are, in float64; NaN or infinite exactly if one is. */
+/** Computes the L2 norm of float32 elements, in float64; NaN or infinite exactly if one of them is. */
 export function float32Norm(elements: Float32Array): number {
   const chunk = encodingChunk();
   let sum = 0;
@@ -155,7 +162,7 @@ export function float32Norm(elements: Float32Array): number {
   return Math.sqrt(sum);
 }
 
-/** Whether all elements are finite once encoded; without an `encoding`, as they are. */
+/** Returns whether all elements are finite, as encoded if there is an `encoding`. */
 export function staysFinite(elements: Float32Array, encoding?: Encoding): boolean {
   const bound = infiniteFrom(encoding);
   if (elements.length <= LOOP_ELEMENTS_MAX) return elements.every((x) => Math.abs(x) < bound);

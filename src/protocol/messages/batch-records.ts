@@ -48,15 +48,15 @@ export interface BatchItem {
   readonly dataBytes: number;
 }
 
-/** Bytes of an entry with its padding. */
+/** Returns the bytes of an entry with its padding. */
 export function paddedBytes(bytes: number): number {
   return Math.ceil(bytes / ALIGN_BYTES) * ALIGN_BYTES;
 }
 
 /**
- * A batch with room for the tensor bytes of its items, each of which begins {@link paddedBytes} of the
- * one before after that; the padding is zeroed. Fill and seal it as {@link DraftMessage} says.
- * Consecutive items of one parameter become a group: their records differ in block, part and `seen` only.
+ * Begins a batch with room for the tensor bytes of its items: each takes {@link paddedBytes}, in order, and
+ * the padding is zeroed. Fill and seal the batch as {@link DraftMessage} says. Consecutive items of one
+ * parameter become a group: their records differ in block, part and `seen` only.
  */
 export function draftBatch(
   { session, n, done, reply }: RecordHeader,
@@ -89,7 +89,9 @@ export function draftBatch(
   return draft;
 }
 
-/** The row of an entry: `[index, bytes]`, and behind it the counts of a part or the start of an init. */
+/**
+ * Returns the row of an entry: `[index, bytes]`, and behind it the counts of a part or the start of an init.
+ */
 function blockRow({ index, dataBytes, record }: BatchItem): number[] {
   if (record.verb === "init") return [index, dataBytes, record.start];
   if (record.verb === "set" || record.part === undefined) return [index, dataBytes];
@@ -109,7 +111,7 @@ function groupFields(
     const { shape, config } = record;
     return { verb: "init", parameter, epoch, dtype, shape, config, blocks };
   }
-  // Absent entries are left out one by one: inside a list no entry may be undefined.
+  // Absent fields are left out here: inside a list the encoder would not leave out an undefined one.
   const group: Record<string, unknown> = { verb: "push", parameter, epoch, dtype };
   const { encoding, norm, operation } = record;
   if (encoding !== undefined) group["encoding"] = encoding;
@@ -149,14 +151,15 @@ function zeroPadding(data: Uint8Array, items: readonly BatchItem[]): void {
 export interface BatchEntry {
   readonly parameter: string;
   readonly index: number;
-  /** With the header of the batch. Entries of one group may share it. */
+  /** Its record, with the header of the batch. Entries of one group may share the object. */
   readonly record: TrainerRecord;
   /** Its tensor bytes without padding: a view. The index of a part is packed. */
   readonly data: Uint8Array;
 }
 
 /**
- * The entries of a batch, each with its own values checked; the fold checks whether they fit their blocks.
+ * Reads the entries of a batch and checks the values of each. Whether they fit their blocks is checked by the
+ * fold.
  * @throws BAD_MESSAGE, BAD_DTYPE, BAD_SHAPE, BAD_LENGTH, BAD_VALUE or BAD_CONFIG, naming the group or
  * its block; TOO_LARGE for more than `entriesMax` entries.
  */
@@ -193,7 +196,7 @@ interface Group {
   readonly record: TrainerRecord;
 }
 
-/** Cuts the tensor bytes into those of entries. */
+/** Cuts the tensor bytes of a batch into those of its entries. */
 class EntryReader {
   readonly entries: BatchEntry[] = [];
   readonly #data: Uint8Array;
@@ -205,7 +208,7 @@ class EntryReader {
     this.#entriesMax = entriesMax;
   }
 
-  /** The next so many bytes, without their padding. */
+  /** Returns the next `bytes` bytes, and advances past them and their padding. */
   take(bytes: number): Uint8Array {
     const start = this.#at;
     const end = start + bytes;
@@ -280,7 +283,7 @@ function parsePush(
   return { verb: "push", session, n, done, reply, epoch, dtype, encoding, norm, operation, part };
 }
 
-/** The versions in a group, one for each block. @throws BAD_MESSAGE */
+/** Reads the versions in a group, one for each block. @throws BAD_MESSAGE */
 function parseSeen(fields: Fields, blocks: number): readonly unknown[] | undefined {
   if (fields["seen"] === undefined) return undefined;
   const seen = listField(fields, "seen", blocks);
@@ -288,7 +291,7 @@ function parseSeen(fields: Fields, blocks: number): readonly unknown[] | undefin
   throw badMessage(`seen: expected one for each of ${blocks} blocks; received ${seen.length}`);
 }
 
-/** Reads entry `j` of a group; returns the least number that the next block may have. */
+/** Reads entry `j` of a group; returns the least index that the next block may have. */
 function readEntry(reader: EntryReader, group: Group, i: number, j: number, least: number): number {
   try {
     const { parameter, record } = group;
@@ -307,7 +310,7 @@ function readEntry(reader: EntryReader, group: Group, i: number, j: number, leas
   }
 }
 
-/** The record of an entry: that of its group with what the rest of its row says. */
+/** Makes the record of an entry: the record of its group, completed from the rest of the row. */
 function entryRecord(
   group: TrainerRecord,
   seen: unknown,

@@ -21,8 +21,8 @@ export interface RulesRecord {
 }
 
 /**
- * The members of the job's steps from this record on. A lower revision than an earlier one is ignored.
- * `started`: enough members have been present at one time; no step closes before.
+ * The members of the job's steps from this record on. A record with a lower revision than an earlier one is
+ * ignored. `started`: enough members have been present at one time; until then no step closes.
  */
 export interface MembersRecord {
   readonly verb: "members";
@@ -32,15 +32,15 @@ export interface MembersRecord {
   readonly trainers: readonly string[];
 }
 
-/** A parameter as hosts have granted it to the trainer that initializes it. */
+/** A parameter that hosts have granted to the trainer that initializes it. */
 export interface GrantedParameter extends Declaration {
   readonly epoch: number;
   readonly layout: Layout;
 }
 
 /**
- * Parameters that this trainer initializes from this record on, each under its epoch: any other `init` of a
- * block is rejected. A lower epoch than an earlier one is ignored.
+ * The parameters that this trainer initializes from this record on, each under its epoch. Any other `init` of
+ * a block is rejected. An epoch below an earlier one is ignored.
  */
 export interface DeclareRecord {
   readonly verb: "declare";
@@ -70,8 +70,8 @@ export interface SessionsRecord {
 }
 
 /**
- * Makes the shard forget trainers that it remembers with exactly these sessions: numbers that no host
- * has given them.
+ * Makes the shard forget these trainers, if it remembers them with exactly these sessions: no host has given
+ * out these numbers.
  */
 export interface ForgetRecord {
   readonly verb: "forget";
@@ -88,7 +88,7 @@ export type HostRecord =
   | SessionsRecord
   | ForgetRecord;
 
-/** A host's record as a message. Lists are in its bytes: a header has no space for them. */
+/** Writes a host's record as a message. Lists go into its bytes, because a header has no space for them. */
 export function encodeHostRecord(record: HostRecord): Uint8Array {
   switch (record.verb) {
     case "members": {
@@ -112,7 +112,7 @@ export function encodeHostRecord(record: HostRecord): Uint8Array {
 }
 
 /**
- * A host's record of a verb.
+ * Reads a host's record of a verb.
  * @throws BAD_MESSAGE and the like naming what is wrong.
  */
 export function parseHostRecord(verb: HostRecord["verb"], message: Message): HostRecord {
@@ -151,7 +151,7 @@ export function parseHostRecord(verb: HostRecord["verb"], message: Message): Hos
   }
 }
 
-/** A parameter in a `declare` record or a saved state; @throws BAD_MESSAGE and the like. */
+/** Reads a parameter in a `declare` record or a saved state; @throws BAD_MESSAGE and the like. */
 export function parseGranted(value: unknown): GrantedParameter {
   const { ready: _ready, ...granted } = parseParameterInfo(asMap(value, "parameter"));
   return granted;

@@ -29,14 +29,14 @@ import { checkShape } from "../tensor.ts";
 import { laterPosition, type Position, parsePosition } from "./position.ts";
 
 /**
- * Most bytes of a parameter in a message, whether declared or shown: its name, its configuration with a
- * table of learning rates, and its shape make less than 1,600.
+ * Most bytes of a parameter in a request or a reply. Name, configuration with a table of learning rates, and
+ * shape take less than 1,600.
  */
 const PARAMETER_BYTES_MAX = 2048;
 
 /**
- * How many parameters one request can declare or ask for, so that neither it nor its reply is larger than
- * `payloadBytesMax`, the largest message that the broker takes.
+ * Returns how many parameters one request can declare or ask for, so that neither the request nor its reply
+ * exceeds `payloadBytesMax`, the largest message that the broker takes.
  */
 export function parametersPerRequest(payloadBytesMax: number): number {
   const fitting = Math.floor((payloadBytesMax - HEADER_BYTES_MAX) / PARAMETER_BYTES_MAX);
@@ -74,9 +74,9 @@ export interface SessionRequest {
   readonly session: number;
 }
 
-/** `enter` or `exit`. */
+/** A request `enter` or `exit`, about membership in the job's steps. */
 export interface MembershipRequest extends SessionRequest {
-  /** How often the trainer has exited, this request included; 0 from a client that does not tell. */
+  /** How often the trainer has exited, including this request; 0 from a client that does not say. */
   readonly exits: number;
 }
 
@@ -108,7 +108,10 @@ export interface CreateRequest extends SessionRequest {
   readonly parameter: Declaration;
 }
 
-/** Ends an initialization: of the job, or of the one parameter named. `at`: what was published. */
+/**
+ * Ends the initialization of the job, or of the one parameter named. `at`: positions up to which the trainer
+ * has published.
+ */
 export interface FinishRequest extends SessionRequest {
   readonly epoch: number;
   readonly parameter?: string;
@@ -185,7 +188,7 @@ export function parseFinishRequest(fields: Fields): FinishRequest {
   return { ...parseSessionRequest(fields), ...parseTarget(fields), at };
 }
 
-/** Epoch and, if it concerns one parameter, the name; of `finish` and `abort`. */
+/** Reads the epoch of a `finish` or `abort` and, if it concerns one parameter, the name. */
 export function parseTarget(fields: Fields): { epoch: number; parameter?: string } {
   const epoch = integerField(fields, "epoch", 1);
   if (fields["parameter"] === undefined) return { epoch };
@@ -230,7 +233,7 @@ export function parseBeginReply(fields: Fields): BeginReply {
   };
 }
 
-/** The parameters in a reply to `declare`, `create` or `status`; null where there is none. */
+/** Reads the parameters in a reply to `declare`, `create` or `status`; null where there is none. */
 export function parseParameters(fields: Fields): (ParameterInfo | null)[] {
   return listField(fields, "parameters", PARAMETERS_PER_REQUEST_MAX).map((value) =>
     value === null || value === undefined ? null : parseParameterInfo(value),
@@ -250,7 +253,7 @@ export function parseStatusReply(fields: Fields): StatusReply {
   };
 }
 
-/** A parameter in a reply; @throws BAD_MESSAGE and the like if it is malformed. */
+/** Reads a parameter in a reply; @throws BAD_MESSAGE and the like if it is malformed. */
 export function parseParameterInfo(value: unknown): ParameterInfo {
   const fields = asMap(value, "parameter");
   return {
@@ -271,14 +274,14 @@ function parseDeclaration(value: unknown): Declaration {
   };
 }
 
-/** A configuration in any of the forms that callers may give. */
+/** Reads a configuration in any of the forms that callers may give. */
 function configField(fields: Fields): ParameterConfig {
   const value = fields["config"];
   const isBytes = typeof value === "string" || value instanceof Uint8Array;
   return toSharedConfig(isBytes ? value : mapField(fields, "config"));
 }
 
-/** The parameter's name under `key`; @throws BAD_NAME or BAD_MESSAGE if it is not valid. */
+/** Reads the parameter's name under `key`; @throws BAD_NAME or BAD_MESSAGE if it is not valid. */
 export function checkedName(fields: Fields, key: string): string {
   const name = fields[key];
   if (typeof name !== "string") return textField(fields, key);
@@ -294,11 +297,11 @@ function journalField(fields: Fields): "file" | "memory" {
   return wordField(fields, "journal", ["file", "memory"]);
 }
 
-/** A trainer that a shard remembers, and the session that it remembers of it. */
+/** A trainer that a shard remembers, with its session. */
 export type TrainerSession = readonly [trainer: string, session: number];
 
 /**
- * A list of trainers with their sessions, as it stands in messages.
+ * Reads a list of trainers with their sessions.
  * @throws BAD_MESSAGE, BAD_NAME and the like, also for more than fit into one.
  */
 export function parseTrainerSessions(list: unknown): TrainerSession[] {
@@ -311,39 +314,39 @@ export function parseTrainerSessions(list: unknown): TrainerSession[] {
   });
 }
 
-/** The entries of a request for the trainers after an id, or from the first one on after "". */
+/** Returns the entries of a request for the trainers after an id; "" asks from the first one on. */
 export function trainersRequest(after: string): Fields {
   return { after };
 }
 
-/** After which id an owner is asked for trainers; @throws BAD_MESSAGE. */
+/** Reads the id after which an owner is asked for trainers; @throws BAD_MESSAGE. */
 export function parseTrainersRequest(fields: Fields): string {
   return textField(fields, "after");
 }
 
 /** Some of the trainers that a shard remembers. */
 export interface RememberedTrainers {
-  /** A list that is not full is the last. */
+  /** The list is the last one if it is not full. */
   readonly trainers: readonly TrainerSession[];
-  /** The highest session of which hosts have told the shard that it has been given. */
+  /** The highest session that hosts have given out, as they have told the shard. */
   readonly toldUpTo: number;
 }
 
-/** The entries of the reply. */
+/** Returns the entries of the reply. */
 export function trainersReply(remembered: RememberedTrainers): Fields {
   return { ...remembered };
 }
 
-/** The trainers in a reply; @throws as {@link parseTrainerSessions}. */
+/** Reads the trainers in a reply; @throws as {@link parseTrainerSessions}. */
 export function parseTrainersReply(fields: Fields): RememberedTrainers {
   const toldUpTo = integerField(fields, "toldUpTo");
   return { trainers: parseTrainerSessions(fields["trainers"]), toldUpTo };
 }
 
 /**
- * Every parameter of a job, ready or not, in the order of names, and the job's state: asks for one
- * page after the other. The positions are the latest of all pages, because each page covers only
- * its own parameters; everything else is from the last page.
+ * Asks page after page for every parameter of a job, ready or not, in the order of names, and for the job's
+ * state. Positions are the latest of all pages, because each page covers only its own parameters; everything
+ * else is from the last page.
  * @throws what `ask` throws.
  */
 export async function readStatusPages(

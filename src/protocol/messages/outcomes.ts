@@ -21,7 +21,10 @@ export interface Answers {
   readonly generation: number;
   readonly session: number;
   readonly outcomes: readonly Outcome[];
-  /** In the answer about an older journal: what the shard did not keep of it and of later ones. */
+  /**
+   * In the answer to a request about an older journal: what the shard did not keep of that journal and of
+   * later ones.
+   */
   readonly fallbacks?: readonly Fallback[];
 }
 
@@ -40,8 +43,8 @@ const OUTCOMES_MAX = 1024;
 const TEXT_LENGTH_MAX = 4096;
 
 /**
- * Answers as a message. If it would have more than `bytesMax` bytes, the texts of rejections are cut
- * until it does not: what a client does follows from the codes.
+ * Writes answers as a message. If it would have more than `bytesMax` bytes, the texts of rejections are cut:
+ * a client decides by the codes.
  */
 export function encodeAnswers(answers: Answers, bytesMax = Number.POSITIVE_INFINITY): Uint8Array {
   const { outcomes, ...header } = answers;
@@ -57,7 +60,7 @@ export function encodeAnswers(answers: Answers, bytesMax = Number.POSITIVE_INFIN
 function withShortText(outcome: Outcome, lengthMax: number): Outcome {
   const { message } = outcome;
   if (message === undefined || message.length <= lengthMax) return outcome;
-  // A cut within a surrogate pair leaves half of it, which no message can carry.
+  // A cut within a surrogate pair would leave half of it, which no message can carry.
   return { ...outcome, message: message.slice(0, lengthMax).toWellFormed() };
 }
 
@@ -74,7 +77,7 @@ export function parseAnswers(message: Message): Answers {
   };
 }
 
-/** An outcome request as a message. */
+/** Writes an outcome request as a message. */
 export function encodeOutcomeRequest(request: OutcomeRequest): Uint8Array {
   return encodeMessage({ ...request });
 }
@@ -89,7 +92,7 @@ export function parseOutcomeRequest(fields: Fields): OutcomeRequest {
   };
 }
 
-/** An error as a reply. */
+/** Writes an error as a reply. */
 export function encodeError(error: PserverError): Uint8Array {
   return encodeMessage({ error: error.toWire() });
 }
@@ -107,13 +110,16 @@ export function throwIfError(fields: Fields): void {
   });
 }
 
-/** An outcome in messages and snapshots: `[n, seq, version]`; a rejection has code and text, too. */
+/**
+ * Returns an outcome as messages and snapshots hold it: `[n, seq, version]`, and of a rejection also code and
+ * text.
+ */
 export function outcomeRow(outcome: Outcome): readonly (number | string)[] {
   const { n, seq, version, code, message } = outcome;
   return code === undefined ? [n, seq, version] : [n, seq, version, code, message ?? ""];
 }
 
-/** The outcome in a row; @throws BAD_MESSAGE if it is not valid. */
+/** Reads the outcome in a row; @throws BAD_MESSAGE if it is not valid. */
 export function parseOutcomeRow(row: unknown): Outcome {
   if (!Array.isArray(row)) throw new PserverError("BAD_MESSAGE", "outcome: expected a list");
   const [n, seq, version, code, message] = row as unknown[];

@@ -23,20 +23,26 @@ export interface PartCounts {
   readonly inner?: number;
 }
 
-/** Which elements of a block are meant: all rows × offsets in a row, numbered within the block. */
+/**
+ * Elements of a block, as rows and offsets in a row: each of these offsets in each of these rows. Rows are
+ * numbered within the block.
+ */
 export interface PartIndex {
   readonly rows: Uint32Array;
   /** Absent: the whole rows. */
   readonly inner?: Uint32Array;
 }
 
-/** Bytes of a number of an index. */
+/** Bytes of each number of an index. */
 type NumberBytes = 2 | 4;
 
 const NUMBER_BYTES = 4;
 const PACKED_NUMBERS_MAX = 2 ** 16;
 const ALIGN_BYTES = 8;
-/** Most numbers of an index: more than a message can hold; keeps sizes computed from the counts exact. */
+/**
+ * Most numbers of an index. A message cannot hold as many; the bound keeps sizes that are computed from
+ * counts exact.
+ */
 export const PART_NUMBERS_MAX = 2 ** 31;
 
 /** Where a block lies in its parameter. */
@@ -46,15 +52,15 @@ export interface BlockExtent {
   readonly count: number;
 }
 
-/** Whether a block consists of whole rows of its parameter's axis 0. */
+/** Returns whether a block consists of whole rows of its parameter's axis 0. */
 export function isWholeRows({ shape, start, count }: BlockExtent): boolean {
   const rowElements = elementCount(shape) / (shape[0] ?? 1);
   return start % rowElements === 0 && count % rowElements === 0;
 }
 
 /**
- * The rows of a block: those of the parameter's axis 0 if it is cut between rows, else one row, the
- * block itself.
+ * Returns the rows of a block: those of the parameter's axis 0 if it is cut between rows, else one row, the
+ * whole block.
  */
 export function blockRows(place: BlockExtent): BlockRows {
   const { shape, count } = place;
@@ -63,22 +69,22 @@ export function blockRows(place: BlockExtent): BlockRows {
   return { rows: count / rowElements, rowElements };
 }
 
-/** Elements that a part has of a block. */
+/** Returns the number of elements in a part of a block. */
 export function partElements(part: PartCounts, { rowElements }: BlockRows): number {
   return part.rows * (part.inner ?? rowElements);
 }
 
-/** The counts of an index. */
+/** Returns the counts of an index. */
 export function partCounts({ rows, inner }: PartIndex): PartCounts {
   return inner === undefined ? { rows: rows.length } : { rows: rows.length, inner: inner.length };
 }
 
-/** Bytes before the elements of a part. */
+/** Returns the bytes before the elements of a part. */
 export function partIndexBytes(counts: PartCounts): number {
   return indexBytes(counts, NUMBER_BYTES);
 }
 
-/** Bytes before the elements of a part of this block whose index is packed. */
+/** Returns the bytes before the elements of a part of this block, with a packed index. */
 export function packedIndexBytes(counts: PartCounts, block: BlockRows): number {
   return indexBytes(counts, packedNumberBytes(counts, block));
 }
@@ -88,13 +94,13 @@ export function writePartIndex(target: Uint8Array, index: PartIndex): number {
   return writeIndex(target, index, NUMBER_BYTES);
 }
 
-/** As {@link writePartIndex}, packed for this block. */
+/** Writes an index as {@link writePartIndex} does, packed for this block. */
 export function writePackedIndex(target: Uint8Array, index: PartIndex, block: BlockRows): number {
   return writeIndex(target, index, packedNumberBytes(partCounts(index), block));
 }
 
 /**
- * The index at the beginning of tensor bytes, copied, and the bytes after it, a view.
+ * Reads the index at the beginning of tensor bytes. Returns a copy of it, and a view of the bytes after it.
  * @throws BAD_LENGTH if the bytes end within it.
  * @throws BAD_INDEX unless the numbers are ascending and within the block.
  */
@@ -107,7 +113,7 @@ export function readPartIndex(
 }
 
 /**
- * As {@link readPartIndex}, of a packed index.
+ * Reads a packed index as {@link readPartIndex} does.
  * @throws BAD_LENGTH, BAD_INDEX as {@link readPartIndex}; BAD_INDEX also if the padding is not zero.
  */
 export function readPackedIndex(
@@ -126,7 +132,7 @@ export function readPackedIndex(
 }
 
 /**
- * The index that a request is the bytes of, copied.
+ * Reads the index that is the data of a request; returns a copy.
  * @throws BAD_LENGTH unless it has as many bytes as the counts say, BAD_INDEX as {@link readPartIndex}.
  */
 export function readPartRequest(counts: PartCounts, data: Uint8Array, block: BlockRows): PartIndex {
@@ -142,7 +148,10 @@ export function readPartRequest(counts: PartCounts, data: Uint8Array, block: Blo
   return inner === undefined ? { rows } : { rows, inner };
 }
 
-/** Bytes of each number of a packed index: the width depends on what could occur, not on what does. */
+/**
+ * Returns the bytes of each number of a packed index. They depend on the largest numbers that the block
+ * allows, not on those in the index.
+ */
 function packedNumberBytes({ inner }: PartCounts, { rows, rowElements }: BlockRows): NumberBytes {
   const isNarrow =
     rows <= PACKED_NUMBERS_MAX && (inner === undefined || rowElements <= PACKED_NUMBERS_MAX);
@@ -187,7 +196,7 @@ function readIndex(
   return { rows, inner, elements };
 }
 
-/** `count` numbers, copied: within a message they are not aligned. */
+/** Copies `count` numbers, because within a message they are not aligned. */
 function readNumbers(
   data: Uint8Array,
   start: number,
@@ -239,12 +248,12 @@ function writeNumbers(
   }
 }
 
-/** The counts as a message carries them: `[rows]` or `[rows, inner]`. */
+/** Returns the counts as a message carries them: `[rows]` or `[rows, inner]`. */
 export function partEntry({ rows, inner }: PartCounts): readonly number[] {
   return inner === undefined ? [rows] : [rows, inner];
 }
 
-/** The counts in a message's entry `part`; undefined without one. @throws BAD_MESSAGE */
+/** Reads the counts in a message's entry `part`; undefined without one. @throws BAD_MESSAGE */
 export function parsePartEntry(fields: Fields): PartCounts | undefined {
   if (fields["part"] === undefined) return undefined;
   const [rows, inner] = listField(fields, "part", 2);

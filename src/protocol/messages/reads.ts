@@ -72,10 +72,10 @@ export interface PullReply extends Position {
   readonly data: Uint8Array;
 }
 
-/** The longest a request may wait at the server; clients repeat it until their own deadline. */
+/** Longest time that a request may wait at the host; clients repeat it until their own deadline. */
 export const PULL_WAIT_MS_MAX = 10_000;
 
-/** A pull as a message; `index` belongs to `request.part`. */
+/** Writes a pull as a message; `index` belongs to `request.part`. */
 export function encodePullRequest(request: PullRequest, index?: PartIndex): Uint8Array {
   const { epoch, generation, seq, waitMs, step, encoding, part } = request;
   const entries = { epoch, generation, seq, waitMs, step, encoding };
@@ -95,7 +95,7 @@ export function parsePullRequest(fields: Fields): PullRequest {
   };
 }
 
-/** What every request for values says of the answer; @throws BAD_MESSAGE if the fields are not valid. */
+/** Reads the terms of a request for values; @throws BAD_MESSAGE if the fields are not valid. */
 export function parseReadTerms(fields: Fields): ReadTerms {
   const encoding = encodingField(fields);
   return {
@@ -106,7 +106,7 @@ export function parseReadTerms(fields: Fields): ReadTerms {
   };
 }
 
-/** A reply with room for the values; fill and seal it as {@link DraftMessage} says. */
+/** Begins a reply with room for the values; fill and seal it as {@link DraftMessage} says. */
 export function draftPullReply(
   reply: Omit<PullReply, "data">,
   dataBytes: number,
@@ -134,12 +134,14 @@ export function parsePullReply(message: Message): PullReply {
 // A batched read asks the owner of a shard for many of its blocks, or parts of them, at once. Each block
 // asked for is an *entry*; entries of one parameter stand together in a group. `ReadChunk` is a message of the reply.
 
-/** Bytes of values that a batched read of several entries may ask for: what a client has on its way. */
+/**
+ * Bytes of values that a batched read of several entries may ask for: as many as a client lets be under way.
+ */
 export const READ_BYTES_MAX = 16 * 1024 * 1024;
 
-/** Everything of a batched read but its entries. */
+/** The header of a batched read: everything but its entries. */
 export interface BatchReadHeader extends ReadTerms {
-  /** The first entry wanted: those before it have come already. Absent for 0. */
+  /** Number of the first entry wanted: the reader has those before it already. Absent for 0. */
   readonly from?: number;
 }
 
@@ -179,7 +181,7 @@ export interface BatchRead extends BatchReadHeader {
   readonly data: Uint8Array;
 }
 
-/** A batched read as a message. Entries of one parameter should follow each other. */
+/** Writes a batched read as a message. Entries of one parameter should follow each other. */
 export function encodeBatchRead(
   header: BatchReadHeader,
   entries: readonly WantedEntry[],
@@ -200,7 +202,7 @@ export function encodeBatchRead(
 }
 
 /**
- * Reads a batched read; its `data` stays to be read with the rows of the blocks at hand.
+ * Reads a batched read. Its `data` is not read here, because that takes the rows of the blocks.
  * @throws BAD_MESSAGE, naming the entry that is malformed; EMPTY if it has none; TOO_LARGE if it has more
  * entries or bytes before `data` than a limit allows; as {@link decodeMessage} does.
  */
@@ -222,7 +224,7 @@ export function decodeBatchRead(bytes: Uint8Array): BatchRead {
   };
 }
 
-/** The place of an entry in its request, for messages. */
+/** Names the place of an entry in its request, for messages. */
 export function entryLabel({ group, place }: Pick<ReadEntry, "group" | "place">): string {
   return `groups[${group}].blocks[${place}]`;
 }
@@ -231,7 +233,7 @@ function indexBytes(index: PartIndex | undefined, rows: BlockRows): number {
   return index === undefined ? 0 : packedIndexBytes(partCounts(index), rows);
 }
 
-/** The entries as a message carries them. */
+/** Returns the entries as a message carries them. */
 function groupsOf(entries: readonly WantedEntry[]): Fields[] {
   const groups: Fields[] = [];
   for (let first = 0; first < entries.length; ) {
@@ -260,7 +262,7 @@ function blockRow({ block, index }: WantedEntry): number[] {
 function parseGroups(fields: Fields): ReadEntry[] {
   const entries: ReadEntry[] = [];
   const groups = fields["groups"];
-  // Each group has an entry, or is refused.
+  // A group without entries is refused, so there are at most as many groups as entries.
   if (Array.isArray(groups) && groups.length > BATCH_ENTRIES_MAX) throw tooMany(groups.length);
   listField(fields, "groups", BATCH_ENTRIES_MAX).forEach((value, group) => {
     try {
@@ -339,8 +341,8 @@ function tooMany(received: number): PserverError {
 }
 
 /**
- * A chunk of the reply to a batched read: some consecutive entries at one moment of the fold, which is
- * its position.
+ * A chunk of the reply to a batched read: some consecutive entries, as the fold had them at the chunk's
+ * position.
  */
 export interface ReadChunkHeader extends Position {
   /** Number of its first entry. */
@@ -357,7 +359,7 @@ export interface ReadChunk extends ReadChunkHeader {
   readonly data: Uint8Array;
 }
 
-/** A chunk with space for the values; fill and seal it as {@link DraftMessage} says. */
+/** Begins a chunk with room for the values; fill and seal it as {@link DraftMessage} says. */
 export function draftReadChunk(
   { from, more, generation, seq, versions }: ReadChunkHeader,
   dataBytes: number,
@@ -392,8 +394,8 @@ function isVersion(value: unknown): value is number {
 }
 
 /**
- * Asks a shard how far its members are. It answers once it has folded up to the position, knows a
- * members' revision of at least `revision` and has closed `step`; or with TIMEOUT after `waitMs`.
+ * Asks a shard how far its members are. The shard answers once it has folded up to the position, knows the
+ * members of this revision or a later one, and has closed `step`; after `waitMs` it answers TIMEOUT.
  */
 export interface StepRequest extends Position {
   readonly revision: number;
@@ -407,14 +409,14 @@ export interface StepReply extends Position {
   readonly revision: number;
   /** The last step that has closed; 0 before the first. */
   readonly step: number;
-  /** Members that have not ended the step after it: some of them, in the order of their ids. */
+  /** Some of the members that have not ended the step after it, in the order of their ids. */
   readonly waitingFor: readonly string[];
 }
 
 /** Most members that a reply names. */
 export const WAITING_FOR_MAX = 16;
 
-/** A step request as a message. */
+/** Writes a step request as a message. */
 export function encodeStepRequest(request: StepRequest): Uint8Array {
   return encodeMessage({ ...request });
 }
@@ -429,7 +431,7 @@ export function parseStepRequest(fields: Fields): StepRequest {
   };
 }
 
-/** A step reply as a message. */
+/** Writes a step reply as a message. */
 export function encodeStepReply(reply: StepReply): Uint8Array {
   return encodeMessage({ ...reply });
 }
@@ -470,14 +472,17 @@ export interface WantedVersions {
 
 /** Answer to `versions`. */
 export interface VersionsReply {
-  /** In the order of the request; null: not initialized, or not known now. */
+  /**
+   * In the order of the request; null for a parameter that is not initialized, or whose versions are not
+   * known now.
+   */
   readonly versions: readonly (BlockVersions | null)[];
   /** Shards whose owners have not answered, by number. */
   readonly silent: readonly number[];
 }
 
 /**
- * The names that a `versions` request asks for, at most 256.
+ * Reads the names that a `versions` request asks for, at most 256.
  * @throws BAD_MESSAGE or BAD_NAME.
  */
 export function parseVersionsRequest(fields: Fields): string[] {
@@ -486,14 +491,14 @@ export function parseVersionsRequest(fields: Fields): string[] {
   );
 }
 
-/** The entries of a reply to `versions`. */
+/** Returns the entries of a reply to `versions`. */
 export function versionsReply({ versions, silent }: VersionsReply): Fields {
   const rows = versions.map((row) => (row === null ? null : [row.least, row.most, row.updates]));
   return { versions: rows, silent };
 }
 
 /**
- * The reply to a request for `count` names.
+ * Reads the reply to a request for `count` names.
  * @throws BAD_MESSAGE if it is not valid.
  */
 export function parseVersionsReply(fields: Fields, count: number): VersionsReply {
@@ -504,13 +509,13 @@ export function parseVersionsReply(fields: Fields, count: number): VersionsReply
   return { versions: rows.map((row) => (row === null ? null : parseBlockVersions(row))), silent };
 }
 
-/** The entries of a host's request to an owner. */
+/** Returns the entries of a host's request to an owner. */
 export function shardVersionsRequest(wanted: readonly WantedVersions[]): Fields {
   return { parameters: wanted.map(({ parameter, epoch }) => [parameter, epoch]) };
 }
 
 /**
- * The parameters that a host asks an owner for, at most 256.
+ * Reads the parameters that a host asks an owner for, at most 256.
  * @throws BAD_MESSAGE or BAD_NAME.
  */
 export function parseShardVersionsRequest(fields: Fields): WantedVersions[] {
@@ -520,7 +525,7 @@ export function parseShardVersionsRequest(fields: Fields): WantedVersions[] {
   });
 }
 
-/** The entries of an owner's reply. */
+/** Returns the entries of an owner's reply. */
 export function shardVersionsReply(versions: readonly ShardVersions[]): Fields {
   return {
     versions: versions.map(({ least, most, updates, blocks }) => [least, most, updates, blocks]),
@@ -528,7 +533,7 @@ export function shardVersionsReply(versions: readonly ShardVersions[]): Fields {
 }
 
 /**
- * An owner's reply to a request for `count` parameters.
+ * Reads an owner's reply to a request for `count` parameters.
  * @throws BAD_MESSAGE if it is not valid.
  */
 export function parseShardVersionsReply(fields: Fields, count: number): ShardVersions[] {
@@ -548,7 +553,7 @@ function parseBlockVersions(row: unknown): BlockVersions {
   };
 }
 
-/** The list under a key; @throws BAD_MESSAGE unless it has exactly `count` entries. */
+/** Reads the list under a key; @throws BAD_MESSAGE unless it has exactly `count` entries. */
 function listOf(fields: Fields, key: string, count: number): readonly unknown[] {
   const list = listField(fields, key, count);
   if (list.length === count) return list;

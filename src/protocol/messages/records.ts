@@ -25,8 +25,8 @@ import { checkShape, elementCount } from "../tensor.ts";
 import { type PartCounts, parsePartEntry, partEntry } from "./parts.ts";
 
 /**
- * What every record of a trainer begins with. `n` counts 1, 2, 3, … per session and shard; `done`
- * promises that no number up to it will be sent again; `reply` is where the outcome goes, or "".
+ * The header of every record of a trainer. `n` counts 1, 2, 3, … per session and shard; `done` promises that
+ * no number up to it will be sent again; `reply` is where the outcome goes, or "".
  */
 export interface RecordHeader {
   readonly session: number;
@@ -35,7 +35,10 @@ export interface RecordHeader {
   readonly reply: string;
 }
 
-/** Creates a block, or replaces it under a higher epoch; later records leave out what it says. */
+/**
+ * Creates a block, or replaces it under a higher epoch. Later records of the block do not repeat shape and
+ * configuration.
+ */
 export interface InitRecord extends RecordHeader {
   readonly verb: "init";
   readonly epoch: number;
@@ -98,7 +101,7 @@ export interface ClockRecord extends RecordHeader {
 /** A trainer's journal record about a block, without its tensor bytes. */
 export type TrainerRecord = InitRecord | PushRecord | SetRecord;
 
-/** A record with room for its tensor bytes; fill and seal it as {@link DraftMessage} says. */
+/** Begins a record with room for its tensor bytes; fill and seal it as {@link DraftMessage} says. */
 export function draftRecord(
   record: TrainerRecord,
   dataBytes: number,
@@ -109,7 +112,10 @@ export function draftRecord(
   return draftMessage(fields, dataBytes, allocate);
 }
 
-/** The entries of a push. Without object spread, which is slow in V8: this runs for every push. */
+/**
+ * Returns the entries of a push. Written without object spread, which is slow in V8, because it runs for
+ * every push.
+ */
 function pushFields(record: PushRecord): Fields {
   const { session, n, done, reply, epoch, dtype, norm, encoding, operation } = record;
   const part = record.part && partEntry(record.part);
@@ -122,14 +128,14 @@ function pushFields(record: PushRecord): Fields {
   return { session, n, done, reply, epoch, dtype, encoding, norm, op, lr, step, seen, part };
 }
 
-/** A trainer's clock as a message. */
+/** Writes a trainer's clock as a message. */
 export function encodeClock(record: ClockRecord): Uint8Array {
   const { verb: _verb, ...entries } = record;
   return encodeMessage(entries);
 }
 
 /**
- * Session, number and `done` of a trainer's record; the fold decides by them whether it counts.
+ * Reads the header of a trainer's record. By it the fold decides whether the record counts.
  * @throws BAD_MESSAGE if one is missing or not a number.
  */
 export function parseRecordHeader(fields: Fields): RecordHeader {
@@ -143,7 +149,7 @@ export function parseRecordHeader(fields: Fields): RecordHeader {
 }
 
 /**
- * A trainer's record of a verb, with its own values checked. The fold checks whether it fits its block.
+ * Reads a trainer's record of a verb and checks its values. Whether it fits its block is checked by the fold.
  * @throws BAD_MESSAGE, BAD_DTYPE, BAD_SHAPE, BAD_LENGTH or BAD_CONFIG naming what is wrong.
  */
 export function parseTrainerRecord(
@@ -153,7 +159,7 @@ export function parseTrainerRecord(
 ): TrainerRecord {
   const { fields, data } = message;
   const epoch = integerField(fields, "epoch", 1);
-  // Objects of one shape, without object spread, which is slow in V8: this runs for every record.
+  // Every object has the same shape, and none is spread, which is slow in V8: this runs for every record.
   const header = { session, n, done, reply, epoch, dtype: dtypeField(fields) };
   if (verb === "push") return parsePush(header, message);
   checkWholeElements(data, DTYPES[header.dtype].bytes);
@@ -167,7 +173,7 @@ export function parseTrainerRecord(
   return { verb, ...header, shape, start, count, config: toConfig(mapField(fields, "config")) };
 }
 
-/** The rest of a clock after its header; @throws BAD_MESSAGE if the fields are not a valid clock. */
+/** Reads a clock; @throws BAD_MESSAGE if the fields are not a valid clock. */
 export function parseClock(fields: Fields): ClockRecord {
   return { verb: "clock", ...parseRecordHeader(fields), step: integerField(fields, "step", 1) };
 }
@@ -193,7 +199,7 @@ export function checkWholeElements(data: Uint8Array, elementBytes: number): void
 }
 
 /**
- * The operation that a push's fields name, with a gradient's step and the version that it has seen.
+ * Reads the operation of a push, with a gradient's step and the version that the gradient was made from.
  * @throws BAD_MESSAGE or BAD_VALUE
  */
 export function parseOperation(fields: Fields, step: unknown, seen: unknown): PushOperation {
@@ -236,7 +242,7 @@ export const NOTE_ENTRIES_MAX = 64;
 /** Bytes of the name of an entry, in UTF-8. */
 export const NOTE_NAME_BYTES_MAX = 128;
 
-/** Bytes of a note record: its entries and what every record of a trainer begins with. */
+/** Bytes of a note record: its header and its entries. */
 export const NOTE_RECORD_BYTES_MAX = NOTE_BYTES_MAX + 1536;
 
 /** The shard whose journal takes a job's notes. */
@@ -254,14 +260,14 @@ export interface NoteRecord extends RecordHeader {
   readonly note: NoteEntries;
 }
 
-/** A trainer's note as a message. */
+/** Writes a trainer's note as a message. */
 export function encodeNote({ verb: _verb, ...fields }: NoteRecord): Uint8Array {
   return encodeMessage({ ...fields });
 }
 
 /**
- * The note in a record's fields. Part of the fold: what it checks, and how, belongs to a version of the
- * rules. The bytes of all entries are bounded by those of the record.
+ * Reads the note in a record's fields. Part of the fold: what it checks belongs to a version of the rules.
+ * The size of the record bounds that of all entries.
  * @throws BAD_MESSAGE if they are not those of a note, BAD_VALUE or TOO_LARGE as {@link checkNote} does.
  */
 export function parseNote(fields: Fields): NoteRecord {
@@ -273,7 +279,7 @@ export function parseNote(fields: Fields): NoteRecord {
 }
 
 /**
- * Passes entries that a note can carry.
+ * Returns the entries, if a note can carry them.
  * @throws BAD_VALUE for none, for a name that is empty or too long, and for a value that is neither a
  * finite number nor a text nor a boolean; TOO_LARGE for too many entries or bytes.
  */

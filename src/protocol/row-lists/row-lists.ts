@@ -32,15 +32,18 @@ interface RowListMemory {
 }
 
 const PAGE_BYTES = 65_536;
-/** The memory of a larger operation is not kept: it could not be given back otherwise. */
+/**
+ * Largest memory that is kept for the next operation. Larger memory is left to the garbage collector: a
+ * WebAssembly memory cannot shrink.
+ */
 const KEPT_BYTES = 20 * 1024 * 1024;
 
 let kept: (RowListMemory & { readonly bytes: number }) | undefined;
 let compiled: WebAssembly.Module | undefined;
 
 /**
- * Memory of at least this many bytes, with undefined contents, for one operation. It is the thread's own,
- * so that the next operation may get the same.
+ * Returns memory of at least this many bytes, with undefined contents, for one operation. It belongs to the
+ * thread, and the next operation may get it again.
  * @throws RangeError if the process has no addresses left for it.
  */
 function rowListMemory(bytes: number): RowListMemory {
@@ -67,7 +70,7 @@ const NUMBER_BYTES = 4;
 /** Numbers checked at a time; few enough to stay in a near cache. */
 const CHUNK_NUMBERS = 16_384;
 
-/** Whether each number is greater than the one before. */
+/** Returns whether each number is greater than the one before. */
 export function isAscending(numbers: ArrayLike<number>): boolean {
   if (numbers instanceof Uint32Array && numbers.length >= LIST_MIN) return isAscendingList(numbers);
   for (let i = 1; i < numbers.length; i++) {
@@ -100,7 +103,7 @@ export interface Distinct {
 
 const WIDE_NUMBER_BYTES = 8;
 const PLACE_BYTES = 4;
-/** Bytes a number that the kernel sorts in. */
+/** Bytes that the kernel needs to sort a number. */
 const WORK_BYTES = 32;
 
 /** Sorts numbers and removes repeats. The numbers are not copied if they are ascending. */
@@ -117,7 +120,7 @@ export function distinct(numbers: Numbers): Distinct {
   return { values: list.slice(0, found), places: new Uint32Array(buffer, places, n).slice() };
 }
 
-/** The numbers from 0 on, below a count. */
+/** Returns the numbers from 0 to `count` - 1. */
 export function countTo(count: number): Uint32Array {
   const numbers = new Uint32Array(count);
   for (let i = 0; i < count; i++) numbers[i] = i;
@@ -160,7 +163,7 @@ export function sumByPlace(rows: PlacedRows): TensorData {
   return result;
 }
 
-/** Makes the sums from number `first` on, and writes them to their place in the result. */
+/** Computes `sums` sums from number `first` on, and writes them to their place in the result. */
 function sumWindow(rows: PlacedRows, first: number, sums: number, result: TensorData): void {
   const { values, rowElements, places } = rows;
   const rowBytes = rowElements * DTYPES[dtypeOf(values)].bytes;

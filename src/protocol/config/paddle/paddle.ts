@@ -51,7 +51,7 @@ export interface ParameterConfigMessage {
   readonly sparse_update?: boolean;
 }
 
-/** The library, and the messages as it knows them. */
+/** The Protocol Buffers library, and the types of the two messages in it. */
 interface Library {
   readonly protobuf: typeof protobuf;
   readonly optimizerConfig: protobuf.Type;
@@ -74,9 +74,8 @@ function library(): Library {
 }
 
 /**
- * Reads a serialized `OptimizerConfig`. Of a field that comes more than once the last value counts, of
- * messages the merged one, as in all of Protocol Buffers; fields that are not in the message are
- * skipped.
+ * Reads a serialized `OptimizerConfig`. As everywhere in Protocol Buffers, the last value of a repeated
+ * scalar field counts, repeated messages are merged, and unknown fields are skipped.
  * @throws BAD_CONFIG if the bytes are cut or malformed, a field has another wire type than its own, or
  * an enum a value that it does not know.
  */
@@ -85,14 +84,14 @@ export function decodeOptimizerConfig(bytes: Uint8Array): OptimizerConfigMessage
 }
 
 /**
- * Reads a serialized `ParameterConfig`, as {@link decodeOptimizerConfig}; `dims` may be packed.
+ * Reads a serialized `ParameterConfig` as {@link decodeOptimizerConfig} does; `dims` may be packed.
  * @throws BAD_CONFIG also if the name or the size is missing, or a text is not UTF-8.
  */
 export function decodeParameterConfig(bytes: Uint8Array): ParameterConfigMessage {
   return decode(library().parameterConfig, bytes) as ParameterConfigMessage;
 }
 
-/** A serialized `ParameterConfig` with name, size and one `dims` value per dimension. */
+/** Serializes a `ParameterConfig` with name, size and one `dims` value per dimension. */
 export function encodeParameterConfig(config: {
   readonly name: string;
   readonly size: number;
@@ -117,8 +116,8 @@ function decode(type: protobuf.Type, bytes: Uint8Array): object {
 }
 
 /**
- * The library keeps what it could not read as the field it is, and decodes the rest: a field of another
- * wire type, a value that its enum does not have. Taken for unknown fields they would be defaults.
+ * Refuses known fields that the library could not read: one of another wire type, or a value that its enum
+ * does not have. The library treats them as unknown fields, so they would silently become defaults.
  */
 function checkKnownFields(type: protobuf.Type, message: protobuf.Message): void {
   const { $unknowns: unknowns = [] } = message as { readonly $unknowns?: readonly Uint8Array[] };
@@ -156,12 +155,12 @@ export const PADDLE_BYTES_MAX = 65_536;
 const KEYS = ["optimizerConfig", "parameterConfig"] as const satisfies (keyof PaddleConfigs)[];
 const EMPTY = new Uint8Array(0);
 
-/** Whether the value is a map of PaddlePaddle's messages rather than one of our settings. */
+/** Returns whether the value is a map of PaddlePaddle's messages, not of our settings. */
 export function isPaddleConfigs(value: object): boolean {
   return KEYS.some((key) => Object.hasOwn(value, key));
 }
 
-/** The settings of a parameter that PaddlePaddle's messages can tell. */
+/** The settings of a parameter that PaddlePaddle's messages can hold. */
 export interface PaddleSettings {
   readonly optimizer: OptimizerInput;
   readonly learningRate: LearningRateInput;
@@ -175,8 +174,8 @@ export interface PaddleSettings {
 }
 
 /**
- * The settings that PaddlePaddle's messages say. An empty `OptimizerConfig` is SGD with learning rate
- * 1, as it was there. A `ParameterConfig` says more of one parameter:
+ * Translates PaddlePaddle's messages into settings. An empty `OptimizerConfig` is SGD with learning rate 1,
+ * as in PaddlePaddle. A `ParameterConfig` adds settings of one parameter:
  *
  * - `learning_rate` multiplies the other message's rate, whatever its schedule;
  * - `momentum` is SGD's, `decay_rate` is L2, `decay_rate_l1` is L1;
@@ -184,7 +183,7 @@ export interface PaddleSettings {
  * - `is_static` and, for sparse, `sparse_update` or `sparse_remote_update`. `is_sparse` says how the
  *   values themselves lie in a file, not how they are updated, and is ignored.
  *
- * Zero is as good as unset for momentum, decays and clips. `docs/reference/compatibility.md` has the reasons.
+ * For momentum, decays and clips zero means unset. `docs/reference/compatibility.md` has the reasons.
  * @throws BAD_CONFIG for bytes that are no such message, and for fields that contradict each other.
  */
 export function fromPaddle(input: unknown): PaddleSettings {
@@ -229,7 +228,10 @@ function combine(
 const RULES = { SGD: "sgd", Adadelta: "adadelta", Adagrad: "adagrad", Adam: "adam" } as const;
 type RuleName = (typeof RULES)[keyof typeof RULES];
 
-/** The optimizer, the first one if unset; it may go without its own message, but not with another's. */
+/**
+ * Returns the optimizer, SGD if none is set, and its decay. The optimizer's own message may be absent; the
+ * message of another optimizer is refused.
+ */
 function ruleOf(message: OptimizerConfigMessage): { name: RuleName; decay: number | undefined } {
   const name = RULES[message.optimizer ?? "SGD"];
   const others = Object.values(RULES).filter((other) => message[other] !== undefined);
@@ -249,7 +251,10 @@ function sgdOf({ sgd }: OptimizerConfigMessage, given: number | undefined) {
   return { name: sgd?.nesterov ? "nesterov" : "momentum", momentum } as const;
 }
 
-/** Coefficients that are unset are left to the defaults, those of Adam too, which had none there. */
+/**
+ * Reads the coefficients that are set. The others get our defaults, also those of Adam, which has none in
+ * PaddlePaddle.
+ */
 function coefficientsOf(name: Exclude<RuleName, "sgd">, message: OptimizerConfigMessage) {
   if (name === "adam") {
     const { beta_1: beta1, beta_2: beta2, epsilon } = message.adam ?? {};
@@ -259,7 +264,10 @@ function coefficientsOf(name: Exclude<RuleName, "sgd">, message: OptimizerConfig
   return { name, ...coefficients };
 }
 
-/** The rate, or all numbers of a schedule that are rates, times the parameter's own factor. */
+/**
+ * Returns the learning rate times the parameter's own factor; of a schedule, every number that is a rate is
+ * multiplied.
+ */
 function rateOf(message: OptimizerConfigMessage, given: number | undefined) {
   const { lr_policy: policy = "Const", const_lr: constant, linear_lr: linear } = message;
   const factor = new Settings({ learning_rate: given }, "Paddle's ParameterConfig", [
@@ -276,7 +284,7 @@ function rateOf(message: OptimizerConfigMessage, given: number | undefined) {
   return (constant?.learning_rate ?? 1) * factor;
 }
 
-/** The one of two values that is set. @throws BAD_CONFIG if both are and differ. */
+/** Returns the one of two values that is set. @throws BAD_CONFIG if both are set and differ. */
 function mergeSetting(what: string, general: number | undefined, own: number | undefined): number {
   if (isSet(general) && isSet(own) && general !== own) {
     throw badConfig(`Paddle's ${what}`, `${general}, as in OptimizerConfig, or none`, own);
@@ -284,7 +292,10 @@ function mergeSetting(what: string, general: number | undefined, own: number | u
   return (isSet(own) ? own : general) ?? 0;
 }
 
-/** Of momentum, decays and clips zero is none, as it was there. NaN is a value, and a wrong one. */
+/**
+ * Returns whether a momentum, decay or clip is set: zero is not, as in PaddlePaddle. NaN is set, and refused
+ * later.
+ */
 function isSet(value: number | undefined): value is number {
   return value !== undefined && value !== 0;
 }
