@@ -5,8 +5,8 @@ import { fileURLToPath } from "node:url";
 import { PserverError } from "../protocol/errors.ts";
 
 /**
- * The directory of this package: the nearest one above this file that contains `nats.conf`. The
- * same code runs from `src/`, `dist/` and `build/programs/src/`, which are at different depths.
+ * Finds the directory of this package: the nearest one above this file that contains `nats.conf`. The same
+ * code runs from `src/`, `dist/` and `build/programs/src/`, which are at different depths.
  * @throws INTERNAL if there is none: the installation is incomplete.
  */
 export function packageRoot(): string {
@@ -40,13 +40,16 @@ export interface BrokerConfig {
   readonly extraConfig?: string;
 }
 
-/** Text of the file a broker is started with, and the flags that go with it. */
+/**
+ * A configuration that is ready to be started: the text of the file, and the flags that the broker needs with
+ * it.
+ */
 export interface WrittenConfig {
   readonly text: string;
   readonly flags: readonly string[];
 }
 
-/** Characters that could end the quoted string of a path. */
+/** Characters that could end a quoted path. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it finds
 const UNSAFE = /["\\\u0000-\u001f]/;
 
@@ -54,8 +57,8 @@ const UNSAFE = /["\\\u0000-\u001f]/;
 const FILE_LIMIT = /\bmax_file/;
 
 /**
- * Whether to set the limit of file storage: not in a user's file, and not if further lines set it,
- * because the order in which the broker reads its names is not defined.
+ * Returns whether to set the limit of file storage: not beside a user's file, and not if `jetstreamConfig`
+ * sets it, because the broker reads the names of the limit in no defined order.
  */
 export function setsFileLimit({ configFile, jetstreamConfig }: BrokerConfig): boolean {
   return configFile === undefined && !FILE_LIMIT.test(jetstreamConfig ?? "");
@@ -65,10 +68,10 @@ export function setsFileLimit({ configFile, jetstreamConfig }: BrokerConfig): bo
 const FREE_SHARE = 0.75;
 
 /**
- * Bytes that a broker may keep in files: three quarters of the free disk space, and never less than in
- * `lastConfig`, the text of its last configuration, or "". By default nats-server takes three quarters of
- * the space that is free at its start; on a disk that has been filled since, it would then refuse streams
- * and records that it has space for in its own files.
+ * Returns the bytes that a broker may keep in files: three quarters of the free disk space, and never less
+ * than in `lastConfig`, the text of its last configuration or "". By default nats-server takes three quarters
+ * of the space that is free at its start. On a disk that has filled up since its last start, it would then
+ * refuse streams and records that it has space for in its own files.
  */
 export function fileLimitBytes(freeBytes: number, lastConfig: string): number {
   const [, last = "0"] = /^ {2}max_file: (\d+)$/m.exec(lastConfig) ?? [];
@@ -76,12 +79,13 @@ export function fileLimitBytes(freeBytes: number, lastConfig: string): number {
 }
 
 /**
- * The configuration to be written into the store directory: it includes a file and overrides parts.
+ * Makes the configuration to be written into the store directory: it includes a file and overrides parts of
+ * it.
  *
- * The `jetstream` block of the package's own file is replaced, because every version of the broker
- * refuses the `-sd` flag together with a `store_dir`. Nothing in a user's file is replaced: its block may
- * hold settings that must not be lost silently, such as `sync_interval`. There the flag is used, and the
- * broker refuses a file that also names a `store_dir`.
+ * The `jetstream` block of the package's own file is replaced, because every version of the broker refuses
+ * the `-sd` flag together with a `store_dir`. Nothing in a user's file is replaced: its block may hold
+ * settings that must not be lost silently, such as `sync_interval`. With such a file the flag is used, and
+ * the broker refuses a file that also names a `store_dir`.
  * @param fileBytesMax most bytes that the broker may keep in files; absent, the broker decides.
  * @throws BAD_PATH if a path holds a quote, a backslash or a control character.
  * @throws BAD_VALUE if `configFile` is given with `durable` or `jetstreamConfig`.
@@ -124,7 +128,7 @@ function quoted(path: string): string {
   );
 }
 
-/** The entries of a JSON object that another program has written; undefined if the text is not one. */
+/** Parses a JSON object that another program has written; undefined if the text is not one. */
 export function parseJsonObject(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(text);
@@ -142,7 +146,7 @@ export interface BrokerGreeting {
   readonly maxPayloadBytes: number;
 }
 
-/** A broker's greeting has a few hundred bytes; anything longer is not one. */
+/** Most bytes of a greeting: a broker's has a few hundred. */
 const GREETING_BYTES_MAX = 64 * 1024;
 
 /**

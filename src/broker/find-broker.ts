@@ -9,8 +9,8 @@ import { PserverError } from "../protocol/errors.ts";
 import { packageRoot } from "./broker-config.ts";
 
 /**
- * Directory where `pserver setup` installs a broker for this user: `nats-pserver/bin` in `XDG_DATA_HOME`,
- * or in `~/.local/share` if that is not set.
+ * Returns the directory where `pserver setup` installs a broker for this user: `nats-pserver/bin` in
+ * `XDG_DATA_HOME`, or in `~/.local/share` if that is not set.
  */
 export function userBrokerDirectory(
   environment: Readonly<Record<string, string | undefined>>,
@@ -38,9 +38,9 @@ const VERSION_TIMEOUT_MS = 10_000;
 const run = promisify(execFile);
 
 /**
- * The broker to start, searched in this order: `PSERVER_NATS_SERVER`, `.tools/bin` of the package, the
- * directory of `pserver setup`, `PATH`, the system's directories. Programs that are too old are skipped;
- * the one that `PSERVER_NATS_SERVER` names is used or refused.
+ * Finds the broker to start. Searches in this order: `PSERVER_NATS_SERVER`, `.tools/bin` of the package, the
+ * directory of `pserver setup`, `PATH`, the system's directories. Programs that are too old are skipped; the
+ * one that `PSERVER_NATS_SERVER` names is used or refused.
  * @param root directory of the package.
  * @throws NO_BROKER if there is none, or the named one cannot be run.
  * @throws BROKER_TOO_OLD if all that were found are too old; ABORTED by `signal`.

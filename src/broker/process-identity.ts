@@ -17,7 +17,7 @@ const UNKNOWN = "unknown";
 const STATE_FIELD = 0;
 const START_FIELD = 19;
 
-/** Identity of the process that has this pid now; undefined if none has. */
+/** Identifies the process that has this pid now; undefined if none has. */
 export function identifyProcess(pid: number): ProcessIdentity | undefined {
   const boot = readProc("/proc/sys/kernel/random/boot_id");
   if (boot === undefined) return isSignalable(pid) ? { pid, birth: UNKNOWN } : undefined;
@@ -30,7 +30,7 @@ export function identifyProcess(pid: number): ProcessIdentity | undefined {
   return { pid, birth: `${boot.slice(0, 8)}-${fields[START_FIELD] ?? UNKNOWN}` };
 }
 
-/** Whether the process is still alive, and is not another one under the same pid. */
+/** Returns whether the process is still alive, and is not another one under the same pid. */
 export function isAlive(identity: ProcessIdentity): boolean {
   return identifyProcess(identity.pid)?.birth === identity.birth;
 }

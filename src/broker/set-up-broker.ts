@@ -10,20 +10,21 @@ import { type FoundBroker, findBroker, userBrokerDirectory } from "./find-broker
 const PARENT_FIELD = 1;
 
 /**
- * Sends a signal to a process and to all that have come from it, whatever process groups they have made; the
- * process itself comes first, so that it starts nothing instead. Without `/proc` only the process gets it.
+ * Sends a signal to a process and to all its descendants, whatever process groups they have made. The process
+ * itself gets it first, so that it does not start another one in place of one that ends. Without `/proc` only
+ * the process gets it.
  */
 export async function signalTree(pid: number, signal: NodeJS.Signals): Promise<void> {
   for (const each of [pid, ...(await descendants(pid))]) {
     try {
       process.kill(each, signal);
     } catch {
-      // It has ended meanwhile, or belongs to another user.
+      // The process has ended, or belongs to another user.
     }
   }
 }
 
-/** Processes that have come from another one, parents before their children. */
+/** Lists the descendants of a process, parents before their children. */
 async function descendants(pid: number): Promise<number[]> {
   const children = new Map<number, number[]>();
   for (const each of await readdir("/proc").catch(() => [])) {
@@ -54,8 +55,8 @@ export interface SetUpOptions {
 }
 
 /**
- * The broker that {@link findBroker} finds. If there is none that is new enough, builds one in the user's
- * directory with Go; where there is no Go, pip fetches it, and Python is installed for that if need be.
+ * Returns the broker that {@link findBroker} finds. If none is new enough, builds one in the user's directory
+ * with Go; where there is no Go, pip fetches a broker, and Python is installed for that if need be.
  * @throws NO_BROKER if that is not possible, naming what to install; the reason of `signal`, which ends
  *   all processes of the installation.
  */
@@ -80,8 +81,8 @@ async function runScript(root: string, directory: string, options: SetUpOptions)
     stdio: ["inherit", "ignore", "pipe"],
     env: options.environment,
   });
-  // What bash has started, such as Go, does not end with it. A group of their own would not do: they could
-  // not ask for a password at the terminal, and `timeout` makes another one.
+  // What bash has started, such as Go, does not end with it. Ending a process group would not do: in a group
+  // of its own the script could not ask for a password at the terminal, and `timeout` makes another group.
   const end = (): void => {
     if (child.pid !== undefined) void signalTree(child.pid, "SIGTERM");
   };

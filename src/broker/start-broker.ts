@@ -44,7 +44,7 @@ const SETPRIV = ["/usr/bin/setpriv", "/bin/setpriv"].find((path) => existsSync(p
 const running = new Set<BrokerProcess>();
 let exitHooked = false;
 
-/** One running nats-server process and the end of its log. */
+/** A nats-server process that was started, and the last lines of its log. */
 export class BrokerProcess {
   readonly pid: number;
   readonly exited: Promise<BrokerExit>;
@@ -93,7 +93,7 @@ export class BrokerProcess {
     return broker;
   }
 
-  /** Notes the process's log and its end. */
+  /** Keeps the last lines of the process's log, and notes its end. */
   #follow(onLog: (line: string) => void): void {
     createInterface({ input: this.#child.stderr }).on("line", (line) => {
       this.#lines.push(line);
@@ -111,7 +111,7 @@ export class BrokerProcess {
     return this.#hasExited;
   }
 
-  /** The last lines of the log, oldest first. */
+  /** Returns the last lines of the log, oldest first. */
   lastLines(): readonly string[] {
     return [...this.#lines];
   }
@@ -162,7 +162,7 @@ const LISTENING = "0A";
 const [ADDRESS_FIELD, STATE_FIELD, INODE_FIELD] = [1, 3, 9];
 
 /**
- * The process that listens on a TCP port; undefined if the system does not say: without `/proc`, or if
+ * Finds the process that listens on a TCP port; undefined if the system does not say: without `/proc`, or if
  * the process belongs to another user.
  */
 export async function findListener(port: number): Promise<Listener | undefined> {
@@ -182,7 +182,7 @@ export async function findListener(port: number): Promise<Listener | undefined> 
   return undefined;
 }
 
-/** Inodes of the sockets that listen on a port, from the text of `/proc/net/tcp`. */
+/** Returns the inodes of the sockets that listen on a port, from the text of `/proc/net/tcp`. */
 function listeningInodes(table: string, port: number): string[] {
   const suffix = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
   return table
@@ -201,7 +201,10 @@ async function holdsOneOf(inodes: ReadonlySet<string>, pid: string): Promise<boo
   return false;
 }
 
-/** Result of reading `/proc`, or `nothing`: a process may end meanwhile, or belong to another user. */
+/**
+ * Returns the result of reading `/proc`, or `nothing` if that fails: the process may have ended, or belong to
+ * another user.
+ */
 async function readIfVisible<T>(reading: Promise<T>, nothing: T): Promise<T> {
   try {
     return await reading;
@@ -213,11 +216,11 @@ async function readIfVisible<T>(reading: Promise<T>, nothing: T): Promise<T> {
 /** Prefix of each line of nats-server's log: process, time, level. */
 const PREFIX = /^\[\d+\] \S+ \S+ \[([A-Z]{3})\] /;
 
-/** Message of nats-server if the address that it should listen on is in use. */
+/** Matches nats-server's message that the address to listen on is in use. */
 const ADDRESS_IN_USE = /listen tcp\S* (\S+):(\d+): bind: address already in use/;
 
 /**
- * The error for a broker that did not start, from the end of its log.
+ * Makes the error for a broker that did not start, from the end of its log.
  * @param what what happened, such as "ended before it was ready".
  * @returns ADDRESS_IN_USE with the address and, if known, the process that listens there; else
  *   NO_BROKER with the broker's own message.
@@ -236,7 +239,7 @@ export async function failedStart(what: string, log: readonly string[]): Promise
   return new PserverError("ADDRESS_IN_USE", message, { host, port, pid: listener?.pid });
 }
 
-/** The lines that report failures, without process and time; all lines if none does. */
+/** Returns the lines that report failures, without process and time; all lines if none does. */
 function reasons(log: readonly string[]): readonly string[] {
   const bad = log.filter((line) => ["ERR", "FTL"].includes(PREFIX.exec(line)?.[1] ?? ""));
   // Errors of the configuration are written without a prefix.
@@ -285,7 +288,7 @@ export interface Broker {
   readonly url: string;
   readonly port: number;
   readonly pid: number;
-  /** As an absolute path. */
+  /** The store directory as an absolute path. */
   readonly storeDir: string;
   /** Such as `2.12.15`. */
   readonly version: string;
@@ -306,9 +309,9 @@ const GREETING_TIMEOUT_MS = 10_000;
  * Starts a broker with JetStream on a store directory that nobody else uses, and settles when it
  * accepts clients. To restart it on the same data, pass the same `storeDir` and `port`.
  *
- * The broker ends with the process that started it, or with its worker thread: on exit it is sent
- * SIGTERM, and if `setpriv` is installed (as on Debian) the kernel does that even after SIGKILL. Without
- * it, a broker that is left keeps the store locked, and the next start names its pid.
+ * The broker ends with the process or worker thread that started it: on exit it is sent SIGTERM, and if
+ * `setpriv` is installed (as on Debian) the kernel sends it even after SIGKILL. Without `setpriv` a broker
+ * may be left running; it keeps the store locked, and the next start names its pid.
  * @throws NO_BROKER if there is no program, or it ended or was not ready in time; the message
  *   ends with the reason from its log.
  * @throws ADDRESS_IN_USE if another process listens on the port.
@@ -344,7 +347,7 @@ function throwIfAborted({ signal, storeDir }: BrokerOptions): void {
   throw new PserverError("ABORTED", "the start of the broker was aborted", { storeDir });
 }
 
-/** The receiver of the broker's log. */
+/** Makes the receiver of the broker's log. */
 function logReader({ onLog, onStoreStuck }: BrokerOptions): (line: string) => void {
   const store = new StuckStore();
   return (line) => {
@@ -355,7 +358,10 @@ function logReader({ onLog, onStoreStuck }: BrokerOptions): (line: string) => vo
 
 /** Files written before each start. */
 interface StartFiles {
-  /** Directory where the broker writes its port: letting it choose has no races, choosing one has. */
+  /**
+   * Directory where the broker writes the port that it has chosen. A port chosen here could be taken before
+   * the broker listens.
+   */
   readonly portsDir: string;
   readonly flags: readonly string[];
 }
@@ -367,8 +373,8 @@ async function writeFiles(storeDir: string, options: BrokerOptions): Promise<Sta
   const fileBytesMax = setsFileLimit(options) ? await findLimit(storeDir, configPath) : undefined;
   const config = writeBrokerConfig(options, fileBytesMax);
   try {
-    // It may contain a token: only this user may read it. An older file could have other permissions, and
-    // it holds the last limit until the new one is complete.
+    // The file may contain a token, so only this user may read it. It is replaced, not written over: an older
+    // file could have other permissions, and holds the last limit until the new one is complete.
     await rm(newPath, { force: true });
     await writeFile(newPath, config.text, { mode: 0o600 });
     await rename(newPath, configPath);
@@ -433,7 +439,7 @@ async function untilReady(
   };
 }
 
-/** The client port; undefined until the broker has written its ports file completely. */
+/** Reads the client port; undefined until the broker has written its ports file completely. */
 async function readPort(portsDir: string): Promise<number | undefined> {
   try {
     for (const name of await readdir(portsDir)) {
@@ -449,7 +455,7 @@ async function readPort(portsDir: string): Promise<number | undefined> {
   return undefined;
 }
 
-/** The address to connect to: loopback for a broker that listens on all addresses. */
+/** Returns the address to connect to: loopback for a broker that listens on all addresses. */
 function dialled(host: string): string {
   if (host === "0.0.0.0") return LOOPBACK;
   return host === "::" ? "::1" : host;

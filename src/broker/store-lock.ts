@@ -10,8 +10,8 @@ import { identifyProcess, isAlive, type ProcessIdentity } from "./process-identi
 export interface StoreLock {
   readonly dir: string;
   /**
-   * Makes the process `pid`, for instance a started broker, a holder as well: the directory stays locked
-   * while that process is alive, even if this process has died.
+   * Makes the process `pid`, for instance a started broker, another holder: the directory stays locked while
+   * that process is alive, even if this process has died.
    */
   addHolder(pid: number): Promise<void>;
   /** Unlocks the directory for all holders. Further calls do nothing. */
@@ -21,7 +21,9 @@ export interface StoreLock {
 /** Name of a claim, an empty file. The owner is in the name, so that it is never incomplete. */
 const CLAIM = /^(\d+)\.([0-9a-z-]+)$/;
 
-/** Two processes that claim at the same time see each other and both withdraw, so each retries. */
+/**
+ * Attempts to claim: two processes that claim at the same time see each other, and both withdraw and retry.
+ */
 const ATTEMPTS = 5;
 const BACKOFF_MS_MAX = 60;
 
@@ -83,13 +85,13 @@ async function claim(dir: string, claims: string, holder: ProcessIdentity): Prom
   try {
     await writeFile(path, "", { flag: "wx" });
   } catch (cause) {
-    // This very process holds the directory already.
+    // This process already holds the directory.
     if (errnoCode(cause) === "EEXIST") throw storeInUse(dir, holder.pid);
     throw fileError("write", path, cause);
   }
 }
 
-/** Another live process that claims the directory; removes the claims of dead ones. */
+/** Finds another live process that claims the directory; removes the claims of dead ones. */
 async function liveClaim(
   claims: string,
   self: ProcessIdentity,

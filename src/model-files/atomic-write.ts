@@ -27,7 +27,7 @@ export async function makeDirectory(path: string): Promise<string | undefined> {
   }
 }
 
-/** As `mkdir`, but another process may have made it meanwhile. */
+/** Makes a directory, unless another process has just made it. */
 async function makeOneDirectory(directory: string): Promise<void> {
   try {
     await mkdir(directory);
@@ -58,7 +58,7 @@ export const FILE_MODES = { model: 0o600, byUmask: 0o666 } as const;
 export const MODEL_DIRECTORY_MODE = 0o700;
 
 /**
- * Content of a file: its bytes in order, or a function that writes them into the open, empty file.
+ * Content of a file: its bytes in order, or a function that writes them into the empty file, which is open.
  */
 export type FileContent =
   | AsyncIterable<Uint8Array>
@@ -142,8 +142,8 @@ export async function makeDirectories(directory: string): Promise<string | undef
 }
 
 /**
- * Removes a directory and those above it up to `top`, which {@link makeDirectories} has created, as
- * far as they are empty.
+ * Removes a directory and those above it up to `top`, as far as they are empty; {@link makeDirectories} has
+ * created them.
  */
 export async function removeEmptyDirectories(directory: string, top: string): Promise<void> {
   for (let current = resolve(directory); current.length >= top.length; current = dirname(current)) {
@@ -156,7 +156,7 @@ export async function removeEmptyDirectories(directory: string, top: string): Pr
   }
 }
 
-/** The topmost missing directory of an absolute path; undefined if all exist. */
+/** Finds the topmost missing directory of an absolute path; undefined if all exist. */
 async function topmostMissing(path: string): Promise<string | undefined> {
   let missing: string | undefined;
   for (let current = path; ; current = dirname(current)) {
@@ -170,12 +170,15 @@ async function topmostMissing(path: string): Promise<string | undefined> {
   }
 }
 
-/** A name in the same directory that nothing else has. */
+/** Makes a name in the same directory that nothing else has. */
 export function temporaryNameBeside(file: string): string {
   return join(dirname(file), `.pserver-save-${randomUUID()}.tmp`);
 }
 
-/** Whether a file name is one of {@link temporaryNameBeside}: a process that died may have left it. */
+/**
+ * Returns whether a file name is one of {@link temporaryNameBeside}: a process that died may have left such a
+ * file.
+ */
 export function isTemporaryName(name: string): boolean {
   return /^\.pserver-save-[0-9a-f-]{36}\.tmp$/.test(name);
 }
@@ -221,7 +224,7 @@ export async function* abortable(
   const aborted = once(signal, "abort", { signal: stop.signal }).then((): never => {
     throw abortedError(signal);
   });
-  // It may reject between two races, when nobody listens; the next race sees it.
+  // The promise may reject between two races, when nobody listens; the next race sees it.
   aborted.catch(() => undefined);
   const iterator = chunks[Symbol.asyncIterator]();
   let finished = false;

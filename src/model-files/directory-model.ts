@@ -35,7 +35,7 @@ const MANIFEST_FILE = "manifest.json";
 
 const FORMAT = "nats-pserver-model";
 const VERSION = 1;
-/** An object with the metadata and a list of objects, each with its shape. */
+/** Limits of the manifest: an object with the metadata, and a list of objects that each have a shape. */
 const BOUNDS = {
   depth: 4,
   containers: 2 * TENSORS_MAX + 3,
@@ -50,9 +50,9 @@ interface DirectoryManifest {
 }
 
 /**
- * The file of a parameter in a model directory: its name, if that is made of letters, digits, `_`,
- * `-` and, not in front, `.`, as PaddlePaddle's own are; else the name escaped as in subjects. Only
- * escaped names hold a `=`, so no two parameters meet.
+ * Returns the name of a parameter's file in a model directory: the parameter's name, if that consists of
+ * letters, digits, `_`, `-` and, not in front, `.`, as PaddlePaddle's own do; else the name escaped as in
+ * subjects. Only escaped names hold a `=`, so no two parameters get the same file.
  * @throws BAD_NAME for a name no parameter can have.
  */
 function parameterFileName(name: string): string {
@@ -60,7 +60,7 @@ function parameterFileName(name: string): string {
   return SAFE_FILE_NAME.test(name) && name !== MANIFEST_FILE ? name : escaped;
 }
 
-/** The bytes of the manifest of a model directory. */
+/** Yields the bytes of the manifest of a model directory. */
 async function* encodeManifest(model: OutgoingModel): AsyncGenerator<Uint8Array, void, undefined> {
   const tensors = model.tensors.map(({ name, dtype, shape }) => ({
     name,
@@ -123,11 +123,10 @@ function checkEntry(path: string, entry: Readonly<Record<string, unknown>>): Ten
 }
 
 /**
- * Writes a model as a directory: a file per parameter in PaddlePaddle's form, 16 bytes of header and
- * the elements, and `manifest.json`, which tells names, dtypes, shapes and metadata. The directory
- * takes its name once all of it is on disk; a model directory of this name is replaced. Between two
- * steps of that, for a moment, there is none: a crash then leaves the old one under a temporary name.
- * Returns the number of bytes.
+ * Writes a model as a directory: a file per parameter in PaddlePaddle's form, 16 bytes of header and the
+ * elements, and `manifest.json`, which tells names, dtypes, shapes and metadata. The directory takes its name
+ * once all of it is on disk; a model directory of this name is replaced. For a moment no directory has the
+ * name; a crash at that moment leaves the old one under a temporary name. Returns the number of bytes.
  * @throws BAD_PATH as {@link checkReplaceable}; DISK_FULL, IO, and what `model.chunks` throws.
  */
 export async function writeDirectoryModel(
@@ -193,7 +192,7 @@ export async function readDirectoryModel(directory: string): Promise<IncomingMod
   return { tensors: sources, metadata };
 }
 
-/** The kind of a directory entry; a symbolic link counts as a file. */
+/** Returns the kind of a directory entry; a symbolic link counts as a file. */
 export async function kindOf(path: string): Promise<"absent" | "directory" | "file"> {
   try {
     return (await lstat(path)).isDirectory() ? "directory" : "file";

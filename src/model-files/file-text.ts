@@ -1,6 +1,6 @@
 import { mismatch, type PserverError } from "../protocol/errors.ts";
 
-/** The BAD_FILE for `what` in a file that is not as expected. */
+/** Makes a BAD_FILE for `what` in a file that is not as expected. */
 export function badFile(
   path: string,
   what: string,
@@ -12,7 +12,7 @@ export function badFile(
   return mismatch("BAD_FILE", `${path}: ${what}`, expected, received, { path, what }, options);
 }
 
-/** A BAD_DTYPE for an element type of a file that no parameter has. */
+/** Makes a BAD_DTYPE for an element type of a file that no parameter has. */
 export function badFileDtype(
   path: string,
   what: string,
@@ -25,7 +25,7 @@ export function badFileDtype(
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
- * The text of bytes of a file.
+ * Decodes the text of a file.
  * @throws BAD_FILE naming `what` if they are not UTF-8.
  */
 export function decodeFileText(path: string, what: string, bytes: Uint8Array): string {
@@ -37,7 +37,7 @@ export function decodeFileText(path: string, what: string, bytes: Uint8Array): s
 }
 
 /**
- * The value of JSON text of a file.
+ * Parses the JSON text of a file.
  * @throws BAD_FILE naming `what` if it is not JSON.
  */
 export function parseFileJson(path: string, what: string, text: string): unknown {
@@ -116,12 +116,12 @@ function checkBounds(path: string, what: string, bytes: Uint8Array, bounds: Json
   return colons;
 }
 
-/** Whether a parsed JSON value is an object. */
+/** Returns whether a parsed JSON value is an object. */
 export function isJsonObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The object a parsed JSON value is; one without fields if it is none. */
+/** Returns a parsed JSON value if it is an object, else an object without fields. */
 export function jsonObjectOf(value: unknown): Readonly<Record<string, unknown>> {
   return isJsonObject(value) ? value : {};
 }

@@ -10,7 +10,7 @@ const READ_BYTES = 1024 * 1024;
 /** A file open for reading at any position; every range is checked against its size. */
 export class ModelFile {
   readonly path: string;
-  /** Size when it was opened. */
+  /** Size of the file when it was opened. */
   readonly bytes: number;
   readonly #handle: FileHandle;
   #closed = false;
@@ -40,7 +40,7 @@ export class ModelFile {
   }
 
   /**
-   * The `length` bytes at `position`, in a buffer of their own.
+   * Reads the `length` bytes at `position` into a buffer of their own.
    * @throws BAD_FILE naming `what` if the file ends before; IO; CLOSED.
    */
   async read(position: number, length: number, what: string): Promise<Uint8Array> {
@@ -65,7 +65,7 @@ export class ModelFile {
   }
 
   /**
-   * The `length` bytes at `position`, in chunks of at most 1 MiB that belong to the receiver.
+   * Yields the `length` bytes at `position`, in chunks of at most 1 MiB that belong to the receiver.
    * @throws as {@link ModelFile.read}.
    */
   async *stream(

@@ -7,7 +7,7 @@ import { errnoCode, fileError, io } from "../system/file-errors.ts";
 import { badFile, parseFileJson } from "./file-text.ts";
 import type { TensorHeader } from "./tensor-headers.ts";
 
-/** No model needs longer or deeper paths, and creating them costs the host time. */
+/** Longest path: no model needs a longer one, and creating it costs the host time. */
 const PATH_BYTES_MAX = 1_024;
 const PATH_NAMES_MAX = 32;
 const EXPECTED = `a relative path of at most ${PATH_NAMES_MAX} names separated by / and ${PATH_BYTES_MAX} bytes, without .. and \\, inside the model directory`;
@@ -37,8 +37,8 @@ export async function resolveModelPath(directory: string, path: string): Promise
 }
 
 /**
- * The same error with paths relative to the model directory, for somebody who may not know where
- * that directory is.
+ * Returns the error with paths relative to the model directory, for readers who may not know where that
+ * directory is.
  */
 export function relativeError(thrown: unknown, directory: string): PserverError {
   const { code, message, details } = ensureError(thrown);
@@ -65,7 +65,7 @@ function realDirectory(directory: string): string {
   }
 }
 
-/** A BAD_PATH about a path a user gave. */
+/** Makes a BAD_PATH about a path that a user gave. */
 export function badPath(
   expected: string,
   received: string,
@@ -93,7 +93,7 @@ function partsOf(path: string): string[] {
   return parts;
 }
 
-/** The real path of `file`, or `undefined` if there is nothing of this name. */
+/** Returns the real path of `file`; undefined if there is nothing of this name. */
 async function realPathOf(file: string, path: string): Promise<string | undefined> {
   try {
     await lstat(file);
@@ -127,9 +127,9 @@ async function realPathOf(file: string, path: string): Promise<string | undefine
 
 /** Name of a tensor in an archive, and its true name if that differs. */
 export interface MemberName {
-  /** A name that every program unpacks below the directory it is told. */
+  /** A name that every program unpacks below the chosen directory. */
   readonly name: string;
-  /** Stored beside the member for reading; absent if it equals the name. */
+  /** The tensor's true name, stored beside the member; absent if it equals `name`. */
   readonly trueName?: string;
 }
 
@@ -143,10 +143,9 @@ const NEVER_PLAIN = /[\p{Cc}\\]|^[A-Za-z]:\//u;
 const ESCAPED = /^(?:[A-Za-z0-9_-]|=[0-9A-F]{2})+$/;
 
 /**
- * The name of a tensor's member in an archive: the tensor's own, as numpy and PaddlePaddle expect.
- * It is escaped, as in subjects, if it could lead elsewhere when somebody unpacks it: absolute,
- * with `..`, `.` or nothing between slashes, with `\` or control characters. No two tensors get the
- * same name.
+ * Names a tensor's member in an archive: by the tensor's own name, as numpy and PaddlePaddle expect. The name
+ * is escaped, as in subjects, if unpacking it could write elsewhere: if it is absolute, has `..`, `.` or
+ * nothing between slashes, or has `\` or control characters. No two tensors get the same name.
  */
 export function memberName(name: string): MemberName {
   const isPath = name.split("/").some((part) => part === "" || part === "." || part === "..");
@@ -156,8 +155,8 @@ export function memberName(name: string): MemberName {
 }
 
 /**
- * The true name of a member, from the JSON text stored beside it, which names that were not escaped
- * lack. It is used as a parameter's name only, never as a path.
+ * Returns the true name of a member. `kept` is the JSON text stored beside the member, undefined for a name
+ * that was not escaped. The true name is used as a parameter's name only, never as a path.
  * @throws BAD_FILE if the member's name is not the escaped form of it.
  */
 export function trueNameOf(path: string, member: string, kept: string | undefined): string {
@@ -193,7 +192,7 @@ export type ModelFormat = "safetensors" | "npz" | "tar" | "directory";
 export const MODEL_ENDINGS = [".safetensors", ".npz", ".tar"] as const;
 
 /**
- * The format for a name, in upper or lower case: `*.safetensors`, `*.npz`, `*.tar`; a directory with
+ * Returns the format for a name, in upper or lower case: `*.safetensors`, `*.npz`, `*.tar`; a directory with
  * a file per parameter for a name that ends in `/` or holds no `.`; else undefined.
  */
 export function formatOf(fileName: string): ModelFormat | undefined {
@@ -205,13 +204,13 @@ export function formatOf(fileName: string): ModelFormat | undefined {
   return name.slice(name.lastIndexOf("/") + 1).includes(".") ? undefined : "directory";
 }
 
-/** The BAD_PATH for a name with an unknown ending. */
+/** Makes the BAD_PATH for a name with an unknown ending. */
 export function unknownFormat(path: string): PserverError {
   const expected = `a name ending in ${MODEL_ENDINGS.join(", ")}, or in / for a directory`;
   return badPath(expected, unknownName(path), path);
 }
 
-/** The name of a file of no format, for messages; for HDF5 with the place that has it. */
+/** Describes the name of a file of no known format, for messages; for HDF5 also names what writes it. */
 export function unknownName(path: string): string {
   const name = quoteName(path);
   if (!/\.(?:h5|hdf5)$/i.test(path)) return name;

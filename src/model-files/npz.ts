@@ -34,8 +34,8 @@ interface Token {
 }
 
 /**
- * Parses a Python dictionary as in array headers: strings without escapes, `True`, `False`, whole
- * numbers, tuples and lists. `undefined` for anything else, and if a key occurs twice.
+ * Parses a Python dictionary of an array header: strings without escapes, `True`, `False`, whole numbers,
+ * tuples and lists. Undefined for anything else, and if a key occurs twice.
  */
 function parsePythonDict(text: string): Map<string, PythonValue> | undefined {
   const tokens = tokensOf(text.trim());
@@ -76,7 +76,7 @@ class TokenReader {
     return true;
   }
 
-  /** The value that begins here, or `undefined` if none does. */
+  /** Reads the value that begins here; undefined if none does. */
   value(depth: number): PythonValue | undefined {
     const token = this.#tokens[this.#next++];
     if (token === undefined || token.value !== undefined) return token?.value;
@@ -116,7 +116,7 @@ const NUMPY_DTYPES = {
   float64: "<f8",
 } as const satisfies Record<Dtype, string>;
 
-/** Bytes that say how long the header is, at most: magic, version, length. */
+/** Most bytes before the text of the header: magic, version and length. */
 export const NPY_PREFIX_BYTES = 12;
 
 const MAGIC = "\x93NUMPY";
@@ -135,7 +135,7 @@ export interface NpyTextRange {
   readonly end: number;
 }
 
-/** A version 1 `.npy` header for elements in C order, padded so that they begin at a multiple of 64. */
+/** Makes a version 1 `.npy` header for elements in C order, padded so that they begin at a multiple of 64. */
 export function encodeNpyHeader(dtype: Dtype, shape: readonly number[]): Uint8Array {
   const tuple = shape.length === 1 ? `(${shape[0]},)` : `(${shape.join(", ")})`;
   const dict = `{'descr': '${NUMPY_DTYPES[dtype]}', 'fortran_order': False, 'shape': ${tuple}, }`;
@@ -149,7 +149,7 @@ export function encodeNpyHeader(dtype: Dtype, shape: readonly number[]): Uint8Ar
 }
 
 /**
- * Where the text of the header lies, from the first {@link NPY_PREFIX_BYTES} of a `.npy` file.
+ * Finds where the text of the header lies, from the first {@link NPY_PREFIX_BYTES} of a `.npy` file.
  * @throws BAD_FILE unless it is version 1, 2 or 3 and at most 64 KiB long.
  */
 export function npyTextRange(path: string, what: string, prefix: Uint8Array): NpyTextRange {
@@ -206,10 +206,10 @@ const SUFFIX = ".npy";
 const NAME_COMMENT = "PSERVER.name=";
 
 /**
- * The bytes of an npz file, as numpy's `savez` lays it out: a zip archive with a stored member
- * `<name>.npy` per tensor. The format has no place for metadata; it becomes the archive's comment, a
- * JSON object, which numpy does not look at. A name that would unpack to elsewhere is escaped; the
- * member's comment keeps it.
+ * Yields the bytes of an npz file, as numpy's `savez` lays it out: a zip archive with a stored member
+ * `<name>.npy` per tensor. The format has no place for metadata; it becomes the archive's comment, a JSON
+ * object, which numpy does not look at. A name that would unpack to elsewhere is escaped; the member's
+ * comment keeps it.
  * @throws what `model.chunks` throws.
  */
 export async function* writeNpz(model: OutgoingModel): AsyncGenerator<Uint8Array, void, undefined> {
@@ -230,8 +230,8 @@ export async function* writeNpz(model: OutgoingModel): AsyncGenerator<Uint8Array
 }
 
 /**
- * Reads the table of contents and the array headers of an npz file, stored or deflated. Checksums
- * are checked as the bytes are read. A comment that is not ours is no metadata.
+ * Reads the table of contents and the array headers of an npz file, stored or deflated. Checksums are checked
+ * as the bytes are read. A comment of another program is not taken for metadata.
  * @throws BAD_FILE, BAD_DTYPE, IO.
  */
 export async function readNpz(file: ModelFile): Promise<IncomingModel> {
@@ -254,7 +254,7 @@ export async function readNpz(file: ModelFile): Promise<IncomingModel> {
   return { tensors, metadata: parseMetadata(comment) ?? {} };
 }
 
-/** A tensor, and the bytes of its `.npy` header. */
+/** Reads a member's header; returns its tensor and the bytes of the header. */
 async function readMember(
   file: ModelFile,
   entry: ZipEntry,

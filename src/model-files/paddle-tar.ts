@@ -30,7 +30,7 @@ export const PADDLE_HEADER_BYTES = 16;
 const VERSION = 0;
 
 /**
- * The bytes of a parameter file: u32 version, u32 bytes of an element, u64 elements, then the
+ * Yields the bytes of a parameter file: u32 version, u32 bytes of an element, u64 elements, then the
  * elements.
  */
 export async function* writeParameterFile(
@@ -106,7 +106,7 @@ function messageOf(path: string, what: string, bytes: Uint8Array): ParameterConf
 
 const CONFIG_SUFFIX = ".protobuf";
 const CONFIG_BYTES_MAX = 1024 * 1024;
-/** Our pax records, which other programs ignore. */
+/** Keys of our pax records, which other programs ignore. */
 const ATTRIBUTES = {
   dtype: "PSERVER.dtype",
   shape: "PSERVER.shape",
@@ -115,8 +115,8 @@ const ATTRIBUTES = {
 } as const;
 
 /**
- * The bytes of a `model.tar` as PaddlePaddle's v2 API reads it: for each tensor a member `<name>`,
- * a 16-byte header and the elements, and a member `<name>.protobuf`, its `ParameterConfig`.
+ * Yields the bytes of a `model.tar` as PaddlePaddle's v2 API reads it: for each tensor a member `<name>`, a
+ * 16-byte header and the elements, and a member `<name>.protobuf`, its `ParameterConfig`.
  *
  * The format knows float32 with one dimension or more. Another dtype is named by the pax record
  * `PSERVER.dtype` before the member, a scalar's shape by `PSERVER.shape=[]`, and metadata is the

@@ -42,7 +42,7 @@ const SAFETENSORS_DTYPES = {
 const ALIGNMENT = 8;
 
 /**
- * The bytes of a safetensors file. Tensors of 8-byte elements come first, so that with the padded
+ * Yields the bytes of a safetensors file. Tensors of 8-byte elements come first, so that with the padded
  * header every element is aligned in the file.
  * @throws BAD_NAME for a tensor called `__metadata__`; TOO_LARGE for a header above 100 MB; what
  * `model.chunks` throws.
@@ -130,7 +130,7 @@ export async function readSafetensors(file: ModelFile): Promise<IncomingModel> {
   return { tensors, metadata };
 }
 
-/** The header is an object of objects, each with two lists: shape and offsets. */
+/** Limits of the header: an object of objects that each have two lists, shape and offsets. */
 const BOUNDS = {
   depth: 3,
   containers: 3 * TENSORS_MAX + 2,
@@ -152,7 +152,7 @@ function parseHeader(path: string, bytes: Uint8Array): [string, unknown][] {
       throw badFile(path, `header of ${quoteName(name)}`, "an object", typeof value);
     keys += Object.keys(value).length;
   }
-  // JSON.parse keeps the last of two equal keys; the text has one colon for each it was given.
+  // JSON.parse keeps only the last of two equal keys, but the text has a colon for each.
   if (colons !== keys)
     throw badFile(path, "header", "each key once, in flat objects", `${colons} keys`);
   return fields;

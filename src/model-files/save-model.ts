@@ -38,7 +38,7 @@ import {
 const SHARD_NAME = /^(.+):sparse-(0|[1-9]\d{0,8})$/s;
 const LISTED_MAX = 10;
 
-/** A tensor of the file and the parameters its bytes are made of, in order along axis 0. */
+/** A tensor of the file, and the parameters that its bytes come from, in order along axis 0. */
 export interface MergedTensor<Header extends TensorHeader = TensorHeader> {
   readonly header: TensorHeader;
   readonly parts: readonly Header[];
@@ -47,9 +47,8 @@ export interface MergedTensor<Header extends TensorHeader = TensorHeader> {
 /**
  * Joins the parameters `<name>:sparse-0` … `<name>:sparse-<n-1>` along axis 0 into one tensor
  * `<name>`, in the place of the first of them; every other parameter stays as it is.
- * @throws MISSING_SHARD listing the numbers that lack below the highest; BAD_NAME if `<name>` is a
- * parameter too; BAD_DTYPE, BAD_SHAPE if shards differ in more than their rows; and what
- * {@link checkHeaders} refuses.
+ * @throws MISSING_SHARD listing the missing numbers below the highest; BAD_NAME if `<name>` is a parameter
+ * too; BAD_DTYPE, BAD_SHAPE if shards differ in more than their rows; and what {@link checkHeaders} refuses.
  */
 export function mergeSparse<Header extends TensorHeader>(
   headers: readonly Header[],
@@ -66,9 +65,7 @@ export function mergeSparse<Header extends TensorHeader>(
   });
 }
 
-/**
- * The sparse shards among these parameters, by the name of the tensor that a save joins them into.
- */
+/** Groups the sparse shards among these parameters by the name of the tensor that a save joins them into. */
 export function shardsByName<Header extends TensorHeader>(
   headers: readonly Header[],
 ): ReadonlyMap<string, readonly Header[]> {
@@ -120,7 +117,10 @@ function shardNumber({ name }: TensorHeader): number {
   return Number(SHARD_NAME.exec(name)?.[2]);
 }
 
-/** Iterates over the shards that there are, because a shard may have any number. */
+/**
+ * Checks that no shard is missing. Iterates over the shards, not over the numbers, because a shard may have
+ * any number.
+ */
 function checkComplete(name: string, numbers: readonly number[]): void {
   const missing: number[] = [];
   let expected = 0;
@@ -158,12 +158,12 @@ function differs(
 export interface SaveModelOptions {
   /** The model directory: nothing is written outside it. It must exist. */
   readonly directory: string;
-  /** Where in it, as the user gave it; its ending chooses the format. */
+  /** Where in the directory, as the user gave it; its ending chooses the format. */
   readonly path: string;
   readonly tensors: readonly TensorHeader[];
   /**
-   * The bytes of one of `tensors`, little-endian, in C order; asked for once each, one after the
-   * other, in the order of the file. A chunk may be used again once the next is asked for.
+   * Yields the bytes of one of `tensors`, little-endian, in C order. Called once for each, one after the
+   * other, in the order of the file. The memory of a chunk may be used again once the next is asked for.
    */
   readonly chunks: (header: TensorHeader) => AsyncIterable<Uint8Array>;
   readonly metadata?: Metadata;
@@ -215,7 +215,7 @@ export async function saveModel(options: SaveModelOptions): Promise<WrittenModel
   }
 }
 
-/** The format for a path; an existing directory is saved as a directory, whatever its name. */
+/** Returns the format for a path; an existing directory is saved as a directory, whatever its name. */
 async function formatFor(file: string, path: string): Promise<ModelFormat> {
   // `file` has its links resolved, but lacks a final slash of the path.
   const format = formatOf(path.endsWith("/") ? `${file}/` : file);
@@ -246,7 +246,7 @@ async function write(file: string, format: ModelFormat, model: OutgoingModel): P
   return await writeFileAtomically(file, CONTENTS[format](model), FILE_MODES.model);
 }
 
-/** The content of a file of each format. */
+/** The writer of each format of one file. */
 const CONTENTS: Readonly<
   Record<Exclude<ModelFormat, "directory">, (model: OutgoingModel) => FileContent>
 > = {

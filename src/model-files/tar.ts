@@ -34,7 +34,7 @@ const TAR_TYPES = {
   gnuLongName: "L",
 } as const;
 
-/** The sum of a header's bytes, its checksum field counted as spaces. */
+/** Returns the sum of a header's bytes, with spaces in place of its checksum field. */
 export function tarChecksum(block: Uint8Array): number {
   const [begin, length] = TAR_FIELDS.checksum;
   let sum = length * 0x20;
@@ -43,7 +43,7 @@ export function tarChecksum(block: Uint8Array): number {
   return sum;
 }
 
-/** Zero bytes after `bytes` bytes of data, up to the next block. */
+/** Returns the number of zero bytes between `bytes` bytes of data and the next block. */
 function tarPadding(bytes: number): number {
   return (TAR_BLOCK_BYTES - (bytes % TAR_BLOCK_BYTES)) % TAR_BLOCK_BYTES;
 }
@@ -55,7 +55,7 @@ const PAX_BYTES_MAX = 256 * 1024;
 const RECORDS_MAX = 256;
 
 /**
- * The records of a pax header: `<length> <key>=<value>\n`, the length counting the whole record.
+ * Reads the records of a pax header, `<length> <key>=<value>\n`; the length is that of the whole record.
  * @throws BAD_FILE if one is not of this form or not UTF-8, or if there are more than 256.
  */
 function parsePax(path: string, what: string, data: Uint8Array): Map<string, string> {
@@ -80,12 +80,12 @@ function parsePax(path: string, what: string, data: Uint8Array): Map<string, str
   return records;
 }
 
-/** A member of an archive. Its data lies in the file: that is checked. */
+/** A member of an archive. Its data was found to lie in the file. */
 export interface TarEntry {
   readonly name: string;
   readonly bytes: number;
   readonly dataAt: number;
-  /** The pax records of this member alone that were asked for. */
+  /** Those of the member's own pax records that were asked for. */
   readonly attributes: ReadonlyMap<string, string>;
 }
 
@@ -95,13 +95,16 @@ export interface TarContents {
   readonly globalAttributes: ReadonlyMap<string, string>;
 }
 
-/** Two members per tensor, each with at most one pax or long-name header before it. */
+/**
+ * Most headers of an archive: two members per tensor, each with at most one pax or long-name header before
+ * it.
+ */
 const HEADERS_MAX = 4 * TENSORS_MAX;
 
 /**
- * The table of contents of a tar archive: ustar, pax and GNU's long names and sizes. Only regular
- * files are members of a model; the archive must end with its two blocks of zeros. Of pax records only
- * those called as in `attributeNames` are kept: others could fill the memory.
+ * Reads the table of contents of a tar archive: ustar, pax and GNU's long names and sizes. Only regular files
+ * are members of a model; the archive must end with its two blocks of zeros. Of pax records only those named
+ * in `attributeNames` are kept: others could fill the memory.
  * @throws BAD_FILE, IO.
  */
 export async function readTar(
@@ -192,7 +195,7 @@ function decodeHeader(path: string, what: string, block: Uint8Array): Header {
   };
 }
 
-/** A number in octal digits, or GNU's big-endian form for larger ones, marked by the first bit. */
+/** Reads a number in octal digits, or in GNU's big-endian form for larger ones, which the first bit tells. */
 function parseNumber(path: string, what: string, field: Uint8Array): number {
   const [first = 0, ...rest] = field;
   if (first === 0x80) {
@@ -233,12 +236,12 @@ export interface TarMember {
   readonly chunks: () => AsyncIterable<Uint8Array>;
 }
 
-/** The largest size eleven octal digits can say. */
+/** The largest size that eleven octal digits can hold. */
 const OCTAL_SIZE_MAX = 8 ** 11 - 1;
 
 /**
- * The bytes of a ustar archive. A member whose name is not plain ASCII of at most 100 characters,
- * whose size does not fit or that has attributes gets a pax header before it. Names must not hold NUL.
+ * Yields the bytes of a ustar archive. A member gets a pax header if its name is not plain ASCII of at most
+ * 100 characters, its size does not fit, or it has attributes. Names must not hold NUL.
  * @throws what `chunks` throws.
  */
 export async function* writeTar(
@@ -308,7 +311,7 @@ function encodePax(
   return Buffer.concat([header, text, padding]);
 }
 
-/** `<length> <key>=<value>\n`, where the length counts its own digits. */
+/** Writes the pax record `<length> <key>=<value>\n`, whose length includes its own digits. */
 function encodePaxRecord(key: string, value: string): string {
   const rest = Buffer.byteLength(` ${key}=${value}\n`);
   let length = rest;

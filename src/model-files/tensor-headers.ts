@@ -3,7 +3,7 @@ import { mismatch, PserverError } from "../protocol/errors.ts";
 import { RANK_MAX } from "../protocol/limits.ts";
 import { escapeName, quoteName } from "../protocol/names.ts";
 
-/** Tensors one model file may hold; bounds what the headers of a hostile file can allocate. */
+/** Most tensors of one model file; bounds what the headers of a hostile file can allocate. */
 export const TENSORS_MAX = 100_000;
 
 /**
@@ -12,7 +12,7 @@ export const TENSORS_MAX = 100_000;
  */
 export const DESCRIPTION_BYTES_MAX = 100_000_000;
 
-/** Values that describe the tensors of one file at most: a name, shape and place for each, and metadata. */
+/** Most values that describe the tensors of one file: a name, shape and place for each, and metadata. */
 export const DESCRIPTION_VALUES_MAX = TENSORS_MAX * (RANK_MAX + 8);
 
 /** Description of a tensor in a model file. `shape` is `[]` for a scalar. */
@@ -26,8 +26,9 @@ export interface TensorHeader {
 export interface TensorSource {
   readonly header: TensorHeader;
   /**
-   * The tensor's bytes, little-endian, in C order, from the start at each call. Chunks belong to the
-   * receiver and may end inside an element. Their sum is checked: a loop that ends had them all.
+   * Yields the tensor's bytes, little-endian, in C order, from the start at each call. Chunks belong to the
+   * receiver and may end inside an element. The number of bytes is checked, so a loop that ends without an
+   * error had them all.
    */
   chunks(): AsyncIterable<Uint8Array>;
 }
@@ -36,7 +37,10 @@ export interface TensorSource {
 export interface OutgoingModel {
   readonly tensors: readonly TensorHeader[];
   readonly metadata: Metadata;
-  /** Yields exactly `dataBytes(header)` bytes; a chunk is not used after the next is asked for. */
+  /**
+   * Yields exactly `dataBytes(header)` bytes. The writer does not use a chunk after it has asked for the
+   * next.
+   */
   readonly chunks: (header: TensorHeader) => AsyncIterable<Uint8Array>;
 }
 
@@ -46,14 +50,14 @@ export interface IncomingModel {
   readonly metadata: Metadata;
 }
 
-/** Whether a tensor can have this shape. */
+/** Returns whether a tensor can have this shape. */
 export function isShape(value: unknown): value is readonly number[] {
   return elementsOf(value) !== undefined;
 }
 
 /**
- * Elements of a tensor of this shape, or `undefined` if no tensor can have it. A dimension may be 0
- * here, which a parameter's may not be: files of other programs hold such tensors.
+ * Returns the elements of a tensor of this shape; undefined if no tensor can have it. A dimension may be 0,
+ * which a parameter's may not be: files of other programs hold such tensors.
  */
 export function elementsOf(shape: unknown): number | undefined {
   if (!Array.isArray(shape) || shape.length > RANK_MAX) return undefined;
@@ -69,7 +73,7 @@ export function elementsOf(shape: unknown): number | undefined {
 }
 
 /**
- * Bytes of the tensor's elements.
+ * Returns the bytes of the tensor's elements.
  * @throws BAD_SHAPE if the shape is not valid.
  */
 export function dataBytes(header: TensorHeader): number {
@@ -138,12 +142,12 @@ export async function* exactly(
   );
 }
 
-/** A BAD_NAME about a parameter that cannot be saved under its name. */
+/** Makes a BAD_NAME about a parameter that cannot be saved under its name. */
 export function badName(name: string, expected: string): PserverError {
   return mismatch("BAD_NAME", "parameter name", expected, quoteName(name), { parameter: name });
 }
 
-/** A shape for messages, cut when long. */
+/** Shows a shape in messages, cut when long. */
 export function showShape(shape: unknown): string {
   const text = JSON.stringify(shape) ?? String(shape);
   return text.length > 200 ? `${text.slice(0, 200)}…` : text;
@@ -179,12 +183,12 @@ export function checkMetadata(metadata: Readonly<Record<string, unknown>>): void
   );
 }
 
-/** The metadata as JSON, or `""` if there is none. */
+/** Writes metadata as JSON, `""` if there is none. */
 export function encodeMetadata(metadata: Metadata): string {
   return Object.keys(metadata).length > 0 ? JSON.stringify(metadata) : "";
 }
 
-/** The metadata that JSON text holds, or `undefined` if it is not an object of texts, or too large. */
+/** Reads metadata from JSON text; undefined if it is not an object of texts, or too large. */
 export function parseMetadata(text: string): Metadata | undefined {
   if (text.length > METADATA_BYTES_MAX) return undefined;
   try {
@@ -195,11 +199,11 @@ export function parseMetadata(text: string): Metadata | undefined {
   }
 }
 
-/** The metadata that a parsed JSON value is, or `undefined` if it is not an object of texts. */
+/** Returns a parsed JSON value as metadata; undefined if it is not an object of texts. */
 export function metadataFrom(value: unknown): Metadata | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
   const entries = Object.entries(value);
   if (entries.some(([, text]) => typeof text !== "string")) return undefined;
-  // Not an assignment per key: a key may be called __proto__.
+  // Made at once, not key by key: a key may be called __proto__.
   return Object.fromEntries(entries);
 }

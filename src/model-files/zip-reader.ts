@@ -7,8 +7,8 @@ import type { ModelFile } from "./model-file.ts";
 import { DESCRIPTION_BYTES_MAX, TENSORS_MAX } from "./tensor-headers.ts";
 
 /**
- * The unpacked bytes of a member from `skip` on, in chunks that belong to the receiver. Memory stays
- * bounded whatever the archive claims; the checksum is known, and checked, after the last byte.
+ * Yields the unpacked bytes of a member from `skip` on, in chunks that belong to the receiver. Memory stays
+ * bounded whatever the archive claims. The checksum is checked after the last byte.
  * @throws BAD_FILE if the length or checksum is not the one of the directory; IO; CLOSED.
  */
 export async function* unpack(
@@ -34,7 +34,7 @@ export async function* unpack(
 }
 
 /**
- * The first `length` unpacked bytes of a member, or all if it has fewer. No checksum is checked.
+ * Reads the first `length` unpacked bytes of a member, or all if it has fewer. No checksum is checked.
  * @throws BAD_FILE if they cannot be unpacked; IO; CLOSED.
  */
 export async function unpackBeginning(
@@ -213,10 +213,7 @@ function checkCentral(path: string, centralAt: number, centralBytes: number, end
   }
 }
 
-/**
- * A member of an archive. Its data lies in the file and overlaps no other member's: that is
- * checked.
- */
+/** A member of an archive. Its data was found to lie in the file, and to overlap no other member's. */
 export interface ZipEntry {
   readonly name: string;
   /** Its comment in the central directory, read as UTF-8. */
@@ -243,8 +240,8 @@ interface CentralEntry extends Omit<ZipEntry, "packedAt"> {
 }
 
 /**
- * The table of contents of a zip archive: the central directory, each entry compared with the header
- * before its data.
+ * Reads the table of contents of a zip archive, which is the central directory, and compares each entry with
+ * the header before its data.
  * @throws BAD_FILE for anything but stored and deflated members, once each; IO.
  */
 export async function readZip(file: ModelFile): Promise<ZipContents> {
@@ -319,7 +316,7 @@ function decodeCentral(
   };
 }
 
-/** The 8-byte numbers of the zip64 extra field; none if it is absent. */
+/** Reads the 8-byte numbers of the zip64 extra field; none if it is absent. */
 function readZip64Extra(path: string, name: string, extra: Uint8Array): number[] {
   const view = new DataView(extra.buffer, extra.byteOffset, extra.byteLength);
   for (let at = 0; at + 4 <= extra.byteLength; ) {

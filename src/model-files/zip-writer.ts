@@ -38,8 +38,8 @@ const FILE_MODE = 0o100644;
 const DOS_DATE = (1 << 5) | 1;
 
 /**
- * The bytes of a zip archive whose members are stored, each followed by its checksum, which is known
- * only then. Sizes of 4 GiB and more take their 8-byte forms.
+ * Yields the bytes of a zip archive. Members are stored, each followed by its checksum, which is known only
+ * then. Sizes of 4 GiB and more take their 8-byte forms.
  * @throws TOO_LARGE for a name or comment above 65,535 bytes; what `chunks` throws.
  */
 export async function* writeZip(
@@ -86,7 +86,10 @@ function checkTextBytes(what: string, bytes: number): void {
   );
 }
 
-/** Sizes and checksum are zero here, because they follow the data in the descriptor. */
+/**
+ * Makes the header before a member's data. Sizes and checksum are zero in it, because they follow the data in
+ * the descriptor.
+ */
 function encodeLocal(name: Uint8Array, bytes: number): Uint8Array {
   const large = bytes >= IN_EXTRA_32;
   const extraBytes = large ? 20 : 0;
@@ -162,7 +165,10 @@ function encodeCentral({ name, comment, bytes, crc, offset }: WrittenMember): Ui
   return target;
 }
 
-/** The end record, after the zip64 end record and its locator if a number is too large for it. */
+/**
+ * Makes the end record and, if a number is too large for it, the zip64 end record and its locator, which come
+ * before it.
+ */
 function encodeEnd(
   members: number,
   centralOffset: number,

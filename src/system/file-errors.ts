@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { PserverError } from "../protocol/errors.ts";
 
 /**
- * The result of a file operation, with errors of the operating system as errors of the project.
+ * Runs a file operation; errors of the operating system become errors of the project.
  * @throws DISK_FULL if the device or quota is full, else IO; both name `path`, with the cause kept.
  */
 export async function io<T>(action: string, path: string, operation: Promise<T>): Promise<T> {
@@ -13,7 +13,7 @@ export async function io<T>(action: string, path: string, operation: Promise<T>)
   }
 }
 
-/** The text of a file. @throws IO; `action` completes "cannot …". */
+/** Reads the text of a file. @throws IO; `action` completes "cannot …". */
 export function readText(action: string, path: string): string {
   try {
     return readFileSync(path, "utf8");
@@ -23,8 +23,8 @@ export function readText(action: string, path: string): string {
 }
 
 /**
- * An error of the operating system as an error of the project: DISK_FULL if no space or quota is left,
- * else IO. `action` completes "cannot …".
+ * Turns an error of the operating system into an error of the project: DISK_FULL if no space or quota is
+ * left, else IO. `action` completes "cannot …".
  */
 export function fileError(action: string, path: string, cause: unknown): PserverError {
   if (cause instanceof PserverError) return cause;
@@ -41,7 +41,7 @@ export function fileError(action: string, path: string, cause: unknown): Pserver
   );
 }
 
-/** The operating system's name of an error, such as `ENOENT`; `undefined` for other errors. */
+/** Returns the operating system's name of an error, such as `ENOENT`; undefined for other errors. */
 export function errnoCode(error: unknown): string | undefined {
   if (!(error instanceof Error) || !("code" in error)) return undefined;
   return typeof error.code === "string" ? error.code : undefined;

@@ -19,12 +19,12 @@ import {
   storeRefusalCode,
 } from "../protocol/index.ts";
 
-/** The number of a JetStream API error, 0 for any other error. */
+/** Returns the number of a JetStream API error; 0 for any other error. */
 export function jetStreamErrorCode(error: unknown): number {
   return error instanceof JetStreamApiError ? error.code : 0;
 }
 
-/** Whether a compare-and-swap was refused because of another write, done or under way. */
+/** Returns whether a compare-and-swap was refused because of another write, done or under way. */
 export function isWrongSequence(error: unknown): boolean {
   const code = jetStreamErrorCode(error);
   return (
@@ -34,9 +34,9 @@ export function isWrongSequence(error: unknown): boolean {
 }
 
 /**
- * An error of nats.js as an error of the project; `action` names in its message what failed. "No
- * responders" is JETSTREAM_UNAVAILABLE: a cluster without a leader is as silent as a broker without
- * JetStream, for which see {@link isWithoutJetStream}.
+ * Turns an error of nats.js into an error of the project, whose message says with `action` what failed. "No
+ * responders" becomes JETSTREAM_UNAVAILABLE: a cluster without a leader is as silent as a broker without
+ * JetStream, which {@link isWithoutJetStream} recognizes.
  */
 export function fromBrokerError(
   error: unknown,
@@ -46,7 +46,9 @@ export function fromBrokerError(
   return toPserverError(error, action, details, refusalCode);
 }
 
-/** As {@link fromBrokerError}, for storing a message in a stream: a full stream may store it later. */
+/**
+ * Does as {@link fromBrokerError} does, for storing a message in a stream: a full stream may store it later.
+ */
 export function fromStoreError(
   error: unknown,
   action: string,
@@ -56,14 +58,16 @@ export function fromStoreError(
 }
 
 /**
- * Whether the broker has no JetStream, by its greeting. False for a member of a cluster: other members
- * may have it.
+ * Returns whether the broker has no JetStream, by its greeting. False for a member of a cluster: other
+ * members may have it.
  */
 export function isWithoutJetStream({ info }: Pick<NatsConnection, "info">): boolean {
   return info !== undefined && info.jetstream !== true && info.cluster === undefined;
 }
 
-/** The error itself; NO_JETSTREAM instead of JETSTREAM_UNAVAILABLE if the broker has no JetStream. */
+/**
+ * Returns the error itself, or NO_JETSTREAM instead of JETSTREAM_UNAVAILABLE if the broker has no JetStream.
+ */
 export function orNoJetStream(
   error: PserverError,
   connection: Pick<NatsConnection, "info">,
@@ -72,12 +76,15 @@ export function orNoJetStream(
   return new PserverError("NO_JETSTREAM", error.message, error.details, { cause: error });
 }
 
-/** Whether the error says that the broker's permissions forbid a subscription, which stays silent. */
+/**
+ * Returns whether the error says that the broker's permissions forbid a subscription. Such a subscription
+ * receives nothing.
+ */
 export function isRefusedSubscription(error: unknown): boolean {
   return error instanceof PermissionViolationError && error.operation === "subscription";
 }
 
-/** Whether the error says that nobody listens to the subject of a request. */
+/** Returns whether the error says that nobody listens to the subject of a request. */
 export function isNoResponders(error: unknown): boolean {
   return (
     error instanceof NoRespondersError || (error instanceof RequestError && error.isNoResponders())
@@ -103,7 +110,7 @@ function toPserverError(
   return new PserverError("INTERNAL", `${action}: ${text}`, details, { cause: error });
 }
 
-/** Texts for errors of nats.js whose own text says less. */
+/** Better texts for some errors of nats.js, by code. */
 const BETTER_TEXTS: Partial<Record<ErrorCode, string>> = {
   TIMEOUT: "the broker did not answer in time",
   CLOSED: "the connection is closed",
@@ -122,15 +129,18 @@ function codeOf(error: Error, meaning: typeof refusalCode): ErrorCode | undefine
   if (error instanceof AuthorizationError || error instanceof PermissionViolationError) {
     return "DENIED";
   }
-  // With a cause it only wraps another error. Without one the connection was lost before the answer.
+  // An error with a cause only wraps that error. Without a cause, the connection was lost before the answer.
   if (error instanceof RequestError && error.cause === undefined) return "NO_BROKER";
-  // A consumer that ended: it was deleted, lost its leader or sent no heartbeat.
+  // A consumer has ended: it was deleted, lost its leader or sent no heartbeat.
   return error instanceof JetStreamError ? "JETSTREAM_UNAVAILABLE" : undefined;
 }
 
 const SHOWN_MAX = 60;
 
-/** JSON that a broker has sent; @throws BAD_MESSAGE, showing the beginning of the text, if it is not JSON. */
+/**
+ * Parses JSON that a broker has sent; @throws BAD_MESSAGE, showing the beginning of the text, if it is not
+ * JSON.
+ */
 export function parseJson(text: string, what: string): unknown {
   try {
     return JSON.parse(text);

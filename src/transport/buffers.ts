@@ -1,8 +1,8 @@
 /**
- * Buffer that a socket is read into; holds the received bytes that have not been consumed. Views of
- * it can be lent, and do not change until they are given back: reading continues behind them, or in
- * another memory when too little is free. Two memories alternate as long as views come back in time;
- * more exist only while they are lent.
+ * A buffer that a socket is read into; it holds the received bytes that have not been consumed. Views of it
+ * can be lent, and do not change until they are given back: reading continues behind them, or in another
+ * memory when too little is free. Two memories alternate as long as views come back in time; further ones
+ * exist only while views of them are lent.
  */
 export class ReadBuffer {
   readonly #capacityBytes: number;
@@ -13,7 +13,10 @@ export class ReadBuffer {
   #start = 0;
   #end = 0;
 
-  /** The capacity grows for longer data; {@link target} has at least `freeBytesMin` bytes. */
+  /**
+   * Makes an empty buffer. The capacity grows for longer data; {@link target} has at least `freeBytesMin`
+   * bytes.
+   */
   constructor(capacityBytes: number, freeBytesMin: number) {
     this.#capacityBytes = capacityBytes;
     this.#freeBytesMin = freeBytesMin;
@@ -25,7 +28,7 @@ export class ReadBuffer {
     return this.#memory.bytes.subarray(this.#start, this.#end);
   }
 
-  /** Memory to read the next bytes into. */
+  /** Returns the memory to read the next bytes into. */
   target(): Buffer {
     return this.#memory.bytes.subarray(this.#end);
   }
@@ -35,12 +38,12 @@ export class ReadBuffer {
     this.#end += bytes;
   }
 
-  /** A view of the pending bytes between two positions; must be given back. */
+  /** Lends a view of the pending bytes between two positions, which must be given back. */
   lend(from: number, to: number): Chunk {
     return this.#memory.lend(this.#start + from, this.#start + to);
   }
 
-  /** Consumes the first pending bytes, and makes space for the next ones. */
+  /** Consumes this many pending bytes, and makes space for the next ones. */
   pass(bytes: number): void {
     this.#start += bytes;
     const freeBytes = this.#memory.bytes.length - this.#end;
@@ -53,7 +56,7 @@ export class ReadBuffer {
     this.#end = pending.length;
   }
 
-  /** Memory of at least this many bytes without lent views. */
+  /** Returns memory of at least this many bytes without lent views. */
   #memoryFor(bytes: number): Memory {
     const present = this.#memory;
     if (!present.isLent && present.bytes.length >= bytes) return present;
@@ -71,7 +74,7 @@ export class ReadBuffer {
   }
 }
 
-/** Memory, and the views of it that are lent. */
+/** A memory, and the number of its views that are lent. */
 class Memory implements Lender {
   readonly bytes: Buffer;
   readonly #views: Set<Uint8Array> = new Set();
@@ -101,7 +104,7 @@ class Memory implements Lender {
 /** Smaller buffers are cheaper to allocate than to keep. */
 const POOLED_BYTES_MIN = 16 * 1024;
 
-/** Capacities between two powers of two, so that messages of nearly one size share buffers. */
+/** Capacities between two powers of two: few, so that messages of nearly the same size share buffers. */
 const STEPS = 16;
 
 /** Bytes kept by default. */
@@ -118,12 +121,12 @@ export class BufferPool {
   readonly #keptBytesMax: number;
   #keptBytes = 0;
 
-  /** `keptBytesMax`: buffers given back beyond this are left to the garbage collector. */
+  /** Makes an empty pool. Buffers beyond `keptBytesMax` bytes are left to the garbage collector. */
   constructor(keptBytesMax: number = KEPT_BYTES_MAX) {
     this.#keptBytesMax = keptBytesMax;
   }
 
-  /** A buffer of this many bytes, with undefined contents. */
+  /** Returns a buffer of this many bytes, with undefined contents. */
   take(bytes: number): Buffer {
     if (bytes < POOLED_BYTES_MIN) return Buffer.allocUnsafeSlow(bytes);
     const capacity = capacityFor(bytes);
@@ -146,7 +149,7 @@ export class BufferPool {
     free.push(memory);
   }
 
-  /** The buffers of a capacity; counts as a use of it. */
+  /** Returns the free buffers of a capacity, which becomes the one used last. */
   #buffersOf(capacity: number): ArrayBuffer[] {
     const free = this.#free.get(capacity) ?? [];
     this.#free.delete(capacity);
@@ -168,7 +171,7 @@ export class BufferPool {
   }
 }
 
-/** The least capacity that holds this many bytes; less than a sixteenth larger. */
+/** Returns the least capacity that holds this many bytes. It is less than a sixteenth larger. */
 function capacityFor(bytes: number): number {
   const step = 2 ** Math.floor(Math.log2(bytes)) / STEPS;
   return Math.ceil(bytes / step) * step;

@@ -17,24 +17,30 @@ import { errnoCode } from "../system/file-errors.ts";
 import type { Lender } from "./buffers.ts";
 import { type Drops, FrameAssembler, type Lending } from "./frame-assembler.ts";
 
-/** What the first broker of a connection said: nats.js forgets it while the connection is down. */
+/**
+ * Largest message that the first broker of each connection takes: nats.js forgets the limit while the
+ * connection is down.
+ */
 const FIRST_LIMITS = new WeakMap<NatsConnection, number>();
 
-/** Remembers the limit of a connection that has just been opened. */
+/** Remembers the largest message of a connection that has just been opened. */
 export function rememberPayloadLimit(connection: NatsConnection): void {
   const bytesMax = connection.info?.max_payload;
   if (bytesMax !== undefined) FIRST_LIMITS.set(connection, bytesMax);
 }
 
 /**
- * The largest message that the broker of a connection takes, in bytes; while the connection is down or closed, what it
- * took at first. Without limit if no broker has said: a message is not called too large for a limit that nobody knows.
+ * Returns the largest message that the broker of a connection takes, in bytes; while the connection is down
+ * or closed, what its first broker took. Infinity if no broker has said, so that no message is refused for an
+ * unknown limit.
  */
 export function payloadBytesMaxOf(connection: NatsConnection): number {
   return connection.info?.max_payload ?? FIRST_LIMITS.get(connection) ?? Number.POSITIVE_INFINITY;
 }
 
-/** The most tensor bytes of a message that the broker takes, whatever the header before them. */
+/**
+ * Returns the most tensor bytes of a message that the broker takes, however long the header before them is.
+ */
 export function dataBytesMaxOf(connection: NatsConnection): number {
   return payloadBytesMaxOf(connection) - HEADER_BYTES_MAX;
 }
@@ -57,9 +63,9 @@ const REFUSED_CERTIFICATE =
 const NO_TLS_TEXT = /server does not support 'tls'|tls is not available/i;
 
 /**
- * The certificates that are trusted if no file is given, each once, as PEM text: those of Node.js, of the
- * file in `NODE_EXTRA_CA_CERTS`, and of the operating system: the file in `SSL_CERT_FILE`, else its
- * bundle. Node.js alone does not know an authority that an administrator has installed.
+ * Returns the certificates that are trusted if no file is given, each once, as PEM text: those of Node.js, of
+ * the file in `NODE_EXTRA_CA_CERTS`, and of the operating system, which are in the file of `SSL_CERT_FILE` or
+ * else in its bundle. Node.js alone does not know an authority that an administrator has installed.
  */
 function trustedCertificates(): string {
   const { env } = process;
@@ -75,8 +81,8 @@ function trustedCertificates(): string {
 }
 
 /**
- * NO_TLS if TLS is the reason why a connection failed; undefined for any other failure. `where` names
- * the broker. For a refused certificate `details.certificate` is the code of Node.js.
+ * Returns NO_TLS if a connection failed because of TLS; undefined for any other failure. `where` names the
+ * broker. For a refused certificate `details.certificate` is the code of Node.js.
  */
 function tlsFailure(error: unknown, where: string): PserverError | undefined {
   if (!(error instanceof Error)) return undefined;
@@ -91,7 +97,7 @@ function tlsFailure(error: unknown, where: string): PserverError | undefined {
   return new PserverError("NO_TLS", message, { server: where, certificate }, cause);
 }
 
-/** The text of the first file that can be read; "" if none can. */
+/** Reads the first file that can be read; "" if none can. */
 function readFirst(paths: readonly string[]): string {
   for (const path of paths) {
     try {
@@ -114,7 +120,7 @@ const GATHERED_BYTES_MAX = 1024 * 1024;
 /** Bytes accepted while the greeting is awaited. */
 const PEEKED_BYTES_MAX = 4 * 1024 * 1024;
 
-/** How long no other malformed line of one connection is told. */
+/** Pause between two warnings of malformed lines of one connection. */
 const MALFORMED_REPEAT_MS = 60_000;
 
 /** Time in one turn of the event loop for reading a connection to which many send, with its callbacks. */
@@ -135,13 +141,13 @@ export interface BulkConnectionOptions extends NodeConnectionOptions {
    */
   readonly lending?: Lending;
   /**
-   * For a connection to which many send: whose messages are dropped unread. Reading then takes a bounded time
-   * in each turn of the event loop, so that timers and other connections get theirs.
+   * Senders whose messages are dropped unread, on a connection to which many send. With this option reading
+   * takes a bounded time in each turn of the event loop, so that timers and other connections get theirs.
    */
   readonly drops?: Drops;
 }
 
-/** Options with which transports tell their connection of malformed input. */
+/** Options by which a transport reports malformed input to its connection. */
 interface WatchedOptions extends BulkConnectionOptions {
   readonly onMalformed: (error: PserverError, address: string) => void;
 }
@@ -156,7 +162,7 @@ interface WatchedOptions extends BulkConnectionOptions {
  */
 class BulkTransport extends NodeTransport {
   #address: Address | undefined;
-  /** Lenders of the chunks that have not been handled yet. */
+  /** The lender of each chunk that has not been handled yet. */
   readonly #lenders: Map<Uint8Array, Lender> = new Map();
   #lending: Lending | undefined;
   #drops: Drops | undefined;
@@ -164,7 +170,7 @@ class BulkTransport extends NodeTransport {
   #turnEndsAtMs: number | undefined;
   #gathering: Socket | undefined;
   #gatheredBytes = 0;
-  /** The error for malformed input; nothing is read after it. */
+  /** The error for malformed input, after which nothing is read; undefined before. */
   #malformed: PserverError | undefined;
 
   /**
@@ -232,7 +238,9 @@ class BulkTransport extends NodeTransport {
     }
   }
 
-  /** Whether reading may go on in this turn of the event loop; if not, it resumes in the next one. */
+  /**
+   * Returns whether reading may go on in this turn of the event loop; if not, has it resume in the next one.
+   */
   #mayReadOn(socket: Socket): boolean {
     if (this.#drops === undefined) return true;
     if (this.#turnEndsAtMs === undefined) {
@@ -269,7 +277,7 @@ class BulkTransport extends NodeTransport {
     return super.startTLS();
   }
 
-  /** Awaits the greeting, with a limit on its size, which the stock transport has not. */
+  /** Waits for the greeting, whose size is limited, which the stock transport does not do. */
   override peekInfo(): ReturnType<NodeTransport["peekInfo"]> {
     const { socket } = this;
     let bytes = 0;
@@ -280,7 +288,7 @@ class BulkTransport extends NodeTransport {
     return super.peekInfo();
   }
 
-  /** The chunks that were read; a chunk has been handled when the next one is asked for. */
+  /** Yields the chunks that were read; a chunk has been handled when the next one is asked for. */
   override async *iterate(): AsyncGenerator<Uint8Array, void, undefined> {
     const cut = this.isEncrypted() ? this.#cutter() : undefined;
     try {
@@ -292,12 +300,12 @@ class BulkTransport extends NodeTransport {
         } else yield* cut(chunk);
       }
     } finally {
-      // Reached early only by an error, after which nats.js reads no more: it must reconnect.
+      // Only an error ends the loop early. nats.js then reads no more, so the connection must be made again.
       this.socket?.destroy();
     }
   }
 
-  /** Applies the checks and drops of plain connections to what TLS has read. */
+  /** Makes a function that applies the checks and drops of plain connections to what TLS has read. */
   #cutter(): (chunk: Uint8Array) => readonly Uint8Array[] {
     const { socket } = this;
     const whole: Uint8Array[] = [];
@@ -350,7 +358,7 @@ class BulkTransport extends NodeTransport {
   }
 }
 
-/** The first line of what came before TLS: anything after it may be forged. */
+/** Returns the first line of what came before TLS: anything after it may be forged. */
 function greetingIn(chunks: readonly Uint8Array[]): Uint8Array {
   const bytes = Buffer.concat(chunks);
   return bytes.subarray(0, bytes.indexOf(LINE_END) + LINE_END.length);
@@ -368,7 +376,7 @@ function notFromBroker(cause: PserverError): Error {
  * @internal
  */
 export async function connectForBulk(options: BulkConnectionOptions): Promise<NatsConnection> {
-  // Set before each connection, as nats.js does: the last factory serves all reconnects, so whatever
+  // Set before each connection, as nats.js does. The last factory also serves all reconnects, so whatever
   // differs between connections must be in their options.
   setTransportFactory({ factory: () => new BulkTransport(), dnsResolveFn: nodeResolveHost });
   const malformed = new MalformedInput();
@@ -377,7 +385,7 @@ export async function connectForBulk(options: BulkConnectionOptions): Promise<Na
     onMalformed: (error, address) => malformed.take(error, address),
   };
   const connection = await NatsConnectionImpl.connect(watched).catch((error: unknown) => {
-    // Once it was greeted, nats.js awaits the broker's PONG, whatever comes.
+    // After the greeting nats.js waits for the broker's PONG, whatever comes.
     const { last } = malformed;
     throw error instanceof TimeoutError && last !== undefined ? notFromBroker(last) : error;
   });
@@ -396,7 +404,7 @@ export async function connectForBulk(options: BulkConnectionOptions): Promise<Na
 
 /** What is malformed in the input of one connection. */
 class MalformedInput {
-  /** Whether the connection is open, so that nobody else is told. */
+  /** Whether to emit a warning: once the connection is open, no caller waits for the error. */
   warns = false;
   /** The last error. */
   last: PserverError | undefined;
@@ -435,7 +443,7 @@ export function publishBulk(
   transport.sendMessage(`PUB ${to} ${payload.length}\r\n`, payload);
 }
 
-/** The transport of an open connection, after flushing what nats.js has queued for it. */
+/** Returns the transport of an open connection, after flushing what nats.js has queued for it. */
 function bulkTransportOf(connection: NatsConnection): BulkTransport | undefined {
   if (!(connection instanceof NatsConnectionImpl) || connection.isClosed()) return undefined;
   const { protocol } = connection;

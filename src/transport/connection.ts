@@ -14,9 +14,9 @@ const SCHEME = /^[a-z]{1,8}:\/\//i;
 const HOST_PORT = /^(?:\[[0-9a-f:.]+\]|[^\s:@/?#[\],]{1,255})(?::\d{1,5})?\/?$/i;
 
 /**
- * An address for messages, without credentials, whatever their form: the scheme, `…@` for anything
- * before the last `@`, and the rest if it is host and port, else `…`: a password that is not escaped
- * can continue there as a path or a port.
+ * Shows an address in messages without its credentials, whatever their form: the scheme, `…@` for anything
+ * before the last `@`, and the rest if it is host and port, else `…`. A password that is not escaped could
+ * continue in that rest as a path or a port.
  */
 export function showUrl(url: string): string {
   const scheme = SCHEME.exec(url)?.[0] ?? "";
@@ -27,8 +27,8 @@ export function showUrl(url: string): string {
 }
 
 /**
- * One address of a list for messages, as {@link showUrl} shows it. For text with commas and an `@` the
- * whole text is shown that way, because a comma may be in a password.
+ * Shows one address of a list in messages, as {@link showUrl} does. Of text with commas and an `@` the whole
+ * text is shown that way, because a comma may be in a password.
  */
 export function showListed(list: string | readonly string[], entry: string): string {
   return showUrl(typeof list === "string" && list.includes("@") ? list : entry);
@@ -51,8 +51,8 @@ const EXPECTED =
   "nats://host:port or tls://host:port, / @ ? # % , in a password as %2F %40 %3F %23 %25 %2C";
 
 /**
- * The addresses of one broker or cluster, from a list or from text with commas. Without a scheme an
- * address is `nats://`; in text with several, one with credentials must have its scheme.
+ * Parses the addresses of one broker or cluster, from a list or from text with commas. An address without a
+ * scheme is `nats://`. In text with several addresses, one with credentials must have its scheme.
  * @throws BAD_VALUE for anything else; the message shows no part of the credentials.
  */
 export function parseBrokerAddresses(given: string | readonly string[]): BrokerAddress[] {
@@ -79,7 +79,7 @@ function parseBrokerAddress(entry: string): BrokerAddress | undefined {
 }
 
 /**
- * Whether the addresses of one broker or cluster ask for TLS.
+ * Returns whether the addresses of one broker or cluster ask for TLS.
  * @throws BAD_VALUE unless all do or none does: a lost connection may be made to any of them again, and
  * must not lose its protection.
  */
@@ -93,7 +93,7 @@ export function asksForTls(addresses: readonly BrokerAddress[]): boolean {
   return secure > 0;
 }
 
-/** The error for an invalid address; `shown`: the address without credentials. */
+/** Makes the error for an invalid address; `shown` is the address without credentials. */
 export function badBrokerAddress(shown: string): PserverError {
   const received = JSON.stringify(shown.trim());
   return new PserverError(
@@ -120,7 +120,7 @@ export interface ConnectionSettings {
   readonly credsFile?: string;
   /** Path of a file that holds an nkey seed. */
   readonly nkeyFile?: string;
-  /** Without `caFile`, the certificates that this machine trusts. */
+  /** Files for TLS. Without `caFile` the broker's certificate must be one that this machine trusts. */
   readonly tls?: {
     readonly certFile?: string;
     readonly keyFile?: string;
@@ -133,7 +133,7 @@ export interface ConnectionSettings {
 /** The role of one connection: its name at the broker, and where its replies go. */
 export interface ConnectionRole {
   readonly name: string;
-  /** Without a final dot; permissions are given by it. */
+  /** Prefix of the subjects of replies, without a final dot. The broker's permissions name it. */
   readonly inboxPrefix: string;
   /** As in {@link BulkConnectionOptions}. */
   readonly lending?: Lending;
@@ -167,7 +167,7 @@ export async function openConnection(
 }
 
 /**
- * The options of nats.js for these settings and this role.
+ * Makes the options of nats.js for these settings and this role.
  * @throws BAD_VALUE for an invalid address, IO for a file with credentials that cannot be read.
  * @internal
  */

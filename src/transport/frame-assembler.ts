@@ -11,11 +11,11 @@ import {
   senderToken,
 } from "./message-line.ts";
 
-/** Bounds of the message size that is accepted, whatever `max_payload` the broker has. */
+/** Least message size that is accepted, whatever `max_payload` the broker has. */
 const MESSAGE_BYTES_FLOOR = 8 * 1024 * 1024;
 const MESSAGE_BYTES_CEILING = 64 * 1024 * 1024;
 
-/** Headers that the broker adds to a message that was stored. */
+/** Bytes of the headers that the broker adds to a stored message. */
 const ADDED_HEADER_BYTES = 64 * 1024;
 
 /** Brokers that a greeting may list. */
@@ -28,9 +28,9 @@ const ADDRESS = /^[\w.:[\]-]+:\d{1,5}$/;
 const NO_MESSAGE_BYTES = 0;
 
 /**
- * The most bytes of headers and payload that a broker with this greeting can send. Messages that were
- * stored under a higher `max_payload` can be larger: up to 8 MiB are always accepted, and never more
- * than 64 MiB, the most that nats-server allows.
+ * Returns the most bytes of headers and payload that are accepted from a broker with this greeting. Because
+ * messages may have been stored under a higher `max_payload`, at least 8 MiB are accepted; never more than 64
+ * MiB, the most that nats-server allows.
  * @throws BAD_MESSAGE for a greeting that nats.js could not read.
  */
 function messageBytesMax(line: string): number {
@@ -73,13 +73,15 @@ const NEWLINE = 0x0a;
 
 /** Which large messages are lent, and where buffers of their own come from. */
 export interface Lending {
-  /** Prefix of their subjects. */
+  /** Prefix of the subjects of messages that are lent. */
   readonly prefix: string;
-  /** May be shared with other connections of the same thread. */
+  /** Pool of the buffers; may be shared with other connections of the same thread. */
   readonly pool: BufferPool;
 }
 
-/** Whether a sender's small messages are dropped unread; the sender is as {@link senderToken} finds it. */
+/**
+ * Returns whether a sender's small messages are dropped unread; `sender` is what {@link senderToken} returns.
+ */
 export type Drops = (sender: string) => boolean;
 
 /** A large message being read into a buffer of its own. */
@@ -109,10 +111,10 @@ export class FrameAssembler {
   #frame: Frame | undefined;
   /** Whether the last large message had a buffer of its own: the next one is likely to have one. */
   #framed = false;
-  /** From the last greeting. */
+  /** Most bytes of a message, from the last greeting. */
   #messageBytesMax = NO_MESSAGE_BYTES;
 
-  /** `lending`: the large messages to be lent; the others own their buffers. */
+  /** Makes an assembler. `lending` says which large messages are lent; the others own their buffers. */
   constructor(emit: (chunk: Chunk) => void, lending?: Lending, drops?: Drops) {
     this.#drops = drops;
     this.#emit = emit;
@@ -173,7 +175,7 @@ export class FrameAssembler {
         const isInPlace = isLent ? isWhole || bytes <= IN_PLACE_BYTES_MAX : !isLarge;
         if (!isInPlace) {
           this.#emitRun(start, at, isRunLent);
-          // Not again if this one is malformed.
+          // Consumed now: a malformed message is not looked at again.
           start = at;
           at += this.#beginFrame(pending.subarray(at, end), bytes, isLent);
           start = at;
@@ -201,7 +203,7 @@ export class FrameAssembler {
     this.#read.pass(at);
   }
 
-  /** Bytes that follow a line; @throws BAD_MESSAGE if they are more than the broker can send. */
+  /** Returns the bytes that follow a line; @throws BAD_MESSAGE if they are more than the broker can send. */
   #bytesAfter(bytes: Buffer, at: number, newline: number): number {
     const after = bytesAfterLine(bytes, at, newline);
     if (isGreeting(bytes, at)) {
@@ -211,12 +213,12 @@ export class FrameAssembler {
     throw malformed(`messages of at most ${this.#messageBytesMax} bytes`, bytes, at);
   }
 
-  /** Whether the large message at a position is to be lent. */
+  /** Returns whether the large message at a position is to be lent. */
   #isLent(bytes: Buffer, at: number): boolean {
     return this.#lending !== undefined && hasSubjectPrefix(bytes, at, this.#lentPrefix);
   }
 
-  /** Emits adjoining messages of the read buffer: a view if they are lent, otherwise a copy. */
+  /** Emits adjoining messages of the read buffer: a view of them if they are lent, else a copy. */
   #emitRun(start: number, end: number, isLent: boolean): void {
     if (start === end) return;
     if (isLent) this.#emit(this.#read.lend(start, end));

@@ -29,7 +29,10 @@ export type PubAck =
   | { readonly kind: "stored"; readonly stream: string; readonly seq: number }
   | { readonly kind: "refused"; readonly error: PubAckError };
 
-/** Why a message is not stored: `code` as in HTTP, `errorCode` one of `JETSTREAM_ERRORS`; 0 if absent. */
+/**
+ * Why a message is not stored: `code` is a status as in HTTP, `errorCode` one of `JETSTREAM_ERRORS` or any
+ * other; each is 0 if the broker does not name it.
+ */
 export interface PubAckError {
   readonly code: number;
   readonly errorCode: number;
@@ -49,7 +52,7 @@ export function parsePubAck(bytes: Uint8Array): PubAck {
   return { kind: "refused", error: parsePubAckError(asMap(ack["error"], "PubAck error")) };
 }
 
-/** An error that JetStream reports; a broker may leave out any part of it. @throws BAD_MESSAGE. */
+/** Reads an error that JetStream reports; a broker may leave out any part of it. @throws BAD_MESSAGE. */
 function parsePubAckError(fields: Fields): PubAckError {
   const error = { code: 0, err_code: 0, description: "", ...fields };
   return {
@@ -83,8 +86,8 @@ const CHECKS: readonly (readonly [string, (answer: Fields) => void])[] = [
 ];
 
 /**
- * Checks JetStream's answer to a request to `subject`, one of the API or a PubAck, before nats.js uses
- * it, which does not check. An error that JetStream reports is a valid answer.
+ * Checks JetStream's answer to a request to `subject`, which belongs to the API or a stream: nats.js itself
+ * uses answers unchecked. An error that JetStream reports is a valid answer.
  * @throws BAD_MESSAGE if it is not a valid answer to such a request.
  */
 export function checkJetStreamAnswer(subject: string, bytes: Uint8Array): void {
@@ -154,8 +157,8 @@ function checkConsumer(answer: Fields): void {
 }
 
 /**
- * A JetStream client on this connection that checks answers before nats.js uses them: its methods end in
- * a result, the broker's refusal or BAD_MESSAGE, whatever a broker answers. A request may take
+ * Makes a JetStream client on this connection that checks answers before nats.js uses them: its methods end
+ * in a result, the broker's refusal or BAD_MESSAGE, whatever a broker answers. A request may take
  * `timeoutMs`, 5 s by default.
  */
 export function openJetStream(connection: NatsConnection, timeoutMs?: number): JetStreamClient {
@@ -164,7 +167,7 @@ export function openJetStream(connection: NatsConnection, timeoutMs?: number): J
   });
 }
 
-/** The same connection, for requests to JetStream only. */
+/** Wraps a connection for requests to JetStream, whose answers are then checked. */
 function withCheckedAnswers(connection: NatsConnection): NatsConnection {
   const request = async (
     subject: string,
@@ -204,7 +207,7 @@ export class StreamPublisher {
   }
 
   /**
-   * Receives acknowledgements on the connection from now on.
+   * Makes a publisher, which receives acknowledgements on the connection from now on.
    * @param inboxPrefix where the connection may receive, without a final dot; by default where it receives the
    * answers to its requests.
    */
@@ -215,7 +218,7 @@ export class StreamPublisher {
     const publisher = new StreamPublisher(connection, createInbox(inboxPrefix));
     connection.subscribe(`${publisher.#inbox}.*`, {
       callback: (error, message) => {
-        // With an error, listening is not permitted: each publish then ends at its timeout.
+        // If listening is not permitted, each publish ends at its timeout.
         if (error === null) publisher.#receive(message);
       },
     });
@@ -234,8 +237,8 @@ export class StreamPublisher {
   }
 
   /**
-   * As {@link publish}, if the last message on the subject has this sequence; 0: if there is none. The bytes are
-   * copied.
+   * Publishes as {@link publish} does, on condition that the last message on the subject has this sequence,
+   * or with 0 that there is none. The text is copied.
    */
   swap(subject: string, text: string, expectedSeq: number, timeoutMs: number): Promise<number> {
     const expectation = headers();

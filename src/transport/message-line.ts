@@ -9,7 +9,7 @@ const DIGIT_9 = 0x39;
 const DOT = 0x2e;
 const LETTER_I = 0x69;
 
-/** Set in small letters: words of the protocol may have either case. */
+/** Bit that is set in small letters: words of the protocol may have either case. */
 const SMALL_BIT = 0x20;
 
 /** Bytes of CR LF, which ends lines and payloads. */
@@ -37,7 +37,7 @@ const DIGITS_MAX = 15;
  */
 const MESSAGE = /^MSG[ \t]+[^ \t\r]+[ \t]+\d{1,15}(?:[ \t]+[^ \t\r]+)?[ \t]+(\d{1,15})[ \t]*$/i;
 
-/** The same with the bytes of the headers before those in total. */
+/** A message line with headers: the bytes of the headers come before the bytes in total. */
 const MESSAGE_WITH_HEADERS =
   /^HMSG[ \t]+[^ \t\r]+[ \t]+\d{1,15}(?:[ \t]+[^ \t\r]+)?[ \t]+(\d{1,15})[ \t]+(\d{1,15})[ \t]*$/i;
 
@@ -45,8 +45,8 @@ const MESSAGE_WITH_HEADERS =
 const OTHER = /^(?:(?:PING|PONG|\+OK)[ \t]*|-ERR[ \t]+[^ \t\r][^\r]*|INFO[ \t]+\{[^\r]*)$/i;
 
 /**
- * Bytes that follow the protocol line from `at` to its `newline`: payload and trailer after `MSG` and
- * `HMSG`, 0 after any other line.
+ * Returns how many bytes follow the protocol line from `at` to its `newline`: payload and trailer after `MSG`
+ * and `HMSG`, 0 after any other line.
  * @throws BAD_MESSAGE for a malformed line, which nats.js would print before it stops reading.
  */
 export function bytesAfterLine(bytes: Buffer, at: number, newline: number): number {
@@ -65,8 +65,8 @@ export function bytesAfterLine(bytes: Buffer, at: number, newline: number): numb
 }
 
 /**
- * The size in a line `MSG subject sid [reply] size` with single spaces; undefined for any other line. Nearly
- * every line has this form, so it is read byte by byte, without a regular expression.
+ * Reads the size in a line `MSG subject sid [reply] size` with single spaces; undefined for any other line.
+ * Nearly every line has this form, so it is read byte by byte, without a regular expression.
  */
 function plainSize(bytes: Buffer, at: number, end: number): number | undefined {
   if (end - at < 4 || bytes.readUInt32BE(at) !== MESSAGE_WORD) return undefined;
@@ -106,7 +106,7 @@ export function checkTrailer(bytes: Buffer, end: number): void {
   if (bytes.readUInt16BE(at) !== TRAILER) throw malformed("CR LF after a payload", bytes, at);
 }
 
-/** Whether the line at a position is the broker's greeting, `INFO`, the first or a later one. */
+/** Returns whether the line at a position is a greeting of the broker, `INFO`, the first or a later one. */
 export function isGreeting(bytes: Buffer, at: number): boolean {
   return ((bytes[at] ?? 0) | SMALL_BIT) === LETTER_I;
 }
@@ -115,7 +115,7 @@ function isBlank(byte: number | undefined): boolean {
   return byte === SPACE || byte === TAB;
 }
 
-/** Where the subject begins in the message line at a position. */
+/** Returns where the subject begins in the message line at a position. */
 function subjectAt(bytes: Buffer, at: number): number {
   let start = at;
   while (!isBlank(bytes[start])) start++;
@@ -123,15 +123,15 @@ function subjectAt(bytes: Buffer, at: number): number {
   return start;
 }
 
-/** Whether the subject in the message line at a position begins with a prefix, which has no blank. */
+/** Returns whether the subject in the message line at a position begins with a prefix, which has no blank. */
 export function hasSubjectPrefix(bytes: Buffer, at: number, prefix: Buffer): boolean {
   const subject = subjectAt(bytes, at);
   return bytes.subarray(subject, subject + prefix.length).equals(prefix);
 }
 
 /**
- * The last but one token of the subject in the message line at a position, which in requests is the
- * sender's id; "" if there is none.
+ * Returns the last but one token of the subject in the message line at a position; "" if there is none. In
+ * requests it is the sender's id.
  */
 export function senderToken(bytes: Buffer, at: number): string {
   const start = subjectAt(bytes, at);
@@ -147,7 +147,7 @@ export function senderToken(bytes: Buffer, at: number): string {
   return end === start ? "" : bytes.toString("latin1", from === start ? from : from + 1, to);
 }
 
-/** The error for malformed input. */
+/** Makes the error for malformed input. */
 export function malformed(expected: string, bytes: Buffer, at: number): PserverError {
   const received = visible(
     bytes.toString("latin1", at, Math.min(bytes.length, at + SHOWN_BYTES_MAX)),
