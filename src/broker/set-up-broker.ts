@@ -32,9 +32,9 @@ async function descendants(pid: number): Promise<number[]> {
     if (parent === undefined) continue;
     children.set(parent, [...(children.get(parent) ?? []), Number(each)]);
   }
-  const found = [pid];
-  for (const each of found) found.push(...(children.get(each) ?? []));
-  return found.slice(1);
+  const pids = [pid];
+  for (const each of pids) pids.push(...(children.get(each) ?? []));
+  return pids.slice(1);
 }
 
 async function parentOf(pid: string): Promise<number | undefined> {

@@ -226,12 +226,12 @@ const ADDRESS_IN_USE = /listen tcp\S* (\S+):(\d+): bind: address already in use/
  *   NO_BROKER with the broker's own message.
  */
 export async function failedStart(what: string, log: readonly string[]): Promise<PserverError> {
-  const taken = ADDRESS_IN_USE.exec(log.join("\n"));
-  if (taken === null) {
+  const match = ADDRESS_IN_USE.exec(log.join("\n"));
+  if (match === null) {
     const words = reasons(log).join(" | ");
     return new PserverError("NO_BROKER", `the broker ${what}${words && `: ${words}`}`, { log });
   }
-  const [host = "", port] = [taken[1], Number(taken[2])];
+  const [host = "", port] = [match[1], Number(match[2])];
   const listener = await findListener(port);
   const by =
     listener === undefined ? "another process" : `process ${listener.pid} (${listener.name})`;

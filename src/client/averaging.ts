@@ -10,9 +10,9 @@ export type FloatData = Float32Array | Float64Array;
 export type Averaged = Pick<Client, "pullFull" | "pushFull">;
 
 /**
- * One exchange of elastic averaging SGD (EASGD; Zhang, Choromanska and LeCun, 2015), as Platoon's
- * `EASGD`: with diff = alpha · (local − center), `local` loses diff, in place, and the parameter, the
- * center, gains it. Each difference is computed in float64 and rounded once to the element type.
+ * Makes one exchange of elastic averaging SGD (EASGD; Zhang, Choromanska and LeCun, 2015), as Platoon's
+ * `EASGD`: with diff = alpha · (local − center), `local` loses diff, in place, and the parameter, the center,
+ * gains it. Each difference is computed in float64 and rounded once to the element type.
  *
  * Between reading and adding, other trainers may add their own differences: none is lost. `local` is
  * changed only when the center has been.

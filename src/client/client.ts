@@ -103,7 +103,7 @@ function parseSavedModel(fields: Fields): SavedModel {
   };
 }
 
-/** How the parts of a client are made. */
+/** What the parts of a client are made from. */
 export interface ClientPartsOptions {
   readonly wire: Wire;
   readonly subjects: JobSubjects;
@@ -113,7 +113,10 @@ export interface ClientPartsOptions {
   readonly onFallback?: ((fallback: ShardFallback) => void) | undefined;
 }
 
-/** The parts of a client. They are made in the order in which they need each other, and what they find is told here. */
+/**
+ * The parts of a client. Each is made after the parts that it needs; this class passes on what one part must
+ * tell others.
+ */
 export class ClientParts {
   readonly requests: Requests;
   readonly sender: UpdateSender;
@@ -164,7 +167,7 @@ export class ClientParts {
     this.puller = new Puller(parameters, reader);
   }
 
-  /** Ends what the parts do by themselves; may be called again. */
+  /** Stops timers, repeats and renewals of the parts; may be called again. */
   stop(): void {
     this.session.stop();
     this.fallbacks.close();
@@ -176,14 +179,14 @@ export class ClientParts {
     this.sender.start(session);
   }
 
-  /** A shard has undone some of what this trainer has read and sent. */
+  /** Tells the parts that a shard has undone some of what this trainer has read and sent. */
   #lost(shard: number): void {
     this.steps.fellBack(shard);
     this.#seen.clear();
   }
 }
 
-/** Saving a large model takes longer than other calls. */
+/** Timeout of a save: writing a large model takes longer than other calls. */
 const SAVE_TIMEOUT_MS = 600_000;
 const CLOSE_TIMEOUT_MS = 10_000;
 const LEAVE_TIMEOUT_MS = 1_000;
@@ -215,7 +218,7 @@ export class Client {
   readonly #parts: ClientParts;
   #closed: Promise<void> | undefined;
 
-  /** Made by `joinJob`, of parts that have joined. */
+  /** Made by `connect`, from parts that have joined the job. */
   constructor(options: JoinedParts) {
     this.job = options.subjects.job;
     this.trainer = options.trainer;
@@ -327,20 +330,20 @@ export class Client {
   }
 
   /**
-   * Leaves the steps of the job, so that the other trainers wait for this one no more; its next
-   * gradient enters again. {@link close} does the same. Does nothing in an `async` job.
+   * Leaves the steps of the job, so that the other trainers no longer wait for this one; its next gradient
+   * enters again. {@link close} does the same. Does nothing in an `async` job.
    */
   exitSteps(options?: CallOptions): Promise<void> {
     return this.#calls.run("exitSteps", options, (deadline) => this.#parts.steps.exit(deadline));
   }
 
   /**
-   * The values of parameters, in request order; waits until the job is initialized. They are in new
-   * arrays, or in those of `into`, which spares a training loop the memory; what is in these is
-   * undefined until the call has ended well. Values that have not changed since one of the results in
-   * `known` was read are not sent again. Sees every update of this client that was acknowledged
-   * before, and never an older state than an earlier read did. A member of a `sync` job waits until
-   * the steps that it has ended have closed, one of an `ssp` job until all but the last `staleness`.
+   * Reads the values of parameters, in request order; waits until the job is initialized. They are in new
+   * arrays, or in those of `into`, which saves a training loop the memory; the contents of these are
+   * undefined until the call has succeeded. Values that have not changed since one of the results in `known`
+   * was read are not sent again. Sees every update of this client that was acknowledged before, and never an
+   * older state than an earlier read did. A member of a `sync` job waits until the steps that it has ended
+   * have closed; a member of an `ssp` job, until all but the last `staleness` of them have.
    * @throws UNKNOWN_PARAMETER naming the parameter; EMPTY; NOT_INITIALIZED at the deadline, or TIMEOUT
    * naming trainers waited for; BAD_DTYPE or BAD_LENGTH for an array of `into` that does not fit;
    * UNSUPPORTED for an encoding of another type than float32.
@@ -359,7 +362,7 @@ export class Client {
     );
   }
 
-  /** The values of one parameter; as {@link getParams}, with the array itself as `into`. */
+  /** Reads the values of one parameter as {@link getParams} does; `into` is the array itself. */
   pullFull(name: string, options: ReadOptions & { into?: TensorData } = {}): Promise<Tensor> {
     const { into, encoding } = options;
     const mode = { encoding, ...(into === undefined ? {} : { into: { [name]: into } }) };
@@ -369,11 +372,11 @@ export class Client {
   }
 
   /**
-   * The elements at the cartesian product of index lists, one for each dimension, as numpy's
-   * `a[np.ix_(…)]`: a tensor as long in each dimension as its list, which may be in any order, repeat
-   * numbers, and count from the end with negative ones. With an empty list the result has no elements
-   * and a 0 in its shape. Only these elements travel; otherwise as {@link getParams}, with the array itself as
-   * `into`.
+   * Reads the elements at the cartesian product of index lists, one for each dimension, as numpy's
+   * `a[np.ix_(…)]` does. The result is as long in each dimension as its list. A list may be in any order,
+   * repeat numbers, and count from the end with negative ones. With an empty list the result has no elements
+   * and a 0 in its shape. Only these elements travel. Everything else is as in {@link getParams}; `into` is
+   * the array itself.
    * @throws BAD_INDEX for a wrong number of lists or a number outside its dimension.
    */
   pullPart(
@@ -425,8 +428,8 @@ export class Client {
   }
 
   /**
-   * Creates a parameter with this value, unless it exists; either way the value that holds now.
-   * Of several trainers that call it at once, one is selected and the others wait for it.
+   * Creates a parameter with this value, unless it exists. In either case returns the present value. Of
+   * several trainers that call it at once, one is selected and the others wait for it.
    * @throws BAD_DTYPE or BAD_SHAPE if it exists with another type or shape.
    */
   createIfNotAlreadyCreated(
@@ -457,7 +460,8 @@ export class Client {
 
   /**
    * Has a host write the model to a file below its model directory; takes up to 10 minutes. The ending
-   * chooses the format: `.safetensors`, `.npz`, `.tar`; a name that ends in `/` or has no ending is a directory.
+   * chooses the format: `.safetensors`, `.npz` or `.tar`; a name that ends in `/` or has no ending means a
+   * directory.
    * @throws BAD_PATH, IO or DISK_FULL as the host says; TIMEOUT or ABORTED if it is ended early: the
    * host then stops writing, and what was there before stays.
    */
@@ -475,7 +479,7 @@ export class Client {
     );
   }
 
-  /** The state of the job: whether it is initialized, by whom, and where its journals stood then. */
+  /** Asks for the state of the job: whether it is initialized, by whom, and where its journals stood then. */
   status(options?: CallOptions): Promise<Omit<StatusReply, "parameters" | "more">> {
     return this.#calls.run("status", options, async (deadline) => {
       const { state, epoch, by, shards, at } = await this.#parts.parameters.status({}, deadline);
@@ -483,7 +487,7 @@ export class Client {
     });
   }
 
-  /** Every parameter of the job, in the order of names, whether ready or not. */
+  /** Lists every parameter of the job, in the order of names, whether ready or not. */
   listParams(options?: CallOptions): Promise<ParameterInfo[]> {
     return this.#calls.run("listParams", options, async (deadline) => {
       const ask = (request: StatusRequest): Promise<StatusReply> =>

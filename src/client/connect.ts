@@ -24,7 +24,7 @@ import {
 } from "./wire/broker-settings.ts";
 import { NatsWire } from "./wire/wire.ts";
 
-/** A client that has joined its job, on a connection that becomes the client's own. */
+/** Joins a job and returns the client, which owns the connection from now on. */
 async function joinJob(options: {
   readonly connection: NatsConnection;
   readonly job: string;
@@ -109,10 +109,10 @@ export async function connect(
     const name = `pserver ${job} ${trainer}`;
     const settings = resolveConnection({ ...options, name, inboxPrefix: inbox }, environment);
     const connection = await connectBroker(settings, deadline);
-    // A token of its own: a second process of this trainer must not receive its messages.
-    const life = `${inbox}.${randomUUID().slice(0, 8)}`;
+    // Each process has an inbox of its own: a second process of this trainer must not receive its messages.
+    const processInbox = `${inbox}.${randomUUID().slice(0, 8)}`;
     try {
-      return await joinJob({ connection, job, trainer, inbox: life, deadline, onFallback });
+      return await joinJob({ connection, job, trainer, inbox: processInbox, deadline, onFallback });
     } catch (error) {
       await connection.close();
       throw error;
@@ -144,7 +144,10 @@ export async function connectBroker(
   }
 }
 
-/** The end of the call instead of that of an attempt which was given the rest of the call's time. */
+/**
+ * Returns the error to report. If an attempt that had all of the call's remaining time timed out, that is the
+ * end of the call.
+ */
 async function reasonOf(caught: unknown, deadline: Deadline): Promise<unknown> {
   if (!(caught instanceof TimeoutError)) return caught;
   const rest = deadline.sleep(deadline.remainingMs + 1);
@@ -171,7 +174,7 @@ async function connectOnce(
     if (caught !== deadline.ended) throw caught;
     attempt.then(
       (late) => late.close(),
-      // The attempt has failed, too: there is nothing to close.
+      // The attempt has failed as well, so there is nothing to close.
       () => {},
     );
     const error = ensureError(caught);

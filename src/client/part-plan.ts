@@ -20,7 +20,7 @@ import { elementCount } from "../protocol/tensor.ts";
 /** Numbers of elements along one dimension; negative ones count from its end. */
 export type IndexList = readonly number[] | Int32Array | Uint32Array;
 
-/** Elements of a part at most, so that one array can hold them. */
+/** Most elements of a part, so that one array can hold them. */
 const PART_ELEMENTS_MAX = 2 ** 32 - 1;
 
 /**
@@ -79,19 +79,19 @@ export function normalizeList(
   return numbers;
 }
 
-/** The number of elements in the product of lists. */
+/** Returns the number of elements in the product of lists. */
 function productOfLengths(lists: readonly Numbers[]): number {
   return lists.reduce((product, list) => product * list.length, 1);
 }
 
-/** Whether a list names every one of `size` numbers in order. */
+/** Returns whether a list names every one of `size` numbers in order. */
 function isEverything(list: Numbers, size: number): boolean {
   return list.length === size && isAscending(list);
 }
 
 /**
- * Offsets in a row of the elements that lists of the dimensions after the first name, in C order;
- * undefined if they are all elements of the row in their order.
+ * Returns the offsets in a row, in C order, of the elements that the lists of all dimensions but the first
+ * name; undefined for all elements of the row in their order.
  */
 function offsetsInRow(rowShape: readonly number[], lists: readonly Numbers[]): Numbers | undefined {
   if (rowShape.every((size, axis) => isEverything(lists[axis] as Numbers, size))) return undefined;
@@ -121,7 +121,7 @@ function badIndex(
   );
 }
 
-/** Pairs of places: one in the caller's tensor, one in a message. */
+/** Pairs of places, one in the caller's tensor and one in a message. */
 interface Matching {
   /** Ascending. */
   readonly tensor: Uint32Array;
@@ -138,12 +138,12 @@ export interface BlockPart {
   /** The elements of the block in the message; undefined for all of them. */
   readonly index: PartIndex | undefined;
   readonly rows: Matching;
-  /** Undefined: a row of the tensor is a row of the message. */
+  /** Places in a row; undefined if a row of the message has the same elements as a row of the tensor. */
   readonly inner: Matching | undefined;
   readonly tensorRowElements: number;
   readonly messageRows: number;
   readonly messageRowElements: number;
-  /** The first element, if those of the message are consecutive in the tensor. */
+  /** Place of the message's first element in the tensor, if its elements are consecutive there. */
   readonly tensorStart: number | undefined;
 }
 
@@ -152,11 +152,11 @@ export interface PartPlan {
   /** Lengths of the lists: shape of the caller's tensor. A dimension may be 0. */
   readonly shape: readonly number[];
   readonly elements: number;
-  /** Blocks with elements of the part, in their order. */
+  /** Blocks that have elements of the part, in order. */
   readonly blocks: readonly BlockPart[];
 }
 
-/** The parameter that a plan is made for. */
+/** The parameter for which a plan is made. */
 export interface PlannedParameter {
   readonly name: string;
   readonly shape: readonly number[];
@@ -247,11 +247,11 @@ interface Group {
   readonly block: number;
   /** Their places in the original list. */
   readonly tensor: Uint32Array;
-  /** Ascending, each once. */
+  /** The numbers, ascending, each once. */
   readonly values: Uint32Array;
   /** For each of the numbers, in the order of the list, its place among `values`. */
   readonly places: Uint32Array;
-  /** Whether they ascend in the list, too. */
+  /** Whether the numbers also ascend in the list. */
   readonly isAscending: boolean;
 }
 
@@ -260,7 +260,7 @@ function groupByBlock(numbers: Numbers, size: number): Group[] {
   return isAscending(numbers) ? cutByBlock(numbers, size) : sortByBlock(numbers, size);
 }
 
-/** As {@link groupByBlock}, of numbers in any order. */
+/** Does as {@link groupByBlock} does, for numbers in any order. */
 function sortByBlock(numbers: Numbers, size: number): Group[] {
   const counts = new Map<number, number>();
   for (const number of numbers) {
@@ -291,7 +291,9 @@ function sortByBlock(numbers: Numbers, size: number): Group[] {
     });
 }
 
-/** As {@link groupByBlock}, of ascending numbers: the lists of all groups are views of two arrays. */
+/**
+ * Does as {@link groupByBlock} does, for ascending numbers: the lists of all groups are views of two arrays.
+ */
 function cutByBlock(numbers: Numbers, size: number): Group[] {
   const groups: Group[] = [];
   const all = new Uint32Array(numbers.length);
@@ -313,7 +315,9 @@ function cutByBlock(numbers: Numbers, size: number): Group[] {
   return groups;
 }
 
-/** Place of the first of ascending numbers, from `start` on, that is at least `bound`. */
+/**
+ * Finds the first of ascending numbers, from place `start` on, that is at least `bound`; returns its place.
+ */
 function firstFrom(numbers: Numbers, start: number, bound: number): number {
   let low = start;
   let high = numbers.length;
@@ -338,7 +342,7 @@ function matchingOf({ places }: Distinct): Matching {
   return { tensor: countTo(places.length), message: places };
 }
 
-/** Whether ascending places have no gaps. */
+/** Returns whether ascending places have no gaps. */
 function isConsecutive(tensor: Uint32Array): boolean {
   return (tensor.at(-1) ?? 0) - (tensor[0] ?? 0) === tensor.length - 1;
 }
@@ -346,7 +350,7 @@ function isConsecutive(tensor: Uint32Array): boolean {
 /** A rectangle of a block's elements that fits into one message. */
 export interface PartSlice {
   readonly part: BlockPart;
-  /** Undefined for the whole block. */
+  /** The elements of the block in the message; undefined for all. */
   readonly index: PartIndex | undefined;
   readonly elements: number;
   readonly firstRow: number;
@@ -355,7 +359,7 @@ export interface PartSlice {
 
 /** Elements of any type are moved as words of 4 bytes, so that no bit of a NaN or int64 is lost. */
 const WORD_BYTES = 4;
-/** Up to so many words a loop is faster than a view and a copy of it. */
+/** Up to this many words a loop is faster than a view and a copy of it. */
 const LOOP_WORDS_MAX = 32;
 
 /** Copies a message's elements to their places in the caller's tensor, each as often as it is named. */
@@ -382,8 +386,8 @@ export function scatterPart(part: BlockPart, message: TensorData, tensor: Tensor
 }
 
 /**
- * The elements of a message, taken from the caller's tensor: of an element that is named repeatedly
- * the last one, in C order. A view of the tensor where they lie in it as they travel.
+ * Takes the elements of a message from the caller's tensor; of an element that is named repeatedly, the last
+ * one in C order. Returns a view of the tensor if they lie in it in the order of the message.
  */
 export function gatherPart(slice: PartSlice, tensor: TensorData): TensorData {
   const { part, index, elements, firstRow, firstInner } = slice;
@@ -419,8 +423,8 @@ export function gatherPart(slice: PartSlice, tensor: TensorData): TensorData {
 }
 
 /**
- * Cuts what travels of a block into messages of at most `bytesMax` bytes of index and elements.
- * Elements of one block come in several messages only if its index makes them too many bytes.
+ * Cuts a part of a block into messages of at most `bytesMax` bytes of index and elements. It takes several
+ * messages only if the index and the elements do not fit into one.
  */
 export function slicePart(part: BlockPart, elementBytes: number, bytesMax: number): PartSlice[] {
   const { index, messageRows, messageRowElements } = part;
@@ -429,7 +433,7 @@ export function slicePart(part: BlockPart, elementBytes: number, bytesMax: numbe
   if (index === undefined) return [whole];
   if (partIndexBytes(partCounts(index)) + elements * elementBytes <= bytesMax) return [whole];
   const slices: PartSlice[] = [];
-  // Half of the room for an index, at most, is enough for messages of any shape.
+  // At most half of the room is for the index: that is enough for messages of any shape.
   const width = Math.max(
     1,
     Math.min(messageRowElements, Math.floor(bytesMax / 2 / (elementBytes + WORD_BYTES))),
@@ -457,14 +461,14 @@ export function slicePart(part: BlockPart, elementBytes: number, bytesMax: numbe
   return slices;
 }
 
-/** For each place in the message the last place in the tensor that goes with it. */
+/** Returns for each place in the message the last place in the tensor that is paired with it. */
 function lastPlaces({ tensor, message }: Matching, count: number): Uint32Array {
   const last = new Uint32Array(count);
   for (let i = 0; i < tensor.length; i++) last[message[i] as number] = tensor[i] as number;
   return last;
 }
 
-/** Copies words from one array to another; more than some, by the engine's own copy. */
+/** Copies words from one array to another, a few by a loop, more by the engine's own copy. */
 function copyWords(
   to: Uint32Array,
   toStart: number,

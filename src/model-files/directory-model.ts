@@ -168,8 +168,11 @@ export async function checkReplaceable(directory: string): Promise<void> {
     throw badPath(expected, `${directory}, a directory without ${MANIFEST_FILE}`, directory);
   }
   const { tensors } = await readManifest(directory);
-  const own = new Set([MANIFEST_FILE, ...tensors.map((tensor) => parameterFileName(tensor.name))]);
-  const foreign = names.find((name) => !own.has(name));
+  const ownNames = new Set([
+    MANIFEST_FILE,
+    ...tensors.map((tensor) => parameterFileName(tensor.name)),
+  ]);
+  const foreign = names.find((name) => !ownNames.has(name));
   if (foreign === undefined) return;
   throw badPath(expected, `${directory}, which also holds ${quoteName(foreign)}`, directory);
 }

@@ -155,14 +155,14 @@ export function memberName(name: string): MemberName {
 }
 
 /**
- * Returns the true name of a member. `kept` is the JSON text stored beside the member, undefined for a name
+ * Returns the true name of a member. `storedName` is the JSON text stored beside the member, undefined for a name
  * that was not escaped. The true name is used as a parameter's name only, never as a path.
  * @throws BAD_FILE if the member's name is not the escaped form of it.
  */
-export function trueNameOf(path: string, member: string, kept: string | undefined): string {
-  if (kept === undefined) return member;
+export function trueNameOf(path: string, member: string, storedName: string | undefined): string {
+  if (storedName === undefined) return member;
   const what = `true name of ${quoteName(member)}`;
-  const name = parseFileJson(path, what, kept);
+  const name = parseFileJson(path, what, storedName);
   if (typeof name === "string" && name !== "" && isNamed(member, name)) return name;
   throw badFile(path, what, "the name that it was escaped from", quoteName(name));
 }

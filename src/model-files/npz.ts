@@ -265,8 +265,8 @@ async function readMember(
     throw badFile(file.path, "members", `names ending in ${SUFFIX}`, what);
   }
   const isNamed = entry.comment.startsWith(NAME_COMMENT);
-  const kept = isNamed ? entry.comment.slice(NAME_COMMENT.length) : undefined;
-  const name = trueNameOf(file.path, member, kept);
+  const storedName = isNamed ? entry.comment.slice(NAME_COMMENT.length) : undefined;
+  const name = trueNameOf(file.path, member, storedName);
   const range = npyTextRange(file.path, what, await unpackBeginning(file, entry, NPY_PREFIX_BYTES));
   const prefix = await unpackBeginning(file, entry, range.end);
   if (prefix.byteLength < range.end) {

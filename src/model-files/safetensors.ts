@@ -115,10 +115,10 @@ export async function readSafetensors(file: ModelFile): Promise<IncomingModel> {
       placed.push(parseTensor(file.path, name, value));
       continue;
     }
-    const found = metadataFrom(value);
-    if (found === undefined)
+    const parsed = metadataFrom(value);
+    if (parsed === undefined)
       throw badFile(file.path, METADATA_KEY, "an object of texts", "other values");
-    metadata = found;
+    metadata = parsed;
   }
   checkLayout(file.path, placed, file.bytes - dataStart);
   const tensors = placed.map(

@@ -55,8 +55,8 @@ export function mergeSparse<Header extends TensorHeader>(
 ): MergedTensor<Header>[] {
   checkHeaders(headers);
   const shards = shardsByName(headers);
-  const taken = headers.find(({ name }) => shards.has(name) && !SHARD_NAME.test(name));
-  if (taken !== undefined) throw nameTaken(taken.name);
+  const nonShard = headers.find(({ name }) => shards.has(name) && !SHARD_NAME.test(name));
+  if (nonShard !== undefined) throw nameTaken(nonShard.name);
   return headers.flatMap((header) => {
     const name = SHARD_NAME.exec(header.name)?.[1];
     if (name === undefined) return [{ header, parts: [header] }];
@@ -73,9 +73,9 @@ export function shardsByName<Header extends TensorHeader>(
   for (const header of headers) {
     const name = SHARD_NAME.exec(header.name)?.[1];
     if (name === undefined) continue;
-    const found = shards.get(name);
-    if (found === undefined) shards.set(name, [header]);
-    else found.push(header);
+    const group = shards.get(name);
+    if (group === undefined) shards.set(name, [header]);
+    else group.push(header);
   }
   return shards;
 }
@@ -204,13 +204,13 @@ export async function saveModel(options: SaveModelOptions): Promise<WrittenModel
   await checkTarget(file, format, path);
   throwIfAborted(signal);
   const parent = dirname(file);
-  const made = await makeDirectories(parent);
+  const topmostCreated = await makeDirectories(parent);
   try {
     await checkParent(parent, path);
     const model = outgoing(merged, metadata, options);
     return { file, bytes: await write(file, format, model), format };
   } catch (error) {
-    if (made !== undefined) await removeEmptyDirectories(parent, made);
+    if (topmostCreated !== undefined) await removeEmptyDirectories(parent, topmostCreated);
     throw error;
   }
 }

@@ -24,8 +24,8 @@ export async function* unpack(
     received += chunk.byteLength;
     if (received > entry.bytes) break;
     crc = crc32(chunk, crc);
-    const kept = chunk.subarray(Math.max(0, skip - before));
-    if (kept.byteLength > 0) yield kept;
+    const rest = chunk.subarray(Math.max(0, skip - before));
+    if (rest.byteLength > 0) yield rest;
   }
   if (received !== entry.bytes) {
     throw badFile(file.path, `unpacked bytes of ${what}`, entry.bytes, received);

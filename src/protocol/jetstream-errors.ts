@@ -99,8 +99,8 @@ export function refusalCode({ status, errorCode, description }: JetStreamRefusal
   if (errorCode === E.STORE_FAILED)
     return isStoreFull(description) ? "JOURNAL_FULL" : "JOURNAL_FAULT";
   if (errorCode === E.NO_SUITABLE_PEERS && isStorageLacking(description)) return "NO_SPACE";
-  const known = REFUSAL_CODES[errorCode];
-  if (known !== undefined) return known;
+  const code = REFUSAL_CODES[errorCode];
+  if (code !== undefined) return code;
   const isPassing =
     status === TEMPORARY_STATUSES.TIMEOUT ||
     status === TEMPORARY_STATUSES.TOO_MANY ||

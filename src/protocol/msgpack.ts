@@ -268,21 +268,21 @@ export class MsgpackReader {
   /** Refuses a list or map that is nested too deeply, or declares more values than there are bytes. */
   enter(values: number, depth: number): void {
     if (depth >= NESTING_MAX) throw this.#refusal(`a list or map ${depth + 1} deep`);
-    const left = this.#bytes.length - this.position;
-    if (values > left) throw this.#refusal(`${values} values announced in ${left} bytes`);
+    const leftBytes = this.#bytes.length - this.position;
+    if (values > leftBytes) throw this.#refusal(`${values} values announced in ${leftBytes} bytes`);
   }
 
   /** Refuses bytes after the last value. */
   end(): void {
-    const left = this.#bytes.length - this.position;
-    if (left !== 0) throw this.#refusal(`${left} bytes after the end of the value`);
+    const leftBytes = this.#bytes.length - this.position;
+    if (leftBytes !== 0) throw this.#refusal(`${leftBytes} bytes after the end of the value`);
   }
 
   /** Advances past the next `count` bytes and returns where they begin. */
   #take(count: number): number {
     const start = this.position;
-    const left = this.#bytes.length - start;
-    if (count > left) throw this.#refusal(`${left} bytes where ${count} are announced`);
+    const leftBytes = this.#bytes.length - start;
+    if (count > leftBytes) throw this.#refusal(`${leftBytes} bytes where ${count} are announced`);
     this.position = start + count;
     return start;
   }

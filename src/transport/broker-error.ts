@@ -104,8 +104,8 @@ function toPserverError(
     if (cause instanceof PserverError) return cause;
     const code = codeOf(cause, meaning);
     if (code === undefined) continue;
-    const told = isNoResponders(cause) ? "nobody answers" : (BETTER_TEXTS[code] ?? text);
-    return new PserverError(code, `${action}: ${told}`, details, { cause: error });
+    const reason = isNoResponders(cause) ? "nobody answers" : (BETTER_TEXTS[code] ?? text);
+    return new PserverError(code, `${action}: ${reason}`, details, { cause: error });
   }
   return new PserverError("INTERNAL", `${action}: ${text}`, details, { cause: error });
 }

@@ -58,8 +58,8 @@ export class ReadBuffer {
 
   /** Returns memory of at least this many bytes without lent views. */
   #memoryFor(bytes: number): Memory {
-    const present = this.#memory;
-    if (!present.isLent && present.bytes.length >= bytes) return present;
+    const current = this.#memory;
+    if (!current.isLent && current.bytes.length >= bytes) return current;
     // A line longer than the buffer must fit, too, such as the greeting of a huge cluster.
     if (bytes > this.#capacityBytes) return this.#newMemory(2 * bytes);
     const spare = this.#spare ?? this.#newMemory(this.#capacityBytes);
@@ -130,10 +130,10 @@ export class BufferPool {
   take(bytes: number): Buffer {
     if (bytes < POOLED_BYTES_MIN) return Buffer.allocUnsafeSlow(bytes);
     const capacity = capacityFor(bytes);
-    const kept = this.#buffersOf(capacity).pop();
-    if (kept === undefined) return Buffer.allocUnsafeSlow(capacity).subarray(0, bytes);
+    const freeBuffer = this.#buffersOf(capacity).pop();
+    if (freeBuffer === undefined) return Buffer.allocUnsafeSlow(capacity).subarray(0, bytes);
     this.#keptBytes -= capacity;
-    return Buffer.from(kept, 0, bytes);
+    return Buffer.from(freeBuffer, 0, bytes);
   }
 
   /** Takes back a buffer from {@link take}; the caller may not use it any more. */

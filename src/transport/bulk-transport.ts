@@ -75,9 +75,11 @@ function trustedCertificates(): string {
     readFirst([env["NODE_EXTRA_CA_CERTS"] ?? ""]),
     readFirst(system),
   ];
-  const found = texts.flatMap((text) => text.match(CERTIFICATE) ?? []);
+  const certificates = texts.flatMap((text) => text.match(CERTIFICATE) ?? []);
   // The same certificate may be wrapped at different line lengths.
-  return [...new Map(found.map((pem) => [pem.replaceAll(/\s/g, ""), pem])).values()].join("\n");
+  return [...new Map(certificates.map((pem) => [pem.replaceAll(/\s/g, ""), pem])).values()].join(
+    "\n",
+  );
 }
 
 /**

@@ -69,8 +69,8 @@ export function parseBrokerAddresses(given: string | readonly string[]): BrokerA
 function parseBrokerAddress(entry: string): BrokerAddress | undefined {
   const match = ADDRESS.exec(entry.trim());
   const [, scheme, userInfo = "", address = "", port = "4222"] = match ?? [];
-  const known = scheme === undefined || /^(?:nats|tls)$/i.test(scheme);
-  if (match === null || !known || Number(port) > PORT_MAX) return undefined;
+  const isKnownScheme = scheme === undefined || /^(?:nats|tls)$/i.test(scheme);
+  if (match === null || !isKnownScheme || Number(port) > PORT_MAX) return undefined;
   return {
     server: scheme === undefined ? address : `${scheme}://${address}`,
     isTls: scheme?.toLowerCase() === "tls",
@@ -156,12 +156,12 @@ export async function openConnection(
   } catch (cause) {
     if (cause instanceof PserverError) throw cause;
     const servers = settings.servers.map(showUrl);
-    const where = servers.join(", ");
+    const brokers = servers.join(", ");
     const text = visible(cause instanceof Error ? cause.message : String(cause));
     const isDenied = /authorization|authentication|permission/i.test(text);
     const message = isDenied
-      ? `${where}: the broker refused the credentials: ${text}`
-      : `no broker answers at ${where} within ${settings.timeoutMs} ms: ${text}`;
+      ? `${brokers}: the broker refused the credentials: ${text}`
+      : `no broker answers at ${brokers} within ${settings.timeoutMs} ms: ${text}`;
     throw new PserverError(isDenied ? "DENIED" : "NO_BROKER", message, { servers }, { cause });
   }
 }

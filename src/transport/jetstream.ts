@@ -181,7 +181,7 @@ function withCheckedAnswers(connection: NatsConnection): NatsConnection {
   return Object.create(connection, { request: { value: request } }) as NatsConnection;
 }
 
-interface Waiting {
+interface PendingPublish {
   readonly resolve: (seq: number) => void;
   readonly reject: (error: Error) => void;
   readonly timer: NodeJS.Timeout;
@@ -198,7 +198,7 @@ const EXPECTED_SEQ = "Nats-Expected-Last-Subject-Sequence";
 export class StreamPublisher {
   readonly #connection: NatsConnection;
   readonly #inbox: string;
-  readonly #waiting: Map<string, Waiting> = new Map();
+  readonly #pending: Map<string, PendingPublish> = new Map();
   #tokens = 0;
 
   private constructor(connection: NatsConnection, inbox: string) {
@@ -253,19 +253,19 @@ export class StreamPublisher {
     const token = (++this.#tokens).toString(36);
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
-        this.#waiting.delete(token);
+        this.#pending.delete(token);
         reject(new TimeoutError());
       }, timeoutMs);
-      this.#waiting.set(token, { resolve, reject, timer });
+      this.#pending.set(token, { resolve, reject, timer });
       publish(`${this.#inbox}.${token}`);
     });
   }
 
   #receive(message: Msg): void {
     const token = message.subject.slice(message.subject.lastIndexOf(".") + 1);
-    const waiting = this.#waiting.get(token);
+    const waiting = this.#pending.get(token);
     if (waiting === undefined) return;
-    this.#waiting.delete(token);
+    this.#pending.delete(token);
     clearTimeout(waiting.timer);
     try {
       if (message.headers?.code === 503) throw new NoRespondersError(message.subject);

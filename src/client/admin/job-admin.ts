@@ -33,7 +33,8 @@ interface RoleSubject {
 }
 
 /**
- * What a user may be, by its permissions. A host needs `store` and `answers`, of one user or of two.
+ * Roles that the broker's permissions can allow a user. A host needs `store` and `answers`, of one user or of
+ * two.
  */
 export const ROLES = ["trainer", "observer", "store", "answers"] as const;
 
@@ -54,7 +55,7 @@ const UNUSED_NUMBER = 999_999_999;
 const HOSTS_QUEUE = "hosts";
 
 /**
- * Tries what the broker's permissions let this user do, in each role. Tries only subjects that no stream
+ * Tries what the broker's permissions let this user do, in each role. Uses only subjects that no stream
  * stores and nobody listens to.
  */
 async function findPermissions(
@@ -135,8 +136,8 @@ async function findRefused(
   for (const { operation, subject } of needs) {
     if (operation === "publish") connection.publish(subject);
   }
-  // The broker handles a connection's lines in order, so its refusals come before the answer to this
-  // flush; by the second one, the loop over them has seen all.
+  // The broker handles a connection's lines in order, so all refusals come before the answer to this flush.
+  // After a second flush, the loop that receives them has seen all.
   await connection.flush();
   for (const subscription of subscriptions) subscription.unsubscribe();
   await connection.flush();
@@ -155,16 +156,16 @@ function nameOf({ operation, subject }: Pick<RoleSubject, "operation" | "subject
   return `${operation} ${subject}`;
 }
 
-/** How long to wait for a host where nobody listens; starting one takes longer anyway. */
+/** How long to wait for a host if nobody listens; starting one takes longer anyway. */
 const NO_HOST_GRACE_MS = 1_000;
 
-/** Versions of parameters, as far as the hosts have told them. */
+/** Versions of parameters, as far as the hosts know them. */
 export interface KnownVersions {
-  /** By name; without an entry: not initialized, or not known. */
+  /** By name. A parameter without an entry is not initialized, or its versions are not known. */
   readonly versions: ReadonlyMap<string, BlockVersions>;
   /** Shards whose owners did not answer. */
   readonly silentShards: readonly number[];
-  /** Why the hosts could not be asked, if they could not. */
+  /** Why the hosts could not be asked; absent if they could. */
   readonly refusal?: string;
 }
 
@@ -172,28 +173,28 @@ export interface KnownVersions {
 export interface ConnectedBroker {
   readonly address: string;
   readonly roundTripMs: number;
-  /** "" if the broker does not tell. */
+  /** Version of nats-server; "" if the broker does not say. */
   readonly version: string;
-  /** The largest message it takes; 0 if it does not tell. */
+  /** The largest message that it takes; 0 if it does not say. */
   readonly payloadBytesMax: number;
 }
 
 /** Dependencies of {@link JobAdmin}. */
 interface JobAdminDeps {
-  /** The admin closes it. */
+  /** The connection, which the admin closes. */
   readonly connection: NatsConnection;
   readonly requests: Pick<Requests, "ask">;
   readonly calls: Calls;
   readonly subjects: JobSubjects;
   /** The id to ask under; permissions of the broker may be bound to it. */
   readonly trainer: string;
-  /** For each call. */
+  /** Options of each call. */
   readonly callOptions: CallOptions;
 }
 
 /**
- * Questions to the hosts of a job that need no session: whoever asks does not join the job. Made by
- * `openAdmin`. Each call ends after the `timeoutMs` given there, with NO_HOST if no host answers.
+ * Asks the hosts of a job what needs no session: the asker does not join the job. Made by `openAdmin`. Each
+ * call ends after the `timeoutMs` given there, with NO_HOST if no host answers.
  */
 export class JobAdmin {
   readonly #deps: JobAdminDeps;
@@ -202,25 +203,25 @@ export class JobAdmin {
     this.#deps = deps;
   }
 
-  /** The id that it asks under. */
+  /** The id under which it asks. */
   get trainer(): string {
     return this.#deps.trainer;
   }
 
-  /** State of the job, and parameters: those named, or a page in the order of names. */
+  /** Asks for the state of the job, and for parameters: those named, or a page in the order of names. */
   async status(request: StatusRequest = {}): Promise<StatusReply> {
     const { subjects, trainer } = this.#deps;
     const subject = subjects.lifecycle(trainer, "status");
     return parseStatusReply(await this.#ask("status", subject, { ...request }));
   }
 
-  /** State of the job and all its parameters, ready or not, in the order of names. */
+  /** Asks for the state of the job and all its parameters, ready or not, in the order of names. */
   statusAndParameters(): Promise<{ status: StatusReply; parameters: ParameterInfo[] }> {
     return readStatusPages((request) => this.status(request));
   }
 
   /**
-   * One parameter, which is ready.
+   * Asks for one parameter, which must be ready.
    * @throws UNKNOWN_PARAMETER, or NOT_INITIALIZED.
    */
   async parameter(name: string): Promise<ParameterInfo> {
@@ -236,15 +237,15 @@ export class JobAdmin {
     throw new PserverError("UNKNOWN_PARAMETER", message, details);
   }
 
-  /** Hosts, shards and trainers of the job, as one of the hosts sees them. */
+  /** Asks for hosts, shards and trainers of the job, as one of the hosts sees them. */
   async participants(): Promise<Participants> {
     const { subjects, trainer } = this.#deps;
     return parseParticipants(await this.#ask("hosts", subjects.control(trainer, "hosts"), {}));
   }
 
   /**
-   * Versions of these parameters' blocks. All are unknown where the broker does not permit the request,
-   * and where the hosts are too old to know it.
+   * Asks for the versions of these parameters' blocks. None is known if the broker does not permit the
+   * request, or if the hosts are too old to answer it.
    */
   async versions(names: readonly string[]): Promise<KnownVersions> {
     const versions = new Map<string, BlockVersions>();
@@ -257,8 +258,8 @@ export class JobAdmin {
         const fields = await this.#ask("versions", subject, { names: page });
         const reply = parseVersionsReply(fields, page.length);
         for (const [i, name] of page.entries()) {
-          const told = reply.versions[i] ?? null;
-          if (told !== null) versions.set(name, told);
+          const blockVersions = reply.versions[i] ?? null;
+          if (blockVersions !== null) versions.set(name, blockVersions);
         }
         for (const shard of reply.silent) silent.add(shard);
       }
@@ -270,7 +271,7 @@ export class JobAdmin {
     }
   }
 
-  /** The broker, after one round trip to it. */
+  /** Describes the broker, after one round trip to it. */
   async broker(): Promise<ConnectedBroker> {
     const { connection } = this.#deps;
     return {
@@ -281,7 +282,7 @@ export class JobAdmin {
     };
   }
 
-  /** What the broker permits this user to do in the job; changes nothing there. */
+  /** Finds out what the broker permits this user to do in the job; changes nothing in the job. */
   permissions(): Promise<Permissions> {
     const { connection, subjects, trainer } = this.#deps;
     return findPermissions(connection, subjects, trainer);
@@ -311,7 +312,7 @@ export class JobAdmin {
 /** Where to connect for the administration of a job. */
 export interface AdminConnectionOptions {
   readonly job: string;
-  /** Settings not given come from the environment. */
+  /** Settings that are left out come from the environment. */
   readonly broker: ConnectionOverrides;
   readonly environment: Environment;
   /** Time to reach the broker. */
@@ -345,8 +346,8 @@ export async function openAdmin(options: AdminOptions): Promise<JobAdmin> {
 }
 
 /**
- * A connection as hosts of the job have one, for the JetStream API: streams, records and their removal.
- * The caller closes it.
+ * Opens a connection such as hosts of the job have, for the JetStream API: streams, their messages and their
+ * removal. The caller closes it.
  * @param name appears in the inbox and in the broker's list of connections.
  * @throws as {@link openAdmin}.
  */

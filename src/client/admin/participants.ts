@@ -5,7 +5,7 @@ import { SHARDS_MAX } from "../../protocol/limits.ts";
 import type { MembersRecord } from "../../protocol/messages/host-records.ts";
 import { type Fallback, type Position, parseFallbacks } from "../../protocol/messages/position.ts";
 
-/** A host that is alive, with everything else that it tells of itself. */
+/** A host that is alive, with everything else that it reports of itself. */
 interface ListedHost {
   readonly id: string;
   readonly shards: readonly number[];
@@ -13,8 +13,8 @@ interface ListedHost {
 }
 
 /**
- * A shard as its owner sees it, with everything else that the owner tells of it; `unowned` if no owner
- * answers. What is told is read by the functions of `shard-reports.ts`.
+ * A shard as its owner sees it, with everything else that the owner reports; `unowned` if no owner answers.
+ * The functions below read the rest of the report.
  */
 export interface ListedShard {
   readonly shard: number;
@@ -30,18 +30,18 @@ export interface Declared {
   readonly [more: string]: unknown;
 }
 
-/** An archiver that follows a job, with everything else that it tells of itself. */
+/** An archiver that follows a job, with everything else that it reports of itself. */
 export interface ListedArchiver {
   readonly machine: string;
   readonly pid: number;
-  /** When it was last heard of, by its own clock, in milliseconds since 1970. */
+  /** Time of its last report, by its own clock, in milliseconds since 1970. */
   readonly writtenMs: number;
   /** By the shard's number, the last record that it has copied. */
   readonly shards: readonly { readonly record: Position }[];
   readonly [more: string]: unknown;
 }
 
-/** What a job's tape takes in the broker. */
+/** Size of a job's tape in the broker. */
 export interface ListedTape {
   readonly messages: number;
   readonly bytes: number;
@@ -55,7 +55,7 @@ export interface Participants {
   readonly declared: Declared;
   /** Archivers that have registered themselves. */
   readonly archivers: readonly ListedArchiver[];
-  /** Absent of a job without a tape, and where the broker does not tell. */
+  /** Absent if the job has no tape, or the broker does not say. */
   readonly tape?: ListedTape;
   /** How the job's trainers keep step. */
   readonly synchronization: Synchronization;
@@ -137,28 +137,28 @@ function parseShard(value: unknown): ListedShard {
   return { ...fields, shard, state: textField(fields, "state") };
 }
 
-/** Records of one trainer that changed nothing, in all shards. */
+/** Records of one trainer that changed nothing, in all shards together. */
 export interface TrainerRejections {
   readonly trainer: string;
-  /** Rejected records of its present session, less those that were applied. */
+  /** Rejected records of its present session, less the applied ones. */
   readonly rejected: number;
   readonly unreadable: number;
 }
 
 /** What became of the records that change blocks. */
 export interface UpdateCounts {
-  /** Changes of blocks since their `init`, of all shards that tell. */
+  /** Changes of blocks since their `init`, in all shards that report them. */
   readonly applied: number;
   /** Records rejected since the present owners serve their shards. */
   readonly rejected: number;
-  /** Shards that do not serve, or whose hosts do not tell: what was applied there is not known. */
+  /** Shards that do not serve or do not report: what was applied there is not known. */
   readonly silent: readonly number[];
 }
 
-/** Trainers that one shard may name. */
+/** Most trainers that one shard names. */
 const ROWS_MAX = 1_000;
 
-/** Shards that do not serve at the moment, by their state. */
+/** Groups the shards that do not serve at the moment by their state. */
 export function idleShards(shards: readonly ListedShard[]): Map<string, number[]> {
   const idle = new Map<string, number[]>();
   for (const { shard, state } of shards) {
@@ -167,7 +167,7 @@ export function idleShards(shards: readonly ListedShard[]): Map<string, number[]
   return idle;
 }
 
-/** Shards that lost records when their journal was replaced, with what they lost. */
+/** Lists the shards that lost records when their journal was replaced, with what they lost. */
 export function fallenBack(
   shards: readonly ListedShard[],
 ): { readonly shard: number; readonly fallbacks: readonly Fallback[] }[] {
@@ -177,7 +177,9 @@ export function fallenBack(
   });
 }
 
-/** Shards whose owners could not write the tape as they should: their counts of records, where there are any. */
+/**
+ * Lists the shards whose owners could not write the tape as they should, with their counts of such records.
+ */
 export function tapeGaps(
   shards: readonly ListedShard[],
 ): { readonly shard: number; readonly undescribed: number; readonly leftOut: number }[] {
@@ -191,8 +193,8 @@ export function tapeGaps(
 }
 
 /**
- * The last step that has closed in every shard, and the last one in any: each shard closes a step by
- * itself. Undefined while no shard tells.
+ * Returns the last step that has closed in every shard, and the last one that has closed in any: each shard
+ * closes a step by itself. Undefined if no shard reports steps.
  */
 export function closedSteps(
   shards: readonly ListedShard[],
@@ -204,7 +206,7 @@ export function closedSteps(
   return { everywhere: Math.min(...closed), anywhere: Math.max(...closed) };
 }
 
-/** The updates of a job, as its shards tell them; @throws BAD_MESSAGE if one is malformed. */
+/** Adds up the updates of a job, as its shards report them; @throws BAD_MESSAGE if one is malformed. */
 export function updatesOf(shards: readonly ListedShard[]): UpdateCounts {
   let [applied, rejected] = [0, 0];
   const silent: number[] = [];
@@ -220,7 +222,10 @@ export function updatesOf(shards: readonly ListedShard[]): UpdateCounts {
   return { applied, rejected, silent };
 }
 
-/** Trainers whose records changed nothing, the worst first; each shard names its worst ones only. */
+/**
+ * Adds up, for each trainer, the records that changed nothing, the most first. Each shard names only its
+ * worst trainers.
+ */
 export function rejectionsByTrainer(shards: readonly ListedShard[]): TrainerRejections[] {
   const byTrainer = new Map<string, TrainerRejections>();
   const count = (fields: Fields, key: string, kind: "rejected" | "unreadable"): void => {
@@ -240,8 +245,8 @@ export function rejectionsByTrainer(shards: readonly ListedShard[]): TrainerReje
 }
 
 /**
- * Records that an archiver has not copied, of the shards that are served. Of a shard that has gone on under
- * a new generation, only the records of the new one count.
+ * Counts the records that an archiver has not copied, of the shards that are served. Of a shard with a new
+ * generation, only the records of that generation count.
  */
 export function archiverLag(
   { shards: archived }: ListedArchiver,

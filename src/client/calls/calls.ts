@@ -10,7 +10,7 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
-/** The time a call has unless it says otherwise. */
+/** Timeout of a call without `timeoutMs`. */
 const CALL_TIMEOUT_MS = 30_000;
 
 /** The longest delay a timer of Node.js can have. */
@@ -21,7 +21,7 @@ const TIMEOUT_MS_MAX = 2 ** 31 - 1;
  * listens to it, so that no part of a call outlives the call.
  */
 export class Deadline {
-  /** The call, for messages. */
+  /** Name of the call, for messages. */
   readonly what: string;
   readonly #endsAt: number;
   readonly #listeners = new Set<(error: PserverError) => void>();
@@ -36,8 +36,8 @@ export class Deadline {
   }
 
   /**
-   * Begins a call, which {@link dispose} must follow when it is over.
-   * @throws BAD_VALUE if `timeoutMs` is no time, ABORTED if the signal is aborted already.
+   * Begins a call; {@link dispose} must be called when it is over.
+   * @throws BAD_VALUE if `timeoutMs` is out of range, ABORTED if the signal is aborted already.
    */
   static start(
     what: string,
@@ -73,8 +73,8 @@ export class Deadline {
   }
 
   /**
-   * Whether the call has time for this delay, or has ended otherwise than by its timeout: sleeping then
-   * fails with that end, which says more than what was waited for.
+   * Returns whether the call can sleep for this delay. Also true if it has ended by anything but its timeout:
+   * sleeping then fails with that error, which says more than the error that the caller would report.
    */
   allows(delayMs: number): boolean {
     return this.#ended === undefined ? this.remainingMs > delayMs : this.#ended.code !== "TIMEOUT";
@@ -101,7 +101,7 @@ export class Deadline {
     };
   }
 
-  /** Waits; @throws what ended the call, if it ends first. */
+  /** Waits for a time; @throws what ended the call, if it ends first. */
   sleep(ms: number): Promise<void> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
@@ -115,7 +115,7 @@ export class Deadline {
     });
   }
 
-  /** The result of `work`. @throws what ended the call, if it ends first. */
+  /** Returns the result of `work`. @throws what ended the call, if it ends first. */
   race<T>(work: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const stopListening = this.onEnd(reject);
@@ -158,7 +158,7 @@ const MAX_MS = 500;
 export class Backoff {
   #nextMs = FIRST_MS;
 
-  /** The delay before the next attempt. */
+  /** Returns the delay before the next attempt. */
   nextMs(): number {
     const baseMs = this.#nextMs;
     this.#nextMs = Math.min(baseMs * 2, MAX_MS);
@@ -169,7 +169,7 @@ export class Backoff {
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
 /**
- * Milliseconds of a duration as the `nats` command takes it: `5s`, `500ms`, `1m30s`.
+ * Parses a duration as the `nats` command takes it, such as `5s`, `500ms` or `1m30s`; returns milliseconds.
  * @throws BAD_VALUE for any other text.
  */
 export function parseDuration(text: string, what: string): number {
@@ -187,7 +187,7 @@ export function parseDuration(text: string, what: string): number {
   );
 }
 
-/** Waits for all, so that none outlives the call. @throws the first error. */
+/** Waits for all promises, so that none outlives the call. @throws the first error. */
 export async function allOrFirstError<T>(work: readonly Promise<T>[]): Promise<T[]> {
   const [only] = work;
   if (work.length === 1 && only !== undefined) return [await only];
@@ -196,7 +196,7 @@ export async function allOrFirstError<T>(work: readonly Promise<T>[]): Promise<T
   return await results;
 }
 
-/** Tracks the calls under way: each has a deadline, and all end when the client does. */
+/** The calls under way. Each has a deadline, and all end when the client does. */
 export class Calls {
   readonly #running = new Set<Deadline>();
   readonly #idle = new Set<() => void>();
@@ -281,10 +281,10 @@ export interface PullOptions extends ReadOptions {
   /** Arrays to read into, by parameter name. */
   readonly into?: Into;
   /**
-   * Results of earlier calls, whose arrays nobody has changed: only blocks that have changed since are sent. A
-   * parameter of which nothing has changed is returned as the same result; otherwise its unchanged blocks are
-   * copied from the known array, which stays as it is unless it is also in `into`. Results of another encoding
-   * or initialization do not count, nor do copies of results.
+   * Results of earlier calls, whose arrays nobody has changed: only blocks that have changed since are sent.
+   * A parameter of which nothing has changed is returned as the same result. Of any other, the unchanged
+   * blocks are copied from the known array, which stays as it is unless it is also in `into`. Results of
+   * another encoding or initialization are not used, nor are copies of results.
    */
   readonly known?: readonly NamedTensor[];
 }
@@ -295,8 +295,8 @@ export type Ack = "applied" | "stored";
 /** Options of a call that changes parameters. */
 export interface UpdateOptions extends CallOptions {
   /**
-   * `applied` (default): the call is done when the shards' owners have applied every block update.
-   * `stored`: when the journal holds every block update; a later rejection is not reported.
+   * `applied` (default): the call is done when the shards' owners have applied every block update. `stored`:
+   * the call is done when the journals hold every block update; a later rejection is not reported.
    */
   readonly ack?: Ack;
 }
@@ -312,8 +312,8 @@ export interface GradOptions extends PushOptions {
   /** Overrides the learning rate of every parameter in the call. */
   readonly learningRate?: number;
   /**
-   * Whether this call is the last one of the trainer's step, in a job that is synchronized by steps;
-   * true by default. Otherwise more calls, and then `Client.endStep`, follow.
+   * Whether this call is the last one of the trainer's step, in a job that is synchronized by steps; true by
+   * default. If false, more calls follow, and then `Client.endStep`.
    */
   readonly endStep?: boolean;
 }

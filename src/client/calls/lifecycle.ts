@@ -55,7 +55,10 @@ class Declarations {
     this.#payloadBytesMax = payloadBytesMax;
   }
 
-  /** The parameter with its layout and epoch. @throws the error in the reply to the request. */
+  /**
+   * Declares a parameter; returns it with its layout and epoch. @throws the error in the reply to the
+   * request.
+   */
   declare(declaration: Declaration, epoch: number, deadline: Deadline): Promise<ParameterInfo> {
     const declared = new Promise<ParameterInfo>((resolve, reject) => {
       if (this.#waiting.length === 0) setImmediate(() => this.#flush());
@@ -79,7 +82,7 @@ class Declarations {
     }
   }
 
-  /** How many of those waiting go into one request: all of them belong to one initialization. */
+  /** Returns how many waiting declarations go into the next request, which is for one initialization. */
   #nextLength(): number {
     const epoch = this.#waiting[0]?.epoch;
     const most = this.#waiting.slice(0, parametersPerRequest(this.#payloadBytesMax()));
@@ -120,7 +123,7 @@ function notInReply(name: string): PserverError {
 
 interface OpenInit {
   readonly epoch: number;
-  /** Checksum of the values that were sent; undefined once there were several. */
+  /** Checksum of the values that were sent; undefined if attempts have sent different values. */
   readonly crc: number | undefined;
 }
 
@@ -130,21 +133,21 @@ interface OpenInit {
  * again is this client's own.
  */
 class OpenInits {
-  /** By name, for each parameter whose last attempt failed. */
+  /** The failed attempts, by name of the parameter; success removes them. */
   readonly #open: Map<string, OpenInit> = new Map();
 
-  /** Whether an attempt under this epoch has failed. */
+  /** Returns whether an attempt under this epoch has failed. */
   has({ name, epoch }: ParameterInfo): boolean {
     return this.#open.get(name)?.epoch === epoch;
   }
 
-  /** Whether attempts under this epoch have failed and all of them sent these values. */
+  /** Returns whether attempts under this epoch have failed and all of them sent these values. */
   isRepeat({ name, epoch }: ParameterInfo, data: TensorData): boolean {
     const open = this.#open.get(name);
     return open?.epoch === epoch && open.crc === checksum(bytesOf(data));
   }
 
-  /** An attempt failed after it may have stored blocks. */
+  /** Notes that an attempt failed after it may have stored blocks. */
   failed({ name, epoch }: ParameterInfo, data: TensorData): void {
     const open = this.#open.get(name);
     const crc = checksum(bytesOf(data));
@@ -152,7 +155,7 @@ class OpenInits {
     this.#open.set(name, { epoch, crc: isOther ? undefined : crc });
   }
 
-  /** The parameter is initialized. */
+  /** Notes that the parameter is initialized. */
   done({ name }: ParameterInfo): void {
     this.#open.delete(name);
   }
@@ -176,7 +179,9 @@ interface FirstValues {
   readonly tensor: Tensor;
 }
 
-/** Initialization of the job by one trainer, and of single parameters by whoever comes first. */
+/**
+ * Initializes the job if this trainer is selected, and single parameters that nobody else has initialized.
+ */
 export class Lifecycle {
   readonly #options: LifecycleDeps;
   readonly #declarations: Declarations;
@@ -189,7 +194,7 @@ export class Lifecycle {
     this.#declarations = new Declarations(options.session, options.payloadBytesMax);
   }
 
-  /** Whether this trainer is selected; see `Client.beginInit`. */
+  /** Asks whether this trainer is selected; see `Client.beginInit`. */
   async begin(wait: boolean, deadline: Deadline): Promise<boolean> {
     const reply = await this.#repeat(deadline, wait, async () =>
       parseBeginReply(await this.#options.session.request("begin", {}, deadline)),
@@ -282,15 +287,16 @@ export class Lifecycle {
       return { ...reply, state: "ready" };
     } catch (caught) {
       const error = ensureError(caught);
-      // Another trainer took over, because this one's lease was lost: wait for that one.
+      // This trainer's lease was lost and another one took over: wait for that one.
       if (!yieldsInit(error.code)) throw error;
       return { ...reply, selected: false, state: "initializing" };
     }
   }
 
   /**
-   * Stores the values of parameters under their epochs. What was tried before goes apart, block by block: in a
-   * repeat, blocks that are there already count, and in a batch they would have all others rejected.
+   * Stores the values of parameters under their epochs. Values of an attempt that has failed are sent again
+   * block by block, not in batches: blocks that are already stored count as applied, but in a batch one of
+   * them would make the fold reject all the others.
    */
   async #store(values: readonly FirstValues[], deadline: Deadline): Promise<void> {
     const sources = (each: FirstValues): UpdateSource[] =>

@@ -12,8 +12,8 @@ import type { Session } from "../io/session.ts";
 import { Backoff, type Deadline } from "./calls.ts";
 
 /** A look-up under way. */
-interface Refreshing {
-  readonly found: Promise<ParameterInfo>;
+interface LookUp {
+  readonly parameter: Promise<ParameterInfo>;
   /** The deadline of the call that began it. */
   readonly deadline: Deadline;
 }
@@ -24,7 +24,7 @@ export class Parameters {
   readonly #positions: Positions;
   readonly #payloadBytesMax: () => number;
   readonly #ready = new Map<string, ParameterInfo>();
-  readonly #refreshing = new Map<string, Refreshing>();
+  readonly #lookUps = new Map<string, LookUp>();
 
   /** `payloadBytesMax`: the largest message the broker takes. */
   constructor(session: Session, positions: Positions, payloadBytesMax: () => number) {
@@ -77,17 +77,17 @@ export class Parameters {
   }
 
   /**
-   * Looks the parameter up again. Calls share one look-up; when the call that began it ends, another one
-   * begins it anew.
+   * Looks the parameter up again. Calls share one look-up; if the call that began it ends first, another call
+   * begins a new one.
    */
   async refresh(name: string, deadline: Deadline): Promise<ParameterInfo> {
     while (true) {
-      const refreshing = this.#refreshing.get(name) ?? this.#refresh(name, deadline);
+      const lookUp = this.#lookUps.get(name) ?? this.#refresh(name, deadline);
       try {
-        return await deadline.race(refreshing.found);
+        return await deadline.race(lookUp.parameter);
       } catch (error) {
-        const isOwn = refreshing.deadline === deadline || deadline.ended !== undefined;
-        if (isOwn || refreshing.deadline.ended === undefined) throw error;
+        const isOwn = lookUp.deadline === deadline || deadline.ended !== undefined;
+        if (isOwn || lookUp.deadline.ended === undefined) throw error;
       }
     }
   }
@@ -100,17 +100,17 @@ export class Parameters {
     return this.waitFor(names, deadline);
   }
 
-  #refresh(name: string, deadline: Deadline): Refreshing {
+  #refresh(name: string, deadline: Deadline): LookUp {
     this.forget(name);
-    const found = this.waitFor([name], deadline).then(([info]) => {
+    const parameter = this.waitFor([name], deadline).then(([info]) => {
       if (info !== undefined) return info;
       throw new PserverError("INTERNAL", `${quoteName(name)}: waited for, but not found`);
     });
-    const refreshing = { found, deadline };
-    this.#refreshing.set(name, refreshing);
-    const done = (): boolean => this.#refreshing.delete(name);
-    found.then(done, done);
-    return refreshing;
+    const lookUp = { parameter, deadline };
+    this.#lookUps.set(name, lookUp);
+    const done = (): boolean => this.#lookUps.delete(name);
+    parameter.then(done, done);
+    return lookUp;
   }
 
   /** Asks for the state of the job and parameters: those named, or a page in the order of names. */
@@ -133,14 +133,14 @@ export class Parameters {
     const missing = [...new Set(names)].filter((name) => !this.#ready.has(name));
     for (const name of missing) escapeName(name);
     let problem: PserverError | undefined;
-    const most = parametersPerRequest(this.#payloadBytesMax());
-    for (let start = 0; start < missing.length; start += most) {
-      const part = missing.slice(start, start + most);
-      const found = await this.status({ names: part }, deadline);
+    const countMax = parametersPerRequest(this.#payloadBytesMax());
+    for (let start = 0; start < missing.length; start += countMax) {
+      const part = missing.slice(start, start + countMax);
+      const reply = await this.status({ names: part }, deadline);
       part.forEach((name, i) => {
-        const info = found.parameters[i] ?? null;
+        const info = reply.parameters[i] ?? null;
         if (info?.ready) this.#ready.set(name, info);
-        else problem ??= notReady(name, info, found);
+        else problem ??= notReady(name, info, reply);
       });
     }
     return problem;
@@ -175,7 +175,7 @@ function notReady(
 export class SeenVersions {
   readonly #byParameter = new Map<string, { epoch: number; versions: Map<number, number> }>();
 
-  /** A block was read. */
+  /** Notes the version of a block that was read. */
   note({ name, epoch }: ParameterInfo, block: number, version: number): void {
     let seen = this.#byParameter.get(name);
     if (seen?.epoch !== epoch) {
@@ -190,7 +190,7 @@ export class SeenVersions {
     this.#byParameter.clear();
   }
 
-  /** The version last read; undefined if there is none. */
+  /** Returns the version last read; undefined if there is none. */
   get({ name, epoch }: ParameterInfo, block: number): number | undefined {
     const seen = this.#byParameter.get(name);
     return seen?.epoch === epoch ? seen.versions.get(block) : undefined;

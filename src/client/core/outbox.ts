@@ -24,26 +24,28 @@ import {
 } from "./update-call.ts";
 
 /**
- * Commands of the outbox to its I/O layer. Every command is given synchronously while an event is being taken,
- * and returns nothing. None may raise an event before it returns, but for `publish` and `repeat`, which
- * report their failure by `publishFailed`.
+ * Commands of the outbox to its I/O layer. They are called while the outbox takes an event, and return
+ * nothing. None may raise an event before it returns, except that `publish` and `repeat` report their failure
+ * by `publishFailed`.
  */
 export interface OutboxCommands extends OutcomeCommands {
   /**
    * Makes the message of an update under its number `update.n` in this session, and publishes it with the
-   * token of `update.slot` and `update.serial`. `done` is what the message says that the trainer needs
-   * no outcome of any more. The I/O layer keeps the message until `release`.
+   * token of `update.slot` and `update.serial`. `done` stands in the message: the number up to which the
+   * trainer needs no outcomes any more. The I/O layer keeps the message until `release`.
    */
   publish(update: BlockUpdate, session: number, done: number): void;
   /** Publishes the kept message of an update again, unchanged, with the same token. */
   repeat(update: BlockUpdate): void;
-  /** Lets go of the kept message; its memory can be used again at once if `isReusable`. */
+  /** Releases the kept message; its memory can be used again at once if `isReusable`. */
   release(update: BlockUpdate, isReusable: boolean): void;
-  /** Raises `tick` at this time. Given only while no tick is set. */
+  /** Raises `tick` at this time. Called only while no tick is set. */
   setTimer(atMs: number): void;
 }
 
-/** What the outbox tells the rest of the core. Told at the end of an event, when its state is whole. */
+/**
+ * What the outbox tells the rest of the core, at the end of an event, when the outbox's state is consistent.
+ */
 export interface OutboxListener {
   /** Every update of the call has its fate. */
   callOver(call: UpdateCall, nowMs: number): void;
@@ -54,7 +56,7 @@ export interface OutboxListener {
 /** How long a PubAck may take before the record is published again. */
 const ACK_TIMEOUT_MS = 2_000;
 const RETRY_MAX_MS = 1_000;
-/** How often records without an answer are looked through. */
+/** Time between two checks of the records without an answer. */
 const TICK_MS = 100;
 
 /** Dependencies of Outbox. */
@@ -69,16 +71,16 @@ interface OutboxDeps {
 }
 
 /**
- * Publishes journal records and learns what became of them. It reads no clock: every event that needs the
- * time has it as `nowMs`.
+ * Publishes journal records and learns what became of them. It reads no clock: events that need the time
+ * carry it as `nowMs`.
  *
- * A waiting update becomes a message only when both windows admit it: that of bytes in flight, and that
- * of numbers of its shard. A record is repeated until its PubAck and no longer: after a reconnect, because
- * what is published while disconnected is lost; after 2 s of silence; and, with growing delays, when the
- * journal is full or nobody has made it yet. Repeats are harmless: a shard applies each number once.
+ * A waiting update becomes a message only when both windows admit it: that of bytes in flight, and that of
+ * numbers of its shard. A record is repeated until its PubAck and no longer: after a reconnect, because what
+ * is published while disconnected is lost; after 2 s without a PubAck; and, with growing delays, while the
+ * journal is full or does not exist yet. Repeats are harmless: a shard applies each number once.
  *
- * An update is waiting, or has an open number, or has its fate. In flight are records without a PubAck,
- * among them those given up, until the broker has answered or cannot have them any more.
+ * An update waits, or has an open number, or has its fate. A record without a PubAck is in flight, even if it
+ * was given up, until the broker has answered or can no longer receive it.
  */
 export class Outbox implements RecordSettler {
   readonly #deps: OutboxDeps;
@@ -112,8 +114,8 @@ export class Outbox implements RecordSettler {
   }
 
   /**
-   * A call has updates to send. `callOver` is told once each has its fate: at once if it has none, or if
-   * its `end` is known already.
+   * Takes a call with updates to send. `callOver` is called when each update has its fate: at once if the
+   * call has no updates, or if its `end` is already known.
    */
   send(call: UpdateCall, nowMs: number): void {
     for (const update of call.updates) {
@@ -125,7 +127,7 @@ export class Outbox implements RecordSettler {
     this.#finish(nowMs);
   }
 
-  /** A call has ended, by its deadline for instance: what of it is pending is given up. */
+  /** Ends a call, at its deadline for instance: its pending updates are given up. */
   endCall(call: UpdateCall, reason: Failure, nowMs: number): void {
     if (isOver(call)) return;
     ended(call, reason);
@@ -138,7 +140,7 @@ export class Outbox implements RecordSettler {
     this.#finish(nowMs);
   }
 
-  /** A session has begun: numbers start over, and nothing is in flight. */
+  /** Begins a session: numbers begin at 1 again, and nothing is in flight. */
   start(session: number, nowMs: number): void {
     this.#session = session;
     for (let first = this.#inFlight.first; first !== undefined; first = this.#inFlight.first) {
@@ -149,12 +151,12 @@ export class Outbox implements RecordSettler {
     this.#finish(nowMs);
   }
 
-  /** The session has ended: nothing is published until `start`. */
+  /** Ends the session: nothing is published until `start`. */
   pause(): void {
     this.#isPaused = true;
   }
 
-  /** The broker has stored a record. */
+  /** Notes that the broker has stored a record. */
   stored(slot: number, serial: number, shard: number, at: Position, nowMs: number): void {
     const update = this.#inFlight.get(slot, serial);
     if (update === undefined) return;
@@ -181,7 +183,7 @@ export class Outbox implements RecordSettler {
     this.#finish(nowMs);
   }
 
-  /** The broker has not stored a record; the same can be stored later if `isRetryable`. */
+  /** Notes that the broker has refused a record; the same record can be stored later if `isRetryable`. */
   refused(
     slot: number,
     serial: number,
@@ -205,7 +207,7 @@ export class Outbox implements RecordSettler {
     this.#finish(nowMs);
   }
 
-  /** The `publish` or `repeat` of an update has failed; raised before that command returns. */
+  /** Notes that the `publish` or `repeat` of an update has failed; raised before that command returns. */
   publishFailed(update: BlockUpdate, failure: Failure): void {
     update.sends -= 1;
     if (update.sends > 0) {
@@ -221,14 +223,16 @@ export class Outbox implements RecordSettler {
     this.#noteOver(update.call);
   }
 
-  /** An owner tells outcomes; `isReply` if they were asked for. Those of another session do not count. */
+  /**
+   * Takes outcomes from an owner; `isReply` if they were asked for. Outcomes of another session are ignored.
+   */
   answered(answers: Answers, isReply: boolean, nowMs: number): void {
     if (answers.session !== this.#session) return;
     this.#tracker.take(this.#windows[answers.shard], answers, isReply);
     this.#finish(nowMs);
   }
 
-  /** A request for outcomes was answered with an error; `retryAfterMs` is how long it says to wait. */
+  /** Takes an error in answer to a request for outcomes; `retryAfterMs` is how long it says to wait. */
   askFailed(shard: number, failure: Failure, retryAfterMs: number, nowMs: number): void {
     const window = this.#windows[shard];
     if (window === undefined) return;
@@ -236,17 +240,20 @@ export class Outbox implements RecordSettler {
     this.#finish(nowMs);
   }
 
-  /** The broker refused what was published for an update; ignored if that is in flight no more. */
+  /**
+   * Notes that the broker's permissions forbid what was published for an update; ignored if the update is no
+   * longer in flight.
+   */
   denied(update: BlockUpdate, failure: Failure, nowMs: number): void {
     if (update.slot < 0) return;
     this.#reject(update, failure);
     this.#finish(nowMs);
   }
 
-  /** The connection is lost: what is published from now on does not arrive. */
+  /** Notes that the connection is lost: what is published from now on does not arrive. */
   disconnected(): void {
     this.#isConnected = false;
-    // What was given up and has no PubAck by now never will have one.
+    // A record that was given up and has no PubAck yet will never get one.
     let next = this.#inFlight.first;
     while (next !== undefined) {
       const update = next;
@@ -255,7 +262,7 @@ export class Outbox implements RecordSettler {
     }
   }
 
-  /** The connection is back. */
+  /** Notes that the connection is back. */
   reconnected(nowMs: number): void {
     this.#isConnected = true;
     const last = this.#sendNumber;
@@ -272,7 +279,7 @@ export class Outbox implements RecordSettler {
     this.#finish(nowMs);
   }
 
-  /** The time of `setTimer` has come. */
+  /** Raised at the time of `setTimer`. */
   tick(nowMs: number): void {
     this.#hasTimer = false;
     if (this.#isConnected && !this.#isPaused) {
@@ -288,7 +295,7 @@ export class Outbox implements RecordSettler {
     this.#finish(nowMs);
   }
 
-  /** A request for outcomes could not be published: the records asked for are given up. */
+  /** Notes that a request for outcomes could not be published: the records asked for are given up. */
   askNotPublished(shard: number, numbers: readonly number[], failure: Failure): void {
     for (const n of numbers) {
       const update = this.#windows[shard]?.get(n);
@@ -301,9 +308,9 @@ export class Outbox implements RecordSettler {
     this.#closeNumber(update, update.sends === 1);
     if (update.fate !== "pending") return;
     const { code } = outcome;
-    const isToBeUnseen = code !== undefined && reactionToRejection(code) === "resend-unseen";
-    if (isToBeUnseen && update.namesVersion) {
-      // A shard that has fallen back does not know the version any more.
+    const isResentUnseen = code !== undefined && reactionToRejection(code) === "resend-unseen";
+    if (isResentUnseen && update.namesVersion) {
+      // A shard that has fallen back no longer knows the version.
       update.namesVersion = false;
       this.#putBack(update);
       return;
@@ -340,7 +347,7 @@ export class Outbox implements RecordSettler {
     return window;
   }
 
-  /** Ends an event: publishes what the windows admit, and tells what is over. */
+  /** Ends an event: publishes what the windows admit, and tells the listener what is over. */
   #finish(nowMs: number): void {
     const sessionEnd = this.#sessionEnd;
     this.#sessionEnd = undefined;
@@ -372,7 +379,7 @@ export class Outbox implements RecordSettler {
       } else if (first.call.rejection !== undefined) {
         this.#dropWaiting(first, undefined);
       } else {
-        // The turn is kept, so that a large update is not overtaken for ever by small ones.
+        // The shard keeps its turn, so that a large update is not overtaken for ever by small ones.
         if (!this.#inFlight.fits(first.dataBytes)) break;
         this.#turn += 1;
         idle = 0;
@@ -406,7 +413,7 @@ export class Outbox implements RecordSettler {
     update.retryAtMs = Number.POSITIVE_INFINITY;
   }
 
-  /** Repeats a record in flight if that is due. */
+  /** Repeats a record in flight if its repeat is due. */
   #check(update: BlockUpdate, nowMs: number): void {
     if (!update.isOpen) {
       if (nowMs - update.sentAtMs > 2 * ACK_TIMEOUT_MS) this.#leaveFlight(update, false);
@@ -418,9 +425,9 @@ export class Outbox implements RecordSettler {
   }
 
   /**
-   * Whether a PubAck is overdue. The broker answers a shard's records in order, so a record is lost
-   * when a later one has its PubAck, or when for 2 s none came at all; a slow link alone, on which
-   * PubAcks still arrive, must not be filled with repeats.
+   * Returns whether a record counts as lost. The broker answers a shard's records in order, so a record is
+   * lost if a later one has its PubAck, or if no PubAck at all has come for 2 s. A slow link on which PubAcks
+   * still arrive must not be filled with repeats.
    */
   #isLost(update: BlockUpdate, nowMs: number): boolean {
     if (nowMs - update.sentAtMs < ACK_TIMEOUT_MS * Math.min(update.sends, 4)) return false;
@@ -428,7 +435,7 @@ export class Outbox implements RecordSettler {
     return ackedSendNumber > update.sendNumber || nowMs - this.#lastAckAtMs >= ACK_TIMEOUT_MS;
   }
 
-  /** The record will never be applied, for a reason found before the fold. */
+  /** Gives an update the fate `rejected` for a reason found before the fold: it will never be applied. */
   #reject(update: BlockUpdate, failure: Failure): void {
     if (update.isOpen) this.#closeNumber(update, false);
     else this.#leaveFlight(update, false);
@@ -462,22 +469,25 @@ export class Outbox implements RecordSettler {
     this.#noteOver(update.call);
   }
 
-  /** Has an update wait once more, before all others: it had its turn already. */
+  /** Puts an update back in front of all waiting ones: it has had its turn already. */
   #putBack(update: BlockUpdate): void {
     resetUpdate(update);
     this.#window(update.shard).waiting.prepend(update);
     this.#waiting += 1;
   }
 
-  /** What the ended session leaves: known to be applied nowhere, it is sent again; else unknown. */
+  /**
+   * Settles the open records of the ended session: one that is known not to have been applied is sent again;
+   * of any other the outcome is unknown.
+   */
   #restartWindow(window: ShardWindow): void {
     for (let n = window.last; n > window.done; n--) {
       const update = window.get(n);
       if (update === undefined) continue;
-      const isAgain = isStoredNowhere(update) || update.isRejoined;
+      const isSentAgain = isStoredNowhere(update) || update.isRejoined;
       this.#closeNumber(update, false);
       if (update.fate !== "pending") continue;
-      if (isAgain) {
+      if (isSentAgain) {
         this.#putBack(update);
       } else {
         unknown(update);
@@ -488,7 +498,7 @@ export class Outbox implements RecordSettler {
   }
 }
 
-/** What keeps updates from being stored without a connection. */
+/** The obstacle of updates while there is no connection. */
 const DISCONNECTED: Failure = {
   code: "NO_BROKER",
   message: "the connection to the broker is lost; the client goes on trying to reconnect",

@@ -12,22 +12,25 @@ import { type BlockUpdate, expectedPosition, type Failure } from "./update-call.
 
 /** Commands of the tracker to the I/O layer. */
 export interface OutcomeCommands {
-  /** Asks the owner of a shard for the outcomes of these numbers once it has applied this position. */
+  /**
+   * Asks the owner of a shard for the outcomes of these numbers; it answers once it has folded up to this
+   * position.
+   */
   askOutcomes(shard: number, session: number, numbers: readonly number[], at: Position): void;
 }
 
-/** How long an answer may take before it is asked for, and how often it is. */
+/** How long an answer may take before it is asked for, and the time between two requests for it. */
 export const ASK_AFTER_MS = 1_000;
 const ASK_AGAIN_MS = 1_000;
 const ASK_SOON_MS = 200;
 
-/** What the tracker has the outbox do with an open record. */
+/** What the outbox does with an open record for the tracker. */
 export interface RecordSettler {
-  /** Its outcome is known. */
+  /** Settles a record, whose outcome is known. */
   settle(update: BlockUpdate, outcome: Outcome): void;
-  /** Its outcome will not be known. */
+  /** Gives a record up: its outcome will not be known. */
   giveUp(update: BlockUpdate, reason: Failure): void;
-  /** A host says that the session is over. */
+  /** Called when a host says that the session is over. */
   endSession(failure: Failure): void;
 }
 
@@ -39,8 +42,9 @@ interface OutcomeTrackerDeps {
 }
 
 /**
- * Takes the answers of shard owners, and asks for those that do not come: an owner that has just
- * taken a shard over applies records without answering, and what is sent while disconnected is lost.
+ * Takes the answers of shard owners, and asks for answers that do not come: an owner that has just taken a
+ * shard over folds records without answering, and answers that are sent while the client is disconnected are
+ * lost.
  */
 export class OutcomeTracker {
   readonly #deps: OutcomeTrackerDeps;
@@ -49,7 +53,7 @@ export class OutcomeTracker {
     this.#deps = deps;
   }
 
-  /** Answers of this session from the owner of a shard; `isReply` if they were asked for. */
+  /** Takes answers of this session from the owner of a shard; `isReply` if they were asked for. */
   take(window: ShardWindow | undefined, answers: Answers, isReply: boolean): void {
     const { shard, generation, session, outcomes } = answers;
     for (const outcome of outcomes) {
@@ -59,13 +63,13 @@ export class OutcomeTracker {
     }
   }
 
-  /** Asks for the outcomes that are due in a shard, all in one message. */
+  /** Asks for the outcomes that are due in a shard, in one message. */
   ask(window: ShardWindow, session: number, nowMs: number): void {
     const { first } = window.stored;
     if (first === undefined || first.askAtMs > nowMs) return;
     if (nowMs - window.askedAtMs < ASK_AGAIN_MS) return;
     window.askedAtMs = nowMs;
-    // Those that are nearly due go along: their own request would follow at once.
+    // Outcomes that are nearly due are asked for as well: their own request would follow at once.
     const dueMs = nowMs + ASK_SOON_MS;
     const numbers: number[] = [];
     let generation = Number.POSITIVE_INFINITY;
@@ -86,7 +90,7 @@ export class OutcomeTracker {
     this.#deps.commands.askOutcomes(window.shard, session, numbers, { generation, seq });
   }
 
-  /** A request for outcomes was answered with an error; `retryAfterMs` is how long it says to wait. */
+  /** Takes an error in answer to a request for outcomes; `retryAfterMs` is how long it says to wait. */
   askFailed(window: ShardWindow, failure: Failure, retryAfterMs: number): void {
     const { code } = failure;
     if (healsWithTime(code)) {
@@ -98,12 +102,12 @@ export class OutcomeTracker {
       const { generation } = this.#deps.positions.get(window.shard);
       this.#giveUpFrom(window, { generation: 1, seq: 0 }, generation, failure);
     } else if (reactionTo(code) === "lost") {
-      // Of a journal that ends too early, and is applied further, only what lay behind its end is lost.
+      // If a journal has lost its last records and goes on, only the records behind its end are lost.
       const { generation, seq } = expectedPosition(failure);
       const end = { generation: Math.max(generation, 1), seq };
       this.#giveUpFrom(window, end, Number.POSITIVE_INFINITY, failure);
     }
-    // Any other error is as good as no answer: the request is repeated until the call's deadline.
+    // Any other error counts as no answer: the request is repeated until the call's deadline.
   }
 
   /** Gives up the records that are stored behind `end` in a journal before `generation`. */
@@ -124,8 +128,8 @@ export class OutcomeTracker {
       settler.settle(update, outcome);
       return;
     }
-    // A session's end says nothing of an earlier copy of the record; only a record that was published
-    // once, and is answered itself, is known not to have been applied.
+    // That the session has ended says nothing about an earlier copy of the record. Only a record that was
+    // published once, and was answered itself, is known not to have been applied.
     const isFirstCopy = !isReply && update.sends === 1;
     const message = outcome.message ?? "the session is over";
     const details = { shard: update.shard, n: update.n, received: session };
@@ -138,7 +142,7 @@ export class OutcomeTracker {
   }
 }
 
-/** Whether an outcome says something of the session, not of the record. */
+/** Returns whether an outcome is about the session, not about the record. */
 function isOfTheSession(code: ErrorCode): boolean {
   return endsSession(code) || reactionToRejection(code) === "forgotten";
 }

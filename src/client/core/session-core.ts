@@ -3,13 +3,13 @@ import { type Failure, receivedSession } from "./update-call.ts";
 
 /** Commands of the session to its I/O layer. All return before their result is known. */
 export interface SessionCommands {
-  /** Joins under a token of its own within this time: raises `joined` or `rejoinFailed`. */
+  /** Joins within this time, under a new token: raises `joined` or `rejoinFailed`. */
   rejoin(timeoutMs: number): void;
   /** Renews the lease within this time: raises `renewed` or `renewFailed`. */
   renew(timeoutMs: number): void;
-  /** Raises `renewalDue` at this time instead of any set before; Infinity: never. */
+  /** Raises `renewalDue` at this time instead of one set before; never if it is Infinity. */
   setRenewal(atMs: number): void;
-  /** Asks a request again under the current session. */
+  /** Sends a request again under the current session. */
   repeatRequest(request: SessionRequest): void;
   /** A request has failed for good. */
   failRequest(request: SessionRequest, failure: Failure): void;
@@ -27,7 +27,7 @@ export interface SessionListener {
 
 /** Time for one attempt to join again after the session has ended. */
 const REJOIN_MS = 30_000;
-/** How often one request may find its session ended before its error counts. */
+/** How often one request may find its session ended before it fails. */
 const REJOINS_MAX = 3;
 
 /** Dependencies of SessionCore. */
@@ -37,8 +37,8 @@ interface SessionDeps {
 }
 
 /**
- * One life of a trainer as a sequence of sessions: joins, renews the lease every third of its time, joins
- * again when a host says REJOIN, and ends for good when a newer session of the same trainer has joined.
+ * The sessions of one trainer process: joins, renews the lease every third of its time, joins again when a
+ * host says REJOIN, and ends for good when a newer process of the same trainer has joined.
  *
  * At most one attempt to join again is under way. While it is, requests that found the session ended wait
  * for its result, and a SUPERSEDED does not count yet: it may be of the session being joined.
@@ -51,7 +51,7 @@ export class SessionCore {
   #isRejoining = false;
   /** Whether the client can go on only if the attempt to join again succeeds. */
   #isRejoinNeeded = false;
-  /** A SUPERSEDED heard while joining again. */
+  /** A SUPERSEDED that came while joining again. */
   #superseded: Failure | undefined;
   #isStopped = false;
 
@@ -64,12 +64,12 @@ export class SessionCore {
     return this.#session;
   }
 
-  /** Whether no session is renewed or joined any more. */
+  /** Whether {@link stop} was called. */
   get isStopped(): boolean {
     return this.#isStopped;
   }
 
-  /** A session has begun, the first or a later one. */
+  /** Notes that a session has begun, the first or a later one. */
   joined(session: number, leaseMs: number, nowMs: number): void {
     this.#session = session;
     this.#leaseMs = leaseMs;
@@ -83,7 +83,7 @@ export class SessionCore {
     if (superseded !== undefined) this.ended(superseded);
   }
 
-  /** An attempt to join again has failed. It is repeated if that can help. */
+  /** Takes the failure of an attempt to join again; repeats the attempt if that can help. */
   rejoinFailed(failure: Failure): void {
     if (ERROR_CODES[failure.code].retryable && !this.#isStopped) {
       this.#deps.commands.rejoin(REJOIN_MS);
@@ -99,28 +99,29 @@ export class SessionCore {
     if (isLost) this.#deps.commands.loseClient(failure);
   }
 
-  /** The time of `setRenewal` has come. */
+  /** Raised at the time of `setRenewal`. */
   renewalDue(): void {
     if (!this.#isStopped) this.#deps.commands.renew(this.#leaseMs);
   }
 
-  /** The lease has been renewed. */
+  /** Notes that the lease has been renewed. */
   renewed(nowMs: number): void {
     this.#scheduleRenewal(nowMs);
   }
 
-  /** The lease could not be renewed. */
+  /** Notes that the lease could not be renewed. */
   renewFailed(failure: Failure, nowMs: number): void {
     if (endsSession(failure.code)) {
       this.ended(failure);
     } else if (!this.#isStopped) {
-      // No host or broker at the moment: the next renewal tries again, and calls say so themselves.
+      // No host or broker answers at the moment. The next renewal tries again, and calls report it
+      // themselves.
       if (ERROR_CODES[failure.code].retryable) this.#scheduleRenewal(nowMs);
       else this.#deps.commands.loseClient(failure);
     }
   }
 
-  /** A host says that a session is over: REJOIN begins another one, SUPERSEDED is final. */
+  /** Takes a host's word that a session is over: REJOIN begins another one, SUPERSEDED is final. */
   ended(failure: Failure): void {
     if (this.#isStopped || this.#isOfEarlier(failure)) return;
     if (reactionTo(failure.code) === "rejoin") {
@@ -134,7 +135,7 @@ export class SessionCore {
     }
   }
 
-  /** A request was answered with an error: it is asked again in the next session, or fails. */
+  /** Takes an error in answer to a request, which is sent again in the next session, or fails. */
   requestFailed(request: SessionRequest, failure: Failure): void {
     const { commands } = this.#deps;
     request.rejoins += 1;
@@ -155,19 +156,19 @@ export class SessionCore {
     }
   }
 
-  /** The call that a request belongs to has ended. */
+  /** Notes that the call of a request has ended. */
   requestEnded(request: SessionRequest): void {
     const at = this.#waiting.indexOf(request);
     if (at >= 0) this.#waiting.splice(at, 1);
   }
 
-  /** Renews and joins no more. */
+  /** Stops renewing and joining. */
   stop(): void {
     this.#isStopped = true;
     this.#deps.commands.setRenewal(Number.POSITIVE_INFINITY);
   }
 
-  /** Whether a failure says that a session is over which this client has left behind already. */
+  /** Returns whether a failure is about an earlier session, which this client has already left. */
   #isOfEarlier(failure: Failure): boolean {
     const received = receivedSession(failure);
     return received !== 0 && received !== this.#session;
@@ -198,17 +199,17 @@ export class SessionCore {
   }
 }
 
-/** A lifecycle request of this trainer, which is asked under whatever session is the current one. */
+/** A lifecycle request of this trainer. It is sent under the session that is current at the time. */
 export interface SessionRequest {
   /** Chosen by the I/O layer. */
   readonly id: number;
   /** How often it has found its session ended. */
   rejoins: number;
-  /** The SUPERSEDED that it waits with until it is known whether that is of an earlier session. */
+  /** A SUPERSEDED of the request, which waits until it is known whether that is about an earlier session. */
   superseded: Failure | undefined;
 }
 
-/** A request that has not been answered. */
+/** Makes a request that has not been answered. */
 export function newSessionRequest(id: number): SessionRequest {
   return { id, rejoins: 0, superseded: undefined };
 }

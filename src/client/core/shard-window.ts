@@ -1,13 +1,13 @@
 import { laterPosition, type Position } from "../../protocol/messages/position.ts";
 import { type BlockUpdate, expectedPosition, type Failure } from "./update-call.ts";
 
-/** What the positions tell the rest of the core. */
+/** What {@link Positions} tell the rest of the core. */
 export interface PositionsListener {
-  /** The journal that `seen` is a position of has been replaced; it is the last one seen of it. */
+  /** The journal of position `seen` has been replaced; `seen` is the last position that was seen in it. */
   journalReplaced(shard: number, seen: Position): void;
 }
 
-/** A list through the updates themselves: every operation takes constant time and no memory. */
+/** A list linked through its updates: every operation takes constant time and no memory. */
 export class UpdateList {
   #first: BlockUpdate | undefined;
   #last: BlockUpdate | undefined;
@@ -16,7 +16,7 @@ export class UpdateList {
     return this.#first;
   }
 
-  /** Adds an update, which is in no list, at the end. */
+  /** Adds an update at the end; it must be in no list. */
   append(update: BlockUpdate): void {
     update.previous = this.#last;
     if (this.#last === undefined) this.#first = update;
@@ -24,7 +24,7 @@ export class UpdateList {
     this.#last = update;
   }
 
-  /** Adds an update, which is in no list, before all others. */
+  /** Adds an update before all others; it must be in no list. */
   prepend(update: BlockUpdate): void {
     update.next = this.#first;
     if (this.#first === undefined) this.#last = update;
@@ -32,7 +32,7 @@ export class UpdateList {
     this.#first = update;
   }
 
-  /** Removes an update, which is in this list. */
+  /** Removes an update, which must be in this list. */
   remove(update: BlockUpdate): void {
     const { previous, next } = update;
     if (previous === undefined) this.#first = next;
@@ -46,8 +46,8 @@ export class UpdateList {
 
 /**
  * The records without a PubAck, in the order of their last publication, and the bytes of their elements,
- * which stay within a bound. A record that was given up stays until its PubAck cannot come any more: its
- * bytes may still be in the buffers of the connection.
+ * which are bounded. A record that was given up stays until its PubAck can no longer come: its bytes may
+ * still be in the buffers of the connection.
  */
 export class InFlight {
   readonly #bytesMax: number;
@@ -71,18 +71,21 @@ export class InFlight {
     return this.#count;
   }
 
-  /** The record whose last publication is the longest ago; the others follow by `next`. */
+  /** The record whose last publication is oldest; the others follow by `next`. */
   get first(): BlockUpdate | undefined {
     return this.#list.first;
   }
 
-  /** The record that a PubAck names. */
+  /** Returns the record that a PubAck names. */
   get(slot: number, serial: number): BlockUpdate | undefined {
     const update = this.#slots[slot];
     return update?.serial === serial ? update : undefined;
   }
 
-  /** Whether so many bytes more are within the bound; something larger than the bound goes alone. */
+  /**
+   * Returns whether this many more bytes are within the bound. A record larger than the bound is admitted
+   * alone.
+   */
   fits(bytes: number): boolean {
     return this.#bytes === 0 || this.#bytes + bytes <= this.#bytesMax;
   }
@@ -97,13 +100,13 @@ export class InFlight {
     this.#count += 1;
   }
 
-  /** The record is published once more. */
+  /** Moves a record to the end, because it is published again. */
   moveToEnd(update: BlockUpdate): void {
     this.#list.remove(update);
     this.#list.append(update);
   }
 
-  /** Removes a record that is in flight. */
+  /** Removes a record, which must be in flight. */
   remove(update: BlockUpdate): void {
     this.#list.remove(update);
     this.#slots[update.slot] = undefined;
@@ -115,19 +118,19 @@ export class InFlight {
 }
 
 /**
- * What a session sends to one shard: the updates that wait, the numbers that are open, and `done`, the
- * number up to which every record is settled or given up and will not be sent again. All open numbers
- * lie in `done + 1 … last`, at most `records` of them.
+ * What a session sends to one shard: waiting updates, open numbers, and `done`, the number up to which all
+ * records are settled or given up. All open numbers lie in `done + 1 … last`, a range of at most `records`
+ * numbers.
  */
 export class ShardWindow {
   readonly shard: number;
-  /** Updates that wait to be sent, in the order of their turns. */
+  /** Updates that wait to be sent, in order. */
   readonly waiting: UpdateList = new UpdateList();
-  /** Open records that are stored, in the order in which their outcomes are to be asked for. */
+  /** Open records that are stored, in the order in which to ask for their outcomes. */
   readonly stored: UpdateList = new UpdateList();
-  /** The last publication that has a PubAck: earlier ones of the shard without one are lost. */
+  /** Number of the last publication with a PubAck: earlier publications to the shard without one are lost. */
   ackedSendNumber = 0;
-  /** When outcomes were last asked for. */
+  /** Time of the last request for outcomes. */
   askedAtMs: number = Number.NEGATIVE_INFINITY;
   readonly #records: number;
   /** The open records, each at its number modulo `records`. */
@@ -149,12 +152,12 @@ export class ShardWindow {
     return this.#last;
   }
 
-  /** Whether the shard takes one more number. */
+  /** Whether the window has room for one more number. */
   get hasRoom(): boolean {
     return this.#last < this.#done + this.#records;
   }
 
-  /** The record with a number, if that is open. */
+  /** Returns the record with a number, if the number is open. */
   get(n: number): BlockUpdate | undefined {
     if (n <= this.#done || n > this.#last) return undefined;
     return this.#open[n % this.#records];
@@ -168,20 +171,20 @@ export class ShardWindow {
     this.#open[update.n % this.#records] = update;
   }
 
-  /** Frees the number that was given last: its record was never published. */
+  /** Takes back the number that was given last: its record was never published. */
   takeBack(update: BlockUpdate): void {
     this.#remove(update);
     this.#last -= 1;
     update.n = 0;
   }
 
-  /** The number of an open record is settled or given up. */
+  /** Closes the number of an open record, which is settled or given up. */
   close(update: BlockUpdate): void {
     this.#remove(update);
     while (this.#done < this.#last && this.get(this.#done + 1) === undefined) this.#done += 1;
   }
 
-  /** Numbers start over in a new session; no number may be open. */
+  /** Begins at number 1 for a new session; no number may be open. */
   restart(): void {
     this.#last = 0;
     this.#done = 0;
@@ -200,9 +203,9 @@ const BEGINNING: Position = { generation: 1, seq: 0 };
  * job. Pulls carry it, so that reads see the trainer's own writes and never go back.
  */
 export class Positions {
-  /** By shard: positions that reads must have reached. */
+  /** By shard: positions that a read must have reached. */
   readonly #awaited: (Position | undefined)[] = [];
-  /** By shard: positions of what this trainer has itself written or read. */
+  /** By shard: the highest position that this trainer has itself written or read. */
   readonly #seen: (Position | undefined)[] = [];
   readonly #listener: PositionsListener;
 
@@ -210,9 +213,9 @@ export class Positions {
     this.#listener = listener;
   }
 
-  /** Takes a position into account that was seen; a lower one changes nothing. */
+  /** Notes a position that was seen; a lower one changes nothing. */
   note(shard: number, { generation, seq }: Position): void {
-    // Of a reply only its position is kept: the rest holds the bytes of a block.
+    // Only the position of a reply is kept: the whole reply would keep the bytes of a block in memory.
     const position = { generation, seq };
     const before = this.#seen[shard];
     this.#seen[shard] = laterPosition(before, position);
@@ -222,17 +225,17 @@ export class Positions {
     }
   }
 
-  /** Takes a position into account that reads must have reached, though nothing of it was seen. */
+  /** Notes a position that reads must have reached, although this trainer has seen nothing of it. */
   await(shard: number, { generation, seq }: Position): void {
     this.#awaited[shard] = laterPosition(this.#awaited[shard], { generation, seq });
   }
 
-  /** The position in a shard; its beginning if nothing was seen. */
+  /** Returns the position in a shard; the beginning if nothing was seen. */
   get(shard: number): Position {
     return this.#awaited[shard] ?? BEGINNING;
   }
 
-  /** Every position, as `finish` sends them, in the order of shards. */
+  /** Lists every position, as `finish` sends them, in the order of shards. */
   list(): (Position & { readonly shard: number })[] {
     return this.#awaited.flatMap((position, shard) =>
       position === undefined ? [] : [{ shard, ...position }],
@@ -241,8 +244,8 @@ export class Positions {
 }
 
 /**
- * After JOURNAL_REPLACED: positions of the old generation mean nothing any more. The failure names
- * where the new journal stands.
+ * Notes the position in the new journal that a JOURNAL_REPLACED names. Positions of the old generation no
+ * longer mean anything.
  */
 export function noteReplaced(positions: Positions, shard: number, failure: Failure): void {
   const { generation } = expectedPosition(failure);

@@ -2,15 +2,16 @@ import type { Synchronization } from "../../protocol/config/index.ts";
 import { reactionTo, reactionToRejection } from "../../protocol/errors.ts";
 import type { Failure } from "./update-call.ts";
 
-/** What the steps have the I/O layer do. All commands return before anything of them is known. */
+/** Commands of the step machine to its I/O layer. All return before their result is known. */
 export interface StepsCommands {
   /** Asks hosts to make the trainer a member: raises `entered` or `failed`. */
   enter(call: StepCall): void;
   /** Asks hosts to end the membership: raises `exited` or `failed`. */
   exitMembers(call: StepCall): void;
   /**
-   * Asks a shard how far it is once it knows this revision of the members and has closed the step that
-   * `wantedStep` names, at each repeat anew: raises `stepAnswered` or `askFailed`.
+   * Asks a shard which step it has closed. The shard answers once it knows this revision of the members and
+   * has closed the step of `wantedStep`, which is read again for each repeat: raises `stepAnswered` or
+   * `askFailed`.
    */
   askStep(call: StepCall, shard: number, revision: number): void;
   /** Sends the gradients of the call, in this step, 0 for none: raises `gradientsSent` or `failed`. */
@@ -24,25 +25,27 @@ export interface StepsCommands {
 }
 
 /**
- * A trainer's part in the steps of a `sync` or `ssp` job. It joins at its first gradient, in the step
- * after the last one that any shard has closed.
+ * A trainer's part in the steps of a `sync` or `ssp` job. The trainer enters at its first gradient, in the
+ * step after the last one that any shard has closed.
  *
- * Calls take turns in the order in which they came. A call keeps its turn until it is over, but for
- * gradients that do not end the step: those give it up as soon as they are under way.
+ * Calls have their turns in the order in which they came. A call keeps its turn until it is over, except that
+ * gradients which do not end the step give it up as soon as they are under way.
  */
 export class StepsCore {
   readonly #commands: StepsCommands;
   readonly #queue: StepCall[] = [];
   #holder: StepCall | undefined;
   #isGivingTurns = false;
-  /** Calls whose gradients are under way. */
+  /** Number of calls whose gradients are under way. */
   #sending = 0;
   /** By shard: the last step known to be closed. */
   readonly #closed: number[] = [];
   #synchronization: Synchronization = { mode: "async" };
   #shards = 0;
   #session = 0;
-  /** Revision of the members that have this trainer, and the session that it is one in; 0 if none. */
+  /**
+   * Revision of the members since which this trainer is one, and the session in which it is; 0 if it is not.
+   */
   #memberRevision = 0;
   #memberSession = 0;
   #ended = 0;
@@ -67,22 +70,22 @@ export class StepsCore {
     return this.#ended > staleness ? this.#ended - staleness : undefined;
   }
 
-  /** A session has begun, in which the trainer is no member yet. */
+  /** Notes that a session has begun, in which the trainer is not a member yet. */
   sessionBegan(session: number, shards: number, synchronization: Synchronization): void {
     this.#session = session;
     this.#shards = shards;
     this.#synchronization = synchronization;
   }
 
-  /** A shard is known to have closed a step. */
+  /** Notes that a shard has closed a step. */
   noteClosed(shard: number, step: number): void {
     this.#closed[shard] = Math.max(step, this.#closed[shard] ?? 0);
   }
 
   /**
-   * A shard has fallen back: steps that had closed there may be open again, and close only when this
-   * trainer tells it once more how far it is. So it enters anew at its next gradient, and until then its
-   * reads wait for no step.
+   * Notes that a shard has fallen back: steps that had closed there may be open again, and close only when
+   * this trainer tells the shard again which steps it has ended. So the trainer enters again at its next
+   * gradient; until then its reads wait for no step.
    */
   fellBack(shard: number): void {
     this.#closed[shard] = 0;
@@ -90,14 +93,14 @@ export class StepsCore {
   }
 
   /**
-   * A read was refused because the trainer is no member any more, or has become one anew without its
-   * knowledge. It enters at its next gradient, and until then its reads wait for no step.
+   * Notes that a read was refused because the trainer is no longer a member, or was made one again without
+   * its knowledge. It enters at its next gradient; until then its reads wait for no step.
    */
   lostPlace(): void {
     this.#leaveMembers();
   }
 
-  /** A call begins. After an error the step that it was to end is still open. */
+  /** Begins a call. If it fails, the step that it was to end is still open. */
   begin(call: StepCall): void {
     if (this.#synchronization.mode !== "async") {
       this.#queue.push(call);
@@ -110,7 +113,10 @@ export class StepsCore {
     }
   }
 
-  /** The time of a call is over, or its caller has aborted it. What it asks of the I/O layer fails by itself. */
+  /**
+   * Ends a call at its deadline, or because its caller has aborted it. The requests of the I/O layer for it
+   * fail by themselves.
+   */
   endCall(call: StepCall, failure: Failure): void {
     if (call.phase === "queued") {
       this.#queue.splice(this.#queue.indexOf(call), 1);
@@ -120,7 +126,7 @@ export class StepsCore {
     }
   }
 
-  /** The trainer is a member from this revision on. */
+  /** Notes that the trainer is a member from this revision on. */
   entered(call: StepCall, revision: number): void {
     call.phase = "arriving";
     call.revision = revision;
@@ -131,19 +137,19 @@ export class StepsCore {
     );
   }
 
-  /** The trainer is a member no more. */
+  /** Notes that the trainer is no longer a member. */
   exited(call: StepCall): void {
     this.#leaveMembers();
     this.#done(call);
   }
 
-  /** The step to wait for in a request that is about to be published. */
+  /** Returns the step to wait for in a request that is about to be published. */
   wantedStep(call: StepCall): number {
-    // After a fallback nobody closes the step before this trainer has entered anew.
+    // After a fallback nobody closes the step before this trainer has entered again.
     return call.phase === "opening" && this.#isMember ? call.step : 0;
   }
 
-  /** A shard knows the members, and has closed this step. */
+  /** Notes that a shard knows the members and has closed this step. */
   stepAnswered(call: StepCall, shard: number, step: number): void {
     this.noteClosed(shard, step);
     call.least = Math.min(call.least, step);
@@ -151,16 +157,19 @@ export class StepsCore {
     this.#noteAnswer(call);
   }
 
-  /** A shard was asked in vain. */
+  /** Takes the failure of a request to a shard. */
   askFailed(call: StepCall, failure: Failure): void {
     call.failure ??= failure;
     this.#noteAnswer(call);
   }
 
-  /** The gradients of a call have been applied, or stored if that is enough; `late` of them too late. */
+  /**
+   * Notes that the gradients of a call have been applied, or stored if that is enough; `late` of them came
+   * too late.
+   */
   gradientsSent(call: StepCall, late: number): void {
     call.late = late;
-    // Others are ahead: the next gradient looks for the step they are in.
+    // Other trainers are ahead: the next gradient looks for their step.
     if (late > 0) this.#closed.length = 0;
     if (call.isSending && call.endsStep) {
       this.#stopSending(call);
@@ -170,7 +179,7 @@ export class StepsCore {
     }
   }
 
-  /** Clocks of `call.step` have been applied in every shard. */
+  /** Notes that the clocks of `call.step` have been applied in every shard. */
   clocksSent(call: StepCall): void {
     if (call.phase === "catching-up") {
       this.#becomeMember(call);
@@ -186,19 +195,20 @@ export class StepsCore {
     this.#done(call);
   }
 
-  /** What the I/O layer did for a call has failed. */
+  /** Takes the failure of a command. */
   failed(call: StepCall, failure: Failure): void {
     const isEarly = reactionToRejection(failure.code) === "resend-in-step";
     if (isEarly && call.phase === "sending" && call.isSending && !call.isResent) {
-      // A shard has fallen back to an older step without this trainer's knowledge. What other shards
-      // have taken already they count as late.
+      // A shard has fallen back to an older step without this trainer's knowledge. The gradients are sent
+      // again; shards that have taken them already count them as late.
       call.isResent = true;
       this.#leaveMembers();
       this.#closed.length = 0;
       this.#enter(call);
       return;
     }
-    // A step that closes without a member, where none is left out, has closed while it was none.
+    // In a job that leaves out no member's gradients, a step closes without this trainer only if the trainer
+    // is not a member.
     const isLate = reactionToRejection(failure.code) === "count-late";
     if (isLate || reactionTo(failure.code) === "enter-anew") this.#leaveMembers();
     this.#finish(call);
@@ -229,7 +239,10 @@ export class StepsCore {
     this.#isGivingTurns = false;
   }
 
-  /** Becomes a member, unless this session is one, and comes up to the largest closed step. */
+  /**
+   * Makes the trainer a member, unless it is one in this session, and brings it up to the largest closed
+   * step.
+   */
   #enter(call: StepCall): void {
     if (this.#isMember) {
       this.#arrive(call);
@@ -252,7 +265,7 @@ export class StepsCore {
     else this.#send(call);
   }
 
-  /** Waits until the step before the open one has closed where gradients are to go. */
+  /** Waits until the step before the open one has closed in the shards of the gradients. */
   #openStep(call: StepCall): void {
     const step = this.#ended;
     const behind = call.shards.filter((shard) => (this.#closed[shard] ?? 0) < step);
@@ -282,14 +295,20 @@ export class StepsCore {
     else this.#leaveBehind(call);
   }
 
-  /** What it has ended in an earlier membership stays ended. */
+  /**
+   * Tells shards that were behind the largest closed step that the trainer has ended as much. Steps that it
+   * ended in an earlier membership stay ended.
+   */
   #catchUp(call: StepCall): void {
     this.#ended = Math.max(this.#ended, call.most);
     if (call.least < this.#ended) this.#sendClocks(call, "catching-up", this.#ended);
     else this.#becomeMember(call);
   }
 
-  /** With backups, steps close without this trainer: what it could send for them comes too late. */
+  /**
+   * Ends the steps that have closed without this trainer, as they can with backups: gradients for them would
+   * come too late.
+   */
   #leaveBehind(call: StepCall): void {
     if (!this.#isMember) this.#enter(call);
     else if (this.#isOpen || call.most <= call.step) this.#send(call);
@@ -308,7 +327,10 @@ export class StepsCore {
     if (!call.endsStep) this.#giveUpTurn(call);
   }
 
-  /** A shard must have the gradients of a step before it is told that no more will come. */
+  /**
+   * Waits for the gradients of other calls: a shard must have the gradients of a step before it is told that
+   * no more will come.
+   */
   #drain(call: StepCall): void {
     if (this.#sending > 0) {
       call.phase = "draining";
@@ -355,25 +377,25 @@ export class StepsCore {
 /** What a call of the step machine does. */
 export type StepCallKind = "gradients" | "end" | "exit";
 
-/** Where a call is; each phase but `queued`, `draining` and `over` waits for the I/O layer. */
+/** Phases of a call; each but `queued`, `draining` and `over` waits for the I/O layer. */
 type StepPhase =
   /** Waits for its turn. */
   | "queued"
   /** Asks to become a member. */
   | "entering"
-  /** Asks every shard how far it is, as a new member. */
+  /** Asks every shard which step it has closed, as a new member. */
   | "arriving"
-  /** Tells shards that were behind the largest closed step that it has ended as much. */
+  /** Tells shards that were behind the largest closed step that the trainer has ended as much. */
   | "catching-up"
-  /** Asks whether the step before its own has closed where its gradients go. */
+  /** Asks whether the step before its own has closed in the shards of its gradients. */
   | "opening"
-  /** Tells shards that it has ended the steps which have closed without it. */
+  /** Tells shards that the trainer has ended the steps that have closed without it. */
   | "skipping"
   /** Its gradients are under way. */
   | "sending"
   /** Waits until the gradients of other calls have their outcome. */
   | "draining"
-  /** Tells every shard that it has ended its step. */
+  /** Tells every shard that the trainer has ended its step. */
   | "ending"
   | "exiting"
   | "over";
@@ -390,23 +412,23 @@ export interface StepCall {
   phase: StepPhase;
   /** Whether its gradients count among those under way. */
   isSending: boolean;
-  /** Whether its gradients have been sent a second time, because a shard found them too early. */
+  /** Whether its gradients have been sent again, because they were too early for a shard. */
   isResent: boolean;
   /** Blocks whose gradients came too late. */
   late: number;
-  /** Revision of the members and session under which it has entered. */
+  /** Revision of the members, and session, under which the trainer has entered. */
   revision: number;
   session: number;
   /** The step that it waits for, or whose clock it sends. */
   step: number;
-  /** Answers that are missing, the least and the largest step answered, and the first failure. */
+  /** Missing answers, the least and the largest step in the answers, and the first failure. */
   missing: number;
   least: number;
   most: number;
   failure: Failure | undefined;
 }
 
-/** A call that has not begun. */
+/** Makes a call that has not begun. */
 export function newStepCall(
   id: number,
   kind: StepCallKind,

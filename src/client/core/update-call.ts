@@ -8,8 +8,8 @@ import type { Outcome } from "../../protocol/messages/outcomes.ts";
 import type { Position } from "../../protocol/messages/position.ts";
 
 /**
- * An error as the core handles it: it decides by the code and by the numbers below, and hands the rest
- * back as it came. The I/O layer's `PserverError` is one.
+ * An error as the core handles it. The core decides by the code and by numbers in the details, and hands the
+ * whole back unchanged. The I/O layer's `PserverError` is one.
  */
 export interface Failure {
   readonly code: ErrorCode;
@@ -17,7 +17,7 @@ export interface Failure {
   readonly details: ErrorDetails;
 }
 
-/** The position that a failure says was expected; what it does not say is 0. */
+/** Returns the position that a failure expected; numbers that it does not name are 0. */
 export function expectedPosition({ details }: Failure): Position {
   const { generation, seq } = (details["expected"] ?? {}) as Partial<Position>;
   return {
@@ -26,18 +26,18 @@ export function expectedPosition({ details }: Failure): Position {
   };
 }
 
-/** The session that a failure says is over; 0 if it says none. */
+/** Returns the session that is over according to a failure; 0 if it names none. */
 export function receivedSession({ details }: Failure): number {
   const { received } = details;
   return typeof received === "number" ? received : 0;
 }
 
-/** What became of a block update; `pending` until its call has been told. */
+/** What became of a block update; `pending` until that is known. */
 export type Fate = "pending" | "applied" | "late" | "rejected" | "unknown" | "unsent";
 
 /** How a call's updates count. */
 interface CallMode {
-  /** Whether a PubAck is enough: the outcome is not waited for. */
+  /** Whether the call ends when the records have their PubAcks, without waiting for outcomes. */
   readonly isDoneWhenStored: boolean;
   /** Whether a gradient that came too late for its step is counted instead of failing the call. */
   readonly countsLate: boolean;
@@ -45,21 +45,20 @@ interface CallMode {
   readonly countsPresent: boolean;
 }
 
-/** A record of a call as the I/O layer announces it. */
+/** Size of a record that the I/O layer has to send for a call. */
 export interface UpdateSize {
   readonly shard: number;
-  /** Blocks that its record updates: 1, more for a batch. What becomes of it counts for each. */
+  /** Blocks that the record updates: 1, more for a batch. Its fate counts for each of them. */
   readonly blocks: number;
-  /** Bytes of its elements, which the window of bytes counts. */
+  /** Bytes of its elements, which the bound of bytes in flight counts. */
   readonly dataBytes: number;
-  /** Whether its message names the version of the block that a gradient was made from. */
+  /** Whether its message names the block version that a gradient was made from. */
   readonly namesVersion: boolean;
 }
 
 /**
- * The updates of one call, which succeeds or fails as one. Its counts always add up:
- * `pending + applied + late + rejected + unknown + unsent` is the number of blocks that its updates are
- * of.
+ * The updates of one call, which succeeds or fails as one. Its counts always add up: `pending + applied +
+ * late + rejected + unknown + unsent` is the number of blocks of all its updates.
  */
 export interface UpdateCall {
   /** Chosen by the I/O layer. */
@@ -71,19 +70,19 @@ export interface UpdateCall {
   late: number;
   unknown: number;
   unsent: number;
-  /** The first update that was rejected, and why. What is not sent yet then stays unsent. */
+  /** The first update that was rejected, and why. After a rejection no more updates of the call are sent. */
   rejected: BlockUpdate | undefined;
   rejection: Failure | undefined;
-  /** What first kept an update from being stored. */
+  /** The first failure that kept an update from being stored. */
   obstacle: Failure | undefined;
-  /** What ended the call or the session before every update had its fate. */
+  /** The failure that ended the call or the session before every update had its fate. */
   end: Failure | undefined;
 }
 
 /**
- * One journal record to be: what a call has for one block or, in a batch, for several of a shard; or a
- * clock. It is in at most one
- * {@link UpdateList} at a time: the waiting ones of its shard, those in flight, those stored in its shard.
+ * One future journal record: what a call has for one block or, in a batch, for several blocks of a shard; or
+ * a clock. It is in at most one {@link UpdateList} at a time: that of its shard's waiting updates, that of
+ * the updates in flight, or that of its shard's stored ones.
  */
 export interface BlockUpdate {
   readonly call: UpdateCall;
@@ -92,7 +91,10 @@ export interface BlockUpdate {
   readonly shard: number;
   readonly blocks: number;
   readonly dataBytes: number;
-  /** Whether its next message names the version that a gradient was made from. */
+  /**
+   * Whether its next message names the version that a gradient was made from; a repeat after a fallback does
+   * not.
+   */
   namesVersion: boolean;
   fate: Fate;
 
@@ -100,42 +102,42 @@ export interface BlockUpdate {
   n: number;
   /** Whether its number is open: sent, and neither settled nor given up. */
   isOpen: boolean;
-  /** Whether a host refused it because its session had ended: it was never applied. */
+  /** Whether an owner has answered that its session had ended, so that it was never applied. */
   isRejoined: boolean;
 
   /** Its place among the records in flight; -1 if it is not in flight. */
   slot: number;
-  /** Differs from that of every other record which has been in the slot. */
+  /** Number that no other record in the slot has had. */
   serial: number;
   /** Whether the I/O layer holds its message, so that it can be repeated. */
   hasMessage: boolean;
-  /** How often it was published, and how often the broker said that it did not store it. */
+  /** How often it was published, and how often the broker has refused it. */
   sends: number;
   refusals: number;
-  /** Place of its last publication among all of the trainer. */
+  /** Number of its last publication among all publications of the trainer. */
   sendNumber: number;
   sentAtMs: number;
   /** When to publish it again after a refusal; Infinity if the broker has not refused it. */
   retryAtMs: number;
   retryDelayMs: number;
-  /** Why the broker did not store it, the last time. */
+  /** The broker's last reason for not storing it. */
   obstacle: Failure | undefined;
 
-  /** Where it is stored; generation 0 if it is not known to be. */
+  /** Where it is stored; generation 0 if that is not known. */
   storedGeneration: number;
   storedSeq: number;
   /** When to ask for its outcome. */
   askAtMs: number;
 
-  /** Its neighbours in the list it is in; owned by that list. */
+  /** Its neighbours in its list, which owns these fields. */
   previous: BlockUpdate | undefined;
   next: BlockUpdate | undefined;
 }
 
-/** The first delay after which a record is published again that the broker did not store. */
+/** The first delay before a record that the broker has refused is published again. */
 const RETRY_FIRST_MS = 50;
 
-/** A call with its updates, none of them sent. */
+/** Makes a call with its updates, none of them sent. */
 export function newUpdateCall(
   id: number,
   mode: CallMode,
@@ -193,7 +195,7 @@ function newBlockUpdate(call: UpdateCall, index: number, size: UpdateSize): Bloc
   };
 }
 
-/** Makes an update as if it had never been sent. It must be in no list, not open and not in flight. */
+/** Resets an update as if it had never been sent. It must be in no list, not open and not in flight. */
 export function resetUpdate(update: BlockUpdate): void {
   update.n = 0;
   update.isRejoined = false;
@@ -207,29 +209,32 @@ export function resetUpdate(update: BlockUpdate): void {
   update.askAtMs = Number.POSITIVE_INFINITY;
 }
 
-/** Whether the broker said of every publication that it did not store it. */
+/** Returns whether the broker has refused every publication of the update. */
 export function isStoredNowhere(update: BlockUpdate): boolean {
   return update.storedGeneration === 0 && update.sends === update.refusals;
 }
 
-/** Whether every update of the call has its fate. */
+/** Returns whether every update of the call has its fate. */
 export function isOver(call: UpdateCall): boolean {
   return call.pending === 0;
 }
 
-/** Whether the call has failed; its error is the rejection, or made of what is unknown and unsent. */
+/**
+ * Returns whether the call has failed. Its error is the rejection, or is made from the unknown and unsent
+ * updates.
+ */
 export function hasFailed(call: UpdateCall): boolean {
   return call.rejection !== undefined || call.unknown > 0 || call.unsent > 0;
 }
 
-/** The update was applied, or stored if that is enough. */
+/** Notes that the update was applied, or stored if that is enough. */
 export function applied(update: BlockUpdate): void {
   update.fate = "applied";
   update.call.applied += update.blocks;
   update.call.pending -= update.blocks;
 }
 
-/** The outcome of the update is known; the first rejection is the error of the call. */
+/** Notes the outcome of the update; the first rejection is the error of the call. */
 export function settled(update: BlockUpdate, { code, message = "" }: Outcome): void {
   const { call } = update;
   const reaction = code === undefined ? undefined : reactionToRejection(code);
@@ -245,7 +250,7 @@ export function settled(update: BlockUpdate, { code, message = "" }: Outcome): v
   }
 }
 
-/** The update will never be applied. */
+/** Notes that the update will never be applied. */
 export function rejected(update: BlockUpdate, failure: Failure): void {
   const { call } = update;
   update.fate = "rejected";
@@ -255,14 +260,14 @@ export function rejected(update: BlockUpdate, failure: Failure): void {
   call.rejection = failure;
 }
 
-/** The update was given up after it may have been stored. */
+/** Notes that the update was given up, and may have been stored. */
 export function unknown(update: BlockUpdate): void {
   update.fate = "unknown";
   update.call.unknown += update.blocks;
   update.call.pending -= update.blocks;
 }
 
-/** The update was given up, and is stored nowhere. */
+/** Notes that the update was given up, and is not stored. */
 export function unsent(update: BlockUpdate, obstacle: Failure | undefined): void {
   const { call } = update;
   update.fate = "unsent";
@@ -271,7 +276,7 @@ export function unsent(update: BlockUpdate, obstacle: Failure | undefined): void
   call.obstacle ??= obstacle;
 }
 
-/** Something ended the call or the session before every update had its fate; the first end counts. */
+/** Notes what ended the call or the session before every update had its fate; only the first end counts. */
 export function ended(call: UpdateCall, end: Failure): void {
   call.end ??= end;
 }

@@ -7,12 +7,12 @@ import { Deadline } from "../calls/calls.ts";
 import type { Requests } from "../wire/wire.ts";
 
 /**
- * A shard has fallen back: its journal was replaced, and it does not keep records that this trainer may
- * have seen or written. The updates in them are undone, although they had been acknowledged.
+ * A fallback of a shard: its journal was replaced without records that this trainer may have seen or written.
+ * The updates in them are undone, although they had been acknowledged.
  */
 export interface ShardFallback {
   readonly shard: number;
-  /** The generation of the journal that was left. */
+  /** The generation of the journal that was replaced. */
   readonly generation: number;
   /** Records of that journal: the first and the last known to have been lost. */
   readonly lost: { readonly from: number; readonly to: number };
@@ -30,16 +30,16 @@ interface FallbacksDeps {
   readonly tell?: ((fallback: ShardFallback) => void) | undefined;
 }
 
-/** How long a shard is asked about one replacement. */
+/** How long a shard is asked about one replacement of its journal. */
 const GIVE_UP_MS = 600_000;
 
 /** Pause before a shard that could not answer is asked again. */
 const RETRY_MS = 1_000;
 
 /**
- * Finds out what was lost when the journal of a shard was replaced, and tells the application, once of
- * each loss. A client notices a replacement by any position of the new journal; its
- * owner knows what the shard did not keep of the old one.
+ * Finds out what was lost when the journal of a shard was replaced, and tells the application once of each
+ * loss. Any position of the new journal shows that it was replaced; the shard's owner knows which records of
+ * the old one were not kept.
  */
 export class Fallbacks {
   readonly #options: FallbacksDeps;
@@ -51,7 +51,7 @@ export class Fallbacks {
     this.#options = options;
   }
 
-  /** The journal of position `seen` has been replaced. */
+  /** Begins to ask what was lost of the journal of position `seen`, which has been replaced. */
   replaced(shard: number, seen: Position): void {
     void this.#find(shard, seen);
   }
@@ -93,7 +93,7 @@ export class Fallbacks {
         });
         return answers.fallbacks ?? [];
       } catch {
-        // A shard that has failed once more can answer when it serves again.
+        // A shard that has failed again can answer when it serves again.
         await deadline.sleep(RETRY_MS);
       }
     }

@@ -32,7 +32,7 @@ interface SessionShellDeps {
 
 /** A lifecycle request under way. */
 interface PendingRequest {
-  /** Asks, under the current session. */
+  /** Sends the request under the current session. */
   readonly ask: () => void;
   readonly reject: (error: PserverError) => void;
   /** Whether the request waits for the next session; then it listens to the end of its call. */
@@ -41,8 +41,8 @@ interface PendingRequest {
 }
 
 /**
- * Asks hosts for what the session core decides, and keeps its time: joins, renews the lease, and asks
- * lifecycle requests again in the next session.
+ * Does the I/O of the session core: joins, renews the lease, and sends lifecycle requests again in the next
+ * session. Also keeps the core's timer.
  */
 export class Session implements SessionCommands, SessionListener {
   readonly #options: SessionShellDeps;
@@ -73,7 +73,7 @@ export class Session implements SessionCommands, SessionListener {
     return this.#reply?.synchronization ?? { mode: "async" };
   }
 
-  /** @throws NO_HOST if no host of the job answers in time. */
+  /** Joins the job. @throws NO_HOST if no host of the job answers in time. */
   async join(deadline: Deadline): Promise<void> {
     const token = randomUUID();
     const reply = parseJoinReply(await this.#ask("join", () => ({ token }), deadline));
@@ -82,7 +82,7 @@ export class Session implements SessionCommands, SessionListener {
   }
 
   /**
-   * The reply to a lifecycle request of this session. Joins again if the session has ended.
+   * Sends a lifecycle request and returns the reply. Joins again if the session has ended.
    * @throws the error in the reply; NO_HOST if nobody answers in time.
    */
   request(verb: LifecycleVerb, entries: Fields, deadline: Deadline): Promise<Fields> {
@@ -103,7 +103,7 @@ export class Session implements SessionCommands, SessionListener {
     });
   }
 
-  /** A host says that the session is over: REJOIN begins a new one, SUPERSEDED is final. */
+  /** Takes a host's word that the session is over: REJOIN begins a new one, SUPERSEDED is final. */
   ended(error: PserverError): void {
     this.#core.ended(error);
   }
@@ -115,7 +115,7 @@ export class Session implements SessionCommands, SessionListener {
     await this.#ask("leave", () => ({ session: this.number }), deadline);
   }
 
-  /** Renews and joins no more. */
+  /** Stops renewing and joining. */
   stop(): void {
     this.#core.stop();
     this.#background?.end(new PserverError("CLOSED", "the client is closed"));
@@ -172,7 +172,10 @@ export class Session implements SessionCommands, SessionListener {
     if (this.#reply !== undefined) this.#options.onJoined(this.#reply);
   }
 
-  /** If the request is to wait for another session, it waits until its call ends. */
+  /**
+   * Hands an error to the core. If the core lets the request wait for another session, it waits at most until
+   * its call ends.
+   */
   #onRequestFailed(request: SessionRequest, error: PserverError, deadline: Deadline): void {
     const pending = this.#pending.get(request.id);
     if (pending === undefined) return;

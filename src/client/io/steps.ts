@@ -30,7 +30,10 @@ interface StepRequestDeps {
   readonly positions: Positions;
 }
 
-/** The server gives up just before a request is repeated, so that it never holds two of one. */
+/**
+ * Longest wait at the host: just shorter than the pause between repeats, so that the host never holds two
+ * copies of one request.
+ */
 const WAIT_MS = 900;
 
 /**
@@ -42,7 +45,7 @@ async function askForStep(
   wanted: {
     readonly shard: number;
     readonly revision: number;
-    /** Called before each request: the trainer may have to wait for another step meanwhile, or none. */
+    /** The step to wait for; called before each request, because by then it may be another step, or none. */
     readonly step: () => number;
   },
   deadline: Deadline,
@@ -82,20 +85,20 @@ interface StepsDeps extends StepRequestDeps {
 export interface StepPlace {
   /** The step they belong to; undefined unless the job is synchronous. */
   readonly step: number | undefined;
-  /** Whether those that come after their step has closed are counted, not refused. */
+  /** Whether gradients that come after their step has closed are counted instead of failing the call. */
   readonly countsLate: boolean;
 }
 
 /** What became of the gradients of one call. */
 export interface GradResult {
   /**
-   * Blocks whose step had closed before the gradient came, which was then left out: in a job with
-   * backup trainers, or in the first step after this trainer has entered the job's steps.
+   * Blocks whose gradient was left out, because their step had closed before it came. This happens in a job
+   * with backup trainers, or in the first step after this trainer has entered the job's steps.
    */
   readonly lateBlocks: number;
 }
 
-/** Sends the gradients of a call in their place. */
+/** Sends the gradients of a call as `place` says. */
 type SendGradients = (place: StepPlace) => Promise<{ late: number }>;
 
 /** A call under way. */
@@ -107,13 +110,13 @@ interface PendingStepCall {
   readonly reject: (error: PserverError) => void;
 }
 
-/** Asks, tells and sends what the step machine decides, for calls with deadlines. */
+/** Does the I/O of the step machine, for calls with deadlines. */
 export class Steps implements StepsCommands {
   readonly #options: StepsDeps;
   readonly #core: StepsCore;
   readonly #pending = new Map<number, PendingStepCall>();
   #calls = 0;
-  /** Exits that it has asked for. */
+  /** Exits that it has asked hosts for. */
   #exits = 0;
 
   constructor(options: StepsDeps) {
@@ -131,31 +134,31 @@ export class Steps implements StepsCommands {
     return this.#core.readStep;
   }
 
-  /** A session has begun. */
+  /** Tells the step machine that a session has begun. */
   sessionBegan(session: number, shards: number, synchronization: Synchronization): void {
     this.#core.sessionBegan(session, shards, synchronization);
   }
 
-  /** A shard has answered a read that waited for a step. */
+  /** Tells the step machine that a shard has answered a read that waited for a step. */
   noteClosed(shard: number, step: number): void {
     this.#core.noteClosed(shard, step);
   }
 
-  /** A read was refused because the trainer has lost its place in the steps. */
+  /** Tells the step machine that a read was refused because the trainer is no longer a member. */
   lostPlace(): void {
     this.#core.lostPlace();
   }
 
-  /** A shard has fallen back. */
+  /** Tells the step machine that a shard has fallen back. */
   fellBack(shard: number): void {
     this.#core.fellBack(shard);
   }
 
   /**
-   * Sends gradients to shards as part of the open step, and ends the step if `endStep`. After an
+   * Sends gradients to shards as part of the open step, and ends the step if `endStep` is true. After an
    * error the step is still open.
-   * @throws what `send` throws; TIMEOUT naming members waited for; NOT_MEMBER if the trainer has lost
-   * its place: the next gradient enters anew.
+   * @throws what `send` throws; TIMEOUT naming members waited for; NOT_MEMBER if the trainer is no longer a
+   * member: the next gradient enters again.
    */
   gradients(
     call: { readonly shards: readonly number[]; readonly endStep: boolean },
@@ -248,7 +251,7 @@ export class Steps implements StepsCommands {
     });
   }
 
-  /** Takes the result of what was asked or sent for a call to the core. */
+  /** Passes the result of a call's request on to the core. */
   #relay<T>(call: StepCall, work: Promise<T>, take: (result: T) => void): void {
     work.then(take).catch((error: unknown) => this.#core.failed(call, ensureError(error)));
   }
@@ -263,7 +266,7 @@ export class Steps implements StepsCommands {
     return pending;
   }
 
-  /** The call, which is over. */
+  /** Removes a call that is over, and returns it. */
   #take(call: StepCall): PendingStepCall {
     const pending = this.#call(call);
     this.#pending.delete(call.id);

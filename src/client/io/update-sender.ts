@@ -29,7 +29,7 @@ import { type InboxMessage, type JournalAck, parseJournalAck, type Wire } from "
 /** Updates listed in an error; a large tensor has thousands. */
 const NAMES_MAX = 64;
 
-/** A call that is over, as its error is made from it. */
+/** A call that is over, with what its error is made from. */
 interface FinishedCall {
   readonly call: UpdateCall;
   readonly sources: readonly UpdateSource[];
@@ -37,8 +37,8 @@ interface FinishedCall {
 }
 
 /**
- * The error of a call that is over; undefined if it has succeeded. It is the first rejection; else
- * OUTCOME_UNKNOWN, naming the updates that are applied once or not at all; else what ended the call or
+ * Makes the error of a call that is over; undefined if it has succeeded. The error is the first rejection;
+ * else OUTCOME_UNKNOWN, naming the updates that are applied once or not at all; else what ended the call or
  * kept updates from being stored.
  */
 function callError(finished: FinishedCall): PserverError | undefined {
@@ -50,7 +50,7 @@ function callError(finished: FinishedCall): PserverError | undefined {
   return call.unknown > 0 ? unknownError(finished) : unsentError(finished);
 }
 
-/** The failure as an error. */
+/** Returns a failure as an error. */
 export function toError(failure: Failure): PserverError {
   if (failure instanceof PserverError) return failure;
   return new PserverError(failure.code, failure.message, failure.details);
@@ -117,7 +117,10 @@ function rest(finished: FinishedCall): object {
   return { ...listed(finished, "applied", "applied", applied), unsent };
 }
 
-/** The blocks, or the clock, of updates of a fate, under a key of the details, in the order of the call. */
+/**
+ * Lists the updates with this fate in the order of the call: their blocks, or the clock. The list stands
+ * under `key` of an error's details.
+ */
 function listed(finished: FinishedCall, key: string, fate: Fate, count: number): object {
   const names: object[] = [];
   for (const update of finished.call.updates) {
@@ -131,7 +134,10 @@ function listed(finished: FinishedCall, key: string, fate: Fate, count: number):
   return count > NAMES_MAX ? { [key]: names, [`${key}Count`]: count } : { [key]: names };
 }
 
-/** The block that a rejection names: the only one of its record, or that with which its text begins. */
+/**
+ * Returns the block that a rejection is about: the only one of its record, or the one that the text begins
+ * with.
+ */
 function blamedBlock(topic: Topic | undefined, message: string): BlockName | undefined {
   if (topic?.kind !== "blocks") return undefined;
   if (topic.blocks.length === 1) return topic.blocks[0];
@@ -171,8 +177,8 @@ function describe(finished: FinishedCall, update: BlockUpdate): string {
   if (topic?.kind === "note") return "note";
   if (topic?.kind !== "blocks") return `end of step ${topic?.step} in shard ${update.shard}`;
   const [first, ...others] = topic.blocks;
-  const more = others.length === 0 ? "" : ` and ${others.length} others of its record`;
-  return `${first === undefined ? "no block" : describeBlock(first)}${more}`;
+  const othersText = others.length === 0 ? "" : ` and ${others.length} others of its record`;
+  return `${first === undefined ? "no block" : describeBlock(first)}${othersText}`;
 }
 
 function describeBlock({ parameter, index }: BlockName): string {
@@ -192,16 +198,16 @@ interface UpdateSenderDeps {
   readonly trainer: string;
   readonly positions: Positions;
   readonly inFlightBytesMax?: number;
-  /** A host says that the session is over. */
+  /** Called when a host says that the session is over. */
   readonly onSessionEnd: (error: PserverError) => void;
 }
 
-/** How the updates of a call are sent. */
+/** Options of the updates of one call. */
 export interface SendOptions {
   readonly deadline: Deadline;
   /** Whether the call is done when the journal holds every update. */
   readonly stored?: boolean;
-  /** Whether updates that came too late for their step are counted, not refused. */
+  /** Whether updates that came too late for their step are counted instead of failing the call. */
   readonly countsLate?: boolean;
   /** Whether a block that is initialized already counts as applied. */
   readonly countsPresent?: boolean;
@@ -215,12 +221,12 @@ interface SentCall {
   stopListening: () => void;
 }
 
-/** Does for the outbox what takes a connection, a clock, a timer or memory for messages. */
+/** Does the I/O of the outbox: it has the connection, the clock, the timer and the memory for messages. */
 export class UpdateSender implements OutboxCommands, OutboxListener {
   readonly #deps: UpdateSenderDeps;
   readonly #outbox: Outbox;
   readonly #calls = new Map<number, SentCall>();
-  /** By slot: the message that is kept of the record in flight there, and the last record there. */
+  /** By slot: the kept message of the record in flight there, and the last record there. */
   readonly #messages: (Uint8Array | undefined)[] = [];
   readonly #updates: BlockUpdate[] = [];
   readonly #pool: BufferPool;
@@ -243,7 +249,7 @@ export class UpdateSender implements OutboxCommands, OutboxListener {
     });
   }
 
-  /** A sender that receives acknowledgements and outcomes, and sends nothing until {@link start}. */
+  /** Makes a sender that receives acknowledgements and outcomes, and sends nothing until {@link start}. */
   static open(deps: UpdateSenderDeps): UpdateSender {
     const sender = new UpdateSender(deps);
     const { wire } = deps;
@@ -258,7 +264,7 @@ export class UpdateSender implements OutboxCommands, OutboxListener {
     return sender;
   }
 
-  /** Bytes without a PubAck. */
+  /** Bytes of elements without a PubAck. */
   get inFlightBytes(): number {
     return this.#outbox.inFlightBytes;
   }
@@ -288,7 +294,7 @@ export class UpdateSender implements OutboxCommands, OutboxListener {
     });
   }
 
-  /** Sends under this session from now on; numbers start over. */
+  /** Sends under this session from now on; numbers begin at 1 again. */
   start(session: number): void {
     this.#outbox.start(session, performance.now());
   }
@@ -390,16 +396,16 @@ export class UpdateSender implements OutboxCommands, OutboxListener {
     }
   }
 
-  /** Answers that came by themselves: each is to the first copy of its record, or a repeat. */
+  /** Takes answers that nobody asked for: each is to the first copy of its record, or to a repeat. */
   #onAnswers(message: InboxMessage): void {
     if (message.noResponders) return;
     const answers = readAnswers(message);
-    // A damaged message is as good as a lost one: the outcome is asked for.
+    // A damaged message counts as a lost one: the outcome will be asked for.
     if (answers instanceof PserverError) return;
     this.#outbox.answered(answers, false, performance.now());
   }
 
-  /** The reply to a request for outcomes; its subject ends in the shard. */
+  /** Takes the reply to a request for outcomes; its subject ends in the shard. */
   #onReply(message: InboxMessage): void {
     const shard = Number(message.token);
     const answers = message.noResponders
@@ -440,7 +446,7 @@ interface BlockName {
   readonly index: number;
 }
 
-/** What a record is about: blocks, in a clock the steps up to one, or, in a note, no part of the model. */
+/** What a record is about: blocks; in a clock, all steps up to one; in a note, no part of the model. */
 export type Topic =
   | { readonly kind: "blocks"; readonly blocks: readonly BlockName[] }
   | { readonly kind: "clock"; readonly step: number }
@@ -450,11 +456,11 @@ export type Topic =
 export interface UpdateSource extends UpdateSize {
   readonly subject: string;
   readonly topic: Topic;
-  /** How it becomes an entry of a batch; absent if it always goes alone. */
+  /** How the update becomes an entry of a batch; absent if it always has a record of its own. */
   readonly entry?: EntrySource | undefined;
   /**
-   * The record under these numbers, in memory of `allocate`; it names the version of the block that a
-   * gradient was made from only if `namesVersion`. Copies the tensor's bytes, once.
+   * Makes the message with this header, in memory of `allocate`. If `namesVersion`, it names the version of
+   * the block that a gradient was made from. Copies the tensor's bytes, once.
    */
   draft(header: RecordHeader, namesVersion: boolean, allocate?: Allocate): Uint8Array;
 }
@@ -464,12 +470,12 @@ export interface EntrySource extends BlockName {
   readonly namesVersion: boolean;
   /** Whether its elements are floats: in a `sync` job their gradients wait for the step to close. */
   readonly isFloat: boolean;
-  /** At most as many bytes as what it says of its parameter takes in the header of a batch. */
+  /** Most bytes of its group's fields in the header of a batch. */
   readonly groupBytesMax: number;
   /** Bytes of its packed index and its elements. */
   readonly entryBytes: number;
-  /** Its record; all of one parameter in a call differ in block, part and `seen` only. */
+  /** Makes its record. The records of one parameter in a call differ only in block, part and `seen`. */
   record(header: RecordHeader, namesVersion: boolean): TrainerRecord;
-  /** Writes {@link entryBytes} bytes: copies the tensor's, once. */
+  /** Writes its {@link entryBytes} bytes; copies the tensor's bytes, once. */
   writeEntry(target: Uint8Array): void;
 }

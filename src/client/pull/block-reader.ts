@@ -29,12 +29,12 @@ interface Waiter {
 }
 
 /**
- * Waiters are admitted when this share of the window is free: many at a time, whose requests then go to
- * the broker in one write.
+ * Share of the window that must be free before waiting requests are admitted: then many are, and go to the
+ * broker in one write.
  */
 const FREE_SHARE = 0.25;
 
-/** Bounds the bytes under way: what does not fit waits in order. */
+/** Bounds the bytes under way: requests that do not fit wait in order. */
 export class ByteWindow {
   readonly #bytesMax: number;
   readonly #waiters = new Set<Waiter>();
@@ -49,7 +49,9 @@ export class ByteWindow {
     return this.#bytes;
   }
 
-  /** Waits until the bytes fit; more than the window is admitted alone. @throws what ends the call. */
+  /**
+   * Waits until the bytes fit; more bytes than the window has are admitted alone. @throws what ends the call.
+   */
   async acquire(bytes: number, deadline: Deadline): Promise<void> {
     if (deadline.ended === undefined && this.#waiters.size === 0 && this.#fits(bytes)) {
       this.#bytes += bytes;
@@ -73,7 +75,7 @@ export class ByteWindow {
     });
   }
 
-  /** Releases what {@link acquire} took. */
+  /** Releases bytes that {@link acquire} has admitted. */
   release(bytes: number): void {
     this.#bytes -= bytes;
     if (this.#bytes <= this.#bytesMax * (1 - FREE_SHARE)) this.#admit();
@@ -93,7 +95,7 @@ export class ByteWindow {
   }
 }
 
-/** Blocks that are asked for together: one by its own subject, or several of a shard. */
+/** A request: for one block by its own subject, or for several blocks of a shard. */
 export type PlannedRequest =
   | { readonly kind: "single"; readonly block: PendingBlock }
   | {
@@ -110,7 +112,10 @@ const ENTRY_BYTES = 32;
 const GROUP_BYTES = 96;
 /** Most bytes of UTF-8 for one UTF-16 code unit. */
 const UTF8_BYTES = 3;
-/** Most of what a reader has is still so: such a block counts a quarter of its bytes. */
+/**
+ * Share of its bytes that a block counts if the reader has a version of it, because most such blocks have not
+ * changed.
+ */
 const KNOWN_SHARE = 0.25;
 /** Bytes of a request besides its entries. */
 const REST_BYTES = 1024;
@@ -121,15 +126,16 @@ interface OpenBatch {
   readonly shard: number;
   readonly blocks: PendingBlock[];
   bytes: number;
-  /** Bytes of the reply that are to be expected. */
+  /** Expected bytes of the reply. */
   expectedBytes: number;
   headerBytes: number;
   dataBytes: number;
 }
 
 /**
- * Divides blocks among requests, in the order of the blocks. Small blocks of a shard are asked for together, as
- * many as one chunk of a reply takes; a large one is asked for alone, so that neither waits for the other.
+ * Divides blocks among requests, in the order of the blocks. One request asks for as many small blocks of a
+ * shard as one chunk of a reply takes. A large block has a request of its own, so that large and small ones
+ * do not wait for each other.
  * @param payloadBytesMax the largest message that the broker takes.
  */
 export function planRequests(
@@ -163,7 +169,9 @@ export function planRequests(
 
 const NO_BYTES = { bytes: 0, expectedBytes: 0, headerBytes: 0, dataBytes: 0 };
 
-/** Adds a block to a batch; false if it does not fit. A batch takes its first block whatever its size. */
+/**
+ * Adds a block to a batch; returns false if it does not fit. A batch takes its first block whatever its size.
+ */
 function add(batch: OpenBatch, block: PendingBlock, payloadBytesMax: number): boolean {
   const { read, bytes, parameter } = block;
   const last = batch.blocks.at(-1);
@@ -195,12 +203,12 @@ interface BlockReaderDeps extends ReadDeps {
   readonly payloadBytesMax: () => number;
 }
 
-/** Pause before blocks are asked for in the journal that has replaced another. */
+/** Pause before blocks are asked for again after their journal was replaced. */
 const AGAIN_MS = 10;
-/** The least that a request counts in the window, which bounds the number of requests under way. */
+/** Least bytes that a request counts in the window; bounds the number of requests under way. */
 const REQUEST_BYTES_MIN = 16 * 1024;
 
-/** Reads blocks and parts of blocks, those of all calls in one window of 16 MiB. */
+/** Reads blocks and parts of blocks. One window of 16 MiB bounds the reads of all calls. */
 export class BlockReader {
   readonly #options: BlockReaderDeps;
   readonly #window = new ByteWindow(IN_FLIGHT_BYTES_MAX);
@@ -210,8 +218,9 @@ export class BlockReader {
   }
 
   /**
-   * Reads blocks, not at one moment. Returns for each parameter undefined, or what it has become if it was
-   * initialized anew meanwhile: then its blocks are to be read again as its new layout has them.
+   * Reads blocks, not all at one moment. Returns undefined for each parameter that was read, and its new
+   * description if it was initialized again during the read: its blocks must then be read again in the new
+   * layout.
    */
   async readAll(
     parameters: readonly ParameterRead[],
@@ -263,7 +272,7 @@ export class BlockReader {
     }
   }
 
-  /** Does what an error asks for before blocks of one shard are asked for again. */
+  /** Does what an error requires before blocks of one shard are asked for again. */
   async #prepareAgain(
     blocks: readonly PendingBlock[],
     deadline: Deadline,
@@ -280,8 +289,8 @@ export class BlockReader {
   }
 
   /**
-   * Looks the parameters of blocks up again, and notes those that were initialized anew.
-   * @throws at the deadline the reason for looking them up.
+   * Looks the parameters of blocks up again, and notes those that were initialized again.
+   * @throws at the deadline, the reason for looking them up.
    */
   async #lookUp(
     blocks: readonly PendingBlock[],

@@ -53,10 +53,10 @@ function writePart(
   scatterPart(part, aligned, data);
 }
 
-/** What the values of a {@link PulledTensor} were read from. */
+/** What a {@link PulledTensor} was read from. */
 interface TensorOrigin {
   readonly epoch: number;
-  /** The encoding they came in. */
+  /** The encoding in which its values came. */
   readonly encoding: Encoding | undefined;
   /** The state of each block of the parameter, by its number. */
   readonly blocks: readonly BlockState[];
@@ -71,7 +71,7 @@ export class PulledTensor implements NamedTensor {
   readonly version: number;
   readonly #origin: TensorOrigin;
 
-  /** The tensor refers to `data`, which the caller may go on changing. */
+  /** Makes a tensor that refers to `data`, which the caller may go on changing. */
   constructor(tensor: Omit<NamedTensor, "version">, origin: TensorOrigin) {
     this.name = tensor.name;
     this.dtype = tensor.dtype;
@@ -81,7 +81,7 @@ export class PulledTensor implements NamedTensor {
     this.#origin = origin;
   }
 
-  /** What a tensor was read from; undefined if no client has read it. */
+  /** Returns what a tensor was read from; undefined if no client has read it. */
   static originOf(tensor: object): TensorOrigin | undefined {
     return #origin in tensor ? (tensor as PulledTensor).#origin : undefined;
   }
@@ -94,14 +94,14 @@ export class WholeRead implements ParameterRead {
   readonly #encoding: Encoding | undefined;
   readonly #known: NamedTensor | undefined;
   readonly #states: BlockState[] = [];
-  /** Blocks that the known tensor has. */
+  /** Blocks that have not changed since the known tensor was read. */
   readonly #kept: BlockPlace[] = [];
-  /** The array of the result; undefined as long as it could be that of the known tensor. */
+  /** The array of the result; undefined while the known tensor can still be the result. */
   #data: TensorData | undefined;
 
   /**
-   * `into`: receives the values; of the parameter's type and length. `known`: an earlier result whose array
-   * has not been changed by others; used if it was read under the same epoch and encoding.
+   * Plans a read. `into` receives the values; it has the parameter's type and length. `known` is an earlier
+   * result whose array nobody has changed; it is used if it was read under the same epoch and encoding.
    */
   constructor(
     info: ParameterInfo,
@@ -126,7 +126,7 @@ export class WholeRead implements ParameterRead {
     }));
   }
 
-  /** The result, once all blocks have come; the known tensor itself if nothing of it has changed. */
+  /** Returns the result, once all blocks have come: the known tensor itself if nothing of it has changed. */
   result(): NamedTensor {
     const { name, dtype, shape, epoch } = this.info;
     const known = this.#known;
@@ -162,14 +162,14 @@ function copyElements(from: TensorData, to: TensorData, start: number, count: nu
   bytesOf(to.subarray(start, start + count)).set(bytesOf(from.subarray(start, start + count)));
 }
 
-/** How the parameters of a call are read. */
+/** How a call reads parameters. */
 export interface PullMode extends ReadMode {
   readonly into?: Into | undefined;
   /** Earlier results; what has not changed since is not sent again. */
   readonly known?: readonly NamedTensor[] | undefined;
 }
 
-/** How some elements of a parameter are read. */
+/** How a call reads some elements of a parameter. */
 interface PartMode extends ReadMode {
   /** Receives the values. */
   readonly into?: TensorData | undefined;
@@ -195,8 +195,8 @@ export class Puller {
   }
 
   /**
-   * The values of parameters, in request order; waits until they are initialized. In the arrays of
-   * `into`, by name, where there is one, else in those of `known` if nothing has changed, else in new ones.
+   * Reads the values of parameters, in request order; waits until they are initialized. Each result has the
+   * array of `into` with its name; without one, that of `known` if nothing has changed, else a new one.
    * @throws BAD_DTYPE or BAD_LENGTH for an array that does not fit, UNSUPPORTED for an encoding that
    * does not, before anything is read.
    */
@@ -210,7 +210,7 @@ export class Puller {
     const targets = infos.map((info) => targetOf(info, into));
     for (const info of infos) checkEncoding(info, encoding);
     const knownByName = new Map(known.map((tensor) => [tensor.name, tensor]));
-    // Without a place, it was initialized anew and may need another array.
+    // Without an index the parameter was initialized again, and may need another array.
     const plan = (info: ParameterInfo, place?: number): WholeRead =>
       new WholeRead(info, {
         encoding,
@@ -221,7 +221,7 @@ export class Puller {
     return reads.map((read) => read.result());
   }
 
-  /** Some elements of a parameter; see `Client.pullPart`. */
+  /** Reads some elements of a parameter; see `Client.pullPart`. */
   async pullPart(
     name: string,
     indices: readonly IndexList[],
@@ -237,8 +237,8 @@ export class Puller {
   }
 
   /**
-   * Reads what `plan` makes of each parameter. Reads a parameter again if it was initialized anew meanwhile,
-   * which may have changed its type, shape or layout.
+   * Reads each parameter as `plan` says. A parameter that is initialized again during the read, perhaps with
+   * another type, shape or layout, is planned and read again.
    */
   async #readCurrent<Read extends ParameterRead>(
     infos: readonly ParameterInfo[],
@@ -251,14 +251,14 @@ export class Puller {
     while (open.length > 0) {
       const pending = open.map((place) => reads[place] as Read);
       const replaced = await this.#reader.readAll(pending, mode, deadline);
-      const again: number[] = [];
+      const replacedPlaces: number[] = [];
       replaced.forEach((info, i) => {
         if (info === undefined) return;
         const place = open[i] as number;
         reads[place] = plan(info);
-        again.push(place);
+        replacedPlaces.push(place);
       });
-      open = again;
+      open = replacedPlaces;
     }
     return reads;
   }
@@ -281,14 +281,14 @@ function planPartRead(
       index: part.index,
       elements: part.messageRows * part.messageRowElements,
       take: (message) => {
-        // Values always come, because none are known.
+        // Values always come, because no state is known.
         if (message !== undefined) writePart(data, part, encoding, message);
       },
     })),
   };
 }
 
-/** The caller's array for a parameter, if there is one. @throws BAD_DTYPE, BAD_LENGTH. */
+/** Returns the caller's array for a parameter, if there is one. @throws BAD_DTYPE, BAD_LENGTH. */
 function targetOf(info: ParameterInfo, into: Into | undefined): TensorData | undefined {
   if (into === undefined || !Object.hasOwn(into, info.name)) return undefined;
   const target = into[info.name];
@@ -296,7 +296,7 @@ function targetOf(info: ParameterInfo, into: Into | undefined): TensorData | und
   return target;
 }
 
-/** @throws BAD_DTYPE, BAD_LENGTH for a caller's array that does not fit. */
+/** Checks a caller's array. @throws BAD_DTYPE, BAD_LENGTH if it does not fit. */
 function checkTarget({ name, dtype }: ParameterInfo, elements: number, target: TensorData): void {
   const received = dtypeOf(target);
   if (received !== dtype) {

@@ -27,16 +27,16 @@ import type { Positions } from "../core/shard-window.ts";
 import type { Steps } from "../io/steps.ts";
 import { ASK_AGAIN, MORE, type Requests } from "../wire/wire.ts";
 
-/** What a chunk means for its request: all blocks have come, more chunks follow, or some are missing. */
+/** State of a request after a chunk: all blocks have come, more chunks follow, or some blocks are missing. */
 type Progress = "complete" | "more" | "missing";
 
-/** Takes the chunks of the replies to one batched read, whichever of its repeats they answer. */
+/** Takes the chunks of the replies to one batched read, no matter which of its repeats they answer. */
 class BatchReply {
   readonly #shard: number;
   readonly #blocks: readonly PendingBlock[];
   #next = 0;
 
-  /** `blocks`: the entries of the request, in their order. */
+  /** Begins without chunks; `blocks` are the entries of the request, in their order. */
   constructor(shard: number, blocks: readonly PendingBlock[]) {
     this.#shard = shard;
     this.#blocks = blocks;
@@ -53,7 +53,7 @@ class BatchReply {
    */
   take({ from, more, generation, versions, data }: ReadChunk): Progress {
     this.#check(from, versions, data);
-    let taken = 0;
+    let takenCount = 0;
     let at = 0;
     versions.forEach((version, i) => {
       const block = this.#blocks[from + i] as PendingBlock;
@@ -62,13 +62,13 @@ class BatchReply {
       at += version === 0 ? 0 : paddedBytes(bytes);
       if (block.isDone) return;
       block.isDone = true;
-      taken++;
+      takenCount++;
       read.take(values, stateOf(block, version, generation));
     });
     while (this.#blocks[this.#next]?.isDone === true) this.#next++;
     if (this.#next === this.#blocks.length) return "complete";
     // Without progress the request is repeated after its pause, not at once.
-    return more || taken === 0 ? "more" : "missing";
+    return more || takenCount === 0 ? "more" : "missing";
   }
 
   #check(from: number, versions: readonly number[], data: Uint8Array): void {
@@ -96,7 +96,7 @@ class BatchReply {
   }
 }
 
-/** The state of a block whose entry in a chunk has this version, 0 for that of the known state. */
+/** Returns the state of a block whose entry in a chunk has this version; 0 stands for the known state. */
 function stateOf(
   { read: { known } }: PendingBlock,
   version: number,
@@ -112,21 +112,27 @@ export interface ReadDeps {
   readonly trainer: string;
   readonly positions: Positions;
   readonly seen: SeenVersions;
-  /** The steps that reads wait for: none while the trainer is no member, as after a shard has undone some. */
+  /**
+   * The steps that reads wait for; there is none while the trainer is not a member, as after a shard has
+   * undone steps.
+   */
   readonly steps: Pick<Steps, "readStep" | "noteClosed" | "lostPlace">;
 }
 
-/** How long a pull that nobody hears is retried before its parameter is looked up again. */
+/** How long a pull is retried while nobody listens to it, before its parameter is looked up again. */
 const RETRY_MS = 1_000;
-/** The server gives up just before a request is repeated, so that it never holds two of one. */
+/**
+ * Longest wait at the host: just shorter than the pause between repeats, so that the host never holds two
+ * copies of one request.
+ */
 const WAIT_MS = 900;
 
 /** Reactions to errors after which a block is asked for again. */
 const ASKED_AGAIN: readonly Reaction[] = ["replaced", "look-up", "retry", "enter-anew"];
 
 /**
- * Reads one block by its own subject. Returns undefined when it has come, or the error after which it is to
- * be asked for again.
+ * Reads one block by its own subject. Returns undefined when it has come, or an error after which it can be
+ * asked for again.
  */
 export function readSingle(
   deps: ReadDeps,
@@ -141,7 +147,7 @@ export function readSingle(
     ...(encoding === undefined ? {} : { encoding }),
     ...(index === undefined ? {} : { part: partCounts(index) }),
   };
-  const asked = deps.requests.ask<void>({
+  const answered = deps.requests.ask<void>({
     subject: deps.subjects.pull(name, place.index, deps.trainer),
     body: () => {
       const condition = conditionOf(deps, place.shard, step, deadline);
@@ -160,12 +166,12 @@ export function readSingle(
     nobody: () => noOwner(block),
     retryMs: RETRY_MS,
   });
-  return problemOf(deps, asked, deadline);
+  return problemOf(deps, answered, deadline);
 }
 
 /**
- * Reads blocks of one shard by one request. Returns undefined when all have come, or an error after which those
- * that are missing are to be asked for again.
+ * Reads blocks of one shard by one request. Returns undefined when all have come, or an error after which the
+ * missing ones can be asked for again.
  */
 export async function readBatch(
   deps: ReadDeps,
@@ -175,7 +181,7 @@ export async function readBatch(
   deadline: Deadline,
 ): Promise<PserverError | undefined> {
   const reply = new BatchReply(shard, blocks);
-  const asked = deps.requests.ask<void>({
+  const answered = deps.requests.ask<void>({
     subject: deps.subjects.read(shard, deps.trainer),
     body: () => {
       const condition = conditionOf(deps, shard, step, deadline);
@@ -196,10 +202,10 @@ export async function readBatch(
       return new PserverError("NO_OWNER", `no host serves shard ${shard}`, { shard });
     },
   });
-  return await problemOf(deps, asked, deadline);
+  return await problemOf(deps, answered, deadline);
 }
 
-/** What a shard has to have reached before it answers a read. */
+/** Returns what a shard must have reached before it answers a read. */
 function conditionOf(
   { positions, steps }: ReadDeps,
   shard: number,
@@ -233,7 +239,7 @@ function noteVersions(
   });
 }
 
-/** The block as a request asks for it that names a position of this generation. */
+/** Returns the entry of a block in a request whose position is of this generation. */
 function wantedEntry({ read, rows, parameter }: PendingBlock, generation: number): WantedEntry {
   const { place, index, known } = read;
   const { name, epoch } = parameter.info;
@@ -241,14 +247,14 @@ function wantedEntry({ read, rows, parameter }: PendingBlock, generation: number
   return { parameter: name, epoch, block: place.index, index, rows, have };
 }
 
-/** Returns the error with which a request has ended if asking again can help. @throws any other. */
+/** Returns the error that ended a request, if asking again can help. @throws any other error. */
 async function problemOf(
   { steps }: ReadDeps,
-  asked: Promise<void>,
+  answered: Promise<void>,
   deadline: Deadline,
 ): Promise<PserverError | undefined> {
   try {
-    await asked;
+    await answered;
     return undefined;
   } catch (caught) {
     const error = ensureError(caught);
@@ -299,11 +305,11 @@ export interface BlockRead {
   readonly elements: number;
   /** The elements wanted; undefined for all. */
   readonly index?: PartIndex | undefined;
-  /** The state that the caller has the values of: an answer may be that it is the present one. */
+  /** The state whose values the caller has: the answer may be that it has not changed. */
   readonly known?: BlockState | undefined;
   /**
    * Receives the elements, still encoded, and the block's state; the bytes are valid during the call only.
-   * Undefined bytes: the block still has the known state.
+   * They are undefined if the block still has the known state.
    */
   readonly take: (data: Uint8Array | undefined, state: BlockState) => void;
 }
@@ -314,7 +320,7 @@ export interface ParameterRead {
   readonly blocks: readonly BlockRead[];
 }
 
-/** How every block of a call is read. */
+/** How a call reads every block. */
 export interface ReadMode {
   readonly encoding?: Encoding | undefined;
   /** The step that must have closed before; undefined for none. */
@@ -324,7 +330,10 @@ export interface ReadMode {
 /** A {@link ParameterRead} under way. */
 export interface PendingParameter {
   readonly info: ParameterInfo;
-  /** The parameter as it was initialized anew meanwhile; what is read of the old one is of no use. */
+  /**
+   * The new description of a parameter that was initialized again during the read; what was read of the old
+   * one is of no use.
+   */
   replacedBy: ParameterInfo | undefined;
 }
 
@@ -334,14 +343,14 @@ export interface PendingBlock {
   readonly read: BlockRead;
   /** Bytes of its values in a reply. */
   readonly bytes: number;
-  /** The rows of the block; of any number if it is read whole. */
+  /** The rows of the block; not used if the whole block is read. */
   readonly rows: BlockRows;
   isDone: boolean;
 }
 
 const ANY_ROWS: BlockRows = { rows: 1, rowElements: 1 };
 
-/** The blocks of one parameter, to be read. */
+/** Lists the blocks of one parameter, to be read. */
 export function pendingBlocks(
   parameter: PendingParameter,
   blocks: readonly BlockRead[],
@@ -356,7 +365,7 @@ export function pendingBlocks(
   });
 }
 
-/** Whether a block is still to be read. */
+/** Returns whether a block is still to be read. */
 export function isWanted({ isDone, parameter }: PendingBlock): boolean {
   return !isDone && parameter.replacedBy === undefined;
 }

@@ -133,7 +133,7 @@ export function checkedNorm(
     encoding !== undefined && data instanceof Float32Array
       ? normAsEncoded(encoding, data)
       : l2Norm(data);
-  // A norm is finite exactly if all elements are: the one pass tells both.
+  // A norm is finite exactly if all elements are, so one pass finds both.
   if (!Number.isFinite(norm)) checkFiniteElements(parameter, data, encoding);
   return norm;
 }
@@ -195,7 +195,7 @@ export function named<T>(parameter: string, check: () => T): T {
   }
 }
 
-/** A tensor without elements, which `toTensor` rejects. */
+/** Returns a tensor without elements, which `toTensor` does not accept. */
 function toEmpty(given: TensorLike): Tensor {
   if (ArrayBuffer.isView(given)) {
     return { dtype: dtypeOf(given), shape: [given.length], data: given };
@@ -203,7 +203,7 @@ function toEmpty(given: TensorLike): Tensor {
   return { dtype: dtypeOf(given?.data), shape: [...(given.shape ?? [])], data: given.data };
 }
 
-/** Who sends the records. */
+/** The trainer that sends the records, and its subjects. */
 interface Sender {
   readonly subjects: JobSubjects;
   readonly trainer: string;
@@ -211,12 +211,14 @@ interface Sender {
 
 /** Settings of the push of one parameter. */
 export interface Push {
-  /** L2 norm of all elements of the parameter that the call sends, as encoded, if it is needed. */
+  /**
+   * L2 norm, as encoded, of all elements that the call sends of the parameter; absent if it is not needed.
+   */
   readonly norm?: number;
   readonly encoding?: Encoding;
-  /** The operation on the block with this index; called when the message is made. */
+  /** Returns the operation on the block with this index; called when the message is made. */
   readonly operation: (block: number, namesVersion: boolean) => PushOperation;
-  /** Whether the operation of a block can name the version that a gradient was made from. */
+  /** Returns whether the operation of a block can name the version that a gradient was made from. */
   readonly namesVersion?: (block: number) => boolean;
 }
 
@@ -239,7 +241,7 @@ interface Load {
   readonly values: () => TensorData;
 }
 
-/** Records that initialize every block of a parameter. */
+/** Makes updates that initialize every block of a parameter. */
 export function initUpdates(sender: Sender, info: ParameterInfo, tensor: Tensor): UpdateSource[] {
   const { epoch, dtype, shape, config } = info;
   const toRecord = (header: RecordHeader, { place }: Load): TrainerRecord => {
@@ -249,7 +251,7 @@ export function initUpdates(sender: Sender, info: ParameterInfo, tensor: Tensor)
   return wholeBlocks({ sender, info, verb: "init", toRecord }, tensor.data);
 }
 
-/** Records that overwrite every block of a parameter. */
+/** Makes updates that overwrite every block of a parameter. */
 export function setUpdates(sender: Sender, info: ParameterInfo, tensor: Tensor): UpdateSource[] {
   const { epoch, dtype } = info;
   const toRecord = (header: RecordHeader): TrainerRecord => ({
@@ -261,7 +263,7 @@ export function setUpdates(sender: Sender, info: ParameterInfo, tensor: Tensor):
   return wholeBlocks({ sender, info, verb: "set", toRecord }, tensor.data);
 }
 
-/** Records that update every block of a parameter. */
+/** Makes updates that change every block of a parameter. */
 export function pushUpdates(
   sender: Sender,
   info: ParameterInfo,
@@ -271,7 +273,7 @@ export function pushUpdates(
   return wholeBlocks(pushSource(sender, info, push), data);
 }
 
-/** Records that update parts of blocks with the elements that `data` has for them. */
+/** Makes updates that change parts of blocks with the elements that `data` has for them. */
 export function partUpdates(
   sender: Sender,
   info: ParameterInfo,
@@ -290,7 +292,7 @@ export function partUpdates(
 function pushSource(sender: Sender, info: ParameterInfo, push: Push): Source {
   const { epoch, dtype } = info;
   const { norm, encoding, operation, namesVersion } = push;
-  // Written out: spreading the header takes as long as everything else here.
+  // Written field by field: spreading the header would take as long as everything else here.
   const toRecord = (
     header: RecordHeader,
     { place, index }: Load,
@@ -319,7 +321,7 @@ function wholeBlocks(source: Source, data: TensorData): UpdateSource[] {
   });
 }
 
-/** At most as many bytes as a group of a batch takes in the header besides its parameter's name. */
+/** Most bytes of a group in the header of a batch, besides the parameter's name. */
 const GROUP_BYTES_MAX = 160;
 
 class TensorUpdate implements UpdateSource, EntrySource {
@@ -371,7 +373,7 @@ class TensorUpdate implements UpdateSource, EntrySource {
     return GROUP_BYTES_MAX + declared + 3 * this.parameter.length;
   }
 
-  /** Asked when the update is sent: its step, which decides, is not known before. */
+  /** Read when the update is sent, because the answer depends on its step, which is not known before. */
   get namesVersion(): boolean {
     return this.#source.namesVersion?.(this.index) ?? false;
   }
@@ -401,7 +403,7 @@ class TensorUpdate implements UpdateSource, EntrySource {
     else if (values instanceof Float32Array) encodeElements(encoding, values, target);
   }
 
-  /** Division of its block into rows. */
+  /** Returns how its block is divided into rows. */
   #rows(): BlockRows {
     const { start, count } = this.#load.place;
     return blockRows({ shape: this.#source.info.shape, start, count });
@@ -411,13 +413,13 @@ class TensorUpdate implements UpdateSource, EntrySource {
 /** Rows of a gradient, each once, ascending. */
 interface RowSums {
   readonly rows: Numbers;
-  /** As many rows of elements as there are rows. */
+  /** A row of elements for each of `rows`. */
   readonly values: TensorData;
 }
 
 /**
- * Adds up the rows that are named repeatedly, in the order given and in the element type (integers
- * wrap around), and sorts them. The data is not copied if there is nothing to do.
+ * Sorts rows, and adds up those that are named repeatedly, in the order given and in the element type
+ * (integers wrap around). The data is not copied if there is nothing to do.
  * @param rows normalized; `values` has `rowElements` elements for each.
  */
 export function sumRows(rows: Numbers, values: TensorData, rowElements: number): RowSums {
@@ -455,7 +457,7 @@ export interface GradientMode {
 }
 
 /**
- * The updates of one gradient of a parameter; none if no row is named.
+ * Makes the updates of one gradient of a parameter; none if no row is named.
  * @throws UNSUPPORTED, NO_LEARNING_RATE, BAD_DTYPE, BAD_SHAPE, BAD_INDEX or NON_FINITE for what does
  * not fit.
  */
@@ -486,7 +488,7 @@ function rowUpdates(info: ParameterInfo, given: RowGradient, mode: GradientMode)
   if (elements === 0) return [];
   const { rows, values } = sumRows(named, data, rowElements);
   const norm = checkedNorm(info, values, mode.encoding);
-  // The layout of a sparse parameter leaves room for the numbers of all rows of a block.
+  // The layout of a sparse parameter leaves room for the row numbers of a whole block.
   const slices = planRows(info, rows).flatMap((part) =>
     slicePart(part, 0, Number.POSITIVE_INFINITY),
   );
@@ -499,7 +501,7 @@ function toPush(info: ParameterInfo, norm: number | undefined, mode: GradientMod
   return {
     ...(norm === undefined ? {} : { norm }),
     ...(encoding === undefined ? {} : { encoding }),
-    // Gradients of one step are all made from the same version, and name none.
+    // All gradients of one step are made from the same version, so they name none.
     namesVersion: (block) => currentStep() === undefined && seenBefore.has(block),
     operation: (block, namesVersion): PushOperation => {
       const step = currentStep();
@@ -513,7 +515,7 @@ function toPush(info: ParameterInfo, norm: number | undefined, mode: GradientMod
   };
 }
 
-/** The versions of its blocks that were read last. */
+/** Returns the versions of a parameter's blocks that were read last. */
 function versionsSeen(info: ParameterInfo, seen: SeenVersions): Map<number, number> {
   const versions = new Map<number, number>();
   for (let block = 0; block < info.layout.blocks; block++) {
@@ -557,10 +559,10 @@ function notSparse(parameter: string): PserverError {
 /** Tensors by parameter name. */
 export type TensorRecord = Readonly<Record<string, TensorLike>> | ReadonlyMap<string, TensorLike>;
 
-/** Names with the value given for each. */
+/** Names of parameters, each with what the call was given for it. */
 export type Entries<Given> = readonly (readonly [name: string, given: Given])[];
 
-/** What a call was given for each name. @throws EMPTY if it was given nothing. */
+/** Lists what a call was given for each name. @throws EMPTY if it was given nothing. */
 export function entriesOf<Given>(
   given: Readonly<Record<string, Given>> | ReadonlyMap<string, Given>,
   what: string,

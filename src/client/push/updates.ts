@@ -52,7 +52,7 @@ class BatchUpdate implements UpdateSource {
   readonly dataBytes: number;
   readonly #entries: readonly EntrySource[];
 
-  /** `subject`: that of the sender's batches in the shard. */
+  /** Joins entries; `subject` is that of the sender's batches in the shard. */
   constructor(subject: string, shard: number, entries: readonly EntrySource[]) {
     this.subject = subject;
     this.shard = shard;
@@ -83,9 +83,11 @@ class BatchUpdate implements UpdateSource {
   }
 }
 
-/** At most as many bytes as the entries of a record's header take that all records have. */
+/** Most bytes of those entries of a header that all records have. */
 const RECORD_HEADER_BYTES_MAX = 1024;
-/** At most as many bytes as a block takes in the header: its row, and the version it was made from. */
+/**
+ * Most bytes of a block in the header of a batch: its row, and the version that its gradient was made from.
+ */
 const ROW_BYTES_MAX = 34;
 
 /** Dependencies of {@link inBatches}. */
@@ -97,7 +99,7 @@ interface BatchDeps {
   readonly payloadBytesMax: () => number;
 }
 
-/** The updates of one call as {@link fillBatches} joins them. */
+/** Joins the updates of one call as {@link fillBatches} does. */
 export function inBatches(
   updates: readonly UpdateSource[],
   deps: BatchDeps,
@@ -116,7 +118,7 @@ interface BatchOptions {
   readonly subject: (shard: number) => string;
   /** The largest message that the broker takes. */
   readonly payloadBytesMax: number;
-  /** Whether gradients of integers go apart from those of floats: they do not wait for a step. */
+  /** Whether gradients of integers, which do not wait for a step, have other batches than those of floats. */
   readonly separatesIntegers: boolean;
 }
 
@@ -131,32 +133,32 @@ interface OpenBatch {
 }
 
 /**
- * The updates of one call with the small ones joined, those of each shard in as few records as the
- * limits of batches admit. A large update stays alone, as does a small one without another. The order
- * is kept within a shard for the small ones, and for the large ones.
+ * Joins the small updates of one call, those of each shard into as few records as the limits of batches
+ * admit. A large update keeps its own record, as does a small one without another. Within a shard the small
+ * ones stay in order, and so do the large ones.
  */
 export function fillBatches(
   updates: readonly UpdateSource[],
   options: BatchOptions,
 ): readonly UpdateSource[] {
-  const filled: UpdateSource[] = [];
+  const records: UpdateSource[] = [];
   const open = new Map<number, OpenBatch>();
   for (const update of updates) {
     const { entry } = update;
     if (entry === undefined || entry.entryBytes >= BATCH_ENTRY_BYTES_MAX) {
-      filled.push(update);
+      records.push(update);
       continue;
     }
     const key = 2 * update.shard + (options.separatesIntegers && !entry.isFloat ? 1 : 0);
     const batch = open.get(key);
     if (batch === undefined || !add(batch, entry, options)) {
-      if (batch !== undefined) close(batch, filled, options);
-      open.set(key, begin(update, entry, filled.length));
-      filled.push(update);
+      if (batch !== undefined) close(batch, records, options);
+      open.set(key, begin(update, entry, records.length));
+      records.push(update);
     }
   }
-  for (const batch of open.values()) close(batch, filled, options);
-  return filled;
+  for (const batch of open.values()) close(batch, records, options);
+  return records;
 }
 
 function begin(first: UpdateSource, entry: EntrySource, place: number): OpenBatch {
@@ -164,7 +166,10 @@ function begin(first: UpdateSource, entry: EntrySource, place: number): OpenBatc
   return { place, first, entries: [entry], dataBytes: paddedBytes(entry.entryBytes), headerBytes };
 }
 
-/** Adds an entry, if the limits admit it and its block comes after those of its parameter. */
+/**
+ * Adds an entry if the limits admit it and its block comes after the earlier ones of its parameter; returns
+ * whether it did.
+ */
 function add(batch: OpenBatch, entry: EntrySource, { payloadBytesMax }: BatchOptions): boolean {
   const last = batch.entries.at(-1);
   const isSameGroup = last?.parameter === entry.parameter;
@@ -183,11 +188,11 @@ function add(batch: OpenBatch, entry: EntrySource, { payloadBytesMax }: BatchOpt
   return true;
 }
 
-/** Puts the record of a batch into the place of its first update. */
-function close(batch: OpenBatch, filled: UpdateSource[], { subject }: BatchOptions): void {
+/** Puts the batch in the place of its first update. */
+function close(batch: OpenBatch, records: UpdateSource[], { subject }: BatchOptions): void {
   const { place, first, entries } = batch;
   if (entries.length === 1) return;
-  filled[place] = new BatchUpdate(subject(first.shard), first.shard, entries);
+  records[place] = new BatchUpdate(subject(first.shard), first.shard, entries);
 }
 
 /** Dependencies of Updates. */
@@ -203,7 +208,7 @@ export interface UpdatesDeps {
   readonly payloadBytesMax: () => number;
 }
 
-/** How the records of an update are sent. */
+/** Options of an update that concern its records. */
 interface UpdateMode {
   readonly ack?: Ack | undefined;
   readonly encoding?: Encoding | undefined;
@@ -265,7 +270,7 @@ export class Updates {
     });
   }
 
-  /** The same for some elements; see `Client.pushAsPart`. */
+  /** Does the same as {@link pushFull} for some elements; see `Client.pushAsPart`. */
   async pushAsPart(
     part: {
       readonly name: string;
@@ -346,7 +351,7 @@ export class Updates {
       return await send(inBatches(sources, this.#options));
     } catch (caught) {
       const error = ensureError(caught);
-      // Initialized anew since it was looked up: the next call looks it up again.
+      // The parameter was initialized again after it was looked up: the next call looks it up again.
       if (reactionTo(error.code) === "look-up") for (const name of names) parameters.forget(name);
       throw error;
     }

@@ -13,7 +13,7 @@ import {
 } from "../../transport/connection.ts";
 import { parseDuration } from "../calls/calls.ts";
 
-/** Name of the context selected with the `nats` command; undefined if there is none. */
+/** Returns the name of the context that is selected in the `nats` command; undefined if there is none. */
 function selectedContext(env: Environment): string | undefined {
   try {
     const name = readFileSync(join(configDirectory(env), "context.txt"), "utf8").trim();
@@ -109,7 +109,7 @@ const TLS = ["tlsCert", "tlsKey", "tlsCa"] as const;
 const CONNECT_ATTEMPT_MS = 5_000;
 
 /**
- * Options of nats.js for the broker that {@link resolveSettings} finds.
+ * Makes the options of nats.js for the broker that {@link resolveSettings} finds.
  * @throws BAD_VALUE for an invalid setting, IO for a file that cannot be read.
  * @internal
  */
@@ -175,7 +175,9 @@ function environmentSettings(env: Environment): BrokerSettings {
   });
 }
 
-/** Addresses without credentials, and the credentials of the first address that has any. */
+/**
+ * Splits addresses into addresses without credentials, and the credentials of the first address that has any.
+ */
 function splitUrl(url: string | readonly string[]): {
   servers: string[];
   user?: string;
@@ -203,7 +205,7 @@ function parseUserInfo(info: string): { user: string; password: string } | { tok
   }
 }
 
-/** The password in the environment, unless the environment names another user. */
+/** Returns the password in the environment, unless the environment names another user. */
 function passwordOf(user: string | undefined, fromEnv: BrokerSettings): string | undefined {
   if (user === undefined) return undefined;
   return fromEnv.user === undefined || fromEnv.user === user ? fromEnv.password : undefined;

@@ -17,7 +17,7 @@ import { Backoff, type Deadline } from "../calls/calls.ts";
 
 /** A message to the client's inbox. `data` is valid during the callback only. */
 export interface InboxMessage {
-  /** The last token of its subject. */
+  /** The last token of the message's subject. */
   readonly token: string;
   /** Whether the broker reports that nobody listens to the subject of the request. */
   readonly noResponders: boolean;
@@ -34,7 +34,7 @@ export interface WireListener {
   denied?(subject: string, error: PserverError): void;
 }
 
-/** The broker connection as the parts of the client see it. */
+/** The connection to the broker, as the parts of the client use it. */
 export interface Wire {
   /** Subject prefix of this client; no other process receives below it. */
   readonly inbox: string;
@@ -73,7 +73,7 @@ export class NatsWire implements Wire {
     this.#fail = fail;
   }
 
-  /** Watches the connection from now on. `fail` is called when it cannot be used any more. */
+  /** Wraps a connection and watches it from now on. Calls `fail` when it cannot be used any more. */
   static open(
     connection: NatsConnection,
     inbox: string,
@@ -131,7 +131,7 @@ export class NatsWire implements Wire {
       }
       if (status.type === "error" && status.error instanceof PermissionViolationError) {
         const { operation, subject } = status.error;
-        // A refused subscription comes to the subscription's own callback.
+        // The refusal of a subscription is reported to the subscription's own callback.
         if (operation === "publish") {
           const error = denied(`publishing to ${subject}`, status.error);
           for (const listener of this.#listeners) listener.denied?.(subject, error);
@@ -141,7 +141,7 @@ export class NatsWire implements Wire {
   }
 }
 
-/** The error of a call that had no connection. */
+/** Makes the error of a call that had no connection. */
 function disconnected(): PserverError {
   return new PserverError(
     "NO_BROKER",
@@ -149,7 +149,7 @@ function disconnected(): PserverError {
   );
 }
 
-/** The error for something the broker's permissions forbid. */
+/** Makes the error for something that the broker's permissions forbid. */
 function denied(what: string, cause: Error): PserverError {
   return new PserverError(
     "DENIED",
@@ -180,7 +180,7 @@ export type JournalAck =
   | { readonly kind: "stored"; readonly shard: number; readonly position: Position }
   /** Not stored; the same record can be stored later. */
   | { readonly kind: "later"; readonly error: PserverError }
-  /** Not stored and never will be. */
+  /** Not stored, and never will be. */
   | { readonly kind: "refused"; readonly error: PserverError };
 
 /** The beginning of the error message for each code. */
@@ -230,7 +230,7 @@ export const ASK_AGAIN: unique symbol = Symbol("ask again");
 /** A request to hosts. */
 export interface Ask<Answer> {
   readonly subject: string;
-  /** The message, made anew each time it is sent; `reply` is the subject of its answer. */
+  /** Makes the message, each time it is sent; `reply` is the subject of its answer. */
   readonly body: (reply: string) => Uint8Array;
   /**
    * Reads a message of the answer, usually the only one, while `data` is valid: copy what is to be kept.
@@ -238,7 +238,7 @@ export interface Ask<Answer> {
    */
   readonly read: (message: Message) => Answer | typeof MORE | typeof ASK_AGAIN;
   readonly deadline: Deadline;
-  /** The error when nobody listens to the subject. */
+  /** Makes the error for the case that nobody listens to the subject. */
   readonly nobody: () => PserverError;
   /**
    * How long errors that a retry can heal are retried; until the deadline by default. Without any answer
@@ -250,14 +250,17 @@ export interface Ask<Answer> {
 }
 
 const REPEAT_MS = 1_000;
-/** Repeats slow down, so that a slow link is not filled with repeated replies. */
+/**
+ * Longest pause between repeats. Pauses grow up to it, so that a slow link is not filled with repeated
+ * replies.
+ */
 const REPEAT_MS_MAX = 4_000;
 /** How often pending requests are checked: one timer for all costs less than one for each. */
 const TICK_MS = 100;
 
 /**
- * Requests under way, each with a token: the first answer counts, to whichever repeat it is. The
- * `request` of nats.js repeats nothing and does not survive reconnects.
+ * Requests under way, each with a token. The first answer counts, whichever repeat of the request it is to.
+ * The `request` of nats.js repeats nothing and does not survive reconnects.
  */
 export class Requests {
   readonly #wire: Wire;
@@ -269,7 +272,7 @@ export class Requests {
     this.#wire = wire;
   }
 
-  /** Receives answers on the wire from now on. */
+  /** Makes an empty table of requests, which receives answers on the wire from now on. */
   static open(wire: Wire): Requests {
     const requests = new Requests(wire);
     const all = requests.#pending;
@@ -288,8 +291,8 @@ export class Requests {
   }
 
   /**
-   * Returns the answer to a request. Repeats it each second, and with growing delays while nobody
-   * listens or the host's error says that a retry can help.
+   * Sends a request and returns the answer. Repeats the request each second, and with growing delays while
+   * nobody listens or the host's error says that a retry can help.
    * @throws the error in the answer, what `read` throws, or at the deadline the last error seen.
    */
   ask<Answer>(ask: Ask<Answer>): Promise<Answer> {
@@ -317,8 +320,8 @@ export class Requests {
     if (this.#timer !== undefined || this.#pending.size === 0) return;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
-      const now = performance.now();
-      for (const pending of [...this.#pending.values()]) pending.repeatIfDue(now);
+      const nowMs = performance.now();
+      for (const pending of [...this.#pending.values()]) pending.repeatIfDue(nowMs);
       this.#arm();
     }, TICK_MS);
     // The deadlines of the requests keep the process alive.
@@ -429,7 +432,7 @@ class PendingAsk<Answer> {
     this.#retryTimer = setTimeout(() => this.send(), pauseMs);
   }
 
-  /** At its timeout a request fails with the last obstacle. */
+  /** Returns the error of a request at its end: at its timeout, the last obstacle. */
   #atEnd(end: PserverError): PserverError {
     const last = this.#wire.connected ? this.#last : disconnected();
     if (end.code !== "TIMEOUT" || last === undefined) return end;

@@ -245,12 +245,12 @@ export function toSharedConfig(input: unknown = {}): ParameterConfig {
   }
   if (isPaddleConfigs(input)) return toConfig(input);
   const at = recent.findIndex((known) => isDeepStrictEqual(known.input, input));
-  const found = recent[at] ?? read(input);
-  if (at === 0) return found.config;
+  const entry = recent[at] ?? read(input);
+  if (at === 0) return entry.config;
   if (at > 0) recent.splice(at, 1);
-  recent.unshift(found);
+  recent.unshift(entry);
   if (recent.length > RECENT_MAX) recent.pop();
-  return found.config;
+  return entry.config;
 }
 
 /** Reads a configuration and keeps a copy of the input, which its owner may change later. */

@@ -45,11 +45,11 @@ const ENTRIES = {
  * trainers and backups together are 1 to `MEMBERS_MAX`.
  */
 export function toSynchronization(input: unknown = {}): Synchronization {
-  const given = typeof input === "string" ? { mode: input } : input;
+  const entries = typeof input === "string" ? { mode: input } : input;
   const every = ["mode", ...Object.values(ENTRIES).flat()];
   const modes = Object.keys(ENTRIES) as (keyof typeof ENTRIES)[];
-  const mode = new Settings(given, WHAT, every).word("mode", modes, "async");
-  const settings = new Settings(given, `${WHAT} ${mode}`, ["mode", ...ENTRIES[mode]]);
+  const mode = new Settings(entries, WHAT, every).word("mode", modes, "async");
+  const settings = new Settings(entries, `${WHAT} ${mode}`, ["mode", ...ENTRIES[mode]]);
   if (mode === "async") return { mode };
   const trainers = settings.number("trainers", wholeRange(1, MEMBERS_MAX));
   if (mode === "ssp") {
@@ -70,8 +70,8 @@ export function synchronizationText(synchronization: Synchronization): string {
   const trainers = counted(synchronization.trainers, "trainer");
   if (mode === "ssp") return `ssp of ${trainers}, staleness ${synchronization.staleness}`;
   const { backups, reduce } = synchronization;
-  const more = backups === 0 ? "" : ` and ${counted(backups, "backup")}`;
-  return `sync of ${trainers}${more}, ${reduce}`;
+  const backupsText = backups === 0 ? "" : ` and ${counted(backups, "backup")}`;
+  return `sync of ${trainers}${backupsText}, ${reduce}`;
 }
 
 function counted(count: number, what: string): string {

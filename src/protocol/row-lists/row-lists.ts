@@ -38,7 +38,7 @@ const PAGE_BYTES = 65_536;
  */
 const KEPT_BYTES = 20 * 1024 * 1024;
 
-let kept: (RowListMemory & { readonly bytes: number }) | undefined;
+let keptMemory: (RowListMemory & { readonly bytes: number }) | undefined;
 let compiled: WebAssembly.Module | undefined;
 
 /**
@@ -47,9 +47,9 @@ let compiled: WebAssembly.Module | undefined;
  * @throws RangeError if the process has no addresses left for it.
  */
 function rowListMemory(bytes: number): RowListMemory {
-  if (kept !== undefined && kept.bytes >= bytes) return kept;
+  if (keptMemory !== undefined && keptMemory.bytes >= bytes) return keptMemory;
   // The module's constants have the first page.
-  const pages = 1 + Math.ceil(Math.max(bytes, (kept?.bytes ?? 0) * 2) / PAGE_BYTES);
+  const pages = 1 + Math.ceil(Math.max(bytes, (keptMemory?.bytes ?? 0) * 2) / PAGE_BYTES);
   const memory = new WebAssembly.Memory({ initial: pages, maximum: pages });
   compiled ??= new WebAssembly.Module(Buffer.from(ROW_LISTS_WASM_BASE64, "base64"));
   const { exports } = new WebAssembly.Instance(compiled, { env: { memory } });
@@ -60,7 +60,7 @@ function rowListMemory(bytes: number): RowListMemory {
     buffer: memory.buffer,
     bytes: (pages - 1) * PAGE_BYTES,
   };
-  if (room.bytes <= KEPT_BYTES) kept = room;
+  if (room.bytes <= KEPT_BYTES) keptMemory = room;
   return room;
 }
 
@@ -116,8 +116,11 @@ export function distinct(numbers: Numbers): Distinct {
   const places = values + n * WIDE_NUMBER_BYTES;
   const list = new Float64Array(buffer, values, n);
   list.set(numbers);
-  const found = kernels.distinct(values, places, n, start);
-  return { values: list.slice(0, found), places: new Uint32Array(buffer, places, n).slice() };
+  const distinctCount = kernels.distinct(values, places, n, start);
+  return {
+    values: list.slice(0, distinctCount),
+    places: new Uint32Array(buffer, places, n).slice(),
+  };
 }
 
 /** Returns the numbers from 0 to `count` - 1. */

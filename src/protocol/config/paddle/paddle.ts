@@ -63,10 +63,10 @@ let loaded: Library | undefined;
 /** Loaded when first needed: few processes see these messages, and each thread would pay for it. */
 function library(): Library {
   if (loaded !== undefined) return loaded;
-  const found = createRequire(import.meta.url)("protobufjs/light.js") as typeof protobuf;
-  const root = found.Root.fromJSON(PADDLE_DESCRIPTOR);
+  const protobufLibrary = createRequire(import.meta.url)("protobufjs/light.js") as typeof protobuf;
+  const root = protobufLibrary.Root.fromJSON(PADDLE_DESCRIPTOR);
   loaded = {
-    protobuf: found,
+    protobuf: protobufLibrary,
     optimizerConfig: root.lookupType("paddle.OptimizerConfig"),
     parameterConfig: root.lookupType("paddle.ParameterConfig"),
   };
