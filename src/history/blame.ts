@@ -1,6 +1,6 @@
 import { type Block, type BlockHeader, slotPlan } from "../actors/fold/block-actor.ts";
 import { parseFoldState } from "../actors/fold/fold-state.ts";
-import { readable, readBatchEntries, readRecordHead } from "../actors/fold/journal-record.ts";
+import { readable, readBatchEntries, readRecordHeader } from "../actors/fold/journal-record.ts";
 import type { Shard } from "../actors/fold/shard.ts";
 import type { PieceRef } from "../actors/journal/manifest.ts";
 import { readSnapshotState } from "../actors/journal/snapshot-store.ts";
@@ -132,7 +132,7 @@ class ElementWatcher implements FoldVisitor {
   #senderOf({ subject, payload }: TimedRecord): ElementChange["sender"] {
     const parsed = readable(() => this.#subjects.parseLog(subject));
     if (parsed === undefined || parsed.by === "host") return undefined;
-    const head = readRecordHead(payload);
+    const head = readRecordHeader(payload);
     return head && { trainer: parsed.trainer, session: head.session, n: head.n };
   }
 

@@ -5,13 +5,11 @@ import { type NatsConnection, nanos, nuid } from "@nats-io/transport-node";
 import { readable } from "../actors/fold/journal-record.ts";
 import { openStoredJob, type StoredJob } from "../actors/job/open-job.ts";
 import { OwnersClient } from "../actors/job/owners-client.ts";
-import type { HeadMark } from "../actors/journal/head-mark.ts";
 import type { Journal, JournalInfo } from "../actors/journal/journal.ts";
 import { journalDamaged, lastRecordSeq } from "../actors/journal/journal-check.ts";
 import { Credit, JournalReader } from "../actors/journal/journal-reader.ts";
 import type { KvBucket } from "../actors/journal/kv-bucket.ts";
 import type { PieceRef } from "../actors/journal/manifest.ts";
-import { MarkKeeper } from "../actors/journal/mark-keeper.ts";
 import { SnapshotReader } from "../actors/journal/snapshot-store.ts";
 import {
   brokerCall,
@@ -19,6 +17,8 @@ import {
   type StreamRead,
   streamExists,
 } from "../actors/journal/streams.ts";
+import type { Watermark } from "../actors/journal/watermark.ts";
+import { WatermarkKeeper } from "../actors/journal/watermark-keeper.ts";
 import {
   comparePositions,
   ensureError,
@@ -241,8 +241,8 @@ export class BrokerShard implements ShardHistory {
     return readRecords(deps, seq, toSeq, signal);
   }
 
-  mark(): Promise<HeadMark | undefined> {
-    return new MarkKeeper(this.#deps.records, this.shard).read();
+  watermark(): Promise<Watermark | undefined> {
+    return new WatermarkKeeper(this.#deps.records, this.shard).read();
   }
 
   async *readTape(

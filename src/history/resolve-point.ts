@@ -1,5 +1,5 @@
 import { mapConcurrently } from "../actors/concurrent.ts";
-import { readable, readRecordHead, readRecordMessage } from "../actors/fold/journal-record.ts";
+import { readable, readRecordHeader, readRecordMessage } from "../actors/fold/journal-record.ts";
 import type { Shard } from "../actors/fold/shard.ts";
 import type { UpdateEvent } from "../actors/journal/describe-record.ts";
 import {
@@ -300,7 +300,7 @@ function wantedOf({ trainer, session, n }: UpdatePoint, prefix: string): Wanted 
 
 function hasNumber(record: TimedRecord, prefix: string, session: number, n: number): boolean {
   if (!record.subject.startsWith(prefix)) return false;
-  const head = readRecordHead(record.payload);
+  const head = readRecordHeader(record.payload);
   return head?.session === session && head.n === n;
 }
 

@@ -1,9 +1,9 @@
 import type { NotedChecksum } from "../actors/fold/journal-checksum.ts";
 import { type JournalRecord, readable, readRecordMessage } from "../actors/fold/journal-record.ts";
 import type { UpdateVerb } from "../actors/journal/describe-record.ts";
-import { type HeadMark, notedOf } from "../actors/journal/head-mark.ts";
 import { journalDamaged } from "../actors/journal/journal-check.ts";
 import type { PieceRef, StoredManifest } from "../actors/journal/manifest.ts";
+import { notedChecksums, type Watermark } from "../actors/journal/watermark.ts";
 import {
   BATCH_ENTRIES_MAX,
   comparePositions,
@@ -96,7 +96,7 @@ export interface ShardHistory {
    * Absent of a source that keeps no marks.
    * @throws INTERNAL if the mark is damaged.
    */
-  mark?(): Promise<HeadMark | undefined>;
+  watermark?(): Promise<Watermark | undefined>;
 
   /**
    * The messages of the shard's tape from `start` on, oldest first; some of them may repeat lines of others.
@@ -311,12 +311,12 @@ export function basesOf({ spans, snapshots }: Inventory): ReplayBase[] {
  */
 export function notedIn(
   { snapshots }: Inventory,
-  mark: HeadMark | undefined,
+  watermark: Watermark | undefined,
   generation: number,
 ): NotedChecksum[] {
   const own = snapshots.filter(({ manifest }) => manifest.generation === generation);
   const noted = own.map(({ manifest: { seq, checksum } }) => ({ seq, checksum }));
-  return [...noted, ...notedOf(mark, generation)].sort((a, b) => a.seq - b.seq);
+  return [...noted, ...notedChecksums(watermark, generation)].sort((a, b) => a.seq - b.seq);
 }
 
 /** The span that holds the record at a position; undefined if none does. */

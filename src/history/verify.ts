@@ -1,8 +1,8 @@
 import { changedOf } from "../actors/fold/journal-checksum.ts";
 import type { Shard } from "../actors/fold/shard.ts";
-import type { HeadMark } from "../actors/journal/head-mark.ts";
 import { journalDamaged } from "../actors/journal/journal-check.ts";
 import type { Manifest } from "../actors/journal/manifest.ts";
+import type { Watermark } from "../actors/journal/watermark.ts";
 import {
   type ErrorCode,
   ensureError,
@@ -127,7 +127,7 @@ interface Verifying {
   folded: Folded | undefined;
   records: number;
   /** Mark of its owners. */
-  readonly mark: HeadMark | undefined;
+  readonly watermark: Watermark | undefined;
 }
 
 /**
@@ -143,7 +143,7 @@ export async function verifyShard(
   const inventory = await takeInventory(history);
   const state: Verifying = {
     ...{ history, inventory, options, places: [] },
-    ...{ folded: undefined, records: 0, mark: await history.mark?.() },
+    ...{ folded: undefined, records: 0, watermark: await history.watermark?.() },
   };
   const totalRecords = recordsToFold(inventory);
   for (const base of basesFrom(inventory, options.from)) {
@@ -239,7 +239,7 @@ async function compareWith(state: Verifying, base: ReplayBase): Promise<void> {
     const shard = await shardAt(history, base, options.subjects);
     if (folded === undefined) {
       state.folded = { shard, generation };
-      shard.expect(notedIn(state.inventory, state.mark, generation));
+      shard.expect(notedIn(state.inventory, state.watermark, generation));
     }
     const kind =
       folded === undefined ? await begin(state, base, shard) : isSame(folded.shard, shard);

@@ -1,9 +1,9 @@
 import type { JournalRecord } from "../../src/actors/fold/journal-record.ts";
 import { Shard } from "../../src/actors/fold/shard.ts";
 import { foldDescribed } from "../../src/actors/journal/describe-record.ts";
-import type { HeadMark } from "../../src/actors/journal/head-mark.ts";
 import type { Manifest, PieceRef } from "../../src/actors/journal/manifest.ts";
 import { TapeEncoder } from "../../src/actors/journal/tape-encoder.ts";
+import type { Watermark } from "../../src/actors/journal/watermark.ts";
 import type {
   HistorySource,
   JournalSpan,
@@ -45,7 +45,7 @@ export class FoldedShardHistory implements ShardHistory {
   /** Records that are read in the place of those that were folded. */
   readonly changed: Map<number, Pick<JournalRecord, "subject" | "payload">> = new Map();
   /** How far its owner has noted that it has folded the journal; 0 for nothing. */
-  markedSeq = 0;
+  watermarkSeq = 0;
   #stored = 0;
 
   constructor(shard: number, records: readonly JournalRecord[]) {
@@ -70,9 +70,9 @@ export class FoldedShardHistory implements ShardHistory {
     return this.#records[seq - 1] as JournalRecord;
   }
 
-  mark(): Promise<HeadMark | undefined> {
-    if (this.markedSeq === 0) return Promise.resolve(undefined);
-    const { noted, lastCrc: recordCrc } = this.folded(this.markedSeq);
+  watermark(): Promise<Watermark | undefined> {
+    if (this.watermarkSeq === 0) return Promise.resolve(undefined);
+    const { noted, lastCrc: recordCrc } = this.folded(this.watermarkSeq);
     return Promise.resolve({ ...{ term: 1, generation: 1, recordCrc, earlier: [] }, ...noted });
   }
 

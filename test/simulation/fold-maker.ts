@@ -47,10 +47,10 @@ export const RULES: Rules = {
   blocksMax: 8,
   declaredMax: 4,
   clockLeadSteps: WINDOW,
-  refusedMax: 1_000,
+  rejectedMax: 1_000,
   unreadableTrainersMax: 2,
   batchEntriesMax: BLOCKS,
-  batchHeadBytesMax: 4_096,
+  batchHeaderBytesMax: 4_096,
 };
 
 /**

@@ -1,12 +1,11 @@
 import type { JournalRecord } from "../../src/actors/fold/journal-record.ts";
 import type { Settled } from "../../src/actors/fold/shard.ts";
-import { type HeadMark, isLater, markAfter, notedOf } from "../../src/actors/journal/head-mark.ts";
 import {
   checkRecordAt,
   checkState,
-  headSeqOf,
   type JournalGap,
-  JournalHead,
+  ObservedEnd,
+  seqToReach,
 } from "../../src/actors/journal/journal-check.ts";
 import type { StoredManifest } from "../../src/actors/journal/manifest.ts";
 import {
@@ -15,6 +14,12 @@ import {
   KeptSnapshots,
 } from "../../src/actors/journal/snapshot-store.ts";
 import { SnapshotBudget, SnapshotCut } from "../../src/actors/journal/snapshotter.ts";
+import {
+  isLater,
+  nextWatermark,
+  notedChecksums,
+  type Watermark,
+} from "../../src/actors/journal/watermark.ts";
 import { FoldQueue } from "../../src/actors/owner/fold-loop.ts";
 import { PositionQueue, StepQueue } from "../../src/actors/owner/pending-reads.ts";
 import { OwnerCore } from "../../src/actors/owner/serving-shard.ts";
@@ -65,7 +70,7 @@ export interface OwnerFaults {
   readonly forgetsOlder?: boolean;
 }
 
-/** What all owners share: the broker, and the mark in the job's bucket. */
+/** What all owners share: the broker, and the watermark in the job's bucket. */
 export interface OwnerWorld {
   readonly journal: Journal;
   readonly stream: SnapshotStream;
@@ -73,7 +78,7 @@ export interface OwnerWorld {
   readonly clock: SimulatedClock;
   readonly maker: FoldMaker;
   readonly pool: MemoryPool;
-  mark: HeadMark | undefined;
+  watermark: Watermark | undefined;
   /** Keeps a snapshot that was committed for the oracles. */
   committed(snapshot: Snapshot): void;
 }
@@ -87,13 +92,13 @@ export function restoreFold(maker: FoldMaker, pool: MemoryPool, snapshot: Snapsh
 
 /**
  * A host that owns the shard, or still believes so. What it decides is decided by the code of the
- * actors: order, gaps and redeliveries by `FoldQueue`, the head at take-over by `JournalHead`, the
+ * actors: order, gaps and redeliveries by `FoldQueue`, the end at take-over by `ObservedEnd`, the
  * checks of the journal by `check-journal`, when it answers by `OwnerCore` and `PositionQueue`,
  * snapshots by `SnapshotCut`, what is kept of them by `KeptSnapshots`.
  *
  * Models are: the broker, with its compare-and-swap of manifests, because it is another program; the
  * reading of a snapshot, because it is nothing but I/O, and planted bugs change the state there; the
- * order of these steps (`ServingShard`, `OwnedJournal`, `Retention`, `Snapshotter`, `MarkKeeper`),
+ * order of these steps (`ServingShard`, `OwnedJournal`, `Retention`, `Snapshotter`, `WatermarkKeeper`),
  * because they await the broker. The replacement of a journal that is lost is not simulated.
  */
 export class Owner {
@@ -136,9 +141,9 @@ export class Owner {
     this.#queue = this.#makeQueue();
     this.#core = this.#makeCore();
     if (options.verifies) this.#checkJournal();
-    const { head } = this.#core;
-    const last = headSeqOf(SHARD, this.fold.seq, journal.info());
-    head.note(GENERATION, options.faults.countsSequences === true ? journal.last : last);
+    const { journalEnd } = this.#core;
+    const last = seqToReach(SHARD, this.fold.seq, journal.info());
+    journalEnd.note(GENERATION, options.faults.countsSequences === true ? journal.last : last);
     this.#core.catchUp();
   }
 
@@ -206,13 +211,14 @@ export class Owner {
     }
   }
 
-  /** Writes the mark, as far as a later owner or a later mark lets it. */
-  mark(): void {
+  /** Writes the watermark, as far as a later owner or a later watermark lets it. */
+  writeWatermark(): void {
     const { fold, term } = this;
     const world = this.#world;
-    if (!this.#alive || !fold.endsWithRecord || term < (world.mark?.term ?? 0)) return;
-    const head = { term, generation: GENERATION, ...fold.noted, recordCrc: fold.lastCrc };
-    if (isLater(head, world.mark)) world.mark = markAfter(head, world.mark);
+    if (!this.#alive || !fold.endsWithRecord || term < (world.watermark?.term ?? 0)) return;
+    const progress = { term, generation: GENERATION, ...fold.noted, recordCrc: fold.lastCrc };
+    if (!isLater(progress, world.watermark)) return;
+    world.watermark = nextWatermark(progress, world.watermark);
   }
 
   /** Begins a snapshot of this moment. */
@@ -309,25 +315,30 @@ export class Owner {
       onLost: () => undefined,
       clock,
     });
-    const head = new JournalHead(SHARD);
-    return new OwnerCore({ shard: this.fold, head, positions, steps: new StepQueue(SHARD, clock) });
+    const journalEnd = new ObservedEnd(SHARD);
+    return new OwnerCore({
+      shard: this.fold,
+      journalEnd,
+      positions,
+      steps: new StepQueue(SHARD, clock),
+    });
   }
 
   #checkJournal(): void {
-    const { journal, mark } = this.#world;
-    const expected = { generation: GENERATION, created: "now", shard: this.fold, mark };
+    const { journal, watermark } = this.#world;
+    const expected = { generation: GENERATION, created: "now", shard: this.fold, watermark };
     const info = journal.info();
-    for (const head of checkState(SHARD, expected, info)) {
-      checkRecordAt(head, SHARD, info, journal.at(head.seq));
+    for (const end of checkState(SHARD, expected, info)) {
+      checkRecordAt(end, SHARD, info, journal.at(end.seq));
     }
-    this.fold.expect(notedOf(mark, GENERATION));
+    this.fold.expect(notedChecksums(watermark, GENERATION));
   }
 
   /** Skips records that were never stored, by a snapshot behind them. */
   #skip(gap: JournalGap): void {
     const { journal, stream } = this.#world;
     try {
-      this.#core.head.checkGap(gap, GENERATION, journal.info());
+      this.#core.journalEnd.checkGap(gap, GENERATION, journal.info());
     } catch (error) {
       // A newer owner may have purged the records.
       const isDeposed = stream.manifests.at(-1)?.manifest.owner !== `${this.term}`;
@@ -346,8 +357,8 @@ export class Owner {
   #commit(cut: SnapshotCut, keep: (stored: StoredManifest) => void): boolean {
     const { stream, journal } = this.#world;
     while (this.storeBlock());
-    const head = { term: this.term, owner: `${this.term}` };
-    const stored = stream.commitCut(cut, head, this.#manifest.seq);
+    const header = { term: this.term, owner: `${this.term}` };
+    const stored = stream.commitCut(cut, header, this.#manifest.seq);
     this.#cut = undefined;
     cut.end();
     if (stored === undefined) {

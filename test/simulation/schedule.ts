@@ -120,7 +120,7 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
       [6, () => this.#random.pick(this.#owners)?.beginSnapshot()],
       [5, () => this.#commit(this.#random.pick(this.#owners))],
       [4, () => this.#random.pick(this.#owners)?.storeBlock()],
-      [4, () => this.#random.pick(this.#owners)?.mark()],
+      [4, () => this.#random.pick(this.#owners)?.writeWatermark()],
       [6, () => this.#clock.fireOne()],
       [2, () => this.#takeOver()],
       [1, () => this.#random.pick(this.#owners)?.kill()],
@@ -411,7 +411,7 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
     const { journal, stream } = { journal: this.#journal, stream: this.#stream };
     return {
       ...{ journal, stream, network: this.#network, clock: this.#clock },
-      ...{ maker: this.#maker, pool: this.#pool, mark: undefined },
+      ...{ maker: this.#maker, pool: this.#pool, watermark: undefined },
       committed: (snapshot) => this.#snapshots.push(snapshot),
     };
   }

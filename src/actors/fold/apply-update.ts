@@ -13,10 +13,10 @@ import {
   type ColumnVisit,
   countUpdate,
   eachColumn,
-  eachListPiece,
+  eachListRange,
   nextCount,
   RangeWalk,
-  RowPieces,
+  RowRanges,
   type RowVisit,
   rowCounts,
 } from "./rows.ts";
@@ -358,8 +358,8 @@ function applyOpenStep(memory: ShardMemory, block: BlockActor, share: number): v
     return;
   }
   const marks = block.slotPointer(touched);
-  if (RowPieces.isShort(block.rows.rowElements * DTYPES[dtype].bytes)) {
-    applyPieces(memory, run, block, { sum, shared, marks });
+  if (RowRanges.isShort(block.rows.rowElements * DTYPES[dtype].bytes)) {
+    applyShortRows(memory, run, block, { sum, shared, marks });
   } else {
     applyLongRows(memory, run, block, { sum, shared, marks });
   }
@@ -392,7 +392,7 @@ function applyAll(
 }
 
 /** Updates the marked rows, which are short, counts the update, and clears their sums. */
-function applyPieces(
+function applyShortRows(
   memory: ShardMemory,
   run: RuleRun,
   block: BlockActor,
@@ -401,10 +401,10 @@ function applyPieces(
   const { kernels } = memory;
   const { columns, counts, elementBytes, visitRows } = run.target(undefined);
   const { rows, rowElements } = block.rows;
-  const pieces = new RowPieces(memory, rowElements, elementBytes);
+  const pieces = new RowRanges(memory, rowElements, elementBytes);
   const allCounts = rowCounts(block);
   for (let first = 0; first < rows; ) {
-    const n = kernels.markedRows(pieces.list, marks, first, rows, pieces.rowsMax);
+    const n = kernels.touchedRows(pieces.list, marks, first, rows, pieces.rowsMax);
     if (n === 0) return;
     first = pieces.last(n) + 1;
     const gradient = memory.scratch;
@@ -416,14 +416,14 @@ function applyPieces(
   }
 }
 
-/** Does for long rows what {@link applyPieces} does for short ones, where they are. */
+/** Does for long rows what {@link applyShortRows} does for short ones, where they are. */
 function applyLongRows(
   memory: ShardMemory,
   run: RuleRun,
   block: BlockActor,
   { sum, shared, marks }: OpenSum & { readonly marks: number },
 ): void {
-  const rows = markedRows(memory, marks, block.rows.rows);
+  const rows = touchedRows(memory, marks, block.rows.rows);
   const target = run.target({ rows });
   const walk = new RangeWalk(memory, target);
   const ranges = ElementRanges.of(block.rows, { rows });
@@ -444,11 +444,11 @@ function touch(memory: ShardMemory, block: BlockActor, list: Uint32Array | undef
     return;
   }
   const marks = block.slotPointer(block.plan.touched);
-  eachListPiece(memory, list, (pointer, n) => memory.kernels.markRows(marks, pointer, n));
+  eachListRange(memory, list, (pointer, n) => memory.kernels.touchRows(marks, pointer, n));
 }
 
 /** Rows that are marked, ascending. */
-function markedRows(memory: ShardMemory, marks: number, rows: number): Uint32Array {
+function touchedRows(memory: ShardMemory, marks: number, rows: number): Uint32Array {
   const bytes = memory.bytes(marks, rows);
   const found: number[] = [];
   for (let row = bytes.indexOf(1); row >= 0; row = bytes.indexOf(1, row + 1)) found.push(row);

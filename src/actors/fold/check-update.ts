@@ -394,17 +394,17 @@ function checkFinite(
 export function checkUpdate(
   context: RecordContext,
   subject: Extract<LogSubject, { by: "trainer" | "batch" }>,
-  head: RecordHeader,
+  header: RecordHeader,
   message: Message,
 ): Change[] {
-  if (subject.by === "batch") return checkBatch(context, head, message);
+  if (subject.by === "batch") return checkBatch(context, header, message);
   const { parameter, index, verb } = subject;
-  const record = parseTrainerRecord(verb, head, message);
+  const record = parseTrainerRecord(verb, header, message);
   return [checkRecord(context, { parameter, index }, record, message.data)];
 }
 
-function checkBatch(context: RecordContext, head: RecordHeader, message: Message): Change[] {
-  const entries = parseBatch(head, message, context.rules.batchEntriesMax);
+function checkBatch(context: RecordContext, header: RecordHeader, message: Message): Change[] {
+  const entries = parseBatch(header, message, context.rules.batchEntriesMax);
   return entries.map((entry) => {
     const change = checkEntry(context, entry);
     if (change.kind === "init") noteAdded(context, entry, change.plan.bytes);

@@ -15,9 +15,9 @@ import { noRules, rejection } from "./trainer-table.ts";
 /** The subject of a trainer's record. */
 export type TrainerSubject = Exclude<LogSubject, { by: "host" }>;
 
-/** A record of a trainer with its head parsed. */
+/** A record of a trainer with its header parsed. */
 export interface Received {
-  readonly head: RecordHeader;
+  readonly header: RecordHeader;
   readonly message: Message;
   /** Whether it asks for no answer, or for one to the trainer's own inbox. */
   readonly isAnswerable: boolean;
@@ -53,16 +53,16 @@ export function foldTrainerRecord(
   subject: TrainerSubject,
   received: Received,
 ): Applied {
-  const { head } = received;
+  const { header } = received;
   const { rules, trainers } = fold.tables;
-  if (rules === undefined) return { outcome: noRules(head.n, seq), ...UNCHANGED };
-  const answer = trainers.answerUnlessAdmitted(subject.trainer, head, seq, rules);
+  if (rules === undefined) return { outcome: noRules(header.n, seq), ...UNCHANGED };
+  const answer = trainers.answerUnlessAdmitted(subject.trainer, header, seq, rules);
   if (answer !== undefined) {
     const isRepeat = answer.seq !== seq || answer.code === "SETTLED";
     return { outcome: answer, changes: NO_CHANGES, isRepeat };
   }
   const applied = applyOnce(contextOf(fold, subject, received, rules), seq, subject, received);
-  trainers.note(subject.trainer, head, applied.outcome);
+  trainers.note(subject.trainer, header, applied.outcome);
   return applied;
 }
 
@@ -72,7 +72,7 @@ function applyOnce(
   subject: TrainerSubject,
   received: Received,
 ): Applied {
-  const { n } = received.head;
+  const { n } = received.header;
   let changes: readonly Change[];
   try {
     changes = check(context, subject, received);
@@ -91,18 +91,18 @@ function applyOnce(
 function check(
   context: RecordContext,
   subject: TrainerSubject,
-  { head, message }: Received,
+  { header, message }: Received,
 ): readonly Change[] {
   const { steps, trainer, rules } = context;
   if (subject.by === "clock") {
     const { step } = parseClock(message.fields);
-    checkReply(context, head.reply);
+    checkReply(context, header.reply);
     steps.takeClock(trainer, step, rules.clockLeadSteps);
     return NO_CHANGES;
   }
-  if (subject.by !== "note") return checkUpdate(context, subject, head, message);
+  if (subject.by !== "note") return checkUpdate(context, subject, header, message);
   parseNote(message.fields);
-  checkReply(context, head.reply);
+  checkReply(context, header.reply);
   return NO_CHANGES;
 }
 

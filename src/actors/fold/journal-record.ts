@@ -26,21 +26,21 @@ export function recordCrc(payload: Uint8Array): number {
 
 /**
  * The message in a record; undefined if it is unreadable: damaged, malformed, or with more than
- * `headBytesMax` bytes before its tensor bytes, by default the most that a record of any kind may have.
+ * `headerBytesMax` bytes before its tensor bytes, by default the most that a record of any kind may have.
  */
 export function readRecordMessage(
   payload: Uint8Array,
-  headBytesMax: number = BATCH_HEAD_BYTES_MAX,
+  headerBytesMax: number = BATCH_HEAD_BYTES_MAX,
 ): Message | undefined {
   if (!isSealed(payload)) return undefined;
-  const message = readable(() => decodeSealed(payload, headBytesMax));
+  const message = readable(() => decodeSealed(payload, headerBytesMax));
   if (message === undefined) return undefined;
-  const headBytes = payload.length - message.data.length;
-  return headBytes <= headBytesMax ? message : undefined;
+  const headerBytes = payload.length - message.data.length;
+  return headerBytes <= headerBytesMax ? message : undefined;
 }
 
-/** The head of a trainer's record; undefined if the record is unreadable or none of a trainer. */
-export function readRecordHead(payload: Uint8Array): RecordHeader | undefined {
+/** The header of a trainer's record; undefined if the record is unreadable or none of a trainer. */
+export function readRecordHeader(payload: Uint8Array): RecordHeader | undefined {
   const message = readRecordMessage(payload);
   return message && readable(() => parseRecordHeader(message.fields));
 }
@@ -90,7 +90,7 @@ export function readMessage(
   shard: number,
 ): Message | undefined {
   const { seq, payload, reread } = record;
-  const message = readRecordMessage(payload, headBytesMax(subject, rules));
+  const message = readRecordMessage(payload, headerBytesMax(subject, rules));
   if (message !== undefined || reread !== false) return message;
   // The checksum matches: the record is stored like this.
   if (isSealed(payload)) return undefined;
@@ -102,8 +102,8 @@ export function readMessage(
 }
 
 /** The most bytes that a record on this subject may have before its tensor bytes. */
-function headBytesMax(subject: LogSubject | undefined, rules: Rules | undefined): number {
-  if (rules !== undefined && subject?.by === "batch") return rules.batchHeadBytesMax;
+function headerBytesMax(subject: LogSubject | undefined, rules: Rules | undefined): number {
+  if (rules !== undefined && subject?.by === "batch") return rules.batchHeaderBytesMax;
   if (rules !== undefined && subject?.by === "note") return rules.noteBytesMax;
   return RECORD_HEADER_BYTES_MAX;
 }
@@ -161,7 +161,7 @@ type Folded =
   | {
       readonly kind: "trainer";
       readonly subject: Exclude<LogSubject, { by: "host" }>;
-      readonly head: RecordHeader;
+      readonly header: RecordHeader;
       readonly message: Message;
       readonly outcome: Outcome;
       /** Whether an earlier copy of the record was folded; `outcome` may be that of the copy. */

@@ -9,25 +9,25 @@ import { ElementRanges, eachChunk, type Payload } from "./elements.ts";
 // it is done by kernels for the whole piece, so that rows of one element cost little.
 
 /** Bytes of one column in a piece: all columns of a piece stay in a near cache. */
-const PIECE_BYTES = 32 * 1024;
+const RANGE_BYTES = 32 * 1024;
 /** Longest rows that are gathered to be read or to close a step: longer ones are worth a call each. */
 const SHORT_BYTES_MAX = 1024;
 /** Longest rows that are gathered although a kernel could change them where they are. */
 const KERNEL_GATHERED_BYTES_MAX = 64;
 /** Rows of a piece at most. */
-const PIECE_ROWS = 2048;
+const RANGE_ROWS = 2048;
 /** Smaller groups of rows with the same update count are not worth a call for each. */
 const GROUP_ROWS_MIN = 8;
 /** Columns that are gathered: the values and at most three slots. */
 const COLUMNS_MAX = 4;
 
 // Offsets in the scratch. Incoming elements are at its beginning, where payloads are copied to.
-const ORDERED = PIECE_BYTES;
-const COLUMNS = ORDERED + PIECE_BYTES;
-const LIST = COLUMNS + COLUMNS_MAX * PIECE_BYTES;
-const SORTED = LIST + 4 * PIECE_ROWS;
-const ORDER = SORTED + 4 * PIECE_ROWS;
-const GROUPS = ORDER + 4 * PIECE_ROWS;
+const ORDERED = RANGE_BYTES;
+const COLUMNS = ORDERED + RANGE_BYTES;
+const LIST = COLUMNS + COLUMNS_MAX * RANGE_BYTES;
+const SORTED = LIST + 4 * RANGE_ROWS;
+const ORDER = SORTED + 4 * RANGE_ROWS;
+const GROUPS = ORDER + 4 * RANGE_ROWS;
 
 /**
  * Changes elements of columns.
@@ -46,7 +46,7 @@ export type ColumnVisit = (
 export type RowVisit = (incoming: number, list: number, n: number) => void;
 
 /** Pieces of row lists of one block. The scratch is theirs while a piece is in use. */
-export class RowPieces {
+export class RowRanges {
   /** Rows of a piece at most. */
   readonly rowsMax: number;
   readonly #memory: ShardMemory;
@@ -55,12 +55,12 @@ export class RowPieces {
   readonly #columns: number[] = [];
   readonly #groupColumns: number[] = [];
 
-  /** The bytes of a row must be such that {@link isPiece} holds. */
+  /** The bytes of a row must be such that {@link isGatherable} holds. */
   constructor(memory: ShardMemory, rowElements: number, elementBytes: number) {
     this.#memory = memory;
     this.#rowElements = rowElements;
     this.#rowBytes = rowElements * elementBytes;
-    this.rowsMax = Math.min(PIECE_ROWS, Math.floor(PIECE_BYTES / this.#rowBytes));
+    this.rowsMax = Math.min(RANGE_ROWS, Math.floor(RANGE_BYTES / this.#rowBytes));
   }
 
   /** Whether rows are short enough to be gathered for a read or the close of a step. */
@@ -69,8 +69,8 @@ export class RowPieces {
   }
 
   /** Whether rows are short enough for pieces, if a kernel changes them where they are. */
-  static isPiece(rowBytes: number): boolean {
-    return rowBytes <= PIECE_BYTES;
+  static isGatherable(rowBytes: number): boolean {
+    return rowBytes <= RANGE_BYTES;
   }
 
   /** Makes the `n` rows of a list from place `first` on the present piece; without a list, all rows. */
@@ -132,7 +132,7 @@ export class RowPieces {
       kernels.gatherRows(incoming, scratch, scratch + ORDER, n, rowBytes);
     }
     for (let i = 0; i < columns.length; i++) {
-      this.#columns[i] = scratch + COLUMNS + i * PIECE_BYTES;
+      this.#columns[i] = scratch + COLUMNS + i * RANGE_BYTES;
       kernels.gatherRows(this.#columns[i] as number, columns[i] as number, list, n, rowBytes);
     }
     if (counts === undefined) visit(this.#columns, incoming, n * this.#rowElements, 0);
@@ -166,7 +166,7 @@ export class RowPieces {
 }
 
 /** Calls `visit` for a list of rows, in pieces, with the address and length of each in the scratch. */
-export function eachListPiece(
+export function eachListRange(
   memory: ShardMemory,
   list: Uint32Array,
   visit: (pointer: number, n: number) => void,
@@ -213,7 +213,7 @@ export function eachColumn(
   visit: ColumnVisit,
   shape: (n: number) => void = () => {},
 ): void {
-  if (isApart(memory, target)) eachRowPiece(memory, target, payload, visit, shape);
+  if (isApart(memory, target)) eachRowRange(memory, target, payload, visit, shape);
   else eachRange(memory, target, payload, visit, shape);
 }
 
@@ -222,7 +222,7 @@ function isApart({ kernels }: ShardMemory, target: ColumnTarget): boolean {
   const { rows, part, elementBytes, counts, visitRows } = target;
   const rowBytes = rows.rowElements * elementBytes;
   const fits =
-    visitRows === undefined ? rowBytes <= GATHERED_BYTES_MAX : RowPieces.isPiece(rowBytes);
+    visitRows === undefined ? rowBytes <= GATHERED_BYTES_MAX : RowRanges.isGatherable(rowBytes);
   if (part?.inner !== undefined || !fits) return false;
   const n = part?.rows.length ?? rows.rows;
   const first = part?.rows[0] ?? 0;
@@ -231,7 +231,7 @@ function isApart({ kernels }: ShardMemory, target: ColumnTarget): boolean {
   return counts !== undefined && kernels.sameCounts(counts, first, last + 1) < n;
 }
 
-function eachRowPiece(
+function eachRowRange(
   memory: ShardMemory,
   target: ColumnTarget,
   payload: Payload,
@@ -239,7 +239,7 @@ function eachRowPiece(
   shape: (n: number) => void,
 ): void {
   const { rows, part, elementBytes, columns, counts, visitRows } = target;
-  const pieces = new RowPieces(memory, rows.rowElements, elementBytes);
+  const pieces = new RowRanges(memory, rows.rowElements, elementBytes);
   let first = 0;
   const changePiece = (elements: number): void => {
     shape(elements);
@@ -340,5 +340,5 @@ export function countUpdate(
   if (counts === undefined) return;
   const { kernels } = memory;
   if (list === undefined) kernels.countAll(counts, block.rows.rows);
-  else eachListPiece(memory, list, (pointer, n) => kernels.countRows(counts, pointer, n));
+  else eachListRange(memory, list, (pointer, n) => kernels.countRows(counts, pointer, n));
 }

@@ -30,13 +30,13 @@ export interface Rules {
   /** Steps that a clock may be ahead of the last closed step or of the member's previous clock. */
   readonly clockLeadSteps: number;
   /** Rejected less applied records of a session, from which on all its records get QUOTA. */
-  readonly refusedMax: number;
+  readonly rejectedMax: number;
   /** Trainers with an own count of unreadable records. */
   readonly unreadableTrainersMax: number;
   /** Blocks of one batch. */
   readonly batchEntriesMax: number;
   /** Bytes of a batch before its tensor bytes. */
-  readonly batchHeadBytesMax: number;
+  readonly batchHeaderBytesMax: number;
   /** Bytes of a note, which has no tensor bytes. */
   readonly noteBytesMax: number;
 }
@@ -53,10 +53,10 @@ export const RULES_1: Rules = {
   blocksMax: 262_144,
   declaredMax: DECLARED_MAX,
   clockLeadSteps: CLOCK_LEAD_STEPS,
-  refusedMax: REFUSED_RECORDS_MAX,
+  rejectedMax: REFUSED_RECORDS_MAX,
   unreadableTrainersMax: 1_024,
   batchEntriesMax: BATCH_ENTRIES_MAX,
-  batchHeadBytesMax: BATCH_HEAD_BYTES_MAX,
+  batchHeaderBytesMax: BATCH_HEAD_BYTES_MAX,
   noteBytesMax: NOTE_RECORD_BYTES_MAX,
 };
 

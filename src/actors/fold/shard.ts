@@ -164,7 +164,7 @@ export class Shard {
       trainers: this.#tables.trainers.count,
       declared: this.#tables.declarations.count,
       unreadable: this.#tables.unreadable.total,
-      refusedOf: this.#tables.trainers.wasteful(),
+      rejectedOf: this.#tables.trainers.wasteful(),
       unreadableOf: this.#tables.unreadable.sorted(),
     };
   }
@@ -429,15 +429,15 @@ export class Shard {
     message: Message,
   ): Settled | undefined {
     const { trainer } = subject;
-    const head = readable(() => parseRecordHeader(message.fields));
-    if (head === undefined) {
+    const header = readable(() => parseRecordHeader(message.fields));
+    if (header === undefined) {
       this.#foldUnreadable(record, subject);
       return undefined;
     }
-    const isInbox = this.#subjects.isTrainerInbox(head.reply, trainer);
-    const isAnswerable = isInbox || head.reply === "";
-    const outcome = this.#settle(record, subject, { head, message, isAnswerable });
-    return { trainer, session: head.session, reply: isInbox ? head.reply : "", outcome };
+    const isInbox = this.#subjects.isTrainerInbox(header.reply, trainer);
+    const isAnswerable = isInbox || header.reply === "";
+    const outcome = this.#settle(record, subject, { header, message, isAnswerable });
+    return { trainer, session: header.session, reply: isInbox ? header.reply : "", outcome };
   }
 
   #settle(
@@ -445,7 +445,7 @@ export class Shard {
     subject: TrainerSubject,
     received: Received,
   ): Outcome {
-    const { head, message } = received;
+    const { header, message } = received;
     const { outcome, changes, isRepeat } = foldTrainerRecord(
       { tables: this.#tables, memory: this.memory, measures: this.observer !== undefined },
       seq,
@@ -454,7 +454,7 @@ export class Shard {
     );
     if (this.observer !== undefined) {
       const kind = "trainer";
-      this.#observe({ kind, seq, timeMs, subject, head, message, outcome, isRepeat, changes });
+      this.#observe({ kind, seq, timeMs, subject, header, message, outcome, isRepeat, changes });
     }
     return outcome;
   }

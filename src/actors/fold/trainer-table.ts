@@ -108,19 +108,19 @@ export class TrainerTable implements RememberedSessions {
    */
   answerUnlessAdmitted(
     trainer: string,
-    head: RecordHeader,
+    header: RecordHeader,
     seq: number,
     rules: Rules,
   ): Outcome | undefined {
-    const { session, n } = head;
+    const { session, n } = header;
     const settled = this.#settled(trainer, session, n, seq);
     if (settled !== undefined) return settled;
     const entry = this.#entries.get(trainer);
-    const spent = rejectSpent(entry, head, seq, rules);
+    const spent = rejectSpent(entry, header, seq, rules);
     if (spent !== undefined) return spent;
     // The record's own `done` counts, too: a sender whose earlier records were lost keeps to its
     // window, and must not be rejected.
-    const done = Math.max(head.done, entry?.session === session ? entry.done : 0);
+    const done = Math.max(header.done, entry?.session === session ? entry.done : 0);
     if (n > done + rules.windowRecords) {
       return rejection(
         n,
@@ -136,15 +136,15 @@ export class TrainerTable implements RememberedSessions {
   }
 
   /** Notes the outcome of an admitted record and forgets those up to its `done`. */
-  note(trainer: string, head: RecordHeader, outcome: Outcome): void {
+  note(trainer: string, header: RecordHeader, outcome: Outcome): void {
     let entry = this.#entries.get(trainer);
-    if (entry?.session !== head.session) {
-      entry = { session: head.session, done: 0, outcomes: new Map(), rejected: 0 };
+    if (entry?.session !== header.session) {
+      entry = { session: header.session, done: 0, outcomes: new Map(), rejected: 0 };
       this.#entries.set(trainer, entry);
     }
-    entry.outcomes.set(head.n, outcome);
+    entry.outcomes.set(header.n, outcome);
     count(entry, outcome);
-    if (head.done > entry.done) forget(entry, head.done);
+    if (header.done > entry.done) forget(entry, header.done);
   }
 
   /** The outcome of one record for an asker at record `seq`; see `Shard.outcomes`. */
@@ -289,10 +289,10 @@ function rejectSpent(
   entry: Entry | undefined,
   { session, n }: Pick<RecordHeader, "session" | "n">,
   seq: number,
-  { refusedMax }: Rules,
+  { rejectedMax }: Rules,
 ): Outcome | undefined {
   if (entry === undefined || entry.session !== session) return undefined;
-  if (entry.rejected < refusedMax) return undefined;
+  if (entry.rejected < rejectedMax) return undefined;
   const message =
     `session ${session}: the shard has refused ${entry.rejected} records more than it has applied, ` +
     "and takes no further one; join again once the cause is found";
@@ -317,7 +317,7 @@ export interface Senders {
   /** Records without a readable sender: damaged, malformed, or of another shard. */
   readonly unreadable: number;
   /** Trainers whose session has more rejected than applied records. */
-  readonly refusedOf: readonly CountRow[];
+  readonly rejectedOf: readonly CountRow[];
   /** Unreadable records by the trainer in their subjects. */
   readonly unreadableOf: readonly CountRow[];
 }

@@ -11,10 +11,10 @@ import { ArchiverWatch } from "../journal/archivers.ts";
 import { Journal } from "../journal/journal.ts";
 import { Credit } from "../journal/journal-reader.ts";
 import { type KvBucket, openBucket } from "../journal/kv-bucket.ts";
-import { MarkKeeper } from "../journal/mark-keeper.ts";
 import { SnapshotStore } from "../journal/snapshot-store.ts";
 import { SnapshotBudget } from "../journal/snapshotter.ts";
 import { TapeStore } from "../journal/tape-writer.ts";
+import { WatermarkKeeper } from "../journal/watermark-keeper.ts";
 import { ParameterPlaces } from "../lifecycle/parameter.ts";
 import { FairServer, RefusalBudget } from "../owner/fair-server.ts";
 import { Coalescer } from "../owner/fold-loop.ts";
@@ -35,7 +35,7 @@ const RETAKE_MS = 200;
 const STATUS_MS = 500;
 
 /** How often in a lease time the owners write their marks; as often as leases are renewed. */
-const MARKS_PER_LEASE = 3;
+const WATERMARKS_PER_LEASE = 3;
 
 /** How long a closing worker waits for the last marks. */
 const LAST_MARK_MS = 2_000;
@@ -121,7 +121,7 @@ export class ShardWorker {
   /** Of the owned shards. */
   readonly #stores: Map<number, SnapshotStore> = new Map();
   #statusTimer: NodeJS.Timeout | undefined;
-  #markTimer: NodeJS.Timeout | undefined;
+  #watermarkTimer: NodeJS.Timeout | undefined;
 
   constructor(parts: WorkerParts) {
     this.#parts = parts;
@@ -129,9 +129,9 @@ export class ShardWorker {
 
   /** Begins to report statuses, write marks and watch the connections. */
   start(): void {
-    const markMs = this.#parts.setup.leaseMs / MARKS_PER_LEASE;
+    const watermarkMs = this.#parts.setup.leaseMs / WATERMARKS_PER_LEASE;
     this.#statusTimer = setInterval(() => this.#sendStatuses(), STATUS_MS);
-    this.#markTimer = setInterval(() => this.#mark(), markMs);
+    this.#watermarkTimer = setInterval(() => this.#writeWatermarks(), watermarkMs);
     void this.#watchReconnects();
     void this.#watchSubscriptions();
   }
@@ -154,7 +154,7 @@ export class ShardWorker {
       journal: new Journal({ manager, client, subjects, settings: setup.journal, shard }),
       store,
       tape: setup.tape ? new TapeStore({ manager, client, subjects, shard }) : undefined,
-      marks: new MarkKeeper(bucket, shard),
+      watermarks: new WatermarkKeeper(bucket, shard),
       credit: new Credit(setup.creditBytes, payloadBytesMaxOf(journalConnection)),
       tenure: () => leases.tenure(shard),
       listener: {
@@ -193,7 +193,7 @@ export class ShardWorker {
   /** Stops owning all shards and closes the connections. */
   async close(): Promise<void> {
     clearInterval(this.#statusTimer);
-    clearInterval(this.#markTimer);
+    clearInterval(this.#watermarkTimer);
     for (const shard of this.#owners.keys()) this.disown(shard);
     // If the broker does not answer, the marks stay as they are; closing ends the requests.
     await Promise.race([
@@ -214,8 +214,8 @@ export class ShardWorker {
     this.#closing.add(closed);
   }
 
-  #mark(): void {
-    for (const owner of this.#owners.values()) void owner.mark();
+  #writeWatermarks(): void {
+    for (const owner of this.#owners.values()) void owner.writeWatermark();
   }
 
   async #watchReconnects(): Promise<void> {

@@ -161,7 +161,7 @@ export function undescribed(
     const outcome = { kind: "unreadable" } as const;
     return { ...event, verb: "unreadable", outcome, trainer, bytes: folded.payloadBytes };
   }
-  const { session, n } = folded.head;
+  const { session, n } = folded.header;
   const verb = folded.subject.by === "trainer" ? folded.subject.verb : folded.subject.by;
   const bytes = folded.message.data.length;
   return { ...event, verb, outcome: outcomeOf(folded), trainer, session, n, bytes };
@@ -170,8 +170,8 @@ export function undescribed(
 const WHOLE = { entry: 0, entries: 1 } as const;
 
 function describeTrainers(folded: TrainersRecord, shard: Folded, at: UpdatePlace): UpdateEvent[] {
-  const { subject, head, message, changes } = folded;
-  const { session, n } = head;
+  const { subject, header, message, changes } = folded;
+  const { session, n } = header;
   const { timeMs, shard: number, generation, seq } = at;
   const outcome = outcomeOf(folded);
   const { trainer } = subject;
@@ -185,7 +185,7 @@ function describeTrainers(folded: TrainersRecord, shard: Folded, at: UpdatePlace
     const note = readable(() => parseNote(message.fields))?.note;
     return [{ ...sender, ...WHOLE, verb: "note", note }];
   }
-  const entries = readable(() => entriesOf(subject, head, message)) ?? [];
+  const entries = readable(() => entriesOf(subject, header, message)) ?? [];
   if (entries.length === 0) {
     const verb = subject.by === "batch" ? "batch" : subject.verb;
     return [{ ...sender, ...WHOLE, verb, bytes: message.data.length }];
@@ -329,12 +329,12 @@ function behindOf(
 /** The entries that a record would have applied; @throws what is malformed. */
 function entriesOf(
   subject: Extract<TrainersRecord["subject"], { by: "trainer" | "batch" }>,
-  head: TrainersRecord["head"],
+  header: TrainersRecord["header"],
   message: Message,
 ): readonly BatchEntry[] {
-  if (subject.by === "batch") return parseBatch(head, message, BATCH_ENTRIES_MAX);
+  if (subject.by === "batch") return parseBatch(header, message, BATCH_ENTRIES_MAX);
   const { parameter, index, verb } = subject;
-  const record = parseTrainerRecord(verb, head, message);
+  const record = parseTrainerRecord(verb, header, message);
   return [{ parameter, index, record, data: message.data }];
 }
 

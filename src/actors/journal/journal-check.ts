@@ -1,8 +1,8 @@
 import { PserverError } from "../../protocol/index.ts";
 import { type JournalRecord, recordCrc } from "../fold/journal-record.ts";
 import type { Shard } from "../fold/shard.ts";
-import type { HeadMark } from "./head-mark.ts";
 import { type Journal, type JournalInfo, majorityInfo, majorityRecord } from "./journal.ts";
+import type { Watermark } from "./watermark.ts";
 
 /** First and last of consecutive records that a journal lacks between two that it holds. */
 export interface JournalGap {
@@ -37,7 +37,7 @@ export function journalDamaged(
 }
 
 /** The last record that an owner has folded. */
-export interface FoldedHead {
+export interface FoldedEnd {
   readonly seq: number;
   /** Checksum of the record; 0 if there is none at this sequence, or an unreadable one. */
   readonly crc: number;
@@ -50,7 +50,7 @@ export interface ExpectedJournal {
   readonly created: string;
   readonly shard: Pick<Shard, "seq" | "lastCrc">;
   /** Mark of former owners, read before the journal's state; ignored if of another generation. */
-  readonly mark: HeadMark | undefined;
+  readonly watermark: Watermark | undefined;
 }
 
 /**
@@ -81,27 +81,27 @@ export async function checkJournal(
  */
 export function checkState(
   shard: number,
-  { generation, created, shard: { seq, lastCrc }, mark }: ExpectedJournal,
+  { generation, created, shard: { seq, lastCrc }, watermark }: ExpectedJournal,
   info: JournalInfo,
-): readonly FoldedHead[] {
+): readonly FoldedEnd[] {
   const own = { seq, crc: lastCrc };
-  const isMarkLater = mark?.generation === generation && mark.seq > seq;
-  const last = isMarkLater ? { seq: mark.seq, crc: mark.recordCrc } : own;
+  const isWatermarkLater = watermark?.generation === generation && watermark.seq > seq;
+  const last = isWatermarkLater ? { seq: watermark.seq, crc: watermark.recordCrc } : own;
   if (created !== "" && info.created !== created) {
     const how = `was made at ${created} and again at ${info.created}`;
     throw journalLost(shard, 1, last.seq, how);
   }
   // After a skipped gap, the last sequence may have no record. A mark names a record.
-  const endSeq = isMarkLater || own.crc !== 0 ? lastRecordSeq(info) : info.lastSeq;
+  const endSeq = isWatermarkLater || own.crc !== 0 ? lastRecordSeq(info) : info.lastSeq;
   if (endSeq < last.seq) throw journalLost(shard, endSeq + 1, last.seq, "ends too early");
   if (info.firstSeq > seq + 1) throw journalDamaged(shard, seq + 1, info.firstSeq);
   // Without a checksum there is nothing to compare.
-  return [own, ...(isMarkLater ? [last] : [])].filter(({ crc }) => crc !== 0);
+  return [own, ...(isWatermarkLater ? [last] : [])].filter(({ crc }) => crc !== 0);
 }
 
 /** @throws JOURNAL_DAMAGED if the record at a head is missing or another one. */
 export function checkRecordAt(
-  { seq, crc: expected }: FoldedHead,
+  { seq, crc: expected }: FoldedEnd,
   shard: number,
   info: Pick<JournalInfo, "firstSeq">,
   record: Pick<JournalRecord, "payload"> | undefined,
@@ -137,12 +137,12 @@ type JournalEndInfo = Pick<JournalInfo, "lastSeq" | "missing" | "lost">;
  * other than these: it names records that a full disk kept it from storing, but not those that a
  * crash has cut off.
  */
-export function headSeqOf(shard: number, foldedSeq: number, info: JournalEndInfo): number {
-  const headSeq = lastRecordSeq(info);
+export function seqToReach(shard: number, foldedSeq: number, info: JournalEndInfo): number {
+  const endSeq = lastRecordSeq(info);
   const lost = info.lost && new Set(info.lost);
-  const isCutOff = info.missing.some((seq) => seq > headSeq && lost?.has(seq) === false);
-  if (isCutOff) throw journalDamaged(shard, headSeq + 1, undefined);
-  return Math.max(headSeq, foldedSeq);
+  const isCutOff = info.missing.some((seq) => seq > endSeq && lost?.has(seq) === false);
+  if (isCutOff) throw journalDamaged(shard, endSeq + 1, undefined);
+  return Math.max(endSeq, foldedSeq);
 }
 
 /**
@@ -152,7 +152,7 @@ export function headSeqOf(shard: number, foldedSeq: number, info: JournalEndInfo
  * it took over: former owners may have answered them. And it skips a gap only above these: only there
  * is it certain that no former owner has folded the missing records.
  */
-export class JournalHead {
+export class ObservedEnd {
   readonly #shard: number;
   /** The head at the first look at the present generation. */
   #takeOver: { readonly generation: number; readonly seq: number } | undefined;

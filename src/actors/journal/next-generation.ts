@@ -12,7 +12,7 @@ import type { Journal, JournalInfo } from "./journal.ts";
 import { lastRecordSeq } from "./journal-check.ts";
 import type { StoredManifest } from "./manifest.ts";
 import type { BlockPieces, SnapshotStore } from "./snapshot-store.ts";
-import { type CutHead, SnapshotBudget, Snapshotter } from "./snapshotter.ts";
+import { type ManifestHeader, SnapshotBudget, Snapshotter } from "./snapshotter.ts";
 
 // A shard goes on under the next generation when it is new, when its journal in memory is gone, and when a person
 // lets it go on from another state: by "pserver recover", "rewind" or "fork". The order of writes is the same each
@@ -35,9 +35,9 @@ export interface GenerationWriter {
   readonly storage: "file" | "memory";
   readonly shard: Pick<Shard, "rules">;
   /** Head of this writer's newest manifest. */
-  readonly head: () => CutHead;
+  readonly manifestHeader: () => ManifestHeader;
   /** Stores the shard, and a manifest after that one. @throws NOT_OWNER if somebody else has written one since. */
-  readonly commit: (head: () => CutHead) => Promise<unknown>;
+  readonly commit: (header: () => ManifestHeader) => Promise<unknown>;
 }
 
 /**
@@ -47,8 +47,8 @@ export interface GenerationWriter {
  * @throws NO_SPACE; NOT_OWNER.
  */
 export async function openGeneration(writer: GenerationWriter): Promise<JournalInfo> {
-  const { journal, storage, shard, head, commit } = writer;
-  const { past, ...announced } = head();
+  const { journal, storage, shard, manifestHeader: header, commit } = writer;
+  const { past, ...announced } = header();
   const { generation } = announced;
   const abandoned = announced.fallbacks.map((fallback) => fallback.generation);
   // One in memory always begins with them, so that one that was emptied does not look as if it was just made.
@@ -71,7 +71,7 @@ export async function openGeneration(writer: GenerationWriter): Promise<JournalI
   );
   const { created } = info;
   // The manifest may have been renewed under the next term meanwhile.
-  await commit(() => ({ ...announced, ...kept, term: head().term, created, fallbacks }));
+  await commit(() => ({ ...announced, ...kept, term: header().term, created, fallbacks }));
   return info;
 }
 
@@ -123,17 +123,17 @@ export async function continueShard(deps: ContinueDeps, to: Continuation): Promi
   const { shard, stored, host, owner, replaced, fallbacks } = to;
   const budget = new SnapshotBudget(new BufferPool());
   const snapshotter = new Snapshotter({ ...deps, budget, stored, onProgress: () => undefined });
-  const first: CutHead = {
+  const first: ManifestHeader = {
     ...{ term: replaced.term + 1, host, owner, generation: to.generation + 1, created: "" },
     fallbacks: withFallbacks(fallbacks, []),
     ...(to.keepsPast && storage === "file" && { past: to.generation }),
   };
-  let newest: Pick<StoredManifest, "seq"> & { readonly manifest: CutHead } = {
+  let newest: Pick<StoredManifest, "seq"> & { readonly manifest: ManifestHeader } = {
     seq: replaced.seq,
     manifest: first,
   };
-  const head = (): CutHead => newest.manifest;
-  const commit = (made: () => CutHead): Promise<StoredManifest> =>
+  const header = (): ManifestHeader => newest.manifest;
+  const commit = (made: () => ManifestHeader): Promise<StoredManifest> =>
     snapshotter.cut(
       shard,
       made,
@@ -143,16 +143,16 @@ export async function continueShard(deps: ContinueDeps, to: Continuation): Promi
       },
     );
   shard.restartJournal();
-  await commit(head);
+  await commit(header);
   onStage?.("committed");
   try {
-    await openGeneration({ journal, storage, shard, head, commit });
+    await openGeneration({ journal, storage, shard, manifestHeader: header, commit });
     onStage?.("opened");
   } catch (error) {
     // A host may take the shard over as soon as the manifest is there, and makes the journal itself.
     if (ensureError(error).code !== "NOT_OWNER") throw error;
   }
-  return { shard: deps.shard, generation: head().generation, fallbacks: head().fallbacks };
+  return { shard: deps.shard, generation: header().generation, fallbacks: header().fallbacks };
 }
 
 /**

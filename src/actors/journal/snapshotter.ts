@@ -167,7 +167,7 @@ function slotBytes(block: Block): Uint8Array[] {
 const BLOCKS_IN_FLIGHT = 4;
 
 /** Part of a manifest that does not come from the fold: who makes the cut, and of which journal. */
-export type CutHead = Pick<
+export type ManifestHeader = Pick<
   Manifest,
   "term" | "host" | "owner" | "generation" | "created" | "fallbacks" | "past"
 >;
@@ -240,12 +240,12 @@ export class Snapshotter {
    */
   cut(
     shard: Shard,
-    head: () => CutHead,
+    header: () => ManifestHeader,
     previousSeq: () => number,
     onStored: (stored: StoredManifest) => void,
   ): Promise<StoredManifest> {
     return this.#deps.budget.turn(async () => {
-      const stored = await this.#makeCut(shard, head(), previousSeq());
+      const stored = await this.#makeCut(shard, header(), previousSeq());
       onStored(stored);
       return stored;
     });
@@ -272,12 +272,16 @@ export class Snapshotter {
     this.#storing?.abort(reason);
   }
 
-  async #makeCut(shard: Shard, head: CutHead, previousSeq: number): Promise<StoredManifest> {
+  async #makeCut(
+    shard: Shard,
+    header: ManifestHeader,
+    previousSeq: number,
+  ): Promise<StoredManifest> {
     const { budget, onProgress } = this.#deps;
     const cut = new SnapshotCut(shard, this.#stored, budget, onProgress);
     this.#cut = cut;
     try {
-      return await this.#run((storing) => this.#storeCut({ cut, storing }, head, previousSeq));
+      return await this.#run((storing) => this.#storeCut({ cut, storing }, header, previousSeq));
     } finally {
       this.#cut = undefined;
       cut.end();
@@ -300,13 +304,17 @@ export class Snapshotter {
     }
   }
 
-  async #storeCut(current: StoredCut, head: CutHead, previousSeq: number): Promise<StoredManifest> {
+  async #storeCut(
+    current: StoredCut,
+    header: ManifestHeader,
+    previousSeq: number,
+  ): Promise<StoredManifest> {
     const { cut, storing } = current;
     await this.#storePending(current);
     const { fold, seq: cutSeq, recordCrc, checksum, pieces } = cut;
     const state: SnapshotState = { fold, pieces };
     const manifest: Manifest = {
-      ...head,
+      ...header,
       seq: cutSeq,
       ...{ recordCrc, checksum },
       state: await this.#storeState(storing, packValue(state)),

@@ -8,7 +8,6 @@ import {
 } from "../../protocol/index.ts";
 import type { NotedChecksum } from "../fold/journal-checksum.ts";
 import type { Shard } from "../fold/shard.ts";
-import { type HeadMark, notedOf } from "../journal/head-mark.ts";
 import {
   type Journal,
   type JournalInfo,
@@ -18,17 +17,18 @@ import {
 import {
   checkJournal,
   type ExpectedJournal,
-  headSeqOf,
   type JournalGap,
-  type JournalHead,
   journalDamaged,
   journalLost,
   lastRecordSeq,
+  type ObservedEnd,
+  seqToReach,
 } from "../journal/journal-check.ts";
 import { RetryLimit } from "../journal/journal-reader.ts";
-import type { MarkKeeper } from "../journal/mark-keeper.ts";
 import { openGeneration } from "../journal/next-generation.ts";
-import type { CutHead } from "../journal/snapshotter.ts";
+import type { ManifestHeader } from "../journal/snapshotter.ts";
+import { notedChecksums, type Watermark } from "../journal/watermark.ts";
+import type { WatermarkKeeper } from "../journal/watermark-keeper.ts";
 import type { ShardSnapshots } from "./shard-snapshots.ts";
 
 /** Pause after the broker could not store the snapshot for a skipped gap. */
@@ -43,13 +43,13 @@ interface OwnedJournalDeps {
   readonly storage: "file" | "memory";
   readonly shard: Shard;
   readonly snapshots: ShardSnapshots;
-  readonly head: JournalHead;
+  readonly journalEnd: ObservedEnd;
   /** Mark of former owners. */
-  readonly marks: Pick<MarkKeeper, "read">;
+  readonly watermarks: Pick<WatermarkKeeper, "read">;
   /** Called when the journal was replaced by one of the next generation. */
   readonly onReplaced: () => void;
   /** Called when the journal in memory is gone, and with it records that former owners have noted as folded. */
-  readonly onFellBack: (manifest: CutHead) => void;
+  readonly onFellBack: (manifest: ManifestHeader) => void;
   /** Called when a gap could not be skipped yet; it is retried. */
   readonly onGapRemains: (error: PserverError) => void;
 }
@@ -83,28 +83,28 @@ export class OwnedJournal {
    * @throws JOURNAL_LOST, JOURNAL_DAMAGED if a journal on file is not the one that was folded.
    */
   async locate(): Promise<LocatedJournal> {
-    const { journal, storage, shard, snapshots, marks } = this.#deps;
-    const { generation, created } = snapshots.head();
+    const { journal, storage, shard, snapshots, watermarks } = this.#deps;
+    const { generation, created } = snapshots.manifestHeader();
     // The mark is read first: after a look at the journal, a former owner that still folds may store
     // and mark further records.
-    const mark = await marks.read();
-    const found = await this.#checked({ generation, created, shard, mark });
-    if (found !== undefined && created !== "") await this.#noteHead(generation, found);
+    const watermark = await watermarks.read();
+    const found = await this.#checked({ generation, created, shard, watermark });
+    if (found !== undefined && created !== "") await this.#noteEnd(generation, found);
     // Its creation was not completed. A deposed owner may be creating it at this moment, under the same
     // generation: there can be only one stream with the subjects.
     else if (found !== undefined || (storage === "file" && created === "")) await this.#open();
     else if (storage === "file") {
-      throw journalLost(journal.shard, 1, this.#notedSeq(generation, mark), "stream is gone");
+      throw journalLost(journal.shard, 1, this.#notedSeq(generation, watermark), "stream is gone");
     }
     // Records of other trainers may have been lost with it.
     else {
       const from = this.#foldedSeq(generation) + 1;
-      const to = this.#notedSeq(generation, mark);
+      const to = this.#notedSeq(generation, watermark);
       await this.replace({ generation, from, to });
-      if (to >= from) this.#deps.onFellBack(snapshots.head());
+      if (to >= from) this.#deps.onFellBack(snapshots.manifestHeader());
     }
-    const now = snapshots.head().generation;
-    return { stream: journal.stream(now), generation: now, noted: notedOf(mark, now) };
+    const now = snapshots.manifestHeader().generation;
+    return { stream: journal.stream(now), generation: now, noted: notedChecksums(watermark, now) };
   }
 
   /**
@@ -137,15 +137,15 @@ export class OwnedJournal {
    * the errors that {@link RetryLimit} does not retry.
    */
   async skipGap(gap: JournalGap): Promise<void> {
-    const { journal, shard, snapshots, head, onGapRemains } = this.#deps;
-    const { generation } = snapshots.head();
-    head.checkGap(gap, generation, await majorityInfo(journal, generation));
+    const { journal, shard, snapshots, journalEnd, onGapRemains } = this.#deps;
+    const { generation } = snapshots.manifestHeader();
+    journalEnd.checkGap(gap, generation, await majorityInfo(journal, generation));
     const limit = new RetryLimit();
     while (!this.#closed) {
       try {
         await snapshots.commitAcrossGap(() => {
           if (shard.seq < gap.to) shard.skipTo(gap.to);
-          return snapshots.head();
+          return snapshots.manifestHeader();
         });
         return;
       } catch (error) {
@@ -190,31 +190,34 @@ export class OwnedJournal {
   }
 
   /** Last record that this owner or, according to the mark, a former one has folded. */
-  #notedSeq(generation: number, mark: HeadMark | undefined): number {
-    const markedSeq = mark?.generation === generation ? mark.seq : 0;
-    return Math.max(this.#foldedSeq(generation), markedSeq);
+  #notedSeq(generation: number, watermark: Watermark | undefined): number {
+    const watermarkSeq = watermark?.generation === generation ? watermark.seq : 0;
+    return Math.max(this.#foldedSeq(generation), watermarkSeq);
   }
 
   /** Creates the stream of the present generation, or completes it. */
   async #open(): Promise<void> {
     const { journal, storage, shard, snapshots } = this.#deps;
-    const head = (): CutHead => snapshots.head();
-    const commit = (made: () => CutHead): Promise<unknown> => snapshots.commit(made);
-    const info = await openGeneration({ journal, storage, shard, head, commit });
-    await this.#noteHead(head().generation, info);
+    const header = (): ManifestHeader => snapshots.manifestHeader();
+    const commit = (made: () => ManifestHeader): Promise<unknown> => snapshots.commit(made);
+    const info = await openGeneration({ journal, storage, shard, manifestHeader: header, commit });
+    await this.#noteEnd(header().generation, info);
   }
 
-  async #noteHead(generation: number, info: JournalInfo): Promise<void> {
-    const { snapshots, head } = this.#deps;
+  async #noteEnd(generation: number, info: JournalInfo): Promise<void> {
+    const { snapshots, journalEnd } = this.#deps;
     snapshots.journalIs(info);
-    const isKnown = head.knows(generation);
-    head.note(generation, isKnown ? lastRecordSeq(info) : await this.#findHead(generation, info));
+    const isKnown = journalEnd.knows(generation);
+    journalEnd.note(
+      generation,
+      isKnown ? lastRecordSeq(info) : await this.#findEnd(generation, info),
+    );
   }
 
   /** The head at the first look. @throws JOURNAL_DAMAGED if it cannot be read: no fold would reach it. */
-  async #findHead(generation: number, info: JournalInfo): Promise<number> {
+  async #findEnd(generation: number, info: JournalInfo): Promise<number> {
     const { journal, shard } = this.#deps;
-    const seq = headSeqOf(journal.shard, shard.seq, info);
+    const seq = seqToReach(journal.shard, shard.seq, info);
     if (seq > shard.seq && (await majorityRecord(journal, generation, seq)) === undefined) {
       throw journalDamaged(journal.shard, seq, undefined);
     }

@@ -37,7 +37,7 @@ import {
 } from "../../protocol/messages/parts.ts";
 import { type Block, type BlockName, blockLabel } from "../fold/block-actor.ts";
 import { ElementRanges, ENCODED_CHUNK_BYTES } from "../fold/elements.ts";
-import { RowPieces } from "../fold/rows.ts";
+import { RowRanges } from "../fold/rows.ts";
 import type { Kernels } from "../kernel/kernels.ts";
 import type { ShardMemory } from "../kernel/shard-memory.ts";
 import { FairShares, QUEUED_BYTES } from "./fair-server.ts";
@@ -95,7 +95,7 @@ export class ElementReader {
 
   #isShortRows({ inner }: PartIndex): boolean {
     const { rowElements } = this.#rows;
-    return inner === undefined && RowPieces.isShort(rowElements * DTYPES[this.#block.dtype].bytes);
+    return inner === undefined && RowRanges.isShort(rowElements * DTYPES[this.#block.dtype].bytes);
   }
 
   /** Encodes all elements, which are contiguous, without gathering them first. */
@@ -118,7 +118,7 @@ export class ElementReader {
     const elementBytes = DTYPES[this.#block.dtype].bytes;
     const wireBytes = encoding === undefined ? elementBytes : ENCODINGS[encoding].bytes;
     const { scratch, kernels } = this.#memory;
-    const pieces = new RowPieces(this.#memory, rowElements, elementBytes);
+    const pieces = new RowRanges(this.#memory, rowElements, elementBytes);
     const { byteOffset } = this.#block.values();
     let at = 0;
     for (let first = 0; first < rows.length; first += pieces.rowsMax) {

@@ -4,8 +4,8 @@ import { Shard } from "../fold/shard.ts";
 import type { Journal } from "../journal/journal.ts";
 import { journalLost } from "../journal/journal-check.ts";
 import type { Manifest, StoredManifest } from "../journal/manifest.ts";
-import type { MarkKeeper } from "../journal/mark-keeper.ts";
 import { type LoadedShard, loadSnapshot, type SnapshotStore } from "../journal/snapshot-store.ts";
+import type { WatermarkKeeper } from "../journal/watermark-keeper.ts";
 
 /** A shard restored from its newest snapshot, whose manifest fences off former owners. */
 export interface RecoveredShard extends LoadedShard {
@@ -22,7 +22,7 @@ interface RecoverDeps {
   readonly owner: string;
   readonly store: SnapshotStore;
   readonly journal: Pick<Journal, "shard" | "lastSeq">;
-  readonly marks: Pick<MarkKeeper, "read">;
+  readonly watermarks: Pick<WatermarkKeeper, "read">;
   /** Reserves memory for the values of these blocks. @throws NO_MEMORY. */
   readonly reserve: (valueBytes: number, blocks: readonly BlockHeader[]) => void;
 }
@@ -61,15 +61,15 @@ export async function recoverShard(deps: RecoverDeps): Promise<RecoveredShard> {
  * @throws SNAPSHOT_DAMAGED, JOURNAL_LOST
  */
 async function checkIsNew(deps: RecoverDeps): Promise<StoredManifest | undefined> {
-  const { store, journal, marks } = deps;
-  const mark = await marks.read();
-  const generation = mark?.generation ?? 1;
+  const { store, journal, watermarks } = deps;
+  const watermark = await watermarks.read();
+  const generation = watermark?.generation ?? 1;
   const hasJournal = (await journal.lastSeq(generation)) !== undefined;
-  if (!hasJournal && mark === undefined) return undefined;
+  if (!hasJournal && watermark === undefined) return undefined;
   const last = await store.lastManifest();
   if (last !== undefined) return last;
   if (!hasJournal)
-    throw journalLost(journal.shard, 1, mark?.seq ?? 0, "and all snapshots are gone");
+    throw journalLost(journal.shard, 1, watermark?.seq ?? 0, "and all snapshots are gone");
   const { shard } = journal;
   throw new PserverError(
     "SNAPSHOT_DAMAGED",

@@ -3,13 +3,13 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import type { Fallback, Fields, Position, PserverError } from "../../protocol/index.ts";
 import type { Settled, Shard } from "../fold/shard.ts";
 import type { HostMemory } from "../host/host-memory.ts";
-import type { Head } from "../journal/head-mark.ts";
 import { majorityLastSeq } from "../journal/journal.ts";
-import { type JournalGap, JournalHead, lastRecordSeq } from "../journal/journal-check.ts";
+import { type JournalGap, lastRecordSeq, ObservedEnd } from "../journal/journal-check.ts";
 import { type Credit, JournalReader } from "../journal/journal-reader.ts";
 import type { Manifest, StoredManifest } from "../journal/manifest.ts";
-import type { MarkKeeper } from "../journal/mark-keeper.ts";
 import { type TapeGaps, type TapeStore, TapeWriter } from "../journal/tape-writer.ts";
+import type { FoldProgress } from "../journal/watermark.ts";
+import type { WatermarkKeeper } from "../journal/watermark-keeper.ts";
 import { ShardAnswers, shardUpdates } from "./answers.ts";
 import { type Coalescer, FoldLoop, type FoldLoopEvents } from "./fold-loop.ts";
 import { type LocatedJournal, OwnedJournal } from "./owned-journal.ts";
@@ -57,7 +57,7 @@ export interface OwnerSettings extends SnapshotSettings {
 /** One shard of a worker: its streams and records, and its lease. */
 export interface ShardContext extends SnapshotContext {
   readonly worker: WorkerContext;
-  readonly marks: MarkKeeper;
+  readonly watermarks: WatermarkKeeper;
   /** Undefined for a job without a tape. */
   readonly tape: TapeStore | undefined;
   readonly credit: Credit;
@@ -143,10 +143,10 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
     recovered: RecoveredShard,
     kept: readonly StoredManifest[],
   ) {
-    const { worker, shard: number, journal, marks, listener } = context;
+    const { worker, shard: number, journal, watermarks, listener } = context;
     const { host, settings, manager, inboxPrefix, coalescer, responder } = worker;
     const { shard } = recovered;
-    const head = new JournalHead(number);
+    const journalEnd = new ObservedEnd(number);
     this.number = number;
     this.shard = shard;
     this.#context = context;
@@ -155,7 +155,7 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
     this.#snapshots = new ShardSnapshots(context, { recovered, kept, tape: this.#tape }, this);
     this.#journal = new OwnedJournal({
       ...{ host, owner: owner.token, journal, storage: settings.journalStorage },
-      ...{ shard, snapshots: this.#snapshots, marks, head },
+      ...{ shard, snapshots: this.#snapshots, watermarks, journalEnd },
       onReplaced: () => this.#positionChanged(),
       onFellBack: (manifest) => listener.fellBack(manifest),
       onGapRemains: (error) => this.onSnapshotFailed(error),
@@ -169,7 +169,12 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
       onLost: (error, wanted) => owner.lossFound(error, wanted),
     });
     this.steps = new StepQueue(number);
-    this.#core = new OwnerCore({ shard, head, positions: this.positions, steps: this.steps });
+    this.#core = new OwnerCore({
+      shard,
+      journalEnd,
+      positions: this.positions,
+      steps: this.steps,
+    });
     const answers = new ShardAnswers(this, responder);
     this.#subscriptions = new ShardSubscriptions(number, worker, () => owner.mayAnswer, answers);
     const { credit } = context;
@@ -248,7 +253,7 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
   }
 
   /** The last record folded; undefined if the fold does not end with a record. */
-  get head(): Head | undefined {
+  get foldProgress(): FoldProgress | undefined {
     const manifest = this.#snapshots.newest?.manifest;
     const { noted, lastCrc: recordCrc, endsWithRecord } = this.shard;
     if (manifest === undefined || !endsWithRecord) return undefined;
@@ -415,14 +420,14 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
  */
 export class OwnerCore {
   readonly shard: Pick<Shard, "seq" | "steps">;
-  readonly head: JournalHead;
+  readonly journalEnd: ObservedEnd;
   readonly positions: PositionQueue;
   readonly steps: StepQueue;
   #isServing = false;
 
-  constructor(parts: Pick<OwnerCore, "shard" | "head" | "positions" | "steps">) {
+  constructor(parts: Pick<OwnerCore, "shard" | "journalEnd" | "positions" | "steps">) {
     this.shard = parts.shard;
-    this.head = parts.head;
+    this.journalEnd = parts.journalEnd;
     this.positions = parts.positions;
     this.steps = parts.steps;
   }
@@ -434,7 +439,7 @@ export class OwnerCore {
 
   /** Starts to serve if the fold has reached the head of the journal; whether it did just now. */
   catchUp(): boolean {
-    if (this.#isServing || this.shard.seq < this.head.seq) return false;
+    if (this.#isServing || this.shard.seq < this.journalEnd.seq) return false;
     this.#isServing = true;
     return true;
   }

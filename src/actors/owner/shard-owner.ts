@@ -12,8 +12,8 @@ import type { Shard } from "../fold/shard.ts";
 import type { CountRow } from "../fold/trainer-table.ts";
 import { RetryLimit } from "../journal/journal-reader.ts";
 import type { Manifest } from "../journal/manifest.ts";
-import { MarkWriter } from "../journal/mark-keeper.ts";
 import type { SnapshotStore } from "../journal/snapshot-store.ts";
+import { WatermarkWriter } from "../journal/watermark-keeper.ts";
 import type { WantedPosition } from "./pending-reads.ts";
 import { isDeposed, recoverShard } from "./recover-shard.ts";
 import { type ServingOwner, ServingShard, type ShardContext } from "./serving-shard.ts";
@@ -160,11 +160,11 @@ const UNRECOVERED: Fields = {
 /** Counts of senders and of their rejected and unreadable records, in one entry. */
 function sendersEntry(shard: Shard | undefined, refusedRequests: number): Fields {
   if (shard === undefined) return { refusedRequests };
-  const { refusedOf, unreadableOf, ...counts } = shard.senders;
+  const { rejectedOf, unreadableOf, ...counts } = shard.senders;
   return {
     ...counts,
     refusedRequests,
-    refusedOf: highest(refusedOf),
+    refusedOf: highest(rejectedOf),
     unreadableOf: highest(unreadableOf),
   };
 }
@@ -200,7 +200,7 @@ interface LackingMemory {
 export class ShardOwner implements ServingOwner {
   readonly #context: ShardContext;
   readonly #reports: LossReports;
-  readonly #marks: MarkWriter;
+  readonly #watermarks: WatermarkWriter;
   readonly #proof: OwnershipProof;
   #token = "";
   /** Token in the newest manifest, once that is this owner's. */
@@ -221,10 +221,12 @@ export class ShardOwner implements ServingOwner {
   #recovery: RecoveryWatch | undefined;
 
   constructor(context: ShardContext) {
-    const { marks, tenure, listener } = context;
+    const { watermarks, tenure, listener } = context;
     this.#context = context;
     this.#reports = new LossReports((error) => listener.trouble("loss-reported", error));
-    this.#marks = new MarkWriter(marks, (error) => listener.trouble("mark-failed", error));
+    this.#watermarks = new WatermarkWriter(watermarks, (error) =>
+      listener.trouble("mark-failed", error),
+    );
     this.#proof = new OwnershipProof(tenure);
   }
 
@@ -301,13 +303,13 @@ export class ShardOwner implements ServingOwner {
 
   /** Recovers the shard and prepares it for serving; undefined if this owner was closed meanwhile. */
   async #recover(): Promise<ServingShard | undefined> {
-    const { shard, worker, store, journal, marks } = this.#context;
+    const { shard, worker, store, journal, watermarks } = this.#context;
     const { subjects, host, memory } = worker;
     const owner = randomUUID();
     this.#token = owner;
     this.#fence = undefined;
     const recovered = await recoverShard({
-      ...{ subjects, shard, host, owner, store, journal, marks },
+      ...{ subjects, shard, host, owner, store, journal, watermarks },
       reserve: (valueBytes, blocks) => this.#reserve(valueBytes, blocks),
     });
     this.#fence = owner;
@@ -419,8 +421,8 @@ export class ShardOwner implements ServingOwner {
   }
 
   /** Writes the last record that it has folded into the mark. Failures are reported, not thrown. */
-  mark(): Promise<void> {
-    return this.#marks.write(this.#serving?.head);
+  writeWatermark(): Promise<void> {
+    return this.#watermarks.write(this.#serving?.foldProgress);
   }
 
   /** The reply to `status`. What goes wrong with it is told in it. */
@@ -434,7 +436,7 @@ export class ShardOwner implements ServingOwner {
   }
 
   #statusEntries(): Fields {
-    const { shard: number, worker, marks } = this.#context;
+    const { shard: number, worker, watermarks } = this.#context;
     const serving = this.#serving;
     const shard = serving?.shard;
     if (shard !== undefined && !this.#closed) worker.memory.holds(number, shard.memory.memoryBytes);
@@ -446,7 +448,7 @@ export class ShardOwner implements ServingOwner {
       state: this.#state,
       ...(serving?.statusEntries() ?? UNRECOVERED),
       rules: shard?.rules ?? 0,
-      markedSeq: marks.last?.generation === generation ? marks.last.seq : 0,
+      markedSeq: watermarks.last?.generation === generation ? watermarks.last.seq : 0,
       senders: sendersEntry(shard, refusedRequests),
       ...this.#reports.entry(),
       ...(fallbacks.length === 0 ? {} : { fallbacks }),
@@ -461,14 +463,14 @@ export class ShardOwner implements ServingOwner {
    */
   close(): Promise<void> {
     const { shard, worker } = this.#context;
-    const head = this.#serving?.head;
+    const progress = this.#serving?.foldProgress;
     this.#closed = true;
     this.#recovery?.stop();
     this.#serving?.stop();
     this.#refusing?.close();
     worker.memory.release(shard);
     this.#serving?.close(new PserverError("NOT_OWNER", `shard ${shard} is being handed over`));
-    return this.#marks.finish(head);
+    return this.#watermarks.finish(progress);
   }
 
   /** Receives requests and refuses them with an error. */

@@ -10,7 +10,7 @@ import type { ArchivedShard, ArchiverWatch } from "../journal/archivers.ts";
 import type { Journal, JournalInfo } from "../journal/journal.ts";
 import type { StoredManifest } from "../journal/manifest.ts";
 import { KeptSnapshots, type SnapshotStore } from "../journal/snapshot-store.ts";
-import { type CutHead, type SnapshotBudget, Snapshotter } from "../journal/snapshotter.ts";
+import { type ManifestHeader, type SnapshotBudget, Snapshotter } from "../journal/snapshotter.ts";
 import type { TapeWriter } from "../journal/tape-writer.ts";
 import type { RecoveredShard } from "./recover-shard.ts";
 
@@ -198,7 +198,7 @@ export class ShardSnapshots {
   }
 
   /** Head of the newest manifest. @throws NOT_OWNER if there is none yet. */
-  head(): CutHead {
+  manifestHeader(): ManifestHeader {
     const { term, host, owner, generation, created, fallbacks, past } = this.#newest().manifest;
     const kept = past === undefined ? {} : { past };
     return { term, host, owner, generation, created, fallbacks, ...kept };
@@ -260,16 +260,16 @@ export class ShardSnapshots {
   }
 
   /** Commits the shard as it is when `head` is called, between two records. */
-  async commit(head: () => CutHead): Promise<StoredManifest> {
-    const manifest = await this.#cut(head);
+  async commit(header: () => ManifestHeader): Promise<StoredManifest> {
+    const manifest = await this.#cut(header);
     await this.#retain((retention) => retention.committed(manifest));
     return manifest;
   }
 
   /** As {@link commit}, for a shard that has skipped a gap: no earlier record is needed then. */
-  async commitAcrossGap(head: () => CutHead): Promise<void> {
+  async commitAcrossGap(header: () => ManifestHeader): Promise<void> {
     await this.#making?.catch(() => undefined);
-    const manifest = await this.#cut(head);
+    const manifest = await this.#cut(header);
     await this.#retain((retention) => retention.committedAcrossGap(manifest));
   }
 
@@ -295,10 +295,10 @@ export class ShardSnapshots {
     }
   }
 
-  async #cut(head: () => CutHead): Promise<StoredManifest> {
+  async #cut(header: () => ManifestHeader): Promise<StoredManifest> {
     return await this.#snapshotter.cut(
       this.#shard,
-      head,
+      header,
       () => this.#manifest?.seq ?? 0,
       (stored) => {
         this.#manifest = stored;
@@ -353,7 +353,7 @@ export class ShardSnapshots {
         // Records that were folded while the cut waited for its turn are in it.
         bytes = this.#bytesSinceSnapshot;
         this.#bytesSinceSnapshot = 0;
-        return this.head();
+        return this.manifestHeader();
       });
     } catch (error) {
       const found = ensureError(error);

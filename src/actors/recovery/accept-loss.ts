@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { type Fallback, PserverError, quoteName, withFallbacks } from "../../protocol/index.ts";
 import type { Manifest, StoredManifest } from "../journal/manifest.ts";
-import type { MarkKeeper } from "../journal/mark-keeper.ts";
 import {
   type ContinueDeps,
   type Continued,
@@ -9,16 +8,17 @@ import {
   leftJournals,
 } from "../journal/next-generation.ts";
 import type { LoadedShard } from "../journal/snapshot-store.ts";
+import type { WatermarkKeeper } from "../journal/watermark-keeper.ts";
 import type { LackedBlock, RecoveryChoice, ShardFindings } from "./findings.ts";
 import { type InitializedBlock, lackedBlocks, type RecoveryArchive } from "./inspect-snapshots.ts";
 import { type RebuildDeps, rebuildFromBroker } from "./rebuild-from-broker.ts";
 
 /** Dependencies of {@link acceptLoss}. */
-export type AcceptLossDeps = Omit<RebuildDeps & ContinueDeps, "mark" | "onStage"> & {
+export type AcceptLossDeps = Omit<RebuildDeps & ContinueDeps, "watermark" | "onStage"> & {
   /** Who accepts it, as the manifest names it. */
   readonly host: string;
   /** Mark of former owners. */
-  readonly marks: Pick<MarkKeeper, "read">;
+  readonly watermarks: Pick<WatermarkKeeper, "read">;
   /** The blocks that the shard must have. */
   readonly initialized: readonly InitializedBlock[];
   /** Undefined if none was named. */
@@ -83,7 +83,7 @@ async function rebuild(
     choice.from === "archive"
       ? await rebuildFromArchive(deps, choice)
       : await rebuildFromBroker(
-          { ...deps, mark: await deps.marks.read() },
+          { ...deps, watermark: await deps.watermarks.read() },
           choice,
           chosenManifest(deps.shard, choice, base),
         );

@@ -7,12 +7,12 @@ import {
 } from "../../protocol/index.ts";
 import { changedOf } from "../fold/journal-checksum.ts";
 import { readBatchEntries, recordCrc } from "../fold/journal-record.ts";
-import type { HeadMark } from "../journal/head-mark.ts";
 import type { Journal, JournalInfo } from "../journal/journal.ts";
 import { journalDamaged, journalLost, lastRecordSeq } from "../journal/journal-check.ts";
 import type { Manifest } from "../journal/manifest.ts";
 import { blockKey } from "../journal/snapshot-store.ts";
 import { readStream } from "../journal/streams.ts";
+import type { Watermark } from "../journal/watermark.ts";
 import {
   choicesOf,
   type FailedRecord,
@@ -235,7 +235,7 @@ export interface InspectDeps extends Omit<RebuildDeps, "onStage"> {
   /** The blocks that the shard must have. */
   readonly initialized: readonly InitializedBlock[];
   /** Mark of its owners. */
-  readonly mark: HeadMark | undefined;
+  readonly watermark: Watermark | undefined;
   /** Undefined if none was named. */
   readonly archive: RecoveryArchive | undefined;
 }
@@ -311,11 +311,11 @@ export async function inspectShard(deps: InspectDeps): Promise<ShardFindings> {
   };
 }
 
-async function find({ store, journal, mark, initialized }: InspectDeps): Promise<Found> {
+async function find({ store, journal, watermark, initialized }: InspectDeps): Promise<Found> {
   const entries = await store.manifestEntries();
   const newest = entries.findLast(({ manifest }) => manifest !== undefined)?.manifest;
   const generation =
-    newest?.generation ?? Math.max(await journal.newestGeneration(), mark?.generation ?? 0);
+    newest?.generation ?? Math.max(await journal.newestGeneration(), watermark?.generation ?? 0);
   const snapshots = await inspectSnapshots(store, entries, initialized);
   const base = newestWhole(snapshots.filter((each) => each.generation === generation));
   const created = entries.find(({ seq }) => seq === base?.manifestSeq)?.manifest?.created ?? "";
@@ -346,7 +346,7 @@ async function inspectRest(
 }
 
 /** Last record of the generation that is known to have existed. */
-function lastKnown({ ownerError, mark }: InspectDeps, found: Found): number {
+function lastKnown({ ownerError, watermark }: InspectDeps, found: Found): number {
   const { entries, generation, info, created } = found;
   const manifests = entries.flatMap(({ manifest }) =>
     manifest?.generation === generation ? [manifest.seq] : [],
@@ -357,7 +357,7 @@ function lastKnown({ ownerError, mark }: InspectDeps, found: Found): number {
     0,
     ...manifests,
     isSame ? lastRecordSeq(info) : 0,
-    mark?.generation === generation ? mark.seq : 0,
+    watermark?.generation === generation ? watermark.seq : 0,
     typeof to === "number" ? to : 0,
   );
 }
@@ -418,7 +418,7 @@ function conditionOf(error: PserverError | undefined): ShardCondition {
 
 /** The error that a new owner would stop with; undefined if it could serve the shard. */
 function problemOf(
-  { shard, storage, mark }: InspectDeps,
+  { shard, storage, watermark }: InspectDeps,
   { newest, snapshots, base }: Found,
   journal: FoundJournal | undefined,
   prefixEnd: number,
@@ -427,7 +427,7 @@ function problemOf(
   const details = { shard };
   if (newest === undefined && snapshots.length === 0 && journal === undefined) {
     // A shard that was never created has no mark either.
-    return mark && journalLost(shard, 1, mark.seq, "and all snapshots are gone");
+    return watermark && journalLost(shard, 1, watermark.seq, "and all snapshots are gone");
   }
   if (base === undefined) {
     const text = `shard ${shard}: no whole snapshot is left`;

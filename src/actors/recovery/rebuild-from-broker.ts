@@ -8,7 +8,6 @@ import {
   PserverError,
 } from "../../protocol/index.ts";
 import { Shard } from "../fold/shard.ts";
-import { type HeadMark, notedOf } from "../journal/head-mark.ts";
 import type { Journal } from "../journal/journal.ts";
 import { journalDamaged } from "../journal/journal-check.ts";
 import { Credit, JournalReader } from "../journal/journal-reader.ts";
@@ -19,6 +18,7 @@ import {
   loadSnapshot,
   type SnapshotStore,
 } from "../journal/snapshot-store.ts";
+import { notedChecksums, type Watermark } from "../journal/watermark.ts";
 import { Coalescer, FoldLoop } from "../owner/fold-loop.ts";
 import type { FailedRecord, FoundRest, RecoveryChoice } from "./findings.ts";
 import { type InitializedBlock, lackedBlocks } from "./inspect-snapshots.ts";
@@ -39,7 +39,7 @@ export interface RebuildDeps {
   readonly store: SnapshotStore;
   readonly journal: Journal;
   /** The last mark of an owner of the shard. */
-  readonly mark: HeadMark | undefined;
+  readonly watermark: Watermark | undefined;
   readonly connection: NatsConnection;
   readonly manager: JetStreamManager;
   readonly inboxPrefix: string;
@@ -127,7 +127,9 @@ async function foldJournal(deps: RebuildDeps, shard: Shard, wanted: WantedState)
   const credit = new Credit(CREDIT_BYTES, deps.payloadBytesMax);
   // What was noted after a record that is left out counts it.
   const comparableTo = Math.min(...without) - 1;
-  const noted = notedOf(deps.mark, generation).filter((each) => each.seq <= comparableTo);
+  const noted = notedChecksums(deps.watermark, generation).filter(
+    (each) => each.seq <= comparableTo,
+  );
   let stop = (): void => undefined;
   try {
     await new Promise<void>((resolve, reject) => {

@@ -16,9 +16,9 @@ import { StreamPublisher } from "../../transport/jetstream.ts";
 import type { StoredSettings } from "../job/job-settings.ts";
 import { openStoredJob, type StoredJob } from "../job/open-job.ts";
 import { OwnersClient } from "../job/owners-client.ts";
-import { MarkKeeper } from "../journal/mark-keeper.ts";
 import type { Continued } from "../journal/next-generation.ts";
 import { SnapshotStore } from "../journal/snapshot-store.ts";
+import { WatermarkKeeper } from "../journal/watermark-keeper.ts";
 import { acceptLoss, type RecoveryStage } from "./accept-loss.ts";
 import type { RecoveryChoice, ShardFindings } from "./findings.ts";
 import { inspectShard } from "./inspect-shard.ts";
@@ -171,7 +171,7 @@ export class Recovery {
       ...this.#tools(shard),
       ...{ archive, host },
       initialized: await initializedBlocks(records, shard),
-      marks: new MarkKeeper(records, shard),
+      watermarks: new WatermarkKeeper(records, shard),
       partBytesMax: dataBytesMaxOf(connection),
       ...(onStage && { onStage }),
     };
@@ -203,8 +203,8 @@ export class Recovery {
   ): Promise<ShardFindings> {
     const { records, client, archive } = this.#deps;
     const initialized = await initializedBlocks(records, shard);
-    const mark = await new MarkKeeper(records, shard).read();
-    const found = { ownerError, initialized, mark, archive };
+    const watermark = await new WatermarkKeeper(records, shard).read();
+    const found = { ownerError, initialized, watermark, archive };
     return await inspectShard({ ...this.#tools(shard), client, ...found });
   }
 

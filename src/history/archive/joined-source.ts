@@ -1,7 +1,7 @@
 import { changedOf } from "../../actors/fold/journal-checksum.ts";
 import type { Shard } from "../../actors/fold/shard.ts";
-import type { HeadMark } from "../../actors/journal/head-mark.ts";
 import type { PieceRef } from "../../actors/journal/manifest.ts";
+import type { Watermark } from "../../actors/journal/watermark.ts";
 import type { ArchivedState, RecoveryArchive } from "../../actors/recovery/inspect-snapshots.ts";
 import { ensureError, JobSubjects, type Position, PserverError } from "../../protocol/index.ts";
 import type { ConnectionSettings } from "../../transport/connection.ts";
@@ -262,8 +262,8 @@ class JoinedShard implements ShardHistory {
     }
   }
 
-  async mark(): Promise<HeadMark | undefined> {
-    return await this.#live.mark?.();
+  async watermark(): Promise<Watermark | undefined> {
+    return await this.#live.watermark?.();
   }
 
   async *readTape(start: TapeStart, signal: AbortSignal): AsyncGenerator<StoredTapeMessage> {

@@ -141,7 +141,7 @@ export async function loadBase(
   for (let lists = 1; ; lists++) {
     let failure: unknown;
     const inventory = await takeInventory(history);
-    const noted = notedIn(inventory, await history.mark?.(), to.generation);
+    const noted = notedIn(inventory, await history.watermark?.(), to.generation);
     for (const base of basesBefore(inventory, to)) {
       signal.throwIfAborted();
       try {

@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import type { JournalRecord } from "../../../src/actors/fold/journal-record.ts";
 import { Shard } from "../../../src/actors/fold/shard.ts";
 import type { Journal, JournalInfo } from "../../../src/actors/journal/journal.ts";
-import { JournalHead } from "../../../src/actors/journal/journal-check.ts";
+import { ObservedEnd } from "../../../src/actors/journal/journal-check.ts";
 import {
   type Continued,
   continueShard,
@@ -14,7 +14,7 @@ import {
 } from "../../../src/actors/journal/next-generation.ts";
 import { loadSnapshot } from "../../../src/actors/journal/snapshot-store.ts";
 import {
-  type CutHead,
+  type ManifestHeader,
   SnapshotBudget,
   Snapshotter,
 } from "../../../src/actors/journal/snapshotter.ts";
@@ -136,13 +136,13 @@ beforeEach(async () => {
   for (const parameter of ["a", "b", "c", "d"]) writer.init(Float32Array.of(1, 2), { parameter });
   await journals.open(OLD);
   for (let seq = 1; seq <= LAST; seq++) journals.append();
-  const head: CutHead = {
+  const header: ManifestHeader = {
     ...{ term: 7, host: "h", owner: "old", generation: OLD },
     ...{ created: (await journals.info(OLD))?.created ?? "", fallbacks: [] },
   };
   await snapshotter(snapshots).cut(
     folded(LAST),
-    () => head,
+    () => header,
     () => 0,
     () => undefined,
   );
@@ -205,11 +205,18 @@ async function run(
 /** Takes the shard over as a host does, and looks where its journal continues. */
 async function takeOver(): Promise<void> {
   const [{ store }, { journal }] = [snapshots, journals];
-  const marks = { read: () => Promise.resolve(undefined) };
-  const place = { subjects: SUBJECTS, shard: SHARD, host: "next", owner: "next", journal, marks };
+  const watermarks = { read: () => Promise.resolve(undefined) };
+  const place = {
+    subjects: SUBJECTS,
+    shard: SHARD,
+    host: "next",
+    owner: "next",
+    journal,
+    watermarks,
+  };
   const recovered = await recoverShard({ ...place, store, reserve: () => undefined });
   const owned = new OwnedJournal({
-    ...{ ...place, shard: recovered.shard, storage: "file", head: new JournalHead(SHARD) },
+    ...{ ...place, shard: recovered.shard, storage: "file", journalEnd: new ObservedEnd(SHARD) },
     snapshots: new ShardSnapshots(
       {
         ...{ ...place, store },

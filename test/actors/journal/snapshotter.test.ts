@@ -17,7 +17,7 @@ let shard: Shard;
 let snapshotter: Snapshotter;
 let budget: SnapshotBudget;
 
-const HEAD = { term: 1, host: "h", owner: "o", generation: 1, created: "now", fallbacks: [] };
+const HEADER = { term: 1, host: "h", owner: "o", generation: 1, created: "now", fallbacks: [] };
 const NAMES = Array.from({ length: 12 }, (_, i) => `p${i}`);
 
 beforeEach(() => {
@@ -51,7 +51,7 @@ beforeEach(() => {
 function cut(): Promise<unknown> {
   return snapshotter.cut(
     shard,
-    () => HEAD,
+    () => HEADER,
     () => 0,
     () => undefined,
   );
@@ -239,15 +239,15 @@ describe("slots", () => {
 });
 
 test("a cut that waited for its turn begins with what the one before has stored", async () => {
-  let head = HEAD;
+  let header = HEADER;
   let previousSeq = 0;
   const next = (): Promise<unknown> =>
     snapshotter.cut(
       shard,
-      () => head,
+      () => header,
       () => previousSeq,
       (stored) => {
-        head = { ...HEAD, generation: stored.manifest.generation + 1 };
+        header = { ...HEADER, generation: stored.manifest.generation + 1 };
         previousSeq = stored.seq;
       },
     );

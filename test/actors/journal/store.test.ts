@@ -24,8 +24,8 @@ function apiError(err_code: number): JetStreamApiError {
 }
 
 function manifest(owner: string, seq = 1): Manifest {
-  const head = { term: 2, host: "h", owner, generation: 1, created: "now", fallbacks: [] };
-  return { ...head, seq, recordCrc: 7, checksum: NO_RECORDS, state: [], pieces: [] };
+  const header = { term: 2, host: "h", owner, generation: 1, created: "now", fallbacks: [] };
+  return { ...header, seq, recordCrc: 7, checksum: NO_RECORDS, state: [], pieces: [] };
 }
 
 /** A snapshot stream. */

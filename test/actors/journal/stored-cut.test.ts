@@ -12,7 +12,7 @@ import { HeldStore } from "./held-store.ts";
 // count on. The store is a table whose publishes the test lets through.
 
 const MIB = 1024 * 1024;
-const HEAD = { term: 1, host: "h", owner: "o", generation: 1, created: "now", fallbacks: [] };
+const HEADER = { term: 1, host: "h", owner: "o", generation: 1, created: "now", fallbacks: [] };
 const NAMES = Array.from({ length: 12 }, (_, i) => `p${i}`);
 const LOST = new PserverError("NO_BROKER", "lost");
 
@@ -69,7 +69,7 @@ beforeEach(() => {
 function cut(): Promise<unknown> {
   const made = snapshotter.cut(
     shard,
-    () => HEAD,
+    () => HEADER,
     () => 0,
     () => undefined,
   );

@@ -125,10 +125,10 @@ test("marked rows are found in pieces", () => {
     fc.property(someRows, fc.integer({ min: 1, max: 20 }), (rows, most) => {
       memory.bytes(column, 256).fill(0);
       numbersAt(list, rows.length).set(rows);
-      kernels.markRows(column, list, rows.length);
+      kernels.touchRows(column, list, rows.length);
       const found: number[] = [];
       for (let first = 0; ; ) {
-        const n = kernels.markedRows(packed, column, first, 201, most);
+        const n = kernels.touchedRows(packed, column, first, 201, most);
         if (n === 0) break;
         found.push(...numbersAt(packed, n));
         first = (found.at(-1) ?? 0) + 1;

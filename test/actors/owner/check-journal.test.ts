@@ -1,11 +1,11 @@
 // Proves what the error for a lost journal says, with and without records that had been folded; and which
 // journals a shard accepts: one without a record at the shard's position, and one that lacks records
-// according to the mark of a former owner. And that a leader which may be a former one is not believed.
+// according to the watermark of a former owner. And that a leader which may be a former one is not believed.
 import { describe, expect, test } from "vitest";
 import { recordCrc } from "../../../src/actors/fold/journal-record.ts";
-import type { HeadMark } from "../../../src/actors/journal/head-mark.ts";
 import type { Journal } from "../../../src/actors/journal/journal.ts";
 import { checkJournal, journalLost } from "../../../src/actors/journal/journal-check.ts";
+import type { Watermark } from "../../../src/actors/journal/watermark.ts";
 import { encodeMessage, type HostRecord } from "../../../src/protocol/index.ts";
 import { withoutPauses } from "../../support/without-pauses.ts";
 
@@ -31,7 +31,7 @@ describe("a journal without the last record that the shard has folded", () => {
   } as unknown as Journal;
 
   const check = (shard: { seq: number; lastCrc: number }) =>
-    checkJournal(journal, { generation: 1, created: "now", shard, mark: undefined });
+    checkJournal(journal, { generation: 1, created: "now", shard, watermark: undefined });
 
   test("is accepted if records were skipped up to there", async () => {
     expect(await check({ seq: 8, lastCrc: 0 })).toEqual(info);
@@ -56,7 +56,7 @@ describe("a journal's stream", () => {
   } as unknown as Journal;
 
   test("that was made anew since has lost all that was folded", async () => {
-    const expected = { generation: 1, created: "now", shard, mark: undefined };
+    const expected = { generation: 1, created: "now", shard, watermark: undefined };
     await expect(checkJournal(journal, expected)).rejects.toMatchObject({
       code: "JOURNAL_LOST",
       details: { shard: 3, from: 1, to: 8 },
@@ -65,12 +65,12 @@ describe("a journal's stream", () => {
 
   test("whose time is not known is compared by its records", async () => {
     const unread = { seq: 8, lastCrc: 0 };
-    const expected = { generation: 1, created: "", shard: unread, mark: undefined };
+    const expected = { generation: 1, created: "", shard: unread, watermark: undefined };
     expect(await checkJournal(journal, expected)).toEqual(info);
   });
 
   test("from which the last record folded was removed is damaged, and says where it begins", async () => {
-    const expected = { generation: 1, created: "later", shard, mark: undefined };
+    const expected = { generation: 1, created: "later", shard, watermark: undefined };
     await expect(checkJournal(journal, expected)).rejects.toMatchObject({
       code: "JOURNAL_DAMAGED",
       details: { shard: 3, expected: 8, found: 9 },
@@ -103,23 +103,23 @@ describe("a replicated journal", () => {
 
   test("has lost neither its end nor a record that only a former leader does not know", async () => {
     withoutPauses();
-    const expected = { generation: 1, created: "now", shard, mark: undefined };
+    const expected = { generation: 1, created: "now", shard, watermark: undefined };
     expect(await checkJournal(makeJournal(), expected)).toMatchObject({ lastSeq: 9 });
   });
 
   test("whose creation was not completed gets no record: it takes none but its rules", async () => {
     const appended: HostRecord[] = [];
     const unread = { seq: 0, lastCrc: 0 };
-    const expected = { generation: 1, created: "", shard: unread, mark: undefined };
+    const expected = { generation: 1, created: "", shard: unread, watermark: undefined };
     expect(await checkJournal(makeJournal(appended), expected)).toMatchObject({ lastSeq: 5 });
     expect(appended).toEqual([]);
   });
 });
 
-describe("a journal is checked against the mark of a former owner", () => {
+describe("a journal is checked against the watermark of a former owner", () => {
   const PAYLOAD = encodeMessage({ n: 1 });
   const CRC = recordCrc(PAYLOAD);
-  const mark = (seq: number, generation = 1): HeadMark => ({
+  const watermark = (seq: number, generation = 1): Watermark => ({
     term: 1,
     generation,
     seq,
@@ -131,7 +131,7 @@ describe("a journal is checked against the mark of a former owner", () => {
   /** A journal with these records, whose checksums are all the same, up to a last sequence. */
   function check(
     options: { records: number[]; lastSeq: number; missing?: number[]; firstSeq?: number },
-    marked: HeadMark,
+    watermark: Watermark,
     folded = 3,
   ): Promise<unknown> {
     const { records, lastSeq, missing = [], firstSeq = 1 } = options;
@@ -143,68 +143,68 @@ describe("a journal is checked against the mark of a former owner", () => {
         Promise.resolve(records.includes(seq) ? { seq, payload: PAYLOAD } : undefined),
     } as unknown as Journal;
     const shard = { seq: folded, lastCrc: CRC };
-    return checkJournal(journal, { generation: 1, created: "now", shard, mark: marked });
+    return checkJournal(journal, { generation: 1, created: "now", shard, watermark });
   }
 
   test("and is the one that was folded if it holds that record", async () => {
-    await expect(check({ records: [3, 8], lastSeq: 8 }, mark(8))).resolves.toBeDefined();
-    await expect(check({ records: [3, 8], lastSeq: 11 }, mark(8))).resolves.toBeDefined();
+    await expect(check({ records: [3, 8], lastSeq: 8 }, watermark(8))).resolves.toBeDefined();
+    await expect(check({ records: [3, 8], lastSeq: 11 }, watermark(8))).resolves.toBeDefined();
   });
 
   test("and has lost what lies behind its end", async () => {
-    await expect(check({ records: [3, 7], lastSeq: 7 }, mark(8))).rejects.toMatchObject({
+    await expect(check({ records: [3, 7], lastSeq: 7 }, watermark(8))).rejects.toMatchObject({
       code: "JOURNAL_LOST",
       details: { shard: 3, from: 8, to: 8 },
     });
-    await expect(check({ records: [3], lastSeq: 5 }, mark(8))).rejects.toMatchObject({
+    await expect(check({ records: [3], lastSeq: 5 }, watermark(8))).rejects.toMatchObject({
       details: { from: 6, to: 8 },
     });
   });
 
   test("and has lost records of which only sequences are left at its end", async () => {
     const holed = { records: [3, 5], lastSeq: 9, missing: [6, 7, 8, 9] };
-    await expect(check(holed, mark(8))).rejects.toMatchObject({
+    await expect(check(holed, watermark(8))).rejects.toMatchObject({
       code: "JOURNAL_LOST",
       details: { from: 6, to: 8 },
     });
   });
 
   test("and is damaged if that record is not there, or another", async () => {
-    await expect(check({ records: [3], lastSeq: 9 }, mark(8))).rejects.toMatchObject({
+    await expect(check({ records: [3], lastSeq: 9 }, watermark(8))).rejects.toMatchObject({
       code: "JOURNAL_DAMAGED",
       details: { expected: 8 },
     });
-    const other = { ...mark(8), recordCrc: CRC + 1 };
+    const other = { ...watermark(8), recordCrc: CRC + 1 };
     await expect(check({ records: [3, 8], lastSeq: 9 }, other)).rejects.toMatchObject({
       code: "JOURNAL_DAMAGED",
       details: { seq: 8, expected: CRC + 1, found: CRC },
     });
   });
 
-  test("and against what is folded here if that is later, whatever the mark says", async () => {
-    await expect(check({ records: [9], lastSeq: 9 }, mark(8), 9)).resolves.toBeDefined();
-    await expect(check({ records: [8], lastSeq: 8 }, mark(8), 9)).rejects.toMatchObject({
+  test("and against what is folded here if that is later, whatever the watermark says", async () => {
+    await expect(check({ records: [9], lastSeq: 9 }, watermark(8), 9)).resolves.toBeDefined();
+    await expect(check({ records: [8], lastSeq: 8 }, watermark(8), 9)).rejects.toMatchObject({
       code: "JOURNAL_LOST",
       details: { from: 9, to: 9 },
     });
-    await expect(check({ records: [8], lastSeq: 8 }, mark(8), 3)).rejects.toMatchObject({
+    await expect(check({ records: [8], lastSeq: 8 }, watermark(8), 3)).rejects.toMatchObject({
       code: "JOURNAL_DAMAGED",
       details: { expected: 3 },
     });
   });
 
-  test("unless the mark is of another journal", async () => {
-    await expect(check({ records: [3], lastSeq: 3 }, mark(8, 2))).resolves.toBeDefined();
-    await expect(check({ records: [3], lastSeq: 3 }, mark(8, 1))).rejects.toBeDefined();
+  test("unless the watermark is of another journal", async () => {
+    await expect(check({ records: [3], lastSeq: 3 }, watermark(8, 2))).resolves.toBeDefined();
+    await expect(check({ records: [3], lastSeq: 3 }, watermark(8, 1))).rejects.toBeDefined();
   });
 
   test("and must reach back to what is folded here", async () => {
     const purged = { records: [5, 8], lastSeq: 8, firstSeq: 5 };
-    await expect(check(purged, mark(8))).rejects.toMatchObject({
+    await expect(check(purged, watermark(8))).rejects.toMatchObject({
       code: "JOURNAL_DAMAGED",
       details: { expected: 4, found: 5 },
     });
     const bound = { records: [3, 4, 8], lastSeq: 8, firstSeq: 4 };
-    await expect(check(bound, mark(8))).resolves.toBeDefined();
+    await expect(check(bound, watermark(8))).resolves.toBeDefined();
   });
 });

@@ -1,7 +1,7 @@
 // Proves what an owner does whose lease had run out and was claimed again: it answers nothing before the broker
 // has taken a manifest of it, goes on with what it has folded if nobody else has taken the shard over meanwhile,
 // and takes it over anew if somebody has. There is no broker: the journal is that of a writer, snapshots and
-// marks are in memory, and the test says in which tenure of the lease the owner is.
+// watermarks are in memory, and the test says in which tenure of the lease the owner is.
 import type { Msg } from "@nats-io/transport-node";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { ShardOwner } from "../../../src/actors/owner/shard-owner.ts";
@@ -201,7 +201,7 @@ test("one that is closed writes nothing more", async () => {
   expect([...snapshots.messages.keys()]).toEqual(messages);
 });
 
-test("one that has found a loss, which no mark shows, says so in a new tenure, too, and serves nothing", async () => {
+test("one that has found a loss, which no watermark shows, says so in a new tenure, too, and serves nothing", async () => {
   lost = 2;
   await owner.owner.reconnected();
   await until(owner, { state: "failed", error: { code: "JOURNAL_LOST" } });

@@ -2,8 +2,8 @@ import type { Msg, NatsConnection } from "@nats-io/transport-node";
 import { HostMemory } from "../../../src/actors/host/host-memory.ts";
 import type { Journal } from "../../../src/actors/journal/journal.ts";
 import { Credit } from "../../../src/actors/journal/journal-reader.ts";
-import { MarkKeeper } from "../../../src/actors/journal/mark-keeper.ts";
 import { SnapshotBudget } from "../../../src/actors/journal/snapshotter.ts";
+import { WatermarkKeeper } from "../../../src/actors/journal/watermark-keeper.ts";
 import { FairServer, RefusalBudget } from "../../../src/actors/owner/fair-server.ts";
 import { Coalescer } from "../../../src/actors/owner/fold-loop.ts";
 import { Responder } from "../../../src/actors/owner/responder.ts";
@@ -30,7 +30,7 @@ export interface OwnerParts {
   readonly line: JournalLine;
   /** Has written the journal. */
   readonly writer: JournalWriter;
-  /** Has the mark. */
+  /** Has the watermark. */
   readonly records: MemoryBucket;
   readonly snapshots: MemorySnapshots;
   /** Records that the journal has lost at its end. */
@@ -67,7 +67,7 @@ export function makeOwner(parts: OwnerParts, changes: OwnerChanges = {}): ShardO
     shard: SHARD,
     journal: makeJournal(parts),
     store: snapshots.store,
-    marks: new MarkKeeper(records, SHARD),
+    watermarks: new WatermarkKeeper(records, SHARD),
     tape: undefined,
     credit: new Credit(1_000_000, 1_000),
     tenure,

@@ -1,20 +1,20 @@
-// Proves what an owner does about its journal: which record it takes for the head at a take-over, which gaps
+// Proves what an owner does about its journal: which record it takes for the end at a take-over, which gaps
 // it skips, and that it continues behind a gap only when a snapshot says so. The journal is a state that the
 // test sets; snapshots are made in memory and fail when told to.
 import { beforeEach, describe, expect, test } from "vitest";
 import { recordCrc } from "../../../src/actors/fold/journal-record.ts";
 import { Shard } from "../../../src/actors/fold/shard.ts";
-import type { HeadMark } from "../../../src/actors/journal/head-mark.ts";
 import type { Journal, JournalInfo } from "../../../src/actors/journal/journal.ts";
-import { JournalHead } from "../../../src/actors/journal/journal-check.ts";
-import type { CutHead } from "../../../src/actors/journal/snapshotter.ts";
+import { ObservedEnd } from "../../../src/actors/journal/journal-check.ts";
+import type { ManifestHeader } from "../../../src/actors/journal/snapshotter.ts";
+import type { Watermark } from "../../../src/actors/journal/watermark.ts";
 import { OwnedJournal } from "../../../src/actors/owner/owned-journal.ts";
 import type { ShardSnapshots } from "../../../src/actors/owner/shard-snapshots.ts";
 import { PserverError } from "../../../src/protocol/index.ts";
 import { withoutPauses } from "../../support/without-pauses.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 
-const HEAD: CutHead = {
+const HEADER: ManifestHeader = {
   term: 2,
   host: "h",
   owner: "o",
@@ -35,9 +35,9 @@ let told: string[];
 /** Where the fold was in each snapshot that was stored across a gap. */
 let committed: number[];
 let owned: OwnedJournal;
-let head: JournalHead;
+let journalEnd: ObservedEnd;
 /** What the newest manifest says, the generations that were opened, and what was committed of them. */
-let manifest: CutHead;
+let manifest: ManifestHeader;
 /** Journals that are still there though they were left, how opening one ends, and those removed. */
 let left: Map<number, JournalInfo>;
 let openings: PserverError[];
@@ -50,9 +50,9 @@ let removed: number[];
 /** Whether the journal's first record is that of its rules. */
 let beginsWithRules: boolean;
 let opened: number[];
-let heads: CutHead[];
+let headers: ManifestHeader[];
 /** How far a former owner has folded, as it noted. */
-let readMark: () => Promise<HeadMark | undefined>;
+let readWatermark: () => Promise<Watermark | undefined>;
 
 function own(storage: "file" | "memory"): OwnedJournal {
   const journal = {
@@ -85,21 +85,21 @@ function own(storage: "file" | "memory"): OwnedJournal {
     },
   } as unknown as Journal;
   const snapshots = {
-    head: () => manifest,
+    manifestHeader: () => manifest,
     get newest() {
       return { seq: 1, manifest };
     },
     journalIs: () => undefined,
-    commit: (head: () => CutHead) => {
-      const cut = head();
+    commit: (header: () => ManifestHeader) => {
+      const cut = header();
       const failure = commits.shift();
       if (failure !== undefined) return Promise.reject(failure);
       manifest = cut;
-      heads.push(manifest);
+      headers.push(manifest);
       return Promise.resolve();
     },
-    commitAcrossGap: (head: () => CutHead) => {
-      head();
+    commitAcrossGap: (header: () => ManifestHeader) => {
+      header();
       attempts += 1;
       const failure = failures.shift();
       if (failure !== undefined) return Promise.reject(failure);
@@ -107,16 +107,16 @@ function own(storage: "file" | "memory"): OwnedJournal {
       return Promise.resolve();
     },
   } as unknown as ShardSnapshots;
-  head = new JournalHead(SHARD);
+  journalEnd = new ObservedEnd(SHARD);
   return new OwnedJournal({
-    head,
+    journalEnd,
     host: "h",
     owner: "o",
     journal,
     storage,
     shard,
     snapshots,
-    marks: { read: () => readMark() },
+    watermarks: { read: () => readWatermark() },
     onReplaced: () => told.push("replaced"),
     onFellBack: () => told.push("fell back"),
     onGapRemains: ({ code }) => told.push(code),
@@ -132,10 +132,10 @@ beforeEach(() => {
   for (const record of records) shard.apply(record);
   info = { created: "now", firstSeq: 1, lastSeq: 4, missing: [], lost: undefined, ...SIZE };
   [failures, attempts, told, committed] = [[], 0, [], []];
-  [manifest, opened, heads] = [HEAD, [], []];
+  [manifest, opened, headers] = [HEADER, [], []];
   [left, openings, removed, commits] = [new Map(), [], [], []];
   [jobRules, begun, beginsWithRules] = [1, [], true];
-  readMark = () => Promise.resolve(undefined);
+  readWatermark = () => Promise.resolve(undefined);
   owned = own("file");
 });
 
@@ -148,7 +148,7 @@ describe("a take-over", () => {
   test("has caught up at the last record, whatever sequences were used up after it", async () => {
     makeGap(false);
     expect(await owned.locate()).toEqual({ stream: "stream 1", generation: 1, noted: [] });
-    expect(head.seq).toBe(FOLDED);
+    expect(journalEnd.seq).toBe(FOLDED);
   });
 
   test("finds out that its last record is damaged instead of waiting for it", async () => {
@@ -157,16 +157,16 @@ describe("a take-over", () => {
   });
 });
 
-function markOf(seq: number, recordCrc: number): HeadMark {
+function watermarkOf(seq: number, recordCrc: number): Watermark {
   const earlier = [{ seq: 1, checksum: [4, 5, 6] as const }];
   return { ...{ term: 1, generation: 1, seq, recordCrc, earlier }, checksum: [1, 2, 3] };
 }
 
-describe("the mark of a former owner", () => {
+describe("the watermark of a former owner", () => {
   const crc = (seq: number): number => recordCrc(records[seq - 1]?.payload ?? new Uint8Array(0));
 
   test("tells what the journal has lost", async () => {
-    readMark = () => Promise.resolve(markOf(6, 7));
+    readWatermark = () => Promise.resolve(watermarkOf(6, 7));
     await expect(owned.locate()).rejects.toMatchObject({
       code: "JOURNAL_LOST",
       details: { from: 5, to: 6 },
@@ -181,14 +181,14 @@ describe("the mark of a former owner", () => {
     for (const record of records) shard.apply(record);
     info = { ...(info as JournalInfo), lastSeq: FOLDED - 1 };
     owned = own("file");
-    readMark = () => {
+    readWatermark = () => {
       // Between the two questions a record is stored, and folded and marked by the former owner.
       if (last !== undefined) records.push(last);
       info = { ...(info as JournalInfo), lastSeq: FOLDED };
-      return Promise.resolve(markOf(FOLDED, crc(FOLDED)));
+      return Promise.resolve(watermarkOf(FOLDED, crc(FOLDED)));
     };
     const { noted } = await owned.locate();
-    expect(head.seq).toBe(FOLDED);
+    expect(journalEnd.seq).toBe(FOLDED);
     // What the journal is compared with when it is folded again.
     expect(noted).toMatchObject([
       { seq: 1, checksum: [4, 5, 6] },
@@ -197,16 +197,16 @@ describe("the mark of a former owner", () => {
   });
 
   test("does not apply to a journal that was made anew since", async () => {
-    manifest = { ...HEAD, generation: 2 };
-    readMark = () => Promise.resolve(markOf(99, 7));
+    manifest = { ...HEADER, generation: 2 };
+    readWatermark = () => Promise.resolve(watermarkOf(99, 7));
     expect(await owned.locate()).toEqual({ stream: "stream 2", generation: 2, noted: [] });
     info = undefined;
     await expect(owned.locate()).rejects.toMatchObject({ details: { from: 1, to: FOLDED } });
   });
 
   test("names what a journal in memory has lost, however many attempts it takes to replace it", async () => {
-    const mark = markOf(FOLDED, crc(FOLDED));
-    readMark = () => Promise.resolve(mark);
+    const watermark = watermarkOf(FOLDED, crc(FOLDED));
+    readWatermark = () => Promise.resolve(watermark);
     info = undefined;
     const memory = own("memory");
     commits = [new PserverError("TIMEOUT", "the manifest may be stored")];
@@ -218,7 +218,7 @@ describe("the mark of a former owner", () => {
   });
 
   test("does not keep a journal in memory from being replaced", async () => {
-    readMark = () => Promise.resolve(markOf(99, 7));
+    readWatermark = () => Promise.resolve(watermarkOf(99, 7));
     info = undefined;
     expect(await own("memory").locate()).toEqual({ stream: "stream 2", generation: 2, noted: [] });
     expect(told).toContain("fell back");
@@ -246,12 +246,12 @@ describe("a journal in memory that is there, but is another than the one that wa
     [FOLDED + 1, true],
   ])("whose former owner has noted record %i, has held more: %j", async (seq, hasHeldMore) => {
     info = undefined;
-    readMark = () => Promise.resolve(markOf(seq, 7));
+    readWatermark = () => Promise.resolve(watermarkOf(seq, 7));
     await own("memory").locate();
     expect(told.includes("fell back")).toBe(hasHeldMore);
   });
 
-  test("is no loss for the owner that has folded it, which it may have done after its last mark", async () => {
+  test("is no loss for the owner that has folded it, which it may have done after its last watermark", async () => {
     const memory = own("memory");
     await memory.locate();
     info = undefined;
@@ -300,25 +300,25 @@ describe("a journal that a manifest announces and that does not exist", () => {
   beforeEach(() => {
     shard = Shard.create({ subjects: SUBJECTS, shard: SHARD });
     info = undefined;
-    manifest = { ...HEAD, created: "" };
+    manifest = { ...HEADER, created: "" };
   });
 
   test("is made on file under its own generation: a deposed owner may be making it, too", async () => {
     expect(await own("file").locate()).toEqual({ stream: "stream 1", generation: 1, noted: [] });
     expect(opened).toEqual([1]);
-    expect(heads).toEqual([HEAD]);
+    expect(headers).toEqual([HEADER]);
     expect(told).toEqual(["set aside "]);
   });
 
   test("is replaced in memory, where it may have held records", async () => {
     expect(await own("memory").locate()).toEqual({ stream: "stream 2", generation: 2, noted: [] });
     expect(opened).toEqual([2]);
-    expect(heads.map(({ created }) => created)).toEqual(["", "now"]);
+    expect(headers.map(({ created }) => created)).toEqual(["", "now"]);
     expect(told).toEqual(["replaced", "set aside 1"]);
   });
 
   test("is lost on file if it had been made", async () => {
-    manifest = HEAD;
+    manifest = HEADER;
     await expect(own("file").locate()).rejects.toMatchObject({ code: "JOURNAL_LOST" });
     expect(opened).toEqual([]);
   });
@@ -328,7 +328,7 @@ describe("a journal that is replaced", () => {
   test("says what of the old one is not kept: by itself nothing that was folded", async () => {
     await own("memory").replace();
     expect(
-      heads.map(({ generation, created, fallbacks }) => [generation, created, fallbacks]),
+      headers.map(({ generation, created, fallbacks }) => [generation, created, fallbacks]),
     ).toEqual([
       [2, "", [{ generation: 1, from: FOLDED + 1, to: FOLDED }]],
       [2, "now", [{ generation: 1, from: FOLDED + 1, to: FOLDED }]],
@@ -338,9 +338,9 @@ describe("a journal that is replaced", () => {
 
   test("says what it is told, and what was stored until the old one was set aside", async () => {
     left = new Map([[1, { ...(info as JournalInfo), lastSeq: 9, missing: [9] }]]);
-    manifest = { ...HEAD, fallbacks: [{ generation: 7, from: 1, to: 2 }] };
+    manifest = { ...HEADER, fallbacks: [{ generation: 7, from: 1, to: 2 }] };
     await own("file").replace({ generation: 1, from: 3, to: 6 });
-    expect(heads.map(({ fallbacks }) => fallbacks)).toEqual([
+    expect(headers.map(({ fallbacks }) => fallbacks)).toEqual([
       [
         { generation: 7, from: 1, to: 2 },
         { generation: 1, from: 3, to: 6 },
@@ -392,7 +392,7 @@ describe("a gap", () => {
     makeGap(true);
     records[8] = { seq: 9, subject: "", payload: new Uint8Array() };
     await owned.locate();
-    expect(head.seq).toBe(9);
+    expect(journalEnd.seq).toBe(9);
     await expect(owned.skipGap({ from: 5, to: 8 })).rejects.toMatchObject({
       code: "JOURNAL_DAMAGED",
       details: { expected: 5, found: 9 },

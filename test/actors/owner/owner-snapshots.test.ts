@@ -388,14 +388,14 @@ describe("a gap", () => {
     expect(attempts).toBe(made);
   });
 
-  test("is no record to be marked: a shard that stands behind one writes no mark", async () => {
+  test("is no record for a watermark: a shard that stands behind one writes none", async () => {
     await jump();
     await until(() => expect(owner.status()).toMatchObject({ seq: 9 }));
     await owner.close();
     records = new MemoryBucket();
     await make().start();
     expect(owner.status()).toMatchObject({ seq: 8 });
-    await owner.mark();
+    await owner.writeWatermark();
     expect(await records.keys("")).toEqual([]);
   });
 });

@@ -1,6 +1,6 @@
 // Proves what ends the waiting at an owner: of reads for a position, a gap that is skipped and a journal that
 // is replaced, without a further record; of a failed owner for a recovery, its close. There is no broker: the
-// journal is that of a writer, snapshots and marks are in memory.
+// journal is that of a writer, snapshots and watermarks are in memory.
 import type { Msg } from "@nats-io/transport-node";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { ShardOwner } from "../../../src/actors/owner/shard-owner.ts";

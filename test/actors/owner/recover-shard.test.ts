@@ -4,14 +4,14 @@
 // another owner's doing. Snapshots are made by the real code, in memory.
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { Shard } from "../../../src/actors/fold/shard.ts";
-import type { HeadMark } from "../../../src/actors/journal/head-mark.ts";
 import type { Manifest, StoredManifest } from "../../../src/actors/journal/manifest.ts";
 import type { SnapshotStore } from "../../../src/actors/journal/snapshot-store.ts";
 import {
-  type CutHead,
+  type ManifestHeader,
   SnapshotBudget,
   Snapshotter,
 } from "../../../src/actors/journal/snapshotter.ts";
+import type { Watermark } from "../../../src/actors/journal/watermark.ts";
 import {
   isDeposed,
   type RecoveredShard,
@@ -23,7 +23,7 @@ import { MemorySnapshots } from "../../support/memory-snapshots.ts";
 import { foldInit } from "../fold/folded.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 
-const HEAD: CutHead = {
+const HEADER: ManifestHeader = {
   term: 4,
   host: "old",
   owner: "former",
@@ -44,7 +44,7 @@ beforeEach(() => {
 });
 
 /** Stores a snapshot of the shard with one more block. */
-async function snapshot(parameter: string, head = HEAD): Promise<StoredManifest> {
+async function snapshot(parameter: string, header = HEADER): Promise<StoredManifest> {
   foldInit(shard, writer, Float32Array.of(1, 2), { parameter });
   const previous = (await snapshots.lastManifest())?.seq ?? 0;
   const snapshotter = new Snapshotter({
@@ -58,7 +58,7 @@ async function snapshot(parameter: string, head = HEAD): Promise<StoredManifest>
   });
   return await snapshotter.cut(
     shard,
-    () => head,
+    () => header,
     () => previous,
     () => undefined,
   );
@@ -75,7 +75,7 @@ function takeOver(reserve: (bytes: number) => void = () => undefined): Promise<R
     host: "new",
     store: snapshots.store,
     journal: { shard: SHARD, lastSeq: () => Promise.resolve(undefined) },
-    marks: { read: () => Promise.resolve(undefined) },
+    watermarks: { read: () => Promise.resolve(undefined) },
     reserve,
   });
 }
@@ -189,10 +189,10 @@ describe("a damaged snapshot", () => {
   });
 
   test.each([
-    ["generation", { ...HEAD, generation: 1 }],
-    ["creation", { ...HEAD, created: "before" }],
-  ])("is not replaced by one of a journal of another %s", async (_what, head) => {
-    await snapshot("a", head);
+    ["generation", { ...HEADER, generation: 1 }],
+    ["creation", { ...HEADER, created: "before" }],
+  ])("is not replaced by one of a journal of another %s", async (_what, header) => {
+    await snapshot("a", header);
     lose(await snapshot("b"), "piece");
     await expect(takeOver()).rejects.toMatchObject({ code: "SNAPSHOT_DAMAGED" });
   });
@@ -236,7 +236,7 @@ describe("a loss is another owner's doing", () => {
 });
 
 describe("a shard without a manifest", () => {
-  const MARK: HeadMark = {
+  const WATERMARK: Watermark = {
     term: 1,
     generation: 2,
     seq: 9,
@@ -249,7 +249,7 @@ describe("a shard without a manifest", () => {
     manifests?: (StoredManifest | undefined)[];
     /** Of the only journal there is. */
     generation?: number;
-    mark?: HeadMark;
+    watermark?: Watermark;
   }): ReturnType<typeof recoverShard> {
     const manifests = [...(left.manifests ?? [])];
     return recoverShard({
@@ -265,7 +265,7 @@ describe("a shard without a manifest", () => {
         shard: SHARD,
         lastSeq: (generation) => Promise.resolve(generation === left.generation ? 9 : undefined),
       },
-      marks: { read: () => Promise.resolve(left.mark) },
+      watermarks: { read: () => Promise.resolve(left.watermark) },
       reserve: () => undefined,
     });
   }
@@ -280,14 +280,14 @@ describe("a shard without a manifest", () => {
       code: "SNAPSHOT_DAMAGED",
       details: { shard: SHARD, generation: 1 },
     });
-    await expect(takeOver({ generation: 2, mark: MARK })).rejects.toMatchObject({
+    await expect(takeOver({ generation: 2, watermark: WATERMARK })).rejects.toMatchObject({
       code: "SNAPSHOT_DAMAGED",
       details: { shard: SHARD, generation: 2 },
     });
   });
 
-  test("has lost everything if only the mark is left", async () => {
-    await expect(takeOver({ mark: MARK })).rejects.toMatchObject({
+  test("has lost everything if only the watermark is left", async () => {
+    await expect(takeOver({ watermark: WATERMARK })).rejects.toMatchObject({
       code: "JOURNAL_LOST",
       details: { shard: SHARD, from: 1, to: 9 },
     });

@@ -1,16 +1,16 @@
 // Proves what the manifests say of a journal that is replaced: whose it is, and what was lost; and that an owner of a replicated journal does not believe a former leader. The
-// journal is a state that the test sets, snapshots are a list of heads.
+// journal is a state that the test sets, snapshots are a list of headers.
 import { beforeEach, describe, expect, test } from "vitest";
 import { Shard } from "../../../src/actors/fold/shard.ts";
 import type { Journal, JournalInfo } from "../../../src/actors/journal/journal.ts";
-import { JournalHead } from "../../../src/actors/journal/journal-check.ts";
-import type { CutHead } from "../../../src/actors/journal/snapshotter.ts";
+import { ObservedEnd } from "../../../src/actors/journal/journal-check.ts";
+import type { ManifestHeader } from "../../../src/actors/journal/snapshotter.ts";
 import { OwnedJournal } from "../../../src/actors/owner/owned-journal.ts";
 import type { ShardSnapshots } from "../../../src/actors/owner/shard-snapshots.ts";
 import { withoutPauses } from "../../support/without-pauses.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 
-const FIRST: CutHead = {
+const FIRST: ManifestHeader = {
   ...{ term: 4, host: "h", owner: "o", generation: 2, created: "now", fallbacks: [] },
 };
 const STATE: JournalInfo = {
@@ -18,7 +18,7 @@ const STATE: JournalInfo = {
   ...{ bytes: 70, bytesMax: 99 },
 };
 
-let heads: CutHead[];
+let headers: ManifestHeader[];
 /** Sizes of the journal that the snapshots were told. */
 let sizes: number[];
 /** What leaders answer, one after the other; the last one again and again. */
@@ -28,10 +28,10 @@ let readable: boolean[];
 let setAside: () => Promise<void>;
 let shard: Shard;
 let writer: JournalWriter;
-let head: JournalHead;
+let journalEnd: ObservedEnd;
 
 beforeEach(() => {
-  [heads, sizes, states, readable] = [[FIRST], [], [STATE], [true]];
+  [headers, sizes, states, readable] = [[FIRST], [], [STATE], [true]];
   setAside = () => Promise.resolve();
   writer = new JournalWriter();
   writer.host({ verb: "rules", rules: 1 });
@@ -59,19 +59,19 @@ function own(storage: "file" | "memory", isReplicated = false): OwnedJournal {
     open: () => Promise.resolve({ ...STATE, created: "again", lastSeq: 0, bytes: 5 }),
   } as unknown as Journal;
   const snapshots = {
-    head: () => heads.at(-1),
+    journalEnd: () => headers.at(-1),
     get newest() {
-      const manifest = heads.at(-1);
+      const manifest = headers.at(-1);
       return manifest && { seq: 1, manifest };
     },
     journalIs: ({ bytes }: JournalInfo) => sizes.push(bytes),
-    commit: (made: () => CutHead) => Promise.resolve(void heads.push(made())),
+    commit: (made: () => ManifestHeader) => Promise.resolve(void headers.push(made())),
     commitAcrossGap: () => Promise.resolve(),
   } as unknown as ShardSnapshots;
-  head = new JournalHead(SHARD);
+  journalEnd = new ObservedEnd(SHARD);
   return new OwnedJournal({
-    ...{ head, host: "h", owner: "o", journal, storage, shard, snapshots },
-    marks: { read: () => Promise.resolve(undefined) },
+    ...{ journalEnd, host: "h", owner: "o", journal, storage, shard, snapshots },
+    watermarks: { read: () => Promise.resolve(undefined) },
     onReplaced: () => undefined,
     onFellBack: () => undefined,
     onGapRemains: () => undefined,
@@ -80,10 +80,10 @@ function own(storage: "file" | "memory", isReplicated = false): OwnedJournal {
 
 describe("the manifest of a journal", () => {
   test("of a new shard is of generation 1 and term 1, and has lost nothing", async () => {
-    heads = [];
+    headers = [];
     await own("file").replace();
     const first = { term: 1, host: "h", owner: "o", generation: 1, fallbacks: [] };
-    expect(heads).toEqual([
+    expect(headers).toEqual([
       { ...first, created: "" },
       { ...first, created: "again" },
     ]);
@@ -91,7 +91,7 @@ describe("the manifest of a journal", () => {
 
   test("that replaces another stays under the owner's term", async () => {
     await own("file").replace();
-    expect(heads.map(({ term, generation }) => [term, generation])).toEqual([
+    expect(headers.map(({ term, generation }) => [term, generation])).toEqual([
       [4, 2],
       [4, 3],
       [4, 3],
@@ -99,9 +99,10 @@ describe("the manifest of a journal", () => {
   });
 
   test("stays under the term under which it was renewed meanwhile", async () => {
-    setAside = () => Promise.resolve(void heads.push({ ...(heads.at(-1) as CutHead), term: 5 }));
+    setAside = () =>
+      Promise.resolve(void headers.push({ ...(headers.at(-1) as ManifestHeader), term: 5 }));
     await own("file").replace();
-    expect(heads.slice(-3).map(({ term }) => term)).toEqual([4, 5, 5]);
+    expect(headers.slice(-3).map(({ term }) => term)).toEqual([4, 5, 5]);
   });
 });
 
@@ -118,12 +119,12 @@ describe("a former leader of a replicated journal", () => {
     for (const record of writer.records.slice(0, 2)) shard.apply(record);
   });
 
-  test("does not make the head of the journal damaged because it cannot read it yet", async () => {
+  test("does not make the journalEnd of the journal damaged because it cannot read it yet", async () => {
     states = [STATE, { ...STATE, lastSeq: 4, missing: [4] }];
-    // The record where the fold stands, and that at the head, which comes at the third question.
+    // The record where the fold stands, and that at the journalEnd, which comes at the third question.
     readable = [true, false, false, true];
     await own("file", true).locate();
-    expect(head.seq).toBe(3);
+    expect(journalEnd.seq).toBe(3);
   });
 
   test("does not make a gap of records that its successor holds", async () => {

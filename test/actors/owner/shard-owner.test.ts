@@ -1,12 +1,12 @@
-// Proves what an owner writes into its mark, and when: the last record that it has folded, not one that it
+// Proves what an owner writes into its watermark, and when: the last record that it has folded, not one that it
 // still has to catch up with, and the last one of all when it is closed; when it serves; what `status` says
 // of that; and that a failed shard answers every request with its error. There is no broker: the journal is
-// that of a writer, snapshots and marks are in memory.
+// that of a writer, snapshots and watermarks are in memory.
 import type { Msg } from "@nats-io/transport-node";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { recordCrc } from "../../../src/actors/fold/journal-record.ts";
-import type { HeadMark } from "../../../src/actors/journal/head-mark.ts";
-import { MarkKeeper } from "../../../src/actors/journal/mark-keeper.ts";
+import type { Watermark } from "../../../src/actors/journal/watermark.ts";
+import { WatermarkKeeper } from "../../../src/actors/journal/watermark-keeper.ts";
 import type { ShardOwner } from "../../../src/actors/owner/shard-owner.ts";
 import {
   decodeMessage,
@@ -29,7 +29,7 @@ let snapshots: MemorySnapshots;
 /** Records that the journal has lost at its end. */
 let lost: number;
 let failures: PserverError[];
-let markFailures: string[];
+let watermarkFailures: string[];
 let answered: Uint8Array[];
 let handlers: Map<string, (error: null, message: Msg) => void>;
 let owner: ShardOwner;
@@ -40,7 +40,7 @@ beforeEach(() => {
   // Each call takes a turn of the event loop, as one to a broker does.
   records = new MemoryBucket({ between: () => new Promise((resolve) => setImmediate(resolve)) });
   snapshots = new MemorySnapshots();
-  [lost, failures, markFailures, answered] = [0, [], [], []];
+  [lost, failures, watermarkFailures, answered] = [0, [], [], []];
   handlers = new Map();
   owner = make();
 });
@@ -56,7 +56,7 @@ function make(): ShardOwner {
   return makeOwner(parts, {
     listener: {
       trouble: (type, error) => {
-        if (type === "mark-failed") markFailures.push(error.code);
+        if (type === "mark-failed") watermarkFailures.push(error.code);
         if (type === "failed") failures.push(error);
       },
     },
@@ -70,8 +70,8 @@ function deliver(first: number): void {
   }
 }
 
-async function stored(): Promise<HeadMark | undefined> {
-  return await new MarkKeeper(records, SHARD).read();
+async function stored(): Promise<Watermark | undefined> {
+  return await new WatermarkKeeper(records, SHARD).read();
 }
 
 /** Waits until the owner says so of the shard. */
@@ -93,53 +93,53 @@ const crcOf = (seq: number): number =>
   recordCrc(writer.records[seq - 1]?.payload ?? new Uint8Array());
 
 describe("an owner", () => {
-  test("marks the last record that it has folded, and reports that", async () => {
+  test("writes a watermark of the last record that it has folded, and reports that", async () => {
     await serve(2);
     expect(await stored()).toBeUndefined();
     expect(owner.status()).toMatchObject({ state: "serving", seq: 3, markedSeq: 0 });
-    await owner.mark();
+    await owner.writeWatermark();
     expect(await stored()).toMatchObject({ term: 1, generation: 1, seq: 3, recordCrc: crcOf(3) });
     expect(owner.status()).toMatchObject({ seq: 3, markedSeq: 3 });
   });
 
-  test("writes no mark before it has folded anything", async () => {
-    await owner.mark();
+  test("writes no watermark before it has folded anything", async () => {
+    await owner.writeWatermark();
     await owner.start();
-    await owner.mark();
+    await owner.writeWatermark();
     expect(await stored()).toBeUndefined();
-    expect(markFailures).toEqual([]);
+    expect(watermarkFailures).toEqual([]);
   });
 
-  test("marks the last record when it is closed, before the close is done", async () => {
+  test("writes a watermark of the last record when it is closed, before the close is done", async () => {
     await serve(2);
     await owner.close();
     expect(records.calls.map(({ action }) => action)).toContain("create");
     expect(await stored()).toMatchObject({ seq: 3 });
   });
 
-  test("reports why it cannot write the mark, and continues", async () => {
+  test("reports why it cannot write the watermark, and continues", async () => {
     await serve(1);
     records.losesRequest = ({ action }) => action !== "read";
-    await owner.mark();
-    expect(markFailures).toEqual(["TIMEOUT"]);
+    await owner.writeWatermark();
+    expect(watermarkFailures).toEqual(["TIMEOUT"]);
     expect(owner.isServing).toBe(true);
     records.losesRequest = () => false;
-    await owner.mark();
+    await owner.writeWatermark();
     expect(await stored()).toMatchObject({ seq: 2 });
   });
 
-  test("leaves the mark alone while it catches up with it, under the next term from then on", async () => {
+  test("leaves the watermark alone while it catches up with it, under the next term from then on", async () => {
     await serve(4);
     await owner.close();
     owner = make();
     await owner.start();
     deliver(1);
     await until({ state: "serving", seq: 5 });
-    await owner.mark();
+    await owner.writeWatermark();
     expect(await stored()).toMatchObject({ term: 1, seq: 5 });
     deliver(writer.note({ loss: 9 }).seq);
     await until({ seq: 6 });
-    await owner.mark();
+    await owner.writeWatermark();
     expect(await stored()).toMatchObject({ term: 2, seq: 6 });
   });
 });
@@ -175,10 +175,10 @@ describe("an owner that takes over", () => {
     await until({ state: "serving", seq: 5 });
   });
 
-  test("counts no mark of another journal", async () => {
-    const marks = new MarkKeeper(records, SHARD);
-    await marks.read();
-    await marks.raise({ term: 1, generation: 9, seq: 77, recordCrc: 1, checksum: [1, 1, 1] });
+  test("counts no watermark of another journal", async () => {
+    const watermarks = new WatermarkKeeper(records, SHARD);
+    await watermarks.read();
+    await watermarks.raise({ term: 1, generation: 9, seq: 77, recordCrc: 1, checksum: [1, 1, 1] });
     await owner.start();
     expect(owner.status()).toMatchObject({ generation: 1, markedSeq: 0 });
   });
@@ -194,12 +194,12 @@ describe("an owner whose predecessor had folded more than the journal holds", ()
     await until({ state: "failed", error: { code: "JOURNAL_LOST" } });
   });
 
-  test("fails the shard, names what is lost, and leaves the mark as it is", async () => {
+  test("fails the shard, names what is lost, and leaves the watermark as it is", async () => {
     expect(failures.map(({ code, details }) => [code, details])).toEqual([
       ["JOURNAL_LOST", { shard: SHARD, from: 4, to: 5 }],
     ]);
     expect(owner.status()).toMatchObject({ state: "failed", error: { code: "JOURNAL_LOST" } });
-    await owner.mark();
+    await owner.writeWatermark();
     await owner.close();
     expect(await stored()).toMatchObject({ term: 1, seq: 5 });
   });

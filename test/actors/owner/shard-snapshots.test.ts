@@ -128,14 +128,14 @@ describe("a snapshot", () => {
     ]);
   });
 
-  test("says where the fold stands, under the head of the one before", async () => {
+  test("says where the fold stands, under the header of the one before", async () => {
     foldInit(shard, writer, Float32Array.of(1));
     const { manifest } = await snapshots.make(here());
     const { term, host, owner, generation, created } = FIRST;
     expect(manifest).toMatchObject({ term, host, owner, generation, created });
     expect(manifest).toMatchObject({ seq: 3, recordCrc: shard.lastCrc, state: [{}] });
     expect(snapshots.newest?.manifest).toEqual(manifest);
-    expect(snapshots.head()).toEqual({
+    expect(snapshots.manifestHeader()).toEqual({
       term: 4,
       host: "h",
       owner: "o",
@@ -273,7 +273,7 @@ describe("a snapshot", () => {
     shard.apply(writer.note({ loss: 1 }));
     await snapshots.commitAcrossGap(() => {
       shard.skipTo(7);
-      return snapshots.head();
+      return snapshots.manifestHeader();
     });
     expect(commits).toEqual([[9, 7]]);
     expect(purged).toEqual([[2, 7]]);

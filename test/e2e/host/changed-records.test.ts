@@ -1,13 +1,13 @@
 // Proves that nobody reads a wrong value after a byte of a journal's file has changed while nothing ran: for every
 // byte, the shard stops and says so, or serves all that was acknowledged. The broker notices most of them. A changed
-// length of a subject is told only by the checksum in the mark, and then the error names the record. Each shard of a
+// length of a subject is told only by the checksum in the watermark, and then the error names the record. Each shard of a
 // job has another byte or bit changed; all rounds begin with the same files.
 import { cp, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { hashName, type WireError } from "../../../src/protocol/index.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
-import { untilMarked } from "./control.ts";
+import { untilWatermarkReached } from "./control.ts";
 import { streamDirectory } from "./damage.ts";
 
 /** A bit of a journal's file. */
@@ -52,7 +52,7 @@ async function crashed(shards: number, elements: number, updates: number): Promi
   for (let i = 0; i < updates; i++) {
     await Promise.all(names.map((name) => client.pushFull(name, ones, 1, 1)));
   }
-  for (let shard = 0; shard < shards; shard++) await untilMarked(job, shard);
+  for (let shard = 0; shard < shards; shard++) await untilWatermarkReached(job, shard);
   await host.kill();
   await job.broker.kill();
   const sound = join(job.broker.storeDir, "..", "sound");

@@ -63,13 +63,13 @@ export async function shardStatus(job: TestJob, shard = 0): Promise<Fields> {
   return asMap((shards as unknown[])[shard], "shard");
 }
 
-/** Waits until the mark of a shard covers all that is folded. */
-export async function untilMarked(job: TestJob, shard = 0): Promise<void> {
+/** Waits until the watermark of a shard covers all that is folded. */
+export async function untilWatermarkReached(job: TestJob, shard = 0): Promise<void> {
   const deadline = performance.now() + HANG_MS;
   for (;;) {
     const now = await shardStatus(job, shard);
     if (now["state"] === "serving" && now["markedSeq"] === now["seq"]) return;
-    if (performance.now() > deadline) throw new Error(`not marked: ${JSON.stringify(now)}`);
+    if (performance.now() > deadline) throw new Error(`watermark behind: ${JSON.stringify(now)}`);
     await delay(POLL_MS);
   }
 }

@@ -146,7 +146,7 @@ describe("a journal that lost its newest records", () => {
     await cp(journalDirectory(0), copy, { recursive: true });
     await job.broker.start();
     await raise(client, 5);
-    // What the host has folded is in the mark, or in its own memory.
+    // What the host has folded is in the watermark, or in its own memory.
     const { seq: folded } = await shardStatus(job);
     await job.broker.stop();
     await rm(journalDirectory(0), { recursive: true });

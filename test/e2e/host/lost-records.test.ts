@@ -1,6 +1,6 @@
 // Proves that an update which was answered is never lost in silence, on processes that are killed and
-// files that are damaged while nothing runs: the owner's mark of how far it had folded, kept outside
-// the journal, tells the next owner what is missing; where the mark says nothing yet, a trainer that
+// files that are damaged while nothing runs: the owner's watermark of how far it had folded, kept outside
+// the journal, tells the next owner what is missing; where the watermark says nothing yet, a trainer that
 // has seen a later record than the journal holds is told so, while the shard goes on; and a shard
 // whose snapshots are all lost tells its trainers at once.
 import { setTimeout as delay } from "node:timers/promises";
@@ -12,7 +12,7 @@ import type { Client } from "../../../src/client/index.ts";
 import { decodeMessage, encodePullRequest, throwIfError } from "../../../src/protocol/index.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";
-import { shardStatus, untilMarked } from "./control.ts";
+import { shardStatus, untilWatermarkReached } from "./control.ts";
 import { failureOf, flipBitOf, streamDirectory } from "./damage.ts";
 import { Archive } from "./journal-fold.ts";
 
@@ -63,7 +63,7 @@ async function crash(host: TestHost, { payload }: { payload: Uint8Array }): Prom
 }
 
 /** Removes what tells how far the shard was folded, as if host and broker had died before it was noted. */
-async function removeMark(): Promise<void> {
+async function removeWatermark(): Promise<void> {
   await using archive = await Archive.open(job.broker.url, job.job);
   const bucket = await new Kvm(archive.connection).open(archive.subjects.bucket());
   await bucket.purge("head.0");
@@ -73,7 +73,7 @@ describe("records lost with host and broker", () => {
   test("are noticed by the next owner: it fails the shard, and every trainer is told at once", async () => {
     const { host, client } = await start();
     const hurt = await pushed(49);
-    await untilMarked(job);
+    await untilWatermarkReached(job);
     await crash(host, hurt);
     const second = await job.host();
     expect(await failureOf(second, 0)).toBe("JOURNAL_LOST");
@@ -90,7 +90,7 @@ describe("records lost with host and broker", () => {
   test("are noticed although other records have got their numbers since", async () => {
     const { host, client } = await start();
     const hurt = await pushed(49);
-    await untilMarked(job);
+    await untilWatermarkReached(job);
     await crash(host, hurt);
     const pushes = Array.from({ length: PUSHES }, () =>
       client.pushFull("count", ONE, 1, 1, { timeoutMs: FAR_OFF_MS }).catch(() => undefined),
@@ -119,11 +119,11 @@ describe("records lost with host and broker", () => {
     expect(await failureOf(await job.host(), 0)).toBe("JOURNAL_LOST");
   });
 
-  test("are reported to a trainer that has seen them, if there was no mark; the shard keeps serving", async () => {
+  test("are reported to a trainer that has seen them, if there was no watermark; the shard keeps serving", async () => {
     const { host, client } = await start();
     const hurt = await pushed(49);
     await host.kill();
-    await removeMark();
+    await removeWatermark();
     await crash(host, hurt);
     const second = await job.host();
     const options = { timeoutMs: FAR_OFF_MS };
@@ -182,7 +182,7 @@ describe("a shard that has lost all its snapshots", () => {
     ["has failed with JOURNAL_LOST if that is gone, too", true, "JOURNAL_LOST"],
   ])("%s, and trainers are told at once", async (_what, withJournal, code) => {
     const { host } = await start();
-    await untilMarked(job);
+    await untilWatermarkReached(job);
     await host.kill();
     await using archive = await Archive.open(job.broker.url, job.job);
     const manager = await jetstreamManager(archive.connection);

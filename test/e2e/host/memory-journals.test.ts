@@ -5,7 +5,7 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect as connectToBroker } from "@nats-io/transport-node";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { headKey } from "../../../src/actors/journal/head-mark.ts";
+import { watermarkKey } from "../../../src/actors/journal/watermark.ts";
 import type { Client, ShardFallback } from "../../../src/client/index.ts";
 import { bucketStream, type Fields, JobSubjects } from "../../../src/protocol/index.ts";
 import { freeze } from "../../support/freeze.ts";
@@ -160,7 +160,7 @@ describe("hosts and broker that are killed", () => {
 });
 
 describe("a job that has lost its snapshots, too,", () => {
-  /** Ends host and broker, and removes the snapshots and marks of these shards. */
+  /** Ends host and broker, and removes the snapshots and watermarks of these shards. */
   async function loseAllOf(host: TestHost, shards: readonly number[]): Promise<TestHost> {
     await host.kill();
     await job.broker.kill();
@@ -171,7 +171,7 @@ describe("a job that has lost its snapshots, too,", () => {
       const subjects = new JobSubjects(job.job);
       await streams.purge(subjects.snapshotStream(), { filter: subjects.shardSnapshots(shard) });
       const bucket = subjects.bucket();
-      await streams.purge(bucketStream(bucket), { filter: `$KV.${bucket}.${headKey(shard)}` });
+      await streams.purge(bucketStream(bucket), { filter: `$KV.${bucket}.${watermarkKey(shard)}` });
     }
     await connection.close();
     return await job.host();

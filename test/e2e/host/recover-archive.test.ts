@@ -11,7 +11,7 @@ import type { Client, ShardFallback } from "../../../src/client/index.ts";
 import { type Finished, run } from "../../cli/spawn-command.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";
-import { snapshotAll, untilMarked } from "./control.ts";
+import { snapshotAll, untilWatermarkReached } from "./control.ts";
 import { failureOf, hurtUpdate, streamDirectory } from "./damage.ts";
 import { Archive } from "./journal-fold.ts";
 
@@ -75,7 +75,7 @@ test("a damaged record comes from the archive, and those after the archive from 
   await archiveAll();
   const archivedSeq = await lastRecord();
   await raise(8);
-  await untilMarked(job);
+  await untilWatermarkReached(job);
   const { at, last } = await hurtUpdate(job, host, 9);
   const second = await job.host();
   expect(await failureOf(second, 0)).toBe("JOURNAL_DAMAGED");
@@ -108,7 +108,7 @@ test("records that the archive holds stand in for those that the broker took und
   await cp(journal, copy, { recursive: true });
   await job.broker.start();
   await raise(5);
-  await untilMarked(job);
+  await untilWatermarkReached(job);
   await archiveAll();
   const last = await lastRecord();
   await host.kill();
@@ -144,7 +144,7 @@ test("a shard whose journal and snapshots are gone goes on from the archive alon
   await raise(6);
   await snapshotAll(job);
   await raise(3);
-  await untilMarked(job);
+  await untilWatermarkReached(job);
   await archiveAll();
   const last = await lastRecord();
   await host.kill();

@@ -20,7 +20,7 @@ import { type Finished, run } from "../../cli/spawn-command.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
 import { HANG_MS, LASTING_LEASE_MS } from "../../support/limits.ts";
 import { testProgram } from "../../support/test-program.ts";
-import { snapshotAll, untilMarked } from "./control.ts";
+import { snapshotAll, untilWatermarkReached } from "./control.ts";
 import {
   failureOf,
   flipBitOf,
@@ -97,8 +97,8 @@ async function findings(shard = 0): Promise<Record<string, unknown>> {
 async function stopped(part?: HurtPart): Promise<Place & { host: TestHost; client: Client }> {
   const { host, client } = await start();
   await raise(client, 20);
-  // So that what is found is a gap in the journal, and not that the record of the mark is gone.
-  await untilMarked(job);
+  // So that what is found is a gap in the journal, and not that the record of the watermark is gone.
+  await untilWatermarkReached(job);
   const place = await hurtUpdate(job, host, 9, part);
   const second = await job.host();
   expect(await failureOf(second, 0)).toBe("JOURNAL_DAMAGED");
@@ -429,7 +429,7 @@ test("a journal that lost its newest records under a running host continues from
   await cp(journal, copy, { recursive: true });
   await job.broker.start();
   await raise(client, 5);
-  await untilMarked(job);
+  await untilWatermarkReached(job);
   const last = await lastRecord();
   await job.broker.stop();
   await rm(journal, { recursive: true });

@@ -152,7 +152,7 @@ describe("a kept history", () => {
       ],
     ],
     [
-      "before the mark of the owner",
+      "before the watermark of the owner",
       23,
       [
         [20, "equal"],
@@ -164,7 +164,7 @@ describe("a kept history", () => {
     async (_where, seq, rest) => {
       const { own } = someHistory();
       own.snapshot(20);
-      own.markedSeq = 23;
+      own.watermarkSeq = 23;
       own.changed.set(seq, own.written(seq - 2));
       const { verification } = await verifyShard(own, OPTIONS);
       expect(kindsOf(verification.places)).toEqual([[0, "first"], [10, "equal"], ...rest]);

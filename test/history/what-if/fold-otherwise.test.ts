@@ -56,7 +56,7 @@ test("with nothing changed it is the real state", async () => {
 
 test("is not compared with what was folded, but the records before it are", async () => {
   const { own } = historyOf(gradients(["bob", "alice", "bob", "alice"]));
-  own.markedSeq = own.lastSeq;
+  own.watermarkSeq = own.lastSeq;
   const withoutBob = { withoutTrainers: ["bob"] };
   const { counts } = await fold({ own }, withoutBob);
   expect(counts.leftOut).toBe(2);

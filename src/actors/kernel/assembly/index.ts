@@ -39,7 +39,7 @@ export { mixF32, mixF64, mixI32, mixI64, mixU32, mixU64 } from "./mix";
 export { momentumF32, momentumF64, nesterovF32, nesterovF64 } from "./momentum";
 export { adagradF32, adagradF64, rmspropF32, rmspropF64 } from "./rms";
 export {
-  clearRows, countAll, countRows, gatherRows, groupRows, markedRows, markRows, numberRows, sameCounts,
+  clearRows, countAll, countRows, gatherRows, groupRows, touchedRows, touchRows, numberRows, sameCounts,
   scatterRows,
 } from "./rows";
 export { sgdF32, sgdF64 } from "./sgd";

@@ -112,7 +112,7 @@ export function countAll(counts: usize, n: u32): void {
 }
 
 /** Sets the byte at `marks` of each row of a list to 1. */
-export function markRows(marks: usize, rows: usize, n: u32): void {
+export function touchRows(marks: usize, rows: usize, n: u32): void {
   for (; n > 0; n--) {
     store<u8>(marks + load<u32>(rows), 1);
     rows += 4;
@@ -123,7 +123,7 @@ export function markRows(marks: usize, rows: usize, n: u32): void {
  * Writes the numbers of marked rows from `first` on, ascending, to `rows`, until `most` are found or
  * `end` is reached; gives how many.
  */
-export function markedRows(rows: usize, marks: usize, first: u32, end: u32, most: u32): u32 {
+export function touchedRows(rows: usize, marks: usize, first: u32, end: u32, most: u32): u32 {
   let found: u32 = 0;
   let row = first;
   while (row < end && found < most) {

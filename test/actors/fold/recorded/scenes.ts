@@ -219,5 +219,5 @@ export const RECORDINGS: Readonly<Record<string, Recording>> = {
   ...Object.fromEntries(Object.entries(SCENES).map(([name, scene]) => [name, { scene }])),
   limits: { scene: limits, limits: { shardBytesMax: 100, blocksMax: 3, trainersMax: 2 } },
   forget: { scene: forget, limits: { trainersMax: 4 } },
-  waste: { scene: waste, limits: { refusedMax: 3, declaredMax: 2, unreadableTrainersMax: 1 } },
+  waste: { scene: waste, limits: { rejectedMax: 3, declaredMax: 2, unreadableTrainersMax: 1 } },
 };

@@ -1,20 +1,20 @@
 import { ensureError, PserverError } from "../../protocol/index.ts";
-import {
-  type Head,
-  type HeadMark,
-  headKey,
-  isLater,
-  markAfter,
-  parseMark,
-  toMarkRecord,
-} from "./head-mark.ts";
 import { type KvBucket, replaceEntry } from "./kv-bucket.ts";
+import {
+  type FoldProgress,
+  isLater,
+  nextWatermark,
+  parseWatermark,
+  toWatermarkEntry,
+  type Watermark,
+  watermarkKey,
+} from "./watermark.ts";
 
 /** Attempts to write a mark that another owner changes at the same time. */
 const TRIES_MAX = 4;
 
 /** Where marks are kept. */
-type MarkRecords = Pick<KvBucket, "created" | "read" | "create" | "update">;
+type WatermarkBucket = Pick<KvBucket, "created" | "read" | "create" | "update">;
 
 /**
  * The mark of one shard in the job's bucket, for one of its owners. A mark never goes back: each write
@@ -23,20 +23,20 @@ type MarkRecords = Pick<KvBucket, "created" | "read" | "create" | "update">;
  *
  * The methods throw the errors of {@link KvBucket}.
  */
-export class MarkKeeper {
-  readonly #records: MarkRecords;
+export class WatermarkKeeper {
+  readonly #bucket: WatermarkBucket;
   readonly #shard: number;
-  #mark: HeadMark | undefined;
+  #watermark: Watermark | undefined;
   #revision: number | undefined;
 
-  constructor(records: MarkRecords, shard: number) {
-    this.#records = records;
+  constructor(records: WatermarkBucket, shard: number) {
+    this.#bucket = records;
     this.#shard = shard;
   }
 
   /** The mark last read or written. */
-  get last(): HeadMark | undefined {
-    return this.#mark;
+  get last(): Watermark | undefined {
+    return this.#watermark;
   }
 
   /**
@@ -44,13 +44,14 @@ export class MarkKeeper {
    * the bucket that was made anew, says nothing about the shard that is there now.
    * @throws BAD_VERSION, INTERNAL if it cannot be read.
    */
-  async read(): Promise<HeadMark | undefined> {
-    const key = headKey(this.#shard);
-    const stored = await this.#records.read(key);
-    const found = stored && parseMark(stored.value, key);
-    this.#mark = found?.bucket === (await this.#records.created()) ? found.mark : undefined;
+  async read(): Promise<Watermark | undefined> {
+    const key = watermarkKey(this.#shard);
+    const stored = await this.#bucket.read(key);
+    const found = stored && parseWatermark(stored.value, key);
+    this.#watermark =
+      found?.bucket === (await this.#bucket.created()) ? found.watermark : undefined;
     this.#revision = stored?.revision;
-    return this.#mark;
+    return this.#watermark;
   }
 
   /**
@@ -58,15 +59,18 @@ export class MarkKeeper {
    * later owner. {@link read} must have been called before.
    * @throws BUSY if others keep changing it at the same time.
    */
-  async raise(head: Head): Promise<void> {
+  async raise(head: FoldProgress): Promise<void> {
     for (let tries = 0; tries < TRIES_MAX; tries++) {
-      if (!isLater(head, this.#mark) || head.term < (this.#mark?.term ?? 0)) return;
-      const mark = markAfter(head, this.#mark);
-      const key = headKey(this.#shard);
-      const record = toMarkRecord({ mark, bucket: await this.#records.created() });
-      const revision = await replaceEntry(this.#records, key, record, this.#revision);
+      if (!isLater(head, this.#watermark) || head.term < (this.#watermark?.term ?? 0)) return;
+      const watermark = nextWatermark(head, this.#watermark);
+      const key = watermarkKey(this.#shard);
+      const record = toWatermarkEntry({
+        watermark: watermark,
+        bucket: await this.#bucket.created(),
+      });
+      const revision = await replaceEntry(this.#bucket, key, record, this.#revision);
       if (revision !== undefined) {
-        this.#mark = mark;
+        this.#watermark = watermark;
         this.#revision = revision;
         return;
       }
@@ -79,20 +83,20 @@ export class MarkKeeper {
 }
 
 /** Writes the marks of one owner, one at a time, and reports failures. */
-export class MarkWriter {
-  readonly #marks: Pick<MarkKeeper, "raise">;
+export class WatermarkWriter {
+  readonly #keeper: Pick<WatermarkKeeper, "raise">;
   readonly #onFailed: (error: PserverError) => void;
   #writing: Promise<void> | undefined;
   #hasToldFailure = false;
 
   /** `onFailed` is called for the first failure after a success. */
-  constructor(marks: Pick<MarkKeeper, "raise">, onFailed: (error: PserverError) => void) {
-    this.#marks = marks;
+  constructor(marks: Pick<WatermarkKeeper, "raise">, onFailed: (error: PserverError) => void) {
+    this.#keeper = marks;
     this.#onFailed = onFailed;
   }
 
   /** Writes a mark, unless a write is under way: the next call will write a later mark. */
-  write(head: Head | undefined): Promise<void> {
+  write(head: FoldProgress | undefined): Promise<void> {
     if (head === undefined) return Promise.resolve();
     this.#writing ??= this.#raise(head).finally(() => {
       this.#writing = undefined;
@@ -101,14 +105,14 @@ export class MarkWriter {
   }
 
   /** Writes the last mark of this owner, after a write under way. */
-  async finish(head: Head | undefined): Promise<void> {
+  async finish(head: FoldProgress | undefined): Promise<void> {
     await this.#writing;
     await this.write(head);
   }
 
-  async #raise(head: Head): Promise<void> {
+  async #raise(head: FoldProgress): Promise<void> {
     try {
-      await this.#marks.raise(head);
+      await this.#keeper.raise(head);
       this.#hasToldFailure = false;
     } catch (error) {
       if (!this.#hasToldFailure) this.#onFailed(ensureError(error));

@@ -13,7 +13,7 @@ import { RECORD_FORMAT, readRecord } from "./kv-bucket.ts";
  * The last record that an owner has folded, noted outside the journal: whoever takes the shard over
  * compares the journal with it.
  */
-export interface HeadMark extends NotedChecksum {
+export interface Watermark extends NotedChecksum {
   /** Term of the owner that wrote it. */
   readonly term: number;
   readonly generation: number;
@@ -24,40 +24,51 @@ export interface HeadMark extends NotedChecksum {
 }
 
 /** A mark without what earlier ones have noted. */
-export type Head = Omit<HeadMark, "earlier">;
+export type FoldProgress = Omit<Watermark, "earlier">;
 
 /** Number of earlier marks that one repeats. */
 const EARLIER_MAX = 16;
 
 /** Key of a shard's mark in the job's bucket. */
-export function headKey(shard: number): string {
+export function watermarkKey(shard: number): string {
   return `head.${shard}`;
 }
 
 /** The mark of a head that follows another mark. */
-export function markAfter(head: Head, former: HeadMark | undefined): HeadMark {
+export function nextWatermark(head: FoldProgress, former: Watermark | undefined): Watermark {
   if (former?.generation !== head.generation) return { ...head, earlier: [] };
   const { seq, checksum } = former;
   return { ...head, earlier: thinned([...former.earlier, { seq, checksum }]) };
 }
 
 /** What a mark has noted of the journal of a generation, ascending; nothing of another one. */
-export function notedOf(mark: HeadMark | undefined, generation: number): NotedChecksum[] {
-  return mark?.generation === generation ? [...mark.earlier, mark] : [];
+export function notedChecksums(
+  watermark: Watermark | undefined,
+  generation: number,
+): NotedChecksum[] {
+  return watermark?.generation === generation ? [...watermark.earlier, watermark] : [];
 }
 
 /** A mark as its record holds it. */
-export interface StoredMark {
-  readonly mark: HeadMark;
+export interface StoredWatermark {
+  readonly watermark: Watermark;
   /** When the bucket was made that it was written for: one in another bucket is of a job that is gone. */
   readonly bucket: string;
 }
 
 /** The record of a mark, as JSON. */
-export function toMarkRecord({ mark, bucket }: StoredMark): unknown {
-  const { term, generation, seq, recordCrc } = mark;
-  const earlier = mark.earlier.map((each) => [each.seq, ...each.checksum]);
-  const fields = { term, generation, seq, recordCrc, checksum: mark.checksum, earlier, bucket };
+export function toWatermarkEntry({ watermark, bucket }: StoredWatermark): unknown {
+  const { term, generation, seq, recordCrc } = watermark;
+  const earlier = watermark.earlier.map((each) => [each.seq, ...each.checksum]);
+  const fields = {
+    term,
+    generation,
+    seq,
+    recordCrc,
+    checksum: watermark.checksum,
+    earlier,
+    bucket,
+  };
   return { format: RECORD_FORMAT, ...fields, crc: crcOf(fields) };
 }
 
@@ -65,7 +76,7 @@ export function toMarkRecord({ mark, bucket }: StoredMark): unknown {
  * Parses the record of a mark.
  * @throws BAD_VERSION for a record of another format, INTERNAL for a damaged one.
  */
-export function parseMark(value: unknown, key: string): StoredMark {
+export function parseWatermark(value: unknown, key: string): StoredWatermark {
   return readRecord(value, key, ({ format: _, crc: expected, ...fields }) => {
     const received = crcOf(fields);
     if (expected !== received) {
@@ -73,7 +84,7 @@ export function parseMark(value: unknown, key: string): StoredMark {
       throw new PserverError("BAD_CHECKSUM", text, { expected, received });
     }
     return {
-      mark: {
+      watermark: {
         term: integerField(fields, "term", 1),
         generation: integerField(fields, "generation", 1),
         seq: integerField(fields, "seq", 1),
@@ -112,7 +123,7 @@ function crcOf(fields: Fields): number {
 }
 
 /** Whether `mark` is later than `other`; any mark is later than none. */
-export function isLater(mark: Head, other: Head | undefined): boolean {
-  if (other === undefined || mark.generation > other.generation) return true;
-  return mark.generation === other.generation && mark.seq > other.seq;
+export function isLater(watermark: FoldProgress, other: FoldProgress | undefined): boolean {
+  if (other === undefined || watermark.generation > other.generation) return true;
+  return watermark.generation === other.generation && watermark.seq > other.seq;
 }

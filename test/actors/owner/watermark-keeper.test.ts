@@ -1,26 +1,26 @@
-// Proves that the mark of how far a shard is folded only rises, whoever writes it in which order and
+// Proves that the watermark of how far a shard is folded only rises, whoever writes it in which order and
 // whatever requests and answers are lost, that an owner which was deposed writes none after its
-// successor has, and that a take-over passes exactly if the journal holds what was marked. The records
+// successor has, and that a take-over passes exactly if the journal holds what was covered. The records
 // are a table in memory that loses what it is told to; orders are drawn by chance.
 import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { NotedChecksum } from "../../../src/actors/fold/journal-checksum.ts";
 import { recordCrc } from "../../../src/actors/fold/journal-record.ts";
-import {
-  type HeadMark,
-  headKey,
-  isLater,
-  parseMark,
-  toMarkRecord,
-} from "../../../src/actors/journal/head-mark.ts";
 import type { Journal } from "../../../src/actors/journal/journal.ts";
 import { checkJournal } from "../../../src/actors/journal/journal-check.ts";
-import { MarkKeeper } from "../../../src/actors/journal/mark-keeper.ts";
+import {
+  isLater,
+  parseWatermark,
+  toWatermarkEntry,
+  type Watermark,
+  watermarkKey,
+} from "../../../src/actors/journal/watermark.ts";
+import { WatermarkKeeper } from "../../../src/actors/journal/watermark-keeper.ts";
 import { encodeMessage, PserverError } from "../../../src/protocol/index.ts";
 import { MemoryBucket } from "../../support/memory-bucket.ts";
 
 const SHARD = 3;
-const KEY = headKey(SHARD);
+const KEY = watermarkKey(SHARD);
 
 let records: MemoryBucket;
 
@@ -28,12 +28,12 @@ beforeEach(() => {
   records = new MemoryBucket();
 });
 
-function mark(
+function watermark(
   term: number,
   generation: number,
   seq: number,
   earlier: readonly NotedChecksum[] = [],
-): HeadMark {
+): Watermark {
   return { term, generation, ...notedAt(seq), recordCrc: 7 * seq, earlier };
 }
 
@@ -41,8 +41,8 @@ function notedAt(seq: number): NotedChecksum {
   return { seq, checksum: [seq, 2 * seq, 3 * seq] };
 }
 
-function record(mark: HeadMark): object {
-  return toMarkRecord({ mark, bucket: "now" }) as object;
+function record(watermark: Watermark): object {
+  return toWatermarkEntry({ watermark: watermark, bucket: "now" }) as object;
 }
 
 function parsed(bytes: Buffer): unknown {
@@ -53,24 +53,24 @@ function parsed(bytes: Buffer): unknown {
   }
 }
 
-async function stored(): Promise<HeadMark | undefined> {
-  return await new MarkKeeper(records, SHARD).read();
+async function stored(): Promise<Watermark | undefined> {
+  return await new WatermarkKeeper(records, SHARD).read();
 }
 
-async function keeper(): Promise<MarkKeeper> {
-  const made = new MarkKeeper(records, SHARD);
+async function keeper(): Promise<WatermarkKeeper> {
+  const made = new WatermarkKeeper(records, SHARD);
   await made.read();
   return made;
 }
 
-describe("a mark", () => {
+describe("a watermark", () => {
   test("is found by the next owner", async () => {
     const first = await keeper();
     expect(first.last).toBeUndefined();
-    await first.raise(mark(1, 1, 5));
-    await first.raise(mark(1, 1, 9));
-    expect(first.last).toEqual(mark(1, 1, 9, [notedAt(5)]));
-    expect(await stored()).toEqual(mark(1, 1, 9, [notedAt(5)]));
+    await first.raise(watermark(1, 1, 5));
+    await first.raise(watermark(1, 1, 9));
+    expect(first.last).toEqual(watermark(1, 1, 9, [notedAt(5)]));
+    expect(await stored()).toEqual(watermark(1, 1, 9, [notedAt(5)]));
     expect(records.calls.map(({ action }) => action)).toEqual([
       ...["read", "create", "update", "read"],
     ]);
@@ -78,19 +78,19 @@ describe("a mark", () => {
 
   test("of a bucket that was made anew says nothing, and is replaced by the next", async () => {
     const former = await keeper();
-    await former.raise(mark(3, 2, 90));
+    await former.raise(watermark(3, 2, 90));
     records.madeAt = "later";
     expect(await stored()).toBeUndefined();
     const owner = await keeper();
-    await owner.raise(mark(1, 1, 2));
-    expect(await stored()).toEqual(mark(1, 1, 2));
+    await owner.raise(watermark(1, 1, 2));
+    expect(await stored()).toEqual(watermark(1, 1, 2));
   });
 
   test("repeats what earlier ones have noted, a bounded number, no further apart than they are old", async () => {
     const owner = await keeper();
     const step = 10;
     for (let seq = step; seq <= 600 * step; seq += step) {
-      await owner.raise(mark(1, 1, seq));
+      await owner.raise(watermark(1, 1, seq));
       const { earlier = [] } = owner.last ?? {};
       expect(earlier.length).toBe(Math.min(seq / step - 1, 16));
       const seqs = [0, ...earlier.map((noted) => noted.seq), seq];
@@ -106,58 +106,58 @@ describe("a mark", () => {
 
   test("is not written when it would say nothing new", async () => {
     const owner = await keeper();
-    await owner.raise(mark(1, 2, 5));
+    await owner.raise(watermark(1, 2, 5));
     const calls = records.calls.length;
-    await owner.raise(mark(1, 2, 5));
-    await owner.raise(mark(1, 2, 4));
-    await owner.raise(mark(1, 1, 99));
+    await owner.raise(watermark(1, 2, 5));
+    await owner.raise(watermark(1, 2, 4));
+    await owner.raise(watermark(1, 1, 99));
     expect(records.calls).toHaveLength(calls);
   });
 
   test("of a new generation begins anew, however low", async () => {
     const owner = await keeper();
-    await owner.raise(mark(1, 1, 99));
-    await owner.raise(mark(1, 2, 1));
-    expect(await stored()).toEqual(mark(1, 2, 1));
+    await owner.raise(watermark(1, 1, 99));
+    await owner.raise(watermark(1, 2, 1));
+    expect(await stored()).toEqual(watermark(1, 2, 1));
   });
 
   test("is raised by a former owner until its successor writes, and not after that", async () => {
     const former = await keeper();
-    await former.raise(mark(1, 1, 5));
+    await former.raise(watermark(1, 1, 5));
     const next = await keeper();
-    await former.raise(mark(1, 1, 6));
-    await next.raise(mark(2, 1, 8));
-    await former.raise(mark(1, 1, 9));
-    expect(await stored()).toEqual(mark(2, 1, 8, [notedAt(5), notedAt(6)]));
+    await former.raise(watermark(1, 1, 6));
+    await next.raise(watermark(2, 1, 8));
+    await former.raise(watermark(1, 1, 9));
+    expect(await stored()).toEqual(watermark(2, 1, 8, [notedAt(5), notedAt(6)]));
     const calls = records.calls.length;
-    await former.raise(mark(1, 1, 10));
+    await former.raise(watermark(1, 1, 10));
     expect(records.calls).toHaveLength(calls);
   });
 
   test("stays where a former owner has raised it further than its successor has folded", async () => {
     const former = await keeper();
     const next = await keeper();
-    await former.raise(mark(1, 1, 9));
-    await next.raise(mark(2, 1, 8));
-    expect(await stored()).toEqual(mark(1, 1, 9));
-    await next.raise(mark(2, 1, 10));
-    expect(await stored()).toEqual(mark(2, 1, 10, [notedAt(9)]));
+    await former.raise(watermark(1, 1, 9));
+    await next.raise(watermark(2, 1, 8));
+    expect(await stored()).toEqual(watermark(1, 1, 9));
+    await next.raise(watermark(2, 1, 10));
+    expect(await stored()).toEqual(watermark(2, 1, 10, [notedAt(9)]));
   });
 
   test("is raised further after a write whose answer was lost", async () => {
     const owner = await keeper();
     records.losesAnswer = ({ action }) => action === "create";
-    await expect(owner.raise(mark(1, 1, 5))).rejects.toMatchObject({ code: "TIMEOUT" });
+    await expect(owner.raise(watermark(1, 1, 5))).rejects.toMatchObject({ code: "TIMEOUT" });
     records.losesAnswer = () => false;
-    await owner.raise(mark(1, 1, 6));
-    expect(await stored()).toEqual(mark(1, 1, 6, [notedAt(5)]));
+    await owner.raise(watermark(1, 1, 6));
+    expect(await stored()).toEqual(watermark(1, 1, 6, [notedAt(5)]));
   });
 
   test("that others keep writing is given up", async () => {
     const owner = await keeper();
-    let revision = (await records.create(KEY, record(mark(1, 1, 1)))) ?? 0;
+    let revision = (await records.create(KEY, record(watermark(1, 1, 1)))) ?? 0;
     const raced: MemoryBucket = new MemoryBucket();
-    const busy = new MarkKeeper(
+    const busy = new WatermarkKeeper(
       {
         created: () => records.created(),
         read: async (key) => {
@@ -171,12 +171,12 @@ describe("a mark", () => {
       SHARD,
     );
     await busy.read();
-    await expect(busy.raise(mark(1, 1, 5))).rejects.toMatchObject({ code: "BUSY" });
+    await expect(busy.raise(watermark(1, 1, 5))).rejects.toMatchObject({ code: "BUSY" });
     expect(owner.last).toBeUndefined();
   });
 
   test("of which any byte has changed is an error, or no JSON", async () => {
-    const bytes = Buffer.from(JSON.stringify(record(mark(3, 2, 57, [notedAt(5)]))));
+    const bytes = Buffer.from(JSON.stringify(record(watermark(3, 2, 57, [notedAt(5)]))));
     let values = 0;
     for (let at = 0; at < 8 * bytes.length; at++) {
       const hurt = Buffer.from(bytes);
@@ -184,17 +184,17 @@ describe("a mark", () => {
       const value = parsed(hurt);
       if (value === undefined) continue;
       values += 1;
-      expect(() => parseMark(value, KEY)).toThrow(PserverError);
+      expect(() => parseWatermark(value, KEY)).toThrow(PserverError);
     }
     expect(values).toBeGreaterThan(bytes.length);
   });
 
   test.each([
-    [{ ...record(mark(1, 1, 1)), format: 2 }, "BAD_VERSION"],
-    [record(mark(1, 1, 0)), "INTERNAL"],
-    [record({ ...mark(1, 1, 1), checksum: [-1, 0, 0] }), "INTERNAL"],
-    [{ ...record(mark(1, 1, 1)), term: 2 }, "INTERNAL"],
-    [{ ...record(mark(1, 1, 1)), bucket: "later" }, "INTERNAL"],
+    [{ ...record(watermark(1, 1, 1)), format: 2 }, "BAD_VERSION"],
+    [record(watermark(1, 1, 0)), "INTERNAL"],
+    [record({ ...watermark(1, 1, 1), checksum: [-1, 0, 0] }), "INTERNAL"],
+    [{ ...record(watermark(1, 1, 1)), term: 2 }, "INTERNAL"],
+    [{ ...record(watermark(1, 1, 1)), bucket: "later" }, "INTERNAL"],
     ["?", "INTERNAL"],
   ])("that cannot be read as one is an error: %j", async (value, code) => {
     await records.create(KEY, value);
@@ -207,7 +207,7 @@ type Event =
   | { readonly type: "append" }
   | { readonly type: "fold"; readonly owner: number }
   | {
-      readonly type: "mark";
+      readonly type: "watermark";
       readonly owner: number;
       readonly loses: "nothing" | "request" | "answer";
     }
@@ -221,7 +221,7 @@ const anyEvent: fc.Arbitrary<Event> = fc.oneof(
   {
     weight: 4,
     arbitrary: fc.record({
-      type: fc.constant("mark" as const),
+      type: fc.constant("watermark" as const),
       owner,
       loses: fc.constantFrom("nothing", "request", "answer"),
     }),
@@ -236,14 +236,14 @@ const anyEvent: fc.Arbitrary<Event> = fc.oneof(
   },
 );
 
-/** A journal, its owners past and present, and their marks. */
+/** A journal, its owners past and present, and their watermarks. */
 class World {
   readonly records = new MemoryBucket();
   readonly #payloads: Uint8Array[] = [];
-  readonly #owners: { readonly keeper: MarkKeeper; readonly folded: Uint8Array[] }[] = [];
+  readonly #owners: { readonly keeper: WatermarkKeeper; readonly folded: Uint8Array[] }[] = [];
   #made = 0;
   #hasCut = false;
-  #last: HeadMark | undefined;
+  #last: Watermark | undefined;
 
   async step(event: Event): Promise<void> {
     if (event.type === "append") {
@@ -256,7 +256,7 @@ class World {
       const term = Math.max(1, this.#owners.length - event.owner);
       const owner = this.#owners[term - 1];
       if (owner === undefined) return;
-      if (event.type === "mark") await this.#mark(term, owner, event.loses);
+      if (event.type === "watermark") await this.#watermark(term, owner, event.loses);
       else {
         const next = this.#payloads[owner.folded.length];
         if (next !== undefined) owner.folded.push(next);
@@ -265,8 +265,8 @@ class World {
   }
 
   async #takeOver(): Promise<void> {
-    const keeper = new MarkKeeper(this.records, SHARD);
-    const mark = await keeper.read();
+    const keeper = new WatermarkKeeper(this.records, SHARD);
+    const watermark = await keeper.read();
     const range = { firstSeq: 1, lastSeq: this.#payloads.length, missing: [], lost: undefined };
     const journal = {
       shard: SHARD,
@@ -277,9 +277,15 @@ class World {
       },
     } as unknown as Journal;
     const shard = { seq: 0, lastCrc: 0 };
-    const check = checkJournal(journal, { generation: 1, created: "now", shard, mark });
-    const marked = this.#payloads[(mark?.seq ?? 0) - 1];
-    const isWhole = mark === undefined || (marked && recordCrc(marked) === mark.recordCrc);
+    const check = checkJournal(journal, {
+      generation: 1,
+      created: "now",
+      shard,
+      watermark: watermark,
+    });
+    const covered = this.#payloads[(watermark?.seq ?? 0) - 1];
+    const isWhole =
+      watermark === undefined || (covered && recordCrc(covered) === watermark.recordCrc);
     if (!this.#hasCut) expect(isWhole).toBe(true);
     if (isWhole) {
       await expect(check).resolves.toBeDefined();
@@ -291,9 +297,9 @@ class World {
     }
   }
 
-  async #mark(
+  async #watermark(
     term: number,
-    { keeper, folded }: { keeper: MarkKeeper; folded: Uint8Array[] },
+    { keeper, folded }: { keeper: WatermarkKeeper; folded: Uint8Array[] },
     loses: string,
   ): Promise<void> {
     const last = folded.at(-1);
@@ -302,23 +308,23 @@ class World {
     this.records.losesRequest = (call) => loses === "request" && isWrite(call);
     this.records.losesAnswer = (call) => loses === "answer" && isWrite(call);
     const noted = notedAt(folded.length);
-    const head = { term, generation: 1, ...noted, recordCrc: recordCrc(last) };
+    const progress = { term, generation: 1, ...noted, recordCrc: recordCrc(last) };
     const before = this.#last;
-    await keeper.raise(head).catch((error: unknown) => {
+    await keeper.raise(progress).catch((error: unknown) => {
       expect(error).toMatchObject({ code: "TIMEOUT" });
     });
     this.records.losesRequest = () => false;
     this.records.losesAnswer = () => false;
-    this.#last = await new MarkKeeper(this.records, SHARD).read();
+    this.#last = await new WatermarkKeeper(this.records, SHARD).read();
     if (this.#last?.term === before?.term && this.#last?.seq === before?.seq) return;
     // What was written is what this owner had folded, more than before, under no older term.
-    expect(this.#last).toMatchObject(head);
-    expect(isLater(head, before)).toBe(true);
+    expect(this.#last).toMatchObject(progress);
+    expect(isLater(progress, before)).toBe(true);
     expect(term).toBeGreaterThanOrEqual(before?.term ?? 0);
   }
 }
 
-test("in any order of folding, marking, taking over and losing, no marked record is missed", async () => {
+test("in any order of folding, marking, taking over and losing, no covered record is missed", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(anyEvent, { minLength: 5, maxLength: 60 }), async (events) => {
       const world = new World();
