@@ -26,7 +26,7 @@ async function packagesOf(entry: string): Promise<Set<string>> {
   return packages;
 }
 
-test.each(["cli/run-cli.ts", "actors/host/host.ts", "actors/host/host-worker.ts"])(
+test.each(["cli/run-cli.ts", "actors/host/start-host.ts", "actors/host/host-worker.ts"])(
   "of %s",
   async (entry) => {
     const packages = await packagesOf(join(packageRoot(), "src", entry));

@@ -70,9 +70,6 @@ const NEVER: readonly (readonly [from: string, target: string])[] = [
   ),
 ];
 
-/** Rooms in which files still import each other's types. */
-const KNOTTED = ["src/actors/host/", "src/actors/lifecycle/", "src/actors/owner/"] as const;
-
 /** Names that say nothing about what a file holds. */
 const EMPTY_NAMES = /^(utils?|helpers?|common|misc|shared)\b/;
 
@@ -146,8 +143,7 @@ describe("sources", () => {
 
   test("import in no circle, not even types", () => {
     const circles = circlesIn(new Map(modules.map((file) => [file.path, importsOf(file)])));
-    const isKnot = (path: string) => KNOTTED.some((room) => path.startsWith(room));
-    expect(circles.filter((circle) => !circle.every(isKnot))).toEqual([]);
+    expect(circles).toEqual([]);
   });
 });
 

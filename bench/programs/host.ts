@@ -1,4 +1,5 @@
-import { type Host, type HostOptions, startHost } from "../../src/actors/host/host.ts";
+import type { Host, HostOptions } from "../../src/actors/host/host.ts";
+import { startHost } from "../../src/actors/host/start-host.ts";
 import { serveAgent } from "../agent.ts";
 
 /** A host with one worker, as the product starts it. */

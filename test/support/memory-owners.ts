@@ -1,4 +1,4 @@
-import type { Owners, WantedBlock } from "../../src/actors/lifecycle/service.ts";
+import type { Owners, WantedBlock } from "../../src/actors/job/owners-client.ts";
 import {
   blockPlaces,
   type ErrorCode,

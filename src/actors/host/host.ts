@@ -1,32 +1,46 @@
 import { randomUUID } from "node:crypto";
-import { hostname } from "node:os";
+import { availableParallelism, hostname } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
-import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
-import { defined } from "../../protocol/fields.ts";
 import {
+  asMap,
   ensureError,
-  JobSubjects,
-  PAYLOAD_BYTES_MIN,
+  type Fields,
+  type JobSubjects,
   PserverError,
+  quoteName,
   type SynchronizationInput,
-  toSynchronization,
+  textField,
 } from "../../protocol/index.ts";
-import { fromBrokerError, orNoJetStream } from "../../transport/broker-error.ts";
+import {
+  fromBrokerError,
+  isRefusedSubscription,
+  orNoJetStream,
+} from "../../transport/broker-error.ts";
 import { payloadBytesMaxOf } from "../../transport/bulk-transport.ts";
-import { type ConnectionSettings, openConnection } from "../../transport/connection.ts";
-import { openJetStream } from "../../transport/jetstream.ts";
-import { type EtcdSettings, type EtcdSpace, openEtcdSpace } from "../job/etcd-space.ts";
-import { journalSettings, type StoredSettings, type WantedSettings } from "../job/job-settings.ts";
-import { openJob } from "../job/open-job.ts";
-import { OwnersClient } from "../job/owners-client.ts";
-import { Journal } from "../journal/journal.ts";
+import type { ConnectionSettings } from "../../transport/connection.ts";
+import { InitializationKeys, Publication } from "../job/etcd-publication.ts";
+import { type EtcdSettings, type EtcdSpace, toAdvertised } from "../job/etcd-space.ts";
+import {
+  journalSettings,
+  quotasOf,
+  type StoredSettings,
+  type WantedSettings,
+} from "../job/job-settings.ts";
+import { BrokerProbe, LeaseClock, LeaseKeeper } from "../job/leases.ts";
+import { leaseTimeoutMs, type OpenedJob } from "../job/open-job.ts";
+import type { OwnersClient } from "../job/owners-client.ts";
 import type { Continued } from "../journal/next-generation.ts";
-import { ensureTapeStream } from "../journal/tape-writer.ts";
 import type { TakenBack } from "../lifecycle/initialization.ts";
-import { RefusalBudget } from "../owner/fair-server.ts";
+import { createLifecycle, type LifecycleService } from "../lifecycle/service.ts";
+import type { RefusalBudget } from "../owner/fair-server.ts";
 import type { ShardTrouble } from "../owner/serving-shard.ts";
-import { RunningHost } from "./running-host.ts";
+import { ControlService, Saver } from "./control-service.ts";
+import { HostMemory } from "./host-memory.ts";
+import { type HostRequests, serveRequests } from "./host-requests.ts";
+import { hostKey, ShardClaims } from "./shard-claims.ts";
+import { JobWatch, LossesWatch, MembersWatch, SessionsWatch } from "./watches.ts";
+import { WorkerPool, type WorkerPoolEvents, type WorkerSetup } from "./worker-pool.ts";
 
 /** Options of `startHost`; settings are for a new job, and must agree with those of an existing one. */
 export interface HostOptions extends Omit<WantedSettings, "synchronization"> {
@@ -146,101 +160,371 @@ export class StartRetries {
   }
 }
 
-/** How long a host may take to open the job, and then until its share of the shards is served. */
-const START_MS = 60_000;
+/** Journal retained for each shard; one in memory shares the broker's memory with all others. */
+const RETAIN_BYTES = { file: 1024 ** 3, memory: 64 * 1024 ** 2 } as const;
+const SNAPSHOT_BYTES = 256 * 1024 ** 2;
+
+/** Journal bytes under way to one worker's connection, shared by its shards. */
+const CREDIT_BYTES = 32 * 1024 ** 2;
+
+/** How often a starting host checks whether its shards are served. */
+const SERVED_POLL_MS = 20;
+
+/** How often a host that ends tells that it is still saving shards. */
+const SAVING_TOLD_MS = 3_000;
+
+/** Shards whose errors are shown when a host cannot start. */
+const ERRORS_SHOWN_MAX = 3;
+
+/** A host that has opened its job: starts and stops its parts, and reacts to what they report. */
+export class RunningHost implements Host, WorkerPoolEvents {
+  readonly id: string;
+  readonly settings: StoredSettings;
+  readonly stopped: Promise<PserverError | undefined>;
+  readonly #opening: HostOpening;
+  readonly #emit: (event: HostEvent) => void;
+  readonly #clock: LeaseClock;
+  readonly #memory: HostMemory;
+  readonly #pool: WorkerPool;
+  readonly #claims: ShardClaims;
+  /** Of the host's own lease. */
+  readonly #keeper: LeaseKeeper;
+  /** In etcd, if the job's leases are there. */
+  readonly #publication: Publication | undefined;
+  readonly #lifecycle: LifecycleService;
+  readonly #control: ControlService;
+  readonly #members: MembersWatch;
+  readonly #presence: JobWatch;
+  /** Works only for a job with journals in memory. */
+  readonly #losses: LossesWatch;
+  readonly #sessions: SessionsWatch;
+  /** Shards of this host that are served, have failed, or do not fit. */
+  readonly #settled: Set<number> = new Set();
+  #requests: readonly HostRequests[] = [];
+  #finish: (reason: PserverError | undefined) => void = () => undefined;
+  #closing: Promise<void> | undefined;
+  #hasReportedOtherAccount = false;
+  #isJobGone = false;
+  /** Shards that are being saved before the end, and when that was told last. */
+  readonly #saving: Set<number> = new Set();
+  #savingToldMs: number | undefined;
+
+  /** Makes the parts of the host. Nothing runs before {@link RunningHost.start}. */
+  constructor(opening: HostOpening, job: OpenedJob, owners: OwnersClient) {
+    const { options, id, connection, subjects } = opening;
+    const { settings, leases } = job;
+    const { shards, leaseMs } = settings;
+    this.id = id;
+    this.settings = settings;
+    this.stopped = new Promise((resolve) => {
+      this.#finish = resolve;
+    });
+    this.#opening = opening;
+    this.#emit = watchEtcd(opening);
+    const onError = (error: PserverError): void => this.#emit({ type: "error", error });
+    // The owner tells this life of the host from an earlier one with the same id.
+    const value = { owner: randomUUID(), host: id, pid: process.pid, machine: hostname() };
+    this.#clock = new LeaseClock(shards);
+    this.#memory = HostMemory.open({ shards, limitBytes: options.memoryLimitBytes });
+    this.#pool = new WorkerPool(this);
+    this.#claims = new ShardClaims({
+      ...{ job: options.job, shards, host: id, value, leases, leaseMs, clock: this.#clock },
+      events: {
+        onClaimed: (shard) => this.#pool.own(shard),
+        onReleased: (shard) => this.#release(shard),
+        onError,
+      },
+    });
+    const onLost = (error: PserverError): void => void this.#reclaimLease(error);
+    this.#keeper = new LeaseKeeper({ leases, key: hostKey(id), value, leaseMs, onLost });
+    this.#publication = opening.etcd && hostPublication(opening, opening.etcd, job, onError);
+    const service = hostLifecycle(opening, job, owners, this.#publication, onError);
+    this.#lifecycle = service;
+    const { job: name, modelDirectory: directory } = options;
+    const saver = new Saver({ service, owners, directory, job: name, host: id, onError });
+    this.#control = new ControlService(job, service, owners, saver);
+    const statuses = (): readonly Fields[] => this.#pool.statuses;
+    this.#members = new MembersWatch({ service, statuses, leaseMs, onError });
+    this.#sessions = new SessionsWatch({ service, statuses, onError });
+    this.#losses = new LossesWatch({
+      ...{ service, leaseMs, onError },
+      onTakenBack: (shard, taken) => this.#emit({ type: "parameters-lost", shard, ...taken }),
+    });
+    this.#presence = new JobWatch({
+      ...{ connection, manager: job.manager, subjects, created: job.created, leaseMs },
+      onGone: (error) => void this.#jobGone(error),
+    });
+  }
+
+  /** Claims shards and begins to answer requests. @throws as `startHost`. */
+  async start(): Promise<void> {
+    const { options, subjects, answers, retries, refusals } = this.#opening;
+    const { workers, ...setup } = this.#workerSetup();
+    await this.#pool.start(workers, setup);
+    if (!(await retries.run(() => this.#keeper.start()))) {
+      throw new PserverError(
+        "JOB_EXISTS",
+        `a host with the id ${JSON.stringify(this.id)} is alive in job ${options.job}`,
+        { received: this.id },
+      );
+    }
+    await this.#claims.start();
+    this.#presence.start();
+    await this.#lifecycle.start();
+    if (this.settings.synchronization.mode !== "async") this.#members.start();
+    if (this.settings.journal === "memory") this.#losses.start();
+    this.#sessions.start();
+    const onOtherAccount = (trainer: string): void => this.#reportOtherAccount(trainer);
+    const reception = { connection: answers, refusals, subjects };
+    this.#requests = serveRequests(reception, this.#lifecycle, this.#control, onOtherAccount);
+    void this.#watchConnection();
+    void this.#watchSubscriptions();
+    // A refused subscription is reported before the host counts as serving.
+    await answers.flush();
+    // Last, so that trainers which find the host in etcd are answered.
+    await this.#publication?.start();
+  }
+
+  /** Settles when every shard that falls to this host is served or has failed; @throws TIMEOUT. */
+  async served(timeoutMs: number): Promise<void> {
+    const started = performance.now();
+    let ended: { reason: PserverError | undefined } | undefined;
+    void this.stopped.then((reason) => {
+      ended = { reason };
+    });
+    while (!this.#claims.share.every((shard) => this.#settled.has(shard))) {
+      if (ended !== undefined) {
+        const text = `host ${this.id} was closed as it started`;
+        throw ended.reason ?? new PserverError("CLOSED", text);
+      }
+      if (performance.now() - started > timeoutMs) {
+        const text = `host ${this.id}: its shards were not served in ${timeoutMs} ms${this.#shardErrors()}`;
+        throw new PserverError("TIMEOUT", text);
+      }
+      await delay(SERVED_POLL_MS);
+    }
+  }
+
+  close(): Promise<void> {
+    return this.stop(undefined);
+  }
+
+  /** Stops all parts, once; `reason` becomes the result of {@link RunningHost.stopped}. */
+  stop(reason: PserverError | undefined): Promise<void> {
+    this.#closing ??= this.#shutDown(reason);
+    return this.#closing;
+  }
+
+  onServing(shard: number): void {
+    this.#emit({ type: "serving", shard });
+    this.#settled.add(shard);
+    this.#members.serving(shard);
+    this.#losses.serving(shard);
+  }
+
+  /** One that does not fit into the memory is left to other hosts until it fits. */
+  onTrouble(type: ShardTrouble, shard: number, error: PserverError): void {
+    this.#emit({ type: type === "failed" ? "shard-failed" : type, shard, error });
+    if (type === "no-memory") {
+      const needed = Number(error.details["expected"]);
+      this.#claims.decline(shard, () => this.#memory.freeBytes >= needed);
+      this.#settled.add(shard);
+    }
+    // A shard that another host has owned meanwhile is taken over again.
+    if (type === "failed" && error.code !== "NOT_OWNER") this.#settled.add(shard);
+  }
+
+  onRecovered(recovered: Continued): void {
+    this.#emit({ type: "shard-recovered", ...recovered });
+  }
+
+  onFellBack(fallen: Continued): void {
+    this.#emit({ type: "fell-back", ...fallen });
+  }
+
+  onCrash(error: PserverError): void {
+    void this.stop(error);
+  }
+
+  /** Stops owning a shard whose lease another host holds, or is to hold. */
+  #release(shard: number): void {
+    this.#pool.disown(shard);
+    this.#settled.delete(shard);
+    this.#emit({ type: "released", shard });
+  }
+
+  /** Stops the host: what it has of a job that is gone must not get into one that is made anew. */
+  async #jobGone(reason: PserverError): Promise<void> {
+    this.#isJobGone = true;
+    await this.stop(reason);
+  }
+
+  /** Claims the host's own lease again after an outage of the broker, until it is held. */
+  async #reclaimLease(reason: PserverError): Promise<void> {
+    this.#emit({ type: "error", error: reason });
+    while (this.#closing === undefined) {
+      try {
+        if (await this.#keeper.start()) return;
+        const text = `another host has joined job ${this.#opening.options.job} under the id ${JSON.stringify(this.id)}`;
+        await this.stop(new PserverError("NOT_OWNER", text, { received: this.id }));
+      } catch (error) {
+        this.#emit({ type: "error", error: ensureError(error) });
+      }
+      await delay(this.settings.leaseMs / 5);
+    }
+  }
+
+  /** Once: such trainers repeat their requests and are never answered. */
+  #reportOtherAccount(trainer: string): void {
+    if (this.#hasReportedOtherAccount) return;
+    this.#hasReportedOtherAccount = true;
+    const text =
+      `trainer ${quoteName(trainer)} sends requests from another account of the broker and is not answered: ` +
+      "start every host with --across-accounts if trainers have an account of their own";
+    this.#emit({ type: "error", error: new PserverError("UNSUPPORTED", text, { trainer }) });
+  }
+
+  /** Stops the host if a subscription is refused: it would seem to serve, but hear no requests. */
+  async #watchSubscriptions(): Promise<void> {
+    for await (const status of this.#opening.answers.status()) {
+      if (status.type !== "error" || !isRefusedSubscription(status.error)) continue;
+      const error = fromBrokerError(status.error, `host ${this.id} listening`);
+      void this.stop(error);
+    }
+  }
+
+  async #watchConnection(): Promise<void> {
+    for await (const status of this.#opening.connection.status()) {
+      if (status.type === "disconnect") {
+        this.#lifecycle.disconnected();
+        this.#emit({ type: "disconnected" });
+      } else if (status.type === "reconnect") {
+        this.#emit({ type: "reconnected" });
+        this.#presence.reconnected();
+      }
+    }
+  }
+
+  /** Errors of shards that are not served, for a message. */
+  #shardErrors(): string {
+    const texts = this.#pool.statuses.flatMap(({ shard, error }) =>
+      error === undefined ? [] : `; shard ${shard}: ${textField(asMap(error, "error"), "message")}`,
+    );
+    return texts.slice(0, ERRORS_SHOWN_MAX).join("");
+  }
+
+  /**
+   * Stores a shard that is about to be released: its journal in memory may go with the broker next. What cannot
+   * be stored is reported, and does not keep the host from ending.
+   */
+  async #save(shard: number): Promise<void> {
+    this.#saving.add(shard);
+    const error = await this.#pool.save(shard, () => this.#tellSaving());
+    this.#saving.delete(shard);
+    if (error !== undefined) this.#emit({ type: "unsaved", shard, error });
+  }
+
+  /** Tells which shards are still being saved, now and then. */
+  #tellSaving(): void {
+    const nowMs = performance.now();
+    this.#savingToldMs ??= nowMs;
+    if (nowMs - this.#savingToldMs < SAVING_TOLD_MS) return;
+    this.#savingToldMs = nowMs;
+    this.#emit({ type: "saving", shards: [...this.#saving] });
+  }
+
+  async #shutDown(reason: PserverError | undefined): Promise<void> {
+    const { connection, answers, etcd } = this.#opening;
+    const savesShards = this.settings.journal === "memory" && !this.#isJobGone;
+    void this.#losses.stop();
+    void this.#presence.stop();
+    // At the same time: a request in work may wait for a shard that another host is to take over.
+    const ended = await Promise.allSettled([
+      ...this.#requests.map((requests) => requests.close()),
+      this.#claims.close(savesShards ? (shard) => this.#save(shard) : undefined),
+      this.#lifecycle.close(),
+      this.#members.stop(),
+      this.#sessions.stop(),
+      this.#keeper.stop(),
+      this.#publication?.stop(),
+    ]);
+    await this.#pool.close();
+    etcd?.client.close();
+    await Promise.all([connection.close(), answers.close()]);
+    for (const result of ended) {
+      // A lease that could not be released ends by itself.
+      if (result.status === "fulfilled") continue;
+      this.#emit({ type: "error", error: ensureError(result.reason) });
+    }
+    this.#finish(reason);
+  }
+
+  /** What every worker thread is started with, and how many there are. */
+  #workerSetup(): Omit<WorkerSetup, "index"> & { readonly workers: number } {
+    const { options } = this.#opening;
+    const { shards, leaseMs, tape } = this.settings;
+    const workers = Math.min(options.workers ?? Math.max(1, availableParallelism() - 1), shards);
+    const journal = journalSettings(this.settings);
+    return {
+      workers,
+      connection: options.connection,
+      answerConnection: options.answerConnection ?? options.connection,
+      job: options.job,
+      acrossAccounts: options.acrossAccounts ?? false,
+      host: this.id,
+      ...{ shards, leaseMs, tape, journal },
+      leases: this.#clock.buffer,
+      memory: this.#memory.buffer,
+      memoryLimitBytes: options.memoryLimitBytes,
+      retainBytes: options.retainBytes ?? RETAIN_BYTES[journal.storage],
+      snapshotBytes: Math.min(options.snapshotBytes ?? SNAPSHOT_BYTES, journal.bytesMax / 4),
+      creditBytes: Math.floor((CREDIT_BYTES * workers) / shards),
+    };
+  }
+}
 
 /**
- * Joins a job, which is made if it does not exist, and serves a share of its shards. While the broker's
- * JetStream is unavailable, as in a cluster without a leader, it retries for 60 s.
- * @returns the host, once every shard that fell to it is served or has failed.
- * @throws BAD_CONFIG for an invalid synchronization; NO_BROKER, DENIED, NO_JETSTREAM,
- * JETSTREAM_UNAVAILABLE, PAYLOAD_TOO_SMALL, JOB_EXISTS, NO_SPACE, TIMEOUT; with `etcd` also BAD_VALUE and NO_ETCD.
+ * Reports when etcd is lost and when it is back. Returns what emits the host's other events, in which
+ * errors of etcd are not repeated.
  */
-export async function startHost(options: HostOptions): Promise<Host> {
-  const subjects = new JobSubjects(options.job, options.acrossAccounts);
-  const id = options.id ?? `${hostname().slice(0, 24)}-${process.pid}-${randomUUID().slice(0, 8)}`;
-  const inboxPrefix = subjects.hostInbox(id);
-  const name = `pserver ${options.job} host ${id}`;
-  const connection = await openConnection(options.connection, {
-    name: `${name} control`,
-    inboxPrefix,
-  });
-  let answers: NatsConnection | undefined;
-  const refusals = new RefusalBudget();
-  let etcd: EtcdSpace | undefined;
-  let host: RunningHost | undefined;
-  try {
-    checkPayload(connection);
-    // A connection of its own, so that no lease waits behind requests of trainers.
-    answers = await openConnection(options.answerConnection ?? options.connection, {
-      name: `${name} answers`,
-      inboxPrefix,
-      drops: refusals.isUnheard,
-    });
-    if (options.etcd !== undefined) {
-      etcd = await openEtcdSpace(options.etcd, options.job, options.connection.timeoutMs);
-    }
-    const retries = new StartRetries(connection, START_MS);
-    host = await openHost({ options, subjects, id, connection, answers, refusals, etcd, retries });
-    await host.start();
-    await host.served(START_MS);
-    return host;
-  } catch (error) {
-    await host?.close();
-    etcd?.client.close();
-    await Promise.all([connection.close(), answers?.close()]);
-    throw fromBrokerError(error, `starting host ${id}`);
-  }
-}
-
-/** Opens the job and composes the host; nothing runs yet. */
-async function openHost(opening: HostOpening): Promise<RunningHost> {
-  const { options, subjects, id, connection, etcd, retries } = opening;
-  const client = openJetStream(connection);
-  const manager = await client.jetstreamManager(false);
-  const wanted = wantedSettings(options);
-  const job = await retries.run(() => openJob({ connection, manager, subjects, etcd, wanted }));
-  if (job.settings.tape) await makeTape(opening, manager, job.settings.replicas);
-  const settings = journalSettings(job.settings);
-  const owners = new OwnersClient({
-    connection,
-    manager,
-    subjects,
-    host: id,
-    journalOf: (shard) => new Journal({ manager, client, subjects, settings, shard }),
-  });
-  return new RunningHost(opening, job, owners);
-}
-
-/** Makes the stream of the job's tape. A tape only describes: if it cannot be made, its lines are left out. */
-async function makeTape(
-  { options, subjects, retries }: HostOpening,
-  manager: JetStreamManager,
-  replicas: number,
-): Promise<void> {
-  try {
-    await retries.run(() => ensureTapeStream(manager, subjects, replicas));
-  } catch (error) {
-    options.onEvent?.({ type: "error", error: ensureError(error) });
-  }
-}
-
-function wantedSettings(options: HostOptions): WantedSettings {
-  const { shards, journal, journalBytesMax, leaseMs, replicas, tape } = options;
-  const { parametersMax, heldBytesMax, trainerParametersMax, trainerHeldBytesMax } = options;
-  return defined({
-    ...{ shards, journal, journalBytesMax, leaseMs, replicas, tape },
-    synchronization: options.synchronization && toSynchronization(options.synchronization),
-    ...{ parametersMax, heldBytesMax, trainerParametersMax, trainerHeldBytesMax },
-  });
-}
-
-function checkPayload(connection: NatsConnection): void {
-  const received = payloadBytesMaxOf(connection);
-  if (received >= PAYLOAD_BYTES_MIN) return;
-  throw new PserverError(
-    "PAYLOAD_TOO_SMALL",
-    `the broker's max_payload: expected at least ${PAYLOAD_BYTES_MIN} bytes (8 MB recommended); received ${received}`,
-    { expected: PAYLOAD_BYTES_MIN, received },
+function watchEtcd({ options, etcd }: HostOpening): (event: HostEvent) => void {
+  const emit = options.onEvent ?? (() => undefined);
+  etcd?.client.watch((error) =>
+    emit(error === undefined ? { type: "etcd-back" } : { type: "etcd-lost", error }),
   );
+  return (event) => {
+    if (event.type !== "error" || event.error.code !== "NO_ETCD") emit(event);
+  };
+}
+
+function hostLifecycle(
+  { options, id, connection }: HostOpening,
+  { settings, bucket, leases }: OpenedJob,
+  owners: OwnersClient,
+  publication: Publication | undefined,
+  onError: (error: PserverError) => void,
+): LifecycleService {
+  const { shards, journal, leaseMs, synchronization } = settings;
+  const quotas = quotasOf(settings);
+  return createLifecycle({
+    job: { job: options.job, shards, journal, leaseMs, synchronization, quotas },
+    ...{ bucket, leases, owners, onError },
+    hostId: id,
+    maxPayloadBytes: payloadBytesMaxOf(connection),
+    ...(publication && { onJobChanged: () => publication.showJob() }),
+  });
+}
+
+function hostPublication(
+  { options, connection }: HostOpening,
+  space: EtcdSpace,
+  { settings: { leaseMs }, bucket }: OpenedJob,
+  onError: (error: PserverError) => void,
+): Publication {
+  return new Publication({
+    ...{ client: space.client, keys: space.keys, job: options.job, leaseMs, onError },
+    urls: toAdvertised(options.etcd?.advertise ?? options.connection.servers),
+    probe: new BrokerProbe(connection, leaseTimeoutMs(leaseMs)),
+    initialization: new InitializationKeys(space, bucket),
+  });
 }

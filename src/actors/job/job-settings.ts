@@ -108,6 +108,13 @@ export interface StoredSettings extends Quotas {
   readonly tape: boolean;
 }
 
+/** Settings of a job that its lifecycle depends on, with the name of the job. */
+export interface JobSettings
+  extends Pick<StoredSettings, "shards" | "journal" | "leaseMs" | "synchronization"> {
+  readonly job: string;
+  readonly quotas: Quotas;
+}
+
 /** Settings that a host asks for; the job's own settings, or defaults, hold for the rest. */
 export type WantedSettings = Partial<Omit<StoredSettings, "format" | "rules" | "leases">>;
 

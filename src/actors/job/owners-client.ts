@@ -29,7 +29,6 @@ import { mapConcurrently } from "../concurrent.ts";
 import { neededBytes } from "../host/host-memory.ts";
 import type { Journal } from "../journal/journal.ts";
 import { type StorageQueries, storageQueries } from "../journal/streams.ts";
-import type { CheckedBlocks, Owners, WantedBlock } from "../lifecycle/service.ts";
 
 /** How long one request waits for a reply before it is repeated. */
 const ATTEMPT_MS = 2_000;
@@ -54,6 +53,35 @@ const RETRY_MS = 100;
 
 /** Bytes of snapshots per byte of state: the old ones are kept while a new one is written. */
 const SNAPSHOT_FACTOR = 2.5;
+
+/** A block by parameter, index and the epoch it must have. */
+export type WantedBlock = readonly [parameter: string, index: number, epoch: number];
+
+/** Reply of a shard's owner to a check. */
+export interface CheckedBlocks {
+  /** The end of the shard's journal as it was folded for the check. */
+  readonly position: Position;
+  readonly missing: readonly (readonly [parameter: string, index: number])[];
+}
+
+/** Requests to the owners of shards, the broker's space and the hosts' memory. */
+export interface Owners {
+  /** Tells which of the blocks are missing once the shard's owner has folded up to `at`. */
+  check(
+    shard: number,
+    want: { readonly blocks: readonly WantedBlock[]; readonly at?: Position },
+  ): Promise<CheckedBlocks>;
+  /** The trainers that a shard remembers, with their sessions. */
+  trainers(shard: number): Promise<RememberedTrainers>;
+  /** Appends a host's record to a shard's journal. */
+  append(shard: number, record: HostRecord): Promise<Position>;
+  /** Has a shard's owner store a snapshot of this position or later, unless there is one; returns its position. */
+  snapshot(shard: number, at: Position): Promise<Fields>;
+  /** @throws NO_MEMORY unless the owners' hosts can hold so many more bytes of values, by shard. */
+  checkMemory(valueBytes: readonly number[]): Promise<void>;
+  /** @throws NO_SPACE unless the broker can hold all journals and this state. */
+  checkSpace(stateBytes: number): Promise<void>;
+}
 
 /** Dependencies of {@link OwnersClient}. */
 export interface OwnersClientDeps {

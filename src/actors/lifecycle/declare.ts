@@ -16,6 +16,7 @@ import { announceGranted } from "./declared-ledger.ts";
 import {
   abortAbandonedJob,
   type Claimant,
+  type InitializationDeps,
   isAbandoned,
   requireMemory,
   requireSelected,
@@ -39,8 +40,12 @@ import {
   redeclare,
   requireSameDeclaration,
 } from "./parameter.ts";
-import type { LifecycleDeps } from "./service.ts";
 import { requireLiveSession, requireSession } from "./sessions.ts";
+
+/** What declarations of parameters depend on. */
+export interface DeclareDeps extends InitializationDeps {
+  readonly smallParameters: SmallParameters;
+}
 
 /**
  * Declares parameters of the job's initialization and replies with their layouts and epochs, in request
@@ -48,11 +53,7 @@ import { requireLiveSession, requireSession } from "./sessions.ts";
  * before the trainer is.
  * @throws QUOTA, and as {@link requireSelected}.
  */
-export async function declare(
-  deps: LifecycleDeps,
-  trainer: string,
-  fields: Fields,
-): Promise<Fields> {
+export async function declare(deps: DeclareDeps, trainer: string, fields: Fields): Promise<Fields> {
   const { epoch, parameters } = parseDeclareRequest(fields);
   const [session] = await Promise.all([
     requireSession(deps, trainer, fields),
@@ -103,7 +104,7 @@ interface Attempt {
  * not looked for, because creating its record fails if there is one after all; and what was declared for the job can
  * only have been declared again in a later epoch, which the job's record would have told.
  */
-async function presentOf(deps: LifecycleDeps, name: string): Promise<Parameter | undefined> {
+async function presentOf(deps: DeclareDeps, name: string): Promise<Parameter | undefined> {
   const known = deps.ledger.catalog.get(name);
   if (known === undefined || known.jobEpoch !== 0) return known;
   return await parameterRecord(name).read(deps);
@@ -111,7 +112,7 @@ async function presentOf(deps: LifecycleDeps, name: string): Promise<Parameter |
 
 /** The parameter once this attempt has declared it; `known` itself if it has already. */
 async function declared(
-  deps: LifecycleDeps,
+  deps: DeclareDeps,
   { claimant, event, first }: Attempt,
   known: Parameter | undefined,
   declaration: Declaration,
@@ -149,7 +150,7 @@ function staleEpoch(known: Parameter, { trainer, epoch }: Claimant): PserverErro
 
 /** Checks that no live session is creating the parameter by itself. @throws NOT_SELECTED */
 async function requireNotCreated(
-  deps: LifecycleDeps,
+  deps: DeclareDeps,
   known: Parameter,
   claimant: Claimant,
 ): Promise<void> {
@@ -181,11 +182,7 @@ function withoutRepeats(declarations: readonly Declaration[]): Declaration[] {
  * job's state. Replies with the parameter as it is declared now: by this session if it is
  * selected, else by the session that was first. It can be taken over as in `begin`.
  */
-export async function create(
-  deps: LifecycleDeps,
-  trainer: string,
-  fields: Fields,
-): Promise<Fields> {
+export async function create(deps: DeclareDeps, trainer: string, fields: Fields): Promise<Fields> {
   const { parameter: declaration } = parseCreateRequest(fields);
   const [session] = await Promise.all([
     requireLiveSession(deps, trainer, fields),
@@ -217,7 +214,7 @@ function isInJob(parameter: Parameter, job: Lifecycle): boolean {
 
 /** The parameter once this attempt has selected the claimant; `known` itself if it changes nothing. */
 async function select(
-  deps: LifecycleDeps,
+  deps: DeclareDeps,
   claimant: { readonly trainer: string; readonly session: number },
   known: Parameter | undefined,
   job: Lifecycle,

@@ -8,11 +8,12 @@ import {
   quoteName,
 } from "../../protocol/index.ts";
 import { type Clock, mapConcurrently } from "../concurrent.ts";
+import type { JobSettings } from "../job/job-settings.ts";
+import type { Owners } from "../job/owners-client.ts";
 import type { KvBucket } from "../journal/kv-bucket.ts";
 import { PARAMETER_KEYS, parameterOfKey } from "./lock.ts";
 import { jobRecord, type Lifecycle, type LifecycleContext, UNINITIALIZED } from "./machine.ts";
 import { effectiveState, type Parameter, parseParameterRecord, shardBytes } from "./parameter.ts";
-import type { JobSettings, LifecycleDeps } from "./service.ts";
 
 /** Called with a parameter whenever the catalog gets a newer record of it. */
 type OnParameter = (parameter: Parameter) => void;
@@ -282,6 +283,13 @@ function check(who: string, what: string, expected: number, received: number): v
   );
 }
 
+/** What telling the journals about declared parameters depends on. */
+interface GrantDeps {
+  readonly job: JobSettings;
+  readonly owners: Pick<Owners, "append">;
+  readonly maxPayloadBytes: number;
+}
+
 /** Bytes that a list of parameters takes beside them. */
 const LIST_BYTES = 16;
 
@@ -291,7 +299,7 @@ const LIST_BYTES = 16;
  * repeat is harmless: a repeated request completes what a host that died left undone.
  */
 export async function announceGranted(
-  deps: LifecycleDeps,
+  deps: GrantDeps,
   trainer: string,
   parameters: readonly Parameter[],
 ): Promise<void> {
@@ -308,7 +316,7 @@ export async function announceGranted(
  * its present layout has no place for. A repeat is harmless.
  */
 export async function dropOrphans(
-  deps: LifecycleDeps,
+  deps: GrantDeps,
   parameters: readonly Parameter[],
   job: Lifecycle,
 ): Promise<void> {
@@ -317,7 +325,7 @@ export async function dropOrphans(
 }
 
 function grantedByShard(
-  { job }: LifecycleDeps,
+  { job }: GrantDeps,
   parameters: readonly Parameter[],
 ): Map<number, GrantedParameter[]> {
   const byShard = new Map<number, GrantedParameter[]>();
@@ -349,7 +357,7 @@ function cut(parameters: readonly GrantedParameter[], bytesMax: number): Granted
 }
 
 function dropsOf(
-  { job: { shards } }: LifecycleDeps,
+  { job: { shards } }: GrantDeps,
   parameter: Parameter,
   job: Lifecycle,
 ): { shard: number; record: HostRecord }[] {

@@ -12,7 +12,8 @@ import {
   SHARD_BYTES_MAX,
 } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
-import { dropOrphans } from "./declared-ledger.ts";
+import type { WantedBlock } from "../job/owners-client.ts";
+import { type DeclaredLedger, dropOrphans } from "./declared-ledger.ts";
 import {
   advance,
   beginReply,
@@ -31,8 +32,12 @@ import {
   requireOwn,
   shardBytes,
 } from "./parameter.ts";
-import type { LifecycleDeps, WantedBlock } from "./service.ts";
-import { isGone, requireLiveSession, requireSession } from "./sessions.ts";
+import { isGone, requireLiveSession, requireSession, type SessionDeps } from "./sessions.ts";
+
+/** What initializations depend on. */
+export interface InitializationDeps extends SessionDeps {
+  readonly ledger: DeclaredLedger;
+}
 
 /** The sender of a request that claims to initialize, as subject and request name it. */
 export interface Claimant {
@@ -86,12 +91,15 @@ function hasFinished(lifecycle: Lifecycle, claimant: Claimant): boolean {
 }
 
 /** Whether the session that initializes counts as dead. */
-export async function isAbandoned(deps: LifecycleDeps, lifecycle: Lifecycle): Promise<boolean> {
+export async function isAbandoned(
+  deps: InitializationDeps,
+  lifecycle: Lifecycle,
+): Promise<boolean> {
   return lifecycle.state === "initializing" && (await isGone(deps, lifecycle.context));
 }
 
 /** Ends the job's initialization if the selected session counts as dead; returns the job as it is then. */
-export async function abortAbandonedJob(deps: LifecycleDeps): Promise<Lifecycle> {
+export async function abortAbandonedJob(deps: InitializationDeps): Promise<Lifecycle> {
   const { result } = await jobRecord.change(deps, async (job) => {
     const { session, epoch } = job.context;
     const replace = await isAbandoned(deps, job);
@@ -105,7 +113,11 @@ export async function abortAbandonedJob(deps: LifecycleDeps): Promise<Lifecycle>
  * selected however often it asks. A newer session of the same trainer takes its place under the next
  * epoch, and so does any session once the selected one is gone.
  */
-export async function begin(deps: LifecycleDeps, trainer: string, fields: Fields): Promise<Fields> {
+export async function begin(
+  deps: InitializationDeps,
+  trainer: string,
+  fields: Fields,
+): Promise<Fields> {
   const session = await requireLiveSession(deps, trainer, fields);
   const { result: job } = await jobRecord.change(deps, async (current) => {
     if (isSelected(current, session)) return current;
@@ -116,7 +128,11 @@ export async function begin(deps: LifecycleDeps, trainer: string, fields: Fields
 }
 
 /** Aborts an initialization, of the job or of one parameter. What is ready stays ready. */
-export async function abort(deps: LifecycleDeps, trainer: string, fields: Fields): Promise<Fields> {
+export async function abort(
+  deps: InitializationDeps,
+  trainer: string,
+  fields: Fields,
+): Promise<Fields> {
   const session = await requireSession(deps, trainer, fields);
   const { epoch, parameter } = parseTarget(fields);
   const claimant = { trainer, session, epoch };
@@ -135,7 +151,7 @@ export async function abort(deps: LifecycleDeps, trainer: string, fields: Fields
 }
 
 async function abortParameter(
-  deps: LifecycleDeps,
+  deps: InitializationDeps,
   name: string,
   end: (lifecycle: Lifecycle) => Lifecycle,
 ): Promise<Lifecycle> {
@@ -161,7 +177,7 @@ type Published = FinishRequest["at"];
  * @throws INCOMPLETE naming the blocks that are missing, BAD_VALUE for a shard that does not exist.
  */
 async function requireBlocks(
-  deps: LifecycleDeps,
+  deps: InitializationDeps,
   parameters: readonly Parameter[],
   published: Published,
   shards: readonly number[],
@@ -180,7 +196,7 @@ async function requireBlocks(
 
 /** The names of those parameters that lack blocks on a shard. */
 async function lackingOn(
-  deps: Pick<LifecycleDeps, "owners">,
+  deps: Pick<InitializationDeps, "owners">,
   parameters: readonly Parameter[],
   shard: number,
 ): Promise<Set<string>> {
@@ -191,7 +207,7 @@ async function lackingOn(
 
 /** Asks the owner of a shard for blocks; returns those that it lacks, and the end of its journal. */
 async function checkShard(
-  deps: Pick<LifecycleDeps, "owners">,
+  deps: Pick<InitializationDeps, "owners">,
   shard: number,
   blocks: readonly WantedBlock[],
   at: Position | undefined,
@@ -216,7 +232,7 @@ async function checkShard(
  * @throws TOO_LARGE naming the first shard that cannot, NO_SPACE if the broker cannot.
  */
 async function requireStorage(
-  deps: LifecycleDeps,
+  deps: InitializationDeps,
   parameters: readonly Parameter[],
 ): Promise<void> {
   const bytes = shardBytes(parameters, deps.job);
@@ -236,7 +252,7 @@ async function requireStorage(
  * @throws NO_MEMORY naming the host that cannot.
  */
 export async function requireMemory(
-  deps: LifecycleDeps,
+  deps: InitializationDeps,
   parameters: readonly Parameter[],
 ): Promise<void> {
   if (parameters.length > 0) await deps.owners.checkMemory(shardBytes(parameters, deps.job));
@@ -258,7 +274,7 @@ function blocksByShard(
   return wanted;
 }
 
-function lastPublished(deps: LifecycleDeps, published: Published): Map<number, Position> {
+function lastPublished(deps: InitializationDeps, published: Published): Map<number, Position> {
   const last = new Map<number, Position>();
   for (const { shard, ...position } of published) {
     if (shard >= deps.job.shards) {
@@ -294,7 +310,7 @@ function incomplete(
  * repeat by the session that finished gets the same reply.
  */
 export async function finish(
-  deps: LifecycleDeps,
+  deps: InitializationDeps,
   trainer: string,
   fields: Fields,
 ): Promise<Fields> {
@@ -311,7 +327,7 @@ export async function finish(
 }
 
 async function finishJob(
-  deps: LifecycleDeps,
+  deps: InitializationDeps,
   claimant: Claimant,
   request: FinishRequest,
 ): Promise<Lifecycle> {
@@ -329,7 +345,7 @@ async function finishJob(
 }
 
 async function concludeJob(
-  deps: LifecycleDeps,
+  deps: InitializationDeps,
   claimant: Claimant,
   request: FinishRequest,
   parameters: readonly Parameter[],
@@ -360,7 +376,7 @@ async function concludeJob(
 }
 
 async function finishParameter(
-  deps: LifecycleDeps,
+  deps: InitializationDeps,
   claimant: Claimant,
   request: FinishRequest,
   name: string,
@@ -394,7 +410,7 @@ async function finishParameter(
  * something is initialized lies on file, and must not outlive the blocks.
  */
 async function storeInitialized(
-  { job, owners }: LifecycleDeps,
+  { job, owners }: InitializationDeps,
   at: readonly ShardPosition[],
 ): Promise<void> {
   if (job.journal !== "memory") return;
@@ -428,7 +444,7 @@ export interface TakenBack {
  * To be called only for a job with journals in memory: a shard on file that lacks blocks is stopped, and an
  * operator may get them back.
  */
-export async function takeBackLost(deps: LifecycleDeps, shard: number): Promise<TakenBack> {
+export async function takeBackLost(deps: InitializationDeps, shard: number): Promise<TakenBack> {
   const { catalog } = deps.ledger;
   await catalog.refresh();
   const job = await jobRecord.read(deps);
@@ -442,7 +458,10 @@ export async function takeBackLost(deps: LifecycleDeps, shard: number): Promise<
 }
 
 /** Takes one parameter back; returns its name, or undefined if its record has changed since it was read. */
-async function takeBack(deps: LifecycleDeps, parameter: Parameter): Promise<string | undefined> {
+async function takeBack(
+  deps: InitializationDeps,
+  parameter: Parameter,
+): Promise<string | undefined> {
   const { name } = parameter.declaration;
   // One that was declared for the job has become ready with it, which its own record does not say.
   const ready = { ...parameter.lifecycle, state: "ready" } as const;
@@ -459,7 +478,7 @@ async function takeBack(deps: LifecycleDeps, parameter: Parameter): Promise<stri
  * Tells other hosts by the job's record that parameters which they know as ready have changed; if none is left,
  * ends the job's initialization. Returns whether it has ended that.
  */
-async function reviseJob(deps: LifecycleDeps, hasChanged: boolean): Promise<boolean> {
+async function reviseJob(deps: InitializationDeps, hasChanged: boolean): Promise<boolean> {
   const { catalog } = deps.ledger;
   let isJob = false;
   await jobRecord.change(deps, async (job) => {

@@ -10,9 +10,10 @@ import {
   textField,
 } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
+import type { JobSettings } from "../job/job-settings.ts";
+import type { Owners } from "../job/owners-client.ts";
 import { type KvEntry, RECORD_FORMAT, readRecord } from "../journal/kv-bucket.ts";
 import { type BucketDeps, BucketRecord, MEMBERS_KEY } from "./lock.ts";
-import type { JobSettings, Owners } from "./service.ts";
 
 /** A trainer that keeps step, and the session in which it has entered. */
 export interface Member {

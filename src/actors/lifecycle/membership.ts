@@ -14,8 +14,14 @@ import {
   toJournalRecord,
   withMember,
 } from "./members.ts";
-import type { LifecycleDeps } from "./service.ts";
-import { holdLease, isGone, requireSession, requireTrainer, trainerRecord } from "./sessions.ts";
+import {
+  holdLease,
+  isGone,
+  requireSession,
+  requireTrainer,
+  type SessionDeps,
+  trainerRecord,
+} from "./sessions.ts";
 
 /**
  * Makes a session a member of the job's steps, and tells the journals. A repeat changes nothing and
@@ -23,7 +29,7 @@ import { holdLease, isGone, requireSession, requireTrainer, trainerRecord } from
  * @throws UNSUPPORTED in a job whose trainers do not keep step; NOT_MEMBER if the session has exited after
  * it sent this request, which has come late.
  */
-export async function enter(deps: LifecycleDeps, trainer: string, fields: Fields): Promise<Fields> {
+export async function enter(deps: SessionDeps, trainer: string, fields: Fields): Promise<Fields> {
   const { trainers } = requireSteps(deps, trainer);
   const session = await requireNoExit(deps, trainer, fields);
   await holdLease(deps, trainer, session);
@@ -46,7 +52,7 @@ export async function enter(deps: LifecycleDeps, trainer: string, fields: Fields
  * Ends a session's membership; nobody waits for it from then on. Requests to enter that it has sent before
  * are refused if they come later. @throws UNSUPPORTED as {@link enter}.
  */
-export async function exit(deps: LifecycleDeps, trainer: string, fields: Fields): Promise<Fields> {
+export async function exit(deps: SessionDeps, trainer: string, fields: Fields): Promise<Fields> {
   requireSteps(deps, trainer);
   const session = await requireSession(deps, trainer, fields);
   const { exits } = parseMembershipRequest(fields);
@@ -63,7 +69,7 @@ export async function exit(deps: LifecycleDeps, trainer: string, fields: Fields)
  * held.
  */
 export async function expelLost(
-  deps: LifecycleDeps,
+  deps: SessionDeps,
   sample: { readonly from: number; readonly count: number },
 ): Promise<Members> {
   const all = await membersRecord.read(deps);
@@ -84,11 +90,7 @@ export async function expelLost(
  * @throws as `requireTrainer`; NOT_MEMBER if the trainer has exited more often than it had when it sent the
  * request.
  */
-async function requireNoExit(
-  deps: LifecycleDeps,
-  trainer: string,
-  fields: Fields,
-): Promise<number> {
+async function requireNoExit(deps: SessionDeps, trainer: string, fields: Fields): Promise<number> {
   const { exits } = parseMembershipRequest(fields);
   const known = await requireTrainer(deps, trainer, fields);
   if ((known.exits ?? 0) <= exits) return known.session;
@@ -100,7 +102,7 @@ async function requireNoExit(
 }
 
 function requireSteps(
-  { job }: LifecycleDeps,
+  { job }: SessionDeps,
   trainer: string,
 ): Exclude<Synchronization, { mode: "async" }> {
   const { synchronization } = job;

@@ -16,6 +16,7 @@ import {
   SHARD_BYTES_MAX,
 } from "../../protocol/index.ts";
 import { heldBytes, slotPlan } from "../fold/block-actor.ts";
+import type { JobSettings } from "../job/job-settings.ts";
 import { type KvBucket, type KvEntry, RECORD_FORMAT, readRecord } from "../journal/kv-bucket.ts";
 import {
   type BucketDeps,
@@ -31,7 +32,6 @@ import {
   toLifecycleRecord,
   UNINITIALIZED,
 } from "./machine.ts";
-import type { JobSettings, LifecycleDeps } from "./service.ts";
 
 /** A parameter as its record holds it. The epoch of its blocks is that of its own lifecycle. */
 export interface Parameter {
@@ -47,7 +47,10 @@ export interface Parameter {
 }
 
 /** What the layout of a parameter depends on, besides its declaration. */
-type LayoutDeps = Pick<LifecycleDeps, "job" | "maxPayloadBytes">;
+interface LayoutDeps {
+  readonly job: JobSettings;
+  readonly maxPayloadBytes: number;
+}
 
 /**
  * The parameter with the declaration of a new initialization, its lifecycle unchanged. A new one lies where `place`

@@ -1,7 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import {
   type Fields,
-  type HostRecord,
   type LifecycleVerb,
   laterPosition,
   type Message,
@@ -9,25 +8,17 @@ import {
   type PserverError,
   parametersPerRequest,
   parseStatusRequest,
-  type RememberedTrainers,
   type StatusReply,
   type StatusRequest,
 } from "../../protocol/index.ts";
 import { type Clock, systemClock } from "../concurrent.ts";
-import type { Quotas, StoredSettings } from "../job/job-settings.ts";
-import { type Leases, LeaseView } from "../job/leases.ts";
-import { create, declare, SmallParameters } from "./declare.ts";
+import { LeaseView } from "../job/leases.ts";
+import { create, type DeclareDeps, declare, SmallParameters } from "./declare.ts";
 import { DeclaredLedger } from "./declared-ledger.ts";
 import { abort, begin, finish, type TakenBack, takeBackLost } from "./initialization.ts";
 import { TRAINER_KEYS } from "./lock.ts";
 import { jobRecord, type Lifecycle, type ShardPosition } from "./machine.ts";
-import {
-  type Members,
-  MembersAnnouncer,
-  type MembersDeps,
-  membersRecord,
-  toJournalRecord,
-} from "./members.ts";
+import { type Members, MembersAnnouncer, membersRecord, toJournalRecord } from "./members.ts";
 import { enter, exit, expelLost } from "./membership.ts";
 import { effectiveState, infoOf, type Parameter, readyAt } from "./parameter.ts";
 import {
@@ -53,12 +44,12 @@ const START: Position = { generation: 1, seq: 0 };
  * parameters that are ready or being initialized are shown, none whose initialization ended without a
  * finish. `at` holds the ends of the journals when the job and the parameters shown became ready.
  */
-async function status(deps: LifecycleDeps, fields: Fields): Promise<Fields> {
+async function status(deps: DeclareDeps, fields: Fields): Promise<Fields> {
   return { ...(await readStatus(deps, parseStatusRequest(fields))) };
 }
 
 /** As {@link status}, for a request that was parsed already. */
-async function readStatus(deps: LifecycleDeps, request: StatusRequest): Promise<StatusReply> {
+async function readStatus(deps: DeclareDeps, request: StatusRequest): Promise<StatusReply> {
   const { catalog } = deps.ledger;
   let isFresh = false;
   if (request.names !== undefined) {
@@ -85,7 +76,7 @@ async function readStatus(deps: LifecycleDeps, request: StatusRequest): Promise<
 }
 
 function replyOf(
-  deps: LifecycleDeps,
+  deps: DeclareDeps,
   request: StatusRequest,
   found: Found,
   job: Lifecycle,
@@ -112,7 +103,7 @@ function replyOf(
 }
 
 /** A page is cut where the broker takes no larger reply; names are answered whole. */
-function find(deps: LifecycleDeps, request: StatusRequest): Found {
+function find(deps: DeclareDeps, request: StatusRequest): Found {
   const { catalog } = deps.ledger;
   const { names, after = "", limit } = request;
   if (names !== undefined) {
@@ -139,11 +130,8 @@ function latestPositions(
 
 /** Options of {@link createLifecycle}. */
 interface LifecycleOptions
-  extends Pick<
-      LifecycleDeps,
-      "job" | "bucket" | "leases" | "owners" | "hostId" | "maxPayloadBytes"
-    >,
-    Partial<Pick<LifecycleDeps, "pause">> {
+  extends Pick<DeclareDeps, "job" | "bucket" | "leases" | "owners" | "hostId" | "maxPayloadBytes">,
+    Partial<Pick<DeclareDeps, "pause">> {
   /** Called after each request that may have changed the job's lifecycle; it must not throw. */
   readonly onJobChanged?: () => Promise<void>;
   /** Told of errors outside of requests, which no reply carries. */
@@ -157,7 +145,7 @@ const JOB_VERBS: readonly LifecycleVerb[] = ["begin", "finish", "abort"];
 /** Members whose sessions are looked up in one check although their leases are held. */
 const SAMPLE = 8;
 
-type Verb = (deps: LifecycleDeps, trainer: string, fields: Fields) => Promise<Fields>;
+type Verb = (deps: DeclareDeps, trainer: string, fields: Fields) => Promise<Fields>;
 
 const VERBS: Readonly<Record<LifecycleVerb, Verb>> = {
   ...{ join, renew, leave, begin, declare, create, finish, abort, enter, exit },
@@ -170,11 +158,11 @@ const VERBS: Readonly<Record<LifecycleVerb, Verb>> = {
  * a trainer that waits for another one asks again.
  */
 export class LifecycleService {
-  readonly #deps: LifecycleDeps;
+  readonly #deps: DeclareDeps;
   readonly #onJobChanged: () => Promise<void>;
   #sampled = 0;
 
-  constructor(deps: LifecycleDeps, onJobChanged: () => Promise<void>) {
+  constructor(deps: DeclareDeps, onJobChanged: () => Promise<void>) {
     this.#deps = deps;
     this.#onJobChanged = onJobChanged;
   }
@@ -261,7 +249,7 @@ export function createLifecycle(options: LifecycleOptions): LifecycleService {
   const { clock = systemClock, pause = delay, onError, onJobChanged, ...rest } = options;
   const { bucket, leases, owners, job } = options;
   const { shards, leaseMs } = job;
-  const deps: LifecycleDeps = {
+  const deps: DeclareDeps = {
     ...rest,
     pause,
     view: new LeaseView({ leases, prefix: TRAINER_KEYS, leaseMs, clock }),
@@ -271,53 +259,4 @@ export function createLifecycle(options: LifecycleOptions): LifecycleService {
     smallParameters: new SmallParameters(shards),
   };
   return new LifecycleService(deps, onJobChanged ?? (async () => undefined));
-}
-
-/** Dependencies of the lifecycle's verbs. */
-export interface LifecycleDeps extends MembersDeps {
-  readonly hostId: string;
-  readonly maxPayloadBytes: number;
-  readonly leases: Leases;
-  /** Of the trainers' leases. */
-  readonly view: LeaseView;
-  readonly owners: Owners;
-  readonly counter: SessionCounter;
-  readonly ledger: DeclaredLedger;
-  readonly smallParameters: SmallParameters;
-}
-
-/** What is fixed for the life of a job. */
-export interface JobSettings
-  extends Pick<StoredSettings, "shards" | "journal" | "leaseMs" | "synchronization"> {
-  readonly job: string;
-  readonly quotas: Quotas;
-}
-
-/** A block by parameter, index and the epoch it must have. */
-export type WantedBlock = readonly [parameter: string, index: number, epoch: number];
-
-/** Reply of a shard's owner to a check. */
-export interface CheckedBlocks {
-  /** The end of the shard's journal as it was folded for the check. */
-  readonly position: Position;
-  readonly missing: readonly (readonly [parameter: string, index: number])[];
-}
-
-/** Requests to the owners of shards, the broker's space and the hosts' memory. */
-export interface Owners {
-  /** Tells which of the blocks are missing once the shard's owner has folded up to `at`. */
-  check(
-    shard: number,
-    want: { readonly blocks: readonly WantedBlock[]; readonly at?: Position },
-  ): Promise<CheckedBlocks>;
-  /** The trainers that a shard remembers, with their sessions. */
-  trainers(shard: number): Promise<RememberedTrainers>;
-  /** Appends a host's record to a shard's journal. */
-  append(shard: number, record: HostRecord): Promise<Position>;
-  /** Has a shard's owner store a snapshot of this position or later, unless there is one; returns its position. */
-  snapshot(shard: number, at: Position): Promise<Fields>;
-  /** @throws NO_MEMORY unless the owners' hosts can hold so many more bytes of values, by shard. */
-  checkMemory(valueBytes: readonly number[]): Promise<void>;
-  /** @throws NO_SPACE unless the broker can hold all journals and this state. */
-  checkSpace(stateBytes: number): Promise<void>;
 }

@@ -16,7 +16,9 @@ import {
   textField,
 } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
-import type { LeaseValue } from "../job/leases.ts";
+import type { JobSettings } from "../job/job-settings.ts";
+import type { Leases, LeaseValue, LeaseView } from "../job/leases.ts";
+import type { Owners } from "../job/owners-client.ts";
 import { type KvEntry, RECORD_FORMAT, readRecord } from "../journal/kv-bucket.ts";
 import {
   type BucketDeps,
@@ -26,8 +28,7 @@ import {
   TRAINER_KEYS,
   trainerKey,
 } from "./lock.ts";
-import { removeMembers } from "./members.ts";
-import type { JobSettings, LifecycleDeps } from "./service.ts";
+import { type MembersDeps, removeMembers } from "./members.ts";
 
 /** The last session number given. */
 const LAST_GIVEN = numberRecord(SESSION_KEY);
@@ -154,6 +155,17 @@ export function trainerRecord(key: string): BucketRecord<TrainerRecord | undefin
   );
 }
 
+/** What sessions and membership in steps depend on. */
+export interface SessionDeps extends MembersDeps {
+  readonly hostId: string;
+  readonly maxPayloadBytes: number;
+  readonly leases: Leases;
+  /** Watches the trainers' leases. */
+  readonly view: LeaseView;
+  readonly owners: Owners;
+  readonly counter: SessionCounter;
+}
+
 const LEASE_TRIES_MAX = 8;
 const SWEPT_TRIES_MAX = 8;
 
@@ -163,7 +175,7 @@ const SWEPT_TRIES_MAX = 8;
  * @throws SUPERSEDED if a newer session has joined meanwhile, JOB_DAMAGED if the counter of sessions has
  * fallen back.
  */
-export async function join(deps: LifecycleDeps, trainer: string, fields: Fields): Promise<Fields> {
+export async function join(deps: SessionDeps, trainer: string, fields: Fields): Promise<Fields> {
   const { token } = parseJoinRequest(fields);
   const known = ofSameProcess(await trainerRecord(trainerKey(trainer)).read(deps), token);
   const session = known?.session ?? (await startSession(deps, trainer, token));
@@ -182,12 +194,12 @@ export async function join(deps: LifecycleDeps, trainer: string, fields: Fields)
 }
 
 /** Renews the trainer's lease, or claims it again if it ran out. */
-export async function renew(deps: LifecycleDeps, trainer: string, fields: Fields): Promise<Fields> {
+export async function renew(deps: SessionDeps, trainer: string, fields: Fields): Promise<Fields> {
   return { session: await requireLiveSession(deps, trainer, fields) };
 }
 
 /** Ends a session: what it was initializing can be taken over at once, and it no longer keeps step. */
-export async function leave(deps: LifecycleDeps, trainer: string, fields: Fields): Promise<Fields> {
+export async function leave(deps: SessionDeps, trainer: string, fields: Fields): Promise<Fields> {
   const { session } = parseSessionRequest(fields);
   const key = trainerKey(trainer);
   await trainerRecord(key).change(deps, (known) =>
@@ -203,7 +215,7 @@ export async function leave(deps: LifecycleDeps, trainer: string, fields: Fields
  * @throws as {@link requireTrainer}.
  */
 export async function requireSession(
-  deps: LifecycleDeps,
+  deps: SessionDeps,
   trainer: string,
   fields: Fields,
 ): Promise<number> {
@@ -215,7 +227,7 @@ export async function requireSession(
  * @throws SUPERSEDED if a newer session has joined, REJOIN if it has ended or was never begun.
  */
 export async function requireTrainer(
-  deps: LifecycleDeps,
+  deps: SessionDeps,
   trainer: string,
   fields: Fields,
 ): Promise<TrainerRecord> {
@@ -235,7 +247,7 @@ export async function requireTrainer(
  * replaced at once because it was slow to renew.
  */
 export async function requireLiveSession(
-  deps: LifecycleDeps,
+  deps: SessionDeps,
   trainer: string,
   fields: Fields,
 ): Promise<number> {
@@ -249,7 +261,7 @@ export async function requireLiveSession(
  * lease is lost and still not held.
  */
 export async function isGone(
-  deps: LifecycleDeps,
+  deps: SessionDeps,
   holder: { readonly trainer: string; readonly session: number },
 ): Promise<boolean> {
   const key = trainerKey(holder.trainer);
@@ -260,12 +272,12 @@ export async function isGone(
 }
 
 /** Whether a trainer's lease is lost and still not held. */
-async function hasLostLease(deps: LifecycleDeps, key: string): Promise<boolean> {
+async function hasLostLease(deps: SessionDeps, key: string): Promise<boolean> {
   return deps.view.isLost(key) && (await deps.leases.read(key)) === undefined;
 }
 
 /** Starts a session that no sweep has missed: if one began meanwhile, it takes another number. */
-async function startSession(deps: LifecycleDeps, trainer: string, token: string): Promise<number> {
+async function startSession(deps: SessionDeps, trainer: string, token: string): Promise<number> {
   for (let tries = 1; tries <= SWEPT_TRIES_MAX; tries++) {
     const session = await writeSession(deps, trainer, token);
     const swept = await SWEPT.read(deps);
@@ -276,7 +288,7 @@ async function startSession(deps: LifecycleDeps, trainer: string, token: string)
   throw busy(text, { trainer, expected: SWEPT_TRIES_MAX });
 }
 
-async function writeSession(deps: LifecycleDeps, trainer: string, token: string): Promise<number> {
+async function writeSession(deps: SessionDeps, trainer: string, token: string): Promise<number> {
   const [session, swept] = await Promise.all([deps.counter.next(), SWEPT.read(deps)]);
   const { result } = await trainerRecord(trainerKey(trainer)).change(deps, async (known) => {
     const same = ofSameProcess(known, token);
@@ -293,7 +305,7 @@ async function writeSession(deps: LifecycleDeps, trainer: string, token: string)
 
 /** Renews the lease of a trainer's session, or claims it. @throws SUPERSEDED if a newer session holds it, BUSY. */
 export async function holdLease(
-  deps: LifecycleDeps,
+  deps: SessionDeps,
   trainer: string,
   session: number,
 ): Promise<void> {
@@ -315,7 +327,7 @@ export async function holdLease(
   throw busy(text, { trainer, expected: LEASE_TRIES_MAX });
 }
 
-function leaseValue(deps: LifecycleDeps, session: number): LeaseValue {
+function leaseValue(deps: SessionDeps, session: number): LeaseValue {
   return { owner: `session ${session}`, session, host: deps.hostId };
 }
 
@@ -369,7 +381,7 @@ interface Sweep {
  * @throws JOB_DAMAGED, before any journal is written, if the counter has fallen back.
  */
 export async function endSessions(
-  deps: LifecycleDeps,
+  deps: SessionDeps,
   shards: readonly number[],
 ): Promise<EndedSessions> {
   const { owners } = deps;
@@ -392,7 +404,7 @@ export async function endSessions(
 }
 
 /** Compares the counter with every other record of the job that names a session; @throws JOB_DAMAGED. */
-export async function checkCounter(deps: LifecycleDeps): Promise<void> {
+export async function checkCounter(deps: SessionDeps): Promise<void> {
   await requireCounted(deps, await SWEPT.read(deps), "the last sweep");
   const sessions = new Map<number, string>();
   await mapConcurrently(await deps.bucket.keys(TRAINER_KEYS), async (key) => {
@@ -411,7 +423,7 @@ export async function checkCounter(deps: LifecycleDeps): Promise<void> {
  * written, and takes another session if a sweep may have missed it.
  * @throws JOB_DAMAGED if the counter has fallen back: the sweep would take live sessions for ended ones.
  */
-async function sweepSessions(deps: LifecycleDeps): Promise<Sweep> {
+async function sweepSessions(deps: SessionDeps): Promise<Sweep> {
   const given = await deps.counter.last();
   if (given === 0) {
     await checkCounter(deps);
@@ -441,7 +453,7 @@ async function sweepSessions(deps: LifecycleDeps): Promise<Sweep> {
 
 /** Checks the counter against the latest of these sessions, unless that is at most `given`. */
 async function requireLatestCounted(
-  deps: LifecycleDeps,
+  deps: SessionDeps,
   sessions: ReadonlyMap<number, string>,
   given: number,
 ): Promise<void> {
@@ -474,7 +486,7 @@ function toSessionsRecord(given: number, live: readonly number[]): SessionsRecor
 }
 
 /** Ends a trainer's session if its lease is lost; returns whether it has ended. */
-async function endLost(deps: LifecycleDeps, key: string): Promise<boolean> {
+async function endLost(deps: SessionDeps, key: string): Promise<boolean> {
   const { result } = await trainerRecord(key).change(deps, async (current) => {
     if (current === undefined || current.ended) return current;
     return (await hasLostLease(deps, key)) ? { ...current, ended: true } : current;

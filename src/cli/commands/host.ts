@@ -42,7 +42,7 @@ async function runHost(context: CliContext, output: Output, flags: RunHostFlags)
   const { id: wantedId, replicas } = flags;
   await makeDirectories(modelDirectory);
   // Loaded here, so that other commands start faster.
-  const { startHost } = await import("../../actors/host/host.ts");
+  const { startHost } = await import("../../actors/host/start-host.ts");
   const host = await unlessAborted(
     signal,
     startHost({

@@ -58,7 +58,7 @@ function startLocalHost(options: HostOptions): StartedHost {
   let running: Host | undefined;
   let isStopping = false;
   const start = async (): Promise<Host> => {
-    const { startHost } = await import("../../actors/host/host.ts");
+    const { startHost } = await import("../../actors/host/start-host.ts");
     running = await startHost(options);
     if (isStopping) await running.close();
     return running;

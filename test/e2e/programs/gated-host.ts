@@ -5,7 +5,8 @@
  * input ends it.
  */
 import { createInterface } from "node:readline";
-import { type HostOptions, startHost } from "../../../src/actors/host/host.ts";
+import type { HostOptions } from "../../../src/actors/host/host.ts";
+import { startHost } from "../../../src/actors/host/start-host.ts";
 import { OwnersClient } from "../../../src/actors/job/owners-client.ts";
 
 const [, , options = "{}", blocks = "0"] = process.argv;

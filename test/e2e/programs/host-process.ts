@@ -3,7 +3,8 @@
  * JSON; what happens in it goes to standard output, a JSON object a line. SIGTERM closes it; the
  * end of its input ends it at once, so that it never outlives the test that started it.
  */
-import { type HostOptions, startHost } from "../../../src/actors/host/host.ts";
+import type { HostOptions } from "../../../src/actors/host/host.ts";
+import { startHost } from "../../../src/actors/host/start-host.ts";
 import { ensureError } from "../../../src/protocol/index.ts";
 
 const options = JSON.parse(process.argv[2] ?? "{}") as HostOptions;
