@@ -376,12 +376,12 @@ export class BrokerHistory implements HistorySource {
 
   /** The job's bucket. */
   get records(): KvBucket {
-    return this.#job.records;
+    return this.#job.bucket;
   }
 
   shard(shard: number): BrokerShard {
     checkShard(this, shard);
-    const { manager, subjects, records, journalOf } = this.#job;
+    const { manager, subjects, bucket: records, journalOf } = this.#job;
     return new BrokerShard({
       ...{
         connection: this.#connection,

@@ -7,9 +7,9 @@ import type { Declared } from "../actors/fold/declaration-table.ts";
 import type { FoldState } from "../actors/fold/fold-state.ts";
 import type { Shard } from "../actors/fold/shard.ts";
 import {
-  type ForkMark,
-  forkMarkOf,
-  hasRemovalMark,
+  type ForkOrigin,
+  forkOriginOf,
+  hasRemovalFlag,
   isPendingFork,
   journalSettings,
   LEASES_IN_KV,
@@ -17,7 +17,7 @@ import {
   SETTINGS_KEY,
   type StoredSettings,
   settingsChanged,
-  withForkMark,
+  withForkOrigin,
 } from "../actors/job/job-settings.ts";
 import { findJournalBytes, openStoredJob } from "../actors/job/open-job.ts";
 import { JobRemoval } from "../actors/job/remove-job.ts";
@@ -31,7 +31,7 @@ import {
 import { continueShard } from "../actors/journal/next-generation.ts";
 import { ensureSnapshotStream, SnapshotStore } from "../actors/journal/snapshot-store.ts";
 import { PARAMETER_KEYS, parameterKey } from "../actors/lifecycle/lock.ts";
-import { jobRecord, type Lifecycle } from "../actors/lifecycle/machine.ts";
+import { jobEntry, type Lifecycle } from "../actors/lifecycle/machine.ts";
 import { changeParameter, type Parameter } from "../actors/lifecycle/parameter.ts";
 import {
   type Declaration,
@@ -117,7 +117,7 @@ class NewJob {
   readonly settings: StoredSettings;
   readonly bucket: KvBucket;
   readonly #subjects: JobSubjects;
-  readonly #mark: ForkMark;
+  readonly #origin: ForkOrigin;
   /** Of the settings, as this run has written them. */
   readonly revision: number;
 
@@ -125,19 +125,19 @@ class NewJob {
     readonly settings: StoredSettings;
     readonly bucket: KvBucket;
     readonly subjects: JobSubjects;
-    readonly mark: ForkMark;
+    readonly mark: ForkOrigin;
     readonly revision: number;
   }) {
     this.settings = options.settings;
     this.bucket = options.bucket;
     this.#subjects = options.subjects;
-    this.#mark = options.mark;
+    this.#origin = options.mark;
     this.revision = options.revision;
   }
 
   /** Token of this run. */
   get token(): string {
-    return this.#mark.pending ?? "";
+    return this.#origin.pending ?? "";
   }
 
   /**
@@ -148,7 +148,7 @@ class NewJob {
   static async begin(
     deps: NewJobDeps,
     of: JobFacts,
-    mark: Pick<ForkMark, "at" | "madeMs">,
+    mark: Pick<ForkOrigin, "at" | "madeMs">,
     known: KnownSettings,
   ): Promise<NewJob> {
     const { connection, manager, subjects } = deps;
@@ -164,7 +164,7 @@ class NewJob {
     const journalBytesMax = Math.min(known.journalBytesMax ?? bytesMax, bytesMax);
     const settings = await newSettings({ ...wanted, journalBytesMax }, async () => bytesMax);
     const pending = { of: of.job, ...mark, pending: randomUUID() };
-    const value = withForkMark(settings, pending);
+    const value = withForkOrigin(settings, pending);
     const revision = await replaceEntry(bucket, SETTINGS_KEY, value, stored?.revision);
     if (revision === undefined) throw settingsChanged(subjects.job);
     await ensureSnapshotStream(manager, subjects, settings.replicas);
@@ -179,8 +179,8 @@ class NewJob {
 
   /** Lets hosts join the job. @throws BUSY if another run has taken it over. */
   async complete(): Promise<void> {
-    const { pending: _pending, ...mark } = this.#mark;
-    const value = withForkMark(this.settings, mark);
+    const { pending: _pending, ...mark } = this.#origin;
+    const value = withForkOrigin(this.settings, mark);
     if ((await this.bucket.update(SETTINGS_KEY, value, this.revision)) !== undefined) return;
     // The answer to an earlier try may have been lost.
     const stored = await this.bucket.read(SETTINGS_KEY);
@@ -191,9 +191,9 @@ class NewJob {
 
 /** @throws JOB_EXISTS unless these are the settings of an incomplete fork of job `of`. */
 function checkOwnFork(job: string, { value }: KvEntry, of: string): void {
-  const mark = forkMarkOf(value);
-  if (!hasRemovalMark(value) && mark?.pending !== undefined && mark.of === of) return;
-  const state = hasRemovalMark(value)
+  const mark = forkOriginOf(value);
+  if (!hasRemovalFlag(value) && mark?.pending !== undefined && mark.of === of) return;
+  const state = hasRemovalFlag(value)
     ? "is being removed"
     : mark?.pending === undefined
       ? "exists"
@@ -204,7 +204,7 @@ function checkOwnFork(job: string, { value }: KvEntry, of: string): void {
 }
 
 /** Writes the records of the parameters and of a job that is initialized, in place of any there are. */
-export async function writeRecords(
+export async function writeEntries(
   bucket: KvBucket,
   parameters: readonly Parameter[],
 ): Promise<void> {
@@ -220,7 +220,7 @@ export async function writeRecords(
   await mapConcurrently(parameters, (parameter) =>
     changeParameter(deps, parameter.declaration.name, () => parameter, { known: undefined }),
   );
-  await jobRecord.change(deps, () => INITIALIZED);
+  await jobEntry.change(deps, () => INITIALIZED);
 }
 
 /** The job is initialized: nobody is selected to do that again. */
@@ -316,7 +316,7 @@ async function fill(options: ForkOptions, fork: NewJob, first: Shard): Promise<F
   const parameters = found.parameters();
   const ready = parameters.filter(isReady);
   if (ready.length === 0) throw nothingThere(of.job);
-  await writeRecords(fork.bucket, parameters);
+  await writeEntries(fork.bucket, parameters);
   onStage?.("parameters");
   await fork.complete();
   onStage?.("complete");

@@ -6,19 +6,19 @@ import type { Shard } from "../actors/fold/shard.ts";
 import { openStoredJob, type StoredJob } from "../actors/job/open-job.ts";
 import { OwnersClient } from "../actors/job/owners-client.ts";
 import {
+  ENTRY_FORMAT,
   type KvBucket,
   type KvEntry,
-  RECORD_FORMAT,
-  readRecord,
+  readEntry,
 } from "../actors/journal/kv-bucket.ts";
 import type { StoredManifest } from "../actors/journal/manifest.ts";
 import { type Continued, continueShard, leftJournals } from "../actors/journal/next-generation.ts";
 import { SnapshotStore } from "../actors/journal/snapshot-store.ts";
-import { BucketRecord } from "../actors/lifecycle/lock.ts";
-import { jobRecord, type Lifecycle } from "../actors/lifecycle/machine.ts";
+import { BucketEntry } from "../actors/lifecycle/lock.ts";
+import { jobEntry, type Lifecycle } from "../actors/lifecycle/machine.ts";
 import {
   type Parameter,
-  parameterRecord,
+  parameterEntry,
   readAllParameters,
 } from "../actors/lifecycle/parameter.ts";
 import { takeOverMs } from "../actors/recovery/recovery.ts";
@@ -55,10 +55,10 @@ export interface RewindPlan {
 const REWIND_KEY = "rewind";
 
 /** The record of a rewind in the bucket of its job; there is none when it is complete. */
-const rewindRecord = new BucketRecord<RewindPlan | undefined, RewindPlan>(
+const rewindEntry = new BucketEntry<RewindPlan | undefined, RewindPlan>(
   REWIND_KEY,
   parsePlan,
-  (plan) => ({ format: RECORD_FORMAT, ...plan }),
+  (plan) => ({ format: ENTRY_FORMAT, ...plan }),
 );
 
 /** Removes the record of a rewind that is complete, unless it is gone already. */
@@ -71,7 +71,7 @@ async function endRewind(bucket: KvBucket, id: string): Promise<void> {
 /** The plan in a record. @throws BAD_VERSION for a record of another format, INTERNAL for a damaged one. */
 function parsePlan(stored: KvEntry | undefined): RewindPlan | undefined {
   if (stored === undefined) return undefined;
-  return readRecord(stored.value, REWIND_KEY, (fields) => ({
+  return readEntry(stored.value, REWIND_KEY, (fields) => ({
     id: textField(fields, "id"),
     begunMs: integerField(fields, "begunMs"),
     at: listField(fields, "at", SHARDS_MAX).map((at) => parsePosition(asMap(at, "at"))),
@@ -93,7 +93,7 @@ async function newestManifest(store: SnapshotStore, shard: number): Promise<Stor
 }
 
 /** What the records of a job say of its lifecycle. */
-export interface LifecycleRecords {
+export interface LifecycleEntries {
   readonly job: Lifecycle;
   readonly parameters: readonly Parameter[];
 }
@@ -104,11 +104,11 @@ export interface LifecycleRecords {
  * initialized if it was so at the cut.
  * @param found the parameters as the shards show them at the cut.
  */
-export function rewoundRecords(
-  { job, parameters: known }: LifecycleRecords,
+export function rewoundEntries(
+  { job, parameters: known }: LifecycleEntries,
   found: readonly Parameter[],
   cut: readonly Position[],
-): LifecycleRecords {
+): LifecycleEntries {
   const knownByName = new Map(known.map((each) => [each.declaration.name, each]));
   const isReady = wasReady(job, knownByName, found, cut);
   const parameters = new Map(known.map((each) => [each.declaration.name, gone(each)]));
@@ -206,8 +206,8 @@ export async function interruptedRewind(
   connection: NatsConnection,
   job: string,
 ): Promise<RewindPlan | undefined> {
-  const { records } = await openStoredJob(connection, job);
-  return await rewindRecord.read({ bucket: records });
+  const { bucket } = await openStoredJob(connection, job);
+  return await rewindEntry.read({ bucket });
 }
 
 /**
@@ -245,17 +245,17 @@ class JobRewind {
 
   async run(signal: AbortSignal): Promise<RewoundJob> {
     const { job, onStage } = this.#options;
-    const deps = { bucket: this.#job.records, pause: delay };
-    const interrupted = await rewindRecord.read(deps);
+    const deps = { bucket: this.#job.bucket, pause: delay };
+    const interrupted = await rewindEntry.read(deps);
     const at = interrupted?.at ?? this.#options.at;
     const shards = await this.#rebuild(at, signal);
     onStage?.("rebuilt");
     const plan = interrupted ?? (await this.#begin(at));
     onStage?.("begun");
     const rewound = await this.#commit(plan, shards, signal);
-    const { ready, gone } = await this.#writeRecords(at);
+    const { ready, gone } = await this.#writeEntries(at);
     onStage?.("parameters");
-    await endRewind(this.#job.records, plan.id);
+    await endRewind(this.#job.bucket, plan.id);
     onStage?.("complete");
     const served = await this.#awaitOwners(rewound);
     const completed = interrupted !== undefined;
@@ -282,7 +282,7 @@ class JobRewind {
       return manifest.generation;
     });
     const plan = { id, begunMs: Date.now(), at, from };
-    await rewindRecord.change({ bucket: this.#job.records, pause: delay }, (other) => {
+    await rewindEntry.change({ bucket: this.#job.bucket, pause: delay }, (other) => {
       if (other === undefined) return plan;
       if (other.id === id) return other;
       throw new PserverError("BUSY", `job ${job}: another rewind has begun`, { job });
@@ -355,18 +355,18 @@ class JobRewind {
     return new SnapshotStore({ manager, client, publisher: this.#publisher, subjects, shard });
   }
 
-  async #writeRecords(at: readonly Position[]): Promise<{ ready: string[]; gone: string[] }> {
-    const deps = { bucket: this.#job.records, pause: delay };
-    const records = {
-      job: await jobRecord.read(deps),
-      parameters: await readAllParameters(this.#job.records),
+  async #writeEntries(at: readonly Position[]): Promise<{ ready: string[]; gone: string[] }> {
+    const deps = { bucket: this.#job.bucket, pause: delay };
+    const entries = {
+      job: await jobEntry.read(deps),
+      parameters: await readAllParameters(this.#job.bucket),
     };
-    const { job, parameters } = rewoundRecords(records, this.#found.parameters(), at);
+    const { job, parameters } = rewoundEntries(entries, this.#found.parameters(), at);
     await mapConcurrently(parameters, (parameter) =>
-      parameterRecord(parameter.declaration.name).change(deps, () => parameter),
+      parameterEntry(parameter.declaration.name).change(deps, () => parameter),
     );
     // Last: hosts read the parameters again when this record has changed.
-    await jobRecord.change(deps, () => job);
+    await jobEntry.change(deps, () => job);
     const names = (state: string): string[] =>
       parameters
         .filter(({ lifecycle }) => lifecycle.state === state)

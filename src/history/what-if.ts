@@ -208,8 +208,8 @@ function elementsOf(
   return { dtype, encoding, bytes };
 }
 
-/** How {@link foldOtherwise} folds. */
-export interface OtherwiseOptions extends ReplayOptions {
+/** How {@link foldWhatIf} folds. */
+export interface WhatIfOptions extends ReplayOptions {
   readonly changes: FoldChanges;
   /** Records up to it are folded as they are; by default none. */
   readonly from?: Position | undefined;
@@ -220,10 +220,10 @@ export interface OtherwiseOptions extends ReplayOptions {
  * it was at `from`. Gradients stay those that trainers computed from the values that they really had.
  * @throws as `replayShard`.
  */
-export async function foldOtherwise(
+export async function foldWhatIf(
   history: ShardHistory,
   to: Position,
-  options: OtherwiseOptions,
+  options: WhatIfOptions,
 ): Promise<{ shard: Shard; counts: ChangeCounts }> {
   const { subjects, changes, signal, onProgress } = options;
   const { generation } = to;

@@ -3,7 +3,7 @@ import { ensureError, PserverError } from "../../protocol/index.ts";
 import { Repeater } from "../concurrent.ts";
 import type { KvBucket } from "../journal/kv-bucket.ts";
 import { trainerKey } from "../lifecycle/lock.ts";
-import { jobRecord, type Lifecycle } from "../lifecycle/machine.ts";
+import { jobEntry, type Lifecycle } from "../lifecycle/machine.ts";
 import type { EtcdClient, EtcdEntry, EtcdGuard, EtcdWrite } from "./etcd-client.ts";
 import { checkPublishedJob, type EtcdKeys, type EtcdSpace } from "./etcd-space.ts";
 import type { BrokerProbe } from "./leases.ts";
@@ -29,7 +29,7 @@ export class InitializationKeys {
     const { client, keys } = this.#space;
     for (let tries = 1; tries <= TRIES_MAX; tries++) {
       const [lock, done] = [await client.read(keys.lock), await client.read(keys.done)];
-      const job = await jobRecord.read({ bucket: this.#bucket });
+      const job = await jobEntry.read({ bucket: this.#bucket });
       const writes = [...(await this.#lockWrites(job, lock)), ...this.#doneWrites(job, done)];
       const guards = [
         { key: keys.lock, revision: lock?.revision },

@@ -20,11 +20,11 @@ import { type Position, parsePosition } from "../../protocol/messages/position.t
 import { CURRENT_RULES, KNOWN_RULES } from "../fold/rules.ts";
 import type { JournalSettings } from "../journal/journal.ts";
 import type { KvBucket } from "../journal/kv-bucket.ts";
-import { BucketRecord } from "../lifecycle/lock.ts";
+import { BucketEntry } from "../lifecycle/lock.ts";
 import type { EtcdSpace } from "./etcd-space.ts";
 
 /** Entry of the settings of a job that was made from a point of another job's history. */
-export interface ForkMark {
+export interface ForkOrigin {
   /** The other job. */
   readonly of: string;
   /** When it was made, in milliseconds since 1970. */
@@ -38,12 +38,12 @@ export interface ForkMark {
 const FORK = "fork";
 
 /** Settings with a fork's mark, in place of any that they bear. */
-export function withForkMark(settings: object, mark: ForkMark): unknown {
+export function withForkOrigin(settings: object, mark: ForkOrigin): unknown {
   return { ...settings, [FORK]: mark };
 }
 
 /** The mark that stored settings bear; undefined without one. @throws BAD_MESSAGE if it is malformed. */
-export function forkMarkOf(stored: unknown): ForkMark | undefined {
+export function forkOriginOf(stored: unknown): ForkOrigin | undefined {
   const entry = asMap(stored, "settings")[FORK];
   if (entry === undefined) return undefined;
   const fields = asMap(entry, FORK);
@@ -57,7 +57,7 @@ export function forkMarkOf(stored: unknown): ForkMark | undefined {
 
 /** Whether stored settings are of a fork that is being made, or whose making was interrupted. */
 export function isPendingFork(stored: unknown): boolean {
-  return forkMarkOf(stored)?.pending !== undefined;
+  return forkOriginOf(stored)?.pending !== undefined;
 }
 
 /** More than the shards of any job can hold, so that by default only the shards limit a job. */
@@ -190,7 +190,7 @@ export function parseSettings(value: unknown): StoredSettings {
  * @throws JOB_EXISTS if they differ, or if the job is being removed or is a fork that is not complete.
  */
 function agreeOnSettings(job: string, stored: unknown, wanted: WantedWithLeases): StoredSettings {
-  if (hasRemovalMark(stored)) {
+  if (hasRemovalFlag(stored)) {
     throw new PserverError(
       "JOB_EXISTS",
       `job ${job} is being removed: complete that with "pserver remove ${job}", or choose another job name`,
@@ -232,12 +232,12 @@ export function leasesIn(etcd: Pick<EtcdSpace, "id"> | undefined): string {
 }
 
 /** Marks the settings of a job that is being removed, so that no host joins it or makes it anew. */
-export function withRemovalMark(stored: unknown): unknown {
+export function withRemovalFlag(stored: unknown): unknown {
   return { ...asMap(stored, SETTINGS_KEY), removing: true };
 }
 
-/** Whether stored settings bear the mark of {@link withRemovalMark}. */
-export function hasRemovalMark(stored: unknown): boolean {
+/** Whether stored settings bear the mark of {@link withRemovalFlag}. */
+export function hasRemovalFlag(stored: unknown): boolean {
   return asMap(stored, SETTINGS_KEY)["removing"] === true;
 }
 
@@ -280,13 +280,13 @@ export interface SettlingDeps {
  * them. In a cluster the others' writes are refused before that one can be read, or even if it never will be
  * because the leader dies: they look and try again.
  * @throws as `agreeOnSettings` and `newSettings`; JETSTREAM_UNAVAILABLE if the settings can be neither read nor
- * written for 10 s; TIMEOUT as {@link BucketRecord.change} does.
+ * written for 10 s; TIMEOUT as {@link BucketEntry.change} does.
  */
 export async function settleSettings(
   { bucket, job, findJournalBytes, pause = delay }: SettlingDeps,
   wanted: WantedWithLeases,
 ): Promise<StoredSettings> {
-  const record = new BucketRecord<StoredSettings | undefined, StoredSettings>(
+  const record = new BucketEntry<StoredSettings | undefined, StoredSettings>(
     SETTINGS_KEY,
     (stored) => stored && agreeOnSettings(job, stored.value, wanted),
     (settings) => settings,

@@ -10,7 +10,7 @@ import { readTapeStorage, type TapeStorage } from "../journal/tape-writer.ts";
 import { EtcdLeases } from "./etcd-leases.ts";
 import type { EtcdSpace } from "./etcd-space.ts";
 import {
-  hasRemovalMark,
+  hasRemovalFlag,
   journalSettings,
   leasesIn,
   parseSettings,
@@ -176,7 +176,7 @@ export interface StoredJob {
   readonly subjects: JobSubjects;
   readonly client: JetStreamClient;
   readonly manager: JetStreamManager;
-  readonly records: KvBucket;
+  readonly bucket: KvBucket;
   readonly settings: StoredSettings;
   readonly journalOf: (shard: number) => Journal;
 }
@@ -189,17 +189,17 @@ export async function openStoredJob(connection: NatsConnection, job: string): Pr
   const subjects = new JobSubjects(job);
   const client = openJetStream(connection);
   const manager = await client.jetstreamManager(false);
-  const bucket = subjects.bucket();
-  const stream = bucketStream(bucket);
+  const name = subjects.bucket();
+  const stream = bucketStream(name);
   const exists = await brokerCall(`looking for the stream ${stream}`, { stream }, () =>
     streamExists(manager, stream),
   );
   if (!exists) throw noSuchJob(job);
-  const records = await openExistingBucket(connection, bucket);
-  const stored = (await records.read(SETTINGS_KEY))?.value;
-  if (stored === undefined || hasRemovalMark(stored)) throw noSuchJob(job);
+  const bucket = await openExistingBucket(connection, name);
+  const stored = (await bucket.read(SETTINGS_KEY))?.value;
+  if (stored === undefined || hasRemovalFlag(stored)) throw noSuchJob(job);
   const settings = parseSettings(stored);
   const journalOf = (shard: number): Journal =>
     new Journal({ manager, client, subjects, settings: journalSettings(settings), shard });
-  return { subjects, client, manager, records, settings, journalOf };
+  return { subjects, client, manager, bucket, settings, journalOf };
 }

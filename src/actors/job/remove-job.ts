@@ -11,17 +11,17 @@ import { openJetStream } from "../../transport/jetstream.ts";
 import { HOST_LEASES, hostOfKey } from "../host/shard-claims.ts";
 import { type KvBucket, type KvEntry, openExistingBucket } from "../journal/kv-bucket.ts";
 import { brokerCall, deleteStream } from "../journal/streams.ts";
-import { jobRecord } from "../lifecycle/machine.ts";
+import { jobEntry } from "../lifecycle/machine.ts";
 import type { EtcdSpace } from "./etcd-space.ts";
 import {
-  hasRemovalMark,
+  hasRemovalFlag,
   isPendingFork,
   LEASES_IN_KV,
   leasesIn,
   parseSettings,
   SETTINGS_KEY,
   settingsChanged,
-  withRemovalMark,
+  withRemovalFlag,
 } from "./job-settings.ts";
 import { type JobStreams, streamsOfJob } from "./open-job.ts";
 
@@ -61,9 +61,9 @@ export async function describeJob(
   const { shards, journal, leases } = parseSettings(stored);
   const hosts = await aliveHosts(connection, subjects, leases, names);
   const described = { ...rest, shards, journal, leases, hosts };
-  if (hasRemovalMark(stored)) return { ...described, state: "removing" };
+  if (hasRemovalFlag(stored)) return { ...described, state: "removing" };
   if (isPendingFork(stored)) return { ...described, state: "incomplete" };
-  return { ...described, state: (await jobRecord.read({ bucket })).state };
+  return { ...described, state: (await jobEntry.read({ bucket })).state };
 }
 
 /** The ids of a job's hosts that are alive; undefined if its leases are not in the broker. */
@@ -146,10 +146,10 @@ export class JobRemoval {
     const { job, revision = settings.revision } = this.#options;
     if (settings.revision !== revision) throw settingsChanged(job);
     await this.#checkUnused(settings, streams);
-    if (hasRemovalMark(settings.value)) return;
+    if (hasRemovalFlag(settings.value)) return;
     const marked = await bucket.update(
       SETTINGS_KEY,
-      withRemovalMark(settings.value),
+      withRemovalFlag(settings.value),
       settings.revision,
     );
     if (marked === undefined) throw settingsChanged(job);

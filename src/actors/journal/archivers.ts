@@ -8,7 +8,7 @@ import {
 } from "../../protocol/index.ts";
 import { readable } from "../fold/journal-record.ts";
 import type { KvBucket } from "./kv-bucket.ts";
-import { RECORD_FORMAT, readRecord } from "./kv-bucket.ts";
+import { ENTRY_FORMAT, readEntry } from "./kv-bucket.ts";
 
 /** Prefix of the keys of all archivers in the job's bucket. */
 const ARCHIVER_KEYS = "archiver.";
@@ -47,7 +47,7 @@ export function toArchiverJson(record: ArchiverRecord): unknown {
     ...[last.generation, last.seq],
     ...[snapshot.generation, snapshot.seq],
   ]);
-  return { format: RECORD_FORMAT, ...record, shards };
+  return { format: ENTRY_FORMAT, ...record, shards };
 }
 
 /**
@@ -55,7 +55,7 @@ export function toArchiverJson(record: ArchiverRecord): unknown {
  * @throws BAD_VERSION for a record of another format, INTERNAL for a damaged one.
  */
 export function parseArchiverRecord(value: unknown, key: string): ArchiverRecord {
-  return readRecord(value, key, (fields) => ({
+  return readEntry(value, key, (fields) => ({
     archiver: textField(fields, "archiver"),
     machine: textField(fields, "machine"),
     pid: integerField(fields, "pid"),

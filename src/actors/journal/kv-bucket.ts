@@ -324,13 +324,13 @@ function parseValue(key: string, text: string): unknown {
 }
 
 /** Version of the records written here. */
-export const RECORD_FORMAT = 1;
+export const ENTRY_FORMAT = 1;
 
 /**
  * Reads a record of this format with `parse`.
  * @throws BAD_VERSION for a record of another format, INTERNAL if `parse` throws.
  */
-export function readRecord<Result>(
+export function readEntry<Result>(
   value: unknown,
   key: string,
   parse: (fields: Fields) => Result,
@@ -339,14 +339,14 @@ export function readRecord<Result>(
   try {
     const fields = asMap(value, "record");
     format = fields["format"];
-    if (format === RECORD_FORMAT) return parse(fields);
+    if (format === ENTRY_FORMAT) return parse(fields);
   } catch (cause) {
     const text = cause instanceof Error ? cause.message : String(cause);
     throw new PserverError("INTERNAL", `record ${key} is damaged: ${text}`, { key }, { cause });
   }
   throw new PserverError(
     "BAD_VERSION",
-    `record ${key}: expected format ${RECORD_FORMAT}; received ${String(format)}`,
-    { key, expected: RECORD_FORMAT, received: format },
+    `record ${key}: expected format ${ENTRY_FORMAT}; received ${String(format)}`,
+    { key, expected: ENTRY_FORMAT, received: format },
   );
 }

@@ -7,7 +7,7 @@ import {
   textField,
 } from "../../protocol/index.ts";
 import { checksumField, type NotedChecksum } from "../fold/journal-checksum.ts";
-import { RECORD_FORMAT, readRecord } from "./kv-bucket.ts";
+import { ENTRY_FORMAT, readEntry } from "./kv-bucket.ts";
 
 /**
  * The last record that an owner has folded, noted outside the journal: whoever takes the shard over
@@ -69,7 +69,7 @@ export function toWatermarkEntry({ watermark, bucket }: StoredWatermark): unknow
     earlier,
     bucket,
   };
-  return { format: RECORD_FORMAT, ...fields, crc: crcOf(fields) };
+  return { format: ENTRY_FORMAT, ...fields, crc: crcOf(fields) };
 }
 
 /**
@@ -77,7 +77,7 @@ export function toWatermarkEntry({ watermark, bucket }: StoredWatermark): unknow
  * @throws BAD_VERSION for a record of another format, INTERNAL for a damaged one.
  */
 export function parseWatermark(value: unknown, key: string): StoredWatermark {
-  return readRecord(value, key, ({ format: _, crc: expected, ...fields }) => {
+  return readEntry(value, key, ({ format: _, crc: expected, ...fields }) => {
     const received = crcOf(fields);
     if (expected !== received) {
       const text = `checksum: expected ${String(expected)}; its entries give ${received}`;

@@ -25,7 +25,7 @@ import {
   advance,
   beginReply,
   isSelected,
-  jobRecord,
+  jobEntry,
   type Lifecycle,
   type LifecycleEvent,
   UNINITIALIZED,
@@ -35,7 +35,7 @@ import {
   effectiveState,
   infoOf,
   type Parameter,
-  parameterRecord,
+  parameterEntry,
   parameterReply,
   redeclare,
   requireSameDeclaration,
@@ -59,7 +59,7 @@ export async function declare(deps: DeclareDeps, trainer: string, fields: Fields
     requireSession(deps, trainer, fields),
     deps.ledger.refresh(),
   ]);
-  const job = await jobRecord.read(deps);
+  const job = await jobEntry.read(deps);
   const claimant = { trainer, session, epoch };
   requireSelected(job, claimant);
   const event = { type: "BEGIN", trainer, session, replace: true } as const;
@@ -107,7 +107,7 @@ interface Attempt {
 async function presentOf(deps: DeclareDeps, name: string): Promise<Parameter | undefined> {
   const known = deps.ledger.catalog.get(name);
   if (known === undefined || known.jobEpoch !== 0) return known;
-  return await parameterRecord(name).read(deps);
+  return await parameterEntry(name).read(deps);
 }
 
 /** The parameter once this attempt has declared it; `known` itself if it has already. */
@@ -191,13 +191,13 @@ export async function create(deps: DeclareDeps, trainer: string, fields: Fields)
   // Read after the parameter, so that it is not older than the `jobEpoch` in the parameter's record.
   let job: Lifecycle | undefined;
   const parameter = await changeParameter(deps, declaration.name, async (known) => {
-    job = await jobRecord.read(deps);
+    job = await jobEntry.read(deps);
     // The session that declared it for the job may be gone; without that initialization it is free.
     const isHeld = known !== undefined && isInJob(known, job);
     if (isHeld && (await isAbandoned(deps, job))) job = await abortAbandonedJob(deps);
     return await select(deps, { trainer, session }, known, job, declaration);
   });
-  const current = job ?? (await jobRecord.read(deps));
+  const current = job ?? (await jobEntry.read(deps));
   const { lifecycle } = parameter;
   const isOwn = parameter.jobEpoch === 0 && isSelected(lifecycle, session);
   deps.ledger.catalog.note([parameter]);

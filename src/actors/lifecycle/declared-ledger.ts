@@ -12,8 +12,8 @@ import type { JobSettings } from "../job/job-settings.ts";
 import type { Owners } from "../job/owners-client.ts";
 import type { KvBucket } from "../journal/kv-bucket.ts";
 import { PARAMETER_KEYS, parameterOfKey } from "./lock.ts";
-import { jobRecord, type Lifecycle, type LifecycleContext, UNINITIALIZED } from "./machine.ts";
-import { effectiveState, type Parameter, parseParameterRecord, shardBytes } from "./parameter.ts";
+import { jobEntry, type Lifecycle, type LifecycleContext, UNINITIALIZED } from "./machine.ts";
+import { effectiveState, type Parameter, parseParameterEntry, shardBytes } from "./parameter.ts";
 
 /** Called with a parameter whenever the catalog gets a newer record of it. */
 type OnParameter = (parameter: Parameter) => void;
@@ -109,7 +109,7 @@ export class ParameterCatalog {
       const name = parameterOfKey(key);
       // Most are this host's own records, which need not be parsed.
       if ((this.#parameters.get(name)?.revision ?? 0) >= entry.revision) return;
-      const parameter = parseParameterRecord(entry, name);
+      const parameter = parseParameterEntry(entry, name);
       if (parameter !== undefined) this.note([parameter]);
     });
   }
@@ -217,7 +217,7 @@ export class DeclaredLedger {
   async #read(): Promise<void> {
     const { bucket, clock } = this.#deps;
     const startedAtMs = clock.now();
-    const [job] = await Promise.all([jobRecord.read({ bucket }), this.catalog.refresh()]);
+    const [job] = await Promise.all([jobEntry.read({ bucket }), this.catalog.refresh()]);
     const before = this.#job;
     this.#job = job;
     if (hasChanged(before, job)) {

@@ -18,7 +18,7 @@ import {
   advance,
   beginReply,
   isSelected,
-  jobRecord,
+  jobEntry,
   type Lifecycle,
   type LifecycleEvent,
   type ShardPosition,
@@ -27,7 +27,7 @@ import {
   changeParameter,
   effectiveState,
   type Parameter,
-  parameterRecord,
+  parameterEntry,
   requireKnown,
   requireOwn,
   shardBytes,
@@ -100,7 +100,7 @@ export async function isAbandoned(
 
 /** Ends the job's initialization if the selected session counts as dead; returns the job as it is then. */
 export async function abortAbandonedJob(deps: InitializationDeps): Promise<Lifecycle> {
-  const { result } = await jobRecord.change(deps, async (job) => {
+  const { result } = await jobEntry.change(deps, async (job) => {
     const { session, epoch } = job.context;
     const replace = await isAbandoned(deps, job);
     return replace ? advance(job, { type: "ABORT", session, epoch, replace }) : job;
@@ -119,7 +119,7 @@ export async function begin(
   fields: Fields,
 ): Promise<Fields> {
   const session = await requireLiveSession(deps, trainer, fields);
-  const { result: job } = await jobRecord.change(deps, async (current) => {
+  const { result: job } = await jobEntry.change(deps, async (current) => {
     if (isSelected(current, session)) return current;
     const replace = await isAbandoned(deps, current);
     return advance(current, { type: "BEGIN", trainer, session, replace });
@@ -145,7 +145,7 @@ export async function abort(
   };
   const aborted =
     parameter === undefined
-      ? (await jobRecord.change(deps, end)).result
+      ? (await jobEntry.change(deps, end)).result
       : await abortParameter(deps, parameter, end);
   return { ...beginReply(aborted, false) };
 }
@@ -332,7 +332,7 @@ async function finishJob(
   request: FinishRequest,
 ): Promise<Lifecycle> {
   // A declaration written after this new revision of the job does not count, however late it comes.
-  const { result: seen, revision: sealed } = await jobRecord.change(deps, (job) =>
+  const { result: seen, revision: sealed } = await jobEntry.change(deps, (job) =>
     hasFinished(job, claimant) ? job : { ...admitted(job, claimant) },
   );
   await deps.ledger.catalog.refresh();
@@ -369,7 +369,7 @@ async function concludeJob(
   const at = await requireBlocks(deps, declared, request.at, shards);
   await storeInitialized(deps, at);
   const conclusion: LifecycleEvent = { type: "FINISH", ...claimant, at, sealed };
-  const { result } = await jobRecord.change(deps, (job) =>
+  const { result } = await jobEntry.change(deps, (job) =>
     advance(admitted(job, claimant), conclusion),
   );
   return result;
@@ -386,7 +386,7 @@ async function finishParameter(
     admitted(known.lifecycle, claimant, name);
     return known;
   };
-  const known = admit(await parameterRecord(name).read(deps));
+  const known = admit(await parameterEntry(name).read(deps));
   let { lifecycle } = known;
   if (!hasFinished(lifecycle, claimant)) {
     await requireStorage(deps, [known]);
@@ -401,7 +401,7 @@ async function finishParameter(
     deps.ledger.catalog.note([finished]);
     lifecycle = finished.lifecycle;
   }
-  await dropOrphans(deps, [{ ...known, lifecycle }], await jobRecord.read(deps));
+  await dropOrphans(deps, [{ ...known, lifecycle }], await jobEntry.read(deps));
   return lifecycle;
 }
 
@@ -447,7 +447,7 @@ export interface TakenBack {
 export async function takeBackLost(deps: InitializationDeps, shard: number): Promise<TakenBack> {
   const { catalog } = deps.ledger;
   await catalog.refresh();
-  const job = await jobRecord.read(deps);
+  const job = await jobEntry.read(deps);
   const ready = catalog.all().filter((each) => effectiveState(each, job) === "ready");
   const lacking = await lackingOn(deps, ready, shard);
   const lost = ready.filter(({ declaration }) => lacking.has(declaration.name));
@@ -481,7 +481,7 @@ async function takeBack(
 async function reviseJob(deps: InitializationDeps, hasChanged: boolean): Promise<boolean> {
   const { catalog } = deps.ledger;
   let isJob = false;
-  await jobRecord.change(deps, async (job) => {
+  await jobEntry.change(deps, async (job) => {
     isJob = false;
     if (job.state !== "ready") return job;
     await catalog.refresh();

@@ -39,10 +39,10 @@ const LOST_ANSWERS_MAX = 2;
 const PAUSE_MS_MAX = 40;
 
 /** One record of a job's bucket, read as `Stored`, which may stand for no record, and written as `Value`. */
-export class BucketRecord<Stored, Value extends Stored = Stored> {
+export class BucketEntry<Stored, Value extends Stored = Stored> {
   readonly #key: string;
   readonly #parse: (stored: KvEntry | undefined) => Stored;
-  readonly #toRecord: (value: Value) => unknown;
+  readonly #toJson: (value: Value) => unknown;
   readonly #triesMax: number;
 
   /** `triesMax`: after how many lost races a change ends. */
@@ -54,7 +54,7 @@ export class BucketRecord<Stored, Value extends Stored = Stored> {
   ) {
     this.#key = key;
     this.#parse = parse;
-    this.#toRecord = toRecord;
+    this.#toJson = toRecord;
     this.#triesMax = triesMax;
   }
 
@@ -106,7 +106,7 @@ export class BucketRecord<Stored, Value extends Stored = Stored> {
    */
   #compareAndSwap(bucket: KvBucket, revision: number, value: Value): Promise<number | undefined> {
     const expected = revision === 0 ? undefined : revision;
-    return replaceEntry(bucket, this.#key, this.#toRecord(value), expected);
+    return replaceEntry(bucket, this.#key, this.#toJson(value), expected);
   }
 
   async #present(bucket: Pick<KvBucket, "read">): Promise<Changed<Stored>> {

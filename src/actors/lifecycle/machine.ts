@@ -11,8 +11,8 @@ import {
   SHARDS_MAX,
   textField,
 } from "../../protocol/index.ts";
-import { RECORD_FORMAT, readRecord } from "../journal/kv-bucket.ts";
-import { BucketRecord, JOB_KEY } from "./lock.ts";
+import { ENTRY_FORMAT, readEntry } from "../journal/kv-bucket.ts";
+import { BucketEntry, JOB_KEY } from "./lock.ts";
 
 // The lifecycle of a job, PaddlePaddle's begin, init, finish, and of one parameter, Legion's create-if-not-already-
 // created, as one XState machine: uninitialized, initializing, ready. Its state is plain JSON in the job's bucket. A
@@ -145,17 +145,17 @@ export function isSelected(lifecycle: Lifecycle, session: number): boolean {
 const STATES: readonly LifecycleState[] = ["uninitialized", "initializing", "ready"];
 
 /** A lifecycle as its record holds it: `{format, value, context}`, readable JSON. */
-export function toLifecycleRecord(lifecycle: Lifecycle): unknown {
-  return { format: RECORD_FORMAT, value: lifecycle.state, context: lifecycle.context };
+export function toLifecycleEntry(lifecycle: Lifecycle): unknown {
+  return { format: ENTRY_FORMAT, value: lifecycle.state, context: lifecycle.context };
 }
 
 /**
  * The lifecycle in a record; {@link UNINITIALIZED} if there is no record.
  * @throws BAD_VERSION for a record of another format, INTERNAL for a damaged one.
  */
-export function parseLifecycleRecord(value: unknown, key: string): Lifecycle {
+export function parseLifecycleEntry(value: unknown, key: string): Lifecycle {
   if (value === undefined) return UNINITIALIZED;
-  return readRecord(value, key, (fields) => {
+  return readEntry(value, key, (fields) => {
     const state = STATES.find((known) => known === textField(fields, "value"));
     if (state === undefined) throw new PserverError("BAD_MESSAGE", "value: unknown state");
     const context = asMap(fields["context"], "context");
@@ -179,10 +179,10 @@ export function parseLifecycleRecord(value: unknown, key: string): Lifecycle {
 }
 
 /** The record of the job's lifecycle. */
-export const jobRecord = new BucketRecord<Lifecycle>(
+export const jobEntry = new BucketEntry<Lifecycle>(
   JOB_KEY,
-  (stored) => parseLifecycleRecord(stored?.value, JOB_KEY),
-  toLifecycleRecord,
+  (stored) => parseLifecycleEntry(stored?.value, JOB_KEY),
+  toLifecycleEntry,
 );
 
 /** Reply to a verb on the lifecycle of a job or of one parameter. */

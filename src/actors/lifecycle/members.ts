@@ -12,8 +12,8 @@ import {
 import { mapConcurrently } from "../concurrent.ts";
 import type { JobSettings } from "../job/job-settings.ts";
 import type { Owners } from "../job/owners-client.ts";
-import { type KvEntry, RECORD_FORMAT, readRecord } from "../journal/kv-bucket.ts";
-import { type BucketDeps, BucketRecord, MEMBERS_KEY } from "./lock.ts";
+import { ENTRY_FORMAT, type KvEntry, readEntry } from "../journal/kv-bucket.ts";
+import { type BucketDeps, BucketEntry, MEMBERS_KEY } from "./lock.ts";
 
 /** A trainer that keeps step, and the session in which it has entered. */
 export interface Member {
@@ -45,7 +45,7 @@ const NO_MEMBERS: Members = { revision: 0, started: false, members: [] };
  */
 export function parseMembers(stored: KvEntry | undefined): Members {
   if (stored === undefined) return NO_MEMBERS;
-  return readRecord(stored.value, MEMBERS_KEY, (fields) => ({
+  return readEntry(stored.value, MEMBERS_KEY, (fields) => ({
     revision: integerField(fields, "revision", 1),
     started: flagField(fields, "started"),
     members: listField(fields, "members", MEMBERS_MAX).map((value) => {
@@ -56,8 +56,8 @@ export function parseMembers(stored: KvEntry | undefined): Members {
 }
 
 /** The members as their record, readable JSON. */
-export function toMembersRecord(members: Members): unknown {
-  return { format: RECORD_FORMAT, ...members };
+export function toMembersEntry(members: Members): unknown {
+  return { format: ENTRY_FORMAT, ...members };
 }
 
 /** The members as a record for the journals of all shards. */
@@ -97,7 +97,7 @@ export function withoutMembers(all: Members, gone: readonly Member[]): Members {
 }
 
 /** The record of a job's members, which a job without steps lacks. */
-export const membersRecord = new BucketRecord(MEMBERS_KEY, parseMembers, toMembersRecord);
+export const membersEntry = new BucketEntry(MEMBERS_KEY, parseMembers, toMembersEntry);
 
 /**
  * Removes members that have ended in these sessions or, of the same trainers, in earlier ones, and
@@ -106,7 +106,7 @@ export const membersRecord = new BucketRecord(MEMBERS_KEY, parseMembers, toMembe
 export async function removeMembers(deps: MembersDeps, gone: readonly Member[]): Promise<void> {
   if (deps.job.synchronization.mode === "async" || gone.length === 0) return;
   let changed = false;
-  const { result: members } = await membersRecord.change(deps, (all) => {
+  const { result: members } = await membersEntry.change(deps, (all) => {
     const left = withoutMembers(all, gone);
     changed = left !== all;
     return left;

@@ -9,7 +9,7 @@ import { mapConcurrently } from "../concurrent.ts";
 import { trainerKey } from "./lock.ts";
 import {
   type Members,
-  membersRecord,
+  membersEntry,
   removeMembers,
   toJournalRecord,
   withMember,
@@ -20,7 +20,7 @@ import {
   requireSession,
   requireTrainer,
   type SessionDeps,
-  trainerRecord,
+  trainerEntry,
 } from "./sessions.ts";
 
 /**
@@ -34,7 +34,7 @@ export async function enter(deps: SessionDeps, trainer: string, fields: Fields):
   const session = await requireNoExit(deps, trainer, fields);
   await holdLease(deps, trainer, session);
   const member = { trainer, session };
-  const { result: members } = await membersRecord.change(deps, (all) =>
+  const { result: members } = await membersEntry.change(deps, (all) =>
     withMember(all, member, trainers),
   );
   try {
@@ -56,7 +56,7 @@ export async function exit(deps: SessionDeps, trainer: string, fields: Fields): 
   requireSteps(deps, trainer);
   const session = await requireSession(deps, trainer, fields);
   const { exits } = parseMembershipRequest(fields);
-  await trainerRecord(trainerKey(trainer)).change(deps, (known) =>
+  await trainerEntry(trainerKey(trainer)).change(deps, (known) =>
     known?.session === session && (known.exits ?? 0) < exits ? { ...known, exits } : known,
   );
   await removeMembers(deps, [{ trainer, session }]);
@@ -72,7 +72,7 @@ export async function expelLost(
   deps: SessionDeps,
   sample: { readonly from: number; readonly count: number },
 ): Promise<Members> {
-  const all = await membersRecord.read(deps);
+  const all = await membersEntry.read(deps);
   const { length } = all.members;
   const suspects = all.members.filter(({ trainer }, i) => {
     const place = (i + length - (sample.from % length)) % length;
@@ -82,7 +82,7 @@ export async function expelLost(
   const lost = suspects.filter((_member, i) => gone[i]);
   if (lost.length === 0) return all;
   await removeMembers(deps, lost);
-  return await membersRecord.read(deps);
+  return await membersEntry.read(deps);
 }
 
 /**

@@ -17,19 +17,19 @@ import {
 } from "../../protocol/index.ts";
 import { heldBytes, slotPlan } from "../fold/block-actor.ts";
 import type { JobSettings } from "../job/job-settings.ts";
-import { type KvBucket, type KvEntry, RECORD_FORMAT, readRecord } from "../journal/kv-bucket.ts";
+import { ENTRY_FORMAT, type KvBucket, type KvEntry, readEntry } from "../journal/kv-bucket.ts";
 import {
   type BucketDeps,
-  BucketRecord,
+  BucketEntry,
   PARAMETER_KEYS,
   parameterKey,
   parameterOfKey,
 } from "./lock.ts";
 import {
   type Lifecycle,
-  parseLifecycleRecord,
+  parseLifecycleEntry,
   type ShardPosition,
-  toLifecycleRecord,
+  toLifecycleEntry,
   UNINITIALIZED,
 } from "./machine.ts";
 
@@ -185,24 +185,24 @@ function describe(declaration: Declaration): string {
 }
 
 /** The record of a parameter: readable JSON. */
-export function toParameterRecord(parameter: Parameter): unknown {
+export function toParameterEntry(parameter: Parameter): unknown {
   const { declaration, layout, blocksMax, jobEpoch } = parameter;
-  const lifecycle = toLifecycleRecord(parameter.lifecycle);
-  return { format: RECORD_FORMAT, ...declaration, layout, blocksMax, jobEpoch, lifecycle };
+  const lifecycle = toLifecycleEntry(parameter.lifecycle);
+  return { format: ENTRY_FORMAT, ...declaration, layout, blocksMax, jobEpoch, lifecycle };
 }
 
 /**
  * The parameter in a record; undefined if there is none.
  * @throws BAD_VERSION for a record of another format, INTERNAL for a damaged one.
  */
-export function parseParameterRecord(
+export function parseParameterEntry(
   stored: KvEntry | undefined,
   name: string,
 ): Parameter | undefined {
   if (stored === undefined) return undefined;
   const key = parameterKey(name);
-  return readRecord(stored.value, key, (fields) => {
-    const lifecycle = parseLifecycleRecord(asMap(fields["lifecycle"], "lifecycle"), key);
+  return readEntry(stored.value, key, (fields) => {
+    const lifecycle = parseLifecycleEntry(asMap(fields["lifecycle"], "lifecycle"), key);
     const { epoch } = lifecycle.context;
     const info = parseParameterInfo({ ...fields, epoch });
     const { epoch: _epoch, ready: _ready, layout, ...declaration } = info;
@@ -218,11 +218,11 @@ export function parseParameterRecord(
 }
 
 /** The record of a parameter; undefined if it was never declared. */
-export function parameterRecord(name: string): BucketRecord<Parameter | undefined, Parameter> {
-  return new BucketRecord<Parameter | undefined, Parameter>(
+export function parameterEntry(name: string): BucketEntry<Parameter | undefined, Parameter> {
+  return new BucketEntry<Parameter | undefined, Parameter>(
     parameterKey(name),
-    (stored) => parseParameterRecord(stored, name),
-    toParameterRecord,
+    (stored) => parseParameterEntry(stored, name),
+    toParameterEntry,
   );
 }
 
@@ -230,14 +230,14 @@ export function parameterRecord(name: string): BucketRecord<Parameter | undefine
 export async function readAllParameters(bucket: Pick<KvBucket, "changes">): Promise<Parameter[]> {
   const parameters = new Map<string, Parameter>();
   await bucket.changes(PARAMETER_KEYS, 0, (key, entry) => {
-    const parameter = parseParameterRecord(entry, parameterOfKey(key));
+    const parameter = parseParameterEntry(entry, parameterOfKey(key));
     if (parameter !== undefined) parameters.set(key, parameter);
   });
   return [...parameters.values()];
 }
 
 /**
- * Changes a parameter as {@link BucketRecord.change} does and returns it as it is then. `first`: it is known already,
+ * Changes a parameter as {@link BucketEntry.change} does and returns it as it is then. `first`: it is known already,
  * or none is known.
  */
 export async function changeParameter(
@@ -247,7 +247,7 @@ export async function changeParameter(
   first?: { readonly known: Parameter | undefined },
 ): Promise<Parameter> {
   const present = first && { result: first.known, revision: first.known?.revision ?? 0 };
-  const { result, revision } = await parameterRecord(name).change(deps, decide, present);
+  const { result, revision } = await parameterEntry(name).change(deps, decide, present);
   return { ...result, revision };
 }
 
@@ -292,7 +292,7 @@ export class ParameterPlaces {
 
   async #read(parameter: string): Promise<number | undefined> {
     try {
-      const known = await parameterRecord(parameter).read({ bucket: this.#bucket });
+      const known = await parameterEntry(parameter).read({ bucket: this.#bucket });
       if (known !== undefined) this.#firstShards.set(parameter, known.layout.firstShard);
       return known?.layout.firstShard;
     } catch {

@@ -17,8 +17,8 @@ import { create, type DeclareDeps, declare, SmallParameters } from "./declare.ts
 import { DeclaredLedger } from "./declared-ledger.ts";
 import { abort, begin, finish, type TakenBack, takeBackLost } from "./initialization.ts";
 import { TRAINER_KEYS } from "./lock.ts";
-import { jobRecord, type Lifecycle, type ShardPosition } from "./machine.ts";
-import { type Members, MembersAnnouncer, membersRecord, toJournalRecord } from "./members.ts";
+import { jobEntry, type Lifecycle, type ShardPosition } from "./machine.ts";
+import { type Members, MembersAnnouncer, membersEntry, toJournalRecord } from "./members.ts";
 import { enter, exit, expelLost } from "./membership.ts";
 import { effectiveState, infoOf, type Parameter, readyAt } from "./parameter.ts";
 import {
@@ -32,7 +32,7 @@ import {
 } from "./sessions.ts";
 
 /** Parameters as the catalog has them, whatever their state. */
-interface Found {
+interface ParameterPage {
   readonly parameters: readonly (Parameter | undefined)[];
   readonly more: boolean;
 }
@@ -53,7 +53,7 @@ async function readStatus(deps: DeclareDeps, request: StatusRequest): Promise<St
   const { catalog } = deps.ledger;
   let isFresh = false;
   if (request.names !== undefined) {
-    const job = await jobRecord.read(deps);
+    const job = await jobEntry.read(deps);
     isFresh = await catalog.follow(job);
     const known = request.names.map((name) => catalog.get(name));
     // What is ready stays as it is, unless the job is revised.
@@ -64,7 +64,7 @@ async function readStatus(deps: DeclareDeps, request: StatusRequest): Promise<St
   const asksForAny = request.names !== undefined || request.limit !== undefined;
   if (asksForAny && !isFresh) await catalog.refresh();
   // Read last, so that it is not older than the `jobEpoch` in the parameters' records.
-  const job = await jobRecord.read(deps);
+  const job = await jobEntry.read(deps);
   for (let after = request.after ?? ""; ; ) {
     const found = find(deps, { ...request, after });
     const reply = replyOf(deps, request, found, job);
@@ -78,7 +78,7 @@ async function readStatus(deps: DeclareDeps, request: StatusRequest): Promise<St
 function replyOf(
   deps: DeclareDeps,
   request: StatusRequest,
-  found: Found,
+  found: ParameterPage,
   job: Lifecycle,
 ): StatusReply {
   const alive = found.parameters.map((parameter) =>
@@ -103,7 +103,7 @@ function replyOf(
 }
 
 /** A page is cut where the broker takes no larger reply; names are answered whole. */
-function find(deps: DeclareDeps, request: StatusRequest): Found {
+function find(deps: DeclareDeps, request: StatusRequest): ParameterPage {
   const { catalog } = deps.ledger;
   const { names, after = "", limit } = request;
   if (names !== undefined) {
@@ -184,7 +184,7 @@ export class LifecycleService {
 
   /** The trainers that keep step; none in a job without steps. */
   async members(): Promise<Members> {
-    return await membersRecord.read(this.#deps);
+    return await membersEntry.read(this.#deps);
   }
 
   /** Removes members that count as dead, and returns those that are left. */
@@ -228,7 +228,7 @@ export class LifecycleService {
 
   /** Writes the present members into these shards' journals. */
   async tellMembers(shards: readonly number[]): Promise<void> {
-    const members = await membersRecord.read(this.#deps);
+    const members = await membersEntry.read(this.#deps);
     await this.#deps.announcer.announceTo(shards, toJournalRecord(members));
   }
 

@@ -19,10 +19,10 @@ import { mapConcurrently } from "../concurrent.ts";
 import type { JobSettings } from "../job/job-settings.ts";
 import type { Leases, LeaseValue, LeaseView } from "../job/leases.ts";
 import type { Owners } from "../job/owners-client.ts";
-import { type KvEntry, RECORD_FORMAT, readRecord } from "../journal/kv-bucket.ts";
+import { ENTRY_FORMAT, type KvEntry, readEntry } from "../journal/kv-bucket.ts";
 import {
   type BucketDeps,
-  BucketRecord,
+  BucketEntry,
   SESSION_KEY,
   SWEPT_KEY,
   TRAINER_KEYS,
@@ -31,10 +31,10 @@ import {
 import { type MembersDeps, removeMembers } from "./members.ts";
 
 /** The last session number given. */
-const LAST_GIVEN = numberRecord(SESSION_KEY);
+const LAST_GIVEN = numberEntry(SESSION_KEY);
 
 /** The session up to which ended ones have been, or are about to be, swept; 0 before the first sweep. */
-const SWEPT = numberRecord(SWEPT_KEY);
+const SWEPT = numberEntry(SWEPT_KEY);
 
 interface Waiter {
   readonly resolve: (session: number) => void;
@@ -55,7 +55,7 @@ export class SessionCounter {
     this.#deps = deps;
   }
 
-  /** The next number; @throws as {@link BucketRecord.change} does. */
+  /** The next number; @throws as {@link BucketEntry.change} does. */
   next(): Promise<number> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ resolve, reject });
@@ -115,16 +115,16 @@ async function requireCounted(
 }
 
 /** A record of one session number; 0 if there is none. */
-function numberRecord(key: string): BucketRecord<number> {
+function numberEntry(key: string): BucketEntry<number> {
   const parse = (stored: KvEntry | undefined): number =>
     stored === undefined
       ? 0
-      : readRecord(stored.value, key, (fields) => integerField(fields, "session"));
-  return new BucketRecord(key, parse, (session) => ({ format: RECORD_FORMAT, session }));
+      : readEntry(stored.value, key, (fields) => integerField(fields, "session"));
+  return new BucketEntry(key, parse, (session) => ({ format: ENTRY_FORMAT, session }));
 }
 
 /** A trainer's latest session. It outlives the lease, so that no older one comes back. */
-export interface TrainerRecord {
+export interface TrainerEntry {
   readonly session: number;
   readonly token: string;
   readonly ended: boolean;
@@ -136,9 +136,9 @@ export interface TrainerRecord {
  * The record of a trainer; undefined if there is none.
  * @throws BAD_VERSION for a record of another format, INTERNAL for a damaged one.
  */
-function parseTrainer(stored: KvEntry | undefined, key: string): TrainerRecord | undefined {
+function parseTrainer(stored: KvEntry | undefined, key: string): TrainerEntry | undefined {
   if (stored === undefined) return undefined;
-  return readRecord(stored.value, key, (fields) => ({
+  return readEntry(stored.value, key, (fields) => ({
     session: integerField(fields, "session", 1),
     token: textField(fields, "token"),
     ended: fields["ended"] === true,
@@ -147,11 +147,11 @@ function parseTrainer(stored: KvEntry | undefined, key: string): TrainerRecord |
 }
 
 /** The record under a trainer's key. */
-export function trainerRecord(key: string): BucketRecord<TrainerRecord | undefined> {
-  return new BucketRecord<TrainerRecord | undefined>(
+export function trainerEntry(key: string): BucketEntry<TrainerEntry | undefined> {
+  return new BucketEntry<TrainerEntry | undefined>(
     key,
     (stored) => parseTrainer(stored, key),
-    (trainer) => ({ format: RECORD_FORMAT, ...trainer }),
+    (trainer) => ({ format: ENTRY_FORMAT, ...trainer }),
   );
 }
 
@@ -177,7 +177,7 @@ const SWEPT_TRIES_MAX = 8;
  */
 export async function join(deps: SessionDeps, trainer: string, fields: Fields): Promise<Fields> {
   const { token } = parseJoinRequest(fields);
-  const known = ofSameProcess(await trainerRecord(trainerKey(trainer)).read(deps), token);
+  const known = ofSameProcess(await trainerEntry(trainerKey(trainer)).read(deps), token);
   const session = known?.session ?? (await startSession(deps, trainer, token));
   await holdLease(deps, trainer, session);
   await removeMembers(deps, [{ trainer, session: session - 1 }]);
@@ -202,7 +202,7 @@ export async function renew(deps: SessionDeps, trainer: string, fields: Fields):
 export async function leave(deps: SessionDeps, trainer: string, fields: Fields): Promise<Fields> {
   const { session } = parseSessionRequest(fields);
   const key = trainerKey(trainer);
-  await trainerRecord(key).change(deps, (known) =>
+  await trainerEntry(key).change(deps, (known) =>
     known?.session === session && !known.ended ? { ...known, ended: true } : known,
   );
   await removeMembers(deps, [{ trainer, session }]);
@@ -230,9 +230,9 @@ export async function requireTrainer(
   deps: SessionDeps,
   trainer: string,
   fields: Fields,
-): Promise<TrainerRecord> {
+): Promise<TrainerEntry> {
   const { session } = parseSessionRequest(fields);
-  const known = await trainerRecord(trainerKey(trainer)).read(deps);
+  const known = await trainerEntry(trainerKey(trainer)).read(deps);
   if (known?.session === session && !known.ended) return known;
   if (known !== undefined && known.session > session) throw superseded(trainer, known, session);
   throw new PserverError(
@@ -265,7 +265,7 @@ export async function isGone(
   holder: { readonly trainer: string; readonly session: number },
 ): Promise<boolean> {
   const key = trainerKey(holder.trainer);
-  const known = await trainerRecord(key).read(deps);
+  const known = await trainerEntry(key).read(deps);
   // The record of a trainer is removed only after its last session has ended.
   if (known === undefined || known.session > holder.session || known.ended) return true;
   return await hasLostLease(deps, key);
@@ -290,7 +290,7 @@ async function startSession(deps: SessionDeps, trainer: string, token: string): 
 
 async function writeSession(deps: SessionDeps, trainer: string, token: string): Promise<number> {
   const [session, swept] = await Promise.all([deps.counter.next(), SWEPT.read(deps)]);
-  const { result } = await trainerRecord(trainerKey(trainer)).change(deps, async (known) => {
+  const { result } = await trainerEntry(trainerKey(trainer)).change(deps, async (known) => {
     const same = ofSameProcess(known, token);
     // Of several copies of one request the first decides, unless a sweep may have missed its number.
     if (same !== undefined && same.session > swept) return same;
@@ -318,7 +318,7 @@ export async function holdLease(
     if (held === undefined) continue;
     const other = integerField(held, "session", 1);
     // The record decides: leases in etcd outlast the records of a broker whose store was emptied.
-    const known = other > session ? await trainerRecord(key).read(deps) : undefined;
+    const known = other > session ? await trainerEntry(key).read(deps) : undefined;
     if (known !== undefined && known.session > session) throw superseded(trainer, known, session);
     // Held by an older session: its process is dead, or will learn that it was superseded.
     await deps.leases.release(key, held);
@@ -332,7 +332,7 @@ function leaseValue(deps: SessionDeps, session: number): LeaseValue {
 }
 
 /** The record if it was written by the process with this token and its session has not ended. */
-function ofSameProcess(known: TrainerRecord | undefined, token: string): TrainerRecord | undefined {
+function ofSameProcess(known: TrainerEntry | undefined, token: string): TrainerEntry | undefined {
   return known?.token === token && !known.ended ? known : undefined;
 }
 
@@ -408,7 +408,7 @@ export async function checkCounter(deps: SessionDeps): Promise<void> {
   await requireCounted(deps, await SWEPT.read(deps), "the last sweep");
   const sessions = new Map<number, string>();
   await mapConcurrently(await deps.bucket.keys(TRAINER_KEYS), async (key) => {
-    const known = await trainerRecord(key).read(deps);
+    const known = await trainerEntry(key).read(deps);
     if (known !== undefined) sessions.set(known.session, key);
   });
   await requireLatestCounted(deps, sessions, 0);
@@ -487,7 +487,7 @@ function toSessionsRecord(given: number, live: readonly number[]): SessionsRecor
 
 /** Ends a trainer's session if its lease is lost; returns whether it has ended. */
 async function endLost(deps: SessionDeps, key: string): Promise<boolean> {
-  const { result } = await trainerRecord(key).change(deps, async (current) => {
+  const { result } = await trainerEntry(key).change(deps, async (current) => {
     if (current === undefined || current.ended) return current;
     return (await hasLostLease(deps, key)) ? { ...current, ended: true } : current;
   });

@@ -214,7 +214,7 @@ export class OwnedJournal {
     );
   }
 
-  /** The head at the first look. @throws JOURNAL_DAMAGED if it cannot be read: no fold would reach it. */
+  /** Finds the journal end when the shard is taken over. @throws JOURNAL_DAMAGED if that record cannot be read. */
   async #findEnd(generation: number, info: JournalInfo): Promise<number> {
     const { journal, shard } = this.#deps;
     const seq = seqToReach(journal.shard, shard.seq, info);

@@ -42,7 +42,7 @@ import type { Kernels } from "../kernel/kernels.ts";
 import type { ShardMemory } from "../kernel/shard-memory.ts";
 import { FairShares, QUEUED_BYTES } from "./fair-server.ts";
 import type { AnsweredShard, ReadConditions } from "./pending-reads.ts";
-import type { Asker, Piece, Responder } from "./responder.ts";
+import type { Asker, Chunk, Responder } from "./responder.ts";
 
 /** Elements of a block to read, and their encoding. */
 export interface ReadChoice {
@@ -194,7 +194,7 @@ export class KnownChecksums {
 }
 
 /** What a piece has of an entry; `reader` is undefined if the asker has this version. */
-interface PieceEntry {
+interface ChunkEntry {
   readonly version: number;
   readonly reader: ElementReader | undefined;
 }
@@ -227,7 +227,7 @@ class ServedRead {
    * The next piece: as many entries as take about 1 MiB, at least one.
    * @throws STALE_EPOCH, BAD_LENGTH, BAD_INDEX, UNSUPPORTED naming the entry; TOO_LARGE for more than 16 MiB.
    */
-  next(allocate: Allocate): Piece {
+  next(allocate: Allocate): Chunk {
     this.#indices ??= this.#checkAll();
     const from = this.#next;
     const { entries, dataBytes } = this.#gather(this.#indices);
@@ -250,12 +250,12 @@ class ServedRead {
 
   /** The entries of the next piece, and the bytes that they take. */
   #gather(indices: readonly (PartIndex | undefined)[]): {
-    entries: PieceEntry[];
+    entries: ChunkEntry[];
     dataBytes: number;
   } {
     const { entries: all } = this.#request;
     const bytesMax = Math.min(BATCH_BYTES, this.#responder.payloadBytesMax - HEADER_BYTES_MAX);
-    const entries: PieceEntry[] = [];
+    const entries: ChunkEntry[] = [];
     let dataBytes = 0;
     for (let i = this.#next; i < all.length; i++) {
       const entry = this.#read(all[i] as ReadEntry, indices[i]);
@@ -267,7 +267,7 @@ class ServedRead {
     return { entries, dataBytes };
   }
 
-  #read(entry: ReadEntry, part: PartIndex | undefined): PieceEntry {
+  #read(entry: ReadEntry, part: PartIndex | undefined): ChunkEntry {
     const { encoding, generation } = this.#request;
     // The block may have been initialized anew since the entries were checked.
     const block = this.#block(entry);
@@ -433,7 +433,7 @@ export class ServedValues {
     const { index: data, release } = this.#parts.hold(asker.from, request.data, entryBytes);
     const read = new ServedRead(this.#served, responder, { ...request, data });
     const answer = (): void => {
-      responder.respondInPieces(asker, (allocate) => read.next(allocate), release);
+      responder.respondInChunks(asker, (allocate) => read.next(allocate), release);
     };
     this.#conditions.afterBoth(asker, request, answer, (error) => {
       release();

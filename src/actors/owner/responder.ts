@@ -26,14 +26,14 @@ const QUEUED = { each: 4_096, all: 16_384 } as const;
 export type MakeReply = (allocate: Allocate) => Uint8Array;
 
 /** A message of a reply that takes several. */
-export interface Piece {
+export interface Chunk {
   readonly bytes: Uint8Array;
   /** Whether further pieces follow. */
   readonly more: boolean;
 }
 
 /** Makes the next piece of a reply, as {@link MakeReply} does. */
-type MakePiece = (allocate: Allocate) => Piece;
+type MakeChunk = (allocate: Allocate) => Chunk;
 
 /** Receiver of a reply. */
 export interface Asker {
@@ -45,7 +45,7 @@ export interface Asker {
 /** A reply, or the rest of one, to make when its turn has come. */
 interface Task {
   readonly reply: string;
-  readonly make: MakePiece;
+  readonly make: MakeChunk;
   /** Called once, when no further piece will be made. */
   readonly end: () => void;
 }
@@ -80,8 +80,8 @@ export class Responder {
    * @returns whether `make` was or will be called; else the asker has got BUSY.
    */
   respond(asker: Asker, make: MakeReply): boolean {
-    const piece = (allocate: Allocate): Piece => ({ bytes: make(allocate), more: false });
-    return this.respondInPieces(asker, piece, () => undefined);
+    const chunk = (allocate: Allocate): Chunk => ({ bytes: make(allocate), more: false });
+    return this.respondInChunks(asker, chunk, () => undefined);
   }
 
   /**
@@ -90,7 +90,7 @@ export class Responder {
    * @param end called once, when `make` will not be called again.
    * @returns whether `make` was or will be called; else the asker has got BUSY.
    */
-  respondInPieces({ from, reply }: Asker, make: MakePiece, end: () => void): boolean {
+  respondInChunks({ from, reply }: Asker, make: MakeChunk, end: () => void): boolean {
     const willAnswer = this.#queueUp(from, { reply, make, end });
     if (willAnswer) this.#drain();
     return willAnswer;
@@ -154,7 +154,7 @@ export class Responder {
     this.#connection.flush().then(taken, gone);
   }
 
-  #make({ make }: Task): Piece {
+  #make({ make }: Task): Chunk {
     try {
       return make((bytes) => this.#pool.take(bytes));
     } catch (error) {

@@ -280,7 +280,7 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
       oldestSeq: this.#snapshots.oldestSeq,
       blocks: [...this.shard.blocks()].length,
       valueBytes: this.shard.valueBytes,
-      updates: { applied: shardUpdates(this.shard), refused: this.#rejected },
+      updates: { applied: shardUpdates(this.shard), rejected: this.#rejected },
       journalBytes: this.#snapshots.journalBytes,
       ...(this.#tape && { tape: this.#tapeGaps(this.#tape.gaps) }),
     };

@@ -4,7 +4,7 @@ import type { Shard } from "../fold/shard.ts";
 import type { KvBucket } from "../journal/kv-bucket.ts";
 import type { Manifest, PieceRef } from "../journal/manifest.ts";
 import { blockKey, readSnapshotState, type SnapshotStore } from "../journal/snapshot-store.ts";
-import { jobRecord } from "../lifecycle/machine.ts";
+import { jobEntry } from "../lifecycle/machine.ts";
 import { effectiveState, readAllParameters } from "../lifecycle/parameter.ts";
 import type { FoundArchive, FoundSnapshot, LackedBlock } from "./findings.ts";
 
@@ -129,7 +129,7 @@ export async function initializedBlocks(
   bucket: KvBucket,
   shard: number,
 ): Promise<InitializedBlock[]> {
-  const job = await jobRecord.read({ bucket });
+  const job = await jobEntry.read({ bucket });
   const parameters = await readAllParameters(bucket);
   return parameters
     .filter((parameter) => effectiveState(parameter, job) === "ready")

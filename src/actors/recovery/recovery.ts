@@ -165,13 +165,13 @@ export class Recovery {
     choice: RecoveryChoice,
     onStage?: (stage: RecoveryStage) => void,
   ): Promise<Continued> {
-    const { connection, host, records, archive } = this.#deps;
+    const { connection, host, bucket, archive } = this.#deps;
     const { shard } = findings;
     const deps = {
       ...this.#tools(shard),
       ...{ archive, host },
-      initialized: await initializedBlocks(records, shard),
-      watermarks: new WatermarkKeeper(records, shard),
+      initialized: await initializedBlocks(bucket, shard),
+      watermarks: new WatermarkKeeper(bucket, shard),
       partBytesMax: dataBytesMaxOf(connection),
       ...(onStage && { onStage }),
     };
@@ -201,9 +201,9 @@ export class Recovery {
     shard: number,
     ownerError: PserverError | undefined,
   ): Promise<ShardFindings> {
-    const { records, client, archive } = this.#deps;
-    const initialized = await initializedBlocks(records, shard);
-    const watermark = await new WatermarkKeeper(records, shard).read();
+    const { bucket, client, archive } = this.#deps;
+    const initialized = await initializedBlocks(bucket, shard);
+    const watermark = await new WatermarkKeeper(bucket, shard).read();
     const found = { ownerError, initialized, watermark, archive };
     return await inspectShard({ ...this.#tools(shard), client, ...found });
   }

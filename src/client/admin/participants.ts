@@ -216,7 +216,7 @@ export function updatesOf(shards: readonly ListedShard[]): UpdateCounts {
     else {
       const counts = asMap(updates, "updates");
       applied += integerField(counts, "applied");
-      rejected += integerField(counts, "refused");
+      rejected += integerField(counts, "rejected");
     }
   }
   return { applied, rejected, silent };

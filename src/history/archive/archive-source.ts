@@ -34,7 +34,7 @@ import {
 import type { TapeFrame } from "./frames.ts";
 import { readRecording } from "./recorded-file.ts";
 import { joinSpans, readFrames, readSegment, readTail, sliceRecords } from "./segment.ts";
-import { placesOfPieces, readPieceAt, readSnapshotHead } from "./snapshot-file.ts";
+import { placesOfPieces, readPieceAt, readSnapshotHeader } from "./snapshot-file.ts";
 
 /** Files whose tables of pieces are kept in memory. */
 const TABLES_MAX = 64;
@@ -87,7 +87,7 @@ export class ArchiveShard implements ShardHistory {
   async snapshots(): Promise<KeptSnapshot[]> {
     const heads = await mapConcurrently(
       await this.#files.snapshots(),
-      (file) => readSnapshotHead(file, this.shard, this.#facts),
+      (file) => readSnapshotHeader(file, this.shard, this.#facts),
       FILES_AT_ONCE,
     );
     return uniqueSnapshots(heads.map(({ snapshot }) => snapshot));
@@ -201,7 +201,7 @@ export class ArchiveShard implements ShardHistory {
       this.#tables.set(key, known);
       return await known;
     }
-    const head = readSnapshotHead(file, this.shard, this.#facts);
+    const head = readSnapshotHeader(file, this.shard, this.#facts);
     const table = head.then((found) => placesOfPieces(file, found));
     this.#tables.set(key, table);
     table.catch(() => this.#tables.delete(key));

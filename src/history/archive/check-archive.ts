@@ -4,7 +4,7 @@ import type { ArchiveFacts, SegmentFile, SnapshotFile } from "./archive-layout.t
 import { ArchiveSource } from "./archive-source.ts";
 import { ContainerReader } from "./container.ts";
 import { gapsBetween, joinSpans, placeOf, readFrames, type SegmentKind } from "./segment.ts";
-import { readSnapshotHead } from "./snapshot-file.ts";
+import { readSnapshotHeader } from "./snapshot-file.ts";
 
 /** What is wrong in an archive. */
 export interface ArchiveFindings {
@@ -103,7 +103,7 @@ async function checkSnapshots(deps: CheckDeps, files: readonly SnapshotFile[]): 
   let sound = 0;
   for (const file of files) {
     await noteDamage(deps, async () => {
-      await readSnapshotHead(file, shard, facts);
+      await readSnapshotHeader(file, shard, facts);
       await using reader = await ContainerReader.open(file.path);
       for await (const _batch of reader.part(file.offset)) signal.throwIfAborted();
       sound++;

@@ -49,7 +49,7 @@ const PREAMBLE_CRC_AT = VERSION_AT + 4;
 export const PREAMBLE_BYTES: number = PREAMBLE_CRC_AT + 4;
 
 /** Bytes of a frame before its message. */
-export const HEAD_BYTES = 8;
+export const HEADER_BYTES = 8;
 
 /** The longest message: as long as a broker can take one (64 MiB), and some more for the entries. */
 const FRAME_BYTES_MAX: number = 80 * 1024 ** 2;
@@ -86,15 +86,15 @@ function checkPreamble(path: string, bytes: Uint8Array): void {
 }
 
 /** The head of a frame with a message of so many bytes. */
-export function makeHead(messageBytes: number): Uint8Array {
-  const head = new Uint8Array(HEAD_BYTES);
+export function makeHeader(messageBytes: number): Uint8Array {
+  const head = new Uint8Array(HEADER_BYTES);
   writeUint32(head, 0, messageBytes);
   writeUint32(head, 4, checksum(head.subarray(0, 4)));
   return head;
 }
 
 /** Length of the message after a head. @throws BAD_ARCHIVE if the head at `offset` is damaged. */
-function readHead(path: string, offset: number, head: Uint8Array): number {
+function readHeader(path: string, offset: number, head: Uint8Array): number {
   const messageBytes = readUint32(head, 0);
   const isSound = checksum(head.subarray(0, 4)) === readUint32(head, 4);
   if (isSound && messageBytes <= FRAME_BYTES_MAX) return messageBytes;
@@ -103,9 +103,9 @@ function readHead(path: string, offset: number, head: Uint8Array): number {
 
 /** The digest of the frames so far and one more. */
 function addToDigest(digest: number, head: Uint8Array, message: Uint8Array): number {
-  const bytes = new Uint8Array(HEAD_BYTES + 4);
+  const bytes = new Uint8Array(HEADER_BYTES + 4);
   bytes.set(head);
-  writeUint32(bytes, HEAD_BYTES, readCrc(message));
+  writeUint32(bytes, HEADER_BYTES, readCrc(message));
   return checksum(bytes, digest);
 }
 
@@ -125,7 +125,7 @@ export class RunningTotals {
       frames: frames + 1,
       records: records + (kind === "record" ? 1 : 0),
       pieces: pieces + (kind === "piece" ? 1 : 0),
-      bytes: bytes + HEAD_BYTES + message.length,
+      bytes: bytes + HEADER_BYTES + message.length,
       digest: addToDigest(digest, head, message),
     };
   }
@@ -236,16 +236,16 @@ export class ContainerReader {
   /** The frame at `offset`. @throws BAD_ARCHIVE, IO. */
   async frameAt(offset: number): Promise<PlacedFrame> {
     const endOffset = await this.offsetAfter(offset);
-    const message = await this.#read(offset + HEAD_BYTES, endOffset - offset - HEAD_BYTES);
-    if (offset + HEAD_BYTES + message.length < endOffset) throw this.#cutOff(offset);
+    const message = await this.#read(offset + HEADER_BYTES, endOffset - offset - HEADER_BYTES);
+    if (offset + HEADER_BYTES + message.length < endOffset) throw this.#cutOff(offset);
     return { frame: this.#decode(offset, message), offset, endOffset };
   }
 
   /** Offset of the frame after the one at `offset`, whose message is not read. @throws BAD_ARCHIVE, IO. */
   async offsetAfter(offset: number): Promise<number> {
-    const head = await this.#read(offset, HEAD_BYTES);
-    if (head.length < HEAD_BYTES) throw this.#cutOff(offset);
-    return offset + HEAD_BYTES + readHead(this.path, offset, head);
+    const head = await this.#read(offset, HEADER_BYTES);
+    if (head.length < HEADER_BYTES) throw this.#cutOff(offset);
+    return offset + HEADER_BYTES + readHeader(this.path, offset, head);
   }
 
   /** Frames from `from` to the end of the file, added to `sums`; `onCutOff` is told where a part of one is. */
@@ -283,18 +283,18 @@ export class ContainerReader {
   ): { frames: PlacedFrame[]; neededBytes: number; error?: unknown } {
     const frames: PlacedFrame[] = [];
     let at = 0;
-    let neededBytes = HEAD_BYTES;
+    let neededBytes = HEADER_BYTES;
     try {
-      while (bytes.length - at >= HEAD_BYTES) {
-        const head = bytes.subarray(at, at + HEAD_BYTES);
-        neededBytes = HEAD_BYTES + readHead(this.path, offset + at, head);
+      while (bytes.length - at >= HEADER_BYTES) {
+        const head = bytes.subarray(at, at + HEADER_BYTES);
+        neededBytes = HEADER_BYTES + readHeader(this.path, offset + at, head);
         if (bytes.length - at < neededBytes) break;
-        const message = bytes.subarray(at + HEAD_BYTES, at + neededBytes);
+        const message = bytes.subarray(at + HEADER_BYTES, at + neededBytes);
         const frame = this.#decode(offset + at, message);
         if (frame.kind !== "end") sums?.add(frame, head, message);
         frames.push({ frame, offset: offset + at, endOffset: offset + at + neededBytes });
         at += neededBytes;
-        neededBytes = HEAD_BYTES;
+        neededBytes = HEADER_BYTES;
       }
     } catch (error) {
       return { frames, neededBytes, error };
@@ -401,20 +401,20 @@ export class ContainerWriter {
 
   /** Adds a frame; its bytes may be reused afterwards. @throws DISK_FULL, IO. */
   async append(frame: Frame): Promise<void> {
-    const bytesMax = HEAD_BYTES + messageBytesMax(frame);
+    const bytesMax = HEADER_BYTES + messageBytesMax(frame);
     if (this.#bufferedBytes + bytesMax > this.#buffer.length) {
       await this.flush();
       this.#reserve(bytesMax);
     }
     const at = this.#bufferedBytes;
     const message = encodeFrame(frame, (bytes) => {
-      const start = at + HEAD_BYTES;
+      const start = at + HEADER_BYTES;
       return this.#buffer.subarray(start, start + bytes);
     });
-    const head = makeHead(message.length);
+    const head = makeHeader(message.length);
     this.#buffer.set(head, at);
     this.#sums.add(frame, head, message);
-    this.#bufferedBytes += HEAD_BYTES + message.length;
+    this.#bufferedBytes += HEADER_BYTES + message.length;
   }
 
   /** Adds the end. No frame may follow. @throws DISK_FULL, IO. */

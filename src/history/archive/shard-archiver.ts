@@ -37,7 +37,7 @@ import {
   SegmentWriter,
   toRecordFrame,
 } from "./segment.ts";
-import { piecesOf, readSnapshotHead, writeSnapshot } from "./snapshot-file.ts";
+import { piecesOf, readSnapshotHeader, writeSnapshot } from "./snapshot-file.ts";
 
 /** Bytes and time after which records are waited for to be on disk. */
 const SYNC_BYTES = 32 * 1024 ** 2;
@@ -200,7 +200,7 @@ export class SnapshotCopier {
     const { directory, facts, source } = deps;
     const last = (await listSnapshots(snapshotDirectory(directory, source.shard))).at(-1);
     if (last === undefined) return copier;
-    const { snapshot } = await readSnapshotHead(last, source.shard, facts);
+    const { snapshot } = await readSnapshotHeader(last, source.shard, facts);
     copier.#copied = snapshot.manifest;
     copier.#note(snapshot);
     return copier;

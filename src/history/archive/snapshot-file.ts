@@ -52,7 +52,7 @@ export async function piecesOf(
 }
 
 /** The first frames of a snapshot's file. */
-export interface SnapshotHead {
+export interface SnapshotHeader {
   readonly snapshot: KeptSnapshot;
   /** Sequences of the pieces in the file, in order. */
   readonly pieces: readonly number[];
@@ -116,11 +116,11 @@ export function toSnapshot(path: string, offset: number, frame: ManifestFrame): 
 }
 
 /** Reads the first frames of a snapshot. @throws BAD_ARCHIVE, BAD_VERSION, IO. */
-export async function readSnapshotHead(
+export async function readSnapshotHeader(
   { path, offset: at = PREAMBLE_BYTES, generation, seq, storedSeq }: SnapshotFile,
   shard: number,
   { archive }: ArchiveFacts,
-): Promise<SnapshotHead> {
+): Promise<SnapshotHeader> {
   await using reader = await ContainerReader.open(path);
   const job = await reader.frameAt(at);
   if (requireJob(path, job.offset, job.frame).archive !== archive) {
@@ -145,7 +145,7 @@ export async function readSnapshotHead(
 /** Offsets of the pieces of a snapshot, by sequence. @throws BAD_ARCHIVE, IO. */
 export async function placesOfPieces(
   { path }: SnapshotFile,
-  { pieces, piecesAt }: SnapshotHead,
+  { pieces, piecesAt }: SnapshotHeader,
 ): Promise<Map<number, number>> {
   await using reader = await ContainerReader.open(path);
   const places = new Map<number, number>();

@@ -41,8 +41,8 @@ await serveThread<ReplayCalls>(async () => {
       const found = await replayer.verify(shard, from, shardProgress(progress));
       return { verification: found.verification, kept: found.replayed && keep(found.replayed) };
     },
-    foldOtherwise: async ({ shard, to, otherwise }, progress) => {
-      const found = await replayer.foldOtherwise(shard, to, otherwise, shardProgress(progress));
+    foldWhatIf: async ({ shard, to, whatIf }, progress) => {
+      const found = await replayer.foldWhatIf(shard, to, whatIf, shardProgress(progress));
       return { kept: keep(found.replayed), counts: found.counts };
     },
     advance: async ({ replay, to }) => {

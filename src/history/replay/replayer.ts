@@ -3,7 +3,7 @@ import { JobSubjects, type Position } from "../../protocol/index.ts";
 import type { Cut } from "../points.ts";
 import type { HistorySource } from "../source.ts";
 import { type ShardVerification, verifyShard } from "../verify.ts";
-import { type ChangeCounts, type FoldChanges, foldOtherwise } from "../what-if.ts";
+import { type ChangeCounts, type FoldChanges, foldWhatIf } from "../what-if.ts";
 import { replayShard } from "./replay-shard.ts";
 import { LocalReplayedShard, ReplayedModel, type ReplayedShard } from "./replayed-model.ts";
 
@@ -17,13 +17,13 @@ export interface VerifiedShard {
 }
 
 /** What is folded otherwise, and after which position. */
-export interface Otherwise {
+export interface WhatIf {
   readonly changes: FoldChanges;
   readonly from: Position | undefined;
 }
 
 /** A shard that was folded otherwise, and how many records were changed. */
-export interface OtherwiseShard {
+export interface WhatIfShard {
   readonly replayed: ReplayedShard;
   readonly counts: ChangeCounts;
 }
@@ -40,13 +40,13 @@ export interface Replayer {
     from: Position | undefined,
     onProgress?: OnShardProgress,
   ): Promise<VerifiedShard>;
-  /** Rebuilds a shard from changed records; @throws as `foldOtherwise`. */
-  foldOtherwise(
+  /** Rebuilds a shard from changed records; @throws as `foldWhatIf`. */
+  foldWhatIf(
     shard: number,
     to: Position,
-    otherwise: Otherwise,
+    whatIf: WhatIf,
     onProgress?: OnShardProgress,
-  ): Promise<OtherwiseShard>;
+  ): Promise<WhatIfShard>;
   /** Frees the shards that were rebuilt. */
   close(): Promise<void>;
 }
@@ -84,15 +84,10 @@ export class LocalReplayer implements Replayer {
     return { verification, replayed };
   }
 
-  async foldOtherwise(
-    shard: number,
-    to: Position,
-    otherwise: Otherwise,
-    onProgress?: OnShardProgress,
-  ) {
+  async foldWhatIf(shard: number, to: Position, whatIf: WhatIf, onProgress?: OnShardProgress) {
     const history = this.#source.shard(shard);
-    const options = { ...this.#options(shard, onProgress), ...otherwise };
-    const { shard: state, counts } = await foldOtherwise(history, to, options);
+    const options = { ...this.#options(shard, onProgress), ...whatIf };
+    const { shard: state, counts } = await foldWhatIf(history, to, options);
     const replayed = new LocalReplayedShard(state, to.generation, history, this.#signal);
     return { replayed, counts };
   }
@@ -161,7 +156,7 @@ export async function replayModel(
 }
 
 /** Which part of a history is folded otherwise. */
-export interface OtherwiseSpan {
+export interface WhatIfSpan {
   /** Records after it are changed; by default all that lead to the end. */
   readonly from: Cut | undefined;
   readonly to: Cut;
@@ -169,11 +164,11 @@ export interface OtherwiseSpan {
 
 /**
  * Rebuilds the model as it would have been at the end of a span if its records had been others.
- * @throws as `foldOtherwise`.
+ * @throws as `foldWhatIf`.
  */
-export async function modelOtherwise(
+export async function modelWhatIf(
   replayer: Replayer,
-  { from, to }: OtherwiseSpan,
+  { from, to }: WhatIfSpan,
   changes: FoldChanges,
   onProgress: (doneRecords: number, totalRecords: number) => void = () => undefined,
 ): Promise<{ model: ReplayedModel; counts: ChangeCounts }> {
@@ -181,7 +176,7 @@ export async function modelOtherwise(
   const folded = await mapConcurrently(
     [...to.entries()],
     ([shard, position]) =>
-      replayer.foldOtherwise(shard, position, { changes, from: from?.[shard] }, sum.note),
+      replayer.foldWhatIf(shard, position, { changes, from: from?.[shard] }, sum.note),
     replayer.threads,
   );
   let [leftOut, changed] = [0, 0];

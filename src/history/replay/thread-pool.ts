@@ -7,13 +7,7 @@ import type { HistoryPlace } from "../source.ts";
 import type { ShardVerification } from "../verify.ts";
 import type { ChangeCounts } from "../what-if.ts";
 import type { ReplayedShard } from "./replayed-model.ts";
-import type {
-  OnShardProgress,
-  Otherwise,
-  OtherwiseShard,
-  Replayer,
-  VerifiedShard,
-} from "./replayer.ts";
+import type { OnShardProgress, Replayer, VerifiedShard, WhatIf, WhatIfShard } from "./replayer.ts";
 
 /** What a replay thread is started with. */
 export interface ThreadSetup {
@@ -35,11 +29,10 @@ export interface ReplayCalls {
     readonly verification: ShardVerification;
     readonly kept: KeptShard | undefined;
   };
-  foldOtherwise(task: {
-    readonly shard: number;
-    readonly to: Position;
-    readonly otherwise: Otherwise;
-  }): { readonly kept: KeptShard; readonly counts: ChangeCounts };
+  foldWhatIf(task: { readonly shard: number; readonly to: Position; readonly whatIf: WhatIf }): {
+    readonly kept: KeptShard;
+    readonly counts: ChangeCounts;
+  };
   advance(task: { readonly replay: number; readonly to: Position }): KeptShard;
   digest(replay: number): string;
   stateDigest(replay: number): string;
@@ -165,16 +158,16 @@ export class ThreadPool implements Replayer {
     });
   }
 
-  foldOtherwise(
+  foldWhatIf(
     shard: number,
     to: Position,
-    otherwise: Otherwise,
+    whatIf: WhatIf,
     onProgress?: OnShardProgress,
-  ): Promise<OtherwiseShard> {
+  ): Promise<WhatIfShard> {
     return this.#work(async (thread) => {
-      const task = { shard, to, otherwise };
+      const task = { shard, to, whatIf };
       const progress = progressOf(shard, onProgress);
-      const { kept, counts } = await thread.ask("foldOtherwise", task, progress);
+      const { kept, counts } = await thread.ask("foldWhatIf", task, progress);
       return { replayed: new RemoteReplayedShard(thread, shard, kept), counts };
     });
   }

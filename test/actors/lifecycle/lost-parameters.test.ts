@@ -2,7 +2,7 @@
 // as can the job if nothing is left of it; other hosts notice; and journals on file are left alone. Buckets and
 // owners are in memory.
 import { beforeEach, describe, expect, test } from "vitest";
-import { jobRecord } from "../../../src/actors/lifecycle/machine.ts";
+import { jobEntry } from "../../../src/actors/lifecycle/machine.ts";
 import type { LifecycleService } from "../../../src/actors/lifecycle/service.ts";
 import type { ParameterInfo } from "../../../src/protocol/index.ts";
 import { Rig, refused, SHARDS, weights } from "./rig.ts";
@@ -42,11 +42,11 @@ async function stateOf(name: string, asked = 0): Promise<string> {
 describe("a shard that has its blocks", () => {
   test("changes nothing", async () => {
     await rig.makeReady("t", ["w", "v"]);
-    const before = await jobRecord.read(rig);
+    const before = await jobEntry.read(rig);
     for (let shard = 0; shard < SHARDS; shard++) {
       expect(await host().takeBackLost(shard)).toEqual({ parameters: [], isJob: false });
     }
-    expect(await jobRecord.read(rig)).toEqual(before);
+    expect(await jobEntry.read(rig)).toEqual(before);
   });
 });
 

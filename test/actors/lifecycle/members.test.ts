@@ -4,7 +4,7 @@ import {
   type Members,
   parseMembers,
   toJournalRecord,
-  toMembersRecord,
+  toMembersEntry,
   withMember,
   withoutMembers,
 } from "../../../src/actors/lifecycle/members.ts";
@@ -65,7 +65,7 @@ describe("leaving the members", () => {
 });
 
 describe("a record", () => {
-  const record = toMembersRecord(membersOf({ a: 3 })) as object;
+  const record = toMembersEntry(membersOf({ a: 3 })) as object;
   const stored = (value: unknown) => ({ value, revision: 1 });
 
   test("is read as it was written", () => {

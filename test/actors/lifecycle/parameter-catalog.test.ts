@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { ParameterCatalog } from "../../../src/actors/lifecycle/declared-ledger.ts";
 import { UNINITIALIZED } from "../../../src/actors/lifecycle/machine.ts";
-import { type Parameter, toParameterRecord } from "../../../src/actors/lifecycle/parameter.ts";
+import { type Parameter, toParameterEntry } from "../../../src/actors/lifecycle/parameter.ts";
 
 import { PserverError, toConfig } from "../../../src/protocol/index.ts";
 import { MemoryBucket } from "../../support/memory-bucket.ts";
@@ -23,7 +23,7 @@ function parameter(name: string, revision = 0): Parameter {
 async function write(bucket: MemoryBucket, name: string): Promise<number> {
   const key = `param.${name}`;
   const known = await bucket.read(key);
-  const record = toParameterRecord(parameter(name));
+  const record = toParameterEntry(parameter(name));
   const revision =
     known === undefined
       ? await bucket.create(key, record)

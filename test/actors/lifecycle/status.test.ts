@@ -2,8 +2,8 @@
 // order with null for what does not count, and the job's state.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { jobRecord } from "../../../src/actors/lifecycle/machine.ts";
-import { parameterRecord } from "../../../src/actors/lifecycle/parameter.ts";
+import { jobEntry } from "../../../src/actors/lifecycle/machine.ts";
+import { parameterEntry } from "../../../src/actors/lifecycle/parameter.ts";
 import type { ParameterInfo } from "../../../src/protocol/index.ts";
 import { Rig, refused, weights } from "./rig.ts";
 
@@ -121,14 +121,14 @@ test("parameters that were known as ready are read again after a rewind", async 
     { ready: true },
   ]);
   const deps = { bucket: rig.bucket, pause: () => Promise.resolve() };
-  const job = await jobRecord.read(deps);
-  await parameterRecord("w").change(deps, (known) => {
+  const job = await jobEntry.read(deps);
+  await parameterEntry("w").change(deps, (known) => {
     if (known === undefined) throw new Error("expected w");
     const context = { ...known.lifecycle.context };
     return { ...known, jobEpoch: 0, lifecycle: { state: "uninitialized", context } };
   });
   const context = { ...job.context, revised: job.context.revised + 1 };
-  await jobRecord.change(deps, () => ({ ...job, context }));
+  await jobEntry.change(deps, () => ({ ...job, context }));
   const { parameters } = await rig.status({ names: ["w"] });
   expect(parameters).toEqual([null]);
 });

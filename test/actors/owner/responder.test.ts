@@ -1,7 +1,7 @@
 // Proves how replies in several pieces are sent over a connection that only keeps what is published: the pieces
 // in order, with an end that is told once, also where an error or the limit of waiting replies cuts them off.
 import { beforeEach, expect, test, vi } from "vitest";
-import { type Piece, Responder } from "../../../src/actors/owner/responder.ts";
+import { type Chunk, Responder } from "../../../src/actors/owner/responder.ts";
 import { decodeMessage, encodeMessage, PserverError } from "../../../src/protocol/index.ts";
 import { BufferPool } from "../../../src/transport/buffers.ts";
 import { HANG_MS } from "../../support/limits.ts";
@@ -24,12 +24,12 @@ beforeEach(() => {
 /** Sends a reply of so many pieces; the one with the number `failing` is an error instead. */
 function send(count: number, failing?: number): void {
   let made = 0;
-  const make = (): Piece => {
+  const make = (): Chunk => {
     if (made === failing) throw new PserverError("STALE_EPOCH", "over");
     made += 1;
     return { bytes: encodeMessage({ made }, new Uint8Array(PIECE_BYTES)), more: made < count };
   };
-  responder.respondInPieces(ALICE, make, () => {
+  responder.respondInChunks(ALICE, make, () => {
     ends += 1;
   });
 }

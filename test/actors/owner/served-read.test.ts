@@ -274,7 +274,7 @@ describe("between the pieces of a reply", () => {
   test("other trainers are answered, and the same one, too", async () => {
     const count = await begin();
     const pull = encodePullRequest({ epoch: 1, generation: 1, seq: 0, waitMs: 0 });
-    const queued = vi.spyOn(responder, "respondInPieces");
+    const queued = vi.spyOn(responder, "respondInChunks");
     net.ask(pull, "w", 0, "bob");
     net.ask(pull, "b", 0);
     // Where a turn takes long, a request is read in a later one.

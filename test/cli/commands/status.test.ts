@@ -129,13 +129,13 @@ test("updates are those of all shards together", () => {
   const shards = [0, 1].map((shard) => ({
     shard,
     state: "serving",
-    updates: { applied: 6_000 + shard, refused: shard },
+    updates: { applied: 6_000 + shard, rejected: shard },
   }));
   expect(updates(shards)).toBe("12,001 applied, 1 rejected by the present owners");
 });
 
 test("updates of shards that do not tell, or have not caught up, are not known", () => {
-  const told = { applied: 5, refused: 0 };
+  const told = { applied: 5, rejected: 0 };
   const serving = { shard: 0, state: "serving", updates: told };
   const behind = { shard: 1, state: "catching-up", updates: told };
   const unowned = { shard: 2, state: "unowned" };

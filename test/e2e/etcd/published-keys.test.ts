@@ -10,7 +10,7 @@ import { JOB_KEY } from "../../../src/actors/lifecycle/lock.ts";
 import {
   advance,
   type Lifecycle,
-  toLifecycleRecord,
+  toLifecycleEntry,
   UNINITIALIZED,
 } from "../../../src/actors/lifecycle/machine.ts";
 import type { PserverError } from "../../../src/protocol/index.ts";
@@ -127,7 +127,7 @@ test("lock and done follow the record through every state", async () => {
   const shown = new InitializationKeys(space, records);
   const show = async (lifecycle: Lifecycle): Promise<Record<string, string>> => {
     const revision = (await records.read(JOB_KEY))?.revision;
-    const record = toLifecycleRecord(lifecycle);
+    const record = toLifecycleEntry(lifecycle);
     if (revision === undefined) await records.create(JOB_KEY, record);
     else await records.update(JOB_KEY, record, revision);
     await Promise.all([shown.show(), shown.show(), shown.show()]);

@@ -36,9 +36,9 @@ afterEach(async () => {
 
 /** Registers an archiver that has copied nothing. */
 async function register(graceMs: number): Promise<ArchiverRegistration> {
-  const { records } = await openStoredJob(connection, archived.job.job);
+  const { bucket } = await openStoredJob(connection, archived.job.job);
   const registration = new ArchiverRegistration({
-    ...{ records, archive: "an-archive", graceMs },
+    ...{ records: bucket, archive: "an-archive", graceMs },
     archived: () => [{ record: NOTHING, snapshot: NOTHING }],
     onFailure: (error) => {
       throw error;

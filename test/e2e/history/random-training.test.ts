@@ -20,11 +20,7 @@ import {
 import { viewElements } from "../../../src/history/compare-models.ts";
 import { openHistory } from "../../../src/history/open-journal.ts";
 import type { Cut } from "../../../src/history/points.ts";
-import {
-  LocalReplayer,
-  modelOtherwise,
-  replayModel,
-} from "../../../src/history/replay/replayer.ts";
+import { LocalReplayer, modelWhatIf, replayModel } from "../../../src/history/replay/replayer.ts";
 import { resolvePoint } from "../../../src/history/resolve-point.ts";
 import type { HistoryPlace } from "../../../src/history/source.ts";
 import { type HistorySource, reachOf, takeInventory } from "../../../src/history/source.ts";
@@ -228,7 +224,7 @@ async function checkWhatIf({ live, archive }: Seen): Promise<void> {
   for (const source of [live, archive]) {
     const span = { from: undefined, to: cut };
     const replayer = new LocalReplayer(source, signal);
-    const { model, counts } = await modelOtherwise(replayer, span, nothing);
+    const { model, counts } = await modelWhatIf(replayer, span, nothing);
     expect(counts).toEqual({ leftOut: 0, changed: 0 });
     const real = await replayModel(replayer, cut);
     for (const [at, shard] of model.shards.entries()) {

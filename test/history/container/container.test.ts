@@ -7,8 +7,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
   ContainerReader,
-  HEAD_BYTES,
-  makeHead,
+  HEADER_BYTES,
+  makeHeader,
   type PlacedFrame,
   PREAMBLE_BYTES,
 } from "../../../src/history/archive/container.ts";
@@ -130,7 +130,7 @@ describe("damage", () => {
     const path = join(temporaryDirectory(), "file");
     await writeContainer(path, []);
     const bytes = readFileSync(path).subarray(0, PREAMBLE_BYTES);
-    writeFileSync(path, Buffer.concat([bytes, makeHead(2 ** 32 - 1)]));
+    writeFileSync(path, Buffer.concat([bytes, makeHeader(2 ** 32 - 1)]));
     const { code, details } = await failure(path);
     expect([code, details["offset"]]).toEqual(["BAD_ARCHIVE", PREAMBLE_BYTES]);
   });
@@ -186,7 +186,7 @@ describe("a file that is still being written", () => {
     const path = join(temporaryDirectory(), "file");
     await writeContainer(path, FRAMES);
     const bytes = readFileSync(path);
-    bytes[PREAMBLE_BYTES + HEAD_BYTES + 20] = 0xff;
+    bytes[PREAMBLE_BYTES + HEADER_BYTES + 20] = 0xff;
     writeFileSync(path, bytes);
     const found = await wholeFrames(path).catch(ensureError);
     expect(found).toMatchObject({ code: "BAD_ARCHIVE", details: { offset: PREAMBLE_BYTES } });

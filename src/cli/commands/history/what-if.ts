@@ -146,11 +146,11 @@ async function foldOtherwise(
   { from, to }: { readonly from: ResolvedPoint | undefined; readonly to: ResolvedPoint },
   changes: FoldChanges,
 ): Promise<{ model: ReplayedModel; counts: ChangeCounts }> {
-  const { modelOtherwise } = await import("../../../history/replay/replayer.ts");
+  const { modelWhatIf } = await import("../../../history/replay/replayer.ts");
   const span = { from: from?.cut, to: to.cut };
   return await output
     .progress("folding", formatRecords)
-    .reported((onProgress) => modelOtherwise(pool, span, changes, onProgress));
+    .reported((onProgress) => modelWhatIf(pool, span, changes, onProgress));
 }
 
 /** What was folded otherwise. */

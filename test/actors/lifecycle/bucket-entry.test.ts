@@ -1,13 +1,13 @@
-// Proves that a change is made on the record it was decided on, once, under races, lost answers
-// and lost requests, and that it gives up in bounded time: records in memory misbehave as told.
+// Proves that a change is made on the entry it was decided on, once, under races, lost answers
+// and lost requests, and that it gives up in bounded time: a bucket in memory misbehaves as told.
 import { expect, test } from "vitest";
-import { BucketRecord, type Changed } from "../../../src/actors/lifecycle/lock.ts";
+import { BucketEntry, type Changed } from "../../../src/actors/lifecycle/lock.ts";
 import { MemoryBucket } from "../../support/memory-bucket.ts";
 import { refused } from "./rig.ts";
 
 const pause = (): Promise<void> => Promise.resolve();
 
-const list = new BucketRecord<readonly string[]>(
+const list = new BucketEntry<readonly string[]>(
   "list",
   (stored) => (stored?.value ?? NOTHING) as readonly string[],
   (names) => names,

@@ -1,11 +1,11 @@
-// Proves that a lifecycle comes back from its record as it was, that the record is plain JSON, and
-// that a record of another format or a damaged one is refused by name instead of guessed at.
+// Proves that a lifecycle comes back from its entry as it was, that the entry is plain JSON, and
+// that an entry of another format or a damaged one is refused by name instead of guessed at.
 import { expect, test } from "vitest";
 import {
   advance,
   type Lifecycle,
-  parseLifecycleRecord,
-  toLifecycleRecord,
+  parseLifecycleEntry,
+  toLifecycleEntry,
   UNINITIALIZED,
 } from "../../../src/actors/lifecycle/machine.ts";
 
@@ -21,12 +21,12 @@ const at = [{ shard: 0, generation: 2, seq: 9 }];
 const ready = advance(selected, { type: "FINISH", session: 3, epoch: 1, at, sealed: 12 });
 
 test.each([UNINITIALIZED, selected, ready])("$state survives its record", (lifecycle) => {
-  const stored: unknown = JSON.parse(JSON.stringify(toLifecycleRecord(lifecycle)));
-  expect(parseLifecycleRecord(stored, "job")).toEqual(lifecycle);
+  const stored: unknown = JSON.parse(JSON.stringify(toLifecycleEntry(lifecycle)));
+  expect(parseLifecycleEntry(stored, "job")).toEqual(lifecycle);
 });
 
 test("the record says what it is in readable JSON", () => {
-  expect(toLifecycleRecord(ready)).toEqual({
+  expect(toLifecycleEntry(ready)).toEqual({
     format: 1,
     value: "ready",
     context: { epoch: 1, trainer: "a", session: 3, at, sealed: 12, revised: 0 },
@@ -34,12 +34,12 @@ test("the record says what it is in readable JSON", () => {
 });
 
 test("no record is a lifecycle in which nothing has happened", () => {
-  expect(parseLifecycleRecord(undefined, "job")).toBe(UNINITIALIZED);
+  expect(parseLifecycleEntry(undefined, "job")).toBe(UNINITIALIZED);
 });
 
 test("a record of another format is refused, naming both", async () => {
-  const newer = { ...(toLifecycleRecord(ready) as object), format: 2 };
-  const read = async (): Promise<Lifecycle> => parseLifecycleRecord(newer, "param.w");
+  const newer = { ...(toLifecycleEntry(ready) as object), format: 2 };
+  const read = async (): Promise<Lifecycle> => parseLifecycleEntry(newer, "param.w");
   await refused("BAD_VERSION", read(), "param.w", "expected format 1", "received 2");
 });
 
@@ -50,12 +50,12 @@ test.each([
   { context: { epoch: 1, trainer: "a", session: 3, at: [{ seq: 1 }], sealed: 0, revised: 0 } },
   { context: [] },
 ])("a damaged record is refused: %j", async (damage) => {
-  const damaged = { ...(toLifecycleRecord(ready) as object), ...damage };
-  const read = async (): Promise<Lifecycle> => parseLifecycleRecord(damaged, "job");
+  const damaged = { ...(toLifecycleEntry(ready) as object), ...damage };
+  const read = async (): Promise<Lifecycle> => parseLifecycleEntry(damaged, "job");
   await refused("INTERNAL", read(), "record job is damaged");
 });
 
 test("text that is not a record is refused", async () => {
-  const read = async (): Promise<Lifecycle> => parseLifecycleRecord([1], "job");
+  const read = async (): Promise<Lifecycle> => parseLifecycleEntry([1], "job");
   await refused("INTERNAL", read(), "record job is damaged");
 });

@@ -1,9 +1,9 @@
-// Proves what the records of a job say after a rewind: what was ready at the cut is ready, what was not is to be
+// Proves what the entries of a job say after a rewind: what was ready at the cut is ready, what was not is to be
 // initialized anew under a higher epoch, and hosts notice the change.
 import { describe, expect, test } from "vitest";
 import type { Lifecycle } from "../../../src/actors/lifecycle/machine.ts";
 import { effectiveState, type Parameter } from "../../../src/actors/lifecycle/parameter.ts";
-import { rewoundRecords } from "../../../src/history/rewind-job.ts";
+import { rewoundEntries } from "../../../src/history/rewind-job.ts";
 import { toConfig } from "../../../src/protocol/config/index.ts";
 
 const config = toConfig();
@@ -34,12 +34,12 @@ function statesAfter(
   found: readonly Parameter[],
   seq: number,
 ): Record<string, string> {
-  const records = rewoundRecords({ job, parameters: known }, found, [{ generation: 1, seq }]);
-  const states = records.parameters.map((each) => [
+  const entries = rewoundEntries({ job, parameters: known }, found, [{ generation: 1, seq }]);
+  const states = entries.parameters.map((each) => [
     each.declaration.name,
-    effectiveState(each, records.job),
+    effectiveState(each, entries.job),
   ]);
-  return { ...Object.fromEntries(states), job: records.job.state };
+  return { ...Object.fromEntries(states), job: entries.job.state };
 }
 
 describe("a parameter", () => {
@@ -57,12 +57,12 @@ describe("a parameter", () => {
     const known = [parameter("new", { lifecycle: lifecycle("ready", 3) }), parameter("half")];
     const half = parameter("half", { lifecycle: lifecycle("uninitialized", 2) });
     const job = READY;
-    const records = rewoundRecords(
+    const entries = rewoundEntries(
       { job, parameters: known },
       [half],
       [{ generation: 1, seq: 20 }],
     );
-    expect(records.parameters).toMatchObject([
+    expect(entries.parameters).toMatchObject([
       { jobEpoch: 0, lifecycle: { state: "uninitialized", context: { epoch: 3 } } },
       { jobEpoch: 0, lifecycle: { state: "uninitialized", context: { epoch: 2 } } },
     ]);
@@ -95,7 +95,7 @@ describe("a job", () => {
   });
 
   test("changes its record, which hosts notice", () => {
-    const { job } = rewoundRecords(
+    const { job } = rewoundEntries(
       { job: READY, parameters: [] },
       [],
       [{ generation: 1, seq: 50 }],

@@ -1,10 +1,10 @@
-// Proves that a history folded otherwise, with nothing changed, is the real one; that what is left out is as
+// Proves that a history folded with changes that change nothing is the real one; that what is left out is as
 // if it had never been sent; and that another learning rate or a clipped norm moves values as it should.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Shard } from "../../../src/actors/fold/shard.ts";
 import { viewElements } from "../../../src/history/compare-models.ts";
-import { type FoldChanges, foldOtherwise } from "../../../src/history/what-if.ts";
+import { type FoldChanges, foldWhatIf } from "../../../src/history/what-if.ts";
 
 import { l2Norm } from "../../../src/protocol/index.ts";
 import { SHARD, SUBJECTS } from "../../actors/fold/journal-writer.ts";
@@ -15,7 +15,7 @@ const { signal } = new AbortController();
 const NOTHING: FoldChanges = { withoutTrainers: [], withoutRecords: [] };
 
 function fold(history: Pick<FoldedHistory, "own">, changes: Partial<FoldChanges>, from?: number) {
-  return foldOtherwise(
+  return foldWhatIf(
     history.own,
     { generation: 1, seq: history.own.lastSeq },
     {

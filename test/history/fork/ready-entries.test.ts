@@ -1,11 +1,11 @@
-// Proves that a fork which is repeated leaves the records of its own parameters and no others, whatever an
+// Proves that a fork which is repeated leaves the entries of its own parameters and no others, whatever an
 // interrupted one has written, and that a write whose answer is lost does not end it.
 import { expect, test } from "vitest";
-import { jobRecord, UNINITIALIZED } from "../../../src/actors/lifecycle/machine.ts";
+import { jobEntry, UNINITIALIZED } from "../../../src/actors/lifecycle/machine.ts";
 
 import { type Parameter, readAllParameters } from "../../../src/actors/lifecycle/parameter.ts";
 
-import { writeRecords } from "../../../src/history/fork-job.ts";
+import { writeEntries } from "../../../src/history/fork-job.ts";
 import { toConfig } from "../../../src/protocol/index.ts";
 import { MemoryBucket } from "../../support/memory-bucket.ts";
 
@@ -29,17 +29,17 @@ async function writtenTo(bucket: MemoryBucket): Promise<string[]> {
 
 test("a repeated fork puts its records in place of those of an interrupted one", async () => {
   const bucket = new MemoryBucket();
-  await writeRecords(bucket, [parameter("u", 1), parameter("v", 1)]);
+  await writeEntries(bucket, [parameter("u", 1), parameter("v", 1)]);
   expect(await writtenTo(bucket)).toEqual(["u 1", "v 1"]);
-  await writeRecords(bucket, [parameter("v", 2), parameter("w", 2)]);
+  await writeEntries(bucket, [parameter("v", 2), parameter("w", 2)]);
   expect(await writtenTo(bucket)).toEqual(["v 2", "w 2"]);
-  expect((await jobRecord.read({ bucket })).state).toBe("ready");
+  expect((await jobEntry.read({ bucket })).state).toBe("ready");
 });
 
 test("a write whose answer is lost is made or found done", async () => {
   const bucket = new MemoryBucket();
   let lost = 0;
   bucket.losesAnswer = ({ action }) => action === "create" && lost++ === 0;
-  await writeRecords(bucket, [parameter("u", 1)]);
+  await writeEntries(bucket, [parameter("u", 1)]);
   expect(await writtenTo(bucket)).toEqual(["u 1"]);
 });
