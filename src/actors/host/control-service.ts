@@ -42,15 +42,14 @@ export type AskShard = (
   wanted: readonly WantedVersions[],
 ) => Promise<readonly ShardVersions[]>;
 
-/** A wanted parameter and its index in the request. */
+/** A wanted parameter, and its index in the request. */
 interface Wanted extends WantedVersions {
   readonly at: number;
 }
 
 /**
- * Gathers versions of parameters from the owners of their shards, each asked once. The result is null for
- * a parameter that is not ready, and for one of which some blocks are missing in the replies: a number of
- * only a part of them would be wrong.
+ * Gathers versions of parameters from the owners of their shards, each asked once. The result is null for a parameter
+ * that is not ready, and for one whose replies lack some blocks: a number of only a part of them would be wrong.
  */
 export async function gatherVersions(
   parameters: readonly (ParameterInfo | null)[],
@@ -74,7 +73,7 @@ export async function gatherVersions(
   return { versions, silent: silent.sort((a, b) => a - b) };
 }
 
-/** The ready parameters to ask each shard for. */
+/** Returns which ready parameters to ask each shard for. */
 function wantedByShard(parameters: readonly (ParameterInfo | null)[]): Map<number, Wanted[]> {
   const byShard = new Map<number, Wanted[]>();
   for (const [at, info] of parameters.entries()) {
@@ -89,7 +88,7 @@ function wantedByShard(parameters: readonly (ParameterInfo | null)[]): Map<numbe
   return byShard;
 }
 
-/** The versions of so many blocks, or null if the replies are of another number. */
+/** Combines the versions of a parameter's blocks; null unless the replies have exactly `blocks` of them. */
 function combine(held: readonly ShardVersions[], blocks: number): BlockVersions | null {
   const some = held.filter((own) => own.blocks > 0);
   if (some.reduce((sum, own) => sum + own.blocks, 0) !== blocks) return null;
@@ -104,18 +103,18 @@ function combine(held: readonly ShardVersions[], blocks: number): BlockVersions 
 const STATUS_MS = 2_000;
 
 /**
- * Time between two such requests: one that is under way when a connection is lost gets no reply, and an
- * owner that is there must not be shown as missing for that.
+ * Time between two such requests. One that is under way when a connection is lost gets no reply, and that must not
+ * make an owner that is there look missing.
  */
 const STATUS_ATTEMPT_MS = 500;
 
-/** Characters of the token of a save. */
+/** Longest token of a save, in characters. */
 const TOKEN_MAX = 64;
 
-/** Characters of the inbox that is told the progress of a save. */
+/** Longest inbox for the progress of a save, in characters. */
 const INBOX_MAX = 1_024;
 
-/** States of a shard by the error of its status request; after every other error it is "failed". */
+/** States of a shard by the error of its status request; "failed" for every other error. */
 const STATES: { readonly [code in ErrorCode]?: string } = {
   NO_OWNER: "unowned",
   NO_MEMORY: "no-memory",
@@ -201,7 +200,7 @@ export class ControlService {
       this.#steps(),
       this.#service.declared(),
       readArchivers(this.#job.bucket),
-      // A tape that the broker cannot look at must not keep the rest from being told.
+      // A tape that the broker cannot report on must not keep the rest from being shown.
       this.#job.tapeStorage().catch(() => undefined),
     ]);
     const owned = [...claims].map(([key, { host }]) => ({
@@ -232,7 +231,7 @@ export class ControlService {
     return { synchronization, members };
   }
 
-  /** The status of a shard; if its owner does not answer, the state that this means. */
+  /** Returns the status of a shard; if its owner does not answer, the state that follows from its error. */
   async #status(shard: number): Promise<Fields> {
     try {
       const { fields } = await this.#owners.ask(shard, "status", {}, STATUS_MS, STATUS_ATTEMPT_MS);
@@ -262,11 +261,11 @@ function parseSaveRequest(fields: Fields): SaveRequest {
 
 const ADVICE = "create it again, or start the host with another --model-dir";
 
-/** Where a host saves models. */
+/** The directory in which a host saves models. */
 interface ModelDirectory {
   readonly directory: string;
   readonly host: string;
-  /** Told of an error with the whole path, which trainers are not told. */
+  /** Called with an error that names the whole path; trainers are not told that. */
   readonly onError: (error: PserverError) => void;
 }
 
@@ -307,11 +306,11 @@ const PROGRESS_MS = 500;
 
 /** A request to save the model. */
 interface SaveRequest {
-  /** Below the model directory. */
+  /** Path below the model directory. */
   readonly path: string;
-  /** Identifies the save to those who stop or repeat it. */
+  /** Identifies the save to whoever stops or repeats it. */
   readonly token?: string;
-  /** An inbox of the asker that is told the progress. */
+  /** An inbox of the asker that gets the progress. */
   readonly progress?: string;
 }
 
@@ -324,7 +323,7 @@ interface SaverDeps {
   readonly job: string;
   /** Id of the host that writes. */
   readonly host: string;
-  /** Told of errors that the operator has to correct. */
+  /** Called with errors that the operator has to correct. */
   readonly onError: (error: PserverError) => void;
 }
 
@@ -439,7 +438,7 @@ export class Saver {
     const asked: Promise<Uint8Array>[] = [];
     for (const { index, shard } of blockPlaces(parameter.layout)) {
       const block = this.#block(parameter, index, shard, at);
-      // A failure is noticed when the turn of the block comes.
+      // A failure is noticed when the block is written.
       block.catch(() => undefined);
       asked.push(block);
       const first = asked.length === BLOCKS_AHEAD ? asked.shift() : undefined;

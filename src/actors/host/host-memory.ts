@@ -10,9 +10,9 @@ const CGROUPS = "/sys/fs/cgroup";
 const BYTES_PER_KIB = 1024;
 
 /**
- * Bytes that this process may still use before the system kills it: the least of what the machine has
- * available and what each control group of the process leaves of its limit. File caches in a control group
- * that were not used lately count as free, because the kernel reclaims them first.
+ * Returns the bytes that this process may still use before the system kills it: the least of what the machine has
+ * available and what each control group of the process leaves of its limit. File caches in a control group that were
+ * not used lately count as free, because the kernel reclaims them first.
  */
 export function freeMemoryBytes(read: ReadText = readText): number {
   const available = /^MemAvailable:\s+(\d+) kB/m.exec(read("/proc/meminfo") ?? "")?.[1];
@@ -20,7 +20,7 @@ export function freeMemoryBytes(read: ReadText = readText): number {
   return Math.max(0, Math.min(machineBytes, ...groupsLeft(read)));
 }
 
-/** Bytes left in the control group of this process and in each one above it. */
+/** Returns the bytes left in the control group of this process and in each one above it. */
 function groupsLeft(read: ReadText): number[] {
   const lines = (read("/proc/self/cgroup") ?? "").split("\n");
   return lines.flatMap((line) => {
@@ -59,7 +59,7 @@ function left(read: ReadText, root: string, group: string, files: GroupFiles): n
   return limitBytes - (usedBytes - Number(unused ?? 0));
 }
 
-/** A group and those above it. In a container its own group is the visible root. */
+/** Returns a group and those above it. In a container the process's own group is the visible root. */
 function ancestors(path: string): string[] {
   return path === "/" ? ["/"] : [path, ...ancestors(dirname(path))];
 }
@@ -85,26 +85,26 @@ interface HostMemoryOptions {
   readonly limitBytes?: number | undefined;
   /** The buffer of the `HostMemory` on another thread of the host. */
   readonly buffer?: SharedArrayBuffer;
-  /** Bytes that the system has free. */
+  /** Returns the bytes that the system has free. */
   readonly freeBytes?: () => number;
 }
 
-/** Memory that a shard needs for so many bytes of values. */
+/** Returns the memory that a shard needs for so many bytes of values. */
 export function neededBytes(valueBytes: number): number {
   return Math.ceil(valueBytes * GROWTH) + SHARD_BYTES;
 }
 
 /**
- * Counts the memory of a host's shards for all its threads, so that no shard is taken over that does not
- * fit: the system would kill the host, and then the next host that takes the shard over.
+ * Counts the memory of a host's shards for all its threads, so that no shard is taken over that does not fit: the
+ * system would kill the host, and then the next host that takes the shard over.
  */
 export class HostMemory {
   readonly buffer: SharedArrayBuffer;
   readonly #limitBytes: number;
   readonly #freeBytes: () => number;
-  /** By shard, the bytes that it has or that are reserved for it. */
+  /** Bytes that each shard has or has reserved. */
   readonly #taken: BigInt64Array;
-  /** By shard, the reserved bytes that it has not taken from the system yet. */
+  /** Reserved bytes of each shard that it has not taken from the system yet. */
   readonly #coming: BigInt64Array;
 
   private constructor(buffer: SharedArrayBuffer, options: HostMemoryOptions) {

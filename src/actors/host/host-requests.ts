@@ -25,8 +25,8 @@ import {
 import type { ControlService } from "./control-service.ts";
 
 /**
- * Answers one request: returns the entries of the reply, or throws the error that the reply carries.
- * With `tell` it may send messages before that, to inboxes of the asker only; to others nothing is sent.
+ * Answers one request: returns the entries of the reply, or throws the error that the reply carries. Before that it
+ * may send messages with `tell`, which go to inboxes of the asker only.
  */
 type RequestHandler = (
   asker: string,
@@ -35,10 +35,10 @@ type RequestHandler = (
   tell: (inbox: string, entries: Fields) => void,
 ) => Promise<Fields>;
 
-/** The requests to one subject, whose last tokens are the asker's id and the verb. */
+/** One kind of requests: those to one subject, whose last tokens are the asker's id and the verb. */
 interface RequestKind {
   readonly subject: string;
-  /** Whether every host gets each request, not one of them alone. */
+  /** Whether every host gets each request; if not, one host does. */
   readonly isForAll?: boolean;
   /** The verbs that are taken, in the order in which they are served. */
   readonly lanes: readonly (LaneOptions & { readonly verbs: readonly string[] })[];
@@ -47,7 +47,7 @@ interface RequestKind {
   readonly onOtherAccount?: (trainer: string) => void;
 }
 
-/** Where the requests to a host arrive and are answered. */
+/** The connection on which the requests to a host arrive and are answered. */
 interface Reception {
   readonly connection: NatsConnection;
   /** Counts the refusals of every trainer on this connection. */
@@ -55,7 +55,10 @@ interface Reception {
   readonly subjects: JobSubjects;
 }
 
-/** Requests that keep sessions alive are served first, those that only read last. */
+/**
+ * Returns the lanes of lifecycle requests: those that keep sessions alive are served first, those that only read
+ * last.
+ */
 function lifecycleLanes(): RequestKind["lanes"] {
   const sessions: readonly LifecycleVerb[] = ["join", "renew", "leave", "enter", "exit"];
   const reading: readonly LifecycleVerb[] = ["status"];
@@ -68,8 +71,8 @@ function lifecycleLanes(): RequestKind["lanes"] {
 }
 
 /**
- * Control requests take long and cost much, so few may wait and saves run one at a time. Requests that
- * only read do not wait for snapshots.
+ * Returns the lanes of control requests. These take long and cost much, so few may wait and saves run one at a time.
+ * Requests that only read do not wait for snapshots.
  */
 function controlLanes(): RequestKind["lanes"] {
   const saving: readonly ControlVerb[] = ["save"];
@@ -118,7 +121,7 @@ export function serveRequests(
   return kinds.map((kind) => new HostRequests(reception, kind));
 }
 
-/** Receives the requests of one kind that any host of the job may answer, each one of them, or that all do. */
+/** Receives the requests of one kind. Each request goes to one host of the job, or to all, as the kind says. */
 export class HostRequests {
   readonly #reception: Reception;
   readonly #kind: RequestKind;

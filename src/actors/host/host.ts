@@ -80,25 +80,25 @@ export interface HostOptions extends Omit<WantedSettings, "synchronization"> {
 export type HostEvent =
   | { readonly type: "serving" | "released"; readonly shard: number }
   | {
-      /** `shard-failed` for `failed`; the others as {@link ShardTrouble} says. */
+      /** `shard-failed` stands for `failed`; {@link ShardTrouble} describes the others. */
       readonly type: "shard-failed" | Exclude<ShardTrouble, "failed">;
       readonly shard: number;
       readonly error: PserverError;
     }
   | ({ readonly type: "shard-recovered" } & Continued)
   /**
-   * A shard has lost these parameters, whose journal was in memory: they, or the whole job, are to be initialized
-   * anew.
+   * A shard whose journal was in memory has lost these parameters: they, or the whole job, are to be initialized
+   * again.
    */
   | ({ readonly type: "parameters-lost"; readonly shard: number } & TakenBack)
   /** A shard goes on from its last snapshot, because its journal in memory is gone. */
   | ({ readonly type: "fell-back" } & Continued)
-  /** The host ends, and still stores these shards, whose journals are in memory; told every few seconds. */
+  /** The host ends, and is still storing these shards, whose journals are in memory; repeated every few seconds. */
   | { readonly type: "saving"; readonly shards: readonly number[] }
   /** The host ends without having stored all of a shard whose journal is in memory. */
   | { readonly type: "unsaved"; readonly shard: number; readonly error: PserverError }
   | { readonly type: "disconnected" | "reconnected" | "etcd-back" }
-  /** `etcd-lost`: etcd answers no call until `etcd-back`; calls that fail meanwhile are not reported. */
+  /** `etcd-lost`: etcd answers no call until `etcd-back`; errors of calls in that time are not reported. */
   | { readonly type: "error" | "etcd-lost"; readonly error: PserverError };
 
 /** A running host. */
@@ -111,27 +111,27 @@ export interface Host {
   close(): Promise<void>;
 }
 
-/** What a host is opened with. */
+/** Dependencies of {@link RunningHost}. */
 export interface HostOpening {
   readonly options: HostOptions;
   readonly subjects: JobSubjects;
   readonly id: string;
   readonly connection: NatsConnection;
-  /** Where requests of trainers arrive and are answered. */
+  /** Connection on which requests of trainers arrive and are answered. */
   readonly answers: NatsConnection;
-  /** Refusals sent through `answers`. */
+  /** Limits the refusals sent through `answers`. */
   readonly refusals: RefusalBudget;
   readonly etcd: EtcdSpace | undefined;
   readonly retries: StartRetries;
 }
 
-/** First and longest pause between two attempts. */
+/** Shortest and longest pause between two attempts. */
 const RETRY_MS_MIN = 50;
 const RETRY_MS_MAX = 1_000;
 
 /**
- * Repeats the work of a host's start until a deadline that all of it shares, where the broker cannot do it
- * for now, such as a cluster without a leader.
+ * Repeats the parts of a host's start that the broker cannot do for now, as in a cluster without a leader, until a
+ * deadline that all parts share.
  */
 export class StartRetries {
   readonly #connection: Pick<NatsConnection, "info">;
@@ -144,8 +144,7 @@ export class StartRetries {
 
   /**
    * Returns the result of `work`, which is repeated while its error is retryable and there is time.
-   * @throws its last error; NO_JETSTREAM at once if the broker's JetStream does not answer because
-   * it has none.
+   * @throws its last error; NO_JETSTREAM at once if the broker has no JetStream.
    */
   async run<Result>(work: () => Promise<Result>): Promise<Result> {
     for (let retryMs = RETRY_MS_MIN; ; retryMs = Math.min(2 * retryMs, RETRY_MS_MAX)) {
@@ -160,7 +159,7 @@ export class StartRetries {
   }
 }
 
-/** Journal retained for each shard; one in memory shares the broker's memory with all others. */
+/** Bytes of journal that each shard retains. A journal in memory shares the broker's memory with all others. */
 const RETAIN_BYTES = { file: 1024 ** 3, memory: 64 * 1024 ** 2 } as const;
 const SNAPSHOT_BYTES = 256 * 1024 ** 2;
 
@@ -170,13 +169,13 @@ const CREDIT_BYTES = 32 * 1024 ** 2;
 /** How often a starting host checks whether its shards are served. */
 const SERVED_POLL_MS = 20;
 
-/** How often a host that ends tells that it is still saving shards. */
+/** How often a host that ends reports that it is still saving shards. */
 const SAVING_TOLD_MS = 3_000;
 
 /** Shards whose errors are shown when a host cannot start. */
 const ERRORS_SHOWN_MAX = 3;
 
-/** A host that has opened its job: starts and stops its parts, and reacts to what they report. */
+/** A host that has opened its job: starts and stops its parts, and reacts to their reports. */
 export class RunningHost implements Host, WorkerPoolEvents {
   readonly id: string;
   readonly settings: StoredSettings;
@@ -187,9 +186,9 @@ export class RunningHost implements Host, WorkerPoolEvents {
   readonly #memory: HostMemory;
   readonly #pool: WorkerPool;
   readonly #claims: ShardClaims;
-  /** Of the host's own lease. */
+  /** Keeps the host's own lease. */
   readonly #keeper: LeaseKeeper;
-  /** In etcd, if the job's leases are there. */
+  /** Publishes the host in etcd, if the job's leases are there. */
   readonly #publication: Publication | undefined;
   readonly #lifecycle: LifecycleService;
   readonly #control: ControlService;
@@ -205,7 +204,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
   #closing: Promise<void> | undefined;
   #hasReportedOtherAccount = false;
   #isJobGone = false;
-  /** Shards that are being saved before the end, and when that was told last. */
+  /** Shards that are being saved before the host ends, and when that was reported last. */
   readonly #saving: Set<number> = new Set();
   #savingToldMs: number | undefined;
 
@@ -222,7 +221,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
     this.#opening = opening;
     this.#emit = watchEtcd(opening);
     const onError = (error: PserverError): void => this.#emit({ type: "error", error });
-    // The owner tells this life of the host from an earlier one with the same id.
+    // `owner` tells this run of the host from an earlier one with the same id.
     const value = { owner: randomUUID(), host: id, pid: process.pid, machine: hostname() };
     this.#clock = new LeaseClock(shards);
     this.#memory = HostMemory.open({ shards, limitBytes: options.memoryLimitBytes });
@@ -322,7 +321,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
     this.#losses.serving(shard);
   }
 
-  /** One that does not fit into the memory is left to other hosts until it fits. */
+  /** Reports the trouble. A shard that does not fit into the memory is left to other hosts until it fits. */
   onTrouble(type: ShardTrouble, shard: number, error: PserverError): void {
     this.#emit({ type: type === "failed" ? "shard-failed" : type, shard, error });
     if (type === "no-memory") {
@@ -330,7 +329,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
       this.#claims.decline(shard, () => this.#memory.freeBytes >= needed);
       this.#settled.add(shard);
     }
-    // A shard that another host has owned meanwhile is taken over again.
+    // A shard that another host has owned in between is taken over again.
     if (type === "failed" && error.code !== "NOT_OWNER") this.#settled.add(shard);
   }
 
@@ -353,7 +352,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
     this.#emit({ type: "released", shard });
   }
 
-  /** Stops the host: what it has of a job that is gone must not get into one that is made anew. */
+  /** Stops the host: its state of a job that is gone must not get into a new job of the same name. */
   async #jobGone(reason: PserverError): Promise<void> {
     this.#isJobGone = true;
     await this.stop(reason);
@@ -374,7 +373,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
     }
   }
 
-  /** Once: such trainers repeat their requests and are never answered. */
+  /** Reports once that requests come from another account: such trainers repeat them and are never answered. */
   #reportOtherAccount(trainer: string): void {
     if (this.#hasReportedOtherAccount) return;
     this.#hasReportedOtherAccount = true;
@@ -405,7 +404,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
     }
   }
 
-  /** Errors of shards that are not served, for a message. */
+  /** Lists the errors of shards that are not served, for a message. */
   #shardErrors(): string {
     const texts = this.#pool.statuses.flatMap(({ shard, error }) =>
       error === undefined ? [] : `; shard ${shard}: ${textField(asMap(error, "error"), "message")}`,
@@ -414,8 +413,8 @@ export class RunningHost implements Host, WorkerPoolEvents {
   }
 
   /**
-   * Stores a shard that is about to be released: its journal in memory may go with the broker next. What cannot
-   * be stored is reported, and does not keep the host from ending.
+   * Stores a shard that is about to be released: its journal in memory may go with the broker next. If it cannot be
+   * stored, that is reported, and the host ends all the same.
    */
   async #save(shard: number): Promise<void> {
     this.#saving.add(shard);
@@ -424,7 +423,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
     if (error !== undefined) this.#emit({ type: "unsaved", shard, error });
   }
 
-  /** Tells which shards are still being saved, now and then. */
+  /** Reports which shards are still being saved, at most every few seconds. */
   #tellSaving(): void {
     const nowMs = performance.now();
     this.#savingToldMs ??= nowMs;
@@ -459,7 +458,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
     this.#finish(reason);
   }
 
-  /** What every worker thread is started with, and how many there are. */
+  /** Returns the setup of every worker thread, and how many there are. */
   #workerSetup(): Omit<WorkerSetup, "index"> & { readonly workers: number } {
     const { options } = this.#opening;
     const { shards, leaseMs, tape } = this.settings;
@@ -484,8 +483,8 @@ export class RunningHost implements Host, WorkerPoolEvents {
 }
 
 /**
- * Reports when etcd is lost and when it is back. Returns what emits the host's other events, in which
- * errors of etcd are not repeated.
+ * Reports when etcd is lost and when it is back. Returns the function that emits the host's other events, without
+ * repeated errors of etcd.
  */
 function watchEtcd({ options, etcd }: HostOpening): (event: HostEvent) => void {
   const emit = options.onEvent ?? (() => undefined);

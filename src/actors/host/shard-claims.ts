@@ -33,8 +33,8 @@ interface Declined {
 }
 
 /**
- * The shards that this host has declined because they do not fit into its memory. A lease per shard tells
- * the other hosts, as long as that lasts, so that they place those shards without it.
+ * The shards that this host has declined because they do not fit into its memory. A lease for each shard tells the
+ * other hosts, so that they place the shard elsewhere while the lease lasts.
  */
 export class DeclinedShards {
   readonly #deps: DeclinedShardsDeps;
@@ -80,7 +80,7 @@ export class DeclinedShards {
   }
 }
 
-/** The hosts that have declined each shard, by the keys of their leases. */
+/** Returns the hosts that have declined each shard, by the keys of their leases. */
 export function declinedBy(keys: Iterable<string>): Map<number, Set<string>> {
   const declined = new Map<number, Set<string>>();
   for (const key of keys) {
@@ -92,8 +92,8 @@ export function declinedBy(keys: Iterable<string>): Map<number, Set<string>> {
 }
 
 /**
- * The host that should own a shard: the one with the highest hash together with it (rendezvous
- * hashing), so that a host that joins or leaves moves the fewest shards. Undefined without hosts.
+ * Returns the host that should own a shard: the one with the highest hash together with it (rendezvous hashing), so
+ * that a host that joins or leaves moves the fewest shards. Undefined without hosts.
  */
 export function placeShard(
   job: string,
@@ -123,8 +123,8 @@ export const SHARD_LEASES = "shard.";
 /** Callbacks of {@link ShardClaims}. */
 interface ClaimEvents {
   /**
-   * The lease of a shard was claimed: own it. Called again when a lease that had run out is held again;
-   * another host may have owned the shard meanwhile.
+   * The lease of a shard was claimed: own it. Called again when a lease that had run out is held again; another host
+   * may have owned the shard in between.
    */
   readonly onClaimed: (shard: number) => void;
   /** Another host holds the lease, or is to hold it: stop owning the shard. */
@@ -137,7 +137,7 @@ interface ShardClaimsDeps {
   readonly job: string;
   readonly shards: number;
   readonly host: string;
-  /** Value of this host's leases; `owner` is unique to this life of the host. */
+  /** Value of this host's leases; `owner` is unique to this run of the host. */
   readonly value: LeaseValue;
   readonly leases: Leases;
   readonly leaseMs: number;
@@ -145,32 +145,32 @@ interface ShardClaimsDeps {
   readonly events: ClaimEvents;
 }
 
-/** Key of a host's lease. */
+/** Returns the key of a host's lease. */
 export function hostKey(host: string): string {
   return `${HOST_LEASES}${escapeId(host)}`;
 }
 
-/** Inverse of {@link hostKey}; @throws BAD_NAME for any other key. */
+/** Returns the host of a key that {@link hostKey} made. @throws BAD_NAME for any other key. */
 export function hostOfKey(key: string): string {
   return unescapeId(key.slice(HOST_LEASES.length));
 }
 
 /**
- * Claims the leases of the shards that placement gives this host, renews them, and releases those
- * that belong to a host that has joined.
+ * Claims the leases of the shards that placement gives this host, renews them, and releases those of shards that
+ * belong to a host that has joined.
  */
 export class ShardClaims {
   readonly #deps: ShardClaimsDeps;
-  /** Of the hosts' leases. */
+  /** Watches the hosts' leases. */
   readonly #hosts: LeaseView;
-  /** Of the leases by which hosts decline shards. */
+  /** Watches the leases by which hosts decline shards. */
   readonly #declinedByHosts: LeaseView;
   /** Shards that this host declines. */
   readonly #declined: DeclinedShards;
   readonly #keepers: Map<number, LeaseKeeper> = new Map();
   /**
    * Owned shards. A shard whose lease ran out in an outage stays owned until another host is known to hold it;
-   * nothing is answered meanwhile.
+   * nothing is answered until then.
    */
   readonly #owned: Set<number> = new Set();
   readonly #repeater = new Repeater(() => this.#claimRound());
@@ -191,7 +191,7 @@ export class ShardClaims {
     await this.#repeater.start();
   }
 
-  /** The shards that placement gives this host, whether their leases are held yet or not. */
+  /** Returns the shards that placement gives this host, whether their leases are held yet or not. */
   get share(): number[] {
     const { job, shards, host } = this.#deps;
     const hosts = new Set([...this.#hosts.present].map(hostOfKey)).add(host);
@@ -213,8 +213,8 @@ export class ShardClaims {
   }
 
   /**
-   * Stops claiming and releases all leases, so that other hosts need not wait for them to end; that of each shard
-   * once `finish` is done with it. Meanwhile it stays held, so that no other host takes the shard over.
+   * Stops claiming and releases all leases, so that other hosts need not wait for them to end. The lease of a shard
+   * is held until `finish` is done with the shard, so that no other host takes it over before.
    */
   async close(finish?: (shard: number) => Promise<void>): Promise<void> {
     await this.#repeater.stop();

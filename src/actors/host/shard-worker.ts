@@ -28,19 +28,19 @@ import type { WorkerEvent, WorkerSetup } from "./worker-pool.ts";
 /** How long one request of a worker to the broker may take. */
 const BROKER_TIMEOUT_MS = 5_000;
 
-/** How often an owner that was deposed checks whether the lease is held again. */
+/** How often a deposed owner checks whether the lease is held again. */
 const RETAKE_MS = 200;
 
 /** How often the main thread gets the statuses of the shards. */
 const STATUS_MS = 500;
 
-/** How often in a lease time the owners write their marks; as often as leases are renewed. */
+/** How many times in a lease time the owners write their watermarks: as often as leases are renewed. */
 const WATERMARKS_PER_LEASE = 3;
 
 /** How long a closing worker waits for the last marks. */
 const LAST_MARK_MS = 2_000;
 
-/** What one worker thread has, beside what its shards share. */
+/** Parts of one worker thread besides those that its shards share. */
 interface WorkerParts {
   readonly setup: WorkerSetup;
   readonly send: (message: WorkerEvent) => void;
@@ -58,7 +58,7 @@ export async function openShardWorker(
 ): Promise<ShardWorker> {
   const subjects = new JobSubjects(setup.job, setup.acrossAccounts);
   const inboxPrefix = subjects.hostInbox(setup.host);
-  // One pool for all: a worker that folds, answers or snapshots much needs the same memory.
+  // One pool for all: a worker needs the same memory for folding, answering and snapshots.
   const pool = new BufferPool();
   const name = `pserver ${setup.job} host ${setup.host} worker ${setup.index}`;
   const journalConnection = await openConnection(setup.connection, {
@@ -115,10 +115,11 @@ export class ShardWorker {
   readonly #owners: Map<number, ShardOwner> = new Map();
   /** Owners that are closed and still write their last mark. */
   readonly #closing: Set<Promise<void>> = new Set();
-  /** Shards that are being saved, with who is told, and how far that had come when it was told last. */
+  /** Shards that are being saved, with the functions to call on progress. */
   readonly #saving: Map<number, () => void> = new Map();
+  /** How far the saving of all these shards had come when progress was last reported. */
   #savedUpTo = "";
-  /** Of the owned shards. */
+  /** Snapshot stores of the owned shards. */
   readonly #stores: Map<number, SnapshotStore> = new Map();
   #statusTimer: NodeJS.Timeout | undefined;
   #watermarkTimer: NodeJS.Timeout | undefined;
@@ -139,7 +140,7 @@ export class ShardWorker {
   /** Takes a shard over; its lease was claimed. */
   own(shard: number): void {
     const owner = this.#owners.get(shard);
-    // One that has failed stays: the loss that it has found may show nowhere else.
+    // An owner that has failed stays: the loss that it has found may show nowhere else.
     if (owner === undefined) this.#takeOver(shard);
     else void owner.resume();
   }
@@ -180,7 +181,7 @@ export class ShardWorker {
     void owner.start();
   }
 
-  /** Stores all of a shard, as {@link ShardOwner.save} does, and calls `onProgress` while that gets on. */
+  /** Stores all of a shard, as {@link ShardOwner.save} does, and calls `onProgress` while there is progress. */
   async save(shard: number, onProgress: () => void): Promise<void> {
     this.#saving.set(shard, onProgress);
     try {
@@ -225,7 +226,9 @@ export class ShardWorker {
     }
   }
 
-  /** Whether the broker now holds another job of this name: the main thread learns that, too, and ends the host. */
+  /**
+   * Whether the broker now holds another job of this name. The main thread finds that out, too, and ends the host.
+   */
   async #isJobAnother(): Promise<boolean> {
     const { bucket, context } = this.#parts;
     try {
@@ -238,7 +241,7 @@ export class ShardWorker {
     }
   }
 
-  /** Ends the thread, and so the host, by an uncaught error: blocks that hear no requests serve nobody. */
+  /** Ends the thread, and so the host, by an uncaught error: blocks that receive no requests serve nobody. */
   async #watchSubscriptions(): Promise<void> {
     for await (const status of this.#parts.context.dataConnection.status()) {
       if (status.type === "error" && isRefusedSubscription(status.error)) {
@@ -247,7 +250,7 @@ export class ShardWorker {
     }
   }
 
-  /** Takes a shard over again that another host has owned meanwhile, once its lease is held here. */
+  /** Takes a shard over again that another host has owned in between, once its lease is held here. */
   #retake(shard: number, deposed: ShardOwner): void {
     setTimeout(() => {
       if (this.#owners.get(shard) !== deposed) return;
@@ -257,7 +260,7 @@ export class ShardWorker {
   }
 
   #tellServing(shard: number): void {
-    // First, so that the main thread has the shard's status when it learns that it is served.
+    // First, so that the main thread has the shard's status when it is told that the shard is served.
     this.#sendStatuses();
     this.#parts.send({ type: "serving", shard });
   }
@@ -270,7 +273,10 @@ export class ShardWorker {
     this.#tellSaving();
   }
 
-  /** Tells that the shards which are being saved have progressed: one that waits for its turn does so with the others. */
+  /**
+   * Reports the progress of all shards that are being saved: one that waits until others are saved progresses with
+   * them.
+   */
   #tellSaving(): void {
     const reached = [...this.#saving.keys()].map((shard) => {
       return `${shard} ${this.#owners.get(shard)?.position().seq} ${this.#stores.get(shard)?.stored}`;

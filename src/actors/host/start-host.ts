@@ -29,7 +29,7 @@ import {
   StartRetries,
 } from "./host.ts";
 
-/** How long a host may take to open the job, and then until its share of the shards is served. */
+/** How long a host may take to open the job, and then until the shards that fall to it are served. */
 const START_MS = 60_000;
 
 /**

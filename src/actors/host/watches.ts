@@ -16,7 +16,7 @@ import { type Clock, Repeater, systemClock } from "../concurrent.ts";
 import type { TakenBack } from "../lifecycle/initialization.ts";
 import type { LifecycleService } from "../lifecycle/service.ts";
 
-/** Something that a host checks again and again until it is told to stop. */
+/** A check that a host repeats until it is stopped. */
 abstract class Watch {
   protected readonly clock: Clock;
   protected readonly repeater: Repeater;
@@ -47,7 +47,7 @@ interface MembersWatchDeps {
   readonly statuses: () => readonly Fields[];
   /** The watch checks three times in a lease time. */
   readonly leaseMs: number;
-  /** Told of each check that failed; the next one comes in its time. */
+  /** Called after each check that failed; the next one comes in its time. */
   readonly onError: (error: PserverError) => void;
   readonly clock?: Clock;
 }
@@ -58,9 +58,9 @@ interface MembersWatchDeps {
  */
 export class MembersWatch extends Watch {
   readonly #deps: MembersWatchDeps;
-  /** Shards that have begun to be served since the last check. */
+  /** Shards that are served, but were not when they were checked last. */
   readonly #fresh: Set<number> = new Set();
-  /** The newest revision at the last check: later ones may still be under way to the journals. */
+  /** The newest revision at the last check: later ones may still be on their way to the journals. */
   #known = 0;
 
   constructor(deps: MembersWatchDeps) {
@@ -68,7 +68,7 @@ export class MembersWatch extends Watch {
     this.#deps = deps;
   }
 
-  /** A shard is served from now on: the newest members are written at once if its journal lacks them. */
+  /** Notes that a shard is served: if its journal lacks the newest members, they are written at once. */
   serving(shard: number): void {
     this.#fresh.add(shard);
     void this.repeater.soon();
@@ -95,19 +95,19 @@ export class MembersWatch extends Watch {
   }
 }
 
-/** Trainers in a shard's table from which on it counts as crowded. */
-const CROWD = TRAINERS_MAX / 4;
+/** A shard with this many trainers in its table is due for a sweep. */
+const SWEEP_TRAINERS = TRAINERS_MAX / 4;
 
-/** How many more than were live after the last sweep make it crowded again. */
-const CROWD_GROWTH = TRAINERS_MAX / 8;
+/** A shard is due again when its table has this many more trainers than were live after the last sweep. */
+const SWEEP_GROWTH = TRAINERS_MAX / 8;
 
 /**
- * Time after which a full table is swept again even if all in it were live: they may have left. A sweep
- * reads the records of all trainers and is too expensive for every half second.
+ * Time after which a full table is swept again even if all trainers in it were live: they may have left. A sweep
+ * reads the entries of all trainers, which is too expensive for every half second.
  */
 const FULL_AGAIN_MS = 10_000;
 
-/** How often the tables are checked: many short sessions fill them within seconds. */
+/** Time between checks of the tables: many short sessions fill them within seconds. */
 const CHECK_MS = 500;
 
 /** Dependencies of {@link SessionsWatch}. */
@@ -115,7 +115,7 @@ interface SessionsWatchDeps {
   readonly service: Pick<LifecycleService, "endSessions" | "checkCounter">;
   /** The last statuses of the host's shards. */
   readonly statuses: () => readonly Fields[];
-  /** Told of each check that failed; the next one comes in its time. */
+  /** Called after each check that failed; the next one comes in its time. */
   readonly onError: (error: PserverError) => void;
   readonly clock?: Clock;
 }
@@ -130,9 +130,9 @@ interface Sweep {
 }
 
 /**
- * Keeps the tables of trainers of a host's shards from filling up with trainers that are gone: a crowded
- * shard is told which sessions have ended, and which were never given. Many sessions share one sweep, and
- * shards with few trainers cost nothing.
+ * Keeps the tables of trainers of a host's shards from filling up with trainers that are gone: a shard with many
+ * trainers is told which sessions have ended, and which were never given. Many sessions share one sweep, and shards
+ * with few trainers cost nothing.
  */
 export class SessionsWatch extends Watch {
   readonly #deps: SessionsWatchDeps;
@@ -144,7 +144,7 @@ export class SessionsWatch extends Watch {
     this.#deps = deps;
   }
 
-  /** Finds out, once, whether the bucket has lost records; repeated while it cannot be read. */
+  /** Finds out, once, whether the bucket has lost entries; repeated while it cannot be read. */
   async #checkCounter(): Promise<void> {
     try {
       await this.#deps.service.checkCounter();
@@ -160,8 +160,8 @@ export class SessionsWatch extends Watch {
   protected override async check(): Promise<number> {
     if (!this.#isCounterChecked) await this.#checkCounter();
     try {
-      const crowded = this.#deps.statuses().filter((status) => this.#isCrowded(status));
-      if (crowded.length > 0) await this.#end(crowded.map(({ shard }) => Number(shard)));
+      const due = this.#deps.statuses().filter((status) => this.#isDue(status));
+      if (due.length > 0) await this.#end(due.map(({ shard }) => Number(shard)));
     } catch (error) {
       this.#deps.onError(ensureError(error));
     }
@@ -175,10 +175,10 @@ export class SessionsWatch extends Watch {
     }
   }
 
-  #isCrowded({ shard, state, senders, generation, seq }: Fields): boolean {
+  #isDue({ shard, state, senders, generation, seq }: Fields): boolean {
     if (state !== "serving") return false;
     const trainers = integerField(asMap(senders, "senders"), "trainers");
-    if (trainers < CROWD) return false;
+    if (trainers < SWEEP_TRAINERS) return false;
     const sweep = this.#sweeps.get(Number(shard));
     if (sweep === undefined) return true;
     // The status does not show the effect of the last sweep before the shard has folded it.
@@ -186,7 +186,7 @@ export class SessionsWatch extends Watch {
       Number(generation) > sweep.generation ||
       (Number(generation) === sweep.generation && Number(seq) >= sweep.seq);
     if (!isFolded) return false;
-    if (trainers >= sweep.live + CROWD_GROWTH) return true;
+    if (trainers >= sweep.live + SWEEP_GROWTH) return true;
     return trainers >= TRAINERS_MAX && this.clock.now() - sweep.atMs >= FULL_AGAIN_MS;
   }
 }
@@ -194,22 +194,22 @@ export class SessionsWatch extends Watch {
 /** Dependencies of {@link LossesWatch}. */
 interface LossesWatchDeps {
   readonly service: Pick<LifecycleService, "takeBackLost">;
-  /** Pause before a check that failed is repeated: a third of it. */
+  /** Lease time; a failed check is repeated after a third of it. */
   readonly leaseMs: number;
-  /** Told what a shard has lost, if anything. */
+  /** Called with what a shard has lost, if anything. */
   readonly onTakenBack: (shard: number, taken: TakenBack) => void;
-  /** Told of each check that failed. */
+  /** Called after each check that failed. */
   readonly onError: (error: PserverError) => void;
   readonly clock?: Clock;
 }
 
 /**
- * Compares, each time that a shard with its journal in memory begins to be served, the job's records with the
- * blocks that the shard has, and makes what is lost initializable again.
+ * Checks a shard with its journal in memory each time that it begins to be served: compares the job's entries with
+ * the shard's blocks, and makes what is lost initializable again.
  */
 export class LossesWatch extends Watch {
   readonly #deps: LossesWatchDeps;
-  /** Shards that have begun to be served since they were checked. */
+  /** Shards that have begun to be served and were not checked since. */
   readonly #fresh: Set<number> = new Set();
   #isStopped = false;
 
@@ -218,13 +218,16 @@ export class LossesWatch extends Watch {
     this.#deps = deps;
   }
 
-  /** Stops checking. A check under way, which may ask for a shard that has no owner any more, ends unheard. */
+  /**
+   * Stops checking. The result of a check under way, which may ask for a shard that has no owner any more, is
+   * ignored.
+   */
   override stop(): Promise<void> {
     this.#isStopped = true;
     return super.stop();
   }
 
-  /** A shard is served from now on. */
+  /** Notes that a shard is served from now on. */
   serving(shard: number): void {
     this.#fresh.add(shard);
     void this.repeater.soon();
@@ -261,14 +264,14 @@ interface JobWatchDeps {
 
 /**
  * Finds out whether the broker still holds the job: it may have been started again on an empty store, or on that of
- * another job. Then what a host has of the job is of no use, and what it would write could be taken for a part of a
- * job that is made anew under the same name. Looks once in a lease time, and when it is told to.
+ * another job. Then the host's state of the job is of no use, and what the host writes could be taken for a part of a
+ * new job of the same name. Checks once in a lease time, and after each reconnection.
  *
  * A job that has lost only its records, or only its snapshots, is not gone: its operator may put them back.
  */
 export class JobWatch extends Watch {
   readonly #deps: JobWatchDeps;
-  /** Since when all looks found nothing of the job. */
+  /** When a check first found nothing of the job, if none has found it since. */
   #missingSinceMs: number | undefined;
 
   constructor(deps: JobWatchDeps) {
@@ -276,12 +279,12 @@ export class JobWatch extends Watch {
     this.#deps = deps;
   }
 
-  /** Looks from now on, first after a lease time. */
+  /** Begins to check, first after a lease time. */
   override start(): void {
     void this.repeater.start(this.#deps.leaseMs);
   }
 
-  /** Looks soon: the connection to the broker is back. */
+  /** Checks soon: the connection to the broker is back. */
   reconnected(): void {
     this.#missingSinceMs = undefined;
     void this.repeater.soon();
@@ -289,7 +292,7 @@ export class JobWatch extends Watch {
 
   protected override async check(): Promise<number> {
     const { leaseMs, onGone } = this.#deps;
-    const problem = await this.#look();
+    const problem = await this.#findProblem();
     if (problem !== undefined) {
       void this.stop();
       onGone(problem);
@@ -297,8 +300,8 @@ export class JobWatch extends Watch {
     return this.#missingSinceMs === undefined ? leaseMs : leaseMs / 10;
   }
 
-  /** Why the job is gone; undefined if it is there, or that is not certain. */
-  async #look(): Promise<PserverError | undefined> {
+  /** Returns why the job is gone; undefined if it is there, or if that is not certain. */
+  async #findProblem(): Promise<PserverError | undefined> {
     const { subjects, created, connection, leaseMs } = this.#deps;
     const records = bucketStream(subjects.bucket());
     try {
@@ -322,7 +325,7 @@ export class JobWatch extends Watch {
     return isCertain ? this.#gone("its store was emptied") : undefined;
   }
 
-  /** When a stream was made; undefined if there is none. */
+  /** Returns when a stream was made; undefined if there is none. */
   async #createdOf(stream: string): Promise<string | undefined> {
     try {
       return (await this.#deps.manager.streams.info(stream)).created;

@@ -16,7 +16,7 @@ import { WorkerThread } from "../worker-thread.ts";
 const START_MS = 15_000;
 const CLOSE_MS = 5_000;
 
-/** How long the saving of a shard may take without progress: longer than the broker may take for one message. */
+/** How long a shard that is being saved may make no progress: longer than the broker may take for one message. */
 const SAVE_STALL_MS = 12_000;
 
 /**
@@ -36,7 +36,7 @@ export interface WorkerPoolEvents {
   readonly onCrash: (error: PserverError) => void;
 }
 
-/** A thread that owns shards. */
+/** A worker thread that owns shards. */
 type HostThread = WorkerThread<WorkerCalls, WorkerEvent>;
 
 /** The worker threads of a host, which share its shards evenly. */
@@ -58,12 +58,14 @@ export class WorkerPool {
     );
   }
 
-  /** The last statuses of the shards, which come twice a second. */
+  /** The last statuses of the shards, which workers send twice a second. */
   get statuses(): Fields[] {
     return [...this.#statuses.values()].flat();
   }
 
-  /** Gives a shard, whose lease must be held, to the worker that has it, or else to the one with the fewest. */
+  /**
+   * Gives a shard, whose lease must be held, to the worker that owned it, or else to the one with the fewest shards.
+   */
   own(shard: number): void {
     let thread = this.#shards.get(shard);
     if (thread === undefined) {
@@ -85,8 +87,8 @@ export class WorkerPool {
   }
 
   /**
-   * Has the worker of a shard fold all that its journal holds and store a snapshot of that, after which it folds
-   * nothing more; the shard's lease must stay held meanwhile. `onProgress` is called now and then while it gets on.
+   * Has the worker of a shard fold all that its journal holds, store a snapshot of that, and fold nothing more. The
+   * shard's lease must stay held until then. `onProgress` is called now and then while there is progress.
    * @returns why the shard could not be saved; undefined if it was. TIMEOUT without progress for some seconds.
    */
   async save(shard: number, onProgress: () => void): Promise<PserverError | undefined> {
@@ -156,7 +158,7 @@ export class WorkerPool {
   }
 }
 
-/** Has a thread do what no one waits for: it ends only with the host. */
+/** Sends a thread a request whose end nobody waits for. It fails only if the thread ends, and the host with it. */
 function tell(thread: HostThread, verb: "own" | "disown", shard: number): void {
   thread.ask(verb, shard).catch(() => undefined);
 }
@@ -170,7 +172,7 @@ async function closeThread(thread: HostThread): Promise<void> {
   await thread.stop(closed);
 }
 
-/** What a worker thread is started with. */
+/** Setup of a worker thread. */
 export interface WorkerSetup {
   readonly connection: ConnectionSettings;
   /** Settings of the connection that answers. */
@@ -196,16 +198,16 @@ export interface WorkerSetup {
   readonly memoryLimitBytes: number | undefined;
 }
 
-/** What a worker is asked by the main thread. */
+/** Requests of the main thread to a worker. */
 export interface WorkerCalls {
   own(shard: number): void;
   disown(shard: number): void;
-  /** Store all of a shard whose journal may go with the broker; its lease is held until that is done. */
+  /** Stores all of a shard whose journal may go with the broker; its lease is held until that is done. */
   save(shard: number): void;
   close(nothing: undefined): void;
 }
 
-/** What a worker tells the main thread. */
+/** Messages of a worker to the main thread. */
 export type WorkerEvent =
   | { readonly type: "serving"; readonly shard: number }
   | { readonly type: ShardTrouble; readonly shard: number; readonly error: WireError }

@@ -34,7 +34,10 @@ type EtcdModule = typeof import("etcd3");
 type FaultHandling = NonNullable<IOptions["faultHandling"]>;
 type Policy = NonNullable<FaultHandling["global"]>;
 
-/** No policy of the package: this client retries at the next address; a circuit breaker would outlast a lease. */
+/**
+ * Turns off the package's own retries: this client retries at the next address, and a circuit breaker would outlast a
+ * lease.
+ */
 const NO_POLICY = {
   execute: async (run: (context: { signal: AbortSignal }) => unknown) =>
     await run({ signal: new AbortController().signal }),
@@ -48,10 +51,10 @@ const GRPC_OPTIONS = {
 
 const MS_PER_SECOND = 1_000;
 
-/** Texts of etcd's own refusals, for which the package has no class. */
+/** Matches etcd's own refusals, for which the package has no class. */
 const DENIED = /permission denied|user name is empty|auth(entication|orization)/i;
 
-/** Time for one attempt of a call, at one address; the clients of all addresses share it. */
+/** Time for one attempt of a call at one address; the clients of all addresses share it. */
 interface CallBound {
   tryMs: number;
 }
@@ -126,12 +129,15 @@ export class EtcdClient {
     return await this.#range(prefix, false);
   }
 
-  /** As {@link EtcdClient.list}, without the values. */
+  /** Lists the keys as {@link EtcdClient.list} does, without their values. */
   async keys(prefix: string): Promise<string[]> {
     return (await this.#range(prefix, true)).map(({ key }) => key);
   }
 
-  /** Makes all writes atomically if all guards hold; else none, and false. False too if a lease has ended. */
+  /**
+   * Makes all writes atomically if all guards hold, and returns true. Makes none and returns false if a guard does
+   * not hold or a lease has ended.
+   */
   async swap(guards: readonly EtcdGuard[], writes: readonly EtcdWrite[]): Promise<boolean> {
     const compare = guards.map(toCompare);
     const success = writes.map(toRequest);
@@ -145,7 +151,7 @@ export class EtcdClient {
     });
   }
 
-  /** Id of a new lease, which lasts for `leaseMs` rounded up to seconds, unless kept alive. */
+  /** Makes a lease, which lasts for `leaseMs` rounded up to seconds unless it is kept alive; returns its id. */
   async grant(leaseMs: number): Promise<string> {
     return await this.#call("asking for a lease", async ({ leaseClient }) => {
       return (await leaseClient.leaseGrant({ TTL: Math.ceil(leaseMs / MS_PER_SECOND) })).ID;
@@ -269,7 +275,7 @@ function toRequest(write: EtcdWrite): IRequestOp {
   return { request_put: lease === undefined ? request : { ...request, lease } };
 }
 
-/** The key after the last one that begins with `prefix`, whose last character is below 0x7f. */
+/** Returns the key after the last one that begins with `prefix`, whose last character is below 0x7f. */
 function prefixEnd(prefix: string): Buffer {
   const end = Buffer.from(prefix);
   end.writeUInt8((end.at(-1) ?? 0) + 1, end.length - 1);

@@ -12,8 +12,8 @@ const TRIES_MAX = 8;
 
 /**
  * Shows the job's lifecycle in etcd: `/init_ps/lock` is attached to the lease of the selected trainer,
- * `/init_ps/done` is "1" once the job is initialized. Nothing is decided by these keys. A writer with an
- * older record cannot overwrite a newer one: the keys are read before the record, and swapped after.
+ * `/init_ps/done` is "1" once the job is initialized. Nothing is decided by these keys. A writer that knows an older
+ * entry of the job cannot overwrite a newer one's keys: they are read before the job's entry, and swapped after.
  */
 export class InitializationKeys {
   readonly #space: EtcdSpace;
@@ -24,7 +24,7 @@ export class InitializationKeys {
     this.#bucket = bucket;
   }
 
-  /** Updates the keys from the job's record; @throws NO_ETCD, BUSY, and as `KvBucket` does. */
+  /** Updates the keys from the job's entry. @throws NO_ETCD, BUSY, and as `KvBucket` does. */
   async show(): Promise<void> {
     const { client, keys } = this.#space;
     for (let tries = 1; tries <= TRIES_MAX; tries++) {
@@ -72,11 +72,11 @@ export interface PublicationDeps {
   /** The broker's addresses as trainers reach them. */
   readonly urls: readonly string[];
   readonly leaseMs: number;
-  /** Of that broker: a host without a connection to it publishes nothing. */
+  /** Probes that broker: a host without a connection to it publishes nothing. */
   readonly probe: BrokerProbe;
-  /** Shown again in each round: the state of the job's initialization. */
+  /** Shows the state of the job's initialization again in each round. */
   readonly initialization: Pick<InitializationKeys, "show">;
-  /** Told of each round that failed; the next one comes in its time. */
+  /** Called after each round that failed; the next one comes in its time. */
   readonly onError: (error: PserverError) => void;
 }
 
@@ -98,7 +98,7 @@ const START_LEASES = 4;
 export class Publication {
   readonly #deps: PublicationDeps;
   #lease: string | undefined;
-  /** Whether this host has ever been in the list, and so knows which job is published there. */
+  /** Whether this host was ever in the list, so that it knows which job is published there. */
   #listed = false;
   readonly #repeater = new Repeater(() => this.#round());
 
@@ -155,14 +155,14 @@ export class Publication {
     return this.#deps.leaseMs / 3;
   }
 
-  /** One attempt; false if keys of dead hosts have not expired yet or somebody else wrote in between. */
+  /** Tries once to publish; false if keys of dead hosts have not expired yet or somebody else wrote in between. */
   async #publish(): Promise<boolean> {
     const { client, keys } = this.#deps;
     const lease = await this.#liveLease();
     const published = await this.#read();
     const { servers, job } = published;
     checkPublishedJob(job?.value, this.#deps.job, keys);
-    // Hosts are listed, but no job: the host that wrote it has just died, and another will write it again.
+    // Hosts are listed, but no job: the host that wrote it has just died, and another one will write it again.
     if (job === undefined && servers.length > 0 && !this.#listed) return false;
     const change = this.#changes(published, lease);
     if (change.writes.length > 0 && !(await client.swap(change.guards, change.writes))) {
@@ -172,7 +172,7 @@ export class Publication {
     return true;
   }
 
-  /** The present lease, extended, or a new one. */
+  /** Extends the present lease, or makes a new one. */
   async #liveLease(): Promise<string> {
     const { client, leaseMs } = this.#deps;
     if (this.#lease === undefined || !(await client.keepAlive(this.#lease))) {

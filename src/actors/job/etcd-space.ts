@@ -62,7 +62,7 @@ export class EtcdKeys {
 }
 
 /**
- * The addresses of one etcd, each as `http://host:port`, from a list or from text with commas.
+ * Parses the addresses of one etcd, from a list or from text with commas; returns each as `http://host:port`.
  * @throws BAD_VALUE unless each is `http://` or `https://`, host and port only, all alike.
  */
 export function parseEtcdEndpoints(given: string | readonly string[]): string[] {
@@ -90,14 +90,14 @@ export function parseEtcdEndpoints(given: string | readonly string[]): string[] 
   return endpoints;
 }
 
-/** The prefix itself; @throws BAD_VALUE unless it is empty or like `/a` or `/a/b`. */
+/** Checks a prefix and returns it. @throws BAD_VALUE unless it is empty or like `/a` or `/a/b`. */
 export function checkPrefix(prefix: string): string {
   if (prefix === "" || PREFIX.test(prefix)) return prefix;
   throw badValue("etcd prefix", "nothing, or names with a / before each", prefix);
 }
 
 /**
- * Broker addresses for publication: with scheme and port, without credentials.
+ * Returns the broker's addresses for publication: with scheme and port, without credentials.
  * @throws BAD_VALUE for an invalid address.
  */
 export function toAdvertised(given: string | readonly string[]): string[] {
@@ -114,7 +114,7 @@ export function toAdvertised(given: string | readonly string[]): string[] {
   return urls;
 }
 
-/** The identity in the record of {@link EtcdKeys.id}; @throws BAD_VALUE if it cannot be one. */
+/** Checks the identity in the entry of {@link EtcdKeys.id}, and returns it. @throws BAD_VALUE if it cannot be one. */
 export function checkSpaceId(id: string, key: string): string {
   if (SPACE_ID.test(id)) return id;
   throw badValue(`etcd key ${key}`, "an identity of 8 to 64 hexadecimal digits and -", id);
@@ -179,7 +179,7 @@ async function identify(client: EtcdClient, key: string): Promise<string> {
   });
 }
 
-/** Checks that `published` is this job, or absent; @throws JOB_EXISTS otherwise. */
+/** Checks that `published` is this job, or absent. @throws JOB_EXISTS if it is another. */
 export function checkPublishedJob(
   published: string | undefined,
   job: string,

@@ -23,13 +23,13 @@ import type { KvBucket } from "../journal/kv-bucket.ts";
 import { BucketEntry } from "../lifecycle/lock.ts";
 import type { EtcdSpace } from "./etcd-space.ts";
 
-/** Entry of the settings of a job that was made from a point of another job's history. */
+/** Origin of a job that was made from a point of another job's history; an entry of its settings. */
 export interface ForkOrigin {
   /** The other job. */
   readonly of: string;
   /** When it was made, in milliseconds since 1970. */
   readonly madeMs: number;
-  /** Position of each shard of the other job that the shards of this one begin with. */
+  /** Position of each shard of the other job from which this job's shards go on. */
   readonly at: readonly Position[];
   /** Token of the run that is making it; absent once it is complete. No host joins it before. */
   readonly pending?: string;
@@ -37,12 +37,15 @@ export interface ForkOrigin {
 
 const FORK = "fork";
 
-/** Settings with a fork's mark, in place of any that they bear. */
+/** Returns settings with a fork's origin, in place of any that they have. */
 export function withForkOrigin(settings: object, mark: ForkOrigin): unknown {
   return { ...settings, [FORK]: mark };
 }
 
-/** The mark that stored settings bear; undefined without one. @throws BAD_MESSAGE if it is malformed. */
+/**
+ * Reads a fork's origin from stored settings; undefined if they have none.
+ * @throws BAD_MESSAGE if it is malformed.
+ */
 export function forkOriginOf(stored: unknown): ForkOrigin | undefined {
   const entry = asMap(stored, "settings")[FORK];
   if (entry === undefined) return undefined;
@@ -55,7 +58,7 @@ export function forkOriginOf(stored: unknown): ForkOrigin | undefined {
   };
 }
 
-/** Whether stored settings are of a fork that is being made, or whose making was interrupted. */
+/** Whether stored settings are those of a fork that is being made, or whose making was interrupted. */
 export function isPendingFork(stored: unknown): boolean {
   return forkOriginOf(stored)?.pending !== undefined;
 }
@@ -74,7 +77,7 @@ export interface Quotas {
   readonly trainerHeldBytesMax: number;
 }
 
-/** The quotas in settings; those of a trainer are the job's by default. */
+/** Returns the quotas in settings; those of a trainer are the job's by default. */
 export function quotasOf(wanted: Partial<Quotas> = {}): Quotas {
   const parametersMax = wanted.parametersMax ?? DECLARED_MAX;
   const heldBytesMax = wanted.heldBytesMax ?? HELD_BYTES_MAX;
@@ -108,7 +111,7 @@ export interface StoredSettings extends Quotas {
   readonly tape: boolean;
 }
 
-/** Settings of a job that its lifecycle depends on, with the name of the job. */
+/** Settings of a job that its lifecycle depends on, and the job's name. */
 export interface JobSettings
   extends Pick<StoredSettings, "shards" | "journal" | "leaseMs" | "synchronization"> {
   readonly job: string;
@@ -134,7 +137,7 @@ const LEASES_ELSEWHERE =
   "All hosts of a job keep their leases in one place: give --etcd and --etcd-prefix as the others do. " +
   "If that etcd has lost its data, put the expected identity back: see docs/guides/cluster.md.";
 
-/** The settings of a new job. @throws BAD_VALUE for a number of shards out of range. */
+/** Makes the settings of a new job. @throws BAD_VALUE for a number of shards out of range. */
 export async function newSettings(
   wanted: WantedWithLeases,
   findJournalBytes: (journal: "file" | "memory", shards: number) => Promise<number>,
@@ -162,7 +165,7 @@ export async function newSettings(
   };
 }
 
-/** The settings in a job's bucket; @throws BAD_MESSAGE if they are not valid, UNKNOWN_RULES. */
+/** Reads the settings in a job's bucket. @throws BAD_MESSAGE if they are not valid, UNKNOWN_RULES. */
 export function parseSettings(value: unknown): StoredSettings {
   const fields = asMap(value, SETTINGS_KEY);
   integerField(fields, "format", FORMAT, FORMAT);
@@ -219,40 +222,40 @@ function agreeOnSettings(job: string, stored: unknown, wanted: WantedWithLeases)
   return settings;
 }
 
-/** How the journals of a job are kept, by its settings. */
+/** Returns how the journals of a job are kept, by its settings. */
 export function journalSettings(settings: StoredSettings): JournalSettings {
   const { journal: storage, journalBytesMax: bytesMax } = settings;
   const { replicas, rules, synchronization } = settings;
   return { storage, bytesMax, replicas, rules, synchronization };
 }
 
-/** {@link StoredSettings.leases} of a job whose leases are in this etcd, or without one in the broker. */
+/** Returns {@link StoredSettings.leases} of a job whose leases are in this etcd, or without one in the broker. */
 export function leasesIn(etcd: Pick<EtcdSpace, "id"> | undefined): string {
   return etcd === undefined ? LEASES_IN_KV : `etcd ${etcd.id}`;
 }
 
-/** Marks the settings of a job that is being removed, so that no host joins it or makes it anew. */
+/** Returns the settings of a job with a flag that it is being removed, so that no host joins it or makes it again. */
 export function withRemovalFlag(stored: unknown): unknown {
   return { ...asMap(stored, SETTINGS_KEY), removing: true };
 }
 
-/** Whether stored settings bear the mark of {@link withRemovalFlag}. */
+/** Whether stored settings have the flag of {@link withRemovalFlag}. */
 export function hasRemovalFlag(stored: unknown): boolean {
   return asMap(stored, SETTINGS_KEY)["removing"] === true;
 }
 
-/** The error for settings that somebody else has written since they were read. */
+/** Makes the error for settings that somebody else has written since they were read. */
 export function settingsChanged(job: string): PserverError {
   return new PserverError("BUSY", `job ${job}: somebody else is changing its settings`, { job });
 }
 
-/** The settings as values that can be compared and shown. */
+/** Returns the settings as values that can be compared and shown. */
 function comparable({ synchronization, ...settings }: Partial<StoredSettings>): Fields {
   if (synchronization === undefined) return settings;
   return { ...settings, synchronization: synchronizationText(synchronization) };
 }
 
-/** @throws UNKNOWN_RULES for a job of a version that this program lacks. */
+/** Returns the version. @throws UNKNOWN_RULES for one that this program lacks. */
 function requireRules(version: number): number {
   if (KNOWN_RULES.has(version)) return version;
   const known = [...KNOWN_RULES.keys()];
@@ -263,7 +266,10 @@ function requireRules(version: number): number {
   );
 }
 
-/** With the pauses in between about 10 s: enough to outlast an election in a cluster. */
+/**
+ * Tries to write the settings. With the pauses in between they take about 10 s: enough to outlast an election in a
+ * cluster.
+ */
 const TRIES_MAX = 500;
 
 /** Dependencies of {@link settleSettings}. */
@@ -271,7 +277,7 @@ export interface SettlingDeps {
   readonly bucket: KvBucket;
   readonly job: string;
   readonly findJournalBytes: (journal: "file" | "memory", shards: number) => Promise<number>;
-  /** Waits; a test need not. */
+  /** Waits between tries. */
   readonly pause?: (delayMs: number) => Promise<void>;
 }
 

@@ -7,7 +7,7 @@ import type { KvBucket, KvEntry } from "../journal/kv-bucket.ts";
 
 /** Value of a lease. Only the holder, known by `owner`, renews or releases it. */
 export interface LeaseValue {
-  /** Unique to one life of one holder. */
+  /** Unique to one run of one holder: a process that starts again takes another. */
   readonly owner: string;
   readonly [entry: string]: unknown;
 }
@@ -55,7 +55,7 @@ export async function settleLease(
   });
 }
 
-/** The value of a stored lease; @throws BAD_MESSAGE if it is none. */
+/** Reads the value of a stored lease. @throws BAD_MESSAGE if it is none. */
 export function parseLease(key: string, stored: unknown): LeaseValue {
   const fields = asMap(stored, `lease ${key}`);
   return { ...fields, owner: textField(fields, "owner") };
@@ -64,17 +64,17 @@ export function parseLease(key: string, stored: unknown): LeaseValue {
 const NANOSECONDS_PER_MS = 1_000_000;
 
 /**
- * The time until which each shard's lease is held, and the number of its tenure: how often it was claimed
- * after a time in which another host may have held it. Both are shared between the main thread, which renews,
- * and the workers, which must stop answering by themselves when renewals stop. Times are of the process's
- * monotonic clock, which all threads share.
+ * The time until which each shard's lease is held, and the number of its tenure: how often it was claimed after a
+ * time in which another host may have held it. Both are shared between the main thread, which renews, and the
+ * workers, which must stop answering by themselves when renewals stop. Times are of the process's monotonic clock,
+ * which all threads share.
  */
 export class LeaseClock {
   readonly buffer: SharedArrayBuffer;
   readonly #heldUntil: BigInt64Array;
   readonly #tenures: BigInt64Array;
 
-  /** `buffer`: of the clock on another thread; without it a new one for `shards` shards is made. */
+  /** `buffer`: that of the clock on another thread; without it a new one for `shards` shards is made. */
   constructor(shards: number, buffer?: SharedArrayBuffer) {
     const bytes = shards * BigInt64Array.BYTES_PER_ELEMENT;
     this.buffer = buffer ?? new SharedArrayBuffer(2 * bytes);
@@ -107,10 +107,10 @@ export class LeaseClock {
   }
 }
 
-/** Leases in a bucket whose records expire: see `ttlMs` of `openBucket`. */
+/** Leases in a bucket whose entries expire: see `ttlMs` of `openBucket`. */
 export class KvLeases implements Leases {
   readonly #bucket: KvBucket;
-  /** The last write of this process by key: a renewal that follows it need not read first. */
+  /** The last write of this process by key: the renewal after it need not read first. */
   readonly #written: Map<string, { readonly owner: string; readonly revision: number }> = new Map();
 
   constructor(bucket: KvBucket) {
@@ -185,8 +185,8 @@ export interface LeaseKeeperDeps {
   /** Called once, when the lease is lost or may be; the keeper has then stopped. */
   readonly onLost: (reason: PserverError) => void;
   /**
-   * Called whenever the lease was claimed or renewed: it is held for `remainingMs` from now. After a claim,
-   * another may have held it meanwhile.
+   * Called whenever the lease was claimed or renewed: it is held for `remainingMs` from now. Before a claim, another
+   * process may have held it.
    */
   readonly onHeld?: (remainingMs: number, how: "claimed" | "renewed") => void;
   readonly clock?: Clock;
@@ -310,17 +310,17 @@ export interface LeaseViewDeps {
 }
 
 /**
- * Tells which leases are lost: those that were absent for a whole lease time in which every poll was
- * answered. After an outage every holder thus has a lease time to come back.
+ * Tells which leases are lost: those that were absent for a whole lease time in which every poll was answered. So
+ * every holder has a lease time to come back after an outage.
  */
 export class LeaseView {
   readonly #deps: LeaseViewDeps;
   readonly #clock: Clock;
   readonly #repeater: Repeater;
-  /** For each lease that vanished less than a lease time ago, when it was first found absent. */
+  /** When a lease was first found absent, by key; only for those that vanished less than a lease time ago. */
   readonly #absentSince = new Map<string, number>();
   #present: ReadonlySet<string> = new Set();
-  /** Start of the time in which all polls were answered; undefined if the last was not. */
+  /** Start of the time in which all polls were answered; undefined if the last one was not. */
   #connectedSince: number | undefined;
   #polledAt = Number.NEGATIVE_INFINITY;
 
@@ -378,7 +378,10 @@ export class LeaseView {
     return Math.max(leaseMs / 10, sentAt + pollMs - this.#clock.now());
   }
 
-  /** Counts an absence from the answer that first showed it until the last poll was sent. */
+  /**
+   * Notes which leases are absent. An absence counts from the answer that first showed it until the last poll was
+   * sent.
+   */
   #note(present: ReadonlySet<string>, sentAt: number, answeredAt: number): void {
     const { leaseMs } = this.#deps;
     // A time in which this process was paused does not count as observed.

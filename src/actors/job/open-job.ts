@@ -21,7 +21,7 @@ import {
 } from "./job-settings.ts";
 import { BrokerProbe, KvLeases, type Leases } from "./leases.ts";
 
-/** A job's settings, the bucket that holds its records, and its leases. */
+/** A job's settings, the bucket that holds its entries, and its leases. */
 export interface OpenedJob {
   readonly settings: StoredSettings;
   readonly bucket: KvBucket;
@@ -29,11 +29,11 @@ export interface OpenedJob {
   readonly created: string;
   readonly manager: JetStreamManager;
   readonly leases: Leases;
-  /** Looks what the job's tape takes in the broker; undefined of a job without one. */
+  /** Asks the broker how much the job's tape takes; undefined for a job without one. */
   readonly tapeStorage: () => Promise<TapeStorage | undefined>;
 }
 
-/** What a job is opened with. */
+/** Options of {@link openJob}. */
 export interface JobOpening {
   readonly connection: NatsConnection;
   readonly manager: JetStreamManager;
@@ -43,10 +43,10 @@ export interface JobOpening {
   readonly etcd?: EtcdSpace | undefined;
 }
 
-/** The least time that the broker gets for one request about a lease. */
+/** The shortest time that the broker gets for one request about a lease. */
 const LEASE_TIMEOUT_MS_MIN = 1_000;
 
-/** The journal limit of a shard where the broker has space for it, and the least worth starting. */
+/** The journal limit of a shard where the broker has space for it, and the lowest with which a job is made. */
 const JOURNAL_BYTES_MAX = { file: 2 * 1024 ** 3, memory: 256 * 1024 ** 2 } as const;
 const JOURNAL_BYTES_MIN = 16 * 1024 ** 2;
 
@@ -64,7 +64,7 @@ export async function openJob(opening: JobOpening): Promise<OpenedJob> {
     connection,
     bucket: subjects.bucket(),
     storage: "file",
-    // For an existing job the number is in the settings, which are in the bucket.
+    // The number of shards of an existing job is in its settings, which are in the bucket.
     ...(wanted.replicas === undefined ? {} : { replicas: wanted.replicas }),
   });
   const settling = {
@@ -85,7 +85,7 @@ export async function openJob(opening: JobOpening): Promise<OpenedJob> {
   return { settings, bucket, created, manager, leases, tapeStorage };
 }
 
-/** How long one request about a lease may take: it must fail in time to be repeated. */
+/** Returns how long one request about a lease may take: it must fail in time to be repeated. */
 export function leaseTimeoutMs(leaseMs: number): number {
   return Math.max(LEASE_TIMEOUT_MS_MIN, leaseMs / 3);
 }
@@ -114,8 +114,8 @@ async function openKvLeases(
 }
 
 /**
- * The largest limit of one journal, halving from the default, for which the broker has space on every shard.
- * @throws NO_SPACE if it has none for the least.
+ * Returns the largest limit of one journal, halving from the default, for which the broker has space on every shard.
+ * @throws NO_SPACE if it has none for the lowest.
  */
 export async function findJournalBytes(
   manager: JetStreamManager,
@@ -141,7 +141,7 @@ export interface JobStreams {
 }
 
 /**
- * The jobs on a broker, by name, each with its streams.
+ * Lists the jobs on a broker, by name, each with its streams.
  * @throws DENIED for a user who may not list streams; NO_JETSTREAM, TIMEOUT, ….
  */
 export async function listJobStreams(manager: JetStreamManager): Promise<JobStreams[]> {
@@ -157,7 +157,7 @@ export async function listJobStreams(manager: JetStreamManager): Promise<JobStre
     .sort((a, b) => (a.job < b.job ? -1 : 1));
 }
 
-/** The streams of one job; none if there is no such job. @throws as {@link listJobStreams}, and BAD_NAME. */
+/** Lists the streams of one job; none if there is no such job. @throws as {@link listJobStreams}, and BAD_NAME. */
 export async function streamsOfJob(manager: JetStreamManager, job: string): Promise<StreamInfo[]> {
   // Throws for a name that no job can have.
   const { job: name } = new JobSubjects(job);
@@ -165,7 +165,7 @@ export async function streamsOfJob(manager: JetStreamManager, job: string): Prom
   return [...(jobs.find((listed) => listed.job === name)?.streams ?? [])];
 }
 
-/** The error if the broker does not hold a job of this name. */
+/** Makes the error for a broker that holds no job of this name. */
 export function noSuchJob(job: string): PserverError {
   const message = `the broker holds no job ${job}: list its jobs with "pserver jobs"`;
   return new PserverError("BAD_NAME", message, { job });

@@ -59,12 +59,12 @@ export type WantedBlock = readonly [parameter: string, index: number, epoch: num
 
 /** Reply of a shard's owner to a check. */
 export interface CheckedBlocks {
-  /** The end of the shard's journal as it was folded for the check. */
+  /** End of the shard's journal as the owner had folded it for the check. */
   readonly position: Position;
   readonly missing: readonly (readonly [parameter: string, index: number])[];
 }
 
-/** Requests to the owners of shards, the broker's space and the hosts' memory. */
+/** Requests to the owners of shards, about the broker's space, and about the hosts' memory. */
 export interface Owners {
   /** Tells which of the blocks are missing once the shard's owner has folded up to `at`. */
   check(
@@ -75,11 +75,14 @@ export interface Owners {
   trainers(shard: number): Promise<RememberedTrainers>;
   /** Appends a host's record to a shard's journal. */
   append(shard: number, record: HostRecord): Promise<Position>;
-  /** Has a shard's owner store a snapshot of this position or later, unless there is one; returns its position. */
+  /**
+   * Has a shard's owner store a snapshot of this position or later, unless there is one; returns the snapshot's
+   * position.
+   */
   snapshot(shard: number, at: Position): Promise<Fields>;
-  /** @throws NO_MEMORY unless the owners' hosts can hold so many more bytes of values, by shard. */
+  /** Checks that the owners' hosts can hold so many more bytes of values, by shard. @throws NO_MEMORY */
   checkMemory(valueBytes: readonly number[]): Promise<void>;
-  /** @throws NO_SPACE unless the broker can hold all journals and this state. */
+  /** Checks that the broker can hold all journals and this state. @throws NO_SPACE */
   checkSpace(stateBytes: number): Promise<void>;
 }
 
@@ -153,7 +156,7 @@ export class OwnersClient implements Owners {
   async trainers(shard: number): Promise<RememberedTrainers> {
     const all: TrainerSession[] = [];
     let toldUpTo = 0;
-    // Trainers that join while pages are read can make one page more.
+    // Trainers that join while pages are read can add one page.
     for (let pages = 0; pages <= TRAINERS_MAX / TRAINERS_PER_MESSAGE_MAX; pages++) {
       const request = trainersRequest(all.at(-1)?.[0] ?? "");
       const { fields } = await this.ask(shard, "trainers", request, TRAINERS_MS);
@@ -169,7 +172,7 @@ export class OwnersClient implements Owners {
     return this.#deps.journalOf(shard).append(record);
   }
 
-  /** A repeated request gets the snapshot that the first one started, finished or not. */
+  /** Asks again for the snapshot that the first request started, finished or not, if a reply does not come. */
   async snapshot(shard: number, { generation, seq }: Position): Promise<Fields> {
     const at = { generation, seq };
     const reply = await this.ask(shard, "snapshot", at, SNAPSHOT_MS, SNAPSHOT_ATTEMPT_MS);
@@ -208,7 +211,7 @@ export class OwnersClient implements Owners {
     }
   }
 
-  /** The free memory of a shard's host; undefined if none answers. */
+  /** Asks for the free memory of a shard's host; undefined if none answers. */
   async #memoryOf(shard: number): Promise<{ host: string; freeBytes: number } | undefined> {
     try {
       const { fields } = await this.ask(shard, "memory", {}, MEMORY_MS, MEMORY_MS);

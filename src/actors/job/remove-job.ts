@@ -25,12 +25,12 @@ import {
 } from "./job-settings.ts";
 import { type JobStreams, streamsOfJob } from "./open-job.ts";
 
-/** A job as its streams and records describe it, whether hosts serve it or not. */
+/** A job as its streams and entries describe it, whether hosts serve it or not. */
 export interface JobDescription {
   readonly job: string;
   /**
-   * State of its lifecycle; `removing` if its removal was begun, `incomplete` if it has no settings
-   * because its creation or its removal was interrupted, or if it is a fork that is not complete.
+   * State of its lifecycle; `removing` if its removal was begun; `incomplete` if it has no settings, because its
+   * creation or its removal was interrupted, or if it is a fork that is not complete.
    */
   readonly state: LifecycleState | "removing" | "incomplete";
   readonly shards: number;
@@ -66,7 +66,7 @@ export async function describeJob(
   return { ...described, state: (await jobEntry.read({ bucket })).state };
 }
 
-/** The ids of a job's hosts that are alive; undefined if its leases are not in the broker. */
+/** Returns the ids of a job's hosts that are alive; undefined if its leases are not in the broker. */
 async function aliveHosts(
   connection: NatsConnection,
   subjects: JobSubjects,
@@ -88,14 +88,16 @@ export interface JobRemovalOptions {
   readonly etcd: EtcdSpace | undefined;
   /** How long one request to the broker may take. */
   readonly timeoutMs: number;
-  /** Revision of the settings without which nothing is removed: of a job that somebody else may have taken over. */
+  /**
+   * Revision of the settings. If they have another one, nothing is removed: somebody else may have taken the job
+   * over.
+   */
   readonly revision?: number;
 }
 
 /**
- * Removes a job for good. First its settings are marked, so that no host joins the job or creates it
- * anew from what is left; the bucket that holds them is removed last. An interrupted removal is completed
- * by another one.
+ * Removes a job for good. First its settings get a flag, so that no host joins the job or makes it again from what is
+ * left; the bucket that holds them is removed last. An interrupted removal is completed by another one.
  */
 export class JobRemoval {
   readonly #options: JobRemovalOptions;
@@ -107,9 +109,9 @@ export class JobRemoval {
   }
 
   /**
-   * The streams that would be removed, the bucket of settings last; none if there is no such job.
-   * @throws JOB_EXISTS while a host of the job is alive, BAD_VALUE if its leases are in an etcd that was
-   * not given; DENIED for a user who may not list streams.
+   * Lists the streams that would be removed, the bucket of settings last; none if there is no such job.
+   * @throws JOB_EXISTS while a host of the job is alive, BAD_VALUE if its leases are in an etcd that was not given;
+   * DENIED for a user who may not list streams.
    */
   async plan(): Promise<string[]> {
     const streams = await this.#streams();
@@ -141,7 +143,7 @@ export class JobRemoval {
     }
   }
 
-  /** Marks the settings, and checks before and after that no host is alive. */
+  /** Writes the flag into the settings, and checks before and after that no host is alive. */
   async #fence(bucket: KvBucket, settings: KvEntry, streams: ReadonlySet<string>): Promise<void> {
     const { job, revision = settings.revision } = this.#options;
     if (settings.revision !== revision) throw settingsChanged(job);
@@ -154,7 +156,7 @@ export class JobRemoval {
     );
     if (marked === undefined) throw settingsChanged(job);
     try {
-      // A host that read the settings before the mark may have joined meanwhile.
+      // A host that read the settings before the flag was written may have joined since.
       await this.#checkUnused(settings, streams);
     } catch (error) {
       await bucket.update(SETTINGS_KEY, asMap(settings.value, SETTINGS_KEY), marked);
@@ -217,7 +219,7 @@ export class JobRemoval {
     return [...names.filter((name) => name !== last).sort(), ...names.filter((n) => n === last)];
   }
 
-  /** The bucket of settings, if it is among the streams. */
+  /** Opens the bucket of settings, if it is among the streams. */
   async #bucket(streams: readonly string[]): Promise<KvBucket | undefined> {
     const bucket = this.#subjects.bucket();
     if (!streams.includes(bucketStream(bucket))) return undefined;

@@ -42,7 +42,7 @@ import {
 } from "./parameter.ts";
 import { requireLiveSession, requireSession } from "./sessions.ts";
 
-/** What declarations of parameters depend on. */
+/** Dependencies of declarations. */
 export interface DeclareDeps extends InitializationDeps {
   readonly smallParameters: SmallParameters;
 }
@@ -100,9 +100,9 @@ interface Attempt {
 }
 
 /**
- * The parameter as it is, or as it was at an earlier moment if that makes no difference: a name not known here is
- * not looked for, because creating its record fails if there is one after all; and what was declared for the job can
- * only have been declared again in a later epoch, which the job's record would have told.
+ * Returns the parameter as it is, or as it was known last if that makes no difference. A name that is not known here
+ * is not looked up, because creating its entry fails if there is one after all. What was declared for the job can
+ * only have been declared again in a later epoch, which the job's entry would have told.
  */
 async function presentOf(deps: DeclareDeps, name: string): Promise<Parameter | undefined> {
   const known = deps.ledger.catalog.get(name);
@@ -110,7 +110,7 @@ async function presentOf(deps: DeclareDeps, name: string): Promise<Parameter | u
   return await parameterEntry(name).read(deps);
 }
 
-/** The parameter once this attempt has declared it; `known` itself if it has already. */
+/** Returns the parameter once this attempt has declared it; `known` itself if it was declared before. */
 async function declared(
   deps: DeclareDeps,
   { claimant, event, first }: Attempt,
@@ -137,7 +137,9 @@ async function declared(
   return { ...fresh, jobEpoch: epoch, lifecycle };
 }
 
-/** The error if a later initialization, begun after the job was read, has declared this already. */
+/**
+ * Makes the error for a parameter that a later initialization, begun after the job was read, has declared already.
+ */
 function staleEpoch(known: Parameter, { trainer, epoch }: Claimant): PserverError {
   const { name } = known.declaration;
   return new PserverError(
@@ -178,9 +180,9 @@ function withoutRepeats(declarations: readonly Declaration[]): Declaration[] {
 }
 
 /**
- * Selects this session to initialize one parameter, if nobody else does or has, whatever the
- * job's state. Replies with the parameter as it is declared now: by this session if it is
- * selected, else by the session that was first. It can be taken over as in `begin`.
+ * Selects this session to initialize one parameter, whatever the job's state, unless another session initializes it
+ * or has. Replies with the parameter as it is declared now: by this session if it is selected, else by the session
+ * that was first. It can be taken over as in `begin`.
  */
 export async function create(deps: DeclareDeps, trainer: string, fields: Fields): Promise<Fields> {
   const { parameter: declaration } = parseCreateRequest(fields);
@@ -188,11 +190,12 @@ export async function create(deps: DeclareDeps, trainer: string, fields: Fields)
     requireLiveSession(deps, trainer, fields),
     deps.ledger.refresh(),
   ]);
-  // Read after the parameter, so that it is not older than the `jobEpoch` in the parameter's record.
+  // Read after the parameter, so that it is not older than the `jobEpoch` in the parameter's entry.
   let job: Lifecycle | undefined;
   const parameter = await changeParameter(deps, declaration.name, async (known) => {
     job = await jobEntry.read(deps);
-    // The session that declared it for the job may be gone; without that initialization it is free.
+    // The session that declared it for the job may be gone. Once that initialization is aborted, the parameter is
+    // free.
     const isHeld = known !== undefined && isInJob(known, job);
     if (isHeld && (await isAbandoned(deps, job))) job = await abortAbandonedJob(deps);
     return await select(deps, { trainer, session }, known, job, declaration);
@@ -212,7 +215,7 @@ function isInJob(parameter: Parameter, job: Lifecycle): boolean {
   return parameter.jobEpoch !== 0 && effectiveState(parameter, job) === "initializing";
 }
 
-/** The parameter once this attempt has selected the claimant; `known` itself if it changes nothing. */
+/** Returns the parameter once this attempt has selected the claimant; `known` itself if it changes nothing. */
 async function select(
   deps: DeclareDeps,
   claimant: { readonly trainer: string; readonly session: number },
@@ -246,7 +249,7 @@ async function select(
   return created;
 }
 
-/** A trainer that waited for its own declaration would wait for ever. */
+/** Makes the error for a trainer that would wait for its own declaration, for ever. */
 function ownDeclaration(
   known: Parameter,
   { trainer, session }: { readonly trainer: string; readonly session: number },
@@ -260,16 +263,21 @@ function ownDeclaration(
   );
 }
 
-/** Parameters that share a shard, at most: the smallest ones of a large model still spread over all shards. */
+/**
+ * The most parameters that are placed on one shard in a row, so that the smallest ones of a large model still spread
+ * over all shards.
+ */
 const TOGETHER_MAX = 1_024;
 
-/** The initialization that declares parameters. */
+/** An initialization of the job, by which parameters are declared. */
 export interface Initialization {
   readonly session: number;
   readonly epoch: number;
 }
 
-/** The shard that the next small parameters of an initialization are placed on. */
+/**
+ * The shard on which the next small parameters of an initialization are placed, and the room that is left for them.
+ */
 interface Filling extends Initialization {
   readonly shard: number;
   readonly bytesLeft: number;
@@ -278,12 +286,12 @@ interface Filling extends Initialization {
 
 /**
  * Places the small parameters that one initialization declares one after the other on one shard until they fill a
- * batch, then on the next shard: so a training step costs a record for each MiB and not for each parameter. The
- * first shard is that of the first name's hash. What was placed last is known to this host only: parameters declared
- * through several hosts fill as many shards at a time.
+ * batch, then on the next shard: so a training step costs a record for each MiB and not for each parameter. The first
+ * shard is that of the first name's hash. Only this host knows what it placed last: parameters declared through
+ * several hosts fill several shards at a time.
  */
 export class SmallParameters {
-  /** Number of the job's shards. */
+  /** Number of shards of the job. */
   readonly #shards: number;
   #filling: Filling | undefined;
 
@@ -291,7 +299,10 @@ export class SmallParameters {
     this.#shards = shards;
   }
 
-  /** The layout of a new parameter, on the shard where it belongs. `layout` lies on the shard of the name's hash. */
+  /**
+   * Returns the layout of a new parameter, on the shard where it belongs. `layout` lies on the shard of the name's
+   * hash.
+   */
   place(layout: Layout, declaration: Declaration, { session, epoch }: Initialization): Layout {
     const bytes = layout.elements * DTYPES[declaration.dtype].bytes;
     const isSmall = layout.blocks === 1 && bytes < BATCH_ENTRY_BYTES_MAX;

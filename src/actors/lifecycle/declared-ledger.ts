@@ -15,13 +15,13 @@ import { PARAMETER_KEYS, parameterOfKey } from "./lock.ts";
 import { jobEntry, type Lifecycle, type LifecycleContext, UNINITIALIZED } from "./machine.ts";
 import { effectiveState, type Parameter, parseParameterEntry, shardBytes } from "./parameter.ts";
 
-/** Called with a parameter whenever the catalog gets a newer record of it. */
+/** Called with a parameter whenever the catalog gets a newer entry of it. */
 type OnParameter = (parameter: Parameter) => void;
 
 /**
- * The parameters of a job as this host knows them: as it has written them, and as others had when it last looked.
- * They may be stale. Decide on one only if a later compare-and-swap fails on stale data, or if it is one that never
- * changes.
+ * The parameters of a job as this host knows them: as it has written them, and as others had when it last read the
+ * bucket. They may be stale. Decide on one only if a later compare-and-swap fails on stale data, or if it is one that
+ * never changes.
  *
  * Memory: about 1 KB for each name that was ever declared. `Quotas.parametersMax` bounds their number.
  */
@@ -31,11 +31,11 @@ export class ParameterCatalog {
   readonly #parameters: Map<string, Parameter> = new Map();
   /** In order of code units; undefined after a name was added. */
   #names: readonly string[] | undefined;
-  /** Of the job when it was followed last. */
+  /** What the job's entry said when {@link follow} last read the parameters. */
   #followed: Pick<LifecycleContext, "sealed" | "revised"> = UNINITIALIZED.context;
-  /** Every record up to this revision is known. */
+  /** Every entry up to this revision is known. */
   #readUpTo = 0;
-  /** Ends when the reading under way does. */
+  /** Settles when the reading that is under way ends. */
   #reading: Promise<void> = Promise.resolve();
   /** A reading that has not begun. */
   #next: Promise<void> | undefined;
@@ -66,7 +66,7 @@ export class ParameterCatalog {
     return { parameters, more: first + limit < this.#names.length };
   }
 
-  /** Keeps parameters as they have just been written or read, unless a newer record is known. */
+  /** Keeps parameters that were just written or read, unless a newer entry is known. */
   note(parameters: readonly Parameter[]): void {
     for (const parameter of parameters) {
       const { name } = parameter.declaration;
@@ -107,7 +107,7 @@ export class ParameterCatalog {
   async #read(): Promise<void> {
     this.#readUpTo = await this.#bucket.changes(PARAMETER_KEYS, this.#readUpTo, (key, entry) => {
       const name = parameterOfKey(key);
-      // Most are this host's own records, which need not be parsed.
+      // Most are this host's own entries, which need not be parsed.
       if ((this.#parameters.get(name)?.revision ?? 0) >= entry.revision) return;
       const parameter = parseParameterEntry(entry, name);
       if (parameter !== undefined) this.note([parameter]);
@@ -115,7 +115,7 @@ export class ParameterCatalog {
   }
 }
 
-/** Place of the first of sorted names that follows `after`. */
+/** Returns the index of the first of the sorted names that follows `after`. */
 function placeAfter(names: readonly string[], after: string): number {
   let low = 0;
   let high = names.length;
@@ -127,7 +127,7 @@ function placeAfter(names: readonly string[], after: string): number {
   return low;
 }
 
-/** How long the parameters that were read are counted before others' are read again. */
+/** Time for which the parameters are counted as they were read last. */
 const FRESH_MS = 1_000;
 
 /** Dependencies of {@link DeclaredLedger}. */
@@ -144,7 +144,7 @@ interface Usage {
   readonly heldBytes: number;
 }
 
-/** What one parameter adds to that. */
+/** What one parameter adds to the usage, and the trainer that declared it. */
 interface Entry extends Usage {
   readonly trainer: string;
 }
@@ -152,9 +152,9 @@ interface Entry extends Usage {
 const NOTHING: Usage = { parameters: 0, heldBytes: 0 };
 
 /**
- * The declarations of a job, counted for its quotas: exactly those made through this host, and those made
- * through others as of at most a second ago. Names are never forgotten, so they always count; bytes count
- * from the declaration until the initialization ends without a finish.
+ * Counts the declarations of a job for its quotas: exactly those made through this host, and those made through
+ * others as of at most a second ago. Names are never forgotten, so they always count. Bytes count from the
+ * declaration on, and no longer if the initialization ends without a finish.
  */
 export class DeclaredLedger {
   readonly #deps: DeclaredLedgerDeps;
@@ -182,7 +182,7 @@ export class DeclaredLedger {
   }
 
   /**
-   * Checks that a trainer may declare these parameters besides those that are declared.
+   * Checks that a trainer may declare these parameters in addition to those that are declared.
    * @throws QUOTA naming the quota that would be exceeded.
    */
   require(trainer: string, adding: readonly Parameter[]): void {
@@ -202,7 +202,7 @@ export class DeclaredLedger {
     check(who, "bytes", quotas.trainerHeldBytesMax, own.heldBytes);
   }
 
-  /** What is declared, in all and by each trainer, and the quotas. */
+  /** Returns what is declared, in all and by each trainer, and the quotas. */
   show(): Fields {
     const trainers = [...this.#trainers].filter(([, { parameters }]) => parameters > 0);
     return {
@@ -221,7 +221,7 @@ export class DeclaredLedger {
     const before = this.#job;
     this.#job = job;
     if (hasChanged(before, job)) {
-      // The job's state decides which bytes count; a rewind changes that of any parameter.
+      // The job's state decides which bytes count; a rewind changes the state of any parameter.
       this.#entries.clear();
       this.#trainers.clear();
       this.#total = NOTHING;
@@ -251,7 +251,7 @@ export class DeclaredLedger {
     return shardBytes([parameter], this.#deps.job).reduce((total, bytes) => total + bytes, 0);
   }
 
-  /** Adds an entry to the usage of its trainer and of the job, or subtracts it. */
+  /** Adds an entry to the usage of its trainer and of the job (`sign` 1), or subtracts it (-1). */
   #replace(entry: Entry | undefined, sign: 1 | -1): void {
     if (entry === undefined) return;
     const [after, before] = sign === 1 ? [entry, undefined] : [NOTHING, entry];
@@ -283,20 +283,20 @@ function check(who: string, what: string, expected: number, received: number): v
   );
 }
 
-/** What telling the journals about declared parameters depends on. */
+/** Dependencies of {@link announceGranted} and {@link dropOrphans}. */
 interface GrantDeps {
   readonly job: JobSettings;
   readonly owners: Pick<Owners, "append">;
   readonly maxPayloadBytes: number;
 }
 
-/** Bytes that a list of parameters takes beside them. */
+/** Bytes of a record besides the parameters that it lists. */
 const LIST_BYTES = 16;
 
 /**
- * Tells the journals of the shards concerned that this trainer initializes these parameters, before the
- * trainer itself is told. Each shard gets one record, or as many as the largest message requires. A
- * repeat is harmless: a repeated request completes what a host that died left undone.
+ * Tells the journals of the shards concerned that this trainer initializes these parameters, before the trainer
+ * itself is told. Each shard gets one record, or as many as the largest message requires. A repeat is harmless, and
+ * completes what a host that died has left undone.
  */
 export async function announceGranted(
   deps: GrantDeps,
@@ -312,8 +312,8 @@ export async function announceGranted(
 }
 
 /**
- * Drops orphans: all blocks of a parameter that nobody initializes, and blocks of a ready parameter that
- * its present layout has no place for. A repeat is harmless.
+ * Drops orphans: all blocks of a parameter that nobody initializes, and those blocks of a ready parameter that its
+ * present layout does not have. A repeat is harmless.
  */
 export async function dropOrphans(
   deps: GrantDeps,
@@ -340,7 +340,7 @@ function grantedByShard(
   return byShard;
 }
 
-/** The parameters in order, cut so that each list fits into so many bytes. */
+/** Cuts the parameters, in order, into lists of at most `bytesMax` bytes each. */
 function cut(parameters: readonly GrantedParameter[], bytesMax: number): GrantedParameter[][] {
   const lists: GrantedParameter[][] = [];
   let bytesLeft = 0;
@@ -374,7 +374,7 @@ function dropsOf(
   return holders.map((shard) => ({ shard, record }));
 }
 
-/** The shards of so many consecutive blocks, each once: blocks go round the shards. */
+/** Returns the shards of so many consecutive blocks, each once: block after block lies on the next shard. */
 export function shardsOf(firstShard: number, blocks: number, shards: number): number[] {
   return Array.from({ length: Math.min(blocks, shards) }, (_, i) => (firstShard + i) % shards);
 }

@@ -34,12 +34,12 @@ import {
 } from "./parameter.ts";
 import { isGone, requireLiveSession, requireSession, type SessionDeps } from "./sessions.ts";
 
-/** What initializations depend on. */
+/** Dependencies of initializations. */
 export interface InitializationDeps extends SessionDeps {
   readonly ledger: DeclaredLedger;
 }
 
-/** The sender of a request that claims to initialize, as subject and request name it. */
+/** A trainer that claims to initialize, as the subject and the fields of its request name it. */
 export interface Claimant {
   readonly trainer: string;
   readonly session: number;
@@ -82,7 +82,7 @@ export function requireSelected(
   throw refusal("NOT_SELECTED", `: expected ${expected}; received ${received}`);
 }
 
-/** Whether this session has finished the initialization: a repeat of its finish then succeeds. */
+/** Whether this session has finished the initialization; then a repeated finish succeeds. */
 function hasFinished(lifecycle: Lifecycle, claimant: Claimant): boolean {
   const { state, context } = lifecycle;
   return (
@@ -98,7 +98,7 @@ export async function isAbandoned(
   return lifecycle.state === "initializing" && (await isGone(deps, lifecycle.context));
 }
 
-/** Ends the job's initialization if the selected session counts as dead; returns the job as it is then. */
+/** Ends the job's initialization if the selected session counts as dead, and returns the job. */
 export async function abortAbandonedJob(deps: InitializationDeps): Promise<Lifecycle> {
   const { result } = await jobEntry.change(deps, async (job) => {
     const { session, epoch } = job.context;
@@ -109,9 +109,9 @@ export async function abortAbandonedJob(deps: InitializationDeps): Promise<Lifec
 }
 
 /**
- * Selects this session to initialize the job, if nobody else does or has. The selected session stays
- * selected however often it asks. A newer session of the same trainer takes its place under the next
- * epoch, and so does any session once the selected one is gone.
+ * Selects this session to initialize the job, unless another session initializes it or has. The selected session
+ * stays selected however often it asks. A newer session of the same trainer takes its place under the next epoch, and
+ * so does any session once the selected one is gone.
  */
 export async function begin(
   deps: InitializationDeps,
@@ -172,8 +172,8 @@ type Published = FinishRequest["at"];
 
 /**
  * Asks the owners for every block of some parameters, at the epochs under which they are declared.
- * @returns the ends of the journals at that moment, in order of shards: of all `shards`, and of those
- * that hold the blocks.
+ * @returns the ends of the journals, as each owner folded its journal for the check, in order of shards: of all
+ * `shards`, and of those that hold the blocks.
  * @throws INCOMPLETE naming the blocks that are missing, BAD_VALUE for a shard that does not exist.
  */
 async function requireBlocks(
@@ -194,7 +194,7 @@ async function requireBlocks(
     .sort((a, b) => a.shard - b.shard);
 }
 
-/** The names of those parameters that lack blocks on a shard. */
+/** Returns the names of those parameters that lack blocks on a shard. */
 async function lackingOn(
   deps: Pick<InitializationDeps, "owners">,
   parameters: readonly Parameter[],
@@ -305,9 +305,9 @@ function incomplete(
 }
 
 /**
- * Finishes an initialization, of the job or of one parameter, once every declared block exists, and
- * replies with the ends of the journals at that moment; with journals in memory once a snapshot holds them. A
- * repeat by the session that finished gets the same reply.
+ * Finishes an initialization, of the job or of one parameter, once every declared block exists; if the journals are
+ * in memory, once a snapshot holds them. Replies with the ends of the journals. A repeat by the session that finished
+ * gets the same reply.
  */
 export async function finish(
   deps: InitializationDeps,
@@ -331,7 +331,7 @@ async function finishJob(
   claimant: Claimant,
   request: FinishRequest,
 ): Promise<Lifecycle> {
-  // A declaration written after this new revision of the job does not count, however late it comes.
+  // A declaration that is written after this revision of the job does not count, however late it comes.
   const { result: seen, revision: sealed } = await jobEntry.change(deps, (job) =>
     hasFinished(job, claimant) ? job : { ...admitted(job, claimant) },
   );
@@ -406,8 +406,8 @@ async function finishParameter(
 }
 
 /**
- * Has the shards store what was initialized, if a journal in memory is all that holds it: a record that says that
- * something is initialized lies on file, and must not outlive the blocks.
+ * Has the shards store what was initialized, if only a journal in memory holds it: the entry which says that it is
+ * initialized lies on file, and must not outlive the blocks.
  */
 async function storeInitialized(
   { job, owners }: InitializationDeps,
@@ -427,22 +427,22 @@ function admitted(lifecycle: Lifecycle, claimant: Claimant, parameter?: string):
   return lifecycle;
 }
 
-/** What {@link takeBackLost} has taken back. */
+/** Result of {@link takeBackLost}. */
 export interface TakenBack {
   /** Names of the parameters, sorted. */
   readonly parameters: readonly string[];
-  /** Whether the job is to be initialized anew, as nothing of it is left. */
+  /** Whether no parameter is left, so that the job is to be initialized again. */
   readonly isJob: boolean;
 }
 
 /**
- * Makes parameters that a shard has lost initializable again. Their records lie on file and say that they are
- * initialized, but the shard, which is served, lacks blocks of them: its journal was in memory. If no parameter
- * is left, the whole job is to be initialized anew; otherwise it stays initialized, and what is lost can be
+ * Makes parameters that a shard has lost initializable again. Their entries lie on file and say that they are
+ * initialized, but the shard, which is served, lacks blocks of them: its journal was in memory. If no parameter is
+ * left, the whole job is to be initialized again; if some are left, it stays initialized, and the lost ones can be
  * created one by one. A repeat changes nothing.
  *
- * To be called only for a job with journals in memory: a shard on file that lacks blocks is stopped, and an
- * operator may get them back.
+ * Call it only for a job with journals in memory: a shard on file that lacks blocks is stopped, and an operator may
+ * get them back.
  */
 export async function takeBackLost(deps: InitializationDeps, shard: number): Promise<TakenBack> {
   const { catalog } = deps.ledger;
@@ -457,13 +457,15 @@ export async function takeBackLost(deps: InitializationDeps, shard: number): Pro
   return { parameters, isJob };
 }
 
-/** Takes one parameter back; returns its name, or undefined if its record has changed since it was read. */
+/**
+ * Makes one parameter initializable again. Returns its name, or undefined if its entry has changed since it was read.
+ */
 async function takeBack(
   deps: InitializationDeps,
   parameter: Parameter,
 ): Promise<string | undefined> {
   const { name } = parameter.declaration;
-  // One that was declared for the job has become ready with it, which its own record does not say.
+  // A parameter that was declared for the job has become ready with it; its own entry does not say so.
   const ready = { ...parameter.lifecycle, state: "ready" } as const;
   const lifecycle = advance(ready, { type: "LOSE", isSomeLeft: false });
   const taken: Parameter = { ...parameter, jobEpoch: 0, lifecycle };
@@ -475,8 +477,8 @@ async function takeBack(
 }
 
 /**
- * Tells other hosts by the job's record that parameters which they know as ready have changed; if none is left,
- * ends the job's initialization. Returns whether it has ended that.
+ * Tells other hosts, by the job's entry, that parameters which they know as ready have changed; if none is left, ends
+ * the job's initialization. Returns whether it has ended that.
  */
 async function reviseJob(deps: InitializationDeps, hasChanged: boolean): Promise<boolean> {
   const { catalog } = deps.ledger;

@@ -3,11 +3,11 @@ import { type KvBucket, type KvEntry, replaceEntry } from "../journal/kv-bucket.
 
 // JetStream KV as the distributed lock of a job.
 //
-// Who may initialize, which session a trainer has and who keeps step are records of the job's bucket. No host holds
-// such a lock, and no server keeps one: a host reads a record with its revision, decides, and writes what it has
-// decided only if the record still has that revision. The broker compares and swaps. Of hosts that decide at the same
+// Who may initialize, which session a trainer has and who keeps step are entries of the job's bucket. No host holds
+// such a lock, and no server keeps one: a host reads an entry with its revision, decides, and writes what it has
+// decided only if the entry still has that revision. The broker compares and swaps. Of hosts that decide at the same
 // time one succeeds; the others read again and decide on what it has written. So of many trainers that begin, one is
-// selected, whichever hosts they ask: that decision is the machine of machine.ts, on the record of the job or of a
+// selected, whichever hosts they ask: that decision is the machine of machine.ts, on the entry of the job or of a
 // parameter.
 //
 // The selected trainer keeps the lock for as long as its lease is renewed (sessions.ts). If the lease is lost, the next
@@ -16,19 +16,19 @@ import { type KvBucket, type KvEntry, replaceEntry } from "../journal/kv-bucket.
 // the lock, and the fold rejects every `init` of an epoch that was not granted or is no longer the newest
 // (fold/declaration-table.ts, fold/check-update.ts).
 
-/** Where records are read. */
+/** Dependencies of reading an entry. */
 export interface ReadDeps {
   readonly bucket: Pick<KvBucket, "read">;
 }
 
-/** Where records are changed. */
+/** Dependencies of changing an entry. */
 export interface BucketDeps {
   readonly bucket: KvBucket;
   /** Waits between tries. */
   readonly pause: (delayMs: number) => Promise<void>;
 }
 
-/** The value of a record as it was read or written, and the record's revision; 0 if there is none. */
+/** The value of an entry as it was read or written, and the entry's revision; 0 if there is none. */
 export interface Changed<Value> {
   readonly result: Value;
   readonly revision: number;
@@ -38,37 +38,37 @@ const TRIES_MAX = 24;
 const LOST_ANSWERS_MAX = 2;
 const PAUSE_MS_MAX = 40;
 
-/** One record of a job's bucket, read as `Stored`, which may stand for no record, and written as `Value`. */
+/** One entry of a job's bucket. It is read as `Stored`, which may say that there is none, and written as `Value`. */
 export class BucketEntry<Stored, Value extends Stored = Stored> {
   readonly #key: string;
   readonly #parse: (stored: KvEntry | undefined) => Stored;
   readonly #toJson: (value: Value) => unknown;
   readonly #triesMax: number;
 
-  /** `triesMax`: after how many lost races a change ends. */
+  /** `triesMax`: how often a change tries before it gives up. */
   constructor(
     key: string,
     parse: (stored: KvEntry | undefined) => Stored,
-    toRecord: (value: Value) => unknown,
+    toJson: (value: Value) => unknown,
     triesMax = TRIES_MAX,
   ) {
     this.#key = key;
     this.#parse = parse;
-    this.#toJson = toRecord;
+    this.#toJson = toJson;
     this.#triesMax = triesMax;
   }
 
-  /** The value of the record; throws as `KvBucket` and the record's parser do. */
+  /** Reads the value. @throws as `KvBucket` and the entry's parser do. */
   async read({ bucket }: ReadDeps): Promise<Stored> {
     return this.#parse(await bucket.read(this.#key));
   }
 
   /**
-   * Changes the record by compare-and-swap until a decision is written on the very record it was
-   * made on. `decide` is called with the value as read, and again after each lost race. It leaves the
-   * record alone by returning what it was given; any other value, an equal copy too, is written. A write
-   * whose answer was lost may have happened: the record is then read and decided on again, so `decide`
-   * must recognize its own write. `first`, the value as it was read already with its revision, saves one read.
+   * Changes the entry by compare-and-swap, until a decision is written over the very entry on which it was made.
+   * `decide` is called with the value as read, and again after each lost race. It leaves the entry alone by returning
+   * the value that it got; any other value, an equal copy too, is written. A write whose answer was lost may have
+   * happened: the entry is then read and decided on again, so `decide` must recognize its own write. `first`, the
+   * value as it was read already with its revision, saves one read.
    * @throws BUSY if others were faster `triesMax` times, 24 by default; TIMEOUT if the broker did not answer three
    * times; and whatever `decide` throws, which ends it.
    */
@@ -77,7 +77,7 @@ export class BucketEntry<Stored, Value extends Stored = Stored> {
     decide: (before: Stored) => Value | Promise<Value>,
     first?: Changed<Stored>,
   ): Promise<Changed<Value>> {
-    let before = first ?? (await this.#present(bucket));
+    let before = first ?? (await this.#readValue(bucket));
     let lostAnswers = 0;
     for (let tries = 1; tries <= this.#triesMax; tries++) {
       const result = await decide(before.result);
@@ -92,7 +92,7 @@ export class BucketEntry<Stored, Value extends Stored = Stored> {
         lostAnswers += 1;
         if (lostAnswers > LOST_ANSWERS_MAX) throw error;
       }
-      before = await this.#present(bucket);
+      before = await this.#readValue(bucket);
     }
     throw busy(`record ${this.#key}: changed by others ${this.#triesMax} times in a row`, {
       key: this.#key,
@@ -101,15 +101,15 @@ export class BucketEntry<Stored, Value extends Stored = Stored> {
   }
 
   /**
-   * Writes a value if the record still has this revision, 0 for no record.
-   * @returns the new revision; undefined if somebody else has written the record since.
+   * Writes a value if the entry still has this revision, 0 for no entry.
+   * @returns the new revision; undefined if somebody else has written the entry since.
    */
   #compareAndSwap(bucket: KvBucket, revision: number, value: Value): Promise<number | undefined> {
     const expected = revision === 0 ? undefined : revision;
     return replaceEntry(bucket, this.#key, this.#toJson(value), expected);
   }
 
-  async #present(bucket: Pick<KvBucket, "read">): Promise<Changed<Stored>> {
+  async #readValue(bucket: Pick<KvBucket, "read">): Promise<Changed<Stored>> {
     const stored = await bucket.read(this.#key);
     return { result: this.#parse(stored), revision: stored?.revision ?? 0 };
   }
@@ -133,7 +133,7 @@ export const PARAMETER_KEYS = "param.";
 /** Prefix of the keys of all trainers, in the job's bucket and among the leases. */
 export const TRAINER_KEYS = "trainer.";
 
-/** Key of a parameter's record. */
+/** Returns the key of a parameter's entry. */
 export function parameterKey(name: string): string {
   return `${PARAMETER_KEYS}${escapeName(name)}`;
 }
@@ -143,7 +143,7 @@ export function parameterOfKey(key: string): string {
   return unescapeName(key.slice(PARAMETER_KEYS.length));
 }
 
-/** Key of a trainer's record, and of its lease. */
+/** Returns the key of a trainer's entry, and of its lease. */
 export function trainerKey(trainer: string): string {
   return `${TRAINER_KEYS}${escapeId(trainer)}`;
 }

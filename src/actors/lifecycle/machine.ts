@@ -16,10 +16,10 @@ import { BucketEntry, JOB_KEY } from "./lock.ts";
 
 // The lifecycle of a job, PaddlePaddle's begin, init, finish, and of one parameter, Legion's create-if-not-already-
 // created, as one XState machine: uninitialized, initializing, ready. Its state is plain JSON in the job's bucket. A
-// host runs one transition at a time: it reads the record, advances the machine by one event, and writes the result
+// host runs one transition at a time: it reads the entry, advances the machine by one event, and writes the result
 // back by compare-and-swap (lock.ts). The verbs that make these events are in initialization.ts and declare.ts.
 
-/** End of one shard's journal at some moment. */
+/** A position in one shard's journal. */
 export interface ShardPosition extends Position {
   readonly shard: number;
 }
@@ -30,7 +30,7 @@ export interface Lifecycle {
   readonly context: LifecycleContext;
 }
 
-/** Context of the machine. `trainer` and `session` are of the present or last initializer. */
+/** Context of the machine. `trainer` and `session` are those of the present or last initializer. */
 export interface LifecycleContext {
   /** Number of initializations so far. */
   readonly epoch: number;
@@ -38,7 +38,7 @@ export interface LifecycleContext {
   readonly session: number;
   /** Ends of the journals at the finish; empty before. */
   readonly at: readonly ShardPosition[];
-  /** Revision up to which parameter records belong to the finished job; 0 before. */
+  /** Revision of the bucket up to which entries of parameters belong to the finished job; 0 before the finish. */
   readonly sealed: number;
   /** How often parameters that were ready have changed: by a rewind, or because their blocks were lost. */
   readonly revised: number;
@@ -66,7 +66,7 @@ export type LifecycleEvent =
       readonly epoch: number;
       readonly replace: boolean;
     }
-  /** Blocks of what was ready are lost for good; `isSomeLeft`: whether some of its parameters still have theirs. */
+  /** Blocks of what was ready are lost for good. `isSomeLeft`: whether some of its parameters still have theirs. */
   | { readonly type: "LOSE"; readonly isSomeLeft: boolean };
 
 const machine = setup({
@@ -127,7 +127,7 @@ export const UNINITIALIZED: Lifecycle = {
 };
 
 /**
- * The lifecycle after an event; the given one is not changed. Returns the same object if the state or
+ * Returns the lifecycle after an event, without changing the given one. Returns the given one itself if its state or
  * a guard does not accept the event.
  */
 export function advance(lifecycle: Lifecycle, event: LifecycleEvent): Lifecycle {
@@ -144,14 +144,14 @@ export function isSelected(lifecycle: Lifecycle, session: number): boolean {
 
 const STATES: readonly LifecycleState[] = ["uninitialized", "initializing", "ready"];
 
-/** A lifecycle as its record holds it: `{format, value, context}`, readable JSON. */
+/** Returns a lifecycle as its entry holds it: `{format, value, context}`, readable JSON. */
 export function toLifecycleEntry(lifecycle: Lifecycle): unknown {
   return { format: ENTRY_FORMAT, value: lifecycle.state, context: lifecycle.context };
 }
 
 /**
- * The lifecycle in a record; {@link UNINITIALIZED} if there is no record.
- * @throws BAD_VERSION for a record of another format, INTERNAL for a damaged one.
+ * Reads the lifecycle from an entry; {@link UNINITIALIZED} if there is none.
+ * @throws BAD_VERSION for an entry of another format, INTERNAL for a damaged one.
  */
 export function parseLifecycleEntry(value: unknown, key: string): Lifecycle {
   if (value === undefined) return UNINITIALIZED;
@@ -178,14 +178,14 @@ export function parseLifecycleEntry(value: unknown, key: string): Lifecycle {
   });
 }
 
-/** The record of the job's lifecycle. */
+/** The entry of the job's lifecycle. */
 export const jobEntry = new BucketEntry<Lifecycle>(
   JOB_KEY,
   (stored) => parseLifecycleEntry(stored?.value, JOB_KEY),
   toLifecycleEntry,
 );
 
-/** Reply to a verb on the lifecycle of a job or of one parameter. */
+/** Makes the reply to a verb on the lifecycle of a job or of one parameter. */
 export function beginReply(lifecycle: Lifecycle, selected: boolean): BeginReply {
   const { epoch, trainer } = lifecycle.context;
   return { selected, state: lifecycle.state, epoch, by: trainer };

@@ -21,17 +21,17 @@ export interface Member {
   readonly session: number;
 }
 
-/** The trainers of a job that keep step, as their record holds them. */
+/** The trainers of a job that keep step, as their entry holds them. */
 export interface Members {
   /** Rises with every change; 0 before the first. */
   readonly revision: number;
-  /** Whether there have ever been as many at one time as the job asks for. */
+  /** Whether there were ever as many members at one time as the job asks for. */
   readonly started: boolean;
   /** Ascending by id, each trainer once. */
   readonly members: readonly Member[];
 }
 
-/** What changing the members and announcing them depends on. */
+/** Dependencies of changes of the members. */
 export interface MembersDeps extends BucketDeps {
   readonly job: JobSettings;
   readonly announcer: MembersAnnouncer;
@@ -40,8 +40,8 @@ export interface MembersDeps extends BucketDeps {
 const NO_MEMBERS: Members = { revision: 0, started: false, members: [] };
 
 /**
- * The members in a record; none if there is no record.
- * @throws BAD_VERSION for a record of another format, INTERNAL for a damaged one.
+ * Reads the members from their entry; none if there is no entry.
+ * @throws BAD_VERSION for an entry of another format, INTERNAL for a damaged one.
  */
 export function parseMembers(stored: KvEntry | undefined): Members {
   if (stored === undefined) return NO_MEMBERS;
@@ -55,19 +55,19 @@ export function parseMembers(stored: KvEntry | undefined): Members {
   }));
 }
 
-/** The members as their record, readable JSON. */
+/** Returns the members as their entry, readable JSON. */
 export function toMembersEntry(members: Members): unknown {
   return { format: ENTRY_FORMAT, ...members };
 }
 
-/** The members as a record for the journals of all shards. */
+/** Returns the members as a record for the journals of all shards. */
 export function toJournalRecord({ revision, started, members }: Members): MembersRecord {
   return { verb: "members", revision, started, trainers: members.map(({ trainer }) => trainer) };
 }
 
 /**
- * Adds a member, under the next revision; returns `all` if it has entered in this session or a later
- * one. `needed`: how many there must be at one time for steps to begin.
+ * Adds a member, under the next revision; returns `all` if it has entered in this session or a later one. `needed`:
+ * how many members there must be at one time for steps to begin.
  * @throws TOO_MANY_TRAINERS
  */
 export function withMember(all: Members, member: Member, needed: number): Members {
@@ -96,12 +96,12 @@ export function withoutMembers(all: Members, gone: readonly Member[]): Members {
   return { revision: all.revision + 1, started: all.started, members };
 }
 
-/** The record of a job's members, which a job without steps lacks. */
+/** The entry of a job's members; a job without steps has none. */
 export const membersEntry = new BucketEntry(MEMBERS_KEY, parseMembers, toMembersEntry);
 
 /**
- * Removes members that have ended in these sessions or, of the same trainers, in earlier ones, and
- * tells the journals if there were any. Does nothing in a job without steps.
+ * Removes members that have ended in these sessions, or in earlier sessions of the same trainers, and tells the
+ * journals if there were any. Does nothing in a job without steps.
  */
 export async function removeMembers(deps: MembersDeps, gone: readonly Member[]): Promise<void> {
   if (deps.job.synchronization.mode === "async" || gone.length === 0) return;
@@ -123,9 +123,9 @@ interface MembersAnnouncerDeps {
 }
 
 /**
- * Writes the members into the journals of all shards. When many come and go at one time, the journals
- * get the newest state, not each one. A journal that cannot be written now delays nobody: the host that
- * serves its shard writes it later.
+ * Writes the members into the journals of all shards. When many come and go at one time, the journals get the newest
+ * state, not each one. A journal that cannot be written delays nobody: the host that serves its shard writes it
+ * later.
  */
 export class MembersAnnouncer {
   readonly #deps: MembersAnnouncerDeps;
@@ -140,7 +140,7 @@ export class MembersAnnouncer {
   /** Appends the members, or newer ones, to every journal; settles once each has been tried. */
   announce(record: MembersRecord): Promise<void> {
     if (record.revision >= (this.#newest?.revision ?? 0)) this.#newest = record;
-    // The round under way has written to some shards already, without this record.
+    // The announcement under way has written to some journals already, without this record.
     this.#next ??= this.#round.then(() => {
       this.#next = undefined;
       const all = Array.from({ length: this.#deps.shards }, (_, shard) => shard);

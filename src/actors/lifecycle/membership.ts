@@ -24,10 +24,9 @@ import {
 } from "./sessions.ts";
 
 /**
- * Makes a session a member of the job's steps, and tells the journals. A repeat changes nothing and
- * tells them again.
- * @throws UNSUPPORTED in a job whose trainers do not keep step; NOT_MEMBER if the session has exited after
- * it sent this request, which has come late.
+ * Makes a session a member of the job's steps, and tells the journals. A repeat changes nothing and tells them again.
+ * @throws UNSUPPORTED in a job whose trainers do not keep step; NOT_MEMBER if the session has exited after it sent
+ * this request.
  */
 export async function enter(deps: SessionDeps, trainer: string, fields: Fields): Promise<Fields> {
   const { trainers } = requireSteps(deps, trainer);
@@ -38,7 +37,7 @@ export async function enter(deps: SessionDeps, trainer: string, fields: Fields):
     withMember(all, member, trainers),
   );
   try {
-    // If the session has ended or exited meanwhile, its removal may have come before this write.
+    // If the session has ended or exited since, its removal may have come before this write.
     await requireNoExit(deps, trainer, fields);
   } catch (error) {
     await removeMembers(deps, [member]);
@@ -49,8 +48,9 @@ export async function enter(deps: SessionDeps, trainer: string, fields: Fields):
 }
 
 /**
- * Ends a session's membership; nobody waits for it from then on. Requests to enter that it has sent before
- * are refused if they come later. @throws UNSUPPORTED as {@link enter}.
+ * Ends a session's membership: nobody waits for it any more. Requests to enter that it sent earlier are refused if
+ * they come later.
+ * @throws UNSUPPORTED as {@link enter}.
  */
 export async function exit(deps: SessionDeps, trainer: string, fields: Fields): Promise<Fields> {
   requireSteps(deps, trainer);
@@ -64,9 +64,8 @@ export async function exit(deps: SessionDeps, trainer: string, fields: Fields): 
 }
 
 /**
- * Removes the members whose lease is lost or whose session has ended, and returns those that are left.
- * The sessions of only `count` members, from the `from`-th on, are looked up although their leases are
- * held.
+ * Removes the members whose lease is lost or whose session has ended, and returns those that are left. Looks up the
+ * sessions of members whose leases are lost, and of `count` others from the `from`-th on.
  */
 export async function expelLost(
   deps: SessionDeps,
@@ -87,8 +86,7 @@ export async function expelLost(
 
 /**
  * Returns the session in a request to enter.
- * @throws as `requireTrainer`; NOT_MEMBER if the trainer has exited more often than it had when it sent the
- * request.
+ * @throws as `requireTrainer`; NOT_MEMBER if the trainer has exited more often than it had when it sent the request.
  */
 async function requireNoExit(deps: SessionDeps, trainer: string, fields: Fields): Promise<number> {
   const { exits } = parseMembershipRequest(fields);

@@ -33,7 +33,7 @@ import {
   UNINITIALIZED,
 } from "./machine.ts";
 
-/** A parameter as its record holds it. The epoch of its blocks is that of its own lifecycle. */
+/** A parameter as its entry holds it. The epoch of its blocks is that of its own lifecycle. */
 export interface Parameter {
   readonly declaration: Declaration;
   readonly layout: Layout;
@@ -42,20 +42,20 @@ export interface Parameter {
   /** Epoch of the job's initialization that declared it; 0 if it was created by itself. */
   readonly jobEpoch: number;
   readonly lifecycle: Lifecycle;
-  /** Revision of the record; 0 if it has not been written yet. */
+  /** Revision of the entry; 0 if it has not been written yet. */
   readonly revision: number;
 }
 
-/** What the layout of a parameter depends on, besides its declaration. */
+/** Dependencies of a parameter's layout, besides its declaration. */
 interface LayoutDeps {
   readonly job: JobSettings;
   readonly maxPayloadBytes: number;
 }
 
 /**
- * The parameter with the declaration of a new initialization, its lifecycle unchanged. A new one lies where `place`
- * puts it, which gets the layout on the shard of the name's hash. A known one keeps its first shard: blocks of an
- * earlier layout are looked for nowhere else.
+ * Returns the parameter with the declaration of a new initialization, its lifecycle unchanged. `place` gets the
+ * layout of a new parameter, on the shard of the name's hash, and returns it on the shard where it belongs. A known
+ * parameter keeps its first shard: blocks of an earlier layout are looked for nowhere else.
  * @throws TOO_LARGE if the shards could not hold even this parameter alone.
  */
 export function redeclare(
@@ -73,9 +73,9 @@ export function redeclare(
 }
 
 /**
- * The state of a parameter, given the job's. A parameter that was declared for the job follows the
- * job; one that a late declare wrote after `finish` had read the declarations (see `sealed`) is
- * "uninitialized", like all that was left by an initialization that ended without a finish.
+ * Returns the state of a parameter, given the job's. A parameter that was declared for the job follows the job. It is
+ * "uninitialized" if that initialization ended without a finish, or if it was written after `finish` had read the
+ * declarations (see `sealed`).
  */
 export function effectiveState(parameter: Parameter, job: Lifecycle): LifecycleState {
   const { lifecycle, jobEpoch, revision } = parameter;
@@ -85,7 +85,7 @@ export function effectiveState(parameter: Parameter, job: Lifecycle): LifecycleS
   return revision <= job.context.sealed ? "ready" : "uninitialized";
 }
 
-/** The parameter as replies carry it. */
+/** Returns the parameter as replies carry it. */
 export function infoOf(parameter: Parameter, job: Lifecycle): ParameterInfo {
   return {
     ...parameter.declaration,
@@ -95,13 +95,13 @@ export function infoOf(parameter: Parameter, job: Lifecycle): ParameterInfo {
   };
 }
 
-/** The ends of the journals when the parameter became ready; empty before. */
+/** Returns the ends of the journals when the parameter became ready; none before. */
 export function readyAt(parameter: Parameter, job: Lifecycle): readonly ShardPosition[] {
   if (effectiveState(parameter, job) !== "ready") return [];
   return parameter.lifecycle.state === "ready" ? parameter.lifecycle.context.at : job.context.at;
 }
 
-/** Entries of a reply about one parameter. */
+/** Makes the entries of a reply about one parameter. */
 export function parameterReply(parameter: Parameter, job: Lifecycle): Fields {
   return { parameters: [infoOf(parameter, job)], at: readyAt(parameter, job) };
 }
@@ -136,7 +136,7 @@ export function requireSameDeclaration(expected: Declaration, received: Declarat
   );
 }
 
-/** Bytes of the parameters' values and slots on each shard, by shard number. */
+/** Returns the bytes of the parameters' values and slots on each shard, by shard number. */
 export function shardBytes(
   parameters: Iterable<Pick<Parameter, "declaration" | "layout">>,
   { shards, synchronization }: Pick<JobSettings, "shards" | "synchronization">,
@@ -184,7 +184,7 @@ function describe(declaration: Declaration): string {
   return `${dtype} [${shape}] ${JSON.stringify(config)}`;
 }
 
-/** The record of a parameter: readable JSON. */
+/** Returns the entry of a parameter: readable JSON. */
 export function toParameterEntry(parameter: Parameter): unknown {
   const { declaration, layout, blocksMax, jobEpoch } = parameter;
   const lifecycle = toLifecycleEntry(parameter.lifecycle);
@@ -192,8 +192,8 @@ export function toParameterEntry(parameter: Parameter): unknown {
 }
 
 /**
- * The parameter in a record; undefined if there is none.
- * @throws BAD_VERSION for a record of another format, INTERNAL for a damaged one.
+ * Reads a parameter from its entry; undefined if there is none.
+ * @throws BAD_VERSION for an entry of another format, INTERNAL for a damaged one.
  */
 export function parseParameterEntry(
   stored: KvEntry | undefined,
@@ -217,7 +217,7 @@ export function parseParameterEntry(
   });
 }
 
-/** The record of a parameter; undefined if it was never declared. */
+/** Returns the entry of a parameter, which is undefined if it was never declared. */
 export function parameterEntry(name: string): BucketEntry<Parameter | undefined, Parameter> {
   return new BucketEntry<Parameter | undefined, Parameter>(
     parameterKey(name),
@@ -226,7 +226,7 @@ export function parameterEntry(name: string): BucketEntry<Parameter | undefined,
   );
 }
 
-/** Every parameter that was ever declared, in no order. */
+/** Reads every parameter that was ever declared, in no order. */
 export async function readAllParameters(bucket: Pick<KvBucket, "changes">): Promise<Parameter[]> {
   const parameters = new Map<string, Parameter>();
   await bucket.changes(PARAMETER_KEYS, 0, (key, entry) => {
@@ -237,8 +237,8 @@ export async function readAllParameters(bucket: Pick<KvBucket, "changes">): Prom
 }
 
 /**
- * Changes a parameter as {@link BucketEntry.change} does and returns it as it is then. `first`: it is known already,
- * or none is known.
+ * Changes a parameter as {@link BucketEntry.change} does, and returns it with its new revision. `first`: the
+ * parameter as it is known already, with undefined for one that is not known.
  */
 export async function changeParameter(
   deps: BucketDeps,
@@ -259,10 +259,10 @@ export function requireKnown(known: Parameter | undefined, name: string): Parame
   });
 }
 
-/** Look-ups under way at most: pulls may name parameters that nobody has declared. */
+/** Limit of the look-ups under way: pulls may name parameters that nobody has declared. */
 const LOOK_UPS_MAX = 64;
 
-/** Where blocks lie, as the records of their parameters say. */
+/** Says on which shards blocks lie, by the entries of their parameters. */
 export class ParameterPlaces {
   readonly #bucket: Pick<KvBucket, "read">;
   /** First shards, which never change. */
@@ -274,8 +274,8 @@ export class ParameterPlaces {
   }
 
   /**
-   * The shard, of `shards`, of a parameter's block `index`; undefined if there is no such parameter, the broker does
-   * not say, or too many others are looked up. It does not throw.
+   * Returns the shard, of `shards`, of a parameter's block `index`; undefined if there is no such parameter, the
+   * broker does not say, or too many others are looked up. It does not throw.
    */
   async shardOf(parameter: string, index: number, shards: number): Promise<number | undefined> {
     const firstShard = this.#firstShards.get(parameter) ?? (await this.#lookUp(parameter));

@@ -31,7 +31,7 @@ import {
   SessionCounter,
 } from "./sessions.ts";
 
-/** Parameters as the catalog has them, whatever their state. */
+/** Parameters of the catalog, whatever their state, and whether more follow. */
 interface ParameterPage {
   readonly parameters: readonly (Parameter | undefined)[];
   readonly more: boolean;
@@ -56,14 +56,14 @@ async function readStatus(deps: DeclareDeps, request: StatusRequest): Promise<St
     const job = await jobEntry.read(deps);
     isFresh = await catalog.follow(job);
     const known = request.names.map((name) => catalog.get(name));
-    // What is ready stays as it is, unless the job is revised.
+    // What is ready stays as it is until the job's entry is revised.
     if (known.every((parameter) => parameter && effectiveState(parameter, job) === "ready")) {
       return replyOf(deps, request, { parameters: known, more: false }, job);
     }
   }
   const asksForAny = request.names !== undefined || request.limit !== undefined;
   if (asksForAny && !isFresh) await catalog.refresh();
-  // Read last, so that it is not older than the `jobEpoch` in the parameters' records.
+  // Read last, so that it is not older than the `jobEpoch` in the parameters' entries.
   const job = await jobEntry.read(deps);
   for (let after = request.after ?? ""; ; ) {
     const found = find(deps, { ...request, after });
@@ -102,7 +102,7 @@ function replyOf(
   };
 }
 
-/** A page is cut where the broker takes no larger reply; names are answered whole. */
+/** Looks the parameters up. A page is cut where the broker takes no larger reply; names are answered whole. */
 function find(deps: DeclareDeps, request: StatusRequest): ParameterPage {
   const { catalog } = deps.ledger;
   const { names, after = "", limit } = request;
@@ -113,7 +113,7 @@ function find(deps: DeclareDeps, request: StatusRequest): ParameterPage {
   return catalog.page(after, Math.min(limit, parametersPerRequest(deps.maxPayloadBytes)));
 }
 
-/** The latest position on each shard; empty if none is known at all. */
+/** Returns the latest position on each shard; none if no position is known at all. */
 function latestPositions(
   shards: number,
   lists: readonly (readonly ShardPosition[])[],
@@ -134,7 +134,7 @@ interface LifecycleOptions
     Partial<Pick<DeclareDeps, "pause">> {
   /** Called after each request that may have changed the job's lifecycle; it must not throw. */
   readonly onJobChanged?: () => Promise<void>;
-  /** Told of errors outside of requests, which no reply carries. */
+  /** Called with errors outside of requests, which no reply carries. */
   readonly onError?: (error: PserverError) => void;
   readonly clock?: Clock;
 }
@@ -205,7 +205,7 @@ export class LifecycleService {
     return this.#deps.ledger.show();
   }
 
-  /** Compares the counter of sessions with the job's other records; @throws JOB_DAMAGED. */
+  /** Compares the counter of sessions with the job's other entries. @throws JOB_DAMAGED */
   async checkCounter(): Promise<void> {
     await checkCounter(this.#deps);
   }

@@ -33,7 +33,7 @@ import { type MembersDeps, removeMembers } from "./members.ts";
 /** The last session number given. */
 const LAST_GIVEN = numberEntry(SESSION_KEY);
 
-/** The session up to which ended ones have been, or are about to be, swept; 0 before the first sweep. */
+/** The session up to which a sweep has looked for ended ones, or is about to; 0 before the first sweep. */
 const SWEPT = numberEntry(SWEPT_KEY);
 
 interface Waiter {
@@ -42,9 +42,9 @@ interface Waiter {
 }
 
 /**
- * Hands out the session numbers of a job: each is given once, and a later one is higher. Requests that
- * come while a write is under way share the next write, so that many may join at once. The host bounds
- * how many wait by bounding the requests it works on.
+ * Hands out the session numbers of a job: each is given once, and later ones are higher. Requests that come while a
+ * write is under way share the next write, so that many trainers may join at once. The host limits how many wait by
+ * limiting the requests that it works on.
  */
 export class SessionCounter {
   readonly #deps: BucketDeps;
@@ -55,7 +55,7 @@ export class SessionCounter {
     this.#deps = deps;
   }
 
-  /** The next number; @throws as {@link BucketEntry.change} does. */
+  /** Returns the next number. @throws as {@link BucketEntry.change} does. */
   next(): Promise<number> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ resolve, reject });
@@ -63,7 +63,7 @@ export class SessionCounter {
     });
   }
 
-  /** The last number given; 0 before the first. */
+  /** Returns the last number given; 0 before the first. */
   async last(): Promise<number> {
     return await LAST_GIVEN.read(this.#deps);
   }
@@ -114,7 +114,7 @@ async function requireCounted(
   );
 }
 
-/** A record of one session number; 0 if there is none. */
+/** Makes an entry of one session number; 0 if there is none. */
 function numberEntry(key: string): BucketEntry<number> {
   const parse = (stored: KvEntry | undefined): number =>
     stored === undefined
@@ -123,7 +123,7 @@ function numberEntry(key: string): BucketEntry<number> {
   return new BucketEntry(key, parse, (session) => ({ format: ENTRY_FORMAT, session }));
 }
 
-/** A trainer's latest session. It outlives the lease, so that no older one comes back. */
+/** A trainer's latest session. The entry outlives the lease, so that no older session comes back. */
 export interface TrainerEntry {
   readonly session: number;
   readonly token: string;
@@ -133,8 +133,8 @@ export interface TrainerEntry {
 }
 
 /**
- * The record of a trainer; undefined if there is none.
- * @throws BAD_VERSION for a record of another format, INTERNAL for a damaged one.
+ * Reads the entry of a trainer; undefined if there is none.
+ * @throws BAD_VERSION for an entry of another format, INTERNAL for a damaged one.
  */
 function parseTrainer(stored: KvEntry | undefined, key: string): TrainerEntry | undefined {
   if (stored === undefined) return undefined;
@@ -146,7 +146,7 @@ function parseTrainer(stored: KvEntry | undefined, key: string): TrainerEntry | 
   }));
 }
 
-/** The record under a trainer's key. */
+/** Makes the entry under a trainer's key. */
 export function trainerEntry(key: string): BucketEntry<TrainerEntry | undefined> {
   return new BucketEntry<TrainerEntry | undefined>(
     key,
@@ -155,7 +155,7 @@ export function trainerEntry(key: string): BucketEntry<TrainerEntry | undefined>
   );
 }
 
-/** What sessions and membership in steps depend on. */
+/** Dependencies of sessions, and of membership in steps. */
 export interface SessionDeps extends MembersDeps {
   readonly hostId: string;
   readonly maxPayloadBytes: number;
@@ -170,9 +170,9 @@ const LEASE_TRIES_MAX = 8;
 const SWEPT_TRIES_MAX = 8;
 
 /**
- * Starts a session, or finds the one that this very process has started already. Earlier sessions of
- * the trainer no longer keep step.
- * @throws SUPERSEDED if a newer session has joined meanwhile, JOB_DAMAGED if the counter of sessions has
+ * Starts a session, or returns the one that the same process has started already. Earlier sessions of the trainer no
+ * longer keep step.
+ * @throws SUPERSEDED if a newer session has joined at the same time, JOB_DAMAGED if the counter of sessions has
  * fallen back.
  */
 export async function join(deps: SessionDeps, trainer: string, fields: Fields): Promise<Fields> {
@@ -198,7 +198,7 @@ export async function renew(deps: SessionDeps, trainer: string, fields: Fields):
   return { session: await requireLiveSession(deps, trainer, fields) };
 }
 
-/** Ends a session: what it was initializing can be taken over at once, and it no longer keeps step. */
+/** Ends a session: its initialization can be taken over at once, and it no longer keeps step. */
 export async function leave(deps: SessionDeps, trainer: string, fields: Fields): Promise<Fields> {
   const { session } = parseSessionRequest(fields);
   const key = trainerKey(trainer);
@@ -223,7 +223,7 @@ export async function requireSession(
 }
 
 /**
- * Returns the trainer's record if the session in a request is its latest and has not ended.
+ * Returns the trainer's entry if the session in a request is its latest and has not ended.
  * @throws SUPERSEDED if a newer session has joined, REJOIN if it has ended or was never begun.
  */
 export async function requireTrainer(
@@ -243,8 +243,8 @@ export async function requireTrainer(
 }
 
 /**
- * As {@link requireSession}, and renews the lease: a trainer that asks to be selected must not be
- * replaced at once because it was slow to renew.
+ * Does as {@link requireSession}, and renews the lease: a trainer that asks to be selected must not be replaced at
+ * once because it was slow to renew.
  */
 export async function requireLiveSession(
   deps: SessionDeps,
@@ -266,7 +266,7 @@ export async function isGone(
 ): Promise<boolean> {
   const key = trainerKey(holder.trainer);
   const known = await trainerEntry(key).read(deps);
-  // The record of a trainer is removed only after its last session has ended.
+  // The entry of a trainer is removed only after its last session has ended.
   if (known === undefined || known.session > holder.session || known.ended) return true;
   return await hasLostLease(deps, key);
 }
@@ -276,7 +276,7 @@ async function hasLostLease(deps: SessionDeps, key: string): Promise<boolean> {
   return deps.view.isLost(key) && (await deps.leases.read(key)) === undefined;
 }
 
-/** Starts a session that no sweep has missed: if one began meanwhile, it takes another number. */
+/** Starts a session that no sweep has missed: if a sweep began in between, it takes another number. */
 async function startSession(deps: SessionDeps, trainer: string, token: string): Promise<number> {
   for (let tries = 1; tries <= SWEPT_TRIES_MAX; tries++) {
     const session = await writeSession(deps, trainer, token);
@@ -317,7 +317,7 @@ export async function holdLease(
     const held = await deps.leases.read(key);
     if (held === undefined) continue;
     const other = integerField(held, "session", 1);
-    // The record decides: leases in etcd outlast the records of a broker whose store was emptied.
+    // The entry decides: leases in etcd outlast the entries of a broker whose store was emptied.
     const known = other > session ? await trainerEntry(key).read(deps) : undefined;
     if (known !== undefined && known.session > session) throw superseded(trainer, known, session);
     // Held by an older session: its process is dead, or will learn that it was superseded.
@@ -331,7 +331,7 @@ function leaseValue(deps: SessionDeps, session: number): LeaseValue {
   return { owner: `session ${session}`, session, host: deps.hostId };
 }
 
-/** The record if it was written by the process with this token and its session has not ended. */
+/** Returns the entry if the process with this token wrote it and its session has not ended. */
 function ofSameProcess(known: TrainerEntry | undefined, token: string): TrainerEntry | undefined {
   return known?.token === token && !known.ended ? known : undefined;
 }
@@ -359,25 +359,24 @@ export interface EndedSessions {
 
 /** Result of a sweep. */
 interface Sweep {
-  /** For the journals; undefined if no session has been given yet. */
+  /** The record for the journals; undefined if no session has been given yet. */
   readonly record: SessionsRecord | undefined;
   /**
-   * Whether no host has ever given the trainer this session: its number had not been given when the
-   * sweep began, or is another trainer's live session. Only for trainers that a shard remembered before
-   * the sweep began.
+   * Whether no host has given the trainer this session: its number had not been given when the sweep began, or it is
+   * another trainer's live session. Only for trainers that a shard remembered before the sweep began.
    */
   readonly isInvented: (remembered: TrainerSession) => boolean;
-  /** Removes the records of trainers whose last session has ended: nobody needs them any more. */
+  /** Removes the entries of trainers whose last session has ended: nobody needs them any more. */
   readonly forget: () => Promise<void>;
 }
 
 /**
- * Tells these shards' journals which sessions have ended, so that they forget their trainers, and makes
- * them forget trainers whose sessions no host has given, since anybody can name a number.
+ * Tells these shards' journals which sessions have ended, so that they forget their trainers, and makes them forget
+ * trainers whose sessions no host has given, since anybody can name a number.
  *
- * The shards are first asked for the trainers that they remember. Whoever is remembered by then had its
- * session, if it has one, before the sweep reads which numbers have been given; so no trainer that joins
- * meanwhile is forgotten.
+ * The shards are first asked for the trainers that they remember. A trainer that they name had its session, if a host
+ * gave it one, before the sweep reads which numbers have been given. So no trainer that joins during the sweep is
+ * forgotten.
  * @throws JOB_DAMAGED, before any journal is written, if the counter has fallen back.
  */
 export async function endSessions(
@@ -403,7 +402,7 @@ export async function endSessions(
   return { live: record?.live.length ?? 0, at };
 }
 
-/** Compares the counter with every other record of the job that names a session; @throws JOB_DAMAGED. */
+/** Compares the counter with every other entry of the job that names a session. @throws JOB_DAMAGED */
 export async function checkCounter(deps: SessionDeps): Promise<void> {
   await requireCounted(deps, await SWEPT.read(deps), "the last sweep");
   const sessions = new Map<number, string>();
@@ -418,9 +417,9 @@ export async function checkCounter(deps: SessionDeps): Promise<void> {
  * Finds which of all sessions that have been given have ended: those that were left or superseded, and
  * those whose lease is lost, which it ends.
  *
- * A session is a number first and a trainer's record later. So the number up to which it sweeps is
- * stored before it reads the records: a trainer that joins reads that number after its own record is
- * written, and takes another session if a sweep may have missed it.
+ * A session is first a number, and later in a trainer's entry. So the number up to which the sweep looks is stored
+ * before it reads the entries: a trainer that joins reads that number after its own entry is written, and takes
+ * another session if a sweep may have missed it.
  * @throws JOB_DAMAGED if the counter has fallen back: the sweep would take live sessions for ended ones.
  */
 async function sweepSessions(deps: SessionDeps): Promise<Sweep> {
@@ -432,7 +431,7 @@ async function sweepSessions(deps: SessionDeps): Promise<Sweep> {
   }
   await requireCounted(deps, await SWEPT.read(deps), "the last sweep");
   await raiseSwept(deps, given);
-  /** The key of its trainer by each live session: a number is given once. */
+  /** Keys of the trainers by their live sessions: a number is given once. */
   const live = new Map<number, string>();
   const ended: { readonly key: string; readonly revision: number }[] = [];
   await mapConcurrently(await deps.bucket.keys(TRAINER_KEYS), async (key) => {
@@ -477,7 +476,7 @@ function inventedBy(bound: number, live: ReadonlyMap<number, string>): Sweep["is
   };
 }
 
-/** The sweep's record. If it cannot name all live sessions, it covers fewer: `upTo` is lower. */
+/** Makes the record of a sweep. If it cannot name all live sessions, it covers fewer numbers: `upTo` is lower. */
 function toSessionsRecord(given: number, live: readonly number[]): SessionsRecord {
   const sorted = live.filter((session) => session <= given).sort((a, b) => a - b);
   const beyond = sorted[LIVE_SESSIONS_MAX];
@@ -494,7 +493,7 @@ async function endLost(deps: SessionDeps, key: string): Promise<boolean> {
   return result?.ended ?? true;
 }
 
-/** As many records as it takes to name these trainers. */
+/** Makes as many records as it takes to name these trainers. */
 function forgetRecords(trainers: readonly TrainerSession[]): ForgetRecord[] {
   const records: ForgetRecord[] = [];
   for (let from = 0; from < trainers.length; from += TRAINERS_PER_MESSAGE_MAX) {

@@ -15,7 +15,7 @@ import { type RebuildDeps, rebuildFromBroker } from "./rebuild-from-broker.ts";
 
 /** Dependencies of {@link acceptLoss}. */
 export type AcceptLossDeps = Omit<RebuildDeps & ContinueDeps, "watermark" | "onStage"> & {
-  /** Who accepts it, as the manifest names it. */
+  /** Name of whoever accepts the loss, for the manifest. */
   readonly host: string;
   /** Mark of former owners. */
   readonly watermarks: Pick<WatermarkKeeper, "read">;
@@ -50,7 +50,7 @@ export async function acceptLoss(
   // Without any manifest or mark, only the archive knows the generation.
   const generation = Math.max(findings.generation, choice.generation);
   const isPresent = choice.generation === generation;
-  // What was stored in the place of lost records counts as lost, too.
+  // Records stored in the place of lost ones count as lost, too.
   const seq = isPresent && choice.from !== "rest" ? choice.lost.from - 1 : shard.seq;
   const lastSeq = isPresent ? choice.lost.to : findings.lastKnownSeq;
   const from = { generation: choice.generation, seq };
@@ -63,7 +63,7 @@ export async function acceptLoss(
   });
 }
 
-/** Losses with journals that were replaced before the chosen state. */
+/** Returns the losses with journals that were replaced before the chosen state. */
 function fallbacksBefore(
   { from, generation }: RecoveryChoice,
   base: Manifest | undefined,
@@ -73,7 +73,7 @@ function fallbacksBefore(
   return newest?.fallbacks.filter((fallback) => fallback.generation < generation) ?? [];
 }
 
-/** The chosen state, and its pieces that are stored. */
+/** Rebuilds the chosen state; returns it with the pieces of it that are stored. */
 async function rebuild(
   deps: AcceptLossDeps,
   choice: RecoveryChoice,
@@ -93,7 +93,7 @@ async function rebuild(
   return rebuilt;
 }
 
-/** The state in the archive, of which the broker has no piece. */
+/** Rebuilds the state that the archive gives, of which the broker has no piece. */
 async function rebuildFromArchive(
   { archive, shard: number, onStage }: AcceptLossDeps,
   { generation, seq }: RecoveryChoice,
@@ -117,7 +117,7 @@ function incomplete(shard: number, lacked: readonly LackedBlock[]): PserverError
   );
 }
 
-/** The manifest that a choice begins with. @throws SNAPSHOT_DAMAGED if it is gone. */
+/** Returns the manifest that a choice begins with. @throws SNAPSHOT_DAMAGED if it is gone. */
 function chosenManifest(
   shard: number,
   { manifestSeq }: RecoveryChoice,

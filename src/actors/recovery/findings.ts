@@ -6,7 +6,7 @@ export interface SeqRange {
   readonly to: number;
 }
 
-/** Sequences that a journal has given out and delivers no records for. */
+/** Sequences of a journal that were given to records but deliver none. */
 export interface Gap extends SeqRange {
   /**
    * `empty`: the stream reports that it holds none of them, as after a crash that cut off its file or
@@ -33,17 +33,19 @@ export interface FoundSnapshot {
   readonly host: string;
   /** Why it cannot be used; absent if all of it can be read. */
   readonly problem?: string;
-  /** Blocks of initialized parameters that it lacks: if any, the shard cannot go on from it alone. */
+  /** Blocks of initialized parameters that it lacks. If there are any, the shard cannot go on from it alone. */
   readonly lacks: readonly LackedBlock[];
 }
 
-/** What an archive gives of a shard, together with what the broker still holds. */
+/** The state of a shard that an archive gives, together with what the broker still holds. */
 export interface FoundArchive extends Position {
   /** Path of the archive. */
   readonly name: string;
   /** Last record of the generation in the archive itself. */
   readonly archivedSeq: number;
-  /** First record in whose place the broker's journal holds another one, if any: it is read alone then. */
+  /**
+   * First record in whose place the broker's journal holds another one; if there is one, the archive is read alone.
+   */
   readonly replacedFrom?: number;
   /** Why it cannot be used; absent if the state at its position can be rebuilt. */
   readonly problem?: string;
@@ -51,14 +53,14 @@ export interface FoundArchive extends Position {
   readonly lacks: readonly LackedBlock[];
 }
 
-/** A record that a fold has not passed. */
+/** A record that cannot be folded. */
 export interface FailedRecord {
   readonly seq: number;
-  /** Undefined for a host's, and for one that names no sender. */
+  /** Its trainer; undefined for a host's record, and for one that names no sender. */
   readonly trainer?: string | undefined;
 }
 
-/** What is left of a journal without the records that cannot be folded. */
+/** The rest of a journal without the records that cannot be folded. */
 export interface FoundRest {
   /** Last record of the state. */
   readonly seq: number;
@@ -78,7 +80,7 @@ export interface FoundJournal {
   readonly lastSeq: number;
   readonly bytes: number;
   readonly gaps: readonly Gap[];
-  /** Records of which at least one is another than the one that was folded; absent if none is known. */
+  /** Range of records in which at least one is not the one that was folded; absent if none is known. */
   readonly changed?: SeqRange;
   /** Why none of its records can be folded; absent if some can. */
   readonly problem?: string;
@@ -92,8 +94,8 @@ export interface Tally {
 }
 
 /**
- * Records that a choice loses: all from `from` to `to`, of a `rest` only those put aside and those behind it;
- * none if `to` is below `from`.
+ * Records that a choice loses: all from `from` to `to`, or of a `rest` only those put aside and those after it; none
+ * if `to` is below `from`.
  */
 interface Lost extends SeqRange, Tally {
   readonly generation: number;
@@ -103,8 +105,8 @@ interface Lost extends SeqRange, Tally {
 }
 
 /**
- * A state that a shard can go on from: a snapshot as it is, or with the readable prefix of the journal, or with
- * all of it but records that cannot be folded (`rest`); or the newest one that an archive gives.
+ * A state that a shard can go on from: a snapshot as it is, or with the readable prefix of the journal, or with all
+ * of the journal but records that cannot be folded (`rest`); or the newest state that an archive gives.
  */
 export interface RecoveryChoice {
   readonly from: "snapshot" | "prefix" | "rest" | "archive";
@@ -113,7 +115,7 @@ export interface RecoveryChoice {
   readonly generation: number;
   /** Last record of the state. */
   readonly seq: number;
-  /** Of a `rest`: the records that are put aside. */
+  /** Records of a `rest` that are put aside. */
   readonly without?: readonly number[];
   readonly lost: Lost;
 }
@@ -133,7 +135,7 @@ export type ShardCondition =
 export interface ShardFindings {
   readonly shard: number;
   readonly condition: ShardCondition;
-  /** Error of its owner, or the one that a new owner would stop with; absent if it is whole. */
+  /** Error of its owner, or the one that would stop a new owner; absent if the shard is whole. */
   readonly error?: WireError;
   /** Newest generation; 0 for a shard that was never created. */
   readonly generation: number;
@@ -169,21 +171,20 @@ export interface ChoiceFacts {
   readonly lastKnownSeq: number;
   /** First record known to be lost, also if the journal holds another one in its place. */
   readonly lostFrom: number | undefined;
-  /** Counts of the records that the journal holds after a sequence. */
+  /** Counts the records that the journal holds after a sequence. */
   readonly behind: (afterSeq: number) => Tally;
 }
 
-/** The newest snapshot that can be read as a whole; the journal is folded from it. */
+/** Returns the newest snapshot that can be read as a whole; the journal is folded from it. */
 export function newestWhole(snapshots: readonly FoundSnapshot[]): FoundSnapshot | undefined {
   return snapshots.find(({ problem }) => problem === undefined);
 }
 
 /**
- * States that a shard can go on from, the smallest loss first: the rest of the journal without records that cannot
- * be folded, the readable prefix if it extends the newest whole snapshot, then the whole snapshots, and among them
- * that of the archive. States
- * without blocks of initialized parameters are excluded: nobody could read or initialize these blocks any
- * more.
+ * Returns the states that a shard can go on from, the smallest loss first: the rest of the journal without records
+ * that cannot be folded, the readable prefix if it extends the newest whole snapshot, then the whole snapshots, and
+ * among them the state of the archive. States without blocks of initialized parameters are excluded: nobody could
+ * read or initialize these blocks any more.
  */
 export function choicesOf(facts: ChoiceFacts): RecoveryChoice[] {
   const whole = facts.snapshots.filter(
@@ -203,7 +204,7 @@ export function choicesOf(facts: ChoiceFacts): RecoveryChoice[] {
   return withArchive(facts, [...parts, ...snapshots]);
 }
 
-/** The journal without the records that are put aside. */
+/** Returns the choice of the journal without the records that are put aside. */
 function restOf(facts: ChoiceFacts): RecoveryChoice | undefined {
   const { rest, generation } = facts;
   const [first] = rest?.without ?? [];
@@ -269,8 +270,8 @@ function lostBehind(facts: ChoiceFacts, seq: number): Lost {
 }
 
 /**
- * A lost record that the archive holds is not lost with it. But what the journal holds in the place of such
- * records is.
+ * Returns what the state of the archive loses. A lost record that the archive holds is not lost with it; the records
+ * that the journal holds in the place of such records are.
  */
 function lostWithArchive(
   facts: ChoiceFacts,
@@ -284,7 +285,7 @@ function lostWithArchive(
   return lostBehind(archivedSeq >= lostFrom ? { ...facts, lostFrom: undefined } : facts, seq);
 }
 
-/** The loss of a range of records, of which the journal may hold those after `seq`. */
+/** Returns the loss of a range of records, of which the journal may hold those after `seq`. */
 function lostBetween(facts: ChoiceFacts, { from, to }: SeqRange, seq: number): Lost {
   const { generation } = facts;
   const { trainers, hostRecords } = facts.behind(seq);

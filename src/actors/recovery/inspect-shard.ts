@@ -37,8 +37,9 @@ import {
 import { failedRecord, findRest, type RebuildDeps } from "./rebuild-from-broker.ts";
 
 /**
- * The lacked blocks that none of some batches initializes. Their subjects do not name blocks, so batches are
- * read one after the other, until no block is lacked. One that cannot be read initializes nothing.
+ * Returns those of the lacked blocks that none of these batches initializes. The subjects of batches do not name
+ * blocks, so batches are read one after the other, until no block is lacked. A batch that cannot be read initializes
+ * nothing.
  * @throws TIMEOUT, JETSTREAM_UNAVAILABLE or DENIED if the broker does not answer.
  */
 export async function lackedAfterBatches(
@@ -71,8 +72,8 @@ interface Count {
 }
 
 /**
- * Collects the gaps of a journal, and counts the records after each place that a shard may go back to,
- * while its records are scanned in order.
+ * Collects the gaps of a journal while its records are scanned in order, and counts the records after each place that
+ * a shard may go back to.
  */
 export class JournalTally {
   readonly #subjects: JobSubjects;
@@ -88,10 +89,10 @@ export class JournalTally {
   #hasEnd = false;
 
   /**
-   * `baseSeq`: the readable prefix starts after it; `places`: sequences that the shard may go back to,
-   * besides the end of the prefix; `missing`: sequences without records according to the stream; `changed`:
-   * records of which one is another than the one that was folded, which end the prefix, too; `failedSeq`: the
-   * first record that cannot be folded, if there is one.
+   * `baseSeq`: the readable prefix starts after it; `places`: sequences that the shard may go back to, besides the
+   * end of the prefix; `missing`: sequences without records according to the stream; `changed`: a range in which a
+   * record is not the one that was folded, which ends the prefix, too; `failedSeq`: the first record that cannot be
+   * folded, if there is one.
    */
   constructor(options: {
     readonly subjects: JobSubjects;
@@ -114,7 +115,7 @@ export class JournalTally {
     if (options.changed !== undefined) this.#count(this.#changedFrom - 1);
   }
 
-  /** Takes the next record. */
+  /** Counts the next record. */
   record(seq: number, subject: string): void {
     this.#pass(seq - 1);
     this.#next = seq + 1;
@@ -126,7 +127,7 @@ export class JournalTally {
     }
   }
 
-  /** Ends the scan; `lastSeq` is the last record that there should be. */
+  /** Ends the scan. `lastSeq`: the last record that should be there. */
   end(lastSeq: number): void {
     this.#pass(lastSeq);
     if (!this.#hasEnd) this.#countEnds();
@@ -137,7 +138,7 @@ export class JournalTally {
     return this.#gaps;
   }
 
-  /** Last record before the first gap after the base, or before what has changed. */
+  /** Last record before the first gap after the base, or before the first range that has changed. */
   get readableEnd(): number {
     const first = this.#gaps.find(({ to }) => to > this.#baseSeq);
     const end = Math.min(first?.from ?? this.#next, this.#changedFrom) - 1;
@@ -154,14 +155,14 @@ export class JournalTally {
     return this.#batches;
   }
 
-  /** The lacked blocks that no record of the prefix initializes, batches apart; looks at subjects only. */
+  /** Returns the lacked blocks that no record of the prefix initializes, apart from batches; reads subjects only. */
   stillLacked(lacked: readonly LackedBlock[]): LackedBlock[] {
     return lacked.filter(
       ({ parameter, index }) => !this.#initialized.has(blockKey(parameter, index)),
     );
   }
 
-  /** Counts of the records after a place. */
+  /** Counts the records after a place. */
   behind(afterSeq: number): Tally {
     const count = this.#counts.find((each) => each.afterSeq === afterSeq);
     const trainers = [...(count?.trainers ?? [])]
@@ -202,7 +203,7 @@ export class JournalTally {
     if (isInit) this.#initialized.add(blockKey(parsed.parameter, parsed.index));
   }
 
-  /** The trainer of a record, undefined for a host's. */
+  /** Returns the trainer of a record; undefined for a host's. */
   #sender(subject: string, seq: number): string | undefined {
     try {
       const parsed = this.#subjects.parseLog(subject);
@@ -223,7 +224,7 @@ const LOSSES: readonly ErrorCode[] = [
   "FOLD_FAILED",
 ];
 
-/** Time limit of a look through the journal without a record. */
+/** Longest wait for the next record while a journal is scanned. */
 const SILENCE_MS = 5_000;
 
 /** Dependencies of {@link inspectShard}. */
@@ -240,7 +241,7 @@ export interface InspectDeps extends Omit<RebuildDeps, "onStage"> {
   readonly archive: RecoveryArchive | undefined;
 }
 
-/** What the store and the broker hold of a shard. */
+/** What the broker's streams hold of a shard. */
 interface Found {
   readonly entries: readonly ManifestEntry[];
   /** The newest manifest that can be read. */
@@ -250,7 +251,10 @@ interface Found {
   readonly snapshots: readonly FoundSnapshot[];
   /** The newest whole snapshot of the generation. */
   readonly base: FoundSnapshot | undefined;
-  /** Creation time of the stream that `base` belongs to; "" if it was not created then. */
+  /**
+   * Creation time of the stream that `base` belongs to; "" if the stream had not been created when `base` was
+   * written.
+   */
   readonly created: string;
   readonly info: JournalInfo | undefined;
 }
@@ -323,12 +327,12 @@ async function find({ store, journal, watermark, initialized }: InspectDeps): Pr
   return { entries, newest, generation, snapshots, base, created, info };
 }
 
-/** The record of the newest journal that the owner cannot fold, if that is what it has stopped for. */
+/** Returns the record of the newest journal that the owner cannot fold, if the owner has stopped for that reason. */
 function failedOf(error: PserverError | undefined, generation: number): FailedRecord | undefined {
   return error?.details["generation"] === generation ? failedRecord(error) : undefined;
 }
 
-/** What the journal gives without the record that cannot be folded; undefined if it is not to be read. */
+/** Returns the rest of the journal without the record that cannot be folded; undefined if it need not be read. */
 async function inspectRest(
   deps: InspectDeps,
   { entries, generation, base }: Found,
@@ -345,7 +349,7 @@ async function inspectRest(
   return await findRest(deps, failed, { generation, seq }, stored);
 }
 
-/** Last record of the generation that is known to have existed. */
+/** Returns the last record of the generation that is known to have existed. */
 function lastKnown({ ownerError, watermark }: InspectDeps, found: Found): number {
   const { entries, generation, info, created } = found;
   const manifests = entries.flatMap(({ manifest }) =>
@@ -362,7 +366,7 @@ function lastKnown({ ownerError, watermark }: InspectDeps, found: Found): number
   );
 }
 
-/** Looks through the journal's records, which `tally` counts; skips those that it cannot deliver. */
+/** Reads through the journal's records and has `tally` count them; skips those that cannot be delivered. */
 async function inspectJournal(
   { manager, client, journal }: InspectDeps,
   found: Found,
@@ -387,7 +391,7 @@ async function inspectJournal(
   return { stream, firstSeq, lastSeq, bytes, gaps: tally.gaps, ...(problem && { problem }) };
 }
 
-/** Why a journal is not the one that a snapshot belongs to; undefined if it is. */
+/** Returns why a journal is not the one that a snapshot belongs to; undefined if it is. */
 async function mismatchOf(
   journal: Journal,
   { generation, base, created }: Found,
@@ -399,12 +403,12 @@ async function mismatchOf(
   if (base === undefined || base.seq === 0) return undefined;
   const record = await journal.record(generation, base.seq);
   const crc = record === undefined ? 0 : recordCrc(record.payload);
-  // A lost or damaged record says nothing about those after it; a different one does.
+  // A lost or damaged record says nothing about those after it; one that differs from the folded one does.
   if (crc === 0 || base.recordCrc === 0 || crc === base.recordCrc) return undefined;
   return `record ${base.seq} is another than the one in the snapshot`;
 }
 
-/** First lost record according to the error of the owner. */
+/** Returns the first lost record according to the owner's error. */
 function lostFrom(ownerError: PserverError | undefined): number | undefined {
   if (ownerError?.code !== "JOURNAL_LOST") return undefined;
   const { from } = ownerError.details;
@@ -416,7 +420,7 @@ function conditionOf(error: PserverError | undefined): ShardCondition {
   return LOSSES.includes(error.code) ? "stopped" : "failed";
 }
 
-/** The error that a new owner would stop with; undefined if it could serve the shard. */
+/** Returns the error that would stop a new owner; undefined if it could serve the shard. */
 function problemOf(
   { shard, storage, watermark }: InspectDeps,
   { newest, snapshots, base }: Found,

@@ -17,7 +17,7 @@ export interface ManifestEntry {
   readonly manifest: Manifest | undefined;
 }
 
-/** Those of the wanted blocks that are not present under the epoch of their initialization. */
+/** Returns those of the wanted blocks that are not present under the epoch of their initialization. */
 export function lackedBlocks(
   wanted: readonly InitializedBlock[],
   present: Iterable<InitializedBlock>,
@@ -52,7 +52,7 @@ export async function inspectSnapshots(
   return found;
 }
 
-/** Reads a snapshot as a whole: why it cannot be used, or the blocks that it lacks. */
+/** Reads a snapshot as a whole; returns why it cannot be used, or the blocks that it lacks. */
 async function readWhole(
   store: SnapshotStore,
   manifest: Manifest,
@@ -100,7 +100,10 @@ export interface RecoveryArchive {
   rebuild(shard: number, at: Position): Promise<Shard>;
 }
 
-/** Finds out what an archive gives of a shard. Throws what says nothing about the archive, such as ABORTED. */
+/**
+ * Finds out which state of a shard an archive gives. Throws errors that say nothing about the archive, such as
+ * ABORTED.
+ */
 export async function inspectArchive(
   archive: RecoveryArchive,
   shard: number,
@@ -124,7 +127,7 @@ export interface InitializedBlock extends LackedBlock {
   readonly epoch: number;
 }
 
-/** The blocks of initialized parameters that lie on a shard. */
+/** Returns the blocks of initialized parameters that lie on a shard. */
 export async function initializedBlocks(
   bucket: KvBucket,
   shard: number,

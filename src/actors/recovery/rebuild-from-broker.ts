@@ -29,7 +29,7 @@ const SILENCE_MS = 60_000;
 /** Credit of the journal reader while records are folded. */
 const CREDIT_BYTES = 32 * 1024 ** 2;
 
-/** Records that can be put aside at most: more are no single mishap. */
+/** The most records that can be put aside: more of them are no single mishap. */
 const ASIDE_MAX = 8;
 
 /** Dependencies of {@link rebuildFromBroker}. */
@@ -51,10 +51,10 @@ export interface RebuildDeps {
 export type WantedState = Pick<RecoveryChoice, "from" | "generation" | "seq" | "without">;
 
 /**
- * Rebuilds a state: a snapshot, or nothing without one, and unless the snapshot alone is wanted the records of the
- * journal up to the last one of the state.
- * @throws SNAPSHOT_DAMAGED; JOURNAL_DAMAGED if a record is missing or has changed; UNKNOWN_RULES, TOO_LARGE, FOLD_FAILED as the
- * fold; TIMEOUT after a minute without a record.
+ * Rebuilds a state: loads its snapshot, if it has one, and folds the records of the journal up to the last one of the
+ * state, unless the snapshot alone is wanted.
+ * @throws SNAPSHOT_DAMAGED; JOURNAL_DAMAGED if a record is missing or has changed; UNKNOWN_RULES, TOO_LARGE,
+ * FOLD_FAILED as the fold; TIMEOUT after a minute without a record.
  */
 export async function rebuildFromBroker(
   deps: RebuildDeps,
@@ -75,8 +75,8 @@ export async function rebuildFromBroker(
 }
 
 /**
- * Finds out what a journal up to a record gives without `failed`, and without further records that the fold of this
- * process cannot pass: each of them is found by folding anew.
+ * Finds out what a journal up to a record gives without `failed`, and without further records that this process
+ * cannot fold. To find each of them, the journal is folded from the start again.
  * @throws TIMEOUT and the like if the broker does not answer.
  */
 export async function findRest(
@@ -104,7 +104,7 @@ export async function findRest(
   }
 }
 
-/** Errors that say that a state cannot be rebuilt here, and nothing about the broker. */
+/** Errors which mean that a state cannot be rebuilt here; they say nothing about the broker. */
 const UNUSABLE: readonly ErrorCode[] = [
   "JOURNAL_DAMAGED",
   "SNAPSHOT_DAMAGED",
@@ -112,7 +112,7 @@ const UNUSABLE: readonly ErrorCode[] = [
   "TOO_LARGE",
 ];
 
-/** The record that an error of a fold names; undefined for another error. */
+/** Returns the record that an error of a fold names; undefined for another error. */
 export function failedRecord({ code, details }: PserverError): FailedRecord | undefined {
   const { seq, trainer } = details;
   if (code !== "FOLD_FAILED" || typeof seq !== "number") return undefined;
@@ -125,7 +125,7 @@ async function foldJournal(deps: RebuildDeps, shard: Shard, wanted: WantedState)
   const { generation, seq: to, without = [] } = wanted;
   if (shard.seq >= to) return;
   const credit = new Credit(CREDIT_BYTES, deps.payloadBytesMax);
-  // What was noted after a record that is left out counts it.
+  // A checksum that was noted after a record that is left out includes that record.
   const comparableTo = Math.min(...without) - 1;
   const noted = notedChecksums(deps.watermark, generation).filter(
     (each) => each.seq <= comparableTo,
@@ -164,7 +164,7 @@ async function foldJournal(deps: RebuildDeps, shard: Shard, wanted: WantedState)
   }
 }
 
-/** The shard as one that passes these records without folding them. */
+/** Returns the shard as one that passes over these records without folding them. */
 function leavingOut(
   shard: Shard,
   seqs: readonly number[],

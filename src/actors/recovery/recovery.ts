@@ -44,21 +44,24 @@ interface ExpectedOwner {
   readonly signal: AbortSignal;
 }
 
-/** How long running hosts may take to serve a shard again that goes on under a new generation. */
+/** Returns how long running hosts may take to serve a shard again that goes on under a new generation. */
 export function takeOverMs(leaseMs: number): number {
   return 2 * leaseMs + GRACE_MS;
 }
 
-/** The generation under which a shard is served. @throws the error of its owner; NO_OWNER if none answers. */
+/**
+ * Asks for the generation under which a shard is served.
+ * @throws the error of its owner; NO_OWNER if none answers.
+ */
 async function servedGeneration(owners: Pick<OwnersClient, "ask">, shard: number): Promise<number> {
   const { fields } = await owners.ask(shard, "status", {}, OWNER_MS);
   return integerField(asMap(fields["status"], "status"), "generation");
 }
 
 /**
- * Waits until a host serves a shard under a generation: hosts that run take it over again by themselves.
- * Returns undefined then, and else why it is not served: NO_OWNER, soon, if no host answers for the shard at
- * first and none did before; the last error of its owner once {@link takeOverMs} have passed.
+ * Waits until a host serves a shard under a generation: hosts that run take it over again by themselves. Returns
+ * undefined when one does, else why none does: NO_OWNER, soon, if no host answers for the shard at first and none did
+ * before; the last error of its owner once {@link takeOverMs} have passed.
  * @throws the reason of `signal`.
  */
 export async function awaitOwner(
@@ -76,7 +79,7 @@ export async function awaitOwner(
   }
 }
 
-/** Why a shard is not served under its generation; undefined if it is. */
+/** Returns why a shard is not served under its generation; undefined if it is. */
 async function problemOf(
   owners: Pick<OwnersClient, "ask">,
   { shard, generation }: ExpectedOwner,
@@ -91,7 +94,7 @@ async function problemOf(
   }
 }
 
-/** Findings for a shard that is served: its owner has told, and the broker is not asked. */
+/** Findings for a shard that is served: its owner has answered, and the broker is not asked. */
 const NOTHING_LOST = { manifestSeq: 0, snapshots: [], lastKnownSeq: 0, choices: [] } as const;
 
 /** Dependencies of {@link Recovery}. */
@@ -116,9 +119,9 @@ export class Recovery {
   }
 
   /**
-   * Connects as a host does, without joining the job. `archive`: where states can also come from; the caller
-   * closes it.
-   * @throws NO_BROKER, DENIED, NO_JETSTREAM, JETSTREAM_UNAVAILABLE, TIMEOUT; BAD_NAME if the broker holds no such job.
+   * Connects as a host does, without joining the job. `archive`: another source of states; the caller closes it.
+   * @throws NO_BROKER, DENIED, NO_JETSTREAM, JETSTREAM_UNAVAILABLE, TIMEOUT; BAD_NAME if the broker holds no such
+   * job.
    */
   static async open(
     reach: ConnectionSettings,
@@ -159,7 +162,7 @@ export class Recovery {
     }
   }
 
-  /** Continues a shard from a choice of the findings; throws the errors of `acceptLoss`. */
+  /** Continues a shard from a choice of the findings. @throws the errors of `acceptLoss`. */
   async recover(
     findings: ShardFindings,
     choice: RecoveryChoice,
@@ -221,7 +224,7 @@ export class Recovery {
   }
 }
 
-/** The numbers of all shards of a job. */
+/** Returns the numbers of all shards of a job. */
 export function allShards({ shards }: StoredSettings): number[] {
   return Array.from({ length: Math.min(shards, SHARDS_MAX) }, (_, shard) => shard);
 }
