@@ -152,7 +152,7 @@ export class ShardAnswers implements RequestHandler {
     }
   }
 
-  /** Those of the wanted blocks that are missing or of another epoch. */
+  /** Returns those of the wanted blocks that are missing or of another epoch. */
   #check(wanted: readonly unknown[]): Fields {
     const { shard, position } = this.#served;
     const missing: [string, number][] = [];
@@ -167,7 +167,10 @@ export class ShardAnswers implements RequestHandler {
     return { ...position, missing };
   }
 
-  /** Digest of the block that a request names, null if there is none; of the state without values if it names none. */
+  /**
+   * Returns the digest of the block that a request names, null if there is none; of the state without values if it
+   * names none.
+   */
   #digest(fields: Fields): Fields {
     const { shard, position } = this.#served;
     if (fields["parameter"] === undefined) return { ...position, digest: stateDigest(shard) };
@@ -180,7 +183,7 @@ export class ShardAnswers implements RequestHandler {
   }
 }
 
-/** The outcome of a record in a replaced journal, which is lost unless it was folded. */
+/** Returns the outcome of a record in a replaced journal: the record is lost unless it was folded. */
 function lostIfUnseen(outcome: Outcome): Outcome {
   if (outcome.code !== "BAD_CHECKSUM") return outcome;
   const message = "the record was stored in a journal that was lost before it was folded";
@@ -189,7 +192,7 @@ function lostIfUnseen(outcome: Outcome): Outcome {
 
 const NO_BLOCKS: ShardVersions = { least: 0, most: 0, updates: 0, blocks: 0 };
 
-/** Versions of the shard's blocks of each parameter under the wanted epoch. */
+/** Returns the versions of the shard's blocks of each parameter under the wanted epoch. */
 export function shardVersions(
   shard: Pick<Shard, "blocks">,
   wanted: readonly WantedVersions[],
@@ -212,7 +215,7 @@ function together({ least, most, updates, blocks }: ShardVersions, version: numb
   };
 }
 
-/** Number of changes of all blocks of a shard since their `init`. */
+/** Returns the number of changes of all blocks of a shard since their `init`. */
 export function shardUpdates(shard: Pick<Shard, "blocks">): number {
   let updates = 0;
   for (const { version } of shard.blocks()) updates += version - 1;

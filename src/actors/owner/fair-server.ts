@@ -9,9 +9,9 @@ interface ShareLimits {
 }
 
 /**
- * Shares out a limited resource among trainers. Invariant: when a trainer takes more, it then holds no
- * more than is left free. So those who hold the most are refused first, and a trainer that holds nothing
- * can always take some: one greedy trainer leaves half free, two leave a third.
+ * Divides a limited resource among trainers. Invariant: when a trainer takes more, it then holds no more than is left
+ * free. So those who hold the most are refused first, and a trainer that holds nothing can always take some: one
+ * greedy trainer leaves half free, two leave a third.
  */
 export class FairShares {
   readonly #limits: ShareLimits;
@@ -47,33 +47,33 @@ export class FairShares {
   }
 }
 
-/** Bytes of debt that a trainer works off with each turn that it skips. */
+/** Bytes by which a trainer's debt shrinks with each turn that it skips. */
 const QUANTUM = 1024 * 1024;
 
 /** The waiting tasks of one trainer. */
 interface TrainerQueue<Task> {
   readonly tasks: { readonly task: Task; readonly cost: number }[];
-  /** Bytes that its served tasks took beyond their turns. */
+  /** Bytes that its served tasks took beyond a quantum each. */
   debt: number;
 }
 
-/** A task whose turn has come, and its trainer. */
+/** A task that is to be served now, and its trainer. */
 export interface Served<Task> {
   readonly trainer: string;
   readonly task: Task;
 }
 
 /**
- * Tasks of many trainers. Each trainer has a queue of its own, and the queues are served in turn, one
- * task at a time: however long one queue is, every other trainer's first task is served within one round.
+ * Tasks of many trainers. Each trainer has a queue of its own, and the queues are served in turn, one task at a time:
+ * however long one queue is, every other trainer's first task is served within one round.
  */
 export class FairQueue<Task> {
   readonly #shares: FairShares;
-  /** By trainer, in the order of their turns. */
+  /** Queues by trainer, in the order in which they are served. */
   readonly #queues: Map<string, TrainerQueue<Task>> = new Map();
   #size = 0;
 
-  /** `limits`: of the costs of waiting tasks. */
+  /** `limits`: limits of the costs of waiting tasks. */
   constructor(limits: ShareLimits) {
     this.#shares = new FairShares(limits);
   }
@@ -94,8 +94,8 @@ export class FairQueue<Task> {
   }
 
   /**
-   * Removes and returns the task whose turn it is; undefined if none may be served. A trainer that
-   * `mayServe` rejects keeps its turn.
+   * Removes and returns the task that is next; undefined if none may be served. A trainer that `mayServe` rejects
+   * keeps its place.
    */
   next(mayServe: (trainer: string) => boolean = () => true): Served<Task> | undefined {
     for (const [trainer, queue] of this.#queues) {
@@ -125,7 +125,7 @@ export class FairQueue<Task> {
 
 /**
  * Limits the time that one kind of work takes in one turn of the event loop, so that timers, above all those that
- * renew leases, and messages of other connections have their turns.
+ * renew leases, and messages of other connections are not delayed.
  */
 export class TimeSlice {
   readonly #lengthMs: number;
@@ -162,9 +162,9 @@ const ALL_MAX = 1_024;
 const PERIOD_MS = 100;
 
 /**
- * Limits how many refusals are sent, period by period. A request without a reply is sent again after a
- * second. The requests of a trainer that has had its share of refusals are dropped unread for the rest of
- * the period: its queue is full, and reading would cost more than refusing.
+ * Limits how many refusals are sent in a period. A request without a reply is sent again after a second. Requests of
+ * a trainer that has had its refusals are dropped unread for the rest of the period: its queue is full, and reading
+ * would cost more than refusing.
  */
 export class RefusalBudget {
   readonly #told: Map<string, number> = new Map();
@@ -178,7 +178,7 @@ export class RefusalBudget {
     this.#now = now;
   }
 
-  /** Takes one refusal from a trainer's share, to be sent; false if none is left. */
+  /** Takes one refusal of a trainer, to be sent; false if none is left. */
   take(trainer: string): boolean {
     if (this.#total === 0) this.#endsAtMs = this.#now() + PERIOD_MS;
     const told = this.#told.get(trainer) ?? 0;
@@ -212,7 +212,7 @@ const REQUEST_BYTES = 1024;
 /** How long one kind of work may take in one turn of the event loop. */
 export const SLICE_MS = 4;
 
-/** The reply, or TOO_LARGE in place of one that the broker would not take. */
+/** Returns the reply, or TOO_LARGE in place of one that the broker would not take. */
 export function replyThatFits(reply: Uint8Array, payloadBytesMax: number): Uint8Array {
   if (reply.length <= payloadBytesMax) return reply;
   const text = `the reply has ${reply.length} bytes; the broker takes ${payloadBytesMax}`;
@@ -222,7 +222,7 @@ export function replyThatFits(reply: Uint8Array, payloadBytesMax: number): Uint8
 
 /** A request that has arrived and is to be answered. */
 interface FairRequest {
-  /** Key of the trainer or host that asks; unlike any trainer's for a host. */
+  /** Key of the trainer or host that asks; a host's differs from any trainer's. */
   readonly from: string;
   /** Valid during {@link FairServer.take} only. */
   readonly data: Uint8Array;
@@ -232,7 +232,7 @@ interface FairRequest {
   readonly refuse: (error: PserverError) => void;
 }
 
-/** How one kind of requests is served. */
+/** Options of a {@link Lane}. */
 export interface LaneOptions {
   /** Requests in work at one time, and how many of them may be of one trainer; any number by default. */
   readonly atOnce?: number;
@@ -261,7 +261,7 @@ class Lane {
     return this.#runningTotal < atOnce && (this.#running.get(trainer) ?? 0) < atOnceEach;
   };
 
-  /** Keeps a copy of a request until its turn; false if too much waits already. */
+  /** Keeps a copy of a request until it is served; false if too much waits already. */
   push({ from, data, run, refuse }: FairRequest): boolean {
     const { requestBytes = REQUEST_BYTES } = this.#options;
     // The data is a view, which would keep the whole receive buffer alive.
@@ -269,7 +269,7 @@ class Lane {
     return this.waiting.push(from, request, requestBytes + data.length);
   }
 
-  /** The error for a request that {@link push} does not keep. */
+  /** Makes the error for a request that {@link push} does not keep. */
   busy(trainer: string): PserverError {
     const { requestBytes = REQUEST_BYTES, retryAfterMs = RETRY_AFTER_MS } = this.#options;
     const expected = Math.floor(QUEUED_BYTES.each / requestBytes);
@@ -292,9 +292,10 @@ class Lane {
 
 /**
  * Decides when each request is worked on, whoever receives it. A request runs as it arrives while the time slice of
- * this turn of the event loop lasts and its lane admits it; others wait, and are taken from each trainer in turn.
- * No trainer may have more waiting than is left free for others: it is refused with BUSY, a few times, and then
- * unread for a while. The lanes, kinds of requests with their own bounds, are served in their order.
+ * this turn of the event loop lasts and its lane admits it; others wait, and are taken from each trainer in turn. A
+ * trainer may not have more waiting than is left free for others: its requests are then refused with BUSY, a few
+ * times, and dropped unread for a while. The lanes, kinds of requests with their own limits, are served in their
+ * order.
  */
 export class FairServer {
   readonly #lanes: readonly Lane[];
@@ -307,13 +308,13 @@ export class FairServer {
   #isClosed = false;
   #idle: () => void = () => undefined;
 
-  /** `refusals`: limits how often a trainer is refused, and is shared with the connection. */
+  /** `refusals`: limits how often a trainer is refused; shared with the connection. */
   constructor(refusals: RefusalBudget, lanes: readonly LaneOptions[] = [{}]) {
     this.#refusals = refusals;
     this.#lanes = lanes.map((options) => new Lane(options));
   }
 
-  /** Works on a request now or later, or refuses it with BUSY. */
+  /** Works on a request of the lane with this index now or later, or refuses it with BUSY. */
   take(request: FairRequest, place = 0): void {
     const lane = this.#lanes[place];
     if (lane === undefined) throw new PserverError("INTERNAL", `there is no lane ${place}`);
@@ -324,7 +325,7 @@ export class FairServer {
     else if (!lane.push(request)) this.refuse(from, () => refuse(lane.busy(from)));
   }
 
-  /** Refuses a request, unless its trainer was refused often lately. */
+  /** Refuses a request, unless its trainer has had its refusals of this period. */
   refuse(trainer: string, send: () => void): void {
     this.#slice.begin();
     if (this.#refusals.take(trainer)) send();

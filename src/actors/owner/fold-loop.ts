@@ -7,7 +7,7 @@ import { type JournalGap, journalDamaged } from "../journal/journal-check.ts";
 import { isFinal, type JournalReader } from "../journal/journal-reader.ts";
 import type { LocatedJournal } from "./owned-journal.ts";
 
-/** Deliveries of one record, no two alike, after which the journal itself counts as damaged. */
+/** The most differing deliveries of one record; after more of them the journal itself counts as damaged. */
 const DELIVERIES_MAX = 8;
 
 /** The last delivery of a record that does not match its checksum. */
@@ -53,7 +53,7 @@ function fingerprint({ subject, payload }: JournalRecord): string {
   return createHash("sha256").update(`${subject}\n`).update(payload).digest("base64");
 }
 
-/** Bytes that the broker stores for a record beside its subject and payload. */
+/** Bytes that the broker stores for a record besides its subject and payload. */
 const RECORD_OVERHEAD_BYTES = 30;
 
 /** Why a {@link FoldQueue} stopped folding. */
@@ -71,11 +71,11 @@ const IDLE: FoldStop = { kind: "idle" };
 const REREAD: FoldStop = { kind: "reread" };
 
 /**
- * Folds the records of a journal in order, each as soon as it may be, and tells what has to happen
- * before the next one. Does no I/O.
+ * Folds the records of a journal in order, each as soon as it may, and tells what has to happen before the next one.
+ * Does no I/O.
  *
- * A record that does not match its checksum is folded, as unreadable, only when it has come twice
- * with the same bytes: then it is stored like that, and every replica folds the same.
+ * A record that does not match its checksum is folded, as unreadable, only when it has come twice with the same
+ * bytes: then it is stored like that, and every replica folds the same.
  */
 export class FoldQueue {
   readonly #shard: Pick<Shard, "seq" | "apply">;
@@ -175,9 +175,9 @@ export class FoldQueue {
 /** Time to collect more mismatched records before all of them are read again. */
 const COLLECT_MS = 5;
 
-/** What a {@link FoldLoop} asks and tells whoever has the shard. */
+/** Requests and reports of a {@link FoldLoop} to whoever owns the shard. */
 export interface FoldLoopEvents {
-  /** Says, before each reading, where the journal continues; may replace the journal. */
+  /** Returns, before each reading, where the journal continues; may replace the journal. */
   locate(): Promise<LocatedJournal>;
   /** Whether the fold may go on; asked before each record, and again after {@link FoldLoop.poke}. */
   mayFold(): boolean;
@@ -208,10 +208,10 @@ interface FoldLoopDeps {
 export class FoldLoop {
   readonly #deps: FoldLoopDeps;
   readonly #queue: FoldQueue;
-  /** Whether folding waits for the end of {@link #hold}. */
+  /** Whether folding is paused until {@link #hold} ends. */
   #isHeld = false;
   #stopped = false;
-  /** Bytes folded when the owner was last told. */
+  /** Bytes folded when {@link FoldLoopEvents.onAdvanced} was last called. */
   #toldBytes = 0;
   #isTelling = false;
   /** Generation of the journal that is read. */
@@ -231,7 +231,7 @@ export class FoldLoop {
     });
   }
 
-  /** Reads anew after the connection was lost. */
+  /** Reads again after the connection was lost. */
   reconnected(): Promise<void> {
     return this.#deps.reader.reconnected();
   }
@@ -299,7 +299,7 @@ export class FoldLoop {
       await work();
     } catch (error) {
       const found = ensureError(error);
-      // A broker without JetStream for a while is not the end of a shard either.
+      // A broker without JetStream for a while does not end a shard either.
       const isTransient = found.retryable || found.code === "NO_JETSTREAM";
       if (isTransient && !isFinal(found)) void this.#deps.reader.reset();
       else this.#fail(found);
@@ -316,22 +316,25 @@ export class FoldLoop {
   }
 }
 
-/** The error for a record that cannot be folded, with the generation of its journal; others as they are. */
+/**
+ * Returns the error for a record that cannot be folded with the generation of its journal, and other errors as they
+ * are.
+ */
 function inGeneration(error: PserverError, generation: number): PserverError {
   if (error.code !== "FOLD_FAILED") return error;
   const message = `${error.message} (generation ${generation})`;
   return new PserverError(error.code, message, { ...error.details, generation }, { cause: error });
 }
 
-/** Work that follows the last run sooner than this waits for more. */
+/** Work that comes sooner than this after the last run is delayed to be joined with more. */
 const QUIET_MS = 0.3;
 
-/** Time that it waits. */
+/** Length of that delay. */
 const GATHER_MS = 1;
 
 /**
- * Gathers the work of a worker's shards after records, above all their answers: each write to the broker
- * costs as much as folding a small record. Single work runs in the same turn of the event loop; where
+ * Joins the work that the shards of a worker have after records, above all their answers: each write to the broker
+ * costs as much as folding a small record. Work that comes alone runs in the same turn of the event loop; where
  * records follow each other closely, it is delayed by about a millisecond.
  */
 export class Coalescer {

@@ -44,7 +44,7 @@ interface OwnedJournalDeps {
   readonly shard: Shard;
   readonly snapshots: ShardSnapshots;
   readonly journalEnd: ObservedEnd;
-  /** Mark of former owners. */
+  /** Reads the watermark of former owners. */
   readonly watermarks: Pick<WatermarkKeeper, "read">;
   /** Called when the journal was replaced by one of the next generation. */
   readonly onReplaced: () => void;
@@ -58,17 +58,17 @@ interface OwnedJournalDeps {
 export interface LocatedJournal {
   readonly stream: string;
   readonly generation: number;
-  /** What was noted of it when it was folded before, ascending. */
+  /** Checksums that were noted of it when it was folded before, ascending. */
   readonly noted: readonly NotedChecksum[];
 }
 
-/** The journal of a shard in the hands of its owner, who creates, checks and replaces it and skips gaps. */
+/** The journal of a shard as its owner sees it: creates, checks and replaces it, and skips gaps. */
 export class OwnedJournal {
   readonly #deps: OwnedJournalDeps;
   #closed = false;
   /**
-   * What was folded of the journal that is being replaced. The fold's own position begins anew before
-   * the manifest that says so is stored, which may take several attempts.
+   * How far the journal that is being replaced was folded. The fold's own position begins from 0 before the manifest
+   * that says so is stored, which may take several attempts.
    */
   #replacing: Position | undefined;
 
@@ -77,16 +77,16 @@ export class OwnedJournal {
   }
 
   /**
-   * Checks the journal and says where it continues. A journal in memory that is gone is replaced, and so is one
-   * that is not the one that was folded: the brokers of a cluster make a stream anew, empty and under its old
+   * Checks the journal and returns where it continues. A journal in memory that is gone is replaced, and so is one
+   * that is not the one that was folded: the brokers of a cluster make a stream again, empty and under its old
    * creation time, when the last of them that had it is started again. No file could give its records back.
    * @throws JOURNAL_LOST, JOURNAL_DAMAGED if a journal on file is not the one that was folded.
    */
   async locate(): Promise<LocatedJournal> {
     const { journal, storage, shard, snapshots, watermarks } = this.#deps;
     const { generation, created } = snapshots.manifestHeader();
-    // The mark is read first: after a look at the journal, a former owner that still folds may store
-    // and mark further records.
+    // The watermark is read first: after the journal was checked, a former owner that still folds may store records
+    // and raise the watermark.
     const watermark = await watermarks.read();
     const found = await this.#checked({ generation, created, shard, watermark });
     if (found !== undefined && created !== "") await this.#noteEnd(generation, found);
@@ -96,7 +96,7 @@ export class OwnedJournal {
     else if (storage === "file") {
       throw journalLost(journal.shard, 1, this.#notedSeq(generation, watermark), "stream is gone");
     }
-    // Records of other trainers may have been lost with it.
+    // The journal in memory is gone, and records of other trainers may be lost with it.
     else {
       const from = this.#foldedSeq(generation) + 1;
       const to = this.#notedSeq(generation, watermark);
@@ -108,8 +108,8 @@ export class OwnedJournal {
   }
 
   /**
-   * Replaces the journal by one of the next generation, from what is folded.
-   * `left`: what is lost of the journal that is abandoned; by default, nothing that was folded.
+   * Replaces the journal by one of the next generation, from what is folded. `left`: the range of records that is
+   * lost with the old journal; by default none that was folded.
    */
   async replace(left?: Fallback): Promise<void> {
     const { host, owner, shard, snapshots } = this.#deps;
@@ -131,10 +131,10 @@ export class OwnedJournal {
   }
 
   /**
-   * Skips records that were never stored, by a snapshot behind the gap: whoever takes the shard over
-   * later starts there. Retries until the broker can store the snapshot.
-   * @throws JOURNAL_DAMAGED if the gap may be a loss, NOT_OWNER if another owner has taken over, and
-   * the errors that {@link RetryLimit} does not retry.
+   * Skips records that were never stored, by a snapshot after the gap: whoever takes the shard over later starts
+   * there. Retries until the broker can store the snapshot.
+   * @throws JOURNAL_DAMAGED if the gap may be a loss, NOT_OWNER if another owner has taken over, and the errors that
+   * {@link RetryLimit} does not retry.
    */
   async skipGap(gap: JournalGap): Promise<void> {
     const { journal, shard, snapshots, journalEnd, onGapRemains } = this.#deps;
@@ -157,16 +157,19 @@ export class OwnedJournal {
     }
   }
 
-  /** The state of the journal as `checkJournal` returns it; undefined also for one in memory that is another. */
+  /**
+   * Returns the state of the journal as `checkJournal` does; undefined also if a journal in memory is not the one
+   * that was folded.
+   */
   async #checked(expected: ExpectedJournal): Promise<JournalInfo | undefined> {
     const { journal, storage } = this.#deps;
-    // Its replacement has begun: the fold has left it, and could not tell any more that it is another.
+    // Its replacement has begun: the fold has left it, and could not tell any more that it is another journal.
     if (storage === "memory" && this.#replacing?.generation === expected.generation)
       return undefined;
     try {
       const info = await checkJournal(journal, expected);
       if (info === undefined) return undefined;
-      // Nothing of it was folded that could be compared: it must at least begin as it was made.
+      // None of its records was folded, so nothing can be compared: at least it must begin with its first record.
       const isOnlyMade =
         storage === "memory" && expected.created !== "" && expected.shard.seq === 0;
       const isSame = !isOnlyMade || (await journal.beginsWithRules(expected.generation));
@@ -184,12 +187,12 @@ export class OwnedJournal {
     this.#closed = true;
   }
 
-  /** Last record of a journal that this owner has folded. */
+  /** Returns the last record of a journal that this owner has folded. */
   #foldedSeq(generation: number): number {
     return this.#replacing?.generation === generation ? this.#replacing.seq : this.#deps.shard.seq;
   }
 
-  /** Last record that this owner or, according to the mark, a former one has folded. */
+  /** Returns the last record that this owner or, according to the watermark, a former one has folded. */
   #notedSeq(generation: number, watermark: Watermark | undefined): number {
     const watermarkSeq = watermark?.generation === generation ? watermark.seq : 0;
     return Math.max(this.#foldedSeq(generation), watermarkSeq);

@@ -32,7 +32,7 @@ interface PendingRead<Wanted> {
   readonly from: string;
   readonly wanted: Wanted;
   readonly waitMs: number;
-  /** Called once, now or later, unless {@link refuse} is. */
+  /** Called once, now or later, unless {@link refuse} is called. */
   readonly run: () => void;
   readonly refuse: (error: PserverError) => void;
 }
@@ -44,13 +44,13 @@ class PendingReads<Wanted> {
   readonly #timeout: (wanted: Wanted, waitMs: number) => PserverError;
   readonly #clock: Clock;
   readonly #shares: FairShares = new FairShares(PENDING);
-  /** Functions that cancel the timeouts. */
+  /** The pending requests, with functions that cancel their timeouts. */
   readonly #reads: Map<PendingRead<Wanted>, () => void> = new Map();
 
   constructor(options: {
     readonly shard: number;
     readonly evaluate: (wanted: Wanted) => Evaluation;
-    /** The error for a request that has waited for its time. */
+    /** Makes the error for a request that has waited for its time. */
     readonly timeout: (wanted: Wanted, waitMs: number) => PserverError;
     readonly clock?: Clock | undefined;
   }) {
@@ -82,7 +82,7 @@ class PendingReads<Wanted> {
     return this.#reads.size;
   }
 
-  /** What the pending requests want. */
+  /** Yields what each pending request waits for. */
   *wanted(): Iterable<Wanted> {
     for (const { wanted } of this.#reads.keys()) yield wanted;
   }
@@ -116,7 +116,7 @@ class PendingReads<Wanted> {
   }
 }
 
-/** A served shard, as those see it that answer the requests to it. */
+/** A served shard as the parts that answer its requests see it. */
 export interface AnsweredShard {
   readonly number: number;
   readonly shard: Shard;
@@ -124,17 +124,17 @@ export interface AnsweredShard {
   readonly steps: StepQueue;
   /** Position of the fold. */
   readonly position: Position;
-  /** What the shard lost of journals that were replaced. */
+  /** Records that the shard has lost with journals that were replaced. */
   readonly fallbacks: readonly Fallback[];
   /** Makes a snapshot of this position or later unless there is one. */
   snapshot(at: Position): Promise<Fields>;
-  /** The reply to `status`. */
+  /** Makes the reply to `status`. */
   status(): Fields;
-  /** Free memory of the host. */
+  /** Returns the free memory of the host. */
   memory(): Fields;
 }
 
-/** A position that a request needs, and how long it may wait for that. */
+/** A position that a request needs, and how long the request may wait for it. */
 export type Waiting = Position & { readonly waitMs: number };
 
 /** Lets requests wait until the fold of a shard has reached what they need. */
@@ -145,7 +145,7 @@ export class ReadConditions {
     this.#served = served;
   }
 
-  /** Calls `run` once the fold has reached a position, or else `refuse`. */
+  /** Calls `run` once the fold has reached a position; calls `refuse` if it does not in time or cannot. */
   afterPosition(
     { from }: Asker,
     { generation, seq, waitMs }: Waiting,
@@ -193,42 +193,42 @@ export class ReadConditions {
 /** Time before the first query for a request, and between two queries. */
 const QUERY_AFTER_MS = 200;
 
-/** End of a journal according to the broker. */
+/** End of a journal, as the broker has said. */
 interface KnownEnd {
   readonly generation: number;
   readonly lastSeq: number;
-  /** Number of the query. */
+  /** Number of the query that it answers. */
   readonly query: number;
 }
 
 /**
- * Asks the broker for the last sequence of a generation, from which a wanted position can be told to be
- * lost; `tell` gets undefined if it is unknown.
+ * Asks the broker for the last sequence of a generation, which shows whether a wanted position is lost. `tell` gets
+ * undefined if the broker does not say.
  */
 type QueryLastSeq = (wanted: Position, tell: (lastSeq: number | undefined) => void) => void;
 
-/** Dependencies of {@link JournalEnd}. */
-interface JournalEndDeps {
+/** Dependencies of {@link EndQueries}. */
+interface EndQueriesDeps {
   readonly lastSeq: QueryLastSeq;
-  /** The highest position of the present journal that a request waits for. */
+  /** Returns the highest position of the present journal that a request waits for. */
   readonly awaited: () => Position | undefined;
-  /** Called when {@link JournalEnd.known} has changed. */
+  /** Called when {@link EndQueries.known} has changed. */
   readonly onKnown: () => void;
   readonly clock?: Clock | undefined;
 }
 
 /**
- * The end of a shard's journal, queried while requests wait for a position above the fold. One query at
- * a time serves all requests, and none is made for the first moments: the fold is rarely far behind.
+ * Asks the broker for the end of a shard's journal while requests wait for a position above the fold. One query at a
+ * time serves all requests, and none is made for the first moments: the fold is rarely far behind.
  */
-class JournalEnd {
-  readonly #deps: JournalEndDeps;
+class EndQueries {
+  readonly #deps: EndQueriesDeps;
   readonly #clock: Clock;
   #queries = 0;
   #known: KnownEnd | undefined;
   #isDue = false;
 
-  constructor(deps: JournalEndDeps) {
+  constructor(deps: EndQueriesDeps) {
     this.#deps = deps;
     this.#clock = deps.clock ?? systemClock;
   }
@@ -243,7 +243,7 @@ class JournalEnd {
     return this.#known;
   }
 
-  /** Queries soon, and repeatedly while requests wait; to be called for each new request. */
+  /** Starts to query, soon and then repeatedly, while requests wait. To be called for each new request. */
   watch(): void {
     if (this.#isDue) return;
     this.#isDue = true;
@@ -260,7 +260,7 @@ class JournalEnd {
     const query = this.#queries;
     const { generation } = wanted;
     this.#deps.lastSeq(wanted, (lastSeq) => {
-      // Without an answer, requests wait on, and get TIMEOUT in the end.
+      // Without an answer, requests go on waiting until they get TIMEOUT.
       if (lastSeq !== undefined) {
         this.#known = { generation, lastSeq, query };
         this.#deps.onKnown();
@@ -274,13 +274,13 @@ class JournalEnd {
     if (this.#deps.awaited() !== undefined) this.watch();
   }
 
-  /** Whether the journal is known to reach a position. */
+  /** Whether the journal is known to contain a position. */
   #reaches({ generation, seq }: Position): boolean {
     return this.#known?.generation === generation && seq <= this.#known.lastSeq;
   }
 }
 
-/** A position that a request needs, and who asks. */
+/** A position that a request needs, and the asker. */
 export interface WantedPosition extends Position {
   /** Id of the trainer or host. */
   readonly asker: string;
@@ -289,7 +289,7 @@ export interface WantedPosition extends Position {
 /** Dependencies of {@link PositionQueue}. */
 interface PositionQueueDeps {
   readonly shard: number;
-  /** What the shard lost of journals that were replaced. */
+  /** Returns the records that the shard has lost with journals that were replaced. */
   readonly fallbacks: () => readonly Fallback[];
   readonly lastSeq: QueryLastSeq;
   /** Called when an asker gets JOURNAL_LOST because the journal ends before its position. */
@@ -297,14 +297,14 @@ interface PositionQueueDeps {
   readonly clock?: Clock;
 }
 
-/** A request's position, with the number of queries of the journal's end that preceded the request. */
+/** Position of a request, with the number of queries of the journal's end that were begun before the request came. */
 type Awaited = WantedPosition & { readonly queries: number };
 
 /** Requests that are answered once the fold of a shard has reached a position. Does no I/O. */
 export class PositionQueue {
   readonly #deps: PositionQueueDeps;
   readonly #reads: PendingReads<Awaited>;
-  readonly #end: JournalEnd;
+  readonly #end: EndQueries;
   #folded: Position = { generation: 0, seq: 0 };
 
   constructor(deps: PositionQueueDeps) {
@@ -316,7 +316,7 @@ export class PositionQueue {
       timeout: (wanted, waitMs) => this.#timeout(wanted, waitMs),
       clock,
     });
-    this.#end = new JournalEnd({
+    this.#end = new EndQueries({
       lastSeq,
       awaited: () => this.#highest(),
       onKnown: () => this.#reads.evaluateAll(),
@@ -361,7 +361,7 @@ export class PositionQueue {
     return isLost ? this.#refuseLost(wanted, known.lastSeq) : WAIT;
   }
 
-  /** The highest position of the present journal that a request waits for. */
+  /** Returns the highest position of the present journal that a request waits for. */
   #highest(): Position | undefined {
     let highest: Position | undefined;
     for (const wanted of this.#reads.wanted()) {
@@ -418,7 +418,7 @@ export interface WantedStep {
   /** Step that must have closed. */
   readonly step: number;
   readonly trainer: string;
-  /** Whether it asks for values, for which one that is no member may wait, too. */
+  /** Whether it asks for values; a trainer that is no member may wait for these, too. */
   readonly isRead: boolean;
 }
 
@@ -438,9 +438,9 @@ export class StepQueue {
   }
 
   /**
-   * Runs `run` once the steps have progressed as wanted. Calls `refuse` with TIMEOUT after `waitMs`,
-   * which names the trainers waited for, with what {@link evaluateStep} refuses, or with BUSY if too many
-   * requests are pending. `progress` is a live view.
+   * Runs `run` once the steps have progressed as wanted. Calls `refuse` with TIMEOUT after `waitMs`, naming the
+   * trainers waited for; with the error of {@link evaluateStep}; or with BUSY if too many requests are pending.
+   * `progress` is a live view.
    */
   at(progress: StepProgress, { wanted, ...read }: PendingRead<WantedStep>): void {
     this.#reads.add({ ...read, wanted: { ...wanted, progress } });
@@ -473,10 +473,10 @@ export class StepQueue {
 }
 
 /**
- * Whether a request is answered, waits, or is refused: with UNSUPPORTED in an `async` job, or with NOT_MEMBER
- * if the step might never close because of the asker. A trainer waits only for steps that it has ended. If it
- * is no member, nobody waits for it. If the shard's clock of it is lower, it has been removed and has entered
- * again without its knowledge, by a request that came late: all others wait for it.
+ * Decides whether a request is answered, waits, or is refused: with UNSUPPORTED in an `async` job, or with NOT_MEMBER
+ * if the step might never close because of the asker. A trainer waits only for steps that it has ended. If it is no
+ * member, nobody waits for it. If the shard's clock of it is lower, it was removed and has entered again without
+ * knowing, by a request that came late: then all others wait for it.
  */
 export function evaluateStep(wanted: WantedStep, progress: StepProgress): Evaluation {
   const { revision, step, trainer, isRead } = wanted;

@@ -44,7 +44,7 @@ import { FairShares, QUEUED_BYTES } from "./fair-server.ts";
 import type { AnsweredShard, ReadConditions } from "./pending-reads.ts";
 import type { Asker, Chunk, Responder } from "./responder.ts";
 
-/** Elements of a block to read, and their encoding. */
+/** The elements of a block to read, and their encoding. */
 export interface ReadChoice {
   /** The elements; undefined for all. */
   readonly part?: PartIndex | undefined;
@@ -61,9 +61,9 @@ const NARROW = { bfloat16: "narrowBf16", float16: "narrowF16" } as const satisfi
 const FEW_WORDS = 16;
 const WORD_BYTES = 4;
 
-/** Reads elements of a block: first the number of bytes, then the bytes. */
+/** Reads elements of a block. Their length is known before they are read. */
 export class ElementReader {
-  /** Length of the encoded elements. */
+  /** Bytes of the encoded elements. */
   readonly bytes: number;
   readonly #memory: ShardMemory;
   readonly #block: Block;
@@ -111,7 +111,7 @@ export class ElementReader {
     }
   }
 
-  /** Gathers short rows, a piece at a time. */
+  /** Gathers short rows, one row range at a time. */
   #readRows(target: Uint8Array, rows: Uint32Array): void {
     const { encoding } = this.#choice;
     const { rowElements } = this.#rows;
@@ -183,7 +183,7 @@ export class KnownChecksums {
   readonly #known: WeakMap<Block, { readonly version: number; readonly crc: number }> =
     new WeakMap();
 
-  /** The checksum of all current values of a block; `values` is a copy of them. */
+  /** Returns the checksum of all current values of a block; `values` is a copy of them. */
   of(block: Block, values: Uint8Array): number {
     const known = this.#known.get(block);
     if (known?.version === block.version) return known.crc;
@@ -193,25 +193,25 @@ export class KnownChecksums {
   }
 }
 
-/** What a piece has of an entry; `reader` is undefined if the asker has this version. */
+/** An entry of a chunk; `reader` is undefined if the asker has this version. */
 interface ChunkEntry {
   readonly version: number;
   readonly reader: ElementReader | undefined;
 }
 
 /**
- * Answers one batched read, piece by piece. Each piece is made of the fold's state at that moment; all entries
- * are checked before the first.
+ * Answers one batched read, chunk by chunk. Each chunk is made of the fold's state at that moment; all entries are
+ * checked before the first.
  */
 class ServedRead {
   readonly #served: AnsweredShard;
   readonly #responder: Pick<Responder, "payloadBytesMax">;
   readonly #request: BatchRead;
-  /** By entry: the index of a part, once all are checked. */
+  /** Indices of the entries that are parts, by entry; undefined before all entries are checked. */
   #indices: readonly (PartIndex | undefined)[] | undefined;
   #next: number;
 
-  /** `request` and its data must stay as they are until the last piece. */
+  /** `request` and its data must stay as they are until the last chunk. */
   constructor(
     served: AnsweredShard,
     responder: Pick<Responder, "payloadBytesMax">,
@@ -224,7 +224,7 @@ class ServedRead {
   }
 
   /**
-   * The next piece: as many entries as take about 1 MiB, at least one.
+   * Makes the next chunk: as many entries as take about 1 MiB, at least one.
    * @throws STALE_EPOCH, BAD_LENGTH, BAD_INDEX, UNSUPPORTED naming the entry; TOO_LARGE for more than 16 MiB.
    */
   next(allocate: Allocate): Chunk {
@@ -248,7 +248,7 @@ class ServedRead {
     return { bytes: sealMessage(draft), more };
   }
 
-  /** The entries of the next piece, and the bytes that they take. */
+  /** Returns the entries of the next chunk, and the bytes that they take. */
   #gather(indices: readonly (PartIndex | undefined)[]): {
     entries: ChunkEntry[];
     dataBytes: number;
@@ -269,7 +269,7 @@ class ServedRead {
 
   #read(entry: ReadEntry, part: PartIndex | undefined): ChunkEntry {
     const { encoding, generation } = this.#request;
-    // The block may have been initialized anew since the entries were checked.
+    // The block may have been initialized again since the entries were checked.
     const block = this.#block(entry);
     const { version } = block;
     // Another generation may have given the same version to other values.
@@ -319,7 +319,7 @@ class ServedRead {
   }
 }
 
-/** An error that names the entry that it is about. */
+/** Returns the error with the name of the entry that it is about. */
 function named(entry: ReadEntry, { code, message, details }: PserverError): PserverError {
   const { parameter, block, group, place } = entry;
   return new PserverError(
@@ -348,14 +348,14 @@ function tooLarge(received: number): PserverError {
 /** The part indices of a pending read. */
 interface WantedPart {
   readonly index: Uint8Array;
-  /** Releases the memory; to be called once. */
+  /** Releases the memory. To be called once. */
   readonly release: () => void;
 }
 
-/** Copies of the part indices of pending reads: the buffer of a request is reused after its turn. */
+/** Copies of the part indices of pending reads: the buffer of a request is reused after the request was handled. */
 class WantedParts {
   readonly #shard: number;
-  /** Bytes held. */
+  /** Bytes held by trainer. */
   readonly #shares: FairShares = new FairShares(QUEUED_BYTES);
 
   constructor(shard: number) {
@@ -363,8 +363,9 @@ class WantedParts {
   }
 
   /**
-   * Copies the indices of a trainer's read. @throws BUSY if the pending ones hold too many bytes.
-   * @param entryBytes memory of what else is kept of the request.
+   * Copies the indices of a trainer's read.
+   * @throws BUSY if the pending ones hold too many bytes.
+   * @param entryBytes memory of the request's other parts that are kept.
    */
   hold(trainer: string, index: Uint8Array, entryBytes = 0): WantedPart {
     const received = index.length + entryBytes;
@@ -382,7 +383,7 @@ class WantedParts {
   }
 }
 
-/** Memory that an entry of a pending batched read takes, about. */
+/** Memory that an entry of a pending batched read takes, approximately. */
 const READ_ENTRY_BYTES = 128;
 
 /** A request for the values of a block. */
@@ -392,7 +393,7 @@ interface Pull extends BlockName {
   readonly part: Uint8Array;
 }
 
-/** Answers requests for the values of blocks, once the fold has reached what they name. */
+/** Answers requests for the values of blocks, once the fold has reached the position or step that they name. */
 export class ServedValues {
   readonly #served: AnsweredShard;
   readonly #conditions: ReadConditions;
@@ -425,7 +426,7 @@ export class ServedValues {
     });
   }
 
-  /** Answers a batched read, in pieces. */
+  /** Answers a batched read, in chunks. */
   read(asker: Asker, bytes: Uint8Array): void {
     const responder = this.#responder;
     const request = decodeBatchRead(bytes);

@@ -55,9 +55,9 @@ export async function recoverShard(deps: RecoverDeps): Promise<RecoveredShard> {
 }
 
 /**
- * Passes if a shard without a manifest is new: a manifest is stored before anything else, so a journal
- * or a mark without one belongs to a shard that has lost its snapshots.
- * @returns the manifest if another host has created the shard meanwhile.
+ * Checks that a shard without a manifest is new. A manifest is stored before anything else, so a journal or a
+ * watermark without one belongs to a shard that has lost its snapshots.
+ * @returns the manifest if another host has created the shard in between.
  * @throws SNAPSHOT_DAMAGED, JOURNAL_LOST
  */
 async function checkIsNew(deps: RecoverDeps): Promise<StoredManifest | undefined> {
@@ -103,8 +103,8 @@ async function loadOlder(
 }
 
 /**
- * Whether an apparent loss follows from another owner's take-over: an owner that was paused misses
- * records of journals that its successor has purged or replaced.
+ * Whether an apparent loss follows from another owner's take-over: an owner that was paused misses records of
+ * journals that its successor has purged or replaced.
  */
 export async function isDeposed(
   { code }: PserverError,
@@ -116,7 +116,7 @@ export async function isDeposed(
     const last = await store.lastManifest();
     return last?.manifest.owner !== owner;
   } catch {
-    // Unknown: the error stays until the shard is taken over again.
+    // The broker does not say: the error stays until the shard is taken over again.
     return false;
   }
 }

@@ -16,37 +16,37 @@ import { FairQueue, replyThatFits, type Served, SLICE_MS, TimeSlice } from "./fa
 /** Limit of the bytes on their way to the broker; nats.js itself would buffer without limit. */
 const IN_FLIGHT_BYTES_MAX = 6 * 1024 * 1024;
 
-/** Bytes after which a flush tells whether the broker has taken them. */
+/** Bytes after which a flush finds out whether the broker has taken them. */
 const PROBE_BYTES = 2 * 1024 * 1024;
 
 /** Limits of the waiting replies; beyond them, askers get BUSY. */
 const QUEUED = { each: 4_096, all: 16_384 } as const;
 
-/** Makes a reply, which belongs to the responder then; memory for large ones comes from `allocate`. */
+/** Makes a reply, which then belongs to the responder; memory for large ones comes from `allocate`. */
 export type MakeReply = (allocate: Allocate) => Uint8Array;
 
 /** A message of a reply that takes several. */
 export interface Chunk {
   readonly bytes: Uint8Array;
-  /** Whether further pieces follow. */
+  /** Whether further chunks follow. */
   readonly more: boolean;
 }
 
-/** Makes the next piece of a reply, as {@link MakeReply} does. */
+/** Makes the next chunk of a reply, as {@link MakeReply} does. */
 type MakeChunk = (allocate: Allocate) => Chunk;
 
 /** Receiver of a reply. */
 export interface Asker {
-  /** Key of the trainer or host that asks; unlike any trainer's for a host. */
+  /** Key of the trainer or host that asks; a host's differs from any trainer's. */
   readonly from: string;
   readonly reply: string;
 }
 
-/** A reply, or the rest of one, to make when its turn has come. */
+/** A reply, or the rest of one, that is made when it can be sent. */
 interface Task {
   readonly reply: string;
   readonly make: MakeChunk;
-  /** Called once, when no further piece will be made. */
+  /** Called once, when no further chunk will be made. */
   readonly end: () => void;
 }
 
@@ -76,8 +76,8 @@ export class Responder {
   }
 
   /**
-   * Sends what `make` returns, or the error that it throws, now or when its turn has come.
-   * @returns whether `make` was or will be called; else the asker has got BUSY.
+   * Sends what `make` returns, or the error that it throws, now or when the trainer's turn comes.
+   * @returns whether `make` was or will be called; if not, the asker has got BUSY.
    */
   respond(asker: Asker, make: MakeReply): boolean {
     const chunk = (allocate: Allocate): Chunk => ({ bytes: make(allocate), more: false });
@@ -85,10 +85,10 @@ export class Responder {
   }
 
   /**
-   * Sends what `make` returns until it says that no more follows; an error that it throws is the end, too.
-   * Other replies, those of this asker included, have their turns between the pieces.
+   * Sends the chunks that `make` returns until one says that no more follow; an error that it throws ends the reply,
+   * too. Other replies, those of this asker included, are sent in between.
    * @param end called once, when `make` will not be called again.
-   * @returns whether `make` was or will be called; else the asker has got BUSY.
+   * @returns whether `make` was or will be called; if not, the asker has got BUSY.
    */
   respondInChunks({ from, reply }: Asker, make: MakeChunk, end: () => void): boolean {
     const willAnswer = this.#queueUp(from, { reply, make, end });
@@ -118,7 +118,7 @@ export class Responder {
     this.#queue.charge(trainer, bytes.length);
   }
 
-  /** Queues a reply, or what is left of one; false if the asker has got BUSY instead. */
+  /** Queues a reply, or the rest of one; false if the asker has got BUSY instead. */
   #queueUp(trainer: string, task: Task): boolean {
     if (this.#queue.push(trainer, task)) return true;
     const expected = QUEUED.each;
@@ -184,7 +184,7 @@ export class OutgoingOutcomes {
     this.#shard = shard;
   }
 
-  /** Adds an outcome; ignores one without a reply subject, whose sender asks for it. */
+  /** Adds an outcome. Ignores one without a reply subject: its sender will ask for it. */
   add({ reply, session, outcome }: Settled): void {
     if (reply === "") return;
     const key = `${session} ${reply}`;
@@ -208,7 +208,7 @@ export class OutgoingOutcomes {
     }
   }
 
-  /** Forgets the collected outcomes, as an owner without a valid lease must not answer. */
+  /** Drops the collected outcomes: an owner without a valid lease must not answer. */
   clear(): void {
     this.#sessions.clear();
   }

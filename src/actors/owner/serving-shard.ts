@@ -29,10 +29,10 @@ import {
 } from "./shard-snapshots.ts";
 import { refusingHandler, ShardSubscriptions, type SubscriptionContext } from "./subscriptions.ts";
 
-/** How long a shard that is saved waits for its fold before it looks for the end of the journal again. */
+/** How long a shard that is saved waits for its fold before it asks for the end of the journal again. */
 const FOLD_WAIT_MS = 2_000;
 
-/** What the shards of a worker share; the connections belong to the worker. */
+/** Resources that the shards of a worker share; the connections belong to the worker. */
 export interface WorkerContext extends SubscriptionContext {
   /** Id of the host. */
   readonly host: string;
@@ -43,36 +43,36 @@ export interface WorkerContext extends SubscriptionContext {
   readonly coalescer: Coalescer;
   readonly archivers: SnapshotContext["worker"]["archivers"];
   readonly snapshotBudget: SnapshotContext["worker"]["snapshotBudget"];
-  /** Of the host, for all its shards. */
+  /** Memory of the host, for all its shards. */
   readonly memory: HostMemory;
 }
 
 /** Settings of owners. */
 export interface OwnerSettings extends SnapshotSettings {
   readonly journalStorage: "file" | "memory";
-  /** Interval of looks for the recovery of a failed shard. */
+  /** Lease time: the interval of checks whether a failed shard was recovered. */
   readonly leaseMs: number;
 }
 
-/** One shard of a worker: its streams and records, and its lease. */
+/** Resources of one shard of a worker: its streams and entries, and its lease. */
 export interface ShardContext extends SnapshotContext {
   readonly worker: WorkerContext;
   readonly watermarks: WatermarkKeeper;
-  /** Undefined for a job without a tape. */
+  /** The tape; undefined for a job without one. */
   readonly tape: TapeStore | undefined;
   readonly credit: Credit;
   /**
-   * Number of the present tenure of the shard's lease; undefined once the lease has run out on this host's
-   * clock. Another host may have owned the shard between two tenures.
+   * Returns the number of the present tenure of the shard's lease; undefined once the lease has run out on this
+   * host's clock. Another host may have owned the shard between two tenures.
    */
   readonly tenure: () => bigint | undefined;
   readonly listener: OwnerListener;
 }
 
 /**
- * Troubles of a shard: it has failed; it does not fit into the host's memory; a snapshot, lines of
- * the tape or the mark of how far it is folded could not be stored; records could not be described, or have no
- * lines on the tape; a trainer has seen a later record than the journal holds.
+ * Troubles of a shard: it has failed; it does not fit into the host's memory; a snapshot, lines of the tape or the
+ * watermark could not be stored; records could not be described, or have no lines on the tape; a trainer has seen a
+ * later record than the journal holds.
  */
 export type ShardTrouble =
   | "failed"
@@ -83,13 +83,13 @@ export type ShardTrouble =
   | "mark-failed"
   | "loss-reported";
 
-/** What the owner of a shard tells its worker. */
+/** Reports of the owner of a shard to its worker. */
 export interface OwnerListener {
   /** The shard has caught up and answers. */
   serving(): void;
   /**
-   * Of a mark or the tape only the first failure after a success is told, of a loss one report a minute. A shard that
-   * has failed is stopped; all others go on.
+   * Something is wrong. A shard that has failed is stopped; all others go on. Failures to write the watermark or the
+   * tape are reported once until a write succeeds, and losses at most once a minute.
    */
   trouble(type: ShardTrouble, error: PserverError): void;
   /** The journal in memory is gone, and with it records that former owners have noted as folded. */
@@ -98,25 +98,25 @@ export interface OwnerListener {
   recovered(manifest: Manifest): void;
 }
 
-/** What a serving shard asks and tells the owner that has taken it over. */
+/** What a serving shard needs of the owner that has taken it over. */
 export interface ServingOwner {
   /** Token of this take-over. */
   readonly token: string;
   /** Whether the lease is held, and no other host can have owned the shard since it was taken over. */
   readonly mayAnswer: boolean;
-  /** Whether the host has the memory for the blocks folded while catching up. */
+  /** Whether the host has memory for the blocks that were folded while catching up. */
   fits(shard: Shard): boolean;
-  /** The shard cannot go on. */
+  /** Stops the shard, which cannot go on. */
   fail(error: PserverError): void;
-  /** An asker has seen a record that the journal does not hold. */
+  /** Called when an asker has seen a record that the journal does not hold. */
   lossFound(error: PserverError, wanted: WantedPosition): void;
-  /** The reply to `status`. */
+  /** Makes the reply to `status`. */
   status(): Fields;
 }
 
 /**
  * A shard that was recovered and is served: it folds, answers requests and makes snapshots. It makes its parts, in
- * the order in which they need each other, and is what all of them report to.
+ * the order in which they need each other, and receives the reports of all of them.
  */
 export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEvents {
   readonly number: number;
@@ -134,7 +134,7 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
   readonly #outcomes: OutgoingOutcomes;
   #isStopped = false;
   #hasFoldEnded = false;
-  /** Records of trainers rejected since it serves. */
+  /** Records of trainers rejected since it began to serve. */
   #rejected = 0;
 
   private constructor(
@@ -201,7 +201,7 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
     return serving;
   }
 
-  /** What writes the tape of the shard; undefined if its job has none. */
+  /** Makes the tape writer of the shard; undefined if its job has no tape. */
   #makeTape(): TapeWriter | undefined {
     const { tape: store, shard, listener } = this.#context;
     if (store === undefined) return undefined;
@@ -214,7 +214,7 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
     });
   }
 
-  /** Lets the parts know what the fold does to blocks. */
+  /** Has the parts observe what the fold does to blocks. */
   #observe(): void {
     const snapshots = this.#snapshots;
     this.shard.observer = this.#tape;
@@ -233,7 +233,7 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
     return this.#loop.start();
   }
 
-  /** Reads the journal anew after the connection was lost. */
+  /** Reads the journal again after the connection was lost. */
   async reconnected(): Promise<void> {
     this.#snapshots.abort();
     await this.#loop.reconnected();
@@ -270,7 +270,7 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
     return { host, freeBytes: Math.max(0, Math.floor(memory.freeBytes)) };
   }
 
-  /** Its part of the reply to `status`. */
+  /** Makes its part of the reply to `status`. */
   statusEntries(): Fields {
     const manifest = this.#snapshots.newest?.manifest;
     return {
@@ -301,12 +301,12 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
   }
 
   /**
-   * Folds up to the end that the journal has now, then nothing more, and makes a snapshot of that. Reads are still
+   * Folds up to the present end of the journal, then nothing more, and makes a snapshot of that. Reads are still
    * answered.
    * @throws TIMEOUT while the fold has not come so far.
    */
   async save(): Promise<void> {
-    // What came since the fold has ended is never folded.
+    // Records that came after the fold has ended are never folded.
     if (!this.#hasFoldEnded) await this.#foldToEnd();
     this.#hasFoldEnded = true;
     this.#loop.stop();
@@ -415,8 +415,8 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
 /**
  * Decides when the owner of a shard answers. Does no I/O.
  *
- * While it catches up with the head of the journal at take-over it answers nothing: the senders of
- * these records were answered by former owners, or ask.
+ * Until it has folded up to the journal end of its take-over it answers nothing: the senders of these records were
+ * answered by former owners, or ask.
  */
 export class OwnerCore {
   readonly shard: Pick<Shard, "seq" | "steps">;
@@ -437,7 +437,7 @@ export class OwnerCore {
     return this.#isServing;
   }
 
-  /** Starts to serve if the fold has reached the head of the journal; whether it did just now. */
+  /** Starts to serve if the fold has reached the journal end of the take-over; returns whether it did so just now. */
   catchUp(): boolean {
     if (this.#isServing || this.shard.seq < this.journalEnd.seq) return false;
     this.#isServing = true;

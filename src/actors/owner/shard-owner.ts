@@ -20,16 +20,16 @@ import { type ServingOwner, ServingShard, type ShardContext } from "./serving-sh
 import { refusingHandler, ShardSubscriptions } from "./subscriptions.ts";
 
 /**
- * Whether the owner of a shard is known to own it at this moment: its lease is held, and since the lease was
- * claimed the broker has taken a manifest of this owner. Without the latter another host may have owned the
- * shard before the claim, and acknowledged records that this one has not folded.
+ * Tells whether the owner of a shard is known to own it at this moment: its lease is held, and since the lease was
+ * claimed the broker has taken a manifest of this owner. Without that manifest another host may have owned the shard
+ * before the claim, and acknowledged records that this one has not folded.
  */
 class OwnershipProof {
   readonly #tenure: () => bigint | undefined;
-  /** The tenure in which the broker has last taken a manifest of this owner. */
+  /** The tenure in which the broker last took a manifest of this owner. */
   #proven: bigint | undefined;
 
-  /** `tenure`: of the shard's lease, undefined while that is not held. */
+  /** `tenure`: returns that of the shard's lease; undefined while the lease is not held. */
   constructor(tenure: () => bigint | undefined) {
     this.#tenure = tenure;
   }
@@ -39,13 +39,16 @@ class OwnershipProof {
     return this.#tenure() !== undefined;
   }
 
-  /** Whether it is known; also false at once when the lease runs out. */
+  /** Whether the shard is known to be owned; false at once when the lease runs out. */
   get holds(): boolean {
     const tenure = this.#tenure();
     return tenure !== undefined && tenure === this.#proven;
   }
 
-  /** Runs what has the broker take a manifest: it proves the tenure in which it began. */
+  /**
+   * Runs a commit, by which the broker takes a manifest of this owner: that proves the tenure in which the commit
+   * began.
+   */
   async by<Result>(commit: () => Promise<Result>): Promise<Result> {
     const tenure = this.#tenure();
     const result = await commit();
@@ -65,14 +68,14 @@ interface RecoveryWatchDeps {
 }
 
 /**
- * Polls for the end of a failure: `pserver recover` writes a manifest of its own, and does not notify
- * the host that had failed.
+ * Polls for the recovery of a failed shard: `pserver recover` writes a manifest of its own, and does not notify the
+ * host that has failed.
  */
 export class RecoveryWatch {
   readonly #deps: RecoveryWatchDeps;
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
-  /** Sequence of another owner's manifest without a journal at the last look. */
+  /** Sequence of another owner's manifest without a journal that the last poll found. */
   #unfinished: number | undefined;
 
   constructor(deps: RecoveryWatchDeps) {
@@ -97,7 +100,7 @@ export class RecoveryWatch {
     try {
       const last = await store.lastManifest();
       if (last !== undefined && last.manifest.owner !== owner) {
-        // The recovery creates the journal next, unless it has died: then the next look finds it unchanged.
+        // The recovery creates the journal next. If it has died, the next poll finds the manifest unchanged.
         if (last.manifest.created !== "" || last.seq === this.#unfinished) {
           if (!this.#stopped) onRecovered(last.manifest);
           return;
@@ -105,7 +108,7 @@ export class RecoveryWatch {
         this.#unfinished = last.seq;
       }
     } catch {
-      // The broker does not answer, or the manifest is damaged: the next look may succeed.
+      // The broker does not answer, or the manifest is damaged: the next poll may succeed.
     }
     this.#wait();
   }
@@ -115,9 +118,8 @@ export class RecoveryWatch {
 const TELL_AGAIN_MS = 60_000;
 
 /**
- * Reports of askers that have seen a later record than the journal of a shard holds. Either the journal
- * has lost records unnoticed, or the asker names a record that never existed; so the operator is told,
- * and the shard goes on.
+ * Reports of askers that have seen a later record than the journal of a shard holds. Either the journal has lost
+ * records unnoticed, or the asker names a record that never existed; so the operator is told, and the shard goes on.
  */
 export class LossReports {
   readonly #onReport: (error: PserverError) => void;
@@ -142,7 +144,7 @@ export class LossReports {
     );
   }
 
-  /** Entry of `status`: the last report and their number; none without a report. */
+  /** Makes the entry of `status`: the last report and the number of reports; none without a report. */
   entry(): Fields {
     return this.#last === undefined ? {} : { reportedLoss: this.#last };
   }
@@ -157,7 +159,7 @@ const UNRECOVERED: Fields = {
   ...{ updates: { applied: 0, rejected: 0 }, journalBytes: 0 },
 };
 
-/** Counts of senders and of their rejected and unreadable records, in one entry. */
+/** Makes the entry of `status` that counts senders and their rejected and unreadable records. */
 function sendersEntry(shard: Shard | undefined, refusedRequests: number): Fields {
   if (shard === undefined) return { refusedRequests };
   const { rejectedOf, unreadableOf, ...counts } = shard.senders;
@@ -169,19 +171,19 @@ function sendersEntry(shard: Shard | undefined, refusedRequests: number): Fields
   };
 }
 
-/** The trainers with the highest counts, in descending order. */
+/** Returns the trainers with the highest counts, in descending order. */
 function highest(counts: readonly CountRow[]): CountRow[] {
   return [...counts].sort(([, a], [, b]) => b - a).slice(0, TRAINERS_MAX);
 }
 
-/** The steps of the shard; no entry in an `async` job. */
+/** Makes the entry about the steps of the shard; none in an `async` job. */
 function stepsEntry(shard: Shard | undefined): Fields {
   if (shard === undefined || shard.synchronization.mode === "async") return {};
   const { revision, closed, memberCount } = shard.steps;
   return { steps: { revision, members: memberCount, closed } };
 }
 
-/** The error of the shard, if it has one. */
+/** Makes the entry about the error of the shard, if it has one. */
 function errorEntry(error: PserverError | undefined): Fields {
   return error === undefined ? {} : { error: error.toWire() };
 }
@@ -203,20 +205,20 @@ export class ShardOwner implements ServingOwner {
   readonly #watermarks: WatermarkWriter;
   readonly #proof: OwnershipProof;
   #token = "";
-  /** Token in the newest manifest, once that is this owner's. */
+  /** Token in the newest manifest, once this owner has written it. */
   #fence: string | undefined;
   #serving: ServingShard | undefined;
-  /** Answers requests while there is no shard that could. */
+  /** Refuses requests while no shard can answer them. */
   #refusing: ShardSubscriptions | undefined;
   /** Last error of an attempt to take the shard over. */
   #trouble: PserverError | undefined;
   #failure: PserverError | undefined;
   #lacking: LackingMemory | undefined;
-  /** Bytes of values that memory was last reserved for. */
+  /** Bytes of values for which memory was last reserved. */
   #reservedBytes = 0;
   #hasFailed = false;
   #closed = false;
-  /** Ends when the shard is taken over, or cannot be. */
+  /** Settles when the shard is taken over, or cannot be. */
   #takingOver: Promise<void> = Promise.resolve();
   #recovery: RecoveryWatch | undefined;
 
@@ -234,7 +236,7 @@ export class ShardOwner implements ServingOwner {
     return this.#token;
   }
 
-  /** Takes the shard over and starts to fold; its listener is told when it has caught up. */
+  /** Takes the shard over and starts to fold; its listener is called when it has caught up. */
   start(): Promise<void> {
     this.#takingOver = this.#tryToTakeOver();
     return this.#takingOver;
@@ -260,13 +262,13 @@ export class ShardOwner implements ServingOwner {
   }
 
   /**
-   * Goes on after the lease was claimed anew, once the broker confirms that no other host has taken the shard
-   * over meanwhile; if one has, takes it over again. Nothing is answered before.
+   * Goes on after the lease was claimed again, once the broker confirms that no other host has taken the shard over
+   * in between; if one has, takes it over again. Nothing is answered before.
    */
   async resume(): Promise<void> {
     const serving = this.#serving;
     const limit = new RetryLimit();
-    // A take-over under way resumes when it is done, a lease that has run out when it is claimed again.
+    // A take-over that is under way resumes when it is done, and a lease that has run out when it is claimed again.
     while (serving !== undefined && this.#isLive(serving) && this.#proof.isLeaseHeld) {
       try {
         await this.#proof.by(() => serving.confirm());
@@ -284,7 +286,7 @@ export class ShardOwner implements ServingOwner {
     }
   }
 
-  /** Whether this is the shard that was taken over last, and goes on. */
+  /** Whether this is the shard that was taken over last and has not stopped. */
   #isLive(serving: ServingShard): boolean {
     return serving === this.#serving && !this.#closed && !this.#hasFailed;
   }
@@ -301,7 +303,7 @@ export class ShardOwner implements ServingOwner {
     if (!this.#proof.holds) await this.resume();
   }
 
-  /** Recovers the shard and prepares it for serving; undefined if this owner was closed meanwhile. */
+  /** Recovers the shard and prepares it for serving; undefined if this owner was closed in between. */
   async #recover(): Promise<ServingShard | undefined> {
     const { shard, worker, store, journal, watermarks } = this.#context;
     const { subjects, host, memory } = worker;
@@ -320,12 +322,15 @@ export class ShardOwner implements ServingOwner {
     return await ServingShard.open(this.#context, this, recovered);
   }
 
-  /** An error may be given as soon as the lease is held: if another host has repaired the shard, that shows soon. */
+  /**
+   * Whether it may answer. A failed shard may give its error as soon as the lease is held: if another host has
+   * repaired the shard, that shows soon.
+   */
   get mayAnswer(): boolean {
     return this.#hasFailed ? this.#proof.isLeaseHeld : this.#proof.holds;
   }
 
-  /** Drops what was folded, and takes the shard over anew. */
+  /** Drops the folded state, and takes the shard over again. */
   #startAnew(reason: PserverError): void {
     this.#serving?.stop();
     this.#serving?.close(reason);
@@ -333,7 +338,7 @@ export class ShardOwner implements ServingOwner {
     void this.start();
   }
 
-  /** Reserves memory. @throws NO_MEMORY, which askers get, too, until a later call succeeds. */
+  /** Reserves memory. @throws NO_MEMORY, which askers also get until a later call succeeds. */
   #reserve(valueBytes: number, blocks: Iterable<BlockHeader> = [], heldBytes = 0): void {
     const { shard, worker, listener } = this.#context;
     if (this.#closed) return;
@@ -352,8 +357,8 @@ export class ShardOwner implements ServingOwner {
   }
 
   /**
-   * Whether the host has memory for the blocks that a shard has folded while catching up, which its
-   * snapshot does not have. If not, the shard is dropped, and waits as one whose snapshot does not fit.
+   * Whether the host has memory for the blocks that a shard has folded while catching up, which its snapshot does not
+   * have. If not, drops the shard, which then waits like one whose snapshot does not fit.
    */
   fits(shard: Shard): boolean {
     if (shard.valueBytes === this.#reservedBytes) return true;
@@ -379,7 +384,7 @@ export class ShardOwner implements ServingOwner {
   /**
    * Ends the fold of a shard whose journal may go with the broker: folds what the journal holds, and stores a
    * snapshot of that. Tries again after errors that can pass, until the owner is closed. Does nothing for a shard
-   * that has failed, or does not fit into the memory: its last snapshot is all that there is of it.
+   * that has failed or does not fit into the memory: nothing newer than its last snapshot can be stored.
    * @throws the error that no second attempt can change.
    */
   async save(): Promise<void> {
@@ -420,12 +425,12 @@ export class ShardOwner implements ServingOwner {
     return this.#serving?.position ?? { generation: 0, seq: 0 };
   }
 
-  /** Writes the last record that it has folded into the mark. Failures are reported, not thrown. */
+  /** Writes the last record that it has folded into the watermark. Failures are reported, not thrown. */
   writeWatermark(): Promise<void> {
     return this.#watermarks.write(this.#serving?.foldProgress);
   }
 
-  /** The reply to `status`. What goes wrong with it is told in it. */
+  /** Makes the reply to `status`, which includes its error. */
   status(): Fields {
     try {
       return this.#statusEntries();
@@ -458,8 +463,8 @@ export class ShardOwner implements ServingOwner {
   }
 
   /**
-   * Stops folding and answering at once; the journal holds all records. Resolves when its last mark
-   * is written, or cannot be.
+   * Stops folding and answering at once; the journal holds all records. Resolves when its last watermark is written,
+   * or cannot be.
    */
   close(): Promise<void> {
     const { shard, worker } = this.#context;
@@ -497,7 +502,7 @@ export class ShardOwner implements ServingOwner {
     });
   }
 
-  /** Tells askers and the worker of a failure. */
+  /** Reports a failure to askers and to the worker. */
   #report(error: PserverError): void {
     this.#failure = error;
     if (this.#closed) return;

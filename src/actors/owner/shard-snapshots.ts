@@ -19,7 +19,7 @@ interface RetentionDeps {
   readonly journal: Pick<Journal, "info" | "purgeBelow">;
   readonly store: Pick<SnapshotStore, "list" | "remove">;
   readonly kept: KeptSnapshots;
-  /** What each archiver of the job has copied of the shard. */
+  /** Returns what each archiver of the job has copied of the shard. */
   readonly archived: () => Promise<readonly ArchivedShard[]>;
 }
 
@@ -39,7 +39,7 @@ export class Retention {
     this.#archived = archived;
   }
 
-  /** Oldest position from which on the shard can be rebuilt. */
+  /** Oldest position from which the shard can be rebuilt. */
   get oldestSeq(): number {
     return this.#kept.oldestSeq;
   }
@@ -54,8 +54,8 @@ export class Retention {
   }
 
   /**
-   * As {@link committed}, for a snapshot behind a skipped gap: all before it is removed, records once the
-   * archivers have them.
+   * Does as {@link committed} for a snapshot after a skipped gap: removes all before it, records once the archivers
+   * have them.
    */
   async committedAcrossGap(snapshot: StoredManifest): Promise<JournalInfo | undefined> {
     this.#kept.restartAt(snapshot);
@@ -63,7 +63,7 @@ export class Retention {
     return await this.enforce();
   }
 
-  /** Notes that the newest snapshot has another manifest, and removes the one that it had. */
+  /** Notes that the newest snapshot has another manifest, and removes the former one. */
   async renewed(newest: StoredManifest, formerSeq: number): Promise<void> {
     this.#kept.renew(newest);
     await this.#store.remove([formerSeq]);
@@ -96,7 +96,7 @@ const RETRY_MS = 500;
 /** Share of a journal's limit from which on snapshots are made early. */
 const EARLY_SHARE = 0.5;
 
-/** Where the snapshots of a shard are stored, and when. */
+/** Where the snapshots of a shard are stored, and when they are made. */
 export interface SnapshotContext {
   readonly shard: number;
   readonly journal: Journal;
@@ -109,17 +109,17 @@ export interface SnapshotContext {
   };
 }
 
-/** Bytes that decide about snapshots. */
+/** Limits that decide when snapshots are made and how much is kept. */
 export interface SnapshotSettings {
-  /** Of the journal between two snapshots. */
+  /** Bytes of the journal between two snapshots. */
   readonly snapshotBytes: number;
-  /** Of the journal that is retained before the newest snapshots. */
+  /** Bytes of the journal that are retained before the newest snapshots. */
   readonly retainBytes: number;
-  /** Of a shard's state in one message, at most. */
+  /** The most bytes of a shard's state in one message. */
   readonly partBytesMax: number;
 }
 
-/** What {@link ShardSnapshots} tell whoever has the shard. */
+/** Reports of {@link ShardSnapshots} to whoever owns the shard. */
 export interface SnapshotEvents {
   /** Called when copies were released and after each snapshot: the fold may go on. */
   onProgress(): void;
@@ -129,7 +129,7 @@ export interface SnapshotEvents {
   onSnapshotFailed(error: PserverError): void;
 }
 
-/** What the snapshots of a shard begin with. */
+/** State of a recovered shard that its snapshots begin with. */
 export interface SnapshotBeginning {
   readonly recovered: RecoveredShard;
   /** All manifests in the store, oldest first. */
@@ -182,12 +182,12 @@ export class ShardSnapshots {
     return this.#manifest;
   }
 
-  /** Oldest position from which on the shard can be rebuilt. */
+  /** Oldest position from which the shard can be rebuilt. */
   get oldestSeq(): number {
     return this.#retention.oldestSeq;
   }
 
-  /** Bytes of the journal: its size at the last look and what was folded since. */
+  /** Bytes of the journal: its size when it was last checked, and what was folded since. */
   get journalBytes(): number {
     return this.#journalBytes;
   }
@@ -197,14 +197,14 @@ export class ShardSnapshots {
     return this.#snapshotter.holdsUp;
   }
 
-  /** Head of the newest manifest. @throws NOT_OWNER if there is none yet. */
+  /** Returns what the newest manifest begins with. @throws NOT_OWNER if there is no manifest yet. */
   manifestHeader(): ManifestHeader {
     const { term, host, owner, generation, created, fallbacks, past } = this.#newest().manifest;
     const kept = past === undefined ? {} : { past };
     return { term, host, owner, generation, created, fallbacks, ...kept };
   }
 
-  /** Removes what the former owner has left; a failure is reported, and does not keep it from serving. */
+  /** Removes what the former owner has left. A failure is reported; the shard is served all the same. */
   async tidy(): Promise<void> {
     try {
       await this.#retention.enforce();
@@ -220,8 +220,8 @@ export class ShardSnapshots {
   }
 
   /**
-   * Counts folded bytes of the journal, and makes a snapshot if one is due. `isCompared`: whether they are known
-   * to be the records that were folded before; no snapshot is made of others.
+   * Counts folded bytes of the journal, and makes a snapshot if one is due. `isCompared`: whether the records are
+   * known to be those that were folded before; no snapshot is made of others.
    */
   advanced(bytes: number, isCompared: boolean): void {
     this.#bytesSinceSnapshot += bytes;
@@ -251,7 +251,7 @@ export class ShardSnapshots {
     clearTimeout(this.#retryTimer);
   }
 
-  /** The newest snapshot if it is of `at` or later, else a new one; waits for one under way. */
+  /** Returns the newest snapshot if it is of `at` or later, else makes a new one; waits for one under way. */
   async make(at: Position): Promise<StoredManifest> {
     await this.#making?.catch(() => undefined);
     const newest = this.#manifest;
@@ -266,7 +266,7 @@ export class ShardSnapshots {
     return manifest;
   }
 
-  /** As {@link commit}, for a shard that has skipped a gap: no earlier record is needed then. */
+  /** Does as {@link commit} for a shard that has skipped a gap: no earlier record is needed then. */
   async commitAcrossGap(header: () => ManifestHeader): Promise<void> {
     await this.#making?.catch(() => undefined);
     const manifest = await this.#cut(header);
@@ -274,8 +274,8 @@ export class ShardSnapshots {
   }
 
   /**
-   * Writes the newest manifest again under the next term. If the broker takes it, no other host has taken the
-   * shard over since it was written first.
+   * Writes the newest manifest again under the next term. If the broker takes it, no other host has taken the shard
+   * over since it was first written.
    * @throws NOT_OWNER if one has.
    */
   async renew(): Promise<void> {
@@ -350,7 +350,7 @@ export class ShardSnapshots {
     let bytes = 0;
     try {
       return await this.commit(() => {
-        // Records that were folded while the cut waited for its turn are in it.
+        // Records that were folded while the cut waited are in it.
         bytes = this.#bytesSinceSnapshot;
         this.#bytesSinceSnapshot = 0;
         return this.manifestHeader();
@@ -362,7 +362,7 @@ export class ShardSnapshots {
       if (found.code === "NOT_OWNER") this.#events.onDeposed(found);
       else {
         this.#events.onSnapshotFailed(found);
-        // By a timer: a full journal gets no record that could trigger it.
+        // Retried by a timer: a full journal gets no record that could trigger it.
         this.#retryTimer = setTimeout(() => this.#makeIfDue(), RETRY_MS);
       }
       throw found;

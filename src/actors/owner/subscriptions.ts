@@ -15,7 +15,7 @@ export interface RequestHandler {
   ownerVerb(data: Uint8Array, asker: Asker, verb: string): void;
 }
 
-/** A handler that refuses all requests with the present error. */
+/** Makes a handler that refuses all requests with the error that `error` returns. */
 export function refusingHandler(error: () => PserverError): RequestHandler {
   const refuse = (): never => {
     throw error();
@@ -23,10 +23,10 @@ export function refusingHandler(error: () => PserverError): RequestHandler {
   return { pull: refuse, outcome: refuse, step: refuse, read: refuse, ownerVerb: refuse };
 }
 
-/** What the subscriptions of a worker's shards share. */
+/** Resources that the subscriptions of a worker's shards share. */
 export interface SubscriptionContext {
   readonly subjects: JobSubjects;
-  /** Where requests arrive and are answered. */
+  /** Connection on which requests arrive and are answered. */
   readonly dataConnection: NatsConnection;
   readonly server: FairServer;
   readonly responder: Responder;
@@ -75,8 +75,8 @@ export class ShardSubscriptions {
   }
 
   /**
-   * Subscribes for a shard that has failed, and for all its blocks, also those that it does not know.
-   * `handler` gets the requests from now on, also those that wait for their turn.
+   * Subscribes for a shard that has failed, and for all its blocks, also those that it does not know. `handler` gets
+   * the requests from now on, also those that are waiting.
    */
   openFailed(handler: RequestHandler = this.#handler): void {
     this.#handler = handler;
@@ -120,7 +120,7 @@ export class ShardSubscriptions {
     this.#blocks.delete(subject);
   }
 
-  /** Ends all subscriptions; requests that wait for their turn are dropped. */
+  /** Ends all subscriptions; requests that are waiting are dropped. */
   close(): void {
     for (const subscription of [...this.#fixed, ...this.#blocks.values()])
       subscription.unsubscribe();
@@ -157,7 +157,7 @@ export class ShardSubscriptions {
     });
   }
 
-  /** Works on a request; another host may have taken the shard over while it waited for its turn. */
+  /** Works on a request, unless another host may have taken the shard over while it waited. */
   #run(asker: Asker, work: () => void): void {
     if (this.#fixed.length === 0 || !this.#mayAnswer()) return;
     try {
@@ -168,7 +168,7 @@ export class ShardSubscriptions {
   }
 
   /**
-   * Id of the asker, and verb; undefined if the answer would not go to the asker's own inbox:
+   * Returns the id of the asker and the verb; undefined if the answer would not go to the asker's own inbox:
    * elsewhere, the asker could have this host publish where it may not publish itself.
    */
   #sender(
@@ -196,14 +196,16 @@ type Refuse = (message: Msg) => void;
 
 /** Says where blocks lie. */
 export interface BlockPlaces {
-  /** The shard, of `shards`, of a parameter's block `index`; undefined if that is unknown. It does not throw. */
+  /**
+   * Returns the shard, of `shards`, of a parameter's block `index`; undefined if that is unknown. It does not throw.
+   */
   shardOf(parameter: string, index: number, shards: number): Promise<number | undefined>;
 }
 
 /**
- * Receives the pulls of all blocks of the job while a shard of this worker has failed. Such a shard may
- * not know its blocks, because it has not folded their `init`; yet their askers are to get the error
- * instead of waiting for an owner. One subscription serves all failed shards.
+ * Receives the pulls of all blocks of the job while a shard of this worker has failed. Such a shard may not know its
+ * blocks, because it has not folded their `init`; yet whoever pulls them is to get the error instead of waiting for
+ * an owner. One subscription serves all failed shards.
  */
 export class FailedBlocks {
   readonly #connection: NatsConnection;
@@ -226,7 +228,7 @@ export class FailedBlocks {
     this.#shards = shards;
   }
 
-  /** Passes the pulls of the shard's blocks to `refuse`; the returned function ends that. */
+  /** Passes the pulls of the shard's blocks to `refuse`, until the returned function is called. */
   add(shard: number, refuse: Refuse): () => void {
     this.#refusals.set(shard, refuse);
     this.#subscription ??= this.#connection.subscribe(this.#subjects.allPulls(), {
