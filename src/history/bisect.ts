@@ -5,13 +5,13 @@ import type { Cut } from "./points.ts";
 import type { ReplayedModel, ReplayedParameter } from "./replay/replayed-model.ts";
 import { type HistorySource, positionAt, recordAt, showPosition, takeInventory } from "./source.ts";
 
-/** Two cuts, the model at the first of which is good, and at the other bad. */
+/** Two cuts between which a model went bad: good at the first, bad at the other. */
 export interface Suspects {
   readonly good: Cut;
   readonly bad: Cut;
 }
 
-/** Records between two cuts. */
+/** Returns the number of records between two cuts. */
 export function recordsBetween({ good, bad }: Suspects): number {
   return good.reduce((sum, { seq }, shard) => sum + Math.max(0, (bad[shard]?.seq ?? 0) - seq), 0);
 }
@@ -19,12 +19,12 @@ export function recordsBetween({ good, bad }: Suspects): number {
 /** Parts of an interval of time that are tried, the middle first. */
 const FRACTIONS = [1 / 2, 1 / 4, 3 / 4, 1 / 8, 7 / 8, 3 / 8, 5 / 8];
 
-/** Differences of time below this, in milliseconds, divide nothing. */
+/** Shortest interval of time, in milliseconds, that is divided. */
 const INTERVAL_MS_MIN = 0.001;
 
 /**
- * Divides a span by time until at most so many records are left, or time divides it no further.
- * @throws what the judge and the source throw; the reason of the signal.
+ * Divides a span by time until at most so many records are left, or until time divides it no further.
+ * @throws errors of the judge and the source; the reason of the signal.
  */
 export async function narrowByTime(
   source: HistorySource,
@@ -56,7 +56,7 @@ export async function narrowByTime(
   return { good, bad };
 }
 
-/** Times of the first and the last record of a span. */
+/** Returns the times of the first and the last record of a span. */
 async function timesOf(
   source: HistorySource,
   { good, bad }: Suspects,
@@ -84,7 +84,7 @@ async function timeAfter(
   return record?.timeMs ?? 0;
 }
 
-/** The cut at a time, within a span. */
+/** Returns the cut at a time, within a span. */
 async function cutBetween(
   source: HistorySource,
   { good, bad }: Suspects,
@@ -104,7 +104,7 @@ async function cutBetween(
 /** Shards that are read at one time. */
 const SHARDS_AT_ONCE = 4;
 
-/** A record of a line: where it is, and when the broker stored it. */
+/** A record between the two cuts: where it is, and when the broker stored it. */
 export interface LineRecord {
   readonly shard: number;
   readonly position: Position;
@@ -121,7 +121,7 @@ class RecordLine {
     this.records = records;
   }
 
-  /** Reads the times of the records; holds some ten bytes of each. @throws what the source throws. */
+  /** Reads the times of the records; holds some ten bytes of each. @throws errors of the source. */
   static async read(
     source: HistorySource,
     start: Cut,
@@ -145,7 +145,7 @@ class RecordLine {
     return new RecordLine(start, all.flat().sort(inOrder));
   }
 
-  /** The cut after the first so many records. */
+  /** Returns the cut after the first `count` records. */
   cutAfter(count: number): Cut {
     const cut = [...this.#start];
     for (const { shard, position } of this.records.slice(0, count)) cut[shard] = position;
@@ -153,19 +153,22 @@ class RecordLine {
   }
 }
 
-/** Records whose times are held at one time; more are first divided by time alone. */
+/** Most records whose times are held at one time; more are first divided by time alone. */
 const LINE_MAX = 200_000;
 
-/** What a search found: the first bad record, or those of which it is one, if none could be told from another. */
+/**
+ * Result of a search: the first bad record, or several of which one is the first bad one, if they could not be told
+ * apart.
+ */
 export type BisectResult = Suspects & {
   readonly records: readonly LineRecord[];
 };
 
 /**
- * Searches for the record that made a model bad, by judging models between a good and a bad cut. Records of
- * all shards count in the order in which the broker stored them.
- * @throws BAD_VALUE if the cuts are not in order or of two generations of a journal, or if the judge finds the
- * good one bad or the bad one good; what the judge and the source throw.
+ * Searches for the record that made a model bad, by judging models between a good and a bad cut. Records of all
+ * shards count in the order in which the broker stored them.
+ * @throws BAD_VALUE if the cuts are not in order or of two generations of a journal, or if the judge finds the good
+ * one bad or the bad one good; errors of the judge and the source.
  */
 export async function bisect(
   source: HistorySource,
@@ -185,7 +188,9 @@ export async function bisect(
   };
 }
 
-/** Halves the line; the model after `low` records is good, that after `high` bad. */
+/**
+ * Halves the range of records until one is left: the model after `low` records is good, the one after `high` is bad.
+ */
 async function search(
   line: RecordLine,
   judge: Judge,
@@ -204,7 +209,7 @@ async function search(
   }
 }
 
-/** The number between `low` and `high`, both excluded, nearest to the middle that was not skipped. */
+/** Returns the number between `low` and `high`, both excluded, that is nearest to the middle and was not skipped. */
 function nearestTo(
   middle: number,
   low: number,
@@ -248,7 +253,7 @@ async function checkEnds({ good, bad }: Suspects, judge: Judge): Promise<void> {
   }
 }
 
-/** Whether a model's float parameters hold finite values only, those of these names if some are given. */
+/** Whether a model's float parameters hold finite values only. With `names`, only these parameters are checked. */
 export async function isFiniteModel(
   model: ReplayedModel,
   names: readonly string[] | undefined,
@@ -274,8 +279,8 @@ async function isFiniteParameter(
   return true;
 }
 
-/** Whether the model at a cut is as it should be; `skip` if that cannot be told. */
+/** Whether the model at a cut is as it should be; `skip` if the judge cannot tell. */
 export type Verdict = "good" | "bad" | "skip";
 
-/** Judges the model at a cut; `leftRecords` are still in question. */
+/** Judges the model at a cut. `leftRecords`: records that are still in question. */
 export type Judge = (cut: Cut, leftRecords: number) => Promise<Verdict>;

@@ -25,7 +25,7 @@ import {
   takeInventory,
 } from "./source.ts";
 
-/** An element of a block between two records. */
+/** Values of an element between two records. */
 interface Seen {
   readonly block: Block;
   readonly version: number;
@@ -35,7 +35,7 @@ interface Seen {
   readonly gradients: ElementValue;
 }
 
-/** Watches one element while its shard is folded, and tells each change. */
+/** Watches one element while its shard is folded, and reports each change. */
 class ElementWatcher implements FoldVisitor {
   readonly #place: ElementPlace;
   readonly #generation: number;
@@ -44,7 +44,7 @@ class ElementWatcher implements FoldVisitor {
   #seen: Seen | undefined;
   #shares: StepShare[] = [];
 
-  /** `generation`: of the records that it sees. */
+  /** `generation`: that of the records which it sees. */
   constructor(
     place: ElementPlace,
     generation: number,
@@ -57,12 +57,12 @@ class ElementWatcher implements FoldVisitor {
     this.#onChange = onChange;
   }
 
-  /** The value that was seen last; undefined if the element is not there. */
+  /** The last value; undefined if the element is not there. */
   get value(): ElementValue | undefined {
     return this.#seen?.value;
   }
 
-  /** Looks at the element before the first record. */
+  /** Reads the element before the first record. */
   start(shard: Shard): void {
     this.#seen = this.#look(shard);
   }
@@ -88,7 +88,7 @@ class ElementWatcher implements FoldVisitor {
     }
   }
 
-  /** Notes what a gradient added to the open step. */
+  /** Notes how much a gradient added to the open step. */
   #noteShare(record: TimedRecord, seen: Seen, now: Seen): void {
     const trainer = this.#senderOf(record)?.trainer;
     if (trainer === undefined) return;
@@ -118,7 +118,7 @@ class ElementWatcher implements FoldVisitor {
     };
   }
 
-  /** What a trainer's record did to the element's block, which may be one of many in a batch. */
+  /** Returns what a trainer's record did to the element's block, which may be one of many in a batch. */
   #verbOf({ subject, payload }: TimedRecord): TrainerRecord["verb"] {
     const parsed = readable(() => this.#subjects.parseLog(subject));
     if (parsed?.by === "trainer") return parsed.verb;
@@ -166,23 +166,23 @@ function elementOf(block: Block, slot: number, at: number): ElementValue {
   return viewElements(block.dtype, element)[0] ?? 0;
 }
 
-/** The difference of two values of one type. */
+/** Subtracts two values of one type. */
 function subtract(a: ElementValue, b: ElementValue): ElementValue {
   return typeof a === "bigint" && typeof b === "bigint" ? a - b : Number(a) - Number(b);
 }
 
-/** Which part of the history is looked through. */
+/** Options of {@link blameElement}. */
 export interface BlameOptions {
-  /** Changes after it; by default all that are kept. */
+  /** Cut after which changes are reported; by default all that are kept. */
   readonly since?: Cut | undefined;
   readonly until: Cut;
   readonly signal: AbortSignal;
-  /** Told each change, in order. */
+  /** Called with each change, in order. */
   readonly onChange: (change: ElementChange) => void;
   readonly onProgress?: (doneRecords: number, totalRecords: number) => void;
 }
 
-/** What became of an element. */
+/** Result of {@link blameElement}. */
 export interface ElementBlame {
   readonly shard: number;
   readonly from: Position;
@@ -191,19 +191,19 @@ export interface ElementBlame {
   readonly first: ElementValue | undefined;
   readonly last: ElementValue | undefined;
   readonly changes: number;
-  /** Changes to or from values that are not finite; no sum has them. */
+  /** Number of changes to or from values that are not finite; they are in no sum. */
   readonly nonFinite: number;
-  /** Sum of the changes of each trainer, by id; steps apart. */
+  /** Sum of the changes of each trainer, by id, without those of steps. */
   readonly trainers: ReadonlyMap<string, ChangeTotal>;
   /** Sum of the changes of each closed step. */
   readonly steps: ReadonlyMap<number, ChangeTotal>;
-  /** Sum of all changes: last less first, unless the element was created, dropped or not finite meanwhile. */
+  /** Sum of all changes: last less first, unless the element was created, dropped or not finite in between. */
   readonly sum: ElementValue;
 }
 
 /**
- * Folds the shard of an element again and finds the records that changed it. In `sync` jobs a change is that
- * of a step, with what each trainer's gradient added to the sum.
+ * Folds the shard of an element again and finds the records that changed it. In `sync` jobs a change is that of a
+ * step, with what each trainer's gradient added to the sum.
  * @throws as `replayShard`; BAD_VALUE if the points are of two generations of the shard's journal.
  */
 export async function blameElement(
@@ -250,7 +250,7 @@ function replacedBetween(shard: number, from: Position, to: Position): PserverEr
   );
 }
 
-/** Adds up changes. */
+/** Sums of changes. */
 class Totals {
   readonly #trainers: Map<string, ChangeTotal> = new Map();
   readonly #steps: Map<number, ChangeTotal> = new Map();
@@ -281,7 +281,7 @@ function addTo<Key>(totals: Map<Key, ChangeTotal>, key: Key, change: ElementValu
   totals.set(key, { changes: changes + 1, sum: plus(sum, change) });
 }
 
-/** The sum of two values; one that is the initial 0 takes the type of the other. */
+/** Adds two values; one that is the initial 0 takes the type of the other. */
 function plus(a: ElementValue, b: ElementValue): ElementValue {
   if (typeof b === "bigint") return BigInt(a) + b;
   return Number(a) + b;
@@ -328,17 +328,17 @@ export interface ElementName {
   readonly indices: readonly number[];
 }
 
-/** Where an element is. */
+/** The place of an element. */
 export interface ElementPlace extends ElementName {
   readonly shard: number;
   /** Number of its block. */
   readonly index: number;
-  /** Its place in the parameter, in C order. */
+  /** Its index in the parameter, in C order. */
   readonly element: number;
 }
 
 /**
- * The element that a text such as `w[3,4]` or, of a scalar, `s` names.
+ * Parses the name of an element, such as `w[3,4]` or, of a scalar, `s`.
  * @throws BAD_VALUE if the indices are not whole numbers.
  */
 export function parseElement(text: string): ElementName {
@@ -357,9 +357,8 @@ export function parseElement(text: string): ElementName {
 }
 
 /**
- * Finds the block and the shard of an element, by the parameter's form at a cut.
- * @throws UNKNOWN_PARAMETER if no such parameter was there, BAD_INDEX if it has no such element; as
- * `replayShard`.
+ * Finds the block and the shard of an element, by the parameter's shape at a cut.
+ * @throws UNKNOWN_PARAMETER if no such parameter was there, BAD_INDEX if it has no such element; as `replayShard`.
  */
 export async function locateElement(
   source: HistorySource,
@@ -391,7 +390,7 @@ interface HeldBlock {
   readonly header: BlockHeader;
 }
 
-/** The first block that `look` finds in a shard. */
+/** Returns the first block that `look` finds in a shard. */
 async function findHeld(
   source: HistorySource,
   cut: Cut,
@@ -404,7 +403,7 @@ async function findHeld(
   return undefined;
 }
 
-/** One of a parameter's blocks in the newest snapshot of a shard before a position; reads no values. */
+/** Returns one of a parameter's blocks in the newest snapshot of a shard before a position; reads no values. */
 async function ofSnapshot(
   history: ShardHistory,
   to: Position,
@@ -417,7 +416,7 @@ async function ofSnapshot(
   return parseFoldState(fold).blocks.find((header) => header.parameter === parameter);
 }
 
-/** One of a parameter's blocks in a shard as it was at a position. */
+/** Returns one of a parameter's blocks in a shard as it was at a position. */
 async function ofReplay(
   history: ShardHistory,
   to: Position,
@@ -430,12 +429,12 @@ async function ofReplay(
   return shard.saveState().blocks.find((header) => header.parameter === parameter);
 }
 
-/** Elements of every block of a parameter but the last, by one of its blocks. */
+/** Returns the number of elements of every block of a parameter but the last, by one of its blocks. */
 function blockElements({ index, start, count }: BlockHeader): number {
   return index === 0 ? count : start / index;
 }
 
-/** The place of an element in C order. @throws BAD_INDEX */
+/** Returns the index of an element in C order. @throws BAD_INDEX */
 function placeOf({ parameter, indices }: ElementName, shape: readonly number[]): number {
   const isInside =
     indices.length === shape.length && indices.every((at, axis) => at < (shape[axis] ?? 0));

@@ -47,10 +47,10 @@ import {
   type TimedRecord,
 } from "./source.ts";
 
-/** Bytes of records that are requested ahead of their use. */
+/** Bytes of records that are requested before they are used. */
 const AHEAD_BYTES = 16 * 1024 ** 2;
 
-/** Time without a record after which reading gives up. */
+/** Longest wait for the next record; then reading gives up. */
 const SILENCE_MS = 60_000;
 
 /** Dependencies of {@link readRecords}. */
@@ -60,14 +60,14 @@ interface ReadRecordsDeps {
   readonly inboxPrefix: string;
   readonly shard: number;
   readonly stream: string;
-  /** The error for a journal that delivers record `found` where it should deliver `expected`. */
+  /** Makes the error for a journal that delivers record `found` where it should deliver `expected`. */
   readonly missing: (expected: number, found: number) => Promise<PserverError>;
 }
 
 /**
- * Reads the records of a journal stream after `afterSeq` up to `toSeq`, in order, in batches of those that
- * have arrived. The caller may keep them.
- * @throws what `missing` makes; TIMEOUT after a minute without a record; the reason of `signal`.
+ * Reads the records of a journal stream after `afterSeq` up to `toSeq`, in order, in batches of those that have
+ * arrived. The caller may keep them.
+ * @throws the error of `missing`; TIMEOUT after a minute without a record; the reason of `signal`.
  */
 async function* readRecords(
   { shard, stream, missing, ...deps }: ReadRecordsDeps,
@@ -117,7 +117,7 @@ async function* readRecords(
         });
         clearTimeout(silent);
       }
-      // What came before a failure is given first.
+      // Records that came before a failure are given first.
       if (arrived.length === 0 && failure !== undefined) throw await failure();
       const batch = arrived.splice(0);
       const wanted = batch.filter(({ seq }) => seq <= toSeq);
@@ -136,13 +136,13 @@ function silence(shard: number, seq: number): PserverError {
   return new PserverError("TIMEOUT", text, { shard, seq });
 }
 
-/** Messages of a tape that are asked for at one time; each has up to about 64 KiB. */
+/** Messages of a tape that are requested at one time; each has up to about 64 KiB. */
 const TAPE_MESSAGES = 64;
 
 /** How long the broker may deliver no message of a tape that it has. */
 const TAPE_MS = 30_000;
 
-/** Which messages of a tape are read. */
+/** Selects the messages of a tape that are read. */
 function selectFrom(start: TapeStart): StreamRead["select"] {
   if (start.kind === "message") {
     return { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: start.seq };
@@ -156,7 +156,7 @@ function selectFrom(start: TapeStart): StreamRead["select"] {
 const CONSUMER_MS = 5_000;
 
 /**
- * Sequence of the last message of a stream that was stored at or before `timeMs`; one less than the first
+ * Returns the sequence of the last message of a stream that was stored at or before `timeMs`; one less than the first
  * sequence if all were stored later. The broker searches; no message is read.
  * @throws TIMEOUT, DENIED, JETSTREAM_UNAVAILABLE and the like.
  */
@@ -179,7 +179,7 @@ async function seqAt(manager: JetStreamManager, stream: string, timeMs: number):
   });
 }
 
-/** The first nanosecond after `timeMs`, as the broker reads times. */
+/** Returns the first nanosecond after `timeMs`, as the broker reads times. */
 function timeText(timeMs: number): string {
   const wholeMs = Math.floor(timeMs);
   const nanoseconds = Math.round((timeMs - wholeMs) * 1e6) + 1;
@@ -272,7 +272,7 @@ export class BrokerShard implements ShardHistory {
     return Math.min(Math.max(seq, firstSeq - 1), lastSeq);
   }
 
-  /** The journals that the broker holds, by generation, ascending. */
+  /** Lists the journals that the broker holds, by generation, ascending. */
   async #journals(): Promise<{ generation: number; info: JournalInfo }[]> {
     const { journal } = this.#deps;
     const journals: { generation: number; info: JournalInfo }[] = [];
@@ -296,7 +296,7 @@ export class BrokerShard implements ShardHistory {
     });
   }
 
-  /** The error for a record that a reading lacks: it was trimmed meanwhile, or lost. */
+  /** Makes the error for a record that is missing where it should be read: it was trimmed since, or lost. */
   async #missing(generation: number, expected: number, found: number): Promise<PserverError> {
     const { shard } = this;
     const info = await this.#deps.journal.info(generation);
@@ -308,7 +308,7 @@ export class BrokerShard implements ShardHistory {
   }
 }
 
-/** The spans of a journal: it is divided where records are missing. */
+/** Returns the spans of a journal, which is divided where records are missing. */
 function spansOf(generation: number, info: JournalInfo): JournalSpan[] {
   const spans: JournalSpan[] = [];
   let firstSeq = Math.max(1, info.firstSeq);
@@ -341,10 +341,10 @@ export class BrokerHistory implements HistorySource {
   }
 
   /**
-   * Connects as a host does, without joining the job; works without any host. The caller closes it. `role` is
-   * what the connection is for, in its name.
-   * @throws NO_BROKER, DENIED, NO_JETSTREAM, JETSTREAM_UNAVAILABLE, TIMEOUT; BAD_NAME if the broker holds
-   * no such job.
+   * Connects as a host does, without joining the job; works without any host. The caller closes it. `role`: purpose
+   * of the connection, as part of its name.
+   * @throws NO_BROKER, DENIED, NO_JETSTREAM, JETSTREAM_UNAVAILABLE, TIMEOUT; BAD_NAME if the broker holds no such
+   * job.
    */
   static async open(
     reach: ConnectionSettings,

@@ -11,48 +11,51 @@ const ARRAYS = {
   float64: Float64Array,
 } as const satisfies Record<Dtype, unknown>;
 
-/** The elements in little-endian bytes that begin where an element of the type may: a view, not a copy. */
+/**
+ * Returns a view, not a copy, of elements in little-endian bytes, which must begin where an element of the type may
+ * begin.
+ */
 export function viewElements(dtype: Dtype, bytes: Uint8Array): TensorData {
   const { buffer, byteOffset, length } = bytes;
   return new ARRAYS[dtype](buffer as ArrayBuffer, byteOffset, length / DTYPES[dtype].bytes);
 }
 
-/** Bytes of the pieces that two streams are compared in: a multiple of every element's size. */
-const PIECE_BYTES = 1024 * 1024;
+/** Bytes of the chunks in which two streams are compared: a multiple of every element's size. */
+const CHUNK_BYTES = 1024 * 1024;
 
-/** A stream of bytes as pieces of one size, the last one smaller; each in a buffer of its own. */
-async function* alignedPieces(
+/** Yields a stream of bytes as chunks of one size, the last one smaller; each in a buffer of its own. */
+async function* alignedChunks(
   chunks: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array<ArrayBuffer>, void, undefined> {
-  let piece = new Uint8Array(PIECE_BYTES);
+  let aligned = new Uint8Array(CHUNK_BYTES);
   let filled = 0;
   for await (const chunk of chunks) {
     for (let at = 0; at < chunk.length; ) {
-      const part = chunk.subarray(at, at + PIECE_BYTES - filled);
-      piece.set(part, filled);
+      const part = chunk.subarray(at, at + CHUNK_BYTES - filled);
+      aligned.set(part, filled);
       filled += part.length;
       at += part.length;
-      if (filled < PIECE_BYTES) continue;
-      yield piece;
-      piece = new Uint8Array(PIECE_BYTES);
+      if (filled < CHUNK_BYTES) continue;
+      yield aligned;
+      aligned = new Uint8Array(CHUNK_BYTES);
       filled = 0;
     }
   }
-  if (filled > 0) yield piece.slice(0, filled);
+  if (filled > 0) yield aligned.slice(0, filled);
 }
 
-/** How the values of one parameter differ between two models, A and B. */
+/** Difference of the values of one parameter between two models, A and B. */
 export interface TensorDifference {
   /** Elements that differ; NaNs are equal, and 0 and −0 are not. */
   readonly differing: number;
   readonly elements: number;
-  /** Largest |B − A|; NaN if one of them is a NaN and the other is not, or is another one. */
+  /** Largest |B − A|; NaN if an element is NaN in only one of them. */
   readonly largest: number;
   /** Sum of |B − A| over all elements, divided by their number. */
   readonly mean: number;
   readonly normA: number;
   readonly normB: number;
-  /** First element that differs, as its place in C order; undefined if none does. */
+  /** First element that differs, in C order; undefined if none does. */
   readonly first: FirstDifference | undefined;
 }
 
@@ -63,7 +66,7 @@ interface FirstDifference {
   readonly b: string;
 }
 
-/** Compares the elements of two tensors of one type and size, piece by piece, in order. */
+/** Compares the elements of two tensors of one type and size, chunk by chunk, in order. */
 class DifferenceTally {
   readonly #show: (data: TensorData, index: number) => string;
   #elements = 0;
@@ -74,18 +77,18 @@ class DifferenceTally {
   #squaresB = 0;
   #first: FirstDifference | undefined;
 
-  /** `show` prints an element. */
+  /** `show`: prints an element. */
   constructor(show: (data: TensorData, index: number) => string) {
     this.#show = show;
   }
 
-  /** Takes the next elements of both, equally many. */
+  /** Compares the next elements of both, equally many. */
   take(a: TensorData, b: TensorData): void {
     for (let i = 0; i < a.length; i++) this.#element(a, b, i);
     this.#elements += a.length;
   }
 
-  /** The difference of all that was taken. */
+  /** The difference of all elements compared so far. */
   get result(): TensorDifference {
     return {
       differing: this.#differing,
@@ -119,7 +122,7 @@ class DifferenceTally {
   }
 }
 
-/** The indices of an element of a tensor by its place in C order. */
+/** Returns the indices of an element of a tensor, by its place in C order. */
 export function indicesOf(element: number, shape: readonly number[]): number[] {
   const indices: number[] = [];
   let rest = element;
@@ -133,11 +136,11 @@ export function indicesOf(element: number, shape: readonly number[]): number[] {
 /** A tensor of one of two models that are compared. */
 export interface ComparedTensor {
   readonly header: TensorHeader;
-  /** Its bytes, little-endian, in C order. */
+  /** Yields its bytes, little-endian, in C order. */
   chunks(): AsyncIterable<Uint8Array>;
 }
 
-/** What was found out about one parameter. */
+/** Result of the comparison of one parameter. */
 export type ParameterDifference =
   | { readonly kind: "only-a" | "only-b"; readonly name: string; readonly header: TensorHeader }
   | {
@@ -153,18 +156,18 @@ export type ParameterDifference =
       readonly difference: TensorDifference;
     };
 
-/** How models are compared. */
+/** Options of {@link compareModels}. */
 export interface CompareOptions {
   /** Prints an element. */
   readonly show: (data: TensorData, index: number) => string;
   readonly signal: AbortSignal;
-  /** Told now and then the bytes of A that were compared, of all that both have. */
+  /** Called now and then with the bytes of A that were compared, of those of all parameters that both have. */
   readonly onProgress?: (doneBytes: number) => void;
 }
 
 /**
  * Compares two models parameter by parameter, by name; holds a few MiB of them at a time.
- * @throws what reading them throws; the reason of the signal.
+ * @throws errors of reading them; the reason of the signal.
  */
 export async function* compareModels(
   a: readonly ComparedTensor[],
@@ -195,7 +198,7 @@ export function isEqual(found: ParameterDifference): boolean {
   return found.kind === "compared" && found.difference.differing === 0;
 }
 
-/** Tensors as a save joins them: those of sparse shards as one. */
+/** Joins tensors as a save does: those of sparse shards become one. */
 export function joinSparse(tensors: readonly ComparedTensor[]): ComparedTensor[] {
   const byHeader = new Map(tensors.map((tensor) => [tensor.header, tensor]));
   return mergeSparse(tensors.map(({ header }) => header)).map(({ header, parts }) => ({
@@ -213,13 +216,13 @@ async function compareTensors(
 ): Promise<TensorDifference> {
   const { dtype } = a.header;
   const tally = new DifferenceTally(show);
-  const others = alignedPieces(b.chunks());
+  const others = alignedChunks(b.chunks());
   let doneBytes = 0;
-  for await (const piece of alignedPieces(a.chunks())) {
+  for await (const chunk of alignedChunks(a.chunks())) {
     signal.throwIfAborted();
     const { value: other = new Uint8Array(0) } = await others.next();
-    tally.take(viewElements(dtype, piece), viewElements(dtype, other));
-    doneBytes += piece.length;
+    tally.take(viewElements(dtype, chunk), viewElements(dtype, other));
+    doneBytes += chunk.length;
     onProgress?.(doneBytes);
   }
   return tally.result;

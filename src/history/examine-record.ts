@@ -20,7 +20,7 @@ import {
   type TimedRecord,
 } from "./source.ts";
 
-/** A block around a record that named it. */
+/** A block before and after a record that named it. */
 export interface ExaminedBlock {
   readonly parameter: string;
   readonly index: number;
@@ -33,7 +33,7 @@ export interface ExaminedBlock {
   readonly config: ParameterConfig;
   /** Its values before the record; undefined if it did not exist. */
   readonly before: Statistics | undefined;
-  /** Its values right after the record and, in a `sync` job, the step that it has closed. */
+  /** Its values right after the record and, in a `sync` job, after the step that the record has closed. */
   readonly after: Statistics;
   /** Elements whose bits the record has changed. */
   readonly changedElements: number;
@@ -44,12 +44,12 @@ export interface ExaminedRecord {
   readonly record: TimedRecord;
   /** Its updates: one, or one for each entry of a batch. */
   readonly events: readonly UpdateEvent[];
-  /** The blocks that its updates name and that exist after it, in their order. */
+  /** The blocks that its updates name and that exist after it, in the order of the updates. */
   readonly blocks: readonly ExaminedBlock[];
 }
 
 /**
- * Rebuilds the shard right before a record, folds the record, and tells what it did.
+ * Rebuilds the shard right before a record, folds the record, and reports what it did.
  * @throws HISTORY_LOST if nothing from which the shard can be rebuilt is kept; as `replayShard`.
  */
 export async function examineRecord(
@@ -104,17 +104,17 @@ function examine(
 /** A point that names one record. */
 export type RecordPoint = Extract<Point, { kind: "position" | "update" }>;
 
-/** A record by its shard and position. */
+/** A record, by its shard and position. */
 export interface FoundRecord {
   readonly shard: number;
   readonly position: Position;
 }
 
 /**
- * The record that a point names. That of an update is searched for in all that is kept; of a record that was
- * repeated, it is the first copy.
- * @throws BAD_VALUE for a position that is not kept; as {@link findUpdate}; what the source throws; the reason
- * of the signal.
+ * Finds the record that a point names. The record of an update is searched for in all that is kept; if it was
+ * repeated, its first copy is found.
+ * @throws BAD_VALUE for a position that is not kept; as {@link findUpdate}; errors of the source; the reason of the
+ * signal.
  */
 export async function findRecord(
   source: HistorySource,
@@ -125,7 +125,7 @@ export async function findRecord(
   return await findUpdate(source, point, signal);
 }
 
-/** @throws BAD_VALUE if the record is not kept. */
+/** Returns the record at a position. @throws BAD_VALUE if the record is not kept. */
 async function heldRecord(
   source: HistorySource,
   { shard, seq, generation }: Extract<RecordPoint, { kind: "position" }>,

@@ -51,23 +51,23 @@ interface Found {
   readonly epoch: number;
   readonly declaration: Declaration;
   readonly layout: Layout;
-  /** The trainer that it was granted to. */
+  /** The trainer to which it was granted. */
   readonly trainer: string;
   readonly blocksMax: number;
-  /** Its blocks under this epoch. */
+  /** Number of its blocks that exist under this epoch. */
   present: number;
 }
 
 /**
- * The parameters of a job as the states of its shards show them. The job's own records say how it is now,
- * not how it was at a point; the folds do. A parameter is ready if all of its blocks are there under the
- * epoch that was granted last. Any other is one whose initialization has not come to its end: it keeps its
- * epoch, so that the next initialization has a higher one.
+ * The parameters of a job as the states of its shards show them. The job's own entries say how it is now, not how it
+ * was at a point; the states do. A parameter is ready if all of its blocks exist under the epoch that was granted
+ * last. The initialization of any other has not been finished: the parameter keeps its epoch, so that the next
+ * initialization has a higher one.
  */
 export class FoundParameters {
   readonly #found: Map<string, Found> = new Map();
 
-  /** Adds what one shard knows; each shard once. */
+  /** Adds the parameters that one shard knows. To be called once for each shard. */
   add({ blocks, declared = [] }: Pick<FoldState, "blocks" | "declared">): void {
     for (const each of declared) this.#take(each);
     for (const { parameter, epoch } of blocks) {
@@ -76,7 +76,7 @@ export class FoundParameters {
     }
   }
 
-  /** The parameters as records of a job whose shards have begun with these states, in no order. */
+  /** Returns the parameters as entries of a job whose shards have begun with these states, in no order. */
   parameters(): Parameter[] {
     return [...this.#found.values()].map(({ declaration, layout, blocksMax, ...found }) => {
       const { epoch, trainer, present } = found;
@@ -88,7 +88,7 @@ export class FoundParameters {
     });
   }
 
-  /** Keeps the declaration of the higher epoch, and the most blocks that any of them had. */
+  /** Keeps the declaration with the higher epoch, and the most blocks that any of them had. */
   #take({ name, dtype, shape, config, epoch, layout, trainer }: Declared): void {
     const known = this.#found.get(name);
     const blocksMax = Math.max(known?.blocksMax ?? 0, layout.blocks);
@@ -109,16 +109,15 @@ interface NewJobDeps {
 }
 
 /**
- * A job in the making. Its settings bear a mark from the first write to the last, so that no host joins it
- * before it is complete. Whoever makes it writes the mark with a token; a later run takes it over with its
- * own.
+ * A job that is being made. From the first write to the last its settings say so, so that no host joins it before it
+ * is complete. They hold a token of the run that makes it; a later run takes the job over with a token of its own.
  */
 class NewJob {
   readonly settings: StoredSettings;
   readonly bucket: KvBucket;
   readonly #subjects: JobSubjects;
   readonly #origin: ForkOrigin;
-  /** Of the settings, as this run has written them. */
+  /** Revision of the settings, as this run has written them. */
   readonly revision: number;
 
   private constructor(options: {
@@ -171,7 +170,7 @@ class NewJob {
     return new NewJob({ settings, bucket, subjects, mark: pending, revision });
   }
 
-  /** Checks that no other run has taken it over. @throws BUSY */
+  /** Checks that no other run has taken the job over. @throws BUSY */
   async check(): Promise<void> {
     const stored = await this.bucket.read(SETTINGS_KEY);
     if (stored?.revision !== this.revision) throw settingsChanged(this.#subjects.job);
@@ -189,7 +188,7 @@ class NewJob {
   }
 }
 
-/** @throws JOB_EXISTS unless these are the settings of an incomplete fork of job `of`. */
+/** Checks that these are the settings of an incomplete fork of job `of`. @throws JOB_EXISTS if they are not. */
 function checkOwnFork(job: string, { value }: KvEntry, of: string): void {
   const mark = forkOriginOf(value);
   if (!hasRemovalFlag(value) && mark?.pending !== undefined && mark.of === of) return;
@@ -203,7 +202,7 @@ function checkOwnFork(job: string, { value }: KvEntry, of: string): void {
   });
 }
 
-/** Writes the records of the parameters and of a job that is initialized, in place of any there are. */
+/** Writes the entries of the parameters and of a job that is initialized, in place of any there are. */
 export async function writeEntries(
   bucket: KvBucket,
   parameters: readonly Parameter[],
@@ -216,7 +215,7 @@ export async function writeEntries(
     if (stored !== undefined) await bucket.remove(key, stored.revision);
   });
   const deps = { bucket, pause: delay };
-  // An interrupted run may have left a record: what is not known to be there is created first.
+  // An interrupted run may have left an entry. An entry that is not known to be there is created first.
   await mapConcurrently(parameters, (parameter) =>
     changeParameter(deps, parameter.declaration.name, () => parameter, { known: undefined }),
   );
@@ -234,17 +233,17 @@ type ForkStage = "begun" | `shard ${number}` | "parameters" | "complete";
 
 /** Options of {@link forkJob}. */
 export interface ForkOptions {
-  /** To the broker that is to hold the new job, with the inbox of a host of that job. */
+  /** Connection to the broker that is to hold the new job, with the inbox of a host of that job. */
   readonly connection: NatsConnection;
-  /** The id of the connection's inbox. */
+  /** Id of the connection's inbox. */
   readonly host: string;
   /** Name of the new job. */
   readonly job: string;
-  /** The job that it is made from. */
+  /** The job from which it is made. */
   readonly of: JobFacts;
   /** Settings of that job, from `knownSettings`; defaults hold for those that are not known. */
   readonly known: KnownSettings;
-  /** The position of each shard to begin with. */
+  /** Position of each shard with which the new job begins. */
   readonly at: readonly Position[];
   /** Makes a shard as it was at its position; called for one shard after the other. */
   readonly rebuild: Rebuild;
@@ -259,13 +258,13 @@ const REMOVE_MS = 10_000;
 /** A job made by a fork. */
 export interface ForkedJob {
   readonly job: string;
-  /** Ready parameters. */
+  /** Number of ready parameters. */
   readonly parameters: number;
   /** Bytes of all values and optimizer slots. */
   readonly bytes: number;
-  /** Names of parameters whose initialization had not come to its end, ascending. */
+  /** Names of parameters whose initialization had not been finished, ascending. */
   readonly unfinished: readonly string[];
-  /** Number of blocks that had gradients of a step that had not closed, which are discarded. */
+  /** Number of blocks with gradients of a step that had not closed, which are discarded. */
   readonly openBlocks: number;
 }
 
@@ -281,7 +280,7 @@ export async function forkJob(options: ForkOptions): Promise<ForkedJob> {
   const { connection, job, of, at, known, rebuild } = options;
   const subjects = new JobSubjects(job);
   const manager = await openJetStream(connection).jetstreamManager(false);
-  // Rebuilt before anything is made: a history that does not reach back leaves no job behind.
+  // Rebuilt before anything is made: if the history does not reach back so far, no job is left behind.
   const first = await rebuild(0, at[0] as Position);
   const mark = { at, madeMs: Date.now() };
   const fork = await NewJob.begin({ connection, manager, subjects }, of, mark, known);
@@ -293,7 +292,7 @@ export async function forkJob(options: ForkOptions): Promise<ForkedJob> {
   }
 }
 
-/** Makes all of the job but its settings, which hosts wait for, and completes it. */
+/** Writes all of the job but its settings, which hosts wait for, and completes it. */
 async function fill(options: ForkOptions, fork: NewJob, first: Shard): Promise<ForkedJob> {
   const { connection, host, job, of, at, rebuild, signal, onStage } = options;
   onStage?.("begun");
@@ -309,7 +308,7 @@ async function fill(options: ForkOptions, fork: NewJob, first: Shard): Promise<F
     found.add(shard.saveState());
     await begin(options, fork, { publisher, number, shard });
     onStage?.(`shard ${number}`);
-    // Its memory is free before the next one is rebuilt.
+    // Its memory is freed before the next one is rebuilt.
     shard = undefined;
   }
   await fork.check();
@@ -325,7 +324,9 @@ async function fill(options: ForkOptions, fork: NewJob, first: Shard): Promise<F
   return { job, parameters: ready.length, ...sum, unfinished: names };
 }
 
-/** Lets one shard of the new job begin with a state, in place of what an interrupted run has left of it. */
+/**
+ * Stores a state with which one shard of the new job begins, in place of whatever an interrupted run has left of it.
+ */
 async function begin(
   { connection, host, job }: ForkOptions,
   fork: NewJob,
@@ -336,7 +337,7 @@ async function begin(
   const place = { manager, client, subjects: new JobSubjects(job), shard: number };
   const store = new SnapshotStore({ ...place, publisher });
   const left = await store.lastManifest();
-  // Whoever takes the job over after this check replaces what is written here, or keeps it from being written.
+  // Whoever takes the job over after this check replaces these writes, or makes them fail.
   await fork.check();
   const { journal: storage } = fork.settings;
   const journal = new Journal({ ...place, settings: journalSettings(fork.settings) });
@@ -351,8 +352,8 @@ async function begin(
 }
 
 /**
- * Removes what there is of the job, as far as the broker can be reached; nothing if the settings are no longer of this
- * revision: another run that has taken the job over goes on with it, and one that is complete stays.
+ * Removes what there is of the job, as far as the broker can be reached. Removes nothing if the settings are no
+ * longer of this revision: then another run has taken the job over, or the job is complete.
  */
 async function removeQuietly(
   connection: NatsConnection,
@@ -374,12 +375,12 @@ function nothingThere(job: string): PserverError {
   return new PserverError("EMPTY", message, { job });
 }
 
-/** Settings of the other job that a fork takes over where they are known. */
+/** Settings of the other job that a fork takes over, if they are known. */
 export type KnownSettings = Partial<
   Omit<StoredSettings, "format" | "rules" | "leases" | "shards" | "synchronization">
 >;
 
-/** The settings of a job that the broker holds; none if it holds no such job. @throws DENIED, TIMEOUT, …. */
+/** Reads the settings of a job that the broker holds; none if it holds no such job. @throws DENIED, TIMEOUT, …. */
 export async function knownSettings(
   connection: NatsConnection,
   job: string,
@@ -399,7 +400,10 @@ export async function knownSettings(
 /** Makes a shard as it was at a position of its history. @throws the errors of `replayShard`. */
 export type Rebuild = (shard: number, at: Position) => Promise<Shard>;
 
-/** Rebuilds the shards of a source; `onProgress` is told now and then which one, and of how many records. */
+/**
+ * Returns a function that rebuilds the shards of a source. `onProgress` is called now and then with a shard, and with
+ * the number of records folded of those to fold.
+ */
 export function rebuildFrom(
   source: HistorySource,
   signal: AbortSignal,

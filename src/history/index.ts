@@ -33,7 +33,7 @@ export type {
   TimedRecord,
 } from "./source.ts";
 
-/** Which job's journals to open; settings of the broker not given come from the environment. */
+/** Names the job whose journals are opened. Settings of the broker that are not given come from the environment. */
 export interface JournalOptions extends ConnectionOverrides {
   readonly job: string;
   /** Directory of an archive, or a recorded file, which is read with the broker as one history. */

@@ -35,27 +35,27 @@ export async function openHistory(place: HistoryPlace): Promise<HistorySource> {
   }
 }
 
-/** How a model is rebuilt. */
+/** Options of {@link JournalHandle.replayTo}. */
 export interface ReplayToOptions {
   readonly signal?: AbortSignal;
   /** Whether shards are rebuilt on worker threads, several at once; true by default. */
   readonly threads?: boolean;
-  /** Told now and then how many records are folded, of those to fold as far as is known. */
+  /** Called now and then with the number of records folded, of those to fold as far as that is known. */
   readonly onProgress?: (doneRecords: number, totalRecords: number) => void;
 }
 
-/** Which updates are read. */
+/** Options of {@link JournalHandle.updates}. */
 export interface UpdatesOptions extends UpdateFilter {
-  /** What came after this point; by default all that is known. */
+  /** Only updates after this point; by default all that are known. */
   readonly since?: string;
-  /** What came up to this point; by default all that is there now. */
+  /** Only updates up to this point; by default all that exist now. */
   readonly until?: string;
-  /** Whether what comes later is read, too, until the signal is aborted; false by default. */
+  /** Whether later updates are read, too, until the signal is aborted; false by default. */
   readonly follow?: boolean;
   readonly signal?: AbortSignal;
 }
 
-/** A rebuilt model, and what its point was understood as. */
+/** A rebuilt model, and the point as it was understood. */
 export interface ModelAtPoint {
   readonly point: ResolvedPoint;
   readonly model: ReplayedModel;
@@ -74,9 +74,8 @@ export class JournalHandle {
   }
 
   /**
-   * The cut that a point means: `now`, `10m ago`, `2026-11-23T04:12:07Z`, `3:1200`, ….
-   * @throws BAD_VALUE for a text that is no point or one after the end, HISTORY_LOST for one before what is
-   * kept.
+   * Returns the cut that a point means: `now`, `10m ago`, `2026-11-23T04:12:07Z`, `3:1200`, ….
+   * @throws BAD_VALUE for a text that is no point or one after the end, HISTORY_LOST for one before what is kept.
    */
   async resolve(point: string, signal: AbortSignal = NEVER): Promise<ResolvedPoint> {
     return await resolvePoint(this.source, parsePoint(point, Date.now()), signal);
@@ -121,7 +120,7 @@ export class JournalHandle {
     }
   }
 
-  /** Closes what it reads from. Models that were rebuilt on threads stay until they are closed. */
+  /** Closes its source. Models that were rebuilt on threads stay until they are closed. */
   async close(): Promise<void> {
     await this.source.close();
   }

@@ -9,7 +9,7 @@ export type Point =
       readonly kind: "position";
       readonly shard: number;
       readonly seq: number;
-      /** Undefined for the newest one. */
+      /** Generation of the journal; undefined for the newest one. */
       readonly generation: number | undefined;
     }
   | { readonly kind: "step"; readonly step: number }
@@ -17,9 +17,9 @@ export type Point =
       readonly kind: "update";
       readonly trainer: string;
       readonly session: number;
-      /** Its number in its shard. */
+      /** Number of the update in its shard. */
       readonly n: number;
-      /** Undefined if the number is of one shard only. */
+      /** Its shard; undefined if only one shard has the number. */
       readonly shard: number | undefined;
     }
   | { readonly kind: "mark"; readonly name: string };
@@ -31,7 +31,7 @@ export type Cut = readonly Position[];
 export interface ResolvedPoint {
   readonly point: Point;
   readonly cut: Cut;
-  /** The time of the cut, in milliseconds since 1970, where one time makes it. */
+  /** Time of the cut, in milliseconds since 1970; undefined if the point is not a time. */
   readonly timeMs: number | undefined;
 }
 
@@ -50,8 +50,8 @@ const UNITS_MS: Readonly<Record<string, number>> = {
 };
 
 /**
- * The time that a text names, in milliseconds since 1970: ISO 8601, of this machine's zone where none is
- * given, or `10m ago`; undefined if it names none, such as a 30th of February.
+ * Parses a time, in milliseconds since 1970: ISO 8601, of this machine's zone where none is given, or `10m ago`;
+ * undefined for a text that names none, such as a 30th of February.
  */
 function parseTime(text: string, nowMs: number): number | undefined {
   const ago = AGO.exec(text)?.[1];
@@ -75,7 +75,7 @@ function durationMs(text: string): number {
   return totalMs;
 }
 
-/** The parts as `Date` takes them. */
+/** Returns the parts of a date as `Date` takes them. */
 function monthFromZero(
   parts: readonly number[],
 ): [year: number, month: number, day: number, hour: number, minute: number, second: number] {
@@ -109,15 +109,12 @@ const STEP = /^step:(\d{1,15})$/;
 const UPDATE = /^(.+)\/(\d{1,15}):(\d{1,15})(?:@(\d{1,9}))?$/s;
 const MARK = /^mark:(.+)$/s;
 
-/** What a point may be, for messages and help. */
+/** The forms of a point, for messages and help. */
 const POINT_FORMS =
   "now, start, a time (2026-11-23T04:12:07Z, 10m ago), a position (SHARD:SEQ or SHARD:SEQ@GENERATION), " +
   "step:N, an update (TRAINER/SESSION:NUMBER, @SHARD behind it if several shards have it) or mark:NAME";
 
-/**
- * The point that a text names.
- * @throws BAD_VALUE if it names none, or one of the year before 1970.
- */
+/** Parses a point. @throws BAD_VALUE if the text names none, or one before the year 1970. */
 export function parsePoint(text: string, nowMs: number): Point {
   const point = wordPoint(text) ?? timePoint(text, nowMs);
   if (point !== undefined) return point;
@@ -128,7 +125,7 @@ export function parsePoint(text: string, nowMs: number): Point {
   );
 }
 
-/** A point as it can be given again. */
+/** Formats a point so that it can be parsed again. */
 export function formatPoint(point: Point): string {
   switch (point.kind) {
     case "now":
@@ -151,7 +148,7 @@ export function formatPoint(point: Point): string {
   }
 }
 
-/** A time in ISO form, with milliseconds. */
+/** Formats a time in ISO form, with milliseconds. */
 export function formatTime(timeMs: number): string {
   return new Date(timeMs).toISOString();
 }

@@ -32,15 +32,18 @@ import {
 /** Time for which records are folded in one turn of the event loop. */
 const TURN_MS = 20;
 
-/** As far as any journal goes. */
+/** A sequence that no journal reaches. */
 const END_SEQ = Number.MAX_SAFE_INTEGER;
 
-/** Pause between two looks whether a shard whose journal cannot be folded on goes on under a new generation. */
+/**
+ * Pause between two checks whether a shard, whose journal cannot be folded further, goes on under a new generation.
+ */
 const FAILED_PAUSE_MS = 1_000;
 
 /**
- * Updates of a shard in the order of its journal: the records are folded, so that it is known what became of each. A
- * record that cannot be folded is one update that was rejected with FOLD_FAILED, the last one that is known of its part.
+ * Updates of a shard in the order of its journal. The records are folded, so that the outcome of each is known. A
+ * record that cannot be folded is one update, rejected with FOLD_FAILED: the last one of its generation that is
+ * known.
  */
 export class JournalUpdates {
   readonly #history: ShardHistory;
@@ -48,7 +51,7 @@ export class JournalUpdates {
   readonly #signal: AbortSignal;
   #shard: Shard | undefined;
   #generation = 0;
-  /** Why the shard cannot be folded on. */
+  /** Why the shard cannot be folded further. */
   #failure: PserverError | undefined;
 
   constructor(history: ShardHistory, subjects: JobSubjects, signal: AbortSignal) {
@@ -58,9 +61,9 @@ export class JournalUpdates {
   }
 
   /**
-   * The updates after a position up to another one, some at a time. What the source does not hold any more
-   * is left out. May be called again to go on.
-   * @throws what the source and the fold throw; the reason of the signal.
+   * Reads the updates after a position up to another one, some at a time. Leaves out what the source does not hold
+   * any more. May be called again to go on.
+   * @throws errors of the source and the fold; the reason of the signal.
    */
   async *between(after: Position, to: Position): AsyncGenerator<readonly UpdateEvent[]> {
     for (const part of reachOf(await takeInventory(this.#history))) {
@@ -79,7 +82,7 @@ export class JournalUpdates {
     }
   }
 
-  /** The updates after a position as they come, until the signal is aborted. @throws as {@link between}. */
+  /** Reads the updates after a position as they come, until the signal is aborted. @throws as {@link between}. */
   async *follow(after: Position): AsyncGenerator<readonly UpdateEvent[]> {
     await this.#load(after);
     let afterSeq = after.seq;
@@ -96,13 +99,13 @@ export class JournalUpdates {
         } else if (code === "FOLD_FAILED") {
           await delay(FAILED_PAUSE_MS, undefined, { signal: this.#signal }).catch(() => undefined);
         }
-        // A journal without news for a while, or a connection that is lost now.
+        // A journal without news for a while, or a connection that was lost.
         else if (code !== "TIMEOUT" && !retryable) throw error;
       }
     }
   }
 
-  /** Has a shard that was folded up to a position or less. */
+  /** Loads the shard, unless it is loaded, folded up to a position or less. */
   async #load({ generation, seq }: Position): Promise<void> {
     const present = this.#shard;
     const isUsable = this.#failure === undefined && present !== undefined && present.seq <= seq;
@@ -113,7 +116,7 @@ export class JournalUpdates {
     this.#failure = undefined;
   }
 
-  /** The generation that has followed upon the present one, if there is one. */
+  /** Returns the generation after the present one, if there is one. */
   async #newerGeneration(): Promise<number | undefined> {
     const last = (await this.#history.spans()).at(-1)?.generation;
     return last !== undefined && last > this.#generation ? last : undefined;
@@ -155,7 +158,7 @@ export class JournalUpdates {
     }
   }
 
-  /** The only thing known of a record that cannot be folded: where it is, whose, and why. */
+  /** Describes a record that cannot be folded: only its place, its trainer and the error are known. */
   #failedUpdate(record: TimedRecord, { code, message }: PserverError): UpdateEvent {
     const { seq, timeMs, payload } = record;
     const summary = summarizeRecord(this.#subjects.job, record);
@@ -169,11 +172,11 @@ export class JournalUpdates {
   }
 }
 
-/** The updates of a span of a shard. */
+/** Range of the updates of a shard. */
 export interface ShardSpan {
   readonly after: Position;
   readonly to: Position;
-  /** No update is wanted that was stored before this time, in milliseconds since 1970. */
+  /** Updates that were stored before this time, in milliseconds since 1970, are not wanted. */
   readonly fromMs: number;
 }
 
@@ -201,18 +204,18 @@ export async function* shardUpdates(
 }
 
 /**
- * Whether records without lines are listed: not those before the time from which on the tape was read, and
- * not the end of a journal that was abandoned, which no owner has folded.
+ * Whether records without lines are listed: not those before the time from which the tape was read, and not the end
+ * of a journal that was abandoned, which no owner has folded.
  */
 function isWanted({ after, to }: NonNullable<TapePart["skipped"]>, fromMs: number): boolean {
   return after.generation === to.generation || (after.generation === 0 && fromMs === 0);
 }
 
-/** Which updates of a job are read. */
+/** Options of {@link readUpdates}. */
 export interface UpdateQuery extends UpdateFilter, UpdateRange {
-  /** Whether those after `until` are read, too, as they come, until the signal is aborted. */
+  /** Whether later updates are read, too, as they come, until the signal is aborted. */
   readonly follow?: boolean;
-  /** Of those up to `until`, only the last so many: 1 or more. */
+  /** Only the last so many of those up to `until`: 1 or more. */
   readonly last?: number;
   readonly signal: AbortSignal;
 }
@@ -220,10 +223,10 @@ export interface UpdateQuery extends UpdateFilter, UpdateRange {
 const BEGINNING: Position = { generation: 0, seq: 0 };
 
 /**
- * The updates of a job, some at a time, in the order of the times at which the broker stored them; of
- * several shards that order is as good as the broker's clock. Followed ones come in the order of arrival.
- * Memory does not grow with the length of the history, but with `last`.
- * @throws what the source and the fold throw; the reason of the signal.
+ * Reads the updates of a job, some at a time, in the order of the times at which the broker stored them; between
+ * shards that order is as good as the broker's clock. Followed ones come in the order of arrival. Memory does not
+ * grow with the length of the history, but with `last`.
+ * @throws errors of the source and the fold; the reason of the signal.
  */
 export async function* readUpdates(
   source: HistorySource,
@@ -237,7 +240,7 @@ export async function* readUpdates(
     const span = { after: since?.[shard] ?? BEGINNING, to: until[shard] ?? BEGINNING };
     return { history, journal, ...span, fromMs: sinceMs };
   });
-  // Where a cut says it exactly, the time only spares reading.
+  // Where there is a cut, it is exact, and the time only spares reading.
   const leastMs = since === undefined ? sinceMs : 0;
   const wanted = (events: readonly UpdateEvent[]): readonly UpdateEvent[] =>
     events.filter(
@@ -258,21 +261,21 @@ export async function* readUpdates(
   for await (const events of mergeArrivals(present)) yield wanted(events);
 }
 
-/** Between which points of a history something is looked at. */
+/** Range of a history between two points. */
 export interface UpdateRange {
-  /** After this cut; undefined for all that is known. */
+  /** The range begins after this cut; undefined for all that is known. */
   readonly since: Cut | undefined;
-  /** After this time, in milliseconds since 1970. */
+  /** It begins after this time, in milliseconds since 1970. */
   readonly sinceMs: number;
-  /** Up to this cut. */
+  /** It ends with this cut. */
   readonly until: Cut;
-  /** Up to this time. */
+  /** It ends with this time, in milliseconds since 1970. */
   readonly untilMs: number;
 }
 
 /**
- * The range between two points. A time, an update and a named note may lie before
- * what the journals keep: tapes reach back further.
+ * Resolves the range between two points. A time, an update and a named note may lie before what the journals keep:
+ * tapes reach back further.
  * @throws as `resolvePoint`.
  */
 export async function resolveRange(
@@ -288,13 +291,13 @@ export async function resolveRange(
     since: begin?.cut,
     sinceMs: begin?.timeMs ?? 0,
     until: end.cut ?? newest,
-    // A cut says it exactly.
+    // The cut is exact.
     untilMs:
       end.cut === undefined ? (end.timeMs ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY,
   };
 }
 
-/** The cut of a point; of a time or a record before what the journals keep, only the time. */
+/** Resolves a point to its cut; if it is a time or a record before what the journals keep, to its time alone. */
 async function resolveOrTime(
   source: HistorySource,
   point: Point,

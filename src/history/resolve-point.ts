@@ -40,7 +40,7 @@ export interface FoundRecord {
   readonly timeMs: number;
 }
 
-/** What is searched for, as the lines of the tape and as records tell it. */
+/** What to search for, as lines of the tape and as records. */
 export interface Wanted {
   readonly isEvent: (event: UpdateEvent) => boolean;
   readonly isRecord: (record: TimedRecord) => boolean;
@@ -59,10 +59,10 @@ const UNREADABLE: ReadonlySet<ErrorCode> = new Set([
 ]);
 
 /**
- * Searches a shard in the order of its journals, without a fold: the tape, and the journal for records that
- * have no line there, or for all if the tape cannot be read. Ends at the first match, or with `isLast` gives
- * the last one.
- * @throws what the source throws; the reason of the signal.
+ * Searches a shard in the order of its journals, without a fold: in the tape, and in the journal for records that
+ * have no line there, or for all if the tape cannot be read. Ends at the first match, or with `isLast` returns the
+ * last one.
+ * @throws errors of the source; the reason of the signal.
  */
 export async function searchShard(
   history: ShardHistory,
@@ -79,7 +79,7 @@ export async function searchShard(
   return found && (await withRecordTime(history, spans, found, signal));
 }
 
-/** Whether the tape of a shard begins with its first record. @throws what the source throws. */
+/** Whether the tape of a shard begins with the shard's first record. @throws errors of the source. */
 async function tapeIsWhole(history: ShardHistory, signal: AbortSignal): Promise<boolean> {
   const begins = async (): Promise<boolean> => {
     for await (const { events } of tapeUpdates(history, BEGINNING, END, 0, signal)) {
@@ -102,16 +102,16 @@ async function chosenOf(
   return found;
 }
 
-/** The result of `read`, which reads a tape; that of `otherwise` if the tape cannot be read. */
+/** Returns the result of `read`, which reads a tape; that of `substitute` if the tape cannot be read. */
 async function unlessUnreadable<Result>(
   read: () => Promise<Result>,
-  otherwise: () => Promise<Result>,
+  substitute: () => Promise<Result>,
 ): Promise<Result> {
   try {
     return await read();
   } catch (error) {
     if (!UNREADABLE.has(ensureError(error).code)) throw error;
-    return await otherwise();
+    return await substitute();
   }
 }
 
@@ -137,7 +137,7 @@ async function* matchesIn(
   yield* recordsIn(history, spans, { after: covered, to: END, wanted }, signal);
 }
 
-/** The records that match after a position up to another one. */
+/** Yields the records that match, after a position up to another one. */
 async function* recordsIn(
   history: ShardHistory,
   spans: readonly JournalSpan[],
@@ -159,7 +159,7 @@ async function* recordsIn(
   }
 }
 
-/** A match with the time of its record as the broker tells it, if the record is still kept. */
+/** Returns a match with the time of its record as the broker tells it, if the record is still kept. */
 async function withRecordTime(
   history: ShardHistory,
   spans: readonly JournalSpan[],
@@ -171,7 +171,7 @@ async function withRecordTime(
     const record = await recordAt(history, found.position, signal);
     return record === undefined ? found : { ...found, timeMs: record.timeMs };
   } catch (error) {
-    // It was trimmed meanwhile.
+    // The record was trimmed since.
     if (ensureError(error).code !== "HISTORY_LOST") throw error;
     return found;
   }
@@ -181,8 +181,8 @@ async function withRecordTime(
 const MARK_ENTRY = "mark";
 
 /**
- * Finds the newest note that is named so, in all that is kept of journal and tape.
- * @throws BAD_VALUE if there is none; what the source throws; the reason of the signal.
+ * Finds the newest note of this name, in all that is kept of journal and tape.
+ * @throws BAD_VALUE if there is none; errors of the source; the reason of the signal.
  */
 export async function findMark(
   source: HistorySource,
@@ -209,9 +209,9 @@ function isNamed(subjects: JobSubjects, { subject, payload }: TimedRecord, name:
 }
 
 /**
- * The position of the record that closed a step in a shard. Folds from the newest snapshot before it.
- * @throws HISTORY_LOST if it closed before what is kept, BAD_VALUE if it has not closed; what the source
- * throws; the reason of the signal.
+ * Finds the position of the record that closed a step in a shard. Folds from the newest snapshot before it.
+ * @throws HISTORY_LOST if the step closed before what is kept, BAD_VALUE if it has not closed; errors of the source;
+ * the reason of the signal.
  */
 export async function findStep(
   history: ShardHistory,
@@ -262,10 +262,10 @@ async function foldUntilClosed(
 export type UpdatePoint = Extract<Point, { kind: "update" }>;
 
 /**
- * Finds the first record with the number of an update, in all that is kept of journals and tape; repeated
- * ones follow it.
- * @throws HISTORY_LOST if none is kept but some records are not, BAD_VALUE if there has never been one, if
- * several shards have that number and the point names none of them; what the source throws.
+ * Finds the first record with the number of an update, in all that is kept of journals and tape; repeated ones follow
+ * it.
+ * @throws HISTORY_LOST if none is kept but some records are not, BAD_VALUE if there has never been one, if several
+ * shards have that number and the point names none of them; errors of the source.
  */
 export async function findUpdate(
   source: HistorySource,
@@ -304,7 +304,7 @@ function hasNumber(record: TimedRecord, prefix: string, session: number, n: numb
   return head?.session === session && head.n === n;
 }
 
-/** What the subjects of a trainer's records in a shard begin with. */
+/** Returns the beginning of the subjects of a trainer's records, by shard. */
 function trainerPrefix(job: string, trainer: string): (shard: number) => string {
   const subjects = new JobSubjects(job);
   return (shard) => {
@@ -331,13 +331,13 @@ async function notFound(
   });
 }
 
-/** Less than the time between two records, in milliseconds. */
+/** A time shorter than that between any two records, in milliseconds. */
 const MOMENT_MS = 0.001;
 
 /**
- * When the broker stored the record at a position, in milliseconds since 1970. If that record is gone, a
- * time before the next one: that of the snapshot at the position, or a moment before. Undefined if
- * nothing tells.
+ * Returns when the broker stored the record at a position, in milliseconds since 1970. If that record is gone,
+ * returns a time before the next one: that of the snapshot at the position, or a moment before the next record.
+ * Undefined if none of these is known.
  */
 async function timeOfPosition(
   history: ShardHistory,
@@ -372,7 +372,7 @@ const SHARDS_AT_ONCE = 4;
 /** The first record of a shard. */
 const FIRST: Position = { generation: 1, seq: 1 };
 
-/** A shard of a source, with what the source holds of it. */
+/** A shard of a source, with a list of what the source holds of it. */
 interface ListedShard {
   readonly history: ShardHistory;
   readonly inventory: Inventory;
@@ -432,7 +432,10 @@ function endOf(
   throw historyLost(inventory.shard, "any point", undefined);
 }
 
-/** @throws HISTORY_LOST if nothing had been stored in any shard, or what had been is trimmed. */
+/**
+ * Returns the cut at a time.
+ * @throws HISTORY_LOST if nothing had been stored in any shard, or if what had been stored is trimmed.
+ */
 async function timeCut(
   shards: readonly ListedShard[],
   timeMs: number,
@@ -486,7 +489,7 @@ async function atPosition(
 /** A point that names the record of a trainer, which has to be searched for. */
 export type SearchedPoint = Extract<Point, { kind: "update" | "mark" }>;
 
-/** The record that a point names. @throws as `findUpdate` and `findMark`. */
+/** Finds the record that a point names. @throws as `findUpdate` and `findMark`. */
 export async function findPointed(
   source: HistorySource,
   point: SearchedPoint,
@@ -498,8 +501,8 @@ export async function findPointed(
 }
 
 /**
- * The cut of a record that was found: its own shard right after it, the others at its time.
- * @throws HISTORY_LOST if another shard's history does not reach back to it; what the source throws.
+ * Returns the cut of a record that was found: its own shard right after it, the others at its time.
+ * @throws HISTORY_LOST if another shard's history does not reach back so far; errors of the source.
  */
 export async function resolveFound(
   source: HistorySource,
@@ -511,7 +514,7 @@ export async function resolveFound(
   return { point, cut: await cutAt(shards, shard, position, timeMs, signal), timeMs };
 }
 
-/** A cut of one shard at a position, and of the others at its time. */
+/** Cuts one shard at a position, and the others at the time of that position. */
 async function cutAt(
   shards: readonly ListedShard[],
   shard: number,
@@ -524,7 +527,7 @@ async function cutAt(
   );
 }
 
-/** @throws UNSUPPORTED in a job whose trainers do not keep step. */
+/** Returns the cut at the end of a step. @throws UNSUPPORTED in a job whose trainers do not keep step. */
 async function stepCut(
   source: HistorySource,
   shards: readonly ListedShard[],
@@ -543,7 +546,7 @@ async function stepCut(
   );
 }
 
-/** The position with its generation. @throws BAD_VALUE if no record of the shard has had it yet. */
+/** Returns the position with its generation. @throws BAD_VALUE if no record of the shard has had it yet. */
 function checkPosition(
   inventory: Inventory,
   { shard, seq, generation }: Extract<Point, { kind: "position" }>,

@@ -46,29 +46,29 @@ export interface RewindPlan {
   readonly id: string;
   /** When it was begun, in milliseconds since 1970. */
   readonly begunMs: number;
-  /** The position of each shard to go on from. */
+  /** Position of each shard to which it goes back. */
   readonly at: readonly Position[];
-  /** The generation of each shard when it was begun; one of a later generation has been rewound. */
+  /** Generation of each shard when it was begun; a shard of a later generation has been rewound. */
   readonly from: readonly number[];
 }
 
 const REWIND_KEY = "rewind";
 
-/** The record of a rewind in the bucket of its job; there is none when it is complete. */
+/** The entry of a rewind in the bucket of its job; there is none when the rewind is complete. */
 const rewindEntry = new BucketEntry<RewindPlan | undefined, RewindPlan>(
   REWIND_KEY,
   parsePlan,
   (plan) => ({ format: ENTRY_FORMAT, ...plan }),
 );
 
-/** Removes the record of a rewind that is complete, unless it is gone already. */
+/** Removes the entry of a rewind that is complete, unless it is gone already. */
 async function endRewind(bucket: KvBucket, id: string): Promise<void> {
   const stored = await bucket.read(REWIND_KEY);
   if (stored === undefined || parsePlan(stored)?.id !== id) return;
   await bucket.remove(REWIND_KEY, stored.revision);
 }
 
-/** The plan in a record. @throws BAD_VERSION for a record of another format, INTERNAL for a damaged one. */
+/** Reads the plan from its entry. @throws BAD_VERSION for an entry of another format, INTERNAL for a damaged one. */
 function parsePlan(stored: KvEntry | undefined): RewindPlan | undefined {
   if (stored === undefined) return undefined;
   return readEntry(stored.value, REWIND_KEY, (fields) => ({
@@ -85,23 +85,26 @@ const TRIES_MAX = 8;
 /** Pause between two attempts. */
 const RETRY_MS = 100;
 
-/** The newest manifest. @throws SNAPSHOT_DAMAGED if no host has served the shard, or all of them are lost. */
+/**
+ * Reads the newest manifest.
+ * @throws SNAPSHOT_DAMAGED if no host has served the shard, or if all manifests are lost.
+ */
 async function newestManifest(store: SnapshotStore, shard: number): Promise<StoredManifest> {
   const newest = await store.lastManifest();
   if (newest !== undefined) return newest;
   throw new PserverError("SNAPSHOT_DAMAGED", `shard ${shard}: no snapshot is left`, { shard });
 }
 
-/** What the records of a job say of its lifecycle. */
+/** Lifecycles of a job and its parameters, as their entries hold them. */
 export interface LifecycleEntries {
   readonly job: Lifecycle;
   readonly parameters: readonly Parameter[];
 }
 
 /**
- * The records of a job whose shards go on from a cut. A parameter that was ready there is ready, under the epoch
- * that it had; any other is to be initialized anew, under a higher epoch than it ever had. The job is
- * initialized if it was so at the cut.
+ * Returns the entries of a job whose shards go on from a cut. A parameter that was ready there is ready, under the
+ * epoch that it had; any other is to be initialized again, under a higher epoch than it ever had. The job is
+ * initialized if it was initialized at the cut.
  * @param found the parameters as the shards show them at the cut.
  */
 export function rewoundEntries(
@@ -124,7 +127,7 @@ export function rewoundEntries(
     parameters.set(name, hasBlocks ? after : gone(after, epoch));
   }
   const { context } = job;
-  // Makes hosts read the parameters again that they know as ready.
+  // Has hosts read those parameters again that they know as ready.
   const revised = context.revised + 1;
   const state = isReady ? "ready" : "uninitialized";
   const epoch = isReady ? Math.max(1, context.epoch) : context.epoch;
@@ -147,14 +150,14 @@ function wasReady(
       return at !== undefined && comparePositions(at, ended) >= 0;
     });
   }
-  // A rewind to before its initialization is undone: the records do not know of it any more.
+  // A rewind to before the job's initialization is undone: the entries do not tell of it any more.
   return found.some(
     ({ declaration, lifecycle }) =>
       lifecycle.state === "ready" && known.get(declaration.name)?.lifecycle.state !== "ready",
   );
 }
 
-/** The parameter with no initialization under way or completed. */
+/** Returns the parameter with no initialization under way or finished. */
 function gone(parameter: Parameter, epoch: number = parameter.lifecycle.context.epoch): Parameter {
   const context = { ...parameter.lifecycle.context, epoch, at: [], sealed: 0 };
   return { ...parameter, jobEpoch: 0, lifecycle: { state: "uninitialized", context } };
@@ -165,12 +168,12 @@ type RewindStage = "rebuilt" | "begun" | `shard ${number}` | "parameters" | "com
 
 /** Options of {@link rewindJob}. */
 export interface RewindOptions {
-  /** As a host of the job has one. */
+  /** A connection like that of a host of the job. */
   readonly connection: NatsConnection;
-  /** The id of the connection's inbox. */
+  /** Id of the connection's inbox. */
   readonly host: string;
   readonly job: string;
-  /** The position of each shard to go on from. */
+  /** Position of each shard to which the job goes back. */
   readonly at: readonly Position[];
   /** Makes a shard as it was at a position. */
   readonly rebuild: Rebuild;
@@ -182,26 +185,26 @@ export interface RewindOptions {
 /** A shard that goes on from an earlier state. */
 interface RewoundShard extends Position {
   readonly shard: number;
-  /** What it gave up; empty for a shard that an interrupted rewind had completed. */
+  /** Records that it gave up; none for a shard that an interrupted rewind had completed. */
   readonly fallbacks: readonly Fallback[];
-  /** Whether a host serves it by now. */
+  /** Whether a host serves it again. */
   readonly served: boolean;
 }
 
 /** A job that goes on from an earlier state. */
 export interface RewoundJob {
   readonly job: string;
-  /** The positions that its shards go on from. */
+  /** Positions from which its shards go on. */
   readonly at: readonly Position[];
-  /** Whether a rewind that had been interrupted was completed, and not the one that was asked for. */
+  /** Whether an interrupted rewind was completed instead of the one that was asked for. */
   readonly completed: boolean;
   readonly shards: readonly RewoundShard[];
-  /** Names of parameters that are ready, and of those to be initialized anew. */
+  /** Names of parameters that are ready, and of those that are to be initialized again. */
   readonly ready: readonly string[];
   readonly gone: readonly string[];
 }
 
-/** The rewind of a job that was interrupted; undefined if there is none. @throws BAD_NAME, TIMEOUT, …. */
+/** Returns the interrupted rewind of a job; undefined if there is none. @throws BAD_NAME, TIMEOUT, …. */
 export async function interruptedRewind(
   connection: NatsConnection,
   job: string,
@@ -215,7 +218,7 @@ export async function interruptedRewind(
  * anything is written. Then the plan is noted in the job's bucket, and one shard after the other is put under
  * the next generation, by one write each. If that is interrupted, some shards have gone back and others have
  * not; the next rewind, whatever its point, completes this one.
- * @throws BAD_NAME if there is no such job; BUSY if another rewind has begun meanwhile; NOT_OWNER if an owner
+ * @throws BAD_NAME if there is no such job; BUSY if another rewind has begun since; NOT_OWNER if an owner
  * made snapshots faster than the state could be stored; NO_SPACE; the errors of `rebuild`; ABORTED.
  */
 export async function rewindJob(options: RewindOptions): Promise<RewoundJob> {
@@ -234,7 +237,7 @@ class JobRewind {
   readonly #job: StoredJob;
   readonly #publisher: StreamPublisher;
   readonly #found = new FoundParameters();
-  /** Of this run, in the manifests that it writes. */
+  /** Token of this run, in the manifests that it writes. */
   readonly #token = randomUUID();
 
   constructor(options: RewindOptions, job: StoredJob, publisher: StreamPublisher) {
@@ -273,7 +276,7 @@ class JobRewind {
     return shards;
   }
 
-  /** Notes the plan. @throws BUSY if there is another one by now. */
+  /** Writes the plan. @throws BUSY if there is another one. */
   async #begin(at: readonly Position[]): Promise<RewindPlan> {
     const { job } = this.#options;
     const id = randomUUID();
@@ -305,8 +308,8 @@ class JobRewind {
   }
 
   /**
-   * Puts a state in place of the present one of a shard, unless that was done. An owner that writes a snapshot
-   * meanwhile removes what was stored as unneeded: it is stored again.
+   * Puts a state in place of the present one of a shard, unless that was done. An owner that writes a snapshot at the
+   * same time removes the stored pieces as unneeded: then they are stored again.
    * @throws NOT_OWNER if owners were faster each time; NO_SPACE.
    */
   async #continue(
@@ -365,7 +368,7 @@ class JobRewind {
     await mapConcurrently(parameters, (parameter) =>
       parameterEntry(parameter.declaration.name).change(deps, () => parameter),
     );
-    // Last: hosts read the parameters again when this record has changed.
+    // Written last: hosts read the parameters again when this entry has changed.
     await jobEntry.change(deps, () => job);
     const names = (state: string): string[] =>
       parameters
@@ -376,7 +379,7 @@ class JobRewind {
   }
 
   /**
-   * Asks each owner for a snapshot of the new generation: one that still folds the old journal learns by that
+   * Asks each owner for a snapshot of the new generation. An owner that still folds the old journal finds out by that
    * that it is deposed, and takes the shard over again.
    */
   async #awaitOwners(shards: readonly Omit<RewoundShard, "served">[]): Promise<RewoundShard[]> {

@@ -26,14 +26,14 @@ export type HistoryPlace =
       readonly kind: "broker";
       readonly connection: ConnectionSettings;
       readonly job: string;
-      /** Directory of an archive, or a recorded file, that is read with it, as one history. */
+      /** Directory of an archive, or a recorded file, that is read together with the broker, as one history. */
       readonly archive?: string;
     }
   | { readonly kind: "archive"; readonly archive: string };
 
 /** A record of a journal with the time at which the broker stored it. */
 export interface TimedRecord extends JournalRecord {
-  /** Milliseconds since 1970, with fractions. No part of the fold: nothing depends on it but reports. */
+  /** Milliseconds since 1970, with fractions. Only reports depend on it; the fold does not. */
   readonly timeMs: number;
 }
 
@@ -41,7 +41,7 @@ export interface TimedRecord extends JournalRecord {
 export interface JournalSpan {
   readonly generation: number;
   readonly firstSeq: number;
-  /** `firstSeq` − 1 if there is none. */
+  /** `firstSeq` − 1 if the span is empty. */
   readonly lastSeq: number;
 }
 
@@ -54,7 +54,7 @@ export interface StoredTapeMessage {
   readonly data: Uint8Array;
 }
 
-/** Where the reading of a tape begins. */
+/** The message with which the reading of a tape begins. */
 export type TapeStart =
   /** The first message that was stored at this time or later. */
   | { readonly kind: "time"; readonly timeMs: number }
@@ -67,18 +67,18 @@ export interface KeptSnapshot extends StoredManifest {
   readonly timeMs: number;
 }
 
-/** What a source knows of one shard. */
+/** The history of one shard. */
 export interface ShardHistory {
   readonly shard: number;
 
-  /** What can be read, by generation, ascending. */
+  /** Lists the records that can be read, by generation, ascending. */
   spans(): Promise<readonly JournalSpan[]>;
 
-  /** The snapshots whose manifest is there, by generation and record, ascending. */
+  /** Lists the snapshots whose manifests are kept, by generation and record, ascending. */
   snapshots(): Promise<readonly KeptSnapshot[]>;
 
   /**
-   * The message that a manifest or a snapshot's state refers to.
+   * Reads the message that a manifest or a snapshot's state refers to.
    * @throws SNAPSHOT_DAMAGED if it is gone or its bytes have changed.
    */
   piece(ref: PieceRef): Promise<Uint8Array>;
@@ -92,26 +92,26 @@ export interface ShardHistory {
   read(after: Position, toSeq: number, signal: AbortSignal): AsyncIterable<readonly TimedRecord[]>;
 
   /**
-   * How far its owners have folded it, and what the journal was then; undefined if they have noted nothing yet.
-   * Absent of a source that keeps no marks.
-   * @throws INTERNAL if the mark is damaged.
+   * Reads how far its owners have folded it, and what the journal was then; undefined if they have noted nothing yet.
+   * Absent in a source that keeps no watermarks.
+   * @throws INTERNAL if the watermark is damaged.
    */
   watermark?(): Promise<Watermark | undefined>;
 
   /**
-   * The messages of the shard's tape from `start` on, oldest first; some of them may repeat lines of others.
-   * None if the job has no tape. Absent of a source that keeps none.
+   * Reads the messages of the shard's tape from `start` on, oldest first; some of them may repeat lines of others.
+   * None if the job has no tape. Absent in a source that keeps none.
    */
   readTape?(start: TapeStart, signal: AbortSignal): AsyncIterable<StoredTapeMessage>;
 
   /**
-   * Sequence of the last record of a span that was stored up to `timeMs`, in milliseconds since 1970;
+   * Returns the sequence of the last record of a span that was stored up to `timeMs`, in milliseconds since 1970;
    * `firstSeq` − 1 if all were stored later.
    */
   lastUpTo(span: JournalSpan, timeMs: number): Promise<number>;
 }
 
-/** What every source knows of its job. */
+/** Facts of a job that every source knows. */
 export interface JobFacts {
   readonly job: string;
   readonly shards: number;
@@ -123,33 +123,33 @@ export interface JobFacts {
  * an archive whose later part is in the broker. All commands of the debugger read through it.
  */
 export interface HistorySource extends JobFacts {
-  /** What a person may call it: `broker`, or the path of the archive. */
+  /** Name for people: `broker`, or the path of the archive. */
   readonly name: string;
 
-  /** @throws BAD_VALUE for a shard that the job does not have. */
+  /** Returns the history of a shard. @throws BAD_VALUE for a shard that the job does not have. */
   shard(shard: number): ShardHistory;
 
   /**
    * Asks the owner of a shard; absent where no host can be reached.
-   * @throws NO_OWNER if none answers; else the error in the reply.
+   * @throws NO_OWNER if none answers, or the error in the reply.
    */
   askOwner?(shard: number, verb: OwnerVerb, fields: Fields): Promise<Message>;
 
   close(): Promise<void>;
 }
 
-/** What a record says of itself. */
+/** Sender and contents of a record, in short. */
 export interface RecordSummary {
   readonly verb: UpdateVerb;
   /** Sender with session and number; undefined for a host's record. */
   readonly sender:
     | { readonly trainer: string; readonly session: number; readonly n: number }
     | undefined;
-  /** The parameters that it names; of a batch several. */
+  /** The parameters that it names; several in a batch. */
   readonly parameters: readonly string[];
 }
 
-/** Says what a record of a job is; undefined if its subject is not that of a record. */
+/** Summarizes a record of a job; undefined if its subject is not that of a record. */
 export function summarizeRecord(
   job: string,
   { subject, payload }: TimedRecord,
@@ -169,7 +169,7 @@ export function summarizeRecord(
   return { verb: parsed.by, sender, parameters };
 }
 
-/** @throws BAD_VALUE for a shard that the job does not have. */
+/** Checks the number of a shard. @throws BAD_VALUE for a shard that the job does not have. */
 export function checkShard({ job, shards }: JobFacts, shard: number): void {
   if (Number.isSafeInteger(shard) && shard >= 0 && shard < shards) return;
   throw new PserverError(
@@ -180,8 +180,8 @@ export function checkShard({ job, shards }: JobFacts, shard: number): void {
 }
 
 /**
- * The error for a position of a shard that the kept history does not reach back to; `oldest` is the first
- * one that it does reach, if any, which was stored at `oldestMs`, where that is known.
+ * Makes the error for a position of a shard that the kept history does not reach back to. `oldest`: the first
+ * position that it does reach, if any, which was stored at `oldestMs`, if that is known.
  */
 export function historyLost(
   shard: number,
@@ -202,12 +202,12 @@ export function historyLost(
   );
 }
 
-/** A position as points spell it: `3:1200`, with the generation unless it is the first: `3:1200@2`. */
+/** Formats a position as points spell it: `3:1200`, with the generation unless it is the first: `3:1200@2`. */
 export function showPosition(shard: number, { generation, seq }: Position): string {
   return generation === 1 ? `${shard}:${seq}` : `${shard}:${seq}@${generation}`;
 }
 
-/** The record at a position; undefined if the source has none there. @throws as `ShardHistory.read` does. */
+/** Reads the record at a position; undefined if the source has none there. @throws as `ShardHistory.read` does. */
 export async function recordAt(
   history: Pick<ShardHistory, "read">,
   { generation, seq }: Position,
@@ -226,13 +226,13 @@ export interface Reach {
   readonly lastSeq: number;
 }
 
-/** Where the rebuilding of a shard can begin: at a snapshot, or with nothing before record 1. */
+/** A place from which a shard can be rebuilt: a snapshot, or the empty shard before record 1. */
 export interface ReplayBase extends Position {
-  /** Undefined for the empty shard. */
+  /** The snapshot; undefined for the empty shard. */
   readonly snapshot: KeptSnapshot | undefined;
 }
 
-/** What a source holds of a shard, listed once. */
+/** A list of what a source holds of a shard. */
 export interface Inventory {
   readonly shard: number;
   readonly spans: readonly JournalSpan[];
@@ -242,14 +242,15 @@ export interface Inventory {
 /** Lists what a source holds of a shard. @throws TIMEOUT, DENIED and the like. */
 export async function takeInventory(history: ShardHistory): Promise<Inventory> {
   const { shard } = history;
-  // The spans first: a snapshot listed afterwards reaches back to no less.
+  // The spans are listed first: a snapshot that is listed later reaches back no less far.
   const spans = await history.spans();
   return { shard, spans, snapshots: await history.snapshots() };
 }
 
 /**
- * The last position up to a time; undefined if it is before all that is kept, or among records that are missing.
- * @throws what the source throws.
+ * Returns the last position up to a time; undefined if it is before all that is kept, or among records that are
+ * missing.
+ * @throws errors of the source.
  */
 export async function positionAt(
   history: Pick<ShardHistory, "lastUpTo">,
@@ -273,7 +274,7 @@ export async function positionAt(
       ...all.map(({ manifest }) => manifest.seq),
     ];
     const isFollowed = spans.some((span) => span.firstSeq <= seq + 1 && seq < span.lastSeq);
-    // Which of the records that are missing were stored before is not known.
+    // It is not known which of the missing records were stored before.
     if (seqs.length > 0 && !isFollowed && laterSeqs.some((later) => later > seq)) return undefined;
     if (seqs.length > 0) return { generation, seq };
     if (spans[0] !== undefined && spans[0].firstSeq > 1) return undefined;
@@ -281,7 +282,7 @@ export async function positionAt(
   return undefined;
 }
 
-/** The last record of one generation up to a time; undefined if all are later. */
+/** Returns the last record of one generation up to a time; undefined if all are later. */
 async function lastRecord(
   history: Pick<ShardHistory, "lastUpTo">,
   spans: readonly JournalSpan[],
@@ -294,7 +295,7 @@ async function lastRecord(
   return undefined;
 }
 
-/** All places where a rebuilding can begin, by generation and sequence, ascending. */
+/** Returns all places from which a shard can be rebuilt, by generation and sequence, ascending. */
 export function basesOf({ spans, snapshots }: Inventory): ReplayBase[] {
   const bases: ReplayBase[] = snapshots.map((snapshot) => {
     const { generation, seq } = snapshot.manifest;
@@ -306,8 +307,8 @@ export function basesOf({ spans, snapshots }: Inventory): ReplayBase[] {
 }
 
 /**
- * What was noted of the journal of a generation when it was folded before, ascending: by its snapshots, and by
- * the mark of its owners.
+ * Returns the checksums of a generation that were noted when it was folded before, ascending: by its snapshots, and
+ * by the watermark of its owners.
  */
 export function notedIn(
   { snapshots }: Inventory,
@@ -319,7 +320,7 @@ export function notedIn(
   return [...noted, ...notedChecksums(watermark, generation)].sort((a, b) => a.seq - b.seq);
 }
 
-/** The span that holds the record at a position; undefined if none does. */
+/** Returns the span that holds the record at a position; undefined if none does. */
 export function spanWith(
   spans: readonly JournalSpan[],
   { generation, seq }: Position,
@@ -329,12 +330,12 @@ export function spanWith(
   );
 }
 
-/** The last record that follows a position without a gap; that of the position if none does. */
+/** Returns the last record that follows a position without a gap; that of the position if none does. */
 export function connectedUpTo({ spans }: Inventory, { generation, seq }: Position): number {
   return spanWith(spans, { generation, seq: seq + 1 })?.lastSeq ?? seq;
 }
 
-/** What can be rebuilt, by generation and sequence, ascending; parts do not overlap. */
+/** Returns the positions that can be rebuilt, by generation and sequence, ascending; the ranges do not overlap. */
 export function reachOf(inventory: Inventory): Reach[] {
   const parts: Reach[] = [];
   for (const { generation, seq } of basesOf(inventory)) {
@@ -347,7 +348,7 @@ export function reachOf(inventory: Inventory): Reach[] {
 }
 
 /**
- * The places from which a position can be rebuilt, the nearest first.
+ * Returns the places from which a position can be rebuilt, the nearest first.
  * @throws HISTORY_LOST if all are later, JOURNAL_DAMAGED if a record between is missing.
  */
 export function basesBefore(inventory: Inventory, to: Position): [ReplayBase, ...ReplayBase[]] {
@@ -365,7 +366,7 @@ export function basesBefore(inventory: Inventory, to: Position): [ReplayBase, ..
   throw historyLost(shard, showPosition(shard, to), oldestOf(inventory));
 }
 
-/** The first record that is missing between the places where a rebuilding can begin and a position. */
+/** Returns the first missing record between the places from which a shard can be rebuilt and a position. */
 function gapBefore(inventory: Inventory, to: Position): number | undefined {
   const before = reachOf(inventory).findLast(
     ({ generation, firstSeq }) => generation === to.generation && firstSeq <= to.seq,
@@ -373,13 +374,13 @@ function gapBefore(inventory: Inventory, to: Position): number | undefined {
   return before && before.lastSeq + 1;
 }
 
-/** The oldest position that can be rebuilt; undefined if none can. */
+/** Returns the oldest position that can be rebuilt; undefined if none can. */
 export function oldestOf(inventory: Inventory): Position | undefined {
   const first = reachOf(inventory)[0];
   return first && { generation: first.generation, seq: first.firstSeq };
 }
 
-/** The newest position that is kept, whether or not it can be rebuilt; undefined if nothing is. */
+/** Returns the newest position that is kept, whether or not it can be rebuilt; undefined if nothing is kept. */
 export function newestOf({ spans, snapshots }: Inventory): Position | undefined {
   const ends = [
     ...spans.map(({ generation, lastSeq: seq }) => ({ generation, seq })),
@@ -388,7 +389,9 @@ export function newestOf({ spans, snapshots }: Inventory): Position | undefined 
   return ends.sort((a, b) => b.generation - a.generation || b.seq - a.seq)[0];
 }
 
-/** The oldest position from which records lead to another one of its generation; itself if none do. */
+/**
+ * Returns the oldest position from which records lead to another one of its generation; that one itself if none do.
+ */
 export function startOf(inventory: Inventory, to: Position): Position {
   const part = reachOf(inventory).find(
     ({ generation, firstSeq, lastSeq }) =>

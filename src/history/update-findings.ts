@@ -1,47 +1,47 @@
 import type { UpdateEvent } from "../actors/journal/describe-record.ts";
 
-/** What can be searched for. */
+/** Kinds of findings that can be searched for. */
 export const FINDING_KINDS = ["nan", "spike", "stale", "rejected", "repeat"] as const;
 /** One of {@link FINDING_KINDS}. */
 export type FindingKind = (typeof FINDING_KINDS)[number];
 
-/** An update that was searched for, with what is remarkable about it. */
+/** An update that was found, with the reason why it is remarkable. */
 export type Finding =
   | { readonly kind: "nan"; readonly event: UpdateEvent; readonly nonFinite: number }
   | {
       readonly kind: "spike";
       readonly event: UpdateEvent;
       readonly norm: number;
-      /** Mean of the norms before it, of the same trainer and block. */
+      /** Mean of the earlier norms of the same trainer and block. */
       readonly mean: number;
-      /** How many standard deviations of them it is away. */
+      /** Difference from the mean, in standard deviations of these norms. */
       readonly deviations: number;
     }
   | { readonly kind: "stale"; readonly event: UpdateEvent; readonly behind: number }
   | { readonly kind: "rejected"; readonly event: UpdateEvent; readonly reason: string }
   | { readonly kind: "repeat"; readonly event: UpdateEvent; readonly firstSeq: number };
 
-/** From where on something is remarkable. */
+/** Bounds beyond which an update is remarkable. */
 export interface FindingBounds {
-  /** Standard deviations of a trainer's own norms. */
+  /** Difference from the mean of a trainer's own norms, in standard deviations. */
   readonly deviations: number;
-  /** Versions that a block may have gone on since the values that a gradient was computed from. */
+  /** Versions by which a block went on while a gradient was computed from older values. */
   readonly behind: number;
 }
 
-/** Looks at the updates of a job, in order, one after the other. */
+/** Checks the updates of a job, in order, one after the other. */
 export type Detector = (event: UpdateEvent) => Finding | undefined;
 
-/** Norms of a trainer and block before any of them can be remarkable. */
+/** Number of norms of a trainer and block before any of them can be remarkable. */
 const NORMS_MIN = 8;
 
 /** The least deviation, as a share of the mean: norms that hardly differ have no spikes. */
 const DEVIATION_MIN = 0.01;
 
-/** Trainers and blocks whose norms are remembered. */
+/** Limit of the trainers and blocks whose norms are remembered. */
 const HISTORIES_MAX = 100_000;
 
-/** What finds updates of a kind. A detector of spikes remembers the norms that it has seen. */
+/** Makes the detector of a kind of findings. A detector of spikes remembers the norms that it has seen. */
 export function detectorOf(kind: FindingKind, bounds: FindingBounds): Detector {
   switch (kind) {
     case "nan":
@@ -101,7 +101,7 @@ function spikeDetector(deviations: number): Detector {
     );
     const away = deviation === 0 ? 0 : Math.abs(norm - mean) / deviation;
     if (count >= NORMS_MIN && away > deviations) {
-      // Not remembered: one spike must not hide the next.
+      // Not remembered, so that one spike does not hide the next.
       return { kind: "spike", event, norm, mean, deviations: away };
     }
     history.count += 1;

@@ -3,12 +3,12 @@ import { decodeTape, type TapeMessage } from "../actors/journal/tape-decoder.ts"
 import { comparePositions, ensureError, type Position } from "../protocol/index.ts";
 import type { ShardHistory, StoredTapeMessage } from "./source.ts";
 
-/** Lines of a shard's tape that follow upon each other. */
+/** Consecutive lines of a shard's tape. */
 export interface TapePart {
   readonly events: readonly UpdateEvent[];
-  /** Up to here, the parts so far hold all lines that the tape has. */
+  /** All lines of the tape up to here are in this part and those before it. */
   readonly covered: Position;
-  /** The records right before the lines that the tape has none of, after one position up to another. */
+  /** Range of records right before the lines for which the tape has no lines: after one position up to another. */
   readonly skipped: { readonly after: Position; readonly to: Position } | undefined;
 }
 
@@ -31,7 +31,7 @@ export async function* tapeUpdates(
   for await (const message of history.readTape?.(start, signal) ?? []) {
     const decoded = decodeIfWhole(message, history.shard);
     if ("damage" in decoded) {
-      // It has no lines that are wanted.
+      // The message has no lines that are wanted.
       if (comparePositions(covered, to) >= 0) continue;
       const events = [lostLines(message, history.shard, covered, decoded.damage)];
       yield { events, covered, skipped: undefined };
@@ -54,7 +54,7 @@ export async function* tapeUpdates(
   }
 }
 
-/** The lines in a message, or why it cannot be read. @throws BAD_VERSION. */
+/** Decodes the lines in a message; returns why, if it cannot be read. @throws BAD_VERSION */
 function decodeIfWhole(
   { data }: StoredTapeMessage,
   shard: number,
@@ -68,7 +68,7 @@ function decodeIfWhole(
   }
 }
 
-/** What is known of the updates in a message of the tape that cannot be read: that they are right after a record. */
+/** Describes the updates in a message of the tape that cannot be read: only the record that they follow is known. */
 function lostLines(
   { seq, timeMs }: StoredTapeMessage,
   shard: number,
@@ -91,7 +91,7 @@ function isLater(event: UpdateEvent, last: Position & { readonly entry: number }
   return order > 0 || (order === 0 && event.entry > last.entry);
 }
 
-/** A source of batches, with the batch that its next element comes from. */
+/** A source of batches, with the batch from which its next element comes. */
 interface MergeInput<T> {
   readonly batches: AsyncIterator<readonly T[]>;
   batch: readonly T[];
@@ -99,8 +99,8 @@ interface MergeInput<T> {
 }
 
 /**
- * Elements of several sources, each in the order of `keyOf`, in the order of `keyOf`; of equal ones, those of
- * the earlier source first. Takes from each source no more than a batch ahead. Ends all sources when it ends.
+ * Merges several sources, each in the order of `keyOf`, into that order; of equal elements, those of the earlier
+ * source come first. Reads each source no more than a batch ahead. Ends all sources when it ends.
  */
 export async function* mergeSorted<T>(
   sources: readonly AsyncIterable<readonly T[]>[],
@@ -122,7 +122,7 @@ export async function* mergeSorted<T>(
   }
 }
 
-/** Gives the input its next batch that has elements; false at its end. */
+/** Reads the next batch of the input that has elements; false at its end. */
 async function refill<T>(input: MergeInput<T>): Promise<boolean> {
   for (;;) {
     const next = await input.batches.next();
@@ -156,7 +156,7 @@ function mergeUntilEmpty<T>(
   }
 }
 
-/** Batches of several sources as they come. Ends all sources when it ends. */
+/** Yields the batches of several sources as they come. Ends all sources when it ends. */
 export async function* mergeArrivals<T>(
   sources: readonly AsyncIterable<readonly T[]>[],
 ): AsyncGenerator<readonly T[]> {
@@ -168,7 +168,7 @@ export async function* mergeArrivals<T>(
     return { at, result };
   };
   const pending = new Map(iterators.map((_, at) => [at, next(at)]));
-  // A source that fails while another one's batch is used is heard of at the next turn.
+  // The error of a source that fails while another one's batch is used is thrown on the next turn.
   for (const promise of pending.values()) promise.catch(() => undefined);
   try {
     while (pending.size > 0) {
@@ -188,8 +188,8 @@ export async function* mergeArrivals<T>(
 }
 
 /**
- * The last elements of batches, as one batch once they have ended. Remembers no more than `count`.
- * `count`: 1 or more.
+ * Yields the last `count` elements of batches, 1 or more, as one batch once the batches have ended. Holds no more
+ * than these.
  */
 export async function* lastOf<T>(
   batches: AsyncIterable<readonly T[]>,
@@ -198,13 +198,13 @@ export async function* lastOf<T>(
   let last: T[] = [];
   for await (const batch of batches) {
     for (const element of batch) last.push(element);
-    // Cut now and then: a cut copies what is kept.
+    // Cut only now and then, because that copies what is kept.
     if (last.length > 2 * count) last = last.slice(-count);
   }
   if (last.length > 0) yield last.slice(-count);
 }
 
-/** Which updates are wanted; what is undefined admits all. */
+/** Filter of updates; what is undefined admits all. */
 export interface UpdateFilter {
   /** Updates of this parameter only. */
   readonly parameter?: string | undefined;

@@ -39,7 +39,7 @@ const UNKNOWN_BEFORE: readonly ErrorCode[] = [
  * Compares the state that a generation began with, of which `shard` was loaded, with the state of the older
  * generation that it went on from. `first` if that cannot be rebuilt, or differs and need not be the same: after
  * an accepted loss the shard may have gone on from another state than its manifest tells.
- * @throws as `replayShard`, but for damage, which is told where it is.
+ * @throws as `replayShard`, except for damage, which is reported where it is.
  */
 async function compareBeginning(
   history: ShardHistory,
@@ -63,14 +63,14 @@ async function compareBeginning(
   }
 }
 
-/** The position whose state a generation went on from; undefined if its manifest does not tell. */
+/** Returns the position from whose state a generation went on; undefined if its manifest does not tell. */
 function wentOnFrom({ fallbacks }: Manifest): Position | undefined {
   // Generations after that one were left out as a whole.
   const base = fallbacks.findLast(({ generation, from }) => from > 1 || generation === 1);
   return base && { generation: base.generation, seq: base.from - 1 };
 }
 
-/** Leaves records out that were put aside: of several losses of one generation, all but the last. */
+/** Leaves out records that were put aside: of several losses of one generation, all but the last. */
 function withoutAside(
   { fallbacks }: Manifest,
   generation: number,
@@ -80,17 +80,17 @@ function withoutAside(
     aside.some(({ from, to }) => from <= record.seq && record.seq <= to) ? undefined : record;
 }
 
-/** What was found out about one snapshot, or about the records after a position. */
+/** Result about one snapshot, or about the records after a position. */
 export type VerifiedPlace = Position &
   (
     | { readonly kind: "equal" | "different" | "first" }
     | { readonly kind: "damaged" | "unreadable" | "given-up"; readonly error: WireError }
   );
 
-/** What was found out about a shard. */
+/** Result about a shard. */
 export interface ShardVerification {
   readonly shard: number;
-  /** Records that were folded. */
+  /** Number of records folded. */
   readonly records: number;
   /**
    * In order: snapshots that are `equal` to the fold, `different`, or `damaged`; the `first` of each part that
@@ -102,9 +102,9 @@ export interface ShardVerification {
   readonly places: readonly VerifiedPlace[];
 }
 
-/** How {@link verifyShard} verifies. */
+/** Options of {@link verifyShard}. */
 export interface VerifyOptions extends ReplayOptions {
-  /** The fold begins at the nearest snapshot at or before it; by default at the oldest. */
+  /** The fold begins at the nearest snapshot at or before this position; by default at the oldest snapshot. */
   readonly from?: Position | undefined;
 }
 
@@ -123,18 +123,18 @@ interface Verifying {
   readonly inventory: Inventory;
   readonly options: VerifyOptions;
   readonly places: VerifiedPlace[];
-  /** What was folded so far; undefined before a snapshot could be loaded, and after damage. */
+  /** The shard as far as it was folded; undefined before a snapshot was loaded, and after damage. */
   folded: Folded | undefined;
   records: number;
-  /** Mark of its owners. */
+  /** Watermark of its owners. */
   readonly watermark: Watermark | undefined;
 }
 
 /**
- * Folds all that is kept of a shard, from its oldest snapshot on, and compares the fold with each later
- * snapshot: state, values and slots. After a damage it goes on from the next snapshot.
+ * Folds all that is kept of a shard, from its oldest snapshot on, and compares the fold with each later snapshot:
+ * state, values and slots. After damage it goes on from the next snapshot.
  * @returns the findings, and the shard at the end of its newest journal; undefined if damage hides it.
- * @throws what the source throws if it cannot be read now; the reason of the signal.
+ * @throws errors of the source if it cannot be read now; the reason of the signal.
  */
 export async function verifyShard(
   history: ShardHistory,
@@ -158,7 +158,7 @@ export async function verifyShard(
   return { verification: { shard: history.shard, records, places }, end: folded };
 }
 
-/** The snapshots to compare with: all from the nearest at or before a position on. */
+/** Returns the snapshots to compare with: all from the nearest at or before a position on. */
 function basesFrom(inventory: Inventory, from: Position | undefined): ReplayBase[] {
   const bases = basesOf(inventory);
   if (from === undefined) return bases;
@@ -184,7 +184,9 @@ async function foldLeftJournal(state: Verifying, generation: number): Promise<vo
   state.places[state.places.length - 1] = { ...place, kind: "given-up" };
 }
 
-/** Whether what follows a position was given up with a journal that was left for its loss, not by a rewind. */
+/**
+ * Whether the records after a position were given up with a journal that was abandoned for its loss, not by a rewind.
+ */
 function isGivenUp({ snapshots }: Inventory, { generation, seq }: Position): boolean {
   const manifests = snapshots.map(({ manifest }) => manifest);
   const lost = manifests.at(-1)?.fallbacks.find((fallback) => fallback.generation === generation);
@@ -193,7 +195,7 @@ function isGivenUp({ snapshots }: Inventory, { generation, seq }: Position): boo
   );
 }
 
-/** Folds up to a position of the same generation; the fold ends before it where records are missing. */
+/** Folds up to a position of the same generation; ends before it where records are missing. */
 async function foldTo(state: Verifying, { generation, seq }: Position): Promise<void> {
   const { folded, inventory } = state;
   if (folded === undefined || folded.generation !== generation) return;
@@ -201,13 +203,13 @@ async function foldTo(state: Verifying, { generation, seq }: Position): Promise<
   await foldOn(state, folded, Math.min(seq, endSeq));
   if (seq <= endSeq || state.folded === undefined) return;
   state.folded = undefined;
-  // Records that were never written are skipped by a snapshot right behind them.
+  // Records that were never written are skipped by a snapshot right after them.
   if (isBehindGap(inventory, { generation, seq }, endSeq)) return;
   const error = journalDamaged(state.history.shard, endSeq + 1, undefined).toWire();
   state.places.push({ generation, seq: endSeq, kind: "unreadable", error });
 }
 
-/** Folds records that are listed; damage ends the fold. */
+/** Folds records that are listed; ends at damage. */
 async function foldOn(state: Verifying, { shard, generation }: Folded, seq: number): Promise<void> {
   const from = shard.seq;
   try {
@@ -231,7 +233,7 @@ function isBehindGap({ spans }: Inventory, { generation, seq }: Position, endSeq
   return next !== undefined && next.firstSeq === seq + 1;
 }
 
-/** Compares the fold with a snapshot at its position; the snapshot begins the fold if there is none. */
+/** Compares the fold with a snapshot at its position; if nothing is folded yet, the fold begins with the snapshot. */
 async function compareWith(state: Verifying, base: ReplayBase): Promise<void> {
   const { history, options, places, folded } = state;
   const { generation, seq } = base;
@@ -251,7 +253,7 @@ async function compareWith(state: Verifying, base: ReplayBase): Promise<void> {
   }
 }
 
-/** Compares a snapshot that no fold has led to with the generation before it, if it can be. */
+/** Compares a snapshot that no fold has led to with the generation before it, if that can be rebuilt. */
 async function begin(
   { history, inventory, options, places }: Verifying,
   { seq, snapshot }: ReplayBase,
@@ -265,12 +267,12 @@ function isSame(a: Shard, b: Shard): "equal" | "different" {
   return a.digest() === b.digest() ? "equal" : "different";
 }
 
-/** Whether nothing of a shard is damaged or different, but what was given up. */
+/** Whether nothing of a shard is damaged or different, apart from records that were given up. */
 export function isSound({ places }: ShardVerification): boolean {
   return places.every(({ kind }) => kind === "equal" || kind === "first" || kind === "given-up");
 }
 
-/** Whether the host that serves a shard holds what the fold gives. */
+/** Result of the comparison of the fold with the host that serves the shard. */
 export type ServedVerification =
   | { readonly kind: "equal"; readonly position: Position; readonly blocks: number }
   | {
@@ -281,7 +283,7 @@ export type ServedVerification =
     }
   | { readonly kind: "unknown"; readonly error: WireError };
 
-/** Errors after which nothing is known of what hosts hold: no host serves the shard, or an older one does. */
+/** Errors after which it is not known what hosts hold: no host serves the shard, or an older version does. */
 const UNKNOWN: readonly ErrorCode[] = [
   "NO_OWNER",
   "BAD_MESSAGE",
@@ -320,7 +322,7 @@ export async function verifyServed(
     : { kind: "different", position, what };
 }
 
-/** The owner's digest, after the shard has followed to the position that it is of. */
+/** Returns the owner's digest, after the shard has folded up to the position of the digest. */
 async function ownersDigest(
   source: Pick<HistorySource, "askOwner">,
   shard: ReplayedShard,

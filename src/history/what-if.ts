@@ -25,9 +25,12 @@ import { viewElements } from "./compare-models.ts";
 import { foldRecords, loadBase, type ReplayOptions } from "./replay/replay-shard.ts";
 import { type ShardHistory, startOf, type TimedRecord, takeInventory } from "./source.ts";
 
-/** How a history is folded otherwise: plain data, so that it can be passed to worker threads. */
+/** Changes with which a history is folded: plain data, so that they can be passed to worker threads. */
 export interface FoldChanges {
-  /** Their gradients, pushes and sets are left out; inits and clocks stay, because others depend on them. */
+  /**
+   * Trainers whose gradients, pushes and sets are left out; their inits and clocks stay, because others depend on
+   * them.
+   */
   readonly withoutTrainers: readonly string[];
   /** Records that are left out, each in one shard. */
   readonly withoutRecords: readonly (Position & { readonly shard: number })[];
@@ -37,7 +40,7 @@ export interface FoldChanges {
   readonly clipNorm?: number | undefined;
 }
 
-/** How many records were folded otherwise than they are in the journal. */
+/** Numbers of records that were left out, and that were changed. */
 export interface ChangeCounts {
   readonly leftOut: number;
   readonly changed: number;
@@ -50,7 +53,7 @@ interface RecordElements {
   readonly bytes: Uint8Array;
 }
 
-/** The L2 norm of elements; 0 for integers. */
+/** Returns the L2 norm of elements; 0 for integers. */
 function normOf(elements: RecordElements): number {
   return l2Norm(readElements(elements));
 }
@@ -65,7 +68,7 @@ function scaleElements(elements: RecordElements, factor: number): void {
   else bytes.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
 }
 
-/** A copy of the elements, as their type has them. */
+/** Copies the elements into an array of their type. */
 function readElements({ dtype, encoding, bytes }: RecordElements) {
   if (encoding === undefined) return viewElements(dtype, new Uint8Array(bytes));
   const floats = new Float32Array(bytes.length / 2);
@@ -85,7 +88,7 @@ export class RecordEditor {
   #leftOut = 0;
   #changed = 0;
 
-  /** `generation`: of the records that it gets. */
+  /** `generation`: that of the records which it gets. */
   constructor(changes: FoldChanges, subjects: JobSubjects, shard: number, generation: number) {
     this.#changes = changes;
     this.#subjects = new LogSubjects(subjects);
@@ -100,7 +103,9 @@ export class RecordEditor {
     return { leftOut: this.#leftOut, changed: this.#changed };
   }
 
-  /** The record to fold instead of one; undefined to leave it out. `shard`: as it is before. */
+  /**
+   * Returns the record to fold in place of this one; undefined to leave it out. `shard`: the shard before the record.
+   */
   edit(record: TimedRecord, shard: Shard): TimedRecord | undefined {
     const { parsed: subject } = this.#subjects.read(record.subject);
     if (subject?.by !== "trainer" && subject?.by !== "batch") return record;
@@ -121,7 +126,7 @@ export class RecordEditor {
     return this.#withoutTrainers.has(subject.trainer) && !initializes(subject, message);
   }
 
-  /** The record with its gradients changed; undefined if none of them is. */
+  /** Returns the record with its gradients changed; undefined if none of them is. */
   #editGradients(
     subject: UpdateSubject,
     { fields, data }: Message,
@@ -160,7 +165,7 @@ export class RecordEditor {
     return isChanged ? { ...fields, groups } : undefined;
   }
 
-  /** What changes in the fields that block updates of one parameter share; scales their elements. */
+  /** Returns the changes of the fields that block updates of one parameter share; scales their elements. */
   #editEntries(fields: Fields, entries: readonly BatchEntry[], shard: Shard): Fields | undefined {
     if (fields["op"] !== "grad") return undefined;
     const [first] = entries;
@@ -174,17 +179,17 @@ export class RecordEditor {
     return rate === undefined && norm === undefined ? undefined : { ...rate, ...norm };
   }
 
-  /** Scales the elements if their norm is too large; what changes in the fields then. */
+  /** Scales the elements if their norm is too large, and returns the changes of the fields. */
   #clip(fields: Fields, entries: readonly BatchEntry[], shard: Shard): Fields | undefined {
     const { clipNorm } = this.#changes;
     if (clipNorm === undefined) return undefined;
     const elements = entries.flatMap((entry) => elementsOf(entry, shard) ?? []);
-    const told = fields["norm"];
-    const norm = typeof told === "number" ? told : Math.hypot(...elements.map(normOf));
+    const storedNorm = fields["norm"];
+    const norm = typeof storedNorm === "number" ? storedNorm : Math.hypot(...elements.map(normOf));
     if (!(norm > clipNorm)) return undefined;
     const factor = clipNorm / norm;
     for (const each of elements) scaleElements(each, factor);
-    return typeof told === "number" ? { norm: norm * factor } : {};
+    return typeof storedNorm === "number" ? { norm: norm * factor } : {};
   }
 }
 
@@ -195,7 +200,7 @@ function initializes(subject: UpdateSubject, { fields }: Message): boolean {
   return groups.some((group) => (group as Fields | null)?.["verb"] === "init");
 }
 
-/** The elements of a block update, behind the index of a part; undefined if its block is not there. */
+/** Returns the elements of a block update, without the index of a part; undefined if its block is not there. */
 function elementsOf(
   { parameter, index, record, data }: BatchEntry,
   shard: Shard,
@@ -208,10 +213,10 @@ function elementsOf(
   return { dtype, encoding, bytes };
 }
 
-/** How {@link foldWhatIf} folds. */
+/** Options of {@link foldWhatIf}. */
 export interface WhatIfOptions extends ReplayOptions {
   readonly changes: FoldChanges;
-  /** Records up to it are folded as they are; by default none. */
+  /** Records up to this position are folded as they are; by default none. */
   readonly from?: Position | undefined;
 }
 
@@ -228,13 +233,13 @@ export async function foldWhatIf(
   const { subjects, changes, signal, onProgress } = options;
   const { generation } = to;
   const from = options.from ?? startOf(await takeInventory(history), to);
-  // Of an older generation than the end: then its own begins with all that was folded before.
+  // If it is of an older generation than the end, all of the end's generation is folded with changes.
   const start = from.generation === generation ? from : { generation, seq: 0 };
   const shard = await loadBase(history, start, options);
   const baseSeq = shard.seq;
   const onFolded = (seq: number): void => onProgress?.(seq - baseSeq, to.seq - baseSeq);
   await foldRecords(shard, history, start, { signal, onFolded });
-  // What follows is not what was folded before.
+  // The records from here on are not those that were folded before.
   shard.expect([]);
   const editor = new RecordEditor(changes, subjects, history.shard, generation);
   await foldRecords(shard, history, to, {

@@ -59,8 +59,8 @@ export async function gatherVersions(
   const silent: number[] = [];
   const asked = [...wantedByShard(parameters)].map(async ([shard, wanted]) => {
     try {
-      const told = await ask(shard, wanted);
-      for (const [i, versions] of told.entries()) held[wanted[i]?.at ?? -1]?.push(versions);
+      const replies = await ask(shard, wanted);
+      for (const [i, versions] of replies.entries()) held[wanted[i]?.at ?? -1]?.push(versions);
     } catch {
       // `hosts` shows why an owner does not answer; here it only counts that it does not.
       silent.push(shard);
@@ -279,10 +279,10 @@ async function checkModelDirectory(model: ModelDirectory): Promise<void> {
   const problem = await problemOf(directory);
   if (problem === undefined) return;
   const details = { host };
-  const told = (shown: string): string =>
+  const textWith = (shown: string): string =>
     `the model directory ${shown} of host ${host} ${problem}: ${ADVICE}`;
-  onError(new PserverError("IO", told(directory), { ...details, path: directory }));
-  throw new PserverError("IO", told(`…/${basename(directory)}`), details);
+  onError(new PserverError("IO", textWith(directory), { ...details, path: directory }));
+  throw new PserverError("IO", textWith(`…/${basename(directory)}`), details);
 }
 
 async function problemOf(directory: string): Promise<string | undefined> {
@@ -301,7 +301,7 @@ const BLOCK_WAIT_MS = 5_000;
 /** Blocks asked for ahead of the one being written. */
 const BLOCKS_AHEAD = 4;
 
-/** How often the asker is told the progress of a save. */
+/** How often the asker gets the progress of a save. */
 const PROGRESS_MS = 500;
 
 /** A request to save the model. */

@@ -37,7 +37,7 @@ const STATUS_MS = 500;
 /** How many times in a lease time the owners write their watermarks: as often as leases are renewed. */
 const WATERMARKS_PER_LEASE = 3;
 
-/** How long a closing worker waits for the last marks. */
+/** How long a closing worker waits for the last watermarks. */
 const LAST_MARK_MS = 2_000;
 
 /** Parts of one worker thread besides those that its shards share. */
@@ -113,7 +113,7 @@ export async function openShardWorker(
 export class ShardWorker {
   readonly #parts: WorkerParts;
   readonly #owners: Map<number, ShardOwner> = new Map();
-  /** Owners that are closed and still write their last mark. */
+  /** Owners that are closed and still write their last watermark. */
   readonly #closing: Set<Promise<void>> = new Set();
   /** Shards that are being saved, with the functions to call on progress. */
   readonly #saving: Map<number, () => void> = new Map();
@@ -128,7 +128,7 @@ export class ShardWorker {
     this.#parts = parts;
   }
 
-  /** Begins to report statuses, write marks and watch the connections. */
+  /** Begins to report statuses, write watermarks and watch the connections. */
   start(): void {
     const watermarkMs = this.#parts.setup.leaseMs / WATERMARKS_PER_LEASE;
     this.#statusTimer = setInterval(() => this.#sendStatuses(), STATUS_MS);
@@ -196,7 +196,7 @@ export class ShardWorker {
     clearInterval(this.#statusTimer);
     clearInterval(this.#watermarkTimer);
     for (const shard of this.#owners.keys()) this.disown(shard);
-    // If the broker does not answer, the marks stay as they are; closing ends the requests.
+    // If the broker does not answer, the watermarks stay as they are; closing ends the requests.
     await Promise.race([
       Promise.all(this.#closing),
       delay(LAST_MARK_MS, undefined, { ref: false }),

@@ -49,7 +49,7 @@ export interface Claimant {
 /**
  * Checks that this session is the one that initializes the job, or `parameter`, under this epoch.
  * @throws ALREADY_INITIALIZED if it is ready, STALE_EPOCH if another initialization has replaced
- * the claimant's or it was aborted, NOT_SELECTED otherwise.
+ * the claimant's or it was aborted, NOT_SELECTED in any other case.
  */
 export function requireSelected(
   lifecycle: Lifecycle,

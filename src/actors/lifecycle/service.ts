@@ -234,7 +234,7 @@ export class LifecycleService {
 
   /**
    * Returns the entries of the reply to a request; `trainer` is from its subject. A refused request has
-   * changed nothing; one that failed otherwise can be sent again.
+   * changed nothing; one that failed in another way can be sent again.
    * @throws the error that the reply is to carry.
    */
   async handle(trainer: string, verb: LifecycleVerb, message: Message): Promise<Fields> {

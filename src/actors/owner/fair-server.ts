@@ -167,7 +167,7 @@ const PERIOD_MS = 100;
  * would cost more than refusing.
  */
 export class RefusalBudget {
-  readonly #told: Map<string, number> = new Map();
+  readonly #sent: Map<string, number> = new Map();
   readonly #unheard: Set<string> = new Set();
   readonly #now: () => number;
   #total = 0;
@@ -181,12 +181,12 @@ export class RefusalBudget {
   /** Takes one refusal of a trainer, to be sent; false if none is left. */
   take(trainer: string): boolean {
     if (this.#total === 0) this.#endsAtMs = this.#now() + PERIOD_MS;
-    const told = this.#told.get(trainer) ?? 0;
-    if (told >= EACH_MAX || this.#total >= ALL_MAX) {
+    const sent = this.#sent.get(trainer) ?? 0;
+    if (sent >= EACH_MAX || this.#total >= ALL_MAX) {
       this.#unheard.add(escapeId(trainer));
       return false;
     }
-    this.#told.set(trainer, told + 1);
+    this.#sent.set(trainer, sent + 1);
     this.#total++;
     return true;
   }
@@ -197,7 +197,7 @@ export class RefusalBudget {
   /** Begins a new period if the last one is over. Call it in each turn of the event loop. */
   review(): void {
     if (this.#total === 0 || this.#now() < this.#endsAtMs) return;
-    this.#told.clear();
+    this.#sent.clear();
     this.#unheard.clear();
     this.#total = 0;
   }

@@ -17,7 +17,7 @@ import { type RebuildDeps, rebuildFromBroker } from "./rebuild-from-broker.ts";
 export type AcceptLossDeps = Omit<RebuildDeps & ContinueDeps, "watermark" | "onStage"> & {
   /** Name of whoever accepts the loss, for the manifest. */
   readonly host: string;
-  /** Mark of former owners. */
+  /** Watermark of former owners. */
   readonly watermarks: Pick<WatermarkKeeper, "read">;
   /** The blocks that the shard must have. */
   readonly initialized: readonly InitializedBlock[];
@@ -47,7 +47,7 @@ export async function acceptLoss(
   const base = entries.find(({ seq }) => seq === choice.manifestSeq)?.manifest;
   const newest = entries.findLast(({ manifest }) => manifest !== undefined)?.manifest;
   const { shard, stored } = await rebuild(deps, choice, base);
-  // Without any manifest or mark, only the archive knows the generation.
+  // Without any manifest or watermark, only the archive knows the generation.
   const generation = Math.max(findings.generation, choice.generation);
   const isPresent = choice.generation === generation;
   // Records stored in the place of lost ones count as lost, too.

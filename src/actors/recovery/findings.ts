@@ -290,7 +290,7 @@ function lostBetween(facts: ChoiceFacts, { from, to }: SeqRange, seq: number): L
   const { generation } = facts;
   const { trainers, hostRecords } = facts.behind(seq);
   const records = Math.max(0, to - from + 1);
-  const told = trainers.reduce((sum, each) => sum + each.records, hostRecords);
-  const unknown = Math.max(0, records - told);
+  const counted = trainers.reduce((sum, each) => sum + each.records, hostRecords);
+  const unknown = Math.max(0, records - counted);
   return { generation, from, to, records, trainers, hostRecords, unknown };
 }

@@ -235,7 +235,7 @@ export interface InspectDeps extends Omit<RebuildDeps, "onStage"> {
   readonly ownerError: PserverError | undefined;
   /** The blocks that the shard must have. */
   readonly initialized: readonly InitializedBlock[];
-  /** Mark of its owners. */
+  /** Watermark of its owners. */
   readonly watermark: Watermark | undefined;
   /** Undefined if none was named. */
   readonly archive: RecoveryArchive | undefined;
@@ -430,7 +430,7 @@ function problemOf(
 ): PserverError | undefined {
   const details = { shard };
   if (newest === undefined && snapshots.length === 0 && journal === undefined) {
-    // A shard that was never created has no mark either.
+    // A shard that was never created has no watermark either.
     return watermark && journalLost(shard, 1, watermark.seq, "and all snapshots are gone");
   }
   if (base === undefined) {

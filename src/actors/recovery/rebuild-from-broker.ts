@@ -38,7 +38,7 @@ export interface RebuildDeps {
   readonly subjects: JobSubjects;
   readonly store: SnapshotStore;
   readonly journal: Journal;
-  /** The last mark of an owner of the shard. */
+  /** The last watermark of an owner of the shard. */
   readonly watermark: Watermark | undefined;
   readonly connection: NatsConnection;
   readonly manager: JetStreamManager;

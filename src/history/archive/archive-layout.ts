@@ -28,18 +28,18 @@ import type { JobFrame } from "./frames.ts";
  *                                                         manifest is in the snapshot stream
  */
 
-/** Where a part of an archive is: a segment, or a snapshot. */
+/** Place of a part of an archive: a segment, or a snapshot. */
 interface PartPlace {
   readonly path: string;
-  /** Where it begins in a recorded file; undefined of a file of its own. */
+  /** Offset at which it begins in a recorded file; undefined if it has a file of its own. */
   readonly offset?: number;
 }
 
-/** Records, or messages of a tape, that follow each other. */
+/** A segment: consecutive records, or consecutive messages of a tape. */
 export interface SegmentFile extends PartPlace {
   readonly generation: number;
   readonly firstSeq: number;
-  /** Undefined while it is being written. */
+  /** Last sequence; undefined while the segment is being written. */
   readonly lastSeq: number | undefined;
 }
 
@@ -49,13 +49,13 @@ export interface SnapshotFile extends Position, PartPlace {
   readonly storedSeq: number;
 }
 
-/** What an archive has of one shard. Lists are made anew each time: an archiver may add to a directory. */
+/** Files of an archive about one shard. They are listed again on each call: an archiver may add to a directory. */
 export interface ShardFiles {
-  /** The segments of the journal, by generation and contents, ascending. */
+  /** Lists the segments of the journal, by generation and contents, ascending. */
   readonly journal: () => Promise<readonly SegmentFile[]>;
-  /** The segments of the tape, likewise. */
+  /** Lists the segments of the tape, in the same order. */
   readonly tape: () => Promise<readonly SegmentFile[]>;
-  /** In the order in which they were stored. */
+  /** Lists the snapshots in the order in which they were stored. */
   readonly snapshots: () => Promise<readonly SnapshotFile[]>;
 }
 
@@ -69,22 +69,22 @@ const SNAPSHOT = /^(\d+)-(\d+)-(\d+)\.snapshot$/;
 /** Digits of a sequence number in a name, so that names sort as numbers do. */
 const DIGITS = 12;
 
-/** The directory of a shard's segments. */
+/** Returns the directory of a shard's segments. */
 export function journalDirectory(archive: string, shard: number): string {
   return join(archive, `shard-${shard}`, "journal");
 }
 
-/** The directory of the segments of a shard's tape. */
+/** Returns the directory of the segments of a shard's tape. */
 export function tapeDirectory(archive: string, shard: number): string {
   return join(archive, `shard-${shard}`, "tape");
 }
 
-/** The directory of a shard's snapshots. */
+/** Returns the directory of a shard's snapshots. */
 export function snapshotDirectory(archive: string, shard: number): string {
   return join(archive, `shard-${shard}`, "snapshots");
 }
 
-/** What the directory of an archive has of a shard. */
+/** Returns the files of a shard in the directory of an archive. */
 export function directoryFiles(archive: string, shard: number): ShardFiles {
   return {
     journal: () => listSegments(journalDirectory(archive, shard)),
@@ -93,7 +93,7 @@ export function directoryFiles(archive: string, shard: number): ShardFiles {
   };
 }
 
-/** Path of a segment; without `lastSeq` of one that is being written. */
+/** Returns the path of a segment; without `lastSeq`, of one that is being written. */
 export function segmentPath(
   directory: string,
   generation: number,
@@ -107,7 +107,7 @@ export function segmentPath(
   );
 }
 
-/** Path of a snapshot. */
+/** Returns the path of a snapshot. */
 export function snapshotPath(
   directory: string,
   { generation, seq }: Position,
@@ -116,7 +116,7 @@ export function snapshotPath(
   return join(directory, `${generation}-${padded(seq)}-${padded(storedSeq)}.snapshot`);
 }
 
-/** The segments in a directory, by generation and contents, ascending; none if it is not there. */
+/** Lists the segments in a directory, by generation and contents, ascending; none if it is not there. */
 export async function listSegments(directory: string): Promise<SegmentFile[]> {
   const segments: SegmentFile[] = [];
   for (const name of await namesIn(directory)) {
@@ -133,7 +133,7 @@ export async function listSegments(directory: string): Promise<SegmentFile[]> {
   return segments.sort((a, b) => a.generation - b.generation || a.firstSeq - b.firstSeq);
 }
 
-/** The snapshots in a directory in the order in which they were stored; none if it is not there. */
+/** Lists the snapshots in a directory in the order in which they were stored; none if it is not there. */
 export async function listSnapshots(directory: string): Promise<SnapshotFile[]> {
   const snapshots: SnapshotFile[] = [];
   for (const name of await namesIn(directory)) {
@@ -158,14 +158,14 @@ function padded(seq: number): string {
   return String(seq).padStart(DIGITS, "0");
 }
 
-/** What an archive is of, and its identity. */
+/** Facts of the job of an archive, and the archive's identity. */
 export interface ArchiveFacts extends JobFacts {
-  /** Tells this archive from every other one. */
+  /** Differs from that of every other archive. */
   readonly archive: string;
 }
 
 /**
- * Reads what the archive in a directory is of.
+ * Reads the facts of the archive in a directory.
  * @throws BAD_ARCHIVE if there is none or it is damaged, BAD_VERSION, IO.
  */
 export async function readArchiveFacts(directory: string): Promise<ArchiveFacts> {
@@ -189,7 +189,7 @@ export async function readArchiveFacts(directory: string): Promise<ArchiveFacts>
 }
 
 /**
- * Reads what the archive in a directory is of; makes an empty archive of `job` where there is nothing.
+ * Reads the facts of the archive in a directory; makes an empty archive of `job` where there is nothing.
  * @throws BAD_ARCHIVE if it is of another job, or the directory holds something else; DISK_FULL, IO.
  */
 export async function openArchive(directory: string, job: JobFacts): Promise<ArchiveFacts> {
@@ -214,12 +214,12 @@ export async function openArchive(directory: string, job: JobFacts): Promise<Arc
   return facts;
 }
 
-/** The first frame of every file of an archive. */
+/** Makes the first frame of every file of an archive. */
 export function jobFrame({ job, shards, synchronization, archive }: ArchiveFacts): JobFrame {
   return { kind: "job", job, shards, synchronization, archive };
 }
 
-/** Passes if two are of one job. @throws BAD_ARCHIVE, which names the first by `path`. */
+/** Checks that two histories are of one job. @throws BAD_ARCHIVE, which names the first by `path`. */
 export function checkSameJob(path: string, archived: JobFacts, job: JobFacts): void {
   const [expected, received] = [describe(job), describe(archived)];
   if (expected === received) return;
@@ -228,7 +228,7 @@ export function checkSameJob(path: string, archived: JobFacts, job: JobFacts): v
   });
 }
 
-/** The first frame of a file as what it is of. @throws BAD_ARCHIVE if it is something else. */
+/** Reads the facts of the archive from the first frame of a file. @throws BAD_ARCHIVE if it is another frame. */
 export function requireJob(
   path: string,
   offset: number,
@@ -253,8 +253,8 @@ async function exists(path: string): Promise<boolean> {
 }
 
 /**
- * Snapshots by generation and record, ascending. Of those of one record only the one stored last is
- * there: a take-over commits the newest again.
+ * Returns the snapshots by generation and record, ascending; of several of one record only the one stored last: a
+ * take-over commits the newest again.
  */
 export function uniqueSnapshots(snapshots: readonly KeptSnapshot[]): KeptSnapshot[] {
   const unique = new Map<string, KeptSnapshot>();

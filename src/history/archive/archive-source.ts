@@ -36,18 +36,18 @@ import { readRecording } from "./recorded-file.ts";
 import { joinSpans, readFrames, readSegment, readTail, sliceRecords } from "./segment.ts";
 import { placesOfPieces, readPieceAt, readSnapshotHeader } from "./snapshot-file.ts";
 
-/** Files whose tables of pieces are kept in memory. */
+/** Most files whose tables of pieces are kept in memory. */
 const TABLES_MAX = 64;
 
-/** Lists of segments tried while an archiver renames them. */
+/** How often segments are listed again while an archiver renames them. */
 const LISTS_MAX = 5;
 
-/** Whether a segment is not there: the archiver may have completed it, and given it another name. */
+/** Whether a segment is not there: the archiver may have completed it and given it another name. */
 function isRenamed(error: unknown): boolean {
   return ensureError(error).details["errno"] === "ENOENT";
 }
 
-/** A message as all sources give it. */
+/** Returns a message as all sources give it. */
 export function toTapeMessage({ seq, timeMs, data }: TapeFrame): StoredTapeMessage {
   return { seq, timeMs, data };
 }
@@ -59,19 +59,19 @@ function isAtOrAfter(start: TapeStart, { seq, timeMs }: StoredTapeMessage): bool
 /** Snapshots whose files are read at one time. */
 const FILES_AT_ONCE = 8;
 
-/** A segment with records whose last one is known. */
+/** A segment with records, of which the last one is known. */
 interface WholeSegment extends SegmentFile {
   readonly lastSeq: number;
 }
 
-/** What an archive holds of one shard, also while an archiver adds to it. */
+/** The history of one shard in an archive, also while an archiver adds to it. */
 export class ArchiveShard implements ShardHistory {
   readonly shard: number;
   readonly #files: ShardFiles;
   readonly #facts: ArchiveFacts;
-  /** Offsets of pieces by sequence, by snapshot; the one used last is at the end. */
+  /** Offsets of pieces by sequence, for each snapshot; the snapshot used last is at the end. */
   readonly #tables: Map<string, Promise<ReadonlyMap<number, number>>> = new Map();
-  /** The snapshots when a piece was looked for last. */
+  /** The snapshots as they were listed for the last piece. */
   #snapshots: readonly SnapshotFile[] = [];
 
   constructor(files: ShardFiles, facts: ArchiveFacts, shard: number) {
@@ -156,7 +156,7 @@ export class ArchiveShard implements ShardHistory {
         segment.firstSeq >= firstSeq &&
         segment.firstSeq <= lastSeq,
     );
-    // The last segment that begins before: its beginning is all that is read of the others.
+    // The last segment that begins before the time. Of the others only the beginning is read.
     let [low, high] = [0, segments.length];
     while (low < high) {
       const middle = (low + high) >> 1;
@@ -168,7 +168,7 @@ export class ArchiveShard implements ShardHistory {
     return segment === undefined ? firstSeq - 1 : await this.#lastIn(segment, timeMs, false);
   }
 
-  /** Sequence of the last record up to a time in a segment, or in its first batch. */
+  /** Returns the last record up to a time in a segment, or in its first batch. */
   async #lastIn(segment: WholeSegment, timeMs: number, firstOnly: boolean): Promise<number> {
     let lastSeq = segment.firstSeq - 1;
     for await (const batch of readSegment(segment, this.shard, this.#facts)) {
@@ -180,7 +180,7 @@ export class ArchiveShard implements ShardHistory {
     return lastSeq;
   }
 
-  /** The first file that has a piece: one of the snapshots that were committed after it was stored. */
+  /** Finds the first file that has a piece: one of the snapshots that were committed after the piece was stored. */
   async #findPiece(ref: PieceRef): Promise<{ path: string; offset: number } | undefined> {
     for (const isListedAnew of [false, true]) {
       if (isListedAnew) this.#snapshots = await this.#files.snapshots();
@@ -201,8 +201,8 @@ export class ArchiveShard implements ShardHistory {
       this.#tables.set(key, known);
       return await known;
     }
-    const head = readSnapshotHeader(file, this.shard, this.#facts);
-    const table = head.then((found) => placesOfPieces(file, found));
+    const header = readSnapshotHeader(file, this.shard, this.#facts);
+    const table = header.then((found) => placesOfPieces(file, found));
     this.#tables.set(key, table);
     table.catch(() => this.#tables.delete(key));
     const [oldest] = this.#tables.keys();
@@ -218,7 +218,7 @@ export class ArchiveShard implements ShardHistory {
     );
   }
 
-  /** The segments of a tape without those that end before `start`. */
+  /** Returns the segments of a tape without those that end before `start`. */
   async #tapeFrom(
     start: TapeStart,
     segments: readonly SegmentFile[],
@@ -241,7 +241,7 @@ export class ArchiveShard implements ShardHistory {
     return readFrames("tape", segment, this.shard, this.#facts);
   }
 
-  /** The segment that holds a record. @throws HISTORY_LOST, JOURNAL_DAMAGED if none does. */
+  /** Returns the segment that holds a record. @throws HISTORY_LOST, JOURNAL_DAMAGED if none does. */
   async #segmentWith(generation: number, seq: number): Promise<WholeSegment> {
     const segments = (await this.#segments()).filter((each) => each.generation === generation);
     const found = segments.find(({ firstSeq, lastSeq }) => firstSeq <= seq && seq <= lastSeq);
@@ -259,7 +259,7 @@ export class ArchiveShard implements ShardHistory {
     );
   }
 
-  /** The segments with a record, also the one that is being written. */
+  /** Lists the segments with a record, also the one that is being written. */
   async #segments(): Promise<WholeSegment[]> {
     for (let lists = 1; ; lists++) {
       try {
@@ -321,7 +321,7 @@ export class ArchiveSource implements HistorySource {
     return this.facts.synchronization;
   }
 
-  /** The files of a shard. @throws BAD_VALUE for a shard that the job does not have. */
+  /** Returns the files of a shard. @throws BAD_VALUE for a shard that the job does not have. */
   files(shard: number): ShardFiles {
     checkShard(this, shard);
     return this.#filesOf(shard);

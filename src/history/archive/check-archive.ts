@@ -6,34 +6,34 @@ import { ContainerReader } from "./container.ts";
 import { gapsBetween, joinSpans, placeOf, readFrames, type SegmentKind } from "./segment.ts";
 import { readSnapshotHeader } from "./snapshot-file.ts";
 
-/** What is wrong in an archive. */
+/** Contents of an archive, and its damage. */
 export interface ArchiveFindings {
   readonly shards: readonly ShardFindings[];
-  /** One for each damaged file. */
+  /** An error for each damaged file. */
   readonly damage: readonly PserverError[];
 }
 
-/** What an archive has of a shard. */
+/** Contents of an archive about a shard. */
 interface ShardFindings {
   readonly shard: number;
   readonly spans: readonly JournalSpan[];
   readonly snapshots: number;
-  /** Records that it lacks between those that it has, or before them. */
+  /** Records that are missing between those of the archive, or before them. */
   readonly missing: readonly JournalSpan[];
   readonly tape: TapeFindings;
 }
 
-/** What an archive has of a shard's tape. */
+/** Contents of an archive about a shard's tape. */
 export interface TapeFindings {
   readonly messages: number;
-  /** Messages that it lacks between those that it has, or before them. */
+  /** Number of messages that are missing between those of the archive, or before them. */
   readonly missing: number;
 }
 
 /**
- * Reads a whole archive and tells what it has and which files are damaged.
- * @throws BAD_ARCHIVE if there is no archive or the file that says what it is of is damaged, BAD_VERSION,
- * IO; the reason of `signal`.
+ * Reads a whole archive and reports its contents and which files are damaged.
+ * @throws BAD_ARCHIVE if there is no archive or the file with its facts is damaged, BAD_VERSION, IO; the reason of
+ * `signal`.
  */
 export async function checkArchive(
   directory: string,
@@ -56,16 +56,16 @@ export async function checkArchive(
   return { shards: found, damage };
 }
 
-/** What the checks of one shard need. */
+/** Dependencies of the checks of one shard. */
 interface CheckDeps {
   readonly facts: ArchiveFacts;
   readonly shard: number;
   readonly signal: AbortSignal;
-  /** Takes what is wrong. */
+  /** Gets the errors. */
   readonly damage: PserverError[];
 }
 
-/** Reads segments; returns what they hold. */
+/** Reads segments; returns the spans that they hold. */
 async function checkSegments(
   deps: CheckDeps,
   kind: SegmentKind,
@@ -78,7 +78,7 @@ async function checkSegments(
   return joinSpans(spans);
 }
 
-/** Reads a segment, and adds what it holds to `spans`. */
+/** Reads a segment, and adds its span to `spans`. */
 async function checkSegment(
   { facts, shard, signal }: CheckDeps,
   kind: SegmentKind,

@@ -12,7 +12,7 @@ import {
   type Totals,
 } from "./frames.ts";
 
-/** The BAD_ARCHIVE for what is wrong at a byte of an archive's file or a recorded file. */
+/** Makes the BAD_ARCHIVE for damage at a byte of an archive's file or a recorded file. */
 export function badArchive(
   path: string,
   offset: number,
@@ -48,13 +48,13 @@ const PREAMBLE_CRC_AT = VERSION_AT + 4;
 /** Bytes of a preamble; the first frame follows. */
 export const PREAMBLE_BYTES: number = PREAMBLE_CRC_AT + 4;
 
-/** Bytes of a frame before its message. */
+/** Bytes of a frame's header, which is before its message. */
 export const HEADER_BYTES = 8;
 
-/** The longest message: as long as a broker can take one (64 MiB), and some more for the entries. */
+/** Longest message: as long as a broker can take one (64 MiB), and some more for the entries. */
 const FRAME_BYTES_MAX: number = 80 * 1024 ** 2;
 
-/** The preamble of a new file. */
+/** Makes the preamble of a new file. */
 function makePreamble(): Uint8Array {
   const bytes = new Uint8Array(PREAMBLE_BYTES);
   bytes.set(MAGIC);
@@ -64,7 +64,7 @@ function makePreamble(): Uint8Array {
 }
 
 /**
- * Passes for the preamble of a file that can be read here.
+ * Checks that the preamble is that of a file that can be read here.
  * @throws BAD_ARCHIVE if it is none or damaged, BAD_VERSION for a file of another version.
  */
 function checkPreamble(path: string, bytes: Uint8Array): void {
@@ -85,26 +85,29 @@ function checkPreamble(path: string, bytes: Uint8Array): void {
   });
 }
 
-/** The head of a frame with a message of so many bytes. */
+/** Makes the header of a frame with a message of so many bytes. */
 export function makeHeader(messageBytes: number): Uint8Array {
-  const head = new Uint8Array(HEADER_BYTES);
-  writeUint32(head, 0, messageBytes);
-  writeUint32(head, 4, checksum(head.subarray(0, 4)));
-  return head;
+  const header = new Uint8Array(HEADER_BYTES);
+  writeUint32(header, 0, messageBytes);
+  writeUint32(header, 4, checksum(header.subarray(0, 4)));
+  return header;
 }
 
-/** Length of the message after a head. @throws BAD_ARCHIVE if the head at `offset` is damaged. */
-function readHeader(path: string, offset: number, head: Uint8Array): number {
-  const messageBytes = readUint32(head, 0);
-  const isSound = checksum(head.subarray(0, 4)) === readUint32(head, 4);
+/**
+ * Returns the length of the message after a header.
+ * @throws BAD_ARCHIVE if the header, which is at `offset`, is damaged.
+ */
+function readHeader(path: string, offset: number, header: Uint8Array): number {
+  const messageBytes = readUint32(header, 0);
+  const isSound = checksum(header.subarray(0, 4)) === readUint32(header, 4);
   if (isSound && messageBytes <= FRAME_BYTES_MAX) return messageBytes;
   throw badArchive(path, offset, "the head of a frame is damaged");
 }
 
-/** The digest of the frames so far and one more. */
-function addToDigest(digest: number, head: Uint8Array, message: Uint8Array): number {
+/** Returns the digest of the frames so far and one more. */
+function addToDigest(digest: number, header: Uint8Array, message: Uint8Array): number {
   const bytes = new Uint8Array(HEADER_BYTES + 4);
-  bytes.set(head);
+  bytes.set(header);
   writeUint32(bytes, HEADER_BYTES, readCrc(message));
   return checksum(bytes, digest);
 }
@@ -118,25 +121,25 @@ export class RunningTotals {
     return this.#totals;
   }
 
-  /** Adds a frame with its head and its message. */
-  add({ kind }: Frame, head: Uint8Array, message: Uint8Array): void {
+  /** Adds a frame, with its header and its message. */
+  add({ kind }: Frame, header: Uint8Array, message: Uint8Array): void {
     const { frames, records, pieces, bytes, digest } = this.#totals;
     this.#totals = {
       frames: frames + 1,
       records: records + (kind === "record" ? 1 : 0),
       pieces: pieces + (kind === "piece" ? 1 : 0),
       bytes: bytes + HEADER_BYTES + message.length,
-      digest: addToDigest(digest, head, message),
+      digest: addToDigest(digest, header, message),
     };
   }
 }
 
-/** A frame and where it is in its file. */
+/** A frame, and its place in the file. */
 export interface PlacedFrame {
   readonly frame: Frame;
-  /** Of its head. */
+  /** Offset of its header. */
   readonly offset: number;
-  /** Of the next frame's head. */
+  /** Offset of the next frame's header. */
   readonly endOffset: number;
 }
 
@@ -179,9 +182,9 @@ export class ContainerReader {
   }
 
   /**
-   * Reads all frames but the end, some at a time, and checks that the file is complete: that each frame is
-   * sound, that none was removed, added or moved, and that the end is there. What was read before damage is
-   * given before the error. The `data` of a frame belongs to the caller.
+   * Reads all frames but the end, some at a time, and checks that the file is complete: that each frame is sound,
+   * that none was removed, added or moved, and that the end is there. Frames before damage are given before the
+   * error. The `data` of a frame belongs to the caller.
    * @throws BAD_ARCHIVE, IO.
    */
   async *frames(): AsyncGenerator<readonly PlacedFrame[]> {
@@ -206,8 +209,8 @@ export class ContainerReader {
   }
 
   /**
-   * Reads the whole frames of a file that is still being written, up to a part of one. Of a closed file it
-   * gives the end, too. All others are added to `sums`.
+   * Reads the whole frames of a file that is still being written, up to a part of one. Of a closed file it gives the
+   * end frame, too. All other frames are added to `sums`.
    * @throws BAD_ARCHIVE if a frame is damaged, IO.
    */
   wholeFrames(sums?: RunningTotals): AsyncGenerator<readonly PlacedFrame[]> {
@@ -215,8 +218,8 @@ export class ContainerReader {
   }
 
   /**
-   * Reads a segment or a snapshot: all of a file of its own, as {@link frames}, or the part of a recorded file that
-   * begins with the job at `offset`.
+   * Reads a segment or a snapshot: the whole of a file of its own, as {@link frames} does, or the part of a recorded
+   * file that begins with the job at `offset`.
    * @throws BAD_ARCHIVE, IO.
    */
   part(offset: number | undefined): AsyncGenerator<readonly PlacedFrame[]> {
@@ -233,7 +236,7 @@ export class ContainerReader {
     }
   }
 
-  /** The frame at `offset`. @throws BAD_ARCHIVE, IO. */
+  /** Reads the frame at `offset`. @throws BAD_ARCHIVE, IO. */
   async frameAt(offset: number): Promise<PlacedFrame> {
     const endOffset = await this.offsetAfter(offset);
     const message = await this.#read(offset + HEADER_BYTES, endOffset - offset - HEADER_BYTES);
@@ -241,14 +244,20 @@ export class ContainerReader {
     return { frame: this.#decode(offset, message), offset, endOffset };
   }
 
-  /** Offset of the frame after the one at `offset`, whose message is not read. @throws BAD_ARCHIVE, IO. */
+  /**
+   * Returns the offset of the frame after the one at `offset`, whose message is not read.
+   * @throws BAD_ARCHIVE, IO.
+   */
   async offsetAfter(offset: number): Promise<number> {
-    const head = await this.#read(offset, HEADER_BYTES);
-    if (head.length < HEADER_BYTES) throw this.#cutOff(offset);
-    return offset + HEADER_BYTES + readHeader(this.path, offset, head);
+    const header = await this.#read(offset, HEADER_BYTES);
+    if (header.length < HEADER_BYTES) throw this.#cutOff(offset);
+    return offset + HEADER_BYTES + readHeader(this.path, offset, header);
   }
 
-  /** Frames from `from` to the end of the file, added to `sums`; `onCutOff` is told where a part of one is. */
+  /**
+   * Reads the frames from `from` to the end of the file, and adds them to `sums`. Calls `onCutOff` with the offset of
+   * a part of a frame at the end.
+   */
   async *#scan(
     from: number,
     onCutOff: (offset: number) => void,
@@ -275,7 +284,10 @@ export class ContainerReader {
     }
   }
 
-  /** The whole frames in bytes that begin at `offset`; how many bytes the next needs, or why there is none. */
+  /**
+   * Parses the whole frames in bytes that begin at `offset`; returns them with the number of bytes that the next one
+   * needs, or the error that ends them.
+   */
   #parse(
     offset: number,
     bytes: Uint8Array,
@@ -286,12 +298,12 @@ export class ContainerReader {
     let neededBytes = HEADER_BYTES;
     try {
       while (bytes.length - at >= HEADER_BYTES) {
-        const head = bytes.subarray(at, at + HEADER_BYTES);
-        neededBytes = HEADER_BYTES + readHeader(this.path, offset + at, head);
+        const header = bytes.subarray(at, at + HEADER_BYTES);
+        neededBytes = HEADER_BYTES + readHeader(this.path, offset + at, header);
         if (bytes.length - at < neededBytes) break;
         const message = bytes.subarray(at + HEADER_BYTES, at + neededBytes);
         const frame = this.#decode(offset + at, message);
-        if (frame.kind !== "end") sums?.add(frame, head, message);
+        if (frame.kind !== "end") sums?.add(frame, header, message);
         frames.push({ frame, offset: offset + at, endOffset: offset + at + neededBytes });
         at += neededBytes;
         neededBytes = HEADER_BYTES;
@@ -327,7 +339,7 @@ export class ContainerReader {
     return badArchive(this.path, offset, "the file ends within a frame");
   }
 
-  /** Bytes at `offset`, fewer where the file ends. */
+  /** Reads bytes at `offset`; fewer where the file ends. */
   async #read(offset: number, length: number): Promise<Uint8Array> {
     const buffer = Buffer.allocUnsafeSlow(length);
     let done = 0;
@@ -354,15 +366,15 @@ const BUFFER_BYTES = 1024 ** 2;
 const NO_BUFFER: Buffer = Buffer.alloc(0);
 
 /**
- * Writes frames to an open file; the caller keeps the handle and closes it. After an error the file
- * ends with whole frames up to {@link ContainerWriter.writtenBytes}, perhaps with a part of one after
- * them, and nothing more can be written.
+ * Writes frames to an open file; the caller keeps the handle and closes it. After an error the file ends with whole
+ * frames up to {@link ContainerWriter.writtenBytes}, perhaps with a part of one after them, and nothing more can be
+ * written.
  */
 export class ContainerWriter {
   readonly #handle: FileHandle;
   readonly #path: string;
   readonly #sums: RunningTotals;
-  /** Frames that are not written yet, at its beginning; reused for one frame after the other. */
+  /** Begins with the frames that are not written yet; reused for frame after frame. */
   #buffer: Buffer = NO_BUFFER;
   #bufferedBytes = 0;
   #writtenBytes: number;
@@ -384,7 +396,7 @@ export class ContainerWriter {
     return writer;
   }
 
-  /** Goes on with an open file that ends with whole frames, which `sums` adds up. */
+  /** Continues an open file that ends with whole frames, which `sums` adds up. */
   static resume(handle: FileHandle, path: string, sums: RunningTotals): ContainerWriter {
     return new ContainerWriter(handle, path, sums, sums.totals.bytes);
   }
@@ -411,9 +423,9 @@ export class ContainerWriter {
       const start = at + HEADER_BYTES;
       return this.#buffer.subarray(start, start + bytes);
     });
-    const head = makeHeader(message.length);
-    this.#buffer.set(head, at);
-    this.#sums.add(frame, head, message);
+    const header = makeHeader(message.length);
+    this.#buffer.set(header, at);
+    this.#sums.add(frame, header, message);
     this.#bufferedBytes += HEADER_BYTES + message.length;
   }
 

@@ -15,7 +15,7 @@ import {
   wordField,
 } from "../../protocol/index.ts";
 
-/** The first frame of every file, and of every part of a recorded file: what it is of. */
+/** The first frame of every file, and of every part of a recorded file: the facts of its job. */
 export interface JobFrame {
   readonly kind: "job";
   readonly job: string;
@@ -57,7 +57,7 @@ export interface RecordFrame {
   /** When the broker stored it, in milliseconds since 1970. */
   readonly timeMs: number;
   readonly subject: string;
-  /** The payload, as it is: it may be unreadable. */
+  /** The payload unchanged, even if it is unreadable. */
   readonly data: Uint8Array;
 }
 
@@ -65,7 +65,7 @@ export interface RecordFrame {
 export interface TapeFrame {
   readonly kind: "tape";
   readonly shard: number;
-  /** Its place among the messages of the shard's tape that the archive has: 1, 2, 3, …. */
+  /** Number of the message among those of the shard's tape that the archive has: 1, 2, 3, …. */
   readonly number: number;
   /** Sequence in the stream of the job's tape. */
   readonly seq: number;
@@ -80,21 +80,21 @@ export interface EndFrame extends Totals {
   readonly kind: "end";
 }
 
-/** What the frames before the end add up to. */
+/** Sums of the frames before the end. */
 export interface Totals {
   readonly frames: number;
   readonly records: number;
   readonly pieces: number;
   /** Bytes of the file before this frame. */
   readonly bytes: number;
-  /** CRC-32 of the heads of all frames, each followed by the checksum of its message. */
+  /** CRC-32 of the headers of all frames, each followed by the checksum of its message. */
   readonly digest: number;
 }
 
 /** One frame of an archive's file or of a recorded file. */
 export type Frame = JobFrame | ManifestFrame | PieceFrame | RecordFrame | TapeFrame | EndFrame;
 
-/** Bytes of all entries of a frame but lists and data; the longest is a subject. */
+/** Bytes of all entries of a frame except lists and data; the longest entry is a subject. */
 const ENTRIES_BYTES = 32 * 1024;
 
 /** Bytes of a sequence in a list. */
@@ -105,10 +105,10 @@ const KINDS = ["job", "manifest", "piece", "record", "tape", "end"] as const;
 /** Limit of the pieces that one manifest names. */
 const PIECES_MAX = 1_000_000;
 
-/** Limit of a subject; the broker's control line has the same order of size. */
+/** Limit of a subject, of the same order as the broker's limit of a control line. */
 const SUBJECT_MAX = 4_096;
 
-/** A frame as a message, in memory of `allocate`, by default its own. */
+/** Encodes a frame as a message, in memory of `allocate`, by default in new memory. */
 export function encodeFrame(frame: Frame, allocate?: Allocate): Uint8Array {
   if (frame.kind === "job" || frame.kind === "end") {
     return sealMessage(draftMessage({ ...frame }, undefined, allocate));
@@ -119,7 +119,7 @@ export function encodeFrame(frame: Frame, allocate?: Allocate): Uint8Array {
   return sealMessage(draft);
 }
 
-/** The most bytes that the message of a frame can have. */
+/** Returns the most bytes that the message of a frame can have. */
 export function messageBytesMax(frame: Frame): number {
   const data = frame.kind === "job" || frame.kind === "end" ? 0 : frame.data.length;
   const pieces = frame.kind === "manifest" ? frame.pieces.length * PIECE_BYTES : 0;
@@ -127,7 +127,7 @@ export function messageBytesMax(frame: Frame): number {
 }
 
 /**
- * The frame in a message; its `data` is a view of `bytes`.
+ * Decodes the frame in a message; its `data` is a view of `bytes`.
  * @throws BAD_MESSAGE, BAD_CHECKSUM, BAD_VERSION if it is none.
  */
 export function decodeFrame(bytes: Uint8Array): Frame {

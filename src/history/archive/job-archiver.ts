@@ -20,17 +20,17 @@ const SEGMENT_BYTES: number = 64 * 1024 ** 2;
 /** Shards copied at one time. */
 const SHARDS_AT_ONCE = 4;
 
-/** How to archive a job. */
+/** Options of {@link Archiver}. */
 export interface ArchiverOptions {
-  /** What is copied; it stays the caller's. */
+  /** The history that is copied; it stays the caller's. */
   readonly source: HistorySource;
   /** Directory of the archive, made if it is not there. No other archiver may use it at the same time. */
   readonly directory: string;
-  /** Bytes from which on a segment is completed; {@link SEGMENT_BYTES} by default. */
+  /** Bytes at which a segment is completed; {@link SEGMENT_BYTES} by default. */
   readonly segmentBytes?: number;
   /** Called when more is on disk. */
   readonly onCopied?: (shard: number, archived: ArchivedShard) => void;
-  /** Called for a part that is damaged, in the archive or where it is kept; the rest is copied. */
+  /** Called for a part that is damaged, in the archive or in the source; the rest is copied. */
   readonly onDamaged?: (error: PserverError) => void;
 }
 
@@ -64,20 +64,21 @@ export class Archiver {
     return new Archiver(facts, shards);
   }
 
-  /** What is archived, by shard. */
+  /** The newest archived positions, by shard. */
   get archived(): ArchivedShard[] {
     return this.#shards.map(({ archived }) => archived);
   }
 
-  /** How far the shards are, by their numbers. */
+  /** Progress of the shards, by their numbers. */
   get progress(): ShardProgress[] {
     return this.#shards.map(({ progress }) => progress);
   }
 
   /**
-   * Copies what is there now.
-   * @throws BAD_ARCHIVE if the archive is of another life of the job; DISK_FULL, IO; what the source
-   * throws; the reason of `signal`. What was copied before is in the archive.
+   * Copies what is in the source and not yet in the archive. After an error, everything copied before it is in the
+   * archive.
+   * @throws BAD_ARCHIVE if the archive is of another life of the job; DISK_FULL, IO; errors of the source; the reason
+   * of `signal`.
    */
   async copy(signal: AbortSignal): Promise<void> {
     await mapConcurrently(this.#shards, (shard) => shard.copy(signal), SHARDS_AT_ONCE);
@@ -98,21 +99,21 @@ const RENEW_MS_MAX = 2_000;
 /** Dependencies of {@link ArchiverRegistration}. */
 export interface RegistrationDeps {
   readonly records: Pick<KvBucket, "read" | "create" | "update" | "remove">;
-  /** Identity of the archive: who archives into it again takes its registration over. */
+  /** Identity of the archive: whoever archives into it again takes its registration over. */
   readonly archive: string;
   readonly graceMs: number;
-  /** What is archived now, by shard. */
+  /** Returns the newest archived positions, by shard. */
   readonly archived: () => readonly ArchivedShard[];
-  /** Called for a failure to renew; it is repeated. */
+  /** Called after each renewal that failed; the next one comes in its time. */
   readonly onFailure: (error: PserverError) => void;
 }
 
-/** Tells the hosts of a job what an archiver has copied, so that they do not trim the rest. */
+/** Tells the hosts of a job how much an archiver has copied, so that they do not trim the rest. */
 export class ArchiverRegistration {
   readonly #deps: RegistrationDeps;
   readonly #key: string;
   #timer: NodeJS.Timeout | undefined;
-  /** The renewal under way: a slow broker must not pile them up. */
+  /** The renewal that is under way: with a slow broker only one must be. */
   #writing: Promise<void> | undefined;
   #revision: number | undefined;
 
@@ -152,7 +153,7 @@ export class ArchiverRegistration {
       });
   }
 
-  /** Writes the record over whatever is there; hosts may have removed it. */
+  /** Writes the entry over whatever is there; hosts may have removed it. */
   async #write(): Promise<void> {
     const { records, archive, graceMs, archived } = this.#deps;
     const record: ArchiverRecord = {
@@ -169,19 +170,19 @@ export class ArchiverRegistration {
   }
 }
 
-/** How to archive a job from the broker. */
+/** Options of {@link JobArchiver}. */
 export interface JobArchiverOptions {
   readonly connection: ConnectionSettings;
   readonly job: string;
   /** Directory of the archive. */
   readonly directory: string;
-  /** Called before the directory is used: keeps other archivers off it. */
+  /** Called before the directory is used: keeps other archivers out of it. */
   readonly lock: () => Promise<void>;
-  /** How long hosts keep what is not copied after they last heard of this archiver. */
+  /** How long hosts keep what is not copied after the last renewal by this archiver. */
   readonly graceMs: number;
-  /** Called for a part that is damaged, in the archive or where it is kept; the rest is copied. */
+  /** Called for a part that is damaged, in the archive or in the broker; the rest is copied. */
   readonly onDamaged: (error: PserverError) => void;
-  /** Called when the registration could not be renewed; it is repeated. */
+  /** Called after each renewal that failed; the next one comes in its time. */
   readonly onUnregistered: (error: PserverError) => void;
 }
 
@@ -224,7 +225,7 @@ export class JobArchiver {
     }
   }
 
-  /** How far the shards are, by their numbers. */
+  /** Progress of the shards, by their numbers. */
   get progress(): ShardProgress[] {
     return this.#archiver.progress;
   }

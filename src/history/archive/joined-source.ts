@@ -26,9 +26,9 @@ import { ArchiveSource } from "./archive-source.ts";
 import { joinSpans } from "./segment.ts";
 
 /**
- * Passes unless two histories of a shard contradict each other: where both hold records of a generation,
- * the last one that both hold is the same, and so is the journal that their snapshots were made of.
- * @throws BAD_ARCHIVE, which names the archive by `path`; what the sides throw.
+ * Checks that two histories of a shard do not contradict each other: where both hold records of a generation, the
+ * last one that both hold is the same, and so is the journal of which their snapshots were made.
+ * @throws BAD_ARCHIVE, which names the archive by `path`; errors of the sides.
  */
 export async function checkSameHistory(
   path: string,
@@ -45,9 +45,9 @@ export async function checkSameHistory(
 }
 
 /**
- * Records that both histories of a shard hold, of which the last one differs; undefined if there are none.
- * @throws BAD_ARCHIVE if their snapshots were made of journals created at different times; what the sides
- * throw.
+ * Returns the range of records that both histories of a shard hold if the last one of them differs; undefined if it
+ * does not.
+ * @throws BAD_ARCHIVE if their snapshots were made of journals created at different times; errors of the sides.
  */
 async function contradiction(
   path: string,
@@ -72,8 +72,8 @@ async function contradiction(
 }
 
 /**
- * The first record of a range that differs, where the last one does: a broker that has cut its journal off
- * gives all later numbers to other records. A record that cannot be read counts as one that differs.
+ * Returns the first record of a range that differs, given that the last one does: a broker that has cut its journal
+ * off gives all later numbers to other records. A record that cannot be read counts as one that differs.
  */
 async function firstDifference(
   archive: ShardHistory,
@@ -104,7 +104,7 @@ async function areReadablyTheSame(
   }
 }
 
-/** Whether the records at a position are the same; so if one of the two was trimmed meanwhile. */
+/** Whether the records at a position are the same. If one of the two was trimmed, they count as the same. */
 async function areSameAt(
   archive: ShardHistory,
   broker: ShardHistory,
@@ -123,7 +123,7 @@ function generationsOf({ spans, snapshots }: Inventory): Set<number> {
   return new Set([...spans.map(({ generation }) => generation), ...ofSnapshots]);
 }
 
-/** When the journal of a generation was created, as snapshots tell; they may not know it at first. */
+/** Returns when the journal of a generation was created, according to snapshots; the first ones may not know it. */
 function createdOf({ snapshots }: Inventory, generation: number): string | undefined {
   const newest = snapshots.findLast(
     ({ manifest }) => manifest.generation === generation && manifest.created !== "",
@@ -131,7 +131,7 @@ function createdOf({ snapshots }: Inventory, generation: number): string | undef
   return newest?.manifest.created;
 }
 
-/** The latest records of a generation that both hold. */
+/** Returns the latest records of a generation that both hold. */
 function heldByBoth(a: Inventory, b: Inventory, generation: number): JournalSpan | undefined {
   const common = a.spans.flatMap((ours) =>
     b.spans.flatMap((theirs) => {
@@ -149,17 +149,17 @@ function isSame(a: TimedRecord, b: TimedRecord): boolean {
   return isSamePlace && Buffer.compare(a.payload, b.payload) === 0;
 }
 
-/** The BAD_ARCHIVE for an archive that contradicts the broker. */
+/** Makes the BAD_ARCHIVE for an archive that contradicts the broker. */
 export function otherLife(path: string, problem: string): PserverError {
   const text = `${path}: this is the archive of another life of the job: ${problem}`;
   return new PserverError("BAD_ARCHIVE", text, { path });
 }
 
 /**
- * The messages of a source's tape after one that was copied from it; all if none was. Where the source has
- * another one in its place, as the end of its tape was lost and written anew, they are those stored at that
- * time or later: lines that are read twice are skipped by whoever reads them.
- * @throws what the source throws; the reason of `signal`.
+ * Reads the messages of a source's tape after the one that was copied last; all if none was. Where the source has
+ * another message in its place, because the end of its tape was lost and written again, reads those stored at that
+ * time or later: whoever reads the lines skips those that come twice.
+ * @throws errors of the source; the reason of `signal`.
  */
 export async function* readTapeAfter(
   history: Pick<ShardHistory, "readTape">,
@@ -185,7 +185,7 @@ function isSameMessage(a: StoredTapeMessage, b: StoredTapeMessage): boolean {
 }
 
 /**
- * Reads an archive and what the broker still holds as one, the archive's part first; both are closed with it.
+ * Reads an archive and what the broker still holds as one history, the archive's part first. Closing it closes both.
  * @throws BAD_ARCHIVE if they are of different jobs.
  */
 export function joinHistories(archive: HistorySource, live: HistorySource): HistorySource {
@@ -201,7 +201,7 @@ export function joinHistories(archive: HistorySource, live: HistorySource): Hist
   };
 }
 
-/** One shard of an archive and a broker. Before anything is read, the two are compared. */
+/** One shard of an archive and a broker. The two are compared before anything is read. */
 class JoinedShard implements ShardHistory {
   readonly shard: number;
   readonly #path: string;
@@ -218,7 +218,7 @@ class JoinedShard implements ShardHistory {
 
   async spans(): Promise<JournalSpan[]> {
     await this.#check();
-    // The broker first: what it trims meanwhile is in the archive by then.
+    // The broker first: what it trims in between is in the archive when that is listed.
     const live = await this.#live.spans();
     return joinSpans([...(await this.#archive.spans()), ...live]);
   }
@@ -255,7 +255,7 @@ class JoinedShard implements ShardHistory {
           yield batch;
         }
       } catch (error) {
-        // What the broker has trimmed meanwhile may be in the archive by now.
+        // What the broker has trimmed since may be in the archive now.
         if (isLost || ensureError(error).code !== "HISTORY_LOST") throw error;
         isLost = true;
       }
@@ -299,7 +299,7 @@ class JoinedShard implements ShardHistory {
     return firstSeq - 1;
   }
 
-  /** Who has the record after a position, and up to which one it is read there. */
+  /** Returns the side that has the record after a position, and the record up to which it is read there. */
   async #partAfter(
     { generation, seq }: Position,
     toSeq: number,
@@ -400,7 +400,10 @@ export class BrokerAndArchive implements RecoveryArchive {
     await this.#joined.close();
   }
 
-  /** What is read of a shard, and the records of which the broker holds others at the end. */
+  /**
+   * Returns the history of a shard that is read, and the range of records of which the broker holds others at the
+   * end.
+   */
   async #historyOf(shard: number): Promise<{
     readonly history: ShardHistory;
     readonly replaced: JournalSpan | undefined;
@@ -421,14 +424,14 @@ export class BrokerAndArchive implements RecoveryArchive {
     return await firstDifference(archive, broker, range, this.#signal);
   }
 
-  /** Last record of a generation in the archive; 0 if it has none. */
+  /** Returns the last record of a generation in the archive; 0 if it has none. */
   async #archivedSeq(shard: number, generation: number): Promise<number> {
     const spans = await this.#archive.shard(shard).spans();
     const own = spans.filter((span) => span.generation === generation);
     return Math.max(0, ...own.map(({ lastSeq }) => lastSeq));
   }
 
-  /** The state at a position, or the last record that can be folded before what is damaged. */
+  /** Rebuilds the state at a position; returns the last record that can be folded if what follows it is damaged. */
   async #try(
     history: ShardHistory,
     at: Position,
@@ -449,7 +452,7 @@ export class BrokerAndArchive implements RecoveryArchive {
 }
 
 /**
- * The last record before the one that a rebuilding has failed at; 0 if no snapshot before it can be loaded, and
+ * Returns the last record before the one at which a rebuilding has failed; 0 if no snapshot before it can be loaded;
  * undefined for an error that says nothing about what is kept.
  */
 function lastBefore(error: PserverError): number | undefined {

@@ -29,18 +29,18 @@ import { appendSnapshot, piecesOf, toSnapshot } from "./snapshot-file.ts";
  * other in it, each of them begun by a frame with the job.
  */
 
-/** Bytes of records after which a segment of a recorded file ends: each is read from its beginning. */
+/** Bytes of records at which a segment of a recorded file ends: each is read from its beginning. */
 const SEGMENT_BYTES = 4 * 1024 ** 2;
 
-/** What is recorded of a history. */
+/** The part of a history that is recorded. */
 export interface RecordingSpan {
-  /** In each shard, the position from which on the recording can be replayed. */
+  /** Position in each shard from which the recording can be replayed. */
   readonly from: Cut;
-  /** In each shard, the last record. */
+  /** Last record in each shard. */
   readonly to: Cut;
 }
 
-/** What was recorded. */
+/** Result of {@link writeRecording}. */
 export interface Recording {
   readonly bytes: number;
   readonly records: number;
@@ -51,10 +51,10 @@ export interface Recording {
   }[];
 }
 
-/** How {@link writeRecording} works. */
+/** Options of {@link writeRecording}. */
 export interface RecordingOptions {
   readonly signal: AbortSignal;
-  /** Called now and then with the records written, of those to write. */
+  /** Called now and then with the number of records written, of those to write. */
   readonly onProgress?: (doneRecords: number, totalRecords: number) => void;
 }
 
@@ -110,7 +110,7 @@ export async function writeRecording(
   return { bytes, records, shards: ranges };
 }
 
-/** The parts of a shard, one for each generation. */
+/** Plans the parts of a shard, one for each generation. */
 async function planShard(history: ShardHistory, from: Position, to: Position): Promise<Part[]> {
   const { shard } = history;
   if (to.generation < from.generation || (to.generation === from.generation && to.seq < from.seq)) {
@@ -129,12 +129,12 @@ async function planShard(history: ShardHistory, from: Position, to: Position): P
   return parts;
 }
 
-/** Where a later generation begins: at its first snapshot. */
+/** Returns the position at which a later generation begins: that of its first snapshot. */
 function firstOf(inventory: Inventory, generation: number): Position | undefined {
   return basesOf(inventory).find((base) => base.generation === generation);
 }
 
-/** Writes a snapshot and the records after it; tells how many records, as they are written. */
+/** Writes a snapshot and the records after it; yields how many records were written. */
 async function* writePart(
   writer: ContainerWriter,
   facts: ArchiveFacts,
@@ -160,7 +160,10 @@ async function* writePart(
   }
 }
 
-/** Writes the nearest snapshot that can be read; of one that cannot, a part. @throws SNAPSHOT_DAMAGED if none can. */
+/**
+ * Writes the nearest snapshot that can be read; a part of one that cannot be read stays in the file.
+ * @throws SNAPSHOT_DAMAGED if none can.
+ */
 async function writeBase(
   writer: ContainerWriter,
   facts: ArchiveFacts,
@@ -188,13 +191,13 @@ function toPosition({ generation, seq }: Position): Position {
   return { generation, seq };
 }
 
-/** What a recorded file has. */
+/** Contents of a recorded file. */
 export interface ReadRecording {
   readonly facts: ArchiveFacts;
   readonly shards: readonly ShardFiles[];
 }
 
-/** Reads a recorded file once, which checks every byte of it. @throws BAD_ARCHIVE, BAD_VERSION, IO. */
+/** Reads a recorded file once, and checks every byte of it. @throws BAD_ARCHIVE, BAD_VERSION, IO. */
 export async function readRecording(path: string): Promise<ReadRecording> {
   await using reader = await ContainerReader.open(path);
   let index: RecordingIndex | undefined;
@@ -213,7 +216,7 @@ export async function readRecording(path: string): Promise<ReadRecording> {
   return { facts: index.facts, shards };
 }
 
-/** Finds the segments and snapshots in a recorded file; what is in each of them is checked where it is read. */
+/** Finds the segments and snapshots in a recorded file; their contents are checked where they are read. */
 class RecordingIndex {
   readonly facts: ArchiveFacts;
   readonly shards: readonly {
@@ -221,7 +224,7 @@ class RecordingIndex {
     readonly snapshots: SnapshotFile[];
   }[];
   readonly #path: string;
-  /** Where the present part begins. */
+  /** Offset at which the present part begins. */
   #offset = 0;
   /** The present part if it is a snapshot, and how many of its pieces have not come. */
   #snapshot: SnapshotFile | undefined;

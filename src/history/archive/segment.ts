@@ -21,7 +21,7 @@ import {
 } from "./container.ts";
 import type { Frame, RecordFrame, TapeFrame } from "./frames.ts";
 
-/** Spans without those that others continue or cover: by generation and record, ascending. */
+/** Joins spans that continue or cover each other; returns them by generation and record, ascending. */
 export function joinSpans(spans: readonly JournalSpan[]): JournalSpan[] {
   const sorted = [...spans].sort((a, b) => a.generation - b.generation || a.firstSeq - b.firstSeq);
   const joined: JournalSpan[] = [];
@@ -36,7 +36,7 @@ export function joinSpans(spans: readonly JournalSpan[]): JournalSpan[] {
   return joined;
 }
 
-/** The records that spans lack between two that they have, and before the first of a first generation. */
+/** Returns the records that spans lack between two that they have, and before the first of a first generation. */
 export function gapsBetween(spans: readonly JournalSpan[]): JournalSpan[] {
   const gaps: JournalSpan[] = [];
   for (const [i, { generation, firstSeq }] of spans.entries()) {
@@ -47,25 +47,25 @@ export function gapsBetween(spans: readonly JournalSpan[]): JournalSpan[] {
   return gaps;
 }
 
-/** What segments are made of: records of a journal, or messages of a tape. */
+/** A frame of a segment: a record of a journal, or a message of a tape. */
 export type SegmentFrame = RecordFrame | TapeFrame;
 
-/** What tells the two apart. */
+/** Kind of a segment's frames. */
 export type SegmentKind = SegmentFrame["kind"];
 
 /** The frames of one kind of segment. */
 export type FrameOf<Kind extends SegmentKind> = Extract<SegmentFrame, { readonly kind: Kind }>;
 
-/** Where a frame of a segment belongs. */
+/** Place to which a frame of a segment belongs. */
 export interface SegmentPlace {
   readonly shard: number;
-  /** 0 in a tape, which has no generations. */
+  /** Generation; 0 in a tape, which has no generations. */
   readonly generation: number;
-  /** Of a message of a tape, its number in the archive. */
+  /** Sequence of a record; of a message of a tape, its number in the archive. */
   readonly seq: number;
 }
 
-/** Where a frame of a segment belongs. */
+/** Returns the place to which a frame of a segment belongs. */
 export function placeOf(frame: SegmentFrame): SegmentPlace {
   const { shard } = frame;
   return frame.kind === "tape"
@@ -76,7 +76,7 @@ export function placeOf(frame: SegmentFrame): SegmentPlace {
 /** The generation in the names of a tape's segments. */
 const TAPE_GENERATION = 0;
 
-/** Checks that the frames of a segment are what its name says, one after the other. */
+/** Checks that the frames of a segment are consecutive, and those that its name says. */
 class SegmentCheck<Kind extends SegmentKind> {
   readonly #kind: Kind;
   readonly #segment: SegmentFile;
@@ -98,7 +98,7 @@ class SegmentCheck<Kind extends SegmentKind> {
     return this.#nextSeq - 1;
   }
 
-  /** What the segment holds, of frames that were read. @throws BAD_ARCHIVE. */
+  /** Returns the frames that the segment consists of, from a batch that was read. @throws BAD_ARCHIVE */
   contents(batch: readonly PlacedFrame[]): FrameOf<Kind>[] {
     const contents: FrameOf<Kind>[] = [];
     for (const placed of batch) {
@@ -109,7 +109,7 @@ class SegmentCheck<Kind extends SegmentKind> {
     return contents;
   }
 
-  /** @throws BAD_ARCHIVE unless the last frame is the one that the name says. */
+  /** Checks that the last frame is the one that the name says. @throws BAD_ARCHIVE */
   checkLast(): void {
     const { path, lastSeq } = this.#segment;
     if (lastSeq === undefined || lastSeq === this.lastSeq) return;
@@ -154,21 +154,21 @@ function describePlace(kind: SegmentKind, { shard, generation, seq }: SegmentPla
     : `record ${seq} of shard ${shard}, generation ${generation}`;
 }
 
-/** What is in a segment that is being written. */
+/** Contents of a segment that is being written. */
 export interface SegmentTail<Kind extends SegmentKind> {
-  /** `firstSeq` − 1 if there is nothing. */
+  /** Last sequence; `firstSeq` − 1 if the segment is empty. */
   readonly lastSeq: number;
   /** Whether all of it was written. */
   readonly isEnded: boolean;
-  /** Of the whole frames. */
+  /** Sums of the whole frames. */
   readonly sums: RunningTotals;
   /** The last frame before the end. */
   readonly last: FrameOf<Kind> | undefined;
-  /** Why it cannot be read further, if not because it ends within a frame. */
+  /** Why it cannot be read further; undefined if it can, or only ends within a frame. */
   readonly damage: PserverError | undefined;
 }
 
-/** The records of a segment of a journal; as {@link readFrames}. */
+/** Reads the records of a segment of a journal, as {@link readFrames} does. */
 export async function* readSegment(
   segment: SegmentFile,
   shard: number,
@@ -180,7 +180,7 @@ export async function* readSegment(
 }
 
 /**
- * Reads what a segment holds, some frames at a time. Of one that is being written it gives the whole frames.
+ * Reads the frames of a segment, some at a time; the whole ones if it is being written.
  * @throws BAD_ARCHIVE, BAD_VERSION, IO.
  */
 export async function* readFrames<Kind extends SegmentKind>(
@@ -201,7 +201,7 @@ export async function* readFrames<Kind extends SegmentKind>(
 }
 
 /**
- * What is in a segment that is being written, or in another one, up to the first damage.
+ * Returns the contents of a segment, which may be one that is being written, up to the first damage.
  * @throws BAD_ARCHIVE if the preamble is damaged, BAD_VERSION, IO.
  */
 export async function readTail<Kind extends SegmentKind>(
@@ -232,12 +232,12 @@ export async function readTail<Kind extends SegmentKind>(
   return { lastSeq: check.lastSeq, isEnded: isEnded && damage === undefined, sums, last, damage };
 }
 
-/** Whether nothing of a file is there but perhaps a part of its preamble. */
+/** Whether a file is empty, or holds a part of its preamble and nothing more. */
 async function isNotBegun(path: string): Promise<boolean> {
   return (await io("examine", path, stat(path))).size < PREAMBLE_BYTES;
 }
 
-/** The parts of batches after record `afterSeq` up to `toSeq`. @throws JOURNAL_DAMAGED if one is missing. */
+/** Cuts batches to the records after `afterSeq` up to `toSeq`. @throws JOURNAL_DAMAGED if one is missing. */
 export async function* sliceRecords(
   batches: AsyncIterable<readonly TimedRecord[]>,
   shard: number,
@@ -257,12 +257,12 @@ export async function* sliceRecords(
   return lastSeq;
 }
 
-/** A record as all sources give it. */
+/** Returns a record as all sources give it. */
 function toTimedRecord({ seq, timeMs, subject, data }: RecordFrame): TimedRecord {
   return { seq, timeMs, subject, payload: data };
 }
 
-/** A record as a segment holds it. */
+/** Returns a record as a segment holds it. */
 export function toRecordFrame(
   shard: number,
   generation: number,
@@ -276,7 +276,7 @@ export interface SegmentWriterDeps {
   /** Directory of the segments, made if it is not there. */
   readonly directory: string;
   readonly facts: ArchiveFacts;
-  /** Bytes from which on a segment is completed. */
+  /** Bytes at which a segment is completed. */
   readonly segmentBytes: number;
 }
 
@@ -304,14 +304,13 @@ export class SegmentWriter {
     this.#deps = deps;
   }
 
-  /** Places of what was appended. */
+  /** Spans of the frames that were appended. */
   get spans(): readonly JournalSpan[] {
     return this.#spans;
   }
 
   /**
-   * Appends frames of one generation, which follow each other. Where they do not follow those before, a new
-   * segment begins.
+   * Appends consecutive frames of one generation. Where they do not follow those before, a new segment begins.
    * @throws DISK_FULL, IO.
    */
   async append(frames: readonly SegmentFrame[]): Promise<void> {
@@ -336,7 +335,7 @@ export class SegmentWriter {
     });
   }
 
-  /** Completes the segment; after an error, only cuts off what was not written whole. */
+  /** Completes the segment; after an error, only cuts off the part of a frame at its end. */
   async close(): Promise<void> {
     const segment = this.#open;
     this.#open = undefined;
@@ -358,7 +357,7 @@ export class SegmentWriter {
     await syncDirectory(directory);
   }
 
-  /** The segment that takes a frame: the present one, or else a new one. */
+  /** Returns the segment that takes a frame: the present one, or a new one. */
   async #segmentFor(generation: number, seq: number): Promise<OpenSegment> {
     const present = this.#open;
     if (present !== undefined) {

@@ -39,7 +39,7 @@ import {
 } from "./segment.ts";
 import { piecesOf, readSnapshotHeader, writeSnapshot } from "./snapshot-file.ts";
 
-/** Bytes and time after which records are waited for to be on disk. */
+/** Bytes and time after which the copier waits until the records are on disk. */
 const SYNC_BYTES = 32 * 1024 ** 2;
 const SYNC_MS = 2_000;
 
@@ -51,7 +51,7 @@ export interface RecordCopierDeps {
   readonly archived: readonly JournalSpan[];
   /** Called when more records are on disk. */
   readonly onCopied: () => void;
-  /** Called for a record that is missing where it is kept; those before it are copied. */
+  /** Called for a record that is missing in the source; those before it are copied. */
   readonly onDamaged: (error: PserverError) => void;
 }
 
@@ -78,16 +78,16 @@ export class RecordCopier {
     return this.#bytes;
   }
 
-  /** Records of spans that are not on disk yet. */
+  /** Returns how many records of spans are not on disk yet. */
   behind(spans: readonly JournalSpan[]): number {
     const missing = spans.map((span) => span.lastSeq - this.#nextSeq(span) + 1);
     return missing.reduce((sum, records) => sum + Math.max(0, records), 0);
   }
 
   /**
-   * Copies the records of a span after those that are on disk. Ends early if they are trimmed meanwhile, or
+   * Copies the records of a span after those that are on disk. Ends early if they are trimmed while it copies, or if
    * one is missing.
-   * @throws DISK_FULL, IO; what the source throws, for example NO_BROKER; the reason of `signal`.
+   * @throws DISK_FULL, IO; errors of the source, for example NO_BROKER; the reason of `signal`.
    */
   async copy(span: JournalSpan, signal: AbortSignal): Promise<void> {
     const { generation, lastSeq } = span;
@@ -121,7 +121,7 @@ export class RecordCopier {
     await sync();
   }
 
-  /** Whether a span ends before a record that was copied: its journal is another, or was cut off. */
+  /** Whether a span ends before a record that was copied: then its journal is another, or was cut off. */
   hasShrunk({ generation, lastSeq }: JournalSpan): boolean {
     return lastSeq < (this.#last.get(generation) ?? 0);
   }
@@ -136,7 +136,10 @@ export class RecordCopier {
     return Math.max(1, firstSeq, (this.#last.get(generation) ?? 0) + 1);
   }
 
-  /** Records as they are stored: one that does not match its checksum may have been damaged on its way. */
+  /**
+   * Returns records as they are stored: one that does not match its checksum, and so may have been damaged in
+   * transit, is read again.
+   */
   async #checked(
     generation: number,
     batch: readonly TimedRecord[],
@@ -160,7 +163,7 @@ export class RecordCopier {
     try {
       return (await recordAt(this.#deps.source, { generation, seq: record.seq }, signal)) ?? record;
     } catch (error) {
-      // It was trimmed meanwhile: as it came is all that is left of it.
+      // The record was trimmed since: the first reading is all that is left of it.
       if (ensureError(error).code !== "HISTORY_LOST") throw error;
       return record;
     }
@@ -176,16 +179,16 @@ export interface SnapshotCopierDeps {
   readonly source: ShardHistory;
   readonly directory: string;
   readonly facts: ArchiveFacts;
-  /** Called for a snapshot that is damaged where it is kept; it is left out. */
+  /** Called for a snapshot that is damaged in the source; it is left out. */
   readonly onDamaged: (error: PserverError) => void;
 }
 
 /** Copies the snapshots of one shard into an archive, in the order in which they were stored. */
 export class SnapshotCopier {
   readonly #deps: SnapshotCopierDeps;
-  /** The manifest that was copied last: its pieces are in the archive. */
+  /** The manifest that was copied last; its pieces are in the archive. */
   #copied: Manifest | undefined;
-  /** Sequence of the manifest copied, or left out, last. */
+  /** Sequence of the manifest that was copied or left out last. */
   #lastSeq = 0;
   #newest: Position | undefined;
   #bytes = 0;
@@ -206,7 +209,7 @@ export class SnapshotCopier {
     return copier;
   }
 
-  /** The newest record that a snapshot was copied of; undefined before the first. */
+  /** The record of the newest snapshot that was copied; undefined before the first. */
   get newest(): Position | undefined {
     return this.#newest;
   }
@@ -217,8 +220,8 @@ export class SnapshotCopier {
   }
 
   /**
-   * Copies the snapshots that came after the last one. Those that are removed meanwhile are left out.
-   * @throws DISK_FULL, IO; what the source throws, for example NO_BROKER; the reason of `signal`.
+   * Copies the snapshots that came after the last one. Leaves out those that are removed in between.
+   * @throws DISK_FULL, IO; errors of the source, for example NO_BROKER; the reason of `signal`.
    */
   async copy(signal: AbortSignal): Promise<void> {
     const found = [...(await this.#deps.source.snapshots())].sort((a, b) => a.seq - b.seq);
@@ -232,7 +235,7 @@ export class SnapshotCopier {
     }
   }
 
-  /** @throws BAD_ARCHIVE if a snapshot is of another journal of its generation than the last one copied. */
+  /** Checks that a snapshot is of the same journal as the last one copied of its generation. @throws BAD_ARCHIVE */
   #checkJournal({ generation, created }: Manifest): void {
     const copied = this.#copied;
     // A snapshot that was made before its journal does not know when that was created.
@@ -251,7 +254,7 @@ export class SnapshotCopier {
   async #copyOne(snapshot: KeptSnapshot, signal: AbortSignal): Promise<void> {
     const { directory, facts, source, onDamaged } = this.#deps;
     try {
-      // Those that the one before names are in the archive.
+      // The pieces that the manifest before it names are in the archive.
       const before = this.#copied;
       const known = [...(before?.pieces ?? []), ...(before?.state ?? []).map(({ seq }) => seq)];
       const pieces = await piecesOf(source, snapshot, signal, known);
@@ -282,7 +285,7 @@ export interface TapeCopierDeps {
   readonly writer: Pick<SegmentWriter, "append" | "sync">;
   readonly directory: string;
   readonly facts: ArchiveFacts;
-  /** Called for a segment that is damaged: what may be behind the damage is copied again. */
+  /** Called for a segment that is damaged: messages after the damage are copied again. */
   readonly onDamaged: (error: PserverError) => void;
 }
 
@@ -316,7 +319,7 @@ export class TapeCopier {
     return copier;
   }
 
-  /** Messages that the archive has, or had: a damaged segment counts. */
+  /** Number of messages that the archive has, including those in damaged segments. */
   get messages(): number {
     return this.#messages;
   }
@@ -328,7 +331,7 @@ export class TapeCopier {
 
   /**
    * Copies the messages that came after the last one.
-   * @throws DISK_FULL, IO; what the source throws, for example NO_BROKER; the reason of `signal`.
+   * @throws DISK_FULL, IO; errors of the source, for example NO_BROKER; the reason of `signal`.
    */
   async copy(signal: AbortSignal): Promise<void> {
     const { source } = this.#deps;
@@ -357,14 +360,17 @@ export class TapeCopier {
   }
 }
 
-/** A segment of which nothing can be read. */
+/** Returns the result for a segment of which nothing can be read. */
 function damaged(error: unknown): { last: undefined; damage: PserverError } {
   const damage = ensureError(error);
   if (damage.code !== "BAD_ARCHIVE") throw damage;
   return { last: undefined, damage };
 }
 
-/** Removes what an archiver that died was about to write as a snapshot of a shard. @throws IO. */
+/**
+ * Removes the temporary files of snapshots that an archiver which died has left in a shard's directory.
+ * @throws IO
+ */
 async function removeLeftTemporaries(archive: string, shard: number): Promise<void> {
   const directory = snapshotDirectory(archive, shard);
   let names: string[];
@@ -422,24 +428,24 @@ export interface ShardArchiverDeps {
   readonly source: ShardHistory;
   readonly directory: string;
   readonly facts: ArchiveFacts;
-  /** Bytes from which on a segment is completed. */
+  /** Bytes at which a segment is completed. */
   readonly segmentBytes: number;
   /** Called when more is on disk. */
   readonly onCopied: (shard: number, archived: ArchivedShard) => void;
-  /** Called for a part that is damaged, in the archive or where it is kept; the rest is copied. */
+  /** Called for a part that is damaged, in the archive or in the source; the rest is copied. */
   readonly onDamaged: (error: PserverError) => void;
 }
 
-/** How far one shard is archived. */
+/** Progress of one shard. */
 export interface ShardProgress {
   readonly shard: number;
   /** The newest record that is archived; undefined before the first. */
   readonly record: Position | undefined;
-  /** The newest record that a snapshot is archived of. */
+  /** The record of the newest archived snapshot; undefined before the first. */
   readonly snapshot: Position | undefined;
-  /** Records that were there at the last look and are not archived yet. */
+  /** Number of records that were in the source when it was last listed and are not archived yet. */
   readonly behindRecords: number;
-  /** Records that the archive lacks between those that it has, or before them. */
+  /** Records that are missing between those of the archive, or before them. */
   readonly missing: readonly JournalSpan[];
   /** Messages of the shard's tape that are archived. */
   readonly tapeMessages: number;
@@ -447,17 +453,17 @@ export interface ShardProgress {
   readonly copiedBytes: number;
 }
 
-/** Of rounds in which no record came, every so many look for snapshots. */
+/** After so many rounds without records, snapshots are listed. */
 const IDLE_ROUNDS = 5;
 
-/** Of all rounds, every so many look at the tape: nothing of it is ever trimmed. */
+/** After so many rounds the tape is read: nothing of it is ever trimmed. */
 const TAPE_ROUNDS = 10;
 
 const NOTHING: Position = { generation: 0, seq: 0 };
 
-/** What a {@link ShardArchiver} goes on from. */
+/** State with which a {@link ShardArchiver} begins. */
 interface ArchiverParts {
-  /** What the archive has of the journals. */
+  /** Spans of the journals that the archive has. */
   readonly archived: readonly JournalSpan[];
   readonly snapshots: SnapshotCopier;
   readonly tape: TapeCopier;
@@ -472,11 +478,11 @@ export class ShardArchiver {
   readonly #snapshots: SnapshotCopier;
   readonly #tapeWriter: SegmentWriter;
   readonly #tape: TapeCopier;
-  /** What the archive had when this archiver began. */
+  /** Spans that the archive had when this archiver began. */
   readonly #archived: readonly JournalSpan[];
   #seen: readonly JournalSpan[] = [];
   #isChecked = false;
-  /** Rounds in a row in which no record came. */
+  /** Number of rounds in a row without records. */
   #idleRounds = 0;
   #rounds = 0;
 
@@ -496,7 +502,7 @@ export class ShardArchiver {
   }
 
   /**
-   * Tidies up after an archiver that died, and goes on after what it has left.
+   * Tidies up after an archiver that died, and goes on after its last record.
    * @throws BAD_ARCHIVE, BAD_VERSION, DISK_FULL, IO.
    */
   static async open(deps: ShardArchiverDeps): Promise<ShardArchiver> {
@@ -515,7 +521,7 @@ export class ShardArchiver {
     });
   }
 
-  /** What is archived, as hosts are told. */
+  /** The newest archived positions, for the hosts. */
   get archived(): ArchivedShard {
     return {
       record: this.#records.newest ?? NOTHING,
@@ -523,7 +529,7 @@ export class ShardArchiver {
     };
   }
 
-  /** How far it is. */
+  /** Its progress. */
   get progress(): ShardProgress {
     return {
       shard: this.#deps.source.shard,
@@ -537,9 +543,9 @@ export class ShardArchiver {
   }
 
   /**
-   * Copies what is there now.
-   * @throws BAD_ARCHIVE if the archive is of another life of the job; DISK_FULL, IO; what the source
-   * throws; the reason of `signal`.
+   * Copies what is in the source and not yet in the archive.
+   * @throws BAD_ARCHIVE if the archive is of another life of the job; DISK_FULL, IO; errors of the source; the reason
+   * of `signal`.
    */
   async copy(signal: AbortSignal): Promise<void> {
     const { source, onCopied } = this.#deps;
@@ -550,7 +556,7 @@ export class ShardArchiver {
     if (!this.#isChecked) await this.#check(signal);
     const isIdle = JSON.stringify(spans) === JSON.stringify(this.#seen);
     this.#idleRounds = isIdle ? this.#idleRounds + 1 : 0;
-    // A list of snapshots is a request for each; few are made while no records come.
+    // Listing the snapshots takes a request for each; few are made while no records come.
     if (this.#idleRounds % IDLE_ROUNDS === 0) {
       await this.#snapshots.copy(signal);
       onCopied(source.shard, this.archived);
@@ -561,7 +567,7 @@ export class ShardArchiver {
     this.#rounds += 1;
   }
 
-  /** Completes what is being written. @throws DISK_FULL, IO. */
+  /** Completes the segments that are being written. @throws DISK_FULL, IO. */
   async close(): Promise<void> {
     await this.#writer.close();
     await this.#tapeWriter.close();
@@ -576,7 +582,7 @@ export class ShardArchiver {
   }
 }
 
-/** Completes the segments of a directory that an archiver that died has left. */
+/** Completes the segments that an archiver which died has left in a directory. */
 async function sealSegments(
   { facts, source, onDamaged }: ShardArchiverDeps,
   kind: SegmentKind,
@@ -589,7 +595,7 @@ async function sealSegments(
   }
 }
 
-/** The last span of each generation. */
+/** Returns the last span of each generation. */
 function newestOf(spans: readonly JournalSpan[]): JournalSpan[] {
   return spans.filter((span, i) => spans[i + 1]?.generation !== span.generation);
 }

@@ -18,15 +18,15 @@ import {
 import { badArchive, ContainerReader, ContainerWriter, PREAMBLE_BYTES } from "./container.ts";
 import type { ManifestFrame } from "./frames.ts";
 
-/** A piece to be written: its sequence in the snapshot stream, and how to read it. */
+/** A piece that is to be written: its sequence in the snapshot stream, and how to read it. */
 export interface PieceToCopy {
   readonly seq: number;
   readonly read: () => Promise<Uint8Array>;
 }
 
 /**
- * The pieces of a snapshot, and the parts of its state, each once, without those in `known`.
- * @throws SNAPSHOT_DAMAGED if its state cannot be read; reading a piece throws what `history.piece` does, or the
+ * Returns the pieces of a snapshot and the parts of its state, each once, without those in `known`.
+ * @throws SNAPSHOT_DAMAGED if its state cannot be read; reading a piece throws the errors of `history.piece`, or the
  * reason of `signal`.
  */
 export async function piecesOf(
@@ -51,7 +51,7 @@ export async function piecesOf(
   }));
 }
 
-/** The first frames of a snapshot's file. */
+/** Header of a snapshot's file: its first frames. */
 export interface SnapshotHeader {
   readonly snapshot: KeptSnapshot;
   /** Sequences of the pieces in the file, in order. */
@@ -62,8 +62,8 @@ export interface SnapshotHeader {
 
 /**
  * Writes a snapshot's file, whole or not at all: its manifest and the pieces that no earlier file has.
- * @returns its bytes.
- * @throws DISK_FULL, IO; what the reading of a piece throws.
+ * @returns the file's bytes.
+ * @throws DISK_FULL, IO; errors of reading a piece.
  */
 export async function writeSnapshot(
   directory: string,
@@ -105,7 +105,7 @@ export async function appendSnapshot(
   }
 }
 
-/** The snapshot that a manifest's frame holds. @throws BAD_ARCHIVE if the manifest cannot be read. */
+/** Returns the snapshot that a manifest's frame holds. @throws BAD_ARCHIVE if the manifest cannot be read. */
 export function toSnapshot(path: string, offset: number, frame: ManifestFrame): KeptSnapshot {
   const { seq, timeMs, data } = frame;
   try {
@@ -115,7 +115,7 @@ export function toSnapshot(path: string, offset: number, frame: ManifestFrame): 
   }
 }
 
-/** Reads the first frames of a snapshot. @throws BAD_ARCHIVE, BAD_VERSION, IO. */
+/** Reads the header of a snapshot's file. @throws BAD_ARCHIVE, BAD_VERSION, IO. */
 export async function readSnapshotHeader(
   { path, offset: at = PREAMBLE_BYTES, generation, seq, storedSeq }: SnapshotFile,
   shard: number,
@@ -142,7 +142,7 @@ export async function readSnapshotHeader(
   return { snapshot, pieces: frame.pieces, piecesAt: endOffset };
 }
 
-/** Offsets of the pieces of a snapshot, by sequence. @throws BAD_ARCHIVE, IO. */
+/** Returns the offsets of the pieces of a snapshot, by sequence. @throws BAD_ARCHIVE, IO. */
 export async function placesOfPieces(
   { path }: SnapshotFile,
   { pieces, piecesAt }: SnapshotHeader,
@@ -157,7 +157,7 @@ export async function placesOfPieces(
   return places;
 }
 
-/** The piece at a place. @throws BAD_ARCHIVE if another one is there, IO. */
+/** Reads the piece at an offset. @throws BAD_ARCHIVE if another one is there, IO. */
 export async function readPieceAt(path: string, offset: number, seq: number): Promise<Uint8Array> {
   await using reader = await ContainerReader.open(path);
   const { frame } = await reader.frameAt(offset);

@@ -20,17 +20,17 @@ export interface FoldVisitor {
   after?(record: TimedRecord, shard: Shard, settled: Settled | undefined): void;
 }
 
-/** How {@link foldRecords} folds. */
+/** Options of {@link foldRecords}. */
 export interface FoldOptions {
   readonly signal: AbortSignal;
   readonly visitor?: FoldVisitor;
-  /** Gives the record to fold instead of one, undefined to leave it out; by default the record itself. */
+  /** Returns the record to fold in place of this one, undefined to leave it out; by default the record itself. */
   readonly edit?: (record: TimedRecord) => TimedRecord | undefined;
   /** Called now and then with the last record folded. */
   readonly onFolded?: (seq: number) => void;
 }
 
-/** Records folded in one turn of the event loop at most; then an abort or a message is noticed. */
+/** Time for which records are folded in one turn of the event loop; then an abort or a message is noticed. */
 const TURN_MS = 20;
 
 /**
@@ -70,7 +70,10 @@ export async function foldRecords(
   onFolded?.(shard.seq);
 }
 
-/** What `fold` returns for a record; undefined, and the shard is as before, if its bytes do not match their checksum. */
+/**
+ * Returns the result of `fold` for a record; undefined, with the shard unchanged, if the record's bytes do not match
+ * their checksum.
+ */
 export function foldUnlessDamaged<Result>(
   record: TimedRecord,
   fold: (record: TimedRecord) => Result,
@@ -84,7 +87,7 @@ export function foldUnlessDamaged<Result>(
   }
 }
 
-/** Reads a record a second time: if it was not damaged on its way, every host folds it as unreadable. */
+/** Reads a record a second time: if it was not damaged in transit, every host folds it as unreadable. */
 export async function readAgain(
   history: ShardHistory,
   { generation }: Position,
@@ -99,13 +102,13 @@ export async function nextTurn(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Lists of snapshots tried: a list is outdated once a host has made room for a newer snapshot. */
+/** How often snapshots are listed: a list is outdated once a host has made room for a newer snapshot. */
 const LISTS_MAX = 3;
 
-/** How {@link replayShard} folds. */
+/** Options of {@link replayShard}. */
 export interface ReplayOptions extends Omit<FoldOptions, "onFolded"> {
   readonly subjects: JobSubjects;
-  /** Called now and then with the records folded, of those to fold. */
+  /** Called now and then with the number of records folded, of those to fold. */
   readonly onProgress?: (doneRecords: number, totalRecords: number) => void;
 }
 
@@ -157,7 +160,7 @@ export async function loadBase(
   }
 }
 
-/** The shard at a place where a rebuilding can begin. @throws SNAPSHOT_DAMAGED, UNKNOWN_RULES. */
+/** Loads the shard at a place from which it can be rebuilt. @throws SNAPSHOT_DAMAGED, UNKNOWN_RULES. */
 export async function shardAt(
   history: ShardHistory,
   { snapshot }: ReplayBase,

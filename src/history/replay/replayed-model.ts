@@ -18,24 +18,24 @@ export interface ReplayedShard {
   readonly shard: number;
   readonly position: Position;
   /**
-   * Folds on to a later position; nothing if it is there already.
-   * @throws JOURNAL_REPLACED for one of another generation; else as `foldRecords`.
+   * Folds further, to a later position; does nothing if it is there already.
+   * @throws JOURNAL_REPLACED for a position of another generation; else as `foldRecords`.
    */
   advance(to: Position): Promise<void>;
   /** Its blocks without their bytes, by parameter and index. */
   readonly blocks: readonly BlockHeader[];
-  /** SHA-256, in hex, of its whole state: equal exactly if the shards are. */
+  /** Returns the SHA-256, in hex, of its whole state: equal if and only if the shards are. */
   digest(): Promise<string>;
-  /** SHA-256, in hex, of its state without values and slots. */
+  /** Returns the SHA-256, in hex, of its state without values and slots. */
   stateDigest(): Promise<string>;
-  /** SHA-256, in hex, of a block's values and slots; undefined if it has no such block. */
+  /** Returns the SHA-256, in hex, of a block's values and slots; undefined if it has no such block. */
   blockDigest(parameter: string, index: number): Promise<string | undefined>;
   /**
-   * A copy of the bytes of a block: slot 0 is the values, those from 1 on are what updates keep.
+   * Returns a copy of the bytes of a block: slot 0 is the values, those from 1 on are what updates keep.
    * @throws UNKNOWN_PARAMETER if it has no such block, BAD_VALUE if the block has no such slot.
    */
   slot(parameter: string, index: number, slot: number): Promise<Uint8Array<ArrayBuffer>>;
-  /** Frees its memory; it must not be used afterwards. */
+  /** Frees its memory. It must not be used afterwards. */
   free(): Promise<void>;
 }
 
@@ -47,7 +47,7 @@ export class LocalReplayedShard implements ReplayedShard {
   readonly #history: ShardHistory;
   readonly #signal: AbortSignal;
 
-  /** `state`: the shard, of this generation of its journal; `history`: where it is read from. */
+  /** `state`: the shard; `generation`: that of its journal; `history`: where its records are read. */
   constructor(state: Shard, generation: number, history: ShardHistory, signal: AbortSignal) {
     this.shard = history.shard;
     this.#generation = generation;
@@ -97,7 +97,7 @@ export class LocalReplayedShard implements ReplayedShard {
   }
 }
 
-/** The error for a position of another generation than a shard is of. */
+/** Makes the error for a position of another generation than the shard's. */
 function replaced(shard: number, from: Position, to: Position): PserverError {
   return new PserverError(
     "JOURNAL_REPLACED",
@@ -118,7 +118,7 @@ export interface ReplayedParameter {
   readonly shape: readonly number[];
   readonly epoch: number;
   readonly config: ParameterConfig;
-  /** By index; of its newest epoch only. */
+  /** Its blocks, by index; only those of its newest epoch. */
   readonly blocks: readonly ReplayedBlock[];
   /** Whether all of its elements had been initialized. */
   readonly isComplete: boolean;
@@ -134,12 +134,12 @@ export class ReplayedModel {
     this.#parameters = joinBlocks(shards);
   }
 
-  /** All parameters, by name, those too that were being initialized. */
+  /** All parameters, by name, including those that were being initialized. */
   get parameters(): ReplayedParameter[] {
     return [...this.#parameters.values()];
   }
 
-  /** @throws UNKNOWN_PARAMETER, or NOT_INITIALIZED if only some of its blocks were. */
+  /** Returns a parameter. @throws UNKNOWN_PARAMETER, or NOT_INITIALIZED if only some of its blocks were. */
   parameter(name: string): ReplayedParameter {
     const parameter = this.#parameters.get(name);
     if (parameter === undefined) {
@@ -151,7 +151,7 @@ export class ReplayedModel {
     throw new PserverError("NOT_INITIALIZED", message, { parameter: name });
   }
 
-  /** The values of a parameter. @throws as {@link parameter}. */
+  /** Returns the values of a parameter. @throws as {@link parameter}. */
   async tensor(name: string): Promise<Tensor> {
     const parameter = this.parameter(name);
     const tensor = zeros(parameter.dtype, parameter.shape);
@@ -164,7 +164,7 @@ export class ReplayedModel {
     return tensor;
   }
 
-  /** The bytes of a parameter's values, or of a slot of its optimizer, block by block, in C order. */
+  /** Yields the bytes of a parameter's values, or of a slot of its optimizer, block by block, in C order. */
   async *chunks(
     { name, blocks }: ReplayedParameter,
     slot = 0,
@@ -172,18 +172,18 @@ export class ReplayedModel {
     for (const { index, shard } of blocks) yield await shard.slot(name, index, slot);
   }
 
-  /** Frees the memory of its shards; it must not be used afterwards. */
+  /** Frees the memory of its shards. It must not be used afterwards. */
   async free(): Promise<void> {
     await Promise.all(this.shards.map((shard) => shard.free()));
   }
 }
 
-/** Bytes of a parameter's values. */
+/** Returns the bytes of a parameter's values. */
 export function parameterBytes({ dtype, shape }: ReplayedParameter): number {
   return elementCount(shape) * DTYPES[dtype].bytes;
 }
 
-/** The parameters, by name, that blocks of shards belong to. */
+/** Groups the blocks of all shards into parameters, by name. */
 function joinBlocks(shards: readonly ReplayedShard[]): Map<string, ReplayedParameter> {
   const found = new Map<string, ReplayedBlock[]>();
   for (const shard of shards) {

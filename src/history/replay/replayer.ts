@@ -7,30 +7,30 @@ import { type ChangeCounts, type FoldChanges, foldWhatIf } from "../what-if.ts";
 import { replayShard } from "./replay-shard.ts";
 import { LocalReplayedShard, ReplayedModel, type ReplayedShard } from "./replayed-model.ts";
 
-/** Told now and then how many records of a shard are folded, of those to fold. */
+/** Called now and then with the number of records of a shard that are folded, of those to fold. */
 export type OnShardProgress = (shard: number, doneRecords: number, totalRecords: number) => void;
 
-/** What a verification found out, and the shard at its end; undefined if damage hides it. */
+/** Result of a verification, and the shard at its end; undefined if damage hides it. */
 export interface VerifiedShard {
   readonly verification: ShardVerification;
   readonly replayed: ReplayedShard | undefined;
 }
 
-/** What is folded otherwise, and after which position. */
+/** Changes with which a shard is folded, and the position after which they hold. */
 export interface WhatIf {
   readonly changes: FoldChanges;
   readonly from: Position | undefined;
 }
 
-/** A shard that was folded otherwise, and how many records were changed. */
+/** A shard that was folded with changes, and how many records were changed. */
 export interface WhatIfShard {
   readonly replayed: ReplayedShard;
   readonly counts: ChangeCounts;
 }
 
-/** Rebuilds shards, wherever that happens. */
+/** Rebuilds shards, in this thread or in others. */
 export interface Replayer {
-  /** Threads that it keeps busy. */
+  /** Number of threads that it can keep busy. */
   readonly threads: number;
   /** Rebuilds a shard; @throws as `replayShard`. */
   replay(shard: number, to: Position, onProgress?: OnShardProgress): Promise<ReplayedShard>;
@@ -57,7 +57,7 @@ export class LocalReplayer implements Replayer {
   readonly #source: HistorySource;
   readonly #signal: AbortSignal;
 
-  /** The source stays the caller's. */
+  /** `source` stays the caller's. */
   constructor(source: HistorySource, signal: AbortSignal) {
     this.#source = source;
     this.#signal = signal;
@@ -116,7 +116,7 @@ export class ProgressSum {
     this.#onProgress = onProgress;
   }
 
-  /** Notes the progress of a shard, and tells the sum. */
+  /** Notes the progress of a shard, and reports the sum. */
   readonly note = (shard: number, doneRecords: number, totalRecords: number): void => {
     this.#shards.set(shard, [doneRecords, totalRecords]);
     let [allDone, allTotal] = [0, 0];
@@ -128,11 +128,11 @@ export class ProgressSum {
   };
 }
 
-/** How much of a model is rebuilt, and who is told. */
+/** Options of {@link replayModel}. */
 export interface ReplayModelOptions {
   /** Only these shards; by default all. */
   readonly shards?: readonly number[];
-  /** Told the records folded in all shards, of those to fold as far as is known. */
+  /** Called with the number of records folded in all shards, of those to fold as far as that is known. */
   readonly onProgress?: (doneRecords: number, totalRecords: number) => void;
 }
 
@@ -155,9 +155,9 @@ export async function replayModel(
   return new ReplayedModel((await mapConcurrently(numbers, replay, replayer.threads)).flat());
 }
 
-/** Which part of a history is folded otherwise. */
+/** The part of a history that is folded with changes. */
 export interface WhatIfSpan {
-  /** Records after it are changed; by default all that lead to the end. */
+  /** Records after this cut are changed; by default all that lead to the end. */
   readonly from: Cut | undefined;
   readonly to: Cut;
 }

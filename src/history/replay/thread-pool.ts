@@ -9,20 +9,20 @@ import type { ChangeCounts } from "../what-if.ts";
 import type { ReplayedShard } from "./replayed-model.ts";
 import type { OnShardProgress, Replayer, VerifiedShard, WhatIf, WhatIfShard } from "./replayer.ts";
 
-/** What a replay thread is started with. */
+/** Setup of a replay thread. */
 export interface ThreadSetup {
   readonly place: HistoryPlace;
 }
 
 /** A shard that a thread has rebuilt and keeps. */
 export interface KeptShard {
-  /** By which the thread knows it. */
+  /** Number by which the thread knows it. */
   readonly replay: number;
   readonly position: Position;
   readonly blocks: readonly BlockHeader[];
 }
 
-/** What a replay thread is asked; its progress is the records done, of those to fold. */
+/** Requests to a replay thread. Its progress is the number of records folded, of those to fold. */
 export interface ReplayCalls {
   replay(task: { readonly shard: number; readonly to: Position }): KeptShard;
   verify(task: { readonly shard: number; readonly from: Position | undefined }): {
@@ -101,8 +101,8 @@ class RemoteReplayedShard implements ReplayedShard {
 }
 
 /**
- * Rebuilds shards on worker threads, one shard at a time on each. A thread opens the history by itself and
- * keeps the shards that it has rebuilt, of which blocks are then asked for one by one.
+ * Rebuilds shards on worker threads, one shard at a time on each. A thread opens the history by itself and keeps the
+ * shards that it has rebuilt; their blocks are then requested one by one.
  */
 export class ThreadPool implements Replayer {
   readonly threads: number;
@@ -178,7 +178,7 @@ export class ThreadPool implements Replayer {
     await Promise.all(this.#threads.map((thread) => thread.stop(closed)));
   }
 
-  /** Runs long work on a thread that has none. */
+  /** Runs long work on a thread that is idle. */
   async #work<Result>(run: (thread: ReplayThread) => Promise<Result>): Promise<Result> {
     const thread = await this.#take();
     try {
