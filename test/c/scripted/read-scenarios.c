@@ -282,29 +282,11 @@ static void asks_again_while_busy(void) {
   closed(client);
 }
 
-/** The owner has no permission for the subject of batched reads. */
-static void take_no_reads(const struct published *message) {
-  if (serve(message)) return;
-  if (is_to(message, "read")) nobody_after(1, message);
-  else pulled_after(1, message, 1, 1);
-}
-
-static void goes_on_singly(void) {
-  pserver_client *client = began(take_no_reads);
-  EXPECT_OK(get_all(client, PARAMETERS));
-  EXPECT(count_to("pull") == PARAMETERS);
-  size_t reads = count_to("read");
-  EXPECT_OK(get_all(client, PARAMETERS));
-  EXPECT(count_to("read") == reads && count_to("pull") == 2 * PARAMETERS);
-  closed(client);
-}
-
 /** The shard has an owner after two seconds. */
 static void come_late(const struct published *message) {
   if (serve(message)) return;
   if (message->at_ms - to("read", 0)->at_ms < 2000) nobody_after(1, message);
-  else if (is_to(message, "pull")) pulled_after(1, message, 1, 1);
-  else piece_after(1, message, (struct piece){.count = PARAMETERS - 1});
+  else piece_after(1, message, (struct piece){.count = PARAMETERS});
 }
 
 static void waits_for_an_owner(void) {
@@ -312,9 +294,7 @@ static void waits_for_an_owner(void) {
   EXPECT_OK(get_all(client, PARAMETERS));
   const struct published *last = to("read", count_to("read") - 1);
   EXPECT(last->at_ms - to("read", 0)->at_ms >= 2000);
-  size_t pulls = count_to("pull");
-  EXPECT_OK(get_all(client, PARAMETERS - 1));
-  EXPECT(count_to("pull") == pulls);
+  EXPECT(have_values(PARAMETERS) && count_to("pull") == 0 && count_to("status") == 1);
   closed(client);
 }
 
@@ -327,14 +307,12 @@ static void deny(void) {
 static void deny_reads(const struct published *message) {
   if (serve(message)) return;
   if (is_to(message, "read")) act_after(1, deny);
-  else pulled_after(1, message, 1, 1);
 }
 
-static void goes_on_singly_if_denied(void) {
+static void fails_if_denied(void) {
   pserver_client *client = began(deny_reads);
-  EXPECT_OK(get_all(client, PARAMETERS));
-  EXPECT_OK(get_all(client, PARAMETERS));
-  EXPECT(count_to("read") == 1 && count_to("pull") == 2 * PARAMETERS);
+  EXPECT_ERROR(DENIED, get_all(client, PARAMETERS));
+  EXPECT(count_to("read") == 1 && count_to("pull") == 0);
   closed(client);
 }
 
@@ -499,9 +477,8 @@ const struct scenario read_scenarios[] = {
     {"what was not initialized anew is read on", reads_on_what_was_not_initialized_anew},
     {"after JOURNAL_REPLACED what is missing is asked for in the new journal", goes_on_in_the_new_journal},
     {"a busy owner is asked again", asks_again_while_busy},
-    {"where only pulls are answered, blocks are asked for one by one from then on", goes_on_singly},
     {"a batched read without an owner waits for one", waits_for_an_owner},
-    {"where batched reads are denied, blocks are asked for one by one", goes_on_singly_if_denied},
+    {"a batched read that permissions forbid fails with DENIED", fails_if_denied},
     {"a piece that does not fit its request fails the call, and nothing of it is given",
      refuses_pieces_that_do_not_fit},
     {"what has not changed is not asked for, and stays where it is", reads_changes_only},

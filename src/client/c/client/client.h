@@ -47,8 +47,6 @@ struct ps_client {
   struct ps_session session;
   struct ps_update_sender sender;
   struct ps_steps steps;
-  /** Whether blocks are read one by one, because the broker's permissions prevent batched reads. Atomic. */
-  bool reads_singly;
   /** Epoch of the initialization that this trainer is selected for; 0 if it is not. */
   uint64_t init_epoch;
   struct ps_open_init *open_inits;

@@ -101,25 +101,8 @@ struct ps_read_request {
   uint64_t step;
   /** Index of the first entry that is not read. */
   size_t next;
-  /** Why the request failed, if other requests shall follow: see read-blocks.c. */
-  enum { PS_READ_GOES_ON, PS_READ_IS_STALE, PS_READ_HAS_NO_OWNER, PS_READ_IS_DENIED } problem;
-};
-
-/** How the blocks of a shard are requested. */
-enum ps_read_way {
-  /** Small ones in batches. */
-  PS_READ_TOGETHER,
-  /** Only the first, singly; the others wait until it is read. */
-  PS_READ_FIRST,
-  /** Each singly. */
-  PS_READ_SINGLY,
-};
-
-/** Options of plans. */
-struct ps_read_plan_options {
-  enum ps_read_way way[PS_SHARDS_MAX];
-  /** The largest message that the broker accepts. */
-  size_t message_bytes_max;
+  /** Whether the request failed because its parameters may have been replaced: look them up again. */
+  bool is_stale;
 };
 
 /** Requests, in the order of their first blocks. */
@@ -132,11 +115,11 @@ struct ps_read_plan {
 
 /**
  * Divides the reads that are not done among requests: small blocks of a shard together, as many as fit in
- * one piece of an answer; large blocks singly, so that neither wait for the other. Release the plan also
- * after an error. INTERNAL.
+ * one chunk of an answer; large blocks singly, so that neither wait for the other. The broker accepts
+ * messages of up to `message_bytes_max`. Release the plan also after an error. INTERNAL.
  */
-pserver_status ps_plan_reads(struct ps_block_read *reads, size_t count,
-                             const struct ps_read_plan_options *options, struct ps_read_plan *plan);
+pserver_status ps_plan_reads(struct ps_block_read *reads, size_t count, size_t message_bytes_max,
+                             struct ps_read_plan *plan);
 void ps_read_plan_release(struct ps_read_plan *plan);
 
 /** Whether consecutive entries of two reads are in the same group of a batched read. */

@@ -28,7 +28,7 @@ struct open_batch {
 };
 
 struct planner {
-  const struct ps_read_plan_options *options;
+  size_t message_bytes_max;
   struct ps_read_plan *plan;
   struct open_batch open[PS_SHARDS_MAX];
 };
@@ -58,7 +58,7 @@ static bool add(const struct planner *planner, struct open_batch *batch,
     if (batch->request->count >= PS_BATCH_ENTRIES_MAX) return false;
     if (expected > (uint64_t)PS_BATCH_BYTES * KNOWN_DIVISOR) return false;
     if (header_bytes + REST_BYTES > PS_BATCH_HEAD_BYTES_MAX) return false;
-    if (header_bytes + REST_BYTES + data_bytes > planner->options->message_bytes_max) return false;
+    if (header_bytes + REST_BYTES + data_bytes > planner->message_bytes_max) return false;
   }
   batch->request->count++;
   batch->request->bytes += bytes;
@@ -94,17 +94,9 @@ static struct ps_read_request *ask_together(struct planner *planner, const struc
   return batch->request;
 }
 
-/** Returns the request for a block; NULL if the block has to wait. */
+/** Returns the request for a block. */
 static struct ps_read_request *request_for(struct planner *planner, const struct ps_block_read *read) {
   unsigned shard = ps_shard_of_block(read->parameter, read->index);
-  enum ps_read_way way = planner->options->way[shard];
-  if (way == PS_READ_SINGLY) return ask_alone(planner, read, shard);
-  if (way == PS_READ_FIRST) {
-    struct open_batch *first = &planner->open[shard];
-    if (first->request != NULL) return NULL;
-    first->request = ask_alone(planner, read, shard);
-    return first->request;
-  }
   bool is_large = ps_read_bytes(read) >= PS_BATCH_ENTRY_BYTES_MAX && !ps_read_is_known(read);
   return is_large ? ask_alone(planner, read, shard) : ask_together(planner, read, shard);
 }
@@ -130,9 +122,9 @@ static void hand_out(struct ps_read_plan *plan, struct ps_block_read *reads, siz
   }
 }
 
-pserver_status ps_plan_reads(struct ps_block_read *reads, size_t count,
-                             const struct ps_read_plan_options *options, struct ps_read_plan *plan) {
-  struct planner planner = {.options = options, .plan = plan};
+pserver_status ps_plan_reads(struct ps_block_read *reads, size_t count, size_t message_bytes_max,
+                             struct ps_read_plan *plan) {
+  struct planner planner = {.message_bytes_max = message_bytes_max, .plan = plan};
   size_t *number = malloc(count * sizeof *number);
   *plan = (struct ps_read_plan){.requests = calloc(count, sizeof *plan->requests),
                                 .blocks = malloc(count * sizeof(struct ps_block_read *))};
@@ -142,8 +134,7 @@ pserver_status ps_plan_reads(struct ps_block_read *reads, size_t count,
   }
   for (size_t i = 0; i < count; i++) {
     bool is_wanted = ps_read_is_wanted(&reads[i]);
-    const struct ps_read_request *request = is_wanted ? request_for(&planner, &reads[i]) : NULL;
-    number[i] = request == NULL ? IN_NO_REQUEST : (size_t)(request - plan->requests);
+    number[i] = is_wanted ? (size_t)(request_for(&planner, &reads[i]) - plan->requests) : IN_NO_REQUEST;
   }
   hand_out(plan, reads, count, number);
   free(number);

@@ -6,8 +6,7 @@
 
 /* Requests for blocks, and their answers. */
 
-/** How long to retry a pull before its parameter is looked up again, and a batched read that nobody listens
- * to. */
+/** How long to retry a pull before its parameter is looked up again. */
 #define RETRY_MS 1000
 
 /** Writes the position and the step that the shard must have reached to answer; returns the generation. */
@@ -305,7 +304,6 @@ static pserver_status read_piece(struct ps_ask *ask, const struct ps_message *me
 static void ask_for_batch(struct ps_read_request *request, struct ps_ask *ask) {
   ask->write = write_batch;
   ask->read = read_piece;
-  ask->nobody_retry_ms = RETRY_MS;
   ps_ask_shard(ask, &request->client->identity, request->shard, "read");
 }
 
@@ -325,13 +323,8 @@ static pserver_status refused(struct ps_ask *ask, pserver_status status,
   }
   /* The next request waits for no step. */
   if (reaction == PS_REACTION_ENTER_ANEW) ps_steps_core_lost_place(&request->client->steps.core);
-  bool is_unowned = request->is_batch && reaction == PS_REACTION_RETRY;
-  if (is_unowned) request->problem = PS_READ_HAS_NO_OWNER;
-  else if (request->is_batch && status == PSERVER_ERR_DENIED) request->problem = PS_READ_IS_DENIED;
-  else if (reaction == PS_REACTION_LOOK_UP || reaction == PS_REACTION_RETRY ||
-           reaction == PS_REACTION_ENTER_ANEW) {
-    request->problem = PS_READ_IS_STALE;
-  }
+  request->is_stale = reaction == PS_REACTION_LOOK_UP || reaction == PS_REACTION_RETRY ||
+                      reaction == PS_REACTION_ENTER_ANEW;
   return status;
 }
 

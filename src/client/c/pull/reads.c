@@ -65,28 +65,15 @@ pserver_status ps_read_take(struct ps_block_read *read, const uint8_t *data, str
   return PSERVER_OK;
 }
 
-/* Reads blocks. After an error that can be overcome, new requests are planned for the blocks that are not
- * read yet. */
+/* Reads blocks. If a request fails because its parameters may have been replaced, they are looked up again,
+ * and new requests are planned for the blocks that are not read yet. */
 
-/** The reads of a call, and how the blocks of each shard are requested now. */
+/** The block reads of one call. */
 struct reading {
   struct ps_call *call;
   struct ps_block_read *reads;
   size_t count;
-  struct ps_read_plan_options options;
-  /** By shard: whether its owner has answered a single read although nobody listens to batched reads. */
-  bool has_owner[PS_SHARDS_MAX];
 };
-
-static void set_ways(struct reading *reading, enum ps_read_way way) {
-  for (int shard = 0; shard < PS_SHARDS_MAX; shard++) reading->options.way[shard] = way;
-}
-
-/** Reads blocks one by one from now on, because batched reads do not work for this client. */
-static void read_singly(struct reading *reading) {
-  __atomic_store_n(&reading->call->client->reads_singly, true, __ATOMIC_RELAXED);
-  set_ways(reading, PS_READ_SINGLY);
-}
 
 /** Lists the parameters of a request's blocks that are not read, each once: its blocks are consecutive. */
 static size_t list_stale(const struct ps_read_request *request, struct ps_parameter **stale,
@@ -138,20 +125,10 @@ static pserver_status look_again(struct reading *reading, const struct ps_read_r
   return status;
 }
 
-/** Reacts to the error of a request; OK if the blocks that are left shall be requested again. */
-static pserver_status react(struct reading *reading, const struct ps_read_request *request) {
-  if (request->problem == PS_READ_IS_STALE) return look_again(reading, request);
-  /* If the owner answers single reads only, the broker's permissions do not allow it batched ones. */
-  bool is_for_good = request->problem == PS_READ_IS_DENIED || reading->has_owner[request->shard];
-  if (is_for_good) read_singly(reading);
-  else reading->options.way[request->shard] = PS_READ_FIRST;
-  return PSERVER_OK;
-}
-
-/** Returns the request whose error has ended all others; NULL if it was something else. */
-static const struct ps_read_request *find_problem(const struct ps_read_plan *plan) {
+/** Returns the request that failed because its parameters may have been replaced; NULL if none did. */
+static const struct ps_read_request *find_stale(const struct ps_read_plan *plan) {
   for (size_t i = 0; i < plan->count; i++) {
-    if (plan->requests[i].problem != PS_READ_GOES_ON) return &plan->requests[i];
+    if (plan->requests[i].is_stale) return &plan->requests[i];
   }
   return NULL;
 }
@@ -169,26 +146,15 @@ static pserver_status ask_all(struct ps_call *call, const struct ps_read_plan *p
   return status;
 }
 
-/** Notes which owners have answered a single read while nobody listened to batched ones. */
-static void note_owners(struct reading *reading, const struct ps_read_plan *plan) {
-  for (size_t i = 0; i < plan->count; i++) {
-    const struct ps_read_request *request = &plan->requests[i];
-    bool is_first = reading->options.way[request->shard] == PS_READ_FIRST;
-    if (!is_first || !request->blocks[0]->is_done) continue;
-    reading->has_owner[request->shard] = true;
-    reading->options.way[request->shard] = PS_READ_TOGETHER;
-  }
-}
-
 /** Requests the blocks that are left, once. OK if all are read, or shall be requested again. */
 static pserver_status read_left(struct reading *reading) {
   struct ps_read_plan plan;
-  pserver_status status = ps_plan_reads(reading->reads, reading->count, &reading->options, &plan);
+  size_t message_bytes_max = ps_last_payload_bytes_max(&reading->call->client->connection);
+  pserver_status status = ps_plan_reads(reading->reads, reading->count, message_bytes_max, &plan);
   if (status == PSERVER_OK) {
     status = ask_all(reading->call, &plan);
-    note_owners(reading, &plan);
-    const struct ps_read_request *problem = status == PSERVER_OK ? NULL : find_problem(&plan);
-    if (problem != NULL) status = react(reading, problem);
+    const struct ps_read_request *stale = status == PSERVER_OK ? NULL : find_stale(&plan);
+    if (stale != NULL) status = look_again(reading, stale);
   }
   ps_read_plan_release(&plan);
   return status;
@@ -202,14 +168,7 @@ static bool is_any_left(const struct reading *reading) {
 }
 
 pserver_status ps_read_blocks(struct ps_call *call, struct ps_block_read *reads, size_t count) {
-  struct ps_client *client = call->client;
-  bool is_singly = __atomic_load_n(&client->reads_singly, __ATOMIC_RELAXED);
-  struct reading reading = {
-      .call = call,
-      .reads = reads,
-      .count = count,
-      .options = {.message_bytes_max = ps_last_payload_bytes_max(&client->connection)}};
-  set_ways(&reading, is_singly ? PS_READ_SINGLY : PS_READ_TOGETHER);
+  struct reading reading = {.call = call, .reads = reads, .count = count};
   pserver_status status = PSERVER_OK;
   while (status == PSERVER_OK && is_any_left(&reading)) status = read_left(&reading);
   return status;

@@ -211,13 +211,12 @@ static pserver_status answer(struct ps_ask *ask, natsMsg *received, struct ps_me
 }
 
 /** Schedules a retry after a pause, if the error can pass and there is time left for it. */
-static bool is_tried_again(struct ps_ask *ask, pserver_status status, const struct ps_message *message,
-                           int64_t retry_ms) {
+static bool is_tried_again(struct ps_ask *ask, pserver_status status, const struct ps_message *message) {
   if (!is_worth_retrying(status)) return false;
   ps_failure_drop(ask->group->obstacle);
   ask->group->obstacle = ps_failure_of_last();
   int64_t now = ps_now_ms();
-  if (retry_ms != 0 && now - ask->started_ms >= retry_ms) return false;
+  if (ask->retry_ms != 0 && now - ask->started_ms >= ask->retry_ms) return false;
   int64_t pause_ms = ps_varied_ms(ask->pause_ms);
   int64_t hint_ms = message == NULL ? 0 : ps_retry_after_ms(message);
   set_due(ask, now + (hint_ms > pause_ms ? hint_ms : pause_ms));
@@ -225,11 +224,8 @@ static bool is_tried_again(struct ps_ask *ask, pserver_status status, const stru
   return true;
 }
 
-static void take_error(struct ps_ask *ask, pserver_status status, const struct ps_message *message,
-                       bool is_nobody) {
-  bool has_own_time = is_nobody && ask->nobody_retry_ms != 0;
-  int64_t retry_ms = has_own_time ? ask->nobody_retry_ms : ask->retry_ms;
-  if (is_tried_again(ask, status, message, retry_ms)) return;
+static void take_error(struct ps_ask *ask, pserver_status status, const struct ps_message *message) {
+  if (is_tried_again(ask, status, message)) return;
   if (ask->refused != NULL) status = ask->refused(ask, status, message);
   if (status != PSERVER_OK) {
     finish(ask->group, status);
@@ -261,7 +257,7 @@ void ps_on_reply(struct ps_requests *requests, uint64_t slot, uint64_t token, na
   bool is_open = false;
   pserver_status status = answer(ask, received, &message, &is_open);
   if (status != PSERVER_OK) {
-    take_error(ask, status, is_open ? &message : NULL, natsMsg_IsNoResponders(received));
+    take_error(ask, status, is_open ? &message : NULL);
   } else if (ask->goes_on || ask->is_incomplete) {
     go_on(ask);
   } else {

@@ -480,8 +480,6 @@ struct ps_ask {
   unsigned shard;
   /** How long errors that can pass are retried; 0: until the call ends. */
   int64_t retry_ms;
-  /** The same while nobody listens to the subject; 0: as `retry_ms`. */
-  int64_t nobody_retry_ms;
   /** Whether it is never repeated, because carrying it out twice would be wrong. */
   bool is_sent_once;
   /** Set by `read`: further messages of the answer follow. */
