@@ -13,21 +13,44 @@ export interface ProcessIdentity {
 
 const UNKNOWN = "unknown";
 
-/** Indices of fields of `/proc/<pid>/stat` after the command's name. */
-const STATE_FIELD = 0;
-const START_FIELD = 19;
-
 /** Identifies the process that has this pid now; undefined if none has. */
 export function identifyProcess(pid: number): ProcessIdentity | undefined {
   const boot = readProc("/proc/sys/kernel/random/boot_id");
   if (boot === undefined) return isSignalable(pid) ? { pid, birth: UNKNOWN } : undefined;
-  const stat = readProc(`/proc/${pid}/stat`);
-  if (stat === undefined) return undefined;
-  // The command's name may contain spaces and parentheses: fields are counted from the last parenthesis.
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  const state = fields[STATE_FIELD];
-  if (state === "Z" || state === "X") return undefined;
-  return { pid, birth: `${boot.slice(0, 8)}-${fields[START_FIELD] ?? UNKNOWN}` };
+  const stat = readProcessStat(pid);
+  if (stat === undefined || stat.state === "Z" || stat.state === "X") return undefined;
+  return { pid, birth: `${boot.slice(0, 8)}-${stat.startTicks ?? UNKNOWN}` };
+}
+
+/** Fields of `/proc/<pid>/stat`. */
+export interface ProcessStat {
+  /** Name of the program: at most 15 bytes. */
+  readonly name: string;
+  /** One letter; `Z` and `X` are those of a process that has ended. */
+  readonly state: string | undefined;
+  readonly parent: number;
+  readonly group: number;
+  /** Foreground process group of its terminal; -1 without a terminal. */
+  readonly foregroundGroup: number;
+  /** Clock ticks from the start of the system to that of the process. */
+  readonly startTicks: string | undefined;
+}
+
+/** Reads what the kernel says of a process; undefined if there is no such process, or no `/proc`. */
+export function readProcessStat(pid: number): ProcessStat | undefined {
+  const text = readProc(`/proc/${pid}/stat`);
+  if (text === undefined) return undefined;
+  // The name may contain spaces and parentheses: fields are counted from the last parenthesis.
+  const end = text.lastIndexOf(")");
+  const fields = text.slice(end + 2).split(" ");
+  return {
+    name: text.slice(text.indexOf("(") + 1, end),
+    state: fields[0],
+    parent: Number(fields[1]),
+    group: Number(fields[2]),
+    foregroundGroup: Number(fields[5]),
+    startTicks: fields[19],
+  };
 }
 
 /** Returns whether the process is still alive, and is not another one under the same pid. */

@@ -1,13 +1,11 @@
 import { spawn } from "node:child_process";
-import { readdir, readFile } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { ensureError, PserverError } from "../protocol/errors.ts";
 import { packageRoot } from "./broker-config.ts";
 import { type FoundBroker, findBroker, userBrokerDirectory } from "./find-broker.ts";
-
-/** Indices of fields of `/proc/<pid>/stat` after the command's name. */
-const PARENT_FIELD = 1;
+import { readProcessStat } from "./process-identity.ts";
 
 /**
  * Sends a signal to a process and to all its descendants, whatever process groups they have made. The process
@@ -28,20 +26,13 @@ export async function signalTree(pid: number, signal: NodeJS.Signals): Promise<v
 async function descendants(pid: number): Promise<number[]> {
   const children = new Map<number, number[]>();
   for (const each of await readdir("/proc").catch(() => [])) {
-    const parent = /^\d+$/.test(each) ? await parentOf(each) : undefined;
+    const parent = /^\d+$/.test(each) ? readProcessStat(Number(each))?.parent : undefined;
     if (parent === undefined) continue;
     children.set(parent, [...(children.get(parent) ?? []), Number(each)]);
   }
   const pids = [pid];
   for (const each of pids) pids.push(...(children.get(each) ?? []));
   return pids.slice(1);
-}
-
-async function parentOf(pid: string): Promise<number | undefined> {
-  const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => undefined);
-  // The command's name may contain spaces and parentheses: fields are counted from the last parenthesis.
-  const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return fields === undefined ? undefined : Number(fields[PARENT_FIELD]);
 }
 
 /** Options of {@link setUpBroker}. */

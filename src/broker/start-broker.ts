@@ -24,6 +24,7 @@ import {
   writeBrokerConfig,
 } from "./broker-config.ts";
 import { type FoundBroker, findBroker } from "./find-broker.ts";
+import { readProcessStat } from "./process-identity.ts";
 import { lockStore, type StoreLock } from "./store-lock.ts";
 
 /** How a broker ended: with an exit code, or by a signal. */
@@ -175,8 +176,7 @@ export async function findListener(port: number): Promise<Listener | undefined> 
   if (inodes.size === 0) return undefined;
   for (const pid of await readIfVisible(readdir("/proc"), [])) {
     if (/^\d+$/.test(pid) && (await holdsOneOf(inodes, pid))) {
-      const name = await readIfVisible(readFile(`/proc/${pid}/comm`, "utf8"), "");
-      return { pid: Number(pid), name: name.trim() };
+      return { pid: Number(pid), name: readProcessStat(Number(pid))?.name ?? "" };
     }
   }
   return undefined;

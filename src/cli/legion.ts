@@ -3,5 +3,5 @@ import { checkNodeVersion } from "./node-version.ts";
 
 checkNodeVersion("legion");
 const { runLegion } = await import("./run/run-legion.ts");
-const { runProcess } = await import("./run-process.ts");
+const { runMain: runProcess } = await import("./main.ts");
 await runProcess(runLegion);

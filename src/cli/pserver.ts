@@ -3,5 +3,5 @@ import { checkNodeVersion } from "./node-version.ts";
 
 checkNodeVersion("pserver");
 const { runCli } = await import("./run-cli.ts");
-const { runProcess } = await import("./run-process.ts");
+const { runMain: runProcess } = await import("./main.ts");
 await runProcess(runCli);

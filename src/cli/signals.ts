@@ -1,6 +1,7 @@
 import { once, setMaxListeners } from "node:events";
-import { fstatSync, readFileSync, statSync } from "node:fs";
+import { fstatSync, statSync } from "node:fs";
 import { isatty } from "node:tty";
+import { readProcessStat } from "../broker/process-identity.ts";
 import { PserverError } from "../protocol/errors.ts";
 import { errnoCode } from "../system/file-errors.ts";
 import { EXIT } from "./report-error.ts";
@@ -63,7 +64,7 @@ export type IgnorableSignal = "SIGHUP" | "SIGINT" | "SIGQUIT" | "SIGTERM";
 /** What is known about the start of a process. */
 export interface ProcessStart {
   /** Of `PSERVER_IGNORED_SIGNALS`, which the first lines of the program set; undefined if Node.js was started by itself. */
-  readonly told: string | undefined;
+  readonly variable: string | undefined;
   /** Whether one of the standard streams is a terminal, and its output goes to files. */
   readonly hasTerminal: boolean;
   readonly printsToFiles: boolean;
@@ -80,10 +81,10 @@ const SHELL = /^(?:ba|da|a|k|mk|z)?sh$|^busybox$/;
  * is removed here, because it is not for the processes that this one starts. Call it once, before those.
  */
 export function takeIgnoredSignals(environment = process.env): ReadonlySet<IgnorableSignal> {
-  const told = environment[VARIABLE];
+  const variable = environment[VARIABLE];
   delete environment[VARIABLE];
   return ignoredSignals({
-    told,
+    variable,
     hasTerminal: [0, 1, 2].some((descriptor) => isatty(descriptor)),
     printsToFiles: [1, 2].every(isFileOrDevice),
     isBackgroundJob: isBackgroundJob(),
@@ -96,8 +97,8 @@ export function takeIgnoredSignals(environment = process.env): ReadonlySet<Ignor
  * and a shell without job control gives its background jobs no input and its own process group.
  */
 export function ignoredSignals(start: ProcessStart): ReadonlySet<IgnorableSignal> {
-  if (start.told !== undefined) {
-    const names = start.told.split(" ").filter((name) => name !== "");
+  if (start.variable !== undefined) {
+    const names = start.variable.split(" ").filter((name) => name !== "");
     return new Set(names.map((name) => `SIG${name}` as IgnorableSignal));
   }
   const ignored = new Set<IgnorableSignal>();
@@ -113,27 +114,15 @@ function isFileOrDevice(descriptor: number): boolean {
 
 /** Only Linux tells. A job at the terminal's foreground is none, so Ctrl-C always ends it. */
 function isBackgroundJob(): boolean {
+  const own = readProcessStat(process.pid);
+  const parent = readProcessStat(process.ppid);
+  if (own === undefined || parent === undefined || !SHELL.test(parent.name)) return false;
+  if (own.group !== parent.group || own.group === own.foregroundGroup) return false;
   try {
-    const own = readStat("self");
-    const parent = readStat(String(process.ppid));
-    const isForeground = own.foreground === own.group;
-    if (!SHELL.test(parent.name) || own.group !== parent.group || isForeground) return false;
     return fstatSync(0).rdev === statSync("/dev/null").rdev;
   } catch (error) {
-    // Without /proc, or if the parent has ended.
+    // The standard input may be closed.
     if (errnoCode(error) !== undefined) return false;
     throw error;
   }
-}
-
-/** Name, process group and the foreground group of the terminal (-1 without one), from the kernel. */
-function readStat(process: string): { name: string; group: string; foreground: string } {
-  const text = readFileSync(`/proc/${process}/stat`, "utf8");
-  const end = text.lastIndexOf(")");
-  const fields = text.slice(end + 2).split(" ");
-  return {
-    name: text.slice(text.indexOf("(") + 1, end),
-    group: fields[2] ?? "",
-    foreground: fields[5] ?? "",
-  };
 }

@@ -68,12 +68,17 @@ test("signals that it was started to ignore change nothing, the others do", () =
 });
 
 describe("the signals that a process was started to ignore", () => {
-  const start = { hasTerminal: false, printsToFiles: true, isBackgroundJob: true, told: undefined };
+  const start = {
+    hasTerminal: false,
+    printsToFiles: true,
+    isBackgroundJob: true,
+    variable: undefined,
+  };
 
   test.each<[ProcessStart, string[]]>([
-    [{ ...start, told: "" }, []],
-    [{ ...start, told: " HUP INT" }, ["SIGHUP", "SIGINT"]],
-    [{ ...start, isBackgroundJob: false, told: " TERM" }, ["SIGTERM"]],
+    [{ ...start, variable: "" }, []],
+    [{ ...start, variable: " HUP INT" }, ["SIGHUP", "SIGINT"]],
+    [{ ...start, isBackgroundJob: false, variable: " TERM" }, ["SIGTERM"]],
     [start, ["SIGHUP", "SIGINT", "SIGQUIT"]],
     [{ ...start, isBackgroundJob: false }, ["SIGHUP"]],
     [{ ...start, hasTerminal: true, isBackgroundJob: false }, []],

@@ -7,7 +7,7 @@ import { availableParallelism, hostname, tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { packageRoot } from "../../src/broker/broker-config.ts";
-import { runProgram } from "../../src/cli/run/command-line.ts";
+import { runProgram } from "../../src/cli/run/trainer-command.ts";
 import { freePorts } from "./free-ports.ts";
 import { HANG_MS } from "./limits.ts";
 

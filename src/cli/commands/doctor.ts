@@ -21,7 +21,7 @@ import { addHelp, type CliContext, openOutput } from "../context.ts";
 import { withAdmin, withStore } from "../open-job.ts";
 import { type AskingFlags, addAskingOptions } from "../options/connection-options.ts";
 import { formatBytes, formatCount, nameShards } from "../output/amounts.ts";
-import type { Look } from "../output/colors.ts";
+import type { TextFormat } from "../output/colors.ts";
 import { hangingLines } from "../output/wrap.ts";
 import { EXIT } from "../report-error.ts";
 
@@ -444,7 +444,7 @@ const STYLES = { ok: "ok", warn: "warn", fail: "fail", skip: "faint" } as const;
 /** A check for people: what was found, and below it what to do. */
 export function describeCheck(
   { name, status, message, advice }: Check,
-  { paint, width }: Look,
+  { paint, width }: TextFormat,
 ): string[] {
   const mark = `${paint(STYLES[status], MARKS[status])}  `;
   const lines = hangingLines(mark, `${name}: ${visible(message)}`, width);

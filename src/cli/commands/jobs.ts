@@ -3,9 +3,9 @@ import { addHelp, type CliContext, openOutput } from "../context.ts";
 import { withJobs } from "../open-job.ts";
 import { addJobOptions, addOutputOptions, type JobFlags } from "../options/connection-options.ts";
 import { formatBytes } from "../output/amounts.ts";
-import type { Look } from "../output/colors.ts";
+import type { TextFormat } from "../output/colors.ts";
 import type { OutputFlags } from "../output/output.ts";
-import { type Concession, formatTable } from "../output/table.ts";
+import { formatTable, type Shrink } from "../output/table.ts";
 
 const TIMEOUT_MS = 5_000;
 
@@ -41,7 +41,7 @@ export function registerJobs(program: Command, context: CliContext): void {
 }
 
 /** The jobs as a table. */
-export function describeJobs(jobs: readonly JobDescription[], look: Look): string[] {
+export function describeJobs(jobs: readonly JobDescription[], format: TextFormat): string[] {
   const columns = [
     { title: "JOB" },
     { title: "STATE" },
@@ -58,11 +58,11 @@ export function describeJobs(jobs: readonly JobDescription[], look: Look): strin
     journal ?? "",
     formatBytes(bytes),
   ]);
-  const concessions: Concession[] = [
+  const shrinks: Shrink[] = [
     { kind: "drop", column: "JOURNAL" },
     { kind: "cut", column: "JOB", to: 16 },
     { kind: "drop", column: "SHARDS" },
     { kind: "drop", column: "STORED" },
   ];
-  return formatTable(columns, rows, look, concessions);
+  return formatTable(columns, rows, format, shrinks);
 }

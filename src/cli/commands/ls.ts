@@ -6,8 +6,8 @@ import { addHelp, type CliContext, openOutput } from "../context.ts";
 import { withAdmin } from "../open-job.ts";
 import { type AskingFlags, addAskingOptions } from "../options/connection-options.ts";
 import { formatBytes } from "../output/amounts.ts";
-import type { Look } from "../output/colors.ts";
-import { type Concession, formatTable } from "../output/table.ts";
+import type { TextFormat } from "../output/colors.ts";
+import { formatTable, type Shrink } from "../output/table.ts";
 import {
   describeUnknown,
   describeUpdates,
@@ -64,7 +64,10 @@ export function listedParameter({
 }
 
 /** The parameters as a table; the middle of a name or shape that is too long is left out. */
-export function describeParameters(parameters: readonly ListedParameter[], look: Look): string[] {
+export function describeParameters(
+  parameters: readonly ListedParameter[],
+  format: TextFormat,
+): string[] {
   const columns = [
     { title: "NAME" },
     { title: "DTYPE" },
@@ -90,7 +93,7 @@ export function describeParameters(parameters: readonly ListedParameter[], look:
       ready ? "" : "not ready",
     ];
   });
-  const concessions: Concession[] = [
+  const shrinks: Shrink[] = [
     { kind: "drop", column: "EPOCH" },
     { kind: "drop", column: "BLOCKS" },
     { kind: "cut", column: "NAME", to: 20 },
@@ -100,5 +103,5 @@ export function describeParameters(parameters: readonly ListedParameter[], look:
     { kind: "cut", column: "NAME", to: 12 },
     { kind: "drop", column: "SHAPE" },
   ];
-  return formatTable(columns, rows, look, concessions);
+  return formatTable(columns, rows, format, shrinks);
 }

@@ -32,9 +32,9 @@ import {
   nameRecords,
   nameShards,
 } from "../output/amounts.ts";
-import type { Look, Style } from "../output/colors.ts";
+import type { TextFormat, TextStyle } from "../output/colors.ts";
 import type { Output, OutputFlags } from "../output/output.ts";
-import { hangingLines, textWidth, titledLines, titleHead } from "../output/wrap.ts";
+import { hangingLines, textWidth, titledLines, titlePrefix } from "../output/wrap.ts";
 import { EXIT } from "../report-error.ts";
 import { unlessAborted } from "../signals.ts";
 
@@ -95,12 +95,12 @@ async function awaitOwners(
 const LISTED_MAX = 8;
 
 /** Findings about a stopped shard, for people. */
-export function describeFindings(findings: ShardFindings, look: Look): string[] {
-  const { paint, width } = look;
+export function describeFindings(findings: ShardFindings, format: TextFormat): string[] {
+  const { paint, width } = format;
   const { shard, error, snapshots, journal, archive, rest, lastKnownSeq, generation, choices } =
     findings;
-  const row = (title: string, text: string, style?: Style): string[] =>
-    titledLines(title, text, look, style);
+  const row = (title: string, text: string, style?: TextStyle): string[] =>
+    titledLines(title, text, format, style);
   const lines = [
     ...hangingLines(
       "",
@@ -125,7 +125,7 @@ export function describeFindings(findings: ShardFindings, look: Look): string[] 
   }
   for (const [i, choice] of choices.entries()) {
     const number = `${i + 1}. `;
-    const head = titleHead(i === 0 ? "choices" : "", look) + number;
+    const head = titlePrefix(i === 0 ? "choices" : "", format) + number;
     lines.push(...hangingLines(head, describeChoice(choice), width));
     const below = " ".repeat(textWidth(head));
     lines.push(...hangingLines(below, describeLost(choice), width));

@@ -7,9 +7,9 @@ import {
 } from "../options/connection-options.ts";
 import { addJobHostOptions, type SynchronizationFlags } from "../options/host-options.ts";
 import { parseId, wholeNumber } from "../options/parse-values.ts";
-import type { TrainerCommand } from "../run/command-line.ts";
 import { LAUNCHERS, parseWallTime, type RunFlags } from "../run/run-flags.ts";
 import { runTrainers } from "../run/run-trainers.ts";
+import type { TrainerCommand } from "../run/trainer-command.ts";
 
 const INSTANCES_MAX = 4_096;
 const HOSTS_MAX = 64;

@@ -30,8 +30,8 @@ import {
   formatRanges,
   nameShards,
 } from "../output/amounts.ts";
-import type { Look, Paint, Style } from "../output/colors.ts";
-import { type Concession, formatTable } from "../output/table.ts";
+import type { Paint, TextFormat, TextStyle } from "../output/colors.ts";
+import { formatTable, type Shrink } from "../output/table.ts";
 import { hangingLines, titledLines } from "../output/wrap.ts";
 
 const TIMEOUT_MS = 5_000;
@@ -110,11 +110,11 @@ function summarize(
 }
 
 /** The status for people. */
-export function describeStatus(status: JobStatus, look: Look): string[] {
+export function describeStatus(status: JobStatus, format: TextFormat): string[] {
   const { parameters, hosts, trainers, shards } = status;
-  const { paint } = look;
-  const row = (title: string, text: string, style?: Style): string[] =>
-    titledLines(title, text, look, style);
+  const { paint } = format;
+  const row = (title: string, text: string, style?: TextStyle): string[] =>
+    titledLines(title, text, format, style);
   const bytes = `${formatBytes(parameters.bytes)} in ${formatCount(parameters.blocks, "block")}`;
   const unready = parameters.count - parameters.ready;
   const notReady = unready === 0 ? "" : `, ${unready} not initialized yet`;
@@ -123,7 +123,7 @@ export function describeStatus(status: JobStatus, look: Look): string[] {
     ...hangingLines(
       `job ${paint("strong", status.job)}: `,
       describeState(status, paint),
-      look.width,
+      format.width,
     ),
     ...row("parameters", `${parameters.count}, ${bytes}${notReady}`),
     ...row("updates", describeUpdates(shards)),
@@ -157,12 +157,12 @@ export function describeStatus(status: JobStatus, look: Look): string[] {
   }
   const columns = [{ title: "HOST" }, { title: "SHARDS" }];
   const rows = hosts.map((host) => [host.id, formatRanges(host.shards) || "none"]);
-  const concessions: Concession[] = [
+  const shrinks: Shrink[] = [
     { kind: "wrap", column: "SHARDS", to: 24 },
     { kind: "cut", column: "HOST", to: 16 },
     { kind: "wrap", column: "SHARDS", to: 8 },
   ];
-  return [...lines, "", ...formatTable(columns, rows, look, concessions)];
+  return [...lines, "", ...formatTable(columns, rows, format, shrinks)];
 }
 
 /** Changes of blocks, with the shards whose part is not known. */

@@ -7,13 +7,13 @@ import type {
 import { formatTime } from "../../history/points.ts";
 import { showPosition } from "../../history/source.ts";
 import { formatNumber } from "../output/amounts.ts";
-import type { Look } from "../output/colors.ts";
-import { type Concession, formatTable } from "../output/table.ts";
+import type { TextFormat } from "../output/colors.ts";
+import { formatTable, type Shrink } from "../output/table.ts";
 import { formatElement } from "../output/tensor-summary.ts";
-import { jsonNumber, shortNumber } from "./describe-differences.ts";
+import { fourDigits, jsonNumber } from "./numbers.ts";
 
 /** Keeps the largest changes, in order, so that any number of them takes little memory. */
-export class LargestChanges {
+export class TopChanges {
   readonly #most: number;
   #kept: ElementChange[] = [];
   #taken = 0;
@@ -55,7 +55,7 @@ function sizeOf({ change }: ElementChange): number {
 }
 
 /** Changes as a table. */
-export function describeChanges(changes: readonly ElementChange[], look: Look): string[] {
+export function describeChanges(changes: readonly ElementChange[], format: TextFormat): string[] {
   const columns = [
     { title: "TIME" },
     { title: "POSITION" },
@@ -74,17 +74,17 @@ export function describeChanges(changes: readonly ElementChange[], look: Look): 
     valueText(change.after),
     change.change === undefined ? "" : shortValue(change.change),
   ]);
-  const concessions: Concession[] = [
+  const shrinks: Shrink[] = [
     { kind: "drop", column: "TIME" },
     { kind: "wrap", column: "WHAT", to: 24 },
     { kind: "cut", column: "UPDATE", to: 16 },
     { kind: "drop", column: "BEFORE" },
   ];
-  return formatTable(columns, rows, look, concessions);
+  return formatTable(columns, rows, format, shrinks);
 }
 
 /** The sums of trainers, or in sync jobs of steps, as a table. */
-export function describeTotals({ trainers, steps }: ElementBlame, look: Look): string[] {
+export function describeTotals({ trainers, steps }: ElementBlame, format: TextFormat): string[] {
   const rows = [
     ...[...trainers].map(([trainer, total]) => totalRow(trainer, total)),
     ...[...steps].map(([step, total]) => totalRow(`step ${step}`, total)),
@@ -94,7 +94,7 @@ export function describeTotals({ trainers, steps }: ElementBlame, look: Look): s
     { title: "CHANGES", align: "right" },
     { title: "SUM", align: "right" },
   ] as const;
-  return formatTable(columns, rows, look);
+  return formatTable(columns, rows, format);
 }
 
 /** A change as `--json` prints it. */
@@ -139,7 +139,7 @@ export function valueText(value: ElementValue | undefined): string {
 }
 
 function shortValue(value: ElementValue): string {
-  return typeof value === "bigint" ? String(value) : shortNumber(value);
+  return typeof value === "bigint" ? String(value) : fourDigits(value);
 }
 
 function jsonValue(value: ElementValue | undefined): unknown {

@@ -1,11 +1,12 @@
 import type { UpdateEvent } from "../../actors/journal/describe-record.ts";
-import { clockText, dateText, shortNumber } from "./event-text.ts";
+import { clockText, dateText } from "./event-text.ts";
+import { compactNumber } from "./numbers.ts";
 
 /** Points that a series keeps at most; from then on neighbours are joined. */
 const POINTS_MAX = 4096;
 
-/** Marks that are kept; later ones are not drawn. */
-const MARKS_MAX = 64;
+/** Labels that a chart keeps; the first ones are drawn. */
+const LABELS_MAX = 64;
 
 /** Some values that stand next to each other. */
 export interface SeriesPoint {
@@ -23,8 +24,8 @@ export interface Series {
   readonly points: readonly SeriesPoint[];
 }
 
-/** A note that has a name. */
-export interface Mark {
+/** The name of a note, drawn at the place of the note. */
+export interface Label {
   readonly x: number;
   readonly name: string;
 }
@@ -48,7 +49,7 @@ export interface ChartAxes {
 export interface Chart extends ChartAxes {
   /** In the order of their names. */
   readonly series: readonly Series[];
-  readonly marks: readonly Mark[];
+  readonly labels: readonly Label[];
   /** Ends of the axes, over all finite values, and of `x` over the marks, too; both are 0 without any. */
   readonly x: Extent;
   readonly y: Extent;
@@ -56,7 +57,12 @@ export interface Chart extends ChartAxes {
   readonly leftOut: number;
 }
 
-/** What a chart shows, in one line. */
+/** Returns a chart as `--json` prints it. */
+export function chartEntry({ labels, x, y, leftOut, ...chart }: Chart): unknown {
+  return { ...chart, marks: labels, leftOut, x, y };
+}
+
+/** Returns what a chart shows, in one line. */
 export function chartHeading({ title, by, scale }: ChartAxes): string {
   return `${title} by ${by === "time" ? "time (UTC)" : "step"}${scale === "log" ? ", logarithmic" : ""}`;
 }
@@ -67,7 +73,7 @@ export class ChartCollector {
   readonly #points: Map<string, SeriesPoint[]> = new Map();
   /** How many values a point of a series has. */
   readonly #strides: Map<string, number> = new Map();
-  readonly #marks: Mark[] = [];
+  readonly #labels: Label[] = [];
   #leftOut = 0;
 
   constructor(axes: ChartAxes) {
@@ -78,9 +84,9 @@ export class ChartCollector {
   add(event: UpdateEvent): void {
     const x = this.#x(event);
     if (x === undefined || event.outcome.kind !== "applied") return;
-    const mark = event.note?.["mark"];
-    if (mark !== undefined && this.#marks.length < MARKS_MAX) {
-      this.#marks.push({ x, name: String(mark) });
+    const name = event.note?.["mark"];
+    if (name !== undefined && this.#labels.length < LABELS_MAX) {
+      this.#labels.push({ x, name: String(name) });
     }
     const value = this.#value(event);
     if (value === undefined || !Number.isFinite(value)) return;
@@ -100,8 +106,8 @@ export class ChartCollector {
       .sort((a, b) => (a.name < b.name ? -1 : 1));
     const all = series.flatMap(({ points }) => points);
     return {
-      ...{ ...this.#axes, series, marks: this.#marks, leftOut: this.#leftOut },
-      x: extent<{ readonly x: number }>([...all, ...this.#marks], ({ x }) => [x, x]),
+      ...{ ...this.#axes, series, labels: this.#labels, leftOut: this.#leftOut },
+      x: extent<{ readonly x: number }>([...all, ...this.#labels], ({ x }) => [x, x]),
       y: extent(all, ({ min, max }) => [min, max]),
     };
   }
@@ -180,7 +186,7 @@ export function niceTicks(min: number, max: number, count: number): number[] {
 
 /** The text of a place on the horizontal axis. */
 export function xText({ by, x }: Chart, at: number): string {
-  if (by === "step") return shortNumber(at);
+  if (by === "step") return compactNumber(at);
   const span = x.max - x.min;
   if (span >= 2 * DAY_MS) return dateText(at);
   const clock = clockText(at);
@@ -190,7 +196,7 @@ export function xText({ by, x }: Chart, at: number): string {
 /** A vertical axis. */
 export interface YAxis {
   /** Where a value stands: 0 at the lower end, 1 at the upper one. */
-  share(value: number): number;
+  fraction(value: number): number;
   /** The value that stands at a share. */
   value(share: number): number;
   /** About `count` values to name. */
@@ -202,7 +208,7 @@ export function yAxis({ scale, y }: Chart): YAxis {
   if (scale === "log") return logAxis(y);
   const { min, max } = widened(y);
   return {
-    share: (value) => (value - min) / (max - min),
+    fraction: (value) => (value - min) / (max - min),
     value: (share) => min + share * (max - min),
     ticks: (count) => niceTicks(min, max, count),
   };
@@ -212,7 +218,7 @@ export function yAxis({ scale, y }: Chart): YAxis {
 function logAxis(y: Extent): YAxis {
   const { min, max } = widened({ min: Math.log10(y.min), max: Math.log10(y.max) });
   return {
-    share: (value) => (Math.log10(value) - min) / (max - min),
+    fraction: (value) => (Math.log10(value) - min) / (max - min),
     value: (share) => 10 ** (min + share * (max - min)),
     ticks: (count) => logTicks(min, max, count),
   };

@@ -6,9 +6,9 @@ import {
 import { type JournalSpan, showPosition } from "../../history/source.ts";
 import type { CliContext } from "../context.ts";
 import { formatCount, formatNumber } from "../output/amounts.ts";
-import type { Look } from "../output/colors.ts";
+import type { TextFormat } from "../output/colors.ts";
 import type { Output } from "../output/output.ts";
-import { type Concession, formatTable } from "../output/table.ts";
+import { formatTable, type Shrink } from "../output/table.ts";
 import { EXIT } from "../report-error.ts";
 
 /** Reads a whole archive and shows what it has; a damaged file makes the exit code 1. */
@@ -30,7 +30,7 @@ export async function checkDirectory(
 }
 
 /** What an archive has, as a table. */
-function describeArchive({ shards }: ArchiveFindings, look: Look): string[] {
+function describeArchive({ shards }: ArchiveFindings, format: TextFormat): string[] {
   const columns = [
     { title: "SHARD", align: "right" },
     { title: "RECORDS" },
@@ -45,12 +45,12 @@ function describeArchive({ shards }: ArchiveFindings, look: Look): string[] {
     String(snapshots),
     showTape(tape),
   ]);
-  const concessions: Concession[] = [
+  const shrinks: Shrink[] = [
     { kind: "wrap", column: "RECORDS", to: 24 },
     { kind: "wrap", column: "MISSING", to: 16 },
     { kind: "wrap", column: "TAPE", to: 12 },
   ];
-  return formatTable(columns, rows, look, concessions);
+  return formatTable(columns, rows, format, shrinks);
 }
 
 function showTape({ messages, missing }: TapeFindings): string {

@@ -1,7 +1,7 @@
 import { parameterBytes, type ReplayedParameter } from "../../history/replay/replayed-model.ts";
 import { formatBytes } from "../output/amounts.ts";
-import type { Look } from "../output/colors.ts";
-import { type Concession, formatTable } from "../output/table.ts";
+import type { TextFormat } from "../output/colors.ts";
+import { formatTable, type Shrink } from "../output/table.ts";
 import { describeUpdates, describeVersion, formatShape } from "../output/tensor-summary.ts";
 
 /** Versions and updates of the blocks of a parameter. */
@@ -35,7 +35,10 @@ export function parameterEntry(parameter: ReplayedParameter): Readonly<Record<st
 }
 
 /** Replayed parameters as a table. */
-export function describeModel(parameters: readonly ReplayedParameter[], look: Look): string[] {
+export function describeModel(
+  parameters: readonly ReplayedParameter[],
+  format: TextFormat,
+): string[] {
   const columns = [
     { title: "NAME" },
     { title: "DTYPE" },
@@ -58,12 +61,12 @@ export function describeModel(parameters: readonly ReplayedParameter[], look: Lo
       isComplete ? "" : "not complete",
     ];
   });
-  const concessions: Concession[] = [
+  const shrinks: Shrink[] = [
     { kind: "cut", column: "NAME", to: 20 },
     { kind: "drop", column: "DTYPE" },
     { kind: "cut", column: "SHAPE", to: 10 },
     { kind: "drop", column: "SIZE" },
     { kind: "cut", column: "NAME", to: 12 },
   ];
-  return formatTable(columns, rows, look, concessions);
+  return formatTable(columns, rows, format, shrinks);
 }

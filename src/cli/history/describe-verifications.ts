@@ -6,32 +6,35 @@ import {
   type VerifiedPlace,
 } from "../../history/verify.ts";
 import { formatNumber } from "../output/amounts.ts";
-import type { Look } from "../output/colors.ts";
+import type { TextFormat } from "../output/colors.ts";
 import { formatTable } from "../output/table.ts";
 
 /** What was found out about one shard; `served` is undefined if hosts cannot be asked about it. */
-export interface ShardFound {
+export interface VerifiedShard {
   readonly verification: ShardVerification;
   readonly served: ServedVerification | undefined;
 }
 
 /** Whether nothing that was found out about a shard is damaged or differs. */
-export function isWhole({ verification, served }: ShardFound): boolean {
+export function isWhole({ verification, served }: VerifiedShard): boolean {
   return isSound(verification) && served?.kind !== "different";
 }
 
 /** Whether anything was compared: a recorded file may hold one snapshot of each shard, from which it begins. */
-export function isCompared({ verification, served }: ShardFound): boolean {
+export function isCompared({ verification, served }: VerifiedShard): boolean {
   return served?.kind === "equal" || verification.places.some(({ kind }) => kind === "equal");
 }
 
 /** What was found out about a shard as `--json` prints it. */
-export function verificationEntry({ verification, served }: ShardFound): unknown {
+export function verificationEntry({ verification, served }: VerifiedShard): unknown {
   return { ...verification, hosts: served ?? null };
 }
 
 /** What was found out, as a table. */
-export function describeVerifications(found: readonly ShardFound[], look: Look): string[] {
+export function describeVerifications(
+  found: readonly VerifiedShard[],
+  format: TextFormat,
+): string[] {
   const columns = [
     { title: "SHARD", align: "right" },
     { title: "FROM" },
@@ -50,7 +53,7 @@ export function describeVerifications(found: readonly ShardFound[], look: Look):
       served === undefined ? "not asked" : served.kind,
     ];
   });
-  return formatTable(columns, rows, look, [{ kind: "drop", column: "FROM" }]);
+  return formatTable(columns, rows, format, [{ kind: "drop", column: "FROM" }]);
 }
 
 function snapshotsCell(places: readonly VerifiedPlace[]): string {
@@ -63,7 +66,7 @@ function snapshotsCell(places: readonly VerifiedPlace[]): string {
 }
 
 /** What differs or is damaged, a line each. */
-export function describeProblems(found: readonly ShardFound[]): string[] {
+export function describeProblems(found: readonly VerifiedShard[]): string[] {
   return found.flatMap(({ verification, served }) => {
     const { shard, places } = verification;
     const problems = places.flatMap((place) => describePlace(shard, place));

@@ -6,22 +6,7 @@ import type {
 import { showPosition } from "../../history/source.ts";
 import type { NoteEntries } from "../../protocol/messages/records.ts";
 import { formatBytes } from "../output/amounts.ts";
-
-/** A number in a few characters: `0.0312`, `12.5`, `1.3e-9`; `-` for none. */
-export function shortNumber(value: number | undefined): string {
-  if (value === undefined) return "-";
-  if (!Number.isFinite(value)) return Number.isNaN(value) ? "NaN" : value > 0 ? "inf" : "-inf";
-  if (Number.isInteger(value) && Math.abs(value) < 1e6) return String(value);
-  const size = Math.abs(value);
-  if (size >= 1e-2 && size < 1e5) return rounded(value, size);
-  return value.toExponential(2).replace("e+", "e").replace(".00e", "e");
-}
-
-/** Four digits of a number of a size from 0.01 to 100,000; faster than `toPrecision`. */
-function rounded(value: number, size: number): string {
-  const scale = size < 0.1 ? 1e5 : size < 1 ? 1e4 : size < 10 ? 1e3 : size < 100 ? 100 : 10;
-  return String(Math.round(value * scale) / scale);
-}
+import { compactNumber } from "./numbers.ts";
 
 /** Hours to milliseconds of a time, in UTC: as in `Date.toISOString`, which takes several times as long. */
 export function clockText(timeMs: number): string {
@@ -86,9 +71,9 @@ function operationText(operation: BlockOperation): string {
     case "set":
       return operation.op;
     case "mix":
-      return `mix ${shortNumber(operation.alpha)} ${shortNumber(operation.beta)}`;
+      return `mix ${compactNumber(operation.alpha)} ${compactNumber(operation.beta)}`;
     case "grad":
-      return operation.lr === undefined ? "grad" : `grad lr ${shortNumber(operation.lr)}`;
+      return operation.lr === undefined ? "grad" : `grad lr ${compactNumber(operation.lr)}`;
   }
 }
 
@@ -119,7 +104,7 @@ export function noteText(note: NoteEntries): string {
   return Object.entries(note)
     .map(
       ([name, value]) =>
-        `${name}=${typeof value === "number" ? shortNumber(value) : JSON.stringify(value)}`,
+        `${name}=${typeof value === "number" ? compactNumber(value) : JSON.stringify(value)}`,
     )
     .join(" ");
 }

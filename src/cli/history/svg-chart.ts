@@ -9,7 +9,8 @@ import {
   xText,
   yAxis,
 } from "./chart.ts";
-import { dateTimeText, shortNumber } from "./event-text.ts";
+import { dateTimeText } from "./event-text.ts";
+import { compactNumber } from "./numbers.ts";
 
 const WIDTH = 960;
 /** Without the legend, which comes below. */
@@ -74,7 +75,7 @@ export function svgChart(chart: Chart): string {
   const bottom = HEIGHT - MARGIN.bottom;
   const xOf = (value: number): number =>
     between(MARGIN.left, WIDTH - MARGIN.right, (value - x.min) / (x.max - x.min));
-  const yOf = (value: number): number => between(bottom, MARGIN.top, y.share(value));
+  const yOf = (value: number): number => between(bottom, MARGIN.top, y.fraction(value));
   const parts = [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" role="img" color="#222" ` +
       `aria-label="${escaped(chart.title)}">`,
@@ -84,14 +85,14 @@ export function svgChart(chart: Chart): string {
   for (const tick of y.ticks(5)) {
     const at = yOf(tick);
     parts.push(line(MARGIN.left, at, WIDTH - MARGIN.right, at, "grid"));
-    parts.push(text(MARGIN.left - 8, at + 4, shortNumber(tick), 'text-anchor="end"'));
+    parts.push(text(MARGIN.left - 8, at + 4, compactNumber(tick), 'text-anchor="end"'));
   }
   for (const tick of xTicks(chart, x)) {
     parts.push(text(xOf(tick), bottom + 18, xText(chart, tick), 'text-anchor="middle"'));
   }
   parts.push(line(MARGIN.left, bottom, WIDTH - MARGIN.right, bottom, "axis"));
   let free = 0;
-  for (const { x: at, name } of chart.marks) {
+  for (const { x: at, name } of chart.labels) {
     const left = xOf(at);
     parts.push(line(left, MARGIN.top, left, bottom, "mark"));
     // A name that another one covers is left out.
@@ -223,7 +224,7 @@ export function htmlPage(chart: Chart, { job, source, madeMs }: ChartOrigin): st
     const values = points.reduce((sum, { count }) => sum + count, 0);
     const least = Math.min(...points.map(({ min }) => min));
     const largest = Math.max(...points.map(({ max }) => max));
-    const cells = [String(values), ...[least, largest, last].map(shortNumber)];
+    const cells = [String(values), ...[least, largest, last].map(compactNumber)];
     const rest = cells.map((cell) => `<td>${cell}</td>`).join("");
     const dot = `<span class="dot" style="background:${colorOf(rank)}"></span>`;
     return `<tr><td>${dot}${escaped(name)}</td>${rest}</tr>`;

@@ -1,5 +1,5 @@
 import { visible } from "../../protocol/errors.ts";
-import type { Look, PaintRank } from "../output/colors.ts";
+import type { PaintRank, TextFormat } from "../output/colors.ts";
 import { cutMiddle, textWidth } from "../output/wrap.ts";
 import {
   type Chart,
@@ -12,7 +12,7 @@ import {
   type YAxis,
   yAxis,
 } from "./chart.ts";
-import { shortNumber } from "./event-text.ts";
+import { compactNumber } from "./numbers.ts";
 
 /** Where no terminal says how wide lines may be. */
 const WIDTH_DEFAULT = 100;
@@ -22,10 +22,10 @@ const WIDTH_MIN = 40;
 /** Lines of the drawing itself. */
 const ROWS = 18;
 
-const LABEL_COLUMNS = 10;
+const Y_AXIS_COLUMNS = 10;
 
 /** The most columns of a mark's name. */
-const MARK_COLUMNS = 16;
+const LABEL_COLUMNS = 16;
 
 /** Dots of a braille character by row and column, as bits. */
 const BRAILLE = [
@@ -51,24 +51,26 @@ interface Cell {
  */
 export function terminalChart(
   chart: Chart,
-  look: Look,
+  format: TextFormat,
   paintRank: PaintRank,
   isColored: boolean,
 ): string[] {
-  const given = Number.isFinite(look.width) ? look.width : WIDTH_DEFAULT;
+  const given = Number.isFinite(format.width) ? format.width : WIDTH_DEFAULT;
   const width = Math.min(WIDTH_MAX, Math.max(WIDTH_MIN, given));
-  const columns = width - LABEL_COLUMNS - 2;
+  const columns = width - Y_AXIS_COLUMNS - 2;
   const grid = new Grid(chart, columns, ROWS);
-  for (const { x } of chart.marks) grid.mark(x);
+  for (const { x } of chart.labels) grid.drawLabel(x);
   chart.series.forEach((series, rank) => {
-    if (isColored) grid.dots(series, rank);
-    else grid.letters(series, rank);
+    if (isColored) grid.drawDots(series, rank);
+    else grid.drawLetters(series, rank);
   });
   return [
-    look.paint("strong", visible(chartHeading(chart))),
-    ...markLine(chart, grid, look),
-    ...grid.rows.map((row, i) => `${yLabel(chart, i)} │${rowText(row, look, paintRank)}`.trimEnd()),
-    `${" ".repeat(LABEL_COLUMNS)} └${"─".repeat(columns)}`,
+    format.paint("strong", visible(chartHeading(chart))),
+    ...labelLine(chart, grid, format),
+    ...grid.rows.map((row, i) =>
+      `${yLabel(chart, i)} │${rowText(row, format, paintRank)}`.trimEnd(),
+    ),
+    `${" ".repeat(Y_AXIS_COLUMNS)} └${"─".repeat(columns)}`,
     xLine(chart, columns),
     ...legend(chart, width, paintRank, isColored),
   ];
@@ -95,7 +97,7 @@ class Grid {
     return Math.min(columns - 1, Math.max(0, Math.floor(((x - min) / (max - min)) * columns)));
   }
 
-  mark(x: number): void {
+  drawLabel(x: number): void {
     const column = this.column(x);
     for (const row of this.rows) {
       const cell = row[column];
@@ -104,7 +106,7 @@ class Grid {
   }
 
   /** Dots from the least to the largest value of each point, and a line through the means. */
-  dots({ points }: Series, rank: number): void {
+  drawDots({ points }: Series, rank: number): void {
     let before: { column: number; row: number } | undefined;
     for (const { x, min, max, mean } of points) {
       const column = this.column(x, 2 * this.columns);
@@ -117,7 +119,7 @@ class Grid {
     }
   }
 
-  letters({ points }: Series, rank: number): void {
+  drawLetters({ points }: Series, rank: number): void {
     for (const { x, mean } of points) {
       const cell = this.rows[this.#row(mean, 1)]?.[this.column(x)];
       if (cell === undefined) continue;
@@ -154,12 +156,12 @@ class Grid {
   /** The row of a value, the highest first, `parts` to a line. */
   #row(value: number, parts: number): number {
     const rows = this.rows.length * parts;
-    const at = Math.floor((1 - this.#y.share(value)) * rows);
+    const at = Math.floor((1 - this.#y.fraction(value)) * rows);
     return Math.min(rows - 1, Math.max(0, at));
   }
 }
 
-function rowText(row: readonly Cell[], look: Look, paintRank: PaintRank): string {
+function rowText(row: readonly Cell[], format: TextFormat, paintRank: PaintRank): string {
   let text = "";
   for (let i = 0; i < row.length; ) {
     const rank = row[i]?.rank;
@@ -169,7 +171,7 @@ function rowText(row: readonly Cell[], look: Look, paintRank: PaintRank): string
       part += row[i]?.text ?? " ";
     }
     if (rank !== undefined) text += paintRank(rank, part);
-    else text += isMark ? look.paint("faint", part) : part;
+    else text += isMark ? format.paint("faint", part) : part;
   }
   return text;
 }
@@ -182,8 +184,8 @@ function yLabel(chart: Chart, row: number): string {
     [ROWS - 1]: 0,
   };
   const share = shares[row];
-  const label = share === undefined ? "" : shortNumber(yAxis(chart).value(share));
-  return label.padStart(LABEL_COLUMNS);
+  const label = share === undefined ? "" : compactNumber(yAxis(chart).value(share));
+  return label.padStart(Y_AXIS_COLUMNS);
 }
 
 function xLine(chart: Chart, columns: number): string {
@@ -199,7 +201,7 @@ function xLine(chart: Chart, columns: number): string {
     });
     free = at + text.length + 2;
   }
-  return `${" ".repeat(LABEL_COLUMNS + 2)}${line.join("")}`.trimEnd();
+  return `${" ".repeat(Y_AXIS_COLUMNS + 2)}${line.join("")}`.trimEnd();
 }
 
 function ticksOf({ by }: Chart, min: number, max: number, columns: number): number[] {
@@ -209,19 +211,19 @@ function ticksOf({ by }: Chart, min: number, max: number, columns: number): numb
 }
 
 /** The names of marks above their columns, as far as they do not overlap. */
-function markLine(chart: Chart, grid: Grid, look: Look): string[] {
-  if (chart.marks.length === 0) return [];
+function labelLine(chart: Chart, grid: Grid, format: TextFormat): string[] {
+  if (chart.labels.length === 0) return [];
   let line = "";
   let columns = 0;
-  for (const { x, name } of chart.marks) {
+  for (const { x, name } of chart.labels) {
     const at = grid.column(x);
     if (at < columns) continue;
-    const text = cutMiddle(visible(name), Math.min(MARK_COLUMNS, grid.columns - at));
+    const text = cutMiddle(visible(name), Math.min(LABEL_COLUMNS, grid.columns - at));
     line += `${" ".repeat(at - columns)}${text} `;
     columns = at + textWidth(text) + 1;
   }
-  line = `${" ".repeat(LABEL_COLUMNS + 2)}${line}`;
-  return [look.paint("faint", line.trimEnd())];
+  line = `${" ".repeat(Y_AXIS_COLUMNS + 2)}${line}`;
+  return [format.paint("faint", line.trimEnd())];
 }
 
 function legend(
@@ -236,7 +238,7 @@ function legend(
   series.forEach(({ name, points }, rank) => {
     const last = points.at(-1);
     const head = isColored ? "●" : (LETTERS[rank % LETTERS.length] ?? "*");
-    const text = `${head} ${cutMiddle(visible(name), 24)} ${shortNumber(last?.mean)}`;
+    const text = `${head} ${cutMiddle(visible(name), 24)} ${compactNumber(last?.mean)}`;
     if (columns > 0 && columns + textWidth(text) > width) {
       lines.push(line);
       [line, columns] = ["", 0];

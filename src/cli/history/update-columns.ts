@@ -1,6 +1,6 @@
 import type { UpdateEvent } from "../../actors/journal/describe-record.ts";
 import { isPlain, visible } from "../../protocol/errors.ts";
-import type { Look, Style } from "../output/colors.ts";
+import type { TextFormat, TextStyle } from "../output/colors.ts";
 import { cutMiddle, textWidth } from "../output/wrap.ts";
 import {
   blockText,
@@ -12,10 +12,10 @@ import {
   outcomeText,
   placeText,
   senderText,
-  shortNumber,
   verbText,
   zerosText,
 } from "./event-text.ts";
+import { compactNumber } from "./numbers.ts";
 
 /** A column of `pserver log`; its width does not depend on the rows, which come one after the other. */
 interface LogColumn {
@@ -25,7 +25,7 @@ interface LogColumn {
   /** Columns of a higher rank go first where the terminal is narrow, all of one rank together. */
   readonly rank: number;
   /** How much of the room that is left it takes, in parts. */
-  readonly grows: number;
+  readonly growth: number;
   /** Whether its texts are printable ASCII, whatever names an update has. */
   readonly isPlain: boolean;
   readonly text: (event: UpdateEvent) => string;
@@ -60,39 +60,39 @@ const TIME_SHORT = column("TIME", 8, 0, ({ timeMs }) => clockText(timeMs).slice(
 });
 
 const COLUMNS: readonly LogColumn[] = [
-  column("RECORD", 8, 1, placeText, { isPlain: true, grows: 1 }),
-  column("TRAINER", 14, 1, senderText, { grows: 2, cut: cutSender }),
-  column("UPDATE", 9, 1, verbText, { grows: 1 }),
-  column(SUBJECT, 13, 1, blockText, { grows: 4 }),
+  column("RECORD", 8, 1, placeText, { isPlain: true, growth: 1 }),
+  column("TRAINER", 14, 1, senderText, { growth: 2, cut: cutSender }),
+  column("UPDATE", 9, 1, verbText, { growth: 1 }),
+  column(SUBJECT, 13, 1, blockText, { growth: 4 }),
   numeric("BYTES", 8, 5, bytesText),
-  numeric("NORM", 8, 3, ({ block }) => shortNumber(block?.statistics?.norm)),
-  numeric("MIN", 8, 6, ({ block }) => shortNumber(block?.statistics?.min)),
-  numeric("MAX", 8, 6, ({ block }) => shortNumber(block?.statistics?.max)),
-  numeric("MEAN", 8, 7, ({ block }) => shortNumber(block?.statistics?.mean)),
+  numeric("NORM", 8, 3, ({ block }) => compactNumber(block?.statistics?.norm)),
+  numeric("MIN", 8, 6, ({ block }) => compactNumber(block?.statistics?.min)),
+  numeric("MAX", 8, 6, ({ block }) => compactNumber(block?.statistics?.max)),
+  numeric("MEAN", 8, 7, ({ block }) => compactNumber(block?.statistics?.mean)),
   numeric("ZEROS", 6, 8, ({ block }) => zerosText(block)),
-  numeric("VERSION", 7, 9, ({ block }) => shortNumber(block?.version)),
-  numeric("BEHIND", 6, 4, ({ block }) => shortNumber(block?.behind)),
-  column(OUTCOME, 7, 2, outcomeText, { grows: 4 }),
+  numeric("VERSION", 7, 9, ({ block }) => compactNumber(block?.version)),
+  numeric("BEHIND", 6, 4, ({ block }) => compactNumber(block?.behind)),
+  column(OUTCOME, 7, 2, outcomeText, { growth: 4 }),
 ];
 
 /** The table of `pserver log`, line by line. Its columns are chosen once, for the width of the terminal. */
 export class UpdateLines {
   readonly #columns: readonly LogColumn[];
-  readonly #look: Look;
+  readonly #format: TextFormat;
   #date = "";
 
-  constructor(columns: readonly LogColumn[], look: Look) {
+  constructor(columns: readonly LogColumn[], format: TextFormat) {
     this.#columns = columns;
-    this.#look = look;
+    this.#format = format;
   }
 
   /** The table for a terminal of this look. */
-  static of(look: Look): UpdateLines {
-    const width = Number.isFinite(look.width) ? Math.min(look.width, WIDTH_MAX) : WIDTH_DEFAULT;
+  static of(format: TextFormat): UpdateLines {
+    const width = Number.isFinite(format.width) ? Math.min(format.width, WIDTH_MAX) : WIDTH_DEFAULT;
     const columns = [width < TIME_WIDE ? TIME_SHORT : TIME, ...COLUMNS];
     // No more than a terminal is wider, so that it shows every column that a narrower one shows.
     const growth = Math.min(GROWTH_MAX, Math.max(0, width - WIDE));
-    return new UpdateLines(fitColumns(columns, width, growth), look);
+    return new UpdateLines(fitColumns(columns, width, growth), format);
   }
 
   /** What stands before lines that belong to the one above: the width of its time. */
@@ -103,7 +103,7 @@ export class UpdateLines {
   /** The line of titles. */
   titles(): string {
     const titles = this.#columns.map((each) => pad(each.title, each)).join(GAP);
-    return this.#look.paint("strong", titles.trimEnd());
+    return this.#format.paint("strong", titles.trimEnd());
   }
 
   /**
@@ -121,7 +121,7 @@ export class UpdateLines {
       const date = dateText(event.timeMs);
       if (date !== this.#date) {
         this.#date = date;
-        text += `${this.#look.paint("faint", `${date} UTC`)}\n`;
+        text += `${this.#format.paint("faint", `${date} UTC`)}\n`;
       }
       text += `${event.note === undefined ? this.#updateLine(event) : this.#noteLine(event)}\n`;
       const reason = this.#reason(event);
@@ -137,7 +137,7 @@ export class UpdateLines {
     const room = this.#columns.find(({ title }) => title === OUTCOME)?.width ?? 0;
     if (textWidth(outcome) <= room) return undefined;
     const text = cutMiddle(outcome, widthOf(this.#columns) - this.indent.length);
-    return `${this.indent}${this.#look.paint(styleOf(event) ?? "fail", text)}`;
+    return `${this.indent}${this.#format.paint(styleOf(event) ?? "fail", text)}`;
   }
 
   #updateLine(event: UpdateEvent): string {
@@ -154,7 +154,7 @@ export class UpdateLines {
     const short = textWidth(text) > column.width ? outcomeWord(event) : text;
     const shown = pad(short, column).trimEnd();
     const style = styleOf(event);
-    return style === undefined ? shown : this.#look.paint(style, shown);
+    return style === undefined ? shown : this.#format.paint(style, shown);
   }
 
   /** A note has no numbers of its own: its entries take the rest of the line. */
@@ -165,7 +165,7 @@ export class UpdateLines {
     const refused = event.outcome.kind === "applied" ? "" : ` (${outcomeText(event)})`;
     const text = cutMiddle(visible(`${noteText(event.note ?? {})}${refused}`), width);
     const cells = before.map((each) => cell(each, event));
-    return [...cells, this.#look.paint(refused === "" ? "ok" : "warn", text)].join(GAP);
+    return [...cells, this.#format.paint(refused === "" ? "ok" : "warn", text)].join(GAP);
   }
 }
 
@@ -176,7 +176,7 @@ function column(
   text: LogColumn["text"],
   more: Partial<LogColumn> = {},
 ): LogColumn {
-  return { title, width, rank, text, align: "left", isPlain: false, grows: 0, ...more };
+  return { title, width, rank, text, align: "left", isPlain: false, growth: 0, ...more };
 }
 
 function numeric(title: string, width: number, rank: number, text: LogColumn["text"]): LogColumn {
@@ -191,7 +191,7 @@ function outcomeWord({ outcome, block, undescribed }: UpdateEvent): string {
   return outcome.kind === "applied" && nonFinite > 0 ? "NaN/inf" : outcome.kind;
 }
 
-function styleOf({ outcome, block, undescribed }: UpdateEvent): Style | undefined {
+function styleOf({ outcome, block, undescribed }: UpdateEvent): TextStyle | undefined {
   if (undescribed !== undefined) return "fail";
   if (outcome.kind === "rejected" || outcome.kind === "unreadable") return "fail";
   if (outcome.kind === "repeated") return "faint";
@@ -211,10 +211,10 @@ function fitColumns(columns: readonly LogColumn[], width: number, growth: number
     kept = kept.filter((each) => each.rank !== rank);
   }
   const left = Math.max(0, width - widthOf(kept));
-  const parts = kept.reduce((sum, { grows }) => sum + grows, 0);
+  const parts = kept.reduce((sum, { growth: grows }) => sum + grows, 0);
   return kept.map((each) => ({
     ...each,
-    width: each.width + (parts === 0 ? 0 : Math.floor((left * each.grows) / parts)),
+    width: each.width + (parts === 0 ? 0 : Math.floor((left * each.growth) / parts)),
   }));
 }
 
@@ -256,7 +256,7 @@ function align(text: string, blanks: number, column: LogColumn): string {
 }
 
 /** An update as `--json` prints it and `--csv` has it in columns: flat, without what is not known. */
-export interface UpdateRecord {
+export interface UpdateEntry {
   readonly [name: string]: unknown;
 }
 
@@ -283,7 +283,7 @@ export const CSV_COLUMNS = [
  * The entries of an update under the names of {@link CSV_COLUMNS}; undefined where something is not known. One
  * literal: object spread would take most of the time of a long listing.
  */
-export function updateRecord(event: UpdateEvent): UpdateRecord {
+export function updateEntry(event: UpdateEvent): UpdateEntry {
   const { block, outcome } = event;
   const operation = block?.operation;
   const statistics = block?.statistics;
@@ -330,7 +330,7 @@ export function updateRecord(event: UpdateEvent): UpdateRecord {
 
 /** A line of CSV under {@link CSV_COLUMNS}; a note is JSON in one cell. */
 export function csvLine(event: UpdateEvent): string {
-  const record = updateRecord(event);
+  const record = updateEntry(event);
   return CSV_COLUMNS.map((name) => csvCell(record[name])).join(",");
 }
 

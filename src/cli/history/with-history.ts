@@ -109,7 +109,7 @@ export async function withReplays<T>(
 }
 
 /** Rebuilds shards of a history, with a line of progress for each. */
-export async function rebuildShown(
+export async function rebuildWithProgress(
   output: Output,
   source: HistorySource,
   signal: AbortSignal,
@@ -130,7 +130,7 @@ const POSITIONS_SHOWN = 16;
  * The point that a text names, with its cut, after telling what was understood.
  * @throws BAD_VALUE, HISTORY_LOST as `parsePoint` and `resolvePoint` do.
  */
-export async function understandPoint(
+export async function resolvePointText(
   context: CliContext,
   output: Output,
   source: HistorySource,
@@ -138,11 +138,11 @@ export async function understandPoint(
 ): Promise<ResolvedPoint> {
   // Loaded here, so that other commands start faster.
   const { parsePoint } = await import("../../history/points.ts");
-  return await understand(context, output, source, parsePoint(text, Date.now()));
+  return await resolveAndShow(context, output, source, parsePoint(text, Date.now()));
 }
 
 /** The cut of a point, after telling what was understood. @throws as `resolvePoint` does. */
-export async function understand(
+export async function resolveAndShow(
   { signal }: CliContext,
   output: Output,
   source: HistorySource,
@@ -209,7 +209,7 @@ export function addRangeOptions(command: Command): Command {
  * The updates that the flags choose, some at a time, after telling how their points were understood.
  * @throws as `parsePoint`, `resolveRange` and `readUpdates`.
  */
-export async function chosenUpdates(
+export async function selectUpdates(
   output: Output,
   source: HistorySource,
   flags: RangeFlags,

@@ -14,7 +14,7 @@ import { readText } from "../../system/file-errors.ts";
 import { finiteNumber } from "./parse-values.ts";
 
 /** A configuration on the command line, for one parameter or, without a name, for all. */
-interface GivenConfig {
+interface ConfigArgument {
   readonly name?: string;
   /** JSON or YAML text, or `@` and the path of a file that holds some. */
   readonly text: string;
@@ -22,7 +22,7 @@ interface GivenConfig {
 
 /** Flags that say how parameters are updated. */
 export interface ConfigFlags {
-  readonly config?: readonly GivenConfig[];
+  readonly config?: readonly ConfigArgument[];
   readonly optimizer?: string;
   readonly learningRate?: number;
   readonly allowNonFinite?: boolean;
@@ -97,7 +97,7 @@ function checked(name: string, settings: unknown): ParameterConfig {
   }
 }
 
-function collectConfig(text: string, before: readonly GivenConfig[] = []): GivenConfig[] {
+function collectConfig(text: string, before: readonly ConfigArgument[] = []): ConfigArgument[] {
   const { name, text: config } = GIVEN.exec(text)?.groups ?? {};
   if (config === undefined) {
     const expected = 'expected [NAME=]{"entry":value,…} or [NAME=]@FILE';

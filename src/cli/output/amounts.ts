@@ -12,13 +12,13 @@ export function formatBytes(bytes: number): string {
     amount /= 1024;
     unit++;
   }
-  return `${shortNumber(amount)} ${BYTE_UNITS[unit]}`;
+  return `${oneDecimal(amount)} ${BYTE_UNITS[unit]}`;
 }
 
 /** A duration for people: `850 ms`, `4.2 s`, `3 min 5 s`, `2 h 10 min`. */
 export function formatDuration(durationMs: number): string {
   if (durationMs < 1000) return `${Math.round(durationMs)} ms`;
-  if (durationMs < 59_950) return `${shortNumber(durationMs / 1000)} s`;
+  if (durationMs < 59_950) return `${oneDecimal(durationMs / 1000)} s`;
   const seconds = Math.round(durationMs / 1000);
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min${rest(seconds % 60, "s")}`;
   const minutes = Math.round(seconds / 60);
@@ -64,7 +64,7 @@ export function nameRecords({ from, to }: { from: number; to: number }): string 
 }
 
 /** One decimal below 100, none above or where it is zero. */
-function shortNumber(amount: number): string {
+function oneDecimal(amount: number): string {
   return amount < 99.95 ? amount.toFixed(1).replace(/\.0$/, "") : amount.toFixed(0);
 }
 

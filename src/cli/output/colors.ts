@@ -1,7 +1,7 @@
 import { styleText } from "node:util";
 
 /** Meaning of a piece of text; only this file decides how it looks. */
-export type Style = "ok" | "warn" | "fail" | "strong" | "faint";
+export type TextStyle = "ok" | "warn" | "fail" | "strong" | "faint";
 
 const FORMATS = {
   ok: "green",
@@ -12,10 +12,10 @@ const FORMATS = {
 } as const;
 
 /** Marks text with a style, or leaves it alone. */
-export type Paint = (style: Style, text: string) => string;
+export type Paint = (style: TextStyle, text: string) => string;
 
 /** Colours and width of text for people. */
-export interface Look {
+export interface TextFormat {
   readonly paint: Paint;
   /** Columns of the terminal; infinite where there is none. */
   readonly width: number;

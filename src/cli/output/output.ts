@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { Writable } from "node:stream";
 import { visible } from "../../protocol/errors.ts";
 import { formatBytes, formatDuration } from "./amounts.ts";
-import { type Look, makePaint, type Paint, wantsAnimation, wantsColor } from "./colors.ts";
+import { makePaint, type Paint, type TextFormat, wantsAnimation, wantsColor } from "./colors.ts";
 import { visibleColored, visibleJson, visibleLines, wrapMessage } from "./wrap.ts";
 
 const REDRAW_MS = 100;
@@ -93,7 +93,7 @@ export interface OutputFlags {
 }
 
 /** How an {@link Output} prints. */
-interface OutputSettings extends Look {
+interface OutputSettings extends TextFormat {
   readonly json: boolean;
   readonly isColored: boolean;
   readonly paintMessage: Paint;

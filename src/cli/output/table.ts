@@ -1,5 +1,5 @@
 import { visible } from "../../protocol/errors.ts";
-import type { Look } from "./colors.ts";
+import type { TextFormat } from "./colors.ts";
 import { cutMiddle, textWidth, wrapText } from "./wrap.ts";
 
 /** A column of a table; numbers are best aligned right. */
@@ -13,12 +13,12 @@ export interface Column {
  * (`cut`) or continue in further lines (`wrap`), as far as needed but not below a width of `to`; or all of
  * it goes (`drop`).
  */
-export type Concession =
+export type Shrink =
   | { readonly kind: "cut" | "wrap"; readonly column: string; readonly to: number }
   | { readonly kind: "drop"; readonly column: string };
 
 /** A column with the cells below its title, as wide as it may be. */
-interface Laid extends Column {
+interface SizedColumn extends Column {
   readonly cells: readonly string[];
   readonly width: number;
   readonly isWrapped: boolean;
@@ -35,61 +35,64 @@ const GAP = "  ";
 export function formatTable(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],
-  { paint, width }: Look,
-  concessions: readonly Concession[] = [],
+  { paint, width }: TextFormat,
+  shrinks: readonly Shrink[] = [],
 ): string[] {
   if (rows.length === 0) return [];
-  let laid = columns.map((column, i) => lay(column, rows, i));
-  for (const concession of concessions) {
-    const excess = totalWidth(laid) - width;
+  let sized = columns.map((column, i) => sizedColumn(column, rows, i));
+  for (const shrink of shrinks) {
+    const excess = totalWidth(sized) - width;
     if (excess <= 0) break;
-    laid = concede(laid, concession, excess);
+    sized = applyShrink(sized, shrink, excess);
   }
-  const titles = lineOf(laid, ({ title, width: own }) => cutMiddle(title, own));
-  const lines = rows.flatMap((_, row) => rowLines(laid, row));
+  const titles = lineOf(sized, ({ title, width: own }) => cutMiddle(title, own));
+  const lines = rows.flatMap((_, row) => rowLines(sized, row));
   return [paint("strong", titles), ...lines];
 }
 
-function lay(column: Column, rows: readonly (readonly string[])[], i: number): Laid {
+function sizedColumn(column: Column, rows: readonly (readonly string[])[], i: number): SizedColumn {
   const cells = rows.map((row) => visible(row[i] ?? ""));
   const width = Math.max(textWidth(column.title), ...cells.map(textWidth));
   return { ...column, cells, width, isWrapped: false };
 }
 
-function totalWidth(laid: readonly Laid[]): number {
-  return laid.reduce((sum, { width }) => sum + width, GAP.length * (laid.length - 1));
+function totalWidth(sized: readonly SizedColumn[]): number {
+  return sized.reduce((sum, { width }) => sum + width, GAP.length * (sized.length - 1));
 }
 
 /** The columns after one concession; `excess` is by how much they are too wide. */
-function concede(laid: readonly Laid[], concession: Concession, excess: number): Laid[] {
-  if (concession.kind === "drop") return laid.filter(({ title }) => title !== concession.column);
-  const { kind, to } = concession;
-  return laid.map((column) => {
-    if (column.title !== concession.column || column.width <= to) return column;
+function applyShrink(sized: readonly SizedColumn[], shrink: Shrink, excess: number): SizedColumn[] {
+  if (shrink.kind === "drop") return sized.filter(({ title }) => title !== shrink.column);
+  const { kind, to } = shrink;
+  return sized.map((column) => {
+    if (column.title !== shrink.column || column.width <= to) return column;
     return { ...column, isWrapped: kind === "wrap", width: Math.max(to, column.width - excess) };
   });
 }
 
 /** A row, which takes several lines where a cell is wrapped. */
-function rowLines(laid: readonly Laid[], row: number): string[] {
-  const parts = laid.map(({ cells, width, isWrapped }) => {
+function rowLines(sized: readonly SizedColumn[], row: number): string[] {
+  const parts = sized.map(({ cells, width, isWrapped }) => {
     const lines = isWrapped ? wrapText(cells[row] ?? "", width) : [cells[row] ?? ""];
     return lines.map((line) => cutMiddle(line, width));
   });
   const height = Math.max(...parts.map((lines) => lines.length));
   return Array.from({ length: height }, (_, n) =>
-    lineOf(laid, (_column, i) => parts[i]?.[n] ?? ""),
+    lineOf(sized, (_column, i) => parts[i]?.[n] ?? ""),
   );
 }
 
-function lineOf(laid: readonly Laid[], cell: (column: Laid, i: number) => string): string {
-  return laid
+function lineOf(
+  sized: readonly SizedColumn[],
+  cell: (column: SizedColumn, i: number) => string,
+): string {
+  return sized
     .map((column, i) => pad(cell(column, i), column))
     .join(GAP)
     .trimEnd();
 }
 
-function pad(text: string, { width, align = "left" }: Laid): string {
+function pad(text: string, { width, align = "left" }: SizedColumn): string {
   const blanks = " ".repeat(Math.max(0, width - textWidth(text)));
   return align === "left" ? text + blanks : blanks + text;
 }

@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from "node:util";
 import { eastAsianWidth } from "get-east-asian-width";
 import { isPlain, visible } from "../../protocol/errors.ts";
-import type { Look, Style } from "./colors.ts";
+import type { TextFormat, TextStyle } from "./colors.ts";
 
 const ELLIPSIS = "…";
 
@@ -159,14 +159,19 @@ export function wrapMessage(text: string, width: number): string {
 const TITLE_COLUMNS = 10;
 
 /** An indented title, as `head` of {@link hangingLines}. */
-export function titleHead(title: string, { paint }: Look): string {
+export function titlePrefix(title: string, { paint }: TextFormat): string {
   return `  ${paint("faint", title.padEnd(TITLE_COLUMNS))} `;
 }
 
 /** An indented title with its text beside it, in as many lines as needed. */
-export function titledLines(title: string, text: string, look: Look, style?: Style): string[] {
-  const { paint, width } = look;
-  return hangingLines(titleHead(title, look), text, width, (part) =>
+export function titledLines(
+  title: string,
+  text: string,
+  format: TextFormat,
+  style?: TextStyle,
+): string[] {
+  const { paint, width } = format;
+  return hangingLines(titlePrefix(title, format), text, width, (part) =>
     style === undefined ? part : paint(style, part),
   );
 }

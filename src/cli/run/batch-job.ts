@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { ensureError, PserverError } from "../../protocol/errors.ts";
 import { errnoCode, fileError } from "../../system/file-errors.ts";
-import { type ProgramAnswer, runProgram } from "./command-line.ts";
 import type { RunningTrainers, TrainerEnd } from "./launch.ts";
+import { type ProgramAnswer, runProgram } from "./trainer-command.ts";
 import type { LinePrinter, TrainerOutput } from "./trainer-output.ts";
 
 /** Names of a trainer's files in the log directory. The rank may be a shell expression. */

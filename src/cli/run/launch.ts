@@ -14,8 +14,8 @@ import { type ConnectionFlags, toOverrides } from "../options/connection-options
 import { makePaintRank, type PaintRank, wantsColor } from "../output/colors.ts";
 import type { Output, OutputStream } from "../output/output.ts";
 import { withoutConnection } from "../up/local-server.ts";
-import { scriptOf, type TrainerCommand } from "./command-line.ts";
 import { formatWallTime, type RunFlags } from "./run-flags.ts";
+import { scriptOf, type TrainerCommand } from "./trainer-command.ts";
 import { TrainerOutput } from "./trainer-output.ts";
 
 /** How trainers reach the broker. */

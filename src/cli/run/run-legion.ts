@@ -7,14 +7,14 @@ import { makePaint, wantsColor } from "../output/colors.ts";
 import { messageWidth } from "../output/output.ts";
 import { EXIT, reportError } from "../report-error.ts";
 import { runCli } from "../run-cli.ts";
+import { LAUNCHERS, type LauncherName, parseWallTime } from "./run-flags.ts";
 import {
   checkCommand,
   checkScript,
   findExecutable,
   runProgram,
   type TrainerCommand,
-} from "./command-line.ts";
-import { LAUNCHERS, type LauncherName, parseWallTime } from "./run-flags.ts";
+} from "./trainer-command.ts";
 
 /** Flags of `legion`, under the names that they have always had. */
 export interface LegionFlags {

@@ -6,12 +6,12 @@ import type { CliContext } from "../context.ts";
 import { formatBytes, formatCount, formatRanges } from "../output/amounts.ts";
 import type { Output } from "../output/output.ts";
 import { untilAborted } from "../signals.ts";
-import { checkCommand, checkPythonScript, type TrainerCommand } from "./command-line.ts";
 import { inWords } from "./guarded-process.ts";
 import { checkServerFlags, openServer } from "./job-server.ts";
 import { checkTorchFlags, type Launch, type RunningTrainers, type TrainerEnd } from "./launch.ts";
-import { LAUNCHERS_BY_NAME } from "./launchers.ts";
+import { LAUNCHERS_BY_NAME } from "./process-launchers.ts";
 import { type RunFlags, wallTimeOver } from "./run-flags.ts";
+import { checkCommand, checkPythonScript, type TrainerCommand } from "./trainer-command.ts";
 
 /**
  * Checks the path of `--save` before any trainer starts.

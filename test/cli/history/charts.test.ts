@@ -43,7 +43,7 @@ describe("the collector", () => {
     expect(chart).toMatchObject({
       x: { min: 0, max: 4 },
       y: { min: 2, max: 11 },
-      marks: [{ x: 3, name: "here" }],
+      labels: [{ x: 3, name: "here" }],
     });
     const collector = lossCollector("time");
     collector.add(note({ accuracy: 1 }));
@@ -252,7 +252,7 @@ describe("on a logarithmic scale", () => {
     const equal = lossCollector("step", "log");
     for (const step of [1, 2]) equal.add(note({ loss: 1, step }));
     const axis = yAxis(equal.chart());
-    expect(axis.share(1)).toBe(0.5);
+    expect(axis.fraction(1)).toBe(0.5);
     expect(axis.value(0.5)).toBe(1);
   });
 
@@ -264,9 +264,9 @@ describe("on a logarithmic scale", () => {
         for (const [step, loss] of values.entries()) collector.add(note({ loss, step }));
         const axis = yAxis(collector.chart());
         for (const value of values) {
-          expect(axis.share(value)).toBeGreaterThanOrEqual(0);
-          expect(axis.share(value)).toBeLessThanOrEqual(1);
-          const ratio = axis.value(axis.share(value)) / value;
+          expect(axis.fraction(value)).toBeGreaterThanOrEqual(0);
+          expect(axis.fraction(value)).toBeLessThanOrEqual(1);
+          const ratio = axis.value(axis.fraction(value)) / value;
           expect(ratio).toBeGreaterThan(0.999);
           expect(ratio).toBeLessThan(1.001);
         }

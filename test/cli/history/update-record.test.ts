@@ -1,10 +1,10 @@
 // Proves that --json and --csv tell the same of every kind of update, and that CSV survives any text.
 import { expect, test } from "vitest";
-import { CSV_COLUMNS, csvLine, updateRecord } from "../../../src/cli/history/update-columns.ts";
+import { CSV_COLUMNS, csvLine, updateEntry } from "../../../src/cli/history/update-columns.ts";
 import { event, note } from "./events.ts";
 
 test("a gradient", () => {
-  expect(updateRecord(event())).toEqual({
+  expect(updateEntry(event())).toEqual({
     ...{ time: "2026-11-23T04:12:07.250Z", shard: 3, generation: 1, seq: 1200, entry: 0 },
     ...{
       trainer: "trainer-2",
@@ -28,7 +28,7 @@ test("every entry has its column", () => {
     event({ outcome: { kind: "repeated", seq: 7 } }),
   ];
   for (const each of kinds) {
-    for (const name of Object.keys(updateRecord(each))) expect(CSV_COLUMNS).toContain(name);
+    for (const name of Object.keys(updateEntry(each))) expect(CSV_COLUMNS).toContain(name);
     expect(csvLine(each).startsWith("2026-11-23T04:12:07.250Z,3,1,1200,0,trainer-2,8,1042,")).toBe(
       true,
     );
@@ -45,7 +45,7 @@ test("a norm beyond float64 is a text in JSON", () => {
   const { block } = event();
   if (block?.statistics === undefined) throw new Error("expected statistics");
   const statistics = { ...block.statistics, norm: Number.POSITIVE_INFINITY };
-  expect(JSON.stringify(updateRecord(event({ block: { ...block, statistics } })))).toContain(
+  expect(JSON.stringify(updateEntry(event({ block: { ...block, statistics } })))).toContain(
     '"norm":"Infinity"',
   );
 });

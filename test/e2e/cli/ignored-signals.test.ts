@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { judgeByCommand } from "../../../src/cli/history/judge-by-command.ts";
-import { runProgram } from "../../../src/cli/run/command-line.ts";
+import { runProgram } from "../../../src/cli/run/trainer-command.ts";
 import { MAIN } from "../../cli/spawn-command.ts";
 import { findPython } from "../../support/find-python.ts";
 import { HANG_MS } from "../../support/limits.ts";

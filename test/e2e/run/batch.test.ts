@@ -9,7 +9,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { EXIT } from "../../../src/cli/report-error.ts";
-import { runProgram } from "../../../src/cli/run/command-line.ts";
+import { runProgram } from "../../../src/cli/run/trainer-command.ts";
 import { runProcess, start } from "../../cli/spawn-command.ts";
 import { findPython } from "../../support/find-python.ts";
 import { HANG_MS } from "../../support/limits.ts";

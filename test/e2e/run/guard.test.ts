@@ -5,7 +5,7 @@ import { PassThrough } from "node:stream";
 import { beforeEach, expect, test, vi } from "vitest";
 import { GUARD, GuardedProcess, startLine } from "../../../src/cli/run/guarded-process.ts";
 
-import { KeptTrainer } from "../../../src/cli/run/launchers.ts";
+import { KeptTrainer } from "../../../src/cli/run/process-launchers.ts";
 import { TrainerOutput } from "../../../src/cli/run/trainer-output.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { makeRunDirectory, type RunDirectory } from "../../support/run-command.ts";

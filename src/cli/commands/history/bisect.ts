@@ -9,8 +9,8 @@ import {
   type OpenedHistory,
   pointEntry,
   type Replay,
+  resolvePointText,
   showCut,
-  understandPoint,
   withHistory,
   withReplays,
 } from "../../history/with-history.ts";
@@ -86,14 +86,14 @@ async function runBisect(
   const output = openOutput(context, flags);
   await withHistory(context, flags, async (history) => {
     const { source } = history;
-    const good = await understandPoint(context, output, source, flags.good);
-    const bad = await understandPoint(context, output, source, flags.bad);
+    const good = await resolvePointText(context, output, source, flags.good);
+    const bad = await resolvePointText(context, output, source, flags.bad);
     await withReplays(context, output, history, async (replay) => {
       const { judge, judged } = judgeOf(context, output, history, replay, words, flags);
       const { bisect } = await import("../../../history/bisect.ts");
       const ends = { good: good.cut, bad: bad.cut };
       const result = await bisect(source, ends, judge, context.signal);
-      await present(context, output, source, { good, bad }, result, judged());
+      await showResult(context, output, source, { good, bad }, result, judged());
     });
   });
 }
@@ -165,7 +165,7 @@ async function judgeFile(
   return await judgeByCommand(context, words, { write, point });
 }
 
-async function present(
+async function showResult(
   context: CliContext,
   output: Output,
   source: HistorySource,

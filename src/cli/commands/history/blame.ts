@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { ElementBlame, ElementChange, ElementName } from "../../../history/blame.ts";
 import type { ResolvedPoint } from "../../../history/points.ts";
 import { addHelp, type CliContext, openOutput } from "../../context.ts";
-import { type OpenedHistory, understandPoint, withHistory } from "../../history/with-history.ts";
+import { type OpenedHistory, resolvePointText, withHistory } from "../../history/with-history.ts";
 import {
   addHistoryOptions,
   HISTORY_PERMISSIONS,
@@ -61,22 +61,22 @@ export function registerBlame(program: Command, context: CliContext): void {
 async function runBlame(context: CliContext, text: string, flags: BlameFlags): Promise<void> {
   const output = openOutput(context, flags);
   const { parseElement } = await import("../../../history/blame.ts");
-  const { LargestChanges } = await import("../../history/blame-table.ts");
+  const { TopChanges } = await import("../../history/blame-table.ts");
   const name = parseElement(text);
   await withHistory(context, flags, async (history) => {
     const { source } = history;
     const since =
       flags.since === undefined
         ? undefined
-        : await understandPoint(context, output, source, flags.since);
-    const until = await understandPoint(context, output, source, flags.until);
-    const largest = new LargestChanges(flags.most);
+        : await resolvePointText(context, output, source, flags.since);
+    const until = await resolvePointText(context, output, source, flags.until);
+    const largest = new TopChanges(flags.most);
     const tell = await teller(output);
     const blame = await lookThrough(context, output, history, { name, since, until }, (change) => {
       if (output.json) tell(change);
       else largest.add(change);
     });
-    await present(output, text, blame, largest.changes, largest.leftOut);
+    await showResult(output, text, blame, largest.changes, largest.leftOut);
     if (since === undefined && !output.json) tellGeneration(output, blame);
   });
 }
@@ -116,7 +116,7 @@ async function lookThrough(
     .reported((onProgress) => blameElement(source, place, { ...options, onProgress }));
 }
 
-async function present(
+async function showResult(
   output: Output,
   text: string,
   blame: ElementBlame,

@@ -4,8 +4,13 @@ import type { Point } from "../../../history/points.ts";
 import { openModel } from "../../../model-files/index.ts";
 import { ensureError } from "../../../protocol/errors.ts";
 import { addHelp, type CliContext, openOutput } from "../../context.ts";
-import type { ComparedSide } from "../../history/compare-sides.ts";
-import { pointEntry, understand, withHistory, withReplays } from "../../history/with-history.ts";
+import type { ComparedSide } from "../../history/model-differences.ts";
+import {
+  pointEntry,
+  resolveAndShow,
+  withHistory,
+  withReplays,
+} from "../../history/with-history.ts";
 import {
   addHistoryOptions,
   addParamOption,
@@ -71,14 +76,14 @@ async function runDiff(
           if (point === undefined) {
             sides.push({ kind: "file", path: text, model: await openModel(text) });
           } else {
-            const resolved = await understand(context, output, history.source, point);
+            const resolved = await resolveAndShow(context, output, history.source, point);
             sides.push({ kind: "point", point: resolved, model: await replay(resolved) });
           }
         }
-        const { compareSides } = await import("../../history/compare-sides.ts");
+        const { compareSides } = await import("../../history/model-differences.ts");
         const parts = { names: param, asSaved };
         const found = await compareSides(output, sides, parts, context.signal);
-        await present(context, output, sides, found);
+        await showResult(context, output, sides, found);
       } finally {
         for (const side of sides) if (side.kind === "file") await side.model.close();
       }
@@ -97,7 +102,7 @@ async function pointOf(text: string): Promise<Point | undefined> {
   }
 }
 
-async function present(
+async function showResult(
   context: CliContext,
   output: Output,
   sides: readonly ComparedSide[],
@@ -105,7 +110,7 @@ async function present(
 ): Promise<void> {
   const { isEqual } = await import("../../../history/compare-models.ts");
   const { describeDifferences, differenceEntry } = await import(
-    "../../history/describe-differences.ts"
+    "../../history/model-differences.ts"
   );
   const different = found.filter((each) => !isEqual(each));
   if (output.json) {

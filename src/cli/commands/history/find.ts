@@ -7,12 +7,12 @@ import {
 } from "../../../history/update-findings.ts";
 import { visible } from "../../../protocol/errors.ts";
 import { addHelp, type CliContext, openOutput } from "../../context.ts";
-import { shortNumber } from "../../history/event-text.ts";
-import { UpdateLines, updateRecord } from "../../history/update-columns.ts";
+import { compactNumber } from "../../history/numbers.ts";
+import { UpdateLines, updateEntry } from "../../history/update-columns.ts";
 import {
   addRangeOptions,
-  chosenUpdates,
   type RangeFlags,
+  selectUpdates,
   withHistory,
 } from "../../history/with-history.ts";
 import { addHistoryOptions, type HistoryFlags, POINT_HELP } from "../../options/history-options.ts";
@@ -91,7 +91,7 @@ async function runFind(context: CliContext, what: FindingKind, flags: FindFlags)
   const detect = detectorOf(what, flags);
   const tally = new FindingTally();
   await withHistory(context, flags, async ({ source }) => {
-    const updates = await chosenUpdates(output, source, flags, { signal });
+    const updates = await selectUpdates(output, source, flags, { signal });
     const printer = new FindingPrinter(output, flags.limit);
     for await (const events of updates) {
       for (const event of events) {
@@ -144,15 +144,15 @@ class FindingPrinter {
   print(finding: Finding): string[] {
     if (this.#printed >= this.#limit) return [];
     this.#printed += 1;
-    if (this.#output.json) return [`${visibleJson(findingRecord(finding))}\n`];
+    if (this.#output.json) return [`${visibleJson(findingEntry(finding))}\n`];
     const remark = `${this.#table.indent}${this.#output.paint("warn", remarkOf(finding))}`;
     const titles = this.#printed === 1 ? [this.#table.titles()] : [];
     return [`${[...titles, ...this.#table.lines(finding.event), remark].join("\n")}\n`];
   }
 }
 
-function findingRecord(finding: Finding): object {
-  const record = { finding: finding.kind, ...updateRecord(finding.event) };
+function findingEntry(finding: Finding): object {
+  const record = { finding: finding.kind, ...updateEntry(finding.event) };
   if (finding.kind !== "spike") return record;
   return { ...record, deviations: finding.deviations, usualNorm: finding.mean };
 }
@@ -166,7 +166,7 @@ function remarkOf(finding: Finding): string {
     }
     case "spike": {
       const { norm, mean, deviations } = finding;
-      return `norm ${shortNumber(norm)}, before ${shortNumber(mean)}: ${shortNumber(deviations)} deviations away`;
+      return `norm ${compactNumber(norm)}, before ${compactNumber(mean)}: ${compactNumber(deviations)} deviations away`;
     }
     case "stale":
       return `computed from values ${formatCount(finding.behind, "version")} old`;

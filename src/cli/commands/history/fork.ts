@@ -7,8 +7,8 @@ import { mismatch, type PserverError, visible } from "../../../protocol/errors.t
 import { addHelp, type CliContext, openOutput } from "../../context.ts";
 import {
   pointEntry,
-  rebuildShown,
-  understandPoint,
+  rebuildWithProgress,
+  resolvePointText,
   withHistory,
 } from "../../history/with-history.ts";
 import { STORE_TIMEOUT_MS, withStore } from "../../open-job.ts";
@@ -70,7 +70,7 @@ async function runFork(
   await withHistory(context, flags, async ({ source }) => {
     if (named !== undefined && named !== source.job) throw ofOtherJob(source, named);
     const as = flags.as ?? parseJob(`${source.job}-fork`);
-    const point = await understandPoint(context, output, source, flags.at);
+    const point = await resolvePointText(context, output, source, flags.at);
     const store = { ...flags, job: as, timeout: STORE_TIMEOUT_MS };
     const forked = await withStore(context, store, (connection, host) =>
       fork(context, output, { source, point, connection, host, as }),
@@ -96,7 +96,7 @@ async function fork(
   const { knownSettings } = await import("../../../history/fork-job.ts");
   const { source, point, connection, host, as } = from;
   const { signal } = context;
-  const rebuild = await rebuildShown(output, source, signal);
+  const rebuild = await rebuildWithProgress(output, source, signal);
   return await forkJob({
     ...{ connection, host, job: as, of: source, at: point.cut, rebuild, signal },
     known: await knownSettings(connection, source.job),

@@ -2,11 +2,11 @@ import { type Command, Option } from "commander";
 import type { UpdateEvent } from "../../../actors/journal/describe-record.ts";
 import { PserverError } from "../../../protocol/errors.ts";
 import { addHelp, type CliContext, openOutput } from "../../context.ts";
-import { CSV_COLUMNS, csvLine, UpdateLines, updateRecord } from "../../history/update-columns.ts";
+import { CSV_COLUMNS, csvLine, UpdateLines, updateEntry } from "../../history/update-columns.ts";
 import {
   addRangeOptions,
-  chosenUpdates,
   type RangeFlags,
+  selectUpdates,
   withHistory,
 } from "../../history/with-history.ts";
 import { addHistoryOptions, type HistoryFlags, POINT_HELP } from "../../options/history-options.ts";
@@ -69,9 +69,9 @@ async function runLog(context: CliContext, flags: LogFlags): Promise<void> {
   const { follow = false, last } = flags;
   await withHistory(context, flags, async ({ source }) => {
     const how = { signal, follow, ...(last === undefined ? {} : { last }) };
-    const updates = await chosenUpdates(output, source, flags, how);
+    const updates = await selectUpdates(output, source, flags, how);
     const printer = printerOf(output, flags);
-    await output.stream(printer.head, signal);
+    await output.stream(printer.titles, signal);
     try {
       for await (const events of updates) {
         if (events.length > 0) await output.stream([printer.text(events)], signal);
@@ -93,18 +93,18 @@ function checkFollow({ follow, broker, fromFile }: LogFlags): void {
 /** How events are printed. */
 interface EventPrinter {
   /** What comes before the first. */
-  readonly head: readonly string[];
+  readonly titles: readonly string[];
   text(events: readonly UpdateEvent[]): string;
 }
 
 function printerOf(output: Output, { csv }: LogFlags): EventPrinter {
   const lines = (made: (event: UpdateEvent) => string) => (events: readonly UpdateEvent[]) =>
     events.map((event) => `${made(event)}\n`).join("");
-  if (output.json) return { head: [], text: lines((event) => visibleJson(updateRecord(event))) };
-  if (csv === true) return { head: [`${CSV_COLUMNS.join(",")}\n`], text: lines(csvLine) };
+  if (output.json) return { titles: [], text: lines((event) => visibleJson(updateEntry(event))) };
+  if (csv === true) return { titles: [`${CSV_COLUMNS.join(",")}\n`], text: lines(csvLine) };
   const table = UpdateLines.of(output);
   return {
-    head: [`${table.titles()}\n`],
+    titles: [`${table.titles()}\n`],
     text: (events) => table.text(events),
   };
 }

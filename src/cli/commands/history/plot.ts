@@ -2,13 +2,13 @@ import { type Command, Option } from "commander";
 import { FILE_MODES, writeFileAtomically } from "../../../model-files/atomic-write.ts";
 import { PserverError } from "../../../protocol/errors.ts";
 import { addHelp, type CliContext, openOutput } from "../../context.ts";
-import { type Chart, ChartCollector } from "../../history/chart.ts";
+import { type Chart, ChartCollector, chartEntry } from "../../history/chart.ts";
 import { htmlPage, svgChart } from "../../history/svg-chart.ts";
 import { terminalChart } from "../../history/terminal-chart.ts";
 import {
   addRangeOptions,
-  chosenUpdates,
   type RangeFlags,
+  selectUpdates,
   withHistory,
 } from "../../history/with-history.ts";
 import { addHistoryOptions, type HistoryFlags, POINT_HELP } from "../../options/history-options.ts";
@@ -67,7 +67,7 @@ async function runPlot(context: CliContext, value: string, flags: PlotFlags): Pr
   const scale = flags.log === true ? "log" : "linear";
   const collector = new ChartCollector({ title: value, by: flags.by, scale });
   const { chart, job } = await withHistory(context, flags, async ({ source }) => {
-    const updates = await chosenUpdates(output, source, flags, { signal });
+    const updates = await selectUpdates(output, source, flags, { signal });
     for await (const events of updates) {
       for (const event of events) collector.add(event);
     }
@@ -77,7 +77,7 @@ async function runPlot(context: CliContext, value: string, flags: PlotFlags): Pr
   if (chart.leftOut > 0) output.message(`left out ${leftOutText(chart.leftOut)}`);
   if (flags.out !== undefined && write !== undefined) {
     await savePicture(output, flags.out, write(chart, job));
-  } else if (output.json) output.value(chart);
+  } else if (output.json) output.value(chartEntry(chart));
   else await draw(context, output, chart, flags);
 }
 

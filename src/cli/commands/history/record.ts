@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { addHelp, type CliContext, openOutput } from "../../context.ts";
-import { understandPoint, withHistory } from "../../history/with-history.ts";
+import { resolvePointText, withHistory } from "../../history/with-history.ts";
 import {
   addHistoryOptions,
   HISTORY_PERMISSIONS,
@@ -48,8 +48,8 @@ async function runRecord(context: CliContext, file: string, flags: RecordFlags):
   const output = openOutput(context, flags);
   const { signal } = context;
   await withHistory(context, flags, async ({ source }) => {
-    const { cut: from } = await understandPoint(context, output, source, flags.from);
-    const { cut: to } = await understandPoint(context, output, source, flags.to);
+    const { cut: from } = await resolvePointText(context, output, source, flags.from);
+    const { cut: to } = await resolvePointText(context, output, source, flags.to);
     // Loaded here, so that other commands start faster.
     const { writeRecording } = await import("../../../history/archive/recorded-file.ts");
     const recording = await output

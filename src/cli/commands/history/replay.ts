@@ -4,7 +4,7 @@ import type { ReplayedModel, ReplayedParameter } from "../../../history/replay/r
 import { addHelp, type CliContext, openOutput } from "../../context.ts";
 import {
   pointEntry,
-  understandPoint,
+  resolvePointText,
   withHistory,
   withReplays,
 } from "../../history/with-history.ts";
@@ -74,11 +74,11 @@ async function runReplay(context: CliContext, flags: ReplayFlags): Promise<void>
     await checkModelTarget(out, param?.length === 1);
   }
   await withHistory(context, flags, async (history) => {
-    const point = await understandPoint(context, output, history.source, flags.to);
+    const point = await resolvePointText(context, output, history.source, flags.to);
     await withReplays(context, output, history, async (replay) => {
       const model = await replay(point);
       const parameters = selectParameters(output, model, param);
-      await present(context, output, flags, { point, model, parameters });
+      await showResult(context, output, flags, { point, model, parameters });
     });
   });
 }
@@ -98,7 +98,7 @@ function selectParameters(
   return model.parameters;
 }
 
-async function present(
+async function showResult(
   context: CliContext,
   output: Output,
   { out, param, job }: ReplayFlags,

@@ -4,7 +4,7 @@ import type { RewoundJob } from "../../../history/rewind-job.ts";
 import type { HistorySource } from "../../../history/source.ts";
 import { PserverError, visible } from "../../../protocol/errors.ts";
 import { addHelp, type CliContext, confirm, openOutput } from "../../context.ts";
-import { rebuildShown, understandPoint, withHistory } from "../../history/with-history.ts";
+import { rebuildWithProgress, resolvePointText, withHistory } from "../../history/with-history.ts";
 import { STORE_TIMEOUT_MS, withStore } from "../../open-job.ts";
 import {
   addHistoryOptions,
@@ -61,11 +61,11 @@ async function runRewind(context: CliContext, flags: RewindFlags): Promise<void>
   await withHistory(context, flags, async ({ source }) => {
     await withStore(context, { ...flags, timeout: STORE_TIMEOUT_MS }, async (connection, host) => {
       const interrupted = await interruptedRewind(connection, job);
-      const at = interrupted?.at ?? (await understandPoint(context, output, source, flags.to)).cut;
+      const at = interrupted?.at ?? (await resolvePointText(context, output, source, flags.to)).cut;
       if (interrupted !== undefined) await tellInterrupted(output, interrupted);
       await ask(context, flags, source, at);
       const { signal } = context;
-      const rebuild = await rebuildShown(output, source, signal);
+      const rebuild = await rebuildWithProgress(output, source, signal);
       const options = { connection, host, job, at, rebuild, signal };
       const rewound = await rewindJob(options);
       if (output.json) output.value(rewound);

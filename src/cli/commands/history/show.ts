@@ -13,14 +13,14 @@ import {
   outcomeText,
   placeText,
   senderText,
-  shortNumber,
   verbText,
 } from "../../history/event-text.ts";
-import { updateRecord } from "../../history/update-columns.ts";
+import { compactNumber } from "../../history/numbers.ts";
+import { updateEntry } from "../../history/update-columns.ts";
 import { withHistory } from "../../history/with-history.ts";
 import { addHistoryOptions, type HistoryFlags } from "../../options/history-options.ts";
 import { formatCount } from "../../output/amounts.ts";
-import type { Look, Style } from "../../output/colors.ts";
+import type { TextFormat, TextStyle } from "../../output/colors.ts";
 import { titledLines } from "../../output/wrap.ts";
 
 /** `pserver show`: everything about one update. */
@@ -68,21 +68,21 @@ async function runShow(context: CliContext, update: string, flags: HistoryFlags)
 
 function examinedRecord({ record, events, blocks }: ExaminedRecord): object {
   return {
-    updates: events.map(updateRecord),
+    updates: events.map(updateEntry),
     blocks: blocks.map(({ index, ...block }) => ({ ...block, block: index })),
     subject: record.subject,
     payloadBytes: record.payload.length,
   };
 }
 
-function describe({ record, events, blocks }: ExaminedRecord, look: Look): string[] {
-  const row = (title: string, text: string, style?: Style): string[] =>
-    titledLines(title, text, look, style);
+function describe({ record, events, blocks }: ExaminedRecord, format: TextFormat): string[] {
+  const row = (title: string, text: string, style?: TextStyle): string[] =>
+    titledLines(title, text, format, style);
   const [first] = events;
   if (first === undefined) return [];
   const entries = first.entries === 1 ? "" : `, a batch of ${formatCount(first.entries, "block")}`;
   const lines = [
-    look.paint("strong", `record ${placeText({ ...first, entries: 1 })}${entries}`),
+    format.paint("strong", `record ${placeText({ ...first, entries: 1 })}${entries}`),
     ...row("time", dateTimeText(record.timeMs)),
     ...row("from", visible(senderText(first))),
     ...row(
@@ -139,6 +139,6 @@ function statisticsText(statistics: Statistics, elements: number): string {
   const { norm, min, max, mean, zeros, nonFinite } = statistics;
   const rest = nonFinite === 0 ? "" : `, ${nonFinite} not finite`;
   const numbers = { norm, min, max, mean };
-  const shown = Object.entries(numbers).map(([name, value]) => `${name} ${shortNumber(value)}`);
+  const shown = Object.entries(numbers).map(([name, value]) => `${name} ${compactNumber(value)}`);
   return `${shown.join(", ")}, ${zeros} of ${elements} zero${rest}`;
 }

@@ -2,11 +2,11 @@ import type { Command } from "commander";
 import type { ResolvedPoint } from "../../../history/points.ts";
 import type { Replayer } from "../../../history/replay/replayer.ts";
 import { addHelp, type CliContext, openOutput } from "../../context.ts";
-import type { ShardFound } from "../../history/describe-verifications.ts";
+import type { VerifiedShard } from "../../history/describe-verifications.ts";
 import {
   type OpenedHistory,
   pointEntry,
-  understandPoint,
+  resolvePointText,
   withHistory,
   withPool,
 } from "../../history/with-history.ts";
@@ -63,11 +63,13 @@ async function runVerify(context: CliContext, flags: VerifyFlags): Promise<void>
   await withHistory(context, flags, async (history) => {
     const { from } = flags;
     const point =
-      from === undefined ? undefined : await understandPoint(context, output, history.source, from);
+      from === undefined
+        ? undefined
+        : await resolvePointText(context, output, history.source, from);
     const found = await withPool(context, history, (pool) =>
       verifyAll(output, history, pool, point),
     );
-    await present(context, output, point, found);
+    await showResult(context, output, point, found);
   });
 }
 
@@ -76,14 +78,14 @@ async function verifyAll(
   { source }: OpenedHistory,
   pool: Replayer,
   point: ResolvedPoint | undefined,
-): Promise<ShardFound[]> {
+): Promise<VerifiedShard[]> {
   const { mapConcurrently } = await import("../../../actors/concurrent.ts");
   const { verifyServed } = await import("../../../history/verify.ts");
   const { ProgressSum } = await import("../../../history/replay/replayer.ts");
   const numbers = Array.from({ length: source.shards }, (_, shard) => shard);
   return await output.progress("verifying", formatRecords).reported((onProgress) => {
     const sum = new ProgressSum(onProgress);
-    const verify = async (shard: number): Promise<ShardFound> => {
+    const verify = async (shard: number): Promise<VerifiedShard> => {
       const from = point?.cut[shard];
       const { verification, replayed } = await pool.verify(shard, from, sum.note);
       const canAsk = replayed !== undefined && source.askOwner !== undefined;
@@ -93,11 +95,11 @@ async function verifyAll(
   });
 }
 
-async function present(
+async function showResult(
   context: CliContext,
   output: Output,
   point: ResolvedPoint | undefined,
-  found: readonly ShardFound[],
+  found: readonly VerifiedShard[],
 ): Promise<void> {
   const { describeProblems, describeVerifications, isCompared, isWhole, verificationEntry } =
     await import("../../history/describe-verifications.ts");

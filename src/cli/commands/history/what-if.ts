@@ -8,7 +8,7 @@ import { addHelp, type CliContext, openOutput } from "../../context.ts";
 import {
   type OpenedHistory,
   pointEntry,
-  understandPoint,
+  resolvePointText,
   withHistory,
   withPool,
 } from "../../history/with-history.ts";
@@ -90,15 +90,15 @@ async function runWhatIf(context: CliContext, flags: WhatIfFlags): Promise<void>
   }
   await withHistory(context, flags, async (history) => {
     const { source } = history;
-    const to = await understandPoint(context, output, source, flags.to);
+    const to = await resolvePointText(context, output, source, flags.to);
     const from =
       flags.from === undefined
         ? undefined
-        : await understandPoint(context, output, source, flags.from);
+        : await resolvePointText(context, output, source, flags.from);
     const changes = await changesOf(context, output, history, flags);
     await withPool(context, history, async (pool) => {
-      const found = await foldOtherwise(output, pool, { from, to }, changes);
-      await present(context, output, flags, { pool, from, to, ...found });
+      const found = await foldWhatIf(output, pool, { from, to }, changes);
+      await showResult(context, output, flags, { pool, from, to, ...found });
     });
   });
 }
@@ -140,7 +140,7 @@ async function changesOf(
 /** What ends as an update's name does; a trainer's id may hold a slash. */
 const UPDATE = /\/\d+:\d+(?:@\d+)?$/;
 
-async function foldOtherwise(
+async function foldWhatIf(
   output: Output,
   pool: Replayer,
   { from, to }: { readonly from: ResolvedPoint | undefined; readonly to: ResolvedPoint },
@@ -154,7 +154,7 @@ async function foldOtherwise(
 }
 
 /** What was folded otherwise. */
-interface Otherwise {
+interface WhatIfResult {
   readonly pool: Replayer;
   readonly from: ResolvedPoint | undefined;
   readonly to: ResolvedPoint;
@@ -162,11 +162,11 @@ interface Otherwise {
   readonly counts: ChangeCounts;
 }
 
-async function present(
+async function showResult(
   context: CliContext,
   output: Output,
   flags: WhatIfFlags,
-  otherwise: Otherwise,
+  otherwise: WhatIfResult,
 ): Promise<void> {
   const { from, to, counts } = otherwise;
   const { leftOut, changed } = counts;
@@ -187,7 +187,7 @@ async function present(
     return;
   }
   const { describeDifferences, differenceEntry } = await import(
-    "../../history/describe-differences.ts"
+    "../../history/model-differences.ts"
   );
   const found = await compareWithReal(context, output, flags, otherwise);
   if (output.json) output.value({ ...head, parameters: found.map(differenceEntry) });
@@ -198,7 +198,7 @@ async function write(
   { signal }: CliContext,
   out: string,
   { param, job }: WhatIfFlags,
-  { model, to }: Otherwise,
+  { model, to }: WhatIfResult,
 ): Promise<WrittenModel> {
   const { writeModel } = await import("../../history/write-model.ts");
   const { formatPoint } = await import("../../../history/points.ts");
@@ -217,10 +217,10 @@ async function compareWithReal(
   { signal }: CliContext,
   output: Output,
   { param }: WhatIfFlags,
-  { pool, to, model }: Otherwise,
+  { pool, to, model }: WhatIfResult,
 ) {
   const { replayModel } = await import("../../../history/replay/replayer.ts");
-  const { compareSides } = await import("../../history/compare-sides.ts");
+  const { compareSides } = await import("../../history/model-differences.ts");
   const real = await output.progress("replaying").during(replayModel(pool, to.cut));
   const sides = [real, model].map((each) => ({ kind: "point", point: to, model: each }) as const);
   return await compareSides(output, sides, { names: param, asSaved: false }, signal);

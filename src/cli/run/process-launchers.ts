@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { mismatch, PserverError } from "../../protocol/errors.ts";
 import { readText } from "../../system/file-errors.ts";
 import { supervise } from "../supervise.ts";
-import { checkProgram, runProgram, type TrainerCommand } from "./command-line.ts";
+import { launchBatch, pbs, slurm } from "./batch-launchers.ts";
 import { GUARD, GuardedProcess, inWords, startLine } from "./guarded-process.ts";
 import {
   FREE_PORT_PROGRAM,
@@ -26,8 +26,8 @@ import {
   trainerOutput,
   trainerVariables,
 } from "./launch.ts";
-import { launchBatch, pbs, slurm } from "./launch-batch.ts";
 import { type LauncherName, type RunFlags, refuseFlags } from "./run-flags.ts";
+import { checkProgram, runProgram, type TrainerCommand } from "./trainer-command.ts";
 
 /** Dependencies of {@link KeptTrainer}. */
 export interface KeptTrainerOptions {

@@ -5,7 +5,6 @@ import { io } from "../../system/file-errors.ts";
 import type { CliContext } from "../context.ts";
 import { STEADY_MS } from "../supervise.ts";
 import { BatchJob, type BatchQueue, logNames } from "./batch-job.ts";
-import { checkProgram, runProgram, type TrainerCommand } from "./command-line.ts";
 import { usesRunningServer } from "./job-server.ts";
 import {
   accessOf,
@@ -23,6 +22,7 @@ import {
   trainerOutput,
 } from "./launch.ts";
 import { formatWallTime, type RunFlags, refuseFlags } from "./run-flags.ts";
+import { checkProgram, runProgram, type TrainerCommand } from "./trainer-command.ts";
 
 /** How long a task waits for that of rank 0: the batch system may start them at different times. */
 const MEETING_SECONDS_MAX = 3_600;

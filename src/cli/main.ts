@@ -7,7 +7,7 @@ import { errorStyle } from "./run-cli.ts";
 import { takeIgnoredSignals, watchInterrupts } from "./signals.ts";
 
 /** Runs a command line as the work of this process, and ends the process with its exit code. */
-export async function runProcess(
+export async function runMain(
   run: (args: readonly string[], cliProcess: CliProcess) => Promise<number>,
 ): Promise<never> {
   const ignored = takeIgnoredSignals();
