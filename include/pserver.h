@@ -43,11 +43,13 @@ extern "C" {
 /** The maximum number of dimensions of a tensor. */
 #define PSERVER_RANK_MAX 32
 
-/** As a timeout: the client's own, see pserver_options.call_timeout_ms, unless the call has another
- * default. */
+/**
+ * Stands for a default timeout: the client's own, see pserver_options.call_timeout_ms, unless the call has
+ * another one.
+ */
 #define PSERVER_TIMEOUT_DEFAULT ((int64_t)-1)
 
-/** As the rank of a tensor that is an argument: the tensor has the shape of the parameter. */
+/** Stands for the rank of a tensor that is an argument: the tensor then has the shape of the parameter. */
 #define PSERVER_RANK_OF_PARAMETER ((int32_t)-1)
 
 /** Element types, little-endian. The numbers are those of the protocol. */
@@ -376,13 +378,16 @@ typedef struct pserver_update_options {
 /** Sets the defaults. NULL is ignored. */
 PSERVER_EXPORT void pserver_update_options_init(pserver_update_options *options);
 
-/** pserver_set() with options. UNSUPPORTED for an encoding: values are overwritten exactly. */
+/**
+ * Overwrites values as pserver_set() does, with options. UNSUPPORTED for an encoding: values are overwritten
+ * exactly.
+ */
 PSERVER_EXPORT pserver_status pserver_set_with(pserver_client *client, const char *const *names,
                                                const pserver_tensor *values, size_t count,
                                                const pserver_update_options *options,
                                                int64_t timeout_ms);
 
-/** pserver_push() with options. */
+/** Mixes values as pserver_push() does, with options. */
 PSERVER_EXPORT pserver_status pserver_push_with(pserver_client *client, const char *name,
                                                 const pserver_tensor *value, double alpha,
                                                 double beta, const pserver_update_options *options,
@@ -416,7 +421,7 @@ typedef struct pserver_read_options {
 /** Sets the defaults. NULL is ignored. */
 PSERVER_EXPORT void pserver_read_options_init(pserver_read_options *options);
 
-/** pserver_get() with options. */
+/** Reads values as pserver_get() does, with options. */
 PSERVER_EXPORT pserver_status pserver_get_with(pserver_client *client, const char *const *names,
                                                pserver_tensor *tensors, size_t count,
                                                const pserver_read_options *options,
@@ -425,7 +430,7 @@ PSERVER_EXPORT pserver_status pserver_get_with(pserver_client *client, const cha
 /** The version of each block that the tensors of one call were read from. Opaque. */
 typedef struct pserver_origins pserver_origins;
 
-/** Values of a parameter from an earlier pserver_get_known(). All zeros: none. */
+/** Values of a parameter, kept from an earlier pserver_get_known(). All zeros: none. */
 typedef struct pserver_known {
   /** The values, unchanged since. Their memory is that of the tensor to read into, or does not overlap with
    * it. */
@@ -487,14 +492,14 @@ PSERVER_EXPORT pserver_status pserver_push_part(pserver_client *client, const ch
                                                 const pserver_indices *indices, size_t rank,
                                                 double alpha, double beta, int64_t timeout_ms);
 
-/** pserver_pull_part() with options; `versions` has one entry. */
+/** Reads a part as pserver_pull_part() does, with options; `versions` has one entry. */
 PSERVER_EXPORT pserver_status pserver_pull_part_with(pserver_client *client, const char *name,
                                                      const pserver_indices *indices, size_t rank,
                                                      pserver_tensor *part,
                                                      const pserver_read_options *options,
                                                      int64_t timeout_ms);
 
-/** pserver_push_part() with options. */
+/** Changes a part as pserver_push_part() does, with options. */
 PSERVER_EXPORT pserver_status pserver_push_part_with(pserver_client *client, const char *name,
                                                      const pserver_tensor *part,
                                                      const pserver_indices *indices, size_t rank,
@@ -581,7 +586,7 @@ PSERVER_EXPORT pserver_status pserver_list_details(pserver_client *client,
 /** Releases a list; NULL is ignored. */
 PSERVER_EXPORT void pserver_list_details_release(pserver_parameter_details *list, size_t count);
 
-/** Records of a shard's journal that were lost, and with them updates that may have been acknowledged. */
+/** Records of a shard's journal that were lost. Updates in them may have been acknowledged. */
 typedef struct pserver_fallback {
   uint32_t shard;
   /** Generation of the replaced journal; `from` and `to` are the first and last sequence number lost. */
@@ -591,13 +596,14 @@ typedef struct pserver_fallback {
 } pserver_fallback;
 
 /**
- * Lists what shards have lost since the last such call of what this client may have written or read. A
+ * Lists what shards have lost, since the last such call, of what this client may have written or read. A
  * shard falls back when its journal is replaced, for instance by `pserver recover`. Sends requests only to
  * shards whose journals this client knows to be replaced, so it may be called after any error, or from time
  * to time. After a failed call the next one asks again. Release `*list`, which is NULL if nothing was lost,
- * with pserver_fallbacks_release(). In a job whose trainers keep step, the next gradient enters the steps
- * again. The client itself resends a gradient that a shard rejects as too early, or because it was made
- * from a version that is undone.
+ * with pserver_fallbacks_release().
+ *
+ * In a job whose trainers keep step, the next gradient enters the steps again. The client itself sends a
+ * gradient again that a shard rejects as too early, or because it was made from a version that is undone.
  */
 PSERVER_EXPORT pserver_status pserver_fallbacks(pserver_client *client, pserver_fallback **list,
                                                 size_t *count, int64_t timeout_ms);

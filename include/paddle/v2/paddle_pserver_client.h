@@ -84,7 +84,7 @@ int paddle_save_model(paddle_pserver_client* client, const char* path);
 
 /* Beyond the published functions */
 
-/** paddle_begin_init_params() with a serialized OptimizerConfig of `config_len` bytes. */
+/** Does the same as paddle_begin_init_params(), with a serialized OptimizerConfig of `config_len` bytes. */
 int paddle_begin_init_params_with_config(paddle_pserver_client* client, const void* config_proto, int config_len);
 
 /** Frees the contents that paddle_get_params() has allocated, and sets them to NULL. Names belong to the

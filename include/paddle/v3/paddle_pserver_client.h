@@ -98,7 +98,9 @@ int paddle_save_model(paddle_pserver_client client, const char* path);
 
 /* Beyond the published functions */
 
-/** paddle_send_grads() with an array of pointers, as in the library that PaddlePaddle shipped. */
+/**
+ * Does the same as paddle_send_grads() for an array of pointers, as in the library that PaddlePaddle shipped.
+ */
 int paddle_send_grads_v(paddle_pserver_client client, paddle_gradient** grads, int len);
 
 /** Frees the content that paddle_get_params() has allocated, and sets it to NULL. NULL is ignored. */

@@ -1,4 +1,4 @@
-/* Batched reads: which blocks are requested together, and how pieces of answers are handled. */
+/* Batched reads: which blocks are requested together, and how chunks of answers are handled. */
 #include <string.h>
 
 #include "scripted.h"
@@ -7,8 +7,8 @@
 #define PARAMETERS 4
 #define PS_VALUE_BYTES 8
 
-/** A piece of an answer: `count` entries that begin with `from`, of version 5 and position 1, 9. */
-struct piece {
+/** A chunk of an answer: `count` entries that begin with `from`, of version 5 and position 1, 9. */
+struct chunk {
   uint64_t from;
   uint64_t count;
   bool more;
@@ -23,25 +23,25 @@ static const char *const names[PARAMETERS] = {"a", "b", "c", "d"};
 static float values[PARAMETERS][2];
 
 /** The values of entry i are i and 7. */
-static void piece_after(int64_t delay_ms, const struct published *read, struct piece piece) {
+static void chunk_after(int64_t delay_ms, const struct published *read, struct chunk chunk) {
   float data[64][2];
   uint64_t count = 0;
   struct ps_draft draft;
   ps_draft_begin(&draft);
-  ps_draft_whole(&draft, "from", piece.from);
-  ps_draft_flag(&draft, "more", piece.more);
-  ps_draft_whole(&draft, "generation", piece.generation == 0 ? 1 : piece.generation);
+  ps_draft_whole(&draft, "from", chunk.from);
+  ps_draft_flag(&draft, "more", chunk.more);
+  ps_draft_whole(&draft, "generation", chunk.generation == 0 ? 1 : chunk.generation);
   ps_draft_whole(&draft, "seq", 9);
   ps_draft_key(&draft, "versions");
-  ps_pack_list(&draft, piece.count);
-  for (uint64_t i = 0; i < piece.count; i++) {
-    uint64_t version = piece.versions == NULL ? 5 : piece.versions[i];
+  ps_pack_list(&draft, chunk.count);
+  for (uint64_t i = 0; i < chunk.count; i++) {
+    uint64_t version = chunk.versions == NULL ? 5 : chunk.versions[i];
     ps_pack_whole(&draft, version);
     if (version == 0) continue;
-    data[count][0] = (float)(piece.from + i);
+    data[count][0] = (float)(chunk.from + i);
     data[count++][1] = 7;
   }
-  EXPECT_OK(ps_draft_end_and_append(&draft, data, count * PS_VALUE_BYTES - piece.lacking));
+  EXPECT_OK(ps_draft_end_and_append(&draft, data, count * PS_VALUE_BYTES - chunk.lacking));
   bytes_after(delay_ms, read->reply, draft.buffer.data, draft.buffer.size);
   ps_draft_release(&draft);
 }
@@ -78,7 +78,7 @@ static uint64_t from_of(size_t read) {
 
 static void answer_reads(const struct published *message) {
   if (serve(message)) return;
-  if (is_to(message, "read")) piece_after(1, message, (struct piece){.count = PARAMETERS, .generation = 2});
+  if (is_to(message, "read")) chunk_after(1, message, (struct chunk){.count = PARAMETERS, .generation = 2});
 }
 
 static void reads_together(void) {
@@ -93,14 +93,14 @@ static void reads_together(void) {
 static void lose_first(const struct published *message) {
   if (serve(message)) return;
   if (count_to("read") == 1) {
-    piece_after(1, message, (struct piece){.from = 1, .count = 2, .more = true});
-    piece_after(2, message, (struct piece){.from = 3, .count = 1});
+    chunk_after(1, message, (struct chunk){.from = 1, .count = 2, .more = true});
+    chunk_after(2, message, (struct chunk){.from = 3, .count = 1});
   } else {
-    piece_after(1, message, (struct piece){.from = 0, .count = 3, .more = true});
+    chunk_after(1, message, (struct chunk){.from = 0, .count = 3, .more = true});
   }
 }
 
-static void asks_for_a_lost_first_piece(void) {
+static void asks_for_a_lost_first_chunk(void) {
   pserver_client *client = began(lose_first);
   EXPECT_OK(get_all(client, PARAMETERS));
   EXPECT(have_values(PARAMETERS) && count_to("read") == 2 && from_of(1) == 0);
@@ -111,14 +111,14 @@ static void asks_for_a_lost_first_piece(void) {
 static void lose_middle(const struct published *message) {
   if (serve(message)) return;
   if (count_to("read") == 1) {
-    piece_after(1, message, (struct piece){.from = 0, .count = 1, .more = true});
-    piece_after(2, message, (struct piece){.from = 3, .count = 1});
+    chunk_after(1, message, (struct chunk){.from = 0, .count = 1, .more = true});
+    chunk_after(2, message, (struct chunk){.from = 3, .count = 1});
   } else {
-    piece_after(1, message, (struct piece){.from = 1, .count = 3});
+    chunk_after(1, message, (struct chunk){.from = 1, .count = 3});
   }
 }
 
-static void asks_for_a_lost_middle_piece(void) {
+static void asks_for_a_lost_middle_chunk(void) {
   pserver_client *client = began(lose_middle);
   EXPECT_OK(get_all(client, PARAMETERS));
   EXPECT(have_values(PARAMETERS) && count_to("read") == 2 && from_of(1) == 1);
@@ -130,7 +130,7 @@ static void asks_for_a_lost_middle_piece(void) {
 static void end_early(const struct published *message) {
   if (serve(message)) return;
   bool is_third = count_to("read") == 3;
-  piece_after(1, message, (struct piece){.from = is_third, .count = is_third ? PARAMETERS - 1 : 1});
+  chunk_after(1, message, (struct chunk){.from = is_third, .count = is_third ? PARAMETERS - 1 : 1});
 }
 
 static void asks_at_once_only_with_progress(void) {
@@ -145,12 +145,12 @@ static void asks_at_once_only_with_progress(void) {
 static void answer_slowly(const struct published *message) {
   if (serve(message)) return;
   for (uint64_t i = 0; i < PARAMETERS; i++) {
-    piece_after(900 * ((int64_t)i + 1), message,
-                (struct piece){.from = i, .count = 1, .more = i + 1 < PARAMETERS});
+    chunk_after(900 * ((int64_t)i + 1), message,
+                (struct chunk){.from = i, .count = 1, .more = i + 1 < PARAMETERS});
   }
 }
 
-static void waits_while_pieces_come(void) {
+static void waits_while_chunks_come(void) {
   pserver_client *client = began(answer_slowly);
   EXPECT_OK(get_all(client, PARAMETERS));
   EXPECT(have_values(PARAMETERS) && count_to("read") == 1);
@@ -160,10 +160,10 @@ static void waits_while_pieces_come(void) {
 static void go_on_after_error(const struct published *message) {
   if (serve(message)) return;
   if (count_to("read") == 1) {
-    piece_after(1, message, (struct piece){.from = 0, .count = 1, .more = true});
+    chunk_after(1, message, (struct chunk){.from = 0, .count = 1, .more = true});
     error_after(2, message, "STALE_EPOCH", 0);
   } else {
-    piece_after(1, message, (struct piece){.from = 0, .count = PARAMETERS - 1});
+    chunk_after(1, message, (struct chunk){.from = 0, .count = PARAMETERS - 1});
   }
 }
 
@@ -184,10 +184,10 @@ static void initialize_anew(const struct published *message) {
   if (count_to("read") == 1) job.epoch = 3;
   if (serve(message)) return;
   if (count_to("read") == 1) {
-    piece_after(1, message, (struct piece){.from = 0, .count = 1, .more = true});
+    chunk_after(1, message, (struct chunk){.from = 0, .count = 1, .more = true});
     error_after(2, message, "STALE_EPOCH", 0);
   } else {
-    piece_after(1, message, (struct piece){.count = PARAMETERS - 1});
+    chunk_after(1, message, (struct chunk){.count = PARAMETERS - 1});
   }
 }
 
@@ -228,10 +228,10 @@ static void initialize_some_anew(const struct published *message) {
   if (is_to(message, "pull")) {
     pulled_after(1, message, 1, 9);
   } else if (count_to("read") == 1) {
-    piece_after(1, message, (struct piece){.from = 0, .count = 1, .more = true});
+    chunk_after(1, message, (struct chunk){.from = 0, .count = 1, .more = true});
     error_after(2, message, "STALE_EPOCH", 0);
   } else {
-    piece_after(1, message, (struct piece){.count = 2});
+    chunk_after(1, message, (struct chunk){.count = 2});
   }
 }
 
@@ -254,10 +254,10 @@ static void reads_on_what_was_not_initialized_anew(void) {
 static void replace(const struct published *message) {
   if (serve(message)) return;
   if (count_to("read") == 1) {
-    piece_after(1, message, (struct piece){.count = 1, .more = true});
+    chunk_after(1, message, (struct chunk){.count = 1, .more = true});
     error_after(2, message, "JOURNAL_REPLACED", 4);
   } else {
-    piece_after(1, message, (struct piece){.from = 1, .count = PARAMETERS - 1, .generation = 4});
+    chunk_after(1, message, (struct chunk){.from = 1, .count = PARAMETERS - 1, .generation = 4});
   }
 }
 
@@ -272,7 +272,7 @@ static void goes_on_in_the_new_journal(void) {
 static void be_busy(const struct published *message) {
   if (serve(message)) return;
   if (message->at_ms - to("read", 0)->at_ms < 3000) error_after(1, message, "BUSY", 0);
-  else piece_after(1, message, (struct piece){.count = PARAMETERS});
+  else chunk_after(1, message, (struct chunk){.count = PARAMETERS});
 }
 
 static void asks_again_while_busy(void) {
@@ -286,7 +286,7 @@ static void asks_again_while_busy(void) {
 static void come_late(const struct published *message) {
   if (serve(message)) return;
   if (message->at_ms - to("read", 0)->at_ms < 2000) nobody_after(1, message);
-  else piece_after(1, message, (struct piece){.count = PARAMETERS});
+  else chunk_after(1, message, (struct chunk){.count = PARAMETERS});
 }
 
 static void waits_for_an_owner(void) {
@@ -316,18 +316,18 @@ static void fails_if_denied(void) {
   closed(client);
 }
 
-static struct piece wrong;
+static struct chunk wrong;
 
 static void answer_wrongly(const struct published *message) {
   if (serve(message)) return;
-  piece_after(1, message, wrong);
-  piece_after(2, message, (struct piece){.count = PARAMETERS});
+  chunk_after(1, message, wrong);
+  chunk_after(2, message, (struct chunk){.count = PARAMETERS});
 }
 
-/** A piece that does not fit the request fails the call, and none of its values is used. */
-static void refuses_pieces_that_do_not_fit(void) {
+/** A chunk that does not fit the request fails the call, and none of its values is used. */
+static void refuses_chunks_that_do_not_fit(void) {
   static const uint64_t no_versions[PARAMETERS] = {5, 5, 5, 0};
-  const struct piece pieces[] = {
+  const struct chunk chunks[] = {
       {.from = PARAMETERS, .count = 1},
       {.from = 5000, .count = 1},
       {.from = 1, .count = PARAMETERS},
@@ -336,8 +336,8 @@ static void refuses_pieces_that_do_not_fit(void) {
       {.from = 0, .count = PARAMETERS, .lacking = 1},
       {.from = 0, .count = PARAMETERS, .lacking = PS_VALUE_BYTES},
   };
-  for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
-    wrong = pieces[i];
+  for (size_t i = 0; i < sizeof chunks / sizeof chunks[0]; i++) {
+    wrong = chunks[i];
     pserver_client *client = began(answer_wrongly);
     EXPECT_ERROR(BAD_MESSAGE, get_all(client, PARAMETERS));
     for (size_t j = 0; j < PARAMETERS; j++) EXPECT(values[j][1] == 0);
@@ -352,8 +352,8 @@ static uint64_t generation;
 
 static void answer_versions(const struct published *message) {
   if (serve(message)) return;
-  piece_after(1, message,
-              (struct piece){.count = PARAMETERS, .versions = versions, .generation = generation});
+  chunk_after(1, message,
+              (struct chunk){.count = PARAMETERS, .versions = versions, .generation = generation});
 }
 
 /** Returns the known version that a request carries for an entry; 0 if none. */
@@ -466,11 +466,11 @@ static void forgets_what_means_nothing(void) {
 const struct scenario read_scenarios[] = {
     {"requests are those that the TypeScript client sends", asks_as_typescript},
     {"small blocks of a shard are asked for together, at the position that was seen", reads_together},
-    {"a lost first piece is asked for again, and what has come counts once", asks_for_a_lost_first_piece},
-    {"a lost middle piece is asked for as soon as the last has come", asks_for_a_lost_middle_piece},
+    {"a lost first chunk is asked for again, and what has come counts once", asks_for_a_lost_first_chunk},
+    {"a lost middle chunk is asked for as soon as the last has come", asks_for_a_lost_middle_chunk},
     {"an answer that ends early is asked for again at once only while it makes progress",
      asks_at_once_only_with_progress},
-    {"a request is not repeated while its pieces come", waits_while_pieces_come},
+    {"a request is not repeated while its chunks come", waits_while_chunks_come},
     {"after STALE_EPOCH the parameters of what is missing are looked up", looks_up_what_is_missing},
     {"what was initialized anew is read anew, and nothing else", reads_anew_what_was_initialized_anew},
     {"a part of what was initialized anew is read anew", reads_a_part_anew},
@@ -479,8 +479,8 @@ const struct scenario read_scenarios[] = {
     {"a busy owner is asked again", asks_again_while_busy},
     {"a batched read without an owner waits for one", waits_for_an_owner},
     {"a batched read that permissions forbid fails with DENIED", fails_if_denied},
-    {"a piece that does not fit its request fails the call, and nothing of it is given",
-     refuses_pieces_that_do_not_fit},
+    {"a chunk that does not fit its request fails the call, and nothing of it is given",
+     refuses_chunks_that_do_not_fit},
     {"what has not changed is not asked for, and stays where it is", reads_changes_only},
     {"what was read of another journal or parameter says nothing", forgets_what_means_nothing},
     {NULL, NULL}};

@@ -35,7 +35,7 @@ static pserver_status aborted(const struct ps_call *call) {
   return ps_fail(PSERVER_ERR_ABORTED, "%s: aborted by the caller", call->what);
 }
 
-/** OK if a call may begin. Called with the lock held. */
+/** Returns OK if a call may begin. Called with the lock held. */
 static pserver_status check_entry(const struct ps_call *call) {
   const struct ps_calls *calls = call->calls;
   if (call->kind == PS_CALL_INNER) return PSERVER_OK;
@@ -75,7 +75,7 @@ void ps_call_leave(struct ps_call *call) {
   pthread_cond_destroy(&call->woken);
 }
 
-/** ps_call_check() with the lock held. */
+/** Checks as ps_call_check() does, with the lock held. */
 static pserver_status check(const struct ps_call *call) {
   if (call->calls->error.code != PSERVER_OK && !call->is_last) {
     ps_fail_with(&call->calls->error);
@@ -117,14 +117,16 @@ static void begin(void *context) {
   task->begin(task);
 }
 
-/** Ends a task; ps_call_check() still fails, as when this was posted. */
+/** Ends a task; ps_call_check() still fails, as it did when this work was posted. */
 static void end(void *context) {
   struct ps_task *task = context;
   task->end(task, ps_call_check(task->call));
 }
 
-/** Calls `on_progress` if the task has made progress. Called with the lock held, which it releases
- * meanwhile. */
+/**
+ * Calls `on_progress` if the task has made progress. Called with the lock held, which it releases during that
+ * call.
+ */
 static void run_progress(struct ps_task *task) {
   if (!task->has_progress) return;
   task->has_progress = false;

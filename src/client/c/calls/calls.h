@@ -25,7 +25,7 @@ struct ps_calls {
 
 enum ps_call_kind {
   PS_CALL_USUAL,
-  /** A call of the client itself: allowed while the client closes, which does not wait for it. */
+  /** A call that the client makes itself: allowed while the client closes, which does not wait for it. */
   PS_CALL_INNER,
   /** A call that only looks at the client: allowed also after the client has failed. */
   PS_CALL_LOOK,
@@ -102,8 +102,10 @@ void ps_run_on_io_thread(struct ps_call *call, void (*function)(struct ps_client
  * afterwards. */
 void ps_task_finish(struct ps_task *task, pserver_status status);
 
-/** Sends the requests of a call and waits. OK once all are answered, otherwise the first error, or what
- * ended the call. */
+/**
+ * Sends the requests of a call and waits. OK once all are answered; else the first error, or what ended the
+ * call.
+ */
 pserver_status ps_run_requests(struct ps_call *call, struct ps_requests *requests, struct ps_ask *asks,
                                size_t count);
 
@@ -172,8 +174,8 @@ bool ps_is_cut_between_rows(const struct ps_parameter *parameter);
 #define PS_PARAMETER_BUCKETS 1024
 
 /**
- * The job's initialized parameters as far as they are known, by name. Calling threads look them up before
- * they use the I/O thread, so the table has its own lock.
+ * The initialized parameters that the client knows, by name. Calling threads look them up before they use the
+ * I/O thread, so the table has its own lock.
  */
 struct ps_parameters {
   pthread_mutex_t lock;
@@ -237,7 +239,7 @@ struct ps_lifecycle_request {
   bool has_session;
   /** Whether it is repeated in the next session if its session has ended, as the session core decides. */
   bool is_asked_again;
-  /** When the owner ends it by ps_lifecycle_end(). */
+  /** Time at which the owner ends it by ps_lifecycle_end(). */
   int64_t ends_at_ms;
   /** Called once: with OK or the last error, NO_HOST if nobody answered in time. May free the request. */
   void (*over)(struct ps_lifecycle_request *request, pserver_status status);
@@ -248,7 +250,7 @@ struct ps_lifecycle_request {
   struct ps_session_request core;
   struct ps_ask ask;
   struct ps_ask_group group;
-  /** The session that its answer says is over; 0 if it says none. */
+  /** Number of the session that its answer says is over; 0 if it says none. */
   uint64_t received;
   /** Whether it is over; used for requests of calls. */
   bool is_over;
@@ -278,7 +280,7 @@ pserver_status ps_request_lifecycle(struct ps_call *call, const struct ps_lifecy
                                     const char *verb, ps_write_entries write, ps_read_reply read,
                                     void *context);
 
-/** Commands of the session core. */
+/** Commands of the session core, see ps_session_commands. */
 void ps_repeat_request(void *shell, struct ps_session_request *request);
 void ps_fail_request(void *shell, struct ps_session_request *request, struct ps_failure *failure);
 
@@ -297,11 +299,11 @@ struct ps_session_deps {
   struct ps_requests *requests;
   struct ps_timers *timers;
   void *owner;
-  /** The session has ended: nothing may be published under it. */
+  /** Tells that the session has ended: nothing may be published under it. */
   void (*ended)(void *owner);
-  /** A session has begun, the first or a later one. */
+  /** Tells that a session has begun, the first or a later one. */
   void (*began)(void *owner, uint64_t session, const struct ps_job_terms *terms, int64_t now_ms);
-  /** The client can do nothing more. */
+  /** Tells that the client can do nothing more. */
   void (*lost)(void *owner, pserver_status code, const char *text);
 };
 

@@ -33,7 +33,10 @@ static pserver_status check_process(const char *what) {
   return owned == 0 || owned == getpid() ? PSERVER_OK : forked(what, owned);
 }
 
-/** The same, and notes that this process has connected. To be called before cnats is first used. */
+/**
+ * Checks as check_process() does, and notes that this process has connected. To be called before cnats is
+ * first used.
+ */
 static pserver_status claim_process(const char *what) {
   pid_t expected = 0;
   __atomic_compare_exchange_n(&owner, &expected, getpid(), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
@@ -227,8 +230,9 @@ static void on_session_over(void *owner, struct ps_failure *failure) {
 }
 
 /**
- * Reacts to a replaced journal. Steps that were closed in the shard may be open again until this trainer
- * enters anew, and versions that it has read may be undone. pserver_fallbacks() will ask what was lost.
+ * Reacts to a replaced journal. Steps that were closed in the shard may be open again until this trainer has
+ * entered them again, and versions that it has read may be undone. pserver_fallbacks() will ask what was
+ * lost.
  */
 static void on_journal_replaced(void *owner, unsigned shard, struct ps_position seen) {
   struct ps_client *client = owner;
@@ -276,8 +280,8 @@ static pserver_status compose(struct ps_client *client, size_t in_flight_bytes) 
 
 /**
  * Makes glibc's allocator keep up to about twice so many freed bytes. cnats allocates memory for every
- * received message; by default the allocator returns large ones to the system, and their pages would be
- * mapped anew each time. Has no effect if the process has set the allocator's parameters, or uses another
+ * received message; by default the allocator returns large ones to the system, whose pages would be mapped
+ * again each time. Has no effect if the process has set the allocator's parameters, or uses another
  * allocator.
  */
 static void keep_freed_memory(size_t bytes) {
@@ -431,7 +435,10 @@ static void *finish_apart(void *closure) {
   return NULL;
 }
 
-/** Does the same on another thread, so that an aborted call does not wait for the broker. */
+/**
+ * Disconnects and releases a client as finish() does, on another thread, so that an aborted call does not
+ * wait for the broker.
+ */
 static void finish_later(struct ps_client *client) {
   pthread_t thread;
   if (pthread_create(&thread, NULL, finish_apart, client) == 0) pthread_detach(thread);

@@ -6,8 +6,8 @@
 #include "records/records.h"
 
 /**
- * A parameter whose initialization by this client has failed, so that some of its blocks may be stored.
- * Only the selected session writes under an epoch, so in a repeat with the same values, a block that is
+ * An initialization of a parameter by this client that has failed, so that some of its blocks may be stored.
+ * Only the selected session writes under an epoch, so if it is repeated with the same values, a block that is
  * initialized already was stored by this client. Used on the I/O thread only.
  */
 struct ps_open_init {
@@ -87,8 +87,8 @@ size_t ps_parameters_per_request(struct ps_client *client);
 
 /**
  * Finds the parameters with these names, in order, one reference each, to be dropped with
- * ps_parameters_unref(), also after an error. BAD_NAME, UNKNOWN_PARAMETER; NOT_INITIALIZED while the job or
- * a parameter is not initialized: at once, or, if it `waits`, at the end of the call.
+ * ps_parameters_unref(), also after an error. BAD_NAME, UNKNOWN_PARAMETER; NOT_INITIALIZED while the job or a
+ * parameter is not initialized: at the end of the call if it `waits`, else at once.
  */
 pserver_status ps_find_parameters(struct ps_call *call, const char *const *names, size_t count, bool waits,
                                   struct ps_parameter **found);

@@ -33,8 +33,10 @@ static bool is_of(const struct ps_value *entry, uint64_t generation) {
   return ps_map_whole(entry, "generation", &found) && found == generation;
 }
 
-/** Adds the fallback in an entry, unless it concerns nothing that this client has seen. `next`: the entry
- * after it, or NULL. */
+/**
+ * Adds the fallback in an entry, unless it concerns nothing that this client has seen. `next` is the
+ * following entry, or NULL.
+ */
 static pserver_status add(const struct fallback_request *request, const struct ps_value *entry,
                           const struct ps_value *next) {
   struct answers *answers = request->answers;

@@ -41,8 +41,10 @@ static void write_status(void *context, struct ps_draft *draft) {
   }
 }
 
-/** Notes the ends of the journals when the job or the parameters became ready, which reads must have
- * reached. Those of more shards than a job can have are ignored. */
+/**
+ * Notes the positions that reads must have reached: the ends of the journals when the job or the parameters
+ * became ready. Those of more shards than a job can have are ignored.
+ */
 static void note_positions(struct ps_positions *positions, const struct ps_value *fields,
                            struct ps_job_status *status) {
   struct ps_value list;
@@ -157,7 +159,7 @@ pserver_status ps_find_parameters(struct ps_call *call, const char *const *names
 /** Bytes of JSON that one byte of a configuration takes at most. */
 #define JSON_BYTES_PER_BYTE 6
 
-/** The list so far. */
+/** The parameters that were listed so far. */
 struct listing {
   pserver_parameter_details *list;
   size_t count;

@@ -64,7 +64,7 @@ pserver_status ps_fail_as_core(const struct ps_failure *failure);
 
 /** A member of what can be queued. All zeros: in no queue. */
 struct ps_queue_link {
-  /** What it is a member of, while that is queued. */
+  /** The item that the link is a member of; set while it is queued. */
   void *item;
   struct ps_queue_link *next;
 };
@@ -128,7 +128,9 @@ struct ps_block_update {
   size_t index;
   /** Less than PS_SHARDS_MAX. */
   unsigned shard;
-  /** Blocks that its record updates: 1, or more for a batch. Its outcome counts for each of them. */
+  /**
+   * Number of blocks that its record updates: 1, or more for a batch. Its outcome counts for each of them.
+   */
   size_t blocks;
   /** Bytes of its elements, which count as in flight. */
   size_t data_bytes;
@@ -147,7 +149,7 @@ struct ps_block_update {
 
   /** Its slot among the records in flight; -1 if it is not in flight. */
   int32_t slot;
-  /** Distinguishes it from every other record that has been in the slot. */
+  /** Distinguishes the record from every other one that has been in the slot. */
   uint64_t serial;
   /** Whether the shell holds its message, so that it can be repeated. */
   bool has_message;
@@ -261,7 +263,7 @@ struct ps_shard_window {
   unsigned shard;
   /** Updates that wait to be sent, in order. */
   struct ps_update_list waiting;
-  /** Open records that are stored, in the order in which their outcomes become due. */
+  /** Open records that are stored, by the time at which their outcomes become due. */
   struct ps_update_list stored;
   /** The latest publication that has a PubAck; earlier ones of the shard without one are lost. */
   uint64_t acked_send_number;
@@ -460,9 +462,9 @@ struct ps_outbox_commands {
 struct ps_outbox_listener {
   void *owner;
 
-  /** No update of the call is pending. The outbox no longer needs the shell's reference. */
+  /** Tells that no update of the call is pending. The outbox no longer needs the shell's reference. */
   void (*call_over)(void *owner, struct ps_update_call *call, int64_t now_ms);
-  /** A host says that the session is over: SUPERSEDED or REJOIN. */
+  /** Tells that a host says that the session is over: SUPERSEDED or REJOIN. */
   void (*session_over)(void *owner, struct ps_failure *failure, int64_t now_ms);
 };
 
@@ -470,7 +472,7 @@ struct ps_outbox_listener {
 struct ps_positions_listener {
   void *owner;
 
-  /** The journal of a shard has been replaced; `seen` is the last position seen in the old one. */
+  /** Tells that the journal of a shard has been replaced; `seen` is the last position seen in the old one. */
   void (*journal_replaced)(void *owner, unsigned shard, struct ps_position seen);
 };
 
@@ -486,9 +488,9 @@ struct ps_session_commands {
   void (*set_renewal)(void *shell, int64_t at_ms);
   /** Sends a request again under the current session. */
   void (*repeat_request)(void *shell, struct ps_session_request *request);
-  /** A request has failed for good; it may be freed. */
+  /** Tells that a request has failed for good; it may be freed. */
   void (*fail_request)(void *shell, struct ps_session_request *request, struct ps_failure *failure);
-  /** The client can do nothing more: a newer session has joined, or joining is refused. */
+  /** Tells that the client can do nothing more: a newer session has joined, or joining is refused. */
   void (*lose_client)(void *shell, struct ps_failure *failure);
 };
 
@@ -496,9 +498,9 @@ struct ps_session_commands {
 struct ps_session_listener {
   void *owner;
 
-  /** The session has ended: nothing may be published under it. */
+  /** Tells that the session has ended: nothing may be published under it. */
   void (*session_ended)(void *owner);
-  /** A session has begun, the first or a later one. */
+  /** Tells that a session has begun, the first or a later one. */
   void (*session_began)(void *owner, uint64_t session, int64_t now_ms);
 };
 
@@ -520,9 +522,9 @@ struct ps_steps_commands {
   void (*send_gradients)(void *shell, struct ps_step_call *call, uint64_t step, bool counts_late);
   /** Tells every shard that the trainer has ended this step; raises `clocks_sent` or `failed`. */
   void (*send_clocks)(void *shell, struct ps_step_call *call, uint64_t step);
-  /** The call has succeeded; it may be freed. */
+  /** Tells that the call has succeeded; it may be freed. */
   void (*step_call_done)(void *shell, struct ps_step_call *call);
-  /** The call has failed; it may be freed. */
+  /** Tells that the call has failed; it may be freed. */
   void (*step_call_failed)(void *shell, struct ps_step_call *call, struct ps_failure *failure);
 };
 
@@ -541,7 +543,7 @@ struct ps_positions {
 /** Notes a position that was written or read; a lower one than before changes nothing. */
 void ps_positions_note(struct ps_positions *positions, unsigned shard, struct ps_position position);
 
-/** Notes a position that reads must have reached, although this trainer has seen nothing of it. */
+/** Notes a position that reads must have reached, although this trainer has seen no record of it. */
 void ps_positions_await(struct ps_positions *positions, unsigned shard, struct ps_position position);
 
 /** Returns the position that a read of a shard must have reached; the beginning if none is known. */
@@ -567,11 +569,11 @@ struct ps_answers {
 struct ps_record_settler {
   void *owner;
 
-  /** The outcome is known. */
+  /** Settles the record: its outcome is known. */
   void (*settle)(void *owner, struct ps_block_update *update, const struct ps_outcome *outcome);
-  /** The outcome will never be known. */
+  /** Gives the record up: its outcome will never be known. */
   void (*give_up)(void *owner, struct ps_block_update *update, struct ps_failure *reason);
-  /** A host says that the session is over. */
+  /** Ends the session, because a host says that it is over. */
   void (*end_session)(void *owner, struct ps_failure *failure);
 };
 
@@ -599,7 +601,7 @@ void ps_outcome_tracker_take(struct ps_outcome_tracker *tracker, struct ps_shard
 void ps_outcome_tracker_ask(struct ps_outcome_tracker *tracker, struct ps_shard_window *window,
                             uint64_t session, int64_t now_ms);
 
-/** A request for outcomes was answered with an error; `retry_after_ms` is the delay that it asks for. */
+/** Takes an error in answer to a request for outcomes; `retry_after_ms` is the delay that it asks for. */
 void ps_outcome_tracker_ask_failed(struct ps_outcome_tracker *tracker, struct ps_shard_window *window,
                                    struct ps_failure *failure, int64_t retry_after_ms);
 
@@ -635,7 +637,7 @@ struct ps_outbox_deps {
 struct ps_outbox {
   struct ps_outbox_deps deps;
   struct ps_shard_window *windows[PS_SHARDS_MAX];
-  /** The windows in the order of their turns. */
+  /** The windows in the order in which they take turns. */
   struct ps_shard_window *turns[PS_SHARDS_MAX];
   size_t turn_count;
   struct ps_in_flight in_flight;
@@ -672,24 +674,24 @@ bool ps_outbox_send(struct ps_outbox *outbox, struct ps_update_call *call, int64
 void ps_outbox_end_call(struct ps_outbox *outbox, struct ps_update_call *call, struct ps_failure *reason,
                         int64_t now_ms);
 
-/** A session has begun: numbers start again at 1. */
+/** Begins a session: numbers start again at 1. */
 void ps_outbox_start(struct ps_outbox *outbox, uint64_t session, int64_t now_ms);
 
-/** The session has ended: nothing is published until ps_outbox_start(). */
+/** Ends the session: nothing is published until ps_outbox_start(). */
 void ps_outbox_pause(struct ps_outbox *outbox);
 
 /**
- * The broker has stored a record. False, and nothing changed, if there is no memory for the error that it
- * is in the journal of another shard.
+ * Takes the PubAck of a record: the broker has stored it. False, and nothing changed, if there is no memory
+ * for the error that it is in the journal of another shard.
  */
 bool ps_outbox_stored(struct ps_outbox *outbox, uint64_t slot, uint64_t serial, unsigned shard,
                       struct ps_position at, int64_t now_ms);
 
-/** The broker refused to store a record; `is_retryable`: it may store the same record later. */
+/** Takes the broker's refusal to store a record; `is_retryable`: it may store the same record later. */
 void ps_outbox_refused(struct ps_outbox *outbox, uint64_t slot, uint64_t serial,
                        struct ps_failure *failure, bool is_retryable, int64_t now_ms);
 
-/** The `publish` or `repeat` of an update has failed; raised before that command returns. */
+/** Takes the failure of the `publish` or `repeat` of an update; raised before that command returns. */
 void ps_outbox_publish_failed(struct ps_outbox *outbox, struct ps_block_update *update,
                               struct ps_failure *failure);
 
@@ -701,28 +703,30 @@ void ps_outbox_publish_failed(struct ps_outbox *outbox, struct ps_block_update *
  */
 void ps_outbox_withdrawn(struct ps_block_update *update);
 
-/** An owner has sent outcomes; `is_reply`: in reply to a request. Those of another session are ignored. */
+/** Takes outcomes from an owner; `is_reply`: in reply to a request. Those of another session are ignored. */
 void ps_outbox_answered(struct ps_outbox *outbox, const struct ps_answers *answers, bool is_reply,
                         int64_t now_ms);
 
-/** A request for outcomes was answered with an error; `retry_after_ms` is the delay that it asks for. */
+/** Takes an error in answer to a request for outcomes; `retry_after_ms` is the delay that it asks for. */
 void ps_outbox_ask_failed(struct ps_outbox *outbox, unsigned shard, struct ps_failure *failure,
                           int64_t retry_after_ms, int64_t now_ms);
 
-/** The broker denied the publication of an update; ignored if it is no longer in flight. */
+/**
+ * Takes the broker's denial of the publication of an update; ignored if the update is no longer in flight.
+ */
 void ps_outbox_denied(struct ps_outbox *outbox, struct ps_block_update *update, struct ps_failure *failure,
                       int64_t now_ms);
 
-/** The connection is lost; nothing is published until it is back. */
+/** Notes that the connection is lost; nothing is published until it is back. */
 void ps_outbox_disconnected(struct ps_outbox *outbox);
 
-/** The connection is back. */
+/** Notes that the connection is back. */
 void ps_outbox_reconnected(struct ps_outbox *outbox, int64_t now_ms);
 
-/** The time of `set_timer` has come. */
+/** Handles the time of `set_timer`, which has come. */
 void ps_outbox_tick(struct ps_outbox *outbox, int64_t now_ms);
 
-/** A request for outcomes could not be published: these records are given up. */
+/** Gives up these records, because a request for their outcomes could not be published. */
 void ps_outbox_ask_not_published(struct ps_outbox *outbox, unsigned shard, const uint64_t *numbers,
                                  size_t count, struct ps_failure *failure);
 
@@ -753,27 +757,27 @@ struct ps_session_core {
   bool is_stopped;
 };
 
-/** A session has begun, the first or a later one. */
+/** Notes that a session has begun, the first or a later one. */
 void ps_session_core_joined(struct ps_session_core *core, uint64_t session, int64_t lease_ms,
                             int64_t now_ms);
 
-/** An attempt to rejoin has failed. It is repeated if the error is retryable. */
+/** Takes the failure of an attempt to rejoin. The attempt is repeated if the error is retryable. */
 void ps_session_core_rejoin_failed(struct ps_session_core *core, struct ps_failure *failure);
 
-/** The time of `set_renewal` has come. */
+/** Handles the time of `set_renewal`, which has come. */
 void ps_session_core_renewal_due(struct ps_session_core *core);
 
-/** The lease has been renewed. */
+/** Notes that the lease has been renewed. */
 void ps_session_core_renewed(struct ps_session_core *core, int64_t now_ms);
 
-/** The lease could not be renewed. */
+/** Takes the failure to renew the lease. */
 void ps_session_core_renew_failed(struct ps_session_core *core, struct ps_failure *failure,
                                   int64_t now_ms);
 
-/** A host says that a session is over: after REJOIN the client rejoins, SUPERSEDED is final. */
+/** Takes the word of a host that a session is over: after REJOIN the client rejoins, SUPERSEDED is final. */
 void ps_session_core_ended(struct ps_session_core *core, struct ps_failure *failure);
 
-/** A request was answered with an error: it is repeated in the next session, or fails. */
+/** Takes an error in answer to a request: the request is repeated in the next session, or fails. */
 void ps_session_core_request_failed(struct ps_session_core *core, struct ps_session_request *request,
                                     struct ps_failure *failure);
 
@@ -830,23 +834,23 @@ struct ps_steps_core {
 /** Returns the step that must have closed before this trainer reads; 0: none. */
 uint64_t ps_steps_core_read_step(const struct ps_steps_core *core);
 
-/** A session has begun, in which the trainer is not a member yet. */
+/** Begins a session, in which the trainer is not a member yet. */
 void ps_steps_core_session_began(struct ps_steps_core *core, uint64_t session, unsigned shards,
                                  struct ps_synchronization synchronization);
 
-/** A shard is known to have closed a step. */
+/** Notes that a shard is known to have closed a step. */
 void ps_steps_core_note_closed(struct ps_steps_core *core, unsigned shard, uint64_t step);
 
 /**
- * A shard has fallen back: steps that were closed there may be open again, and close only after this
- * trainer has told the shard again which steps it has ended. It enters anew with its next gradient; until
- * then its reads wait for no step.
+ * Notes that a shard has fallen back: steps that were closed there may be open again, and close only after
+ * this trainer has told the shard again which steps it has ended. The trainer enters again with its next
+ * gradient; until then its reads wait for no step.
  */
 void ps_steps_core_fell_back(struct ps_steps_core *core, unsigned shard);
 
 /**
- * A host refused a read because the trainer is no longer a member, or only in another membership than it
- * knows. It enters with its next gradient; until then its reads wait for no step.
+ * Notes that a host refused a read because the trainer is no longer a member, or only in another membership
+ * than it knows. It enters again with its next gradient; until then its reads wait for no step.
  */
 void ps_steps_core_lost_place(struct ps_steps_core *core);
 
@@ -857,30 +861,32 @@ void ps_steps_core_begin(struct ps_steps_core *core, struct ps_step_call *call);
 void ps_steps_core_end_call(struct ps_steps_core *core, struct ps_step_call *call,
                             struct ps_failure *failure);
 
-/** The trainer is a member as of this revision. */
+/** Notes that the trainer is a member from this revision on. */
 void ps_steps_core_entered(struct ps_steps_core *core, struct ps_step_call *call, uint64_t revision);
 
-/** The trainer is no longer a member. */
+/** Notes that the trainer is no longer a member. */
 void ps_steps_core_exited(struct ps_steps_core *core, struct ps_step_call *call);
 
 /** Returns the step that a request which is about to be sent shall wait for; 0: none. */
 uint64_t ps_steps_core_wanted_step(const struct ps_steps_core *core, const struct ps_step_call *call);
 
-/** A shard has answered with its last closed step. */
+/** Takes a shard's answer with its last closed step. */
 void ps_steps_core_step_answered(struct ps_steps_core *core, struct ps_step_call *call, unsigned shard,
                                  uint64_t step);
 
-/** A shard could not be asked, or has answered with an error. */
+/** Takes the failure of a request to a shard, which could not be sent or was answered with an error. */
 void ps_steps_core_ask_failed(struct ps_steps_core *core, struct ps_step_call *call,
                               struct ps_failure *failure);
 
-/** The gradients of a call are applied, or stored if that is enough; `late` blocks came too late. */
+/**
+ * Notes that the gradients of a call are applied, or stored if that is enough; `late` blocks came too late.
+ */
 void ps_steps_core_gradients_sent(struct ps_steps_core *core, struct ps_step_call *call, size_t late);
 
-/** The clocks of `call->step` are applied in every shard. */
+/** Notes that the clocks of `call->step` are applied in every shard. */
 void ps_steps_core_clocks_sent(struct ps_steps_core *core, struct ps_step_call *call);
 
-/** A command that the shell carried out for a call has failed. */
+/** Takes the failure of a command that the shell carried out for a call. */
 void ps_steps_core_failed(struct ps_steps_core *core, struct ps_step_call *call,
                           struct ps_failure *failure);
 

@@ -43,7 +43,7 @@ void ps_failure_set_first(struct ps_failure **place, struct ps_failure *failure)
 
 /* Converts between the last error of a thread and failures of the core. */
 
-/** Replaces a failure that there is no memory for. */
+/** Stands for a failure that there is no memory for. */
 static struct ps_failure no_memory = {
     .code = PSERVER_ERR_INTERNAL, .text = "no memory for an error", .details = ""};
 

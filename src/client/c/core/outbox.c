@@ -43,7 +43,7 @@ static void take_reference(struct ps_block_update *update) {
   update->call->references++;
 }
 
-/** Marks the reference for an update to be dropped, unless it is still open or in flight. */
+/** Notes that the reference for an update is to be dropped, unless the update is still open or in flight. */
 static void note_unneeded(struct ps_outbox *outbox, struct ps_block_update *update) {
   struct ps_update_call *call = update->call;
   if (!update->is_held || update->is_open || update->slot >= 0) return;
@@ -54,7 +54,7 @@ static void note_unneeded(struct ps_outbox *outbox, struct ps_block_update *upda
   outbox->released = call;
 }
 
-/** Drops the marked references at the end of an event, which frees calls without other references. */
+/** Drops the references noted at the end of an event, which frees calls without other references. */
 static void release_references(struct ps_outbox *outbox) {
   while (outbox->released != NULL) {
     struct ps_update_call *call = outbox->released;

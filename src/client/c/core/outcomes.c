@@ -35,7 +35,7 @@ void ps_positions_note_replaced(struct ps_positions *positions, unsigned shard, 
 /** Outcomes that are due within this time are asked for together; also the least delay after an error. */
 #define ASK_SOON_MS 200
 
-/** Whether an outcome is about the session and not about the record. */
+/** Whether an outcome is about the session instead of the record. */
 static bool is_of_the_session(pserver_status code) {
   return ps_ends_session(code) || ps_reaction_to_rejection(code) == PS_REJECTION_FORGOTTEN;
 }

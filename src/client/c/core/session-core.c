@@ -34,7 +34,7 @@ static void fail_request(struct ps_session_core *core, struct ps_session_request
   core->commands->fail_request(core->commands->shell, request, failure);
 }
 
-/** Continues a request that has waited for a new session. */
+/** Sends a request again that has waited for a new session. */
 static void go_on(struct ps_session_core *core, struct ps_session_request *request) {
   struct ps_failure *superseded = request->superseded;
   request->superseded = NULL;

@@ -21,22 +21,22 @@ pserver_status ps_detail_text(const char *key, const char *text);
 pserver_status ps_detail_bytes(const char *key, const void *text, size_t bytes);
 pserver_status ps_detail_whole(const char *key, uint64_t number);
 pserver_status ps_detail_signed(const char *key, int64_t number);
-/** A number as text; "NaN", "Infinity" and "-Infinity" as JavaScript writes them. */
+/** Adds a number as text; "NaN", "Infinity" and "-Infinity" as JavaScript writes them. */
 pserver_status ps_detail_number(const char *key, double number);
 pserver_status ps_detail_shape(const char *key, const uint64_t *shape, int32_t rank);
-/** A value that is already JSON. */
+/** Adds a value that is already JSON. */
 pserver_status ps_detail_json(const char *key, const char *json);
 
 /** Replaces all details by this JSON object; "" is an empty one. */
 pserver_status ps_detail_all(const char *json);
 
-/** The parameter, and what was expected and received. */
+/** Adds the parameter, and what was expected and received. */
 pserver_status ps_detail_mismatch(const char *parameter, const char *expected, const char *received);
 
-/** The numbers that were expected and received. */
+/** Adds the numbers that were expected and received. */
 pserver_status ps_detail_numbers(size_t expected, size_t received);
 
-/** Every entry of a map in a message. */
+/** Adds every entry of a map in a message. */
 pserver_status ps_detail_entries(const struct ps_value *map);
 
 /** Bytes of an error's text, including the final zero; longer ones are cut. */
@@ -49,17 +49,17 @@ pserver_status ps_detail_entries(const struct ps_value *map);
 struct ps_error {
   pserver_status code;
   char text[PS_ERROR_TEXT_BYTES];
-  /** A JSON object; "" for an empty one. Written by the functions of details.h. */
+  /** A JSON object; "" for an empty one. Written by the ps_detail_ functions. */
   char details[PS_ERROR_DETAILS_BYTES];
 };
 
 /** Makes this the last error of the thread, without details; returns the code. */
 pserver_status ps_fail(pserver_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/** INTERNAL for memory that there is not enough of; the format says what for. */
+/** Fails with INTERNAL because there is not enough memory; the format says what for. */
 #define ps_no_memory(...) ps_fail(PSERVER_ERR_INTERNAL, "no memory for " __VA_ARGS__)
 
-/** BAD_VALUE unless a struct of a caller has the size that this version knows; `init` fills it. */
+/** Fails with BAD_VALUE unless a struct of a caller has the size that this version knows; `init` fills it. */
 pserver_status ps_check_struct_size(const char *what, size_t expected, size_t received, const char *init);
 
 /** Makes a copy of an error the last error; returns its code. */

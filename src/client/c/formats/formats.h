@@ -44,14 +44,14 @@ bool ps_map_find(const struct ps_value *map, const char *key, struct ps_value *e
 /** Reads the next entry of a list; `*at` is NULL before the first. False after the last. */
 bool ps_list_next(const struct ps_value *list, const uint8_t **at, struct ps_value *entry);
 
-/** Reads the next entry of a map in the same way. */
+/** Reads the next entry of a map; `*at` is NULL before the first. False after the last. */
 bool ps_map_next(const struct ps_value *map, const uint8_t **at, struct ps_value *key,
                  struct ps_value *entry);
 
 /** Reads a whole number from 0 to 2^53 - 1, in any encoding. False for any other value. */
 bool ps_value_whole(const struct ps_value *value, uint64_t *whole);
 
-/** Reads such a number from a map's entry; false also if there is none. */
+/** Reads a whole number from a map's entry as ps_value_whole() does; false also if there is no such entry. */
 bool ps_map_whole(const struct ps_value *map, const char *key, uint64_t *whole);
 
 /** Whether a value is this text. */

@@ -53,8 +53,11 @@ static bool take_content(struct input *input, size_t bytes, struct ps_value *val
   return true;
 }
 
-/** Reads the type and a scalar value; of text, bytes, lists and maps the number of bytes or entries. */
-static bool read_head(struct input *input, struct ps_value *value, uint64_t *length) {
+/**
+ * Reads the type of a value, and the value itself if it is scalar; `*length` becomes the number of bytes of
+ * text and bytes, or of entries of lists and maps.
+ */
+static bool read_type(struct input *input, struct ps_value *value, uint64_t *length) {
   uint8_t first = *input->at++;
   *length = 0;
   if (first < 0x80 || first >= 0xe0) {
@@ -165,7 +168,7 @@ static bool read_value(struct input *input, struct ps_value *value, int depth, b
   if (input->at >= input->end) return false;
   *value = (struct ps_value){.raw = input->at};
   uint64_t length;
-  if (!read_head(input, value, &length)) return false;
+  if (!read_type(input, value, &length)) return false;
   if (value->type == PS_VALUE_LIST || value->type == PS_VALUE_MAP) {
     if (!read_entries(input, value, length, depth, is_checked)) return false;
   } else if (value->type == PS_VALUE_TEXT || value->type == PS_VALUE_BYTES) {

@@ -17,7 +17,7 @@ void ps_name_function(const char *name);
  * returns -1. */
 int ps_report(pserver_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/** The same with libpserver's last error in this thread. */
+/** Reports libpserver's last error in this thread as ps_report() does. */
 int ps_report_core(void);
 
 /** Returns code and message of this thread's last error; "" before the first. */
@@ -32,7 +32,7 @@ struct ps_values {
   int64_t length;
 };
 
-/** Makes a tensor of one dimension of the values. False with an error if they are invalid. */
+/** Makes a tensor of one dimension from the values. False with an error if they are invalid. */
 bool ps_tensor_of(const struct ps_values *values, pserver_tensor *tensor);
 
 /** Whether a list has entries; false with an error. */
@@ -54,7 +54,7 @@ struct ps_lengths {
   void *root;
 };
 
-/** False if there is no memory. */
+/** Makes an empty table; false if there is no memory. */
 bool ps_lengths_init(struct ps_lengths *lengths);
 void ps_lengths_release(struct ps_lengths *lengths);
 
@@ -64,7 +64,7 @@ bool ps_lengths_note(struct ps_lengths *lengths, const char *name, struct ps_len
 /** Returns the bytes of an element; 0 if it is not an element type. */
 uint64_t ps_element_bytes(int element_type);
 
-/** The number of no trainer. */
+/** Stands for no trainer. */
 #define PS_NO_TRAINER UINT32_MAX
 
 /** A client of the published functions. */
@@ -108,8 +108,10 @@ void ps_trainer_close(uint32_t number);
 struct ps_trainer *ps_trainer_enter(uint32_t number);
 void ps_trainer_leave(struct ps_trainer *trainer);
 
-/** The body of a published function: returns an expression in which `trainer` is the one with a number, or -1
- * with an error if there is none. */
+/**
+ * The body of a published function: evaluates an expression in which `trainer` is the trainer of a number,
+ * and returns the result; -1 with an error if there is no such trainer.
+ */
 #define PS_CALL_OF(number, expression)                   \
   ps_name_function(__func__);                            \
   struct ps_trainer *trainer = ps_trainer_enter(number); \
@@ -118,7 +120,7 @@ void ps_trainer_leave(struct ps_trainer *trainer);
   ps_trainer_leave(trainer);                             \
   return result
 
-/** Return the timeout of a call that waits for other trainers, and of any other call. */
+/** Returns the timeout of a call that waits for other trainers; ps_calling_ms() that of any other call. */
 int64_t ps_waiting_ms(const struct ps_trainer *trainer);
 int64_t ps_calling_ms(const struct ps_trainer *trainer);
 
@@ -139,8 +141,8 @@ int ps_initialize(struct ps_trainer *trainer, const struct ps_values *values, co
 int ps_finish(struct ps_trainer *trainer, enum ps_repetition repetition);
 
 /**
- * If another trainer was initializing when this one asked, waits until the job is initialized. -1 also if
- * this trainer is selected meanwhile, because the other one has died.
+ * Waits until the job is initialized if another trainer was initializing it when this one asked. -1 also if
+ * this trainer is selected because the other one has died.
  */
 int ps_await_ready(struct ps_trainer *trainer);
 

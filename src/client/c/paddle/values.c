@@ -144,8 +144,9 @@ static bool check_fit(const struct ps_target *target, uint64_t bytes) {
   return false;
 }
 
-/** Prepares the tensor to read into: the target if the length is known, otherwise new memory. False with an
- * error. */
+/**
+ * Prepares the tensor to read into: the target if the length is known, else new memory. False with an error.
+ */
 static bool aim(struct ps_trainer *trainer, const struct ps_target *target, pserver_tensor *tensor) {
   struct ps_length length;
   if (!ps_check_name(target->name)) return false;

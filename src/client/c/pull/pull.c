@@ -112,11 +112,11 @@ static pserver_status prepare_tensor(const struct ps_parameter *parameter, const
   return PSERVER_OK;
 }
 
-/** The state of a tensor that is read. */
+/** Progress of reading one tensor. */
 struct tensor_state {
   bool was_allocated;
   bool is_read;
-  /** Whether its parameter was initialized anew meanwhile, so that it must be read again. */
+  /** Whether its parameter has been initialized again since, so that it must be read again. */
   bool is_replaced;
 };
 
@@ -232,7 +232,9 @@ static void keep_known(const struct reads *reads, size_t i, const struct ps_bloc
   else keep_blocks(blocks, tensor, wanted->known[i].data);
 }
 
-/** Reads the tensors that are left; those whose parameters are replaced meanwhile are left again. */
+/**
+ * Reads the tensors that are not read yet. Those whose parameters are replaced in the meantime stay unread.
+ */
 static pserver_status read_blocks(struct reads *reads, struct ps_block_read *blocks, size_t total) {
   struct ps_block_read *next = blocks;
   size_t count = reads->wanted->count;
@@ -264,7 +266,7 @@ static pserver_status read_left_blocks(struct reads *reads) {
   return status;
 }
 
-/** Prepares the tensors that are left again; returns whether there are any. */
+/** Prepares the tensors that are not read yet; returns whether there are any. */
 static bool prepare_left(struct reads *reads, pserver_status *status) {
   bool is_any_left = false;
   for (size_t i = 0; i < reads->wanted->count && *status == PSERVER_OK; i++) {

@@ -24,7 +24,7 @@ struct ps_block_read {
   uint64_t *version;
   /** NULL: the whole block. */
   const struct ps_part_block *part;
-  /** Set if the parameter is initialized anew meanwhile: all of it must be read again. */
+  /** Set if the parameter is initialized again before all is read: all of it must be read again. */
   bool *is_replaced;
   /** The state whose values the caller has; version 0: none. */
   struct ps_block_state known;
@@ -38,8 +38,8 @@ struct ps_block_read {
 };
 
 /**
- * Reads blocks and waits, as many at a time as the window permits; their values are not of one moment.
- * Stops reading the blocks of a parameter that is initialized anew meanwhile.
+ * Reads blocks and waits, as many at a time as the window permits; their values are not of one moment. Stops
+ * reading the blocks of a parameter once that has been initialized again.
  */
 pserver_status ps_read_blocks(struct ps_call *call, struct ps_block_read *reads, size_t count);
 
@@ -47,7 +47,7 @@ pserver_status ps_read_blocks(struct ps_call *call, struct ps_block_read *reads,
 uint64_t ps_read_elements(const struct ps_block_read *read);
 size_t ps_read_bytes(const struct ps_block_read *read);
 
-/** Whether it is still to be read. */
+/** Whether the block is still to be read. */
 bool ps_read_is_wanted(const struct ps_block_read *read);
 
 /** Whether the caller has values of the block. */
@@ -76,8 +76,10 @@ struct pserver_origins {
   struct ps_origin list[];
 };
 
-/** Makes origins for parameters that a client is about to read, without states. INTERNAL; free them also
- * then. */
+/**
+ * Makes origins, without states, for parameters that a client is about to read. INTERNAL; free them also
+ * then.
+ */
 pserver_status ps_origins_new(uint64_t client, struct ps_parameter *const *parameters, size_t count,
                               pserver_encoding encoding, pserver_origins **origins);
 

@@ -13,7 +13,7 @@
 /** Maximum bytes of a request without its groups. */
 #define REST_BYTES 1024
 
-/** The number of a read that is in no request of the plan. */
+/** Stands for the number of a read that is in no request of the plan. */
 #define IN_NO_REQUEST SIZE_MAX
 
 /** The batch of a shard that is being filled. */

@@ -95,7 +95,7 @@ static pserver_status no_owner_of_block(struct ps_ask *ask) {
   return ps_detail_whole("shard", request->shard);
 }
 
-/** The parts of this that are specific to pulls and to batched reads. */
+/** Prepares the ps_ask of a pull; ask_for_batch() that of a batched read. */
 static void ask_for_block(struct ps_read_request *request, struct ps_ask *ask) {
   const struct ps_identity *identity = &request->client->identity;
   const struct ps_block_read *read = request->blocks[0];
@@ -107,7 +107,7 @@ static void ask_for_block(struct ps_read_request *request, struct ps_ask *ask) {
            read->parameter->token, (unsigned)read->index, identity->id);
 }
 
-/* Batched reads: blocks of a shard in one request, answered in pieces, each of some consecutive entries. */
+/* Batched reads: blocks of a shard in one request, answered in chunks, each of some consecutive entries. */
 
 /* The request. */
 
@@ -192,10 +192,10 @@ static pserver_status write_batch(struct ps_ask *ask, struct ps_draft *draft) {
   return end_with_indices(draft, request);
 }
 
-/* The pieces of the answer. */
+/* The chunks of the answer. */
 
-/** A well-formed piece. */
-struct piece {
+/** A well-formed chunk. */
+struct chunk {
   uint64_t from;
   bool has_more;
   struct ps_position position;
@@ -204,25 +204,25 @@ struct piece {
   size_t data_bytes;
 };
 
-static bool read_form(const struct ps_message *message, struct piece *piece) {
+static bool read_form(const struct ps_message *message, struct chunk *chunk) {
   struct ps_value more;
   const struct ps_value *fields = &message->fields;
-  if (!ps_map_whole(fields, "from", &piece->from) || piece->from >= PS_BATCH_ENTRIES_MAX ||
+  if (!ps_map_whole(fields, "from", &chunk->from) || chunk->from >= PS_BATCH_ENTRIES_MAX ||
       !ps_map_find(fields, "more", &more) || more.type != PS_VALUE_BOOLEAN ||
-      !ps_map_position(fields, &piece->position) || !ps_map_find(fields, "versions", &piece->versions) ||
-      piece->versions.type != PS_VALUE_LIST || piece->versions.count == 0 ||
-      piece->versions.count > PS_BATCH_ENTRIES_MAX) {
+      !ps_map_position(fields, &chunk->position) || !ps_map_find(fields, "versions", &chunk->versions) ||
+      chunk->versions.type != PS_VALUE_LIST || chunk->versions.count == 0 ||
+      chunk->versions.count > PS_BATCH_ENTRIES_MAX) {
     return false;
   }
-  piece->has_more = more.boolean;
-  piece->data = message->data;
-  piece->data_bytes = message->data_bytes;
+  chunk->has_more = more.boolean;
+  chunk->data = message->data;
+  chunk->data_bytes = message->data_bytes;
   return true;
 }
 
 static pserver_status bad_form(const struct ps_read_request *request) {
   ps_fail(PSERVER_ERR_BAD_MESSAGE,
-          "shard %u: expected a piece of the answer to a batched read; received another reply",
+          "shard %u: expected a chunk of the answer to a batched read; received another reply",
           request->shard);
   return ps_detail_whole("shard", request->shard);
 }
@@ -235,23 +235,23 @@ static pserver_status unexpected_entry(const struct ps_read_request *request, ui
   return ps_detail_whole("entry", entry);
 }
 
-static pserver_status bad_length(const struct ps_read_request *request, const struct piece *piece,
+static pserver_status bad_length(const struct ps_read_request *request, const struct chunk *chunk,
                                  uint64_t expected) {
   ps_fail(PSERVER_ERR_BAD_MESSAGE,
-          "shard %u: piece that begins with entry %" PRIu64 ": expected %" PRIu64
+          "shard %u: chunk that begins with entry %" PRIu64 ": expected %" PRIu64
           " bytes of values; received %zu",
-          request->shard, piece->from, expected, piece->data_bytes);
+          request->shard, chunk->from, expected, chunk->data_bytes);
   ps_detail_whole("shard", request->shard);
   ps_detail_whole("expected", expected);
-  return ps_detail_whole("received", piece->data_bytes);
+  return ps_detail_whole("received", chunk->data_bytes);
 }
 
-/** BAD_MESSAGE if the piece does not fit the request. */
-static pserver_status check_piece(const struct ps_read_request *request, const struct piece *piece) {
+/** Fails with BAD_MESSAGE if the chunk does not fit the request. */
+static pserver_status check_chunk(const struct ps_read_request *request, const struct chunk *chunk) {
   struct ps_value entry;
   const uint8_t *at = NULL;
   uint64_t expected = 0;
-  for (uint64_t i = piece->from; ps_list_next(&piece->versions, &at, &entry); i++) {
+  for (uint64_t i = chunk->from; ps_list_next(&chunk->versions, &at, &entry); i++) {
     uint64_t version;
     if (!ps_value_whole(&entry, &version)) return bad_form(request);
     if (i >= request->count) return unexpected_entry(request, i);
@@ -259,16 +259,16 @@ static pserver_status check_piece(const struct ps_read_request *request, const s
     if (version == 0 && !ps_read_is_known(read)) return unexpected_entry(request, i);
     if (version > 0) expected += ps_padded_bytes(ps_read_bytes(read));
   }
-  return piece->data_bytes == expected ? PSERVER_OK : bad_length(request, piece, expected);
+  return chunk->data_bytes == expected ? PSERVER_OK : bad_length(request, chunk, expected);
 }
 
-/** Takes the values of a piece for the blocks that are not read yet; counts these in `*taken`. */
-static pserver_status take_entries(const struct ps_read_request *request, const struct piece *piece,
+/** Takes the values in a chunk for the blocks that are not read yet; counts these in `*taken`. */
+static pserver_status take_entries(const struct ps_read_request *request, const struct chunk *chunk,
                                    size_t *taken) {
   struct ps_value entry;
   const uint8_t *at = NULL;
-  const uint8_t *data = piece->data;
-  for (uint64_t i = piece->from; ps_list_next(&piece->versions, &at, &entry); i++) {
+  const uint8_t *data = chunk->data;
+  for (uint64_t i = chunk->from; ps_list_next(&chunk->versions, &at, &entry); i++) {
     struct ps_block_read *read = request->blocks[i];
     uint64_t version = 0;
     ps_value_whole(&entry, &version);
@@ -276,7 +276,7 @@ static pserver_status take_entries(const struct ps_read_request *request, const 
     if (version > 0) data += ps_padded_bytes(ps_read_bytes(read));
     if (read->is_done) continue;
     struct ps_block_state state = {version == 0 ? read->known.version : version,
-                                   piece->position.generation};
+                                   chunk->position.generation};
     pserver_status status = ps_read_take(read, values, state);
     if (status != PSERVER_OK) return status;
     ++*taken;
@@ -284,26 +284,26 @@ static pserver_status take_entries(const struct ps_read_request *request, const 
   return PSERVER_OK;
 }
 
-static pserver_status read_piece(struct ps_ask *ask, const struct ps_message *message) {
+static pserver_status read_chunk(struct ps_ask *ask, const struct ps_message *message) {
   struct ps_read_request *request = ask->context;
-  struct piece piece;
+  struct chunk chunk;
   size_t taken = 0;
-  if (!read_form(message, &piece)) return bad_form(request);
-  pserver_status status = check_piece(request, &piece);
-  if (status == PSERVER_OK) status = take_entries(request, &piece, &taken);
+  if (!read_form(message, &chunk)) return bad_form(request);
+  pserver_status status = check_chunk(request, &chunk);
+  if (status == PSERVER_OK) status = take_entries(request, &chunk, &taken);
   if (status != PSERVER_OK) return status;
-  note_answer(request, piece.position);
+  note_answer(request, chunk.position);
   while (request->next < request->count && request->blocks[request->next]->is_done) request->next++;
   if (request->next == request->count) return PSERVER_OK;
   /* If nothing new has come, the request is repeated after its pause, not at once. */
-  ask->goes_on = piece.has_more || taken == 0;
+  ask->goes_on = chunk.has_more || taken == 0;
   ask->is_incomplete = !ask->goes_on;
   return PSERVER_OK;
 }
 
 static void ask_for_batch(struct ps_read_request *request, struct ps_ask *ask) {
   ask->write = write_batch;
-  ask->read = read_piece;
+  ask->read = read_chunk;
   ps_ask_shard(ask, &request->client->identity, request->shard, "read");
 }
 

@@ -150,7 +150,7 @@ static size_t declaration_bytes(const struct ps_declaration *declaration) {
   return bytes;
 }
 
-/** Limits of a request. */
+/** How many declarations, and how many bytes of them, fit into one request. */
 struct part_limits {
   size_t count;
   size_t bytes;

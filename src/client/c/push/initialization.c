@@ -358,7 +358,10 @@ pserver_status pserver_begin_init(pserver_client *handle, bool wait, int64_t tim
   return ps_call_end(&call, status);
 }
 
-/** Gives the epoch of the initialization that this trainer is selected for. NOT_SELECTED if it is not. */
+/**
+ * Returns in `*epoch` the epoch of the initialization that this trainer is selected for. NOT_SELECTED if it
+ * is not.
+ */
 static pserver_status selected_epoch(struct ps_call *call, uint64_t *epoch) {
   ps_run_on_io_thread(call, take_epoch, epoch);
   if (*epoch != 0) return PSERVER_OK;
@@ -370,7 +373,7 @@ static pserver_status selected_epoch(struct ps_call *call, uint64_t *epoch) {
   return ps_detail_text("trainer", call->client->identity.trainer);
 }
 
-/** BAD_VALUE if a name occurs twice. */
+/** Fails with BAD_VALUE if a name occurs twice. */
 static pserver_status check_distinct(struct ps_call *call, const struct ps_declaration *declarations,
                                      size_t count) {
   struct ps_name_set set;

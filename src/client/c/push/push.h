@@ -5,7 +5,7 @@
 
 #include "pull/pull.h"
 
-/** STATIC if the parameter cannot be updated. */
+/** Fails with STATIC if the parameter cannot be updated. */
 pserver_status ps_check_changeable(const struct ps_parameter *parameter);
 
 /** Checks the elements of an update, and computes their norm if the parameter clips by it. NON_FINITE. */
@@ -32,7 +32,7 @@ void ps_name_set_release(struct ps_name_set *set);
 pserver_status ps_send_updates(struct ps_call *call, struct ps_parameter_update *updates, size_t count,
                                struct ps_call_mode mode, bool goes_alone);
 
-/** The same for block updates that are cut already. */
+/** Sends block updates that are cut already as ps_send_updates() does. */
 pserver_status ps_send(struct ps_call *call, struct ps_sending *sending);
 
 /** Forgets the parameters of updates if their error says that they are stale; keeps the last error. */

@@ -205,7 +205,7 @@ struct ps_sender_deps {
   struct ps_positions *positions;
   size_t in_flight_bytes_max;
   void *owner;
-  /** A host says that the session is over: SUPERSEDED or REJOIN. */
+  /** Tells that a host says that the session is over: SUPERSEDED or REJOIN. */
   void (*session_over)(void *owner, struct ps_failure *failure);
 };
 
@@ -273,7 +273,7 @@ bool ps_sender_publish_next(struct ps_update_sender *sender);
 pserver_status ps_write_outcome_request(struct ps_draft *draft, uint64_t session, const uint64_t *numbers,
                                         size_t count, struct ps_position at);
 
-/** The broker denied publishing to a subject. */
+/** Takes the broker's denial to publish to a subject. */
 void ps_sender_denied(struct ps_update_sender *sender, const char *subject);
 
 /** Takes the PubAck of the record with this serial in a slot. */
@@ -307,9 +307,9 @@ struct ps_steps {
 void ps_steps_init(struct ps_steps *steps, const struct ps_steps_deps *deps);
 
 /**
- * Sends gradients in the open step, ends the step if `ends_step`, and waits. After an error the step is
- * still open. Errors as of ps_sending_begin(); TIMEOUT, which names the members waited for; NOT_MEMBER if
- * the trainer is no longer a member: the next gradient enters anew.
+ * Sends gradients in the open step, ends the step if `ends_step`, and waits. After an error the step is still
+ * open. Errors as of ps_sending_begin(); TIMEOUT, which names the members waited for; NOT_MEMBER if the
+ * trainer is no longer a member: it enters again with the next gradient.
  */
 pserver_status ps_send_in_step(struct ps_call *call, struct ps_steps *steps, struct ps_sending *gradients,
                                bool ends_step);

@@ -103,7 +103,7 @@ struct ps_step_task {
   struct step_request *step_requests;
   struct ps_parameter_update clock;
   struct ps_sending clocks;
-  /** The one of these two that is under way. */
+  /** The sending under way: `gradients` or `clocks`. */
   struct ps_sending *sending;
 };
 

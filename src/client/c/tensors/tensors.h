@@ -11,23 +11,30 @@ pserver_status ps_check_tensor(const char *name, const pserver_tensor *tensor);
 pserver_status ps_fit_tensor(const struct ps_parameter *parameter, const pserver_tensor *tensor,
                              const uint64_t *shape, int32_t rank, uint64_t elements);
 
-/** BAD_LENGTH for a tensor with a wrong number of bytes. */
+/** Fails with BAD_LENGTH for a tensor with a wrong number of bytes. */
 pserver_status ps_fail_length(const char *name, uint64_t expected, uint64_t received);
 
-/** BAD_SHAPE for a shape that no parameter can have; `expected` describes a valid one. */
+/** Fails with BAD_SHAPE for a shape that no parameter can have; `expected` describes a valid one. */
 pserver_status ps_fail_shape(const char *name, const char *expected, const pserver_tensor *received);
 
-/** BAD_VALUE unless options of a call have the size that this version knows, and a known encoding. */
+/**
+ * Fails with BAD_VALUE unless options of a call have the size that this version knows, and a known encoding.
+ */
 pserver_status ps_check_options(const char *what, size_t expected, size_t received, const char *init,
                                 pserver_encoding encoding);
 
-/** UNSUPPORTED if the parameter's type cannot have the encoding; BAD_VALUE for an unknown one. */
+/**
+ * Fails with UNSUPPORTED if the parameter's type cannot have the encoding; with BAD_VALUE for an unknown one.
+ */
 pserver_status ps_check_encoding(const struct ps_parameter *parameter, pserver_encoding encoding);
 
-/** UNSUPPORTED for an encoding unless the parameter is of float32. */
+/** Fails with UNSUPPORTED for an encoding unless the parameter is of float32. */
 pserver_status ps_check_read_encoding(const struct ps_parameter *parameter, pserver_encoding encoding);
 
-/** NON_FINITE if an element is not finite, possibly only as encoded, and the parameter does not allow it. */
+/**
+ * Fails with NON_FINITE if an element is not finite, possibly only as encoded, and the parameter does not
+ * allow it.
+ */
 pserver_status ps_check_finite(const struct ps_parameter *parameter, pserver_encoding encoding,
                                const void *data, uint64_t elements);
 
@@ -149,10 +156,10 @@ struct ps_part_plan {
   /** Memory that the blocks point into: row numbers and matchings of all blocks. */
   uint32_t *numbers;
   struct ps_matching rows;
-  /** Of a parameter that is cut between rows: the elements of each row; `inner_numbers` NULL: all. */
+  /** In a parameter that is cut between rows, the elements of each row; `inner_numbers` NULL: all. */
   uint32_t *inner_numbers;
   struct ps_matching inner;
-  /** Of any other parameter: the elements of each block. */
+  /** In any other parameter, the elements of each block. */
   struct ps_matching *block_inner;
 };
 
@@ -162,7 +169,10 @@ struct ps_part_plan {
  */
 pserver_status ps_plan_part(const struct ps_parameter *parameter, const pserver_indices *indices,
                             size_t rank, struct ps_part_plan *plan);
-/** The same for whole rows, from 0 to the last, of a parameter that is cut between rows. */
+/**
+ * Cuts whole rows, from 0 to the last, of a parameter that is cut between rows; release it as after
+ * ps_plan_part().
+ */
 pserver_status ps_plan_rows(const struct ps_parameter *parameter, const uint64_t *rows, size_t count,
                             struct ps_part_plan *plan);
 void ps_part_plan_release(struct ps_part_plan *plan);

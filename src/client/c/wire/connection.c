@@ -71,7 +71,7 @@ static void on_unsubscribed(void *closure) {
   connection->listener->release(connection->listener->owner);
 }
 
-/** The broker denied publishing to a subject, or, if it is "", subscribing to the inbox. */
+/** What the broker denied: publishing to a subject, or, if it is "", subscribing to the inbox. */
 struct denial {
   struct ps_io_work work;
   struct ps_connection *connection;
@@ -112,7 +112,7 @@ static void on_error(natsConnection *nats, natsSubscription *subscription, natsS
   ps_io_post(denial->connection->io, &denial->work);
 }
 
-/** Registers this connection's handlers of events, or of messages, with cnats. */
+/** Registers the handlers of events of this connection with cnats. */
 static natsStatus set_handlers(natsOptions *options, struct ps_connection *connection) {
   natsStatus set = natsOptions_SetDisconnectedCB(options, on_disconnected, connection);
   if (set == NATS_OK) set = natsOptions_SetReconnectedCB(options, on_reconnected, connection);
@@ -192,7 +192,7 @@ void ps_connection_release(struct ps_connection *connection) {
 
 /* Other threads. */
 
-/** Registers this connection's handlers of events, or of messages, with cnats. */
+/** Subscribes to the inbox, and registers the handler of its messages with cnats. */
 static natsStatus subscribe_inbox(struct ps_connection *connection) {
   char subject[PS_INBOX_SIZE + 4];
   const struct ps_connection_listener *listener = connection->listener;
@@ -451,7 +451,7 @@ size_t ps_data_bytes_max(const struct ps_connection *connection) {
 
 /* Publishing, on the I/O thread. */
 
-/** TOO_LARGE if the broker does not accept a message of so many bytes. */
+/** Fails with TOO_LARGE if the broker does not accept a message of so many bytes. */
 static pserver_status check_payload(const struct ps_connection *connection, const char *subject,
                                     size_t bytes) {
   int64_t most = natsConnection_GetMaxPayload(connection->nats);

@@ -9,7 +9,7 @@
 #define CRC_END 10
 #define ENTRIES_MAX 15
 
-static const uint8_t head[CRC_END + 3] = {
+static const uint8_t header_start[CRC_END + 3] = {
     0x80, 0xa3, 'c', 'r', 'c', 0xce, 0, 0, 0, 0, 0xa1, 'v', PS_PROTOCOL_VERSION};
 static const uint8_t data_key[6] = {0xa4, 'd', 'a', 't', 'a', 0xc6};
 
@@ -25,7 +25,7 @@ void ps_draft_begin(struct ps_draft *draft) {
   draft->has_no_memory = false;
   msgpack_sbuffer_init(&draft->buffer);
   msgpack_packer_init(&draft->packer, draft, append);
-  append(draft, (const char *)head, sizeof head);
+  append(draft, (const char *)header_start, sizeof header_start);
 }
 
 void ps_pack_text(struct ps_draft *draft, const char *text, size_t bytes) {
@@ -136,7 +136,7 @@ void ps_draft_release(struct ps_draft *draft) { msgpack_sbuffer_destroy(&draft->
 
 pserver_status ps_open_message(const uint8_t *bytes, size_t count, struct ps_message *message) {
   if (count <= CRC_END || bytes[0] < 0x82 || bytes[0] > 0x80 + ENTRIES_MAX ||
-      memcmp(bytes + 1, head + 1, CRC_AT - 1) != 0) {
+      memcmp(bytes + 1, header_start + 1, CRC_AT - 1) != 0) {
     return ps_fail(PSERVER_ERR_BAD_MESSAGE,
                    "expected a msgpack map that begins with \"crc\"; received %zu bytes that do not",
                    count);
@@ -198,7 +198,7 @@ bool ps_map_position(const struct ps_value *map, struct ps_position *position) {
          ps_map_whole(map, "seq", &position->seq);
 }
 
-/** The details of the error in a message; false if it has none. */
+/** Finds the details of the error in a message; false if it has none. */
 static bool find_details(const struct ps_message *message, struct ps_value *details) {
   struct ps_value error;
   return ps_map_find(&message->fields, "error", &error) && ps_map_find(&error, "details", details);

@@ -56,7 +56,7 @@ static void quote_name(char quoted[QUOTED_SIZE], const char *name, size_t bytes)
   ps_json_text(&json, shown, used);
 }
 
-/** BAD_NAME for a name. */
+/** Fails with BAD_NAME for a name. */
 static pserver_status bad_name(const char *what, const char *expected, const char *name, size_t bytes) {
   char quoted[QUOTED_SIZE];
   quote_name(quoted, name, bytes);

@@ -7,7 +7,7 @@
 
 /* Requests: sent, repeated and answered on the I/O thread. */
 
-/** The first repeat. */
+/** Delay of the first repeat. */
 #define REPEAT_MS 1000
 /** A host gives up just before the repeat comes, so that it never holds two copies of a request. */
 #define WAIT_MS 900
@@ -199,7 +199,7 @@ static pserver_status no_owner(const struct ps_ask *ask) {
   return ps_detail_whole("shard", ask->shard);
 }
 
-/** Reads an answer; `*is_open`: `message` is set. */
+/** Reads an answer; sets `*is_open` if it has opened `message`. */
 static pserver_status answer(struct ps_ask *ask, natsMsg *received, struct ps_message *message,
                              bool *is_open) {
   if (natsMsg_IsNoResponders(received)) return ask->nobody == NULL ? no_owner(ask) : ask->nobody(ask);

@@ -14,9 +14,9 @@
 /** How long writing to a broker may block before the connection counts as lost; a call can end late by as
  * much. */
 #define WRITE_DEADLINE_MS 5000
-/** Large enough to write the message of a block with one system call. */
+/** Large enough that one system call writes the message of a block. */
 #define IO_BUFFER_BYTES (256 * 1024)
-/** Small, because the client itself repeats what was published while disconnected. */
+/** Small, because the client itself repeats what it published without a connection. */
 #define RECONNECT_BUFFER_BYTES 1024
 
 struct credentials {

@@ -173,15 +173,15 @@ bool ps_io_run(struct ps_io_thread *io);
 /** Notifications of the connection. On the I/O thread, except `retain` and `release`. */
 struct ps_connection_listener {
   void *owner;
-  /** A message to the inbox has come; it is valid until this returns. */
+  /** Takes a message to the inbox, which is valid until this returns. */
   void (*received)(void *owner, natsMsg *message);
-  /** The connection is lost; nothing can be published until `reconnected`. */
+  /** Tells that the connection is lost; nothing can be published until `reconnected`. */
   void (*disconnected)(void *owner);
-  /** The connection is back. */
+  /** Tells that the connection is back. */
   void (*reconnected)(void *owner);
-  /** The client can do nothing more: the connection is closed, or the inbox is denied. */
+  /** Tells that the client can do nothing more: the connection is closed, or the inbox is denied. */
   void (*lost)(void *owner, pserver_status code, const char *text);
-  /** The broker denied publishing to a subject. */
+  /** Tells that the broker denied publishing to a subject. */
   void (*denied)(void *owner, const char *subject);
   /** Keeps the connection and its owner alive until `release`. Both on any thread. */
   void (*retain)(void *owner);
@@ -239,10 +239,9 @@ size_t ps_last_payload_bytes_max(struct ps_connection *connection);
 size_t ps_data_bytes_max(const struct ps_connection *connection);
 
 /**
- * Publishes a message; `reply` NULL: without a reply subject. The bytes are copied or written to the
- * socket, which can block for up to 5 s while the broker accepts none. On the I/O thread. NO_BROKER while
- * there is no connection; IO if it broke meanwhile, so that part of the message may be sent; TOO_LARGE,
- * CLOSED.
+ * Publishes a message; `reply` NULL: without a reply subject. The bytes are copied or written to the socket,
+ * which can block for up to 5 s while the broker accepts none. On the I/O thread. NO_BROKER while there is no
+ * connection; IO if it broke during the write, so that part of the message may be sent; TOO_LARGE, CLOSED.
  */
 pserver_status ps_publish(struct ps_connection *connection, const char *subject, const char *reply,
                           const void *bytes, size_t count);
@@ -353,7 +352,7 @@ uint32_t ps_name_hash(const char *name, size_t bytes);
 /** Escapes a trainer's id as a subject token. BAD_NAME. */
 pserver_status ps_escape_id(const char *id, char token[PS_ID_SIZE]);
 
-/** BAD_NAME unless a job's name is 1 to 40 characters A-Z a-z 0-9 and -. */
+/** Fails with BAD_NAME unless a job's name is 1 to 40 characters A-Z a-z 0-9 and -. */
 pserver_status ps_check_job_name(const char *job);
 
 /** The job and trainer of a client. Never changes. */
@@ -380,7 +379,7 @@ pserver_status ps_connect(struct ps_connection *connection, const struct ps_iden
 /** Returns the CRC-32, as in zlib, of bytes that follow those with checksum `crc`; 0 for the first bytes. */
 uint32_t ps_crc32_update(uint32_t crc, const void *bytes, size_t count);
 
-/** The same without carry-less multiplication, for tests to compare. */
+/** Does the same as ps_crc32_update() without carry-less multiplication, for tests to compare. */
 uint32_t ps_crc32_by_table(uint32_t crc, const void *bytes, size_t count);
 
 /** Returns the bytes of an element; 0 if `dtype` is not an element type. */
@@ -468,9 +467,9 @@ struct ps_ask {
   /** Sets the last error when nobody listens to the subject; returns its code. NULL: no host serves `shard`. */
   pserver_status (*nobody)(struct ps_ask *ask);
   /**
-   * Reacts to an error that is not retried: returns OK to send the request again at once, otherwise the
-   * status to fail with. NULL: the request fails with the error. `message` is NULL if no host answered, or
-   * if the broker denied the request, which then fails in any case.
+   * Reacts to an error that is not retried: returns OK to send the request again at once, else the status to
+   * fail with. NULL: the request fails with the error. `message` is NULL if no host answered, or if the
+   * broker denied the request, which then fails in any case.
    */
   pserver_status (*refused)(struct ps_ask *ask, pserver_status status, const struct ps_message *message);
   /** Called on the calling thread after `read` has set `goes_on`; may be NULL. */
@@ -480,7 +479,7 @@ struct ps_ask {
   unsigned shard;
   /** How long errors that can pass are retried; 0: until the call ends. */
   int64_t retry_ms;
-  /** Whether it is never repeated, because carrying it out twice would be wrong. */
+  /** Whether it is never repeated, because repeating it would do it twice. */
   bool is_sent_once;
   /** Set by `read`: further messages of the answer follow. */
   bool goes_on;
@@ -506,8 +505,7 @@ struct ps_ask_group {
   size_t count;
   /** When the owner ends the group by ps_ask_group_end(). */
   int64_t ends_at_ms;
-  /** Called once: with OK when all requests are answered, otherwise with the last error. May free the
-   * group. */
+  /** Called once: with OK when all requests are answered, else with the last error. May free the group. */
   void (*over)(struct ps_ask_group *group, pserver_status status);
   /** Makes the calling thread call `on_progress` of the requests; may be NULL. */
   void (*on_progress)(struct ps_ask_group *group);
@@ -538,7 +536,7 @@ struct ps_requests {
   uint64_t tokens;
 };
 
-/** Makes a request one to the owner of a shard. */
+/** Addresses a request to the owner of a shard. */
 void ps_ask_shard(struct ps_ask *ask, const struct ps_identity *identity, unsigned shard,
                   const char *verb);
 
@@ -557,10 +555,10 @@ uint64_t ps_ask_group_wait_ms(const struct ps_ask_group *group);
 /** Takes a reply; slot and token are from its subject. On the I/O thread, as the functions below. */
 void ps_on_reply(struct ps_requests *requests, uint64_t slot, uint64_t token, natsMsg *message);
 
-/** The broker denied publishing to a subject. */
+/** Takes the broker's denial to publish to a subject. */
 void ps_requests_denied(struct ps_requests *requests, const char *subject);
 
-/** The connection is back: sends all requests again. */
+/** Sends all requests again, because the connection is back. */
 void ps_requests_reconnected(struct ps_requests *requests);
 
 void ps_requests_release(struct ps_requests *requests);

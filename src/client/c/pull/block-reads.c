@@ -88,14 +88,14 @@ static size_t list_stale(const struct ps_read_request *request, struct ps_parame
   return count;
 }
 
-/** Marks all reads of a parameter as replaced. */
+/** Notes that the parameter of reads has been replaced. */
 static void note_replaced(struct reading *reading, const struct ps_parameter *parameter) {
   for (size_t i = 0; i < reading->count; i++) {
     if (reading->reads[i].parameter == parameter) *reading->reads[i].is_replaced = true;
   }
 }
 
-/** Looks parameters up again, and notes those that were initialized anew. */
+/** Looks parameters up again, and notes those that have been initialized again. */
 static pserver_status find_again(struct reading *reading, struct ps_parameter *const *stale,
                                  const char *const *names, size_t count, struct ps_parameter **fresh) {
   struct ps_call *call = reading->call;
@@ -146,7 +146,7 @@ static pserver_status ask_all(struct ps_call *call, const struct ps_read_plan *p
   return status;
 }
 
-/** Requests the blocks that are left, once. OK if all are read, or shall be requested again. */
+/** Requests the blocks that are not read yet, once. OK if all are read, or shall be requested again. */
 static pserver_status read_left(struct reading *reading) {
   struct ps_read_plan plan;
   size_t message_bytes_max = ps_last_payload_bytes_max(&reading->call->client->connection);
