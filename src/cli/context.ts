@@ -6,7 +6,7 @@ import { PserverError } from "../protocol/errors.ts";
 import { Output, type OutputFlags, type OutputStream } from "./output/output.ts";
 import { unlessAborted } from "./signals.ts";
 
-/** Where answers to questions come from; questions are asked only if it is a terminal. */
+/** The stream from which answers to questions are read; questions are asked only if it is a terminal. */
 type InputStream = Readable & { readonly isTTY?: boolean };
 
 /** The process that a command runs in. */
@@ -17,7 +17,10 @@ export interface CliProcess {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Aborted by the first Ctrl-C or SIGTERM. */
   readonly signal: AbortSignal;
-  /** Told by a command that serves: it stops in order when its output has no reader any more. */
+  /**
+   * Called by a command that serves: the process then lets it stop in order when its output has no reader any
+   * more.
+   */
   readonly onServer?: () => void;
 }
 
@@ -27,14 +30,14 @@ export interface CliContext extends CliProcess {
   setExitCode(code: number): void;
 }
 
-/** The printer of a command that ends by itself. */
+/** Opens the printer of a command that ends by itself. */
 export function openOutput(context: CliContext, flags: OutputFlags): Output {
   return Output.open(context, context.environment, flags);
 }
 
 /**
- * The printer of a command that serves: each message begins with the time, as in a log. Tells the process that it
- * is a server.
+ * Opens the printer of a command that serves: each message begins with the time, as in a log. Tells the process
+ * that it is a server.
  */
 export function openLog(context: CliContext, flags: OutputFlags): Output {
   context.onServer?.();
@@ -87,7 +90,10 @@ export async function confirm(context: CliContext, question: string): Promise<bo
   return /^y(es)?$/i.test(await askLine(context, `${question} [y/N]`));
 }
 
-/** The program and first arguments that start another `pserver`, whichever of the package's programs runs now. */
+/**
+ * Returns the program and first arguments that start another `pserver`, whichever of the package's programs
+ * runs now.
+ */
 export function thisCommand(): [program: string, ...args: string[]] {
   const main = `pserver${extname(import.meta.filename)}`;
   // Next to this file in the sources, and next to all chunks in the package.

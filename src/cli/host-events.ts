@@ -3,10 +3,10 @@ import { quoteName } from "../protocol/names.ts";
 import { describeFallbacks } from "./output/amounts.ts";
 import type { Output } from "./output/output.ts";
 
-/** How long a warning is not printed again. */
+/** Time for which a printed warning is not printed again. */
 const REPEAT_AFTER_MS = 60_000;
 
-/** Texts that are remembered; the one that was printed first is forgotten for another one. */
+/** Number of texts that are remembered; another text takes the place of the one that was printed first. */
 const TEXTS_MAX = 256;
 
 /**
@@ -17,8 +17,8 @@ export class RepeatedWarnings {
   readonly #printed: Map<string, { atMs: number; suppressed: number }> = new Map();
 
   /**
-   * What to print of a warning: its text, with how often it came since it was last printed; undefined
-   * if it is to be kept back. `nowMs`: of a clock that does not go back.
+   * Returns what to print of a warning: its text, with how often it came since it was last printed; undefined
+   * if it is to be kept back. `nowMs` is of a clock that does not go back.
    */
   toPrint(text: string, nowMs: number): string | undefined {
     const known = this.#printed.get(text);
@@ -94,14 +94,14 @@ function tellHostEvent(event: HostEvent, output: Output, repeated: RepeatedWarni
   }
 }
 
-/** The first names of parameters, as `"w", "b" and 3 others`. */
+/** Lists the first names of parameters, as `"w", "b" and 3 others`. */
 function listNames(names: readonly string[]): string {
   const shown = names.slice(0, NAMES_SHOWN_MAX).map(quoteName).join(", ");
   const more = names.length - NAMES_SHOWN_MAX;
   return more > 0 ? `${shown} and ${more} others` : shown;
 }
 
-/** An event that brings an error. */
+/** An event that carries an error. */
 type Problem = Extract<HostEvent, { readonly error: unknown }>;
 
 function describeProblem(event: Problem): string {

@@ -16,12 +16,15 @@ import type { CliContext } from "./context.ts";
 import { type JobFlags, type TrainerFlags, toOverrides } from "./options/connection-options.ts";
 
 /**
- * Time to reach the broker, unless NATS_TIMEOUT asks for more: a command with a long `--timeout` must not
- * wait that long for a broker that is not there.
+ * Time to reach the broker, unless NATS_TIMEOUT asks for more: a command with a long `--timeout` must not wait
+ * that long for a broker that is not there.
  */
 const CONNECT_TIMEOUT_MS = 5_000;
 
-/** Longest wait for one answer, of commands that change what the broker stores of a job; the default of `--timeout`. */
+/**
+ * Default of `--timeout` in commands that change what the broker stores of a job: the longest wait for one
+ * answer.
+ */
 export const STORE_TIMEOUT_MS = 30_000;
 
 /**
@@ -44,20 +47,20 @@ export async function withStore<T>(
   }
 }
 
-/** How a command connects to the broker of its job. */
+/** Returns the settings with which a command connects to the broker of its job. */
 export function adminConnection(context: CliContext, flags: JobFlags): AdminConnectionOptions {
   const { environment, signal } = context;
   const connectTimeoutMs = connectTimeoutMsOf(context, flags);
   return { job: flags.job, broker: toOverrides(flags), environment, connectTimeoutMs, signal };
 }
 
-/** How long a command waits for the broker, in milliseconds. */
+/** Returns how long a command waits for the broker, in milliseconds. */
 export function connectTimeoutMsOf({ environment }: CliContext, flags: JobFlags): number {
   const { timeoutMs } = resolveSettings(toOverrides(flags), environment);
   return Math.min(flags.timeout, Math.max(CONNECT_TIMEOUT_MS, timeoutMs));
 }
 
-/** An id that no other process of this machine has now; a long name of the machine is cut. */
+/** Makes an id that no other process of this machine has now; cuts a long name of the machine. */
 export function commandId(machine = hostname()): string {
   const tail = `-${process.pid}`;
   const host = machine.replaceAll(/[^A-Za-z0-9-]/g, "-");
@@ -84,7 +87,10 @@ export async function withJobs<T>(
   });
 }
 
-/** The names of the jobs that the broker holds; @throws as {@link withJobs}. */
+/**
+ * Lists the names of the jobs that the broker holds.
+ * @throws as {@link withJobs}.
+ */
 export async function listJobs(context: CliContext, flags: JobFlags): Promise<string[]> {
   return await withJobs(context, flags, (jobs) => jobs.map(({ job }) => job));
 }
@@ -139,7 +145,7 @@ export async function withTrainer<T>(
   }
 }
 
-/** The error; for NO_HOST with the jobs that the broker holds added. */
+/** Returns the error; adds to NO_HOST the jobs that the broker holds. */
 async function namingOtherJobs(
   context: CliContext,
   flags: JobFlags,

@@ -46,7 +46,7 @@ export interface ErrorStyle {
 
 const DESCRIPTION = "A parameter server made of actors on NATS.";
 
-/** The program `pserver`; parsing runs the sub-command and throws errors of the command line. */
+/** Makes the program `pserver`; parsing runs the sub-command and throws errors of the command line. */
 export function createProgram(context: CliContext, style: ErrorStyle): Command {
   const program = new Command("pserver")
     .description(DESCRIPTION)
@@ -105,7 +105,7 @@ function wrongArguments(text: string, { json, paint }: ErrorStyle): string {
 }
 
 /**
- * Commander's message without the values that it repeats, which may be passwords. Our own parsers say
+ * Returns commander's message without the values that it repeats, which may be passwords. Our own parsers say
  * what they received, as far as it may be shown.
  */
 function withoutValues(message: string): string {

@@ -177,7 +177,10 @@ const HINTS_OF: Readonly<Record<string, typeof HINTS>> = {
   load: { NOT_INITIALIZED: "another trainer initializes the job: wait for it" },
 };
 
-/** The hint for an error that a command ended with; undefined if there is none, or it names this command. */
+/**
+ * Returns the hint for an error that a command ended with; undefined if there is none, or it names this
+ * command.
+ */
 function hintFor({ code, details }: PserverError, command: string): string | undefined {
   const { certificate } = details;
   if (typeof certificate === "string") {
@@ -198,7 +201,7 @@ export interface ReportedError {
 export interface ReportStyle {
   readonly json: boolean;
   readonly paint: Paint;
-  /** The command that ended with it; "" if it was not known yet. */
+  /** The command that ended with the error; "" if it was not known yet. */
   readonly command: string;
   /** Columns of the terminal, if the error is printed on one. */
   readonly width?: number;
@@ -206,21 +209,21 @@ export interface ReportStyle {
   readonly time?: string;
 }
 
-/** The report of an error that a command ended with, and the exit code that goes with it. */
+/** Returns the report of an error that a command ended with, and the exit code that goes with it. */
 export function reportError(thrown: unknown, style: ReportStyle): ReportedError {
   const { json, paint, command, time, width = Number.POSITIVE_INFINITY } = style;
   const error = ensureError(thrown);
   const exitCode = EXIT_CODES[error.code];
   if (json) return { text: jsonError(error, time), exitCode };
-  const head = paint("fail", `pserver: ${error.code}:`);
-  const first = time === undefined ? head : `${time} ${head}`;
+  const prefix = paint("fail", `pserver: ${error.code}:`);
+  const first = time === undefined ? prefix : `${time} ${prefix}`;
   const lines = [wrapMessage(`${first} ${visibleLines(error.message)}`, width)];
   const hint = hintFor(error, command);
   if (hint !== undefined) lines.push(wrapMessage(`${paint("faint", "hint:")} ${hint}`, width));
   return { text: lines.join("\n"), exitCode };
 }
 
-/** `{"error":{code,message,details}}`, on one line; after the `time`, if one is given. */
+/** Writes `{"error":{code,message,details}}` on one line, with the `time` first if one is given. */
 export function jsonError(error: PserverError, time?: string): string {
   return visibleJson({ time, error: error.toWire() });
 }

@@ -37,7 +37,7 @@ export async function runCli(args: readonly string[], cliProcess: CliProcess): P
 }
 
 /**
- * How errors of a command line are reported. Some are reported before it is parsed, so its flags are
+ * Decides how errors of a command line are reported. Some are reported before it is parsed, so its flags are
  * looked for here.
  */
 export function errorStyle(

@@ -48,7 +48,7 @@ export async function untilAborted(signal: AbortSignal): Promise<void> {
 }
 
 /**
- * The result of `work`, unless the signal is aborted first; `work` itself goes on.
+ * Waits for `work` and returns its result, unless the signal is aborted first; `work` itself goes on.
  * @throws the signal's reason.
  */
 export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
@@ -58,12 +58,18 @@ export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): P
   return await Promise.race([work, aborted]);
 }
 
-/** Signals that somebody may have asked a command to ignore: with `nohup`, or by starting it with `&` in a script. */
+/**
+ * Signals that somebody may have asked a command to ignore: with `nohup`, or by starting it with `&` in a
+ * script.
+ */
 export type IgnorableSignal = "SIGHUP" | "SIGINT" | "SIGQUIT" | "SIGTERM";
 
 /** What is known about the start of a process. */
 export interface ProcessStart {
-  /** Of `PSERVER_IGNORED_SIGNALS`, which the first lines of the program set; undefined if Node.js was started by itself. */
+  /**
+   * Value of `PSERVER_IGNORED_SIGNALS`, which the first lines of the program set; undefined if Node.js was
+   * started by itself.
+   */
   readonly variable: string | undefined;
   /** Whether one of the standard streams is a terminal, and its output goes to files. */
   readonly hasTerminal: boolean;
@@ -76,9 +82,10 @@ const VARIABLE = "PSERVER_IGNORED_SIGNALS";
 const SHELL = /^(?:ba|da|a|k|mk|z)?sh$|^busybox$/;
 
 /**
- * The signals that this process was started to ignore. Node.js sets all signals to their defaults before it runs a
- * program, so the shell lines at the beginning of `pserver` and `legion` look before and tell by a variable, which
- * is removed here, because it is not for the processes that this one starts. Call it once, before those.
+ * Returns the signals that this process was started to ignore. Node.js sets all signals to their defaults
+ * before it runs a program, so the shell lines at the beginning of `pserver` and `legion` look first and tell
+ * by a variable. It is removed here, because it is not for the processes that this one starts. Call it once,
+ * before those.
  */
 export function takeIgnoredSignals(environment = process.env): ReadonlySet<IgnorableSignal> {
   const variable = environment[VARIABLE];
@@ -92,9 +99,9 @@ export function takeIgnoredSignals(environment = process.env): ReadonlySet<Ignor
 }
 
 /**
- * The signals that a process was started to ignore. Where the variable does not say it, because somebody has started
- * `node dist/pserver.js`, it follows from what `nohup` and shells do besides: `nohup` leaves no stream at a terminal,
- * and a shell without job control gives its background jobs no input and its own process group.
+ * Returns the signals that a process was started to ignore. Without the variable, as when somebody has started
+ * `node dist/pserver.js`, they follow from what `nohup` and shells do besides: `nohup` leaves no stream at a
+ * terminal, and a shell without job control gives its background jobs no input and its own process group.
  */
 export function ignoredSignals(start: ProcessStart): ReadonlySet<IgnorableSignal> {
   if (start.variable !== undefined) {
@@ -112,7 +119,10 @@ function isFileOrDevice(descriptor: number): boolean {
   return stat.isFile() || stat.isCharacterDevice();
 }
 
-/** Only Linux tells. A job at the terminal's foreground is none, so Ctrl-C always ends it. */
+/**
+ * Whether this process is a background job, which only Linux tells. A job in the terminal's foreground is none,
+ * so Ctrl-C always ends it.
+ */
 function isBackgroundJob(): boolean {
   const own = readProcessStat(process.pid);
   const parent = readProcessStat(process.ppid);

@@ -1,16 +1,16 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ensureError, type PserverError } from "../protocol/errors.ts";
 
-/** Restarts in a row of a broker or host that may fail, or end within {@link STEADY_MS}. */
+/** How often in a row a broker or host is restarted that fails, or ends within {@link STEADY_MS}. */
 export const RESTARTS_MAX = 5;
 
-/** After running for this long, earlier failures do not count any more. */
+/** Running time after which earlier failures do not count any more. */
 export const STEADY_MS = 60_000;
 
 const RESTART_DELAY_MS = 500;
 const RESTART_DELAY_MS_MAX = 30_000;
 
-/** Something that runs. */
+/** A running process or host. */
 export interface Run<End> {
   /** Settles with how it ended. */
   readonly ended: Promise<End>;
@@ -20,9 +20,9 @@ export interface Run<End> {
 export interface Supervision<End> {
   /** Starts it again; settles when it runs. A start that fails counts like one that ends at once. */
   readonly start: () => Promise<Run<End>>;
-  /** Why it has ended, as the beginning of a sentence; undefined if it is not to be started again. */
+  /** Says why it has ended, as the beginning of a sentence; undefined if it is not to be started again. */
   readonly describe: (end: End) => string | undefined;
-  /** Why it did not start; by default the error's message. */
+  /** Says why it did not start; by default with the error's message. */
   readonly describeFailedStart?: (error: PserverError) => string;
   /** Restarts in a row that may fail. */
   readonly restartsMax: number;
@@ -41,9 +41,9 @@ const pauseFor: Pause = (delayMs, signal) => delay(delayMs, undefined, { signal 
 /** How something has ended for good. */
 export interface Ended<End> {
   readonly end: End;
-  /** How often it was started again, or this was tried. */
+  /** Number of attempts to start it again. */
   readonly restarts: number;
-  /** What became of the last start, as {@link Supervision} describes it. */
+  /** Why the last run ended or did not start, as {@link Supervision} describes it. */
   readonly reason: string | undefined;
   /** The error of the last start, if it failed. */
   readonly cause: PserverError | undefined;

@@ -28,7 +28,7 @@ import { visibleJson } from "./output/wrap.ts";
 /** The parameter that the tensor of a file is for. */
 export type ExpectedTensor = TensorHeader;
 
-/** The error for a file that does not fit the parameter. */
+/** Makes the error for a file that does not fit the parameter. */
 function tensorMismatch(
   code: "BAD_DTYPE" | "BAD_SHAPE" | "BAD_LENGTH" | "BAD_VALUE",
   what: string,
@@ -53,7 +53,7 @@ const KINDS: Readonly<Record<string, TensorFileKind>> = {
 };
 
 /**
- * The format for the ending of a file's name, in upper or lower case; raw bytes without an ending.
+ * Returns the format for the ending of a file's name, in upper or lower case; raw bytes without an ending.
  * @throws BAD_VALUE for another ending.
  */
 function tensorFileKind(path: string): TensorFileKind {
@@ -63,13 +63,10 @@ function tensorFileKind(path: string): TensorFileKind {
   throw mismatch("BAD_VALUE", "tensor file", expected, JSON.stringify(path));
 }
 
-/** Elements in one piece of text, which has some hundred KiB. */
+/** Elements in one chunk of text, which has some hundred KiB. */
 const PIECE_ELEMENTS = 16_384;
 
-/**
- * Encodes `{"name":…,"dtype":…,"shape":[…],…entries,"values":[…]}` in pieces, the values flat in C
- * order.
- */
+/** Encodes `{"name":…,"dtype":…,"shape":[…],…entries,"values":[…]}` in chunks, the values flat in C order. */
 export function* encodeJsonTensor(
   name: string,
   tensor: Tensor,
@@ -86,10 +83,10 @@ export function* encodeJsonTensor(
 }
 
 /**
- * A tensor from JSON: an array of values, flat or nested as the shape says, or the object that
- * {@link encodeJsonTensor} writes.
- * @throws BAD_DTYPE, BAD_SHAPE, BAD_LENGTH if it is of another type or shape; BAD_VALUE for an
- * element that the type cannot hold exactly, or only as another value.
+ * Reads a tensor from JSON: an array of values, flat or nested as the shape says, or the object that {@link
+ * encodeJsonTensor} writes.
+ * @throws BAD_DTYPE, BAD_SHAPE, BAD_LENGTH if it is of another type or shape; BAD_VALUE for an element that the
+ *   type cannot hold exactly, or only as another value.
  */
 export function decodeJsonTensor(value: unknown, expected: ExpectedTensor): Tensor {
   const values = checkedValues(value, expected);
@@ -175,17 +172,20 @@ function show(value: unknown): string {
   return (JSON.stringify(value) ?? typeof value).slice(0, 60);
 }
 
-/** Most groups that are read or sent at a time, and most bytes of them; a larger tensor goes alone. */
+/** Maximum number of groups that are read or sent at a time, and of their bytes; a larger tensor goes alone. */
 const IN_WORK_MAX = 16;
 const IN_WORK_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Most tensors and bytes of a group of several: about what one request declares, and a record of the journal holds. */
+/**
+ * Maximum number of tensors in a group, and of the bytes of several: about what one request declares, and a
+ * record of the journal holds.
+ */
 const GROUP_MAX = PARAMETERS_PER_REQUEST_MAX;
 const GROUP_BYTES_MAX = BATCH_BYTES;
 
 /**
- * Runs `work` for all sources in groups, some at a time: small ones that follow each other are a group, a large one
- * is by itself. After a failure none is started; it rejects when all have ended.
+ * Runs `work` for all sources in groups, some at a time: small ones that follow each other are a group, a large
+ * one is by itself. After a failure no further one is started, and the call rejects when all have ended.
  */
 export async function inBoundedOrder(
   sources: readonly TensorSource[],
@@ -244,12 +244,12 @@ export async function readTensor(source: TensorSource): Promise<Tensor> {
   return tensor;
 }
 
-/** Bytes of the elements of all tensors of a group. */
+/** Returns the bytes of the elements of all tensors of a group. */
 export function groupBytes(group: readonly TensorSource[]): number {
   return group.reduce((sum, { header }) => sum + headerBytes(header), 0);
 }
 
-/** Bytes of a tensor's elements. */
+/** Returns the bytes of a tensor's elements. */
 function headerBytes({ dtype, shape }: TensorSource["header"]): number {
   return tensorBytes(dtype, shape);
 }
@@ -258,9 +258,9 @@ function headerBytes({ dtype, shape }: TensorSource["header"]): number {
 const JSON_BYTES_MAX = 256 * 1024 * 1024;
 
 /**
- * The tensor in a file: `.npy`, `.json`, or the little-endian bytes in C order.
- * @throws BAD_VALUE for another ending; IO; BAD_FILE; BAD_DTYPE, BAD_SHAPE, BAD_LENGTH or BAD_VALUE if it does not fit the
- * parameter; TOO_LARGE for JSON above 256 MiB.
+ * Reads the tensor in a file: `.npy`, `.json`, or the little-endian bytes in C order.
+ * @throws BAD_VALUE for another ending; IO; BAD_FILE; BAD_DTYPE, BAD_SHAPE, BAD_LENGTH or BAD_VALUE if it does
+ *   not fit the parameter; TOO_LARGE for JSON above 256 MiB.
  */
 export async function readTensorFile(path: string, expected: ExpectedTensor): Promise<Tensor> {
   const file = await ModelFile.open(path);
@@ -315,7 +315,9 @@ async function readJson(file: ModelFile, expected: ExpectedTensor): Promise<Tens
   return decodeJsonTensor(parseBoundedJson(file.path, "JSON", bytes, bounds).value, expected);
 }
 
-/** Bounds for the JSON of a tensor of this shape: nested lists or a flat one, in an object or not. */
+/**
+ * Returns the bounds for the JSON of a tensor of this shape: nested lists or a flat one, in an object or not.
+ */
 function jsonBounds(shape: readonly number[]): JsonBounds {
   const outer = shape.slice(0, -1);
   const lists = outer.map((_, axis) => elementCount(outer.slice(0, axis + 1)));

@@ -7,7 +7,7 @@ import {
   type TrainerFlags,
 } from "../options/connection-options.ts";
 
-/** The hidden command that completion scripts ask for names. */
+/** Name of the hidden command that completion scripts ask for names. */
 const COMPLETE_NAMES = "complete-names";
 
 /** Kinds of names that the broker or the hosts can list. */
@@ -18,13 +18,13 @@ type NameKind = (typeof NAME_KINDS)[number];
 
 /** A flag that can be completed. */
 interface FlagWord {
-  /** Such as `--job`. */
+  /** The flag as it is typed, such as `--job`. */
   readonly word: string;
   readonly description: string;
   readonly takesValue: boolean;
   /** The values it takes, where they are few. */
   readonly choices: readonly string[];
-  /** The kind of names that it takes, if it takes names. */
+  /** The kind of names that it takes; undefined if it takes none. */
   readonly names: NameKind | undefined;
 }
 
@@ -35,7 +35,7 @@ interface CommandWord {
   readonly flags: readonly FlagWord[];
   /** The words of its first argument, where they are few. */
   readonly choices: readonly string[];
-  /** The kind of names that its first argument is one of, if it is a name. */
+  /** The kind of names that its first argument takes; undefined if it takes none. */
   readonly names: NameKind | undefined;
 }
 
@@ -47,7 +47,7 @@ const NAMED: Readonly<Record<string, NameKind>> = {
   "--param": "parameters",
 };
 
-/** The words that can be completed, read from the commands themselves. */
+/** Reads the words that can be completed from the commands themselves. */
 function commandWords(program: Command): CommandWord[] {
   const shown = program.commands.filter((command) => command.name() !== COMPLETE_NAMES);
   return shown.map((command) => ({
@@ -81,7 +81,7 @@ const SHELLS = ["bash", "zsh", "fish"] as const;
 type Shell = (typeof SHELLS)[number];
 
 /**
- * A completion script. It needs nothing but the shell, asks the command itself for names of jobs and
+ * Writes a completion script. It needs nothing but the shell, asks the command itself for names of jobs and
  * parameters, and offers file names for the rest.
  */
 function completionScript(shell: Shell, commands: readonly CommandWord[]): string {
@@ -199,7 +199,7 @@ function zshScript(commands: readonly CommandWord[]): string {
   ].join("\n");
 }
 
-/** The completion of a value in zsh: its few words, or names; undefined for anything else. */
+/** Writes how zsh completes a value: by its choices, or by names; undefined for any other value. */
 function zshValue(
   what: string,
   { choices, names }: Pick<FlagWord, "choices" | "names">,
@@ -236,7 +236,7 @@ function fishScript(commands: readonly CommandWord[]): string {
   ].join("\n");
 }
 
-/** `pserver completion`: a script that completes commands and flags. */
+/** Adds the command `pserver completion`, which writes a script that completes commands and flags. */
 export function registerCompletion(program: Command, context: CliContext): void {
   const command = program
     .command("completion")
@@ -261,7 +261,7 @@ const TIMEOUT_MS = 1_000;
 const NAMES_MAX = 1_000;
 
 /**
- * The command behind the completion scripts: prints the names of one kind, one per line, of the job and
+ * Adds the command behind the completion scripts: it prints the names of one kind, one per line, of the job and
  * broker in the words of the command line. Prints nothing if they cannot be listed in time.
  */
 export function registerCompleteNames(program: Command, context: CliContext): void {
@@ -291,7 +291,7 @@ async function namesOf(
   return parameters.map(({ name }) => name);
 }
 
-/** The flags of a job among the words before the one that is being typed. */
+/** Reads the flags of a job from the words before the one that is being typed. */
 function flagsAmong(words: readonly string[]): TrainerFlags {
   // A flag at the end has no value yet.
   const whole = words.at(-1)?.startsWith("-") ? words.slice(0, -1) : words;

@@ -38,22 +38,22 @@ export interface Check {
   readonly advice?: string;
 }
 
-/** A check that passed. */
+/** Reports that a check has passed. */
 function ok(name: string, message: string): Check {
   return { name, status: "ok", message };
 }
 
-/** A check of something that works, but not as it should. */
+/** Reports what works, but not as it should. */
 function warn(name: string, message: string, advice: string): Check {
   return { name, status: "warn", message, advice };
 }
 
-/** A check of something that keeps the job from working. */
+/** Reports what keeps the job from working. */
 function fail(name: string, message: string, advice: string): Check {
   return { name, status: "fail", message, advice };
 }
 
-/** A check that this user may not do. */
+/** Reports that this user may not do a check. */
 function skip(name: string, reason: string): Check {
   return { name, status: "skip", message: `not checked: ${reason}` };
 }
@@ -61,7 +61,7 @@ function skip(name: string, reason: string): Check {
 /** With less, a parameter of 4 MiB is cut into blocks, so an update of it is no single transaction. */
 const PAYLOAD_BYTES_WHOLE = SINGLE_BLOCK_BYTES_MAX + HEADER_BYTES_MAX;
 
-/** The Node.js that runs this command; `needed` is the version of package.json's `engines`. */
+/** Checks the Node.js that runs this command; `needed` is the version of package.json's `engines`. */
 export function checkNode(version: string, needed: readonly [number, number]): Check {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   const enough = major > needed[0] || (major === needed[0] && minor >= needed[1]);
@@ -74,12 +74,12 @@ export function checkNode(version: string, needed: readonly [number, number]): C
   );
 }
 
-/** The broker's version, which is new enough: else there is no connection to it. */
+/** Reports the broker's version, which is new enough: else there is no connection to it. */
 export function checkVersion(version: string): Check {
   return ok("broker version", `nats-server ${version}, ${checkBrokerVersion(version)}`);
 }
 
-/** The largest message the broker takes. */
+/** Checks the largest message that the broker accepts. */
 export function checkMaxPayload(maxPayloadBytes: number): Check {
   const name = "max_payload";
   const size = formatBytes(maxPayloadBytes);
@@ -93,8 +93,8 @@ export function checkMaxPayload(maxPayloadBytes: number): Check {
 }
 
 /**
- * The disk under the store of a `pserver up` on this machine; `store` is its `--store`. The streams are
- * those of its broker, or none if that cannot be asked.
+ * Checks the disk under the store of a `pserver up` on this machine; `store` is its `--store`. The streams are
+ * those of its broker, or none if it cannot be asked.
  */
 async function checkDisk(store: string, streams: readonly StreamBytes[]): Promise<Check> {
   const directory = join(resolve(store), "store");
@@ -107,7 +107,7 @@ async function checkDisk(store: string, streams: readonly StreamBytes[]): Promis
   }
 }
 
-/** Whether the disk can still hold what is reserved on it. */
+/** Checks whether the disk can still hold what is reserved on it. */
 export function checkDiskSpace(freeBytes: number, streams: readonly StreamBytes[]): Check {
   const comingBytes = streams.reduce(
     (sum, { bytes, limitBytes }) => sum + Math.max(0, limitBytes - bytes),
@@ -119,7 +119,7 @@ export function checkDiskSpace(freeBytes: number, streams: readonly StreamBytes[
   return warn("disk", found, advice);
 }
 
-/** Whether hosts of the job answer, and each shard has an owner. */
+/** Checks whether hosts of the job answer, and each shard has an owner. */
 async function checkHosts(admin: JobAdmin, job: string): Promise<Check[]> {
   try {
     const [status, { hosts, trainers, shards }] = await Promise.all([
@@ -134,7 +134,7 @@ async function checkHosts(admin: JobAdmin, job: string): Promise<Check[]> {
   }
 }
 
-/** Whether every shard is served. */
+/** Checks whether every shard is served. */
 export function checkShards(shards: readonly ListedShard[]): Check {
   const idle = [...idleShards(shards)];
   if (idle.length === 0) return ok("shards", `all ${shards.length} are served`);
@@ -206,7 +206,10 @@ export async function checkJetStream(
   ];
 }
 
-/** The job's journals and tape, and the disk of the store; skipped for a user who may not list streams. */
+/**
+ * Checks the job's journals and tape, and the disk of the store; skips this for a user who may not list
+ * streams.
+ */
 async function checkStreamBytes(
   manager: JetStreamManager,
   job: string,
@@ -231,7 +234,7 @@ async function checkStreamBytes(
   }
 }
 
-/** What the job's tape holds; nothing if it has none. */
+/** Lists the stream of the job's tape; an empty list if there is none. */
 async function tapeStream(manager: JetStreamManager, job: string): Promise<Check[]> {
   const checks: Check[] = [];
   for await (const { state } of manager.streams.list(new JobSubjects(job).allTapes())) {
@@ -282,7 +285,7 @@ interface StreamBytes {
   readonly limitBytes: number;
 }
 
-/** How full the fullest journal is. */
+/** Checks how full the fullest journal is. */
 export function checkJournals(job: string, journals: readonly StreamBytes[]): Check {
   const name = "journals";
   if (journals.length === 0) return ok(name, `job ${job} has none yet`);
@@ -298,7 +301,7 @@ export function checkJournals(job: string, journals: readonly StreamBytes[]): Ch
   return warn(name, `${found}; ${fullest.name} is ${percent} % full`, advice);
 }
 
-/** The bytes of the streams with subjects like these, or of all streams. */
+/** Lists the bytes of the streams with subjects like these, or of all streams. */
 async function listBytes(manager: JetStreamManager, subject?: string): Promise<StreamBytes[]> {
   const found: StreamBytes[] = [];
   for await (const { config, state } of manager.streams.list(subject)) {
@@ -318,8 +321,8 @@ const PURPOSES: Readonly<Record<Role, string>> = {
 };
 
 /**
- * What the permissions allow. One role is enough: a host may have two users, and an observer need not
- * be a trainer. For a user without any, the report names what a trainer would need.
+ * Checks what the permissions allow. One role is enough: a host may have two users, and an observer need not be
+ * a trainer. For a user without any, the report names what a trainer would need.
  */
 export function checkPermissions({ roles, refused }: Permissions, trainer: string): Check[] {
   const missing = (role: Role): string => `the broker refuses ${refused[role].join(", ")}`;
@@ -386,7 +389,7 @@ async function checkJob(
   ];
 }
 
-/** The checks of JetStream, on a connection with a host's inbox, which only a host's user may use. */
+/** Checks JetStream on a connection with a host's inbox, which only a host's user may use. */
 async function checkAsHost(
   context: CliContext,
   flags: DoctorFlags,
@@ -401,7 +404,7 @@ async function checkAsHost(
 
 const TIMEOUT_MS = 5_000;
 
-/** `pserver doctor`: checks what a job needs, and says what to do about the rest. */
+/** Adds the command `pserver doctor`, which checks what a job needs, and says what to do about the rest. */
 export function registerDoctor(program: Command, context: CliContext): void {
   const command = program
     .command("doctor")
@@ -441,7 +444,7 @@ const MARKS: Readonly<Record<CheckStatus, string>> = {
 /** How each status is styled. */
 const STYLES = { ok: "ok", warn: "warn", fail: "fail", skip: "faint" } as const;
 
-/** A check for people: what was found, and below it what to do. */
+/** Writes a check for people: what was found, and below it what to do. */
 export function describeCheck(
   { name, status, message, advice }: Check,
   { paint, width }: TextFormat,

@@ -19,7 +19,7 @@ interface GetFlags extends AskingFlags {
   readonly out?: string;
 }
 
-/** `pserver get`: the values of one parameter. */
+/** Adds the command `pserver get`, which prints the values of one parameter. */
 export function registerGet(program: Command, context: CliContext): void {
   const command = program
     .command("get")

@@ -32,7 +32,7 @@ const MODEL_DIRECTORY = ".pserver/models";
 /**
  * Runs one host until it is interrupted.
  * @throws the error that kept it from starting, or that ended it; ABORTED if it is interrupted before it
- * serves.
+ *   serves.
  */
 async function runHost(context: CliContext, output: Output, flags: RunHostFlags): Promise<void> {
   const { signal } = context;
@@ -66,7 +66,7 @@ async function runHost(context: CliContext, output: Output, flags: RunHostFlags)
 /** The most copies that JetStream keeps of a stream. */
 const REPLICAS_MAX = 5;
 
-/** `pserver host`: one more host of a job, on a broker that runs already. */
+/** Adds the command `pserver host`, which runs one more host of a job, on a broker that runs already. */
 export function registerHost(program: Command, context: CliContext): void {
   const command = program
     .command("host")

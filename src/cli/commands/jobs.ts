@@ -11,7 +11,7 @@ const TIMEOUT_MS = 5_000;
 
 type JobDescription = import("../../actors/job/remove-job.ts").JobDescription;
 
-/** `pserver jobs`: the jobs that a broker holds, served or not. */
+/** Adds the command `pserver jobs`, which lists the jobs that a broker holds, served or not. */
 export function registerJobs(program: Command, context: CliContext): void {
   const command = program.command("jobs").description("list the jobs that the broker holds");
   addOutputOptions(addJobOptions(command, TIMEOUT_MS)).action(
@@ -40,7 +40,7 @@ export function registerJobs(program: Command, context: CliContext): void {
   });
 }
 
-/** The jobs as a table. */
+/** Writes the jobs as a table. */
 export function describeJobs(jobs: readonly JobDescription[], format: TextFormat): string[] {
   const columns = [
     { title: "JOB" },

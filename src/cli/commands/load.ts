@@ -31,7 +31,7 @@ import { formatBytes, formatCount } from "../output/amounts.ts";
 import type { Output, OutputFlags } from "../output/output.ts";
 import { groupBytes, inBoundedOrder, readTensor } from "../tensor-files.ts";
 
-/** The parameters that each tensor of a file goes into, in the order of its rows, by the tensor's name. */
+/** For each tensor of a file, by its name: the parameters that its values go into, in the order of its rows. */
 type OverwritePlan = ReadonlyMap<string, readonly ParameterInfo[]>;
 
 /**
@@ -62,7 +62,7 @@ function planOverwrite(
   return plan;
 }
 
-/** Splits a tensor into those of its target parameters, with their names. They are views, not copies. */
+/** Splits a tensor into those of its target parameters, with their names. The parts are views, not copies. */
 function splitTensor(
   { dtype, data }: Tensor,
   targets: readonly ParameterInfo[],
@@ -107,7 +107,7 @@ function refusal(
   return mismatch(code, quoteName(parameter), expected, received, { parameter });
 }
 
-/** How to load a model. */
+/** Options of loading a model. */
 export interface LoadOptions {
   /** How each parameter of a new job is updated, by name. */
   readonly configs: ReadonlyMap<string, ParameterConfig>;
@@ -119,7 +119,7 @@ export interface LoadOptions {
   readonly onProgress: (doneBytes: number, totalBytes: number) => void;
 }
 
-/** What was loaded. */
+/** A model that was loaded into a job. */
 export interface LoadedModel {
   readonly parameters: number;
   readonly bytes: number;
@@ -127,7 +127,7 @@ export interface LoadedModel {
   readonly overwritten: boolean;
 }
 
-/** The calls of the client that a load makes. */
+/** The client's calls that loading a model needs. */
 export type LoadingClient = Pick<
   Client,
   "beginInit" | "initParams" | "finishInit" | "status" | "listParams" | "setParams"
@@ -209,7 +209,10 @@ interface LoadFlags extends TrainerFlags, ConfigFlags, OutputFlags {
   readonly overwrite?: boolean;
 }
 
-/** `pserver load`: initializes a job from a model file, or overwrites the values of an initialized one. */
+/**
+ * Adds the command `pserver load`, which initializes a job from a model file, or overwrites the values of an
+ * initialized one.
+ */
 export function registerLoad(program: Command, context: CliContext): void {
   const command = program
     .command("load")
@@ -271,7 +274,7 @@ async function runLoad(context: CliContext, path: string, flags: LoadFlags): Pro
   }
 }
 
-/** Tells which parameters have no learning rate, so that each gradient must bring one. */
+/** Warns of parameters without a learning rate: each of their gradients must bring one. */
 function tellWithoutRate(
   output: Output,
   tensors: readonly TensorSource[],

@@ -18,7 +18,7 @@ import {
 
 const TIMEOUT_MS = 5_000;
 
-/** `pserver ls`: the parameters of a job. */
+/** Adds the command `pserver ls`, which lists the parameters of a job. */
 export function registerLs(program: Command, context: CliContext): void {
   const command = program.command("ls").description("list the parameters of a job");
   addAskingOptions(command, TIMEOUT_MS).action(async (flags: AskingFlags) => {
@@ -45,13 +45,13 @@ export function registerLs(program: Command, context: CliContext): void {
   });
 }
 
-/** A parameter and what is known of its versions. */
+/** A parameter, and the versions of its blocks as far as they are known. */
 interface ListedParameter {
   readonly info: ParameterInfo;
   readonly versions: BlockVersions | undefined;
 }
 
-/** A parameter as `--json` prints it. */
+/** Returns a parameter as `--json` prints it. */
 export function listedParameter({
   info,
   versions,
@@ -63,7 +63,7 @@ export function listedParameter({
   return { name, dtype, shape, bytes, blocks, version, updates, epoch, ready, config };
 }
 
-/** The parameters as a table; the middle of a name or shape that is too long is left out. */
+/** Writes the parameters as a table; cuts the middle out of a name or shape that is too long. */
 export function describeParameters(
   parameters: readonly ListedParameter[],
   format: TextFormat,

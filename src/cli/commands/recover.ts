@@ -38,15 +38,15 @@ import { hangingLines, textWidth, titledLines, titlePrefix } from "../output/wra
 import { EXIT } from "../report-error.ts";
 import { unlessAborted } from "../signals.ts";
 
-/** A choice for a stopped shard. */
+/** A stopped shard, and the choice that was made for it. */
 interface Plan {
   readonly findings: ShardFindings;
   readonly choice: RecoveryChoice;
 }
 
-/** A shard that was recovered. */
+/** A recovered shard, and whether it is served. */
 interface ServedLoss extends Continued {
-  /** Whether a host serves it by now. */
+  /** Whether a host already serves it. */
   readonly served: boolean;
 }
 
@@ -91,10 +91,10 @@ async function awaitOwners(
   return served;
 }
 
-/** Most snapshots, gaps and trainers in a list; `--json` has all. */
+/** Maximum length of the lists of snapshots, gaps and trainers; `--json` has all. */
 const LISTED_MAX = 8;
 
-/** Findings about a stopped shard, for people. */
+/** Describes the findings about a stopped shard for people. */
 export function describeFindings(findings: ShardFindings, format: TextFormat): string[] {
   const { paint, width } = format;
   const { shard, error, snapshots, journal, archive, rest, lastKnownSeq, generation, choices } =
@@ -125,15 +125,15 @@ export function describeFindings(findings: ShardFindings, format: TextFormat): s
   }
   for (const [i, choice] of choices.entries()) {
     const number = `${i + 1}. `;
-    const head = titlePrefix(i === 0 ? "choices" : "", format) + number;
-    lines.push(...hangingLines(head, describeChoice(choice), width));
-    const below = " ".repeat(textWidth(head));
+    const prefix = titlePrefix(i === 0 ? "choices" : "", format) + number;
+    lines.push(...hangingLines(prefix, describeChoice(choice), width));
+    const below = " ".repeat(textWidth(prefix));
     lines.push(...hangingLines(below, describeLost(choice), width));
   }
   return lines;
 }
 
-/** A choice in one line: the state that the shard goes on from. */
+/** Describes a choice in one line: the state from which the shard goes on. */
 function describeChoice(choice: RecoveryChoice): string {
   const where = `record ${choice.seq} of generation ${choice.generation}`;
   switch (choice.from) {
@@ -172,7 +172,7 @@ function describeLost({ lost, without, seq }: RecoveryChoice): string {
   return `gives up ${which}, ${formatRecords(records)}: ${whose.join(", ")}`;
 }
 
-/** Records that need not follow each other, as `records 5, 9`. */
+/** Names records that need not follow each other, as `records 5, 9`. */
 function nameSeqs(seqs: readonly number[]): string {
   return `${seqs.length === 1 ? "record" : "records"} ${seqs.join(", ")}`;
 }
@@ -236,10 +236,10 @@ function describeSnapshot({ seq, generation, problem, manifestSeq, lacks }: Foun
   return `record ${seq} of generation ${generation}: ${state}`;
 }
 
-/** The state that the command line asks for. */
+/** The state from which the command line wants the shard to go on. */
 interface WantedState {
   readonly from: RecoveryChoice["from"];
-  /** The record of an older snapshot. */
+  /** Sequence number of the last record in an older snapshot. */
   readonly record?: number;
 }
 
@@ -288,7 +288,7 @@ interface RecoverFlags extends ConnectionFlags, OutputFlags {
   readonly yes?: boolean;
 }
 
-/** `pserver recover`: shows what shards have lost, and lets them go on without it. */
+/** Adds the command `pserver recover`, which shows what shards have lost, and lets them go on without it. */
 export function registerRecover(program: Command, context: CliContext): void {
   const shards = wholeNumber(0, SHARDS_MAX - 1);
   const command = program
@@ -383,7 +383,7 @@ async function recoverShards(
   if (plans.length === 0) output.message(`nothing was changed; ${whatToGive(flags, stopped)}`);
 }
 
-/** The archive that the flags name; undefined without one. */
+/** Opens the archive that the flags name; returns undefined if they name none. */
 async function openArchive(
   { signal }: CliContext,
   { archive, job }: RecoverFlags,
@@ -437,7 +437,7 @@ function showFindings(
   if (stopped.length === 0) output.message(`no shard of job ${job} has stopped for a loss`);
 }
 
-/** A choice for each shard, by the flags or by asking a person; none if neither is possible. */
+/** Makes a choice for each shard, by the flags or by asking a person; none if neither is possible. */
 async function choose(
   context: CliContext,
   output: Output,
@@ -461,7 +461,7 @@ async function choose(
   return plans;
 }
 
-/** Asks a person for a shard's choice; undefined to leave the shard stopped. */
+/** Asks a person for a shard's choice; returns undefined to leave the shard stopped. */
 async function askForChoice(
   context: CliContext,
   { shard, choices }: ShardFindings,

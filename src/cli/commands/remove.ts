@@ -17,7 +17,7 @@ import type { OutputFlags } from "../output/output.ts";
 
 type RemoveFlags = Omit<JobFlags, "job"> & EtcdFlags & OutputFlags & { readonly yes?: boolean };
 
-/** `pserver remove`: removes a job for good. */
+/** Adds the command `pserver remove`, which removes a job for good. */
 export function registerRemove(program: Command, context: CliContext): void {
   const command = program
     .command("remove")

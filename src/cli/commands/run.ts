@@ -18,7 +18,9 @@ const RESTARTS_DEFAULT = 3;
 const GPUS_MAX = 1_024;
 const VARIABLE = /^(?<name>[A-Za-z_][A-Za-z0-9_]*)(?:=(?<value>.*)|-)$/s;
 
-/** `pserver run`: runs trainers to their end, with a new server or one that already runs. */
+/**
+ * Adds the command `pserver run`, which runs trainers to their end, with a new server or one that already runs.
+ */
 export function registerRun(program: Command, context: CliContext): void {
   const command = program
     .command("run")

@@ -6,7 +6,7 @@ import { formatBytes } from "../output/amounts.ts";
 
 const TIMEOUT_MS = 600_000;
 
-/** `pserver save`: has a host write the model into its model directory. */
+/** Adds the command `pserver save`, which has a host write the model into its model directory. */
 export function registerSave(program: Command, context: CliContext): void {
   const command = program
     .command("save")

@@ -8,7 +8,7 @@ import { readTensorFile } from "../tensor-files.ts";
 
 const TIMEOUT_MS = 60_000;
 
-/** `pserver set`: overwrites the values of one parameter. */
+/** Adds the command `pserver set`, which overwrites the values of one parameter. */
 export function registerSet(program: Command, context: CliContext): void {
   const command = program
     .command("set")

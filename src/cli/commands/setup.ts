@@ -5,7 +5,7 @@ import { addHelp, type CliContext, openOutput } from "../context.ts";
 import { addOutputOptions } from "../options/connection-options.ts";
 import type { OutputFlags } from "../output/output.ts";
 
-/** `pserver setup`: provides the broker that `pserver up` starts. */
+/** Adds the command `pserver setup`, which provides the broker that `pserver up` starts. */
 export function registerSetup(program: Command, context: CliContext): void {
   const command = program
     .command("setup")

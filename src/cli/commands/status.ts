@@ -36,10 +36,10 @@ import { hangingLines, titledLines } from "../output/wrap.ts";
 
 const TIMEOUT_MS = 5_000;
 
-/** Silence of an archiver from which on it is shown; it renews its registration more often. */
+/** Length of the silence after which an archiver is shown as silent; it renews its registration more often. */
 const ARCHIVER_SILENCE_MS = 30_000;
 
-/** Most trainers that are named because their records changed nothing. */
+/** Maximum number of trainers that are named because their records changed nothing. */
 const WASTEFUL_MAX = 8;
 
 /** The job at one moment, as `--json` prints it. */
@@ -57,7 +57,7 @@ export interface JobStatus extends Participants {
   };
 }
 
-/** `pserver status`: the job, its hosts and trainers. */
+/** Adds the command `pserver status`, which shows the job, its hosts and trainers. */
 export function registerStatus(program: Command, context: CliContext): void {
   const command = program
     .command("status")
@@ -109,7 +109,7 @@ function summarize(
   };
 }
 
-/** The status for people. */
+/** Writes the status for people. */
 export function describeStatus(status: JobStatus, format: TextFormat): string[] {
   const { parameters, hosts, trainers, shards } = status;
   const { paint } = format;
@@ -165,7 +165,7 @@ export function describeStatus(status: JobStatus, format: TextFormat): string[] 
   return [...lines, "", ...formatTable(columns, rows, format, shrinks)];
 }
 
-/** Changes of blocks, with the shards whose part is not known. */
+/** Describes how often blocks have changed, and names the shards that did not say. */
 function describeUpdates(shards: readonly ListedShard[]): string {
   const { applied, rejected, silent } = updatesOf(shards);
   const counts = `${formatNumber(applied)} applied, ${formatNumber(rejected)} rejected by the present owners`;

@@ -30,7 +30,7 @@ async function runUp(context: CliContext, output: Output, flags: UpFlags): Promi
   }
 }
 
-/** What to connect to, for people. */
+/** Describes for people what to connect to. */
 function describeReady(ready: ServerReady, paint: Paint): string[] {
   const row = (title: string, text: string): string =>
     `  ${paint("faint", title.padEnd(8))} ${text}`;
@@ -51,7 +51,7 @@ function describeReady(ready: ServerReady, paint: Paint): string[] {
 const PORT_DEFAULT = 4222;
 const HOSTS_MAX = 64;
 
-/** `pserver up`: a broker and hosts on this machine, until Ctrl-C. */
+/** Adds the command `pserver up`, which runs a broker and hosts on this machine until Ctrl-C. */
 export function registerUp(program: Command, context: CliContext): void {
   const command = program
     .command("up")

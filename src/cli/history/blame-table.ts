@@ -12,7 +12,7 @@ import { formatTable, type Shrink } from "../output/table.ts";
 import { formatElement } from "../output/tensor-summary.ts";
 import { fourDigits, jsonNumber } from "./numbers.ts";
 
-/** Keeps the largest changes, in order, so that any number of them takes little memory. */
+/** Keeps the largest changes, in their order, so that any number of them takes little memory. */
 export class TopChanges {
   readonly #most: number;
   #kept: ElementChange[] = [];
@@ -28,13 +28,13 @@ export class TopChanges {
     if (this.#kept.length >= 2 * this.#most) this.#cut();
   }
 
-  /** The largest ones in the order in which they came. */
+  /** The largest changes in the order in which they were added. */
   get changes(): readonly ElementChange[] {
     this.#cut();
     return this.#kept;
   }
 
-  /** How many were smaller. */
+  /** Number of changes that were added and are not kept. */
   get leftOut(): number {
     return this.#taken - this.changes.length;
   }
@@ -48,13 +48,13 @@ export class TopChanges {
   }
 }
 
-/** How large a change is; one that creates, removes or breaks the value is the largest. */
+/** Returns the size of a change; one that creates, removes or breaks the value is the largest. */
 function sizeOf({ change }: ElementChange): number {
   const size = change === undefined ? Number.NaN : Math.abs(Number(change));
   return Number.isNaN(size) ? Number.POSITIVE_INFINITY : size;
 }
 
-/** Changes as a table. */
+/** Writes changes as a table. */
 export function describeChanges(changes: readonly ElementChange[], format: TextFormat): string[] {
   const columns = [
     { title: "TIME" },
@@ -83,7 +83,7 @@ export function describeChanges(changes: readonly ElementChange[], format: TextF
   return formatTable(columns, rows, format, shrinks);
 }
 
-/** The sums of trainers, or in sync jobs of steps, as a table. */
+/** Writes the sums of trainers, or in sync jobs of steps, as a table. */
 export function describeTotals({ trainers, steps }: ElementBlame, format: TextFormat): string[] {
   const rows = [
     ...[...trainers].map(([trainer, total]) => totalRow(trainer, total)),
@@ -97,7 +97,7 @@ export function describeTotals({ trainers, steps }: ElementBlame, format: TextFo
   return formatTable(columns, rows, format);
 }
 
-/** A change as `--json` prints it. */
+/** Returns a change as `--json` prints it. */
 export function changeEntry(change: ElementChange): Readonly<Record<string, unknown>> {
   const { shard, position, timeMs, kind, sender, step, before, after } = change;
   return {
@@ -114,7 +114,7 @@ export function changeEntry(change: ElementChange): Readonly<Record<string, unkn
   };
 }
 
-/** The sums as `--json` prints them. */
+/** Returns the sums as `--json` prints them. */
 export function blameEntry(blame: ElementBlame): Readonly<Record<string, unknown>> {
   const { from, to, first, last, changes, nonFinite, trainers, steps, sum } = blame;
   const totals = <Key>(of: ReadonlyMap<Key, ChangeTotal>, name: string) =>
@@ -129,7 +129,7 @@ export function blameEntry(blame: ElementBlame): Readonly<Record<string, unknown
   };
 }
 
-/** A value as it is printed for people. */
+/** Writes a value for people. */
 export function valueText(value: ElementValue | undefined): string {
   if (value === undefined) return "none";
   if (typeof value === "bigint") return String(value);

@@ -2,15 +2,15 @@ import type { UpdateEvent } from "../../actors/journal/describe-record.ts";
 import { clockText, dateText } from "./event-text.ts";
 import { compactNumber } from "./numbers.ts";
 
-/** Points that a series keeps at most; from then on neighbours are joined. */
+/** Number of points of a series above which neighbours are joined. */
 const POINTS_MAX = 4096;
 
-/** Labels that a chart keeps; the first ones are drawn. */
+/** Number of labels that a chart keeps: those of the first named notes. */
 const LABELS_MAX = 64;
 
-/** Some values that stand next to each other. */
+/** Consecutive values of a series, as one point. */
 export interface SeriesPoint {
-  /** Of the first of them: milliseconds since 1970, or a step. */
+  /** Place of the first value: milliseconds since 1970, or a step. */
   readonly x: number;
   readonly min: number;
   readonly max: number;
@@ -36,24 +36,24 @@ export interface Extent {
   readonly max: number;
 }
 
-/** What stands on the axes of a chart. */
+/** Titles and kinds of a chart's axes. */
 export interface ChartAxes {
-  /** What the values are: `norm`, or the name of a note's entry. */
+  /** Name of the values: `norm`, or the name of a note's entry. */
   readonly title: string;
   readonly by: "time" | "step";
   /** Whether equal differences or equal ratios of values have equal distances. */
   readonly scale: "linear" | "log";
 }
 
-/** What is drawn. */
+/** The contents of a chart. */
 export interface Chart extends ChartAxes {
   /** In the order of their names. */
   readonly series: readonly Series[];
   readonly labels: readonly Label[];
-  /** Ends of the axes, over all finite values, and of `x` over the marks, too; both are 0 without any. */
+  /** Ends of the axes, over all finite values, and of `x` over the labels, too; both are 0 without any. */
   readonly x: Extent;
   readonly y: Extent;
-  /** Values of 0 or less, which have no place on a `log` scale. */
+  /** Number of values of 0 or less, which have no place on a `log` scale. */
   readonly leftOut: number;
 }
 
@@ -71,7 +71,7 @@ export function chartHeading({ title, by, scale }: ChartAxes): string {
 export class ChartCollector {
   readonly #axes: ChartAxes;
   readonly #points: Map<string, SeriesPoint[]> = new Map();
-  /** How many values a point of a series has. */
+  /** Number of values in a point of a series. */
   readonly #strides: Map<string, number> = new Map();
   readonly #labels: Label[] = [];
   #leftOut = 0;
@@ -80,7 +80,7 @@ export class ChartCollector {
     this.#axes = axes;
   }
 
-  /** Takes what an update adds to the chart; most add nothing. */
+  /** Adds the values and the label of an update; most have none. */
   add(event: UpdateEvent): void {
     const x = this.#x(event);
     if (x === undefined || event.outcome.kind !== "applied") return;
@@ -94,12 +94,12 @@ export class ChartCollector {
     else this.#addValue(this.#nameOf(event), x, value);
   }
 
-  /** Norms of different parameters are no series. */
+  /** Names the series of an update. Norms of different parameters are different series. */
   #nameOf({ trainer = "host", block }: UpdateEvent): string {
     return block === undefined ? trainer : `${trainer} ${block.parameter}`;
   }
 
-  /** What has been collected. */
+  /** Returns the chart of the updates added so far. */
   chart(): Chart {
     const series = [...this.#points]
       .map(([name, points]) => ({ name, points }))
@@ -170,7 +170,7 @@ function extent<Point>(
 
 const DAY_MS = 86_400_000;
 
-/** Round numbers between two ends, about `count` of them, ends included where they are round. */
+/** Returns round numbers between two ends, about `count` of them, ends included where they are round. */
 export function niceTicks(min: number, max: number, count: number): number[] {
   if (!(max > min)) return [min];
   const raw = (max - min) / Math.max(1, count);
@@ -184,7 +184,7 @@ export function niceTicks(min: number, max: number, count: number): number[] {
   return ticks;
 }
 
-/** The text of a place on the horizontal axis. */
+/** Writes a place on the horizontal axis. */
 export function xText({ by, x }: Chart, at: number): string {
   if (by === "step") return compactNumber(at);
   const span = x.max - x.min;
@@ -195,15 +195,15 @@ export function xText({ by, x }: Chart, at: number): string {
 
 /** A vertical axis. */
 export interface YAxis {
-  /** Where a value stands: 0 at the lower end, 1 at the upper one. */
+  /** Returns the place of a value: 0 at the lower end of the axis, 1 at the upper one. */
   fraction(value: number): number;
-  /** The value that stands at a share. */
+  /** Returns the value at a place. */
   value(share: number): number;
-  /** About `count` values to name. */
+  /** Returns about `count` values to write on the axis. */
   ticks(count: number): number[];
 }
 
-/** The vertical axis of a chart. */
+/** Makes the vertical axis of a chart. */
 export function yAxis({ scale, y }: Chart): YAxis {
   if (scale === "log") return logAxis(y);
   const { min, max } = widened(y);
@@ -214,7 +214,7 @@ export function yAxis({ scale, y }: Chart): YAxis {
   };
 }
 
-/** Equal ratios of values, which are all above 0, have equal distances. */
+/** Makes an axis on which equal ratios of values, which are all above 0, have equal distances. */
 function logAxis(y: Extent): YAxis {
   const { min, max } = widened({ min: Math.log10(y.min), max: Math.log10(y.max) });
   return {
@@ -224,7 +224,9 @@ function logAxis(y: Extent): YAxis {
   };
 }
 
-/** Powers of ten between two exponents, or, where there are too few, round values as `niceTicks` has them. */
+/**
+ * Returns powers of ten between two exponents, or, where there are too few, round values as `niceTicks` does.
+ */
 function logTicks(min: number, max: number, count: number): number[] {
   const every = Math.max(1, Math.ceil((max - min) / count));
   const ticks: number[] = [];
@@ -234,7 +236,7 @@ function logTicks(min: number, max: number, count: number): number[] {
   return ticks.length > 1 ? ticks : niceTicks(10 ** min, 10 ** max, count);
 }
 
-/** Both ends of an axis, apart even if all values are the same. */
+/** Returns the ends of an axis, apart even if all values are the same. */
 export function widened({ min, max }: Extent): Extent {
   if (max > min) return { min, max };
   const margin = Math.abs(min) > 0 ? Math.abs(min) * 0.1 : 1;

@@ -29,7 +29,7 @@ export async function checkDirectory(
   if (damage.length > 0) context.setExitCode(EXIT.failure);
 }
 
-/** What an archive has, as a table. */
+/** Writes the contents of an archive as a table. */
 function describeArchive({ shards }: ArchiveFindings, format: TextFormat): string[] {
   const columns = [
     { title: "SHARD", align: "right" },

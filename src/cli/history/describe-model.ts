@@ -4,7 +4,7 @@ import type { TextFormat } from "../output/colors.ts";
 import { formatTable, type Shrink } from "../output/table.ts";
 import { describeUpdates, describeVersion, formatShape } from "../output/tensor-summary.ts";
 
-/** Versions and updates of the blocks of a parameter. */
+/** Returns the least and the largest version, and the number of updates, of a parameter's blocks. */
 export function versionsOf({ blocks }: ReplayedParameter): {
   readonly least: number;
   readonly most: number;
@@ -15,7 +15,7 @@ export function versionsOf({ blocks }: ReplayedParameter): {
   return { least: Math.min(...versions), most: Math.max(...versions), updates };
 }
 
-/** A replayed parameter as `--json` prints it. */
+/** Returns a replayed parameter as `--json` prints it. */
 export function parameterEntry(parameter: ReplayedParameter): Readonly<Record<string, unknown>> {
   const { name, dtype, shape, epoch, isComplete, blocks } = parameter;
   const { least, most, updates } = versionsOf(parameter);
@@ -34,7 +34,7 @@ export function parameterEntry(parameter: ReplayedParameter): Readonly<Record<st
   };
 }
 
-/** Replayed parameters as a table. */
+/** Writes replayed parameters as a table. */
 export function describeModel(
   parameters: readonly ReplayedParameter[],
   format: TextFormat,

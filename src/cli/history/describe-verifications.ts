@@ -9,13 +9,13 @@ import { formatNumber } from "../output/amounts.ts";
 import type { TextFormat } from "../output/colors.ts";
 import { formatTable } from "../output/table.ts";
 
-/** What was found out about one shard; `served` is undefined if hosts cannot be asked about it. */
+/** The findings about one shard; `served` is undefined if hosts cannot be asked about it. */
 export interface VerifiedShard {
   readonly verification: ShardVerification;
   readonly served: ServedVerification | undefined;
 }
 
-/** Whether nothing that was found out about a shard is damaged or differs. */
+/** Whether no finding about a shard is of damage or a difference. */
 export function isWhole({ verification, served }: VerifiedShard): boolean {
   return isSound(verification) && served?.kind !== "different";
 }
@@ -25,12 +25,12 @@ export function isCompared({ verification, served }: VerifiedShard): boolean {
   return served?.kind === "equal" || verification.places.some(({ kind }) => kind === "equal");
 }
 
-/** What was found out about a shard as `--json` prints it. */
+/** Returns the findings about a shard as `--json` prints them. */
 export function verificationEntry({ verification, served }: VerifiedShard): unknown {
   return { ...verification, hosts: served ?? null };
 }
 
-/** What was found out, as a table. */
+/** Writes the findings as a table. */
 export function describeVerifications(
   found: readonly VerifiedShard[],
   format: TextFormat,
@@ -65,7 +65,7 @@ function snapshotsCell(places: readonly VerifiedPlace[]): string {
   return counts.filter((text) => text !== "").join(", ") || "none to compare";
 }
 
-/** What differs or is damaged, a line each. */
+/** Lists differences and damage, a line each. */
 export function describeProblems(found: readonly VerifiedShard[]): string[] {
   return found.flatMap(({ verification, served }) => {
     const { shard, places } = verification;

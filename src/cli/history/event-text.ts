@@ -8,7 +8,10 @@ import type { NoteEntries } from "../../protocol/messages/records.ts";
 import { formatBytes } from "../output/amounts.ts";
 import { compactNumber } from "./numbers.ts";
 
-/** Hours to milliseconds of a time, in UTC: as in `Date.toISOString`, which takes several times as long. */
+/**
+ * Writes hours to milliseconds of a time, in UTC, as `Date.toISOString` does, which takes several times as
+ * long.
+ */
 export function clockText(timeMs: number): string {
   const ms = Math.trunc(timeMs) - dayOf(timeMs) * DAY_MS;
   const minutes = Math.floor(ms / 60_000);
@@ -17,7 +20,7 @@ export function clockText(timeMs: number): string {
   return `${hour}:${digits(minutes % 60, 100)}:${digits(seconds, 100)}.${digits(ms % 1000, 1000)}`;
 }
 
-/** The date of a time, in UTC. */
+/** Writes the date of a time, in UTC. */
 export function dateText(timeMs: number): string {
   const day = dayOf(timeMs);
   if (day !== lastDay) {
@@ -27,7 +30,7 @@ export function dateText(timeMs: number): string {
   return lastDateText;
 }
 
-/** A time in ISO form, with milliseconds, in UTC. */
+/** Writes a time in ISO form, with milliseconds, in UTC. */
 export function dateTimeText(timeMs: number): string {
   return `${dateText(timeMs)}T${clockText(timeMs)}Z`;
 }
@@ -37,29 +40,29 @@ const DAY_MS = 86_400_000;
 let lastDay = 0;
 let lastDateText = "1970-01-01";
 
-/** Days since 1970. A time has whole milliseconds, as a `Date` does. */
+/** Returns the days since 1970. A time has whole milliseconds, as a `Date` does. */
 function dayOf(timeMs: number): number {
   return Math.floor(Math.trunc(timeMs) / DAY_MS);
 }
 
-/** A number below a power of ten, with leading zeros. */
+/** Writes a number below a power of ten, with leading zeros. */
 function digits(number: number, above: 100 | 1000): string {
   return String(above + number).slice(1);
 }
 
-/** Shard and record, with the generation unless it is the first, and the entry of a batch: `3:1200.2`. */
+/** Names shard and record, with the generation unless it is the first, and the entry of a batch: `3:1200.2`. */
 export function placeText(event: UpdateEvent): string {
   const position = showPosition(event.shard, event);
   return event.entries === 1 ? position : `${position}.${event.entry}`;
 }
 
-/** The sender and the number of its record, as a point names them: `trainer-2/8:1042`. */
+/** Names the sender and the number of its record, as a point names them: `trainer-2/8:1042`. */
 export function senderText({ trainer, session, n }: UpdateEvent): string {
   if (trainer === undefined) return "host";
   return session === undefined ? trainer : `${trainer}/${session}:${n}`;
 }
 
-/** What an update does: `init`, `set`, `mix 0.5 1`, `grad`, `grad lr 0.1`, `clock 12`, `note`. */
+/** Says what an update does: `init`, `set`, `mix 0.5 1`, `grad`, `grad lr 0.1`, `clock 12`, `note`. */
 export function verbText({ verb, block, step }: UpdateEvent): string {
   if (block !== undefined) return operationText(block.operation);
   return verb === "clock" && step !== undefined ? `clock ${step}` : verb;
@@ -77,7 +80,7 @@ function operationText(operation: BlockOperation): string {
   }
 }
 
-/** The block of an update, and which part of it: `w[0]`, `w[0] 12 rows`. */
+/** Names the block of an update, and which part of it: `w[0]`, `w[0] 12 rows`. */
 export function blockText({ block }: UpdateEvent): string {
   if (block === undefined) return "";
   const { parameter, index, part } = block;
@@ -86,20 +89,20 @@ export function blockText({ block }: UpdateEvent): string {
   return `${name} ${part.rows} rows${part.inner === undefined ? "" : ` x ${part.inner}`}`;
 }
 
-/** The share of zeros among the finite elements, in percent. */
+/** Writes the percentage of zeros among the finite elements. */
 export function zerosText(block: BlockChange | undefined): string {
   if (block?.statistics === undefined) return "-";
   if (block.statistics.zeros === 0) return "0%";
   return `${Number(((100 * block.statistics.zeros) / Math.max(1, block.elements)).toPrecision(3))}%`;
 }
 
-/** The bytes of an update's elements. */
+/** Writes the bytes of an update's elements. */
 export function bytesText({ block, bytes }: UpdateEvent): string {
   const amount = block?.bytes ?? bytes;
   return amount === undefined ? "-" : formatBytes(amount);
 }
 
-/** The entries of a note: `loss=0.3 step=12 mark="before"`. */
+/** Writes the entries of a note: `loss=0.3 step=12 mark="before"`. */
 export function noteText(note: NoteEntries): string {
   return Object.entries(note)
     .map(
@@ -109,7 +112,10 @@ export function noteText(note: NoteEntries): string {
     .join(" ");
 }
 
-/** What became of an update, with the reason of a rejection, and why it is not described if it is not. */
+/**
+ * Says what became of an update, with the reason of a rejection, and why the update is not described if it is
+ * not.
+ */
 export function outcomeText(event: UpdateEvent): string {
   const text = foldedText(event);
   return event.undescribed === undefined ? text : `${text}, not described: ${event.undescribed}`;

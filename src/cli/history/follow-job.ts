@@ -19,19 +19,19 @@ export interface ArchiveFlags extends ConnectionFlags, OutputFlags {
   readonly grace: number;
 }
 
-/** Pause between two looks for what is new. */
+/** Pause between two searches for new records. */
 const PAUSE_MS = 1_000;
 
-/** Time between two lines that tell how far it is. */
+/** Time between two messages about the progress. */
 const REPORT_MS = 10_000;
 
-/** Positions that a line names; a job can have many shards. */
+/** Number of journal ends that a message names; a job can have many shards. */
 const ENDS_SHOWN = 16;
 
 /**
- * Archives a job into a directory until it is interrupted, or with `--once` what is there.
- * @throws STORE_IN_USE if another process archives into the directory; as {@link JobArchiver.open} and
- * `copy` do. What was copied stays.
+ * Archives a job into a directory until it is interrupted, or with `--once` only what the job has now.
+ * @throws STORE_IN_USE if another process archives into the directory; as {@link JobArchiver.open} and `copy`
+ *   do. What was copied stays.
  */
 export async function followJob(
   context: CliContext,
@@ -82,7 +82,7 @@ async function followUntilEnd(
   report.tell(archiver.progress, true);
 }
 
-/** Copies what is there. With `report`, an error that passes with time is told there instead of thrown. */
+/** Copies what the job has now. With `report`, an error that can pass is reported there instead of thrown. */
 async function copyUnlessAborted(
   archiver: JobArchiver,
   signal: AbortSignal,
@@ -98,7 +98,7 @@ async function copyUnlessAborted(
   }
 }
 
-/** Tells how far an archive is: when something has changed, and not too often. */
+/** Reports how far an archive is: when something has changed, and not too often. */
 class ArchiveReport {
   readonly #output: Output;
   readonly #job: string;
@@ -113,19 +113,19 @@ class ArchiveReport {
     this.#directory = directory;
   }
 
-  /** Warns of something, unless it has warned of that before. */
+  /** Warns of something, unless it has given that warning before. */
   warnOnce(text: string): void {
     if (this.#warnings.has(text)) return;
     this.#warnings.add(text);
     this.#output.warning(text);
   }
 
-  /** Tells that copying was interrupted, and goes on. */
+  /** Reports that copying was interrupted, and goes on. */
   interrupted({ code, message }: PserverError): void {
     this.#output.warning(`${code}: ${message}; trying again`);
   }
 
-  /** Tells how far it is; `isLast` whether or not it was told recently. */
+  /** Reports how far the archive is; if `isLast`, even if it did so recently. */
   tell(shards: readonly ShardProgress[], isLast: boolean): void {
     this.#tellMissing(shards);
     const behindRecords = shards.reduce((sum, shard) => sum + shard.behindRecords, 0);

@@ -12,11 +12,11 @@ import type { CliContext } from "../context.ts";
 const SKIP = 125;
 const BAD_MAX = 127;
 
-/** Where a command finds the model. */
+/** A model that a command judges. */
 export interface JudgedModel {
   /** Writes the model into a file of this name. */
   readonly write: (path: string) => Promise<unknown>;
-  /** The cut, as its positions. */
+  /** The cut, written as its positions. */
   readonly point: string;
 }
 

@@ -24,7 +24,7 @@ export type ComparedSide =
   | { readonly kind: "point"; readonly point: ResolvedPoint; readonly model: ReplayedModel }
   | { readonly kind: "file"; readonly path: string; readonly model: OpenModel };
 
-/** What of two models is compared. */
+/** The selection of what is compared. */
 export interface ComparedParts {
   /** The parameters that were asked for; undefined for all. Those that were being initialized are left out. */
   readonly names: readonly string[] | undefined;
@@ -87,7 +87,7 @@ function checkKnown(
   throw new PserverError("UNKNOWN_PARAMETER", message, { parameter: unknown });
 }
 
-/** A comparison of one parameter as `--json` prints it. */
+/** Returns a comparison of one parameter as `--json` prints it. */
 export function differenceEntry(found: ParameterDifference): Readonly<Record<string, unknown>> {
   const { name, kind } = found;
   if (found.kind === "other-form") return { name, kind, a: formOf(found.a), b: formOf(found.b) };
@@ -107,7 +107,7 @@ export function differenceEntry(found: ParameterDifference): Readonly<Record<str
   };
 }
 
-/** Comparisons as a table. */
+/** Writes comparisons as a table. */
 export function describeDifferences(
   found: readonly ParameterDifference[],
   format: TextFormat,

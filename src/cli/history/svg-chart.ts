@@ -13,20 +13,20 @@ import { dateTimeText } from "./event-text.ts";
 import { compactNumber } from "./numbers.ts";
 
 const WIDTH = 960;
-/** Without the legend, which comes below. */
+/** Height of the image without the legend, which comes below. */
 const HEIGHT = 440;
 const MARGIN = { left: 72, right: 16, top: 40, bottom: 32 } as const;
 
-/** About the width of a letter. */
+/** Approximate width of a letter. */
 const LETTER_WIDTH = 7;
 
-/** A row of the legend, and what its names have beside them: a piece of their line, and space. */
+/** Sizes in the legend: height of a row; beside each name a dash of its line, and space. */
 const LEGEND = { rowHeight: 18, keyWidth: 18, keyGap: 6, gap: 20 } as const;
 
-/** Names in the legend at most; there may be as many lines as trainers and parameters. */
+/** Maximum number of names in the legend; there may be as many lines as trainers and parameters. */
 const NAMES_MAX = 32;
 
-/** Letters of a name in the legend at most. */
+/** Maximum number of letters of a name in the legend. */
 const NAME_LETTERS_MAX = 48;
 
 /** Colours of trainers, in turn: told apart on white and on black, also by most colour-blind people. */
@@ -55,19 +55,19 @@ const STYLE = [
 /** How lines after the first of each colour are drawn: dashes of the line, in turn. */
 const DASHES = ["", "6 3", "2 2", "8 3 2 3"] as const;
 
-/** The colour of a line, by its place among all. */
+/** Returns the colour of a line, by its place among all. */
 function colorOf(rank: number): string {
   return COLORS[rank % COLORS.length] ?? "#000";
 }
 
-/** How a line is drawn, as attributes. */
+/** Writes the attributes by which a line is drawn. */
 function strokesOf(rank: number): string {
   const dashes = DASHES[Math.floor(rank / COLORS.length) % DASHES.length];
   const dashed = dashes === "" ? "" : ` stroke-dasharray="${dashes}"`;
   return `stroke="${colorOf(rank)}"${dashed}`;
 }
 
-/** A chart as an SVG image of its own. */
+/** Writes a chart as an SVG image of its own. */
 export function svgChart(chart: Chart): string {
   const legend = legendOf(chart);
   const height = HEIGHT + legend.height;
@@ -107,7 +107,10 @@ export function svgChart(chart: Chart): string {
   return `${parts.join("\n")}\n</svg>\n`;
 }
 
-/** The names of the lines with their colours, in rows below the chart, and how high they are together. */
+/**
+ * Draws the names of the lines with their colours, in rows below the chart; returns the shapes and their common
+ * height.
+ */
 function legendOf({ series }: Chart): { readonly shapes: string[]; readonly height: number } {
   const shapes: string[] = [];
   let [left, top] = [MARGIN.left as number, HEIGHT + LEGEND.rowHeight - 6];
@@ -178,7 +181,7 @@ function text(x: number, y: number, content: string, attributes = ""): string {
   return `<text x="${short(x)}" y="${short(y)}" ${attributes}>${escaped(content)}</text>`;
 }
 
-/** Text as XML and HTML have it; characters that XML does not allow are replaced. */
+/** Escapes text for XML and HTML; replaces characters that XML does not allow. */
 function escaped(content: string): string {
   return (
     content
@@ -207,7 +210,7 @@ const PAGE_STYLE = [
   ".dot{display:inline-block;width:.6em;height:.6em;border-radius:50%;margin-right:.5em}",
 ].join("");
 
-/** What is said about where the chart comes from. */
+/** The origin of a chart's values, for the text of the page. */
 export interface ChartOrigin {
   readonly job: string;
   /** Where the history was read. */
@@ -215,7 +218,7 @@ export interface ChartOrigin {
   readonly madeMs: number;
 }
 
-/** A chart as one page that needs nothing else: no script, no network. */
+/** Writes a chart as one page that needs nothing else: no script, no network. */
 export function htmlPage(chart: Chart, { job, source, madeMs }: ChartOrigin): string {
   const title = `${chart.title} of job ${job}`;
   const whose = chart.title === "norm" ? "trainer and parameter" : "trainer";

@@ -14,17 +14,17 @@ import {
 } from "./chart.ts";
 import { compactNumber } from "./numbers.ts";
 
-/** Where no terminal says how wide lines may be. */
+/** Width of a chart where no terminal limits it. */
 const WIDTH_DEFAULT = 100;
 const WIDTH_MAX = 240;
 const WIDTH_MIN = 40;
 
-/** Lines of the drawing itself. */
+/** Number of lines of the drawing, without axes and legend. */
 const ROWS = 18;
 
 const Y_AXIS_COLUMNS = 10;
 
-/** The most columns of a mark's name. */
+/** Maximum columns of a label's name. */
 const LABEL_COLUMNS = 16;
 
 /** Dots of a braille character by row and column, as bits. */
@@ -41,13 +41,13 @@ const LETTERS = "abcdefghijklmnopqrstuvwxyz";
 /** A character of the drawing. */
 interface Cell {
   text: string;
-  /** The series that it belongs to; undefined for a mark or nothing. */
+  /** The series that it belongs to; undefined in a label's column or where nothing is drawn. */
   rank: number | undefined;
 }
 
 /**
- * A chart as lines of a terminal: dots in the colours of the trainers, or, without colours, a letter for
- * each. A mark is a dotted column with its name above.
+ * Draws a chart as lines of a terminal: dots in the colours of the trainers, or, without colours, a letter for
+ * each. A label is a dotted column with its name above.
  */
 export function terminalChart(
   chart: Chart,
@@ -91,7 +91,7 @@ class Grid {
     );
   }
 
-  /** The column of a place, of so many. */
+  /** Returns the column of an x value, of so many columns. */
   column(x: number, columns: number = this.columns): number {
     const { min, max } = this.#x;
     return Math.min(columns - 1, Math.max(0, Math.floor(((x - min) / (max - min)) * columns)));
@@ -105,7 +105,7 @@ class Grid {
     }
   }
 
-  /** Dots from the least to the largest value of each point, and a line through the means. */
+  /** Draws dots from the least to the largest value of each point, and a line through the means. */
   drawDots({ points }: Series, rank: number): void {
     let before: { column: number; row: number } | undefined;
     for (const { x, min, max, mean } of points) {
@@ -153,7 +153,7 @@ class Grid {
     cell.rank = rank;
   }
 
-  /** The row of a value, the highest first, `parts` to a line. */
+  /** Returns the row of a value, counted from the top, with `parts` rows to a line. */
   #row(value: number, parts: number): number {
     const rows = this.rows.length * parts;
     const at = Math.floor((1 - this.#y.fraction(value)) * rows);
@@ -165,18 +165,18 @@ function rowText(row: readonly Cell[], format: TextFormat, paintRank: PaintRank)
   let text = "";
   for (let i = 0; i < row.length; ) {
     const rank = row[i]?.rank;
-    const isMark = row[i]?.text === "┊";
+    const isLabel = row[i]?.text === "┊";
     let part = "";
-    for (; i < row.length && row[i]?.rank === rank && (row[i]?.text === "┊") === isMark; i++) {
+    for (; i < row.length && row[i]?.rank === rank && (row[i]?.text === "┊") === isLabel; i++) {
       part += row[i]?.text ?? " ";
     }
     if (rank !== undefined) text += paintRank(rank, part);
-    else text += isMark ? format.paint("faint", part) : part;
+    else text += isLabel ? format.paint("faint", part) : part;
   }
   return text;
 }
 
-/** The number beside a line: those of the highest, the middle and the lowest line. */
+/** Writes the number beside a line: those of the highest, the middle and the lowest line. */
 function yLabel(chart: Chart, row: number): string {
   const shares: Readonly<Record<number, number>> = {
     0: 1,
@@ -210,7 +210,7 @@ function ticksOf({ by }: Chart, min: number, max: number, columns: number): numb
   return Array.from({ length: count }, (_, i) => min + ((max - min) * i) / count);
 }
 
-/** The names of marks above their columns, as far as they do not overlap. */
+/** Writes the names of labels above their columns, as far as they do not overlap. */
 function labelLine(chart: Chart, grid: Grid, format: TextFormat): string[] {
   if (chart.labels.length === 0) return [];
   let line = "";
@@ -237,8 +237,8 @@ function legend(
   let columns = 0;
   series.forEach(({ name, points }, rank) => {
     const last = points.at(-1);
-    const head = isColored ? "●" : (LETTERS[rank % LETTERS.length] ?? "*");
-    const text = `${head} ${cutMiddle(visible(name), 24)} ${compactNumber(last?.mean)}`;
+    const symbol = isColored ? "●" : (LETTERS[rank % LETTERS.length] ?? "*");
+    const text = `${symbol} ${cutMiddle(visible(name), 24)} ${compactNumber(last?.mean)}`;
     if (columns > 0 && columns + textWidth(text) > width) {
       lines.push(line);
       [line, columns] = ["", 0];

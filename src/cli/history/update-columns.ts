@@ -17,14 +17,14 @@ import {
 } from "./event-text.ts";
 import { compactNumber } from "./numbers.ts";
 
-/** A column of `pserver log`; its width does not depend on the rows, which come one after the other. */
+/** A column of `pserver log`. Its width does not depend on the rows, which come one after the other. */
 interface LogColumn {
   readonly title: string;
   readonly width: number;
   readonly align: "left" | "right";
-  /** Columns of a higher rank go first where the terminal is narrow, all of one rank together. */
+  /** Columns of a higher rank are dropped first where the terminal is narrow, all of one rank together. */
   readonly rank: number;
-  /** How much of the room that is left it takes, in parts. */
+  /** How much of the remaining room the column takes, in parts. */
   readonly growth: number;
   /** Whether its texts are printable ASCII, whatever names an update has. */
   readonly isPlain: boolean;
@@ -33,21 +33,23 @@ interface LogColumn {
   readonly cut?: (text: string, width: number) => string;
 }
 
-/** Columns from which a line that does not fill the terminal would look lost. */
+/** Maximum width: on a wider terminal, longer lines would be hard to read. */
 const WIDTH_MAX = 200;
 
 const GAP = "  ";
 const BLANKS = " ".repeat(WIDTH_MAX);
 
-/** Where no terminal says how wide lines may be. */
+/** Width of a line where no terminal limits it. */
 const WIDTH_DEFAULT = 180;
 
-/** Columns that describe the update itself; a note's text takes their place. */
+/**
+ * Title of the first column that describes the update itself; a note's text takes the place of these columns.
+ */
 const SUBJECT = "PARAMETER";
 
 const OUTCOME = "OUTCOME";
 
-/** Room that is left to the columns that grow, as far as terminals are wider than this. */
+/** Room that is kept for columns that grow, as far as the terminal is wider than {@link WIDE}. */
 const GROWTH_MAX = 12;
 const WIDE = 96;
 
@@ -86,7 +88,7 @@ export class UpdateLines {
     this.#format = format;
   }
 
-  /** The table for a terminal of this look. */
+  /** Makes the table for a terminal of this width. */
   static of(format: TextFormat): UpdateLines {
     const width = Number.isFinite(format.width) ? Math.min(format.width, WIDTH_MAX) : WIDTH_DEFAULT;
     const columns = [width < TIME_WIDE ? TIME_SHORT : TIME, ...COLUMNS];
@@ -95,26 +97,26 @@ export class UpdateLines {
     return new UpdateLines(fitColumns(columns, width, growth), format);
   }
 
-  /** What stands before lines that belong to the one above: the width of its time. */
+  /** Blanks before lines that belong to the one above: as wide as the column of times. */
   get indent(): string {
     return " ".repeat((this.#columns[0]?.width ?? 0) + GAP.length);
   }
 
-  /** The line of titles. */
+  /** Returns the line of titles. */
   titles(): string {
     const titles = this.#columns.map((each) => pad(each.title, each)).join(GAP);
     return this.#format.paint("strong", titles.trimEnd());
   }
 
   /**
-   * The line of an update, after the date if it is another one than that of the line before. Where its column
-   * has no room for the outcome, a second line says why an update was not applied.
+   * Returns the line of an update, after the date if that differs from the date of the line before. If its
+   * column has no room for the outcome, a second line says why an update was not applied.
    */
   lines(event: UpdateEvent): string[] {
     return this.text([event]).split("\n").slice(0, -1);
   }
 
-  /** The lines of updates that follow each other, as {@link lines} has them, each with its end. */
+  /** Returns the lines of consecutive updates as {@link lines} does, each with its newline. */
   text(events: readonly UpdateEvent[]): string {
     let text = "";
     for (const event of events) {
@@ -157,7 +159,7 @@ export class UpdateLines {
     return style === undefined ? shown : this.#format.paint(style, shown);
   }
 
-  /** A note has no numbers of its own: its entries take the rest of the line. */
+  /** Writes the line of a note, which has no numbers of its own: its entries take the rest of the line. */
   #noteLine(event: UpdateEvent): string {
     const at = this.#columns.findIndex(({ title }) => title === SUBJECT);
     const [before, rest] = [this.#columns.slice(0, at), this.#columns.slice(at)];
@@ -183,7 +185,7 @@ function numeric(title: string, width: number, rank: number, text: LogColumn["te
   return column(title, width, rank, text, { align: "right", isPlain: true });
 }
 
-/** What a narrow column says of an outcome. */
+/** Says in one word what became of an update, for a narrow column. */
 function outcomeWord({ outcome, block, undescribed }: UpdateEvent): string {
   if (undescribed !== undefined) return "not described";
   if (outcome.kind === "rejected") return outcome.code;
@@ -202,7 +204,10 @@ function widthOf(columns: readonly LogColumn[]): number {
   return columns.reduce((sum, { width }) => sum + width, GAP.length * (columns.length - 1));
 }
 
-/** The most important columns that fit beside `growth`; what is left is shared between those that grow. */
+/**
+ * Selects the most important columns that fit beside `growth`; divides the remaining room between those that
+ * grow.
+ */
 function fitColumns(columns: readonly LogColumn[], width: number, growth: number): LogColumn[] {
   let kept = [...columns];
   while (widthOf(kept) > width - growth) {
@@ -218,7 +223,7 @@ function fitColumns(columns: readonly LogColumn[], width: number, growth: number
   }));
 }
 
-/** A sender whose session and number stay, because no other column tells them. */
+/** Shortens a sender so that its session and number stay, because no other column tells them. */
 function cutSender(text: string, width: number): string {
   const at = text.lastIndexOf("/");
   const idWidth = width - (text.length - at);
@@ -227,13 +232,13 @@ function cutSender(text: string, width: number): string {
     : cutMiddle(text.slice(0, at), idWidth) + text.slice(at);
 }
 
-/** What a column shows of an update, as wide as the column. */
+/** Writes the cell of an update in a column, as wide as the column. */
 function cell(column: LogColumn, event: UpdateEvent): string {
   const text = column.text(event);
   return column.isPlain || isPlain(text) ? padPlain(text, column) : pad(visible(text), column);
 }
 
-/** A visible text in a column, cut if it is too long. */
+/** Pads a visible text to the width of a column; cuts it if it is too long. */
 function pad(text: string, column: LogColumn): string {
   if (isPlain(text)) return padPlain(text, column);
   const { width, cut = cutMiddle } = column;
@@ -242,14 +247,14 @@ function pad(text: string, column: LogColumn): string {
   return align(shown, width - (shown === text ? columns : textWidth(shown)), column);
 }
 
-/** As {@link pad}, for printable ASCII, each character of which takes a column. */
+/** Does the same as {@link pad} for printable ASCII, each character of which takes a column. */
 function padPlain(text: string, column: LogColumn): string {
   const { width, cut = cutMiddle } = column;
   const missing = width - text.length;
   return missing < 0 ? cut(text, width) : align(text, missing, column);
 }
 
-/** A text with so many blanks on the side where its column has them. */
+/** Adds so many blanks to a text, on the side that its column leaves free. */
 function align(text: string, blanks: number, column: LogColumn): string {
   const blank = BLANKS.slice(0, Math.max(0, blanks));
   return column.align === "left" ? text + blank : blank + text;
@@ -280,8 +285,8 @@ export const CSV_COLUMNS = [
 ] as const;
 
 /**
- * The entries of an update under the names of {@link CSV_COLUMNS}; undefined where something is not known. One
- * literal: object spread would take most of the time of a long listing.
+ * Returns the entries of an update under the names of {@link CSV_COLUMNS}; undefined where something is not
+ * known. One literal: object spread would take most of the time of a long listing.
  */
 export function updateEntry(event: UpdateEvent): UpdateEntry {
   const { block, outcome } = event;
@@ -328,7 +333,7 @@ export function updateEntry(event: UpdateEvent): UpdateEntry {
   };
 }
 
-/** A line of CSV under {@link CSV_COLUMNS}; a note is JSON in one cell. */
+/** Writes a line of CSV under {@link CSV_COLUMNS}; a note is JSON in one cell. */
 export function csvLine(event: UpdateEvent): string {
   const record = updateEntry(event);
   return CSV_COLUMNS.map((name) => csvCell(record[name])).join(",");

@@ -51,7 +51,10 @@ export async function withHistory<T>(
   }
 }
 
-/** Where the history is that the flags name. @throws BAD_VALUE for flags that do not go together. */
+/**
+ * Finds where the history is that the flags name.
+ * @throws BAD_VALUE for flags that do not go together.
+ */
 function historyPlace(context: CliContext, flags: HistoryFlags): HistoryPlace {
   const { archive, fromFile: file, broker } = flags;
   if (file !== undefined && archive !== undefined) {
@@ -108,7 +111,7 @@ export async function withReplays<T>(
   );
 }
 
-/** Rebuilds shards of a history, with a line of progress for each. */
+/** Returns a function that rebuilds shards of a history, with a line of progress for each. */
 export async function rebuildWithProgress(
   output: Output,
   source: HistorySource,
@@ -123,11 +126,11 @@ export async function rebuildWithProgress(
     });
 }
 
-/** Positions of a cut that a message names; a job can have many shards. */
+/** Number of positions of a cut that a message names; a job can have many shards. */
 const POSITIONS_SHOWN = 16;
 
 /**
- * The point that a text names, with its cut, after telling what was understood.
+ * Resolves the point that a text names, and shows how it was understood.
  * @throws BAD_VALUE, HISTORY_LOST as `parsePoint` and `resolvePoint` do.
  */
 export async function resolvePointText(
@@ -141,7 +144,10 @@ export async function resolvePointText(
   return await resolveAndShow(context, output, source, parsePoint(text, Date.now()));
 }
 
-/** The cut of a point, after telling what was understood. @throws as `resolvePoint` does. */
+/**
+ * Resolves a point, and shows how it was understood.
+ * @throws as `resolvePoint` does.
+ */
 export async function resolveAndShow(
   { signal }: CliContext,
   output: Output,
@@ -154,7 +160,7 @@ export async function resolveAndShow(
   return resolved;
 }
 
-/** Such as `point: 2026-11-23T04:12:07.000Z, the cut 0:1200 1:1188 2:1201`. */
+/** Describes a point, such as `point: 2026-11-23T04:12:07.000Z, the cut 0:1200 1:1188 2:1201`. */
 async function describePoint({ point, cut, timeMs }: ResolvedPoint): Promise<string> {
   const { formatPoint, formatTime } = await import("../../history/points.ts");
   const name = formatPoint(point);
@@ -162,7 +168,7 @@ async function describePoint({ point, cut, timeMs }: ResolvedPoint): Promise<str
   return `point: ${name}${time}, the cut ${showCut(cut)}`;
 }
 
-/** The positions of a cut, such as `0:1200 1:1188 2:1201`. */
+/** Writes the positions of a cut, such as `0:1200 1:1188 2:1201`. */
 export function showCut(cut: Cut): string {
   const shown = cut
     .slice(0, POSITIONS_SHOWN)
@@ -171,7 +177,7 @@ export function showCut(cut: Cut): string {
   return `${shown.join(" ")}${more}`;
 }
 
-/** A point as `--json` prints it. */
+/** Returns a point as `--json` prints it. */
 export async function pointEntry({ point, cut, timeMs }: ResolvedPoint): Promise<unknown> {
   const { formatPoint, formatTime } = await import("../../history/points.ts");
   return {
@@ -190,7 +196,7 @@ export interface RangeFlags {
   readonly until: string;
 }
 
-/** A range of updates, with the points as they were understood. */
+/** A range of updates, with the points that the user named for it. */
 interface NamedRange extends UpdateRange {
   readonly sincePoint: Point;
   readonly untilPoint: Point;
@@ -206,7 +212,7 @@ export function addRangeOptions(command: Command): Command {
 }
 
 /**
- * The updates that the flags choose, some at a time, after telling how their points were understood.
+ * Reads the updates that the flags choose, some at a time, after showing how their points were understood.
  * @throws as `parsePoint`, `resolveRange` and `readUpdates`.
  */
 export async function selectUpdates(
@@ -223,7 +229,10 @@ export async function selectUpdates(
   return readUpdates(source, { ...filter, ...range, ...how });
 }
 
-/** The range that the flags name. @throws as `parsePoint` and `resolveRange`. */
+/**
+ * Resolves the range that the flags name.
+ * @throws as `parsePoint` and `resolveRange`.
+ */
 async function rangeOf(
   source: HistorySource,
   flags: RangeFlags,
@@ -240,7 +249,7 @@ async function rangeOf(
   };
 }
 
-/** How the points were understood, for people; nothing about the defaults. */
+/** Describes how the points were understood; says nothing about the defaults. */
 function describeRange(range: NamedRange): string[] {
   const { sincePoint, untilPoint, since, sinceMs, until } = range;
   const lines: string[] = [];

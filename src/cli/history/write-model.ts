@@ -7,12 +7,12 @@ import { checkTensorTarget, writeTensorFile } from "../tensor-files.ts";
 /** Endings of files that hold one tensor. */
 const TENSOR_ENDINGS: readonly string[] = [".npy", ".json", ".bin", ".raw"];
 
-/** What is written into a file. */
+/** A replayed model, and the parameters of it that go into a file. */
 export interface ModelToWrite {
   readonly model: ReplayedModel;
   readonly parameters: readonly ReplayedParameter[];
   readonly job: string;
-  /** What the file says of its origin. */
+  /** The model's origin, as the file names it. */
   readonly point: string;
 }
 

@@ -52,7 +52,7 @@ export function hasConfig(flags: ConfigFlags): boolean {
 }
 
 /**
- * The configuration of each parameter. Its entries come from `--config` for the parameter, else from
+ * Reads the configuration of each parameter. Its entries come from `--config` for the parameter, else from
  * `--config` for all, else from the other flags.
  * @throws BAD_VALUE for a name that is not among `names`; BAD_CONFIG, naming the parameter; IO.
  */

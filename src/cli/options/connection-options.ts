@@ -22,7 +22,7 @@ export interface ConnectionFlags {
 /** Flags of a command that works with a job. */
 export interface JobFlags extends ConnectionFlags {
   readonly job: string;
-  /** Longest wait in milliseconds, for what depends on the command. */
+  /** Longest wait in milliseconds; each command says for what. */
   readonly timeout: number;
 }
 
@@ -49,7 +49,7 @@ export function addConnectionOptions(command: Command): Command {
     .option("--context <name>", "a context of the nats command (NATS_CONTEXT)");
 }
 
-/** The flags under the names of the client's settings, without those that are not given. */
+/** Returns the flags that are given under the names of the client's settings. */
 export function toOverrides(flags: ConnectionFlags): ConnectionOverrides {
   const { url, user, password, token, creds, nkey, tlscert, tlskey, tlsca, context } = flags;
   return defined({
@@ -101,7 +101,7 @@ export function addOutputOptions(command: Command): Command {
 /** Flags of a command that asks the hosts of a job and prints the answer. */
 export interface AskingFlags extends TrainerFlags, OutputFlags {}
 
-/** Adds the flags of such a command; `timeoutMs` is the default of `--timeout`. */
+/** Adds the flags of a command that asks hosts; `timeoutMs` is the default of `--timeout`. */
 export function addAskingOptions(command: Command, timeoutMs: number): Command {
   return addOutputOptions(addTrainerOption(addJobOptions(command, timeoutMs)));
 }
@@ -128,7 +128,7 @@ export function addAnswerOptions(command: Command): Command {
     );
 }
 
-/** Connection settings of the user that answers trainers; undefined if none is given. */
+/** Returns the connection settings of the user that answers trainers; undefined if none is given. */
 export function toAnswerConnection(
   flags: AnswerFlags,
   { servers, tls, timeoutMs }: ConnectionSettings,

@@ -17,7 +17,7 @@ export interface HistoryFlags extends ConnectionFlags, OutputFlags {
   readonly fromFile?: string;
 }
 
-/** Adds the flags of such a command. */
+/** Adds the flags of a command that reads the history of a job. */
 export function addHistoryOptions(command: Command): Command {
   return addOutputOptions(addJobOption(addConnectionOptions(command)))
     .option("--archive <path>", "read an archive (see pserver archive) and the broker as one")

@@ -45,7 +45,10 @@ export function addEtcdPlaceOptions(command: Command): Command {
     );
 }
 
-/** The flags as a host's setting; undefined without `--etcd`. @throws BAD_VALUE for the other flags without it. */
+/**
+ * Reads the flags as a host's setting; returns undefined without `--etcd`.
+ * @throws BAD_VALUE for the other flags without it.
+ */
 export function toEtcdSetting(flags: EtcdFlags): EtcdSettings | undefined {
   const { etcd, etcdPrefix, advertise } = flags;
   if (etcd !== undefined) {
@@ -108,7 +111,7 @@ const OTHERS = {
 } as const;
 const ALL_OTHERS = ["trainers", "backups", "reduce", "staleness"] as const;
 
-/** Adds the flags; they are checked before the command starts. */
+/** Adds the flags that say how trainers keep step; they are checked before the command starts. */
 function addSynchronizationOptions(command: Command): Command {
   return command
     .addOption(
@@ -149,7 +152,7 @@ function addSynchronizationOptions(command: Command): Command {
 }
 
 /**
- * The flags as a setting of the job; undefined if none is given.
+ * Reads the flags as a setting of the job; returns undefined if none is given.
  * @throws BAD_CONFIG for flags that do not belong together.
  */
 function toSynchronizationSetting(flags: SynchronizationFlags): Synchronization | undefined {
@@ -181,7 +184,10 @@ function wrong(message: string): PserverError {
 
 const WORKERS_MAX = 256;
 
-/** Room for a record of a large block, and for the records stored during a snapshot. */
+/**
+ * Minimum of `--journal-limit` in MiB: room for a record of a large block, and for the records stored during a
+ * snapshot.
+ */
 const JOURNAL_LIMIT_MIN_MIB = 16;
 
 /** Settings of a host and, on its first start, of its job; each is undefined unless given. */
@@ -202,7 +208,7 @@ export function addHostOptions(command: Command, modelDirectory: string): Comman
   return addJobHostOptions(addEtcdOptions(command), modelDirectory);
 }
 
-/** As {@link addHostOptions}, for hosts that keep their leases in the broker. */
+/** Adds the flags of a host that keeps its leases in the broker. */
 export function addJobHostOptions(command: Command, modelDirectory: string): Command {
   return addSynchronizationOptions(addQuotaOptions(command))
     .option(
@@ -246,7 +252,7 @@ export function addJobHostOptions(command: Command, modelDirectory: string): Com
     .option("--across-accounts", "also answer trainers in other accounts of the broker");
 }
 
-/** The flags as arguments for a child process. */
+/** Writes the flags as arguments for a child process. */
 export function hostArguments(flags: HostFlags): string[] {
   return addHostOptions(new Command(), "").options.flatMap((option) => {
     const value = flags[option.attributeName() as keyof HostFlags];
@@ -255,7 +261,7 @@ export function hostArguments(flags: HostFlags): string[] {
   });
 }
 
-/** The flags as settings. The host chooses those that are not given. */
+/** Reads the flags as settings. The host chooses those that are not given. */
 export function toHostSettings(
   flags: HostFlags & { readonly job: string },
 ): Omit<HostOptions, "connection"> {

@@ -10,7 +10,7 @@ const SIZE_EXPONENTS = { K: 1, M: 2, G: 3, T: 4 } as const;
 /** The longest delay of a timer of Node.js. */
 const DURATION_MS_MAX = 2 ** 31 - 1;
 
-/** A parser of whole numbers from `min` to `max`. */
+/** Makes a parser of whole numbers from `min` to `max`. */
 export function wholeNumber(min: number, max: number): (text: string) => number {
   return (text) => {
     const number = Number(text);
@@ -19,21 +19,21 @@ export function wholeNumber(min: number, max: number): (text: string) => number 
   };
 }
 
-/** A finite number, such as `0.01` or `-1e-3`. */
+/** Parses a finite number, such as `0.01` or `-1e-3`. */
 export function finiteNumber(text: string): number {
   const number = Number(text);
   if (text.trim() !== "" && Number.isFinite(number)) return number;
   throw expected("a finite number", text);
 }
 
-/** A finite number above 0. */
+/** Parses a finite number above 0. */
 export function positiveNumber(text: string): number {
   const number = finiteNumber(text);
   if (number > 0) return number;
   throw expected("a number above 0", text);
 }
 
-/** Bytes, as `1048576`, `512MB` (powers of 1000) or `1GiB` (powers of 1024). */
+/** Parses bytes: `1048576`, `512MB` (powers of 1000) or `1GiB` (powers of 1024). */
 export function parseSize(text: string): number {
   const match = SIZE.exec(text);
   const letter = match?.[2]?.toUpperCase() as keyof typeof SIZE_EXPONENTS | undefined;
@@ -44,7 +44,7 @@ export function parseSize(text: string): number {
   throw expected("a size such as 1048576, 512MB or 1GiB", text);
 }
 
-/** A parser as {@link parseSize} that takes `mib` MiB or more. */
+/** Makes a parser of bytes as {@link parseSize} that accepts `mib` MiB or more. */
 export function sizeOfAtLeast(mib: number): (text: string) => number {
   return (text) => {
     const bytes = parseSize(text);
@@ -53,7 +53,7 @@ export function sizeOfAtLeast(mib: number): (text: string) => number {
   };
 }
 
-/** Milliseconds, from `500ms`, `5s`, `1m30s` or a bare number of seconds. */
+/** Parses a time, as `500ms`, `5s`, `1m30s` or a bare number of seconds; returns milliseconds. */
 export function parseTimeout(text: string): number {
   const durationMs = checked(() =>
     parseDuration(/^\d+(?:\.\d+)?$/.test(text) ? `${text}s` : text, "duration"),
@@ -62,12 +62,12 @@ export function parseTimeout(text: string): number {
   throw expected("a duration from 1ms to 24 days", text);
 }
 
-/** The name of a job. */
+/** Parses the name of a job. */
 export function parseJob(text: string): string {
   return checked(() => checkJobName(text));
 }
 
-/** The id of a trainer or host. */
+/** Parses the id of a trainer or host. */
 export function parseId(text: string): string {
   return checked(() => {
     escapeId(text);
@@ -75,22 +75,22 @@ export function parseId(text: string): string {
   });
 }
 
-/** Addresses of one etcd, with commas between them. */
+/** Parses addresses of one etcd, with commas between them. */
 export function parseEndpoints(text: string): string[] {
   return checked(() => parseEtcdEndpoints(text));
 }
 
-/** The prefix of keys in etcd. */
+/** Parses the prefix of keys in etcd. */
 export function parsePrefix(text: string): string {
   return checked(() => checkPrefix(text));
 }
 
-/** Addresses of the broker without credentials, which may be published. */
+/** Parses addresses of the broker without credentials, which may be published. */
 export function parseAdvertised(text: string): string[] {
   return checked(() => toAdvertised(text));
 }
 
-/** The error for a wrong argument; commander puts the option's name before it. */
+/** Makes the error for a wrong argument; commander puts the option's name before it. */
 function expected(what: string, received: string): InvalidArgumentError {
   return new InvalidArgumentError(`expected ${what}; received ${JSON.stringify(received)}`);
 }

@@ -2,7 +2,7 @@ import type { Fallback } from "../../protocol/messages/position.ts";
 
 const BYTE_UNITS = ["KiB", "MiB", "GiB", "TiB", "PiB"] as const;
 
-/** Bytes for people: `512 B`, `1.5 KiB`, `12 MiB`. */
+/** Writes bytes for people: `512 B`, `1.5 KiB`, `12 MiB`. */
 export function formatBytes(bytes: number): string {
   if (bytes < 1024) return `${bytes} B`;
   let amount = bytes / 1024;
@@ -15,7 +15,7 @@ export function formatBytes(bytes: number): string {
   return `${oneDecimal(amount)} ${BYTE_UNITS[unit]}`;
 }
 
-/** A duration for people: `850 ms`, `4.2 s`, `3 min 5 s`, `2 h 10 min`. */
+/** Writes a duration for people: `850 ms`, `4.2 s`, `3 min 5 s`, `2 h 10 min`. */
 export function formatDuration(durationMs: number): string {
   if (durationMs < 1000) return `${Math.round(durationMs)} ms`;
   if (durationMs < 59_950) return `${oneDecimal(durationMs / 1000)} s`;
@@ -25,22 +25,22 @@ export function formatDuration(durationMs: number): string {
   return `${Math.floor(minutes / 60)} h${rest(minutes % 60, "min")}`;
 }
 
-/** A whole number with its digits in groups: `12,345`. */
+/** Writes a whole number with its digits in groups: `12,345`. */
 export function formatNumber(number: number): string {
   return String(number).replace(/\B(?=(?:\d{3})+$)/g, ",");
 }
 
-/** A count with its noun: `1 host`, `2 hosts`. */
+/** Writes a count with its noun: `1 host`, `2 hosts`. */
 export function formatCount(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-/** A number of records: `1 record`, `2 records`. */
+/** Writes a number of records: `1 record`, `2 records`. */
 export function formatRecords(count: number): string {
   return formatCount(count, "record");
 }
 
-/** Whole numbers as ranges: `0-3, 7`. Sorts a copy. */
+/** Writes whole numbers as ranges: `0-3, 7`. Sorts a copy. */
 export function formatRanges(numbers: readonly number[]): string {
   const ranges: string[] = [];
   const sorted = [...numbers].sort((a, b) => a - b);
@@ -53,17 +53,17 @@ export function formatRanges(numbers: readonly number[]): string {
   return ranges.join(", ");
 }
 
-/** Such as `shard 3` or `shards 0-2, 5`. */
+/** Names shards, such as `shard 3` or `shards 0-2, 5`. */
 export function nameShards(shards: readonly number[]): string {
   return `${shards.length === 1 ? "shard" : "shards"} ${formatRanges(shards)}`;
 }
 
-/** Such as `record 3` or `records 3 to 7`. */
+/** Names records, such as `record 3` or `records 3 to 7`. */
 export function nameRecords({ from, to }: { from: number; to: number }): string {
   return from === to ? `record ${from}` : `records ${from} to ${to}`;
 }
 
-/** One decimal below 100, none above or where it is zero. */
+/** Writes a number with one decimal below 100; without it above, or where it is zero. */
 function oneDecimal(amount: number): string {
   return amount < 99.95 ? amount.toFixed(1).replace(/\.0$/, "") : amount.toFixed(0);
 }
@@ -72,7 +72,7 @@ function rest(amount: number, unit: string): string {
   return amount === 0 ? "" : ` ${amount} ${unit}`;
 }
 
-/** What a shard lost, for people, as `records 11 to 20 of generation 1 are lost`. */
+/** Describes what a shard lost, as `records 11 to 20 of generation 1 are lost`. */
 export function describeFallbacks(fallbacks: readonly Fallback[]): string {
   const losses = fallbacks.filter(({ from, to }) => to >= from);
   const lost = losses.map(({ generation, from, to }) => {
@@ -81,7 +81,7 @@ export function describeFallbacks(fallbacks: readonly Fallback[]): string {
   return lost.length === 0 ? "no record is known to be lost" : lost.join("; ");
 }
 
-/** What a shard lost with the journal that was replaced last. */
+/** Describes what a shard lost with the journal that was replaced last. */
 export function describeLastFallback(fallbacks: readonly Fallback[]): string {
   const generation = fallbacks.at(-1)?.generation;
   return describeFallbacks(fallbacks.filter((fallback) => fallback.generation === generation));

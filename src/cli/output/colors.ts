@@ -1,6 +1,6 @@
 import { styleText } from "node:util";
 
-/** Meaning of a piece of text; only this file decides how it looks. */
+/** Meaning of a piece of text; only this file decides how it is shown. */
 export type TextStyle = "ok" | "warn" | "fail" | "strong" | "faint";
 
 const FORMATS = {
@@ -11,7 +11,7 @@ const FORMATS = {
   faint: "gray",
 } as const;
 
-/** Marks text with a style, or leaves it alone. */
+/** Styles text by its meaning, or returns it unchanged. */
 export type Paint = (style: TextStyle, text: string) => string;
 
 /** Colours and width of text for people. */
@@ -21,7 +21,7 @@ export interface TextFormat {
   readonly width: number;
 }
 
-/** A {@link Paint} that uses colours or not. */
+/** Makes a {@link Paint} that uses colours or not. */
 export function makePaint(colored: boolean): Paint {
   // Node's own check would look at process.stdout instead of the stream that is written to.
   return (style, text) =>
@@ -31,10 +31,10 @@ export function makePaint(colored: boolean): Paint {
 /** Colours that distinguish trainers, in turn. */
 const RANK_COLORS = ["cyan", "magenta", "blue", "green", "yellow", "gray"] as const;
 
-/** Marks text as that of a trainer, or leaves it alone. */
+/** Colours text as that of a trainer, or returns it unchanged. */
 export type PaintRank = (rank: number, text: string) => string;
 
-/** A {@link PaintRank} that uses colours or not. */
+/** Makes a {@link PaintRank} that uses colours or not. */
 export function makePaintRank(colored: boolean): PaintRank {
   return (rank, text) => {
     const color = RANK_COLORS[rank % RANK_COLORS.length] ?? "gray";
@@ -42,7 +42,7 @@ export function makePaintRank(colored: boolean): PaintRank {
   };
 }
 
-/** Whether text for a stream may be coloured. `isTTY` is that stream's. */
+/** Whether text for a stream may be coloured; `isTTY` is that stream's. */
 export function wantsColor(
   isTTY: boolean,
   environment: Readonly<Record<string, string | undefined>>,
@@ -51,7 +51,7 @@ export function wantsColor(
   return isTTY && !noColorFlag && !environment["NO_COLOR"] && environment["TERM"] !== "dumb";
 }
 
-/** Whether a stream may show text that is written over. */
+/** Whether a stream may show a line that is overwritten. */
 export function wantsAnimation(
   isTTY: boolean,
   environment: Readonly<Record<string, string | undefined>>,

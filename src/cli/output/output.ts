@@ -19,8 +19,8 @@ export class Progress {
   #drawn = false;
 
   /**
-   * Without `write`, if the output is no terminal, every call does nothing. `show` prints amounts of what is
-   * done, by default bytes.
+   * Prepares a line of progress. Without `write`, if the output is no terminal, every call does nothing. `show`
+   * prints amounts of what is done, by default bytes.
    */
   constructor(
     what: string,
@@ -126,7 +126,10 @@ export class Output {
     this.width = settings.width;
   }
 
-  /** With `clock` messages and warnings begin with the time, in ISO form: they are a log. */
+  /**
+   * Opens an output on two streams. With `clock` messages and warnings begin with the time, in ISO form: they
+   * are a log.
+   */
   static open(
     { stdout, stderr }: { readonly stdout: OutputStream; readonly stderr: OutputStream },
     environment: Readonly<Record<string, string | undefined>>,
@@ -159,7 +162,7 @@ export class Output {
   }
 
   /**
-   * Prints pieces of data unchanged, no faster than the reader takes them.
+   * Prints chunks of data unchanged, no faster than the reader takes them.
    * @throws the signal's reason if it is aborted while the reader takes nothing.
    */
   async stream(pieces: Iterable<string | Uint8Array>, signal: AbortSignal): Promise<void> {
@@ -185,8 +188,8 @@ export class Output {
 
   /** Prints a warning for people, with `--json` as an object on the message stream. */
   warning(text: string): void {
-    const head = this.#settings.paintMessage("warn", "warning:");
-    if (!this.json) this.#tell(`${head} ${visibleLines(text)}`);
+    const prefix = this.#settings.paintMessage("warn", "warning:");
+    if (!this.json) this.#tell(`${prefix} ${visibleLines(text)}`);
     else this.#messages.write(`${visibleJson({ time: this.#time(), warning: text })}\n`);
   }
 
@@ -211,14 +214,14 @@ export class Output {
   }
 }
 
-/** Columns of a terminal; infinite for any other stream, which programs may read. */
+/** Returns the columns of a terminal; infinite for any other stream, which programs may read. */
 export function messageWidth({ isTTY, columns }: OutputStream): number {
   // A terminal that does not know its size has 0 columns.
   const isKnown = isTTY === true && columns !== undefined && columns > 0;
   return isKnown ? columns : Number.POSITIVE_INFINITY;
 }
 
-/** Columns of the terminal, or else those in the variable COLUMNS. */
+/** Returns the columns of the terminal, or else those in the variable COLUMNS. */
 function lineWidth(
   stream: OutputStream,
   environment: Readonly<Record<string, string | undefined>>,

@@ -9,15 +9,15 @@ export interface Column {
 }
 
 /**
- * What a table that is too wide gives up of the column with this title: its cells lose their middle
- * (`cut`) or continue in further lines (`wrap`), as far as needed but not below a width of `to`; or all of
- * it goes (`drop`).
+ * How a column gives up width in a table that is too wide: its cells lose their middle (`cut`) or continue in
+ * further lines (`wrap`), as far as needed but not below a width of `to`; or the whole column goes (`drop`).
+ * `column` is its title.
  */
 export type Shrink =
   | { readonly kind: "cut" | "wrap"; readonly column: string; readonly to: number }
   | { readonly kind: "drop"; readonly column: string };
 
-/** A column with the cells below its title, as wide as it may be. */
+/** A column with the cells below its title, and its present width. */
 interface SizedColumn extends Column {
   readonly cells: readonly string[];
   readonly width: number;
@@ -27,10 +27,10 @@ interface SizedColumn extends Column {
 const GAP = "  ";
 
 /**
- * Rows under their titles, in columns as wide as their widest cell or as the terminal allows; no lines
- * without rows. Cells may hold names that others chose, so they are made {@link visible}.
- * `concessions` are made in order, the least important first, until the table fits; a table that is
- * still too wide after the last one exceeds the terminal.
+ * Writes rows under their titles, in columns as wide as their widest cell or as the terminal allows; no lines
+ * without rows. Cells may hold names that others chose, so they are made {@link visible}. `shrinks` are applied
+ * in order, until the table fits: begin with the least important column. A table that is still too wide after
+ * the last one exceeds the terminal.
  */
 export function formatTable(
   columns: readonly Column[],
@@ -60,7 +60,7 @@ function totalWidth(sized: readonly SizedColumn[]): number {
   return sized.reduce((sum, { width }) => sum + width, GAP.length * (sized.length - 1));
 }
 
-/** The columns after one concession; `excess` is by how much they are too wide. */
+/** Applies one shrink; `excess` is by how many columns of the terminal the table is too wide. */
 function applyShrink(sized: readonly SizedColumn[], shrink: Shrink, excess: number): SizedColumn[] {
   if (shrink.kind === "drop") return sized.filter(({ title }) => title !== shrink.column);
   const { kind, to } = shrink;
@@ -70,7 +70,7 @@ function applyShrink(sized: readonly SizedColumn[], shrink: Shrink, excess: numb
   });
 }
 
-/** A row, which takes several lines where a cell is wrapped. */
+/** Writes a row, which takes several lines where a cell is wrapped. */
 function rowLines(sized: readonly SizedColumn[], row: number): string[] {
   const parts = sized.map(({ cells, width, isWrapped }) => {
     const lines = isWrapped ? wrapText(cells[row] ?? "", width) : [cells[row] ?? ""];

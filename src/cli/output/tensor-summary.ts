@@ -7,8 +7,8 @@ import { formatBytes, formatCount, formatNumber, formatRanges } from "./amounts.
 import { hangingLines } from "./wrap.ts";
 
 /**
- * One element as a short text that reads back as the same value of its type: a float32 as `0.1`,
- * not as `0.10000000149011612`.
+ * Writes one element as a short text that reads back as the same value of its type: a float32 as `0.1`, not as
+ * `0.10000000149011612`.
  */
 export function formatElement(data: TensorData, index: number): string {
   const value = data[index];
@@ -23,7 +23,7 @@ export function formatElement(data: TensorData, index: number): string {
   return showNumber(Number(value.toPrecision(9)));
 }
 
-/** One element, shortened: floats with at most six significant digits. */
+/** Writes one element, shortened: floats with at most six significant digits. */
 function shortElement(data: TensorData, index: number): string {
   const value = data[index];
   if (typeof value !== "number" || Number.isInteger(value) || !Number.isFinite(value)) {
@@ -33,8 +33,8 @@ function shortElement(data: TensorData, index: number): string {
 }
 
 /**
- * One element as JSON, as protobuf's JSON has it: numbers, but 64-bit integers and NaN, Infinity
- * and -Infinity as strings, because JSON readers cannot hold them as numbers.
+ * Returns one element as JSON, as protobuf's JSON has it: numbers, but 64-bit integers and NaN, Infinity and
+ * -Infinity as strings, because JSON readers cannot hold them as numbers.
  */
 export function jsonElement(data: TensorData, index: number): string {
   const text = formatElement(data, index);
@@ -53,7 +53,7 @@ const EDGE = 3;
 /** Tensors up to this many elements are shown whole, as numpy does with its threshold of 1000. */
 const WHOLE_MAX = 1000;
 
-/** A shape as numpy prints it: `(3, 4)`, `(3,)`, `()`. */
+/** Writes a shape as numpy prints it: `(3, 4)`, `(3,)`, `()`. */
 export function formatShape(shape: readonly number[]): string {
   return shape.length === 1 ? `(${shape[0]},)` : `(${shape.join(", ")})`;
 }
@@ -62,8 +62,8 @@ export function formatShape(shape: readonly number[]): string {
 const LINE_MAX = 75;
 
 /**
- * Lines that show a tensor as numpy prints an array: small ones whole, else each axis's ends. `facts`
- * are further things to say of it above.
+ * Shows a tensor in lines, as numpy prints an array: small ones whole, else each axis's ends. `facts` are
+ * further entries of the line above.
  */
 export function summarizeTensor(
   name: string,
@@ -74,15 +74,15 @@ export function summarizeTensor(
   const { dtype, shape, data } = tensor;
   const bytes = formatBytes(tensorBytes(dtype, shape));
   const parts = [`${dtype} ${formatShape(shape)}`, bytes, ...facts];
-  const head = hangingLines("", `${visible(name)}  ${parts.join("  ")}`, lineWidth);
-  if (shape.length === 0) return [...head, shortElement(data, 0)];
+  const heading = hangingLines("", `${visible(name)}  ${parts.join("  ")}`, lineWidth);
+  if (shape.length === 0) return [...heading, shortElement(data, 0)];
   const edge = data.length > WHOLE_MAX ? EDGE : Number.POSITIVE_INFINITY;
   const width = Math.max(
     ...shownIndexes(shape, edge).map((index) => shortElement(data, index).length),
   );
   const element = (index: number): string => shortElement(data, index).padStart(width);
   const lineMax = Math.min(LINE_MAX, lineWidth);
-  return [...head, ...arrayLines({ shape, edge, element, lineMax })];
+  return [...heading, ...arrayLines({ shape, edge, element, lineMax })];
 }
 
 /** An array as it is shown. */
@@ -116,7 +116,7 @@ function arrayLines(array: ShownArray, axis = 0, start = 0): string[] {
   return lines;
 }
 
-/** A row of elements in lines of at most so many characters, or of one element. */
+/** Breaks a row of elements into lines of at most so many characters, or of one element. */
 function wrap(parts: readonly string[], lineMax: number): string[] {
   const lines: string[] = [];
   let line = "";
@@ -131,14 +131,14 @@ function wrap(parts: readonly string[], lineMax: number): string[] {
   return lines.map((text, i) => (i === 0 ? "[" : " ") + text + (i === lines.length - 1 ? "]" : ""));
 }
 
-/** Positions of an axis that are shown; undefined stands for those between. */
+/** Lists the positions of an axis that are shown; undefined stands for those between. */
 function keptPositions(size: number, edge: number): (number | undefined)[] {
   if (size <= 2 * edge) return Array.from({ length: size }, (_, i) => i);
   const ends = Array.from({ length: edge }, (_, i) => i);
   return [...ends, undefined, ...ends.map((i) => size - edge + i)];
 }
 
-/** Every element that will be shown, to make them equally wide. */
+/** Lists every element that will be shown, to make them equally wide. */
 function shownIndexes(shape: readonly number[], edge: number): number[] {
   let indexes = [0];
   for (const size of shape) {
@@ -148,7 +148,7 @@ function shownIndexes(shape: readonly number[], edge: number): number[] {
   return indexes;
 }
 
-/** Why some versions are not known, for people; undefined if all were told. */
+/** Says why some versions are not known; undefined if all are. */
 export function describeUnknown({ silentShards, refusal }: KnownVersions): string | undefined {
   if (refusal !== undefined) return `versions are not known: ${refusal}`;
   if (silentShards.length === 0) return undefined;
@@ -157,7 +157,7 @@ export function describeUnknown({ silentShards, refusal }: KnownVersions): strin
   return `${shards} ${verb} not answer, so versions of what they hold are not known: ${formatRanges(silentShards)}`;
 }
 
-/** Versions as `--json` has them; both null where they are not known. */
+/** Returns versions as `--json` has them; both null where they are not known. */
 export function versionEntries(known: BlockVersions | undefined): {
   readonly version: { readonly least: number; readonly most: number } | null;
   readonly updates: number | null;
@@ -167,14 +167,17 @@ export function versionEntries(known: BlockVersions | undefined): {
   return { version: { least, most }, updates };
 }
 
-/** The version for people: one number if all blocks agree, else the lowest and the highest; `?` if unknown. */
+/**
+ * Writes the version for people: one number if all blocks agree, else the lowest and the highest; `?` if
+ * unknown.
+ */
 export function describeVersion(known: BlockVersions | undefined): string {
   if (known === undefined) return "?";
   const { least, most } = known;
   return least === most ? formatNumber(least) : `${formatNumber(least)}–${formatNumber(most)}`;
 }
 
-/** The changes of blocks for people; `?` if unknown. */
+/** Writes the changes of blocks for people; `?` if unknown. */
 export function describeUpdates(known: BlockVersions | undefined): string {
   return known === undefined ? "?" : formatNumber(known.updates);
 }

@@ -6,15 +6,15 @@ import type { TextFormat, TextStyle } from "./colors.ts";
 const ELLIPSIS = "…";
 
 const COMBINING = /^[\p{M}\p{Cf}]/u;
-/** Asks for the colourful form of a character, which takes two columns. */
+/** The character that asks for the colourful form of the one before, which takes two columns. */
 const EMOJI_SELECTOR = "\ufe0f";
 const FLAG_LETTER = /^\p{Regional_Indicator}/u;
 
-/** Made when it is first needed: it takes 20 ms. */
+/** Splits text into characters; made when it is first needed, because that takes 20 ms. */
 let segmenter: Intl.Segmenter | undefined;
 
 /**
- * Columns that a text takes in a terminal: two for East Asian wide characters and emoji, none for
+ * Returns the columns that a text takes in a terminal: two for East Asian wide characters and emoji, none for
  * combining marks and the sequences that colour.
  */
 export function textWidth(text: string): number {
@@ -24,24 +24,24 @@ export function textWidth(text: string): number {
   return characters(shown).reduce((sum, character) => sum + characterWidth(character), 0);
 }
 
-/** Text of at most so many columns, at least one: what is too long loses its middle to a `…`. */
+/** Shortens text to at most so many columns, at least one: text that is too long loses its middle to a `…`. */
 export function cutMiddle(text: string, columns: number): string {
   if (textWidth(text) <= columns) return text;
   const shownColumns = Math.max(0, columns - 1);
-  const headColumns = Math.ceil(shownColumns / 2);
+  const startColumns = Math.ceil(shownColumns / 2);
   // Dividing a text into characters takes some microseconds; that of a plain one is known.
   if (isPlain(text)) {
-    const tail = text.slice(text.length - (shownColumns - headColumns));
-    return `${text.slice(0, headColumns)}${ELLIPSIS}${tail}`;
+    const tail = text.slice(text.length - (shownColumns - startColumns));
+    return `${text.slice(0, startColumns)}${ELLIPSIS}${tail}`;
   }
   const all = characters(text);
-  const head = fitting(all, headColumns);
-  const rest = all.slice(head.length).reverse();
-  const tail = fitting(rest, shownColumns - textWidth(head.join(""))).reverse();
-  return `${head.join("")}${ELLIPSIS}${tail.join("")}`;
+  const start = fitting(all, startColumns);
+  const rest = all.slice(start.length).reverse();
+  const tail = fitting(rest, shownColumns - textWidth(start.join(""))).reverse();
+  return `${start.join("")}${ELLIPSIS}${tail.join("")}`;
 }
 
-/** User-perceived characters, each of one or more code points. */
+/** Splits text into user-perceived characters, each of one or more code points. */
 function characters(text: string): string[] {
   segmenter ??= new Intl.Segmenter(undefined, { granularity: "grapheme" });
   return Array.from(segmenter.segment(text), ({ segment }) => segment);
@@ -54,7 +54,7 @@ function characterWidth(character: string): number {
   return eastAsianWidth(codePoint);
 }
 
-/** As many of the first characters as fit into `columns`. */
+/** Returns as many of the first characters as fit into `columns`. */
 function fitting(all: readonly string[], columns: number): string[] {
   const taken: string[] = [];
   let left = columns;
@@ -74,17 +74,20 @@ const ESCAPE = "\u001b";
 /** The control sequences of `makePaint`. */
 const COLORS = new RegExp(`(${ESCAPE}\\[(?:1|22|3[1-3]|39|90)m)`);
 
-/** As {@link visible}, for text of several lines. */
+/** Does the same as {@link visible} for text of several lines. */
 export function visibleLines(text: string): string {
   return text.split("\n").map(visible).join("\n");
 }
 
-/** As {@link visible}, but keeps colours. Names in the line must be `visible` already. */
+/** Does the same as {@link visible}, but keeps colours. Names in the line must be `visible` already. */
 export function visibleColored(line: string): string {
   return visibleExcept(line, COLORS);
 }
 
-/** As {@link visible}, but keeps what `kept` matches, an expression with one group around all of it. */
+/**
+ * Does the same as {@link visible}, but keeps what `kept` matches, an expression with one group around all of
+ * it.
+ */
 export function visibleExcept(line: string, kept: RegExp): string {
   return line
     .split(kept)
@@ -92,7 +95,7 @@ export function visibleExcept(line: string, kept: RegExp): string {
     .join("");
 }
 
-/** A value as JSON on one line, with everything escaped that {@link visible} escapes. */
+/** Writes a value as JSON on one line, and escapes everything that {@link visible} escapes. */
 export function visibleJson(value: unknown): string {
   return JSON.stringify(value).replace(UNPRINTABLE_IN_JSON, (character) =>
     // JSON has one escape for each half of a surrogate pair.
@@ -123,22 +126,22 @@ export function wrapText(text: string, width: number): string[] {
 }
 
 /**
- * Breaks `text` into lines after `head`, the first line beside it and the others below that line.
- * `paint` styles each line's part of the text.
+ * Breaks `text` into lines after `prefix`, the first line beside it and the others below that line. `paint`
+ * styles each line's part of the text.
  */
 export function hangingLines(
-  head: string,
+  prefix: string,
   text: string,
   width: number,
   paint: (part: string) => string = (part) => part,
 ): string[] {
-  const indent = " ".repeat(textWidth(head));
+  const indent = " ".repeat(textWidth(prefix));
   return wrapText(text, width - indent.length).map(
-    (part, i) => (i === 0 ? head : indent) + paint(part),
+    (part, i) => (i === 0 ? prefix : indent) + paint(part),
   );
 }
 
-/** Breaks lines; what is broken off an indented line is indented alike. */
+/** Breaks lines; the rest of an indented line gets the same indent. */
 export function wrapLines(text: string, width: number): string {
   const lines = text.split("\n").flatMap((line) => {
     const start = line.search(/[^ ]|$/);
@@ -147,7 +150,7 @@ export function wrapLines(text: string, width: number): string {
   return lines.join("\n");
 }
 
-/** Breaks a message into lines, all but the first indented, so that none looks like another message. */
+/** Breaks a message into lines, all but the first indented, so that none can be taken for another message. */
 export function wrapMessage(text: string, width: number): string {
   const [first = "", ...rest] = text.split("\n");
   const indent = "  ";
@@ -158,12 +161,12 @@ export function wrapMessage(text: string, width: number): string {
 /** Columns of the longest title. */
 const TITLE_COLUMNS = 10;
 
-/** An indented title, as `head` of {@link hangingLines}. */
+/** Writes an indented title, as the `prefix` of {@link hangingLines}. */
 export function titlePrefix(title: string, { paint }: TextFormat): string {
   return `  ${paint("faint", title.padEnd(TITLE_COLUMNS))} `;
 }
 
-/** An indented title with its text beside it, in as many lines as needed. */
+/** Writes an indented title with its text beside it, in as many lines as needed. */
 export function titledLines(
   title: string,
   text: string,

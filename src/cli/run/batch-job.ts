@@ -13,7 +13,7 @@ export const logNames = {
   stderr: (rank: number | string) => `rank-${rank}.err`,
   /** Exit code and number of restarts; written when the trainer has ended for good. */
   end: (rank: number | string) => `rank-${rank}.end`,
-  /** Where torch's trainers meet: the address of rank 0's machine, and a port. */
+  /** The file that says where torch's trainers meet: the address of rank 0's machine, and a port. */
   meeting: "meeting",
 };
 
@@ -25,7 +25,7 @@ interface TaskFiles {
 }
 
 /**
- * The ends of the trainers whose tasks have written them.
+ * Reads how those trainers ended whose tasks have written it.
  * @throws IO, BAD_FILE for a file that cannot be read, or holds something else.
  */
 async function readEnds(files: TaskFiles): Promise<TrainerEnd[]> {
@@ -33,9 +33,9 @@ async function readEnds(files: TaskFiles): Promise<TrainerEnd[]> {
   return ends.filter((end) => end !== undefined);
 }
 
-/** The ends of the other trainers, as failures. */
-function silentEnds(files: TaskFiles, told: readonly TrainerEnd[]): TrainerEnd[] {
-  const known = new Set(told.map(({ rank }) => rank));
+/** Counts the other trainers as failed. */
+function silentEnds(files: TaskFiles, ends: readonly TrainerEnd[]): TrainerEnd[] {
+  const known = new Set(ends.map(({ rank }) => rank));
   const silent = ranksOf(files).filter((rank) => !known.has(rank));
   return silent.map((rank) => ({
     rank,
@@ -139,7 +139,7 @@ export class TaskOutput {
     this.#onMessage = onMessage;
   }
 
-  /** Prints what the tasks write from now on. */
+  /** Prints from now on what the tasks write. */
   static follow({ logDirectory, instances, output, onMessage }: TaskOutputOptions): TaskOutput {
     const ranks = Array.from({ length: instances }, (_, rank) => rank);
     const streams = ranks.flatMap((rank) =>
@@ -214,7 +214,7 @@ const POLL_MS = 1_000;
 const POLLS_PER_QUEUE_QUERY = 10;
 const QUERY_TIMEOUT_MS = 60_000;
 
-/** How long a file that a task has written may take to appear here: NFS may look only once a minute. */
+/** How long a file of a task may take to become visible here: NFS may look only once a minute. */
 const FILES_TIMEOUT_MS = 70_000;
 
 /** How long the reader may take for the rest of the output, which stays in the files. */
@@ -286,7 +286,10 @@ export class BatchJob implements RunningTrainers {
     await this.#output.printWritten();
   }
 
-  /** How trainers ended, once all have or one has failed; undefined if the job is stopped before. */
+  /**
+   * Waits until all trainers have ended or one has failed, and returns how they ended; undefined if the job is
+   * stopped before.
+   */
   async #watch(): Promise<readonly TrainerEnd[] | undefined> {
     const { signal } = this.#stopping;
     let answeredMs = performance.now();
@@ -305,7 +308,7 @@ export class BatchJob implements RunningTrainers {
     return undefined;
   }
 
-  /** How all have ended; one that has not told counts as failed. */
+  /** Returns how all trainers ended; one without a file of its end counts as failed. */
   async #lastEnds(): Promise<readonly TrainerEnd[]> {
     const { instances, jobId, onMessage, logDirectory } = this.#options;
     const deadlineMs = performance.now() + FILES_TIMEOUT_MS;

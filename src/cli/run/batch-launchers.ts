@@ -44,8 +44,8 @@ interface BatchScript {
 }
 
 /**
- * The script of a batch job: each task runs one trainer, starts it again when it fails, passes SIGTERM on to it,
- * and leaves a file that tells how it ended.
+ * Writes the script of a batch job: each task runs one trainer, starts it again when it fails, passes SIGTERM
+ * on to it, and leaves a file that tells how it ended.
  */
 function batchScript(script: BatchScript): string {
   const { header, rank, flags, command, variables, directory, logDirectory } = script;
@@ -102,7 +102,10 @@ function batchScript(script: BatchScript): string {
   ].join("\n");
 }
 
-/** Variables of torch.distributed but the address: each task counts as a machine with one trainer. */
+/**
+ * Writes lines that set the variables of torch.distributed but the address: each task counts as a machine with
+ * one trainer.
+ */
 function torchLines({ instances }: RunFlags): string[] {
   return [
     `export RANK="$rank" WORLD_SIZE=${instances} LOCAL_RANK=0 LOCAL_WORLD_SIZE=1`,
@@ -111,7 +114,7 @@ function torchLines({ instances }: RunFlags): string[] {
   ];
 }
 
-/** Lines that write where trainers meet, in the task of rank 0, or wait until that task has. */
+/** Writes lines that write where trainers meet, in the task of rank 0, or wait until that task has. */
 function meetingLines(log: string): string[] {
   const meeting = `${log}${logNames.meeting}`;
   return [
@@ -166,7 +169,7 @@ async function describe(
   return `${script}# ${shellCommand(submission)}\n`;
 }
 
-/** The broker's address for trainers. Before the broker starts, its port may be unknown: `PORT`. */
+/** Returns the broker's address for trainers. Before the broker starts, its port may be unknown: `PORT`. */
 async function plannedUrl(context: CliContext, flags: RunFlags): Promise<string> {
   if (usesRunningServer(flags, context.environment))
     return accessOf(flags, context.environment).url;
@@ -236,11 +239,11 @@ export interface BatchSystem extends BatchQueue {
   readonly submitProgram: string;
   /** Shell expression for the rank of a task. */
   readonly rank: string;
-  /** Lines of the script for the resources in the flags; `version` is the output of `--version`. */
+  /** Returns the lines of the script for the resources in the flags; `version` is the output of `--version`. */
   header(flags: RunFlags, version: string): string[];
-  /** Arguments that submit a script, with the whole environment of the submission. */
+  /** Returns the arguments that submit a script, with the whole environment of the submission. */
   submitArguments(script: string): string[];
-  /** The id of a job in the output of the submission; undefined if there is none. */
+  /** Finds the id of a job in the output of the submission; undefined if there is none. */
   jobId(printed: string): string | undefined;
 }
 
@@ -256,7 +259,7 @@ function optionValue(flag: string, value: string): string {
   throw mismatch("BAD_VALUE", flag, expected, JSON.stringify(value));
 }
 
-/** The tasks of the array, `0-3%2` with a throttle; undefined for a single one, which needs no array. */
+/** Writes the tasks of the array, `0-3%2` with a throttle; undefined for a single one, which needs no array. */
 function arrayRange({ instances, maxSimultaneous }: RunFlags): string | undefined {
   if (instances === 1) return undefined;
   const throttle = maxSimultaneous === undefined ? "" : `%${maxSimultaneous}`;

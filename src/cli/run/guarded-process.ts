@@ -53,7 +53,7 @@ export interface GuardedStart {
   readonly directory?: string;
 }
 
-/** The first line for {@link GUARD}, with its newline. */
+/** Writes the first line for {@link GUARD}, with its newline. */
 export function startLine({ command, variables, defaults = {}, directory }: GuardedStart): string {
   const initial = Object.entries(defaults).flatMap(([name, value]) =>
     value === undefined ? [] : [`export ${name}="\${${name}-${value}}"`],
@@ -66,7 +66,7 @@ export function startLine({ command, variables, defaults = {}, directory }: Guar
   return `${[...enter, ...initial, ...changes, `set -- ${words}`].join(" && ")}\n`;
 }
 
-/** A shell word in which `$nl` stands for each newline. */
+/** Writes a shell word in which `$nl` stands for each newline. */
 function inLine(word: string): string {
   return word.split("\n").map(shellWord).join('"$nl"');
 }
@@ -77,7 +77,7 @@ const SIGNAL_BASE = 128;
 /** The exit code of a program that SIGKILL has ended. */
 const KILLED = SIGNAL_BASE + constants.signals.SIGKILL;
 
-/** An exit code for people, with the signal that it stands for. */
+/** Describes an exit code for people, with the signal that it stands for. */
 export function inWords(exitCode: number): string {
   const code = `with exit code ${exitCode}`;
   if (exitCode === KILLED)
@@ -99,8 +99,8 @@ export interface GuardedProcessOptions {
 }
 
 /**
- * Longest wait for output after the process group has ended: a process that left the group may hold the
- * streams open. A slow reader of this process's output may take any time.
+ * Longest wait for output after the process group has ended: a process that left the group may hold the streams
+ * open. A slow reader of this process's output may take any time.
  */
 const OUTPUT_TIMEOUT_MS = 5_000;
 

@@ -126,12 +126,12 @@ async function startServer(
   };
 }
 
-/** Where `--save` wants the model, unless `--model-dir` says where models are. */
+/** Returns the directory where `--save` wants the model, unless `--model-dir` says where models are. */
 function modelDirectory({ save, modelDir }: RunFlags): string | undefined {
   return modelDir === undefined && save !== undefined ? dirname(resolve(save)) : modelDir;
 }
 
-/** The last name in a path, with the slash of a directory. */
+/** Returns the last name in a path, with the slash of a directory. */
 function nameOf(path: string): string {
   return path.endsWith("/") ? `${basename(path)}/` : basename(path);
 }
@@ -153,7 +153,7 @@ async function saveModel(
   }
 }
 
-/** Removes the broker's data, and the directories if they are empty then: models and messages stay. */
+/** Removes the broker's data, and the directories if that leaves them empty: models and messages stay. */
 async function removeData(directory: string): Promise<void> {
   await io("remove", directory, rm(join(directory, "store"), { recursive: true, force: true }));
   await removeEmptyDirectories(join(directory, "models"), directory);

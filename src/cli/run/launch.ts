@@ -28,7 +28,7 @@ export interface ServerAccess {
 
 const PORT_DEFAULT = "4222";
 
-/** Access to the broker that flags, environment or a NATS context name. */
+/** Finds the access to the broker that flags, environment or a NATS context name. */
 export function accessOf(
   flags: ConnectionFlags,
   environment: Readonly<Record<string, string | undefined>>,
@@ -37,7 +37,7 @@ export function accessOf(
   return { url: settings.servers.join(","), credentials: credentialVariables(settings) };
 }
 
-/** Host and port of the first address, as Legion's scripts want them. */
+/** Returns host and port of the first address, as Legion's scripts expect them. */
 function firstAddress(url: string): { readonly host: string; readonly port: string } {
   const [first = ""] = url.split(",");
   const address = first.replace(/^[a-z]+:\/\//i, "");
@@ -46,7 +46,10 @@ function firstAddress(url: string): { readonly host: string; readonly port: stri
   return { host: v6 ?? host, port };
 }
 
-/** Variables of the credentials; files by absolute paths, because a trainer may run in another directory. */
+/**
+ * Returns the variables of the credentials; files by absolute paths, because a trainer may run in another
+ * directory.
+ */
 function credentialVariables(settings: ConnectionSettings): Record<string, string> {
   const { user, password, token, credsFile, nkeyFile, tls } = settings;
   const path = (file: string | undefined): string | undefined =>
@@ -79,7 +82,7 @@ export interface TrainerPlace {
   readonly machineCount: number;
 }
 
-/** The places of the trainers of ranks 0, 1, …, each given by the name of its machine. */
+/** Returns the places of the trainers of ranks 0, 1, …, each given by the name of its machine. */
 export function placesOn(machines: readonly string[]): TrainerPlace[] {
   const names = [...new Set(machines)];
   const used = new Map<string, number>();
@@ -97,7 +100,10 @@ export function placesOn(machines: readonly string[]): TrainerPlace[] {
   });
 }
 
-/** Variables of all trainers of a run, under their present names and Legion's; `--env` may override them. */
+/**
+ * Returns the variables of all trainers of a run, under their present names and Legion's; `--env` may override
+ * them.
+ */
 export function sharedVariables(
   flags: RunFlags,
   command: TrainerCommand,
@@ -121,12 +127,12 @@ export function sharedVariables(
   };
 }
 
-/** The id of the trainer of a rank. */
+/** Returns the id of the trainer of a rank. */
 export function trainerId({ trainer }: RunFlags, rank: number): string {
   return `${trainer}-${rank}`;
 }
 
-/** Additional variables of one trainer, and at last those of `--env`, which override all. */
+/** Returns the additional variables of one trainer, and at last those of `--env`, which override all. */
 export function ownVariables(
   flags: RunFlags,
   { rank, localRank }: TrainerPlace,
@@ -143,16 +149,16 @@ export function ownVariables(
 }
 
 /**
- * What a trainer gets where neither the user's environment on its machine nor `--env` says otherwise: one
- * thread for arithmetic if it shares the machine with others, as torchrun does. Each of them would otherwise
- * start a thread for every core.
+ * Returns variables for a trainer that neither the user's environment on its machine nor `--env` sets: one
+ * thread for arithmetic if it shares the machine with others, as torchrun does. Else each of them would start a
+ * thread for every core.
  */
 export function threadDefaults({ env = {} }: RunFlags, place: TrainerPlace): Variables {
   const isShared = place.localCount > 1 && !Object.hasOwn(env, "OMP_NUM_THREADS");
   return isShared ? { OMP_NUM_THREADS: "1" } : {};
 }
 
-/** A device as CUDA numbers it, and as Theano's users named it. */
+/** Names a device as CUDA numbers it, and as Theano's users named it. */
 function deviceVariables(device: string | undefined, env: RunFlags["env"]): Record<string, string> {
   if (device === undefined) return {};
   const theano = [env?.["THEANO_FLAGS"], `device=${device}`];
@@ -197,12 +203,12 @@ export interface Launcher {
   start(launch: Launch): Promise<RunningTrainers>;
 }
 
-/** Variables of every trainer, credentials included; `--env` may override them. */
+/** Returns the variables of every trainer, credentials included; `--env` may override them. */
 export function trainerVariables({ flags, command, server }: Launch): Record<string, string> {
   return { ...server.access.credentials, ...sharedVariables(flags, command, server.access.url) };
 }
 
-/** The environment of this process without addresses and credentials of a broker. */
+/** Returns the environment of this process without addresses and credentials of a broker. */
 export function inheritedEnvironment({ context }: Launch): CliContext["environment"] {
   return withoutConnection(context.environment);
 }
@@ -216,7 +222,7 @@ export function tellThreads({ output, flags }: Launch, places: readonly TrainerP
   );
 }
 
-/** What prints the output of trainers. */
+/** Makes the printer of the output of trainers. */
 export function trainerOutput({ context, output, flags }: Launch): TrainerOutput {
   const { stdout, stderr, environment } = context;
   const paint = ({ isTTY }: OutputStream): PaintRank =>
@@ -237,12 +243,12 @@ export function shellWord(word: string): string {
   return PLAIN.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-/** Words as one command line. */
+/** Writes words as one command line. */
 export function shellCommand(words: readonly string[]): string {
   return words.map(shellWord).join(" ");
 }
 
-/** Lines of a script that set and export variables, and unset those that are undefined. */
+/** Writes lines of a script that set and export variables, and unset those that are undefined. */
 export function exportLines(variables: Readonly<Record<string, string | undefined>>): string[] {
   return Object.entries(variables).map(([name, value]) =>
     value === undefined ? `unset ${name}` : `export ${name}=${shellWord(value)}`,
@@ -264,7 +270,7 @@ export interface RunningTrainers {
    * error that kept them from running.
    */
   readonly ended: Promise<void>;
-  /** The trainers that have ended by themselves so far, not because they were stopped. */
+  /** Returns the trainers that have ended by themselves so far, not because they were stopped. */
   ends(): readonly TrainerEnd[];
   /** Stops the trainers that still run; settles when none is left. */
   stop(): Promise<void>;
@@ -280,7 +286,7 @@ const LOOPBACK = /^(?:127\.|::1$|localhost$)/;
 const ADDRESS = /^[A-Za-z0-9.-]{1,255}$/;
 
 /**
- * The address for other machines: the one given, else this machine's name if it resolves to more than
+ * Finds the address for other machines: the one given, else this machine's name if it resolves to more than
  * loopback, else its first address.
  * @throws BAD_VALUE if there is none, or the given one is neither a name nor an address.
  */
@@ -316,7 +322,10 @@ export interface Rendezvous {
   readonly port: number;
 }
 
-/** Ports below those that systems give to outgoing connections, so that none of these takes the port meanwhile. */
+/**
+ * Ports below those that systems give to outgoing connections, so that no connection takes the port before it
+ * is used.
+ */
 const PORTS = { first: 20_000, count: 12_000 } as const;
 
 /**
@@ -347,7 +356,10 @@ export function checkTorchFlags({ torchEnv, devices, maxSimultaneous, instances 
   }
 }
 
-/** A free port of this machine. @throws IO if this machine lets nobody listen on loopback. */
+/**
+ * Finds a free port of this machine.
+ * @throws IO if this machine lets nobody listen on loopback.
+ */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = PORTS.first + randomInt(PORTS.count);
@@ -368,7 +380,10 @@ async function isFree(port: number): Promise<boolean> {
   return true;
 }
 
-/** The names that torch.distributed and accelerate read, with the values that torchrun would give them. */
+/**
+ * Returns the variables that torch.distributed and accelerate read, with the values that torchrun would give
+ * them.
+ */
 export function torchVariables(
   { rank, localRank, localCount, machine, machineCount }: TrainerPlace,
   { instances }: RunFlags,
@@ -387,7 +402,10 @@ export function torchVariables(
   };
 }
 
-/** Of a torchrun around the launcher: trainers would look for its store at the address of ours. */
+/**
+ * Unsets the variables of a torchrun around the launcher: trainers would expect its store at the address of
+ * ours.
+ */
 export const OUTER_TORCHRUN: Variables = {
   TORCHELASTIC_RUN_ID: undefined,
   TORCHELASTIC_USE_AGENT_STORE: undefined,

@@ -183,12 +183,12 @@ async function launchLocal(launch: Launch): Promise<RunningTrainers> {
   });
 }
 
-/** Destinations of ssh that it cannot take for an option. */
+/** Matches destinations that ssh cannot take for an option. */
 const MACHINE = /^[A-Za-z0-9_[][A-Za-z0-9_.:@%[\]-]*$/;
 
 /**
- * The machines of `--machines`: names with commas between them, or a file with one a line, where `#` begins a
- * comment.
+ * Reads the machines of `--machines`: names with commas between them, or a file with one a line, where `#`
+ * begins a comment.
  * @throws BAD_VALUE for a name that is none, or if there is none; IO if the file cannot be read.
  */
 function readMachines(given: string | undefined): string[] {
@@ -208,7 +208,7 @@ function readMachines(given: string | undefined): string[] {
   return names;
 }
 
-/** ssh asks for no password, and notices a lost machine within a minute. */
+/** Options of ssh: it asks for no password, and notices a lost machine within a minute. */
 const OPTIONS = [
   "BatchMode=yes",
   "ConnectTimeout=30",
@@ -226,7 +226,10 @@ const MEETING_PROGRAM = [
   'echo "meet at ${3:-unknown} $port"',
 ].join("; ");
 
-/** The command that runs a shell program on a machine. Other users can read it there, so it holds no secrets. */
+/**
+ * Returns the command that runs a shell program on a machine. Other users can read it there, so it holds no
+ * secrets.
+ */
 function sshCommand(machine: string, shellProgram: string): [program: string, ...args: string[]] {
   const options = OPTIONS.flatMap((option) => ["-o", option]);
   return ["ssh", "-T", ...options, machine, `exec sh -c '${shellProgram}'`];
@@ -267,7 +270,7 @@ async function launchSsh(launch: Launch): Promise<RunningTrainers> {
   });
 }
 
-/** The machine of each rank. */
+/** Returns the machine of each rank. */
 function machinesOf(flags: RunFlags): string[] {
   const machines = readMachines(flags.machines);
   return Array.from(
@@ -276,7 +279,7 @@ function machinesOf(flags: RunFlags): string[] {
   );
 }
 
-/** Where torch's trainers meet, as rank 0's machine says. */
+/** Asks rank 0's machine where torch's trainers meet. */
 async function askMeeting({ context, flags }: Launch, machine: string): Promise<Rendezvous> {
   const { environment } = context;
   const answer = await runProgram(sshCommand(machine, MEETING_PROGRAM), {

@@ -41,7 +41,7 @@ export interface RunFlags extends Omit<HostFlags, keyof EtcdFlags>, ConnectionFl
   readonly dryRun?: boolean;
 }
 
-/** A flag as it is written on the command line. */
+/** Writes a flag as on the command line. */
 export function flagOf(name: keyof RunFlags): string {
   return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
@@ -58,7 +58,7 @@ const TIMER_MS_MAX = 2 ** 31 - 1;
 
 const WALL_TIME = /^(?:(\d{1,3})-)?(\d{1,4}):([0-5]\d):([0-5]\d)$/;
 
-/** Seconds of a wall time as batch systems write it: `12:00:00`, or `1-12:00:00` with days. */
+/** Parses a wall time as batch systems write it: `12:00:00`, or `1-12:00:00` with days; returns seconds. */
 export function parseWallTime(text: string): number {
   const match = WALL_TIME.exec(text);
   const [days = 0, hours = 0, minutes = 0, seconds = 0] = (match ?? []).slice(1).map((part) => {
@@ -70,13 +70,13 @@ export function parseWallTime(text: string): number {
   throw new InvalidArgumentError(`expected ${expected}; received ${JSON.stringify(text)}`);
 }
 
-/** Seconds as `HH:MM:SS`, which every batch system takes; hours may be more than 24. */
+/** Writes seconds as `HH:MM:SS`, which every batch system accepts; hours may be more than 24. */
 export function formatWallTime(seconds: number): string {
   const parts = [seconds / 3600, (seconds / 60) % 60, seconds % 60];
   return parts.map((part) => String(Math.floor(part)).padStart(2, "0")).join(":");
 }
 
-/** Settles with ABORTED once the wall time is over; never if there is none, or `signal` is aborted first. */
+/** Settles with ABORTED once the wall time has passed; never if there is none, or `signal` is aborted first. */
 export async function wallTimeOver(
   seconds: number | undefined,
   signal: AbortSignal,

@@ -41,7 +41,7 @@ const INSTANCES_MAX = 4_096;
 const LOG_LEVEL_MAX = 50;
 const COUNT_MAX = 1_024;
 
-/** The command line of `legion`; `act` is called with the script and the flags. */
+/** Makes the command line of `legion`; `act` is called with the script and the flags. */
 export function legionCommand(act: (script: string, flags: LegionFlags) => Promise<void>): Command {
   const instances = wholeNumber(1, INSTANCES_MAX);
   const command = new Command("legion")
@@ -193,19 +193,22 @@ export function toRunArguments(
   ];
 }
 
-/** The batch system of this machine, if it has one. */
+/** Returns the batch system of this machine; `local` if it has none. */
 function launcherHere(path: string | undefined): "slurm" | "pbs" | "local" {
   if (findExecutable("sbatch", path) !== undefined) return "slurm";
   return findExecutable("qsub", path) === undefined ? "local" : "pbs";
 }
 
-/** A job name for a name of Legion's: characters that are not allowed become dashes. */
+/** Makes a job's name from a name of Legion's: characters that are not allowed become dashes. */
 function jobOf(name: string): string {
   const job = name.replaceAll(/[^A-Za-z0-9-]+/g, "-").replaceAll(/^-+|-+$/g, "");
   return job.slice(0, 40) || "legion";
 }
 
-/** The trainer's command. Legion gave the arguments to a shell as one text, so a shell reads them here, too. */
+/**
+ * Returns the trainer's command. Legion gave the arguments to a shell as one text, so a shell reads them here,
+ * too.
+ */
 function commandOf(script: string, scriptArguments: string): TrainerCommand {
   const isPython = script.endsWith(".py");
   const path = isPython || script.includes("/") ? script : `./${script}`;
@@ -214,7 +217,7 @@ function commandOf(script: string, scriptArguments: string): TrainerCommand {
   return ["sh", "-c", withArguments(scriptArguments), "legion", ...command];
 }
 
-/** A shell program whose arguments are the script. */
+/** Writes a shell program whose arguments are the script. */
 function withArguments(scriptArguments: string): string {
   return `exec "$@" ${scriptArguments}`;
 }

@@ -54,7 +54,7 @@ function tellEnds(output: Output, ends: readonly TrainerEnd[], instances: number
   else for (const line of endLines(ends, instances)) output.message(line);
 }
 
-/** One line for each way of ending, with the ranks that ended so. */
+/** Writes one line for each way of ending, with the ranks that ended so. */
 export function endLines(ends: readonly TrainerEnd[], instances: number): string[] {
   const ranksByFate = new Map<string, number[]>();
   for (const [rank, end] of byRank(ends, instances).entries()) {

@@ -7,14 +7,14 @@ import { quoteName } from "../../protocol/names.ts";
 import { io } from "../../system/file-errors.ts";
 import type { RunFlags } from "./run-flags.ts";
 
-/** What a trainer runs. */
+/** The command that a trainer runs. */
 export type TrainerCommand = readonly [program: string, ...args: string[]];
 
 /** Interpreters: their first argument is a script, unless it is an option. */
 const INTERPRETER =
   /^(?:python(?:\d(?:\.\d+)?)?|pypy3?|node|bash|sh|dash|perl|ruby|Rscript|julia)$/;
 
-/** The script that a command runs: an interpreter's first argument, else the program itself. */
+/** Returns the script that a command runs: an interpreter's first argument, else the program itself. */
 export function scriptOf([program, first]: TrainerCommand): string {
   const isScript = first !== undefined && !first.startsWith("-");
   return isScript && INTERPRETER.test(basename(program)) ? first : program;
@@ -53,7 +53,7 @@ export function checkProgram(
   throw mismatch("BAD_VALUE", `--launcher ${launcher}`, expected, "none");
 }
 
-/** The path of a program as a shell finds it; undefined if there is none. */
+/** Returns the path of a program as a shell finds it; undefined if there is none. */
 export function findExecutable(program: string, path = ""): string | undefined {
   if (program.includes("/")) return isExecutable(resolve(program)) ? resolve(program) : undefined;
   const candidates = path.split(delimiter).map((directory) => join(directory, program));
@@ -131,7 +131,7 @@ const IMPORT = /^(?:import[ \t]+(?:.*,[ \t]*)?|from[ \t]+)(legion|pserver)\b/m;
 
 const QUESTION_TIMEOUT_MS = 20_000;
 
-/** Prints the first of the modules that Python does not find from the script's directory. */
+/** A Python program that prints the first of the modules that it does not find from the script's directory. */
 const QUESTION = `
 import sys
 from importlib.util import find_spec
@@ -167,7 +167,7 @@ export async function checkPythonScript(
   throw new PserverError("BAD_VALUE", message, { expected, received: python });
 }
 
-/** Our package that a script imports, if it does. */
+/** Returns the package of ours that a script imports; undefined if it imports none. */
 function neededPackage(text: string): string | undefined {
   return text.includes("sys.path") ? undefined : IMPORT.exec(text)?.[1];
 }

@@ -9,8 +9,8 @@ const CR = 0x0d;
 export const LINE_BYTES_MAX = 64 * 1024;
 
 /**
- * Cuts bytes into lines, without their ends: LF, CR LF, or CR alone as progress bars write it. A line that
- * is too long is cut into pieces, between characters of UTF-8.
+ * Cuts bytes into lines, without their ends: LF, CR LF, or CR alone as progress bars write it. A line that is
+ * too long is cut into several, between characters of UTF-8.
  */
 export class LineSplitter {
   readonly #bytesMax: number;
@@ -21,7 +21,7 @@ export class LineSplitter {
     this.#bytesMax = bytesMax;
   }
 
-  /** The lines that `chunk` ends. */
+  /** Returns the lines that `chunk` ends. */
   push(chunk: Buffer): Buffer[] {
     const lines: Buffer[] = [];
     let from = 0;
@@ -37,12 +37,12 @@ export class LineSplitter {
     return lines;
   }
 
-  /** The bytes after the last end of a line, if there are any. */
+  /** Returns the bytes after the last end of a line, if there are any. */
   end(): Buffer[] {
     return this.#rest.length === 0 ? [] : [this.#flush()];
   }
 
-  /** Adds bytes to the current line; returns what exceeds the longest line, in pieces. */
+  /** Adds bytes to the current line; returns what exceeds the longest line, cut into lines. */
   #take(bytes: Buffer): Buffer[] {
     const pieces: Buffer[] = [];
     let line = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes]);
@@ -62,7 +62,7 @@ export class LineSplitter {
   }
 }
 
-/** The end of the last whole character before `end`; `end` itself if the bytes are no UTF-8. */
+/** Returns the end of the last whole character before `end`; `end` itself if the bytes are no UTF-8. */
 function characterEnd(bytes: Buffer, end: number): number {
   for (let at = end; at > end - 4 && at > 0; at--) {
     if (((bytes[at] ?? 0) & 0xc0) !== 0x80) return at;
@@ -77,7 +77,7 @@ export type StreamName = "stdout" | "stderr";
 export interface TrainerOutputOptions {
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
-  /** Marks the prefix of a rank, for each of the streams. */
+  /** Styles the prefix of a rank, for each of the streams. */
   readonly paint: Readonly<Record<StreamName, (rank: number, prefix: string) => string>>;
   /** Lines as JSON on stdout instead, each with its rank and stream. */
   readonly json: boolean;
@@ -126,7 +126,7 @@ export class TrainerOutput {
     await lines.end();
   }
 
-  /** A printer of one stream of a trainer, for a caller that reads the stream itself. */
+  /** Makes a printer of one stream of a trainer, for a caller that reads the stream itself. */
   printer(rank: number, name: StreamName): LinePrinter {
     const lines = new LineSplitter();
     const target = this.#target(name);
@@ -162,8 +162,8 @@ export class TrainerOutput {
   }
 
   /**
-   * One wait shared by all trainers, because the stream warns of too many listeners. It ends with an error,
-   * too, after which the stream does not drain.
+   * Waits until a stream takes more. All trainers share one wait, because the stream warns of too many
+   * listeners. The wait also ends with an error, after which the stream does not drain.
    */
   #untilDrained(target: OutputStream): Promise<void> {
     const waiting = this.#drained.get(target);

@@ -52,7 +52,7 @@ export class BrokerKeeper {
     return keeper;
   }
 
-  /** The broker that runs now, or ran last. */
+  /** The broker that runs, or that ran last. */
   get broker(): Broker {
     return this.#broker;
   }
@@ -258,7 +258,7 @@ export function startHostProcess(options: HostProcessOptions): HostProcess {
   return { pid: child.pid ?? 0, ready, stopped, stop };
 }
 
-/** The id that the host prints when it serves. */
+/** Waits until the host serves; returns the id that it prints then. */
 async function untilReady(
   child: ChildProcessByStdio<null, Readable, Readable>,
   stopped: Promise<PserverError | undefined>,
@@ -308,7 +308,7 @@ export class RunningHosts {
   readonly #onGone: (name: string, reason: PserverError | undefined) => void;
   #noneLeft: (reason: PserverError) => void = () => {};
 
-  /** `onGone` is called for each host that ends by itself while others still run. */
+  /** Watches no host yet. `onGone` is called for each host that ends by itself while others still run. */
   constructor(onGone: (name: string, reason: PserverError | undefined) => void) {
     this.#onGone = onGone;
     this.allGone = new Promise((resolve) => {

@@ -24,7 +24,7 @@ const MISSING: readonly ErrorCode[] = ["NO_BROKER", "BROKER_TOO_OLD"];
 const BROKERS = { findBroker, setUpBroker };
 
 /**
- * The broker to start. If there is none, a person at a terminal is asked whether to provide one, as
+ * Finds the broker to start. If there is none, a person at a terminal is asked whether to provide one, as
  * `pserver setup` does.
  * @throws as `findBroker` and `setUpBroker` do.
  */
@@ -78,7 +78,7 @@ function startLocalHost(options: HostOptions): StartedHost {
   return { ready, stopped, stop };
 }
 
-/** The broker is on this machine and has just answered. */
+/** Time to connect to the broker, which is on this machine and has just answered. */
 const CONNECT_TIMEOUT_MS = 5_000;
 
 /** Flags of a broker and its hosts on this machine. */
@@ -117,7 +117,7 @@ export interface LocalServer {
   stop(): Promise<void>;
 }
 
-/** What a local server is made of while it starts. */
+/** The parts of a local server while it starts. */
 interface ServerParts {
   readonly context: CliContext;
   readonly output: Output;
@@ -246,13 +246,13 @@ function keepHost(
   return host;
 }
 
-/** The message about a host that is not started again any more, while others go on. */
+/** Describes the end of a host that is not started again any more, while others go on. */
 function describeEnd(name: string, reason: PserverError | undefined): string {
   const why = reason === undefined ? "" : `: ${reason.code}: ${reason.message}`;
   return `${name} is not started again${why}; the other hosts take its shards`;
 }
 
-/** The environment without the address and credentials of another broker. */
+/** Returns the environment without the address and credentials of another broker. */
 export function withoutConnection(
   environment: CliContext["environment"],
 ): CliContext["environment"] {

@@ -9,10 +9,10 @@ import {
 import { HISTORY_PERMISSIONS } from "../../options/history-options.ts";
 import { parseTimeout } from "../../options/parse-values.ts";
 
-/** How long hosts wait for an archiver that was not heard of, unless it says otherwise. */
+/** How long hosts wait for an archiver that has gone silent, unless it asks for another time. */
 const GRACE_MS = 600_000;
 
-/** `pserver archive`: copies a job's history into a directory before hosts trim it. */
+/** Adds the command `pserver archive`, which copies a job's history into a directory before hosts trim it. */
 export function registerArchive(program: Command, context: CliContext): void {
   const command = program
     .command("archive")

@@ -38,7 +38,7 @@ interface Ends {
   readonly bad: ResolvedPoint;
 }
 
-/** `pserver bisect`: the update that made a model bad. */
+/** Adds the command `pserver bisect`, which finds the update that made a model bad. */
 export function registerBisect(program: Command, context: CliContext): void {
   const command = program
     .command("bisect")
@@ -114,7 +114,10 @@ function checkFlags(words: readonly string[], { nan, param }: BisectFlags): void
   );
 }
 
-/** The judge that the flags ask for, which tells each verdict, and how often it has judged. */
+/**
+ * Makes the judge that the flags ask for, which prints each verdict, and a function that returns how often it
+ * has judged.
+ */
 function judgeOf(
   context: CliContext,
   output: Output,
@@ -192,7 +195,7 @@ async function showResult(
   if (records.length !== 1) context.setExitCode(EXIT.failure);
 }
 
-/** Records that are named where skips left several. */
+/** Records that are named where skips leave several. */
 const RECORDS_SHOWN = 100;
 
 async function describeRecord(

@@ -19,10 +19,10 @@ interface BlameFlags extends HistoryFlags {
   readonly most: number;
 }
 
-/** Changes that are printed by default. */
+/** Number of changes that are printed by default. */
 const MOST_DEFAULT = 50;
 
-/** `pserver blame`: which updates moved an element, and by how much. */
+/** Adds the command `pserver blame`, which shows which updates moved an element, and by how much. */
 export function registerBlame(program: Command, context: CliContext): void {
   const command = program
     .command("blame")
@@ -93,7 +93,7 @@ async function teller(output: Output): Promise<(change: ElementChange) => void> 
   return (change) => output.value(changeEntry(change));
 }
 
-/** What is looked for, and between which points. */
+/** The element that is looked for, and the points between which it is. */
 interface BlameSpan {
   readonly name: ElementName;
   readonly since: ResolvedPoint | undefined;

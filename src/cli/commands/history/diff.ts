@@ -26,7 +26,7 @@ interface DiffFlags extends HistoryFlags {
   readonly param?: readonly string[];
 }
 
-/** `pserver diff`: how two models differ, at points of the history or in files. */
+/** Adds the command `pserver diff`, which shows how two models differ, at points of the history or in files. */
 export function registerDiff(program: Command, context: CliContext): void {
   const command = program
     .command("diff")
@@ -91,7 +91,7 @@ async function runDiff(
   );
 }
 
-/** The point that a text names; undefined if it names none, so that it is a file's name. */
+/** Parses the point that a text names; undefined if it names none, so that it is a file's name. */
 async function pointOf(text: string): Promise<Point | undefined> {
   const { parsePoint } = await import("../../../history/points.ts");
   try {

@@ -32,7 +32,7 @@ interface FindFlags extends HistoryFlags, RangeFlags {
   readonly limit: number;
 }
 
-/** `pserver find`: updates that stand out. */
+/** Adds the command `pserver find`, which finds updates that stand out. */
 export function registerFind(program: Command, context: CliContext): void {
   const command = program
     .command("find")
@@ -105,7 +105,7 @@ async function runFind(context: CliContext, what: FindingKind, flags: FindFlags)
   for (const line of tally.lines(what, flags.limit)) output.message(line);
 }
 
-/** How often something was found, and by whom. */
+/** Counts findings by the senders of the updates. */
 class FindingTally {
   readonly #senders: Map<string, number> = new Map();
   #count = 0;
@@ -140,7 +140,7 @@ class FindingPrinter {
     this.#table = UpdateLines.of(output);
   }
 
-  /** The text of a finding; nothing beyond the limit. */
+  /** Returns the text of a finding; nothing beyond the limit. */
   print(finding: Finding): string[] {
     if (this.#printed >= this.#limit) return [];
     this.#printed += 1;
@@ -157,7 +157,7 @@ function findingEntry(finding: Finding): object {
   return { ...record, deviations: finding.deviations, usualNorm: finding.mean };
 }
 
-/** What is remarkable, in a few words. */
+/** Describes what is remarkable about an update, in a few words. */
 function remarkOf(finding: Finding): string {
   switch (finding.kind) {
     case "nan": {

@@ -27,7 +27,10 @@ interface ForkFlags extends HistoryFlags {
   readonly as?: string;
 }
 
-/** `pserver fork`: a new job that begins with the state of a job at a point of its history. */
+/**
+ * Adds the command `pserver fork`, which makes a new job that begins with the state of a job at a point of its
+ * history.
+ */
 export function registerFork(program: Command, context: CliContext): void {
   const command = program
     .command("fork")
@@ -103,7 +106,7 @@ async function fork(
   });
 }
 
-/** The error for an archive or a file of another job than the one that was named. */
+/** Returns the error for an archive or a file that is of another job than the one that was named. */
 function ofOtherJob({ name, job }: HistorySource, received: string): PserverError {
   return mismatch("BAD_VALUE", name, `a history of job ${received}`, `one of job ${job}`);
 }

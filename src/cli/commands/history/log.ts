@@ -14,7 +14,7 @@ import { wholeNumber } from "../../options/parse-values.ts";
 import type { Output } from "../../output/output.ts";
 import { visibleJson } from "../../output/wrap.ts";
 
-/** Lines that are remembered until the end of the history is reached, some 1 KiB each. */
+/** Lines that `--last` keeps until the end of the history is reached, some 1 KiB each. */
 const LAST_MAX = 100_000;
 
 /** Flags of `pserver log`. */
@@ -24,7 +24,7 @@ interface LogFlags extends HistoryFlags, RangeFlags {
   readonly csv?: boolean;
 }
 
-/** `pserver log`: every update of a job, one a line. */
+/** Adds the command `pserver log`, which prints every update of a job, one a line. */
 export function registerLog(program: Command, context: CliContext): void {
   const command = program
     .command("log")
@@ -92,7 +92,7 @@ function checkFollow({ follow, broker, fromFile }: LogFlags): void {
 
 /** How events are printed. */
 interface EventPrinter {
-  /** What comes before the first. */
+  /** Text that is printed before the first event. */
   readonly titles: readonly string[];
   text(events: readonly UpdateEvent[]): string;
 }

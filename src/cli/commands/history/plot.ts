@@ -23,7 +23,7 @@ interface PlotFlags extends HistoryFlags, RangeFlags {
   readonly out?: string;
 }
 
-/** `pserver plot`: a number of the notes, or the norms of updates, over time. */
+/** Adds the command `pserver plot`, which draws a number of the notes, or the norms of updates, over time. */
 export function registerPlot(program: Command, context: CliContext): void {
   const command = program
     .command("plot")
@@ -81,7 +81,10 @@ async function runPlot(context: CliContext, value: string, flags: PlotFlags): Pr
   else await draw(context, output, chart, flags);
 }
 
-/** What writes a chart into a file of this name. @throws BAD_VALUE for another ending. */
+/**
+ * Returns a function that writes a chart in the format of the file's ending.
+ * @throws BAD_VALUE for another ending.
+ */
 function pictureOf(file: string, flags: PlotFlags): (chart: Chart, job: string) => string {
   if (file.endsWith(".svg")) return svgChart;
   if (/\.html?$/.test(file)) {
@@ -94,7 +97,7 @@ function pictureOf(file: string, flags: PlotFlags): (chart: Chart, job: string) 
   );
 }
 
-/** What a person calls the history that the flags name. */
+/** Describes for people where the history is that the flags name. */
 function originOf({ archive, broker, fromFile }: PlotFlags): string {
   if (fromFile !== undefined) return fromFile;
   return [...(archive === undefined ? [] : [archive]), ...(broker ? ["the broker"] : [])].join(

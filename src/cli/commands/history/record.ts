@@ -14,7 +14,7 @@ interface RecordFlags extends HistoryFlags {
   readonly to: string;
 }
 
-/** `pserver record`: a span of a job's history as one file. */
+/** Adds the command `pserver record`, which writes a span of a job's history into one file. */
 export function registerRecord(program: Command, context: CliContext): void {
   const command = program
     .command("record")

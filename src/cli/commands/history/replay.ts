@@ -24,14 +24,14 @@ interface ReplayFlags extends HistoryFlags {
   readonly out?: string;
 }
 
-/** What a replay is to be shown or written with. */
+/** A replayed model, its point, and the parameters of it that are shown or written. */
 interface Replayed {
   readonly point: ResolvedPoint;
   readonly model: ReplayedModel;
   readonly parameters: readonly ReplayedParameter[];
 }
 
-/** `pserver replay`: the model of a job as it was at a point of its history. */
+/** Adds the command `pserver replay`, which rebuilds the model of a job as it was at a point of its history. */
 export function registerReplay(program: Command, context: CliContext): void {
   const command = program
     .command("replay")
@@ -83,7 +83,10 @@ async function runReplay(context: CliContext, flags: ReplayFlags): Promise<void>
   });
 }
 
-/** The parameters that were asked for, or all; those not complete are left out of files, with a warning. */
+/**
+ * Selects the parameters that were asked for, or all; leaves those that are not complete out of files, with a
+ * warning.
+ */
 function selectParameters(
   output: Output,
   model: ReplayedModel,

@@ -20,7 +20,7 @@ interface RewindFlags extends HistoryFlags {
   readonly yes?: boolean;
 }
 
-/** `pserver rewind`: lets a job go on from an earlier point, in place. */
+/** Adds the command `pserver rewind`, which lets a job go on from an earlier point, in place. */
 export function registerRewind(program: Command, context: CliContext): void {
   const command = program
     .command("rewind")
@@ -74,7 +74,7 @@ async function runRewind(context: CliContext, flags: RewindFlags): Promise<void>
   });
 }
 
-/** @throws BAD_VALUE for a history that need not be that of the job in the broker. */
+/** @throws BAD_VALUE for a history that may be of another job than the broker's. */
 function checkOwnHistory({ fromFile, broker }: RewindFlags): void {
   if (fromFile === undefined && broker) return;
   const flag = fromFile === undefined ? "--no-broker" : "--from-file";
@@ -94,7 +94,10 @@ async function tellInterrupted(
   );
 }
 
-/** Asks whether to give up what came after the cut. @throws ABORTED if not. */
+/**
+ * Asks whether to give up all records after the cut.
+ * @throws ABORTED if not.
+ */
 async function ask(
   context: CliContext,
   { job, yes }: RewindFlags,

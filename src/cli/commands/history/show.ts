@@ -23,7 +23,7 @@ import { formatCount } from "../../output/amounts.ts";
 import type { TextFormat, TextStyle } from "../../output/colors.ts";
 import { titledLines } from "../../output/wrap.ts";
 
-/** `pserver show`: everything about one update. */
+/** Adds the command `pserver show`, which prints everything about one update. */
 export function registerShow(program: Command, context: CliContext): void {
   const command = program
     .command("show")

@@ -24,7 +24,7 @@ interface VerifyFlags extends HistoryFlags {
   readonly from?: string;
 }
 
-/** `pserver verify`: whether journal, snapshots and hosts agree. */
+/** Adds the command `pserver verify`, which checks whether journal, snapshots and hosts agree. */
 export function registerVerify(program: Command, context: CliContext): void {
   const command = program
     .command("verify")

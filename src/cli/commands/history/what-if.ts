@@ -34,12 +34,12 @@ interface WhatIfFlags extends HistoryFlags {
   readonly out?: string;
 }
 
-/** Said with every result: a person may take it for a training that never happened. */
+/** The warning with every result: a person may take it for that of a training that never happened. */
 const CAUTION =
   "the gradients are those that trainers computed from the values that they really had: a training " +
   "without what was left out would have computed others";
 
-/** `pserver what-if`: the model as it would have been with other updates. */
+/** Adds the command `pserver what-if`, which computes the model as it would have been with other updates. */
 export function registerWhatIf(program: Command, context: CliContext): void {
   const command = program
     .command("what-if")
@@ -112,7 +112,7 @@ function checkFlags({ without, learningRate, clipNorm }: WhatIfFlags): void {
   );
 }
 
-/** The changes that the flags ask for; updates to be left out are looked for. */
+/** Reads from the flags what to change in the fold; looks for the updates that are to be left out. */
 async function changesOf(
   { signal }: CliContext,
   output: Output,
@@ -137,7 +137,7 @@ async function changesOf(
   return { withoutTrainers, withoutRecords, learningRate, clipNorm };
 }
 
-/** What ends as an update's name does; a trainer's id may hold a slash. */
+/** Matches texts that end as an update's name does; a trainer's id may hold a slash. */
 const UPDATE = /\/\d+:\d+(?:@\d+)?$/;
 
 async function foldWhatIf(
@@ -153,7 +153,7 @@ async function foldWhatIf(
     .reported((onProgress) => modelWhatIf(pool, span, changes, onProgress));
 }
 
-/** What was folded otherwise. */
+/** The model of a what-if fold, with its span and the numbers of records that were changed. */
 interface WhatIfResult {
   readonly pool: Replayer;
   readonly from: ResolvedPoint | undefined;
@@ -166,31 +166,31 @@ async function showResult(
   context: CliContext,
   output: Output,
   flags: WhatIfFlags,
-  otherwise: WhatIfResult,
+  result: WhatIfResult,
 ): Promise<void> {
-  const { from, to, counts } = otherwise;
+  const { from, to, counts } = result;
   const { leftOut, changed } = counts;
   output.message(`left out ${formatRecords(leftOut)}, changed ${formatRecords(changed)}`);
   if (leftOut + changed === 0) output.warning("no record was to be changed: check the names");
   output.message(`note: ${CAUTION}`);
-  const head = {
+  const common = {
     from: from === undefined ? null : await pointEntry(from),
     to: await pointEntry(to),
     ...counts,
     caution: CAUTION,
   };
   if (flags.out !== undefined) {
-    const written = await write(context, flags.out, flags, otherwise);
+    const written = await write(context, flags.out, flags, result);
     const { file, bytes, format } = written;
-    if (output.json) output.value({ ...head, ...written });
+    if (output.json) output.value({ ...common, ...written });
     else output.message(`wrote ${formatBytes(bytes)} as ${format}: ${file}`);
     return;
   }
   const { describeDifferences, differenceEntry } = await import(
     "../../history/model-differences.ts"
   );
-  const found = await compareWithReal(context, output, flags, otherwise);
-  if (output.json) output.value({ ...head, parameters: found.map(differenceEntry) });
+  const found = await compareWithReal(context, output, flags, result);
+  if (output.json) output.value({ ...common, parameters: found.map(differenceEntry) });
   else output.lines(describeDifferences(found, output));
 }
 
