@@ -40,7 +40,7 @@ function textOf(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
-/** Milliseconds on the machine's monotonic clock, which all its processes share. */
+/** Returns the milliseconds of the machine's monotonic clock, which all its processes share. */
 export function machineMs(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }

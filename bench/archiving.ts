@@ -15,7 +15,10 @@ const TARGET = 0.95;
 
 const MODEL = "10 × 4 MB";
 
-/** Training steps, one after the other, without and with an archiver that copies their records. */
+/**
+ * Measures training steps, one after the other, without and with an archiver that copies their
+ * records.
+ */
 export async function benchArchiving(
   options: BenchOptions & { readonly log: (line: string) => void },
 ): Promise<Throughput[]> {
@@ -43,8 +46,8 @@ export async function benchArchiving(
 }
 
 /**
- * As `plain`, while an archiver follows the job. The run before, which is not counted, lets it catch up with
- * what came while it paused.
+ * Makes the measurement `plain` while an archiver follows the job. The run before, which is not
+ * counted, lets it catch up with the records of its pause.
  */
 function archived(archiver: AgentProcess<BenchArchiver>, plain: Measurement): Measurement {
   return {

@@ -18,11 +18,11 @@ const STREAM = "BENCH-C";
 const JOB = "bench-c";
 
 const OPERATIONS = { pull: "pull, 1 trainer", grad: "push sgd, 1 trainer" } as const;
-/** Steps: all gradients are pushed, and then all values pulled. */
+/** Names of the measurements of steps: all gradients are pushed, and then all values pulled. */
 const STEPS = { typescript: "steps in TypeScript", c: "steps" } as const;
 const RAWS = { core: "raw core", journal: "raw JetStream" } as const;
 
-/** The C library, compared with C programs that use the broker without it, on file journals. */
+/** Compares the C library with C programs that use the broker without it, on file journals. */
 export async function benchC(
   options: BenchOptions & { readonly log: (line: string) => void },
 ): Promise<Throughput[]> {
@@ -72,7 +72,10 @@ async function create(trainer: LineProcess, model: NamedModel): Promise<void> {
   await trainer.call("create", prefix, parameters, shape.join(","));
 }
 
-/** The measurements wanted of a model: raw ones, each with those that are compared with it. */
+/**
+ * Lists the measurements that are asked for of a model: raw ones, each with those that are compared
+ * with it.
+ */
 function wanted(
   model: NamedModel,
   options: BenchOptions,
@@ -92,12 +95,12 @@ function nameOf(model: NamedModel, what: string): string {
   return `c, ${model.name}, ${what}`;
 }
 
-/** Whether steps are wanted: those of C, or what they are compared with. */
+/** Whether steps are asked for: those of C, or those with which they are compared. */
 function wantsSteps(model: NamedModel, options: BenchOptions): boolean {
   return Object.values(STEPS).some((step) => isWanted(options, nameOf(model, step)));
 }
 
-/** A trainer of the same job in TypeScript. */
+/** Starts a trainer of the same job in TypeScript. */
 async function startTypeScript(bed: Bed): Promise<AgentProcess<Trainer>> {
   const trainer = bed.start<Trainer>("trainer");
   await trainer.call("open", { url: bed.broker.url, job: JOB, trainer: "trainer-2" });
@@ -105,7 +108,10 @@ async function startTypeScript(bed: Bed): Promise<AgentProcess<Trainer>> {
   return trainer;
 }
 
-/** Pushes of all gradients, each followed by a pull of all values, of one trainer in each language. */
+/**
+ * Makes the measurements of pushes of all gradients, each followed by a pull of all values, of one
+ * trainer in each language.
+ */
 function stepMeasurements(
   bed: Bed,
   host: { readonly pid: number },
@@ -142,7 +148,7 @@ function stepMeasurements(
   ];
 }
 
-/** A program of `bench/c` that ends with the bed. */
+/** Starts a program of `bench/c` that ends with the bed. */
 function startProgram(bed: Bed, program: CProgram): LineProcess {
   const started = LineProcess.start(cProgramPath(program));
   bed.adopt(started);

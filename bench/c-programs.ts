@@ -5,12 +5,12 @@ import { promisify } from "node:util";
 
 const run = promisify(execFile);
 
-/** This file lies in build/programs/bench. */
+/** The checkout; this file lies in build/programs/bench. */
 const ROOT = join(import.meta.dirname, "../../..");
 const SOURCES = join(ROOT, "bench/c");
 const OUTPUT = join(ROOT, "build/bench-c");
 const FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-pthread"];
-/** What every program is linked with. */
+/** Sources with which every program is linked. */
 const PARTS = ["agent.c", "counter.c", "payloads.c", "stream-reader.c", "stream-sender.c"];
 const PROGRAMS = [
   "core-sender",
@@ -22,24 +22,24 @@ const PROGRAMS = [
   "trainer",
   "step-trainer",
 ] as const;
-/** Those that use the library, and what they are linked with besides. */
+/** Programs that use the library, and are linked with further sources. */
 const TRAINERS: readonly CProgram[] = ["trainer", "step-trainer"];
 const TRAINING = "training.c";
 
 /** A program of `bench/c`. */
 export type CProgram = (typeof PROGRAMS)[number];
 
-/** Where {@link buildCPrograms} puts a program. */
+/** Returns the path where {@link buildCPrograms} puts a program. */
 export function cProgramPath(program: CProgram): string {
   return join(OUTPUT, program);
 }
 
-/** Where {@link buildCPrograms} puts the library. */
+/** Returns the path where {@link buildCPrograms} puts the library. */
 export function cLibraryPath(): string {
   return join(OUTPUT, "lib/libpserver.so");
 }
 
-/** Whether this machine has what the C programs are built with; if not, what is missing. */
+/** Returns what this machine lacks for building the C programs; undefined if nothing. */
 export async function missingForC(): Promise<string | undefined> {
   const needs: [string, string, string[]][] = [
     ["a C compiler (cc)", "cc", ["--version"]],

@@ -17,9 +17,9 @@ const COPY_WASM_BASE64 =
 export type CopyKernel = (to: number, from: number, n: number) => void;
 
 /**
- * The copy in `memory`: what only moving bytes costs such a loop. Copying four vectors per iteration is
- * up to 1.4 times faster while its bytes are in cache; Adam's root and quotient alone would take
- * longer than half of that.
+ * Instantiates the copy in `memory`, which shows what only moving bytes costs such a loop. Copying
+ * four vectors per iteration is up to 1.4 times faster while its bytes are in cache; Adam's root
+ * and quotient alone would take longer than half of that.
  */
 export function instantiateCopy(memory: WebAssembly.Memory): CopyKernel {
   const module = new WebAssembly.Module(Buffer.from(COPY_WASM_BASE64, "base64"));

@@ -7,7 +7,7 @@ import type { JournalFiller } from "./programs/journal-filler.ts";
 import type { Model } from "./programs/trainer.ts";
 import { type Spread, spread } from "./statistics.ts";
 
-/** What a command of the debugger took, over several runs. */
+/** Time and memory of a command of the debugger, over several runs. */
 export interface CommandUsage {
   readonly name: string;
   /** Bytes of the journals, and the updates in them. */
@@ -33,7 +33,7 @@ const PARAMETERS = 16;
 
 /** Updates a second that `log` prints from the tape. */
 const LOG_TARGET = 100_000;
-/** So many that the start of the command, half a second, does not decide. */
+/** Number of updates: so many that the start of the command, half a second, does not decide. */
 const LOG_UPDATES = 200_000;
 const LOG_BYTES = 64;
 
@@ -46,7 +46,10 @@ const TAPE_MS = 3_000;
 /** Longest time of one command. */
 const COMMAND_MS = 20 * 60_000;
 
-/** How fast `log` prints, and how much memory commands take for journals of different lengths. */
+/**
+ * Measures how fast `log` prints, and how much memory commands take for journals of different
+ * lengths.
+ */
 export async function benchDebugger(
   options: BenchOptions & { readonly log: (line: string) => void },
 ): Promise<CommandUsage[]> {

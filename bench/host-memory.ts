@@ -19,7 +19,7 @@ const PARAMETER_BYTES = 4_000_000;
 /** Enough for every shard to make snapshots. */
 const PUSH_MS_PER_MB = 20;
 
-/** In a new host, initializes a model of this size, updates all of it for a while, and reads it. */
+/** Initializes a model of this size in a new host, updates all of it for a while, and reads it. */
 export async function measureHostMemory(
   modelBytes: number,
   profileDirectory: string | undefined,

@@ -14,27 +14,30 @@ export interface KernelResult {
   readonly ratioToPlainJs: number;
 }
 
-/** What is compared: both sides start from a block of `value` and an operand of `piece`. */
-interface Contest {
+/**
+ * A kernel and the loop it is compared with: both start from a block of `value` and an operand
+ * block of `operand`.
+ */
+interface Comparison {
   readonly name: string;
   readonly value: number;
-  readonly piece: number;
-  readonly plainJs: (values: Float32Array, pieces: Float32Array) => void;
-  readonly kernel: (memory: ShardMemory, value: number, piece: number) => void;
+  readonly operand: number;
+  readonly plainJs: (values: Float32Array, operands: Float32Array) => void;
+  readonly kernel: (memory: ShardMemory, value: number, operand: number) => void;
 }
 
-const CONTESTS: readonly Contest[] = [
+const COMPARISONS: readonly Comparison[] = [
   {
     name: "mixF32",
     value: 1,
-    piece: 0.5,
-    plainJs: (values, pieces) => mixPlain(values, pieces, 0.5, 0.5),
-    kernel: (memory, value, piece) => memory.kernels.mixF32(value, piece, ELEMENTS, 0.5, 0.5),
+    operand: 0.5,
+    plainJs: (values, operands) => mixPlain(values, operands, 0.5, 0.5),
+    kernel: (memory, value, operand) => memory.kernels.mixF32(value, operand, ELEMENTS, 0.5, 0.5),
   },
   {
     name: "finiteF32",
     value: 1,
-    piece: 0,
+    operand: 0,
     plainJs: (values) => void finitePlain(values),
     kernel: (memory, value) => void memory.kernels.finiteF32(value, ELEMENTS),
   },
@@ -45,41 +48,41 @@ const CONTESTS: readonly Contest[] = [
 ];
 
 /**
- * Speed of the float32 kernels on a block of 1 MiB that stays in the processor's cache, compared with
- * a plain loop; the best of 15 rounds. The goal is `sgdF32` at 3 times the loop.
+ * Measures the float32 kernels on a block of 1 MiB that stays in the processor's cache, compared
+ * with a plain loop; the best of 15 rounds. The goal is `sgdF32` at 3 times the loop.
  *
- * The loops all run first: once a memory has grown, which detaches an `ArrayBuffer`, V8 checks every
- * access to any typed array of the thread, and they would take nearly twice as long.
+ * The loops all run first: once a memory has grown, which detaches an `ArrayBuffer`, V8 checks
+ * every access to any typed array of the thread, and they would take nearly twice as long.
  */
 export function benchKernels(): KernelResult[] {
   const values = new Float32Array(ELEMENTS);
-  const pieces = new Float32Array(ELEMENTS);
-  const plainMs = CONTESTS.map((contest) => {
-    values.fill(contest.value);
-    pieces.fill(contest.piece);
-    return bestMs(() => contest.plainJs(values, pieces));
+  const operands = new Float32Array(ELEMENTS);
+  const plainMs = COMPARISONS.map((comparison) => {
+    values.fill(comparison.value);
+    operands.fill(comparison.operand);
+    return bestMs(() => comparison.plainJs(values, operands));
   });
 
   const memory = ShardMemory.create({ bytesMax: 16 * BLOCK_BYTES });
   const value = memory.allocate(BLOCK_BYTES);
-  const piece = memory.allocate(BLOCK_BYTES);
-  return CONTESTS.map((contest, at) => {
-    floats(memory, value).fill(contest.value);
-    floats(memory, piece).fill(contest.piece);
-    const kernelMs = bestMs(() => contest.kernel(memory, value, piece));
+  const operand = memory.allocate(BLOCK_BYTES);
+  return COMPARISONS.map((comparison, at) => {
+    floats(memory, value).fill(comparison.value);
+    floats(memory, operand).fill(comparison.operand);
+    const kernelMs = bestMs(() => comparison.kernel(memory, value, operand));
     return {
-      name: contest.name,
+      name: comparison.name,
       gbPerSecond: BLOCK_BYTES / kernelMs / 1e6,
       ratioToPlainJs: (plainMs[at] ?? Number.NaN) / kernelMs,
     };
   });
 }
 
-function sgd(name: string, value: number, gradient: number, lr: number): Contest {
+function sgd(name: string, value: number, gradient: number, lr: number): Comparison {
   return {
     name,
     value,
-    piece: gradient,
+    operand: gradient,
     plainJs: (values, gradients) => sgdPlain(values, gradients, lr),
     kernel: (memory, at, gradientAt) => memory.kernels.sgdF32(at, gradientAt, ELEMENTS, lr),
   };
@@ -90,9 +93,9 @@ function floats(memory: ShardMemory, pointer: number): Float32Array {
   return new Float32Array(bytes.buffer, bytes.byteOffset, ELEMENTS);
 }
 
-function mixPlain(value: Float32Array, piece: Float32Array, alpha: number, beta: number): void {
+function mixPlain(value: Float32Array, operand: Float32Array, alpha: number, beta: number): void {
   for (let i = 0; i < value.length; i++) {
-    value[i] = alpha * (value[i] ?? 0) + beta * (piece[i] ?? 0);
+    value[i] = alpha * (value[i] ?? 0) + beta * (operand[i] ?? 0);
   }
 }
 
@@ -105,7 +108,7 @@ function finitePlain(value: Float32Array): boolean {
   return true;
 }
 
-/** Time of one call, in the best round. */
+/** Returns the time of one call, in the best round. */
 function bestMs(call: () => void): number {
   let best = Number.POSITIVE_INFINITY;
   for (let round = 0; round < ROUNDS; round++) {

@@ -119,7 +119,7 @@ interface Group {
   readonly ours: readonly { readonly operation: Operation; readonly trainers: number }[];
 }
 
-/** All measurements on a broker with one kind of journals. */
+/** Makes all measurements on a broker with one kind of journals. */
 async function benchStorage(
   storage: Storage,
   options: BenchOptions,
@@ -151,7 +151,10 @@ async function benchStorage(
   return { throughput, latency };
 }
 
-/** The measurements wanted of one model. Pulls do not use the journal: one kind is enough. */
+/**
+ * Lists the measurements that are asked for of one model. Pulls do not use the journal: one kind is
+ * enough.
+ */
 function planOf(storage: Storage, model: NamedModel, options: BenchOptions): Plan {
   const groups: [Group["raw"], readonly Operation[]][] = [["journal", ["mix", "grad"]]];
   if (storage === "file") groups.unshift(["core", ["pull"]]);

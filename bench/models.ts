@@ -40,12 +40,12 @@ export const MODELS: readonly NamedModel[] = [
   },
 ];
 
-/** Bytes of one parameter of a model. */
+/** Returns the bytes of one parameter of a model. */
 export function parameterBytes({ shape }: Model): number {
   return 4 * shape.reduce((product, size) => product * size, 1);
 }
 
-/** A model of parameters of one block each. */
+/** Makes a model of parameters of one block each. */
 export function ofBlocks(
   name: string,
   blockBytes: number,

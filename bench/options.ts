@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 import { MODELS, type NamedModel } from "./models.ts";
 
-/** What a run of the benchmark measures. */
+/** The measurements of a run, and their lengths and sizes. */
 export interface BenchOptions {
   readonly quick: boolean;
   readonly json: boolean;
@@ -79,7 +79,10 @@ export function isWanted({ only }: BenchOptions, name: string): boolean {
   return only.length === 0 || only.some((part) => wordsOf(name).includes(wordsOf(part)));
 }
 
-/** A text with one blank around each of its words, so that a word is not found within another. */
+/**
+ * Writes a text with one blank around each of its words, so that a word is not found within
+ * another.
+ */
 function wordsOf(text: string): string {
   return ` ${text.replaceAll(/[,\s]+/g, " ").trim()} `;
 }

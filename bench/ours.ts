@@ -7,7 +7,7 @@ import type { Operation, Trainer } from "./programs/trainer.ts";
 import type { Measurement } from "./rounds.ts";
 import { percentile } from "./statistics.ts";
 
-/** How operations are called in the tables. */
+/** Names of the operations in the tables. */
 const OPERATIONS: Readonly<Record<Operation, string>> = {
   mix: "push mix",
   grad: "push sgd",
@@ -15,7 +15,7 @@ const OPERATIONS: Readonly<Record<Operation, string>> = {
   step: "step",
 };
 
-/** How a measurement of some trainers is called. */
+/** Names a measurement of some trainers. */
 export function jobMeasurementName(
   storage: Storage,
   model: NamedModel,
@@ -26,7 +26,7 @@ export function jobMeasurementName(
   return `${storage}, ${model.name}, ${OPERATIONS[operation]}, ${count}`;
 }
 
-/** How a measurement of single calls is called. */
+/** Names a measurement of single calls. */
 export function latencyName(storage: Storage, model: NamedModel, operation: Operation): string {
   return `${storage}, ${model.name}, ${OPERATIONS[operation]}, one call`;
 }
@@ -85,7 +85,7 @@ export function jobMeasurement(
   };
 }
 
-/** How measurements of whole steps are called. */
+/** Names a measurement of whole steps. */
 export function stepName(
   storage: Storage,
   model: NamedModel,

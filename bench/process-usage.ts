@@ -3,20 +3,25 @@ import { readFileSync, writeFileSync } from "node:fs";
 /** Ticks per second in `/proc/<pid>/stat`: 100 on every Linux that Node runs on. */
 const TICKS_PER_SECOND = 100;
 
-/** The fields of `/proc/<pid>/stat` from the state of the process on; @throws if it has ended. */
+/**
+ * Reads the fields of `/proc/<pid>/stat` from the state of the process on.
+ * @throws if it has ended.
+ */
 export function statFields(pid: number): string[] {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
   // The name before them, in brackets, may hold blanks.
   return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
 }
 
-/** CPU time a process and its threads have used so far, in user and kernel mode. */
+/**
+ * Returns the CPU time that a process and its threads have used so far, in user and kernel mode.
+ */
 export function cpuSeconds(pid: number): number {
   const fields = statFields(pid);
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }
 
-/** The most memory a process has had resident since {@link resetPeak} (VmHWM). */
+/** Returns the most memory that a process has had resident since {@link resetPeak} (VmHWM). */
 export function peakBytes(pid: number): number {
   const line = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"));
   return Number(line?.[1] ?? Number.NaN) * 1024;
@@ -35,13 +40,13 @@ export interface Watched {
 
 /** What the processes of one role used. */
 export interface Usage {
-  /** Of all of them. */
+  /** CPU time of all of them. */
   readonly cpuSeconds: number;
-  /** Of the largest of them. */
+  /** Peak of the largest of them. */
   readonly peakBytes: number;
 }
 
-/** Runs `work` and tells what each role used meanwhile. */
+/** Runs `work`, and returns with its result what each role used during it. */
 export async function watch<Result>(
   processes: readonly Watched[],
   work: () => Promise<Result>,

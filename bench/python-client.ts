@@ -12,7 +12,7 @@ import { WARM_UP_MODEL } from "./warm-up.ts";
 /** The target share of the C library's throughput for the Python client. */
 const RATIO = 0.9;
 
-/** This file lies in build/programs/bench. */
+/** The trainer in Python; this file lies in build/programs/bench. */
 const TRAINER = join(import.meta.dirname, "../../../bench/python/trainer.py");
 const JOB = "bench-python";
 
@@ -24,7 +24,7 @@ const OPERATIONS = {
 } as const;
 type Operation = keyof typeof OPERATIONS;
 
-/** What is moved as a whole, and what single calls move. */
+/** The model that is moved as a whole, and the one that single calls move. */
 const MODEL = MODELS.find((model) => parameterBytes(model) === 40e6);
 const SMALL: NamedModel = {
   name: "16 numbers",
@@ -37,14 +37,14 @@ const SMALL: NamedModel = {
 };
 const CALLS = 1_000;
 
-/** Who makes small calls. */
+/** The callers of small calls. */
 const CALLERS = ["libpserver", "main thread", "another thread"] as const;
 
 /** How long one small call takes, one after the other. */
 export interface SmallCalls {
   readonly name: string;
   readonly usEach: Spread;
-  /** Of each round's time to that of the C library in the same round. */
+  /** Ratio of each round's time to that of the C library in the same round. */
   readonly ratioToC?: Spread;
 }
 
@@ -62,7 +62,7 @@ interface Trainers {
   readonly python: LineProcess;
 }
 
-/** The Python client, compared with the C library that it calls, on file journals. */
+/** Compares the Python client with the C library that it calls, on file journals. */
 export async function benchPython(
   options: BenchOptions & { readonly log: (line: string) => void },
 ): Promise<PythonFindings> {
@@ -97,7 +97,7 @@ export async function benchPython(
   }
 }
 
-/** Python with numpy; undefined, after a message, if something is missing. */
+/** Finds a Python with numpy; returns undefined, after a message, if something is missing. */
 async function pythonToRun(log: (line: string) => void): Promise<string | undefined> {
   const missing = await missingForC();
   if (missing !== undefined) {
@@ -112,7 +112,7 @@ async function pythonToRun(log: (line: string) => void): Promise<string | undefi
   }
 }
 
-/** Both on the same build of the C library. */
+/** Starts both trainers on the same build of the C library. */
 async function startTrainers(bed: Bed, python: string): Promise<Trainers> {
   const host = await bed.startHost(JOB, "file");
   const env = { PYTHONPATH: TREE, PSERVER_LIBRARY: cLibraryPath(), PYTHONDONTWRITEBYTECODE: "1" };
@@ -134,7 +134,7 @@ async function create({ c, python }: Trainers, model: NamedModel): Promise<void>
   }
 }
 
-/** An operation in C, and then in Python. */
+/** Pairs an operation in C with the same in Python. */
 function pairOf(trainers: Trainers, operation: Operation): Measurement[] {
   const { bed, host, c, python } = trainers;
   const measurement = (trainer: LineProcess, name: string): Measurement => ({
@@ -163,7 +163,10 @@ function smallName(operation: Operation, caller: string): string {
   return `python, ${SMALL.name}, ${OPERATIONS[operation]}, ${caller}`;
 }
 
-/** Each caller in turn, the C library before and after them, with the mean of both as its figure. */
+/**
+ * Measures each caller in turn, the C library before and after them, with the mean of both as its
+ * figure.
+ */
 async function measureCalls(
   { c, python }: Trainers,
   operation: Operation,

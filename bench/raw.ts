@@ -8,15 +8,20 @@ import type { Measurement } from "./rounds.ts";
 
 /** The raw measurements of one broker: what its clients do without a parameter server. */
 export interface Raw {
-  /** One process publishes, another receives; messages of the model's blocks. */
+  /**
+   * Measures one process that publishes messages of the model's blocks, and another that receives
+   * them.
+   */
   core(model: NamedModel): Measurement;
-  /** One process publishes to a stream, another reads it at the same time. */
+  /**
+   * Measures one process that publishes to a stream, and another that reads it at the same time.
+   */
   journal(model: NamedModel): Measurement;
 }
 
 const STREAM = "BENCH";
 
-/** How a raw measurement is called. */
+/** Names a raw measurement. */
 export function rawName(storage: Storage, model: NamedModel, kind: "core" | "journal"): string {
   return `${storage}, ${model.name}, raw ${kind === "core" ? "core" : "JetStream"}`;
 }

@@ -51,7 +51,7 @@ const SPARSE_SHARE = 0.03;
 /** How many times longer denormals may make a rule. */
 const DENORMAL_SLOWDOWN = 2;
 
-/** The targets for which a run has results. The median decides whether one is met. */
+/** Lists the targets for which a run has results. The median decides whether one is met. */
 export function targetsOf(findings: Findings): Target[] {
   const ratios = findings.throughput.flatMap(({ name, baseline, ratio, target }) =>
     ratio === undefined || target === undefined
@@ -145,7 +145,7 @@ function ruleTargets(rules: readonly RuleResult[]): Target[] {
   return [...copies, denormals];
 }
 
-/** The results as tables, which are also valid Markdown. */
+/** Writes the results as tables, which are also valid Markdown. */
 export function reportText(findings: Findings): string {
   const sections: [string, string[][]][] = [
     ["Throughput: median (min–max) of the rounds", throughputRows(findings.throughput)],

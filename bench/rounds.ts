@@ -22,7 +22,7 @@ export interface Moved {
 export interface Throughput {
   readonly name: string;
   readonly mbPerSecond: Spread;
-  /** Of each round's figure to the baseline of the same round. */
+  /** Ratio of each round's figure to the baseline of the same round. */
   readonly ratio?: Spread;
   readonly baseline?: string;
   readonly target?: number;
@@ -120,7 +120,7 @@ function byRole(
   return Object.fromEntries(roles.map((role) => [role, one(values(role))]));
 }
 
-/** CPU seconds per 1e9 bytes of all roles together; the median of the rounds. */
+/** Returns the CPU seconds per 1e9 bytes of all roles together; the median of the rounds. */
 function cpuOfAll(rounds: readonly Round[]): number {
   const sums = rounds.map((round) =>
     [...round.roles.values()].reduce((sum, { cpuSecondsPerGb }) => sum + cpuSecondsPerGb, 0),

@@ -36,9 +36,9 @@ export interface RowResult {
 }
 
 /**
- * Nanoseconds a row of what hosts and trainers do with lists of random rows of a block of 1 MiB of
- * float32: checking the list, reading rows, applying gradients by each optimizer's rule, and adding up
- * the gradients of rows that are named repeatedly.
+ * Measures how many nanoseconds a row takes hosts and trainers that handle lists of random rows of
+ * a block of 1 MiB of float32: checking the list, reading rows, applying gradients by each
+ * optimizer's rule, and adding up the gradients of rows that are named repeatedly.
  */
 export function benchRows(): RowResult[] {
   return ROW_ELEMENTS.flatMap((rowElements) => benchLength(rowElements));
@@ -73,7 +73,10 @@ function reading(rows: number, rowElements: number, list: Uint32Array): () => vo
   return () => new ElementReader(memory, block, { part: { rows: list } }).read(target);
 }
 
-/** `counts`: how many different numbers of updates rows have had before. */
+/**
+ * Makes a measurement of updates of rows; `counts` is how many different numbers of updates rows
+ * have had before.
+ */
 function updating(
   optimizer: Optimizer,
   rowElements: number,
@@ -115,7 +118,7 @@ function blockOf(
   return { memory, block };
 }
 
-/** Rows of a list in ascending order, which are not neighbours as a rule. */
+/** Chooses rows for a list in ascending order, which are not neighbours as a rule. */
 function randomRows(rows: number, named: number): Uint32Array {
   const chosen = new Set<number>();
   let state = 1;
@@ -126,7 +129,7 @@ function randomRows(rows: number, named: number): Uint32Array {
   return Uint32Array.from(chosen).sort();
 }
 
-/** Time of the fastest call: others may use the processor meanwhile. */
+/** Returns the time of the fastest call: other programs may use the processor during the others. */
 function bestMs(call: () => void): number {
   let best = Number.POSITIVE_INFINITY;
   const until = performance.now() + MEASURE_MS;

@@ -10,7 +10,7 @@ const MEASURE_MS = 200;
 const ROUNDS_MIN = 5;
 /** The least work of one round, so that reading the clock does not matter. */
 const ROUND_BYTES = 8 * MIB;
-/** Rounds that are not counted, while V8 compiles. */
+/** Length of the rounds that are not counted, while V8 compiles. */
 const WARM_UP_MS = 60;
 
 /** One rule on a float32 parameter of one size. */
@@ -41,7 +41,7 @@ const CONFIGS: readonly (readonly [name: string, config: ParameterConfigInput])[
   ["ftrl", { optimizer: "ftrl" }],
 ];
 
-/** What values, gradients and slots are filled with. */
+/** The numbers that values, gradients and slots are filled with. */
 interface Filling {
   readonly value: number;
   readonly gradient: number;
@@ -63,7 +63,7 @@ const DENORMAL: readonly Filling[] = [
   { value: 1.3e-39, gradient: 1.3e-39, slot: 1.3e-39 },
 ];
 
-/** Speed of every rule on float32 parameters of these sizes; the best of several rounds. */
+/** Measures every rule on float32 parameters of these sizes; the best of several rounds. */
 export function benchRules(sizes: readonly number[]): RuleResult[] {
   return sizes.flatMap(benchSize);
 }
@@ -100,7 +100,7 @@ class RuleBed {
     this.#copy = instantiateCopy(this.#memory);
   }
 
-  /** What a rule reads and writes: all operands, and all but the gradient. */
+  /** Counts the bytes that a rule reads and writes: all operands, and all but the gradient. */
   touchedBytes(input: ParameterConfigInput): number {
     return (3 + 2 * slotCount(toConfig(input))) * this.#bytes;
   }
@@ -136,7 +136,7 @@ class RuleBed {
     new Float32Array(this.#memory.buffer, this.#operand(operand), this.#bytes / 4).fill(x);
   }
 
-  /** Time of one call, in the best round. */
+  /** Returns the time of one call, in the best round. */
   #bestMs(call: () => void): number {
     const calls = Math.max(1, Math.floor(ROUND_BYTES / this.#bytes));
     const warmUntil = performance.now() + WARM_UP_MS;

@@ -5,7 +5,7 @@ export interface Spread {
   readonly max: number;
 }
 
-/** Of at least one value; NaN of none. */
+/** Returns the spread of at least one value; NaN of none. */
 export function spread(values: readonly number[]): Spread {
   const sorted = values.toSorted((a, b) => a - b);
   return {
@@ -15,7 +15,10 @@ export function spread(values: readonly number[]): Spread {
   };
 }
 
-/** The value that `percent` of the sorted values do not exceed, between two of them if need be. */
+/**
+ * Returns the value that `percent` of the sorted values do not exceed, between two of them if need
+ * be.
+ */
 export function percentile(sorted: readonly number[], percent: number): number {
   const at = ((sorted.length - 1) * percent) / 100;
   const low = sorted[Math.floor(at)] ?? Number.NaN;

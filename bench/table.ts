@@ -1,4 +1,4 @@
-/** Rows, the first of them the head, as a table that is also valid Markdown. */
+/** Writes rows, the first of them the titles, as a table that is also valid Markdown. */
 export function tableText(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) =>
     Math.max(...rows.map((row) => (row[column] ?? "").length)),

@@ -15,13 +15,16 @@ export interface TapeCost {
   readonly withTape: Spread;
   /** The time of all rounds with a tape over that without, less 1. */
   readonly cost: number;
-  /** What the tape is to cost at most. */
+  /** The highest cost that is aimed for. */
   readonly target: number;
 }
 
 const TARGET = 0.03;
 
-/** A few more than of other measurements: what is looked for is small. */
+/**
+ * Minimum number of rounds, higher than that of other measurements, because the difference is
+ * small.
+ */
 const ROUNDS_MIN = 6;
 
 const KIB = 1024;
@@ -35,7 +38,10 @@ interface Side {
   readonly trainer: AgentProcess<Trainer>;
 }
 
-/** What the tape costs hosts while a trainer pushes gradients, in turns with a job without a tape. */
+/**
+ * Measures what the tape costs hosts while a trainer pushes gradients, in turns with a job without
+ * a tape.
+ */
 export async function benchTapeCost(
   options: BenchOptions & { readonly log: (line: string) => void },
 ): Promise<TapeCost[]> {
@@ -74,7 +80,7 @@ async function measure(
     await trainer.call("create", model);
     await trainer.call("run", { model, operation: "grad", durationMs: 2 * options.compileMs });
   }
-  const found = { without: [] as Turn[], withTape: [] as Turn[] };
+  const found = { without: [] as HostTime[], withTape: [] as HostTime[] };
   for (let round = 0; round < Math.max(ROUNDS_MIN, options.rounds); round++) {
     // Which of the two comes first changes, because the machine's speed does, too.
     const order =
@@ -97,16 +103,16 @@ async function measure(
 }
 
 /** Processor time of a host for the gradients of one turn. */
-interface Turn {
+interface HostTime {
   readonly seconds: number;
   readonly bytes: number;
 }
 
-function perGb({ seconds, bytes }: Turn): number {
+function perGb({ seconds, bytes }: HostTime): number {
   return seconds / (bytes / 1e9);
 }
 
-function totalPerGb(turns: readonly Turn[]): number {
+function totalPerGb(turns: readonly HostTime[]): number {
   const sum = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);
   return perGb({
     seconds: sum(turns.map((turn) => turn.seconds)),

@@ -23,7 +23,7 @@ const SPARSE_NAME = "sparse push, 1 % of 100,000 rows";
 const SPARSE_SHAPE = [100_000, 64] as const;
 const SPARSE_ROWS = 1_000;
 
-/** What shorter elements and fewer rows save. */
+/** Measures what shorter elements and fewer rows save. */
 export async function benchTraffic(
   options: BenchOptions & { readonly log: (line: string) => void },
 ): Promise<{ throughput: Throughput[]; sparse: SparseTraffic[] }> {
@@ -78,7 +78,7 @@ async function measureSparse(bed: Bed): Promise<SparseTraffic> {
   };
 }
 
-/** Bytes in all journals of the broker. */
+/** Returns the bytes in all journals of the broker. */
 async function journalBytes(bed: Bed): Promise<number> {
   const connection = await connect({ servers: [bed.broker.url], timeout: 10_000 });
   try {

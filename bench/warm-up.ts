@@ -5,9 +5,9 @@ import type { Operation } from "./programs/trainer.ts";
 import type { Raw } from "./raw.ts";
 
 /**
- * What processes do before anything is measured. V8 compiles a program while it runs, and better
- * the more often a function was called: a trainer that has moved some thousand messages has used
- * more time for its compilers than for the messages. The smallest messages are the most.
+ * The work of processes before anything is measured. V8 compiles a program while it runs, and
+ * better the more often a function was called: a trainer that has moved some thousand messages has
+ * used more time for its compilers than for the messages. The smallest messages are the most.
  */
 export const WARM_UP_MODEL: NamedModel = MODELS.reduce((least, model) =>
   model.blockBytes < least.blockBytes ? model : least,
@@ -31,8 +31,9 @@ export async function warmUpJob(
 }
 
 /**
- * Makes the broker's memory grow to its later size: a stream in memory takes it by the gigabyte, and
- * what was deleted stays in use until the next garbage collection, so one such stream is not enough.
+ * Makes the broker's memory grow to its later size: a stream in memory takes it by the gigabyte,
+ * and the memory of deleted messages stays in use until the next garbage collection, so one such
+ * stream is not enough.
  */
 export async function growMemory(raw: Raw, durationMs: number): Promise<void> {
   for (let i = 0; i < 3; i++) await raw.journal(LARGEST_MODEL).run(durationMs);

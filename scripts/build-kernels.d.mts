@@ -6,15 +6,18 @@ export interface KernelModule {
   readonly target: string;
   /** Name of its one export. */
   readonly constant: string;
-  /** What the doc comment of the export says it holds. */
+  /** The contents of the export, for its doc comment. */
   readonly holds: string;
 }
 
 /** All modules: the kernels of hosts, the encodings of elements and the checksum, which clients need too. */
 export declare const KERNEL_MODULES: readonly KernelModule[];
 
-/** The compiled module: the same bytes for the same sources and compiler. Throws if it does not compile. */
+/**
+ * Compiles a module: the same bytes for the same sources and compiler. Throws if it does not
+ * compile.
+ */
 export declare function compileModule(module: KernelModule): Promise<Uint8Array>;
 
-/** The text of the module's `target`. */
+/** Returns the text of the module's `target`. */
 export declare function renderModule(module: KernelModule, wasm: Uint8Array): string;

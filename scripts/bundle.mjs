@@ -39,7 +39,7 @@ const THREADS = {
 
 const TEST_PROGRAMS = "test/e2e/programs";
 
-/** What is bundled, and which modules stay outside. */
+/** Modules that are bundled, and modules that stay outside. */
 const BUNDLES = {
   package: () => ({
     inputs: { ...PROGRAMS, ...LIBRARIES, ...THREADS },
@@ -60,7 +60,7 @@ if (directory === undefined || !Object.hasOwn(BUNDLES, kind)) {
 }
 const root = resolve(modules);
 
-/** Every program of end-to-end tests, by its name. */
+/** Lists every program of end-to-end tests, by its name. */
 async function testPrograms() {
   const files = (await readdir(join(root, TEST_PROGRAMS))).filter((file) => file.endsWith(".js"));
   return Object.fromEntries(
@@ -87,7 +87,7 @@ const withSourceMaps = {
   },
 };
 
-/** The licences of all packages of which modules are in the bundle. */
+/** Collects the licences of all packages of which modules are in the bundle. */
 async function licensesOf(output) {
   const directories = output
     .flatMap(({ moduleIds = [] }) => moduleIds)

@@ -39,7 +39,7 @@ ${rows.join("\n").replace(/ \\$/, "")}
 `;
 }
 
-/** "await-init" is PS_REACTION_AWAIT_INIT. */
+/** Returns the name of a constant: "await-init" is PS_REACTION_AWAIT_INIT. */
 export function constantOf(prefix, word) {
   return `${prefix}_${word.toUpperCase().replaceAll("-", "_")}`;
 }
@@ -52,7 +52,7 @@ function renderEnum(name, about, words) {
   return `/** ${about} */\nenum ${name} {\n${constants.join("\n")}\n};`;
 }
 
-/** The table of an enum: the codes with another word than `fail`. */
+/** Writes the table of an enum: the codes with another word than `fail`. */
 function renderReactions(name, codes, wordOf) {
   const prefix = name.toUpperCase();
   const rows = Object.keys(codes)
@@ -82,7 +82,7 @@ const LIMITS = [
   "RETRY_AFTER_MS_MAX",
 ];
 
-/** `protocol`: the exports of src/protocol. */
+/** Writes the header from `protocol`, the exports of src/protocol. */
 export function renderProtocolHeader(protocol) {
   const { ERROR_CODES, REACTIONS, REJECTION_REACTIONS, REFUSAL_CODES } = protocol;
   const limits = LIMITS.map((name) => `#define PS_${name} ${protocol[name]}`);

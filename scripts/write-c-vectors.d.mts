@@ -1,8 +1,8 @@
-/** The header of the vectors in a directory. */
+/** Returns the header of the vectors in a directory. */
 export declare function renderVectors(directory: string): string;
 
-/** The header of the refused calls in a directory. */
+/** Returns the header of the refused calls in a directory. */
 export function renderRefusals(directory: string): string;
 
-/** The header of the reads in a directory. */
+/** Returns the header of the reads in a directory. */
 export function renderReads(directory: string): string;

@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { constantOf } from "./write-c-errors.mjs";
 
-/** Text as a C literal, each byte of its UTF-8 form in octal. */
+/** Writes text as a C literal, each byte of its UTF-8 form in octal. */
 function literal(text) {
   const bytes = [...Buffer.from(text, "utf8")];
   return `"${bytes.map((byte) => `\\${byte.toString(8).padStart(3, "0")}`).join("")}"`;
@@ -18,7 +18,7 @@ function table(name, fields, rows) {
 
 const bytesOf = (text) => Buffer.byteLength(text, "utf8");
 
-/** Every list of messages in a file: those whose entries have `fields` and `hex`. */
+/** Lists every list of messages in a file: those whose entries have `fields` and `hex`. */
 function messagesIn(file) {
   return Object.values(file)
     .flatMap((list) => (Array.isArray(list) ? list : []))
@@ -150,7 +150,9 @@ function refusalCalls(name, cases) {
   return `static const struct refusal_call ${name}[] = {\n${rows.join("\n")}\n};\n`;
 }
 
-/** The calls of refusals.json, for test/c/programs/refusals.c, which declares their struct. */
+/**
+ * Writes the calls of refusals.json, for test/c/programs/refusals.c, which declares their struct.
+ */
 export function renderRefusals(directory) {
   const { calls } = JSON.parse(readFileSync(join(directory, "refusals.json"), "utf8"));
   return `/* Written by scripts/write-c-vectors.mjs. */\n${refusalCalls("calls", calls)}`;
@@ -158,7 +160,9 @@ export function renderRefusals(directory) {
 
 const cArray = (type, items) => `(const ${type}[]){${[...items, "0"].join(", ")}}`;
 
-/** The cases of reads.json, for test/c/scripted/read-vectors.c, which declares their structs. */
+/**
+ * Writes the cases of reads.json, for test/c/scripted/read-vectors.c, which declares their structs.
+ */
 export function renderReads(directory) {
   const { reads } = JSON.parse(readFileSync(join(directory, "reads.json"), "utf8"));
   const rows = reads.map(({ what, names, indices, encoding, known, status, requests }) => {

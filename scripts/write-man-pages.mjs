@@ -22,7 +22,7 @@ async function load(file) {
   return await import(pathToFileURL(resolve(modules, file)).href);
 }
 
-/** What `--help` of a command prints. */
+/** Returns what `--help` of a command prints. */
 function helpOf(command) {
   let text = "";
   command.configureOutput({
@@ -36,7 +36,7 @@ function helpOf(command) {
   return text.trimEnd();
 }
 
-/** Text as roff prints it unchanged. */
+/** Escapes text so that roff prints it unchanged. */
 function plain(text) {
   return text
     .replaceAll("\\", "\\e")
@@ -53,7 +53,7 @@ function commandsOf(program) {
   return commands.filter((each) => each.name() !== "help");
 }
 
-/** A page: the help of the program, and a section for each of its commands. */
+/** Writes a page: the help of the program, and a section for each of its commands. */
 function page(program, seeAlso) {
   const name = program.name();
   const commands = commandsOf(program);
@@ -73,7 +73,7 @@ function page(program, seeAlso) {
   ].join("\n");
 }
 
-/** All commands of the programs, each with its help. */
+/** Writes all commands of the programs, each with its help. */
 function markdown(programs) {
   const section = (title, command) => `## ${title}\n\n\`\`\`text\n${helpOf(command)}\n\`\`\`\n`;
   return [

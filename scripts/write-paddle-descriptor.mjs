@@ -12,7 +12,7 @@ const ROOT = join(import.meta.dirname, "..");
 const DIRECTORY = join(ROOT, "src/protocol/config/paddle");
 const FILES = ["optimizer-config.proto", "parameter-config.proto"];
 
-/** The messages of the .proto files as protobufjs' `Root.fromJSON` takes them. */
+/** Returns the messages of the .proto files as protobufjs' `Root.fromJSON` takes them. */
 export function paddleDescriptor() {
   const root = new protobuf.Root();
   for (const file of FILES) {

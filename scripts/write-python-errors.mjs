@@ -33,7 +33,7 @@ const BUILT_IN = {
   DISK_FULL: "OSError",
 };
 
-/** NOT_INITIALIZED is NotInitialized. */
+/** Returns the name of a code's class: NOT_INITIALIZED is NotInitialized. */
 function className(code) {
   return code
     .split("_")
@@ -41,7 +41,7 @@ function className(code) {
     .join("");
 }
 
-/** Black's limit of a line. */
+/** Maximum columns of a line, as black has it. */
 const COLUMNS = 100;
 
 function renderClass([code, { number, retryable, meaning }]) {

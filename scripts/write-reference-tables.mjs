@@ -15,7 +15,10 @@ function renderWords(title, words) {
   return [`| ${title} | meaning |`, "|---|---|", ...rows].join("\n");
 }
 
-/** The words of the two columns with their meanings, and which of them a code has. */
+/**
+ * Writes the table of the error codes, and those of the words in its two columns with their
+ * meanings.
+ */
 export function renderErrorTable(
   codes,
   { REACTIONS, REJECTION_REACTIONS, reactionTo, reactionToRejection },
@@ -35,7 +38,10 @@ export function renderErrorTable(
   ].join("\n");
 }
 
-/** Each constant that the source declares after a doc comment, with its value and the comment's text. */
+/**
+ * Writes the table of the constants that the source declares after a doc comment, with the
+ * comment's text.
+ */
 export function renderLimitTable(source, values) {
   const rows = [...source.matchAll(LIMIT)].map(([, comment, name]) => {
     const meaning = comment.replaceAll(/\s*\n \* ?|\s+/g, " ").trim();
@@ -44,7 +50,7 @@ export function renderLimitTable(source, values) {
   return ["| limit | value | meaning |", "|---|---|---|", ...rows].join("\n");
 }
 
-/** The text with another table between the marks. */
+/** Returns the text with another table between BEGIN and END. */
 export function replaceTable(text, table) {
   const begin = text.indexOf(BEGIN);
   const end = text.indexOf(END);

@@ -17,7 +17,7 @@ struct command {
   const char *name;
   /** The number of its arguments. */
   int arguments;
-  /** Runs it and fills in the answer; false if it failed. */
+  /** Runs the command and fills in the answer; false if it failed. */
   bool (*run)(char **arguments, struct answer *answer);
 };
 
@@ -31,7 +31,7 @@ bool refuse(struct answer *answer, const char *format, ...) __attribute__((forma
 /** Whether a call of cnats has succeeded; if not, the answer is `what` and the status. */
 bool nats_is_ok(natsStatus status, const char *what, struct answer *answer);
 
-/** The machine's monotonic clock in milliseconds; the same for all processes. */
+/** Returns the milliseconds of the machine's monotonic clock, which all processes share. */
 double machine_ms(void);
 
 #endif

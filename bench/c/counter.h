@@ -13,7 +13,7 @@ struct counter {
   pthread_mutex_t lock;
   pthread_cond_t raised;
   uint64_t value;
-  /** When it was last set or raised, by machine_ms(). */
+  /** Time by machine_ms() at which it was last set or raised. */
   double raised_ms;
 };
 
@@ -24,7 +24,10 @@ void counter_set(struct counter *counter, uint64_t value);
 /** Adds one; returns the new value. */
 uint64_t counter_add(struct counter *counter);
 
-/** Waits until it is `value` or more; gives the time it was last raised. False after WAIT_MAX_MS. */
+/**
+ * Waits until the count is `value` or more; returns in `raised_ms` when it was last raised. False
+ * after WAIT_MAX_MS.
+ */
 bool counter_wait(struct counter *counter, uint64_t value, double *raised_ms);
 
 #endif

@@ -22,10 +22,10 @@ struct payloads {
 /** Makes messages of `bytes` from an array of at least `source_bytes`. False if memory is short. */
 bool payloads_init(struct payloads *payloads, size_t bytes, size_t source_bytes);
 
-/** The next message, in memory of the array. */
+/** Returns the next message, in memory of the array. */
 const uint8_t *payloads_next(struct payloads *payloads);
 
-/** How many messages fit into the window; at least 1. */
+/** Returns how many messages fit into the window; at least 1. */
 size_t payloads_window(const struct payloads *payloads);
 
 void payloads_release(struct payloads *payloads);

@@ -8,7 +8,7 @@
 #include "raw-step.h"
 #include "stream-reader.h"
 
-/** What a host retains of a shard's journal unless it is told otherwise. */
+/** Bytes that a host retains of a shard's journal by default. */
 #define STREAM_BYTES_MAX ((int64_t)1024 * 1024 * 1024)
 
 static natsConnection *connection;

@@ -36,14 +36,14 @@ static struct row_step table;
 /** Whether steps of rows were prepared last. */
 static bool is_of_rows;
 
-/** Memory for the whole run of the program. */
+/** Allocates memory for the whole run of the program. */
 static void *allocate(size_t count, size_t bytes) {
   void *memory = calloc(count, bytes);
   if (memory == NULL) abort();
   return memory;
 }
 
-/** Small values of both signs, none of them denormal. */
+/** Makes small values of both signs, none of them denormal. */
 static float *floats(size_t count) {
   float *values = allocate(count, sizeof *values);
   for (size_t i = 0; i < count; i++) values[i] = ((float)(i % 2001) - 1000.5F) / 1e6F;

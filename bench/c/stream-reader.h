@@ -12,7 +12,7 @@ struct stream_options {
   jsStorageType storage;
   /** Bytes of each message. */
   uint64_t bytes;
-  /** From as many bytes on the stream drops its oldest messages; 0 for no limit. */
+  /** Bytes above which the stream drops its oldest messages; 0 for no limit. */
   int64_t bytes_max;
 };
 

@@ -38,7 +38,7 @@ struct work {
   struct answer answer;
 };
 
-/** Made once and not for each run, because filling it takes time. */
+/** The model, made once and not for each run, because filling it takes time. */
 static struct model model;
 
 static bool read_shape(const char *text, pserver_tensor *tensor) {
@@ -62,7 +62,10 @@ static void release_model(void) {
   model = (struct model){0};
 }
 
-/** Fills it, because pages that were never written to share one page of memory. */
+/**
+ * Allocates the model and fills it, because pages that were never written to share one page of
+ * memory.
+ */
 static bool allocate_model(struct answer *answer) {
   size_t bytes = model.parameters * model.value.bytes;
   float *values = model.value.data = malloc(model.value.bytes);

@@ -11,7 +11,7 @@
 /** The program's client; NULL until open_trainer() has succeeded. Any thread may use it. */
 extern pserver_client *client;
 
-/** Connects. A command with the arguments URL, job, trainer. */
+/** Connects; a command with the arguments URL, job, trainer. */
 bool open_trainer(char **arguments, struct answer *answer);
 
 /** Disconnects, if the program is connected. */

@@ -1,7 +1,10 @@
 import { readdirSync } from "node:fs";
 import { statFields } from "../process-usage.ts";
 
-/** The processes that a process and its children have started and that still run, itself included. */
+/**
+ * Lists the processes that a process and its children have started and that still run, itself
+ * included.
+ */
 export function descendants(root: number): number[] {
   const parents = new Map<number, number>();
   for (const name of readdirSync("/proc")) {
@@ -16,7 +19,7 @@ export function descendants(root: number): number[] {
   return [...found];
 }
 
-/** 0 if the process has ended meanwhile. */
+/** Returns the parent of a process; 0 if the process has ended. */
 function parentOf(pid: number): number {
   try {
     return Number(statFields(pid)[1]);

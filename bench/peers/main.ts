@@ -79,7 +79,7 @@ async function startPeers(): Promise<{ peers: RunningPeer[]; leftOut: string[] }
   return { peers, leftOut };
 }
 
-/** One step on ours, with both kinds of journals, and on every peer. */
+/** Measures one step on ours, with both kinds of journals, and on every peer. */
 async function compare(
   step: TrainingStep,
   peers: readonly RunningPeer[],

@@ -21,7 +21,10 @@ export interface RunningPeer {
   readonly stop: () => Promise<void>;
 }
 
-/** The Python that peers run with: `PEERS_PYTHON`, or that of scripts/setup-peers.sh, or the system's. */
+/**
+ * Finds the Python that peers run with: `PEERS_PYTHON`, or that of scripts/setup-peers.sh, or the
+ * system's.
+ */
 export async function peersPython(): Promise<string> {
   const named = process.env["PEERS_PYTHON"];
   if (named !== undefined) return named;

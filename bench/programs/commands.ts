@@ -3,16 +3,21 @@ import { createWriteStream } from "node:fs";
 import { runCli } from "../../src/cli/run-cli.ts";
 import { machineMs, serveAgent } from "../agent.ts";
 
-/** What a command has done. */
+/** The result of a command. */
 export interface CommandRun {
   readonly elapsedMs: number;
-  /** Characters printed: as many bytes. */
+  /** Number of characters printed, which are as many bytes. */
   readonly printedBytes: number;
 }
 
-/** Commands of `pserver`, run in this process, with their output to a device that takes all. */
+/**
+ * Commands of `pserver`, run in this process, with their output to a device that takes everything.
+ */
 const commands = {
-  /** Runs one; @throws if it fails. */
+  /**
+   * Runs one command.
+   * @throws if it fails.
+   */
   async run(args: readonly string[]): Promise<CommandRun> {
     const stdout = createWriteStream("/dev/null");
     const startMs = machineMs();

@@ -18,7 +18,7 @@ const commands = {
     await connection.flush();
   },
 
-  /** Waits until so many messages have come; tells when the last did, and begins to count anew. */
+  /** Waits until so many messages have come; returns when the last did, and sets the count to 0. */
   async last({ messages }: { messages: number }): Promise<number> {
     expected = messages;
     if (received < expected) await new Promise<void>((resolve) => (onExpected = resolve));

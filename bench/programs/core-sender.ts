@@ -20,7 +20,7 @@ const commands = {
     target = subject;
   },
 
-  /** Sends messages for so long; tells how many, and when the first left. */
+  /** Sends messages for so long; returns how many, and when the first left. */
   async run({ bytes, sourceBytes, durationMs }: Sending): Promise<Sent> {
     if (connection === undefined) throw new Error("not open");
     const payloads = new Payloads(bytes, sourceBytes);
@@ -38,16 +38,16 @@ const commands = {
   },
 };
 
-/** What a sender is to send, and for how long. */
+/** The messages that a sender sends, and for how long. */
 export interface Sending {
-  /** Of one message. */
+  /** Bytes of one message. */
   readonly bytes: number;
-  /** Of the array that the messages are cut from. */
+  /** Bytes of the array that the messages are cut from. */
   readonly sourceBytes: number;
   readonly durationMs: number;
 }
 
-/** What one run of a sender did. */
+/** The result of one run of a sender. */
 export interface Sent {
   readonly messages: number;
   readonly startMs: number;
@@ -57,7 +57,7 @@ export type CoreSender = typeof commands;
 
 let connection: NatsConnection | undefined;
 let target = "";
-/** Of the current run: sent, and known to have been received. */
+/** Messages of the current run: sent, and known to have been received. */
 let messages = 0;
 let received = 0;
 let onReceived: () => void = () => {};

@@ -22,7 +22,10 @@ const commands = {
     manager = await client.jetstreamManager();
   },
 
-  /** Makes a stream anew and starts to read it; `bytes` is the size of the messages to come. */
+  /**
+   * Makes a stream, in place of one before, and starts to read it; `bytes` is the size of the
+   * messages to come.
+   */
   async read(args: {
     stream: string;
     subject: string;
@@ -54,7 +57,7 @@ const commands = {
     });
   },
 
-  /** Waits until so many messages have come; tells when the last did, and deletes the stream. */
+  /** Waits until so many messages have come; returns when the last did, and deletes the stream. */
   async last({ messages, stream }: { messages: number; stream: string }): Promise<number> {
     expected = messages;
     if (received < expected) await new Promise<void>((resolve) => (onExpected = resolve));

@@ -7,7 +7,10 @@ import { newestOf, takeInventory } from "../../src/history/source.ts";
 import { JobSubjects, type Position } from "../../src/protocol/index.ts";
 import { serveAgent } from "../agent.ts";
 
-/** What a consumer asks for ahead, as a replay does; the broker ends a connection that has much more waiting. */
+/**
+ * Bytes that a consumer requests ahead, as a replay does; the broker ends a connection that has
+ * much more waiting.
+ */
 const AHEAD_BYTES = 16 * 1024 ** 2;
 
 /** A job whose journals are read. */
@@ -24,7 +27,7 @@ export interface ReadTime {
 
 /** Reads the journals of a job: with nats.js alone, and as a replay on threads. */
 const commands = {
-  /** All records through an ordered consumer for each journal, all at the same time. */
+  /** Reads all records through an ordered consumer for each journal, all at the same time. */
   async raw({ url, job }: ReplayedJob): Promise<ReadTime> {
     const ends = await endsOf({ url, job });
     const connection = await connect({ servers: [url] });
@@ -45,7 +48,10 @@ const commands = {
     return { bytes: bytes.reduce((sum, each) => sum + each, 0), elapsedMs };
   },
 
-  /** The model at the end of the journals, from their first records, on threads that the first call starts. */
+  /**
+   * Rebuilds the model at the end of the journals, from their first records, on threads that the
+   * first call starts.
+   */
   async replay({ url, job }: ReplayedJob): Promise<{ elapsedMs: number }> {
     const cut = await endsOf({ url, job });
     const { signal } = new AbortController();
@@ -63,7 +69,7 @@ let pool: ThreadPool | undefined;
 
 export type Replayer = typeof commands;
 
-/** The last record of each journal. */
+/** Returns the last record of each journal. */
 async function endsOf({ url, job }: ReplayedJob): Promise<Position[]> {
   const connection = { servers: [url], timeoutMs: 10_000 };
   const source = await openHistory({ kind: "broker", connection, job });

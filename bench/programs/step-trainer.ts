@@ -74,7 +74,7 @@ async function create(ps: Client, prefix: string, step: TrainingStep): Promise<v
   await ps.initParams(tensors, { learningRate: 1e-3 }, OPTIONS);
 }
 
-/** One step, with tensors that all steps share. */
+/** Prepares one step, with tensors that all steps share. */
 function prepare(ps: Client, prefix: string, step: TrainingStep): () => Promise<void> {
   return step.kind === "rows" ? rowStep(ps, prefix, step) : denseStep(ps, prefix, step);
 }
@@ -112,7 +112,7 @@ function namesOf(prefix: string, { parameters }: DenseStep): string[] {
   return Array.from({ length: parameters }, (_, i) => `${prefix}.${i}`);
 }
 
-/** Small values of both signs, none of them denormal. */
+/** Makes small values of both signs, none of them denormal. */
 function floats(count: number): Float32Array {
   return Float32Array.from({ length: count }, (_, i) => ((i % 2_001) - 1_000.5) / 1e6);
 }

@@ -12,26 +12,28 @@ export interface Model {
 /** What is measured: a push that mixes, a push of gradients, a pull, gradients and then a pull. */
 export type Operation = "mix" | "grad" | "pull" | "step";
 
-/** What a trainer is to do: on the first `parameters` of the model, or on all. */
+/** The operation of a trainer: on the first `parameters` of the model, or on all. */
 export interface Task {
   readonly model: Model;
   readonly operation: Operation;
   readonly durationMs: number;
   readonly parameters?: number;
-  /** Of a step, both ways. */
+  /** Encoding of the elements of a step, both ways. */
   readonly encoding?: Encoding;
 }
 
-/** What one run of a trainer did. */
+/** The result of one run of a trainer. */
 export interface Done {
   readonly bytes: number;
   readonly startMs: number;
   readonly endMs: number;
 }
 
-/** Passes over the model at one time in {@link commands.run}: none waits for the end of another. */
+/**
+ * Passes over the model at one time in {@link commands.run}: no pass waits for the end of another.
+ */
 const PASSES = 2;
-/** But a training step ends before the next begins. */
+/** Training steps at one time: a step ends before the next begins. */
 const STEPS = 1;
 const CREATED_AT_A_TIME = 8;
 const TIMEOUT_MS = 100_000;
@@ -88,7 +90,7 @@ const commands = {
     return { bytes: passes * bytes, startMs, endMs: machineMs() };
   },
 
-  /** Makes one pass after the other for so long; the time of each, in ms. */
+  /** Makes one pass after the other for so long; returns the time of each, in ms. */
   async times(task: Task): Promise<number[]> {
     const { pass } = prepare(task);
     const times: number[] = [];
@@ -116,7 +118,7 @@ function opened(): Client {
   return client;
 }
 
-/** One pass over the parameters of a task, and the bytes that it moves. */
+/** Prepares one pass over the parameters of a task, and counts the bytes that it moves. */
 function prepare(task: Task): { pass: () => Promise<unknown>; bytes: number } {
   const { model, operation } = task;
   const names = namesOf(model).slice(0, task.parameters);
@@ -151,17 +153,20 @@ function prepare(task: Task): { pass: () => Promise<unknown>; bytes: number } {
   return { bytes, pass };
 }
 
-/** What a training loop has: a gradient, the same for all parameters, and what its pulls read into. */
+/**
+ * The tensors of a training loop: a gradient, the same for all parameters, and those that its pulls
+ * read into.
+ */
 interface Tensors {
   readonly prefix: string;
   readonly data: Float32Array;
-  /** Made for the first pull. */
+  /** The tensors that pulls read into, made for the first pull. */
   readonly targets: Record<string, Float32Array>[];
 }
 
 /**
- * The tensors of a model. Those of the last one asked for are kept: making 40 MB of them takes a
- * quarter of a second, which is not the client's.
+ * Makes the tensors of a model. Those of the last one asked for are kept: making 40 MB of them
+ * takes a quarter of a second, which is not the client's.
  */
 function tensorsOf(model: Model): Tensors {
   if (tensors?.prefix !== model.prefix) {
@@ -170,7 +175,7 @@ function tensorsOf(model: Model): Tensors {
   return tensors;
 }
 
-/** What the pulls of a model read into, one after the other. */
+/** Makes the tensors that the pulls of a model read into, one after the other. */
 function targetsOf(model: Model): Record<string, Float32Array>[] {
   const { targets } = tensorsOf(model);
   while (targets.length < PASSES) {
@@ -191,7 +196,7 @@ function elementsOf({ shape }: Pick<Model, "shape">): number {
   return shape.reduce((product, size) => product * size, 1);
 }
 
-/** Small values of both signs, none of them denormal. */
+/** Makes small values of both signs, none of them denormal. */
 function floats({ shape }: Pick<Model, "shape">): Float32Array {
   const data = new Float32Array(elementsOf({ shape }));
   for (let i = 0; i < data.length; i++) data[i] = (((i * 2_654_435_761) % 2_001) - 1_000.5) / 1e6;

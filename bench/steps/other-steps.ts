@@ -21,19 +21,19 @@ export interface OtherStepsOptions {
   readonly servers: readonly Watched[];
 }
 
-/** This file lies in build/programs/bench/steps. */
+/** The trainer in Python; this file lies in build/programs/bench/steps. */
 const PYTHON_TRAINER = join(import.meta.dirname, "../../../../bench/python/step_trainer.py");
 
 /**
- * A trainer in C of a job that is initialized: it makes the same steps, and the pushes and the pulls of them
- * alone. Its program must have been built.
+ * Starts a trainer in C of a job that is initialized: it makes the same steps, and the pushes and
+ * the pulls of them alone. Its program must have been built.
  */
 export async function startCSteps(options: OtherStepsOptions): Promise<readonly StepMaker[]> {
   const trainer = LineProcess.start(cProgramPath("step-trainer"));
   return await startSteps(options, trainer, "C", ["step", "push", "pull"]);
 }
 
-/** The same in Python, with this interpreter, on the same build of the C library. */
+/** Starts such a trainer in Python, with this interpreter, on the same build of the C library. */
 export async function startPythonSteps(
   options: OtherStepsOptions,
   python: string,
@@ -43,7 +43,7 @@ export async function startPythonSteps(
   return await startSteps(options, trainer, "Python", ["step", "pull"]);
 }
 
-/** What a trainer does of a step, and what that is called. */
+/** The operations of a trainer in a step, and their names in the tables. */
 const OPERATIONS = { step: "", push: ", push alone", pull: ", pull alone" } as const;
 
 async function startSteps(

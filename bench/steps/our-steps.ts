@@ -25,16 +25,19 @@ export interface StepFindings {
 /** A job of ours whose parameters are those of a step. */
 export interface StepJob extends AsyncDisposable {
   readonly maker: StepMaker;
-  /** Steps without a parameter server on the same broker. */
+  /** Starts steps without a parameter server on the same broker. */
   readonly startRaw: () => Promise<StepMaker>;
-  /** Trainers in C and, with a Python, in that, which make the same steps in the job. */
+  /**
+   * Starts trainers in C and, given an interpreter, in Python, which make the same steps in the
+   * job.
+   */
   readonly startOthers: (python: string | undefined) => Promise<readonly StepMaker[]>;
   readonly initialization: InitializationTime;
 }
 
 /**
- * Training steps of one trainer, in TypeScript, C and Python, with one host, with journals on file and in
- * memory.
+ * Measures training steps of one trainer, in TypeScript, C and Python, with one host, with journals
+ * on file and in memory.
  */
 export async function benchSteps(
   options: BenchOptions & { readonly log: (line: string) => void },
@@ -73,7 +76,7 @@ export async function benchSteps(
   return { steps, initializations };
 }
 
-/** A Python with numpy; undefined, after a message, if there is none. */
+/** Finds a Python with numpy; returns undefined, after a message, if there is none. */
 async function pythonFor(log: (line: string) => void): Promise<string | undefined> {
   try {
     return await findPython("numpy");
@@ -83,11 +86,11 @@ async function pythonFor(log: (line: string) => void): Promise<string | undefine
   }
 }
 
-/** How many processes a job is made of. */
+/** The number of processes of each kind in a job. */
 export interface StepTeam {
   readonly trainers?: number;
   readonly hosts?: number;
-  /** Of each host. */
+  /** Worker threads of each host. */
   readonly workers?: number;
   readonly profileDirectory?: string | undefined;
 }
@@ -148,7 +151,7 @@ export async function startStepJob(
   }
 }
 
-/** The steps of several trainers, from the first one's beginning to the last one's end. */
+/** Joins the steps of several trainers, from the first one's beginning to the last one's end. */
 function ofAll(done: readonly StepsDone[]): StepsDone {
   return {
     steps: done.reduce((sum, { steps }) => sum + steps, 0),

@@ -1,6 +1,6 @@
 /**
- * `count` different rows of a table of `below`, ascending. The same seed gives the same rows, in every run
- * and on every machine.
+ * Chooses `count` different rows of a table of `below`, ascending. The same seed gives the same
+ * rows, in every run and on every machine.
  */
 export function randomRows(seed: number, count: number, below: number): number[] {
   const rows = new Set<number>();

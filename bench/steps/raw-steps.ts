@@ -7,16 +7,17 @@ import { stepBytes, type TrainingStep } from "./training-step.ts";
 /** The largest message: what clients fill a batch to, and the size of a block of a large tensor. */
 const MESSAGE_BYTES_MAX = 1024 ** 2;
 
-/** What raw steps are called. */
+/** Names raw steps. */
 export function rawStepsName(storage: Storage): string {
   return `raw, ${storage}`;
 }
 
 /**
- * Steps without a parameter server, in C on cnats: one process sends as many bytes as the gradients of a step to a
- * stream, in as few messages as possible, and when all are acknowledged it asks the process that reads the stream
- * for as many bytes. That one answers when it has read the step's last message. What the broker itself takes for a
- * step, therefore. The programs must have been built.
+ * Starts steps without a parameter server, in C on cnats, which show what the broker itself takes
+ * for a step. One process sends as many bytes as the gradients of a step to a stream, in as few
+ * messages as possible, and when all are acknowledged it asks the process that reads the stream for
+ * as many bytes. That process answers when it has read the step's last message. The programs must
+ * have been built.
  */
 export async function startRawSteps(
   bed: Bed,

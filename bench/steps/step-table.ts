@@ -2,7 +2,7 @@ import type { Spread } from "../statistics.ts";
 import type { InitializationTime } from "./our-steps.ts";
 import type { StepTime } from "./step-times.ts";
 
-/** The table of training steps. */
+/** Makes the table of training steps. */
 export function stepRows(found: readonly StepTime[]): string[][] {
   return [
     ["a step of", "on", "ms", "to raw", "CPU ms", "CPU s per GB", "peak MB"],
@@ -18,7 +18,7 @@ export function stepRows(found: readonly StepTime[]): string[][] {
   ];
 }
 
-/** The table of how long initializations took. */
+/** Makes the table of how long initializations took. */
 export function initializationRows(found: readonly InitializationTime[]): string[][] {
   return [
     ["initialization of", "on", "parameters", "ms"],

@@ -3,12 +3,12 @@ import type { StepsDone } from "../programs/step-trainer.ts";
 import { type Spread, spread } from "../statistics.ts";
 import { stepBytes, type TrainingStep } from "./training-step.ts";
 
-/** Somebody who can make training steps. */
+/** A process, or several, that can make training steps. */
 export interface StepMaker {
   readonly name: string;
-  /** Whose time, in the same round, this one's is divided by: one that is measured before. */
+  /** Name of the maker, measured before, by whose time in the same round this one's is divided. */
   readonly baseline?: string | undefined;
-  /** The processes whose CPU time counts: servers, broker and trainer. */
+  /** Returns the processes whose CPU time counts: servers, broker and trainer. */
   readonly processes: () => readonly Watched[];
   /** Makes one step after the other for so long. */
   readonly run: (durationMs: number) => Promise<StepsDone>;
@@ -16,11 +16,11 @@ export interface StepMaker {
 
 /** How long one kind of step takes, and what it costs. */
 export interface StepTime {
-  /** Of the step, and of who made it. */
+  /** Name of the step, and of who made it. */
   readonly step: string;
   readonly maker: string;
   readonly ms: Spread;
-  /** Of the time of each round to that of the baseline in the same round. */
+  /** Ratio of the time of each round to that of the baseline in the same round. */
   readonly toRaw?: Spread;
   /** CPU time of a step in each role, in ms; medians of the rounds. */
   readonly cpuMs: Readonly<Record<string, number>>;
@@ -37,8 +37,9 @@ interface Round {
 }
 
 /**
- * Times of the usual warm-up before the first step that counts. What V8 has not compiled yet takes three times as
- * long: a trainer or host in TypeScript needs some hundred steps, of the thousands that a training makes.
+ * Number of times that the usual warm-up runs before the first step that counts. What V8 has not
+ * compiled yet takes three times as long: a trainer or host in TypeScript needs some hundred steps,
+ * of the thousands that a training makes.
  */
 const WARM_UPS = 5;
 

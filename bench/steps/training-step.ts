@@ -9,7 +9,7 @@ export interface DenseStep {
   readonly kind: "dense";
   readonly name: string;
   readonly parameters: number;
-  /** Of each parameter. */
+  /** Number of elements of each parameter. */
   readonly elements: number;
 }
 
@@ -25,7 +25,7 @@ export interface RowStep {
 
 const ELEMENT_BYTES = 4;
 
-/** What parameter servers are compared by, large tensors last. */
+/** The steps by which parameter servers are compared, large tensors last. */
 export const TRAINING_STEPS: readonly TrainingStep[] = [
   {
     kind: "rows",
@@ -39,7 +39,7 @@ export const TRAINING_STEPS: readonly TrainingStep[] = [
   { kind: "dense", name: "40 × 1 MiB", parameters: 40, elements: 256 * 1_024 },
 ];
 
-/** Bytes of elements that a step moves, both ways together. */
+/** Returns the bytes of elements that a step moves, both ways together. */
 export function stepBytes(step: TrainingStep): number {
   const elements =
     step.kind === "dense" ? step.parameters * step.elements : step.rows * step.rowElements;

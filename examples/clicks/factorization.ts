@@ -5,28 +5,28 @@ export const ROW_ELEMENTS = 9;
 const FACTORS = ROW_ELEMENTS - 1;
 
 /** Loss and gradients of one batch. */
-export interface Lesson {
-  /** Mean logistic loss of the batch, before it was learned from. */
+export interface BatchResult {
+  /** Mean logistic loss of the batch, before the model has learned from it. */
   readonly loss: number;
-  /** A gradient for each row that was given, in the same order. */
+  /** A gradient for each of the rows in the argument, in the same order. */
   readonly gradients: Float32Array;
 }
 
-/** The rows that a batch uses, each once, ascending. */
+/** Lists the rows that a batch uses, each once, ascending. */
 export function rowsOf({ rows }: Impressions): number[] {
   return [...new Set(rows)].sort((a, b) => a - b);
 }
 
 /**
- * Predicts clicks by a factorization machine: the weights of an impression's features and the products of
- * their factors, pair by pair (S. Rendle, "Factorization Machines", 2010). `named` are the rows of the batch
- * as {@link rowsOf} gives them, `table` their elements.
+ * Predicts clicks by a factorization machine: the weights of an impression's features and the
+ * products of their factors, pair by pair (S. Rendle, "Factorization Machines", 2010). `named` are
+ * the rows of the batch, which {@link rowsOf} returns; `table` holds their elements.
  */
 export function learn(
   impressions: Impressions,
   named: readonly number[],
   table: Float32Array,
-): Lesson {
+): BatchResult {
   const places = new Map(named.map((row, place) => [row, place * ROW_ELEMENTS]));
   const gradients = new Float32Array(table.length);
   const count = impressions.clicked.length;
@@ -52,7 +52,10 @@ export function learn(
   return { loss: loss / count, gradients };
 }
 
-/** The logit of features whose rows begin `at` these places; leaves the sums of their factors in `sums`. */
+/**
+ * Returns the logit of features whose rows begin `at` these places; leaves the sums of their
+ * factors in `sums`.
+ */
 function predict(table: Float32Array, at: readonly number[], sums: Float64Array): number {
   sums.fill(0);
   let logit = 0;

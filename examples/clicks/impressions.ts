@@ -2,7 +2,7 @@ import { Random } from "../digits/random.ts";
 
 /** Some impressions: the rows of their features, one after the other, and whether each was clicked. */
 export interface Impressions {
-  /** `FIELDS` rows for each impression. */
+  /** Row numbers, `FIELDS` for each impression. */
   readonly rows: Uint32Array;
   readonly clicked: Uint8Array;
 }
@@ -23,13 +23,13 @@ export class Market {
   readonly #random: Random;
   readonly #tableRows: number;
 
-  /** `tableRows`: rows of the embedding; the fields share them. */
+  /** Makes a market with `tableRows` rows of the embedding, which the fields share. */
   constructor(seed: number, tableRows: number) {
     this.#random = new Random(seed);
     this.#tableRows = tableRows;
   }
 
-  /** The next impressions. */
+  /** Returns the next impressions. */
   next(count: number): Impressions {
     const rows = new Uint32Array(count * FIELDS);
     const clicked = new Uint8Array(count);
@@ -62,7 +62,7 @@ export class Market {
   }
 }
 
-/** A hidden number of a feature, from −1 to 1. */
+/** Returns a hidden number of a feature, from −1 to 1. */
 function hidden(row: number, which: number): number {
   let bits = Math.imul(row + 1, 0x9e3779b1) ^ Math.imul(which, 0x85ebca6b);
   bits = Math.imul(bits ^ (bits >>> 15), 0x2c1b3c6d);

@@ -3,7 +3,7 @@ import { Random } from "../digits/random.ts";
 /** Features of a sample; the model has one weight more, the offset. */
 export const FEATURES = 8;
 
-/** A sample: its features and which of two classes it is of. */
+/** A sample: its features, and to which of two classes it belongs. */
 export interface Sample {
   readonly x: Float64Array;
   readonly label: 0 | 1;
@@ -14,14 +14,14 @@ export class Problem {
   readonly #plane: Float64Array;
   readonly #random: Random;
 
-  /** Every seed gives other samples of the same problem. */
+  /** Makes a stream of samples; every seed gives other samples of the same problem. */
   constructor(seed: number) {
     const fixed = new Random(7);
     this.#plane = Float64Array.from({ length: FEATURES }, () => fixed.normal());
     this.#random = new Random(seed);
   }
 
-  /** The next samples. */
+  /** Returns the next samples. */
   samples(count: number): Sample[] {
     return Array.from({ length: count }, () => {
       const x = Float64Array.from({ length: FEATURES }, () => this.#random.normal());
@@ -31,14 +31,14 @@ export class Problem {
   }
 }
 
-/** The probability that a sample is of class 1, by logistic regression. */
+/** Returns the probability that a sample is of class 1, by logistic regression. */
 export function predict(weights: ArrayLike<number>, { x }: Sample): number {
   let sum = weights[FEATURES] ?? 0;
   for (const [i, value] of x.entries()) sum += value * (weights[i] ?? 0);
   return 1 / (1 + Math.exp(-sum));
 }
 
-/** Mean loss of some samples, and its gradient by the weights. */
+/** Returns the mean loss of some samples, and its gradient by the weights. */
 export function lossAndGradient(
   weights: ArrayLike<number>,
   samples: readonly Sample[],
@@ -55,7 +55,7 @@ export function lossAndGradient(
   return { loss: Number.isFinite(gradient[0]) ? loss : Number.NaN, gradient };
 }
 
-/** The share of samples that a model classifies correctly. */
+/** Returns the share of samples that a model classifies correctly. */
 export function accuracy(weights: ArrayLike<number>, samples: readonly Sample[]): number {
   const right = samples.filter((sample) => predict(weights, sample) > 0.5 === (sample.label === 1));
   return right.length / samples.length;

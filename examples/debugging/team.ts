@@ -2,17 +2,17 @@ import { parseArgs } from "node:util";
 import { type Client, connect, type ParameterConfigInput } from "nats-pserver";
 import { FEATURES, Problem, type Sample } from "./problem.ts";
 
-/** Trainers of a story, in one process and in turn, so that every run of it is the same. */
+/** Number of trainers, which take turns in one process, so that every run is the same. */
 const TRAINERS = 3;
 const BATCH = 16;
 
-/** One trainer of a story. */
+/** One of the trainers. */
 export interface Trainer {
   readonly id: string;
   readonly client: Client;
-  /** The weights as it has read them last. */
+  /** The weights that it has read last. */
   weights: ArrayLike<number>;
-  /** The samples of its next step. */
+  /** Returns the samples of its next step. */
   next(): Sample[];
 }
 
@@ -42,14 +42,14 @@ export async function trainTogether(config: ParameterConfigInput, takeStep: Step
   for (const { client } of trainers) await client.close();
 }
 
-/** Reads the weights anew. */
+/** Reads the weights. */
 export async function read(trainer: Trainer): Promise<ArrayLike<number>> {
   const { data } = await trainer.client.pullFull("w");
   trainer.weights = data as Float32Array;
   return trainer.weights;
 }
 
-/** Leaves a note in the journal; `pserver plot loss` draws what notes say. */
+/** Leaves a note in the journal; `pserver plot loss` draws the numbers of notes. */
 async function note([first]: readonly Trainer[], step: number, loss: number): Promise<void> {
   // Notes hold finite numbers only.
   if (Number.isFinite(loss)) await first?.client.note({ loss, step });

@@ -7,7 +7,7 @@ export type Message = Readonly<Record<string, unknown>>;
 
 /** How to start a child process. */
 export interface ChildOptions {
-  /** What messages call it. */
+  /** The name of the process in messages. */
   readonly name: string;
   /** The program's file, run in the same way as that of this process. */
   readonly script: string;

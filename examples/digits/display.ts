@@ -1,21 +1,21 @@
 import type { Evaluation } from "./network.ts";
 
-/** What the display shows of one trainer. */
+/** The progress of one trainer on the display. */
 export interface TrainerProgress {
   readonly name: string;
   readonly state: "starting" | "training" | "killed" | "finished";
   readonly updates: number;
-  /** Of its last batch; undefined before the first. */
+  /** Loss of its last batch; undefined before the first. */
   readonly loss: number | undefined;
 }
 
-/** A moment of the training. */
+/** The state of the training at one moment. */
 export interface Progress {
   readonly elapsedMs: number;
   /** Updates that trainers know to be applied. */
   readonly updates: number;
   readonly updatesWanted: number;
-  /** On the test images, with the weights on the server; undefined before the first. */
+  /** Score on the test images, with the weights on the server; undefined before the first. */
   readonly evaluation: Evaluation | undefined;
   readonly trainers: readonly TrainerProgress[];
 }
@@ -72,7 +72,7 @@ export class Display {
   }
 }
 
-/** The state of the training as the lines of a terminal. */
+/** Writes the state of the training as the lines of a terminal. */
 export function statusLines(progress: Progress): string[] {
   const { updates, updatesWanted, evaluation, trainers } = progress;
   const busiest = Math.max(1, ...trainers.map((trainer) => trainer.updates));
@@ -88,7 +88,7 @@ export function statusLines(progress: Progress): string[] {
   ];
 }
 
-/** The state of the training as one line. */
+/** Writes the state of the training as one line. */
 export function plainLine(progress: Progress): string {
   const { evaluation, trainers } = progress;
   const training = trainers.filter((trainer) => trainer.state === "training").length;
@@ -101,17 +101,17 @@ export function plainLine(progress: Progress): string {
   ].join("  ");
 }
 
-/** Milliseconds as `12.3 s`. */
+/** Writes milliseconds as `12.3 s`. */
 export function seconds(durationMs: number): string {
   return `${(durationMs / 1000).toFixed(1)} s`;
 }
 
-/** A whole number as `1,234`. */
+/** Writes a whole number as `1,234`. */
 export function amount(count: number): string {
   return count.toLocaleString("en-US");
 }
 
-/** An accuracy as `95.3 %`. */
+/** Writes an accuracy as `95.3 %`. */
 export function percent(evaluation: Evaluation | undefined): string {
   return evaluation === undefined ? "–" : `${(evaluation.accuracy * 100).toFixed(1)} %`;
 }

@@ -1,7 +1,7 @@
 import { copyFile, mkdir } from "node:fs/promises";
 import { basename, join, relative, resolve } from "node:path";
 
-/** The command, as run in a checkout. */
+/** The command as it is run in a checkout. */
 const PSERVER = "node dist/pserver.js";
 
 /** Copies a saved model into a directory, made if needed; returns its path there. */
@@ -12,7 +12,7 @@ export async function keepModel(file: string, directory: string): Promise<string
   return kept;
 }
 
-/** What to do with a kept model: command lines for the directory `from`. */
+/** Writes command lines that use a kept model from the directory `from`. */
 export function nextSteps(kept: string, job: string, from: string): string {
   const path = relative(from, kept);
   return `

@@ -1,8 +1,8 @@
 import { relative } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { loadDigits } from "./dataset.ts";
+import { DemoProcesses } from "./demo-processes.ts";
 import { amount, Display, percent, seconds } from "./display.ts";
-import { Family } from "./family.ts";
 import { keepModel, nextSteps } from "./kept-model.ts";
 import { Observer } from "./observer.ts";
 import { Servers } from "./servers.ts";
@@ -14,17 +14,23 @@ import { Watch } from "./watch.ts";
 
 const JOB = "digits";
 
-/** Where the model is kept, and after how many updates training ends: `node main.js DIRECTORY UPDATES`. */
+/**
+ * Directory for the model, and number of updates after which training ends: `node main.js DIRECTORY
+ * UPDATES`.
+ */
 const MODEL_DIRECTORY = process.argv[2] ?? ".";
 const UPDATES = Number(process.argv[3] ?? 2_000);
 const ACCURACY_MIN = 0.93;
 
-/** Updates after which something happens. */
+/** Numbers of updates at which something happens. */
 const LATE_TRAINER_AT = 300;
 const TRAINER_KILLED_AT = 600;
 const HOST_KILLED_AT = 900;
 
-/** On a slow machine training ends after so long with fewer updates, but so many. */
+/**
+ * Limits on a slow machine: after so long, training ends with fewer updates, but with so many at
+ * least.
+ */
 const UPDATES_MIN = 1_400;
 const TRAINING_MS = 75_000;
 
@@ -41,29 +47,29 @@ for (const name of Object.keys(process.env)) if (name.startsWith("NATS_")) delet
 
 const startedMs = performance.now();
 const display = new Display(process.stdout);
-const family = new Family(TIMEOUT_MS);
+const processes = new DemoProcesses(TIMEOUT_MS);
 try {
-  await Promise.race([run(), family.failed]);
+  await Promise.race([run(), processes.failed]);
 } catch (error) {
   display.finish();
   display.tell(`The demo failed: ${error instanceof Error ? error.message : String(error)}`);
   process.exitCode = 1;
 }
-await family.end();
+await processes.end();
 process.exit();
 
 async function run(): Promise<void> {
   display.tell("Starting a broker, two hosts and three trainers");
-  const [servers, { test }] = await Promise.all([Servers.start(family, JOB), loadDigits()]);
+  const [servers, { test }] = await Promise.all([Servers.start(processes, JOB), loadDigits()]);
   const observer = await Observer.join(servers.url, JOB, test);
   const doomed = await servers.addHost(DOOMED_HOST);
   display.tell(`nats-server ${servers.brokerVersion} runs at ${servers.url}, and two hosts`);
   const team = new Team((name, args, onMessage) => {
     const all = ["--url", servers.url, "--job", JOB, ...args];
-    return family.start(name, "trainer", all, onMessage);
+    return processes.start(name, "trainer", all, onMessage);
   });
   for (const seed of [1, 2, 3]) team.add(`trainer-${seed}`, seed);
-  const watch = new Watch({ display, team, observer, family, updatesWanted: UPDATES });
+  const watch = new Watch({ display, team, observer, processes, updatesWanted: UPDATES });
 
   await until(() => team.updates >= LATE_TRAINER_AT);
   display.tell("trainer-4 joins late");
@@ -112,7 +118,10 @@ total     ${seconds(performance.now() - startedMs)}`);
   display.tell(nextSteps(kept, JOB, process.cwd()));
   await observer.close();
 
-  /** Kills a host; returns how long it takes until every trainer has done a round since. */
+  /**
+   * Kills a host; returns how long it takes until every trainer has done a round that began after
+   * that.
+   */
   async function killHost(): Promise<number> {
     const shards = await servers.shardsOf(DOOMED_HOST);
     const parameters = await observer.parametersIn(shards);

@@ -24,7 +24,7 @@ export const PARAMETERS: readonly ParameterName[] = Object.keys(SHAPES) as Param
  */
 export type Weights = Readonly<Record<ParameterName, Float32Array | Float64Array>>;
 
-/** How well the weights do on a batch. */
+/** The score of the weights on a batch. */
 export interface Evaluation {
   /** Mean cross-entropy in nats; ln 10 ≈ 2.3 for pure guessing. */
   readonly loss: number;
@@ -33,13 +33,13 @@ export interface Evaluation {
 }
 
 interface Activations {
-  /** After the ReLU: `HIDDEN` per image. */
+  /** Activations after the ReLU: `HIDDEN` per image. */
   readonly hidden: Float32Array | Float64Array;
-  /** After the softmax: `CLASSES` per image. */
+  /** Outputs of the softmax: `CLASSES` per image. */
   readonly probabilities: Float32Array | Float64Array;
 }
 
-/** Fresh weights: normal with variance 2 / inputs (He et al.), biases 0. */
+/** Makes new weights: normal with variance 2 / inputs (He et al.), biases 0. */
 export function initialWeights(seed: number): Weights {
   const random = new Random(seed);
   const layer = (inputs: number, outputs: number): Float32Array =>
@@ -52,12 +52,12 @@ export function initialWeights(seed: number): Weights {
   };
 }
 
-/** Loss and accuracy of the weights on a batch. */
+/** Returns loss and accuracy of the weights on a batch. */
 export function evaluate(weights: Weights, batch: Batch): Evaluation {
   return judge(forward(weights, batch).probabilities, batch.labels);
 }
 
-/** Loss and accuracy on a batch, and the gradients of that loss, in arrays of their own. */
+/** Returns loss and accuracy on a batch, and the gradients of that loss, in arrays of their own. */
 export function differentiate(
   weights: Weights,
   batch: Batch,
@@ -115,7 +115,7 @@ function indexOfLargest(row: Float32Array | Float64Array): number {
   return largest;
 }
 
-/** inputs · weight + bias for each row of inputs. */
+/** Returns inputs · weight + bias for each row of inputs. */
 function affine(
   inputs: Float32Array | Float64Array,
   weight: Float32Array | Float64Array,
@@ -142,7 +142,7 @@ function affine(
   return result;
 }
 
-/** The error of each hidden neuron: 0 where it was silent. */
+/** Returns the error of each hidden neuron: 0 where it was silent. */
 function backThrough(
   weight: Float32Array | Float64Array,
   outputError: Float32Array | Float64Array,
@@ -164,7 +164,7 @@ function backThrough(
   return result;
 }
 
-/** Sum over rows of inputᵀ · error: the gradient of a weight. */
+/** Returns the sum over rows of inputᵀ · error: the gradient of a weight. */
 function outerProducts(
   inputs: Float32Array | Float64Array,
   errors: Float32Array | Float64Array,

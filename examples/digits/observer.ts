@@ -3,13 +3,13 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { type Client, connect } from "nats-pserver";
 import { type Batch, type Samples, wholeBatch } from "./dataset.ts";
-import { programFile } from "./family.ts";
+import { programFile } from "./demo-processes.ts";
 import { type Evaluation, evaluate, PARAMETERS } from "./network.ts";
 import { toWeights } from "./tensors.ts";
 
 /** Scores of the server's weights. */
 export interface Observation {
-  /** On the test digits. */
+  /** The score on the test digits. */
   readonly evaluation: Evaluation;
   /** Updates applied to each parameter since it was initialized. */
   readonly applied: readonly number[];
@@ -54,7 +54,7 @@ export class Observer {
     };
   }
 
-  /** The parameters that lie in these shards; each is small enough for a single block. */
+  /** Lists the parameters that lie in these shards; each is small enough for a single block. */
   async parametersIn(shards: readonly number[]): Promise<string[]> {
     const parameters = await this.#ps.listParams(CALL);
     return parameters

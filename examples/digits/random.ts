@@ -2,14 +2,14 @@
 export class Random {
   #state: number;
 
-  /** `seed` is any whole number. */
+  /** Begins the stream; `seed` is any whole number. */
   constructor(seed: number) {
     // Neighbouring seeds must start far apart, and a xorshift state must not be 0.
     this.#state = Math.imul(seed + 1, 0x9e3779b1) >>> 0 || 1;
     for (let i = 0; i < 8; i++) this.uniform();
   }
 
-  /** A number from 0 (included) to 1 (excluded). */
+  /** Returns a number from 0 (included) to 1 (excluded). */
   uniform(): number {
     let state = this.#state;
     state ^= state << 13;
@@ -19,13 +19,13 @@ export class Random {
     return this.#state / 2 ** 32;
   }
 
-  /** A number of the standard normal distribution. */
+  /** Returns a number of the standard normal distribution. */
   normal(): number {
     const radius = Math.sqrt(-2 * Math.log(1 - this.uniform()));
     return radius * Math.cos(2 * Math.PI * this.uniform());
   }
 
-  /** A whole number from 0 to `limit` − 1. */
+  /** Returns a whole number from 0 to `limit` − 1. */
   below(limit: number): number {
     return Math.floor(this.uniform() * limit);
   }

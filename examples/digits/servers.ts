@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { Child } from "./child.ts";
-import { type Family, programFile } from "./family.ts";
+import { type DemoProcesses, programFile } from "./demo-processes.ts";
 
 const PSERVER = "../../src/cli/pserver";
 
@@ -20,43 +20,43 @@ export class Servers {
   readonly job: string;
   /** Version of nats-server. */
   readonly brokerVersion: string;
-  readonly #family: Family;
+  readonly #processes: DemoProcesses;
   readonly #hostArguments: readonly string[];
 
-  private constructor(family: Family, job: string, url: string, brokerVersion: string) {
-    this.#family = family;
+  private constructor(processes: DemoProcesses, job: string, url: string, brokerVersion: string) {
+    this.#processes = processes;
     this.job = job;
     this.url = url;
     this.brokerVersion = brokerVersion;
-    const models = ["--model-dir", modelDirectory(family)];
+    const models = ["--model-dir", modelDirectory(processes)];
     this.#hostArguments = ["--url", url, "--job", job, ...models, ...KEPT_JOURNAL];
   }
 
-  /** A broker on a free port, with one host in the process that started it. */
-  static async start(family: Family, job: string): Promise<Servers> {
-    const store = ["--store", join(family.directory, "pserver")];
+  /** Starts a broker on a free port, with one host in the same process. */
+  static async start(processes: DemoProcesses, job: string): Promise<Servers> {
+    const store = ["--store", join(processes.directory, "pserver")];
     const args = ["--job", job, "--port", "0", ...store, ...KEPT_JOURNAL];
-    const models = ["--model-dir", modelDirectory(family)];
-    const { ready } = await family.startReady("pserver up", PSERVER, [
+    const models = ["--model-dir", modelDirectory(processes)];
+    const { ready } = await processes.startReady("pserver up", PSERVER, [
       ...["up", "--json", ...args, ...models],
     ]);
     const { url, broker } = ready as { url: string; broker: { version: string } };
-    return new Servers(family, job, url, broker.version);
+    return new Servers(processes, job, url, broker.version);
   }
 
-  /** Where the hosts save models. */
+  /** The directory below which the hosts save models. */
   get modelDirectory(): string {
-    return modelDirectory(this.#family);
+    return modelDirectory(this.#processes);
   }
 
-  /** One more host, in a process of its own; settles when it has joined. */
+  /** Starts one more host, in a process of its own; settles when it has joined. */
   async addHost(id: string): Promise<Child> {
     const args = ["host", "--json", "--id", id, ...this.#hostArguments];
-    const { child } = await this.#family.startReady(`pserver host ${id}`, PSERVER, args);
+    const { child } = await this.#processes.startReady(`pserver host ${id}`, PSERVER, args);
     return child;
   }
 
-  /** The numbers of the shards that a host owns; waits until it owns some. */
+  /** Returns the numbers of the shards that a host owns; waits until it owns some. */
   async shardsOf(id: string): Promise<readonly number[]> {
     while (true) {
       const host = (await this.#hosts()).find((found) => found.id === id);
@@ -76,6 +76,6 @@ export class Servers {
   }
 }
 
-function modelDirectory(family: Family): string {
-  return join(family.directory, "models");
+function modelDirectory(processes: DemoProcesses): string {
+  return join(processes.directory, "models");
 }

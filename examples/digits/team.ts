@@ -11,12 +11,15 @@ export type StartTrainer = (
 interface Member {
   readonly child: ReturnType<StartTrainer>;
   state: TrainerProgress["state"];
-  /** Updates that it has begun to send. */
+  /** Updates that the trainer has begun to send. */
   sent: number;
-  /** Updates that it knows to be applied. */
+  /** Updates that the trainer knows to be applied. */
   updates: number;
   loss: number | undefined;
-  /** When its newest acknowledged round, pull to push, began; in milliseconds of the epoch. */
+  /**
+   * Time at which its newest acknowledged round, from pull to push, began; in milliseconds since
+   * 1970.
+   */
   roundStartedMs: number;
 }
 

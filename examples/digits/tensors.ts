@@ -1,7 +1,7 @@
 import type { Tensor, TensorData } from "nats-pserver";
 import { PARAMETERS, type ParameterName, SHAPES, type Weights } from "./network.ts";
 
-/** Weights or gradients as the client sends them; the data is not copied. */
+/** Makes tensors of weights or gradients for the client; the data is not copied. */
 export function toTensors(weights: Weights): Record<ParameterName, Tensor> {
   const tensor = (name: ParameterName): Tensor => {
     const data = weights[name];
@@ -12,7 +12,7 @@ export function toTensors(weights: Weights): Record<ParameterName, Tensor> {
 }
 
 /**
- * The network's weights among named tensors; the data is not copied.
+ * Finds the network's weights among named tensors; the data is not copied.
  * @throws Error if a parameter is missing, is not float32 or has another size.
  */
 export function toWeights(

@@ -1,5 +1,5 @@
+import type { DemoProcesses } from "./demo-processes.ts";
 import type { Display } from "./display.ts";
-import type { Family } from "./family.ts";
 import type { Evaluation } from "./network.ts";
 import type { Observer } from "./observer.ts";
 import type { Team } from "./team.ts";
@@ -11,7 +11,7 @@ export interface WatchOptions {
   readonly observer: Observer;
   readonly updatesWanted: number;
   /** Fails when the weights cannot be scored; when it has failed, nothing more is shown. */
-  readonly family: Pick<Family, "fail" | "failed">;
+  readonly processes: Pick<DemoProcesses, "fail" | "failed">;
 }
 
 const SHOW_INTERVAL_MS = 250;
@@ -26,14 +26,14 @@ export class Watch {
   #observedMs = Number.NEGATIVE_INFINITY;
   #observing = false;
 
-  /** Begins at once. */
+  /** Begins to watch at once. */
   constructor(options: WatchOptions) {
     this.#options = options;
     this.#timer = setInterval(() => this.#tick(), SHOW_INTERVAL_MS);
-    options.family.failed.catch(() => clearInterval(this.#timer));
+    options.processes.failed.catch(() => clearInterval(this.#timer));
   }
 
-  /** How long training has run. */
+  /** Time for which training has run. */
   get elapsedMs(): number {
     return performance.now() - this.#startedMs;
   }
@@ -50,7 +50,7 @@ export class Watch {
     this.#show();
     if (this.#observing || this.elapsedMs - this.#observedMs < OBSERVE_INTERVAL_MS) return;
     this.#observedMs = this.elapsedMs;
-    this.#observe().catch(this.#options.family.fail);
+    this.#observe().catch(this.#options.processes.fail);
   }
 
   /** Waits while a host is replaced; the display continues meanwhile. */

@@ -3,17 +3,20 @@ import { tmpdir } from "node:os";
 import { extname, join, resolve } from "node:path";
 import { Child, type Message } from "./child.ts";
 
-/** Files of programs are named without their ending: they run as `.ts` or compiled to `.js`. */
+/** Ending of programs' files: they run as `.ts` or compiled to `.js`. */
 const ENDING = extname(import.meta.filename);
 
-/** The file of a program of this checkout, given relative to this directory without its ending. */
+/**
+ * Returns the file of a program of this checkout, given relative to this directory without its
+ * ending.
+ */
 export function programFile(program: string): string {
   return resolve(import.meta.dirname, `${program}${ENDING}`);
 }
 
 /** The processes and the directory of one run, all removed when it ends, however it ends. */
-export class Family {
-  /** For everything that the run writes. */
+export class DemoProcesses {
+  /** Directory for all files of the run. */
   readonly directory: string = mkdtempSync(join(tmpdir(), "digits-"));
   /** Rejects when a process ends that should not, or when the run is interrupted or too long. */
   readonly failed: Promise<never>;
@@ -61,7 +64,10 @@ export class Family {
     return child;
   }
 
-  /** As {@link start}; settles with the message in which the program says that it is `ready`. */
+  /**
+   * Starts a program as {@link start} does; settles with the message in which the program says that
+   * it is `ready`.
+   */
   async startReady(
     name: string,
     program: string,
