@@ -77,7 +77,7 @@ class Driver:
 
 
 def floats(count: int) -> np.ndarray:
-    """Small values of both signs, none of them denormal."""
+    """Makes small values of both signs, none of them denormal."""
     return ((np.arange(count) % 2001 - 1000.5) / 1e6).astype(np.float32)
 
 

@@ -17,7 +17,7 @@ CHUNK = 10_000
 
 
 def server_program() -> str:
-    """The server; it is the same program as the checker of its files, which Debian has without a service."""
+    """Returns the server; it is the same program as the checker of its files, which Debian has without a service."""
     for name in ("redis-server", "redis-check-rdb"):
         found = shutil.which(name)
         if found is not None:

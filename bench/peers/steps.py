@@ -33,7 +33,7 @@ class Peer(Protocol):
     """A running peer. A step sends gradients, and then reads the same elements into arrays."""
 
     def versions(self) -> str:
-        """Names and versions of what runs."""
+        """Returns names and versions of the programs that run."""
 
     def create_dense(self, step: DenseStep) -> None:
         """Creates parameters of zeros."""
@@ -52,7 +52,7 @@ class Peer(Protocol):
 
 
 def free_port() -> int:
-    """A TCP port of this machine that nobody listens on."""
+    """Finds a TCP port of this machine that nobody listens on."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])

@@ -72,7 +72,7 @@ class StepTrainer:
 
 
 def floats(count: int) -> pserver.Array:
-    """Small values of both signs, none of them denormal."""
+    """Makes small values of both signs, none of them denormal."""
     values: pserver.Array = (np.arange(count) % 2001).astype(np.float32)
     return (values - np.float32(1000.5)) / np.float32(1e6)
 

@@ -104,7 +104,7 @@ class Trainer:
         return f"{start * 1e3:.6f} {end * 1e3:.6f}"
 
     def _operation(self, name: str, number: int) -> Callable[[], object]:
-        """The function that makes one pass over the model in the thread of this number."""
+        """Returns the function that makes one pass over the model in the thread of this number."""
         ps, model = self.ps, self.model
         if name == "pull":
             return lambda: ps.get_params(model.names, out=model.targets[number])

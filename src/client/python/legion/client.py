@@ -123,7 +123,7 @@ class Client:
         """Writes all parameters that are ready to an HDF5 file on this machine, one dataset for each.
 
         Despite its name the call pulls the values and writes them here, with the module h5py. They hold
-        every update that was acknowledged before; the updates of others meanwhile may be in some and not in
+        every update that was acknowledged before; updates of others during the call may be in some and not in
         others. The file appears whole or not at all, and only its user can read it. Raises LibraryError
         without h5py, BadPath unless ``path`` ends in ``.h5`` or ``.hdf5``, NotInitialized if no parameter
         is ready, OSError as Python's files do.

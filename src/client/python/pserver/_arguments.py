@@ -55,7 +55,7 @@ def to_bytes(text: Any, what: str) -> bytes:
 
 
 def to_number(value: Any) -> float:
-    """A Python or numpy number as a float; NaN for anything else."""
+    """Converts a Python or numpy number to a float; NaN for anything else."""
     try:
         return math.nan if isinstance(value, (str, bytes)) else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -289,7 +289,7 @@ class KnownForms:
         self._forms[name] = (array.dtype, array.shape)
 
     def learn_all(self, parameters: Iterable[ParameterInfo]) -> None:
-        """Remembers the types and shapes that the job has told."""
+        """Remembers the types and shapes in an answer of the job."""
         self._forms.update({each.name: (each.dtype, each.shape) for each in parameters})
 
     def of(self, name: str, timeout_ms: int) -> Optional[Form]:
@@ -305,7 +305,7 @@ class KnownForms:
         known = self._forms.get(name)
         if known is not None and fits(array, *known):
             return
-        # The parameter may have been initialized anew, with another type or shape.
+        # The parameter may have been initialized again, with another type or shape.
         self._forms.pop(name, None)
         form = self.of(name, timeout_ms)
         if form is not None:
@@ -314,7 +314,7 @@ class KnownForms:
     def part_target(
         self, name: str, out: Any, lists: Sequence[Array], timeout_ms: int
     ) -> Optional[Array]:
-        """``out`` as an array for the elements at these lists; None without one. BAD_DTYPE or BAD_SHAPE if it
+        """Views ``out`` as an array for the elements at these lists; returns None without one. BAD_DTYPE or BAD_SHAPE if it
         does not fit."""
         if out is None:
             return None
@@ -322,7 +322,7 @@ class KnownForms:
         shape = tuple(len(each) for each in lists)
         known = self._forms.get(name)
         if known is None or not fits(array, known[0], shape):
-            # It may have been initialized anew, with another type.
+            # It may have been initialized again, with another type.
             self._forms.pop(name, None)
             form = self.of(name, timeout_ms)
             if form is not None:

@@ -64,7 +64,7 @@ def _fits(value: Any, dtype: np.dtype[Any]) -> bool:
 
 
 def to_array(value: Any, what: str) -> Array:
-    """The elements of ``value`` in C order and little-endian; copied only if necessary.
+    """Returns the elements of ``value`` in C order and little-endian; copied only if necessary.
 
     BAD_DTYPE for elements of another type than the six of the protocol, BAD_VALUE for anything that is
     not an array or lies on another device, BAD_SHAPE for too many dimensions. ``what`` is named in the
@@ -132,7 +132,7 @@ def full_name(value: Any) -> str:
 
 
 def _view(value: Any, what: str) -> Array:
-    """The value as a numpy array, without a copy if possible."""
+    """Returns the value as a numpy array, without a copy if possible."""
     if isinstance(value, np.ma.MaskedArray):
         received = "a masked one: fill it first, with filled()"
         raise unexpected(errors.BadValue, what, "an array without a mask", received)

@@ -251,7 +251,7 @@ def describe(connection: Connection) -> declarations.ClientInfo:
 
 
 def synchronization(info: declarations.ClientInfo) -> Synchronization:
-    """How the trainers of the job keep step."""
+    """Returns how the trainers of the job keep step."""
     mode = _MODES[info.synchronization]
     return Synchronization(
         mode=mode,
@@ -263,7 +263,7 @@ def synchronization(info: declarations.ClientInfo) -> Synchronization:
 
 
 def status(connection: Connection, timeout_ms: int) -> JobStatus:
-    """The state of the job."""
+    """Returns the state of the job."""
     info = declarations.JobInfo()
     positions = (declarations.Position * declarations.SHARDS_MAX)()
     count = c_size_t()
@@ -278,7 +278,7 @@ def status(connection: Connection, timeout_ms: int) -> JobStatus:
 
 
 def list_params(connection: Connection, timeout_ms: int) -> List[ParameterInfo]:
-    """Every parameter in the order of names."""
+    """Returns every parameter in the order of names."""
     found = POINTER(declarations.ParameterDetails)()
     count = c_size_t()
     connection.call("pserver_list_details", byref(found), byref(count), timeout_ms)

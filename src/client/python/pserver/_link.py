@@ -76,7 +76,7 @@ def _is_of_parent(trainer: str) -> bool:
 
 
 def _another_id(asked: Optional[str]) -> str:
-    """An id that no other client has, which begins with the one that was asked for."""
+    """Makes an id that no other client has, which begins with the one that was asked for."""
     return unique_id() if asked is None else extended_id(asked)
 
 
@@ -163,7 +163,7 @@ class Link:
 
     @property
     def settings(self) -> Settings:
-        """The settings of this process."""
+        """Returns the settings of this process."""
         self._follow_fork()
         return self._settings
 

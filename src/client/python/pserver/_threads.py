@@ -80,7 +80,7 @@ class Job(Generic[Result]):
         self._on_done()
 
     def result(self) -> Result:
-        """The call's result; raises what it raised."""
+        """Returns the call's result; raises what it raised."""
         if self._error is not None:
             try:
                 raise self._error

@@ -477,7 +477,7 @@ class Client:
         return run(lambda: function(self._link.open(), *arguments))
 
     def _value(self, name: str, value: Any, timeout: Optional[float]) -> Array:
-        """A caller's value for a parameter as an array; a Python number gets the parameter's element type."""
+        """Converts a caller's value for a parameter to an array; a Python number gets the parameter's element type."""
         what = f'"{name}"'
         if not is_number(value):
             return to_array(value, what)

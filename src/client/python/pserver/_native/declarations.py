@@ -168,7 +168,7 @@ CALLS: Final = {
     "pserver_last_error": "text*",
 }
 
-#: The same for those that return nothing.
+#: The functions that return nothing, with the types of their arguments.
 PROCEDURES: Final = {
     "pserver_options_init": "Options*",
     "pserver_canceller_free": "pointer",
@@ -181,7 +181,7 @@ PROCEDURES: Final = {
     "pserver_fallbacks_release": "Fallback*",
 }
 
-#: The same for those that return a text.
+#: The functions that return a text, with the types of their arguments.
 TEXTS: Final = {"pserver_last_error_details": "", "pserver_version": ""}
 
 

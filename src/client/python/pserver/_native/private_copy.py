@@ -1,7 +1,7 @@
 """Loads the C library a second time, for a process that was forked from one that had used it.
 
 The libraries hold threads, locks and connections of their process. After a fork their memory is there,
-but their threads are not, and locks may be held for ever. Copies under other names begin anew; the
+but their threads are not, and locks may be held for ever. Copies under other names begin without them; the
 parent's state stays as it is, and is never touched again.
 """
 
@@ -103,7 +103,7 @@ class SharedObject:
 
     @property
     def names(self) -> list[str]:
-        """The names of the libraries that this one needs, and its own if it has one."""
+        """Returns the names of the libraries that this one needs, and its own if it has one."""
         return [self._text(at) for at in self._names]
 
     def rename(self, old: str, new: str) -> None:
@@ -132,7 +132,7 @@ class SharedObject:
         self._names = [strings + value for tag, value in entries if tag in named]
 
     def _segments(self) -> Iterator[tuple[int, int, int, int]]:
-        """Kind, offset in the file, address and bytes in the file of each segment."""
+        """Reads kind, offset in the file, address and bytes in the file of each segment."""
         (first,) = struct.unpack_from("<Q", self.content, 32)
         entry_bytes, count = struct.unpack_from("<HH", self.content, 54)
         for index in range(count):

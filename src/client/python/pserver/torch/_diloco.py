@@ -131,7 +131,7 @@ class DiLoCo:
             self.sync()
 
     def _tensors(self) -> Dict[str, torch.Tensor]:
-        """The tensors that are exchanged. Looked up anew each time, because moving a module replaces
+        """Returns the tensors that are exchanged. They are looked up each time, because moving a module replaces
         its buffers."""
         tensors = module_tensors(self._model)
         return {name: tensors[name] for name in self._begin}

@@ -91,7 +91,7 @@ def _config_of(
     keywords: Mapping[str, Any],
     sparse: bool,
 ) -> Optional[ConfigInput]:
-    """How one tensor is updated."""
+    """Returns the configuration of one tensor."""
     if not isinstance(tensor, nn.Parameter):
         return BUFFER_CONFIG if tensor.is_floating_point() else INTEGER_CONFIG
     own = config(name, tensor) if callable(config) else config

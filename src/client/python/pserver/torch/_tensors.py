@@ -38,14 +38,14 @@ class HostMemory:
         self._copy: Optional[torch.Tensor] = None
 
     def read(self, tensor: torch.Tensor) -> np.ndarray[Any, Any]:
-        """The tensor's values. Valid until the tensor or this memory is written."""
+        """Returns the tensor's values, valid until the tensor or this memory is written."""
         held = self.of(tensor)
         if held is self._copy:
             held.copy_(tensor.detach())
         return _as_array(held)
 
     def receive(self, tensor: torch.Tensor) -> np.ndarray[Any, Any]:
-        """Memory for the tensor's new values; ``received`` gives them to the tensor."""
+        """Returns memory for the tensor's new values; ``received`` gives them to the tensor."""
         return _as_array(self.of(tensor))
 
     def received(self, tensor: torch.Tensor) -> None:
@@ -61,7 +61,7 @@ class HostMemory:
                 values.view(-1)[:0].zero_()
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Returns the memory as a tensor. Looked up anew each time, because a module may be moved or
+        """Returns the memory as a tensor. It is looked up each time, because a module may be moved or
         converted."""
         dtype = HELD_AS[tensor.dtype]
         if tensor.device.type == "cpu" and tensor.dtype is dtype and tensor.is_contiguous():
