@@ -1,6 +1,6 @@
 /*
  * The outbox as a machine of scripts. Settings: `outbox <bytes in flight> <numbers of a shard>`. It drops
- * its references to calls and failures as early as a shell may, so that a sanitizer finds later uses. It
+ * its references to calls and failures as early as an I/O layer may, so that a sanitizer finds later uses. It
  * raises events that allocate memory first without any memory and then with more and more: an event that
  * fails must change nothing.
  */
@@ -38,9 +38,9 @@ static void raise_publish_failed(struct ps_block_update *update, const char *lin
   ps_failure_drop(failure);
 }
 
-static void on_publish(void *shell, struct ps_block_update *update, uint64_t session,
+static void on_publish(void *owner, struct ps_block_update *update, uint64_t session,
                        uint64_t done) {
-  (void)shell;
+  (void)owner;
   raise_publish_failed(update,
                        tell(listener,
                             "publish %" PRIu64 " %zu %" PRIu64 " %" PRIu64 " %" PRIu64
@@ -49,22 +49,22 @@ static void on_publish(void *shell, struct ps_block_update *update, uint64_t ses
                             update->slot, update->serial, update->names_version));
 }
 
-static void on_repeat(void *shell, struct ps_block_update *update) {
-  (void)shell;
+static void on_repeat(void *owner, struct ps_block_update *update) {
+  (void)owner;
   raise_publish_failed(
       update, tell(listener, "repeat %" PRIu64 " %zu", update->call->id, update->index));
 }
 
-static void on_release(void *shell, struct ps_block_update *update, bool is_reusable) {
-  (void)shell;
+static void on_release(void *owner, struct ps_block_update *update, bool is_reusable) {
+  (void)owner;
   tell(listener, "release %" PRIu64 " %zu %d", update->call->id, update->index, is_reusable);
 }
 
-static void on_ask(void *shell, unsigned shard, uint64_t session, const uint64_t *numbers,
+static void on_ask(void *owner, unsigned shard, uint64_t session, const uint64_t *numbers,
                    size_t count, struct ps_position at) {
   char list[LINE_BYTES / 2] = "";
   size_t bytes = 0;
-  (void)shell;
+  (void)owner;
   for (size_t i = 0; i < count && bytes < sizeof list - 32; i++) {
     bytes += (size_t)snprintf(list + bytes, sizeof list - bytes, " %" PRIu64, numbers[i]);
   }
@@ -76,8 +76,8 @@ static void on_ask(void *shell, unsigned shard, uint64_t session, const uint64_t
   ps_failure_drop(failure);
 }
 
-static void on_set_timer(void *shell, int64_t at_ms) {
-  (void)shell;
+static void on_set_timer(void *owner, int64_t at_ms) {
+  (void)owner;
   tell(listener, "timer %" PRId64, at_ms);
 }
 
@@ -217,7 +217,7 @@ static void take_denied(struct words *words) {
   while (update != NULL && (update->call->id != call || update->index != index)) {
     update = update->next;
   }
-  /* A shell has no reference to records that are no longer in flight. */
+  /* The I/O layer has no reference to records that are no longer in flight. */
   if (update == NULL) return;
   struct ps_failure *failure = make_failure("DENIED");
   ps_outbox_denied(outbox, update, failure, take_ms(words));

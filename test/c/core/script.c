@@ -58,7 +58,7 @@ void take_parts(struct words *words, const char **parts, size_t count) {
 
 struct ps_failure *make_failure(const char *code) {
   if (is_same(code, "-")) return NULL;
-  /* Memory of the shell, which is available also within an event that has none. */
+  /* Memory of the I/O layer, which is available also within an event that has none. */
   allow_allocations(-1);
   struct ps_failure *failure = ps_failure_new(ps_status_from_name(code, strlen(code)), code, "");
   if (failure == NULL) stop("no memory", code);

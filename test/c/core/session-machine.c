@@ -13,36 +13,36 @@ static struct ps_session_core core;
 /** The requests that have not failed, by id. */
 static struct ps_session_request *requests[REQUESTS_MAX];
 
-static void on_rejoin(void *shell, int64_t timeout_ms) {
-  (void)shell;
+static void on_rejoin(void *owner, int64_t timeout_ms) {
+  (void)owner;
   tell(listener, "rejoin %" PRId64, timeout_ms);
 }
 
-static void on_renew(void *shell, int64_t timeout_ms) {
-  (void)shell;
+static void on_renew(void *owner, int64_t timeout_ms) {
+  (void)owner;
   tell(listener, "renew %" PRId64, timeout_ms);
 }
 
-static void on_set_renewal(void *shell, int64_t at_ms) {
-  (void)shell;
+static void on_set_renewal(void *owner, int64_t at_ms) {
+  (void)owner;
   tell(listener, "set-renewal %" PRId64, at_ms == PS_NEVER_MS ? -1 : at_ms);
 }
 
-static void on_repeat_request(void *shell, struct ps_session_request *request) {
-  (void)shell;
+static void on_repeat_request(void *owner, struct ps_session_request *request) {
+  (void)owner;
   tell(listener, "repeat-request %" PRIu64, request->id);
 }
 
-static void on_fail_request(void *shell, struct ps_session_request *request,
+static void on_fail_request(void *owner, struct ps_session_request *request,
                             struct ps_failure *failure) {
-  (void)shell;
+  (void)owner;
   tell(listener, "fail-request %" PRIu64 " %s", request->id, code_of(failure));
   requests[request->id] = NULL;
   free(request);
 }
 
-static void on_lose_client(void *shell, struct ps_failure *failure) {
-  (void)shell;
+static void on_lose_client(void *owner, struct ps_failure *failure) {
+  (void)owner;
   tell(listener, "lose-client %s", code_of(failure));
 }
 

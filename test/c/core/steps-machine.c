@@ -14,31 +14,31 @@ static struct ps_synchronization synchronization;
 /** The calls that are not over, by id. */
 static struct ps_step_call *calls[CALLS_MAX];
 
-static void on_enter(void *shell, struct ps_step_call *call) {
-  (void)shell;
+static void on_enter(void *owner, struct ps_step_call *call) {
+  (void)owner;
   tell(listener, "enter %" PRIu64, call->id);
 }
 
-static void on_exit_members(void *shell, struct ps_step_call *call) {
-  (void)shell;
+static void on_exit_members(void *owner, struct ps_step_call *call) {
+  (void)owner;
   tell(listener, "exit %" PRIu64, call->id);
 }
 
-static void on_ask_step(void *shell, struct ps_step_call *call, unsigned shard,
+static void on_ask_step(void *owner, struct ps_step_call *call, unsigned shard,
                         uint64_t revision) {
-  (void)shell;
+  (void)owner;
   tell(listener, "ask-step %" PRIu64 " %u %" PRIu64 " %" PRIu64, call->id, shard, revision,
        ps_steps_core_wanted_step(&core, call));
 }
 
-static void on_send_gradients(void *shell, struct ps_step_call *call, uint64_t step,
+static void on_send_gradients(void *owner, struct ps_step_call *call, uint64_t step,
                               bool counts_late) {
-  (void)shell;
+  (void)owner;
   tell(listener, "send-gradients %" PRIu64 " %" PRIu64 " %d", call->id, step, counts_late);
 }
 
-static void on_send_clocks(void *shell, struct ps_step_call *call, uint64_t step) {
-  (void)shell;
+static void on_send_clocks(void *owner, struct ps_step_call *call, uint64_t step) {
+  (void)owner;
   tell(listener, "send-clocks %" PRIu64 " %" PRIu64, call->id, step);
 }
 
@@ -47,14 +47,14 @@ static void forget(struct ps_step_call *call) {
   ps_step_call_destroy(call);
 }
 
-static void on_done(void *shell, struct ps_step_call *call) {
-  (void)shell;
+static void on_done(void *owner, struct ps_step_call *call) {
+  (void)owner;
   tell(listener, "done %" PRIu64 " %zu", call->id, call->late);
   forget(call);
 }
 
-static void on_failed(void *shell, struct ps_step_call *call, struct ps_failure *failure) {
-  (void)shell;
+static void on_failed(void *owner, struct ps_step_call *call, struct ps_failure *failure) {
+  (void)owner;
   tell(listener, "call-failed %" PRIu64 " %s", call->id, code_of(failure));
   forget(call);
 }

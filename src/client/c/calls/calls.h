@@ -281,8 +281,8 @@ pserver_status ps_request_lifecycle(struct ps_call *call, const struct ps_lifecy
                                     void *context);
 
 /** Commands of the session core, see ps_session_commands. */
-void ps_repeat_request(void *shell, struct ps_session_request *request);
-void ps_fail_request(void *shell, struct ps_session_request *request, struct ps_failure *failure);
+void ps_repeat_request(void *owner, struct ps_session_request *request);
+void ps_fail_request(void *owner, struct ps_session_request *request, struct ps_failure *failure);
 
 /** Settings of the job, from the reply to a join. */
 struct ps_job_terms {

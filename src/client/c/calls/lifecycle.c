@@ -97,13 +97,13 @@ void ps_lifecycle_end(struct ps_lifecycle_request *request, pserver_status statu
   request->over(request, status);
 }
 
-void ps_repeat_request(void *shell, struct ps_session_request *request) {
-  (void)shell;
+void ps_repeat_request(void *owner, struct ps_session_request *request) {
+  (void)owner;
   ask_now(request->context);
 }
 
-void ps_fail_request(void *shell, struct ps_session_request *request, struct ps_failure *failure) {
-  (void)shell;
+void ps_fail_request(void *owner, struct ps_session_request *request, struct ps_failure *failure) {
+  (void)owner;
   struct ps_lifecycle_request *failed = request->context;
   failed->over(failed, ps_fail_as_core(failure));
 }

@@ -121,20 +121,20 @@ static void renewed(struct ps_lifecycle_request *request, pserver_status status)
 
 /* Commands of the core. */
 
-static void rejoin(void *shell, int64_t timeout_ms) {
-  struct ps_session *session = shell;
+static void rejoin(void *owner, int64_t timeout_ms) {
+  struct ps_session *session = owner;
   if (session->joining.is_under_way) return;
   begin_join(session, &session->join);
   begin_background(session, &session->joining, timeout_ms);
 }
 
-static void renew(void *shell, int64_t timeout_ms) {
-  struct ps_session *session = shell;
+static void renew(void *owner, int64_t timeout_ms) {
+  struct ps_session *session = owner;
   begin_background(session, &session->renewing, timeout_ms);
 }
 
-static void set_renewal(void *shell, int64_t at_ms) {
-  struct ps_session *session = shell;
+static void set_renewal(void *owner, int64_t at_ms) {
+  struct ps_session *session = owner;
   ps_timer_set(session->deps.timers, &session->renewal, at_ms);
 }
 
@@ -143,8 +143,8 @@ static void on_renewal_due(void *context) {
   ps_session_core_renewal_due(&session->core);
 }
 
-static void lose_client(void *shell, struct ps_failure *failure) {
-  struct ps_session *session = shell;
+static void lose_client(void *owner, struct ps_failure *failure) {
+  struct ps_session *session = owner;
   char text[PS_ERROR_TEXT_BYTES];
   snprintf(text, sizeof text,
            "trainer \"%s\": a newer session has joined under this id, so this client can do nothing "
@@ -169,7 +169,7 @@ void ps_session_init(struct ps_session *session, const struct ps_session_deps *d
       .deps = *deps,
       .lifecycle = {.identity = deps->identity, .requests = deps->requests, .core = &session->core},
       .core = {.commands = &session->commands, .listener = &session->listener},
-      .commands = {.shell = session,
+      .commands = {.owner = session,
                    .rejoin = rejoin,
                    .renew = renew,
                    .set_renewal = set_renewal,

@@ -3,7 +3,7 @@
 
 /*
  * The trainer core: its decisions about sending, sessions and steps. It does no I/O and reads no clock; the
- * shell raises events and carries out commands. The core in src/client/core decides the same.
+ * I/O layer raises events and carries out commands. The core in src/client/core decides the same.
  */
 
 #include <stdbool.h>
@@ -151,7 +151,7 @@ struct ps_block_update {
   int32_t slot;
   /** Distinguishes the record from every other one that has been in the slot. */
   uint64_t serial;
-  /** Whether the shell holds its message, so that it can be repeated. */
+  /** Whether the I/O layer holds its message, so that it can be repeated. */
   bool has_message;
   /** How often it was published, and how often the broker refused to store it. */
   unsigned sends;
@@ -179,13 +179,13 @@ struct ps_block_update {
  * The updates of one call, which succeeds or fails as a whole. Invariant: `pending + applied + late +
  * rejected + unknown + unsent` is the number of blocks of all its updates.
  *
- * The shell holds a reference to it, at least until `call_over`. The outbox holds one for each update that
+ * The I/O layer holds a reference to it, at least until `call_over`. The outbox holds one for each update that
  * is open or in flight, possibly longer.
  */
 struct ps_update_call {
-  /** Chosen by the shell. */
+  /** Chosen by the I/O layer. */
   uint64_t id;
-  /** The shell's own; the core does not use it. */
+  /** Used by the I/O layer; the core does not read it. */
   void *context;
   struct ps_call_mode mode;
   size_t pending;
@@ -343,13 +343,13 @@ void ps_in_flight_remove(struct ps_in_flight *in_flight, struct ps_block_update 
 void ps_in_flight_release(struct ps_in_flight *in_flight);
 
 /**
- * A lifecycle request of this trainer, sent under the session that is current at the time. The shell owns
+ * A lifecycle request of this trainer, sent under the session that is current at the time. The I/O layer owns
  * it, and may free it once it has failed, was answered, or ended.
  */
 struct ps_session_request {
-  /** Chosen by the shell. */
+  /** Chosen by the I/O layer. */
   uint64_t id;
-  /** The shell's own; the core does not use it. */
+  /** Used by the I/O layer; the core does not read it. */
   void *context;
   /** How often it has found its session ended. */
   unsigned rejoins;
@@ -362,7 +362,7 @@ struct ps_session_request {
 /** What a call of the step machine does: sends gradients, ends the step, or leaves the steps. */
 enum ps_step_call_kind { PS_STEP_CALL_GRADIENTS, PS_STEP_CALL_END, PS_STEP_CALL_EXIT };
 
-/** The phase of a call. Each except queued, draining and over waits for the shell. */
+/** The phase of a call. Each except queued, draining and over waits for the I/O layer. */
 enum ps_step_phase {
   /** Waits for its turn. */
   PS_STEP_QUEUED,
@@ -388,11 +388,11 @@ enum ps_step_phase {
   PS_STEP_OVER,
 };
 
-/** A call of the step machine. The shell owns it. */
+/** A call of the step machine. The I/O layer owns it. */
 struct ps_step_call {
-  /** Chosen by the shell. */
+  /** Chosen by the I/O layer. */
   uint64_t id;
-  /** The shell's own; the core does not use it. */
+  /** Used by the I/O layer; the core does not read it. */
   void *context;
   enum ps_step_call_kind kind;
   /** Whether it ends the step after its gradients. */
@@ -428,33 +428,33 @@ struct ps_step_call *ps_step_call_new(uint64_t id, enum ps_step_call_kind kind, 
 void ps_step_call_destroy(struct ps_step_call *call);
 
 /**
- * Commands of the outbox to its shell. Each is called while an event is handled, and returns nothing.
+ * Commands of the outbox to its I/O layer. Each is called while an event is handled, and returns nothing.
  * Before it returns it may raise one event only: `publish` and `repeat` report failure by
  * ps_outbox_publish_failed(), `ask_outcomes` by ps_outbox_ask_not_published(), and `release` and `repeat`
  * report by ps_outbox_withdrawn() that the last publication was not handed to the connection: for `repeat`,
  * that this one takes its place.
  */
 struct ps_outbox_commands {
-  void *shell;
+  void *owner;
 
   /**
    * Makes the message of an update with its number `update->n` in this session, and publishes it with a reply
    * subject that names `update->slot` and `update->serial`. The message carries `done`: the trainer needs no
-   * outcome of records up to that number. The shell keeps the message until `release`.
+   * outcome of records up to that number. The I/O layer keeps the message until `release`.
    */
-  void (*publish)(void *shell, struct ps_block_update *update, uint64_t session, uint64_t done);
+  void (*publish)(void *owner, struct ps_block_update *update, uint64_t session, uint64_t done);
   /** Publishes the kept message of an update again, unchanged, with the same reply subject. */
-  void (*repeat)(void *shell, struct ps_block_update *update);
+  void (*repeat)(void *owner, struct ps_block_update *update);
   /** Releases the kept message; `is_reusable`: its memory may be used again at once. */
-  void (*release)(void *shell, struct ps_block_update *update, bool is_reusable);
+  void (*release)(void *owner, struct ps_block_update *update, bool is_reusable);
   /**
    * Asks the owner of a shard for the outcomes of these numbers, to be answered once it has folded this
    * position. The numbers are valid until the command returns.
    */
-  void (*ask_outcomes)(void *shell, unsigned shard, uint64_t session, const uint64_t *numbers,
+  void (*ask_outcomes)(void *owner, unsigned shard, uint64_t session, const uint64_t *numbers,
                        size_t count, struct ps_position at);
   /** Raises ps_outbox_tick() at this time. Not called while a tick is set. */
-  void (*set_timer)(void *shell, int64_t at_ms);
+  void (*set_timer)(void *owner, int64_t at_ms);
 };
 
 /** Notifications of the outbox to the rest of the core, at the end of an event, when its state is
@@ -462,7 +462,9 @@ struct ps_outbox_commands {
 struct ps_outbox_listener {
   void *owner;
 
-  /** Tells that no update of the call is pending. The outbox no longer needs the shell's reference. */
+  /**
+   * Tells that no update of the call is pending. The outbox no longer needs the reference of the I/O layer.
+   */
   void (*call_over)(void *owner, struct ps_update_call *call, int64_t now_ms);
   /** Tells that a host says that the session is over: SUPERSEDED or REJOIN. */
   void (*session_over)(void *owner, struct ps_failure *failure, int64_t now_ms);
@@ -476,22 +478,22 @@ struct ps_positions_listener {
   void (*journal_replaced)(void *owner, unsigned shard, struct ps_position seen);
 };
 
-/** Commands of the session to its shell. All return before their result is known. */
+/** Commands of the session to its I/O layer. All return before their result is known. */
 struct ps_session_commands {
-  void *shell;
+  void *owner;
 
   /** Joins under a new token within this time; raises `joined` or `rejoin_failed`. */
-  void (*rejoin)(void *shell, int64_t timeout_ms);
+  void (*rejoin)(void *owner, int64_t timeout_ms);
   /** Renews the lease within this time; raises `renewed` or `renew_failed`. */
-  void (*renew)(void *shell, int64_t timeout_ms);
+  void (*renew)(void *owner, int64_t timeout_ms);
   /** Raises `renewal_due` at this time, instead of a time set before; PS_NEVER_MS: never. */
-  void (*set_renewal)(void *shell, int64_t at_ms);
+  void (*set_renewal)(void *owner, int64_t at_ms);
   /** Sends a request again under the current session. */
-  void (*repeat_request)(void *shell, struct ps_session_request *request);
+  void (*repeat_request)(void *owner, struct ps_session_request *request);
   /** Tells that a request has failed for good; it may be freed. */
-  void (*fail_request)(void *shell, struct ps_session_request *request, struct ps_failure *failure);
+  void (*fail_request)(void *owner, struct ps_session_request *request, struct ps_failure *failure);
   /** Tells that the client can do nothing more: a newer session has joined, or joining is refused. */
-  void (*lose_client)(void *shell, struct ps_failure *failure);
+  void (*lose_client)(void *owner, struct ps_failure *failure);
 };
 
 /** Notifications of the session to the rest of the core. */
@@ -504,28 +506,28 @@ struct ps_session_listener {
   void (*session_began)(void *owner, uint64_t session, int64_t now_ms);
 };
 
-/** Commands of the step machine to its shell. All return before their result is known. */
+/** Commands of the step machine to its I/O layer. All return before their result is known. */
 struct ps_steps_commands {
-  void *shell;
+  void *owner;
 
   /** Asks hosts to make the trainer a member; raises `entered` or `failed`. */
-  void (*enter)(void *shell, struct ps_step_call *call);
+  void (*enter)(void *owner, struct ps_step_call *call);
   /** Asks hosts to end the membership; raises `exited` or `failed`. */
-  void (*exit_members)(void *shell, struct ps_step_call *call);
+  void (*exit_members)(void *owner, struct ps_step_call *call);
   /**
    * Asks a shard for its last closed step, to be answered once it knows this revision of the members and has
    * closed the step that ps_steps_core_wanted_step() returns, which is called again for each repeat. Raises
    * `step_answered` or `ask_failed`.
    */
-  void (*ask_step)(void *shell, struct ps_step_call *call, unsigned shard, uint64_t revision);
+  void (*ask_step)(void *owner, struct ps_step_call *call, unsigned shard, uint64_t revision);
   /** Sends the gradients of the call, in this step (0: in none); raises `gradients_sent` or `failed`. */
-  void (*send_gradients)(void *shell, struct ps_step_call *call, uint64_t step, bool counts_late);
+  void (*send_gradients)(void *owner, struct ps_step_call *call, uint64_t step, bool counts_late);
   /** Tells every shard that the trainer has ended this step; raises `clocks_sent` or `failed`. */
-  void (*send_clocks)(void *shell, struct ps_step_call *call, uint64_t step);
+  void (*send_clocks)(void *owner, struct ps_step_call *call, uint64_t step);
   /** Tells that the call has succeeded; it may be freed. */
-  void (*step_call_done)(void *shell, struct ps_step_call *call);
+  void (*step_call_done)(void *owner, struct ps_step_call *call);
   /** Tells that the call has failed; it may be freed. */
-  void (*step_call_failed)(void *shell, struct ps_step_call *call, struct ps_failure *failure);
+  void (*step_call_failed)(void *owner, struct ps_step_call *call, struct ps_failure *failure);
 };
 
 /**
@@ -857,7 +859,7 @@ void ps_steps_core_lost_place(struct ps_steps_core *core);
 /** Begins a call. If it fails, the step that it was to end stays open. */
 void ps_steps_core_begin(struct ps_steps_core *core, struct ps_step_call *call);
 
-/** Ends a call that is queued or draining; in other phases the shell ends what it does for the call. */
+/** Ends a call that is queued or draining; in other phases the I/O layer ends what it does for the call. */
 void ps_steps_core_end_call(struct ps_steps_core *core, struct ps_step_call *call,
                             struct ps_failure *failure);
 
@@ -886,7 +888,7 @@ void ps_steps_core_gradients_sent(struct ps_steps_core *core, struct ps_step_cal
 /** Notes that the clocks of `call->step` are applied in every shard. */
 void ps_steps_core_clocks_sent(struct ps_steps_core *core, struct ps_step_call *call);
 
-/** Takes the failure of a command that the shell carried out for a call. */
+/** Takes the failure of a command that the I/O layer carried out for a call. */
 void ps_steps_core_failed(struct ps_steps_core *core, struct ps_step_call *call,
                           struct ps_failure *failure);
 

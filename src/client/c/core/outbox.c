@@ -126,7 +126,7 @@ static void note_over(struct ps_outbox *outbox, struct ps_update_call *call) {
 static void release(struct ps_outbox *outbox, struct ps_block_update *update, bool is_reusable) {
   const struct ps_outbox_commands *commands = outbox->deps.commands;
   update->has_message = false;
-  commands->release(commands->shell, update, is_reusable);
+  commands->release(commands->owner, update, is_reusable);
 }
 
 static void leave_flight(struct ps_outbox *outbox, struct ps_block_update *update, bool is_reusable) {
@@ -186,14 +186,14 @@ static void publish_first(struct ps_outbox *outbox, struct ps_shard_window *wind
   take_reference(update);
   note_published(outbox, update, now_ms);
   update->has_message = true;
-  commands->publish(commands->shell, update, outbox->session, window->done);
+  commands->publish(commands->owner, update, outbox->session, window->done);
 }
 
 static void repeat(struct ps_outbox *outbox, struct ps_block_update *update, int64_t now_ms) {
   const struct ps_outbox_commands *commands = outbox->deps.commands;
   ps_in_flight_move_to_end(&outbox->in_flight, update);
   note_published(outbox, update, now_ms);
-  commands->repeat(commands->shell, update);
+  commands->repeat(commands->owner, update);
 }
 
 /** Publishes updates as the windows permit, one of each shard in turn. */
@@ -228,7 +228,7 @@ static void finish(struct ps_outbox *outbox, int64_t now_ms) {
   pump(outbox, now_ms);
   if (!outbox->has_timer && !outbox->is_paused && outbox->in_flight.count + outbox->open > 0) {
     outbox->has_timer = true;
-    commands->set_timer(commands->shell, now_ms + TICK_MS);
+    commands->set_timer(commands->owner, now_ms + TICK_MS);
   }
   struct ps_update_call *call;
   while ((call = ps_queue_take(&outbox->over)) != NULL) {

@@ -97,7 +97,7 @@ void ps_outcome_tracker_ask(struct ps_outcome_tracker *tracker, struct ps_shard_
     if (update->stored.seq > at.seq) at.seq = update->stored.seq;
   }
   const struct ps_outbox_commands *commands = tracker->commands;
-  commands->ask_outcomes(commands->shell, window->shard, session, tracker->numbers, count, at);
+  commands->ask_outcomes(commands->owner, window->shard, session, tracker->numbers, count, at);
 }
 
 /** Gives up the records stored after `end` in journals of generations before `generation`. */

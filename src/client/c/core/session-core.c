@@ -17,21 +17,21 @@ static bool is_of_earlier(const struct ps_session_core *core, const struct ps_fa
 
 static void schedule_renewal(struct ps_session_core *core, int64_t now_ms) {
   if (core->is_stopped) return;
-  core->commands->set_renewal(core->commands->shell, now_ms + core->lease_ms / 3);
+  core->commands->set_renewal(core->commands->owner, now_ms + core->lease_ms / 3);
 }
 
 static void rejoin(struct ps_session_core *core) {
   if (core->is_rejoining) return;
   core->is_rejoining = true;
-  core->commands->set_renewal(core->commands->shell, PS_NEVER_MS);
+  core->commands->set_renewal(core->commands->owner, PS_NEVER_MS);
   core->listener->session_ended(core->listener->owner);
-  core->commands->rejoin(core->commands->shell, REJOIN_MS);
+  core->commands->rejoin(core->commands->owner, REJOIN_MS);
 }
 
 static void fail_request(struct ps_session_core *core, struct ps_session_request *request,
                          struct ps_failure *failure) {
   ps_failure_set(&request->superseded, NULL);
-  core->commands->fail_request(core->commands->shell, request, failure);
+  core->commands->fail_request(core->commands->owner, request, failure);
 }
 
 /** Sends a request again that has waited for a new session. */
@@ -39,7 +39,7 @@ static void go_on(struct ps_session_core *core, struct ps_session_request *reque
   struct ps_failure *superseded = request->superseded;
   request->superseded = NULL;
   if (superseded == NULL || is_of_earlier(core, superseded)) {
-    core->commands->repeat_request(core->commands->shell, request);
+    core->commands->repeat_request(core->commands->owner, request);
   } else {
     ps_session_core_ended(core, superseded);
     fail_request(core, request, superseded);
@@ -69,7 +69,7 @@ void ps_session_core_joined(struct ps_session_core *core, uint64_t session, int6
 
 void ps_session_core_rejoin_failed(struct ps_session_core *core, struct ps_failure *failure) {
   if (pserver_is_retryable(failure->code) && !core->is_stopped) {
-    core->commands->rejoin(core->commands->shell, REJOIN_MS);
+    core->commands->rejoin(core->commands->owner, REJOIN_MS);
     return;
   }
   bool is_lost = core->is_rejoin_needed;
@@ -82,11 +82,11 @@ void ps_session_core_rejoin_failed(struct ps_session_core *core, struct ps_failu
   for (; left > 0 && (request = ps_queue_take(&core->waiting)) != NULL; left--) {
     fail_request(core, request, failure);
   }
-  if (is_lost) core->commands->lose_client(core->commands->shell, failure);
+  if (is_lost) core->commands->lose_client(core->commands->owner, failure);
 }
 
 void ps_session_core_renewal_due(struct ps_session_core *core) {
-  if (!core->is_stopped) core->commands->renew(core->commands->shell, core->lease_ms);
+  if (!core->is_stopped) core->commands->renew(core->commands->owner, core->lease_ms);
 }
 
 void ps_session_core_renewed(struct ps_session_core *core, int64_t now_ms) {
@@ -100,7 +100,7 @@ void ps_session_core_renew_failed(struct ps_session_core *core, struct ps_failur
   } else if (!core->is_stopped) {
     /* No host or broker answers now: the next renewal tries again, and calls report it themselves. */
     if (pserver_is_retryable(failure->code)) schedule_renewal(core, now_ms);
-    else core->commands->lose_client(core->commands->shell, failure);
+    else core->commands->lose_client(core->commands->owner, failure);
   }
 }
 
@@ -113,7 +113,7 @@ void ps_session_core_ended(struct ps_session_core *core, struct ps_failure *fail
     ps_failure_set_first(&core->superseded, failure);
   } else {
     ps_session_core_stop(core);
-    core->commands->lose_client(core->commands->shell, failure);
+    core->commands->lose_client(core->commands->owner, failure);
   }
 }
 
@@ -124,7 +124,7 @@ void ps_session_core_request_failed(struct ps_session_core *core, struct ps_sess
   if (!ps_ends_session(failure->code) || !can_go_on) {
     fail_request(core, request, failure);
   } else if (is_of_earlier(core, failure)) {
-    core->commands->repeat_request(core->commands->shell, request);
+    core->commands->repeat_request(core->commands->owner, request);
   } else if (ps_reaction_to(failure->code) == PS_REACTION_REJOIN) {
     ps_queue_append(&core->waiting, &request->place, request);
     rejoin(core);
@@ -144,7 +144,7 @@ void ps_session_core_request_ended(struct ps_session_core *core, struct ps_sessi
 
 void ps_session_core_stop(struct ps_session_core *core) {
   core->is_stopped = true;
-  core->commands->set_renewal(core->commands->shell, PS_NEVER_MS);
+  core->commands->set_renewal(core->commands->owner, PS_NEVER_MS);
 }
 
 void ps_session_core_release(struct ps_session_core *core) {

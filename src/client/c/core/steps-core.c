@@ -71,7 +71,7 @@ static void finish(struct ps_steps_core *core, struct ps_step_call *call) {
 
 static void done(struct ps_steps_core *core, struct ps_step_call *call) {
   finish(core, call);
-  core->commands->step_call_done(core->commands->shell, call);
+  core->commands->step_call_done(core->commands->owner, call);
   next_turn(core);
 }
 
@@ -85,7 +85,7 @@ static void send_clocks(struct ps_steps_core *core, struct ps_step_call *call, e
                         uint64_t step) {
   call->phase = phase;
   call->step = step;
-  core->commands->send_clocks(core->commands->shell, call, step);
+  core->commands->send_clocks(core->commands->owner, call, step);
 }
 
 /** Ends the step, or the membership, once all gradients of the step are sent. */
@@ -94,7 +94,7 @@ static void drain(struct ps_steps_core *core, struct ps_step_call *call) {
     call->phase = PS_STEP_DRAINING;
   } else if (call->kind == PS_STEP_CALL_EXIT) {
     call->phase = PS_STEP_EXITING;
-    core->commands->exit_members(core->commands->shell, call);
+    core->commands->exit_members(core->commands->owner, call);
   } else {
     send_clocks(core, call, PS_STEP_ENDING, core->ended + 1);
   }
@@ -108,7 +108,7 @@ static void send(struct ps_steps_core *core, struct ps_step_call *call) {
   if (!call->is_sending) core->sending++;
   call->is_sending = true;
   core->is_open = true;
-  core->commands->send_gradients(core->commands->shell, call, step, counts_late);
+  core->commands->send_gradients(core->commands->owner, call, step, counts_late);
   if (!call->ends_step) give_up_turn(core, call);
 }
 
@@ -120,7 +120,7 @@ static void expect_answers(struct ps_step_call *call, size_t count) {
 }
 
 static void ask(struct ps_steps_core *core, struct ps_step_call *call, unsigned shard) {
-  core->commands->ask_step(core->commands->shell, call, shard, call->revision);
+  core->commands->ask_step(core->commands->owner, call, shard, call->revision);
 }
 
 /** Sends the gradients once the step before the open one has closed in their shards. */
@@ -154,7 +154,7 @@ static void enter(struct ps_steps_core *core, struct ps_step_call *call) {
     return;
   }
   call->phase = PS_STEP_ENTERING;
-  core->commands->enter(core->commands->shell, call);
+  core->commands->enter(core->commands->owner, call);
 }
 
 static void become_member(struct ps_steps_core *core, struct ps_step_call *call) {
@@ -225,7 +225,7 @@ void ps_steps_core_begin(struct ps_steps_core *core, struct ps_step_call *call) 
     next_turn(core);
   } else if (call->kind == PS_STEP_CALL_GRADIENTS) {
     call->phase = PS_STEP_SENDING;
-    core->commands->send_gradients(core->commands->shell, call, 0, false);
+    core->commands->send_gradients(core->commands->owner, call, 0, false);
   } else {
     done(core, call);
   }
@@ -316,6 +316,6 @@ void ps_steps_core_failed(struct ps_steps_core *core, struct ps_step_call *call,
   bool is_late = ps_reaction_to_rejection(failure->code) == PS_REJECTION_COUNT_LATE;
   if (is_late || ps_reaction_to(failure->code) == PS_REACTION_ENTER_ANEW) leave_members(core);
   finish(core, call);
-  core->commands->step_call_failed(core->commands->shell, call, failure);
+  core->commands->step_call_failed(core->commands->owner, call, failure);
   next_turn(core);
 }

@@ -155,20 +155,20 @@ static void ask_hosts(struct ps_step_task *step, const char *verb, ps_read_reply
   ps_lifecycle_begin(step->steps->deps.lifecycle, &step->request);
 }
 
-static void enter(void *shell, struct ps_step_call *call) {
-  (void)shell;
+static void enter(void *owner, struct ps_step_call *call) {
+  (void)owner;
   ask_hosts(call->context, "enter", read_enter, entered);
 }
 
-static void exit_members(void *shell, struct ps_step_call *call) {
-  ((struct ps_steps *)shell)->exits += 1;
+static void exit_members(void *owner, struct ps_step_call *call) {
+  ((struct ps_steps *)owner)->exits += 1;
   ask_hosts(call->context, "exit", NULL, exited);
 }
 
 /* Closed steps. */
 
-static void ask_step(void *shell, struct ps_step_call *call, unsigned shard, uint64_t revision) {
-  struct ps_steps *steps = shell;
+static void ask_step(void *owner, struct ps_step_call *call, unsigned shard, uint64_t revision) {
+  struct ps_steps *steps = owner;
   struct ps_step_task *step = call->context;
   if (step->step_requests == NULL)
     step->step_requests = calloc(PS_SHARDS_MAX, sizeof *step->step_requests);
@@ -197,8 +197,8 @@ static void begin_sending(struct ps_step_task *step, struct ps_sending *sending)
   ps_sending_begin(step->steps->deps.sender, sending);
 }
 
-static void send_gradients(void *shell, struct ps_step_call *call, uint64_t number, bool counts_late) {
-  (void)shell;
+static void send_gradients(void *owner, struct ps_step_call *call, uint64_t number, bool counts_late) {
+  (void)owner;
   struct ps_step_task *step = call->context;
   struct ps_sending *gradients = step->gradients;
   for (size_t i = 0; i < gradients->count; i++) gradients->sources[i].step = number;
@@ -216,8 +216,8 @@ static void clocks_over(struct ps_sending *sending, pserver_status status) {
 }
 
 /** Sends a clock to every shard: this trainer has ended all steps up to this one. */
-static void send_clocks(void *shell, struct ps_step_call *call, uint64_t number) {
-  const struct ps_steps *steps = shell;
+static void send_clocks(void *owner, struct ps_step_call *call, uint64_t number) {
+  const struct ps_steps *steps = owner;
   struct ps_step_task *step = call->context;
   unsigned shards = steps->core.shards;
   step->clock = (struct ps_parameter_update){.operation = PS_UPDATE_CLOCK};
@@ -244,13 +244,13 @@ static void finish(struct ps_step_task *step, pserver_status status) {
   ps_task_finish(&step->task, status);
 }
 
-static void step_call_done(void *shell, struct ps_step_call *call) {
-  (void)shell;
+static void step_call_done(void *owner, struct ps_step_call *call) {
+  (void)owner;
   finish(call->context, PSERVER_OK);
 }
 
-static void step_call_failed(void *shell, struct ps_step_call *call, struct ps_failure *failure) {
-  (void)shell;
+static void step_call_failed(void *owner, struct ps_step_call *call, struct ps_failure *failure) {
+  (void)owner;
   finish(call->context, ps_fail_as_core(failure));
 }
 
@@ -258,7 +258,7 @@ void ps_steps_init(struct ps_steps *steps, const struct ps_steps_deps *deps) {
   *steps = (struct ps_steps){
       .deps = *deps,
       .core = {.commands = &steps->commands},
-      .commands = {.shell = steps,
+      .commands = {.owner = steps,
                    .enter = enter,
                    .exit_members = exit_members,
                    .ask_step = ask_step,

@@ -118,8 +118,8 @@ bool ps_sender_publish_next(struct ps_update_sender *sender) {
 
 /* Commands of the outbox. */
 
-static void publish(void *shell, struct ps_block_update *update, uint64_t session, uint64_t done) {
-  struct ps_update_sender *sender = shell;
+static void publish(void *owner, struct ps_block_update *update, uint64_t session, uint64_t done) {
+  struct ps_update_sender *sender = owner;
   struct ps_record *record = record_of(update);
   record->update = update;
   record->header = (struct ps_record_header){.session = session, .n = update->n, .done = done};
@@ -130,15 +130,15 @@ static void publish(void *shell, struct ps_block_update *update, uint64_t sessio
   ps_queue_append(&sender->queue, &record->place, record);
 }
 
-static void repeat(void *shell, struct ps_block_update *update) {
-  struct ps_update_sender *sender = shell;
+static void repeat(void *owner, struct ps_block_update *update) {
+  struct ps_update_sender *sender = owner;
   struct ps_record *record = record_of(update);
   /* One that still waits to be handed to the connection is handed over once. */
   if (!ps_queue_append(&sender->queue, &record->place, record)) ps_outbox_withdrawn(update);
 }
 
-static void release(void *shell, struct ps_block_update *update, bool is_reusable) {
-  struct ps_update_sender *sender = shell;
+static void release(void *owner, struct ps_block_update *update, bool is_reusable) {
+  struct ps_update_sender *sender = owner;
   (void)is_reusable; /* cnats copies what is published. */
   if (ps_queue_remove(&sender->queue, &record_of(update)->place)) ps_outbox_withdrawn(update);
 }
@@ -157,9 +157,9 @@ pserver_status ps_write_outcome_request(struct ps_draft *draft, uint64_t session
 /**
  * Asks for outcomes. Without memory or a connection nothing is sent; the next request asks for them again.
  */
-static void ask_outcomes(void *shell, unsigned shard, uint64_t session, const uint64_t *numbers,
+static void ask_outcomes(void *owner, unsigned shard, uint64_t session, const uint64_t *numbers,
                          size_t count, struct ps_position at) {
-  const struct ps_update_sender *sender = shell;
+  const struct ps_update_sender *sender = owner;
   const struct ps_identity *identity = sender->deps.identity;
   char subject[PS_SUBJECT_SIZE];
   char reply[PS_REPLY_SIZE];
@@ -173,8 +173,8 @@ static void ask_outcomes(void *shell, unsigned shard, uint64_t session, const ui
   ps_draft_release(&draft);
 }
 
-static void set_timer(void *shell, int64_t at_ms) {
-  struct ps_update_sender *sender = shell;
+static void set_timer(void *owner, int64_t at_ms) {
+  struct ps_update_sender *sender = owner;
   ps_timer_set(&sender->deps.connection->io->timers, &sender->tick, at_ms);
 }
 
@@ -214,7 +214,7 @@ static void session_over(void *owner, struct ps_failure *failure, int64_t now_ms
 pserver_status ps_sender_init(struct ps_update_sender *sender, const struct ps_sender_deps *deps) {
   *sender = (struct ps_update_sender){
       .deps = *deps,
-      .commands = {.shell = sender,
+      .commands = {.owner = sender,
                    .publish = publish,
                    .repeat = repeat,
                    .release = release,
