@@ -97,8 +97,8 @@ function tellHostEvent(event: HostEvent, output: Output, repeated: RepeatedWarni
 /** Lists the first names of parameters, as `"w", "b" and 3 others`. */
 function listNames(names: readonly string[]): string {
   const shown = names.slice(0, NAMES_SHOWN_MAX).map(quoteName).join(", ");
-  const more = names.length - NAMES_SHOWN_MAX;
-  return more > 0 ? `${shown} and ${more} others` : shown;
+  const othersCount = names.length - NAMES_SHOWN_MAX;
+  return othersCount > 0 ? `${shown} and ${othersCount} others` : shown;
 }
 
 /** An event that carries an error. */

@@ -216,8 +216,8 @@ export function reportError(thrown: unknown, style: ReportStyle): ReportedError 
   const exitCode = EXIT_CODES[error.code];
   if (json) return { text: jsonError(error, time), exitCode };
   const prefix = paint("fail", `pserver: ${error.code}:`);
-  const first = time === undefined ? prefix : `${time} ${prefix}`;
-  const lines = [wrapMessage(`${first} ${visibleLines(error.message)}`, width)];
+  const start = time === undefined ? prefix : `${time} ${prefix}`;
+  const lines = [wrapMessage(`${start} ${visibleLines(error.message)}`, width)];
   const hint = hintFor(error, command);
   if (hint !== undefined) lines.push(wrapMessage(`${paint("faint", "hint:")} ${hint}`, width));
   return { text: lines.join("\n"), exitCode };

@@ -108,8 +108,8 @@ function checkedValues(value: unknown, expected: ExpectedTensor): readonly unkno
     throw tensorMismatch("BAD_SHAPE", "shape", `[${expected.shape}]`, received, expected);
   }
   if (Array.isArray(values)) return values;
-  const wanted = "an array, or an object with values";
-  throw tensorMismatch("BAD_VALUE", "JSON", wanted, typeof value, expected);
+  const expectedForm = "an array, or an object with values";
+  throw tensorMismatch("BAD_VALUE", "JSON", expectedForm, typeof value, expected);
 }
 
 /** Copies nested arrays into flat data; returns the index for the next element. */
@@ -141,8 +141,8 @@ function fill(
 function setElement(data: TensorData, at: number, value: unknown, expected: ExpectedTensor): void {
   const isBig = data instanceof BigInt64Array || data instanceof BigUint64Array;
   if (isBig ? setBig(data, at, value) : setPlain(data, at, value)) return;
-  const wanted = `a value of ${expected.dtype}`;
-  throw tensorMismatch("BAD_VALUE", `element ${at}`, wanted, show(value), expected);
+  const expectedForm = `a value of ${expected.dtype}`;
+  throw tensorMismatch("BAD_VALUE", `element ${at}`, expectedForm, show(value), expected);
 }
 
 type BigData = Extract<TensorData, { readonly [at: number]: bigint }>;

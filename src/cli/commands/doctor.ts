@@ -88,8 +88,8 @@ export function checkMaxPayload(maxPayloadBytes: number): Check {
     return fail(name, `${size}; at least ${formatBytes(PAYLOAD_BYTES_MIN)} is needed`, advice);
   }
   if (maxPayloadBytes >= PAYLOAD_BYTES_WHOLE) return ok(name, size);
-  const found = `${size}: parameters above ${formatBytes(maxPayloadBytes - HEADER_BYTES_MAX)} are cut`;
-  return warn(name, `${found} into blocks, each updated by itself`, advice);
+  const message = `${size}: parameters above ${formatBytes(maxPayloadBytes - HEADER_BYTES_MAX)} are cut`;
+  return warn(name, `${message} into blocks, each updated by itself`, advice);
 }
 
 /**
@@ -113,10 +113,10 @@ export function checkDiskSpace(freeBytes: number, streams: readonly StreamBytes[
     (sum, { bytes, limitBytes }) => sum + Math.max(0, limitBytes - bytes),
     0,
   );
-  const found = `${formatBytes(freeBytes)} free, ${formatBytes(comingBytes)} reserved and not yet used`;
-  if (comingBytes <= freeBytes) return ok("disk", found);
+  const message = `${formatBytes(freeBytes)} free, ${formatBytes(comingBytes)} reserved and not yet used`;
+  if (comingBytes <= freeBytes) return ok("disk", message);
   const advice = "free space: on a full disk trainers wait with JOURNAL_FULL";
-  return warn("disk", found, advice);
+  return warn("disk", message, advice);
 }
 
 /** Checks whether hosts of the job answer, and each shard has an owner. */
@@ -138,18 +138,18 @@ async function checkHosts(admin: JobAdmin, job: string): Promise<Check[]> {
 export function checkShards(shards: readonly ListedShard[]): Check {
   const idle = [...idleShards(shards)];
   if (idle.length === 0) return ok("shards", `all ${shards.length} are served`);
-  const found = idle.map(([state, numbers]) => `${nameShards(numbers)}: ${state}`).join("; ");
+  const states = idle.map(([state, numbers]) => `${nameShards(numbers)}: ${state}`).join("; ");
   const failed = shards.find(({ state }) => state === "failed" || state === "no-memory");
   if (failed === undefined) {
     const advice = "a host takes them over within seconds; if not, look at the hosts' messages";
-    return warn("shards", `not served at the moment: ${found}`, advice);
+    return warn("shards", `not served at the moment: ${states}`, advice);
   }
   const { code, message } = { ...(failed["error"] as Readonly<Record<string, unknown>>) };
   const why = `shard ${failed.shard}: ${String(code)}: ${String(message)}`;
   const look = failed.state === "failed" ? '; "pserver recover" shows what is lost' : "";
   return fail(
     "shards",
-    `${found}; ${why}`,
+    `${states}; ${why}`,
     `see the error's code in docs/reference/errors.md${look}`,
   );
 }
@@ -265,10 +265,10 @@ export function checkStorage(name: string, bytes: StorageBytes): Check {
   const { usedBytes, reservedBytes, limitBytes } = bytes;
   const used = `${formatBytes(usedBytes)} used, ${formatBytes(reservedBytes)} reserved`;
   if (limitBytes < 0) return ok(name, `${used}, no limit of the account`);
-  const found = `${used} of ${formatBytes(limitBytes)}`;
+  const message = `${used} of ${formatBytes(limitBytes)}`;
   const advice = "raise the limit, or remove what is not needed";
-  if (usedBytes >= limitBytes * OVER) return fail(name, found, advice);
-  return usedBytes >= limitBytes * NEARLY ? warn(name, found, advice) : ok(name, found);
+  if (usedBytes >= limitBytes * OVER) return fail(name, message, advice);
+  return usedBytes >= limitBytes * NEARLY ? warn(name, message, advice) : ok(name, message);
 }
 
 function checkStreams(used: number, limit: number): Check {
@@ -294,20 +294,20 @@ export function checkJournals(job: string, journals: readonly StreamBytes[]): Ch
   const [fullest] = [...journals].sort((a, b) => share(b) - share(a));
   const bytes = journals.reduce((sum, stream) => sum + stream.bytes, 0);
   const reserved = journals.reduce((sum, stream) => sum + Math.max(0, stream.limitBytes), 0);
-  const found = `${journals.length} hold ${formatBytes(bytes)}, ${formatBytes(reserved)} reserved`;
-  if (fullest === undefined || share(fullest) < JOURNAL_NEARLY) return ok(name, found);
+  const message = `${journals.length} hold ${formatBytes(bytes)}, ${formatBytes(reserved)} reserved`;
+  if (fullest === undefined || share(fullest) < JOURNAL_NEARLY) return ok(name, message);
   const percent = Math.floor(share(fullest) * 100);
   const advice = "check that its shard has an owner, which snapshots it and frees storage";
-  return warn(name, `${found}; ${fullest.name} is ${percent} % full`, advice);
+  return warn(name, `${message}; ${fullest.name} is ${percent} % full`, advice);
 }
 
 /** Lists the bytes of the streams with subjects like these, or of all streams. */
 async function listBytes(manager: JetStreamManager, subject?: string): Promise<StreamBytes[]> {
-  const found: StreamBytes[] = [];
+  const streams: StreamBytes[] = [];
   for await (const { config, state } of manager.streams.list(subject)) {
-    found.push({ name: config.name, bytes: state.bytes, limitBytes: config.max_bytes });
+    streams.push({ name: config.name, bytes: state.bytes, limitBytes: config.max_bytes });
   }
-  return found;
+  return streams;
 }
 
 const ADVICE = "see the users and permissions in docs/guides/secure.md";

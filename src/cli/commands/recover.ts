@@ -135,16 +135,16 @@ export function describeFindings(findings: ShardFindings, format: TextFormat): s
 
 /** Describes a choice in one line: the state from which the shard goes on. */
 function describeChoice(choice: RecoveryChoice): string {
-  const where = `record ${choice.seq} of generation ${choice.generation}`;
+  const lastRecord = `record ${choice.seq} of generation ${choice.generation}`;
   switch (choice.from) {
     case "prefix":
-      return `prefix: the journal as far as it can be read, ${where}`;
+      return `prefix: the journal as far as it can be read, ${lastRecord}`;
     case "rest":
-      return `rest: the journal without ${nameSeqs(choice.without ?? [])}, ${where}`;
+      return `rest: the journal without ${nameSeqs(choice.without ?? [])}, ${lastRecord}`;
     case "archive":
-      return `archive: with what the broker still holds, ${where}`;
+      return `archive: with what the broker still holds, ${lastRecord}`;
     case "snapshot":
-      return `snapshot: ${where}`;
+      return `snapshot: ${lastRecord}`;
   }
 }
 
@@ -444,11 +444,14 @@ async function choose(
   { from, record, yes }: RecoverFlags,
   stopped: readonly ShardFindings[],
 ): Promise<Plan[]> {
-  const wanted = from && { from, ...(record === undefined ? {} : { record }) };
+  const wantedState = from && { from, ...(record === undefined ? {} : { record }) };
   const asked =
-    wanted === undefined
+    wantedState === undefined
       ? stopped
-      : stopped.map((findings) => ({ ...findings, choices: [selectChoice(findings, wanted)] }));
+      : stopped.map((findings) => ({
+          ...findings,
+          choices: [selectChoice(findings, wantedState)],
+        }));
   if (yes === true) {
     return asked.flatMap((findings) => findings.choices.map((choice) => ({ findings, choice })));
   }

@@ -92,9 +92,9 @@ async function copyUnlessAborted(
     await archiver.copy(signal);
   } catch (error) {
     if (signal.aborted) return;
-    const found = ensureError(error);
-    if (report === undefined || !healsWithTime(found.code)) throw found;
-    report.interrupted(found);
+    const failure = ensureError(error);
+    if (report === undefined || !healsWithTime(failure.code)) throw failure;
+    report.interrupted(failure);
   }
 }
 

@@ -47,15 +47,15 @@ export async function compareSides(
   const totalBytes = a.reduce((sum, { header }) => sum + dataBytes(header), 0);
   const progress = output.progress("comparing", formatBytes);
   const onProgress = (doneBytes: number): void => progress.update(doneBytes, totalBytes);
-  const found: ParameterDifference[] = [];
+  const differences: ParameterDifference[] = [];
   try {
     for await (const each of compareModels(a, b, { show: formatElement, signal, onProgress })) {
-      found.push(each);
+      differences.push(each);
     }
   } finally {
     progress.clear();
   }
-  return found;
+  return differences;
 }
 
 function tensorsOf(
@@ -109,7 +109,7 @@ export function differenceEntry(found: ParameterDifference): Readonly<Record<str
 
 /** Writes comparisons as a table. */
 export function describeDifferences(
-  found: readonly ParameterDifference[],
+  differences: readonly ParameterDifference[],
   format: TextFormat,
 ): string[] {
   const columns = [
@@ -122,7 +122,7 @@ export function describeDifferences(
     { title: "B/A", align: "right" },
     { title: "FIRST" },
   ] as const;
-  const rows = found.map((each) => [each.name, ...cellsOf(each)]);
+  const rows = differences.map((each) => [each.name, ...cellsOf(each)]);
   const shrinks: Shrink[] = [
     { kind: "cut", column: "PARAMETER", to: 20 },
     { kind: "drop", column: "NORM A" },

@@ -132,8 +132,8 @@ function legendOf({ series }: Chart): { readonly shapes: string[]; readonly heig
   series.slice(0, NAMES_MAX).forEach(({ name }, rank) => {
     place(cutMiddle(name, NAME_LETTERS_MAX), strokesOf(rank));
   });
-  const more = series.length - NAMES_MAX;
-  if (more > 0) place(`and ${more} more`, undefined);
+  const othersCount = series.length - NAMES_MAX;
+  if (othersCount > 0) place(`and ${othersCount} more`, undefined);
   return { shapes, height: top - HEIGHT + LEGEND.rowHeight };
 }
 

@@ -55,8 +55,8 @@ export function terminalChart(
   paintRank: PaintRank,
   isColored: boolean,
 ): string[] {
-  const given = Number.isFinite(format.width) ? format.width : WIDTH_DEFAULT;
-  const width = Math.min(WIDTH_MAX, Math.max(WIDTH_MIN, given));
+  const terminalWidth = Number.isFinite(format.width) ? format.width : WIDTH_DEFAULT;
+  const width = Math.min(WIDTH_MAX, Math.max(WIDTH_MIN, terminalWidth));
   const columns = width - Y_AXIS_COLUMNS - 2;
   const grid = new Grid(chart, columns, ROWS);
   for (const { x } of chart.labels) grid.drawLabel(x);

@@ -157,16 +157,16 @@ function addSynchronizationOptions(command: Command): Command {
  */
 function toSynchronizationSetting(flags: SynchronizationFlags): Synchronization | undefined {
   const { sync: mode, trainers, backups, reduce, staleness } = flags;
-  const given = ALL_OTHERS.filter((flag) => flags[flag] !== undefined);
+  const givenFlags = ALL_OTHERS.filter((flag) => flags[flag] !== undefined);
   if (mode === undefined) {
-    if (given.length === 0) return undefined;
-    throw wrong(`expected --sync sync or ssp with ${list(given)}; received no --sync`);
+    if (givenFlags.length === 0) return undefined;
+    throw wrong(`expected --sync sync or ssp with ${list(givenFlags)}; received no --sync`);
   }
   const { needed, possible } = OTHERS[mode];
   const known: readonly string[] = [...needed, ...possible];
   const missing = needed.filter((flag) => flags[flag] === undefined);
   if (missing.length > 0) throw wrong(`--sync ${mode}: expected ${list(missing)}; received none`);
-  const foreign = given.filter((flag) => !known.includes(flag));
+  const foreign = givenFlags.filter((flag) => !known.includes(flag));
   if (foreign.length > 0) {
     const expected = known.length === 0 ? "no other flag" : `only ${list(known)}`;
     throw wrong(`--sync ${mode}: expected ${expected}; received ${list(foreign)}`);

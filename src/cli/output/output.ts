@@ -228,6 +228,6 @@ function lineWidth(
 ): number {
   const columns = messageWidth(stream);
   if (Number.isFinite(columns)) return columns;
-  const given = environment["COLUMNS"] ?? "";
-  return /^[1-9][0-9]{0,5}$/.test(given) ? Number(given) : Number.POSITIVE_INFINITY;
+  const variable = environment["COLUMNS"] ?? "";
+  return /^[1-9][0-9]{0,5}$/.test(variable) ? Number(variable) : Number.POSITIVE_INFINITY;
 }

@@ -38,11 +38,11 @@ export function checkServerFlags(flags: RunFlags, environment: CliContext["envir
   if (!usesRunningServer(flags, environment)) return;
   const { advertise: _advertised, ...rest } = flags;
   const own = SERVER_FLAGS.find((name) => flags[name] !== undefined);
-  const given = own === undefined ? hostArguments(rest)[0] : flagOf(own);
-  if (given === undefined) return;
+  const flag = own === undefined ? hostArguments(rest)[0] : flagOf(own);
+  if (flag === undefined) return;
   const source = flags.url === undefined && flags.context === undefined ? "PSERVER_URL" : "--url";
   const expected = `no ${source} with it`;
-  throw mismatch("BAD_VALUE", given, expected, "both");
+  throw mismatch("BAD_VALUE", flag, expected, "both");
 }
 
 /**

@@ -61,11 +61,11 @@ export class KeptTrainer {
 
   /** Starts a trainer and keeps it running. */
   static start(options: KeptTrainerOptions): KeptTrainer {
-    const kept = new KeptTrainer(options, options.start());
-    kept.#ended = kept.#keep();
+    const trainer = new KeptTrainer(options, options.start());
+    trainer.#ended = trainer.#keep();
     // A caller that stops it may not wait for `ended`.
-    kept.#ended.catch(() => {});
-    return kept;
+    trainer.#ended.catch(() => {});
+    return trainer;
   }
 
   /** Settles with how it ended for good; undefined if it was stopped. Rejects with IO if it cannot be run. */
@@ -286,14 +286,14 @@ async function askMeeting({ context, flags }: Launch, machine: string): Promise<
     environment,
     timeoutMs: MEETING_TIMEOUT_MS,
   });
-  const [, told = "", port = ""] = /^meet at (\S+) (\d+)$/m.exec(answer.stdout) ?? [];
+  const [, reportedAddress = "", port = ""] = /^meet at (\S+) (\d+)$/m.exec(answer.stdout) ?? [];
   if (port === "") {
     const said = answer.stderr.trim() || `exit code ${answer.code}`;
     const message = `${machine}, the machine of rank 0, did not say where trainers can meet: ${said}`;
     throw new PserverError("IO", message, { machine });
   }
   const name = machine.replace(/^.*@/, "").replace(/^\[(.*)\]$/, "$1");
-  const address = told === "unknown" ? name : told;
+  const address = reportedAddress === "unknown" ? name : reportedAddress;
   if (!isLoopback(address)) return { address, port: Number(port) };
   // Rank 0 runs on this machine.
   return { address: (await reachableAddress(flags.advertise)).advertised, port: Number(port) };

@@ -48,9 +48,9 @@ export function flagOf(name: keyof RunFlags): string {
 
 /** @throws BAD_VALUE if one of these flags is given, which the launcher does not have. */
 export function refuseFlags(flags: RunFlags, names: readonly (keyof RunFlags)[]): void {
-  const given = names.find((name) => flags[name] !== undefined);
-  if (given === undefined) return;
-  throw mismatch("BAD_VALUE", flagOf(given), "another --launcher with it", flags.launcher);
+  const flagName = names.find((name) => flags[name] !== undefined);
+  if (flagName === undefined) return;
+  throw mismatch("BAD_VALUE", flagOf(flagName), "another --launcher with it", flags.launcher);
 }
 
 /** The longest delay of a timer of Node.js. */

@@ -157,7 +157,7 @@ export function toRunArguments(
   const launcher = flags.launcher ?? (debug ? "local" : launcherHere(path));
   const isBatch = launcher === "slurm" || launcher === "pbs";
   const gpus = flags.gpus ?? 1;
-  const given = {
+  const values = {
     "--instances": instances,
     "--job": jobOf(flags.job_name),
     "--launcher": launcher,
@@ -183,7 +183,7 @@ export function toRunArguments(
   ];
   return [
     "run",
-    ...Object.entries(given).flatMap(([flag, value]) =>
+    ...Object.entries(values).flatMap(([flag, value]) =>
       // Flag and value in one word, because a value may begin with a dash.
       value === undefined ? [] : [`${flag}=${value}`],
     ),

@@ -27,9 +27,9 @@ async function saveModel({ flags, output, server }: Launch): Promise<void> {
   if (flags.save === undefined) return;
   const saved = await server.save(flags.save);
   const { file, bytes, format, host } = saved;
-  const where = isAbsolute(file) ? file : `${file} on host ${host}`;
+  const place = isAbsolute(file) ? file : `${file} on host ${host}`;
   if (output.json) output.value({ saved });
-  else output.message(`saved ${formatBytes(bytes)} as ${format}: ${where}`);
+  else output.message(`saved ${formatBytes(bytes)} as ${format}: ${place}`);
 }
 
 /** Saves the model after a failure. An error here is only a warning: the run ends with the failure. */

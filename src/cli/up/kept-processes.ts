@@ -224,7 +224,7 @@ export function startHostProcess(options: HostProcessOptions): HostProcess {
     detached: true,
     env: options.environment,
   }) as ChildProcessByStdio<null, Readable, Readable>;
-  let told: PserverError | undefined;
+  let reportedError: PserverError | undefined;
   let isStopping = false;
   let hasEnded = false;
   let stopTimer: NodeJS.Timeout | undefined;
@@ -232,7 +232,7 @@ export function startHostProcess(options: HostProcessOptions): HostProcess {
     stopTimer?.refresh();
     const error = parseError(line);
     if (error === undefined) options.onMessage(parseWarning(line) ?? line);
-    else told = error;
+    else reportedError = error;
   });
   const stopped = new Promise<PserverError | undefined>((resolve) => {
     child.once("error", (cause) => {
@@ -241,7 +241,7 @@ export function startHostProcess(options: HostProcessOptions): HostProcess {
     });
     child.once("close", (code, signal) => {
       hasEnded = true;
-      resolve(isStopping ? undefined : (told ?? died(code, signal)));
+      resolve(isStopping ? undefined : (reportedError ?? died(code, signal)));
     });
   });
   const ready = untilReady(child, stopped);

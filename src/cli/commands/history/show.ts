@@ -59,11 +59,11 @@ async function runShow(context: CliContext, update: string, flags: HistoryFlags)
   // Loaded here, so that other commands start faster.
   const { examineRecord } = await import("../../../history/examine-record.ts");
   const { findRecord } = await import("../../../history/examine-record.ts");
-  const found = await withHistory(context, flags, async ({ source }) =>
+  const record = await withHistory(context, flags, async ({ source }) =>
     examineRecord(source, await findRecord(source, point, signal), signal),
   );
-  if (output.json) output.value(examinedRecord(found));
-  else output.lines(describe(found, output));
+  if (output.json) output.value(examinedRecord(record));
+  else output.lines(describe(record, output));
 }
 
 function examinedRecord({ record, events, blocks }: ExaminedRecord): object {

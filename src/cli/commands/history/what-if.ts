@@ -189,9 +189,9 @@ async function showResult(
   const { describeDifferences, differenceEntry } = await import(
     "../../history/model-differences.ts"
   );
-  const found = await compareWithReal(context, output, flags, result);
-  if (output.json) output.value({ ...common, parameters: found.map(differenceEntry) });
-  else output.lines(describeDifferences(found, output));
+  const differences = await compareWithReal(context, output, flags, result);
+  if (output.json) output.value({ ...common, parameters: differences.map(differenceEntry) });
+  else output.lines(describeDifferences(differences, output));
 }
 
 async function write(
