@@ -173,9 +173,9 @@ export function reportText(findings: Findings): string {
 }
 
 function throughputRows(found: readonly Throughput[]): string[][] {
-  const head = ["measurement", "MB/s", "ratio to raw", "CPU to raw", "CPU s per GB", "peak MB"];
+  const titles = ["measurement", "MB/s", "ratio to raw", "CPU to raw", "CPU s per GB", "peak MB"];
   return [
-    head,
+    titles,
     ...found.map(({ name, mbPerSecond, ratio, cpuRatio, cpuSecondsPerGb, peakMb }) => [
       name,
       range(mbPerSecond, 0),

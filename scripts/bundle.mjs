@@ -18,7 +18,7 @@ const PROGRAMS = {
  * The first lines of a program: a shell notes which signals it was started to ignore, as under nohup, because
  * Node.js forgets that before it runs anything. To JavaScript they are a string and a comment.
  */
-const PROGRAM_HEAD = [
+const PROGRAM_START = [
   "#!/bin/sh",
   '":" //; ps_ignored=; for ps_name in HUP INT QUIT TERM; do ps_heard=; trap ps_heard=1 $ps_name;' +
     ' kill -s $ps_name $$; trap - $ps_name; [ "$ps_heard" ] || ps_ignored="$ps_ignored $ps_name"; done;' +
@@ -107,13 +107,13 @@ const bundle = await rolldown({
   external,
   plugins: [withSourceMaps],
 });
-const head = ({ name, isEntry }) =>
-  kind === "package" && isEntry && Object.hasOwn(PROGRAMS, name) ? PROGRAM_HEAD : "";
+const banner = ({ name, isEntry }) =>
+  kind === "package" && isEntry && Object.hasOwn(PROGRAMS, name) ? PROGRAM_START : "";
 const { output } = await bundle.write({
   dir: resolve(directory),
   format: "esm",
   sourcemap: true,
-  postBanner: head,
+  postBanner: banner,
 });
 await bundle.close();
 if (kind === "package") {

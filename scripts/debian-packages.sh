@@ -28,7 +28,7 @@ provide_packages() {
     # directory; it stays locked until this shell closes it.
     exec {apt_lock}</var/lib/apt
     flock -w "$LOCK_SECONDS" "$apt_lock" || say "another set-up has not finished after $LOCK_SECONDS s"
-    # Another set-up may have installed them meanwhile.
+    # Another set-up may have installed them since.
     mapfile -t packages < <(missing)
   fi
   if ((${#packages[@]} == 0)); then

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Provides a virtual environment with the wheel of `make wheel`, for tests, and prints the path of its
-# Python. It is made anew when the wheel has changed. Several processes may run this at once.
+# Python. It is made again when the wheel has changed. Several processes may run this at once.
 #
 #   scripts/python-environment.sh empty    the wheel, its dependencies, and what the tests run with, all
 #                                          from the package index; installed without a compiler on the PATH

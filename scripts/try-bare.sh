@@ -7,7 +7,7 @@
 #
 # Each COMMAND is one line of shell, run in the copy; the default is `make demo` and then `make test`. Ends with
 # the status of the first that fails. The root is kept, in .tools/bare/RELEASE or DIRECTORY, with all that was
-# built, so that a second run is quick; --fresh makes it anew. Two releases can be tried at once.
+# built, so that a second run is quick; --fresh makes it again. Two releases can be tried at once.
 #
 # The root holds what debootstrap calls minbase, git, make, certificates, and Node.js with npm: trixie's own;
 # bookworm's are too old, so it gets those of this machine. How this machine reaches Debian's archive, npm's

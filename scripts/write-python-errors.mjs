@@ -48,8 +48,8 @@ function renderClass([code, { number, retryable, meaning }]) {
   const bases = BUILT_IN[code] === undefined ? "Error" : `Error, ${BUILT_IN[code]}`;
   const inner = `${bases}, code="${code}", number=${number}${retryable ? ", retryable=True" : ""}`;
   const line = `class ${className(code)}(${inner}):`;
-  const head = line.length <= COLUMNS ? line : `class ${className(code)}(\n    ${inner}\n):`;
-  return `${head}
+  const header = line.length <= COLUMNS ? line : `class ${className(code)}(\n    ${inner}\n):`;
+  return `${header}
     """${code}: ${meaning}."""
 `;
 }

@@ -54,7 +54,7 @@ export function renderLimitTable(source, values) {
 export function replaceTable(text, table) {
   const begin = text.indexOf(BEGIN);
   const end = text.indexOf(END);
-  if (begin < 0 || end < begin) throw new Error("the marks of the table are gone");
+  if (begin < 0 || end < begin) throw new Error("the comments around the table are gone");
   return `${text.slice(0, begin + BEGIN.length)}\n${table}\n${text.slice(end)}`;
 }
 

@@ -7,7 +7,7 @@ import { toTensors, toWeights } from "./tensors.ts";
 // One trainer: pulls the weights, computes gradients on its next batch, sends them, again and
 // again, waiting for no other trainer. Reports what it does as JSON lines on standard output.
 
-// Plain SGD, slow enough for gradients of weights that other trainers have changed meanwhile.
+// Plain SGD, slow enough for gradients of weights that other trainers have changed since.
 const BATCH_SIZE = 64;
 const LEARNING_RATE = 0.15;
 

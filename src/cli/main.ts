@@ -22,7 +22,7 @@ export async function runMain(
     if (error.code === "EPIPE") {
       // A reader such as `head` may close the pipe early, which is no failure.
       if (!isServer || exitCode !== undefined) process.exit(exitCode ?? EXIT.ok);
-      // What a server has started ends in order. Whatever it still writes meanwhile fails, too.
+      // A server ends in order what it has started. Until then all that it writes fails, too.
       readerGone.abort();
       return;
     }
@@ -52,7 +52,7 @@ export async function runMain(
 }
 
 /**
- * Closes, when the process exits, each standard stream whose terminal has gone. Node.js would otherwise abort while it
+ * Closes, when the process exits, each standard stream whose terminal has gone. Else Node.js would abort while it
  * puts the terminal's mode back.
  */
 function closeLostTerminals(): void {

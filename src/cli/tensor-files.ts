@@ -350,10 +350,10 @@ export async function writeTensorFile(
   tensor: Tensor,
   options: WriteOptions,
 ): Promise<number> {
-  const pieces = chunks(path, name, tensor, options);
+  const content = chunks(path, name, tensor, options);
   const target = await findTarget(path);
-  if (target.isFile) return await writeFileAtomically(target.path, pieces, FILE_MODES.byUmask);
-  return await writeThrough(path, pieces);
+  if (target.isFile) return await writeFileAtomically(target.path, content, FILE_MODES.byUmask);
+  return await writeThrough(path, content);
 }
 
 /**
@@ -389,16 +389,16 @@ async function checkDirectory(path: string): Promise<void> {
   }
 }
 
-async function writeThrough(path: string, pieces: AsyncIterable<Uint8Array>): Promise<number> {
+async function writeThrough(path: string, content: AsyncIterable<Uint8Array>): Promise<number> {
   const handle = await io("open", path, open(path, "w"));
   let bytes = 0;
   try {
-    for await (const piece of pieces) {
-      for (let written = 0; written < piece.length; ) {
-        const part = await io("write", path, handle.write(piece, written));
+    for await (const chunk of content) {
+      for (let written = 0; written < chunk.length; ) {
+        const part = await io("write", path, handle.write(chunk, written));
         written += part.bytesWritten;
       }
-      bytes += piece.length;
+      bytes += chunk.length;
     }
   } finally {
     await io("close", path, handle.close());

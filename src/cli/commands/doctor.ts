@@ -434,7 +434,7 @@ export function registerDoctor(program: Command, context: CliContext): void {
   });
 }
 
-const MARKS: Readonly<Record<CheckStatus, string>> = {
+const SYMBOLS: Readonly<Record<CheckStatus, string>> = {
   ok: "ok  ",
   warn: "warn",
   fail: "FAIL",
@@ -449,7 +449,7 @@ export function describeCheck(
   { name, status, message, advice }: Check,
   { paint, width }: TextFormat,
 ): string[] {
-  const mark = `${paint(STYLES[status], MARKS[status])}  `;
-  const lines = hangingLines(mark, `${name}: ${visible(message)}`, width);
+  const symbol = `${paint(STYLES[status], SYMBOLS[status])}  `;
+  const lines = hangingLines(symbol, `${name}: ${visible(message)}`, width);
   return advice === undefined ? lines : [...lines, ...hangingLines("      -> ", advice, width)];
 }

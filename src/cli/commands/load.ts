@@ -66,15 +66,15 @@ function planOverwrite(
 function splitTensor(
   { dtype, data }: Tensor,
   targets: readonly ParameterInfo[],
-): [name: string, piece: Tensor][] {
-  const pieces: [string, Tensor][] = [];
+): [name: string, part: Tensor][] {
+  const parts: [string, Tensor][] = [];
   let start = 0;
   for (const { name, shape } of targets) {
     const end = start + elementCount(shape);
-    pieces.push([name, { dtype, shape, data: data.subarray(start, end) }]);
+    parts.push([name, { dtype, shape, data: data.subarray(start, end) }]);
     start = end;
   }
-  return pieces;
+  return parts;
 }
 
 function join(name: string, shards: readonly ParameterInfo[] = []): MergedTensor<ParameterInfo> {

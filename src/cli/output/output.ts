@@ -165,9 +165,9 @@ export class Output {
    * Prints chunks of data unchanged, no faster than the reader takes them.
    * @throws the signal's reason if it is aborted while the reader takes nothing.
    */
-  async stream(pieces: Iterable<string | Uint8Array>, signal: AbortSignal): Promise<void> {
-    for (const piece of pieces) {
-      if (!this.#data.write(piece)) await this.#untilDrained(signal);
+  async stream(chunks: Iterable<string | Uint8Array>, signal: AbortSignal): Promise<void> {
+    for (const chunk of chunks) {
+      if (!this.#data.write(chunk)) await this.#untilDrained(signal);
     }
   }
 

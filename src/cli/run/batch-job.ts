@@ -66,7 +66,7 @@ async function readEnd(
 }
 
 /** The most that is read at a time. */
-const PIECE_BYTES = 64 * 1024;
+const CHUNK_BYTES = 64 * 1024;
 
 /** A file that another process appends to, possibly on another machine. */
 export class GrowingFile {
@@ -90,11 +90,11 @@ export class GrowingFile {
       const { size } = await file.stat();
       if (size < this.#readBytes) this.#readBytes = 0;
       while (this.#readBytes < size) {
-        const piece = Buffer.allocUnsafe(Math.min(PIECE_BYTES, size - this.#readBytes));
-        const { bytesRead } = await file.read(piece, 0, piece.length, this.#readBytes);
+        const chunk = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, size - this.#readBytes));
+        const { bytesRead } = await file.read(chunk, 0, chunk.length, this.#readBytes);
         if (bytesRead === 0) return;
         this.#readBytes += bytesRead;
-        await take(piece.subarray(0, bytesRead));
+        await take(chunk.subarray(0, bytesRead));
       }
     } finally {
       await file.close();

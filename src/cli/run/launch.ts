@@ -122,7 +122,7 @@ export function sharedVariables(
     legion_script_path: resolve(scriptOf(command)),
     legion_walltime: flags.walltime === undefined ? "" : formatWallTime(flags.walltime),
     legion_debug: "false",
-    // Otherwise Python buffers 8 KiB of output, because it prints to no terminal.
+    // Else Python buffers 8 KiB of output, because it prints to no terminal.
     PYTHONUNBUFFERED: "1",
   };
 }

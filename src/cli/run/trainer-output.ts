@@ -44,15 +44,15 @@ export class LineSplitter {
 
   /** Adds bytes to the current line; returns what exceeds the longest line, cut into lines. */
   #take(bytes: Buffer): Buffer[] {
-    const pieces: Buffer[] = [];
+    const lines: Buffer[] = [];
     let line = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes]);
     while (line.length > this.#bytesMax) {
       const end = characterEnd(line, this.#bytesMax);
-      pieces.push(line.subarray(0, end));
+      lines.push(line.subarray(0, end));
       line = line.subarray(end);
     }
     this.#rest = line;
-    return pieces;
+    return lines;
   }
 
   #flush(): Buffer {

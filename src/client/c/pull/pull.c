@@ -76,7 +76,7 @@ struct whole_reads {
 };
 
 /* Reads whole parameters, all their blocks at once; keeps known values that have not changed. A parameter
- * that is initialized anew meanwhile is read again, the others are not. */
+ * that is initialized again before all its blocks are read is read again; the others are not. */
 
 /**
  * Prepares a tensor to receive values: allocates memory, and sets `*was_allocated`, if `data` is NULL.

@@ -58,7 +58,7 @@ pserver_status ps_send(struct ps_call *call, struct ps_sending *sending) {
 pserver_status ps_forget_if_stale(struct ps_call *call, const struct ps_sending *sending,
                                   pserver_status status) {
   if (ps_reaction_to(status) != PS_REACTION_LOOK_UP) return status;
-  /* The parameter was initialized anew since it was looked up: the next call must look it up again. */
+  /* The parameter was initialized again since it was looked up: the next call must look it up again. */
   struct ps_error error = *ps_last_error();
   for (size_t i = 0; i < sending->count; i++) {
     struct ps_parameter *parameter = sending->sources[i].update->parameter;
