@@ -150,7 +150,7 @@ export interface BrokerGreeting {
 const GREETING_BYTES_MAX = 64 * 1024;
 
 /**
- * Connects, reads the broker's greeting and hangs up. A broker that greets accepts clients.
+ * Connects, reads the broker's greeting and disconnects. A broker that greets accepts clients.
  * @throws NO_BROKER if nothing answers within `timeoutMs`, or not a broker; ABORTED by `signal`.
  */
 export async function readBrokerGreeting(

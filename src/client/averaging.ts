@@ -74,9 +74,9 @@ export class AsyncDifference {
   }
 
   /**
-   * master += local − old; local = old = master. What a call has added is never added again, also if
-   * reading the master fails afterwards; only after OUTCOME_UNKNOWN it may have been added and will
-   * be added with the next exchange.
+   * Computes master += local − old; local = old = master. What a call has added is never added again, even if
+   * reading the master fails afterwards. Only after OUTCOME_UNKNOWN it may have been added, and is added with
+   * the next exchange.
    * @throws as `Client.pushFull` and `Client.pullFull` do; `local` is then unchanged.
    */
   async exchange(options: CallOptions = {}): Promise<void> {

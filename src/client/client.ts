@@ -392,7 +392,7 @@ export class Client {
     });
   }
 
-  /** value = alpha · value + beta · tensor. @throws as {@link sendGrads} does. */
+  /** Computes value = alpha · value + beta · tensor. @throws as {@link sendGrads} does. */
   pushFull(
     name: string,
     tensor: TensorLike,
@@ -406,10 +406,10 @@ export class Client {
   }
 
   /**
-   * value = alpha · value + beta · tensor for the elements that {@link pullPart} would give, as numpy's
-   * `a[np.ix_(…)] = alpha * a[np.ix_(…)] + beta * tensor`: of an element that is named repeatedly the
-   * last one counts. Only these elements travel. Nothing is sent if a list is empty. Each block is
-   * updated in one transaction, unless its elements and their numbers are too large for a message.
+   * Computes value = alpha · value + beta · tensor for the elements that {@link pullPart} would give, as
+   * numpy's `a[np.ix_(…)] = alpha * a[np.ix_(…)] + beta * tensor` does: of an element that is named
+   * repeatedly the last one counts. Only these elements travel. Nothing is sent if a list is empty. Each
+   * block is updated in one transaction, unless its elements and their numbers are too large for a message.
    * @param tensor of the shape that the lists' lengths give, or a bare array of as many elements.
    * @throws BAD_INDEX as {@link pullPart} does; else as {@link sendGrads} does.
    */

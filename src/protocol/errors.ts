@@ -6,7 +6,10 @@ const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
 const PLAIN = /^[ -~]*$/;
 
-/** Whether a text is printable ASCII: {@link visible} leaves it as it is, and each character takes a column. */
+/**
+ * Returns whether a text is printable ASCII: {@link visible} leaves it as it is, and each character takes a
+ * column.
+ */
 export function isPlain(text: string): boolean {
   return PLAIN.test(text);
 }
@@ -30,7 +33,7 @@ export function visible(text: string): string {
 interface ErrorRow {
   /** The stable number of the C enum; never reused. */
   readonly number: number;
-  /** Whether the same call can succeed later without being changed. */
+  /** Whether the unchanged call can succeed later. */
   readonly retryable: boolean;
   /** The line that the documentation prints. */
   readonly meaning: string;
@@ -42,12 +45,12 @@ interface ErrorRow {
 
 type Reactions = Pick<ErrorRow, "reaction" | "rejection">;
 
-/** A code that repeating the call does not cure. */
+/** Makes the row of a code after which repeating the call cannot succeed. */
 function permanent(number: number, meaning: string, reactions: Reactions = {}): ErrorRow {
   return { number, retryable: false, meaning, ...reactions };
 }
 
-/** A code after which the same call can succeed later. */
+/** Makes the row of a code after which the same call can succeed later. */
 function retryable(number: number, meaning: string, reactions: Reactions = {}): ErrorRow {
   return { number, retryable: true, meaning, ...reactions };
 }
@@ -182,13 +185,13 @@ export interface ErrorDetails {
   readonly [name: string]: unknown;
 }
 
-/** What a client does about a code in the answer to a request or a question. */
+/** Returns what a client does about a code in the answer to a request or a question. */
 export function reactionTo(code: ErrorCode): Reaction {
   const { reaction, retryable }: ErrorRow = ERROR_CODES[code];
   return reaction ?? (retryable ? "retry" : "fail");
 }
 
-/** What a client does about a code that is the outcome of a record, unless it {@link endsSession}. */
+/** Returns what a client does about a code that is the outcome of a record, unless it {@link endsSession}. */
 export function reactionToRejection(code: ErrorCode): RejectionReaction {
   const { rejection }: ErrorRow = ERROR_CODES[code];
   return rejection ?? "fail";
@@ -208,7 +211,7 @@ export function endsSession(code: ErrorCode): boolean {
   return reaction === "rejoin" || reaction === "end";
 }
 
-/** Whether the code tells an initializing trainer that another one has taken over. */
+/** Returns whether the code tells an initializing trainer that another one has taken over. */
 export function yieldsInit(code: ErrorCode): boolean {
   const reaction = reactionTo(code);
   return reaction === "yield-init" || reaction === "look-up";
@@ -238,7 +241,7 @@ export class PserverError extends Error {
     this.details = details;
   }
 
-  /** Whether the same call can succeed later without being changed. */
+  /** Whether the unchanged call can succeed later. */
   get retryable(): boolean {
     return ERROR_CODES[this.code].retryable;
   }
@@ -282,7 +285,7 @@ function toText(text: string): string {
   return text.slice(0, WIRE_TEXT_MAX).toWellFormed();
 }
 
-/** Whether `text` is a code of the table. */
+/** Returns whether `text` is a code of the table. */
 export function isErrorCode(text: string): text is ErrorCode {
   return Object.hasOwn(ERROR_CODES, text);
 }

@@ -55,7 +55,7 @@ export const OWNER_VERBS = [
 /** One of {@link OWNER_VERBS}. */
 export type OwnerVerb = (typeof OWNER_VERBS)[number];
 
-/** Whether `text` is one of a list of words. */
+/** Returns whether `text` is one of a list of words. */
 export function isOneOf<Word extends string>(words: readonly Word[], text: string): text is Word {
   return (words as readonly string[]).includes(text);
 }
@@ -69,7 +69,7 @@ const INBOX_TOKENS = /^[!-)+,\-/-=?-~]+(?:\.[!-)+,\-/-=?-~]+)*$/;
 /** Prefix of the reply subjects that the broker makes up for requests between two of its accounts. */
 const ACCOUNT_REPLY = "_R_";
 
-/** A parsed journal subject: who does what, to which block if it names one. */
+/** A parsed journal subject: the sender, the verb, and the block if it names one. */
 export type LogSubject =
   | {
       by: "trainer";
@@ -85,16 +85,16 @@ export type LogSubject =
   | { by: "host"; shard: number; verb: HostVerb };
 
 /**
- * The subjects, streams and buckets of one job: the only place that knows how they are spelled.
- * Names go in and come out unescaped.
+ * The subjects, streams and buckets of one job. Only this class knows how they are spelled: names are passed
+ * in and returned unescaped.
  */
 export class JobSubjects {
   readonly job: string;
   readonly #acrossAccounts: boolean;
 
   /**
-   * `acrossAccounts`: whether requests may come from another account of the broker, which rewrites
-   * their reply subjects.
+   * Makes the subjects of a job. `acrossAccounts`: requests may come from another account of the broker,
+   * which rewrites their reply subjects.
    * @throws BAD_NAME if the job's name is not valid.
    */
   constructor(job: string, acrossAccounts = false) {
@@ -219,7 +219,7 @@ export class JobSubjects {
     return `ps.${this.job}.control.*.*`;
   }
 
-  /** Subject captured by the stream of an abandoned journal; nobody publishes to it. */
+  /** Subject that the stream of an abandoned journal captures; nobody publishes to it. */
   leftJournal(shard: number, generation: number): string {
     return `ps.${this.job}.left.${shard}.${generation}`;
   }
@@ -269,34 +269,35 @@ export class JobSubjects {
     return `_INBOX_${this.job}.=host.${escapeId(host)}`;
   }
 
-  /** Whether a reply subject lies under the inbox of the trainer with this id. */
+  /** Returns whether a reply subject lies under the inbox of the trainer with this id. */
   isTrainerInbox(reply: string, trainer: string): boolean {
     return isBelow(reply, this.inbox(trainer));
   }
 
   /**
-   * Whether a request of this trainer may be answered at `reply`. The subject lies below the trainer's own
-   * inbox or, in a job across accounts only, is one that the broker maps back into the account of the
-   * request. Such a subject does not tell which trainer it leads to, so a job of one account takes none.
+   * Returns whether a request of this trainer may be answered at `reply`. The subject lies below the
+   * trainer's own inbox or, in a job across accounts only, is one that the broker maps back into the account
+   * of the request. Such a subject does not tell which trainer it leads to, so a job of one account takes
+   * none.
    */
   mayAnswer(reply: string, trainer: string): boolean {
     if (this.isTrainerInbox(reply, trainer)) return true;
     return this.#acrossAccounts && this.isOfOtherAccount(reply);
   }
 
-  /** Whether the broker made up this reply subject for a request from another of its accounts. */
+  /** Returns whether the broker made up this reply subject for a request from another of its accounts. */
   isOfOtherAccount(reply: string): boolean {
     return isBelow(reply, ACCOUNT_REPLY);
   }
 
-  /** Whether a reply subject lies under the inbox of the host with this id. */
+  /** Returns whether a reply subject lies under the inbox of the host with this id. */
   isHostInbox(reply: string, host: string): boolean {
     return isBelow(reply, this.hostInbox(host));
   }
 
   /**
-   * Stream of a shard's journal. From generation 2 on the name has the generation, so that a PubAck,
-   * which names the stream, tells to which generation its sequence number belongs.
+   * Stream of a shard's journal. From generation 2 on the generation is part of the name: a PubAck names the
+   * stream, and so the generation of its sequence number.
    */
   journalStream(shard: number, generation: number): string {
     return generation === 1 ? `PS_${this.job}_${shard}` : `PS_${this.job}_${shard}_${generation}`;
@@ -394,7 +395,7 @@ export class JobSubjects {
   }
 }
 
-/** Whether a subject that may be published to lies below a prefix of tokens. */
+/** Returns whether a subject lies below a prefix of tokens and may be published to. */
 function isBelow(subject: string, prefix: string): boolean {
   return subject.startsWith(`${prefix}.`) && INBOX_TOKENS.test(subject.slice(prefix.length + 1));
 }

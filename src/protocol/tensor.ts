@@ -101,7 +101,7 @@ export function l2Norm(data: TensorData): number {
   return Math.min(largest * Math.sqrt(sumOfSquares(data, largest)), Number.MAX_VALUE);
 }
 
-/** Whether two shapes are the same. */
+/** Returns whether two shapes are the same. */
 export function sameShape(a: readonly number[], b: readonly number[]): boolean {
   return a.length === b.length && a.every((size, i) => size === b[i]);
 }

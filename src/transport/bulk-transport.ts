@@ -159,8 +159,8 @@ interface WatchedOptions extends BulkConnectionOptions {
  * buffer, and writes it straight from the caller's. The stock transport copies each payload about
  * three times on the way in and once on the way out.
  *
- * Everything but reading and writing plain TCP is left to the stock transport, TLS above all. Malformed
- * input is told to the connection and ends it; nats.js makes a new one.
+ * Everything but reading and writing plain TCP is left to the stock transport, TLS above all. Malformed input
+ * is reported to the connection and ends it; nats.js makes a new one.
  */
 class BulkTransport extends NodeTransport {
   #address: Address | undefined;
@@ -193,7 +193,7 @@ class BulkTransport extends NodeTransport {
     if (this.#malformed !== undefined) throw notFromBroker(this.#malformed);
   }
 
-  /** Dials a socket that reads whole messages and otherwise behaves as any. */
+  /** Dials a socket that reads whole messages; in everything else it behaves as an ordinary one. */
   override dial(address: Address): Promise<Socket> {
     this.#address = address;
     return new Promise((resolve, reject) => {
@@ -256,8 +256,8 @@ class BulkTransport extends NodeTransport {
   }
 
   /**
-   * TLS reads the socket itself, so it gets an ordinary one. This machine must trust the certificate,
-   * unless options name others to trust, and it must be for the host that was dialled.
+   * Starts TLS. It reads the socket itself, so it gets an ordinary one. This machine must trust the
+   * certificate, unless options name others to trust, and it must be for the host that was dialled.
    */
   override async startTLS(): Promise<TLSSocket> {
     if (this.#address === undefined) return super.startTLS();

@@ -126,7 +126,7 @@ export class FrameAssembler {
         : new ReadBuffer(LENDING_READ_BYTES, IN_PLACE_BYTES_MAX);
   }
 
-  /** Memory to read the next bytes into. */
+  /** Returns the memory to read the next bytes into. */
   target(): Buffer {
     if (this.#frame !== undefined) return this.#frame.bytes.subarray(this.#frame.filled);
     const target = this.#read.target();

@@ -4,7 +4,7 @@ import type { Tensor } from "../../protocol/tensor.ts";
 
 /** Options of every call. */
 export interface CallOptions {
-  /** How long the call may take in all; 30,000 unless the call says otherwise. */
+  /** Timeout of the whole call; by default 30,000, or what the call states. */
   readonly timeoutMs?: number;
   /** Ends the call with `ABORTED`. */
   readonly signal?: AbortSignal;

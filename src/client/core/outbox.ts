@@ -47,9 +47,9 @@ export interface OutboxCommands extends OutcomeCommands {
  * What the outbox tells the rest of the core, at the end of an event, when the outbox's state is consistent.
  */
 export interface OutboxListener {
-  /** Every update of the call has its fate. */
+  /** Called when every update of the call has its fate. */
   callOver(call: UpdateCall, nowMs: number): void;
-  /** A host says that the session is over: SUPERSEDED or REJOIN. */
+  /** Called when a host says that the session is over: SUPERSEDED or REJOIN. */
   sessionOver(failure: Failure, nowMs: number): void;
 }
 

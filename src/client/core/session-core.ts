@@ -11,17 +11,17 @@ export interface SessionCommands {
   setRenewal(atMs: number): void;
   /** Sends a request again under the current session. */
   repeatRequest(request: SessionRequest): void;
-  /** A request has failed for good. */
+  /** Reports that a request has failed for good. */
   failRequest(request: SessionRequest, failure: Failure): void;
-  /** The client can do nothing more: a newer session has joined, or joining is refused. */
+  /** Ends the client, which can do nothing more: a newer session has joined, or joining is refused. */
   loseClient(failure: Failure): void;
 }
 
 /** What the session tells the rest of the core. */
 export interface SessionListener {
-  /** The session has ended: nothing may be published under it. */
+  /** Called when the session has ended: nothing may be published under it. */
   sessionEnded(): void;
-  /** A session has begun, the first or a later one. */
+  /** Called when a session has begun, the first or a later one. */
   sessionBegan(session: number, nowMs: number): void;
 }
 

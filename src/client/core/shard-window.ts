@@ -3,7 +3,7 @@ import { type BlockUpdate, expectedPosition, type Failure } from "./update-call.
 
 /** What {@link Positions} tell the rest of the core. */
 export interface PositionsListener {
-  /** The journal of position `seen` has been replaced; `seen` is the last position that was seen in it. */
+  /** Called when the journal of position `seen`, the last one seen in it, has been replaced. */
   journalReplaced(shard: number, seen: Position): void;
 }
 

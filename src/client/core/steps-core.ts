@@ -18,9 +18,9 @@ export interface StepsCommands {
   sendGradients(call: StepCall, step: number, countsLate: boolean): void;
   /** Tells every shard that the trainer has ended this step: raises `clocksSent` or `failed`. */
   sendClocks(call: StepCall, step: number): void;
-  /** The call has succeeded. */
+  /** Reports that the call has succeeded. */
   stepCallDone(call: StepCall): void;
-  /** The call has failed. */
+  /** Reports that the call has failed. */
   stepCallFailed(call: StepCall, failure: Failure): void;
 }
 

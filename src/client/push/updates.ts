@@ -254,7 +254,7 @@ export class Updates {
     );
   }
 
-  /** value = alpha · value + beta · tensor; see `Client.pushFull`. */
+  /** Computes value = alpha · value + beta · tensor; see `Client.pushFull`. */
   async pushFull(
     name: string,
     given: TensorLike,

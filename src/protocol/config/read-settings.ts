@@ -32,7 +32,7 @@ export const EPSILON: Range = {
 /** Counts of updates, steps or trainers. */
 export const COUNT: Range = wholeRange(1);
 
-/** Whole numbers from `min` to `max`, both included. */
+/** Makes the range of whole numbers from `min` to `max`, both included. */
 export function wholeRange(min: number, max: number = Number.MAX_SAFE_INTEGER): Range {
   const upTo = max === Number.MAX_SAFE_INTEGER ? "on" : `to ${max}`;
   return {
@@ -71,7 +71,7 @@ export class Settings {
     this.#entries = new Map(entries);
   }
 
-  /** The entry as it was given; undefined if absent. */
+  /** Returns the entry as it was given; undefined if absent. */
   get(key: string): unknown {
     return this.#entries.get(key);
   }
@@ -97,7 +97,7 @@ export class Settings {
     return this.#entries.has(key) ? this.number(key, range) : undefined;
   }
 
-  /** False if absent. @throws BAD_CONFIG unless it is true or false. */
+  /** Reads a boolean; false if absent. @throws BAD_CONFIG unless it is true or false. */
   flag(key: string): boolean {
     const value = this.#entries.get(key) ?? false;
     if (typeof value === "boolean") return value;

@@ -309,7 +309,9 @@ function parseHave(fields: Fields, count: number): readonly number[] | undefined
   );
 }
 
-/** Whether a value is `[block]`, `[block, rows]` or `[block, rows, inner]`; rows and inner are not 0. */
+/**
+ * Returns whether a value is `[block]`, `[block, rows]` or `[block, rows, inner]`; rows and inner are not 0.
+ */
 function isBlockRow(row: unknown): row is [number, number?, number?] {
   if (!Array.isArray(row) || row.length < 1 || row.length > 3) return false;
   return row.every((value: unknown, i) => isCount(value) && (i === 0 || value > 0));

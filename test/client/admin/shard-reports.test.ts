@@ -10,7 +10,7 @@ test("adds up what shards that serve tell, and names the others", () => {
     { shard: 2, state: "serving", updates: { applied: 5, refused: 0 } },
     { shard: 3, state: "serving" },
   ];
-  expect(updatesOf(shards)).toEqual({ applied: 12, refused: 1, silent: [1, 3] });
+  expect(updatesOf(shards)).toEqual({ applied: 12, rejected: 1, silent: [1, 3] });
 });
 
 test.each([[{}], [{ applied: -1, refused: 0 }], [3]])("refuses %j", (updates) => {

@@ -60,7 +60,10 @@ interface Library {
 
 let loaded: Library | undefined;
 
-/** Loaded when first needed: few processes see these messages, and each thread would pay for it. */
+/**
+ * Returns the library, loaded when first needed: few processes see these messages, and each thread would pay
+ * for it.
+ */
 function library(): Library {
   if (loaded !== undefined) return loaded;
   const protobufLibrary = createRequire(import.meta.url)("protobufjs/light.js") as typeof protobuf;
