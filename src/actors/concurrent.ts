@@ -16,12 +16,12 @@ export const systemClock: Clock = {
   },
 };
 
-/** Small requests under way at one time. */
+/** How many small requests may be under way at one time. */
 export const REQUESTS_AT_ONCE = 64;
 
 /**
- * Calls `run` for every item, `atOnce` at a time; returns the results in the order of the items.
- * After the first failure no further item is begun. It is thrown once all calls under way have ended.
+ * Calls `run` for every item, up to `atOnce` calls at a time; returns the results in the order of the items. After
+ * the first failure it begins no further item, waits for the calls under way, and throws that failure.
  */
 export async function mapConcurrently<Item, Result>(
   items: readonly Item[],
@@ -58,13 +58,13 @@ export class Repeater {
   #round: Promise<void> = Promise.resolve();
   #cancelPause: () => void = () => undefined;
 
-  /** `work` is one round; it returns how many milliseconds to pause after it, and must not throw. */
+  /** `work` does one round and returns how many milliseconds to pause after it; it must not throw. */
   constructor(work: () => Promise<number>, clock: Clock = systemClock) {
     this.#work = work;
     this.#clock = clock;
   }
 
-  /** Begins with a round at once, or after a pause; settles after a round that begins at once. */
+  /** Begins with a round at once and waits for it, or begins after a pause of `afterMs` and does not wait. */
   async start(afterMs = 0): Promise<void> {
     if (this.#isStarted) return await this.#round;
     this.#isStarted = true;

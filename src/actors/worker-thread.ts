@@ -13,10 +13,10 @@ import {
 type Argument<Call> = Call extends (argument: infer Value) => unknown ? Value : never;
 type Result<Call> = Call extends (...values: never[]) => infer Value ? Value : never;
 
-/** Tells how far the work on a call has come; what the numbers mean is up to the call. */
+/** Reports how far the work on a call has come; each call defines what its numbers mean. */
 export type Progress = (...counts: number[]) => void;
 
-/** How a thread answers the calls of an interface. */
+/** Functions that answer the calls of an interface in a worker thread. */
 export type Handlers<Calls> = {
   readonly [Verb in keyof Calls]: (
     argument: Argument<Calls[Verb]>,
@@ -51,7 +51,7 @@ export type CalledWorker = Pick<Worker, "on" | "postMessage" | "terminate">;
 
 /** A worker thread that runs {@link serveThread}, seen from the thread that has started it. */
 export class WorkerThread<Calls, Event = never> {
-  /** Resolves when the thread answers calls; fails as {@link ask} if it ends before. */
+  /** Resolves when the thread answers calls; fails like {@link ask} if the thread ends before. */
   readonly ready: Promise<void>;
   /** Why the thread has ended; pending until then. */
   readonly ended: Promise<PserverError>;
@@ -61,7 +61,7 @@ export class WorkerThread<Calls, Event = never> {
   #ids = 0;
   #failure: PserverError | undefined;
 
-  /** `name`: of the thread in errors; `onEvent`: called with what it tells unasked. */
+  /** `name` names the thread in errors. `onEvent` is called with each event that the thread emits. */
   constructor(
     worker: CalledWorker,
     name: string,
@@ -81,7 +81,7 @@ export class WorkerThread<Calls, Event = never> {
       });
       void this.ended.then(reject);
     });
-    // A thread that is never used may fail unnoticed.
+    // Nobody may wait for a thread that is never used: its failure is no unhandled rejection.
     this.ready.catch(() => undefined);
     worker.on("error", (error: Error) => this.#fail(fromThread(error)));
     worker.on("exit", (code) =>
@@ -89,7 +89,10 @@ export class WorkerThread<Calls, Event = never> {
     );
   }
 
-  /** Asks the thread; a call before it is ready waits. Fails with what the work, or the thread, fails with. */
+  /**
+   * Sends a call to the thread and returns the answer; waits until the thread is ready. Throws the error of the work,
+   * or the error that ended the thread.
+   */
   ask<Verb extends keyof Calls & string>(
     verb: Verb,
     argument: Argument<Calls[Verb]>,
@@ -104,7 +107,7 @@ export class WorkerThread<Calls, Event = never> {
     });
   }
 
-  /** Ends the thread at once, with all that it keeps; open calls fail with `reason`. */
+  /** Ends the thread at once and frees its memory; open calls fail with `reason`. */
   async stop(reason: PserverError): Promise<void> {
     this.#fail(reason);
     await this.#worker.terminate();
@@ -130,8 +133,8 @@ export class WorkerThread<Calls, Event = never> {
 }
 
 /**
- * Answers the calls to this worker thread by the handlers that `start` makes, until the thread is ended. `start` may
- * tell of events by `emit`. If it fails, the thread ends with that error.
+ * Answers the calls to this worker thread with the handlers that `start` returns, until the thread is ended. `start`
+ * may send events with `emit`. If it fails, the thread ends with that error.
  */
 export async function serveThread<Calls, Event = never>(
   start: (emit: (event: Event) => void) => Promise<Handlers<Calls>>,

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { mapConcurrently } from "../actors/concurrent.ts";
-import type { Declared } from "../actors/fold/declaration-table.ts";
+import type { DeclaredParameter } from "../actors/fold/declaration-table.ts";
 import type { FoldState } from "../actors/fold/fold-state.ts";
 import type { Shard } from "../actors/fold/shard.ts";
 import {
@@ -88,8 +88,8 @@ export class FoundParameters {
     });
   }
 
-  /** Keeps the declaration with the higher epoch, and the most blocks that any of them had. */
-  #take({ name, dtype, shape, config, epoch, layout, trainer }: Declared): void {
+  /** Keeps the declaration of the higher epoch, and the most blocks that any of them had. */
+  #take({ name, dtype, shape, config, epoch, layout, trainer }: DeclaredParameter): void {
     const known = this.#found.get(name);
     const blocksMax = Math.max(known?.blocksMax ?? 0, layout.blocks);
     if (known !== undefined && known.epoch >= epoch) {

@@ -1,4 +1,4 @@
-import { changedOf } from "../actors/fold/journal-checksum.ts";
+import { changedRecordsOf } from "../actors/fold/journal-checksum.ts";
 import type { Shard } from "../actors/fold/shard.ts";
 import { journalDamaged } from "../actors/journal/journal-check.ts";
 import type { Manifest } from "../actors/journal/manifest.ts";
@@ -217,7 +217,7 @@ async function foldOn(state: Verifying, { shard, generation }: Folded, seq: numb
   } catch (thrown) {
     const found = ensureError(thrown);
     if (!UNREADABLE.includes(found.code)) throw thrown;
-    const changed = changedOf(found);
+    const changed = changedRecordsOf(found);
     const before = changed === undefined ? shard.seq : changed.from - 1;
     const error = found.toWire();
     state.places.push({ generation, seq: before, kind: "unreadable", error });

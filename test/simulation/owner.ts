@@ -1,5 +1,5 @@
 import type { JournalRecord } from "../../src/actors/fold/journal-record.ts";
-import type { Settled } from "../../src/actors/fold/shard.ts";
+import type { RecordAnswer } from "../../src/actors/fold/shard.ts";
 import {
   checkRecordAt,
   checkState,
@@ -112,7 +112,7 @@ export class Owner {
   #manifest: StoredManifest;
   #stored: Map<string, BlockPieces>;
   #cut: SnapshotCut | undefined;
-  #settled: Settled | undefined;
+  #settled: RecordAnswer | undefined;
   #knownEnd = 0;
   #deliveries = 0;
   #rereads = 0;
@@ -165,8 +165,8 @@ export class Owner {
    */
   foldNext(
     isDamaged: boolean,
-    note: (seq: number, settled: Settled | undefined) => void,
-  ): Settled | undefined {
+    note: (seq: number, settled: RecordAnswer | undefined) => void,
+  ): RecordAnswer | undefined {
     const entry = this.#world.journal.readFrom(this.#queue.startSeq);
     if (!this.#alive || entry === undefined) return undefined;
     this.#queue.clear();

@@ -1,5 +1,5 @@
 import type { JournalRecord } from "../../src/actors/fold/journal-record.ts";
-import type { Settled } from "../../src/actors/fold/shard.ts";
+import type { RecordAnswer } from "../../src/actors/fold/shard.ts";
 import {
   decodeMessage,
   encodeMessage,
@@ -69,7 +69,7 @@ function applyingRewritten(change: (fields: Fields) => Fields): Variant {
  * Applies a push as if each session of its trainer were another trainer. An init keeps its trainer: it
  * is to be the one that hosts have selected.
  */
-function applyApart(fold: Fold, record: JournalRecord): Settled | undefined {
+function applyApart(fold: Fold, record: JournalRecord): RecordAnswer | undefined {
   const parsed = SUBJECTS.parseLog(record.subject);
   if (parsed.by !== "trainer" || parsed.verb === "init") return fold.apply(record);
   let sender = { session: 0, reply: "" };
@@ -88,7 +88,7 @@ function applyBatchAs(
   fold: Fold,
   record: JournalRecord,
   sender: (trainer: string, session: number) => string,
-): Settled | undefined {
+): RecordAnswer | undefined {
   const parsed = SUBJECTS.parseLog(record.subject);
   if (parsed.by !== "batch") return fold.apply(record);
   let head = { session: 0, reply: "" };

@@ -1,4 +1,4 @@
-import type { Settled } from "../../src/actors/fold/shard.ts";
+import type { RecordAnswer } from "../../src/actors/fold/shard.ts";
 import type { StoredManifest } from "../../src/actors/journal/manifest.ts";
 import { SnapshotCut } from "../../src/actors/journal/snapshotter.ts";
 import type { HostRecord } from "../../src/protocol/messages/host-records.ts";
@@ -388,7 +388,7 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
     if (settled !== undefined && settled.reply !== "") this.#answer(settled);
   }
 
-  #answer({ reply, outcome, session }: Settled): void {
+  #answer({ reply, outcome, session }: RecordAnswer): void {
     const process = this.#lives.find((life) => life.reply === reply);
     promise(process !== undefined, () => `an answer to ${reply}, where nobody ever listened`);
     this.#network.send(() => process.receive(outcome, session, false));

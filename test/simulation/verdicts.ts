@@ -1,4 +1,4 @@
-import type { Settled } from "../../src/actors/fold/shard.ts";
+import type { RecordAnswer } from "../../src/actors/fold/shard.ts";
 import type { Outcome } from "../../src/protocol/messages/outcomes.ts";
 import type { TrainerIntent } from "./intents.ts";
 import { promise } from "./violation.ts";
@@ -24,7 +24,7 @@ export class Verdicts {
   readonly #byRecord: Map<string, Verdict> = new Map();
 
   /** An owner folded record `seq`: every owner must give the same answer to it. */
-  noteSettled(seq: number, settled: Settled | undefined): void {
+  noteSettled(seq: number, settled: RecordAnswer | undefined): void {
     const answer = settled === undefined ? "nothing" : words(settled);
     const first = this.#bySeq.get(seq) ?? answer;
     this.#bySeq.set(seq, first);
@@ -54,7 +54,7 @@ export class Verdicts {
   }
 }
 
-function words({ trainer, session, reply, outcome }: Settled): string {
+function words({ trainer, session, reply, outcome }: RecordAnswer): string {
   const { n, seq, version, code = "applied", message = "" } = outcome;
   return `${trainer} ${session} ${reply}: ${n} ${seq} ${version} ${code} ${message}`;
 }

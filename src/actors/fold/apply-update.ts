@@ -53,13 +53,13 @@ export interface SetChange {
   readonly statistics?: Statistics | undefined;
 }
 
-/** A push with the elements it carries, which are as many as its block or part has. */
+/** A push whose payload has as many elements as its block or part. */
 interface FittingPush {
   readonly block: BlockActor;
   readonly payload: Payload;
-  /** Elements of the block that the payload is for; undefined for all. */
+  /** The elements of the block that the payload changes; undefined for all. */
   readonly part: PartIndex | undefined;
-  /** L2 norm of the trainer's whole tensor; present for a gradient that is clipped by it. */
+  /** L2 norm of the trainer's whole tensor; set for a gradient that is clipped by its norm. */
   readonly norm: number | undefined;
   /** Absent unless somebody observes the fold. */
   readonly statistics?: Statistics | undefined;
@@ -79,20 +79,20 @@ export interface GradientChange extends FittingPush {
   readonly behind: number;
 }
 
-/** A record that passed every check, with the block it is for. */
+/** A change of one block that passed every check. */
 export type Change = InitChange | SetChange | MixChange | GradientChange;
 
 /** Learning rate of an update. */
 interface RateChoice {
-  /** Overrides that of the configuration. */
+  /** Learning rate that overrides the configuration's. */
   readonly learningRate?: number | undefined;
   /** Divisor of the rate; 1 or more. */
   readonly divisor: number;
 }
 
 /**
- * One update of a block by its optimizer's rule. Rows of a sparse parameter have update counts of their
- * own; otherwise the block's count is that of all elements.
+ * Runs one update of a block by its optimizer's rule. Rows of a sparse parameter have update counts of their own; all
+ * elements of any other block share the block's count.
  */
 class RuleRun {
   readonly #memory: ShardMemory;
@@ -100,9 +100,9 @@ class RuleRun {
   readonly #rate: RateChoice;
   readonly #rule: UpdateRule;
   readonly #elementBytes: number;
-  /** Address of the rows' counts, if what the rule does with a row depends on its count. */
+  /** Address of the rows' update counts; undefined if the rule does the same at every count. */
   readonly #counts: number | undefined;
-  /** Addresses of the rule's slots in the present visit. */
+  /** Addresses of the rule's slots for the elements being updated. */
   readonly #slots: number[] = [];
   readonly #updateRate = { count: 0, learningRate: 0 };
 
@@ -116,7 +116,7 @@ class RuleRun {
     this.#counts = isPlain ? undefined : rowCounts(block);
   }
 
-  /** These elements of the block, in the columns that the rule changes: the values and its slots. */
+  /** Returns these elements of the block in the columns that the rule changes: the values and its slots. */
   target(part: PartIndex | undefined): ColumnTarget {
     const { rows, plan } = this.#block;
     const columns: number[] = [];
@@ -126,7 +126,10 @@ class RuleRun {
     return { rows, part, elementBytes, columns, counts, visitRows };
   }
 
-  /** The update of rows in one call, if the rule has it and rows have the same learning rate. */
+  /**
+   * Returns a function that updates rows in one call; undefined if the rule has no kernel for that, or if the
+   * learning rate differs from row to row.
+   */
   #rowVisit(columns: readonly number[], counts: number | undefined): RowVisit | undefined {
     const rule = this.#rule;
     if (counts === undefined || rule.runRows === undefined || !this.#isSteady()) return undefined;
@@ -137,7 +140,7 @@ class RuleRun {
     };
   }
 
-  /** Updates elements of the columns with the gradient at an address, which is overwritten. */
+  /** Updates elements of the columns with the gradient at an address; overwrites the gradient. */
   readonly update: ColumnVisit = (columns, gradient, n, count) => {
     this.#begin(this.#counts === undefined ? this.#block.updates + 1 : nextCount(count));
     for (let slot = 1; slot < columns.length; slot++) {
@@ -146,7 +149,7 @@ class RuleRun {
     this.#rule.run(columns[0] as number, gradient, this.#slots, n);
   };
 
-  /** Whether the learning rate is that of any update. */
+  /** Whether every update has the same learning rate. */
   #isSteady(): boolean {
     const { learningRate } = this.#block.config;
     if (this.#rate.learningRate !== undefined || learningRate === undefined) return true;
@@ -163,7 +166,7 @@ class RuleRun {
   #rateAt(count: number): number {
     const { learningRate } = this.#block.config;
     if (this.#rate.learningRate !== undefined) return this.#rate.learningRate;
-    // Only `none` has no schedule here; it ignores the rate.
+    // Only the optimizer `none` comes here without a learning rate, and it ignores the rate.
     if (learningRate === undefined) return 1;
     return learningRateAt(this.#memory.kernels, learningRate, count);
   }
@@ -192,8 +195,8 @@ export function isFloat(dtype: Dtype): dtype is FloatDtype {
 }
 
 /**
- * Whether no element of a payload is a NaN or an infinity; true for integers. The payload must be as it
- * was when the checksum of its record was compared: that pass has mostly seen the answer.
+ * Whether no element of a payload is a NaN or an infinity; true for integers. The payload must not have changed since
+ * the checksum of its record was compared: that pass has already found most answers.
  */
 export function allFinite(memory: ShardMemory, payload: Payload): boolean {
   const { dtype, encoding } = payload;
@@ -226,8 +229,8 @@ function add(memory: ShardMemory, target: ColumnTarget, payload: Payload): void 
 }
 
 /**
- * `values = data` with canonical NaNs. The data must be as it was when the checksum of its record was
- * compared, as for {@link allFinite}.
+ * `values = data` with canonical NaNs. The data must not have changed since the checksum of its record was compared,
+ * as for {@link allFinite}.
  */
 function overwrite(memory: ShardMemory, dtype: Dtype, pointer: number, data: Uint8Array): void {
   memory.bytes(pointer, data.length).set(data);
@@ -246,7 +249,7 @@ export function applyGradient(memory: ShardMemory, change: GradientChange): void
   if (isFloat(dtype)) {
     const rate = { learningRate: operation.lr, divisor: behind };
     const run = new RuleRun(memory, block, dtype, rate);
-    eachShaped(memory, change, dtype, run.target(part), run.update);
+    eachShapedElement(memory, change, dtype, run.target(part), run.update);
   } else {
     const elementBytes = DTYPES[dtype].bytes;
     add(memory, { rows, part, elementBytes, columns: [pointer] }, payload);
@@ -256,10 +259,10 @@ export function applyGradient(memory: ShardMemory, change: GradientChange): void
 }
 
 /**
- * Scales and clips a gradient in the scratch and calls `visit` for its elements and those of the target,
- * as {@link eachColumn} does.
+ * Scales and clips a gradient in the scratch, and calls `visit` with its elements and the target's, as {@link
+ * eachColumn} does.
  */
-function eachShaped(
+function eachShapedElement(
   memory: ShardMemory,
   { block, payload, norm }: GradientChange,
   dtype: FloatDtype,
@@ -275,7 +278,7 @@ function eachShaped(
 
 // In a `sync` job, gradients are added up in a slot of their block until the step closes.
 
-/** State that the open step is applied to. */
+/** State that applying an open step needs. */
 interface StepContext {
   readonly memory: ShardMemory;
   readonly blocks: BlockTable;
@@ -284,8 +287,8 @@ interface StepContext {
 const SCALE = { float32: "scaleF32", float64: "scaleF64" } as const;
 
 /**
- * Adds a trainer's gradient, scaled and clipped, to the open step of its block. Values and version
- * stay. The step must have been checked before.
+ * Scales and clips a trainer's gradient and adds it to the open step of its block. Values and version stay. The step
+ * must have been checked before.
  */
 export function accumulateGradient(
   { memory, blocks }: StepContext,
@@ -297,7 +300,7 @@ export function accumulateGradient(
   blocks.beforeChange(block);
   const { rows } = block;
   const target = { rows, part, elementBytes: DTYPES[dtype].bytes, columns: [sum] };
-  eachShaped(memory, change, dtype, target, (columns, gradient, n) =>
+  eachShapedElement(memory, change, dtype, target, (columns, gradient, n) =>
     accumulate(memory.kernels, dtype, columns[0] as number, gradient, n),
   );
   touch(memory, block, part?.rows);
@@ -306,9 +309,8 @@ export function accumulateGradient(
 }
 
 /**
- * Applies the open step of each of these blocks that has one: a single update by the optimizer's
- * rule with the sum of the gradients divided by `divisor`. Of a sparse parameter, only rows named by
- * a gradient of the step are updated.
+ * Applies the open steps of these blocks: divides the sum of a block's gradients by `divisor` and updates the block
+ * once by its optimizer's rule. Of a sparse parameter it updates only the rows that a gradient of the step names.
  */
 export function closeStep(
   { memory, blocks }: StepContext,
@@ -327,8 +329,8 @@ export function closeStep(
 }
 
 /**
- * Forgets the gradients of the open step; values and versions stay.
- * @returns the number of blocks that had one.
+ * Forgets the gradients of open steps; values and versions stay.
+ * @returns how many blocks had an open step.
  */
 export function discardOpenSteps(blocks: Iterable<BlockActor>): number {
   let discarded = 0;
@@ -357,16 +359,16 @@ function applyOpenStep(memory: ShardMemory, block: BlockActor, share: number): v
     applyAll(memory, run, block, { sum, shared });
     return;
   }
-  const marks = block.slotPointer(touched);
+  const touchedAt = block.slotPointer(touched);
   if (RowRanges.isShort(block.rows.rowElements * DTYPES[dtype].bytes)) {
-    applyShortRows(memory, run, block, { sum, shared, marks });
+    applyShortRows(memory, run, block, { sum, shared, touchedAt });
   } else {
-    applyLongRows(memory, run, block, { sum, shared, marks });
+    applyLongRows(memory, run, block, { sum, shared, touchedAt });
   }
   block.slotBytes(touched).fill(0);
 }
 
-/** The sum of gradients at its address, and the division by the number of trainers. */
+/** The gradients of an open step: the address of their sum, and how it is divided by the number of trainers. */
 interface OpenSum {
   readonly sum: number;
   readonly shared: (gradient: number, n: number) => void;
@@ -391,39 +393,39 @@ function applyAll(
   }
 }
 
-/** Updates the marked rows, which are short, counts the update, and clears their sums. */
+/** Updates the touched rows of a block with short rows, counts the update, and clears the rows' sums. */
 function applyShortRows(
   memory: ShardMemory,
   run: RuleRun,
   block: BlockActor,
-  { sum, shared, marks }: OpenSum & { readonly marks: number },
+  { sum, shared, touchedAt }: OpenSum & { readonly touchedAt: number },
 ): void {
   const { kernels } = memory;
   const { columns, counts, elementBytes, visitRows } = run.target(undefined);
   const { rows, rowElements } = block.rows;
-  const pieces = new RowRanges(memory, rowElements, elementBytes);
+  const ranges = new RowRanges(memory, rowElements, elementBytes);
   const allCounts = rowCounts(block);
   for (let first = 0; first < rows; ) {
-    const n = kernels.touchedRows(pieces.list, marks, first, rows, pieces.rowsMax);
+    const n = kernels.touchedRows(ranges.list, touchedAt, first, rows, ranges.rowsMax);
     if (n === 0) return;
-    first = pieces.last(n) + 1;
+    first = ranges.last(n) + 1;
     const gradient = memory.scratch;
-    pieces.gather(gradient, sum, n);
+    ranges.gather(gradient, sum, n);
     shared(gradient, n * rowElements);
-    pieces.change(columns, counts, n, run.update, visitRows);
-    kernels.clearRows(sum, pieces.list, n, rowElements * elementBytes);
-    if (allCounts !== undefined) kernels.countRows(allCounts, pieces.list, n);
+    ranges.change(columns, counts, n, run.update, visitRows);
+    kernels.clearRows(sum, ranges.list, n, rowElements * elementBytes);
+    if (allCounts !== undefined) kernels.countRows(allCounts, ranges.list, n);
   }
 }
 
-/** Does for long rows what {@link applyShortRows} does for short ones, where they are. */
+/** Does the same as {@link applyShortRows} for a block with long rows, without gathering them. */
 function applyLongRows(
   memory: ShardMemory,
   run: RuleRun,
   block: BlockActor,
-  { sum, shared, marks }: OpenSum & { readonly marks: number },
+  { sum, shared, touchedAt }: OpenSum & { readonly touchedAt: number },
 ): void {
-  const rows = touchedRows(memory, marks, block.rows.rows);
+  const rows = touchedRows(memory, touchedAt, block.rows.rows);
   const target = run.target({ rows });
   const walk = new RangeWalk(memory, target);
   const ranges = ElementRanges.of(block.rows, { rows });
@@ -436,26 +438,26 @@ function applyLongRows(
   countUpdate(memory, block, rows);
 }
 
-/** Marks rows of a sparse parameter as named by a gradient of the open step; undefined for all. */
+/** Notes that a gradient of the open step names these rows of a sparse parameter; undefined stands for all rows. */
 function touch(memory: ShardMemory, block: BlockActor, list: Uint32Array | undefined): void {
   if (block.plan.touched === undefined) return;
   if (list === undefined) {
     block.slotBytes(block.plan.touched).fill(1);
     return;
   }
-  const marks = block.slotPointer(block.plan.touched);
-  eachListRange(memory, list, (pointer, n) => memory.kernels.touchRows(marks, pointer, n));
+  const touchedAt = block.slotPointer(block.plan.touched);
+  eachListRange(memory, list, (pointer, n) => memory.kernels.touchRows(touchedAt, pointer, n));
 }
 
-/** Rows that are marked, ascending. */
-function touchedRows(memory: ShardMemory, marks: number, rows: number): Uint32Array {
-  const bytes = memory.bytes(marks, rows);
+/** Returns the numbers of the touched rows, ascending. */
+function touchedRows(memory: ShardMemory, touchedAt: number, rows: number): Uint32Array {
+  const bytes = memory.bytes(touchedAt, rows);
   const found: number[] = [];
   for (let row = bytes.indexOf(1); row >= 0; row = bytes.indexOf(1, row + 1)) found.push(row);
   return Uint32Array.from(found);
 }
 
-/** Type and address of the sum of gradients. @throws INTERNAL if the block has no slot for one. */
+/** Returns type and address of the sum of gradients. @throws INTERNAL if the block has no slot for one. */
 function openSlots(block: BlockActor): { dtype: FloatDtype; sum: number } {
   const { dtype, plan } = block;
   if (isFloat(dtype) && plan.accumulator !== undefined) {
@@ -464,7 +466,7 @@ function openSlots(block: BlockActor): { dtype: FloatDtype; sum: number } {
   throw new PserverError("INTERNAL", `${block.label} has no place to add gradients of a step up`);
 }
 
-/** State that a record's change is applied to. */
+/** State that applying a record's change needs. */
 interface ChangeContext extends StepContext {
   readonly steps: Pick<StepTable, "noteGradient">;
   /** Sender of the record. */
@@ -472,8 +474,8 @@ interface ChangeContext extends StepContext {
 }
 
 /**
- * Applies a change that `checkRecord` passed, or adds a gradient to its open step.
- * @returns the version that the block has then.
+ * Applies a change that `checkRecord` passed, or adds its gradient to the open step.
+ * @returns the version of the block afterwards.
  * @throws TOO_LARGE if this process lacks the memory for a new block.
  */
 export function applyChange(context: ChangeContext, change: Change): number {
@@ -503,7 +505,7 @@ function initialize({ memory, blocks }: StepContext, change: InitChange): number
   return block.version;
 }
 
-/** Whether gradients of a block wait for their step to close: of floats, in a `sync` job. */
+/** Whether gradients of a block wait for their step to close: those of floats in a `sync` job do. */
 function waitsForStep({ plan }: BlockActor): boolean {
   return plan.accumulator !== undefined;
 }

@@ -36,13 +36,13 @@ export interface BlockName {
 export interface OpenStep {
   /** Senders of the gradients, in the order of arrival. */
   readonly trainers: readonly string[];
-  /** Learning rate that all of them gave; absent for that of the configuration. */
+  /** Learning rate that all these gradients name; absent if they use the configuration's. */
   readonly learningRate?: number;
 }
 
-/** Everything of a block but its bytes: its entry in the state of a snapshot. */
+/** What a block is, without its bytes; its entry in the state of a snapshot. */
 export interface BlockHeader extends BlockName {
-  /** Initialization of the parameter that created this block. */
+  /** Number of the initialization that created this block. */
   readonly epoch: number;
   readonly dtype: Dtype;
   /** Shape of the whole parameter. */
@@ -52,26 +52,26 @@ export interface BlockHeader extends BlockName {
   /** Elements of the block. */
   readonly count: number;
   readonly config: ParameterConfig;
-  /** Changes of the values under its epoch: 1 for the `init`, then 1 more each. */
+  /** How often the values have changed under this epoch; the `init` counts as 1. */
   readonly version: number;
   /**
-   * Updates by gradients under its epoch, one for each closed step in `sync`. Rows of a sparse
+   * How many updates by gradients there were under this epoch, in `sync` one for each closed step. Rows of a sparse
    * parameter count their own.
    */
   readonly updates: number;
-  /** Absent while nothing is added up. */
+  /** Absent while no gradient is added up. */
   readonly open?: OpenStep;
 }
 
 /** Read access to a block of a shard. Its header and bytes change with the records applied. */
 export interface Block extends Omit<BlockHeader, "open"> {
-  /** Gradients added up in the open step: with epoch and version they identify the bytes. */
+  /** How many gradients are added up in the open step. Epoch, version and this number identify the bytes. */
   readonly accumulated: number;
   /** Bytes of the values. */
   readonly bytes: number;
   /** Bytes of the values and all slots. */
   readonly heldBytes: number;
-  /** Slots beside the values, see `SlotPlan`. */
+  /** Number of slots beside the values, see `SlotPlan`. */
   readonly slots: number;
   /**
    * The values: a live view, invalid after the shard's next `apply`.
@@ -79,25 +79,26 @@ export interface Block extends Omit<BlockHeader, "open"> {
    */
   values(): Uint8Array<ArrayBuffer>;
   /**
-   * A slot, as {@link Block.values}: slot 0 is the values, slots from 1 on are what updates keep.
+   * A live view of a slot, like {@link Block.values}. Slot 0 is the values; from slot 1 on, slots hold the
+   * optimizer's state.
    * @throws BAD_VALUE if there is no such slot.
    */
   slotBytes(slot: number): Uint8Array<ArrayBuffer>;
 }
 
-/** Bytes of the values of a block with this header. */
+/** Counts the bytes of the values of a block with this header. */
 function blockBytes(header: Pick<BlockHeader, "dtype" | "count">): number {
   return header.count * DTYPES[header.dtype].bytes;
 }
 
-/** Name of a block in messages. */
+/** Returns the name of a block in messages. */
 export function blockLabel(parameter: string, index: number): string {
   return `${quoteName(parameter)} block ${index}`;
 }
 
 /**
- * Whether a layout exists in which block `index` has this place: every block but the last has the
- * same number of elements, in order, without a gap.
+ * Whether block `index` can have this place in some layout: every block but the last has the same number of elements,
+ * in order, without a gap.
  */
 export function isPlaced(index: number, place: BlockExtent): boolean {
   const { start, count } = place;
@@ -108,9 +109,9 @@ export function isPlaced(index: number, place: BlockExtent): boolean {
   return count === blockElements || (isLast && count < blockElements);
 }
 
-/** A block that owns ranges of its shard's memory. Only {@link applyChange} and the end of a step change it. */
+/** Implements a block in ranges of its shard's memory. Only {@link applyChange} and the end of a step change it. */
 export class BlockActor implements Block {
-  /** Its name in messages; kept because every check of a record may need it. */
+  /** Name of the block in messages; kept, because every check of a record may need it. */
   readonly label: string;
   readonly parameter: string;
   readonly index: number;
@@ -130,7 +131,7 @@ export class BlockActor implements Block {
   updates: number;
   /** Senders of the gradients in the open step, in the order of arrival. */
   readonly contributors: Set<string>;
-  /** Learning rate that these gradients gave; undefined for that of the configuration. */
+  /** Learning rate that these gradients name; undefined if they use the configuration's. */
   openRate: number | undefined;
   readonly #memory: ShardMemory;
   readonly #sizes: readonly number[];
@@ -138,7 +139,7 @@ export class BlockActor implements Block {
   #rule: UpdateRule | undefined;
 
   /**
-   * Allocates values, which are left undefined, and slots, which are zeroed.
+   * Allocates the values, with undefined contents, and the slots, filled with zeros.
    * @throws TOO_LARGE if the memory is full.
    */
   constructor(memory: ShardMemory, header: BlockHeader, plan: SlotPlan) {
@@ -204,13 +205,13 @@ export class BlockActor implements Block {
     return this.#memory.bytes(this.slotPointer(slot), this.#sizes[slot] ?? 0);
   }
 
-  /** The optimizer's rule for its elements, which must be floats; created by the first call. */
+  /** Returns the optimizer's rule for the block's elements, which must be floats. The first call creates it. */
   rule(dtype: FloatDtype): UpdateRule {
     this.#rule ??= updateRule(this.#memory.kernels, this.config, dtype);
     return this.#rule;
   }
 
-  /** A copy of the header, with its entries in the order that snapshots hold them. */
+  /** Copies the header, with its entries in the order that snapshots have. */
   header(): BlockHeader {
     const { parameter, index, epoch, dtype, shape, start, count, config, version, updates } = this;
     const header = {
@@ -247,23 +248,23 @@ export interface SlotOwner extends BlockExtent {
   readonly config: ParameterConfig;
 }
 
-/** Slots of a block. Slot 0 is the values; the others are numbered from 1 in this order. */
+/** The slots of a block. Slot 0 is the values; the others are numbered from 1 in the order of this type's entries. */
 export interface SlotPlan {
   /** Bytes of slots 1, 2, …; all zero in a new block. */
   readonly bytes: readonly number[];
   /** Number of slots of the optimizer's rule, each as long as the values. */
   readonly rule: number;
-  /** Slot of the update counts, a uint32 for each row, if the parameter is sparse. */
+  /** Slot of the rows' update counts, a uint32 for each row; only of a sparse parameter. */
   readonly counts?: number;
-  /** Slot of the sum of gradients of the open step, as long as the values, in a `sync` job. */
+  /** Slot of the sum of the open step's gradients, as long as the values; only in a `sync` job. */
   readonly accumulator?: number;
-  /** Slot with one byte for each row: whether the open step has a gradient of it. */
+  /** Slot with one byte for each row: 1 if a gradient of the open step names the row, else 0. */
   readonly touched?: number;
 }
 
 const COUNT_BYTES = 4;
 
-/** The slots of a block. A static parameter has none, because it is never updated. */
+/** Plans the slots of a block. A static parameter has none, because it is never updated. */
 export function slotPlan(owner: SlotOwner, synchronization: Synchronization): SlotPlan {
   const { dtype, config, count } = owner;
   if (config.static) return { bytes: [], rule: 0 };
@@ -284,7 +285,7 @@ export function slotPlan(owner: SlotOwner, synchronization: Synchronization): Sl
   };
 }
 
-/** Bytes of the values and all slots of a block. */
+/** Counts the bytes of the values and all slots of a block. */
 export function heldBytes(owner: SlotOwner, plan: SlotPlan): number {
   const valueBytes = owner.count * DTYPES[owner.dtype].bytes;
   return plan.bytes.reduce((sum, bytes) => sum + bytes, valueBytes);

@@ -7,7 +7,7 @@ export interface ShardHooks {
   blockAdded?(block: Block): void;
   /** A block was removed; its bytes can no longer be read. */
   blockRemoved?(block: Block): void;
-  /** The bytes of a block are about to change or to be freed: the last moment to copy them. */
+  /** The bytes of a block are about to change or to be freed; this is the last moment to copy them. */
   beforeChange?(block: Block): void;
 }
 
@@ -56,13 +56,13 @@ export class BlockTable {
   }
 
   /**
-   * Creates a block, whose values `fill` writes, in place of an existing one.
+   * Creates a block, in place of an existing one; `fill` must write its values.
    * @throws TOO_LARGE if the memory is full; the shard is unusable afterwards.
    */
   put(header: BlockHeader, plan: SlotPlan, fill: (block: BlockActor) => void): BlockActor {
     const { parameter, index } = header;
     const previous = this.get(parameter, index);
-    // Freed first, so that a shard near its limit can be initialized again.
+    // The former block is freed first, so that a shard near its limit can be initialized again.
     if (previous !== undefined) this.#remove(previous);
     const block = new BlockActor(this.#memory, header, plan);
     fill(block);

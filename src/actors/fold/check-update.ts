@@ -47,8 +47,8 @@ import { measureIfPossible, type Statistics } from "./statistics.ts";
 import type { StepTable } from "./step-table.ts";
 
 /**
- * Passes if a block takes a gradient of this step from this trainer. In `sync`, gradients that are
- * applied at once in every job, those of integers, may name any step or none.
+ * Passes if a block takes a gradient of this step from this trainer. Gradients of integers are applied at once in
+ * every job, so in a `sync` job they may name any step or none.
  * @throws BAD_VALUE, NOT_MEMBER, LATE or EARLY
  */
 function checkGradientStep(
@@ -68,7 +68,7 @@ function checkGradientStep(
 
 /**
  * Passes if the parameter's configuration takes this gradient.
- * @returns the divisor of the learning rate because of staleness; 1 or more.
+ * @returns the divisor of the learning rate for a stale gradient; 1 or more.
  * @throws UNSUPPORTED, NO_LEARNING_RATE or BAD_VALUE
  */
 function checkGradient(
@@ -84,7 +84,7 @@ function checkGradient(
   return versionsBehind(block, operation.seen);
 }
 
-/** @throws UNSUPPORTED for a part of which the rule could not tell what has been updated. */
+/** @throws UNSUPPORTED for some rows of a parameter that is not sparse, or for some elements of rows. */
 function checkPart({ config, label }: BlockActor, part: PartIndex | undefined): void {
   if (part === undefined || (config.sparse && part.inner === undefined)) return;
   const received = part.inner === undefined ? "some rows" : "some elements of some rows";
@@ -95,7 +95,7 @@ function checkPart({ config, label }: BlockActor, part: PartIndex | undefined): 
   );
 }
 
-/** @throws UNSUPPORTED if elements of this type do not take gradients as they are configured. */
+/** @throws UNSUPPORTED if elements of this type take no gradients under the block's configuration. */
 function checkTaken({ dtype, config, label }: BlockActor): void {
   checkTakesGradients(dtype, config, label);
   if (isFloat(dtype)) return;
@@ -107,7 +107,7 @@ function checkTaken({ dtype, config, label }: BlockActor): void {
   );
 }
 
-/** @throws BAD_VALUE if the gradient is to be clipped by its norm and names none. */
+/** @throws BAD_VALUE if the configuration clips by the norm and the gradient names none. */
 function checkNorm({ config, label }: BlockActor, norm: number | undefined): void {
   const { clipNorm } = config;
   if (clipNorm === undefined || norm !== undefined) return;
@@ -118,8 +118,8 @@ function checkNorm({ config, label }: BlockActor, norm: number | undefined): voi
 }
 
 /**
- * @throws NO_LEARNING_RATE if neither configuration nor call give one; BAD_VALUE for one that the
- * optimizer excludes, or that differs from the rate of earlier gradients of the step.
+ * @throws NO_LEARNING_RATE if neither the configuration nor the call has a learning rate; BAD_VALUE for a rate that
+ * the optimizer excludes, or that differs from the rate of earlier gradients of the step.
  */
 function checkRate(block: BlockActor, rate: number | undefined): void {
   const { label } = block;
@@ -163,7 +163,7 @@ function versionsBehind(block: BlockActor, seen: number | undefined): number {
 // The texts of these errors are part of the fold: a shard remembers them as outcomes, and a snapshot
 // holds them. They do not change within a version of the rules.
 
-/** State that a record is checked against and applied to. */
+/** The state that a record is checked against, and what is known of the record. */
 export interface RecordContext {
   readonly memory: ShardMemory;
   readonly blocks: BlockTable;
@@ -174,19 +174,19 @@ export interface RecordContext {
   readonly trainer: string;
   /** Whether the record asks for no answer, or for one to the trainer's own inbox. */
   readonly isAnswerable: boolean;
-  /** Reads the index of a part: packed in a batch. */
+  /** Reads the index of a part; in a batch it is packed. */
   readonly readIndex: typeof readPartIndex;
-  /** What the entries of a batch that have been checked add to the shard. */
+  /** What the entries of the batch checked so far will add to the shard. */
   readonly added: AddedBlocks;
   /** Whether elements are measured while they are checked, for an observer of the fold. */
   readonly measures?: boolean;
 }
 
-/** Blocks that checked but not yet applied entries of a batch create. */
+/** Blocks that entries of a batch will create: the entries are checked, but not applied yet. */
 interface AddedBlocks {
-  /** Bytes of values and slots, less those of the blocks that are replaced. */
+  /** Bytes of their values and slots, less the bytes of the blocks that they replace. */
   bytes: number;
-  /** Number of blocks, those that are replaced not counted. */
+  /** Number of blocks, without those that replace one. */
   count: number;
 }
 
@@ -207,7 +207,7 @@ export function checkRecord(
     : checkPush(context, block, record, data);
 }
 
-/** @throws BAD_REPLY if a record asks for an answer elsewhere than to its trainer's inbox. */
+/** @throws BAD_REPLY if a record asks for an answer to a subject outside its trainer's inbox. */
 export function checkReply({ isAnswerable }: RecordContext, reply: string): void {
   if (isAnswerable) return;
   throw new PserverError(
@@ -283,8 +283,8 @@ function checkAtMost(label: string, most: number, received: number, of: string):
 }
 
 /**
- * The block that a `push` or `set` is for, if epoch and element type are its own.
- * @throws NOT_INITIALIZED, STALE_EPOCH or BAD_DTYPE
+ * Returns the block that a `push` or `set` names.
+ * @throws NOT_INITIALIZED, STALE_EPOCH or BAD_DTYPE if there is none, or it has another epoch or element type.
  */
 function checkTarget(
   blocks: BlockTable,
@@ -347,7 +347,7 @@ function checkPush(
     : { kind: "mix", block, payload, part, norm, statistics, operation };
 }
 
-/** @throws BAD_LENGTH unless there are as many bytes as expected. */
+/** @throws BAD_LENGTH if there are more or fewer bytes than expected. */
 function checkBytes({ label }: BlockActor, expected: number, received: number): void {
   if (received === expected) return;
   const text = `${label}: expected ${expected} bytes; received ${received}`;
@@ -361,8 +361,9 @@ function checkNotStatic({ label, config }: BlockActor): void {
 }
 
 /**
- * Passes if the parameter allows any elements, or if these are finite and so is the norm of the
- * whole tensor, where it is known. By the norm all block updates of one gradient are rejected alike.
+ * Passes if the parameter allows any elements, or if these elements are finite and so is the norm of the whole
+ * tensor, where it is known. The norm is the same in all block updates of one gradient, so they are all rejected
+ * alike.
  * @returns the statistics of the elements if the context asks for them: one pass finds both.
  * @throws NON_FINITE
  */
@@ -387,9 +388,9 @@ function checkFinite(
 }
 
 /**
- * The changes that a trainer's record makes: one, or, of a batch, one for each of its entries, which name
- * different blocks. Every check is made before any change is applied, so that a batch is one transaction.
- * @throws the rejection; that of a batch names the block, or the entry that is malformed.
+ * Returns the changes that a trainer's record makes: one, or for a batch one for each of its entries, which name
+ * different blocks. Every check is made before any change is applied, so a batch is one transaction.
+ * @throws the rejection; for a batch it names the block, or the malformed entry.
  */
 export function checkUpdate(
   context: RecordContext,
@@ -423,7 +424,7 @@ function checkEntry(context: RecordContext, entry: BatchEntry): Change {
   }
 }
 
-/** Counts a block that an entry will create, for the limits that later entries are checked against. */
+/** Counts a block that an entry will create, so that the limits hold for later entries too. */
 function noteAdded(
   { blocks, added }: RecordContext,
   { parameter, index, data }: BatchEntry,

@@ -8,7 +8,7 @@ import { sameShape } from "../../protocol/tensor.ts";
 import { type BlockName, blockLabel } from "./block-actor.ts";
 
 /** A parameter that hosts have granted to one trainer. */
-export interface Declared extends GrantedParameter {
+export interface DeclaredParameter extends GrantedParameter {
   /** The trainer that may initialize it. */
   readonly trainer: string;
 }
@@ -16,23 +16,23 @@ export interface Declared extends GrantedParameter {
 /** Parameters that hosts have declared to a shard: what their blocks are and who may create them. */
 export class DeclarationTable {
   readonly #shard: number;
-  readonly #declared: Map<string, Declared> = new Map();
+  readonly #declared: Map<string, DeclaredParameter> = new Map();
 
   constructor(shard: number) {
     this.#shard = shard;
   }
 
-  /** How many parameters are known. */
+  /** Number of declared parameters. */
   get count(): number {
     return this.#declared.size;
   }
 
   /** All entries by name, in order of UTF-16 code units. */
-  sorted(): Declared[] {
+  sorted(): DeclaredParameter[] {
     return [...this.#declared.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
-  /** Adds parameters of a higher epoch than the known one; new names only up to `declaredMax`. */
+  /** Adds parameters, or replaces those declared under a lower epoch. Ignores new names beyond `declaredMax`. */
   take({ trainer, parameters }: DeclareRecord, declaredMax: number): void {
     for (const parameter of parameters) {
       const known = this.#declared.get(parameter.name);
@@ -42,14 +42,14 @@ export class DeclarationTable {
     }
   }
 
-  /** Removes a parameter declared under an epoch of at most `epoch`. */
+  /** Removes a parameter unless it was declared under a higher epoch than `epoch`. */
   drop(parameter: string, epoch: number): void {
     const known = this.#declared.get(parameter);
     if (known !== undefined && known.epoch <= epoch) this.#declared.delete(parameter);
   }
 
-  /** Restores a saved entry. @throws SNAPSHOT_DAMAGED if its name is there already. */
-  restore(declared: Declared): void {
+  /** Restores a saved parameter. @throws SNAPSHOT_DAMAGED if there is one of its name already. */
+  restore(declared: DeclaredParameter): void {
     const { name } = declared;
     if (this.#declared.has(name)) {
       throw new PserverError("SNAPSHOT_DAMAGED", `${quoteName(name)}: expected one declaration`);
@@ -101,7 +101,12 @@ export class DeclarationTable {
     }
   }
 
-  #checkPlace({ layout }: Declared, index: number, record: InitRecord, label: string): void {
+  #checkPlace(
+    { layout }: DeclaredParameter,
+    index: number,
+    record: InitRecord,
+    label: string,
+  ): void {
     const expected = blockPlace(layout, index);
     const { start, count } = record;
     if (expected.shard === this.#shard && expected.start === start && expected.count === count) {

@@ -13,7 +13,7 @@ export const ENCODED_CHUNK_BYTES = 16 * 1024;
 export interface Payload {
   /** Element type of the block, and of the elements in the scratch. */
   readonly dtype: Dtype;
-  /** Encoding in the record; absent for that of the element type. */
+  /** Encoding in the record; absent if the elements have the block's element type there. */
   readonly encoding?: Encoding | undefined;
   readonly bytes: Uint8Array;
 }
@@ -42,7 +42,7 @@ export function eachChunk(
     if (encoding === undefined) {
       memory.stage(chunk);
     } else {
-      // Encoded and widened elements end at the same address: so they can be widened in place.
+      // Encoded and widened elements end at the same address, so they can be widened in place.
       const encoded = memory.scratch + n * (elementBytes - wireBytes);
       memory.bytes(encoded, chunk.length).set(chunk);
       memory.kernels[WIDEN[encoding]](memory.scratch, encoded, n);
@@ -53,9 +53,9 @@ export function eachChunk(
 }
 
 /**
- * Whether `test` is true for every chunk, given the address and number of its elements, which are still
- * encoded; it must not change them. Stops at the first false. A payload that fits into the scratch is
- * one chunk and stays there, so that {@link eachChunk} does not copy it again.
+ * Whether `test` is true for every chunk. It gets the address and number of the chunk's elements, still encoded, and
+ * must not change them. Stops at the first false. A payload that fits into the scratch is one chunk and stays there,
+ * so that {@link eachChunk} does not copy it again.
  */
 export function everyEncodedChunk(
   memory: ShardMemory,
@@ -69,12 +69,15 @@ export function everyEncodedChunk(
   );
 }
 
-/** Bytes of one element in the payload. */
+/** Returns the bytes of one element in the payload. */
 function wireBytesOf({ dtype, encoding }: Payload): number {
   return encoding === undefined ? DTYPES[dtype].bytes : ENCODINGS[encoding].bytes;
 }
 
-/** Bytes of a single chunk are passed on as the same object: {@link ShardMemory.stage} recognizes it. */
+/**
+ * Calls `test` for each chunk until it returns false. A single chunk is passed on as the same object, which {@link
+ * ShardMemory.stage} recognizes.
+ */
 function everyChunk(
   bytes: Uint8Array,
   chunkBytes: number,
@@ -91,8 +94,8 @@ const FIRST = Uint32Array.of(0);
 const ONE = Uint32Array.of(1);
 
 /**
- * The elements of a part of a block, in the order of its tensor bytes, as contiguous ranges:
- * {@link next} moves to the next range, given by {@link start} and {@link count}.
+ * Walks over the elements of a part of a block, in the order of its tensor bytes, as contiguous ranges: {@link next}
+ * moves to the next range, given by {@link start} and {@link count}.
  */
 export class ElementRanges {
   /** First element of the current range, counted within the block. */
@@ -124,7 +127,7 @@ export class ElementRanges {
     this.#runElements = runs.elements;
   }
 
-  /** All elements of a block, or those of a part of it. */
+  /** Begins before the first of all elements of a block, or of those of a part of it. */
   static of({ rows, rowElements }: BlockRows, part: PartIndex | undefined): ElementRanges {
     const start = { numbers: FIRST, elements: 0 };
     if (part === undefined) {
@@ -167,7 +170,7 @@ export class ElementRanges {
   }
 }
 
-/** Runs of consecutive numbers in an ascending, non-empty list. */
+/** Finds the runs of consecutive numbers in an ascending, non-empty list. */
 function runsOf(numbers: Uint32Array): { starts: Uint32Array; lengths: Uint32Array } {
   const starts = new Uint32Array(numbers.length);
   const lengths = new Uint32Array(numbers.length);

@@ -16,15 +16,15 @@ import { noRules, rejection } from "./trainer-table.ts";
 export type TrainerSubject = Exclude<LogSubject, { by: "host" }>;
 
 /** A record of a trainer with its header parsed. */
-export interface Received {
+export interface ParsedRecord {
   readonly header: RecordHeader;
   readonly message: Message;
   /** Whether it asks for no answer, or for one to the trainer's own inbox. */
   readonly isAnswerable: boolean;
 }
 
-/** What became of a trainer's record. */
-export interface Applied {
+/** The outcome of a trainer's record, and the changes that it made. */
+export interface FoldResult {
   readonly outcome: Outcome;
   readonly changes: readonly Change[];
   /** Whether the outcome is that of an earlier copy of the record. */
@@ -43,16 +43,16 @@ const NO_CHANGES: readonly Change[] = [];
 const UNCHANGED = { changes: NO_CHANGES, isRepeat: false } as const;
 
 /**
- * Applies or rejects a trainer's record, and remembers its outcome. A repeated record, and one of a session that
- * counts no more, changes nothing.
+ * Applies or rejects a trainer's record, and remembers its outcome. A repeated record, or one of an ended session,
+ * changes nothing.
  * @throws INTERNAL, TOO_LARGE if this process cannot go on.
  */
 export function foldTrainerRecord(
   fold: TrainerFold,
   seq: number,
   subject: TrainerSubject,
-  received: Received,
-): Applied {
+  received: ParsedRecord,
+): FoldResult {
   const { header } = received;
   const { rules, trainers } = fold.tables;
   if (rules === undefined) return { outcome: noRules(header.n, seq), ...UNCHANGED };
@@ -70,8 +70,8 @@ function applyOnce(
   context: RecordContext,
   seq: number,
   subject: TrainerSubject,
-  received: Received,
-): Applied {
+  received: ParsedRecord,
+): FoldResult {
   const { n } = received.header;
   let changes: readonly Change[];
   try {
@@ -87,11 +87,15 @@ function applyOnce(
   return { outcome: { n, seq, version }, changes, isRepeat: false };
 }
 
-/** The changes of blocks that a record asks for; a clock, which asks for none, is taken. @throws the rejection. */
+/**
+ * Checks a record and returns the changes of blocks that it makes. A clock or a note changes no block; a clock is
+ * taken here.
+ * @throws the rejection.
+ */
 function check(
   context: RecordContext,
   subject: TrainerSubject,
-  { header, message }: Received,
+  { header, message }: ParsedRecord,
 ): readonly Change[] {
   const { steps, trainer, rules } = context;
   if (subject.by === "clock") {
@@ -109,11 +113,11 @@ function check(
 function contextOf(
   { tables, memory, measures }: TrainerFold,
   { trainer, by }: TrainerSubject,
-  { isAnswerable }: Received,
+  { isAnswerable }: ParsedRecord,
   rules: Rules,
 ): RecordContext {
   const { blocks, steps, declarations } = tables;
-  // Without object spread, which would be a fifth of the time of a small record.
+  // No object spread here: it would take a fifth of the time of a small record.
   return {
     memory,
     blocks,
@@ -129,7 +133,7 @@ function contextOf(
 }
 
 /**
- * Takes over what a host's record tells a shard. Before the first `rules` record no other has an effect.
+ * Applies a host's record. Before the first `rules` record, other host records have no effect.
  * @throws UNKNOWN_RULES for a `rules` record of a version this program lacks.
  */
 export function foldHostRecord(tables: FoldTables, record: HostRecord): void {

@@ -29,7 +29,7 @@ import {
   slotPlan,
 } from "./block-actor.ts";
 import { BlockTable, type ShardHooks } from "./block-table.ts";
-import { DeclarationTable, type Declared } from "./declaration-table.ts";
+import { DeclarationTable, type DeclaredParameter } from "./declaration-table.ts";
 import type { KnownRules, Rules } from "./rules.ts";
 import { type SavedSteps, StepTable } from "./step-table.ts";
 import {
@@ -60,7 +60,7 @@ function parseSavedSteps(fields: Fields): SavedSteps {
 
 const FORMAT = 1;
 
-/** A trainer's entry: id, session, done, and its outcomes in the order of the journal. */
+/** A trainer in a saved state: id, session, done, and its outcomes in the order of the journal. */
 type TrainerRow = readonly [
   trainer: string,
   session: number,
@@ -90,32 +90,32 @@ export interface FoldState {
   readonly trainers: readonly TrainerRow[];
   readonly blocks: readonly BlockHeader[];
   /** Parameters that hosts have declared, by name; absent if there are none. */
-  readonly declared?: readonly Declared[];
+  readonly declared?: readonly DeclaredParameter[];
   /** Sessions up to the floor that have not ended, ascending; absent if there are none. */
   readonly live?: readonly number[];
   /** Sessions with more rejected records than applied ones, by trainer; absent if there are none. */
-  readonly refused?: readonly CountRow[];
+  readonly rejected?: readonly CountRow[];
   /** Unreadable records by the trainer in their subjects, of some trainers; absent if none. */
   readonly unreadableOf?: readonly CountRow[];
 }
 
 /** A state read by {@link parseFoldState}. */
 export interface RestoredState
-  extends Omit<FoldState, "format" | "trainers" | "refused" | keyof OptionalEntries>,
+  extends Omit<FoldState, "format" | "trainers" | "rejected" | keyof OptionalEntries>,
     OptionalEntries {
   readonly trainers: readonly (readonly [trainer: string, entry: TrainerEntry])[];
 }
 
-/** Entries that a state leaves out where they are empty. */
+/** Entries that a saved state leaves out if they are empty. */
 interface OptionalEntries {
-  readonly declared: readonly Declared[];
+  readonly declared: readonly DeclaredParameter[];
   readonly live: readonly number[];
   readonly unreadableOf: readonly CountRow[];
 }
 
-/** A state in the present format. The parts must be sorted already. */
+/** Returns a state in the present format. The parts must be sorted already. */
 function toFoldState(
-  parts: Omit<FoldState, "format" | "trainers" | "refused">,
+  parts: Omit<FoldState, "format" | "trainers" | "rejected">,
   trainers: readonly (readonly [trainer: string, entry: TrainerEntry])[],
 ): FoldState {
   const { seq, crc, rules, synchronization, steps, floor, unreadable, blocks } = parts;
@@ -131,7 +131,7 @@ function toFoldState(
     ...{ floor, unreadable, trainers: rows, blocks },
     ...(declared.length === 0 ? {} : { declared }),
     ...(live.length === 0 ? {} : { live }),
-    ...(rejected.length === 0 ? {} : { refused: rejected }),
+    ...(rejected.length === 0 ? {} : { rejected: rejected }),
     ...(unreadableOf.length === 0 ? {} : { unreadableOf }),
   };
 }
@@ -145,7 +145,7 @@ export function parseFoldState(state: unknown): RestoredState {
     const fields = asMap(state, "fold state");
     integerField(fields, "format", FORMAT, FORMAT);
     const { steps } = fields;
-    const rejected = new Map(countRows(fields, "refused"));
+    const rejected = new Map(countRows(fields, "rejected"));
     const trainers = listField(fields, "trainers", Number.POSITIVE_INFINITY);
     return {
       seq: integerField(fields, "seq"),
@@ -166,14 +166,14 @@ export function parseFoldState(state: unknown): RestoredState {
   }
 }
 
-/** The error for a snapshot with a bad state. */
+/** Returns the error for a snapshot with a bad state. */
 function damaged(message: string, cause?: unknown): PserverError {
   return new PserverError("SNAPSHOT_DAMAGED", message, {}, { cause });
 }
 
 /**
- * The rules version of a saved state. Read before the rest, because another version may have other
- * entries.
+ * Reads the rules version of a saved state. It is read before the rest, because states of another version may have
+ * other entries.
  * @throws SNAPSHOT_DAMAGED if it names none.
  */
 function rulesOfState(state: unknown): number {
@@ -195,7 +195,7 @@ function countRows(fields: Fields, key: string): CountRow[] {
   });
 }
 
-function parseDeclared(value: unknown): Declared {
+function parseDeclared(value: unknown): DeclaredParameter {
   const fields = asMap(value, "declared");
   return { ...parseGranted(fields), trainer: textField(fields, "trainer") };
 }
@@ -248,7 +248,7 @@ function parseOpenStep(fields: Fields): OpenStep {
   return { trainers, learningRate: numberField(fields, "learningRate") };
 }
 
-/** Values and slots of restored blocks that have not been loaded yet. */
+/** Tracks which values and slots of restored blocks have not been loaded yet. */
 export class UnloadedSlots {
   readonly #slots: Map<Block, Set<number>> = new Map();
 
@@ -289,17 +289,17 @@ export class UnloadedSlots {
   }
 }
 
-/** The whole state of a fold between two records, and how it is saved and restored. */
+/** Holds the whole state of a fold between two records; saves and restores it. */
 export class FoldTables {
   /** Sequence of the last record folded; 0 before the first. */
   seq = 0;
-  /** Checksum in the envelope of record {@link seq}; 0 if that record is none or unreadable. */
+  /** Checksum in the envelope of record {@link seq}; 0 if there is no such record, or it is unreadable. */
   crc = 0;
   /** Whether sequence {@link seq} is known to have a record. */
   endsWithRecord = false;
-  /** Sums of the journal up to {@link seq}: what was folded, and so no part of the state. */
+  /** Checksum of the journal up to {@link seq}. It describes what was folded, so it is no part of the state. */
   readonly sums: Uint32Array = new Uint32Array(3);
-  /** Undefined before the first `rules` record. */
+  /** Rules in force; undefined before the first `rules` record. */
   rules: Rules | undefined;
   readonly blocks: BlockTable;
   trainers: TrainerTable = new TrainerTable();
@@ -323,7 +323,7 @@ export class FoldTables {
   }
 
   /**
-   * Puts the rules of a `rules` record into force. Only the first one sets the synchronization: the
+   * Puts the rules of a `rules` record into force. Only the first such record sets the synchronization, because the
    * slots of blocks depend on it.
    * @throws UNKNOWN_RULES if this program lacks the version.
    */
@@ -356,29 +356,28 @@ export class FoldTables {
     return toFoldState(parts, this.trainers.sorted());
   }
 
-  /** Goes on with record 1 of a new journal: known outcomes move to record 0. */
+  /** Moves before record 1 of a new journal; known outcomes move to record 0. */
   restartJournal(): void {
     this.trainers.restartJournal();
-    this.standAtBeginning();
+    this.moveToBeginning();
   }
 
-  /** Goes on after a sequence that no record has, so that there is no checksum to recognize it by. */
-  standAt(seq: number): void {
+  /** Moves to a sequence without a record, so that there is no checksum of a last record. */
+  moveTo(seq: number): void {
     this.seq = seq;
     this.crc = 0;
     this.endsWithRecord = false;
   }
 
-  /** Goes on with record 1 of a new journal. */
-  standAtBeginning(): void {
-    this.standAt(0);
+  /** Moves before record 1 of a new journal. */
+  moveToBeginning(): void {
+    this.moveTo(0);
     this.sums.fill(0);
   }
 
   /**
-   * Makes these the tables with which another job's shard begins: before record 1, with the same rules, blocks,
-   * optimizer slots and declarations, but without trainers, outcomes and steps. Gradients of a step that has not
-   * closed are discarded.
+   * Turns these into the first tables of another job's shard: before record 1, with the same rules, blocks, optimizer
+   * slots and declarations, but without trainers, outcomes and steps. Discards the gradients of an open step.
    * @returns the number of blocks whose open step was discarded.
    */
   detach(): number {
@@ -387,7 +386,7 @@ export class FoldTables {
     this.unreadable = new UnreadableCounts();
     this.steps = new StepTable();
     this.steps.synchronization = synchronization;
-    this.standAtBeginning();
+    this.moveToBeginning();
     return discardOpenSteps(this.blocks.all());
   }
 
@@ -401,8 +400,7 @@ export class FoldTables {
   }
 
   /**
-   * Restores a saved state into empty tables, except for the bytes of blocks, which {@link loadSlot}
-   * brings.
+   * Restores a saved state into empty tables, without the bytes of blocks: {@link loadSlot} brings those.
    * @throws SNAPSHOT_DAMAGED if the state contradicts itself; UNKNOWN_RULES.
    */
   restore(state: unknown): void {

@@ -4,20 +4,20 @@ import { PserverError } from "../../protocol/errors.ts";
 import { integerField, listField } from "../../protocol/fields.ts";
 
 /**
- * The checksum of a journal up to a record: three sums, modulo 2^32, over the checksums of its records. A
- * record counts once in the first, as often as its sequence says in the second, and as the square of that in
- * the third. So records that changed, vanished or changed places give other sums; and if a single one has
- * changed, the differences tell which ({@link changedRecords}).
+ * The checksum of a journal up to a record: three sums, modulo 2^32, over the checksums of its records. The first
+ * adds each checksum once, the second times its sequence, the third times the square of its sequence. So records that
+ * changed, vanished or changed places give other sums; and if a single record has changed, the differences tell which
+ * ({@link changedRecords}).
  */
 export type JournalChecksum = readonly [plain: number, bySeq: number, bySquare: number];
 
-/** The checksum of a journal up to record `seq`, as it was noted when that was folded. */
+/** The checksum of a journal up to record `seq`, as noted when that record was folded. */
 export interface NotedChecksum {
   readonly seq: number;
   readonly checksum: JournalChecksum;
 }
 
-/** Consecutive records of which at least one has changed; exactly that one if both are equal. */
+/** Consecutive records, at least one of which has changed; if `from` and `to` are equal, exactly that one. */
 export interface ChangedRecords {
   readonly from: number;
   readonly to: number;
@@ -33,23 +33,23 @@ const SUBJECT_FACTOR = 0x9e3779b1;
 const LENGTH_FACTOR = 0x85ebca77;
 const MIX_FACTORS = [0x85ebca6b, 0xc2b2ae35] as const;
 
-/** Adds a record to the sums of a journal; `crc` is that of {@link checksumOf}. */
+/** Adds a record to the sums of a journal. `crc` is the result of {@link checksumOf}. */
 export function addRecord(sums: Uint32Array, seq: number, crc: number): void {
-  // In place: an array for each record would cost more than the sums.
+  // Changes the sums in place: an array for each record would cost more than the sums.
   sums[0] = (sums[0] as number) + crc;
   sums[1] = (sums[1] as number) + Math.imul(seq, crc);
   sums[2] = (sums[2] as number) + Math.imul(Math.imul(seq, seq), crc);
 }
 
-/** The checksum that sums make. */
+/** Returns the checksum that these sums make. */
 export function toChecksum([plain = 0, bySeq = 0, bySquare = 0]: Uint32Array): JournalChecksum {
   return [plain, bySeq, bySquare];
 }
 
 /**
- * The checksum of all of a record that the fold sees but its sequence. What the checksum in a message covers
- * is not read again: `isRead` tells that it matches.
- * @param subjectCrc that of the subject's characters.
+ * Computes the checksum of everything that the fold sees of a record except its sequence. Does not read again what
+ * the checksum in the message covers, if `isRead` says that it matches.
+ * @param subjectCrc checksum of the subject's characters.
  */
 export function checksumOf(subjectCrc: number, payload: Uint8Array, isRead: boolean): number {
   // The checksum in a payload that does not match it says nothing about the other bytes.
@@ -57,13 +57,13 @@ export function checksumOf(subjectCrc: number, payload: Uint8Array, isRead: bool
   const payloadCrc = isCovered ? readCrc(payload) : checksum(payload);
   let crc = Math.imul(subjectCrc, SUBJECT_FACTOR) ^ payloadCrc;
   crc ^= Math.imul(payload.length, LENGTH_FACTOR);
-  // Each step can be undone, so that no difference is lost. Without them, sums of related records could be equal.
+  // Each step can be undone, so no difference is lost. Without these steps, sums of related records could be equal.
   crc = Math.imul(crc ^ (crc >>> 16), MIX_FACTORS[0]);
   crc = Math.imul(crc ^ (crc >>> 13), MIX_FACTORS[1]);
   return (crc ^ (crc >>> 16)) >>> 0;
 }
 
-/** The checksum of the characters of a subject. */
+/** Computes the checksum of the characters of a subject. */
 export function subjectCrcOf(subject: string): number {
   return checksum(Buffer.from(subject));
 }
@@ -73,7 +73,7 @@ export function isSameChecksum(a: JournalChecksum, b: JournalChecksum): boolean 
   return a.every((sum, i) => sum === b[i]);
 }
 
-/** The checksum in an entry of a message or a JSON record. @throws BAD_MESSAGE if it is none. */
+/** Reads the checksum in a field of a message or of a JSON entry. @throws BAD_MESSAGE if the field holds none. */
 export function checksumField(
   fields: Readonly<Record<string, unknown>>,
   key: string,
@@ -84,8 +84,8 @@ export function checksumField(
 }
 
 /**
- * The records of a range that have changed between two checksums, which differ: the only one of which a
- * change explains the difference, otherwise all.
+ * Finds the records of a range that have changed, given two checksums that differ: the only record whose change
+ * explains the difference, else the whole range.
  */
 export function changedRecords(
   noted: JournalChecksum,
@@ -104,7 +104,7 @@ export function changedRecords(
   return only === undefined ? range : { from: only, to: only };
 }
 
-/** The error for records that are others than those that were folded. */
+/** Returns the error for records that differ from those that were folded. */
 export function journalChanged(shard: number, { from, to }: ChangedRecords): PserverError {
   const [what, details] =
     from === to
@@ -113,20 +113,20 @@ export function journalChanged(shard: number, { from, to }: ChangedRecords): Pse
   return new PserverError("JOURNAL_DAMAGED", `shard ${shard}: ${what}`, details);
 }
 
-/** The records that an error of {@link journalChanged} names; undefined for any other error. */
-export function changedOf({ code, details }: PserverError): ChangedRecords | undefined {
+/** Returns the records that an error of {@link journalChanged} names; undefined for any other error. */
+export function changedRecordsOf({ code, details }: PserverError): ChangedRecords | undefined {
   const { seq, from = seq, to = seq } = details;
   if (code !== "JOURNAL_DAMAGED" || typeof from !== "number" || typeof to !== "number")
     return undefined;
   return { from, to };
 }
 
-/** Compares a journal that is folded again with what was noted of it when it was folded before. */
+/** Compares a journal that is folded again with the checksums noted when it was folded before. */
 export class ChecksumComparison {
   readonly #shard: number;
-  /** Record up to which the journal is known to be the same, or not to have been folded before. */
+  /** Up to this record the journal is known to be the same, or was not folded before. */
   #sameSeq = 0;
-  /** What is still to be compared, ascending. */
+  /** Checksums still to be compared, ascending. */
   #noted: readonly NotedChecksum[] = [];
 
   constructor(shard: number) {
@@ -138,19 +138,20 @@ export class ChecksumComparison {
     return this.#noted.length === 0;
   }
 
-  /** Begins anew after record `seq`, with nothing to compare. */
+  /** Restarts after record `seq`, with nothing to compare. */
   restart(seq: number): void {
     this.#sameSeq = seq;
     this.#noted = [];
   }
 
-  /** Takes what was noted, ascending, in place of what it had; `seq`: the last record folded. */
+  /** Replaces the checksums to compare, ascending. `seq` is the last record folded. */
   expect(noted: readonly NotedChecksum[], seq: number): void {
     this.#noted = noted.filter((each) => each.seq > seq);
   }
 
   /**
-   * Compares the sums of the journal if something was noted at this record; to be called after each record.
+   * Compares the sums of the journal with the checksum noted at this record, if there is one. Must be called after
+   * each record.
    * @throws JOURNAL_DAMAGED {seq}, or {from, to} for several, if records are not those that were folded.
    */
   check(seq: number, sums: Uint32Array): void {

@@ -11,21 +11,20 @@ import { subjectCrcOf } from "./journal-checksum.ts";
 import type { Rules } from "./rules.ts";
 
 /**
- * Limit of a record without its tensor bytes. It also limits the nesting of a header: a deeper one
- * could be read on a thread with a large stack and fail on another.
+ * Limit of a record without its tensor bytes. It also limits how deeply a header is nested: a deeper one could be
+ * read on a thread with a large stack and fail on another.
  */
 const RECORD_HEADER_BYTES_MAX = 1536;
 
-/**
- * The checksum in a record's envelope, by which it is recognized; 0 if no shard can read the record.
- */
+/** Reads the checksum in a record's envelope, which identifies the record; 0 if no shard can read the record. */
 export function recordCrc(payload: Uint8Array): number {
-  // The larger limit holds for every record: one that its shard could not read is not recognized by it.
+  // The limit of a batch holds for every record here. One that its shard could not read is never compared by
+  // checksum.
   return readRecordMessage(payload) === undefined ? 0 : readCrc(payload);
 }
 
 /**
- * The message in a record; undefined if it is unreadable: damaged, malformed, or with more than
+ * Reads the message in a record; undefined if it is unreadable: damaged, malformed, or with more than
  * `headerBytesMax` bytes before its tensor bytes, by default the most that a record of any kind may have.
  */
 export function readRecordMessage(
@@ -39,13 +38,13 @@ export function readRecordMessage(
   return headerBytes <= headerBytesMax ? message : undefined;
 }
 
-/** The header of a trainer's record; undefined if the record is unreadable or none of a trainer. */
+/** Reads the header of a trainer's record; undefined if the record is unreadable or not a trainer's. */
 export function readRecordHeader(payload: Uint8Array): RecordHeader | undefined {
   const message = readRecordMessage(payload);
   return message && readable(() => parseRecordHeader(message.fields));
 }
 
-/** The entries of a batch; undefined if the record is unreadable or no batch. */
+/** Reads the entries of a batch; undefined if the record is unreadable or no batch. */
 export function readBatchEntries(payload: Uint8Array): readonly BatchEntry[] | undefined {
   const message = readRecordMessage(payload);
   return (
@@ -54,7 +53,7 @@ export function readBatchEntries(payload: Uint8Array): readonly BatchEntry[] | u
   );
 }
 
-/** The result of `read`; undefined if it throws a `PserverError`. */
+/** Returns the result of `read`; undefined if it throws a `PserverError`. */
 export function readable<Value>(read: () => Value): Value | undefined {
   try {
     return read();
@@ -64,23 +63,22 @@ export function readable<Value>(read: () => Value): Value | undefined {
   }
 }
 
-/** One record of a shard's journal as the stream delivers it. The fold does not keep `payload`. */
+/** A record of a shard's journal as the stream delivers it. The fold does not keep `payload`. */
 export interface JournalRecord {
   readonly seq: number;
   readonly subject: string;
   readonly payload: Uint8Array;
   /**
-   * False if the caller can read the record again: then `apply` throws BAD_CHECKSUM for a payload that
-   * does not match its checksum instead of folding it as unreadable; it may have been damaged in
-   * transit.
+   * False if the caller can read the record again. Then `apply` throws BAD_CHECKSUM for a payload that does not match
+   * its checksum, because it may have been damaged in transit; otherwise it folds the record as unreadable.
    */
   readonly reread?: boolean;
-  /** When the broker stored it, in milliseconds since 1970. No part of the fold: only observers see it. */
+  /** When the broker stored it, in milliseconds since 1970. Only observers see it; the fold does not. */
   readonly timeMs?: number;
 }
 
 /**
- * The record's message; undefined if it is unreadable under the rules in force.
+ * Reads the record's message; undefined if it is unreadable under the rules in force.
  * @throws BAD_CHECKSUM, only with `reread: false`, if the payload does not match its checksum.
  */
 export function readMessage(
@@ -90,9 +88,9 @@ export function readMessage(
   shard: number,
 ): Message | undefined {
   const { seq, payload, reread } = record;
-  const message = readRecordMessage(payload, headerBytesMax(subject, rules));
+  const message = readRecordMessage(payload, headerBytesMaxOf(subject, rules));
   if (message !== undefined || reread !== false) return message;
-  // The checksum matches: the record is stored like this.
+  // The checksum matches, so the record is stored like this.
   if (isSealed(payload)) return undefined;
   throw new PserverError(
     "BAD_CHECKSUM",
@@ -101,25 +99,25 @@ export function readMessage(
   );
 }
 
-/** The most bytes that a record on this subject may have before its tensor bytes. */
-function headerBytesMax(subject: LogSubject | undefined, rules: Rules | undefined): number {
+/** Returns the most bytes that a record on this subject may have before its tensor bytes. */
+function headerBytesMaxOf(subject: LogSubject | undefined, rules: Rules | undefined): number {
   if (rules !== undefined && subject?.by === "batch") return rules.batchHeaderBytesMax;
   if (rules !== undefined && subject?.by === "note") return rules.noteBytesMax;
   return RECORD_HEADER_BYTES_MAX;
 }
 
-/** Number of cached subjects: enough for each block of a shard and each trainer, except in large jobs. */
+/** Limit of cached subjects: enough for each block of a shard and each trainer, except in large jobs. */
 const KNOWN_MAX = 2_048;
 
 /** A subject of a journal. */
 export interface ReadSubject {
-  /** Its parts; undefined if it is not one of the job's journals. */
+  /** The parts of the subject; undefined if it does not belong to the job's journals. */
   readonly parsed: LogSubject | undefined;
   /** Checksum of its characters. */
   readonly crc: number;
 }
 
-/** Parser of journal subjects with a cache, because the same few subjects repeat. */
+/** Parses journal subjects, with a cache, because the same few subjects repeat. */
 export class LogSubjects {
   readonly #subjects: JobSubjects;
   readonly #known: Map<string, ReadSubject> = new Map();
@@ -141,19 +139,19 @@ export class LogSubjects {
   }
 }
 
-/** A record of a journal, and when the broker stored it: milliseconds since 1970, 0 if that is not known. */
+/** Sequence of a record, and when the broker stored it, in milliseconds since 1970; 0 if that is not known. */
 interface FoldedPlace {
   readonly seq: number;
   readonly timeMs: number;
 }
 
-/** What the fold made of one record. Views of its payload are valid during the call only. */
+/** One record with its outcome. Views of its payload are valid during the call only. */
 export type FoldedRecord = FoldedPlace & Folded;
 
 type Folded =
   | {
       readonly kind: "unreadable";
-      /** Undefined if it is not one of the job's journals. */
+      /** Undefined if the subject does not belong to the job's journals. */
       readonly subject: LogSubject | undefined;
       readonly payloadBytes: number;
     }
@@ -166,17 +164,17 @@ type Folded =
       readonly outcome: Outcome;
       /** Whether an earlier copy of the record was folded; `outcome` may be that of the copy. */
       readonly isRepeat: boolean;
-      /** The changes that were made; none of a record that was rejected, a repeat or about no block. */
+      /** The changes made; none for a record that was rejected, repeated or about no block. */
       readonly changes: readonly Change[];
     };
 
 /**
- * Sees what becomes of each record. It must not change the shard; it may use the scratch of the shard's memory.
- * What it throws does not reach the fold.
+ * Gets each record with its outcome. It must not change the shard; it may use the scratch of the shard's memory. What
+ * it throws does not reach the fold.
  */
 export interface FoldObserver {
-  /** Called after a record's changes were made, and before the step that it closes is applied. */
+  /** Called when a record's changes were made, before the step that it closes is applied. */
   observe(record: FoldedRecord): void;
-  /** Called with what {@link observe} has thrown for a record. What this throws is only counted. */
+  /** Called with the error that {@link observe} has thrown for a record. Errors of this call are only counted. */
   failed(record: FoldedRecord, error: PserverError): void;
 }

@@ -26,7 +26,7 @@ export interface UpdateRate {
   readonly learningRate: number;
 }
 
-/** Rows of a list, each with an update count of its own. */
+/** A list of rows, each with an update count of its own. */
 export interface CountedRows {
   /** Address of the row numbers. */
   readonly list: number;
@@ -40,27 +40,24 @@ export interface CountedRows {
 export interface UpdateRule {
   /** Number of slots beside the values. */
   readonly slots: number;
-  /** Whether coefficients depend on the number of the update, besides the learning rate. */
+  /** Whether coefficients other than the learning rate depend on the number of the update. */
   readonly dependsOnCount: boolean;
-  /**
-   * Sets the coefficients of an update, which apply until the next call. Powers are computed in
-   * WebAssembly.
-   */
+  /** Sets the coefficients for all updates until the next call. Powers are computed in WebAssembly. */
   begin(kernels: Kernels, rate: UpdateRate): void;
   /**
-   * Updates `n` elements. `gradient` may be overwritten; `slots` are the addresses of {@link slots}
-   * slots, at the same elements as `value`. Allocates nothing.
+   * Updates `n` elements; may overwrite `gradient`. `slots` has the addresses of {@link slots} slots, for the same
+   * elements as `value`. Allocates nothing.
    */
   run(value: number, gradient: number, slots: readonly number[], n: number): void;
   /**
-   * Updates the rows of a list where they are, each as its own next update, at the learning rate of the
-   * last {@link begin}. `columns` are the addresses of values and slots, each of all rows; `gradient` is
-   * contiguous. Absent if the rule has no kernel for it.
+   * Updates the rows of a list in place, each by its own next update, at the learning rate of the last {@link begin}.
+   * `columns` are the addresses of values and slots, each of all rows; `gradient` is contiguous. Absent if the rule
+   * has no kernel for it.
    */
   runRows?(columns: readonly number[], gradient: number, rows: CountedRows): void;
 }
 
-/** The address of slot `i`. @throws INTERNAL if the caller has left it out. */
+/** Returns the address of slot `i`. @throws INTERNAL if the caller has left it out. */
 function slotAt(slots: readonly number[], i: number): number {
   const pointer = slots[i];
   if (pointer !== undefined) return pointer;
@@ -143,8 +140,8 @@ export class MomentumRule implements UpdateRule {
   }
 }
 
-// Updates that are divided by a root of the squares of past gradients. `l2` is decoupled everywhere:
-// the value also loses lr·l2·value.
+// Rules that divide updates by a root of the squares of past gradients. `l2` is decoupled in all of them: the value
+// also loses lr·l2·value.
 
 /** G += g²; value −= lr·g / √(G + ε) (Duchi and others, 2011; ε under the root as in PaddlePaddle). */
 export class AdagradRule implements UpdateRule {
@@ -171,7 +168,7 @@ export class AdagradRule implements UpdateRule {
   }
 }
 
-/** The numbers of the rules that keep averages: ρ, ε and the decay. */
+/** Coefficients of the rules that keep averages: ρ, ε and the decay. */
 interface AverageNumbers {
   readonly rho: number;
   readonly epsilon: number;
@@ -231,7 +228,7 @@ export class AdadeltaRule implements UpdateRule {
   }
 }
 
-/** The numbers of Adam and its kin. */
+/** Coefficients of Adam, AdamW and AMSGrad. */
 export interface AdamNumbers {
   readonly name: "adam" | "adamw" | "amsgrad";
   readonly beta1: number;
@@ -364,9 +361,9 @@ export class FtrlRule implements UpdateRule {
 }
 
 /**
- * A rule between coupled L2, gradient += l2 · value, and proximal L1,
- * value = sign(value) · max(|value| − lr·l1, 0). Each is a separate pass, left out where its coefficient
- * is 0, so that 0 gives the same bits as absence; a rate of 0 or less leaves out L1.
+ * Runs another rule between coupled L2, gradient += l2 · value, and proximal L1, value = sign(value) · max(|value| −
+ * lr·l1, 0). Each is a separate pass, left out where its coefficient is 0, so that 0 gives the same bits as absence;
+ * a rate of 0 or less leaves out L1.
  */
 export class PenalizedRule implements UpdateRule {
   readonly slots: number;

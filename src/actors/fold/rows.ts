@@ -4,21 +4,21 @@ import type { ShardMemory } from "../kernel/shard-memory.ts";
 import type { BlockActor } from "./block-actor.ts";
 import { ElementRanges, eachChunk, type Payload } from "./elements.ts";
 
-// Rows that lie apart are worked on in pieces: the rows of a piece are gathered from their columns into
-// the scratch of the shard's memory, changed there as contiguous elements, and scattered back. All of
-// it is done by kernels for the whole piece, so that rows of one element cost little.
+// Rows that lie apart are changed in ranges of the row list: the rows of a range are gathered from their columns into
+// the scratch of the shard's memory, changed there as contiguous elements, and scattered back. Kernels do all of it
+// for the whole range, so that rows of one element cost little.
 
-/** Bytes of one column in a piece: all columns of a piece stay in a near cache. */
+/** Bytes of one column in a range: all columns of a range stay in a near cache. */
 const RANGE_BYTES = 32 * 1024;
-/** Longest rows that are gathered to be read or to close a step: longer ones are worth a call each. */
+/** Bytes of the longest rows that are gathered to be read or to close a step. Longer rows are visited one by one. */
 const SHORT_BYTES_MAX = 1024;
-/** Longest rows that are gathered although a kernel could change them where they are. */
+/** Bytes of the longest rows that are gathered although a kernel could change them in place. */
 const KERNEL_GATHERED_BYTES_MAX = 64;
-/** Rows of a piece at most. */
+/** Rows of a range at most. */
 const RANGE_ROWS = 2048;
-/** Smaller groups of rows with the same update count are not worth a call for each. */
+/** Rows that a group with the same update count needs at least to be worth a call of its own. */
 const GROUP_ROWS_MIN = 8;
-/** Columns that are gathered: the values and at most three slots. */
+/** Columns gathered at most: the values and three slots. */
 const COLUMNS_MAX = 4;
 
 // Offsets in the scratch. Incoming elements are at its beginning, where payloads are copied to.
@@ -32,8 +32,8 @@ const GROUPS = ORDER + 4 * RANGE_ROWS;
 /**
  * Changes elements of columns.
  * @param columns addresses of the elements in each column.
- * @param incoming address of the elements that come with the change.
- * @param count updates that the rows have had; 0 if it was not asked for.
+ * @param incoming address of the elements of the record.
+ * @param count updates that the rows have had; 0 if the caller has not asked for counts.
  */
 export type ColumnVisit = (
   columns: readonly number[],
@@ -42,12 +42,12 @@ export type ColumnVisit = (
   count: number,
 ) => void;
 
-/** Changes the `n` rows of a list at an address where they are; see {@link ColumnVisit} for the rest. */
+/** Changes the `n` rows of a list in place; `list` is its address. See {@link ColumnVisit} for the rest. */
 export type RowVisit = (incoming: number, list: number, n: number) => void;
 
-/** Pieces of row lists of one block. The scratch is theirs while a piece is in use. */
+/** Walks over ranges of the row lists of one block. It uses the scratch of the memory for the current range. */
 export class RowRanges {
-  /** Rows of a piece at most. */
+  /** Rows of a range at most. */
   readonly rowsMax: number;
   readonly #memory: ShardMemory;
   readonly #rowElements: number;
@@ -55,7 +55,7 @@ export class RowRanges {
   readonly #columns: number[] = [];
   readonly #groupColumns: number[] = [];
 
-  /** The bytes of a row must be such that {@link isGatherable} holds. */
+  /** {@link fitsRange} must hold for the bytes of a row. */
   constructor(memory: ShardMemory, rowElements: number, elementBytes: number) {
     this.#memory = memory;
     this.#rowElements = rowElements;
@@ -68,12 +68,12 @@ export class RowRanges {
     return rowBytes <= SHORT_BYTES_MAX;
   }
 
-  /** Whether rows are short enough for pieces, if a kernel changes them where they are. */
-  static isGatherable(rowBytes: number): boolean {
+  /** Whether rows that a kernel can change in place are short enough for a range. */
+  static fitsRange(rowBytes: number): boolean {
     return rowBytes <= RANGE_BYTES;
   }
 
-  /** Makes the `n` rows of a list from place `first` on the present piece; without a list, all rows. */
+  /** Makes the `n` rows from place `first` of a list on the current range. Without a list, places are row numbers. */
   take(list: Uint32Array | undefined, first: number, n: number): void {
     const at = this.#memory.scratch + LIST;
     if (list === undefined) {
@@ -84,28 +84,27 @@ export class RowRanges {
     new Uint32Array(buffer, byteOffset, n).set(list.subarray(first, first + n));
   }
 
-  /** Address of the row numbers of the present piece. */
+  /** Address of the row numbers of the current range. */
   get list(): number {
     return this.#memory.scratch + LIST;
   }
 
-  /** Last row number of the present piece, of `n` rows. */
+  /** Reads the last row number of the current range, which has `n` rows. */
   last(n: number): number {
     const { buffer, byteOffset } = this.#memory.bytes(this.list + 4 * (n - 1), 4);
     return new Uint32Array(buffer, byteOffset, 1)[0] as number;
   }
 
-  /** Copies the rows of the present piece, of `n` rows, from a column to an address. */
+  /** Copies the `n` rows of the current range from a column to an address. */
   gather(to: number, column: number, n: number): void {
     this.#memory.kernels.gatherRows(to, column, this.list, n, this.#rowBytes);
   }
 
   /**
-   * Changes the `n` rows of the present piece in these columns, at most four; the incoming elements are
-   * at the beginning of the scratch. With `counts`, the address of the rows' update counts, `visit` is
-   * called for the rows of each count, else once; `visitRows`, if there is one, is called instead for
-   * rows that are not worth gathering or whose counts mostly differ.
-   * Rows that are not short need a `visitRows`.
+   * Changes the `n` rows of the current range in these columns, at most four. The incoming elements are at the
+   * beginning of the scratch. With `counts`, the address of the rows' update counts, `visit` is called once for the
+   * rows of each count, else once for all rows. `visitRows`, if given, is called instead for rows that are not worth
+   * gathering or whose counts mostly differ; rows that are not short need it.
    */
   change(
     columns: readonly number[],
@@ -165,7 +164,9 @@ export class RowRanges {
   }
 }
 
-/** Calls `visit` for a list of rows, in pieces, with the address and length of each in the scratch. */
+/**
+ * Copies a list of rows to the scratch, range by range, and calls `visit` with the address and length of each range.
+ */
 export function eachListRange(
   memory: ShardMemory,
   list: Uint32Array,
@@ -174,15 +175,17 @@ export function eachListRange(
   const { scratch, scratchBytes } = memory;
   const most = scratchBytes / 4;
   for (let first = 0; first < list.length; first += most) {
-    const piece = list.subarray(first, first + most);
-    const { buffer, byteOffset } = memory.bytes(scratch, piece.length * 4);
-    new Uint32Array(buffer, byteOffset, piece.length).set(piece);
-    visit(scratch, piece.length);
+    const range = list.subarray(first, first + most);
+    const { buffer, byteOffset } = memory.bytes(scratch, range.length * 4);
+    new Uint32Array(buffer, byteOffset, range.length).set(range);
+    visit(scratch, range.length);
   }
 }
 
 const COUNT_BYTES = 4;
-/** Longest rows that are gathered: copying longer ones there and back costs more than a call for each. */
+/**
+ * Bytes of the longest rows that are gathered: copying longer ones there and back costs more than a call for each.
+ */
 const GATHERED_BYTES_MAX = 256;
 
 /** Elements of a block that a record changes, in one column or several that are changed together. */
@@ -192,19 +195,19 @@ export interface ColumnTarget {
   /** The elements; undefined for all. */
   readonly part: PartIndex | undefined;
   readonly elementBytes: number;
-  /** Addresses of the columns: of the values, and of slots that are as long. At most four. */
+  /** Addresses of the columns, at most four: the values, and slots of the same length. */
   readonly columns: readonly number[];
-  /** Address of the rows' update counts, if the change of a row depends on its own. */
+  /** Address of the rows' update counts; set if the change of a row depends on its count. */
   readonly counts?: number | undefined;
-  /** Changes rows with different counts in one call, if there is a kernel for it. */
+  /** Changes rows with different counts in one call; undefined if there is no kernel for it. */
   readonly visitRows?: RowVisit | undefined;
 }
 
 /**
- * Calls `visit` for the elements of a payload, in pieces, with the addresses of the elements of the
- * block that they are for. Every element is visited once; those of one visit have the same update count.
- * Short rows that lie apart are gathered for the visit and scattered behind it.
- * @param shape called before with the number of elements at the beginning of the scratch, to change them.
+ * Calls `visit` for the elements of a payload, range by range, with the addresses of the block's elements that they
+ * change. Every element is visited once; the elements of one visit have the same update count. Short rows that lie
+ * apart are gathered before the visit and scattered after it.
+ * @param shape called before a visit with the number of elements at the beginning of the scratch; may change them.
  */
 export function eachColumn(
   memory: ShardMemory,
@@ -217,12 +220,12 @@ export function eachColumn(
   else eachRange(memory, target, payload, visit, shape);
 }
 
-/** Whether a target is rows that lie apart, or differ in their update counts, and go in pieces. */
+/** Whether a target's rows are gathered: they lie apart, or differ in their update counts, and are short enough. */
 function isApart({ kernels }: ShardMemory, target: ColumnTarget): boolean {
   const { rows, part, elementBytes, counts, visitRows } = target;
   const rowBytes = rows.rowElements * elementBytes;
   const fits =
-    visitRows === undefined ? rowBytes <= GATHERED_BYTES_MAX : RowRanges.isGatherable(rowBytes);
+    visitRows === undefined ? rowBytes <= GATHERED_BYTES_MAX : RowRanges.fitsRange(rowBytes);
   if (part?.inner !== undefined || !fits) return false;
   const n = part?.rows.length ?? rows.rows;
   const first = part?.rows[0] ?? 0;
@@ -239,16 +242,16 @@ function eachRowRange(
   shape: (n: number) => void,
 ): void {
   const { rows, part, elementBytes, columns, counts, visitRows } = target;
-  const pieces = new RowRanges(memory, rows.rowElements, elementBytes);
+  const ranges = new RowRanges(memory, rows.rowElements, elementBytes);
   let first = 0;
-  const changePiece = (elements: number): void => {
+  const changeRange = (elements: number): void => {
     shape(elements);
     const n = elements / rows.rowElements;
-    pieces.take(part?.rows, first, n);
-    pieces.change(columns, counts, n, visit, visitRows);
+    ranges.take(part?.rows, first, n);
+    ranges.change(columns, counts, n, visit, visitRows);
     first += n;
   };
-  eachChunk(memory, payload, changePiece, pieces.rowsMax * rows.rowElements * elementBytes);
+  eachChunk(memory, payload, changeRange, ranges.rowsMax * rows.rowElements * elementBytes);
 }
 
 function eachRange(
@@ -270,7 +273,7 @@ function eachRange(
   });
 }
 
-/** Visits contiguous ranges of a target where they are. */
+/** Visits contiguous ranges of a target in place. */
 export class RangeWalk {
   readonly #memory: ShardMemory;
   readonly #target: ColumnTarget;
@@ -288,7 +291,7 @@ export class RangeWalk {
     this.#counts = new Uint32Array(buffer, byteOffset, rows);
   }
 
-  /** Visits `n` elements from `start` on, those of rows with the same update count at a time. */
+  /** Visits `n` elements from `start` on; each visit covers neighbouring rows with the same update count. */
   visit(start: number, n: number, incoming: number, visit: ColumnVisit): void {
     const { counts, rows, elementBytes } = this.#target;
     if (counts === undefined || this.#counts === undefined) {
@@ -306,7 +309,7 @@ export class RangeWalk {
     }
   }
 
-  /** The addresses of an element in the columns; the same array each time. */
+  /** Returns the addresses of an element in the columns, in the same array each time. */
   #at(element: number): readonly number[] {
     const { columns, elementBytes } = this.#target;
     for (let i = 0; i < columns.length; i++) {
@@ -319,13 +322,13 @@ export class RangeWalk {
 /** Largest update count of a row; later updates keep it. */
 const COUNT_MAX = 0xffffffff;
 
-/** Address of the update counts of a block's rows; undefined unless the parameter is sparse. */
+/** Returns the address of the update counts of a block's rows; undefined unless the parameter is sparse. */
 export function rowCounts(block: BlockActor): number | undefined {
   const { counts } = block.plan;
   return counts === undefined ? undefined : block.slotPointer(counts);
 }
 
-/** The count after one more update. */
+/** Returns the count after one more update. */
 export function nextCount(count: number): number {
   return Math.min(count + 1, COUNT_MAX);
 }

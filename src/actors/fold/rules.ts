@@ -17,27 +17,27 @@ import { NOTE_RECORD_BYTES_MAX } from "../../protocol/messages/records.ts";
  */
 export interface Rules {
   readonly version: number;
-  /** Records of one session above `done`, unsettled or remembered. */
+  /** Limit of a session's records above `done`, unsettled or remembered. */
   readonly windowRecords: number;
-  /** Remembered trainers. */
+  /** Limit of remembered trainers. */
   readonly trainersMax: number;
-  /** Bytes of values and slots of all blocks together. */
+  /** Limit of the bytes of values and slots of all blocks together. */
   readonly shardBytesMax: number;
-  /** Blocks of any size: each also takes some hundred bytes outside the values. */
+  /** Limit of the number of blocks: each takes some hundred bytes besides its values. */
   readonly blocksMax: number;
-  /** Declared parameters. */
+  /** Limit of declared parameters. */
   readonly declaredMax: number;
-  /** Steps that a clock may be ahead of the last closed step or of the member's previous clock. */
+  /** How many steps a clock may be ahead of the last closed step or of the member's previous clock. */
   readonly clockLeadSteps: number;
-  /** Rejected less applied records of a session, from which on all its records get QUOTA. */
+  /** Limit of a session's rejected records less its applied ones; from there on all its records get QUOTA. */
   readonly rejectedMax: number;
-  /** Trainers with an own count of unreadable records. */
+  /** Limit of trainers with a count of unreadable records of their own. */
   readonly unreadableTrainersMax: number;
-  /** Blocks of one batch. */
+  /** Limit of the entries of one batch. */
   readonly batchEntriesMax: number;
-  /** Bytes of a batch before its tensor bytes. */
+  /** Limit of a batch's bytes before its tensor bytes. */
   readonly batchHeaderBytesMax: number;
-  /** Bytes of a note, which has no tensor bytes. */
+  /** Limit of a note's bytes. */
   readonly noteBytesMax: number;
 }
 

@@ -14,7 +14,7 @@ import type { ShardHooks } from "./block-table.ts";
 import {
   foldHostRecord,
   foldTrainerRecord,
-  type Received,
+  type ParsedRecord,
   type TrainerSubject,
 } from "./fold-record.ts";
 import { type FoldState, FoldTables } from "./fold-state.ts";
@@ -39,7 +39,10 @@ import { KNOWN_RULES, type KnownRules } from "./rules.ts";
 import type { StepProgress } from "./step-table.ts";
 import { noRules, type RememberedSessions, type Senders } from "./trainer-table.ts";
 
-/** What `apply` throws as it is: of an order, rules or memory, and not of a record that cannot be folded. */
+/**
+ * Codes that `apply` throws unchanged: they are about order, rules or memory, not about a record that cannot be
+ * folded.
+ */
 const KNOWN_FAILURES: readonly ErrorCode[] = [
   "JOURNAL_DAMAGED",
   "UNKNOWN_RULES",
@@ -48,10 +51,10 @@ const KNOWN_FAILURES: readonly ErrorCode[] = [
 ];
 
 /** The answer to a trainer's record. */
-export interface Settled {
+export interface RecordAnswer {
   readonly trainer: string;
   readonly session: number;
-  /** Subject of the answer, under the trainer's inbox; "" if none is to be sent. */
+  /** Subject of the answer, in the trainer's inbox; "" for no answer. */
   readonly reply: string;
   readonly outcome: Outcome;
 }
@@ -59,7 +62,7 @@ export interface Settled {
 /** Options of {@link Shard}. */
 export interface ShardOptions {
   readonly subjects: JobSubjects;
-  /** Number of the shard; records of other shards count as unreadable. */
+  /** Number of the shard. Records of other shards count as unreadable. */
   readonly shard: number;
   /** Memory of the values; by default a new one. */
   readonly memory?: ShardMemory;
@@ -69,9 +72,8 @@ export interface ShardOptions {
 }
 
 /**
- * The state of a shard: the fold of its journal, record by record. Pure and synchronous: the outcome
- * of a record depends only on the records before it, its subject and its payload. A rejected record
- * changes no block.
+ * Folds the journal of a shard, record by record, and holds the state of the shard. Pure and synchronous: the outcome
+ * of a record depends only on the records before it, its subject and its payload. A rejected record changes no block.
  */
 export class Shard {
   readonly memory: ShardMemory;
@@ -79,10 +81,10 @@ export class Shard {
   readonly #logSubjects: LogSubjects;
   readonly #shard: number;
   readonly #tables: FoldTables;
-  /** Sees what becomes of each record; undefined for nobody. No part of the state. */
+  /** Gets each record with its outcome; undefined for none. No part of the state. */
   observer: FoldObserver | undefined;
   #failure: PserverError | undefined;
-  /** What is to be compared with the journal; no part of the state. */
+  /** Compares the journal with noted checksums; no part of the state. */
   readonly #comparison: ChecksumComparison;
   #unobserved = 0;
 
@@ -101,7 +103,7 @@ export class Shard {
     this.#comparison = new ChecksumComparison(parts.shard);
   }
 
-  /** The shard before its first record. */
+  /** Creates a shard before its first record. */
   static create(options: ShardOptions): Shard {
     const { subjects, shard, memory = ShardMemory.create() } = options;
     const { hooks = {}, knownRules = KNOWN_RULES } = options;
@@ -141,8 +143,8 @@ export class Shard {
   }
 
   /**
-   * The checksum of the journal up to {@link seq}, which tells whether the same records were folded. It is no
-   * part of the state: a manifest keeps it, and {@link continueChecksum} restores it.
+   * The checksum of the journal up to {@link seq}: equal if the same records were folded. It is no part of the state;
+   * a manifest keeps it, and {@link continueChecksum} restores it.
    */
   get noted(): NotedChecksum {
     return { seq: this.#tables.seq, checksum: toChecksum(this.#tables.sums) };
@@ -164,17 +166,17 @@ export class Shard {
       trainers: this.#tables.trainers.count,
       declared: this.#tables.declarations.count,
       unreadable: this.#tables.unreadable.total,
-      rejectedOf: this.#tables.trainers.wasteful(),
+      rejectedOf: this.#tables.trainers.rejectedCounts(),
       unreadableOf: this.#tables.unreadable.sorted(),
     };
   }
 
-  /** Records of which the observer could not even take note that it had failed. */
+  /** How many records the observer could neither observe nor note as failed. */
   get unobserved(): number {
     return this.#unobserved;
   }
 
-  /** The trainers that it remembers; a live view. */
+  /** The trainers that the shard remembers; a live view. */
   get trainers(): RememberedSessions {
     return this.#tables.trainers;
   }
@@ -191,7 +193,7 @@ export class Shard {
    * @throws TOO_LARGE if this process has no memory for a block that the rules allow.
    * @throws FOLD_FAILED, naming the record, for anything else that goes wrong: a defect of this program.
    */
-  apply(record: JournalRecord): Settled | undefined {
+  apply(record: JournalRecord): RecordAnswer | undefined {
     if (this.#failure !== undefined) throw this.#failure;
     let subject: LogSubject | undefined;
     try {
@@ -215,31 +217,31 @@ export class Shard {
   }
 
   /**
-   * Compares the journal, as it is folded further, with what was noted of it, ascending, when it was folded
-   * before; replaces what earlier calls have named.
+   * Has the journal compared with checksums noted when it was folded before, ascending, while it is folded on.
+   * Replaces those of earlier calls.
    */
   expect(noted: readonly NotedChecksum[]): void {
     this.#comparison.expect(noted, this.#tables.seq);
   }
 
-  /** Whether all has been compared that was to be. */
+  /** Whether all expected checksums have been compared. */
   get isCompared(): boolean {
     return this.#comparison.isDone;
   }
 
-  /** The block of this name, if it exists. */
+  /** Returns the block of this name; undefined if there is none. */
   block(parameter: string, index: number): Block | undefined {
     return this.#tables.blocks.get(parameter, index);
   }
 
-  /** All blocks, or those of one parameter, in no particular order. */
+  /** Lists all blocks, or those of one parameter, in no particular order. */
   blocks(parameter?: string): Iterable<Block> {
     return parameter === undefined ? this.#tables.blocks.all() : this.#tables.blocks.of(parameter);
   }
 
   /**
-   * The outcomes of a trainer's records, in the order of the request. The records must have been
-   * folded: an unknown number is BAD_CHECKSUM, because its record was unreadable.
+   * Looks up the outcomes of a trainer's records, in the order of the request. The records must have been folded: an
+   * unknown number is BAD_CHECKSUM, because its record was unreadable.
    */
   outcomes(trainer: string, request: Pick<OutcomeRequest, "session" | "numbers">): Outcome[] {
     if (this.#failure !== undefined) throw this.#failure;
@@ -255,22 +257,24 @@ export class Shard {
     return this.#tables.save();
   }
 
-  /** SHA-256, in hex, of the state, all values and slots: equal exactly if the shards are. */
+  /** Computes the SHA-256, in hex, of the state, all values and slots: equal exactly if the shards are. */
   digest(): string {
     return this.#tables.digest();
   }
 
   /**
-   * Continues with record 1 of a new journal; all else stays. Known outcomes stay valid and move to
-   * record 0, because a sequence of the old journal would have their askers wait for a record of the
-   * new one.
+   * Continues with record 1 of a new journal; all else stays. Known outcomes stay valid and move to record 0: with a
+   * sequence of the old journal, whoever asks for them would wait for that record in the new one.
    */
   restartJournal(): void {
     this.#tables.restartJournal();
     this.#comparison.restart(0);
   }
 
-  /** Makes this the first state of another job's shard, as {@link FoldTables.detach} does, and returns the same. */
+  /**
+   * Turns this into the first state of another job's shard; see {@link FoldTables.detach} for what it drops and
+   * returns.
+   */
   detach(): number {
     this.#comparison.restart(0);
     return this.#tables.detach();
@@ -290,7 +294,7 @@ export class Shard {
         { shard: this.#shard, expected: this.#tables.seq + 1, received: seq },
       );
     }
-    this.#tables.standAt(seq);
+    this.#tables.moveTo(seq);
   }
 
   /**
@@ -314,8 +318,8 @@ export class Shard {
   }
 
   /**
-   * As {@link restore}, but the bytes come later, through {@link loadSlot}. Until {@link checkLoaded}
-   * passes, the shard must not be used for anything else.
+   * Restores like {@link restore}, but without bytes: {@link loadSlot} brings them. Until {@link checkLoaded} passes,
+   * the shard must not be used for anything else.
    */
   static restoreEmpty(options: ShardOptions, state: unknown): Shard {
     const shard = Shard.create(options);
@@ -323,7 +327,7 @@ export class Shard {
     return shard;
   }
 
-  /** Goes on from the checksum that a manifest has noted of a restored shard. */
+  /** Continues a restored shard's journal checksum from the one in its manifest. */
   continueChecksum(checksum: JournalChecksum): void {
     this.#tables.sums.set(checksum);
     this.#comparison.restart(this.#tables.seq);
@@ -356,8 +360,8 @@ export class Shard {
     record: JournalRecord,
     subject: LogSubject | undefined,
     message: Message | undefined,
-  ): Settled | undefined {
-    let settled: Settled | undefined;
+  ): RecordAnswer | undefined {
+    let settled: RecordAnswer | undefined;
     if (subject?.shard !== this.#shard) {
       this.#foldUnreadable(record, undefined);
     } else if (message === undefined) this.#foldUnreadable(record, subject);
@@ -368,7 +372,7 @@ export class Shard {
     return settled;
   }
 
-  /** Notes that a record was folded. */
+  /** Moves the fold's place and the journal's checksum past a record. */
   #passRecord({ seq, payload }: JournalRecord, { crc }: ReadSubject, isRead: boolean): void {
     const tables = this.#tables;
     tables.seq = seq;
@@ -404,7 +408,7 @@ export class Shard {
     this.#observe({ kind: "unreadable", seq, timeMs, subject, payloadBytes: payload.length });
   }
 
-  /** Shows a record to the observer, whatever that does with it: what only watches cannot stop the fold. */
+  /** Shows a record to the observer. Errors of the observer do not stop the fold. */
   #observe(record: FoldedRecord): void {
     const { observer } = this;
     if (observer === undefined) return;
@@ -427,7 +431,7 @@ export class Shard {
     record: JournalRecord,
     subject: TrainerSubject,
     message: Message,
-  ): Settled | undefined {
+  ): RecordAnswer | undefined {
     const { trainer } = subject;
     const header = readable(() => parseRecordHeader(message.fields));
     if (header === undefined) {
@@ -443,7 +447,7 @@ export class Shard {
   #settle(
     { seq, timeMs = 0 }: JournalRecord,
     subject: TrainerSubject,
-    received: Received,
+    received: ParsedRecord,
   ): Outcome {
     const { header, message } = received;
     const { outcome, changes, isRepeat } = foldTrainerRecord(
@@ -468,7 +472,7 @@ export class Shard {
   }
 }
 
-/** The error for a record that the fold cannot pass; `subject` as far as it is known. */
+/** Returns the error for a record that the fold cannot pass; `subject` as far as it is known. */
 function foldFailed(
   shard: number,
   seq: number,
@@ -487,12 +491,12 @@ function foldFailed(
   );
 }
 
-/** SHA-256, in hex, of a shard's state without values and slots. */
+/** Computes the SHA-256, in hex, of a shard's state without values and slots. */
 export function stateDigest(shard: Pick<Shard, "saveState">): string {
   return createHash("sha256").update(packValue(shard.saveState())).digest("hex");
 }
 
-/** SHA-256, in hex, of a block's values and slots. */
+/** Computes the SHA-256, in hex, of a block's values and slots. */
 export function blockDigest(block: Pick<Block, "slots" | "slotBytes">): string {
   const hash = createHash("sha256");
   for (let slot = 0; slot <= block.slots; slot++) hash.update(block.slotBytes(slot));

@@ -3,7 +3,7 @@ import type { Kernels } from "../kernel/kernels.ts";
 import type { ShardMemory } from "../kernel/shard-memory.ts";
 import { ENCODED_CHUNK_BYTES, eachChunk, type Payload } from "./elements.ts";
 
-/** What the elements of an update are like; everything but `nonFinite` is of the finite elements alone. */
+/** Statistics of the elements of an update; all but `nonFinite` cover the finite elements only. */
 export interface Statistics {
   /** L2 norm: the root of a float64 sum that is made in a fixed order. */
   readonly norm: number;
@@ -58,8 +58,8 @@ export function measure(memory: ShardMemory, payload: Payload): Statistics {
 }
 
 /**
- * As {@link measure}; undefined if it throws. For the fold, which must come to the same with and without an
- * observer: whoever describes the record measures it again, and reports the error.
+ * Measures like {@link measure}, but returns undefined where that throws: the fold must do the same with and without
+ * an observer. Whoever describes the record measures it again and reports the error.
  */
 export function measureIfPossible(memory: ShardMemory, payload: Payload): Statistics | undefined {
   try {
@@ -83,6 +83,6 @@ function summarize(
   if (finite === 0) {
     return { norm, min: undefined, max: undefined, mean: undefined, zeros, nonFinite };
   }
-  // Adding 0 makes −0 to 0: which of the two came first says nothing.
+  // Adding 0 turns −0 into 0, so that the result does not depend on which of the two came first.
   return { norm, min: min + 0, max: max + 0, mean: sum / finite + 0, zeros, nonFinite };
 }

@@ -10,7 +10,7 @@ export interface SavedSteps {
   readonly started: boolean;
   /** Last closed step. */
   readonly closed: number;
-  /** Members with the last step that each has ended, ascending by id. */
+  /** The members and the last step that each has ended, ascending by id. */
   readonly members: readonly (readonly [trainer: string, clock: number])[];
   /** Senders of gradients of the open step, ascending. */
   readonly participants: readonly string[];
@@ -30,18 +30,18 @@ export interface StepProgress {
   readonly closed: number;
   /** Number of members. */
   readonly memberCount: number;
-  /** The last step that a member has ended; undefined for anybody else. */
+  /** Returns the last step that a member has ended; undefined for anybody else. */
   clockOf(trainer: string): number | undefined;
-  /** The first members, ascending, that have not ended the step after {@link closed}. */
+  /** Returns the first `limit` members, ascending, that have not ended the step after {@link closed}. */
   waitingFor(limit: number): string[];
 }
 
 /**
- * The members of a shard's steps, the last step that each has ended, and the last closed step. It is
- * part of the fold, so a pure function of the records.
+ * Holds the members of a shard's steps, the last step that each has ended, and the last closed step. It is part of
+ * the fold, so it is a pure function of the records.
  *
- * A step closes when enough members have ended it: all of them, or all but the backups. A new member
- * starts at the last closed step; a removed one is no longer waited for.
+ * A step closes when enough members have ended it: all of them, or all but the backups. A new member starts at the
+ * last closed step; a removed one is no longer waited for.
  */
 export class StepTable implements StepProgress {
   #synchronization: Synchronization = { mode: "async" };
@@ -50,7 +50,7 @@ export class StepTable implements StepProgress {
   #closed = 0;
   #clocks: Map<string, number> = new Map();
   readonly #participants: Set<string> = new Set();
-  /** Members that have ended the open step. */
+  /** How many members have ended the open step. */
   #ended = 0;
 
   /** Synchronization of the job; must be set before any other call. */
@@ -91,23 +91,22 @@ export class StepTable implements StepProgress {
     return behind;
   }
 
-  /** Replaces the members if the revision is higher than the known one; else does nothing. */
+  /** Replaces the members if the revision is higher than the present one; else does nothing. */
   takeMembers({ revision, started, trainers }: MembersRecord): void {
     if (revision <= this.#revision || this.#synchronization.mode === "async") return;
     this.#revision = revision;
     this.#started ||= started;
     const before = this.#clocks;
-    // Sorted, whatever the order in the record: equal states must have equal bytes.
+    // Sorted, because equal states must have equal bytes, whatever the order in the record.
     const sorted = [...new Set(trainers)].sort(byCodeUnits);
     this.#clocks = new Map(sorted.map((id) => [id, before.get(id) ?? this.#closed]));
     this.#countEnded();
   }
 
   /**
-   * Notes that a trainer has ended all steps up to this one; a lower step changes nothing.
-   * `leadSteps`: how far it may be ahead of the last closed step or of its own clock.
-   * @throws NOT_MEMBER, BAD_VALUE for a step too far ahead, or UNSUPPORTED in a job whose trainers do
-   * not keep step.
+   * Notes that a trainer has ended all steps up to this one; a lower step changes nothing. `leadSteps` is how far the
+   * step may be ahead of the last closed step or of the trainer's own clock.
+   * @throws NOT_MEMBER, BAD_VALUE for a step too far ahead, or UNSUPPORTED in a job whose trainers do not keep step.
    */
   takeClock(trainer: string, step: number, leadSteps: number): void {
     if (this.#synchronization.mode === "async") throw noSteps();
@@ -151,8 +150,8 @@ export class StepTable implements StepProgress {
   }
 
   /**
-   * Closes the open step if enough members have ended it, and all further ones that they have ended,
-   * too: no gradient of those can have been taken. Undefined if no step closes.
+   * Closes the open step if enough members have ended it, and also all further steps that enough have ended: no
+   * gradient of those can have been taken. Undefined if no step closes.
    */
   close(): ClosedStep | undefined {
     const enough = this.#enough();
@@ -165,7 +164,7 @@ export class StepTable implements StepProgress {
     return { divisor };
   }
 
-  /** The state to save; equal tables give equal states. */
+  /** Returns the state to save; equal tables give equal states. */
   save(): SavedSteps {
     return {
       revision: this.#revision,
@@ -204,7 +203,7 @@ export class StepTable implements StepProgress {
     );
   }
 
-  /** Number of members that must have ended a step; at least 1. */
+  /** Counts the members that must have ended a step for it to close; at least 1. */
   #enough(): number {
     const { mode } = this.#synchronization;
     const backups = mode === "sync" ? this.#synchronization.backups : 0;

@@ -9,19 +9,19 @@ import type { Rules } from "./rules.ts";
 /** A trainer and a number of its records. */
 export type CountRow = readonly [trainer: string, records: number];
 
-/** Limit of a text: a shard remembers thousands of outcomes. */
+/** Limit of the text of a rejection, because a shard remembers thousands of outcomes. */
 const MESSAGE_LENGTH_MAX = 400;
 
 /**
- * The outcome of a rejected record. The text is made well-formed, so that a snapshot restores the
- * same characters.
+ * Returns the outcome of a rejected record. The text is made well-formed, so that a snapshot restores the same
+ * characters.
  */
 export function rejection(n: number, seq: number, code: ErrorCode, message: string): Outcome {
   const text = message.slice(0, MESSAGE_LENGTH_MAX).toWellFormed();
   return { n, seq, version: 0, code, message: text };
 }
 
-/** The outcome of a record before the first `rules`. */
+/** Returns the outcome of a record before the first `rules`. */
 export function noRules(n: number, seq: number): Outcome {
   return rejection(n, seq, "UNKNOWN_RULES", "the journal has no rules yet: no host has begun it");
 }
@@ -29,11 +29,11 @@ export function noRules(n: number, seq: number): Outcome {
 /** State of one trainer in a shard. */
 export interface TrainerEntry {
   readonly session: number;
-  /** The trainer never sends a number up to it again; their outcomes are forgotten. */
+  /** The trainer never again sends a number up to this one; the outcomes up to it are forgotten. */
   readonly done: number;
   /** Outcomes of numbers above `done`, in the order of the journal. */
   readonly outcomes: ReadonlyMap<number, Outcome>;
-  /** Rejected records of the session less applied ones; never below 0. */
+  /** Number of the session's rejected records less its applied ones; never below 0. */
   readonly rejected: number;
 }
 
@@ -42,8 +42,8 @@ export interface RememberedSessions {
   /** Highest session that hosts have reported as given out; 0 before the first report. */
   readonly floor: number;
   /**
-   * The first `count` trainers after this id, with their sessions, in order of the UTF-16 code units
-   * of the ids.
+   * Returns the first `count` trainers after this id, with their sessions, in order of the UTF-16 code units of the
+   * ids.
    */
   after(id: string, count: number): TrainerSession[];
 }
@@ -58,10 +58,10 @@ interface Entry extends TrainerEntry {
 const EXPECTED_REJECTIONS: readonly Outcome["code"][] = ["LATE", "EARLY", "NOT_MEMBER"];
 
 /**
- * Outcomes of the records of each trainer, so that a repeated record gets the first answer.
+ * Remembers the outcomes of each trainer's records, so that a repeated record gets the first answer.
  *
- * A record is admitted at most once. The outcome of an admitted record, applied or rejected, is noted
- * and answered to every repeat. A record that is not admitted does not change this table.
+ * A record is admitted at most once. The outcome of an admitted record, applied or rejected, is noted and answered to
+ * every repeat. A record that is not admitted does not change this table.
  */
 export class TrainerTable implements RememberedSessions {
   readonly #entries: Map<string, Entry> = new Map();
@@ -69,7 +69,7 @@ export class TrainerTable implements RememberedSessions {
   /** Sessions up to the floor that have not ended. */
   #live: Set<number> = new Set();
 
-  /** Sessions up to this one have ended, except for the live ones. */
+  /** The highest session reported as given out; sessions up to it have ended, except for the live ones. */
   get floor(): number {
     return this.#floor;
   }
@@ -84,14 +84,14 @@ export class TrainerTable implements RememberedSessions {
     return this.#entries.size;
   }
 
-  /** Trainers with more rejected records than applied ones, in the order of {@link sorted}. */
-  wasteful(): [trainer: string, rejected: number][] {
+  /** Lists the trainers with more rejected records than applied ones, in the order of {@link sorted}. */
+  rejectedCounts(): [trainer: string, rejected: number][] {
     const counts: [string, number][] = [];
     for (const [id, { rejected }] of this.#entries) if (rejected > 0) counts.push([id, rejected]);
     return counts.sort(([a], [b]) => (a < b ? -1 : 1));
   }
 
-  /** All entries by trainer, in order of the UTF-16 code units of the ids. */
+  /** Lists all entries by trainer, in order of the UTF-16 code units of the ids. */
   sorted(): [trainer: string, entry: TrainerEntry][] {
     return [...this.#entries].sort(([a], [b]) => (a < b ? -1 : 1));
   }
@@ -102,9 +102,9 @@ export class TrainerTable implements RememberedSessions {
   }
 
   /**
-   * The answer to a record that is not admitted; undefined if it is to be applied. The answer is the
-   * first outcome of a repeat, or SETTLED, SUPERSEDED, REJOIN, QUOTA, WINDOW or TOO_MANY_TRAINERS.
-   * Only a first outcome and SETTLED say anything about an earlier copy of the record.
+   * Returns the answer to a record that is not admitted; undefined for one that is. The answer is the first outcome
+   * of a repeat, or SETTLED, SUPERSEDED, REJOIN, QUOTA, WINDOW or TOO_MANY_TRAINERS. Only a first outcome and SETTLED
+   * say anything about an earlier copy of the record.
    */
   answerUnlessAdmitted(
     trainer: string,
@@ -116,10 +116,10 @@ export class TrainerTable implements RememberedSessions {
     const settled = this.#settled(trainer, session, n, seq);
     if (settled !== undefined) return settled;
     const entry = this.#entries.get(trainer);
-    const spent = rejectSpent(entry, header, seq, rules);
+    const spent = rejectAboveQuota(entry, header, seq, rules);
     if (spent !== undefined) return spent;
-    // The record's own `done` counts, too: a sender whose earlier records were lost keeps to its
-    // window, and must not be rejected.
+    // The record's own `done` counts, too: a sender whose earlier records were lost keeps to its window, and must not
+    // be rejected.
     const done = Math.max(header.done, entry?.session === session ? entry.done : 0);
     if (n > done + rules.windowRecords) {
       return rejection(
@@ -147,12 +147,12 @@ export class TrainerTable implements RememberedSessions {
     if (header.done > entry.done) forget(entry, header.done);
   }
 
-  /** The outcome of one record for an asker at record `seq`; see `Shard.outcomes`. */
+  /** Returns the outcome of one record, as of record `seq`; see `Shard.outcomes`. */
   outcome(trainer: string, session: number, n: number, seq: number, rules: Rules): Outcome {
     const settled = this.#settled(trainer, session, n, seq);
     if (settled !== undefined) return settled;
     const entry = this.#entries.get(trainer);
-    const spent = rejectSpent(entry, { session, n }, seq, rules);
+    const spent = rejectAboveQuota(entry, { session, n }, seq, rules);
     if (spent !== undefined) return spent;
     if (entry === undefined && this.#entries.size >= rules.trainersMax) {
       return tooMany(n, seq, this.#entries.size);
@@ -171,8 +171,8 @@ export class TrainerTable implements RememberedSessions {
   }
 
   /**
-   * Ends every session up to `upTo` that is not live, and forgets its trainer. An ended session never
-   * becomes live again, also by a delayed record that still lists it.
+   * Ends every session up to `upTo` that is not live, and forgets its trainer. An ended session never becomes live
+   * again, not even by a delayed record that still lists it.
    */
   endSessions({ upTo, live }: Pick<SessionsRecord, "upTo" | "live">): void {
     const named = new Set(live);
@@ -188,8 +188,8 @@ export class TrainerTable implements RememberedSessions {
   }
 
   /**
-   * Forgets each of these trainers if it still has the named session. Unlike an ended session, it may
-   * send again.
+   * Forgets each of these trainers if it still has the session named with it. Unlike an ended session, that session
+   * may send again.
    */
   forget(trainers: readonly TrainerSession[]): void {
     for (const [trainer, session] of trainers) {
@@ -238,7 +238,7 @@ export class TrainerTable implements RememberedSessions {
     return session <= this.#floor && !this.#live.has(session);
   }
 
-  /** The answer to a settled number or an ended session; undefined for all others. */
+  /** Returns the answer to a settled number or an ended session; undefined for all others. */
   #settled(trainer: string, session: number, n: number, seq: number): Outcome | undefined {
     const entry = this.#entries.get(trainer);
     if (this.#hasEnded(session)) {
@@ -268,7 +268,10 @@ export class TrainerTable implements RememberedSessions {
   }
 }
 
-/** Raises `done`, iterating over the smaller set: the numbers passed or those remembered. */
+/**
+ * Raises `done` and forgets the outcomes up to it; iterates over the smaller set, the numbers passed or those
+ * remembered.
+ */
 function forget(entry: Entry, done: number): void {
   const passed = done - entry.done;
   if (passed <= entry.outcomes.size) {
@@ -284,8 +287,8 @@ function count(entry: Entry, { code }: Outcome): void {
   else if (!EXPECTED_REJECTIONS.includes(code)) entry.rejected += 1;
 }
 
-/** The QUOTA answer to a session with too many rejected records; undefined for all others. */
-function rejectSpent(
+/** Returns the QUOTA answer to a session with too many rejected records; undefined for all others. */
+function rejectAboveQuota(
   entry: Entry | undefined,
   { session, n }: Pick<RecordHeader, "session" | "n">,
   seq: number,
@@ -310,15 +313,15 @@ function tooMany(n: number, seq: number, trainers: number): Outcome {
 
 /** Counts of senders to a shard and of their rejected and unreadable records. */
 export interface Senders {
-  /** Remembered trainers. */
+  /** Number of remembered trainers. */
   readonly trainers: number;
-  /** Parameters that hosts have declared. */
+  /** Number of parameters that hosts have declared. */
   readonly declared: number;
-  /** Records without a readable sender: damaged, malformed, or of another shard. */
+  /** Number of records without a readable sender: damaged, malformed, or of another shard. */
   readonly unreadable: number;
-  /** Trainers whose session has more rejected than applied records. */
+  /** The trainers whose session has more rejected than applied records, with the difference. */
   readonly rejectedOf: readonly CountRow[];
-  /** Unreadable records by the trainer in their subjects. */
+  /** Numbers of unreadable records, by the trainer in their subjects. */
   readonly unreadableOf: readonly CountRow[];
 }
 
@@ -327,12 +330,12 @@ export class UnreadableCounts {
   readonly #byTrainer: Map<string, number> = new Map();
   #total = 0;
 
-  /** Of all senders. */
+  /** Count over all senders. */
   get total(): number {
     return this.#total;
   }
 
-  /** By trainer, in order of the UTF-16 code units of the ids. */
+  /** Lists the counts by trainer, in order of the UTF-16 code units of the ids. */
   sorted(): CountRow[] {
     return [...this.#byTrainer].sort(([a], [b]) => (a < b ? -1 : 1));
   }

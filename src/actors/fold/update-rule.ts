@@ -33,19 +33,19 @@ const SLOTS: Readonly<Record<ParameterConfig["optimizer"]["name"], number>> = {
 };
 
 /**
- * Bytes of a gradient that a rule gets at a time: the whole scratch of a shard's memory.
- * Measured with chunks of 4 to 256 KiB that are staged there, on parameters of 1 and 64 MiB, Adam,
- * AMSGrad and SGD were fastest with the largest; with L1 and L2 as well, the sizes differed little.
+ * Bytes of a gradient that a rule gets at a time: the whole scratch of a shard's memory. Measured with chunks of 4 to
+ * 256 KiB that are staged there, on parameters of 1 and 64 MiB, Adam, AMSGrad and SGD were fastest with the largest
+ * chunk; with L1 and L2 as well, the sizes differed little.
  */
 export const UPDATE_CHUNK_BYTES: number = 256 * 1024;
 
-/** Number of slots of a block with this configuration. */
+/** Returns how many slots of the optimizer a block with this configuration has. */
 export function slotCount(config: ParameterConfig): number {
   return SLOTS[config.optimizer.name];
 }
 
 /**
- * The rule of a configuration with its L1 and L2, for blocks in the memory of `kernels`. It holds the
+ * Creates the rule of a configuration with its L1 and L2, for blocks in the memory of `kernels`. The rule holds the
  * coefficients of one update and no state of a block.
  */
 export function updateRule(
@@ -100,9 +100,9 @@ const ADD = {
 } as const satisfies Record<Dtype, keyof Kernels>;
 
 /**
- * Factor of a gradient before its elements are clipped: `gradientScale`, reduced so that the norm is at
- * most `clipNorm`. `norm` is the L2 norm of the trainer's whole gradient before scaling, known where
- * there is a `clipNorm`. It is 0 for an infinite norm; a NaN is not clipped.
+ * Computes the factor of a gradient before its elements are clipped: `gradientScale`, reduced so that the norm is at
+ * most `clipNorm`. `norm` is the L2 norm of the trainer's whole gradient before scaling; it is known where there is a
+ * `clipNorm`. The factor is 0 for an infinite norm; a NaN norm does not reduce it.
  */
 export function gradientScale(config: ParameterConfig, norm: number | undefined): number {
   const { clipNorm, gradientScale: scale } = config;
@@ -136,8 +136,8 @@ export function accumulate(
 }
 
 /**
- * The learning rate of update `count`, which is 1 for the first; the formulas are at
- * {@link LearningRate}. The same bits on every machine: powers and cosines come from the kernels.
+ * Computes the learning rate of update `count`, which is 1 for the first; the formulas are at {@link LearningRate}.
+ * The result has the same bits on every machine: powers and cosines come from the kernels.
  */
 export function learningRateAt(kernels: Kernels, schedule: LearningRate, count: number): number {
   const rate = scheduledRate(kernels, schedule, count);
@@ -169,7 +169,7 @@ function scheduledRate(kernels: Kernels, schedule: LearningRate, count: number):
       return min + ((rate - min) * (1 + wave)) / 2;
     }
     case "step": {
-      // The first row begins at 0, so that a row is always found.
+      // The first row begins at 0, so there is always a row.
       const row = schedule.table.findLast(([from]) => from <= count);
       return row?.[1] ?? Number.NaN;
     }

@@ -22,7 +22,7 @@ import type { Change } from "../fold/apply-update.ts";
 import type { Block } from "../fold/block-actor.ts";
 import type { Payload } from "../fold/elements.ts";
 import { type FoldedRecord, type JournalRecord, readable } from "../fold/journal-record.ts";
-import type { Settled, Shard } from "../fold/shard.ts";
+import type { RecordAnswer, Shard } from "../fold/shard.ts";
 import { measure, type Statistics } from "../fold/statistics.ts";
 
 /** What a record, or an entry of a batch, is meant to do; `unreadable` for one that cannot be read. */
@@ -386,7 +386,7 @@ export interface DatedRecord extends JournalRecord {
 export interface DescribedRecord {
   /** The updates of the record, in the order of its entries. */
   readonly events: readonly UpdateEvent[];
-  readonly settled: Settled | undefined;
+  readonly settled: RecordAnswer | undefined;
 }
 
 /**

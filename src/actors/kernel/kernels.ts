@@ -289,11 +289,11 @@ export interface Kernels {
   /** Adds 1 to each of `n` update counts; 2³² − 1 stays. */
   readonly countAll: (counts: number, n: number) => void;
   /** Sets the byte of each row of a list to 1. */
-  readonly touchRows: (marks: number, rows: number, n: number) => void;
+  readonly touchRows: (touched: number, rows: number, n: number) => void;
   /** Writes the rows from `first` on, below `end`, whose byte is set; at most `most`; returns how many. */
   readonly touchedRows: (
     rows: number,
-    marks: number,
+    touched: number,
     first: number,
     end: number,
     most: number,

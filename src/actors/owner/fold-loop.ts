@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { ensureError, isSealed, PserverError } from "../../protocol/index.ts";
 import type { JournalRecord } from "../fold/journal-record.ts";
-import type { Settled, Shard } from "../fold/shard.ts";
+import type { RecordAnswer, Shard } from "../fold/shard.ts";
 import { type JournalGap, journalDamaged } from "../journal/journal-check.ts";
 import { isFinal, type JournalReader } from "../journal/journal-reader.ts";
 import type { LocatedJournal } from "./owned-journal.ts";
@@ -182,7 +182,7 @@ export interface FoldLoopEvents {
   /** Whether the fold may go on; asked before each record, and again after {@link FoldLoop.poke}. */
   mayFold(): boolean;
   /** Takes the answer to a record that was folded. */
-  onSettled(settled: Settled): void;
+  onSettled(settled: RecordAnswer): void;
   /** Called soon after records were folded, once for several, with their bytes in the stream. */
   onAdvanced(bytes: number): void;
   /**

@@ -111,20 +111,20 @@ export class ElementReader {
     }
   }
 
-  /** Gathers short rows, one row range at a time. */
+  /** Gathers short rows, a range of the list at a time. */
   #readRows(target: Uint8Array, rows: Uint32Array): void {
     const { encoding } = this.#choice;
     const { rowElements } = this.#rows;
     const elementBytes = DTYPES[this.#block.dtype].bytes;
     const wireBytes = encoding === undefined ? elementBytes : ENCODINGS[encoding].bytes;
     const { scratch, kernels } = this.#memory;
-    const pieces = new RowRanges(this.#memory, rowElements, elementBytes);
+    const ranges = new RowRanges(this.#memory, rowElements, elementBytes);
     const { byteOffset } = this.#block.values();
     let at = 0;
-    for (let first = 0; first < rows.length; first += pieces.rowsMax) {
-      const n = Math.min(pieces.rowsMax, rows.length - first);
-      pieces.take(rows, first, n);
-      pieces.gather(scratch, byteOffset, n);
+    for (let first = 0; first < rows.length; first += ranges.rowsMax) {
+      const n = Math.min(ranges.rowsMax, rows.length - first);
+      ranges.take(rows, first, n);
+      ranges.gather(scratch, byteOffset, n);
       const elements = n * rowElements;
       const encoded = encoding === undefined ? scratch : scratch + elements * elementBytes;
       if (encoding !== undefined) kernels[NARROW[encoding]](encoded, scratch, elements);

@@ -10,7 +10,7 @@ import {
 } from "../../protocol/index.ts";
 import type { BufferPool } from "../../transport/buffers.ts";
 import { payloadBytesMaxOf, publishBulk } from "../../transport/bulk-transport.ts";
-import type { Settled } from "../fold/shard.ts";
+import type { RecordAnswer } from "../fold/shard.ts";
 import { FairQueue, replyThatFits, type Served, SLICE_MS, TimeSlice } from "./fair-server.ts";
 
 /** Limit of the bytes on their way to the broker; nats.js itself would buffer without limit. */
@@ -184,8 +184,8 @@ export class OutgoingOutcomes {
     this.#shard = shard;
   }
 
-  /** Adds an outcome. Ignores one without a reply subject: its sender will ask for it. */
-  add({ reply, session, outcome }: Settled): void {
+  /** Adds an outcome; ignores one without a reply subject, whose sender asks for it. */
+  add({ reply, session, outcome }: RecordAnswer): void {
     if (reply === "") return;
     const key = `${session} ${reply}`;
     const answers = this.#sessions.get(key);

@@ -1,7 +1,7 @@
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import type { Fallback, Fields, Position, PserverError } from "../../protocol/index.ts";
-import type { Settled, Shard } from "../fold/shard.ts";
+import type { RecordAnswer, Shard } from "../fold/shard.ts";
 import type { HostMemory } from "../host/host-memory.ts";
 import { majorityLastSeq } from "../journal/journal.ts";
 import { type JournalGap, lastRecordSeq, ObservedEnd } from "../journal/journal-check.ts";
@@ -364,7 +364,7 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
     return this.#core.isServing || this.#owner.fits(this.shard);
   }
 
-  onSettled(settled: Settled): void {
+  onSettled(settled: RecordAnswer): void {
     if (!this.isServing) return;
     this.#outcomes.add(settled);
     if (settled.outcome.code !== undefined) this.#rejected += 1;

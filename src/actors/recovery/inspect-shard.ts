@@ -5,7 +5,7 @@ import {
   type LogSubject,
   PserverError,
 } from "../../protocol/index.ts";
-import { changedOf } from "../fold/journal-checksum.ts";
+import { changedRecordsOf } from "../fold/journal-checksum.ts";
 import { readBatchEntries, recordCrc } from "../fold/journal-record.ts";
 import type { Journal, JournalInfo } from "../journal/journal.ts";
 import { journalDamaged, journalLost, lastRecordSeq } from "../journal/journal-check.ts";
@@ -269,7 +269,7 @@ export async function inspectShard(deps: InspectDeps): Promise<ShardFindings> {
   const found = await find(deps);
   const { entries, generation, snapshots, base, info } = found;
   const toldSeq = lastKnown(deps, found);
-  const changed = ownerError && changedOf(ownerError);
+  const changed = ownerError && changedRecordsOf(ownerError);
   const failed = failedOf(ownerError, generation);
   const tally = new JournalTally({
     subjects,

@@ -1,4 +1,4 @@
-import { changedOf } from "../../actors/fold/journal-checksum.ts";
+import { changedRecordsOf } from "../../actors/fold/journal-checksum.ts";
 import type { Shard } from "../../actors/fold/shard.ts";
 import type { PieceRef } from "../../actors/journal/manifest.ts";
 import type { Watermark } from "../../actors/journal/watermark.ts";
@@ -460,6 +460,6 @@ function lastBefore(error: PserverError): number | undefined {
   if (code === "SNAPSHOT_DAMAGED") return 0;
   if (code !== "JOURNAL_DAMAGED") return undefined;
   const { expected } = error.details;
-  const from = changedOf(error)?.from ?? expected;
+  const from = changedRecordsOf(error)?.from ?? expected;
   return typeof from === "number" ? from - 1 : undefined;
 }

@@ -1,4 +1,4 @@
-import { type Settled, Shard } from "../../actors/fold/shard.ts";
+import { type RecordAnswer, Shard } from "../../actors/fold/shard.ts";
 import type { PieceRef } from "../../actors/journal/manifest.ts";
 import { loadSnapshot } from "../../actors/journal/snapshot-store.ts";
 import { ensureError, type JobSubjects, type Position } from "../../protocol/index.ts";
@@ -17,7 +17,7 @@ export interface FoldVisitor {
   /** Called before a record is folded. */
   before?(record: TimedRecord, shard: Shard): void;
   /** Called after it, with the answer to a trainer's record. */
-  after?(record: TimedRecord, shard: Shard, settled: Settled | undefined): void;
+  after?(record: TimedRecord, shard: Shard, settled: RecordAnswer | undefined): void;
 }
 
 /** Options of {@link foldRecords}. */

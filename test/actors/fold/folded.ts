@@ -58,7 +58,7 @@ export class Folded {
    */
   content(): string {
     const state = this.shard.saveState();
-    const { seq: _seq, crc: _crc, trainers: _trainers, refused: _refused, ...values } = state;
+    const { seq: _seq, crc: _crc, trainers: _trainers, rejected: _refused, ...values } = state;
     const { declared: _declared, unreadable: _count, unreadableOf: _counts, ...rest } = values;
     const hash = createHash("sha256").update(packValue(rest));
     for (const block of this.shard.blocks()) {

@@ -7,8 +7,8 @@ import { describe, expect, test } from "vitest";
 import {
   addRecord,
   ChecksumComparison,
-  changedOf,
   changedRecords,
+  changedRecordsOf,
   checksumField,
   checksumOf,
   isSameChecksum,
@@ -236,12 +236,14 @@ test("an error tells which records it names; another one names none", () => {
     { from: 4, to: 4 },
     { from: 4, to: 9 },
   ]) {
-    expect(changedOf(journalChanged(3, range))).toEqual(range);
+    expect(changedRecordsOf(journalChanged(3, range))).toEqual(range);
   }
-  expect(changedOf(new PserverError("JOURNAL_DAMAGED", "a gap", { expected: 4, found: 5 }))).toBe(
-    undefined,
-  );
-  expect(changedOf(new PserverError("JOURNAL_LOST", "lost", { from: 4, to: 5 }))).toBeUndefined();
+  expect(
+    changedRecordsOf(new PserverError("JOURNAL_DAMAGED", "a gap", { expected: 4, found: 5 })),
+  ).toBe(undefined);
+  expect(
+    changedRecordsOf(new PserverError("JOURNAL_LOST", "lost", { from: 4, to: 5 })),
+  ).toBeUndefined();
 });
 
 test("an entry that is no checksum is refused", () => {

@@ -4,7 +4,7 @@
 // are applied; the others are rejected alike.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Settled, Shard } from "../../../src/actors/fold/shard.ts";
+import type { RecordAnswer, Shard } from "../../../src/actors/fold/shard.ts";
 import {
   OPTIMIZERS,
   type SynchronizationInput,
@@ -134,7 +134,7 @@ test("from a state saved at any record it ends in the same state with the same a
         const folded = written(mode, steps);
         const { records } = folded.journal;
         const cut = 1 + (at % records.length);
-        const answers: (Settled | undefined)[] = [];
+        const answers: (RecordAnswer | undefined)[] = [];
         let again: Shard | undefined;
         for (const record of records) {
           answers.push(folded.shard.apply(record));

@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import type { BlockHeader } from "../../../src/actors/fold/block-actor.ts";
 import type { JournalRecord } from "../../../src/actors/fold/journal-record.ts";
 import { RULES_1, type Rules } from "../../../src/actors/fold/rules.ts";
-import { type Settled, Shard } from "../../../src/actors/fold/shard.ts";
+import { type RecordAnswer, Shard } from "../../../src/actors/fold/shard.ts";
 import { packValue, sealMessage, unpackValue } from "../../../src/protocol/codec.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "./journal-writer.ts";
 
@@ -129,7 +129,7 @@ describe("replay", () => {
     fc.assert(
       fc.property(journals, fc.infiniteStream(fc.boolean()), (records, cuts) => {
         const shard = Shard.create(OPTIONS);
-        const answers: (Settled | undefined)[] = [];
+        const answers: (RecordAnswer | undefined)[] = [];
         const saved: Saved[] = [];
         for (const record of records) {
           answers.push(shard.apply(record));

@@ -2,7 +2,7 @@
 // changes values and versions only when it closes, what is applied at once all the same, and that states
 // which no fold can have are refused.
 import { beforeEach, describe, expect, test } from "vitest";
-import { type Settled, Shard } from "../../../src/actors/fold/shard.ts";
+import { type RecordAnswer, Shard } from "../../../src/actors/fold/shard.ts";
 import { encodeMessage, packValue, unpackValue } from "../../../src/protocol/codec.ts";
 import {
   type SynchronizationInput,
@@ -39,20 +39,24 @@ function begin(synchronization: SynchronizationInput): void {
 beforeEach(() => begin(SYNC));
 
 /** Folds what has been written since; the last answer. */
-function fold(): Settled | undefined {
-  let settled: Settled | undefined;
+function fold(): RecordAnswer | undefined {
+  let settled: RecordAnswer | undefined;
   for (const record of journal.records.slice(shard.seq)) settled = shard.apply(record);
   return settled;
 }
 
-function gradient(trainer: string, value: number, step?: number): Settled["outcome"] | undefined {
+function gradient(
+  trainer: string,
+  value: number,
+  step?: number,
+): RecordAnswer["outcome"] | undefined {
   const operation =
     step === undefined ? ({ op: "grad" } as const) : ({ op: "grad", step } as const);
   journal.push(Float32Array.of(value, value), operation, { trainer });
   return fold()?.outcome;
 }
 
-function clock(trainer: string, step: number, reply = ""): Settled["outcome"] | undefined {
+function clock(trainer: string, step: number, reply = ""): RecordAnswer["outcome"] | undefined {
   // Far from those of gradients, and within the window.
   const n = (clocks.get(trainer) ?? 1_000) + 1;
   clocks.set(trainer, n);

@@ -43,7 +43,7 @@ class Fixture {
   /** Everything but the sequence, the trainers and what is declared: what a rejection must leave. */
   content(): unknown {
     const { seq: _seq, crc: _crc, trainers: _trainers, ...state } = this.shard.saveState();
-    const { refused: _refused, declared: _declared, ...rest } = state;
+    const { rejected: _refused, declared: _declared, ...rest } = state;
     const values = [...this.shard.blocks()].map((block) => [...block.values()]);
     return { ...rest, values };
   }

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { FoldedRecord } from "../../../src/actors/fold/journal-record.ts";
-import type { Settled, Shard } from "../../../src/actors/fold/shard.ts";
+import type { RecordAnswer, Shard } from "../../../src/actors/fold/shard.ts";
 import {
   describeRecord,
   type UpdateEvent,
@@ -67,7 +67,7 @@ class Watched {
   }
 }
 
-function outcomesOf(settled: Settled | undefined): UpdateOutcome["kind"][] {
+function outcomesOf(settled: RecordAnswer | undefined): UpdateOutcome["kind"][] {
   if (settled === undefined) return ["applied", "unreadable"];
   return settled.outcome.code === undefined ? ["applied", "repeated"] : ["rejected", "repeated"];
 }
@@ -114,7 +114,7 @@ test.each<[string, SynchronizationInput | undefined]>([
   );
 });
 
-function rejectionOf(settled: Settled | undefined): { code?: unknown; message?: unknown } {
+function rejectionOf(settled: RecordAnswer | undefined): { code?: unknown; message?: unknown } {
   const { code, message } = settled?.outcome ?? {};
   return { code, message };
 }

@@ -1,5 +1,5 @@
 // Proves the kernels of row lists against loops in JavaScript: copies to and from places of a column,
-// groups by update count, marks and counts, each without touching what is beside it.
+// groups by update count, touched flags and counts, each without touching what is beside it.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ShardMemory } from "../../../src/actors/kernel/shard-memory.ts";

@@ -2,7 +2,7 @@
 // the layout that they were cut by; all others keep their epoch, so that the next initialization has a higher one.
 import { describe, expect, test } from "vitest";
 import type { BlockHeader } from "../../../src/actors/fold/block-actor.ts";
-import type { Declared } from "../../../src/actors/fold/declaration-table.ts";
+import type { DeclaredParameter } from "../../../src/actors/fold/declaration-table.ts";
 import { FoundParameters } from "../../../src/history/fork-job.ts";
 import { toConfig } from "../../../src/protocol/config/index.ts";
 import { blockPlaces, type Layout } from "../../../src/protocol/index.ts";
@@ -11,7 +11,7 @@ const SHARDS = 3;
 const config = toConfig({ learningRate: 0.1 });
 const layout: Layout = { elements: 10, blockElements: 4, blocks: 3, firstShard: 2, shards: SHARDS };
 
-function declared(epoch = 1, over: Partial<Layout> = {}): Declared {
+function declared(epoch = 1, over: Partial<Layout> = {}): DeclaredParameter {
   const names = { name: "w", dtype: "float32", shape: [10], config } as const;
   return { ...names, epoch, layout: { ...layout, ...over }, trainer: "a" };
 }
@@ -29,7 +29,10 @@ function shardOf({ index }: BlockHeader): number | undefined {
 }
 
 /** What is found where each shard has these blocks, and those of `told` were told what is declared. */
-function find(blocks: readonly BlockHeader[], told: readonly (readonly [number, Declared])[]) {
+function find(
+  blocks: readonly BlockHeader[],
+  told: readonly (readonly [number, DeclaredParameter])[],
+) {
   const found = new FoundParameters();
   for (let shard = 0; shard < SHARDS; shard++) {
     const own = blocks.filter((each) => shardOf(each) === shard);

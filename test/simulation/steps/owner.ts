@@ -1,6 +1,6 @@
 import type { Block } from "../../../src/actors/fold/block-actor.ts";
 import type { FoldState } from "../../../src/actors/fold/fold-state.ts";
-import { type Settled, Shard } from "../../../src/actors/fold/shard.ts";
+import { type RecordAnswer, Shard } from "../../../src/actors/fold/shard.ts";
 import { FoldQueue } from "../../../src/actors/owner/fold-loop.ts";
 import { evaluateStep } from "../../../src/actors/owner/pending-reads.ts";
 import { packValue, unpackValue } from "../../../src/protocol/codec.ts";
@@ -56,7 +56,7 @@ export class Owner {
   readonly #journal: readonly Entry[];
   readonly #faults: OwnerFaults;
   readonly #queue: FoldQueue;
-  #settled: Settled | undefined;
+  #settled: RecordAnswer | undefined;
   /** A batch whose turn was given to the record behind it. */
   #late: Entry | undefined;
 
@@ -107,7 +107,7 @@ export class Owner {
     return { ...following, seq: entry.seq };
   }
 
-  #takeSettled(): Settled | undefined {
+  #takeSettled(): RecordAnswer | undefined {
     const settled = this.#settled;
     this.#settled = undefined;
     return settled;

@@ -111,27 +111,27 @@ export function countAll(counts: usize, n: u32): void {
   }
 }
 
-/** Sets the byte at `marks` of each row of a list to 1. */
-export function touchRows(marks: usize, rows: usize, n: u32): void {
+/** Sets the byte at `touched` of each row of a list to 1. */
+export function touchRows(touched: usize, rows: usize, n: u32): void {
   for (; n > 0; n--) {
-    store<u8>(marks + load<u32>(rows), 1);
+    store<u8>(touched + load<u32>(rows), 1);
     rows += 4;
   }
 }
 
 /**
- * Writes the numbers of marked rows from `first` on, ascending, to `rows`, until `most` are found or
+ * Writes the numbers of touched rows from `first` on, ascending, to `rows`, until `most` are found or
  * `end` is reached; gives how many.
  */
-export function touchedRows(rows: usize, marks: usize, first: u32, end: u32, most: u32): u32 {
+export function touchedRows(rows: usize, touched: usize, first: u32, end: u32, most: u32): u32 {
   let found: u32 = 0;
   let row = first;
   while (row < end && found < most) {
-    if (end - row >= 8 && load<u64>(marks + row) == 0) {
+    if (end - row >= 8 && load<u64>(touched + row) == 0) {
       row += 8;
       continue;
     }
-    if (load<u8>(marks + row) != 0) {
+    if (load<u8>(touched + row) != 0) {
       store<u32>(rows + (<usize>found << 2), row);
       found += 1;
     }
