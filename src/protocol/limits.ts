@@ -66,7 +66,7 @@ export const PARAMETERS_PER_REQUEST_MAX = 256;
 /** Entries, each of one block, that a batch record or a batched read can have. */
 export const BATCH_ENTRIES_MAX = 4096;
 
-/** Bytes of a batch record before its tensor bytes: what a host reads of a record that is malformed. */
+/** Bytes of a batch record before its tensor bytes; also the most that a host reads of a malformed record. */
 export const BATCH_HEAD_BYTES_MAX = 512 * 1024;
 
 /** Tensor bytes up to which a client fills a batch, and up to which a host fills a chunk of a reply. */
