@@ -123,7 +123,7 @@ struct tensor_state {
 /** The reads of a call. */
 struct reads {
   struct ps_call *call;
-  const struct whole_reads *wanted;
+  const struct whole_reads *arguments;
   /** By name. */
   struct ps_parameter **parameters;
   struct tensor_state *states;
@@ -132,7 +132,7 @@ struct reads {
 };
 
 static pserver_status allocate(struct reads *reads) {
-  size_t count = reads->wanted->count;
+  size_t count = reads->arguments->count;
   reads->parameters = calloc(count, sizeof *reads->parameters);
   reads->states = calloc(count, sizeof *reads->states);
   return reads->parameters == NULL || reads->states == NULL ? ps_no_memory("%zu names", count)
@@ -140,61 +140,61 @@ static pserver_status allocate(struct reads *reads) {
 }
 
 static void release_reads(struct reads *reads) {
-  if (reads->parameters != NULL) ps_parameters_unref(reads->parameters, reads->wanted->count);
+  if (reads->parameters != NULL) ps_parameters_unref(reads->parameters, reads->arguments->count);
   free(reads->parameters);
   free(reads->states);
   pserver_origins_free(reads->origins);
 }
 
 static pserver_status prepare_target(const struct reads *reads, size_t i) {
-  const struct whole_reads *wanted = reads->wanted;
+  const struct whole_reads *arguments = reads->arguments;
   const struct ps_parameter *parameter = reads->parameters[i];
-  pserver_status status = ps_check_read_encoding(parameter, wanted->options->encoding);
+  pserver_status status = ps_check_read_encoding(parameter, arguments->options->encoding);
   if (status != PSERVER_OK) return status;
   return prepare_tensor(parameter, parameter->shape, parameter->rank, parameter->layout.elements,
-                        &wanted->tensors[i], &reads->states[i].was_allocated);
+                        &arguments->tensors[i], &reads->states[i].was_allocated);
 }
 
 static pserver_status prepare_all(struct reads *reads) {
-  const struct whole_reads *wanted = reads->wanted;
+  const struct whole_reads *arguments = reads->arguments;
   pserver_status status =
-      ps_find_parameters(reads->call, wanted->names, wanted->count, true, reads->parameters);
-  for (size_t i = 0; i < wanted->count && status == PSERVER_OK; i++) status = prepare_target(reads, i);
-  if (status != PSERVER_OK || wanted->origins == NULL) return status;
-  return ps_origins_new(reads->call->client->number, reads->parameters, wanted->count,
-                        wanted->options->encoding, &reads->origins);
+      ps_find_parameters(reads->call, arguments->names, arguments->count, true, reads->parameters);
+  for (size_t i = 0; i < arguments->count && status == PSERVER_OK; i++) status = prepare_target(reads, i);
+  if (status != PSERVER_OK || arguments->origins == NULL) return status;
+  return ps_origins_new(reads->call->client->number, reads->parameters, arguments->count,
+                        arguments->options->encoding, &reads->origins);
 }
 
 /** Finds a parameter again, and prepares its tensor, which may need other memory. */
 static pserver_status prepare_again(struct reads *reads, size_t i) {
-  const struct whole_reads *wanted = reads->wanted;
+  const struct whole_reads *arguments = reads->arguments;
   ps_parameters_unref(&reads->parameters[i], 1);
   reads->parameters[i] = NULL;
-  if (reads->states[i].was_allocated) pserver_tensor_release(&wanted->tensors[i]);
+  if (reads->states[i].was_allocated) pserver_tensor_release(&arguments->tensors[i]);
   reads->states[i].was_allocated = false;
   pserver_status status =
-      ps_find_parameters(reads->call, &wanted->names[i], 1, true, &reads->parameters[i]);
+      ps_find_parameters(reads->call, &arguments->names[i], 1, true, &reads->parameters[i]);
   if (status == PSERVER_OK) status = prepare_target(reads, i);
   if (status != PSERVER_OK || reads->origins == NULL) return status;
-  return set_origin(&reads->origins->list[i], reads->parameters[i], wanted->options->encoding);
+  return set_origin(&reads->origins->list[i], reads->parameters[i], arguments->options->encoding);
 }
 
 /** Makes the reads of a parameter's blocks. */
 static void plan_blocks(const struct reads *reads, size_t i, struct ps_block_read *blocks) {
-  const struct whole_reads *wanted = reads->wanted;
+  const struct whole_reads *arguments = reads->arguments;
   struct ps_parameter *parameter = reads->parameters[i];
   pserver_origins *origins = reads->origins;
   const struct ps_block_state *known = NULL;
-  uint64_t *version = wanted->options->versions == NULL ? NULL : &wanted->options->versions[i];
+  uint64_t *version = arguments->options->versions == NULL ? NULL : &arguments->options->versions[i];
   if (version != NULL) *version = 0;
-  if (wanted->known != NULL) {
-    known = known_states(&wanted->known[i], origins->client, parameter, wanted->options->encoding);
+  if (arguments->known != NULL) {
+    known = known_states(&arguments->known[i], origins->client, parameter, arguments->options->encoding);
   }
   for (uint32_t index = 0; index < parameter->layout.blocks; index++) {
     blocks[index] = (struct ps_block_read){.parameter = parameter,
                                            .index = index,
-                                           .encoding = wanted->options->encoding,
-                                           .target = wanted->tensors[i].data,
+                                           .encoding = arguments->options->encoding,
+                                           .target = arguments->tensors[i].data,
                                            .version = version,
                                            .is_replaced = &reads->states[i].is_replaced};
     if (known != NULL) blocks[index].known = known[index];
@@ -224,12 +224,12 @@ static bool is_all_unchanged(const struct ps_block_read *blocks) {
 
 /** Completes a tensor with known values; releases allocated memory if no block has changed. */
 static void keep_known(const struct reads *reads, size_t i, const struct ps_block_read *blocks) {
-  const struct whole_reads *wanted = reads->wanted;
-  pserver_tensor *tensor = &wanted->tensors[i];
-  if (wanted->known == NULL) return;
+  const struct whole_reads *arguments = reads->arguments;
+  pserver_tensor *tensor = &arguments->tensors[i];
+  if (arguments->known == NULL) return;
   bool is_spare = reads->states[i].was_allocated && is_all_unchanged(blocks);
   if (is_spare) pserver_tensor_release(tensor);
-  else keep_blocks(blocks, tensor, wanted->known[i].data);
+  else keep_blocks(blocks, tensor, arguments->known[i].data);
 }
 
 /**
@@ -237,7 +237,7 @@ static void keep_known(const struct reads *reads, size_t i, const struct ps_bloc
  */
 static pserver_status read_blocks(struct reads *reads, struct ps_block_read *blocks, size_t total) {
   struct ps_block_read *next = blocks;
-  size_t count = reads->wanted->count;
+  size_t count = reads->arguments->count;
   for (size_t i = 0; i < count; i++) {
     if (reads->states[i].is_read) continue;
     plan_blocks(reads, i, next);
@@ -256,7 +256,7 @@ static pserver_status read_blocks(struct reads *reads, struct ps_block_read *blo
 
 static pserver_status read_left_blocks(struct reads *reads) {
   size_t total = 0;
-  for (size_t i = 0; i < reads->wanted->count; i++) {
+  for (size_t i = 0; i < reads->arguments->count; i++) {
     if (!reads->states[i].is_read) total += reads->parameters[i]->layout.blocks;
   }
   struct ps_block_read *blocks = calloc(total, sizeof *blocks);
@@ -269,7 +269,7 @@ static pserver_status read_left_blocks(struct reads *reads) {
 /** Prepares the tensors that are not read yet; returns whether there are any. */
 static bool prepare_left(struct reads *reads, pserver_status *status) {
   bool is_any_left = false;
-  for (size_t i = 0; i < reads->wanted->count && *status == PSERVER_OK; i++) {
+  for (size_t i = 0; i < reads->arguments->count && *status == PSERVER_OK; i++) {
     if (reads->states[i].is_read) continue;
     is_any_left = true;
     reads->states[i].is_replaced = false;
@@ -279,7 +279,7 @@ static bool prepare_left(struct reads *reads, pserver_status *status) {
 }
 
 static pserver_status read_all(struct reads *reads) {
-  const struct whole_reads *wanted = reads->wanted;
+  const struct whole_reads *arguments = reads->arguments;
   pserver_status status = allocate(reads);
   if (status == PSERVER_OK) status = prepare_all(reads);
   bool is_any_left = true;
@@ -287,19 +287,19 @@ static pserver_status read_all(struct reads *reads) {
     status = read_left_blocks(reads);
     if (status == PSERVER_OK) is_any_left = prepare_left(reads, &status);
   }
-  for (size_t i = 0; i < wanted->count && status != PSERVER_OK; i++) {
+  for (size_t i = 0; i < arguments->count && status != PSERVER_OK; i++) {
     bool is_own = reads->states != NULL && reads->states[i].was_allocated;
-    if (is_own) pserver_tensor_release(&wanted->tensors[i]);
+    if (is_own) pserver_tensor_release(&arguments->tensors[i]);
   }
   return status;
 }
 
 /** Reads parameters as pserver_get_known() does, within a call. */
-static pserver_status read_whole(struct ps_call *call, const struct whole_reads *wanted) {
-  struct reads reads = {.call = call, .wanted = wanted};
+static pserver_status read_whole(struct ps_call *call, const struct whole_reads *arguments) {
+  struct reads reads = {.call = call, .arguments = arguments};
   pserver_status status = read_all(&reads);
-  if (status == PSERVER_OK && wanted->origins != NULL) {
-    *wanted->origins = reads.origins;
+  if (status == PSERVER_OK && arguments->origins != NULL) {
+    *arguments->origins = reads.origins;
     reads.origins = NULL;
   }
   release_reads(&reads);
@@ -345,10 +345,10 @@ static pserver_status check_known(const struct ps_call *call, const struct whole
   return PSERVER_OK;
 }
 
-static pserver_status get_with(const char *what, pserver_client *handle, const struct whole_reads *wanted,
+static pserver_status get_with(const char *what, pserver_client *handle, const struct whole_reads *arguments,
                                int64_t timeout_ms) {
   struct ps_call call;
-  struct whole_reads reads = *wanted;
+  struct whole_reads reads = *arguments;
   pserver_read_options options;
   pserver_status status = ps_call_begin(&call, handle, what, timeout_ms, 0);
   if (status != PSERVER_OK) return status;
@@ -444,9 +444,9 @@ static pserver_status pull_part(struct ps_call *call, struct part_read *read) {
 }
 
 static pserver_status pull_part_with(const char *what, pserver_client *handle,
-                                     const struct part_read *wanted, int64_t timeout_ms) {
+                                     const struct part_read *arguments, int64_t timeout_ms) {
   struct ps_call call;
-  struct part_read read = *wanted;
+  struct part_read read = *arguments;
   pserver_read_options options;
   pserver_status status = ps_call_begin(&call, handle, what, timeout_ms, 0);
   if (status != PSERVER_OK) return status;

@@ -232,7 +232,7 @@ static pserver_status send_part(struct ps_call *call, struct ps_part_push *push,
 }
 
 /** The arguments of a call that changes a part. */
-struct given_part {
+struct part_arguments {
   const char *name;
   const pserver_tensor *part;
   const pserver_indices *indices;
@@ -240,30 +240,30 @@ struct given_part {
 };
 
 /** Checks the part and cuts it into slices. Release the parameter and `push`, also after an error. */
-static pserver_status prepare_push(struct ps_call *call, const struct given_part *given,
+static pserver_status prepare_push(struct ps_call *call, const struct part_arguments *arguments,
                                    struct ps_parameter_update *update, struct ps_part_push *push) {
-  pserver_status status = ps_check_tensor(given->name, given->part);
+  pserver_status status = ps_check_tensor(arguments->name, arguments->part);
   if (status == PSERVER_OK) {
-    status = ps_find_parameters(call, &given->name, 1, false, &update->parameter);
+    status = ps_find_parameters(call, &arguments->name, 1, false, &update->parameter);
   }
   if (status == PSERVER_OK) status = ps_check_changeable(update->parameter);
   if (status == PSERVER_OK) status = ps_check_encoding(update->parameter, update->encoding);
   if (status == PSERVER_OK) {
-    status = ps_plan_part(update->parameter, given->indices, given->rank, &push->plan);
+    status = ps_plan_part(update->parameter, arguments->indices, arguments->rank, &push->plan);
   }
   if (status == PSERVER_OK) {
-    status = ps_fit_tensor(update->parameter, given->part, push->plan.shape, (int32_t)given->rank,
+    status = ps_fit_tensor(update->parameter, arguments->part, push->plan.shape, (int32_t)arguments->rank,
                            push->plan.elements);
   }
   if (status != PSERVER_OK) return status;
-  update->data = given->part->data;
+  update->data = arguments->part->data;
   status = ps_finish_update(update, push->plan.elements);
   size_t bytes_max = ps_data_bytes_max(&call->client->connection);
   return status == PSERVER_OK ? ps_prepare_part_push(update, bytes_max, push) : status;
 }
 
 static pserver_status push_part_with(const char *what, pserver_client *handle,
-                                     const struct given_part *given, double alpha, double beta,
+                                     const struct part_arguments *arguments, double alpha, double beta,
                                      const pserver_update_options *options, int64_t timeout_ms) {
   struct ps_call call;
   struct ps_part_push push = {0};
@@ -273,7 +273,7 @@ static pserver_status push_part_with(const char *what, pserver_client *handle,
   status = check_options(&call, options);
   if (status == PSERVER_OK) status = check_factors(alpha, beta);
   if (status == PSERVER_OK && options != NULL) update.encoding = options->encoding;
-  if (status == PSERVER_OK) status = prepare_push(&call, given, &update, &push);
+  if (status == PSERVER_OK) status = prepare_push(&call, arguments, &update, &push);
   if (status == PSERVER_OK) {
     status = send_part(&call, &push, options != NULL && options->stored_is_enough);
   }
@@ -285,14 +285,14 @@ static pserver_status push_part_with(const char *what, pserver_client *handle,
 pserver_status pserver_push_part(pserver_client *client, const char *name, const pserver_tensor *part,
                                  const pserver_indices *indices, size_t rank, double alpha, double beta,
                                  int64_t timeout_ms) {
-  struct given_part given = {name, part, indices, rank};
-  return push_part_with("pserver_push_part", client, &given, alpha, beta, NULL, timeout_ms);
+  struct part_arguments arguments = {name, part, indices, rank};
+  return push_part_with("pserver_push_part", client, &arguments, alpha, beta, NULL, timeout_ms);
 }
 
 pserver_status pserver_push_part_with(pserver_client *client, const char *name, const pserver_tensor *part,
                                       const pserver_indices *indices, size_t rank, double alpha,
                                       double beta, const pserver_update_options *options,
                                       int64_t timeout_ms) {
-  struct given_part given = {name, part, indices, rank};
-  return push_part_with("pserver_push_part_with", client, &given, alpha, beta, options, timeout_ms);
+  struct part_arguments arguments = {name, part, indices, rank};
+  return push_part_with("pserver_push_part_with", client, &arguments, alpha, beta, options, timeout_ms);
 }
