@@ -12,7 +12,11 @@ import {
   readEntry,
 } from "../actors/journal/kv-bucket.ts";
 import type { StoredManifest } from "../actors/journal/manifest.ts";
-import { type Continued, continueShard, leftJournals } from "../actors/journal/next-generation.ts";
+import {
+  type ContinuedShard,
+  continueShard,
+  journalLosses,
+} from "../actors/journal/next-generation.ts";
 import { SnapshotStore } from "../actors/journal/snapshot-store.ts";
 import { BucketEntry } from "../actors/lifecycle/lock.ts";
 import { jobEntry, type Lifecycle } from "../actors/lifecycle/machine.ts";
@@ -317,7 +321,7 @@ class JobRewind {
     state: Shard,
     plan: RewindPlan,
     signal: AbortSignal,
-  ): Promise<Continued> {
+  ): Promise<ContinuedShard> {
     for (let tries = 1; ; tries++) {
       signal.throwIfAborted();
       try {
@@ -331,7 +335,7 @@ class JobRewind {
     }
   }
 
-  async #try(shard: number, state: Shard, plan: RewindPlan): Promise<Continued> {
+  async #try(shard: number, state: Shard, plan: RewindPlan): Promise<ContinuedShard> {
     const { connection, host } = this.#options;
     const { subjects, journalOf, settings } = this.#job;
     const [store, journal, at] = [this.#store(shard), journalOf(shard), plan.at[shard] as Position];
@@ -340,7 +344,7 @@ class JobRewind {
     if (generation > (plan.from[shard] ?? 0)) return { shard, generation, fallbacks: [] };
     const lastSeq = (await journal.lastSeq(generation)) ?? 0;
     const before = fallbacks.filter((fallback) => fallback.generation < at.generation);
-    const left = leftJournals(at, manifest, { generation, lastSeq });
+    const left = journalLosses(at, manifest, { generation, lastSeq });
     return await continueShard(
       {
         ...{ shard, subjects, store, journal, storage: settings.journal },

@@ -19,7 +19,7 @@ import {
   RowRanges,
   type RowVisit,
   rowCounts,
-} from "./rows.ts";
+} from "./row-ranges.ts";
 import type { Statistics } from "./statistics.ts";
 import type { StepTable } from "./step-table.ts";
 import {

@@ -218,7 +218,9 @@ export class ControlService {
       trainers: [...trainers].map((key) => unescapeName(key.slice(TRAINER_KEYS.length))).sort(),
       shards,
       declared,
-      archivers: archivers.flatMap(({ record }) => (record === undefined ? [] : [{ ...record }])),
+      archivers: archivers.flatMap(({ entry: record }) =>
+        record === undefined ? [] : [{ ...record }],
+      ),
       ...(tape && { tape: { ...tape } }),
       ...steps,
     };

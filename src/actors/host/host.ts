@@ -30,7 +30,7 @@ import {
 import { BrokerProbe, LeaseClock, LeaseKeeper } from "../job/leases.ts";
 import { leaseTimeoutMs, type OpenedJob } from "../job/open-job.ts";
 import type { OwnersClient } from "../job/owners-client.ts";
-import type { Continued } from "../journal/next-generation.ts";
+import type { ContinuedShard } from "../journal/next-generation.ts";
 import type { TakenBack } from "../lifecycle/initialization.ts";
 import { createLifecycle, type LifecycleService } from "../lifecycle/service.ts";
 import type { RefusalBudget } from "../owner/fair-server.ts";
@@ -85,14 +85,14 @@ export type HostEvent =
       readonly shard: number;
       readonly error: PserverError;
     }
-  | ({ readonly type: "shard-recovered" } & Continued)
+  | ({ readonly type: "shard-recovered" } & ContinuedShard)
   /**
    * A shard whose journal was in memory has lost these parameters: they, or the whole job, are to be initialized
    * again.
    */
   | ({ readonly type: "parameters-lost"; readonly shard: number } & TakenBack)
   /** A shard goes on from its last snapshot, because its journal in memory is gone. */
-  | ({ readonly type: "fell-back" } & Continued)
+  | ({ readonly type: "fell-back" } & ContinuedShard)
   /** The host ends, and is still storing these shards, whose journals are in memory; repeated every few seconds. */
   | { readonly type: "saving"; readonly shards: readonly number[] }
   /** The host ends without having stored all of a shard whose journal is in memory. */
@@ -333,11 +333,11 @@ export class RunningHost implements Host, WorkerPoolEvents {
     if (type === "failed" && error.code !== "NOT_OWNER") this.#settled.add(shard);
   }
 
-  onRecovered(recovered: Continued): void {
+  onRecovered(recovered: ContinuedShard): void {
     this.#emit({ type: "shard-recovered", ...recovered });
   }
 
-  onFellBack(fallen: Continued): void {
+  onFellBack(fallen: ContinuedShard): void {
     this.#emit({ type: "fell-back", ...fallen });
   }
 

@@ -93,7 +93,7 @@ export async function openShardWorker(
         partBytesMax: dataBytesMaxOf(journalConnection),
       },
       memory: HostMemory.open({ shards, buffer, limitBytes }),
-      archivers: new ArchiverWatch({ records: bucket, nowMs: () => performance.now() }),
+      archivers: new ArchiverWatch({ bucket, nowMs: () => performance.now() }),
       server: new FairServer(refusals),
       responder: new Responder(dataConnection, pool),
       snapshotBudget: new SnapshotBudget(pool),

@@ -8,7 +8,7 @@ import {
 } from "../../protocol/index.ts";
 import type { ConnectionSettings } from "../../transport/connection.ts";
 import type { JournalSettings } from "../journal/journal.ts";
-import type { Continued } from "../journal/next-generation.ts";
+import type { ContinuedShard } from "../journal/next-generation.ts";
 import type { ShardTrouble } from "../owner/serving-shard.ts";
 import { WorkerThread } from "../worker-thread.ts";
 
@@ -29,8 +29,8 @@ const YOUNG_MB_MAX = 16;
 /** Callbacks of {@link WorkerPool}. */
 export interface WorkerPoolEvents {
   readonly onServing: (shard: number) => void;
-  readonly onRecovered: (recovered: Continued) => void;
-  readonly onFellBack: (fallen: Continued) => void;
+  readonly onRecovered: (recovered: ContinuedShard) => void;
+  readonly onFellBack: (fallen: ContinuedShard) => void;
   readonly onTrouble: (type: ShardTrouble, shard: number, error: PserverError) => void;
   /** A worker thread has ended by itself: the host cannot go on. */
   readonly onCrash: (error: PserverError) => void;
@@ -211,5 +211,5 @@ export interface WorkerCalls {
 export type WorkerEvent =
   | { readonly type: "serving"; readonly shard: number }
   | { readonly type: ShardTrouble; readonly shard: number; readonly error: WireError }
-  | { readonly type: "recovered" | "fell-back"; readonly continued: Continued }
+  | { readonly type: "recovered" | "fell-back"; readonly continued: ContinuedShard }
   | { readonly type: "statuses"; readonly statuses: readonly Fields[] };

@@ -16,45 +16,44 @@ const ARCHIVER_KEYS = "archiver.";
 /** The longest grace time that an archiver may ask for. */
 const GRACE_MS_MAX = 86_400_000;
 
-/** What an archiver has copied of a shard: all up to these; generation 0 if there is nothing yet. */
+/**
+ * How far an archiver has copied a shard: all records and snapshots up to these. Generation 0 stands for nothing yet.
+ */
 export interface ArchivedShard {
   readonly record: Position;
   readonly snapshot: Position;
 }
 
-/** An archiver that follows a job, as it has registered itself. */
-export interface ArchiverRecord {
+/** The entry by which an archiver registers itself with a job. */
+export interface ArchiverEntry {
   /** Identity of its archive. */
   readonly archiver: string;
   readonly machine: string;
   readonly pid: number;
-  /** When it wrote this by its own clock, in milliseconds since 1970; only to be shown. */
+  /** When the archiver wrote the entry by its own clock, in milliseconds since 1970; only shown to people. */
   readonly writtenMs: number;
-  /** How long hosts wait for it after it was last heard of. */
+  /** How long hosts wait for the archiver after its entry has last changed. */
   readonly graceMs: number;
-  /** By the shard's number. */
+  /** Its copies, by the shard's number. */
   readonly shards: readonly ArchivedShard[];
 }
 
-/** Key of an archiver's record. */
+/** Returns the key of an archiver's entry. */
 export function archiverKey(archiver: string): string {
   return `${ARCHIVER_KEYS}${archiver}`;
 }
 
-/** The record as JSON. */
-export function toArchiverJson(record: ArchiverRecord): unknown {
-  const shards = record.shards.map(({ record: last, snapshot }) => [
+/** Returns the entry as JSON. */
+export function toArchiverJson(entry: ArchiverEntry): unknown {
+  const shards = entry.shards.map(({ record: last, snapshot }) => [
     ...[last.generation, last.seq],
     ...[snapshot.generation, snapshot.seq],
   ]);
-  return { format: ENTRY_FORMAT, ...record, shards };
+  return { format: ENTRY_FORMAT, ...entry, shards };
 }
 
-/**
- * Parses an archiver's record.
- * @throws BAD_VERSION for a record of another format, INTERNAL for a damaged one.
- */
-export function parseArchiverRecord(value: unknown, key: string): ArchiverRecord {
+/** Parses an archiver's entry. @throws BAD_VERSION for an entry of another format, INTERNAL for a damaged one. */
+export function parseArchiverEntry(value: unknown, key: string): ArchiverEntry {
   return readEntry(value, key, (fields) => ({
     archiver: textField(fields, "archiver"),
     machine: textField(fields, "machine"),
@@ -65,24 +64,24 @@ export function parseArchiverRecord(value: unknown, key: string): ArchiverRecord
   }));
 }
 
-/** A record of an archiver in the job's bucket. */
+/** An archiver's entry in the job's bucket, with its key and revision. */
 export interface StoredArchiver {
   readonly key: string;
   readonly revision: number;
   /** Undefined if this version cannot read it. */
-  readonly record: ArchiverRecord | undefined;
+  readonly entry: ArchiverEntry | undefined;
 }
 
-/** The records of all archivers that are registered. @throws the errors of {@link KvBucket}. */
+/** Reads the entries of all registered archivers. @throws the errors of {@link KvBucket}. */
 export async function readArchivers(
-  records: Pick<KvBucket, "keys" | "read">,
+  bucket: Pick<KvBucket, "keys" | "read">,
 ): Promise<StoredArchiver[]> {
   const found: StoredArchiver[] = [];
-  for (const key of await records.keys(ARCHIVER_KEYS)) {
-    const entry = await records.read(key);
+  for (const key of await bucket.keys(ARCHIVER_KEYS)) {
+    const entry = await bucket.read(key);
     if (entry === undefined) continue;
     const { revision, value } = entry;
-    found.push({ key, revision, record: readable(() => parseArchiverRecord(value, key)) });
+    found.push({ key, revision, entry: readable(() => parseArchiverEntry(value, key)) });
   }
   return found;
 }
@@ -98,44 +97,44 @@ function parseShard(value: unknown): ArchivedShard {
 
 /** Dependencies of {@link ArchiverWatch}. */
 export interface ArchiverWatchDeps {
-  readonly records: Pick<KvBucket, "keys" | "read" | "remove">;
-  /** Milliseconds of a clock that never goes back. */
+  readonly bucket: Pick<KvBucket, "keys" | "read" | "remove">;
+  /** Milliseconds of a clock that never decreases. */
   readonly nowMs: () => number;
 }
 
-/** A version of an archiver's record, and when this host saw it first. */
-interface Sighting {
+/** A revision of an archiver's entry, and when this host first saw it. */
+interface SeenVersion {
   readonly revision: number;
   readonly sinceMs: number;
 }
 
 /**
- * Knows the archivers of a job. One whose record stays the same for longer than its grace time is taken to
- * be gone, and its record removed. Only this host's clock is used for that.
+ * Watches the archivers of a job. An archiver whose entry stays the same for longer than its grace time is taken to
+ * be gone, and its entry is removed. Only this host's clock counts.
  */
 export class ArchiverWatch {
   readonly #deps: ArchiverWatchDeps;
-  #sightings: ReadonlyMap<string, Sighting> = new Map();
+  #sightings: ReadonlyMap<string, SeenVersion> = new Map();
 
   constructor(deps: ArchiverWatchDeps) {
     this.#deps = deps;
   }
 
   /**
-   * What each archiver that is alive has copied of a shard.
+   * Returns what each archiver that is alive has copied of a shard.
    * @throws TIMEOUT, JETSTREAM_UNAVAILABLE and the like.
    */
   async copied(shard: number): Promise<ArchivedShard[]> {
-    const { records, nowMs } = this.#deps;
-    const sightings = new Map<string, Sighting>();
+    const { bucket, nowMs } = this.#deps;
+    const sightings = new Map<string, SeenVersion>();
     const copied: ArchivedShard[] = [];
-    for (const { key, revision, record } of await readArchivers(records)) {
-      const archived = record?.shards[shard];
-      if (record === undefined || archived === undefined) continue;
+    for (const { key, revision, entry } of await readArchivers(bucket)) {
+      const archived = entry?.shards[shard];
+      if (entry === undefined || archived === undefined) continue;
       const before = this.#sightings.get(key);
       const sinceMs = before?.revision === revision ? before.sinceMs : nowMs();
-      if (nowMs() - sinceMs > record.graceMs) {
-        await records.remove(key, revision);
+      if (nowMs() - sinceMs > entry.graceMs) {
+        await bucket.remove(key, revision);
         continue;
       }
       sightings.set(key, { revision, sinceMs });

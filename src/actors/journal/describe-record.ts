@@ -25,14 +25,14 @@ import { type FoldedRecord, type JournalRecord, readable } from "../fold/journal
 import type { RecordAnswer, Shard } from "../fold/shard.ts";
 import { measure, type Statistics } from "../fold/statistics.ts";
 
-/** What a record, or an entry of a batch, is meant to do; `unreadable` for one that cannot be read. */
+/** What a record, or an entry of a batch, asks for; `unreadable` if it cannot be read. */
 export type UpdateVerb = TrainerVerb | "clock" | "note" | "batch" | HostVerb | "unreadable";
 
-/** What became of a record. */
+/** The outcome of a record as events have it. */
 export type UpdateOutcome =
   | { readonly kind: "applied" }
   | { readonly kind: "rejected"; readonly code: ErrorCode; readonly message: string }
-  /** An earlier copy was folded before; `seq` is its record, 0 if that is not known any more. */
+  /** An earlier copy was folded before. `seq` is that record; 0 if it is not known any more. */
   | { readonly kind: "repeated"; readonly seq: number }
   | { readonly kind: "unreadable" };
 
@@ -53,22 +53,22 @@ export interface UpdateEvent extends UpdatePlace {
   readonly entries: number;
   readonly verb: UpdateVerb;
   readonly outcome: UpdateOutcome;
-  /** The sender; undefined for a host, and for a record that does not tell. */
+  /** The sender; undefined for a host, and if the record does not name one. */
   readonly trainer?: string | undefined;
   readonly session?: number | undefined;
   /** Number of the record in its session and shard. */
   readonly n?: number | undefined;
   /** The step that a gradient or a clock names. */
   readonly step?: number | undefined;
-  /** What it does to which block; undefined for what is about none, or cannot be read. */
+  /** What it does to which block; undefined if it is about no block, or cannot be read. */
   readonly block?: BlockChange | undefined;
   /** The entries of a note. */
   readonly note?: NoteEntries | undefined;
-  /** Bytes of the record's payload, for one that is about no block. */
+  /** Bytes of the record's payload; only for a record about no block. */
   readonly bytes?: number | undefined;
   /**
-   * Code and text of the error because of which the record could not be described: then it is one event, of
-   * its place, sender and outcome alone. Undefined for one that was described.
+   * Code and text of the error, if the record could not be described. Such a record is a single event with its place,
+   * sender and outcome alone. Undefined for a record that was described.
    */
   readonly undescribed?: string | undefined;
 }
@@ -78,7 +78,7 @@ export type BlockOperation =
   | { readonly op: "init" }
   | { readonly op: "set" }
   | { readonly op: "mix"; readonly alpha: number; readonly beta: number }
-  /** `lr`: the learning rate of the call; undefined for that of the configuration. */
+  /** `lr` is the learning rate of the call; undefined if it uses the configuration's. */
   | { readonly op: "grad"; readonly lr: number | undefined };
 
 /** The part of an update that is about its block. */
@@ -88,13 +88,13 @@ export interface BlockChange {
   readonly operation: BlockOperation;
   readonly dtype: Dtype;
   readonly encoding: Encoding | undefined;
-  /** Set if it has only some elements of the block. */
+  /** Set if the update has only some elements of the block. */
   readonly part: PartCounts | undefined;
-  /** Elements that it carries. */
+  /** Number of elements in the update. */
   readonly elements: number;
   /** Bytes of these elements as they were sent. */
   readonly bytes: number;
-  /** Undefined if the elements could not be told from the rest of the record. */
+  /** Statistics of the elements; undefined if the record does not show where they are. */
   readonly statistics: Statistics | undefined;
   /**
    * Version of the block after the record, before a step that it closes is applied; undefined if there is
@@ -102,25 +102,25 @@ export interface BlockChange {
    */
   readonly version: number | undefined;
   /**
-   * How many versions the block had gone on since the values that a gradient was made from; undefined if
-   * the gradient does not say.
+   * How many versions the block was ahead of the values from which a gradient was computed; undefined if the gradient
+   * does not name their version.
    */
   readonly behind: number | undefined;
 }
 
 type TrainersRecord = Extract<FoldedRecord, { kind: "trainer" }>;
 
-/** What tells the blocks of the shard that a record was folded into. */
-type Folded = Pick<Shard, "memory" | "block">;
+/** The shard that a record was folded into, as far as events need it. */
+type BlockSource = Pick<Shard, "memory" | "block">;
 
 /**
- * Describes a record that was just folded: one event, or one for each entry of a batch. To be called by
- * the shard's observer, because it measures elements that lie in the record. A batch that was rejected and
- * cannot be taken apart is one event of the verb `batch`.
+ * Describes a record that was just folded: as one event, or as one for each entry of a batch. Must be called by the
+ * shard's observer, because it measures elements that lie in the record. A rejected batch whose entries cannot be
+ * read is one event of the verb `batch`.
  */
 export function describeRecord(
   folded: FoldedRecord,
-  shard: Folded,
+  shard: BlockSource,
   place: Pick<UpdatePlace, "shard" | "generation">,
 ): UpdateEvent[] {
   const { seq, timeMs } = folded;
@@ -135,12 +135,12 @@ export function describeRecord(
   return [{ ...at, ...WHOLE, verb: "unreadable", outcome: { kind: "unreadable" }, trainer, bytes }];
 }
 
-/** Characters of an error's text that are kept in its place. */
+/** Limit of the characters of an error's text in an event. */
 const ERROR_LENGTH_MAX = 200;
 
 /**
- * The event of a record whose description has failed with `error`: its place, sender and outcome, which the fold
- * has told. To be called by the shard's observer.
+ * Returns the event of a record whose description has failed with `error`: its place, sender and outcome. Must be
+ * called by the shard's observer.
  */
 export function undescribed(
   folded: FoldedRecord,
@@ -169,7 +169,11 @@ export function undescribed(
 
 const WHOLE = { entry: 0, entries: 1 } as const;
 
-function describeTrainers(folded: TrainersRecord, shard: Folded, at: UpdatePlace): UpdateEvent[] {
+function describeTrainers(
+  folded: TrainersRecord,
+  shard: BlockSource,
+  at: UpdatePlace,
+): UpdateEvent[] {
   const { subject, header, message, changes } = folded;
   const { session, n } = header;
   const { timeMs, shard: number, generation, seq } = at;
@@ -201,7 +205,7 @@ function describeTrainers(folded: TrainersRecord, shard: Folded, at: UpdatePlace
   }));
 }
 
-/** What the events of a record have in common. */
+/** Entries that all events of a record share. */
 type Sender = Pick<
   UpdateEvent,
   "timeMs" | "shard" | "generation" | "seq" | "outcome" | "trainer" | "session" | "n"
@@ -210,7 +214,7 @@ type Sender = Pick<
 function describeChanges(
   changes: readonly Change[],
   { timeMs, shard: number, generation, seq, outcome, trainer, session, n }: Sender,
-  { memory }: Folded,
+  { memory }: BlockSource,
 ): UpdateEvent[] {
   const entries = changes.length;
   return changes.map((change, entry) => ({
@@ -247,8 +251,8 @@ function stepOf(record: TrainerRecord): number | undefined {
 }
 
 /**
- * What a change did to its block. Objects of one shape, without object spread, which is slow in V8: this runs
- * for every update that a host folds.
+ * Returns what a change did to its block. Makes objects of one shape, without object spread, which is slow in V8:
+ * this runs for every update that a host folds.
  */
 function blockChange(change: Change, memory: Shard["memory"]): BlockChange {
   if (change.kind === "init") {
@@ -304,7 +308,9 @@ function describeBlock(
   };
 }
 
-/** Bytes of an element in a record: also in one that is rejected because its type is not encoded so. */
+/**
+ * Returns the bytes of an element in a record, even in one that is rejected because its type has no such encoding.
+ */
 function wireBytes(dtype: Dtype, encoding: Encoding | undefined): number {
   return encoding === undefined ? DTYPES[dtype].bytes : ENCODINGS[encoding].bytes;
 }
@@ -326,7 +332,7 @@ function behindOf(
   return Math.max(0, version - operation.seen);
 }
 
-/** The entries that a record would have applied; @throws what is malformed. */
+/** Reads the entries that a record would have applied. @throws BAD_MESSAGE and the like if it is malformed. */
 function entriesOf(
   subject: Extract<TrainersRecord["subject"], { by: "trainer" | "batch" }>,
   header: TrainersRecord["header"],
@@ -338,10 +344,10 @@ function entriesOf(
   return [{ parameter, index, record, data: message.data }];
 }
 
-/** What an entry that changed nothing was about. */
+/** Describes an entry that changed nothing. */
 function unappliedChange(
   { parameter, index, record, data }: BatchEntry,
-  shard: Folded,
+  shard: BlockSource,
   readIndex: typeof readPartIndex,
 ): BlockChange {
   const block = shard.block(parameter, index);
@@ -366,7 +372,7 @@ function unappliedChange(
   return describeBlock(parameter, index, operation, payload, statistics, version, part, behind);
 }
 
-/** The elements of a part of a block; undefined if there is no such block. @throws BAD_LENGTH, BAD_INDEX */
+/** Counts the elements of a part of a block; undefined if there is no such block. @throws BAD_LENGTH, BAD_INDEX */
 function elementsOf(
   block: Block | undefined,
   part: Parameters<typeof readPartIndex>[0],
@@ -376,13 +382,13 @@ function elementsOf(
   return block && readIndex(part, data, blockRows(block)).elements;
 }
 
-/** A record with what the fold does not need, but its description has. */
+/** A record with the time that its description needs and the fold does not. */
 export interface DatedRecord extends JournalRecord {
   /** When the broker stored it, in milliseconds since 1970. */
   readonly timeMs: number;
 }
 
-/** A record that was folded, and what it was about. */
+/** A record that was folded, and its description. */
 export interface DescribedRecord {
   /** The updates of the record, in the order of its entries. */
   readonly events: readonly UpdateEvent[];
@@ -390,8 +396,8 @@ export interface DescribedRecord {
 }
 
 /**
- * Folds the next record and describes it, as far as it can be described. `place`: the shard and the generation
- * of its journal. The observer of the shard is replaced meanwhile.
+ * Folds the next record and describes it, as far as it can be described. `place` is the shard and the generation of
+ * its journal. Replaces the shard's observer during the call.
  * @throws as `Shard.apply`.
  */
 export function foldDescribed(

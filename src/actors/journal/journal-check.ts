@@ -4,15 +4,15 @@ import type { Shard } from "../fold/shard.ts";
 import { type Journal, type JournalInfo, majorityInfo, majorityRecord } from "./journal.ts";
 import type { Watermark } from "./watermark.ts";
 
-/** First and last of consecutive records that a journal lacks between two that it holds. */
+/** The first and last of consecutive records that a journal lacks, between two records that it holds. */
 export interface JournalGap {
   readonly from: number;
   readonly to: number;
 }
 
 /**
- * The last record of a journal; 0 if there can be none. It may be below the last sequence, because a
- * full disk uses up sequences without storing records.
+ * Returns the sequence of a journal's last record; 0 if there can be none. It may be below the last sequence, because
+ * a full disk uses up sequences without storing records.
  */
 export function lastRecordSeq({
   lastSeq,
@@ -23,7 +23,7 @@ export function lastRecordSeq({
   return seq;
 }
 
-/** The error for a journal that lacks an expected record; `found` is the next one that it holds. */
+/** Returns the error for a journal that lacks an expected record. `found` is the next record that it holds. */
 export function journalDamaged(
   shard: number,
   expected: number,
@@ -43,41 +43,41 @@ export interface FoldedEnd {
   readonly crc: number;
 }
 
-/** What a journal is compared with. */
+/** What is known of a journal that was folded before. */
 export interface ExpectedJournal {
   readonly generation: number;
   /** Creation time of its stream; "" if unknown. */
   readonly created: string;
   readonly shard: Pick<Shard, "seq" | "lastCrc">;
-  /** Mark of former owners, read before the journal's state; ignored if of another generation. */
+  /** Watermark of former owners, read before the journal's state; ignored if of another generation. */
   readonly watermark: Watermark | undefined;
 }
 
 /**
- * Checks that a journal is the one that was folded: created at the same time, not shorter, and with
- * the same record where this owner, and former ones according to the mark, have folded up to.
+ * Checks that a journal is the one that was folded: created at the same time, not shorter, and with the same records
+ * at the ends up to which this owner and, according to the watermark, former ones have folded.
  * @returns its state; undefined if there is no stream.
- * @throws JOURNAL_LOST {from, to} if its newest records are gone, JOURNAL_DAMAGED {expected, found}
- * if records in it are.
+ * @throws JOURNAL_LOST {from, to} if its newest records are gone, JOURNAL_DAMAGED {expected, found} if records in it
+ * are.
  */
 export async function checkJournal(
   journal: Pick<Journal, "shard" | "isReplicated" | "info" | "record" | "append">,
   expected: ExpectedJournal,
 ): Promise<JournalInfo | undefined> {
   const { generation, created } = expected;
-  // One whose creation was not completed takes no records but its rules.
+  // A journal whose creation was not completed takes no records but its rules.
   const info =
     created === "" ? await journal.info(generation) : await majorityInfo(journal, generation);
   if (info === undefined) return undefined;
-  for (const head of checkState(journal.shard, expected, info)) {
-    checkRecordAt(head, journal.shard, info, await majorityRecord(journal, generation, head.seq));
+  for (const end of checkState(journal.shard, expected, info)) {
+    checkRecordAt(end, journal.shard, info, await majorityRecord(journal, generation, end.seq));
   }
   return info;
 }
 
 /**
- * The part of {@link checkJournal} that needs only the state of the stream.
- * @returns the heads whose records {@link checkRecordAt} has to compare.
+ * Does the part of {@link checkJournal} that needs only the state of the stream.
+ * @returns the ends whose records {@link checkRecordAt} must compare.
  */
 export function checkState(
   shard: number,
@@ -91,7 +91,7 @@ export function checkState(
     const how = `was made at ${created} and again at ${info.created}`;
     throw journalLost(shard, 1, last.seq, how);
   }
-  // After a skipped gap, the last sequence may have no record. A mark names a record.
+  // After a skipped gap, the last sequence may have no record. A watermark names a record.
   const endSeq = isWatermarkLater || own.crc !== 0 ? lastRecordSeq(info) : info.lastSeq;
   if (endSeq < last.seq) throw journalLost(shard, endSeq + 1, last.seq, "ends too early");
   if (info.firstSeq > seq + 1) throw journalDamaged(shard, seq + 1, info.firstSeq);
@@ -99,7 +99,7 @@ export function checkState(
   return [own, ...(isWatermarkLater ? [last] : [])].filter(({ crc }) => crc !== 0);
 }
 
-/** @throws JOURNAL_DAMAGED if the record at a head is missing or another one. */
+/** @throws JOURNAL_DAMAGED if the record at an end is missing or another one. */
 export function checkRecordAt(
   { seq, crc: expected }: FoldedEnd,
   shard: number,
@@ -118,7 +118,7 @@ export function checkRecordAt(
   );
 }
 
-/** The error for folded records that a journal no longer holds; `to` is below `from` for none. */
+/** Returns the error for folded records that a journal no longer holds; for none, `to` is below `from`. */
 export function journalLost(shard: number, from: number, to: number, how: string): PserverError {
   const what = to < from ? "nothing of it had been folded" : `records ${from} to ${to} are lost`;
   return new PserverError("JOURNAL_LOST", `shard ${shard}: the journal ${how}; ${what}`, {
@@ -128,14 +128,13 @@ export function journalLost(shard: number, from: number, to: number, how: string
   });
 }
 
-/** State of a journal stream that tells where its records end. */
+/** The part of a journal stream's state that says where its records end. */
 type JournalEndInfo = Pick<JournalInfo, "lastSeq" | "missing" | "lost">;
 
 /**
- * The last record that a fold at `foldedSeq` has to reach, at least `foldedSeq`.
- * @throws JOURNAL_DAMAGED if the sequences after it have no records, and the broker has found damage
- * other than these: it names records that a full disk kept it from storing, but not those that a
- * crash has cut off.
+ * Returns the sequence of the last record that a fold at `foldedSeq` must reach; at least `foldedSeq`.
+ * @throws JOURNAL_DAMAGED if the sequences after it have no records and the broker reports damage that does not name
+ * them: it names records that a full disk kept it from storing, but not those that a crash has cut off.
  */
 export function seqToReach(shard: number, foldedSeq: number, info: JournalEndInfo): number {
   const endSeq = lastRecordSeq(info);
@@ -146,15 +145,15 @@ export function seqToReach(shard: number, foldedSeq: number, info: JournalEndInf
 }
 
 /**
- * The last record of a journal as its owner found it.
+ * Holds the end of a journal as its owner has observed it.
  *
- * Two invariants depend on it. An owner serves only after it has folded all records that it found when
- * it took over: former owners may have answered them. And it skips a gap only above these: only there
- * is it certain that no former owner has folded the missing records.
+ * Two invariants depend on it. An owner serves only after it has folded all records that it found when it took over:
+ * former owners may have answered them. And it skips a gap only above these records: only there is it certain that no
+ * former owner has folded the missing records.
  */
 export class ObservedEnd {
   readonly #shard: number;
-  /** The head at the first look at the present generation. */
+  /** The journal's end when this owner first read it in the present generation. */
   #takeOver: { readonly generation: number; readonly seq: number } | undefined;
   #seq = 0;
 
@@ -162,26 +161,25 @@ export class ObservedEnd {
     this.#shard = shard;
   }
 
-  /** The record that the fold must have reached to have caught up. */
+  /** Sequence of the record that the fold must reach to catch up. */
   get seq(): number {
     return this.#seq;
   }
 
-  /** Whether the journal of a generation has been looked at before. */
+  /** Whether the end of this generation's journal has been noted before. */
   knows(generation: number): boolean {
     return this.#takeOver?.generation === generation;
   }
 
-  /** Notes the head at a look at the journal. */
+  /** Notes the end of the journal, as just read. */
   note(generation: number, seq: number): void {
     this.#seq = seq;
     if (!this.knows(generation)) this.#takeOver = { generation, seq };
   }
 
   /**
-   * Passes if a gap may be skipped: it begins above the head at take-over, and the stream reports that
-   * it holds none of the records. A record that it counts but cannot read was stored, acknowledged,
-   * and damaged later.
+   * Passes if a gap may be skipped: it begins above the journal's end at take-over, and the stream reports that it
+   * holds none of the records. A record that it counts but cannot read was stored, acknowledged, and damaged later.
    * @throws JOURNAL_DAMAGED {expected, found} if the gap may be a loss.
    */
   checkGap(

@@ -13,7 +13,7 @@ import { fromBrokerError } from "../../transport/broker-error.ts";
 import type { JournalRecord } from "../fold/journal-record.ts";
 import { storedRecord } from "./journal.ts";
 
-/** Errors about a journal or its ownership that no second attempt can change. */
+/** Errors about a journal or its ownership that a retry cannot change. */
 const FINAL: readonly ErrorCode[] = [
   "JOURNAL_LOST",
   "JOURNAL_DAMAGED",
@@ -25,13 +25,13 @@ const FINAL: readonly ErrorCode[] = [
   "DENIED",
 ];
 
-/** Errors without a cause outside: defects of this program, or malformed answers of the broker. */
+/** Errors of unknown cause: defects of this program, or malformed answers of the broker. */
 const UNEXPLAINED: readonly ErrorCode[] = ["INTERNAL", "BAD_MESSAGE"];
 
-/** Consecutive attempts that may end in such an error: one or two may be chance. */
+/** Unexplained failures in a row before giving up. */
 const UNEXPLAINED_MAX = 10;
 
-/** Whether an error of taking over or reading a journal stays however often one retries. */
+/** Whether no retry can help against an error of taking over or reading a journal. */
 export function isFinal(error: PserverError): boolean {
   return FINAL.includes(error.code);
 }
@@ -43,7 +43,7 @@ export function isFinal(error: PserverError): boolean {
 export class RetryLimit {
   #unexplained = 0;
 
-  /** Counts a failed attempt; whether it was the last one. */
+  /** Counts a failed attempt. Returns whether it was the last one. */
   isReachedBy(error: PserverError): boolean {
     this.#unexplained = UNEXPLAINED.includes(error.code) ? this.#unexplained + 1 : 0;
     return isFinal(error) || this.#unexplained >= UNEXPLAINED_MAX;
@@ -55,7 +55,7 @@ export class RetryLimit {
   }
 }
 
-/** Lifetime of one request for records; then the broker ends it and a new one is sent. */
+/** Lifetime of a request for records. Then the broker ends it, and a new one is sent. */
 const REQUEST_MS = 30_000;
 
 /** Interval of the broker's heartbeats for a request that waits for records. */
@@ -66,12 +66,12 @@ const RETRY_MS_MIN = 50;
 const RETRY_MS_MAX = 2_000;
 
 /**
- * What no subject has that a record can be published under: the broker's protocol takes no such characters, and
- * no longer subject by default. A record that has it cannot be delivered: its line ends the connection.
+ * Matches subjects under which no record can be published: the broker's protocol takes no such characters and, by
+ * default, no longer subject. A record with such a subject cannot be delivered: its line ends the connection.
  */
 const UNSENDABLE = /[ \t\r\n]|^.{4096}/su;
 
-/** Characters of a subject that an error shows. */
+/** Limit of the characters of a subject that an error shows. */
 const SHOWN_MAX = 100;
 
 /** Prefix of the reply subjects of records; statuses have none. */
@@ -93,19 +93,22 @@ export interface DeliveredRecord extends JournalRecord {
 
 /** Callbacks of a {@link JournalReader}. */
 export interface JournalReaderEvents {
-  /** Checks the journal before each consumer is created, and says where to read on. */
+  /** Checks the journal before each consumer is created, and returns where to read on. */
   readonly locate: () => Promise<{ stream: string; startSeq: number }>;
-  /** Called for each record, in the order of the stream; {@link JournalReader.taken} must follow. */
+  /**
+   * Called for each record, in the order of the stream. {@link JournalReader.taken} must be called for each one
+   * afterwards.
+   */
   readonly onRecord: (record: DeliveredRecord) => void;
-  /** Called once when reading cannot go on; the reader has stopped then. */
+  /** Called once if reading cannot go on; the reader has stopped. */
   readonly onFailure: (error: PserverError) => void;
 }
 
 /**
- * Delivers a journal stream in order and without end, through an unfiltered pull consumer without
- * acknowledgements. Records lost with a connection are requested again; if some are missing even then,
- * the records after the gap are delivered, and the fold detects it. A record whose subject has changed so that
- * its delivery ends the connection is JOURNAL_DAMAGED.
+ * Delivers a journal stream in order and without end, through an unfiltered pull consumer without acknowledgements.
+ * Records lost with a connection are requested again; if some are still missing, it delivers the records after the
+ * gap, and the fold detects the gap. A record whose subject has changed so that its delivery ends the connection is
+ * JOURNAL_DAMAGED.
  */
 export class JournalReader {
   readonly #deps: JournalReaderDeps;
@@ -116,11 +119,11 @@ export class JournalReader {
   #requestSubject = "";
   #inbox = "";
   #next = 0;
-  /** Where the last reading began. */
+  /** Sequence at which the last consumer began. */
   #startedAt = 0;
   #gapAt = 0;
   #outstanding = 0;
-  /** Delivered records that the fold has not taken yet; they use up credit, too. */
+  /** How many delivered records the fold has not taken yet; they use up credit, too. */
   #waiting = 0;
   #heardAt = 0;
   #retryMs = RETRY_MS_MIN;
@@ -134,7 +137,7 @@ export class JournalReader {
     this.#deps = deps;
   }
 
-  /** Starts to read; to be called once. */
+  /** Starts to read. May be called once. */
   start(events: JournalReaderEvents): Promise<void> {
     this.#events = events;
     this.#watchdog = setInterval(() => this.#checkHeartbeat(), HEARTBEAT_MS);
@@ -142,9 +145,9 @@ export class JournalReader {
     return this.reset();
   }
 
-  /** Reads anew from where `locate` says. */
+  /** Starts a new consumer where `locate` says. */
   reset(): Promise<void> {
-    // A reset under way may have begun before the reason for this one: then it is repeated.
+    // A reset under way may have begun before the reason for this one, so it is repeated.
     if (this.#resetting !== undefined) this.#resetAgain = true;
     this.#resetting ??= this.#recreate().finally(() => {
       this.#resetting = undefined;
@@ -152,13 +155,13 @@ export class JournalReader {
     return this.#resetting;
   }
 
-  /** Reads anew after the connection was lost: earlier requests are never answered. */
+  /** Starts a new consumer after the connection was lost: earlier requests are never answered. */
   reconnected(): Promise<void> {
     this.#interrupt(new PserverError("NO_BROKER", "the broker was lost meanwhile"));
     return this.reset();
   }
 
-  /** Notes that delivered records are folded or forgotten: as many more may come. */
+  /** Notes that delivered records are folded or forgotten, so that as many more may be requested. */
   taken(records: number): void {
     this.#waiting = Math.max(0, this.#waiting - records);
     this.#request();
@@ -198,7 +201,7 @@ export class JournalReader {
     const { connection, manager, inboxPrefix } = this.#deps;
     const { stream, startSeq } = await this.#events.locate();
     if (attempt !== this.#attempt) return;
-    // The reading before may have ended at this record because of it.
+    // The record at this place may itself have ended the last consumer.
     if (startSeq === this.#startedAt) await checkSubject(manager, stream, startSeq);
     this.#startedAt = startSeq;
     this.#next = startSeq;
@@ -250,7 +253,7 @@ export class JournalReader {
 
   #receive(message: Msg): void {
     this.#heardAt = performance.now();
-    // Read once: each access decodes it.
+    // Read once, because each access decodes it.
     const { reply } = message;
     // The reply subject tells records from statuses: the headers of a record are up to its sender.
     if (!reply?.startsWith(DELIVERY_PREFIX)) {
@@ -261,7 +264,7 @@ export class JournalReader {
     this.#outstanding = Math.max(0, this.#outstanding - 1);
     const { seq, timeMs } = parseDelivery(reply);
     if (seq === this.#next || (seq > this.#next && this.#gapAt === this.#next)) {
-      this.#deps.credit.saw(message.data.length);
+      this.#deps.credit.noteSize(message.data.length);
       this.#next = seq + 1;
       this.#waiting += 1;
       this.#events.onRecord({ seq, subject: message.subject, payload: message.data, timeMs });
@@ -286,7 +289,7 @@ export class JournalReader {
     setTimeout(() => void this.reset(), this.#nextPauseMs()).unref();
   }
 
-  /** The pause before the next attempt; it grows until an attempt succeeds. */
+  /** Returns the pause before the next attempt; it grows until an attempt succeeds. */
   #nextPauseMs(): number {
     const pauseMs = this.#retryMs;
     this.#retryMs = Math.min(2 * pauseMs, RETRY_MS_MAX);
@@ -312,7 +315,7 @@ const NOT_STARTED: JournalReaderEvents = {
 };
 
 /**
- * Passes unless a record has a subject with which it cannot be delivered.
+ * Passes unless a record's subject keeps the broker from delivering it.
  * @throws JOURNAL_DAMAGED {seq}; the errors of `storedRecord`.
  */
 async function checkSubject(manager: JetStreamManager, stream: string, seq: number): Promise<void> {
@@ -323,7 +326,7 @@ async function checkSubject(manager: JetStreamManager, stream: string, seq: numb
   throw new PserverError("JOURNAL_DAMAGED", text, { stream, seq });
 }
 
-/** Stream sequence and time in the reply subject of a delivered record. */
+/** Reads stream sequence and time from the reply subject of a delivered record. */
 function parseDelivery(reply: string): { seq: number; timeMs: number } {
   // `$JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<nanoseconds>.<pending>`, with
   // two more tokens before the stream when the broker names domain and account.
@@ -338,29 +341,29 @@ function parseDelivery(reply: string): { seq: number; timeMs: number } {
 const RECORDS_MIN = 2;
 const RECORDS_MAX = 512;
 
-/** Decay of the estimate with each smaller record: large ones are forgotten slowly. */
+/** Factor of the estimate at each smaller record, so that large records are forgotten slowly. */
 const DECAY = 0.95;
 
 /**
- * Number of records that a reader may request so that they stay within a number of bytes. Sizes are
- * not known in advance, so the largest recent record is the estimate for the next ones.
+ * Computes how many records a reader may request so that they stay within a number of bytes. Sizes are not known in
+ * advance, so the largest recent record is the estimate for the next ones.
  */
 export class Credit {
   readonly #bytes: number;
   #recordBytes: number;
 
-  /** `bytes`: limit for requested records. The first estimate is the largest possible record. */
+  /** `bytes` limits the requested records. The first estimate is the largest possible record. */
   constructor(bytes: number, recordBytesMax: number) {
     this.#bytes = bytes;
     this.#recordBytes = recordBytesMax;
   }
 
   /** Updates the estimate with the size of a record. */
-  saw(bytes: number): void {
+  noteSize(bytes: number): void {
     this.#recordBytes = Math.max(bytes, this.#recordBytes * DECAY);
   }
 
-  /** Records that may be requested and not yet folded. */
+  /** How many records may be requested and not yet folded. */
   get records(): number {
     const fitting = Math.floor(this.#bytes / Math.max(this.#recordBytes, 1));
     return Math.min(Math.max(fitting, RECORDS_MIN), RECORDS_MAX);

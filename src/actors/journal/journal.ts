@@ -28,19 +28,19 @@ import { brokerCall, deleteStream } from "./streams.ts";
 
 /** The state of a shard's journal stream. */
 export interface JournalInfo {
-  /** Creation time of the stream; it tells a new stream from an old one of the same name. */
+  /** Creation time of the stream; it distinguishes a new stream from an old one of the same name. */
   readonly created: string;
   readonly firstSeq: number;
-  /** Last sequence given out, perhaps to a record that could not be stored. */
+  /** The last sequence that the stream has assigned, perhaps to a record that could not be stored. */
   readonly lastSeq: number;
   /**
-   * Sequences from the first to the last that hold no record according to the stream, ascending. A
-   * record damaged in the store is usually not among them: the stream still counts it.
+   * Sequences between the first and the last at which the stream reports no record, ascending. A record damaged in
+   * the store is usually not among them: the stream still counts it.
    */
   readonly missing: readonly number[];
   /**
-   * Sequences that the broker reports as lost since its start; empty if it has found damage but
-   * cannot name them, undefined if it knows of no loss.
+   * Sequences that the broker reports as lost since its start; empty if it has found damage but cannot name them;
+   * undefined if it knows of no loss.
    */
   readonly lost: readonly number[] | undefined;
   readonly bytes: number;
@@ -50,12 +50,12 @@ export interface JournalInfo {
 /** Settings of a job's journals. */
 export interface JournalSettings {
   readonly storage: "file" | "memory";
-  /** Limit of one shard's journal, beyond which the broker refuses records. */
+  /** Bytes of one shard's journal beyond which the broker refuses records. */
   readonly bytesMax: number;
   readonly replicas: number;
   /** Version of the rules of a new shard. */
   readonly rules: number;
-  /** Synchronization of the job's trainers, a part of the first record. */
+  /** Synchronization of the job's trainers; the first record names it. */
   readonly synchronization: Synchronization;
 }
 
@@ -69,7 +69,7 @@ export interface JournalDeps {
 }
 
 /**
- * A record of a journal stream, read from the leader; undefined if the stream does not hold it. It comes in JSON,
+ * Reads a record of a journal stream from the leader; undefined if the stream does not hold it. It comes in JSON,
  * whatever its subject.
  * @throws the JetStream client's errors.
  */
@@ -89,7 +89,7 @@ export async function storedRecord(
   }
 }
 
-/** The journal stream of one shard; `JournalReader` reads it in order. */
+/** Creates, inspects and removes the journal streams of one shard. `JournalReader` reads a journal in order. */
 export class Journal {
   readonly shard: number;
   readonly #deps: JournalDeps;
@@ -108,26 +108,26 @@ export class Journal {
     return this.#deps.settings.rules;
   }
 
-  /** Whether several brokers keep it, of which more than one may take itself for the leader at a time. */
+  /** Whether several brokers keep the journal, so that more than one may take itself for the leader. */
   get isReplicated(): boolean {
     return this.#deps.settings.replicas > 1;
   }
 
-  /** Name of the stream of a generation. */
+  /** Returns the name of a generation's stream. */
   stream(generation: number): string {
     return this.#subjects.journalStream(this.shard, generation);
   }
 
   /**
-   * State of the stream as the broker that answers knows it, see {@link majorityInfo}; undefined if there
-   * is none.
+   * Reads the state of the stream as the answering broker knows it, see {@link majorityInfo}; undefined without a
+   * stream.
    * @throws TIMEOUT, JETSTREAM_UNAVAILABLE, …
    */
   async info(generation: number): Promise<JournalInfo | undefined> {
     return await this.#ifThere(generation, () => this.#info(this.stream(generation)));
   }
 
-  /** Last sequence given out; undefined without a stream. Cheaper than {@link info}. */
+  /** Reads the last sequence that the stream has assigned; undefined without a stream. Cheaper than {@link info}. */
   async lastSeq(generation: number): Promise<number | undefined> {
     const stream = this.stream(generation);
     return await this.#ifThere(
@@ -182,9 +182,9 @@ export class Journal {
   }
 
   /**
-   * Makes way for a journal of a later generation: the newest abandoned journal on file gives up its
-   * subjects, takes no more records and stays as it is; older ones are removed. Journals in memory are
-   * removed when the next one is opened.
+   * Makes way for a journal of a later generation: takes the subjects from the newest abandoned journal on file,
+   * which keeps its records and takes no more; removes older ones. Journals in memory are removed when the next one
+   * is opened.
    * @returns the states of the abandoned journals that existed, by generation.
    */
   async setAside(generations: readonly number[]): Promise<ReadonlyMap<number, JournalInfo>> {
@@ -211,7 +211,7 @@ export class Journal {
     }
   }
 
-  /** One record, read from the leader; undefined if the stream does not hold it. */
+  /** Reads one record from the leader; undefined if the stream does not hold it. */
   async record(generation: number, seq: number): Promise<JournalRecord | undefined> {
     try {
       return await storedRecord(this.#deps.manager, this.stream(generation), seq);
@@ -229,7 +229,7 @@ export class Journal {
     return first?.subject === this.#subjects.hostLog(this.shard, "rules");
   }
 
-  /** Appends a host's record, repeatedly if the answer is lost: all host records are idempotent. */
+  /** Appends a host's record, and repeats that if the answer is lost: all host records are idempotent. */
   async append(record: HostRecord): Promise<Position> {
     const subject = this.#subjects.hostLog(this.shard, record.verb);
     try {
@@ -253,7 +253,7 @@ export class Journal {
     );
   }
 
-  /** Newest generation whose stream has the subjects of the journal; 0 if there is none. */
+  /** Returns the newest generation whose stream has the subjects of the journal; 0 if there is none. */
   async newestGeneration(): Promise<number> {
     const { shard } = this;
     return await brokerCall(`looking for journals of shard ${shard}`, { shard }, async () =>
@@ -269,7 +269,7 @@ export class Journal {
     await this.remove((await this.#generations()).filter((found) => found < generation));
   }
 
-  /** Generations whose streams take the journal's subjects. */
+  /** Lists the generations whose streams have the journal's subjects. */
   async #generations(): Promise<number[]> {
     const generations: number[] = [];
     for await (const name of this.#streams.names(this.#subjects.hostLog(this.shard, "rules"))) {
@@ -278,7 +278,7 @@ export class Journal {
     return generations;
   }
 
-  /** Gives a stream a subject that nobody publishes to, and reserves no more than it holds. */
+  /** Gives a stream a subject that nobody publishes to, and reduces its reservation to what it holds. */
   async #keep(generation: number, { bytes }: JournalInfo): Promise<void> {
     const subjects = [this.#subjects.leftJournal(this.shard, generation)];
     const { shard } = this;
@@ -324,16 +324,19 @@ export class Journal {
 // record appended just before covers everything acknowledged before. A journal that is not replicated has no
 // second leader, and its broker's answers are taken as they are.
 
-/** Changes nothing under any version of the rules: no session has a number below 1. */
+/** A record that changes nothing under any version of the rules: no session has a number below 1. */
 const BARRIER: HostRecord = { verb: "floor", session: 0 };
 
-/** Questions until a former leader must have heard of its successor, and the pause between two. */
+/**
+ * How often a leader is asked until a former one must have heard of its successor, and the pause between two
+ * questions.
+ */
 const QUESTIONS_MAX = 100;
 const PAUSE_MS = 100;
 
 /**
- * State of the stream, with every record that was acknowledged before the call; undefined if there is no
- * stream. A replicated journal gets a record that changes nothing. If it can take none, because it is full or
+ * Reads the state of the stream, with every record that was acknowledged before the call; undefined without a stream.
+ * Appends a record that changes nothing to a replicated journal. If the journal can take none, because it is full or
  * its broker cannot write, the leader's answer is taken as it is.
  * @throws JETSTREAM_UNAVAILABLE if no leader with a majority answers, and the errors of {@link Journal.info}.
  */
@@ -346,7 +349,7 @@ export async function majorityInfo(
   const barrier = await appendBarrier(journal);
   // Nothing is added to a generation that another one has replaced.
   if (barrier?.generation !== generation) return first;
-  const info = await askFormerLeaders(
+  const info = await askUntilExpected(
     () => journal.info(generation),
     (found) => found === undefined || found.lastSeq >= barrier.seq,
   );
@@ -361,8 +364,8 @@ export async function majorityInfo(
 }
 
 /**
- * Last sequence of a position's generation, at least if it is below the position: then a record is
- * appended to make sure. Undefined without a stream, or if the journal takes no record.
+ * Reads the last sequence of a position's generation. If it is below the position, a record is appended to make sure.
+ * Undefined without a stream, or if the journal takes no record.
  */
 export async function majorityLastSeq(
   journal: Pick<Journal, "isReplicated" | "lastSeq" | "append">,
@@ -374,7 +377,7 @@ export async function majorityLastSeq(
   return barrier?.generation === generation ? barrier.seq - 1 : undefined;
 }
 
-/** One record that the stream is known to count; undefined if it cannot be read. */
+/** Reads one record that the stream is known to count; undefined if it cannot be read. */
 export async function majorityRecord(
   journal: Pick<Journal, "isReplicated" | "record">,
   generation: number,
@@ -382,13 +385,13 @@ export async function majorityRecord(
 ): Promise<JournalRecord | undefined> {
   const read = (): Promise<JournalRecord | undefined> => journal.record(generation, seq);
   if (!journal.isReplicated) return await read();
-  return await askFormerLeaders(read, (record) => record !== undefined);
+  return await askUntilExpected(read, (record) => record !== undefined);
 }
 
-/** Refusals of a leader that can store nothing: room is made by the owner that takes over, or by an operator. */
+/** Errors of a leader that can store nothing; the owner that takes over makes room, or an operator does. */
 const STORES_NOTHING: readonly ErrorCode[] = ["JOURNAL_FULL", "JOURNAL_FAULT"];
 
-/** Where the record is that changes nothing; undefined if the journal takes no records. */
+/** Appends the record that changes nothing, and returns its position; undefined if the journal takes no records. */
 async function appendBarrier(journal: Pick<Journal, "append">): Promise<Position | undefined> {
   try {
     return await journal.append(BARRIER);
@@ -398,8 +401,8 @@ async function appendBarrier(journal: Pick<Journal, "append">): Promise<Position
   }
 }
 
-/** Asks until an answer is as expected, for as long as a former leader may be the one that answers. */
-async function askFormerLeaders<Answer>(
+/** Asks until an answer is as expected, as long as a former leader may be answering. */
+async function askUntilExpected<Answer>(
   ask: () => Promise<Answer>,
   isExpected: (answer: Answer) => boolean,
 ): Promise<Answer> {

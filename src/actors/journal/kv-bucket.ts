@@ -21,7 +21,7 @@ import {
 import { openJetStream, StreamPublisher } from "../../transport/jetstream.ts";
 import { brokerCall, readStream } from "./streams.ts";
 
-/** The entry under a key: its JSON value and the revision that an update must name. */
+/** An entry: its JSON value, and the revision that an update must name. */
 export interface KvEntry {
   readonly value: unknown;
   /** Rises with every write to any key of the bucket. */
@@ -29,18 +29,18 @@ export interface KvEntry {
 }
 
 /**
- * Small JSON values that change by compare-and-swap only, read where they are written: a read
- * sees every write that was answered before it began, unless the leader of a cluster that answers has been
- * replaced and has not heard of it. A decision is made by the compare-and-swap that follows.
+ * A bucket of small JSON values that change by compare-and-swap only. A read sees every write that was answered
+ * before the read began, unless the leader that answers has been replaced and has not heard of it. So decide by the
+ * compare-and-swap that follows the read.
  *
- * Every method throws TIMEOUT, JETSTREAM_UNAVAILABLE, CLOSED or the like when the broker does not
- * answer, a write also JOURNAL_FULL or JOURNAL_FAULT when it cannot store.
- * A write that ended so may have happened or may yet happen: read again before deciding.
+ * Every method throws TIMEOUT, JETSTREAM_UNAVAILABLE, CLOSED or the like when the broker does not answer, a write
+ * also JOURNAL_FULL or JOURNAL_FAULT when it cannot store. A write that ended so may have happened or may yet happen:
+ * read again before deciding.
  */
 export interface KvBucket {
-  /** When the bucket that was opened was made, as text: it tells it from another one of this name. */
+  /** Returns when the bucket was made, as text; this distinguishes it from another bucket of the same name. */
   created(): Promise<string>;
-  /** The entry under `key`; undefined if there is none. */
+  /** Reads the entry under `key`; undefined if there is none. */
   read(key: string): Promise<KvEntry | undefined>;
   /** Writes an entry that does not exist and returns its revision; undefined if it exists. */
   create(key: string, value: unknown): Promise<number | undefined>;
@@ -48,7 +48,7 @@ export interface KvBucket {
   update(key: string, value: unknown, revision: number): Promise<number | undefined>;
   /** Removes the entry of that revision; false if somebody else has written since. */
   remove(key: string, revision: number): Promise<boolean>;
-  /** Every key that begins with `prefix` (which ends in a dot), in no order. */
+  /** Lists every key that begins with `prefix` (which ends in a dot), in no order. */
   keys(prefix: string): Promise<string[]>;
   /**
    * Reports every entry under such keys that was written after a revision, in the order of writes, and returns the
@@ -63,8 +63,8 @@ export interface KvBucket {
 }
 
 /**
- * Writes an entry in place of the one of that revision, or the first one if it is undefined, and returns its revision;
- * undefined if somebody else has written since.
+ * Replaces the entry of that revision, or writes the first entry if the revision is undefined. Returns the new
+ * revision; undefined if somebody else has written since.
  */
 export async function replaceEntry(
   bucket: Pick<KvBucket, "create" | "update">,
@@ -77,25 +77,25 @@ export async function replaceEntry(
     : await bucket.update(key, value, revision);
 }
 
-/** Where and how a bucket is kept. */
+/** Options of {@link openBucket}: where and how the bucket is kept. */
 export interface BucketOptions {
   readonly connection: NatsConnection;
   readonly bucket: string;
   readonly storage: "file" | "memory";
-  /** One for a new bucket, and as it has for an existing one, by default. */
+  /** Number of replicas. By default 1 for a new bucket, and unchanged for an existing one. */
   readonly replicas?: number;
-  /** How long an entry lives without being written again; for ever by default. */
+  /** How long an entry lives after it was written; for ever by default. */
   readonly ttlMs?: number;
-  /** How long one request to the broker may take; 5 s by default, or a fifth of `ttlMs`. */
+  /** Timeout of one request to the broker; 5 s by default, or a fifth of `ttlMs`. */
   readonly timeoutMs?: number;
 }
 
 const TIMEOUT_MS = 5_000;
-/** A lease must survive a lost request or two. */
+/** Requests that fit into the lifetime of an entry: a lease must survive a lost request or two. */
 const REQUESTS_PER_TTL = 5;
 
 /**
- * Opens a JetStream KV bucket, which is made if it does not exist.
+ * Opens a JetStream KV bucket; makes it if it does not exist.
  * @throws JOB_EXISTS if the bucket is kept in another way than asked for.
  */
 export async function openBucket(options: BucketOptions): Promise<KvBucket> {
@@ -118,8 +118,8 @@ export async function openBucket(options: BucketOptions): Promise<KvBucket> {
 }
 
 /**
- * Opens a bucket that exists; none is made. The broker is not asked for it: if it does not exist, every
- * method throws JETSTREAM_UNAVAILABLE.
+ * Opens an existing bucket without asking the broker for it. If it does not exist, every method throws
+ * JETSTREAM_UNAVAILABLE.
  */
 export async function openExistingBucket(
   connection: NatsConnection,
@@ -173,7 +173,7 @@ interface JetStreamBucketDeps {
   readonly client: JetStreamClient;
   readonly manager: JetStreamManager;
   readonly kv: KV;
-  /** Undefined until it is asked for. */
+  /** When the bucket was made; undefined until it is asked for. */
   readonly created: string | undefined;
   readonly bucket: string;
   readonly timeoutMs: number;
@@ -183,7 +183,7 @@ class JetStreamBucket implements KvBucket {
   readonly #deps: JetStreamBucketDeps;
   readonly #bucket: string;
   #created: string | undefined;
-  /** Opened by the first write, so that who only reads subscribes to nothing. */
+  /** Opened by the first write, so that a reader subscribes to nothing. */
   #publisher: StreamPublisher | undefined;
 
   constructor(deps: JetStreamBucketDeps) {
@@ -219,7 +219,7 @@ class JetStreamBucket implements KvBucket {
   async remove(key: string, revision: number): Promise<boolean> {
     return await this.#attempt("removing", key, async () => {
       try {
-        // The message of one revision is removed, not the key: a newer one stays untouched.
+        // Removes the message of one revision, not the key, so that a newer entry stays untouched.
         return await this.#deps.manager.streams.deleteMessage(bucketStream(this.#bucket), revision);
       } catch (error) {
         const isRefused = jetStreamErrorCode(error) === JETSTREAM_ERRORS.MESSAGE_NOT_REMOVED;
@@ -252,7 +252,7 @@ class JetStreamBucket implements KvBucket {
       // Asked of the stream, whose leader answers; a consumer may run on a replica that lags.
       const { state } = await manager.streams.info(stream);
       if (state.last_seq <= afterRevision) return afterRevision;
-      // Searches all subjects, so it is asked only if anything was stored at all.
+      // This searches all subjects, so it runs only if anything was stored at all.
       const last = await manager.streams.getMessage(stream, { last_by_subj: filter });
       if (last === null || last.seq <= afterRevision) return state.last_seq;
       let revision = state.last_seq;
@@ -277,7 +277,7 @@ class JetStreamBucket implements KvBucket {
     });
   }
 
-  /** Writes an entry if the last one under the key has this revision; 0: if there is none. */
+  /** Writes an entry if the last one under the key has this revision; revision 0 stands for no entry. */
   async #swap(
     action: string,
     key: string,
@@ -323,12 +323,12 @@ function parseValue(key: string, text: string): unknown {
   }
 }
 
-/** Version of the records written here. */
+/** Version of the entries that this program writes. */
 export const ENTRY_FORMAT = 1;
 
 /**
- * Reads a record of this format with `parse`.
- * @throws BAD_VERSION for a record of another format, INTERNAL if `parse` throws.
+ * Reads an entry of this format with `parse`.
+ * @throws BAD_VERSION for an entry of another format, INTERNAL if `parse` throws.
  */
 export function readEntry<Result>(
   value: unknown,

@@ -11,15 +11,15 @@ import {
 } from "../../protocol/index.ts";
 import { checksumField, type JournalChecksum } from "../fold/journal-checksum.ts";
 
-/** Reference to a message of the snapshot stream: its sequence, and its checksum to verify it. */
+/** A reference to a message of the snapshot stream: its sequence, and its checksum to verify it. */
 export interface PieceRef {
   readonly seq: number;
   readonly crc: number;
 }
 
 /**
- * The record that commits a snapshot. It also fences ownership: a host that takes the shard over writes
- * the newest manifest again under the next term, so that the broker refuses the old owner's next write.
+ * The message that commits a snapshot. It also fences ownership: a host that takes the shard over writes the newest
+ * manifest again under the next term, so that the broker refuses the old owner's next write.
  */
 export interface Manifest {
   readonly term: number;
@@ -38,9 +38,9 @@ export interface Manifest {
   readonly recordCrc: number;
   /** Checksum of the journal up to that record. */
   readonly checksum: JournalChecksum;
-  /** Parts of the fold's state, in order; the state names the pieces of the blocks. */
+  /** The messages of the fold's state, in order; the state names the pieces of the blocks. */
   readonly state: readonly PieceRef[];
-  /** Sequences of all pieces of all blocks, so that unneeded pieces can be found. */
+  /** Sequences of all pieces of all blocks; unneeded pieces are found by them. */
   readonly pieces: readonly number[];
 }
 
@@ -50,10 +50,10 @@ export interface StoredManifest {
   readonly manifest: Manifest;
 }
 
-/** Limit of the parts of a state, and of the pieces. */
+/** Limit of the messages of a state, and of the pieces. */
 const LIST_MAX = 1_000_000;
 
-/** A manifest as a message. */
+/** Encodes a manifest as a message. */
 export function encodeManifest(manifest: Manifest): Uint8Array {
   return encodeMessage({
     ...manifest,
@@ -61,10 +61,7 @@ export function encodeManifest(manifest: Manifest): Uint8Array {
   });
 }
 
-/**
- * The manifest in a message.
- * @throws SNAPSHOT_DAMAGED if it cannot be read.
- */
+/** Decodes the manifest in a message. @throws SNAPSHOT_DAMAGED if it cannot be read. */
 export function decodeManifest(bytes: Uint8Array): Manifest {
   try {
     const { fields } = decodeMessage(bytes);
@@ -87,7 +84,7 @@ export function decodeManifest(bytes: Uint8Array): Manifest {
   }
 }
 
-/** A reference in a list. @throws BAD_MESSAGE if it is malformed. */
+/** Parses a reference in a list. @throws BAD_MESSAGE if it is malformed. */
 export function toPieceRef(value: unknown): PieceRef {
   const row = Array.isArray(value) ? { seq: value[0] as unknown, crc: value[1] as unknown } : value;
   const fields = asMap(row, "piece");

@@ -29,20 +29,23 @@ import { type ManifestHeader, SnapshotBudget, Snapshotter } from "./snapshotter.
 // After a crash between 2 and 5 the next owner finds no creation time and makes 3 to 5, each of which may be repeated.
 // Steps 2 and 5 are compare-and-swap: whoever was overtaken gets NOT_OWNER there.
 
-/** Who puts a journal in place, and how its manifests are written. */
+/** What {@link openGeneration} needs: the journal and the shard, and how manifests are written. */
 export interface GenerationWriter {
   readonly journal: Pick<Journal, "rules" | "setAside" | "open" | "remove">;
   readonly storage: "file" | "memory";
   readonly shard: Pick<Shard, "rules">;
-  /** Head of this writer's newest manifest. */
+  /** Returns the header of this writer's newest manifest. */
   readonly manifestHeader: () => ManifestHeader;
-  /** Stores the shard, and a manifest after that one. @throws NOT_OWNER if somebody else has written one since. */
+  /**
+   * Stores the shard, and a manifest after the newest one.
+   * @throws NOT_OWNER if somebody else has written one since.
+   */
   readonly commit: (header: () => ManifestHeader) => Promise<unknown>;
 }
 
 /**
- * Makes the stream of the generation that the newest manifest announces, or completes it, and commits its creation
- * time: steps 3 to 5 above. Removes abandoned journals if the broker has no storage for it.
+ * Makes or completes the stream of the generation that the newest manifest announces, and commits its creation time:
+ * steps 3 to 5 above. Removes abandoned journals if the broker has no storage for the stream.
  * @returns the state of the stream.
  * @throws NO_SPACE; NOT_OWNER.
  */
@@ -51,7 +54,8 @@ export async function openGeneration(writer: GenerationWriter): Promise<JournalI
   const { past, ...announced } = header();
   const { generation } = announced;
   const abandoned = announced.fallbacks.map((fallback) => fallback.generation);
-  // One in memory always begins with them, so that one that was emptied does not look as if it was just made.
+  // A journal in memory always begins with its rules, so that one that was emptied does not look as if it was just
+  // made.
   const isNeeded = shard.rules < journal.rules || storage === "memory";
   const rules = isNeeded ? Math.max(shard.rules, journal.rules) : undefined;
   const left = await journal.setAside(abandoned);
@@ -70,7 +74,7 @@ export async function openGeneration(writer: GenerationWriter): Promise<JournalI
     announced.fallbacks,
   );
   const { created } = info;
-  // The manifest may have been renewed under the next term meanwhile.
+  // The manifest may have been written again under the next term since.
   await commit(() => ({ ...announced, ...kept, term: header().term, created, fallbacks }));
   return info;
 }
@@ -82,30 +86,30 @@ export interface ContinueDeps extends Pick<GenerationWriter, "journal" | "storag
   readonly store: Pick<SnapshotStore, "publish" | "commit">;
   /** Limit of the state's bytes in one message. */
   readonly partBytesMax: number;
-  /** Called after each stage: the manifest that decides is stored; the shard can be taken over. */
+  /** Called after each stage. `committed`: the deciding manifest is stored; `opened`: the shard can be taken over. */
   readonly onStage?: ((stage: "committed" | "opened") => void) | undefined;
 }
 
-/** The state that a shard goes on from, and what it takes the place of. */
+/** The state from which a shard goes on, and the manifest and journal that it replaces. */
 export interface Continuation {
   readonly shard: Shard;
-  /** Those of its pieces that are stored, by block. */
+  /** Pieces of the state that are stored already, by block. */
   readonly stored: ReadonlyMap<string, BlockPieces>;
-  /** Who lets it go on, and the token of that run, as its manifests name them. */
+  /** Host and token of the run, as its manifests name them. */
   readonly host: string;
   readonly owner: string;
-  /** The manifest that is replaced, the newest when the run looked: its sequence and term; 0 without one. */
+  /** Sequence and term of the manifest to replace, the newest when the run read it; 0 without one. */
   readonly replaced: { readonly seq: number; readonly term: number };
-  /** Generation of the journal that is abandoned; 0 for none. */
+  /** Generation of the abandoned journal; 0 for none. */
   readonly generation: number;
-  /** What is lost with the journals that were replaced before, and with this one, oldest first. */
+  /** Records lost with journals that were replaced before, and with this one, oldest first. */
   readonly fallbacks: readonly Fallback[];
-  /** Whether the abandoned journal stays readable, with its snapshots. One in memory never does. */
+  /** Whether the abandoned journal stays readable, with its snapshots. A journal in memory never does. */
   readonly keepsPast: boolean;
 }
 
 /** A shard that goes on under a new generation. */
-export interface Continued {
+export interface ContinuedShard {
   readonly shard: number;
   /** The new generation. */
   readonly generation: number;
@@ -114,11 +118,11 @@ export interface Continued {
 }
 
 /**
- * Lets a shard go on from a state under the next generation, as described above. It removes no snapshot: the owner
- * that takes the shard over removes those that are not needed any more.
- * @throws NOT_OWNER if somebody else has written a manifest since: nothing has changed then; NO_SPACE.
+ * Lets a shard go on from a state under the next generation, as described above. Removes no snapshot: the owner that
+ * takes the shard over removes those that are not needed any more.
+ * @throws NOT_OWNER if somebody else has written a manifest since; nothing has changed then; NO_SPACE.
  */
-export async function continueShard(deps: ContinueDeps, to: Continuation): Promise<Continued> {
+export async function continueShard(deps: ContinueDeps, to: Continuation): Promise<ContinuedShard> {
   const { journal, storage, onStage } = deps;
   const { shard, stored, host, owner, replaced, fallbacks } = to;
   const budget = new SnapshotBudget(new BufferPool());
@@ -149,17 +153,17 @@ export async function continueShard(deps: ContinueDeps, to: Continuation): Promi
     await openGeneration({ journal, storage, shard, manifestHeader: header, commit });
     onStage?.("opened");
   } catch (error) {
-    // A host may take the shard over as soon as the manifest is there, and makes the journal itself.
+    // A host may take the shard over as soon as the manifest is stored, and then makes the journal itself.
     if (ensureError(error).code !== "NOT_OWNER") throw error;
   }
   return { shard: deps.shard, generation: header().generation, fallbacks: header().fallbacks };
 }
 
 /**
- * Records lost with each journal from that of a state to the newest. `from`: the state's position; `lastSeq`:
- * the last record known of the newest journal.
+ * Computes the records lost with each journal, from the one of a state to the newest. `from` is the state's position,
+ * `lastSeq` the last record known of the newest journal.
  */
-export function leftJournals(
+export function journalLosses(
   from: Position,
   newest: { readonly generation: number; readonly fallbacks: readonly Fallback[] } | undefined,
   { generation, lastSeq }: { readonly generation: number; readonly lastSeq: number },

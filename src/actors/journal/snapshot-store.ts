@@ -36,18 +36,18 @@ import {
 } from "./manifest.ts";
 import { brokerCall, ensureFileStream, readStream } from "./streams.ts";
 
-/** Stored pieces of one block at one epoch and version: its values, then slots 1, 2, … */
+/** The stored pieces of one block at one epoch and version: its values, then slots 1, 2, … */
 export interface BlockPieces {
   readonly parameter: string;
   readonly index: number;
   readonly epoch: number;
   readonly version: number;
-  /** Gradients added up in its open step. */
+  /** How many gradients are added up in its open step. */
   readonly accumulated: number;
   readonly slots: readonly PieceRef[];
 }
 
-/** Content of a snapshot's state: the fold without values, and references to the values. */
+/** The content of a snapshot's state: the fold without values, and references to the values. */
 export interface SnapshotState {
   readonly fold: unknown;
   readonly pieces: readonly BlockPieces[];
@@ -59,7 +59,7 @@ const BLOCKS_MAX = 1_000_000;
 /** Limit of a block's slots, values included. */
 const SLOTS_MAX = 16;
 
-/** Key of a block in tables; unambiguous, because the index comes first and has no colon. */
+/** Returns the key of a block in tables. It is unambiguous, because the index comes first and has no colon. */
 export function blockKey(parameter: string, index: number): string {
   return `${index}:${parameter}`;
 }
@@ -102,17 +102,17 @@ function toBlockPieces(value: unknown): BlockPieces {
   };
 }
 
-/** A shard as a snapshot has it, or an empty one. */
+/** A shard restored from a snapshot, or an empty one. */
 export interface LoadedShard {
   readonly shard: Shard;
-  /** Its pieces that are stored, by block. */
+  /** Its stored pieces, by block. */
   readonly stored: ReadonlyMap<string, BlockPieces>;
 }
 
-/** Pieces read from the broker at one time. */
+/** How many pieces are read from the broker at a time. */
 const READS_AT_ONCE = 4;
 
-/** Where a snapshot is loaded from. */
+/** Where a snapshot is loaded from, and into what. */
 export interface SnapshotPlace {
   readonly subjects: JobSubjects;
   readonly shard: number;
@@ -122,7 +122,7 @@ export interface SnapshotPlace {
 }
 
 /**
- * Restores the shard from the snapshot of a manifest.
+ * Restores the shard from a manifest's snapshot.
  * @throws SNAPSHOT_DAMAGED if a piece of it is lost or has changed; the errors of `reserve`.
  */
 export async function loadSnapshot(
@@ -175,7 +175,7 @@ interface StoredMessage {
   readonly timeMs: number;
 }
 
-/** A manifest in the stream: its sequence, when it was stored, and what it says if it can be read. */
+/** A manifest in the stream: its sequence, when it was stored, and its content; undefined if it cannot be read. */
 export interface DatedManifest extends Omit<StoredMessage, "data"> {
   readonly manifest: Manifest | undefined;
 }
@@ -208,23 +208,20 @@ export class SnapshotReader {
     return bytes;
   }
 
-  /** The newest manifest, read from the leader; undefined without one. */
+  /** Reads the newest manifest from the leader; undefined without one. */
   async lastManifest(): Promise<StoredManifest | undefined> {
     const subject = this.#subjects.manifest(this.#shard);
     const stored = await this.message({ last_by_subj: subject });
     return stored && { seq: stored.seq, manifest: decodeManifest(stored.data) };
   }
 
-  /**
-   * All manifests that are kept, oldest first.
-   * @throws SNAPSHOT_DAMAGED if one cannot be read.
-   */
+  /** Reads all kept manifests, oldest first. @throws SNAPSHOT_DAMAGED if one cannot be read. */
   async manifests(): Promise<StoredManifest[]> {
     const found = await this.#manifestMessages();
     return found.map(({ seq, data }) => ({ seq, manifest: decodeManifest(data) }));
   }
 
-  /** As {@link manifests}, with their times, and with undefined for a manifest that cannot be read. */
+  /** Reads like {@link manifests}, with the times, and with undefined for a manifest that cannot be read. */
   async manifestEntries(): Promise<DatedManifest[]> {
     const found = await this.#manifestMessages();
     return found.map(({ seq, data, timeMs }) => {
@@ -256,7 +253,7 @@ export class SnapshotReader {
     return (await this.message({ seq }))?.data;
   }
 
-  /** One message as the leader has it; undefined if there is none. */
+  /** Reads one message from the leader; undefined if there is none. */
   protected async message(
     query: { seq: number; next_by_subj?: string } | { last_by_subj: string },
   ): Promise<StoredMessage | undefined> {
@@ -291,7 +288,7 @@ const STORE_TIMEOUT_MS = 10_000;
 /** Time limit for listing a shard's messages without progress. */
 const LIST_TIMEOUT_MS = 2_000;
 
-/** Error codes of the broker for deleting a message that is gone already. */
+/** Error codes by which the broker says that a message to delete is gone already. */
 const GONE: readonly number[] = [
   JETSTREAM_ERRORS.SEQUENCE_NOT_FOUND,
   JETSTREAM_ERRORS.MESSAGE_NOT_REMOVED,
@@ -318,7 +315,7 @@ export class SnapshotStore extends SnapshotReader {
     this.#shard = deps.shard;
   }
 
-  /** How many messages this store has stored beside manifests. */
+  /** How many messages this store has stored, manifests not counted. */
   get stored(): number {
     return this.#stored;
   }
@@ -337,12 +334,12 @@ export class SnapshotStore extends SnapshotReader {
   }
 
   /**
-   * Writes a manifest after the one with sequence `previousSeq` (0: the first of the shard). Recognizes
-   * a write whose answer was lost: this one, or an earlier one of the same owner.
-   * @param ended why nothing may be written any more, as a later manifest of the owner may be there; asked
-   * before the write is repeated.
+   * Writes a manifest after the one with sequence `previousSeq` (0: the first of the shard). Recognizes a write whose
+   * answer was lost: this one, or an earlier one of the same owner.
+   * @param ended asked before the write is repeated: returns why nothing may be written any more, because the owner
+   * may have stored a later manifest.
    * @returns its sequence.
-   * @throws NOT_OWNER if another owner has written since: this one is deposed; what `ended` returns.
+   * @throws NOT_OWNER if another owner has written since and so deposed this one; what `ended` returns.
    */
   async commit(
     manifest: Manifest,
@@ -387,7 +384,7 @@ export class SnapshotStore extends SnapshotReader {
     );
   }
 
-  /** The sequences of all messages of the shard. */
+  /** Lists the sequences of all messages of the shard. */
   async list(): Promise<number[]> {
     const { manager, client, subjects, shard } = this.#deps;
     const sequences: number[] = [];
@@ -429,30 +426,30 @@ export async function ensureSnapshotStream(
   );
 }
 
-/** Snapshots that are kept in any case: the newest may turn out to be damaged. */
+/** How many snapshots are always kept, because the newest may turn out to be damaged. */
 const SNAPSHOTS_MIN = 2;
 
-/** Share of a journal's limit from which on it gives up its history. */
+/** Share of its limit from which on a journal drops its history. */
 const HISTORY_SHARE = 0.75;
 
-/** How often the bytes to retain may be kept while an archiver has not copied what would be dropped. */
+/** How many times the bytes to retain a journal may hold while an archiver has not copied what would be dropped. */
 const HELD_FACTOR = 2;
 
-/** Size of a journal. */
+/** The size of a journal and its limit. */
 type JournalBytes = Pick<JournalInfo, "bytes" | "bytesMax">;
 
 /**
- * The snapshots of a shard that are kept: the newest, and older ones while the journal back to them
- * fits into the bytes to retain; besides, all of an abandoned journal that is kept as history. Does no I/O.
+ * Decides which snapshots of a shard are kept: the newest, older ones while the journal back to them fits into the
+ * bytes to retain, and all of an abandoned journal that is kept as history. Does no I/O.
  */
 export class KeptSnapshots {
   readonly #retainBytes: number;
-  /** Oldest first; all of one generation after {@link dropEarlierGenerations}. */
+  /** Kept snapshots, oldest first; all of one generation after {@link dropEarlierGenerations}. */
   #kept: StoredManifest[];
-  /** Those of the abandoned journal that is kept. */
+  /** Snapshots of the abandoned journal that is kept. */
   #past: StoredManifest[] = [];
 
-  /** `kept`: all manifests in the store, oldest first. */
+  /** `kept` are all manifests in the store, oldest first. */
   constructor(retainBytes: number, kept: readonly StoredManifest[]) {
     this.#retainBytes = retainBytes;
     this.#kept = [...kept];
@@ -463,26 +460,26 @@ export class KeptSnapshots {
     return this.#kept.at(-1)?.manifest.generation;
   }
 
-  /** Oldest position from which on the shard can be rebuilt; 0 without a snapshot. */
+  /** Sequence of the oldest state that can be restored and folded on; 0 without a snapshot. */
   get oldestSeq(): number {
     return this.#kept[0]?.manifest.seq ?? 0;
   }
 
   /**
-   * Adds the newest snapshot. Those of an earlier generation go, as no records follow them any more, unless it
-   * says that their journal is kept.
+   * Adds the newest snapshot. Drops those of an earlier generation, as no records follow them any more, unless the
+   * snapshot says that their journal is kept.
    */
   add(snapshot: StoredManifest): void {
     this.#kept.push(snapshot);
     this.dropEarlierGenerations();
   }
 
-  /** Puts another manifest of the newest snapshot in place of the one that it had. */
+  /** Replaces the manifest of the newest snapshot. */
   renew(newest: StoredManifest): void {
     this.#kept.splice(-1, 1, newest);
   }
 
-  /** Keeps a single snapshot of the journal, made behind a gap that no replay leads across. */
+  /** Keeps only this snapshot of the journal: it lies after a gap, and no older state can be folded across that. */
   restartAt(snapshot: StoredManifest): void {
     this.#kept = [snapshot];
   }
@@ -496,13 +493,13 @@ export class KeptSnapshots {
   }
 
   /**
-   * Drops the oldest snapshot if the journal back to it is too large; whether it did. What one of the
-   * archivers has not copied yet is kept, up to a journal of twice the bytes to retain.
+   * Drops the oldest snapshot if the journal back to it is too large, and returns whether it did. Keeps what an
+   * archiver has not copied yet, as long as the journal has at most twice the bytes to retain.
    */
   dropOldest(journal: JournalBytes, archived: readonly ArchivedShard[]): boolean {
-    const crowded = isCrowded(journal);
-    const isTooMuch = crowded || journal.bytes > this.#retainBytes;
-    if (!isTooMuch || this.#kept.length <= (crowded ? 1 : SNAPSHOTS_MIN)) return false;
+    const isNearLimit = nearsLimit(journal);
+    const isTooMuch = isNearLimit || journal.bytes > this.#retainBytes;
+    if (!isTooMuch || this.#kept.length <= (isNearLimit ? 1 : SNAPSHOTS_MIN)) return false;
     if (this.#mayWait(journal) && archived.some((copied) => this.#lacksOldest(copied)))
       return false;
     this.#kept.shift();
@@ -510,8 +507,8 @@ export class KeptSnapshots {
   }
 
   /**
-   * Whether the records before the oldest snapshot stay, as one of the archivers has not copied them, up to a
-   * journal of the same bound.
+   * Whether the records before the oldest snapshot stay because an archiver has not copied them; up to a journal of
+   * the same size.
    */
   holdsBefore(journal: JournalBytes, archived: readonly ArchivedShard[]): boolean {
     const oldest = this.#kept[0]?.manifest;
@@ -521,22 +518,22 @@ export class KeptSnapshots {
 
   /** Whether a journal is small enough to wait for archivers. */
   #mayWait(journal: JournalBytes): boolean {
-    return !isCrowded(journal) && journal.bytes <= HELD_FACTOR * this.#retainBytes;
+    return !nearsLimit(journal) && journal.bytes <= HELD_FACTOR * this.#retainBytes;
   }
 
-  /** Whether an archiver lacks something that goes with the oldest snapshot. */
+  /** Whether an archiver lacks something that would be dropped with the oldest snapshot. */
   #lacksOldest({ record, snapshot }: ArchivedShard): boolean {
     const [oldest, next] = this.#kept;
     if (oldest === undefined || next === undefined) return false;
     const { generation, seq } = next.manifest;
-    // The record of the snapshot that is the oldest then stays.
+    // The record of the next snapshot stays, as that one is then the oldest.
     return (
       comparePositions(snapshot, oldest.manifest) < 0 ||
       comparePositions(record, { generation, seq: seq - 1 }) < 0
     );
   }
 
-  /** Those of the shard's messages in the store, older than the newest snapshot, that none needs. */
+  /** Finds the shard's stored messages that are older than the newest snapshot and that no kept snapshot needs. */
   unneeded(stored: readonly number[]): number[] {
     const needed = new Set<number>();
     for (const { seq, manifest } of [...this.#past, ...this.#kept]) {
@@ -549,6 +546,6 @@ export class KeptSnapshots {
   }
 }
 
-function isCrowded({ bytes, bytesMax }: JournalBytes): boolean {
+function nearsLimit({ bytes, bytesMax }: JournalBytes): boolean {
   return bytesMax > 0 && bytes > HISTORY_SHARE * bytesMax;
 }

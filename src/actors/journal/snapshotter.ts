@@ -32,28 +32,28 @@ export interface PendingBlock {
 }
 
 /**
- * A cut of a shard between two records, while the shard goes on. Blocks that have changed since the
- * last snapshot have to be stored; one that is about to change before is copied first. Does no I/O.
+ * A cut of a shard between two records, while the shard goes on. Blocks that have changed since the last snapshot
+ * must be stored; a block that changes before it is stored is copied first. Does no I/O.
  */
 export class SnapshotCut {
   /** The fold at the cut, without values. */
   readonly fold: FoldState;
-  /** Last record of the cut, with its checksum. */
+  /** The last record of the cut, with its checksum. */
   readonly seq: number;
   readonly recordCrc: number;
-  /** Checksum of the journal up to there. */
+  /** Checksum of the journal up to that record. */
   readonly checksum: JournalChecksum;
   readonly #budget: SnapshotBudget;
   readonly #onReleased: () => void;
   /** Pieces of the blocks at the cut; undefined until they are stored. */
   readonly #pieces: Map<string, BlockPieces | undefined> = new Map();
   readonly #pending: Map<string, PendingBlock> = new Map();
-  /** Blocks removed since the cut: their pieces say nothing about a block created anew. */
+  /** Blocks removed since the cut. Their pieces must not be reused for a new block of the same name. */
   readonly #removed: Set<string> = new Set();
 
   /**
-   * `stored`: the pieces that the newest manifest names, by block; `budget`: of the copies;
-   * `onReleased`: called when copies were released.
+   * `stored` has the pieces that the newest manifest names, by block. `budget` limits the copies. `onReleased` is
+   * called when copies were released.
    */
   constructor(
     shard: Pick<Shard, "saveState" | "seq" | "lastCrc" | "noted" | "blocks">,
@@ -107,8 +107,8 @@ export class SnapshotCut {
   }
 
   /**
-   * Passes the slots of a pending block, as they were at the cut, to `store`, which must copy them
-   * at once; from then on the block may change.
+   * Passes the slots of a pending block, as they were at the cut, to `store`, which must copy them at once. After
+   * that the block may change.
    */
   release<Result>(pending: PendingBlock, store: (slots: readonly Uint8Array[]) => Result): Result {
     const { block, copies } = pending;
@@ -163,20 +163,20 @@ function slotBytes(block: Block): Uint8Array[] {
   return Array.from({ length: 1 + block.slots }, (_, slot) => block.slotBytes(slot));
 }
 
-/** Blocks being stored at one time. */
+/** How many blocks are stored at a time. */
 const BLOCKS_IN_FLIGHT = 4;
 
-/** Part of a manifest that does not come from the fold: who makes the cut, and of which journal. */
+/** The part of a manifest that does not come from the fold: who makes the cut, and of which journal. */
 export type ManifestHeader = Pick<
   Manifest,
   "term" | "host" | "owner" | "generation" | "created" | "fallbacks" | "past"
 >;
 
-/** Something being stored. The rest of what failed must not affect what is stored later. */
+/** A cut or manifest being stored. Requests left over from a failed one must not affect what is stored later. */
 interface Storing {
-  /** Why nothing may be stored for it any more; undefined while it goes on. */
+  /** Why nothing more may be stored for it; undefined while it goes on. */
   ended: PserverError | undefined;
-  /** Ends it at once, whatever it waits for. */
+  /** Ends the storing at once, whatever it waits for. */
   readonly abort: (reason: PserverError) => void;
 }
 
@@ -194,9 +194,9 @@ export interface SnapshotterDeps {
   /** Limit of the state's bytes in one message. */
   readonly partBytesMax: number;
   readonly budget: SnapshotBudget;
-  /** What must be done before a cut of this position is committed. */
+  /** Called and awaited before a cut at this position is committed. */
   readonly beforeCommit?: (position: Position) => Promise<void>;
-  /** Called when copies were released: the fold may go on. */
+  /** Called when copies were released, so that the fold may go on. */
   readonly onProgress: () => void;
   /** Pieces that the newest manifest names, by block. */
   readonly stored: ReadonlyMap<string, BlockPieces>;
@@ -232,9 +232,9 @@ export class Snapshotter {
   }
 
   /**
-   * Stores a cut of the shard and commits it after the manifest with sequence `previousSeq`. The cut
-   * is made, and `head` called, when all earlier cuts of the worker have ended. `onStored` is called
-   * before the next cut, whose head depends on this one.
+   * Stores a cut of the shard and commits it after the manifest with sequence `previousSeq`. Makes the cut and calls
+   * `header` when all earlier cuts of the worker have ended. Calls `onStored` before the next cut, whose header
+   * depends on this one.
    * @returns the manifest.
    * @throws NOT_OWNER if another owner has committed since.
    */
@@ -244,7 +244,7 @@ export class Snapshotter {
     previousSeq: () => number,
     onStored: (stored: StoredManifest) => void,
   ): Promise<StoredManifest> {
-    return this.#deps.budget.turn(async () => {
+    return this.#deps.budget.runInOrder(async () => {
       const stored = await this.#makeCut(shard, header(), previousSeq());
       onStored(stored);
       return stored;
@@ -252,13 +252,13 @@ export class Snapshotter {
   }
 
   /**
-   * Writes a manifest again under the next term, when all earlier cuts of the worker have ended. `newest`, the
-   * shard's newest manifest, is asked for then; `onStored` is called before the next cut.
+   * Writes the shard's newest manifest again under the next term, when all earlier cuts of the worker have ended.
+   * Only then `newest` is called. Calls `onStored` before the next cut.
    * @returns the sequence of the former manifest.
    * @throws NOT_OWNER if another owner has committed since.
    */
   renew(newest: () => StoredManifest, onStored: (stored: StoredManifest) => void): Promise<number> {
-    return this.#deps.budget.turn(async () => {
+    return this.#deps.budget.runInOrder(async () => {
       const former = newest();
       const manifest = { ...former.manifest, term: former.manifest.term + 1 };
       const seq = await this.#run((storing) => this.#commit(storing, manifest, former.seq));
@@ -367,7 +367,7 @@ export class Snapshotter {
     for (const [slot, draft] of drafts.entries()) {
       const subject = subjects.piece(shard, parameter, index, slot);
       slots.push(await this.#publish(current.storing, subject, sealMessage(draft)));
-      // Only after an acknowledgement: after an error the message may still be on its way.
+      // Only after an acknowledgement is the buffer free: after an error the message may still be on its way.
       budget.pool.giveBack(draft.bytes);
     }
     return { parameter, index, ...version, slots };
@@ -392,15 +392,15 @@ export class Snapshotter {
   }
 }
 
-/** Limit of the bytes on their way to the broker. */
+/** Limit of the bytes in flight to the broker. */
 const IN_FLIGHT_BYTES_MAX = 4 * 1024 * 1024;
 
-/** Limit of the bytes in copies, beyond which records that need more copies wait. */
+/** Limit of the bytes in copies; beyond it, records that need more copies wait. */
 const COPIED_BYTES_MAX = 4 * 1024 * 1024;
 
 /**
- * Limits of the memory that snapshots take beside the values, for all shards of a worker: their
- * snapshots may all become due at once, as after a burst of updates to a whole model.
+ * Limits the memory that snapshots take beside the values, for all shards of a worker: their snapshots may all become
+ * due at once, as after a burst of updates to a whole model.
  */
 export class SnapshotBudget {
   /** Pool for messages and copies. */
@@ -425,17 +425,17 @@ export class SnapshotBudget {
   }
 
   /**
-   * Runs one cut after the other: a shard that waits for copies to be released holds back delivered
-   * records, and all shards at one time would hold back many.
+   * Runs one cut after the other: a shard that waits until copies are released holds back delivered records, and all
+   * shards at once would hold back many.
    */
-  async turn<Result>(cut: () => Promise<Result>): Promise<Result> {
+  async runInOrder<Result>(cut: () => Promise<Result>): Promise<Result> {
     const result = this.#lastCut.then(cut);
     // The error of an earlier cut is for its own shard.
     this.#lastCut = result.catch(() => undefined);
     return await result;
   }
 
-  /** Waits, in order, until so many more bytes may be sent; more than the limit are sent alone. */
+  /** Waits, in order, until so many more bytes may be sent. More bytes than the limit are sent alone. */
   acquire(bytes: number): Promise<void> {
     return new Promise((resolve) => {
       this.#waiting.push({ bytes, admit: resolve });
@@ -449,7 +449,7 @@ export class SnapshotBudget {
     this.#admit();
   }
 
-  /** Counts bytes in copies; negative when they are released. */
+  /** Counts bytes in copies; a negative number when they are released. */
   copied(bytes: number): void {
     this.#copiedBytes += bytes;
   }

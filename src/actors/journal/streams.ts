@@ -32,8 +32,8 @@ export async function streamExists(manager: JetStreamManager, stream: string): P
 }
 
 /**
- * Creates a stream in files that refuses what is beyond its limits, unless it exists. An existing one is not requested
- * again: a broker that has less storage than it has promised would refuse that.
+ * Creates a stream on file that refuses messages beyond its limits, unless it exists. An existing one is not
+ * requested again: a broker that has less storage than it has promised would refuse that.
  * @throws the JetStream client's error if the broker does not create it.
  */
 export async function ensureFileStream(
@@ -61,7 +61,7 @@ export async function deleteStream(
   return await unlessMissing(() => streams.delete(name));
 }
 
-/** The result of `request`; false if the broker says that there is no such stream. */
+/** Returns the result of `request`; false if the broker says that there is no such stream. */
 async function unlessMissing(request: () => Promise<boolean>): Promise<boolean> {
   try {
     return await request();
@@ -71,7 +71,7 @@ async function unlessMissing(request: () => Promise<boolean>): Promise<boolean> 
   }
 }
 
-/** The result of `run`; @throws its error as `fromBrokerError` makes it, naming the action. */
+/** Returns the result of `run`. @throws the error that `fromBrokerError` makes of its error, naming the action. */
 export async function brokerCall<Result>(
   action: string,
   details: ErrorDetails,
@@ -84,7 +84,7 @@ export async function brokerCall<Result>(
   }
 }
 
-/** Small messages, or subjects without payloads, that are asked for at one time. */
+/** How many small messages, or subjects without payloads, are requested at a time. */
 const BATCH_MESSAGES = 1_000;
 
 /** What {@link readStream} reads, and how. */
@@ -92,26 +92,26 @@ export interface StreamRead {
   readonly manager: JetStreamManager;
   readonly client: JetStreamClient;
   readonly stream: string;
-  /** Which messages: on a subject, from a sequence or a time on; perhaps without their payloads. */
+  /** Which messages to read: on a subject, from a sequence or a time on, perhaps without payloads. */
   readonly select: Pick<
     Partial<ConsumerConfig>,
     "filter_subject" | "deliver_policy" | "opt_start_seq" | "opt_start_time" | "headers_only"
   >;
-  /** The last message to read at least; without it, all that the stream has. */
+  /** Sequence to read up to at least; without it, to the end of the stream. */
   readonly toSeq?: number;
-  /** Messages that are asked for, and held in memory, at one time; {@link BATCH_MESSAGES} by default. */
+  /** How many messages are requested, and held in memory, at a time; {@link BATCH_MESSAGES} by default. */
   readonly batchMessages?: number;
-  /** How long the broker may deliver nothing while there is more. */
+  /** How long the broker may deliver nothing while there are more messages. */
   readonly timeoutMs: number;
-  /** Whether what the broker does not deliver in that time is left out, instead of failing. */
+  /** Whether to leave out messages that the broker does not deliver in that time, instead of failing. */
   readonly isLossy?: boolean;
-  /** What is done, and on what, for errors. */
+  /** The action and its object, for errors. */
   readonly action: string;
   readonly details: ErrorDetails;
 }
 
 /**
- * Reads messages of a stream in order, in batches, each after the last one was used.
+ * Reads messages of a stream in order, in batches; requests each batch after the last one was used.
  * @throws TIMEOUT if none comes in time, or one was lost on its way; the errors of `fromBrokerError`.
  */
 export async function* readStream(
@@ -121,7 +121,7 @@ export async function* readStream(
   try {
     const info = await manager.consumers.add(stream, {
       ...read.select,
-      // A named consumer needs no other permission than that of a journal's reader.
+      // A consumer with a name needs only the permission of a journal's reader.
       name: `read-${nuid.next()}`,
       ack_policy: AckPolicy.None,
       inactive_threshold: nanos(2 * timeoutMs),
@@ -146,7 +146,7 @@ async function* fetchAll(
 ): AsyncGenerator<readonly JsMsg[], void, undefined> {
   let [pending, delivered, seq] = [pendingAtFirst, 0, 0];
   while (toSeq === undefined ? pending > 0 : seq < toSeq) {
-    // Taken at once: a batch that its reader lets wait would expire, and lose what had come.
+    // The whole batch is taken at once: if its reader were slow, it would expire and lose messages.
     const batch: JsMsg[] = [];
     const options = { max_messages: batchMessages, expires: timeoutMs };
     for await (const message of await consumer.fetch(options)) {
@@ -164,7 +164,7 @@ async function* fetchAll(
   }
 }
 
-/** A probe exists for as long as two requests take; one that is older was left behind. */
+/** Limit of the age of a probe, which exists as long as two requests take; an older one was left behind. */
 const PROBE_MS_MAX = 10_000;
 
 /** Pause while another host's probe exists. */
@@ -173,9 +173,9 @@ const RETRY_MS = 50;
 const ACTION = "asking the broker for space";
 
 /**
- * Tells whether the broker can reserve so many bytes, by creating a stream with that limit and deleting
- * it. All hosts of a job use one stream name, so a host that dies in between leaves at most this one
- * stream behind, and the next probe deletes it.
+ * Finds out whether the broker can reserve so many bytes, by creating a stream with that limit and deleting it. All
+ * hosts of a job use one stream name, so a host that dies in between leaves at most this one stream behind, and the
+ * next probe deletes it.
  * @throws TIMEOUT, NO_JETSTREAM and the like if the broker does not say.
  */
 export async function probeStorage(
@@ -210,7 +210,7 @@ export async function probeStorage(
         refusals = isBlocked ? 0 : refusals + 1;
         if (refusals === 2) throw error;
       }
-      // A slow broker alone is no reason: what was left behind must have been removed.
+      // A slow broker alone is no reason to give up: a probe that was left behind must have been removed first.
       if (hasRemoved && waitedMs > 2 * probeMsMax) {
         const message = `other hosts of job ${subjects.job} ask for space all the time`;
         throw new PserverError("TIMEOUT", message, { timeoutMs: 2 * probeMsMax });
@@ -228,8 +228,8 @@ export async function probeStorage(
 }
 
 /**
- * Whether the attempt failed because of an existing probe: one with another limit, or one that takes up
- * the space. It belongs to a host that probes at this moment, or to one that died.
+ * Whether the attempt failed because of an existing probe, which has another limit or takes up the space. It belongs
+ * to a host that probes at this moment, or to one that died.
  * @throws `error` if it has another reason.
  */
 async function isBlockedByProbe(
@@ -254,8 +254,8 @@ interface Query {
 }
 
 /**
- * All questions of one host about the broker's space. One probe runs at a time, for all queries that have
- * come meanwhile: the probes of a thousand parameters that are created at once would block each other.
+ * Answers one host's questions about the broker's space. One probe runs at a time, for all questions that have come
+ * since the last one began: the probes of a thousand parameters created at once would block each other.
  */
 export class StorageQueries {
   readonly #probe: (bytes: number) => Promise<boolean>;
@@ -301,7 +301,7 @@ export class StorageQueries {
   }
 }
 
-/** Queries about the space for files of the broker that `manager` speaks to. */
+/** Creates queries about the file storage of the broker that `manager` speaks to. */
 export function storageQueries(manager: JetStreamManager, subjects: JobSubjects): StorageQueries {
   return new StorageQueries((bytes) => probeStorage(manager, subjects, "file", bytes));
 }

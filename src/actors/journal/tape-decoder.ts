@@ -41,7 +41,7 @@ class ByteReader {
     return this.#bytes[this.#take(1)] as number;
   }
 
-  /** @throws BAD_MESSAGE also for a number above 2^53 − 1. */
+  /** Reads a whole number. @throws BAD_MESSAGE also for one above 2^53 − 1. */
   varint(): number {
     let value = 0;
     for (let scale = 1; scale < 2 ** 56; scale *= 0x80) {
@@ -62,7 +62,7 @@ class ByteReader {
     return this.#view.getFloat64(this.#take(8), true);
   }
 
-  /** Bytes after their number: a view. */
+  /** Reads bytes that follow their number; returns a view. */
   block(): Uint8Array {
     const length = this.varint();
     const start = this.#take(length);
@@ -79,32 +79,35 @@ class ByteReader {
   }
 }
 
-/** More than any message can hold. */
+/** Limit of the names in a message; more than any message can hold. */
 const NAMES_MAX = 2 ** 24;
 
 /** What a tape message covers. */
 export interface TapeSpan {
   readonly generation: number;
-  /** The first record that it has lines of. */
+  /** Sequence of the first record that the message has lines of. */
   readonly from: number;
-  /** The last record up to which it, with those before it, has all lines; `from` − 1 if not even that one. */
+  /**
+   * Up to this record the tape has all lines, with this message and those before it; `from` − 1 if lines of the first
+   * record are missing.
+   */
   readonly to: number;
 }
 
-/** A tape message as it is read. */
+/** The decoded lines of a tape message. */
 export interface TapeMessage extends TapeSpan {
   readonly events: readonly UpdateEvent[];
 }
 
-/** What a tape message covers. @throws BAD_MESSAGE, BAD_CHECKSUM, BAD_VERSION. */
+/** Reads what a tape message covers. @throws BAD_MESSAGE, BAD_CHECKSUM, BAD_VERSION. */
 export function tapeSpan(bytes: Uint8Array): TapeSpan {
   return spanOf(decodeMessage(bytes).fields);
 }
 
 /**
- * The updates in a tape message of a shard.
- * @throws BAD_MESSAGE if it is malformed, BAD_CHECKSUM if a bit has changed, BAD_VERSION if its lines are of
- * a format that this program lacks.
+ * Decodes the updates in a tape message of a shard.
+ * @throws BAD_MESSAGE if it is malformed, BAD_CHECKSUM if a bit has changed, BAD_VERSION if this program lacks the
+ * format of its lines.
  */
 export function decodeTape(bytes: Uint8Array, shard: number): TapeMessage {
   const { fields, data } = decodeMessage(bytes);
@@ -197,7 +200,7 @@ class TapeDecoder {
       const { op } = block.operation;
       const verb: UpdateVerb = op === "mix" || op === "grad" ? "push" : op;
       const step = op === "grad" ? record.step : undefined;
-      // Without object spread, which is slow in V8: this runs for every line.
+      // No object spread, which is slow in V8: this runs for every line.
       this.#events.push({
         timeMs: record.timeMs,
         shard: record.shard,
@@ -292,7 +295,7 @@ class TapeDecoder {
   }
 }
 
-/** What a NaN stands for is not known. */
+/** Returns the value; undefined for a NaN, which stands for an unknown value. */
 function known(value: number): number | undefined {
   return Number.isNaN(value) ? undefined : value;
 }

@@ -47,16 +47,16 @@ export const TAPE_DTYPES: readonly Dtype[] = [
 /** Encodings by their number; 0 is none. */
 export const TAPE_ENCODINGS: readonly (Encoding | undefined)[] = [undefined, "bfloat16", "float16"];
 
-/** Bits of the byte that a record begins with; the lowest two are the outcome. */
+/** Bits of a record's first byte; the lowest two are the outcome. */
 export const RECORD = {
   ...{ sender: 4, step: 8, note: 16, bytes: 32, entries: 64 },
-  /** Why the record could not be described. */
+  /** The record could not be described; the error follows. */
   undescribed: 128,
 } as const;
 
-/** Bits of the byte that an entry begins with. */
+/** Bits of an entry's first byte. */
 export const ENTRY = {
-  /** Operation, element type and encoding are those of the entry before in the message. */
+  /** Operation, element type and encoding are the same as in the previous entry of the message. */
   alike: 1,
   part: 2,
   version: 4,
@@ -84,12 +84,12 @@ export class ByteWriter {
     return this.#length;
   }
 
-  /** What was written: a view, valid until the next call. */
+  /** A view of the bytes written, valid until the next call. */
   get bytes(): Uint8Array {
     return this.#bytes.subarray(0, this.#length);
   }
 
-  /** Forgets what was written after so many bytes; the memory stays. */
+  /** Drops everything written after the first `length` bytes; keeps the memory. */
   truncate(length: number): void {
     this.#length = length;
   }
@@ -100,7 +100,7 @@ export class ByteWriter {
   }
 
   /**
-   * A whole number from 0 to 2^53 − 1, in groups of 7 bits, the lowest first.
+   * Writes a whole number from 0 to 2^53 − 1, in groups of 7 bits, the lowest first.
    * @throws INTERNAL for anything else.
    */
   varint(value: number): void {
@@ -128,7 +128,7 @@ export class ByteWriter {
     this.#length += 8;
   }
 
-  /** Bytes after their number. */
+  /** Writes the number of bytes, then the bytes. */
   block(bytes: Uint8Array): void {
     this.varint(bytes.length);
     this.#reserve(bytes.length);
@@ -146,27 +146,27 @@ export class ByteWriter {
   }
 }
 
-/** The largest float32: what is larger is kept as float64. */
+/** The largest float32; larger values are written as float64. */
 const FLOAT32_MAX = 3.4028234663852886e38;
 
-/** Lines of one message, with what reads them. */
+/** The lines of one message, and the fields that are needed to read them. */
 export interface TapeLines {
   readonly fields: {
     readonly format: number;
     readonly generation: number;
-    /** The first record that the message has lines of. */
+    /** Sequence of the first record that the message has lines of. */
     readonly from: number;
-    /** The last record up to which it, with those before it, has all lines. */
+    /** Up to this record the tape has all lines, with this message and those before it. */
     readonly to: number;
     /** Time of the first record in microseconds since 1970; later lines have differences. */
     readonly timeUs: number;
-    /** The texts that lines refer to by their place. */
+    /** Texts that lines refer to by their place in this list. */
     readonly names: readonly string[];
   };
   readonly data: Uint8Array;
 }
 
-/** Writes updates as lines of a tape message, which is then taken out whole. */
+/** Writes updates as lines of a tape message, and returns the whole message. */
 export class TapeEncoder {
   readonly #writer: ByteWriter = new ByteWriter(64 * 1024);
   readonly #places: Map<string, number> = new Map();
@@ -180,13 +180,13 @@ export class TapeEncoder {
   #startUs = 0;
   #previous: BlockChange | undefined;
 
-  /** `after`: the last record before the message. */
+  /** `after` is the last record before the message. */
   constructor(generation: number, after: number) {
     this.#generation = generation;
     this.#to = after;
   }
 
-  /** About as many bytes as the message will have. */
+  /** Estimate of the message's bytes. */
   get bytes(): number {
     return this.#writer.length + this.#nameBytes;
   }
@@ -201,8 +201,8 @@ export class TapeEncoder {
   }
 
   /**
-   * Adds updates of one record, from the given entry on; `isWhole` if they are its last ones.
-   * @throws INTERNAL if they cannot be written: then nothing is added.
+   * Adds updates of one record, from the first one's entry on. `isWhole` says that they include the record's last.
+   * @throws INTERNAL if they cannot be written; then nothing is added.
    */
   add(events: readonly UpdateEvent[], isWhole: boolean): void {
     const [first] = events;
@@ -219,7 +219,7 @@ export class TapeEncoder {
     if (isWhole) this.#to = first.seq;
   }
 
-  /** Notes where the message ends; what it returns removes all that was added since. */
+  /** Notes where the message ends. The function that it returns removes everything added since. */
   #place(): () => void {
     const [bytes, places] = [this.#writer.length, this.#places.size];
     const [from, seq, timeUs, previous] = [this.#from, this.#seq, this.#timeUs, this.#previous];
@@ -240,7 +240,7 @@ export class TapeEncoder {
     return this.#seq;
   }
 
-  /** The message of what was added. Its bytes are valid until the next {@link clear}. */
+  /** Returns the message of everything added. Its bytes are valid until the next {@link clear}. */
   take(): TapeLines {
     const names = [...this.#places.keys()];
     const fields = {
@@ -269,7 +269,7 @@ export class TapeEncoder {
 
   #record(first: UpdateEvent, events: readonly UpdateEvent[]): void {
     const { outcome, trainer, note, bytes, block, undescribed } = first;
-    // Of a batch, every gradient names the same step, and nothing else names one.
+    // In a batch, every gradient names the same step, and nothing else names one.
     const step = first.step ?? events.find((event) => event.step !== undefined)?.step;
     const writer = this.#writer;
     const has =
@@ -297,7 +297,9 @@ export class TapeEncoder {
     for (const event of events) if (event.block !== undefined) this.#entry(event.block);
   }
 
-  /** The broker's clock may go back a little: the sign is the lowest bit. */
+  /**
+   * Writes the difference to the last time. The broker's clock may go back a little, so the lowest bit is the sign.
+   */
   #time(timeMs: number): void {
     const timeUs = wholeMicroseconds(timeMs);
     const later = timeUs - this.#timeUs;
@@ -371,7 +373,7 @@ export class TapeEncoder {
     writer.varint(nonFinite);
   }
 
-  /** A reference to a text, which the message holds once. */
+  /** Writes a reference to a text, which the message holds once. */
   #name(text: string): void {
     let place = this.#places.get(text);
     if (place === undefined) {
@@ -383,7 +385,7 @@ export class TapeEncoder {
   }
 }
 
-/** Whether the second needs no description of its operation, element type and encoding. */
+/** Whether two changes have the same operation, element type and encoding. */
 function areAlike(a: BlockChange, b: BlockChange): boolean {
   if (a.dtype !== b.dtype || a.encoding !== b.encoding) return false;
   const [one, other] = [a.operation, b.operation];
@@ -395,12 +397,15 @@ function areAlike(a: BlockChange, b: BlockChange): boolean {
   return one.op === other.op;
 }
 
-/** Whether float32 would change an extreme element, or what is beyond its range. */
+/** Whether the statistics need float64: float32 would round an extreme element, or cannot hold the norm. */
 function needsFloat64({ dtype }: BlockChange, { norm }: Statistics): boolean {
   return dtype !== "float32" || norm > FLOAT32_MAX;
 }
 
-/** Cut off, as times are where they are shown: so a line shows the same time before and after it is on the tape. */
+/**
+ * Cuts a time to whole microseconds, as times are cut where they are shown. So a line shows the same time before and
+ * after it is on the tape.
+ */
 function wholeMicroseconds(timeMs: number): number {
   return Math.floor(timeMs * 1000);
 }

@@ -45,8 +45,9 @@ export class TapeStore {
   }
 
   /**
-   * The last message; undefined if there is none. One that cannot be read covers nothing: what it had lines of is
-   * written again. @throws TIMEOUT, ….
+   * Reads the last message; undefined if there is none. A message that cannot be read covers nothing: its lines are
+   * written again.
+   * @throws TIMEOUT, ….
    */
   async last(): Promise<TapeEnd | undefined> {
     const { manager, subjects, shard } = this.#deps;
@@ -86,13 +87,16 @@ export class TapeStore {
   }
 }
 
-/** What a job's tape takes in the broker. */
+/** The storage that a job's tape takes in the broker. */
 export interface TapeStorage {
   readonly messages: number;
   readonly bytes: number;
 }
 
-/** What the tape of a job takes in the broker. @throws TIMEOUT, JETSTREAM_UNAVAILABLE and the like. */
+/**
+ * Reads how much storage the tape of a job takes in the broker.
+ * @throws TIMEOUT, JETSTREAM_UNAVAILABLE and the like.
+ */
 export async function readTapeStorage(
   manager: JetStreamManager,
   subjects: JobSubjects,
@@ -117,44 +121,44 @@ export async function ensureTapeStream(
   );
 }
 
-/** Bytes of lines from which on a message is stored; well below what any broker takes in one. */
+/** Bytes of lines that fill a message; well below what any broker takes in one. */
 const MESSAGE_BYTES = 64 * 1024;
 
 /** How long a line may wait for others to share its message. */
 const LINE_MS = 1_000;
 
-/** Bytes of messages that wait to be stored from which on the fold waits, or lines are left out. */
+/** Limit of the bytes of messages that wait to be stored; beyond it the fold waits, or lines are left out. */
 const WAITING_BYTES_MAX = 4 * 1024 ** 2;
 
 /**
- * How long no message could be stored before neither the fold nor snapshots wait for the tape: a shard is served
- * without its tape rather than not at all.
+ * How long storing may fail before the fold and snapshots stop waiting for the tape: a shard is better served without
+ * its tape than not at all.
  */
 const PATIENCE_MS = 10_000;
 
-/** Pause after a message that could not be stored. */
+/** Pause after a failure to store a message. */
 const RETRY_MS = 500;
 
-/** Entries of a batch that are encoded before its message is measured. */
+/** How many entries of a batch are encoded before the size of the message is checked. */
 const ENTRIES_AT_ONCE = 256;
 
 /** Dependencies of {@link TapeWriter}. */
 export interface TapeWriterDeps {
   readonly store: Pick<TapeStore, "last" | "append">;
   readonly shard: number;
-  /** The shard that is folded; its memory's scratch is used. */
+  /** The shard being folded. The writer uses the scratch of its memory. */
   readonly folded: Pick<Shard, "memory" | "block">;
-  /** Generation of the journal that is folded now. */
+  /** Returns the generation of the journal being folded. */
   readonly generation: () => number;
-  /** Called when messages were stored, or could not be: the fold may go on. */
+  /** Called when messages were stored, or failed to be, so that the fold may go on. */
   readonly onProgress: () => void;
-  /** Called for the first failure to store a message after a success; it is retried. */
+  /** Called for the first failure to store a message after a success. Storing is retried. */
   readonly onFailed: (error: PserverError) => void;
-  /** Called for the first record that could not be described, and for the first lines that were left out. */
+  /** Called for the first record that could not be described, and for the first lines left out. */
   readonly onIncomplete: (error: PserverError) => void;
 }
 
-/** Records whose lines on the tape are not what they should be. */
+/** Counts of records whose lines on the tape are missing or empty. */
 export interface TapeGaps {
   /** Records whose lines only say that they could not be described. */
   readonly undescribed: number;
@@ -165,20 +169,20 @@ export interface TapeGaps {
 /** A message that waits to be stored. */
 interface WaitingMessage {
   readonly bytes: Uint8Array;
-  /** Up to here all lines are stored once it is. */
+  /** Up to this position all lines are stored once the message is. */
   readonly covers: Position;
-  /** The last record that it has lines of, perhaps not all of them. */
+  /** The last record that the message has lines of, perhaps not all of them. */
   readonly last: Position;
 }
 
 /**
- * Writes the tape of a shard: lines of each record that its owner folds, in the order of the journal, none
- * left out. A new owner folds the records after its snapshot again; those whose lines are stored already
- * are skipped. A message is stored only after the last one that this owner knows, so that two owners at one
- * time leave no hole; lines that both have stored are told by their positions.
+ * Writes the tape of a shard: lines of each record that its owner folds, in the order of the journal, without a gap.
+ * A new owner folds the records after its snapshot again; it skips those whose lines are stored already. A message is
+ * stored only after the last one that this owner knows, so that two owners at one time leave no hole; lines that both
+ * have stored are recognized by their positions.
  *
- * Nothing that goes wrong with the tape stops the shard: a record that cannot be described has a line that says
- * so; while no message can be stored, the shard waits {@link PATIENCE_MS}, and then leaves lines out.
+ * Failures of the tape never stop the shard: a record that cannot be described has a line that says so; while no
+ * message can be stored, the shard waits {@link PATIENCE_MS}, and then leaves lines out.
  */
 export class TapeWriter implements FoldObserver {
   readonly #deps: TapeWriterDeps;
@@ -186,14 +190,14 @@ export class TapeWriter implements FoldObserver {
   #encodedGeneration = 0;
   #waiting: WaitingMessage[] = [];
   #waitingBytes = 0;
-  /** Up to here, all lines are stored. */
+  /** Up to this position, all lines are stored. */
   #covered: Position = { generation: 0, seq: 0 };
-  /** Sequence of the shard's last message in the stream; undefined while that is not known. */
+  /** Sequence of the shard's last message in the stream; undefined while it is not known. */
   #lastStreamSeq: number | undefined;
   #storing: Promise<void> | undefined;
   #lineTimer: NodeJS.Timeout | undefined;
   #retryTimer: NodeJS.Timeout | undefined;
-  /** The first of the present failures to store, and when it was; undefined after a success. */
+  /** The first failure to store since the last success, and when it was; undefined after a success. */
   #failure: { readonly error: PserverError; readonly atMs: number } | undefined;
   #undescribed = 0;
   #leftOut = 0;
@@ -203,7 +207,9 @@ export class TapeWriter implements FoldObserver {
     this.#deps = deps;
   }
 
-  /** Learns how far the tape goes; must precede {@link observe}. What fails now is done before lines are stored. */
+  /**
+   * Reads how far the tape goes. Must precede {@link observe}. If it fails, it is repeated before lines are stored.
+   */
   async open(): Promise<void> {
     try {
       await this.#readEnd();
@@ -212,12 +218,12 @@ export class TapeWriter implements FoldObserver {
     }
   }
 
-  /** Whether the fold has to wait until messages are stored. */
+  /** Whether the fold must wait until messages are stored. */
   get holdsUp(): boolean {
     return this.#waitingBytes > WAITING_BYTES_MAX && !this.#isGivenUp;
   }
 
-  /** Counts of records whose lines are missing or empty, since it was made. */
+  /** Counts of records whose lines are missing or empty, since this writer was made. */
   get gaps(): TapeGaps {
     return { undescribed: this.#undescribed, leftOut: this.#leftOut };
   }
@@ -226,7 +232,7 @@ export class TapeWriter implements FoldObserver {
   observe(folded: FoldedRecord): void {
     if (!this.#isWanted(folded)) return;
     if (this.#failure !== undefined && this.#isGivenUp && this.#waitingBytes > WAITING_BYTES_MAX) {
-      // Lines after a hole are in another message than those before it: so readers notice it.
+      // Lines after a hole are in another message than those before it, so that readers notice the hole.
       this.#seal();
       this.#encoder = undefined;
       this.#leaveOut(1, folded.seq, this.#failure.error);
@@ -236,7 +242,7 @@ export class TapeWriter implements FoldObserver {
     this.#write(describeRecord(folded, this.#deps.folded, place));
   }
 
-  /** Takes a record that could not be described or written: its line says so. */
+  /** Takes a record that could not be described or written, and writes a line that says so. */
   failed(folded: FoldedRecord, error: PserverError): void {
     if (!this.#isWanted(folded)) return;
     const { shard } = this.#deps;
@@ -250,8 +256,9 @@ export class TapeWriter implements FoldObserver {
   }
 
   /**
-   * Stores all lines of records up to `at`, unless no message could be stored for too long.
-   * @throws why a message could not be stored; it is retried, and so may the call be.
+   * Stores all lines of records up to `at`; returns without that if no message could be stored for {@link
+   * PATIENCE_MS}.
+   * @throws the reason why a message could not be stored. Storing is retried, and the call may be, too.
    */
   async flush(at: Position): Promise<void> {
     this.#seal();
@@ -267,7 +274,7 @@ export class TapeWriter implements FoldObserver {
     }
   }
 
-  /** Stores nothing more: another owner completes the tape. */
+  /** Stops storing; another owner completes the tape. */
   close(): void {
     this.#closed = true;
     clearTimeout(this.#lineTimer);
@@ -275,13 +282,13 @@ export class TapeWriter implements FoldObserver {
     this.#drop();
   }
 
-  /** Whether the tape needs a record's lines: they are not stored already. */
+  /** Whether the tape still lacks a record's lines. */
   #isWanted({ seq }: FoldedRecord): boolean {
     const at = { generation: this.#deps.generation(), seq };
     return !this.#closed && comparePositions(at, this.#covered) > 0;
   }
 
-  /** Whether no message could be stored for so long that nothing waits for the tape any more. */
+  /** Whether storing has failed for so long that nothing waits for the tape any more. */
   get #isGivenUp(): boolean {
     return this.#failure !== undefined && performance.now() - this.#failure.atMs >= PATIENCE_MS;
   }
@@ -307,7 +314,7 @@ export class TapeWriter implements FoldObserver {
     return this.#encoder;
   }
 
-  /** Makes a message of the lines that have none yet, and begins to store it. */
+  /** Makes a message of the lines added since the last one, and begins to store it. */
   #seal(): void {
     clearTimeout(this.#lineTimer);
     this.#lineTimer = undefined;
@@ -327,11 +334,11 @@ export class TapeWriter implements FoldObserver {
       return;
     }
     encoder.clear();
-    // A failure is reported and retried.
+    // Failures are reported elsewhere, and retried.
     this.#store().catch(() => undefined);
   }
 
-  /** Counts records, `seq` the last of them, whose lines are given up, and tells it once. */
+  /** Counts records whose lines are left out, `seq` being the last of them, and reports the first time. */
   #leaveOut(records: number, seq: number, cause: PserverError): void {
     const { shard, onIncomplete } = this.#deps;
     const isFirst = this.#leftOut === 0;
@@ -341,7 +348,7 @@ export class TapeWriter implements FoldObserver {
     onIncomplete(new PserverError(cause.code, text, { shard, seq }, { cause }));
   }
 
-  /** Stores the waiting messages; of several calls at one time, all get the result of the first. */
+  /** Stores the waiting messages. Calls during another one get its result. */
   #store(): Promise<void> {
     if (this.#retryTimer !== undefined) return Promise.resolve();
     this.#storing ??= this.#storeAll().finally(() => {
@@ -384,7 +391,7 @@ export class TapeWriter implements FoldObserver {
       const seq = await this.#deps.store.append(message.bytes, this.#lastStreamSeq ?? 0);
       if (this.#closed) return;
       if (seq === undefined) {
-        // Another owner has written, or an earlier attempt whose answer was lost.
+        // Another owner has written, or an earlier attempt of this one whose answer was lost.
         await this.#readEnd();
         if (!this.#isStored(message)) return;
       } else {

@@ -10,16 +10,16 @@ import {
   watermarkKey,
 } from "./watermark.ts";
 
-/** Attempts to write a mark that another owner changes at the same time. */
+/** Attempts to write a watermark that another owner changes at the same time. */
 const TRIES_MAX = 4;
 
-/** Where marks are kept. */
+/** The bucket of watermarks. */
 type WatermarkBucket = Pick<KvBucket, "created" | "read" | "create" | "update">;
 
 /**
- * The mark of one shard in the job's bucket, for one of its owners. A mark never goes back: each write
- * names the revision that this owner has read or written, so a deposed owner cannot overwrite the mark
- * of its successor.
+ * Reads and writes the watermark of one shard in the job's bucket, for one of its owners. A watermark never goes
+ * back: each write names the revision that this owner has read or written, so a deposed owner cannot overwrite the
+ * watermark of its successor.
  *
  * The methods throw the errors of {@link KvBucket}.
  */
@@ -34,14 +34,14 @@ export class WatermarkKeeper {
     this.#shard = shard;
   }
 
-  /** The mark last read or written. */
+  /** The watermark last read or written. */
   get last(): Watermark | undefined {
     return this.#watermark;
   }
 
   /**
-   * Reads the mark; undefined if there is none. What an owner has written whose broker was emptied meanwhile, into
-   * the bucket that was made anew, says nothing about the shard that is there now.
+   * Reads the watermark; undefined if there is none. An entry written for a former bucket of this name does not
+   * count: that broker was emptied, and the entry says nothing about the present shard.
    * @throws BAD_VERSION, INTERNAL if it cannot be read.
    */
   async read(): Promise<Watermark | undefined> {
@@ -55,14 +55,15 @@ export class WatermarkKeeper {
   }
 
   /**
-   * Writes the mark of a head, with what earlier ones have noted, unless the present one is as late or of a
-   * later owner. {@link read} must have been called before.
+   * Writes a watermark, with the checksums of earlier ones, unless the present one is as late or of a later owner.
+   * {@link read} must have been called before.
    * @throws BUSY if others keep changing it at the same time.
    */
-  async raise(head: FoldProgress): Promise<void> {
+  async raise(progress: FoldProgress): Promise<void> {
     for (let tries = 0; tries < TRIES_MAX; tries++) {
-      if (!isLater(head, this.#watermark) || head.term < (this.#watermark?.term ?? 0)) return;
-      const watermark = nextWatermark(head, this.#watermark);
+      if (!isLater(progress, this.#watermark) || progress.term < (this.#watermark?.term ?? 0))
+        return;
+      const watermark = nextWatermark(progress, this.#watermark);
       const key = watermarkKey(this.#shard);
       const record = toWatermarkEntry({
         watermark: watermark,
@@ -82,7 +83,7 @@ export class WatermarkKeeper {
   }
 }
 
-/** Writes the marks of one owner, one at a time, and reports failures. */
+/** Writes the watermarks of one owner, one at a time, and reports failures. */
 export class WatermarkWriter {
   readonly #keeper: Pick<WatermarkKeeper, "raise">;
   readonly #onFailed: (error: PserverError) => void;
@@ -90,29 +91,29 @@ export class WatermarkWriter {
   #hasToldFailure = false;
 
   /** `onFailed` is called for the first failure after a success. */
-  constructor(marks: Pick<WatermarkKeeper, "raise">, onFailed: (error: PserverError) => void) {
-    this.#keeper = marks;
+  constructor(keeper: Pick<WatermarkKeeper, "raise">, onFailed: (error: PserverError) => void) {
+    this.#keeper = keeper;
     this.#onFailed = onFailed;
   }
 
-  /** Writes a mark, unless a write is under way: the next call will write a later mark. */
-  write(head: FoldProgress | undefined): Promise<void> {
-    if (head === undefined) return Promise.resolve();
-    this.#writing ??= this.#raise(head).finally(() => {
+  /** Writes a watermark, unless a write is under way: the next call will write a later one. */
+  write(progress: FoldProgress | undefined): Promise<void> {
+    if (progress === undefined) return Promise.resolve();
+    this.#writing ??= this.#raise(progress).finally(() => {
       this.#writing = undefined;
     });
     return this.#writing;
   }
 
-  /** Writes the last mark of this owner, after a write under way. */
-  async finish(head: FoldProgress | undefined): Promise<void> {
+  /** Writes the last watermark of this owner, after a write under way. */
+  async finish(progress: FoldProgress | undefined): Promise<void> {
     await this.#writing;
-    await this.write(head);
+    await this.write(progress);
   }
 
-  async #raise(head: FoldProgress): Promise<void> {
+  async #raise(progress: FoldProgress): Promise<void> {
     try {
-      await this.#keeper.raise(head);
+      await this.#keeper.raise(progress);
       this.#hasToldFailure = false;
     } catch (error) {
       if (!this.#hasToldFailure) this.#onFailed(ensureError(error));

@@ -10,8 +10,7 @@ import { checksumField, type NotedChecksum } from "../fold/journal-checksum.ts";
 import { ENTRY_FORMAT, readEntry } from "./kv-bucket.ts";
 
 /**
- * The last record that an owner has folded, noted outside the journal: whoever takes the shard over
- * compares the journal with it.
+ * How far an owner has folded, noted outside the journal; whoever takes the shard over compares the journal with it.
  */
 export interface Watermark extends NotedChecksum {
   /** Term of the owner that wrote it. */
@@ -19,29 +18,34 @@ export interface Watermark extends NotedChecksum {
   readonly generation: number;
   /** Checksum in the envelope of record `seq`, the last one folded; 0 if it is unreadable. */
   readonly recordCrc: number;
-  /** What earlier marks of the generation have noted, ascending: the further back, the further apart. */
+  /**
+   * Checksums that earlier watermarks of the generation have noted, ascending; the further back, the further apart.
+   */
   readonly earlier: readonly NotedChecksum[];
 }
 
-/** A mark without what earlier ones have noted. */
+/** A watermark without the checksums of earlier ones. */
 export type FoldProgress = Omit<Watermark, "earlier">;
 
-/** Number of earlier marks that one repeats. */
+/** Limit of the earlier checksums in a watermark. */
 const EARLIER_MAX = 16;
 
-/** Key of a shard's mark in the job's bucket. */
+/** Returns the key of a shard's watermark in the job's bucket. */
 export function watermarkKey(shard: number): string {
   return `head.${shard}`;
 }
 
-/** The mark of a head that follows another mark. */
-export function nextWatermark(head: FoldProgress, former: Watermark | undefined): Watermark {
-  if (former?.generation !== head.generation) return { ...head, earlier: [] };
+/** Returns the watermark for this progress, after a former watermark. */
+export function nextWatermark(progress: FoldProgress, former: Watermark | undefined): Watermark {
+  if (former?.generation !== progress.generation) return { ...progress, earlier: [] };
   const { seq, checksum } = former;
-  return { ...head, earlier: thinned([...former.earlier, { seq, checksum }]) };
+  return { ...progress, earlier: thinned([...former.earlier, { seq, checksum }]) };
 }
 
-/** What a mark has noted of the journal of a generation, ascending; nothing of another one. */
+/**
+ * Returns the checksums that a watermark has noted of a generation's journal, ascending; none if it is of another
+ * generation.
+ */
 export function notedChecksums(
   watermark: Watermark | undefined,
   generation: number,
@@ -49,14 +53,14 @@ export function notedChecksums(
   return watermark?.generation === generation ? [...watermark.earlier, watermark] : [];
 }
 
-/** A mark as its record holds it. */
+/** A watermark as its entry holds it. */
 export interface StoredWatermark {
   readonly watermark: Watermark;
-  /** When the bucket was made that it was written for: one in another bucket is of a job that is gone. */
+  /** When its bucket was made. A watermark with the time of another bucket belongs to a job that is gone. */
   readonly bucket: string;
 }
 
-/** The record of a mark, as JSON. */
+/** Returns the entry of a watermark, as JSON. */
 export function toWatermarkEntry({ watermark, bucket }: StoredWatermark): unknown {
   const { term, generation, seq, recordCrc } = watermark;
   const earlier = watermark.earlier.map((each) => [each.seq, ...each.checksum]);
@@ -73,8 +77,8 @@ export function toWatermarkEntry({ watermark, bucket }: StoredWatermark): unknow
 }
 
 /**
- * Parses the record of a mark.
- * @throws BAD_VERSION for a record of another format, INTERNAL for a damaged one.
+ * Parses the entry of a watermark.
+ * @throws BAD_VERSION for an entry of another format, INTERNAL for a damaged one.
  */
 export function parseWatermark(value: unknown, key: string): StoredWatermark {
   return readEntry(value, key, ({ format: _, crc: expected, ...fields }) => {
@@ -97,7 +101,10 @@ export function parseWatermark(value: unknown, key: string): StoredWatermark {
   });
 }
 
-/** Of one too many, leaves out the one without which the records between two grow least for their age. */
+/**
+ * Drops one checksum if there is one too many: the one whose removal leaves the shortest stretch of records for its
+ * age.
+ */
 function thinned(noted: readonly NotedChecksum[]): NotedChecksum[] {
   const seqs = noted.map(({ seq }) => seq);
   const lastSeq = seqs.at(-1) ?? 0;
@@ -117,12 +124,12 @@ function toNoted(value: unknown): NotedChecksum {
   };
 }
 
-/** Checksum of the entries of a mark, in the order in which they are written. */
+/** Computes the checksum of a watermark's fields, in the order in which they are written. */
 function crcOf(fields: Fields): number {
   return checksum(Buffer.from(JSON.stringify(fields)));
 }
 
-/** Whether `mark` is later than `other`; any mark is later than none. */
+/** Whether `watermark` is later than `other`; any watermark is later than none. */
 export function isLater(watermark: FoldProgress, other: FoldProgress | undefined): boolean {
   if (other === undefined || watermark.generation > other.generation) return true;
   return watermark.generation === other.generation && watermark.seq > other.seq;

@@ -23,7 +23,7 @@ export type AddScaledKernel = (target: number, source: number, n: number, scale:
 /** Changes `n` elements in place by one number. */
 export type ElementKernel = (target: number, n: number, by: number) => void;
 
-/** A momentum rule; `decay` is lr · l2, the share of itself that the value loses. */
+/** A momentum rule. `decay` is lr · l2: the value loses that share of itself. */
 export type MomentumKernel = (
   value: number,
   gradient: number,
@@ -151,10 +151,10 @@ export type FtrlKernel = (
   l2: number,
 ) => void;
 
-/** The sum of the squares, in f64 and a fixed order, of the finite ones of `n` elements. */
+/** Returns the sum of the squares of the finite ones among `n` elements, in f64 and a fixed order. */
 type MeasureKernel = (pointer: number, n: number) => number;
 
-/** `n` elements from one width to another. */
+/** Converts `n` elements from one width to another. */
 type ConvertKernel = (to: number, from: number, n: number) => void;
 
 /** Moves `n` rows of `rowBytes` bytes between `packed`, where they are contiguous, and a column. */
@@ -166,7 +166,7 @@ type GatherKernel = (
   rowBytes: number,
 ) => void;
 
-/** As {@link GatherKernel}, the other way. */
+/** Moves rows like {@link GatherKernel}, in the other direction. */
 type ScatterKernel = (
   column: number,
   rows: number,
@@ -214,18 +214,18 @@ export interface Kernels {
    * conversion the result is theirs, and where they leave it open this is our rule.
    */
   readonly mixI32: MixKernel;
-  /** As {@link Kernels.mixI32}: below 0 gives 0. */
+  /** Like {@link Kernels.mixI32}, but turns negative results into 0. */
   readonly mixU32: MixKernel;
   /** As {@link Kernels.mixI32}. */
   readonly mixI64: MixKernel;
-  /** As {@link Kernels.mixI32}: below 0 gives 0. */
+  /** Like {@link Kernels.mixI32}, but turns negative results into 0. */
   readonly mixU64: MixKernel;
 
   readonly addF32: AddKernel;
   readonly addF64: AddKernel;
-  /** Modulo 2³², for int32 and uint32. */
+  /** Adds modulo 2³², for int32 and uint32. */
   readonly addI32: AddKernel;
-  /** Modulo 2⁶⁴, for int64 and uint64. */
+  /** Adds modulo 2⁶⁴, for int64 and uint64. */
   readonly addI64: AddKernel;
   readonly addScaledF32: AddScaledKernel;
   readonly addScaledF64: AddScaledKernel;
@@ -233,7 +233,7 @@ export interface Kernels {
   readonly scaleF32: ElementKernel;
   /** As {@link Kernels.scaleF32}. */
   readonly scaleF64: ElementKernel;
-  /** Holds every element between −`by` and `by`, which is positive; a NaN stays. */
+  /** Limits every element to the range from −`by` to `by`, which is positive; a NaN stays. */
   readonly clipF32: ElementKernel;
   /** As {@link Kernels.clipF32}. */
   readonly clipF64: ElementKernel;
@@ -290,7 +290,10 @@ export interface Kernels {
   readonly countAll: (counts: number, n: number) => void;
   /** Sets the byte of each row of a list to 1. */
   readonly touchRows: (touched: number, rows: number, n: number) => void;
-  /** Writes the rows from `first` on, below `end`, whose byte is set; at most `most`; returns how many. */
+  /**
+   * Writes the numbers of the rows from `first` on, below `end`, whose byte is 1, at most `most` of them; returns how
+   * many.
+   */
   readonly touchedRows: (
     rows: number,
     touched: number,
@@ -313,30 +316,30 @@ export interface Kernels {
     n: number,
     work: number,
   ) => number;
-  /** Number of rows from `first` on, below `end`, with the same update count as `first`. */
+  /** Counts the rows from `first` on, below `end`, that have the same update count as `first`. */
   readonly sameCounts: (counts: number, first: number, end: number) => number;
 
-  /** `base` to the power `exponent`: the same bits everywhere, unlike `Math.pow`. */
+  /** Returns `base` to the power `exponent`, with the same bits everywhere, unlike `Math.pow`. */
   readonly powF64: (base: number, exponent: number) => number;
-  /** The cosine of radians: the same bits everywhere, unlike `Math.cos`. */
+  /** Returns the cosine of radians, with the same bits everywhere, unlike `Math.cos`. */
   readonly cosF64: (angle: number) => number;
 
-  /** Statistics of elements; {@link Kernels.measured} has those that it does not return. */
+  /** Measures elements. {@link Kernels.measured} returns the statistics besides the sum of squares. */
   readonly measureF32: MeasureKernel;
   readonly measureF64: MeasureKernel;
   readonly measureI32: MeasureKernel;
   readonly measureU32: MeasureKernel;
-  /** Each element is rounded to f64 first. */
+  /** Measures elements, each rounded to f64 first. */
   readonly measureI64: MeasureKernel;
   /** As {@link Kernels.measureI64}. */
   readonly measureU64: MeasureKernel;
   /**
-   * Results of the last measurement, by number: 0 sum, 1 least, 2 largest (∞ and −∞ of no elements),
-   * 3 zeros, all of the finite elements, and 4 the number of elements that are not finite.
+   * Returns a result of the last measurement, by number: 0 sum, 1 least, 2 largest (∞ and −∞ of no elements), 3
+   * zeros, all of the finite elements, and 4 the number of elements that are not finite.
    */
   readonly measured: (result: number) => number;
 
-  /** 1 if no element is a NaN or an infinity, else 0. Takes the same time either way. */
+  /** Returns 1 if no element is a NaN or an infinity, else 0. Takes the same time either way. */
   readonly finiteF32: (pointer: number, n: number) => number;
   /** As {@link Kernels.finiteF32}. */
   readonly finiteF64: (pointer: number, n: number) => number;
@@ -350,23 +353,24 @@ export interface Kernels {
   readonly canonicalF64: (pointer: number, n: number) => void;
 
   /**
-   * float32 from bfloat16, exactly; NaNs are not made canonical. `from` needs no alignment and may
-   * lie inside `to` if it ends where `to` ends.
+   * Converts bfloat16 to float32, exactly; NaNs are not made canonical. `from` needs no alignment and may lie inside
+   * `to` if it ends where `to` ends.
    */
   readonly widenBf16: ConvertKernel;
-  /** float32 from float16, as {@link Kernels.widenBf16}. */
+  /** Converts float16 to float32, like {@link Kernels.widenBf16}. */
   readonly widenF16: ConvertKernel;
-  /** bfloat16 from float32, rounded to nearest even; `to` needs no alignment; no overlap. */
+  /** Converts float32 to bfloat16, rounded to nearest even. `to` needs no alignment; the ranges must not overlap. */
   readonly narrowBf16: ConvertKernel;
-  /** float16 from float32, as {@link Kernels.narrowBf16}. */
+  /** Converts float32 to float16, like {@link Kernels.narrowBf16}. */
   readonly narrowF16: ConvertKernel;
 }
 
 let compiled: WebAssembly.Module | undefined;
 
 /**
- * The kernels bound to `memory`, which needs at least one page; its first page is the module's own.
- * The module is compiled once per thread; an instance takes microseconds; no call leaves anything to the next.
+ * Binds the kernels to `memory`, which needs at least one page; the first page is the module's own. The module is
+ * compiled once per thread; an instance takes microseconds. No call leaves anything for the next one, except the
+ * results of a measurement.
  */
 export function instantiateKernels(memory: WebAssembly.Memory): Kernels {
   compiled ??= new WebAssembly.Module(Buffer.from(KERNELS_WASM_BASE64, "base64"));

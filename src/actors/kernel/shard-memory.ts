@@ -2,9 +2,9 @@ import { PserverError } from "../../protocol/errors.ts";
 import { instantiateKernels, type Kernels } from "./kernels.ts";
 
 /**
- * The free ranges of an address space, in order of address, neighbours always merged.
+ * Keeps the free ranges of an address space, in order of address, neighbours always merged.
  *
- * Numbers only: it neither owns nor touches memory. Allocation is best fit, the lower address on a tie:
+ * It handles numbers only and neither owns nor touches memory. Allocation is best fit, the lower address on a tie:
  * blocks come in few sizes, so a free range of exactly one block is best kept for a block.
  */
 export class FreeRanges {
@@ -35,7 +35,7 @@ export class FreeRanges {
   }
 
   /**
-   * Adds the range of `bytes` from `start` on, merged with adjacent ranges.
+   * Adds the range of `bytes` from `start` on and merges it with adjacent ranges.
    * @throws INTERNAL if a byte of it is free already; nothing has changed then.
    */
   give(start: number, bytes: number): void {
@@ -68,13 +68,16 @@ export class FreeRanges {
     }
   }
 
-  /** Bytes of the free range that ends at `end`: growing the space there extends this range. */
+  /**
+   * Returns the bytes of the free range that ends at `end`; 0 without one. Growing the space there extends this
+   * range.
+   */
   bytesBefore(end: number): number {
     const last = this.#starts.length - 1;
     return last >= 0 && this.#end(last) === end ? end - this.#start(last) : 0;
   }
 
-  /** Index of the first range that starts at or above `address`. */
+  /** Returns the index of the first range that starts at or above `address`. */
   #firstFrom(address: number): number {
     let low = 0;
     let high = this.#starts.length;
@@ -104,7 +107,7 @@ const PAGE_BYTES = 64 * 1024;
 const ADDRESS_BYTES = 4 * 1024 ** 3;
 const ALIGN_BYTES = 16;
 
-/** The first page belongs to the constants of the kernels' module. */
+/** Bytes of the first page, which belongs to the constants of the kernels' module. */
 const MODULE_BYTES = PAGE_BYTES;
 
 const SCRATCH_BYTES = 256 * 1024;
@@ -127,7 +130,7 @@ export interface ShardMemoryOptions {
   readonly bytesMax?: number;
 }
 
-/** What a {@link ShardMemory} works in. */
+/** The reserved memory of a {@link ShardMemory}, and the kernels bound to it. */
 export interface MemoryParts {
   readonly memory: WebAssembly.Memory;
   readonly kernels: Kernels;
@@ -194,7 +197,7 @@ export class ShardMemory {
     this.#bytesMax = bytesMax;
   }
 
-  /** An empty memory with its kernels; throws as {@link reserveMemory}. */
+  /** Creates an empty memory with its kernels; throws like {@link reserveMemory}. */
   static create(options: ShardMemoryOptions = {}): ShardMemory {
     return new ShardMemory(reserveMemory(options));
   }
@@ -216,8 +219,9 @@ export class ShardMemory {
   }
 
   /**
-   * Pointer to `bytes` bytes, aligned to 16, that belong to the caller until freed; their contents are
-   * undefined. 0 bytes give pointer 0, which no other allocation has. Earlier views become invalid.
+   * Allocates `bytes` bytes, aligned to 16, and returns the pointer to them. They belong to the caller until freed;
+   * their contents are undefined. 0 bytes give pointer 0, which no other allocation has. Earlier views become
+   * invalid.
    * @throws BAD_VALUE if `bytes` is negative or not an integer.
    * @throws TOO_LARGE if the memory cannot grow that far; nothing changes then.
    */
@@ -259,8 +263,8 @@ export class ShardMemory {
   }
 
   /**
-   * A live view of `length` bytes from `pointer` on, not a copy. It is **invalid after the next
-   * {@link allocate}**: growing detaches it, and it then reads as empty. Use it at once.
+   * Returns a live view of `length` bytes from `pointer` on, not a copy. It is **invalid after the next {@link
+   * allocate}**: growing detaches it, and it then reads as empty. Use it at once.
    * @throws INTERNAL if the range leaves the memory.
    */
   bytes(pointer: number, length: number): Uint8Array<ArrayBuffer> {
@@ -276,8 +280,8 @@ export class ShardMemory {
   }
 
   /**
-   * Pointer to a copy of `bytes`, at most {@link scratchBytes} of them, at the start of the scratch.
-   * Consecutive calls with the same array copy it once: it must not change meanwhile.
+   * Copies `bytes`, at most {@link scratchBytes} of them, to the start of the scratch and returns the pointer.
+   * Consecutive calls with the same array copy it once, so it must not change in between.
    */
   stage(bytes: Uint8Array): number {
     if (this.#staged !== bytes) {

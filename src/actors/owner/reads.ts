@@ -37,7 +37,7 @@ import {
 } from "../../protocol/messages/parts.ts";
 import { type Block, type BlockName, blockLabel } from "../fold/block-actor.ts";
 import { ElementRanges, ENCODED_CHUNK_BYTES } from "../fold/elements.ts";
-import { RowRanges } from "../fold/rows.ts";
+import { RowRanges } from "../fold/row-ranges.ts";
 import type { Kernels } from "../kernel/kernels.ts";
 import type { ShardMemory } from "../kernel/shard-memory.ts";
 import { FairShares, QUEUED_BYTES } from "./fair-server.ts";

@@ -3,9 +3,9 @@ import { type Fallback, PserverError, quoteName, withFallbacks } from "../../pro
 import type { Manifest, StoredManifest } from "../journal/manifest.ts";
 import {
   type ContinueDeps,
-  type Continued,
+  type ContinuedShard,
   continueShard,
-  leftJournals,
+  journalLosses,
 } from "../journal/next-generation.ts";
 import type { LoadedShard } from "../journal/snapshot-store.ts";
 import type { WatermarkKeeper } from "../journal/watermark-keeper.ts";
@@ -42,7 +42,7 @@ export async function acceptLoss(
   deps: AcceptLossDeps,
   findings: ShardFindings,
   choice: RecoveryChoice,
-): Promise<Continued> {
+): Promise<ContinuedShard> {
   const entries = await deps.store.manifestEntries();
   const base = entries.find(({ seq }) => seq === choice.manifestSeq)?.manifest;
   const newest = entries.findLast(({ manifest }) => manifest !== undefined)?.manifest;
@@ -55,7 +55,7 @@ export async function acceptLoss(
   const lastSeq = isPresent ? choice.lost.to : findings.lastKnownSeq;
   const from = { generation: choice.generation, seq };
   const aside = choice.without?.map((each) => ({ generation, from: each, to: each })) ?? [];
-  const left = [...aside, ...leftJournals(from, newest, { generation, lastSeq })];
+  const left = [...aside, ...journalLosses(from, newest, { generation, lastSeq })];
   return await continueShard(deps, {
     ...{ shard, stored, host: deps.host, owner: randomUUID(), generation, keepsPast: false },
     replaced: { seq: findings.manifestSeq, term: newest?.term ?? 0 },

@@ -16,7 +16,7 @@ import { StreamPublisher } from "../../transport/jetstream.ts";
 import type { StoredSettings } from "../job/job-settings.ts";
 import { openStoredJob, type StoredJob } from "../job/open-job.ts";
 import { OwnersClient } from "../job/owners-client.ts";
-import type { Continued } from "../journal/next-generation.ts";
+import type { ContinuedShard } from "../journal/next-generation.ts";
 import { SnapshotStore } from "../journal/snapshot-store.ts";
 import { WatermarkKeeper } from "../journal/watermark-keeper.ts";
 import { acceptLoss, type RecoveryStage } from "./accept-loss.ts";
@@ -167,7 +167,7 @@ export class Recovery {
     findings: ShardFindings,
     choice: RecoveryChoice,
     onStage?: (stage: RecoveryStage) => void,
-  ): Promise<Continued> {
+  ): Promise<ContinuedShard> {
     const { connection, host, bucket, archive } = this.#deps;
     const { shard } = findings;
     const deps = {
@@ -187,7 +187,7 @@ export class Recovery {
    * @throws the reason of `signal`.
    */
   async awaitOwner(
-    { shard, generation }: Continued,
+    { shard, generation }: ContinuedShard,
     signal: AbortSignal,
   ): Promise<PserverError | undefined> {
     const { leaseMs } = this.settings;

@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { mapConcurrently } from "../../actors/concurrent.ts";
-import type { Continued } from "../../actors/journal/next-generation.ts";
+import type { ContinuedShard } from "../../actors/journal/next-generation.ts";
 import type {
   FoundArchive,
   FoundJournal,
@@ -45,7 +45,7 @@ interface Plan {
 }
 
 /** A recovered shard, and whether it is served. */
-interface ServedLoss extends Continued {
+interface ServedLoss extends ContinuedShard {
   /** Whether a host already serves it. */
   readonly served: boolean;
 }
@@ -56,8 +56,8 @@ async function carryOut(
   output: Output,
   recovery: Recovery,
   plans: readonly Plan[],
-): Promise<Continued[]> {
-  const recovered: Continued[] = [];
+): Promise<ContinuedShard[]> {
+  const recovered: ContinuedShard[] = [];
   for (const { findings, choice } of plans) {
     const state = await unlessAborted(signal, recovery.recover(findings, choice));
     recovered.push(state);
@@ -75,7 +75,7 @@ async function awaitOwners(
   { signal }: CliContext,
   output: Output,
   recovery: Recovery,
-  recovered: readonly Continued[],
+  recovered: readonly ContinuedShard[],
 ): Promise<ServedLoss[]> {
   const asked = mapConcurrently(recovered, (each) => recovery.awaitOwner(each, signal));
   const problems = await unlessAborted(signal, asked);

@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import { mapConcurrently } from "../../actors/concurrent.ts";
 import {
   type ArchivedShard,
-  type ArchiverRecord,
+  type ArchiverEntry,
   archiverKey,
   toArchiverJson,
 } from "../../actors/journal/archivers.ts";
@@ -156,7 +156,7 @@ export class ArchiverRegistration {
   /** Writes the entry over whatever is there; hosts may have removed it. */
   async #write(): Promise<void> {
     const { records, archive, graceMs, archived } = this.#deps;
-    const record: ArchiverRecord = {
+    const record: ArchiverEntry = {
       ...{ archiver: archive, machine: hostname(), pid: process.pid, graceMs },
       writtenMs: Date.now(),
       shards: archived(),

@@ -1,9 +1,9 @@
 import { beforeEach, expect, test } from "vitest";
 import {
-  type ArchiverRecord,
+  type ArchiverEntry,
   ArchiverWatch,
   archiverKey,
-  parseArchiverRecord,
+  parseArchiverEntry,
   toArchiverJson,
 } from "../../../src/actors/journal/archivers.ts";
 import { MemoryBucket } from "../../support/memory-bucket.ts";
@@ -20,10 +20,10 @@ let watch: ArchiverWatch;
 beforeEach(() => {
   records = new MemoryBucket();
   nowMs = 5_000;
-  watch = new ArchiverWatch({ records, nowMs: () => nowMs });
+  watch = new ArchiverWatch({ bucket: records, nowMs: () => nowMs });
 });
 
-function record(seq: number): ArchiverRecord {
+function record(seq: number): ArchiverEntry {
   const shard = { record: { generation: 1, seq }, snapshot: { generation: 1, seq: seq - 1 } };
   const nothing = { record: { generation: 0, seq: 0 }, snapshot: { generation: 0, seq: 0 } };
   return {
@@ -33,7 +33,7 @@ function record(seq: number): ArchiverRecord {
 }
 
 test("a record comes back as it was written", () => {
-  expect(parseArchiverRecord(toArchiverJson(record(9)), KEY)).toEqual(record(9));
+  expect(parseArchiverEntry(toArchiverJson(record(9)), KEY)).toEqual(record(9));
 });
 
 test("tells what an archiver has copied of a shard", async () => {
@@ -67,7 +67,7 @@ test("a host that sees an archiver for the first time waits for its whole grace 
   await records.create(KEY, toArchiverJson(record(9)));
   await watch.copied(0);
   nowMs += 10_000;
-  const other = new ArchiverWatch({ records, nowMs: () => nowMs });
+  const other = new ArchiverWatch({ bucket: records, nowMs: () => nowMs });
   expect(await other.copied(0)).toHaveLength(1);
 });
 

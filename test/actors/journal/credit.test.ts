@@ -8,19 +8,19 @@ test("until a record was seen the largest possible one is assumed", () => {
 
 test("a larger record counts at once, a smaller one little by little", () => {
   const credit = new Credit(10_000, 1_000);
-  credit.saw(2_000);
+  credit.noteSize(2_000);
   expect(credit.records).toBe(5);
-  credit.saw(1);
+  credit.noteSize(1);
   expect(credit.records).toBe(5);
-  for (let i = 0; i < 20; i++) credit.saw(1);
+  for (let i = 0; i < 20; i++) credit.noteSize(1);
   expect(credit.records).toBeGreaterThan(10);
-  credit.saw(2_500);
+  credit.noteSize(2_500);
   expect(credit.records).toBe(4);
 });
 
 test("two may always be under way, and never more than 512", () => {
   const credit = new Credit(10_000, 100_000);
   expect(credit.records).toBe(2);
-  for (let i = 0; i < 1_000; i++) credit.saw(0);
+  for (let i = 0; i < 1_000; i++) credit.noteSize(0);
   expect(credit.records).toBe(512);
 });

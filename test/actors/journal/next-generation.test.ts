@@ -8,9 +8,9 @@ import { Shard } from "../../../src/actors/fold/shard.ts";
 import type { Journal, JournalInfo } from "../../../src/actors/journal/journal.ts";
 import { ObservedEnd } from "../../../src/actors/journal/journal-check.ts";
 import {
-  type Continued,
+  type ContinuedShard,
   continueShard,
-  leftJournals,
+  journalLosses,
 } from "../../../src/actors/journal/next-generation.ts";
 import { loadSnapshot } from "../../../src/actors/journal/snapshot-store.ts";
 import {
@@ -159,7 +159,7 @@ async function run(
   owner: string,
   atWrite: AtWrite = async () => undefined,
   storage: "file" | "memory" = "file",
-): Promise<Continued | undefined> {
+): Promise<ContinuedShard | undefined> {
   let writes = 0;
   const write = async <Result>(effect: () => Promise<Result>): Promise<Result> => {
     const number = ++writes;
@@ -197,7 +197,7 @@ async function run(
         keepsPast: true,
       },
       replaced: { seq: newest?.seq ?? 0, term },
-      fallbacks: leftJournals(AT, newest?.manifest, { generation, lastSeq: LAST }),
+      fallbacks: journalLosses(AT, newest?.manifest, { generation, lastSeq: LAST }),
     },
   );
 }

@@ -180,7 +180,7 @@ describe("a snapshot", () => {
 
   test("includes the records folded while it waited for its turn, so that no further one is due", async () => {
     let end: () => void = () => undefined;
-    const other = budget.turn(() => new Promise<void>((resolve) => (end = resolve)));
+    const other = budget.runInOrder(() => new Promise<void>((resolve) => (end = resolve)));
     snapshots.advanced(1_000, true);
     await settle();
     shard.apply(writer.note({ loss: 1 }));

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import {
   type ArchivedShard,
   archiverKey,
-  parseArchiverRecord,
+  parseArchiverEntry,
 } from "../../../src/actors/journal/archivers.ts";
 import { ArchiverRegistration } from "../../../src/history/archive/job-archiver.ts";
 import { MemoryBucket } from "../../support/memory-bucket.ts";
@@ -37,7 +37,7 @@ function registration(): ArchiverRegistration {
 
 async function stored() {
   const entry = await records.read(KEY);
-  return entry && { ...parseArchiverRecord(entry.value, KEY), revision: entry.revision };
+  return entry && { ...parseArchiverEntry(entry.value, KEY), revision: entry.revision };
 }
 
 function copied(seq: number): ArchivedShard {
