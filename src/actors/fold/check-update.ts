@@ -245,21 +245,21 @@ function checkNewBlock(
 ): void {
   const label = blockLabel(parameter, index);
   const { epoch } = record;
-  const present = blocks.get(parameter, index);
-  if (present?.epoch === epoch) {
+  const existing = blocks.get(parameter, index);
+  if (existing?.epoch === epoch) {
     throw new PserverError("ALREADY_INITIALIZED", `${label}: initialized under epoch ${epoch}`);
   }
-  if (present !== undefined && epoch < present.epoch) {
-    const text = `${label}: expected epoch above ${present.epoch}; received ${epoch}`;
+  if (existing !== undefined && epoch < existing.epoch) {
+    const text = `${label}: expected epoch above ${existing.epoch}; received ${epoch}`;
     throw new PserverError("STALE_EPOCH", text);
   }
   if (!isPlaced(index, record)) throw misplaced(label, "the place of such a block", record);
   if (record.config.sparse && !isWholeRows(record)) {
     throw misplaced(label, "whole rows, because the parameter is sparse", record);
   }
-  const bytes = blocks.bytes + added.bytes - (present?.heldBytes ?? 0) + heldBytes(record, plan);
+  const bytes = blocks.bytes + added.bytes - (existing?.heldBytes ?? 0) + heldBytes(record, plan);
   checkAtMost(label, rules.shardBytesMax, bytes, "bytes of values and slots");
-  const count = blocks.count + added.count + (present === undefined ? 1 : 0);
+  const count = blocks.count + added.count + (existing === undefined ? 1 : 0);
   checkAtMost(label, rules.blocksMax, count, "blocks");
 }
 
@@ -430,8 +430,8 @@ function noteAdded(
   { parameter, index, data }: BatchEntry,
   slotBytes: readonly number[],
 ): void {
-  const present = blocks.get(parameter, index);
+  const existing = blocks.get(parameter, index);
   added.bytes += slotBytes.reduce((sum, bytes) => sum + bytes, data.length);
-  if (present === undefined) added.count += 1;
-  else added.bytes -= present.heldBytes;
+  if (existing === undefined) added.count += 1;
+  else added.bytes -= existing.heldBytes;
 }

@@ -35,17 +35,17 @@ export class DeclarationTable {
   /** Adds parameters, or replaces those declared under a lower epoch. Ignores new names beyond `declaredMax`. */
   take({ trainer, parameters }: DeclareRecord, declaredMax: number): void {
     for (const parameter of parameters) {
-      const known = this.#declared.get(parameter.name);
-      if (known !== undefined && parameter.epoch <= known.epoch) continue;
-      if (known === undefined && this.#declared.size >= declaredMax) continue;
+      const existing = this.#declared.get(parameter.name);
+      if (existing !== undefined && parameter.epoch <= existing.epoch) continue;
+      if (existing === undefined && this.#declared.size >= declaredMax) continue;
       this.#declared.set(parameter.name, { ...parameter, trainer });
     }
   }
 
   /** Removes a parameter unless it was declared under a higher epoch than `epoch`. */
   drop(parameter: string, epoch: number): void {
-    const known = this.#declared.get(parameter);
-    if (known !== undefined && known.epoch <= epoch) this.#declared.delete(parameter);
+    const existing = this.#declared.get(parameter);
+    if (existing !== undefined && existing.epoch <= epoch) this.#declared.delete(parameter);
   }
 
   /** Restores a saved parameter. @throws SNAPSHOT_DAMAGED if there is one of its name already. */
@@ -63,24 +63,24 @@ export class DeclarationTable {
    */
   check(trainer: string, { parameter, index }: BlockName, record: InitRecord): void {
     const label = blockLabel(parameter, index);
-    const known = this.#declared.get(parameter);
-    if (known === undefined) {
+    const declared = this.#declared.get(parameter);
+    if (declared === undefined) {
       throw new PserverError(
         "UNKNOWN_PARAMETER",
         `${label}: expected a parameter that has been declared`,
       );
     }
-    const { epoch, dtype, shape, config } = known;
+    const { epoch, dtype, shape, config } = declared;
     if (record.epoch !== epoch) {
       throw new PserverError(
         "STALE_EPOCH",
         `${label}: expected epoch ${epoch}; received ${record.epoch}`,
       );
     }
-    if (trainer !== known.trainer) {
+    if (trainer !== declared.trainer) {
       throw new PserverError(
         "NOT_SELECTED",
-        `${label}: expected trainer ${quoteName(known.trainer)}; received ${quoteName(trainer)}`,
+        `${label}: expected trainer ${quoteName(declared.trainer)}; received ${quoteName(trainer)}`,
       );
     }
     if (record.dtype !== dtype) {
@@ -92,7 +92,7 @@ export class DeclarationTable {
         `${label}: expected [${shape}]; received [${record.shape}]`,
       );
     }
-    this.#checkPlace(known, index, record, label);
+    this.#checkPlace(declared, index, record, label);
     if (!isDeepStrictEqual(record.config, config)) {
       throw new PserverError(
         "BAD_CONFIG",

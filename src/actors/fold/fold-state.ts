@@ -273,9 +273,9 @@ export class UnloadedSlots {
       );
     }
     target.set(bytes);
-    const left = this.#slots.get(block);
-    left?.delete(slot);
-    if (left?.size === 0) this.#slots.delete(block);
+    const unloaded = this.#slots.get(block);
+    unloaded?.delete(slot);
+    if (unloaded?.size === 0) this.#slots.delete(block);
   }
 
   /** @throws SNAPSHOT_DAMAGED if a slot has not been loaded. */

@@ -156,10 +156,10 @@ export class ChecksumComparison {
    */
   check(seq: number, sums: Uint32Array): void {
     for (let next = this.#noted[0]; next !== undefined && next.seq <= seq; next = this.#noted[0]) {
-      const found = toChecksum(sums);
-      if (!isSameChecksum(next.checksum, found)) {
+      const computed = toChecksum(sums);
+      if (!isSameChecksum(next.checksum, computed)) {
         const range = { from: this.#sameSeq + 1, to: seq };
-        throw journalChanged(this.#shard, changedRecords(next.checksum, found, range));
+        throw journalChanged(this.#shard, changedRecords(next.checksum, computed, range));
       }
       this.#sameSeq = seq;
       this.#noted = this.#noted.slice(1);

@@ -128,8 +128,8 @@ export class LogSubjects {
 
   /** Parses a subject. */
   read(subject: string): ReadSubject {
-    const known = this.#known.get(subject);
-    if (known !== undefined) return known;
+    const cached = this.#known.get(subject);
+    if (cached !== undefined) return cached;
     const parsed = readable(() => this.#subjects.parseLog(subject));
     const read = { parsed, crc: subjectCrcOf(subject) };
     if (parsed === undefined) return read;

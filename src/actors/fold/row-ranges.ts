@@ -173,9 +173,9 @@ export function eachListRange(
   visit: (pointer: number, n: number) => void,
 ): void {
   const { scratch, scratchBytes } = memory;
-  const most = scratchBytes / 4;
-  for (let first = 0; first < list.length; first += most) {
-    const range = list.subarray(first, first + most);
+  const rangeRows = scratchBytes / 4;
+  for (let first = 0; first < list.length; first += rangeRows) {
+    const range = list.subarray(first, first + rangeRows);
     const { buffer, byteOffset } = memory.bytes(scratch, range.length * 4);
     new Uint32Array(buffer, byteOffset, range.length).set(range);
     visit(scratch, range.length);

@@ -113,9 +113,9 @@ export class StepTable implements StepProgress {
     const clock = this.#clocks.get(trainer);
     if (clock === undefined) throw notMember(trainer);
     if (step <= clock) return;
-    const most = Math.max(clock, this.#closed) + leadSteps;
-    if (step > most) {
-      throw new PserverError("BAD_VALUE", `step: expected at most ${most}; received ${step}`);
+    const limit = Math.max(clock, this.#closed) + leadSteps;
+    if (step > limit) {
+      throw new PserverError("BAD_VALUE", `step: expected at most ${limit}; received ${step}`);
     }
     this.#clocks.set(trainer, step);
     if (clock <= this.#closed && step > this.#closed) this.#ended += 1;

@@ -76,14 +76,14 @@ export interface StoredArchiver {
 export async function readArchivers(
   bucket: Pick<KvBucket, "keys" | "read">,
 ): Promise<StoredArchiver[]> {
-  const found: StoredArchiver[] = [];
+  const archivers: StoredArchiver[] = [];
   for (const key of await bucket.keys(ARCHIVER_KEYS)) {
     const entry = await bucket.read(key);
     if (entry === undefined) continue;
     const { revision, value } = entry;
-    found.push({ key, revision, entry: readable(() => parseArchiverEntry(value, key)) });
+    archivers.push({ key, revision, entry: readable(() => parseArchiverEntry(value, key)) });
   }
-  return found;
+  return archivers;
 }
 
 function parseShard(value: unknown): ArchivedShard {

@@ -188,16 +188,16 @@ export class Journal {
    * @returns the states of the abandoned journals that existed, by generation.
    */
   async setAside(generations: readonly number[]): Promise<ReadonlyMap<number, JournalInfo>> {
-    const left = new Map<number, JournalInfo>();
-    if (this.#deps.settings.storage === "memory") return left;
+    const abandoned = new Map<number, JournalInfo>();
+    if (this.#deps.settings.storage === "memory") return abandoned;
     for (const generation of [...new Set(generations)].sort((a, b) => b - a)) {
       const info = await this.info(generation);
       if (info === undefined) continue;
-      if (left.size === 0) await this.#keep(generation, info);
+      if (abandoned.size === 0) await this.#keep(generation, info);
       else await this.remove([generation]);
-      left.set(generation, info);
+      abandoned.set(generation, info);
     }
-    return left;
+    return abandoned;
   }
 
   /** Removes the streams of abandoned generations; one that is gone already counts as removed. */
@@ -344,11 +344,11 @@ export async function majorityInfo(
   journal: Pick<Journal, "shard" | "isReplicated" | "info" | "append">,
   generation: number,
 ): Promise<JournalInfo | undefined> {
-  const first = await journal.info(generation);
-  if (first === undefined || !journal.isReplicated) return first;
+  const leaderInfo = await journal.info(generation);
+  if (leaderInfo === undefined || !journal.isReplicated) return leaderInfo;
   const barrier = await appendBarrier(journal);
   // Nothing is added to a generation that another one has replaced.
-  if (barrier?.generation !== generation) return first;
+  if (barrier?.generation !== generation) return leaderInfo;
   const info = await askUntilExpected(
     () => journal.info(generation),
     (found) => found === undefined || found.lastSeq >= barrier.seq,

@@ -58,7 +58,7 @@ export async function openGeneration(writer: GenerationWriter): Promise<JournalI
   // made.
   const isNeeded = shard.rules < journal.rules || storage === "memory";
   const rules = isNeeded ? Math.max(shard.rules, journal.rules) : undefined;
-  const left = await journal.setAside(abandoned);
+  const abandonedInfos = await journal.setAside(abandoned);
   let kept = past === undefined ? {} : { past };
   let info: JournalInfo;
   try {
@@ -69,7 +69,7 @@ export async function openGeneration(writer: GenerationWriter): Promise<JournalI
     kept = {};
     info = await journal.open(generation, rules);
   }
-  const fallbacks = [...left].reduce(
+  const fallbacks = [...abandonedInfos].reduce(
     (before, [each, state]) => extendedTo(before, { generation: each, seq: lastRecordSeq(state) }),
     announced.fallbacks,
   );
@@ -127,14 +127,14 @@ export async function continueShard(deps: ContinueDeps, to: Continuation): Promi
   const { shard, stored, host, owner, replaced, fallbacks } = to;
   const budget = new SnapshotBudget(new BufferPool());
   const snapshotter = new Snapshotter({ ...deps, budget, stored, onProgress: () => undefined });
-  const first: ManifestHeader = {
+  const firstHeader: ManifestHeader = {
     ...{ term: replaced.term + 1, host, owner, generation: to.generation + 1, created: "" },
     fallbacks: withFallbacks(fallbacks, []),
     ...(to.keepsPast && storage === "file" && { past: to.generation }),
   };
   let newest: Pick<StoredManifest, "seq"> & { readonly manifest: ManifestHeader } = {
     seq: replaced.seq,
-    manifest: first,
+    manifest: firstHeader,
   };
   const header = (): ManifestHeader => newest.manifest;
   const commit = (made: () => ManifestHeader): Promise<StoredManifest> =>
@@ -168,12 +168,12 @@ export function journalLosses(
   newest: { readonly generation: number; readonly fallbacks: readonly Fallback[] } | undefined,
   { generation, lastSeq }: { readonly generation: number; readonly lastSeq: number },
 ): Fallback[] {
-  const left: Fallback[] = [];
+  const losses: Fallback[] = [];
   for (let each = from.generation; each <= generation; each++) {
-    const first = each === from.generation ? from.seq + 1 : 1;
-    const known = newest?.fallbacks.findLast((fallback) => fallback.generation === each)?.to ?? 0;
-    const to = each === generation ? lastSeq : known;
-    left.push({ generation: each, from: first, to: Math.max(to, first - 1) });
+    const fromSeq = each === from.generation ? from.seq + 1 : 1;
+    const knownTo = newest?.fallbacks.findLast((fallback) => fallback.generation === each)?.to ?? 0;
+    const to = each === generation ? lastSeq : knownTo;
+    losses.push({ generation: each, from: fromSeq, to: Math.max(to, fromSeq - 1) });
   }
-  return left;
+  return losses;
 }

@@ -217,14 +217,14 @@ export class SnapshotReader {
 
   /** Reads all kept manifests, oldest first. @throws SNAPSHOT_DAMAGED if one cannot be read. */
   async manifests(): Promise<StoredManifest[]> {
-    const found = await this.#manifestMessages();
-    return found.map(({ seq, data }) => ({ seq, manifest: decodeManifest(data) }));
+    const messages = await this.#manifestMessages();
+    return messages.map(({ seq, data }) => ({ seq, manifest: decodeManifest(data) }));
   }
 
   /** Reads like {@link manifests}, with the times, and with undefined for a manifest that cannot be read. */
   async manifestEntries(): Promise<DatedManifest[]> {
-    const found = await this.#manifestMessages();
-    return found.map(({ seq, data, timeMs }) => {
+    const messages = await this.#manifestMessages();
+    return messages.map(({ seq, data, timeMs }) => {
       return { seq, timeMs, manifest: readable(() => decodeManifest(data)) };
     });
   }

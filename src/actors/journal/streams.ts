@@ -288,11 +288,11 @@ export class StorageQueries {
 
   /** Probes for the most bytes. If they do not fit, fewer may, so the other queries wait for the next probe. */
   async #answer(queries: readonly Query[]): Promise<void> {
-    const most = queries.reduce((bytes, query) => Math.max(bytes, query.bytes), 0);
+    const mostBytes = queries.reduce((bytes, query) => Math.max(bytes, query.bytes), 0);
     try {
-      const fits = await this.#probe(most);
+      const fits = await this.#probe(mostBytes);
       for (const query of queries) {
-        if (fits || query.bytes === most) query.resolve(fits);
+        if (fits || query.bytes === mostBytes) query.resolve(fits);
         else this.#waiting.push(query);
       }
     } catch (error) {

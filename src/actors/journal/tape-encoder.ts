@@ -302,8 +302,8 @@ export class TapeEncoder {
    */
   #time(timeMs: number): void {
     const timeUs = wholeMicroseconds(timeMs);
-    const later = timeUs - this.#timeUs;
-    this.#writer.varint(later < 0 ? -2 * later - 1 : 2 * later);
+    const differenceUs = timeUs - this.#timeUs;
+    this.#writer.varint(differenceUs < 0 ? -2 * differenceUs - 1 : 2 * differenceUs);
     this.#timeUs = timeUs;
   }
 

@@ -47,9 +47,9 @@ export class WatermarkKeeper {
   async read(): Promise<Watermark | undefined> {
     const key = watermarkKey(this.#shard);
     const stored = await this.#bucket.read(key);
-    const found = stored && parseWatermark(stored.value, key);
+    const entry = stored && parseWatermark(stored.value, key);
     this.#watermark =
-      found?.bucket === (await this.#bucket.created()) ? found.watermark : undefined;
+      entry?.bucket === (await this.#bucket.created()) ? entry.watermark : undefined;
     this.#revision = stored?.revision;
     return this.#watermark;
   }
