@@ -59,7 +59,7 @@ function own(storage: "file" | "memory", isReplicated = false): OwnedJournal {
     open: () => Promise.resolve({ ...STATE, created: "again", lastSeq: 0, bytes: 5 }),
   } as unknown as Journal;
   const snapshots = {
-    journalEnd: () => headers.at(-1),
+    manifestHeader: () => headers.at(-1),
     get newest() {
       const manifest = headers.at(-1);
       return manifest && { seq: 1, manifest };
