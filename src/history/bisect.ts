@@ -105,18 +105,18 @@ async function cutBetween(
 const SHARDS_AT_ONCE = 4;
 
 /** A record between the two cuts: where it is, and when the broker stored it. */
-export interface LineRecord {
+export interface OrderedRecord {
   readonly shard: number;
   readonly position: Position;
   readonly timeMs: number;
 }
 
 /** The records of all shards between two cuts, in the order of their times. */
-class RecordLine {
-  readonly records: readonly LineRecord[];
+class OrderedRecords {
+  readonly records: readonly OrderedRecord[];
   readonly #start: Cut;
 
-  private constructor(start: Cut, records: readonly LineRecord[]) {
+  private constructor(start: Cut, records: readonly OrderedRecord[]) {
     this.#start = start;
     this.records = records;
   }
@@ -127,10 +127,10 @@ class RecordLine {
     start: Cut,
     end: Cut,
     signal: AbortSignal,
-  ): Promise<RecordLine> {
-    const read = async (shard: number): Promise<LineRecord[]> => {
+  ): Promise<OrderedRecords> {
+    const read = async (shard: number): Promise<OrderedRecord[]> => {
       const [after, to] = [start[shard], end[shard]];
-      const records: LineRecord[] = [];
+      const records: OrderedRecord[] = [];
       if (after === undefined || to === undefined) return records;
       for await (const batch of source.shard(shard).read(after, to.seq, signal)) {
         for (const { seq, timeMs } of batch) {
@@ -140,9 +140,9 @@ class RecordLine {
       return records;
     };
     const all = await mapConcurrently([...start.keys()], read, SHARDS_AT_ONCE);
-    const inOrder = (a: LineRecord, b: LineRecord): number =>
+    const inOrder = (a: OrderedRecord, b: OrderedRecord): number =>
       a.timeMs - b.timeMs || a.shard - b.shard || a.position.seq - b.position.seq;
-    return new RecordLine(start, all.flat().sort(inOrder));
+    return new OrderedRecords(start, all.flat().sort(inOrder));
   }
 
   /** Returns the cut after the first `count` records. */
@@ -154,14 +154,14 @@ class RecordLine {
 }
 
 /** Most records whose times are held at one time; more are first divided by time alone. */
-const LINE_MAX = 200_000;
+const RECORDS_MAX = 200_000;
 
 /**
  * Result of a search: the first bad record, or several of which one is the first bad one, if they could not be told
  * apart.
  */
 export type BisectResult = Suspects & {
-  readonly records: readonly LineRecord[];
+  readonly records: readonly OrderedRecord[];
 };
 
 /**
@@ -178,13 +178,13 @@ export async function bisect(
 ): Promise<BisectResult> {
   checkOrder(suspects);
   await checkEnds(suspects, judge);
-  const { good, bad } = await narrowByTime(source, suspects, judge, LINE_MAX, signal);
-  const line = await RecordLine.read(source, good, bad, signal);
-  const { low, high } = await search(line, judge, signal);
+  const { good, bad } = await narrowByTime(source, suspects, judge, RECORDS_MAX, signal);
+  const ordered = await OrderedRecords.read(source, good, bad, signal);
+  const { low, high } = await search(ordered, judge, signal);
   return {
-    good: line.cutAfter(low),
-    bad: line.cutAfter(high),
-    records: line.records.slice(low, high),
+    good: ordered.cutAfter(low),
+    bad: ordered.cutAfter(high),
+    records: ordered.records.slice(low, high),
   };
 }
 
@@ -192,17 +192,17 @@ export async function bisect(
  * Halves the range of records until one is left: the model after `low` records is good, the one after `high` is bad.
  */
 async function search(
-  line: RecordLine,
+  ordered: OrderedRecords,
   judge: Judge,
   signal: AbortSignal,
 ): Promise<{ low: number; high: number }> {
-  let [low, high] = [0, line.records.length];
+  let [low, high] = [0, ordered.records.length];
   const skipped = new Set<number>();
   for (;;) {
     signal.throwIfAborted();
     const next = nearestTo(Math.floor((low + high) / 2), low, high, skipped);
     if (next === undefined) return { low, high };
-    const verdict = await judge(line.cutAfter(next), high - low);
+    const verdict = await judge(ordered.cutAfter(next), high - low);
     if (verdict === "good") low = next;
     else if (verdict === "bad") high = next;
     else skipped.add(next);

@@ -26,7 +26,7 @@ import {
 } from "./source.ts";
 
 /** Values of an element between two records. */
-interface Seen {
+interface ElementState {
   readonly block: Block;
   readonly version: number;
   readonly accumulated: number;
@@ -41,7 +41,7 @@ class ElementWatcher implements FoldVisitor {
   readonly #generation: number;
   readonly #subjects: JobSubjects;
   readonly #onChange: (change: ElementChange) => void;
-  #seen: Seen | undefined;
+  #seen: ElementState | undefined;
   #shares: StepShare[] = [];
 
   /** `generation`: that of the records which it sees. */
@@ -64,7 +64,7 @@ class ElementWatcher implements FoldVisitor {
 
   /** Reads the element before the first record. */
   start(shard: Shard): void {
-    this.#seen = this.#look(shard);
+    this.#seen = this.#stateIn(shard);
   }
 
   after(record: TimedRecord, shard: Shard): void {
@@ -76,7 +76,7 @@ class ElementWatcher implements FoldVisitor {
       block?.version === seen?.version &&
       block?.accumulated === seen?.accumulated;
     if (isSame) return;
-    const now = this.#look(shard);
+    const now = this.#stateIn(shard);
     this.#seen = now;
     if (seen !== undefined && now?.block === seen.block && now.version === seen.version) {
       this.#noteShare(record, seen, now);
@@ -89,7 +89,7 @@ class ElementWatcher implements FoldVisitor {
   }
 
   /** Notes how much a gradient added to the open step. */
-  #noteShare(record: TimedRecord, seen: Seen, now: Seen): void {
+  #noteShare(record: TimedRecord, seen: ElementState, now: ElementState): void {
     const trainer = this.#senderOf(record)?.trainer;
     if (trainer === undefined) return;
     this.#shares.push({ trainer, gradient: subtract(now.gradients, seen.gradients) });
@@ -98,8 +98,8 @@ class ElementWatcher implements FoldVisitor {
   #changeBy(
     record: TimedRecord,
     shard: Shard,
-    seen: Seen | undefined,
-    now: Seen | undefined,
+    seen: ElementState | undefined,
+    now: ElementState | undefined,
   ): ElementChange {
     const { seq, timeMs } = record;
     const isStep = seen !== undefined && seen.accumulated > 0 && now?.accumulated === 0;
@@ -136,7 +136,7 @@ class ElementWatcher implements FoldVisitor {
     return head && { trainer: parsed.trainer, session: head.session, n: head.n };
   }
 
-  #look(shard: Shard): Seen | undefined {
+  #stateIn(shard: Shard): ElementState | undefined {
     const { parameter, index, element } = this.#place;
     const block = shard.block(parameter, index);
     if (block === undefined) return undefined;
@@ -151,8 +151,8 @@ class ElementWatcher implements FoldVisitor {
 
 function kindOf(
   isStep: boolean,
-  seen: Seen | undefined,
-  now: Seen | undefined,
+  seen: ElementState | undefined,
+  now: ElementState | undefined,
   verbOf: () => TrainerRecord["verb"],
 ): ElementChange["kind"] {
   if (now === undefined) return "drop";

@@ -48,7 +48,7 @@ import {
 } from "./source.ts";
 
 /** Bytes of records that are requested before they are used. */
-const AHEAD_BYTES = 16 * 1024 ** 2;
+const READ_AHEAD_BYTES = 16 * 1024 ** 2;
 
 /** Longest wait for the next record; then reading gives up. */
 const SILENCE_MS = 60_000;
@@ -77,7 +77,7 @@ async function* readRecords(
 ): AsyncGenerator<readonly TimedRecord[], void, undefined> {
   if (afterSeq >= toSeq) return;
   signal.throwIfAborted();
-  const credit = new Credit(AHEAD_BYTES, payloadBytesMaxOf(deps.connection));
+  const credit = new Credit(READ_AHEAD_BYTES, payloadBytesMaxOf(deps.connection));
   const reader = new JournalReader({ ...deps, credit });
   let arrived: TimedRecord[] = [];
   let [receivedSeq, takenSeq] = [afterSeq, afterSeq];
@@ -197,7 +197,7 @@ export interface BrokerShardDeps {
   readonly journal: Journal;
   readonly snapshots: SnapshotReader;
   /** The job's bucket. */
-  readonly records: KvBucket;
+  readonly bucket: KvBucket;
 }
 
 /** What the broker holds of one shard: its journal, perhaps an abandoned one, and its snapshots. */
@@ -242,7 +242,7 @@ export class BrokerShard implements ShardHistory {
   }
 
   watermark(): Promise<Watermark | undefined> {
-    return new WatermarkKeeper(this.#deps.records, this.shard).read();
+    return new WatermarkKeeper(this.#deps.bucket, this.shard).read();
   }
 
   async *readTape(
@@ -375,20 +375,20 @@ export class BrokerHistory implements HistorySource {
   }
 
   /** The job's bucket. */
-  get records(): KvBucket {
+  get bucket(): KvBucket {
     return this.#job.bucket;
   }
 
   shard(shard: number): BrokerShard {
     checkShard(this, shard);
-    const { manager, subjects, bucket: records, journalOf } = this.#job;
+    const { manager, subjects, bucket, journalOf } = this.#job;
     return new BrokerShard({
       ...{
         connection: this.#connection,
         inboxPrefix: this.#inboxPrefix,
         manager,
         subjects,
-        records,
+        bucket,
       },
       journal: journalOf(shard),
       snapshots: new SnapshotReader({ manager, subjects, shard }),

@@ -54,7 +54,7 @@ export interface ExaminedRecord {
  */
 export async function examineRecord(
   source: HistorySource,
-  { shard: number, position }: FoundRecord,
+  { shard: number, position }: LocatedRecord,
   signal: AbortSignal,
 ): Promise<ExaminedRecord> {
   const { generation, seq } = position;
@@ -105,7 +105,7 @@ function examine(
 export type RecordPoint = Extract<Point, { kind: "position" | "update" }>;
 
 /** A record, by its shard and position. */
-export interface FoundRecord {
+export interface LocatedRecord {
   readonly shard: number;
   readonly position: Position;
 }
@@ -120,16 +120,16 @@ export async function findRecord(
   source: HistorySource,
   point: RecordPoint,
   signal: AbortSignal,
-): Promise<FoundRecord> {
-  if (point.kind === "position") return await heldRecord(source, point);
+): Promise<LocatedRecord> {
+  if (point.kind === "position") return await keptRecord(source, point);
   return await findUpdate(source, point, signal);
 }
 
 /** Returns the record at a position. @throws BAD_VALUE if the record is not kept. */
-async function heldRecord(
+async function keptRecord(
   source: HistorySource,
   { shard, seq, generation }: Extract<RecordPoint, { kind: "position" }>,
-): Promise<FoundRecord> {
+): Promise<LocatedRecord> {
   checkShard(source, shard);
   const spans = await source.shard(shard).spans();
   const newest = generation ?? spans.at(-1)?.generation ?? 1;

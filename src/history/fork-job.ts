@@ -47,7 +47,7 @@ import { replayShard } from "./replay/replay-shard.ts";
 import type { HistorySource, JobFacts } from "./source.ts";
 
 /** A parameter under the highest epoch that any shard knows. */
-interface Found {
+interface NewestDeclaration {
   readonly epoch: number;
   readonly declaration: Declaration;
   readonly layout: Layout;
@@ -65,7 +65,7 @@ interface Found {
  * initialization has a higher one.
  */
 export class FoundParameters {
-  readonly #found: Map<string, Found> = new Map();
+  readonly #found: Map<string, NewestDeclaration> = new Map();
 
   /** Adds the parameters that one shard knows. To be called once for each shard. */
   add({ blocks, declared = [] }: Pick<FoldState, "blocks" | "declared">): void {
@@ -124,13 +124,13 @@ class NewJob {
     readonly settings: StoredSettings;
     readonly bucket: KvBucket;
     readonly subjects: JobSubjects;
-    readonly mark: ForkOrigin;
+    readonly origin: ForkOrigin;
     readonly revision: number;
   }) {
     this.settings = options.settings;
     this.bucket = options.bucket;
     this.#subjects = options.subjects;
-    this.#origin = options.mark;
+    this.#origin = options.origin;
     this.revision = options.revision;
   }
 
@@ -147,7 +147,7 @@ class NewJob {
   static async begin(
     deps: NewJobDeps,
     of: JobFacts,
-    mark: Pick<ForkOrigin, "at" | "madeMs">,
+    origin: Pick<ForkOrigin, "at" | "madeMs">,
     known: KnownSettings,
   ): Promise<NewJob> {
     const { connection, manager, subjects } = deps;
@@ -162,12 +162,12 @@ class NewJob {
     const bytesMax = await findJournalBytes(manager, subjects, journal, shards);
     const journalBytesMax = Math.min(known.journalBytesMax ?? bytesMax, bytesMax);
     const settings = await newSettings({ ...wanted, journalBytesMax }, async () => bytesMax);
-    const pending = { of: of.job, ...mark, pending: randomUUID() };
+    const pending = { of: of.job, ...origin, pending: randomUUID() };
     const value = withForkOrigin(settings, pending);
     const revision = await replaceEntry(bucket, SETTINGS_KEY, value, stored?.revision);
     if (revision === undefined) throw settingsChanged(subjects.job);
     await ensureSnapshotStream(manager, subjects, settings.replicas);
-    return new NewJob({ settings, bucket, subjects, mark: pending, revision });
+    return new NewJob({ settings, bucket, subjects, origin: pending, revision });
   }
 
   /** Checks that no other run has taken the job over. @throws BUSY */
@@ -178,8 +178,8 @@ class NewJob {
 
   /** Lets hosts join the job. @throws BUSY if another run has taken it over. */
   async complete(): Promise<void> {
-    const { pending: _pending, ...mark } = this.#origin;
-    const value = withForkOrigin(this.settings, mark);
+    const { pending: _pending, ...origin } = this.#origin;
+    const value = withForkOrigin(this.settings, origin);
     if ((await this.bucket.update(SETTINGS_KEY, value, this.revision)) !== undefined) return;
     // The answer to an earlier try may have been lost.
     const stored = await this.bucket.read(SETTINGS_KEY);
@@ -190,13 +190,13 @@ class NewJob {
 
 /** Checks that these are the settings of an incomplete fork of job `of`. @throws JOB_EXISTS if they are not. */
 function checkOwnFork(job: string, { value }: KvEntry, of: string): void {
-  const mark = forkOriginOf(value);
-  if (!hasRemovalFlag(value) && mark?.pending !== undefined && mark.of === of) return;
+  const origin = forkOriginOf(value);
+  if (!hasRemovalFlag(value) && origin?.pending !== undefined && origin.of === of) return;
   const state = hasRemovalFlag(value)
     ? "is being removed"
-    : mark?.pending === undefined
+    : origin?.pending === undefined
       ? "exists"
-      : `is an incomplete fork of job ${mark.of}`;
+      : `is an incomplete fork of job ${origin.of}`;
   throw new PserverError("JOB_EXISTS", `job ${job} ${state}: choose another name with --as`, {
     job,
   });
@@ -282,10 +282,10 @@ export async function forkJob(options: ForkOptions): Promise<ForkedJob> {
   const manager = await openJetStream(connection).jetstreamManager(false);
   // Rebuilt before anything is made: if the history does not reach back so far, no job is left behind.
   const first = await rebuild(0, at[0] as Position);
-  const mark = { at, madeMs: Date.now() };
-  const fork = await NewJob.begin({ connection, manager, subjects }, of, mark, known);
+  const origin = { at, madeMs: Date.now() };
+  const fork = await NewJob.begin({ connection, manager, subjects }, of, origin, known);
   try {
-    return await fill(options, fork, first);
+    return await writeJob(options, fork, first);
   } catch (error) {
     await removeQuietly(connection, job, fork.revision);
     throw error;
@@ -293,7 +293,7 @@ export async function forkJob(options: ForkOptions): Promise<ForkedJob> {
 }
 
 /** Writes all of the job but its settings, which hosts wait for, and completes it. */
-async function fill(options: ForkOptions, fork: NewJob, first: Shard): Promise<ForkedJob> {
+async function writeJob(options: ForkOptions, fork: NewJob, first: Shard): Promise<ForkedJob> {
   const { connection, host, job, of, at, rebuild, signal, onStage } = options;
   onStage?.("begun");
   const found = new FoundParameters();
@@ -306,7 +306,7 @@ async function fill(options: ForkOptions, fork: NewJob, first: Shard): Promise<F
     sum.openBlocks += shard.detach();
     sum.bytes += shard.valueBytes;
     found.add(shard.saveState());
-    await begin(options, fork, { publisher, number, shard });
+    await writeShard(options, fork, { publisher, number, shard });
     onStage?.(`shard ${number}`);
     // Its memory is freed before the next one is rebuilt.
     shard = undefined;
@@ -327,7 +327,7 @@ async function fill(options: ForkOptions, fork: NewJob, first: Shard): Promise<F
 /**
  * Stores a state with which one shard of the new job begins, in place of whatever an interrupted run has left of it.
  */
-async function begin(
+async function writeShard(
   { connection, host, job }: ForkOptions,
   fork: NewJob,
   { publisher, number, shard }: { publisher: StreamPublisher; number: number; shard: Shard },

@@ -13,7 +13,7 @@ import { foldUnlessDamaged, loadBase, nextTurn, readAgain } from "./replay/repla
 import { findPointed, resolveFound, resolvePoint } from "./resolve-point.ts";
 import {
   type HistorySource,
-  reachOf,
+  rebuildableRanges,
   type ShardHistory,
   summarizeRecord,
   type TimedRecord,
@@ -66,7 +66,7 @@ export class JournalUpdates {
    * @throws errors of the source and the fold; the reason of the signal.
    */
   async *between(after: Position, to: Position): AsyncGenerator<readonly UpdateEvent[]> {
-    for (const part of reachOf(await takeInventory(this.#history))) {
+    for (const part of rebuildableRanges(await takeInventory(this.#history))) {
       const { generation, firstSeq, lastSeq } = part;
       const last = { generation, seq: lastSeq };
       if (generation > to.generation || comparePositions(last, after) <= 0) continue;

@@ -33,7 +33,7 @@ import {
 import { tapeUpdates } from "./update-stream.ts";
 
 /** A record that was found. */
-export interface FoundRecord {
+export interface RecordMatch {
   readonly shard: number;
   readonly position: Position;
   /** When the broker stored it; rounded to microseconds if only the tape has it. */
@@ -41,7 +41,7 @@ export interface FoundRecord {
 }
 
 /** What to search for, as lines of the tape and as records. */
-export interface Wanted {
+export interface RecordSearch {
   readonly isEvent: (event: UpdateEvent) => boolean;
   readonly isRecord: (record: TimedRecord) => boolean;
 }
@@ -66,15 +66,15 @@ const UNREADABLE: ReadonlySet<ErrorCode> = new Set([
  */
 export async function searchShard(
   history: ShardHistory,
-  wanted: Wanted,
+  wanted: RecordSearch,
   isLast: boolean,
   signal: AbortSignal,
-): Promise<FoundRecord | undefined> {
+): Promise<RecordMatch | undefined> {
   const spans = await history.spans();
   const all = { after: BEGINNING, to: END, wanted };
   const found = await unlessUnreadable(
-    () => chosenOf(matchesIn(history, spans, wanted, signal), isLast),
-    () => chosenOf(recordsIn(history, spans, all, signal), isLast),
+    () => pickMatch(matchesIn(history, spans, wanted, signal), isLast),
+    () => pickMatch(recordsIn(history, spans, all, signal), isLast),
   );
   return found && (await withRecordTime(history, spans, found, signal));
 }
@@ -90,11 +90,11 @@ async function tapeIsWhole(history: ShardHistory, signal: AbortSignal): Promise<
   return await unlessUnreadable(begins, () => Promise.resolve(false));
 }
 
-async function chosenOf(
-  matches: AsyncIterable<FoundRecord>,
+async function pickMatch(
+  matches: AsyncIterable<RecordMatch>,
   isLast: boolean,
-): Promise<FoundRecord | undefined> {
-  let found: FoundRecord | undefined;
+): Promise<RecordMatch | undefined> {
+  let found: RecordMatch | undefined;
   for await (const match of matches) {
     found = match;
     if (!isLast) break;
@@ -118,9 +118,9 @@ async function unlessUnreadable<Result>(
 async function* matchesIn(
   history: ShardHistory,
   spans: readonly JournalSpan[],
-  wanted: Wanted,
+  wanted: RecordSearch,
   signal: AbortSignal,
-): AsyncGenerator<FoundRecord> {
+): AsyncGenerator<RecordMatch> {
   let covered = BEGINNING;
   for await (const part of tapeUpdates(history, BEGINNING, END, 0, signal)) {
     const { skipped } = part;
@@ -141,9 +141,9 @@ async function* matchesIn(
 async function* recordsIn(
   history: ShardHistory,
   spans: readonly JournalSpan[],
-  { after, to, wanted }: { after: Position; to: Position; wanted: Wanted },
+  { after, to, wanted }: { after: Position; to: Position; wanted: RecordSearch },
   signal: AbortSignal,
-): AsyncGenerator<FoundRecord> {
+): AsyncGenerator<RecordMatch> {
   for (const { generation, firstSeq, lastSeq } of spans) {
     if (generation < after.generation || generation > to.generation) continue;
     const before = firstSeq - 1;
@@ -163,9 +163,9 @@ async function* recordsIn(
 async function withRecordTime(
   history: ShardHistory,
   spans: readonly JournalSpan[],
-  found: FoundRecord,
+  found: RecordMatch,
   signal: AbortSignal,
-): Promise<FoundRecord> {
+): Promise<RecordMatch> {
   if (spanWith(spans, found.position) === undefined) return found;
   try {
     const record = await recordAt(history, found.position, signal);
@@ -188,7 +188,7 @@ export async function findMark(
   source: HistorySource,
   name: string,
   signal: AbortSignal,
-): Promise<FoundRecord> {
+): Promise<RecordMatch> {
   const subjects = new JobSubjects(source.job);
   const wanted = {
     isEvent: ({ note }: UpdateEvent) => note?.[MARK_ENTRY] === name,
@@ -271,7 +271,7 @@ export async function findUpdate(
   source: HistorySource,
   point: UpdatePoint,
   signal: AbortSignal,
-): Promise<FoundRecord> {
+): Promise<RecordMatch> {
   const { shard } = point;
   if (shard !== undefined) checkShard(source, shard);
   const shards = shard === undefined ? [...Array(source.shards).keys()] : [shard];
@@ -291,7 +291,7 @@ export async function findUpdate(
   );
 }
 
-function wantedOf({ trainer, session, n }: UpdatePoint, prefix: string): Wanted {
+function wantedOf({ trainer, session, n }: UpdatePoint, prefix: string): RecordSearch {
   return {
     isEvent: (event) => event.trainer === trainer && event.session === session && event.n === n,
     isRecord: (record) => hasNumber(record, prefix, session, n),
@@ -494,7 +494,7 @@ export async function findPointed(
   source: HistorySource,
   point: SearchedPoint,
   signal: AbortSignal,
-): Promise<FoundRecord> {
+): Promise<RecordMatch> {
   return point.kind === "update"
     ? await findUpdate(source, point, signal)
     : await findMark(source, point.name, signal);
@@ -507,7 +507,7 @@ export async function findPointed(
 export async function resolveFound(
   source: HistorySource,
   point: SearchedPoint,
-  { shard, position, timeMs }: FoundRecord,
+  { shard, position, timeMs }: RecordMatch,
   signal: AbortSignal,
 ): Promise<ResolvedPoint> {
   const shards = await listShards(source);

@@ -118,7 +118,9 @@ export function rewoundEntries(
 ): LifecycleEntries {
   const knownByName = new Map(known.map((each) => [each.declaration.name, each]));
   const isReady = wasReady(job, knownByName, found, cut);
-  const parameters = new Map(known.map((each) => [each.declaration.name, gone(each)]));
+  const parameters = new Map(
+    known.map((each) => [each.declaration.name, withoutInitialization(each)]),
+  );
   for (const each of found) {
     const { name } = each.declaration;
     const before = knownByName.get(name);
@@ -128,7 +130,7 @@ export function rewoundEntries(
     const epoch = Math.max(each.lifecycle.context.epoch, before?.lifecycle.context.epoch ?? 0);
     const revision = before?.revision ?? 0;
     const after = { ...each, blocksMax, revision };
-    parameters.set(name, hasBlocks ? after : gone(after, epoch));
+    parameters.set(name, hasBlocks ? after : withoutInitialization(after, epoch));
   }
   const { context } = job;
   // Has hosts read those parameters again that they know as ready.
@@ -162,7 +164,10 @@ function wasReady(
 }
 
 /** Returns the parameter with no initialization under way or finished. */
-function gone(parameter: Parameter, epoch: number = parameter.lifecycle.context.epoch): Parameter {
+function withoutInitialization(
+  parameter: Parameter,
+  epoch: number = parameter.lifecycle.context.epoch,
+): Parameter {
   const context = { ...parameter.lifecycle.context, epoch, at: [], sealed: 0 };
   return { ...parameter, jobEpoch: 0, lifecycle: { state: "uninitialized", context } };
 }

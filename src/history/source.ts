@@ -220,7 +220,7 @@ export async function recordAt(
 }
 
 /** Positions of one generation that a shard can be rebuilt at: all from `firstSeq` to `lastSeq`. */
-export interface Reach {
+export interface RebuildableRange {
   readonly generation: number;
   readonly firstSeq: number;
   readonly lastSeq: number;
@@ -336,8 +336,8 @@ export function connectedUpTo({ spans }: Inventory, { generation, seq }: Positio
 }
 
 /** Returns the positions that can be rebuilt, by generation and sequence, ascending; the ranges do not overlap. */
-export function reachOf(inventory: Inventory): Reach[] {
-  const parts: Reach[] = [];
+export function rebuildableRanges(inventory: Inventory): RebuildableRange[] {
+  const parts: RebuildableRange[] = [];
   for (const { generation, seq } of basesOf(inventory)) {
     const last = parts.at(-1);
     if (last?.generation === generation && seq <= last.lastSeq) continue;
@@ -368,7 +368,7 @@ export function basesBefore(inventory: Inventory, to: Position): [ReplayBase, ..
 
 /** Returns the first missing record between the places from which a shard can be rebuilt and a position. */
 function gapBefore(inventory: Inventory, to: Position): number | undefined {
-  const before = reachOf(inventory).findLast(
+  const before = rebuildableRanges(inventory).findLast(
     ({ generation, firstSeq }) => generation === to.generation && firstSeq <= to.seq,
   );
   return before && before.lastSeq + 1;
@@ -376,7 +376,7 @@ function gapBefore(inventory: Inventory, to: Position): number | undefined {
 
 /** Returns the oldest position that can be rebuilt; undefined if none can. */
 export function oldestOf(inventory: Inventory): Position | undefined {
-  const first = reachOf(inventory)[0];
+  const first = rebuildableRanges(inventory)[0];
   return first && { generation: first.generation, seq: first.firstSeq };
 }
 
@@ -393,7 +393,7 @@ export function newestOf({ spans, snapshots }: Inventory): Position | undefined 
  * Returns the oldest position from which records lead to another one of its generation; that one itself if none do.
  */
 export function startOf(inventory: Inventory, to: Position): Position {
-  const part = reachOf(inventory).find(
+  const part = rebuildableRanges(inventory).find(
     ({ generation, firstSeq, lastSeq }) =>
       generation === to.generation && firstSeq <= to.seq && to.seq <= lastSeq,
   );

@@ -21,7 +21,7 @@ import {
   type Inventory,
   notedIn,
   type ReplayBase,
-  reachOf,
+  rebuildableRanges,
   type ShardHistory,
   type TimedRecord,
   takeInventory,
@@ -48,7 +48,7 @@ async function compareBeginning(
   shard: Shard,
   { subjects, signal }: Pick<ReplayOptions, "subjects" | "signal">,
 ): Promise<"equal" | "different" | "first"> {
-  const from = wentOnFrom(manifest);
+  const from = predecessorOf(manifest);
   if (from === undefined) return "first";
   if (!spans.some(({ generation }) => generation === from.generation)) return "first";
   try {
@@ -64,7 +64,7 @@ async function compareBeginning(
 }
 
 /** Returns the position from whose state a generation went on; undefined if its manifest does not tell. */
-function wentOnFrom({ fallbacks }: Manifest): Position | undefined {
+function predecessorOf({ fallbacks }: Manifest): Position | undefined {
   // Generations after that one were left out as a whole.
   const base = fallbacks.findLast(({ generation, from }) => from > 1 || generation === 1);
   return base && { generation: base.generation, seq: base.from - 1 };
@@ -112,7 +112,7 @@ export interface VerifyOptions extends ReplayOptions {
 const UNREADABLE: readonly ErrorCode[] = ["JOURNAL_DAMAGED", "HISTORY_LOST", "FOLD_FAILED"];
 
 /** A shard that was folded. */
-interface Folded {
+interface FoldedShard {
   readonly shard: Shard;
   readonly generation: number;
 }
@@ -124,7 +124,7 @@ interface Verifying {
   readonly options: VerifyOptions;
   readonly places: VerifiedPlace[];
   /** The shard as far as it was folded; undefined before a snapshot was loaded, and after damage. */
-  folded: Folded | undefined;
+  folded: FoldedShard | undefined;
   records: number;
   /** Watermark of its owners. */
   readonly watermark: Watermark | undefined;
@@ -139,7 +139,7 @@ interface Verifying {
 export async function verifyShard(
   history: ShardHistory,
   options: VerifyOptions,
-): Promise<{ verification: ShardVerification; end: Folded | undefined }> {
+): Promise<{ verification: ShardVerification; end: FoldedShard | undefined }> {
   const inventory = await takeInventory(history);
   const state: Verifying = {
     ...{ history, inventory, options, places: [] },
@@ -147,7 +147,7 @@ export async function verifyShard(
   };
   const totalRecords = recordsToFold(inventory);
   for (const base of basesFrom(inventory, options.from)) {
-    await foldLeftJournal(state, base.generation);
+    await foldAbandonedJournal(state, base.generation);
     await foldTo(state, base);
     await compareWith(state, base);
     options.onProgress?.(state.records, Math.max(totalRecords, state.records));
@@ -169,11 +169,14 @@ function basesFrom(inventory: Inventory, from: Position | undefined): ReplayBase
 }
 
 function recordsToFold(inventory: Inventory): number {
-  return reachOf(inventory).reduce((sum, { firstSeq, lastSeq }) => sum + lastSeq - firstSeq, 0);
+  return rebuildableRanges(inventory).reduce(
+    (sum, { firstSeq, lastSeq }) => sum + lastSeq - firstSeq,
+    0,
+  );
 }
 
 /** Ends the fold of an older generation at its last record, before one of `generation` begins. */
-async function foldLeftJournal(state: Verifying, generation: number): Promise<void> {
+async function foldAbandonedJournal(state: Verifying, generation: number): Promise<void> {
   const { folded, inventory } = state;
   if (folded === undefined || folded.generation === generation) return;
   const last = inventory.spans.findLast((span) => span.generation === folded.generation);
@@ -204,13 +207,17 @@ async function foldTo(state: Verifying, { generation, seq }: Position): Promise<
   if (seq <= endSeq || state.folded === undefined) return;
   state.folded = undefined;
   // Records that were never written are skipped by a snapshot right after them.
-  if (isBehindGap(inventory, { generation, seq }, endSeq)) return;
+  if (isEndOfGap(inventory, { generation, seq }, endSeq)) return;
   const error = journalDamaged(state.history.shard, endSeq + 1, undefined).toWire();
   state.places.push({ generation, seq: endSeq, kind: "unreadable", error });
 }
 
 /** Folds records that are listed; ends at damage. */
-async function foldOn(state: Verifying, { shard, generation }: Folded, seq: number): Promise<void> {
+async function foldOn(
+  state: Verifying,
+  { shard, generation }: FoldedShard,
+  seq: number,
+): Promise<void> {
   const from = shard.seq;
   try {
     await foldRecords(shard, state.history, { generation, seq }, state.options);
@@ -228,7 +235,7 @@ async function foldOn(state: Verifying, { shard, generation }: Folded, seq: numb
 }
 
 /** Whether a position is the end of the gap after a record. */
-function isBehindGap({ spans }: Inventory, { generation, seq }: Position, endSeq: number): boolean {
+function isEndOfGap({ spans }: Inventory, { generation, seq }: Position, endSeq: number): boolean {
   const next = spans.find((each) => each.generation === generation && each.firstSeq > endSeq + 1);
   return next !== undefined && next.firstSeq === seq + 1;
 }
@@ -244,7 +251,9 @@ async function compareWith(state: Verifying, base: ReplayBase): Promise<void> {
       shard.expect(notedIn(state.inventory, state.watermark, generation));
     }
     const kind =
-      folded === undefined ? await begin(state, base, shard) : isSame(folded.shard, shard);
+      folded === undefined
+        ? await compareFirstSnapshot(state, base, shard)
+        : isSame(folded.shard, shard);
     places.push({ generation, seq, kind });
   } catch (error) {
     const found = ensureError(error);
@@ -254,7 +263,7 @@ async function compareWith(state: Verifying, base: ReplayBase): Promise<void> {
 }
 
 /** Compares a snapshot that no fold has led to with the generation before it, if that can be rebuilt. */
-async function begin(
+async function compareFirstSnapshot(
   { history, inventory, options, places }: Verifying,
   { seq, snapshot }: ReplayBase,
   shard: Shard,

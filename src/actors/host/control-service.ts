@@ -43,7 +43,7 @@ export type AskShard = (
 ) => Promise<readonly ShardVersions[]>;
 
 /** A wanted parameter, and its index in the request. */
-interface Wanted extends WantedVersions {
+interface WantedParameter extends WantedVersions {
   readonly at: number;
 }
 
@@ -74,8 +74,10 @@ export async function gatherVersions(
 }
 
 /** Returns which ready parameters to ask each shard for. */
-function wantedByShard(parameters: readonly (ParameterInfo | null)[]): Map<number, Wanted[]> {
-  const byShard = new Map<number, Wanted[]>();
+function wantedByShard(
+  parameters: readonly (ParameterInfo | null)[],
+): Map<number, WantedParameter[]> {
+  const byShard = new Map<number, WantedParameter[]>();
   for (const [at, info] of parameters.entries()) {
     if (!info?.ready) continue;
     const { firstShard, blocks, shards } = info.layout;

@@ -17,17 +17,18 @@ const BYTES_PER_KIB = 1024;
 export function freeMemoryBytes(read: ReadText = readText): number {
   const available = /^MemAvailable:\s+(\d+) kB/m.exec(read("/proc/meminfo") ?? "")?.[1];
   const machineBytes = available === undefined ? freemem() : Number(available) * BYTES_PER_KIB;
-  return Math.max(0, Math.min(machineBytes, ...groupsLeft(read)));
+  return Math.max(0, Math.min(machineBytes, ...bytesLeftInGroups(read)));
 }
 
 /** Returns the bytes left in the control group of this process and in each one above it. */
-function groupsLeft(read: ReadText): number[] {
+function bytesLeftInGroups(read: ReadText): number[] {
   const lines = (read("/proc/self/cgroup") ?? "").split("\n");
   return lines.flatMap((line) => {
     const [, controllers, path = "/"] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
-    if (controllers === "") return ancestors(path).map((group) => left(read, CGROUPS, group, V2));
+    if (controllers === "")
+      return ancestors(path).map((group) => bytesLeft(read, CGROUPS, group, V2));
     if (!controllers?.split(",").includes("memory")) return [];
-    return ancestors(path).map((group) => left(read, join(CGROUPS, "memory"), group, V1));
+    return ancestors(path).map((group) => bytesLeft(read, join(CGROUPS, "memory"), group, V1));
   });
 }
 
@@ -49,7 +50,7 @@ const V1: GroupFiles = {
   unusedLately: /^total_inactive_file (\d+)$/m,
 };
 
-function left(read: ReadText, root: string, group: string, files: GroupFiles): number {
+function bytesLeft(read: ReadText, root: string, group: string, files: GroupFiles): number {
   const directory = join(root, group);
   // "max", or a missing file: this group has no limit of its own.
   const limitBytes = Number.parseInt(read(join(directory, files.limit)) ?? "", 10);
@@ -103,15 +104,15 @@ export class HostMemory {
   readonly #limitBytes: number;
   readonly #freeBytes: () => number;
   /** Bytes that each shard has or has reserved. */
-  readonly #taken: BigInt64Array;
+  readonly #counted: BigInt64Array;
   /** Reserved bytes of each shard that it has not taken from the system yet. */
-  readonly #coming: BigInt64Array;
+  readonly #reserved: BigInt64Array;
 
   private constructor(buffer: SharedArrayBuffer, options: HostMemoryOptions) {
     const { shards, limitBytes = Number.POSITIVE_INFINITY, freeBytes = freeMemoryBytes } = options;
     this.buffer = buffer;
-    this.#taken = new BigInt64Array(buffer, 0, shards);
-    this.#coming = new BigInt64Array(buffer, this.#taken.byteLength, shards);
+    this.#counted = new BigInt64Array(buffer, 0, shards);
+    this.#reserved = new BigInt64Array(buffer, this.#counted.byteLength, shards);
     this.#limitBytes = limitBytes;
     this.#freeBytes = freeBytes;
   }
@@ -124,7 +125,7 @@ export class HostMemory {
 
   /** Bytes available to further shards or blocks. */
   get freeBytes(): number {
-    return Math.min(this.#limitBytes - sum(this.#taken), this.#freeBytes() - sum(this.#coming));
+    return Math.min(this.#limitBytes - sum(this.#counted), this.#freeBytes() - sum(this.#reserved));
   }
 
   /**
@@ -135,8 +136,8 @@ export class HostMemory {
   reserve(shard: number, valueBytes: number, heldBytes = 0): void {
     const needed = neededBytes(valueBytes);
     this.release(shard);
-    Atomics.store(this.#taken, shard, BigInt(needed));
-    Atomics.store(this.#coming, shard, BigInt(Math.max(0, needed - heldBytes)));
+    Atomics.store(this.#counted, shard, BigInt(needed));
+    Atomics.store(this.#reserved, shard, BigInt(Math.max(0, needed - heldBytes)));
     // This counts what other threads reserve at the same moment: at worst both fail, and try again.
     const free = this.freeBytes;
     if (free >= 0) return;
@@ -151,14 +152,14 @@ export class HostMemory {
 
   /** Notes how much memory a shard has now: the system has provided what was reserved. */
   holds(shard: number, memoryBytes: number): void {
-    Atomics.store(this.#taken, shard, BigInt(memoryBytes));
-    Atomics.store(this.#coming, shard, 0n);
+    Atomics.store(this.#counted, shard, BigInt(memoryBytes));
+    Atomics.store(this.#reserved, shard, 0n);
   }
 
   /** Notes that a shard has no memory any more. */
   release(shard: number): void {
-    Atomics.store(this.#taken, shard, 0n);
-    Atomics.store(this.#coming, shard, 0n);
+    Atomics.store(this.#counted, shard, 0n);
+    Atomics.store(this.#reserved, shard, 0n);
   }
 }
 

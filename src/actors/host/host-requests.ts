@@ -48,7 +48,7 @@ interface RequestKind {
 }
 
 /** The connection on which the requests to a host arrive and are answered. */
-interface Reception {
+interface RequestConnection {
   readonly connection: NatsConnection;
   /** Counts the refusals of every trainer on this connection. */
   readonly refusals: RefusalBudget;
@@ -93,7 +93,7 @@ function controlLanes(): RequestKind["lanes"] {
 
 /** Begins to answer the lifecycle and control requests of a job; the caller closes what is returned. */
 export function serveRequests(
-  reception: Reception,
+  reception: RequestConnection,
   lifecycle: LifecycleService,
   control: ControlService,
   onOtherAccount: (trainer: string) => void,
@@ -123,12 +123,12 @@ export function serveRequests(
 
 /** Receives the requests of one kind. Each request goes to one host of the job, or to all, as the kind says. */
 export class HostRequests {
-  readonly #reception: Reception;
+  readonly #reception: RequestConnection;
   readonly #kind: RequestKind;
   readonly #server: FairServer;
   readonly #subscription: Subscription;
 
-  constructor(reception: Reception, kind: RequestKind) {
+  constructor(reception: RequestConnection, kind: RequestKind) {
     this.#reception = reception;
     this.#kind = kind;
     this.#server = new FairServer(reception.refusals, kind.lanes);

@@ -170,7 +170,7 @@ const CREDIT_BYTES = 32 * 1024 ** 2;
 const SERVED_POLL_MS = 20;
 
 /** How often a host that ends reports that it is still saving shards. */
-const SAVING_TOLD_MS = 3_000;
+const SAVING_REPORT_MS = 3_000;
 
 /** Shards whose errors are shown when a host cannot start. */
 const ERRORS_SHOWN_MAX = 3;
@@ -206,7 +206,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
   #isJobGone = false;
   /** Shards that are being saved before the host ends, and when that was reported last. */
   readonly #saving: Set<number> = new Set();
-  #savingToldMs: number | undefined;
+  #savingReportedMs: number | undefined;
 
   /** Makes the parts of the host. Nothing runs before {@link RunningHost.start}. */
   constructor(opening: HostOpening, job: OpenedJob, owners: OwnersClient) {
@@ -285,7 +285,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
   }
 
   /** Settles when every shard that falls to this host is served or has failed; @throws TIMEOUT. */
-  async served(timeoutMs: number): Promise<void> {
+  async untilServed(timeoutMs: number): Promise<void> {
     const started = performance.now();
     let ended: { reason: PserverError | undefined } | undefined;
     void this.stopped.then((reason) => {
@@ -418,17 +418,17 @@ export class RunningHost implements Host, WorkerPoolEvents {
    */
   async #save(shard: number): Promise<void> {
     this.#saving.add(shard);
-    const error = await this.#pool.save(shard, () => this.#tellSaving());
+    const error = await this.#pool.save(shard, () => this.#reportSaving());
     this.#saving.delete(shard);
     if (error !== undefined) this.#emit({ type: "unsaved", shard, error });
   }
 
   /** Reports which shards are still being saved, at most every few seconds. */
-  #tellSaving(): void {
+  #reportSaving(): void {
     const nowMs = performance.now();
-    this.#savingToldMs ??= nowMs;
-    if (nowMs - this.#savingToldMs < SAVING_TOLD_MS) return;
-    this.#savingToldMs = nowMs;
+    this.#savingReportedMs ??= nowMs;
+    if (nowMs - this.#savingReportedMs < SAVING_REPORT_MS) return;
+    this.#savingReportedMs = nowMs;
     this.#emit({ type: "saving", shards: [...this.#saving] });
   }
 

@@ -27,7 +27,7 @@ interface DeclinedShardsDeps {
 }
 
 /** A shard that this host has declined. */
-interface Declined {
+interface DeclinedShard {
   readonly keeper: LeaseKeeper;
   readonly fits: () => boolean;
 }
@@ -38,7 +38,7 @@ interface Declined {
  */
 export class DeclinedShards {
   readonly #deps: DeclinedShardsDeps;
-  readonly #declined: Map<number, Declined> = new Map();
+  readonly #declined: Map<number, DeclinedShard> = new Map();
 
   constructor(deps: DeclinedShardsDeps) {
     this.#deps = deps;

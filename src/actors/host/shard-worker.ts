@@ -71,7 +71,7 @@ export async function openShardWorker(
   const dataConnection = await openConnection(setup.answerConnection, {
     name: `${name} data`,
     inboxPrefix,
-    drops: refusals.isUnheard,
+    drops: refusals.isDropped,
   });
   const client = openJetStream(journalConnection, BROKER_TIMEOUT_MS);
   const manager = await client.jetstreamManager(false);
@@ -270,14 +270,14 @@ export class ShardWorker {
       type: "statuses",
       statuses: [...this.#owners.values()].map((owner) => owner.status()),
     });
-    this.#tellSaving();
+    this.#reportSaving();
   }
 
   /**
    * Reports the progress of all shards that are being saved: one that waits until others are saved progresses with
    * them.
    */
-  #tellSaving(): void {
+  #reportSaving(): void {
     const reached = [...this.#saving.keys()].map((shard) => {
       return `${shard} ${this.#owners.get(shard)?.position().seq} ${this.#stores.get(shard)?.stored}`;
     });

@@ -58,7 +58,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     answers = await openConnection(options.answerConnection ?? options.connection, {
       name: `${name} answers`,
       inboxPrefix,
-      drops: refusals.isUnheard,
+      drops: refusals.isDropped,
     });
     if (options.etcd !== undefined) {
       etcd = await openEtcdSpace(options.etcd, options.job, options.connection.timeoutMs);
@@ -66,7 +66,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     const retries = new StartRetries(connection, START_MS);
     host = await openHost({ options, subjects, id, connection, answers, refusals, etcd, retries });
     await host.start();
-    await host.served(START_MS);
+    await host.untilServed(START_MS);
     return host;
   } catch (error) {
     await host?.close();

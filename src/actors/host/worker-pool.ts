@@ -76,14 +76,14 @@ export class WorkerPool {
       thread = least[0];
       this.#shards.set(shard, thread);
     }
-    tell(thread, "own", shard);
+    send(thread, "own", shard);
   }
 
   /** Takes a shard from its worker, which stops answering for it. */
   disown(shard: number): void {
     const thread = this.#shards.get(shard);
     this.#shards.delete(shard);
-    if (thread !== undefined) tell(thread, "disown", shard);
+    if (thread !== undefined) send(thread, "disown", shard);
   }
 
   /**
@@ -159,7 +159,7 @@ export class WorkerPool {
 }
 
 /** Sends a thread a request whose end nobody waits for. It fails only if the thread ends, and the host with it. */
-function tell(thread: HostThread, verb: "own" | "disown", shard: number): void {
+function send(thread: HostThread, verb: "own" | "disown", shard: number): void {
   thread.ask(verb, shard).catch(() => undefined);
 }
 

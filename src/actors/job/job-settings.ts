@@ -38,8 +38,8 @@ export interface ForkOrigin {
 const FORK = "fork";
 
 /** Returns settings with a fork's origin, in place of any that they have. */
-export function withForkOrigin(settings: object, mark: ForkOrigin): unknown {
-  return { ...settings, [FORK]: mark };
+export function withForkOrigin(settings: object, origin: ForkOrigin): unknown {
+  return { ...settings, [FORK]: origin };
 }
 
 /**

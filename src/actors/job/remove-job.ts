@@ -149,17 +149,17 @@ export class JobRemoval {
     if (settings.revision !== revision) throw settingsChanged(job);
     await this.#checkUnused(settings, streams);
     if (hasRemovalFlag(settings.value)) return;
-    const marked = await bucket.update(
+    const flagged = await bucket.update(
       SETTINGS_KEY,
       withRemovalFlag(settings.value),
       settings.revision,
     );
-    if (marked === undefined) throw settingsChanged(job);
+    if (flagged === undefined) throw settingsChanged(job);
     try {
       // A host that read the settings before the flag was written may have joined since.
       await this.#checkUnused(settings, streams);
     } catch (error) {
-      await bucket.update(SETTINGS_KEY, asMap(settings.value, SETTINGS_KEY), marked);
+      await bucket.update(SETTINGS_KEY, asMap(settings.value, SETTINGS_KEY), flagged);
       throw error;
     }
   }

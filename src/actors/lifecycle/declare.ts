@@ -65,7 +65,7 @@ export async function declare(deps: DeclareDeps, trainer: string, fields: Fields
   const event = { type: "BEGIN", trainer, session, replace: true } as const;
   const attempt = { claimant, event, first: advance(UNINITIALIZED, event) };
   const planned = await mapConcurrently(withoutRepeats(parameters), async (declaration) => {
-    const known = await presentOf(deps, declaration.name);
+    const known = await knownParameter(deps, declaration.name);
     return { declaration, known, after: await declared(deps, attempt, known, declaration) };
   });
   const fresh = planned.filter(({ known }) => known === undefined);
@@ -92,7 +92,7 @@ export async function declare(deps: DeclareDeps, trainer: string, fields: Fields
 }
 
 /** One attempt to declare, by the session that the job's initialization has selected. */
-interface Attempt {
+interface DeclareAttempt {
   readonly claimant: Claimant;
   readonly event: LifecycleEvent;
   /** The lifecycle that the event gives to a new parameter. */
@@ -104,7 +104,7 @@ interface Attempt {
  * is not looked up, because creating its entry fails if there is one after all. What was declared for the job can
  * only have been declared again in a later epoch, which the job's entry would have told.
  */
-async function presentOf(deps: DeclareDeps, name: string): Promise<Parameter | undefined> {
+async function knownParameter(deps: DeclareDeps, name: string): Promise<Parameter | undefined> {
   const known = deps.ledger.catalog.get(name);
   if (known === undefined || known.jobEpoch !== 0) return known;
   return await parameterEntry(name).read(deps);
@@ -113,7 +113,7 @@ async function presentOf(deps: DeclareDeps, name: string): Promise<Parameter | u
 /** Returns the parameter once this attempt has declared it; `known` itself if it was declared before. */
 async function declared(
   deps: DeclareDeps,
-  { claimant, event, first }: Attempt,
+  { claimant, event, first }: DeclareAttempt,
   known: Parameter | undefined,
   declaration: Declaration,
 ): Promise<Parameter> {
@@ -267,7 +267,7 @@ function ownDeclaration(
  * The most parameters that are placed on one shard in a row, so that the smallest ones of a large model still spread
  * over all shards.
  */
-const TOGETHER_MAX = 1_024;
+const PARAMETERS_TOGETHER_MAX = 1_024;
 
 /** An initialization of the job, by which parameters are declared. */
 export interface Initialization {
@@ -278,7 +278,7 @@ export interface Initialization {
 /**
  * The shard on which the next small parameters of an initialization are placed, and the room that is left for them.
  */
-interface Filling extends Initialization {
+interface FillingShard extends Initialization {
   readonly shard: number;
   readonly bytesLeft: number;
   readonly parametersLeft: number;
@@ -293,7 +293,7 @@ interface Filling extends Initialization {
 export class SmallParameters {
   /** Number of shards of the job. */
   readonly #shards: number;
-  #filling: Filling | undefined;
+  #filling: FillingShard | undefined;
 
   constructor(shards: number) {
     this.#shards = shards;
@@ -319,11 +319,17 @@ export class SmallParameters {
     return { ...layout, firstShard: shard };
   }
 
-  #fillingFor(bytes: number, hashed: number, { session, epoch }: Initialization): Filling {
+  #fillingFor(bytes: number, hashed: number, { session, epoch }: Initialization): FillingShard {
     const last = this.#filling;
     const isSame = last?.session === session && last.epoch === epoch;
     if (isSame && last.bytesLeft >= bytes && last.parametersLeft > 0) return last;
     const shard = isSame ? (last.shard + 1) % this.#shards : hashed;
-    return { session, epoch, shard, bytesLeft: BATCH_BYTES, parametersLeft: TOGETHER_MAX };
+    return {
+      session,
+      epoch,
+      shard,
+      bytesLeft: BATCH_BYTES,
+      parametersLeft: PARAMETERS_TOGETHER_MAX,
+    };
   }
 }

@@ -149,7 +149,7 @@ interface Entry extends Usage {
   readonly trainer: string;
 }
 
-const NOTHING: Usage = { parameters: 0, heldBytes: 0 };
+const NO_USAGE: Usage = { parameters: 0, heldBytes: 0 };
 
 /**
  * Counts the declarations of a job for its quotas: exactly those made through this host, and those made through
@@ -162,7 +162,7 @@ export class DeclaredLedger {
   readonly catalog: ParameterCatalog;
   readonly #entries: Map<string, Entry> = new Map();
   #trainers: Map<string, Usage> = new Map();
-  #total: Usage = NOTHING;
+  #total: Usage = NO_USAGE;
   #job: Lifecycle = UNINITIALIZED;
   #readAtMs = Number.NEGATIVE_INFINITY;
   #reading: Promise<void> | undefined;
@@ -188,7 +188,7 @@ export class DeclaredLedger {
   require(trainer: string, adding: readonly Parameter[]): void {
     const { job, quotas } = this.#deps.job;
     let total = this.#total;
-    let own = this.#trainers.get(trainer) ?? NOTHING;
+    let own = this.#trainers.get(trainer) ?? NO_USAGE;
     for (const parameter of adding) {
       const before = this.#entries.get(parameter.declaration.name);
       const after = { parameters: 1, heldBytes: this.#heldBytes(parameter) };
@@ -224,7 +224,7 @@ export class DeclaredLedger {
       // The job's state decides which bytes count; a rewind changes the state of any parameter.
       this.#entries.clear();
       this.#trainers.clear();
-      this.#total = NOTHING;
+      this.#total = NO_USAGE;
       for (const parameter of this.catalog.all()) this.#count(parameter);
     }
     this.#readAtMs = startedAtMs;
@@ -254,9 +254,9 @@ export class DeclaredLedger {
   /** Adds an entry to the usage of its trainer and of the job (`sign` 1), or subtracts it (-1). */
   #replace(entry: Entry | undefined, sign: 1 | -1): void {
     if (entry === undefined) return;
-    const [after, before] = sign === 1 ? [entry, undefined] : [NOTHING, entry];
+    const [after, before] = sign === 1 ? [entry, undefined] : [NO_USAGE, entry];
     this.#total = sum(this.#total, after, before);
-    const own = this.#trainers.get(entry.trainer) ?? NOTHING;
+    const own = this.#trainers.get(entry.trainer) ?? NO_USAGE;
     this.#trainers.set(entry.trainer, sum(own, after, before));
   }
 }
@@ -267,7 +267,7 @@ function hasChanged({ state, context }: Lifecycle, now: Lifecycle): boolean {
   return sealed !== context.sealed || revised !== context.revised;
 }
 
-function sum(held: Usage, added: Usage, gone: Usage = NOTHING): Usage {
+function sum(held: Usage, added: Usage, gone: Usage = NO_USAGE): Usage {
   return {
     parameters: held.parameters + added.parameters - gone.parameters,
     heldBytes: held.heldBytes + added.heldBytes - gone.heldBytes,
@@ -304,7 +304,7 @@ export async function announceGranted(
   parameters: readonly Parameter[],
 ): Promise<void> {
   const lists = [...grantedByShard(deps, parameters)].flatMap(([shard, granted]) =>
-    cut(granted, deps.maxPayloadBytes - HEADER_BYTES_MAX).map((list) => ({ shard, list })),
+    splitToFit(granted, deps.maxPayloadBytes - HEADER_BYTES_MAX).map((list) => ({ shard, list })),
   );
   await mapConcurrently(lists, ({ shard, list }) =>
     deps.owners.append(shard, { verb: "declare", trainer, parameters: list }),
@@ -341,7 +341,10 @@ function grantedByShard(
 }
 
 /** Cuts the parameters, in order, into lists of at most `bytesMax` bytes each. */
-function cut(parameters: readonly GrantedParameter[], bytesMax: number): GrantedParameter[][] {
+function splitToFit(
+  parameters: readonly GrantedParameter[],
+  bytesMax: number,
+): GrantedParameter[][] {
   const lists: GrantedParameter[][] = [];
   let bytesLeft = 0;
   for (const parameter of parameters) {

@@ -333,7 +333,7 @@ async function finishJob(
 ): Promise<Lifecycle> {
   // A declaration that is written after this revision of the job does not count, however late it comes.
   const { result: seen, revision: sealed } = await jobEntry.change(deps, (job) =>
-    hasFinished(job, claimant) ? job : { ...admitted(job, claimant) },
+    hasFinished(job, claimant) ? job : { ...requireClaimant(job, claimant) },
   );
   await deps.ledger.catalog.refresh();
   const parameters = deps.ledger.catalog.all();
@@ -370,7 +370,7 @@ async function concludeJob(
   await storeInitialized(deps, at);
   const conclusion: LifecycleEvent = { type: "FINISH", ...claimant, at, sealed };
   const { result } = await jobEntry.change(deps, (job) =>
-    advance(admitted(job, claimant), conclusion),
+    advance(requireClaimant(job, claimant), conclusion),
   );
   return result;
 }
@@ -383,7 +383,7 @@ async function finishParameter(
 ): Promise<Lifecycle> {
   const admit = (found: Parameter | undefined): Parameter => {
     const known = requireOwn(requireKnown(found, name));
-    admitted(known.lifecycle, claimant, name);
+    requireClaimant(known.lifecycle, claimant, name);
     return known;
   };
   const known = admit(await parameterEntry(name).read(deps));
@@ -422,7 +422,7 @@ async function storeInitialized(
 }
 
 /** Returns the lifecycle if the claimant initializes it or has finished it; @throws as {@link requireSelected}. */
-function admitted(lifecycle: Lifecycle, claimant: Claimant, parameter?: string): Lifecycle {
+function requireClaimant(lifecycle: Lifecycle, claimant: Claimant, parameter?: string): Lifecycle {
   if (!hasFinished(lifecycle, claimant)) requireSelected(lifecycle, claimant, parameter);
   return lifecycle;
 }

@@ -143,7 +143,7 @@ interface LifecycleOptions
 const JOB_VERBS: readonly LifecycleVerb[] = ["begin", "finish", "abort"];
 
 /** Members whose sessions are looked up in one check although their leases are held. */
-const SAMPLE = 8;
+const LOOK_UPS_PER_CHECK = 8;
 
 type Verb = (deps: DeclareDeps, trainer: string, fields: Fields) => Promise<Fields>;
 
@@ -189,8 +189,8 @@ export class LifecycleService {
 
   /** Removes members that count as dead, and returns those that are left. */
   async expelLost(): Promise<Members> {
-    const left = await expelLost(this.#deps, { from: this.#sampled, count: SAMPLE });
-    this.#sampled = (this.#sampled + SAMPLE) % Math.max(1, left.members.length);
+    const left = await expelLost(this.#deps, { from: this.#sampled, count: LOOK_UPS_PER_CHECK });
+    this.#sampled = (this.#sampled + LOOK_UPS_PER_CHECK) % Math.max(1, left.members.length);
     return left;
   }
 

@@ -200,13 +200,16 @@ export function shardVersions(
   return wanted.map(({ parameter, epoch }) => {
     let found = NO_BLOCKS;
     for (const block of shard.blocks(parameter)) {
-      if (block.epoch === epoch) found = together(found, block.version);
+      if (block.epoch === epoch) found = withVersion(found, block.version);
     }
     return found;
   });
 }
 
-function together({ least, most, updates, blocks }: ShardVersions, version: number): ShardVersions {
+function withVersion(
+  { least, most, updates, blocks }: ShardVersions,
+  version: number,
+): ShardVersions {
   return {
     least: blocks === 0 ? version : Math.min(least, version),
     most: Math.max(most, version),

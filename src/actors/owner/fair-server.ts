@@ -58,7 +58,7 @@ interface TrainerQueue<Task> {
 }
 
 /** A task that is to be served now, and its trainer. */
-export interface Served<Task> {
+export interface ServedTask<Task> {
   readonly trainer: string;
   readonly task: Task;
 }
@@ -97,7 +97,7 @@ export class FairQueue<Task> {
    * Removes and returns the task that is next; undefined if none may be served. A trainer that `mayServe` rejects
    * keeps its place.
    */
-  next(mayServe: (trainer: string) => boolean = () => true): Served<Task> | undefined {
+  next(mayServe: (trainer: string) => boolean = () => true): ServedTask<Task> | undefined {
     for (const [trainer, queue] of this.#queues) {
       if (!mayServe(trainer)) continue;
       this.#queues.delete(trainer);
@@ -168,7 +168,7 @@ const PERIOD_MS = 100;
  */
 export class RefusalBudget {
   readonly #sent: Map<string, number> = new Map();
-  readonly #unheard: Set<string> = new Set();
+  readonly #dropped: Set<string> = new Set();
   readonly #now: () => number;
   #total = 0;
   #endsAtMs = 0;
@@ -183,7 +183,7 @@ export class RefusalBudget {
     if (this.#total === 0) this.#endsAtMs = this.#now() + PERIOD_MS;
     const sent = this.#sent.get(trainer) ?? 0;
     if (sent >= EACH_MAX || this.#total >= ALL_MAX) {
-      this.#unheard.add(escapeId(trainer));
+      this.#dropped.add(escapeId(trainer));
       return false;
     }
     this.#sent.set(trainer, sent + 1);
@@ -192,13 +192,13 @@ export class RefusalBudget {
   }
 
   /** Whether requests of the trainer with this token in its subjects are to be dropped now. */
-  readonly isUnheard = (token: string): boolean => this.#unheard.has(token);
+  readonly isDropped = (token: string): boolean => this.#dropped.has(token);
 
   /** Begins a new period if the last one is over. Call it in each turn of the event loop. */
   review(): void {
     if (this.#total === 0 || this.#now() < this.#endsAtMs) return;
     this.#sent.clear();
-    this.#unheard.clear();
+    this.#dropped.clear();
     this.#total = 0;
   }
 }

@@ -58,7 +58,7 @@ const NARROW = { bfloat16: "narrowBf16", float16: "narrowF16" } as const satisfi
 >;
 
 /** Fewer words than this are copied one by one; for more, `copyWithin` is faster. */
-const FEW_WORDS = 16;
+const COPY_WITHIN_WORDS_MIN = 16;
 const WORD_BYTES = 4;
 
 /** Reads elements of a block. Their length is known before they are read. */
@@ -160,7 +160,7 @@ export class ElementReader {
     for (let left = n; left > 0 && ranges.next(left); left -= ranges.count) {
       const from = byteOffset / WORD_BYTES + ranges.start * elementWords;
       const length = ranges.count * elementWords;
-      if (length < FEW_WORDS) {
+      if (length < COPY_WITHIN_WORDS_MIN) {
         for (let i = 0; i < length; i++) words[to + i] = words[from + i] as number;
       } else {
         words.copyWithin(to, from, from + length);
@@ -296,7 +296,7 @@ class ServedRead {
         data = rest;
         return index;
       } catch (error) {
-        throw named(entry, ensureError(error));
+        throw withEntryName(entry, ensureError(error));
       }
     });
     if (data.length > 0) throw tooMuchData(data.length);
@@ -315,12 +315,12 @@ class ServedRead {
     if (block?.epoch === epoch) return block;
     const text = `expected epoch ${block?.epoch ?? "none"}; received ${epoch}`;
     const details = { expected: block?.epoch, received: epoch };
-    throw named(entry, new PserverError("STALE_EPOCH", text, details));
+    throw withEntryName(entry, new PserverError("STALE_EPOCH", text, details));
   }
 }
 
 /** Returns the error with the name of the entry that it is about. */
-function named(entry: ReadEntry, { code, message, details }: PserverError): PserverError {
+function withEntryName(entry: ReadEntry, { code, message, details }: PserverError): PserverError {
   const { parameter, block, group, place } = entry;
   return new PserverError(
     code,

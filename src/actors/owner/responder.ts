@@ -11,7 +11,7 @@ import {
 import type { BufferPool } from "../../transport/buffers.ts";
 import { payloadBytesMaxOf, publishBulk } from "../../transport/bulk-transport.ts";
 import type { RecordAnswer } from "../fold/shard.ts";
-import { FairQueue, replyThatFits, type Served, SLICE_MS, TimeSlice } from "./fair-server.ts";
+import { FairQueue, replyThatFits, type ServedTask, SLICE_MS, TimeSlice } from "./fair-server.ts";
 
 /** Limit of the bytes on their way to the broker; nats.js itself would buffer without limit. */
 const IN_FLIGHT_BYTES_MAX = 6 * 1024 * 1024;
@@ -110,7 +110,7 @@ export class Responder {
     }
   }
 
-  #serve({ trainer, task }: Served<Task>): void {
+  #serve({ trainer, task }: ServedTask<Task>): void {
     const { bytes, more } = this.#make(task);
     this.#send(task.reply, bytes);
     if (more) this.#queueUp(trainer, task);

@@ -115,7 +115,7 @@ export class RecoveryWatch {
 }
 
 /** Minimum time between two messages to the operator; all reports are counted. */
-const TELL_AGAIN_MS = 60_000;
+const REPORT_INTERVAL_MS = 60_000;
 
 /**
  * Reports of askers that have seen a later record than the journal of a shard holds. Either the journal has lost
@@ -137,7 +137,7 @@ export class LossReports {
   add({ code, message, details }: PserverError, { asker, generation, seq }: WantedPosition): void {
     this.#count += 1;
     this.#last = { asker, generation, seq, count: this.#count };
-    if (this.#now() - this.#toldAtMs < TELL_AGAIN_MS) return;
+    if (this.#now() - this.#toldAtMs < REPORT_INTERVAL_MS) return;
     this.#toldAtMs = this.#now();
     this.#onReport(
       new PserverError(code, `${message}; asker: ${quoteName(asker)}`, { ...details, asker }),
@@ -166,13 +166,13 @@ function sendersEntry(shard: Shard | undefined, refusedRequests: number): Fields
   return {
     ...counts,
     refusedRequests,
-    refusedOf: highest(rejectedOf),
-    unreadableOf: highest(unreadableOf),
+    refusedOf: largestCounts(rejectedOf),
+    unreadableOf: largestCounts(unreadableOf),
   };
 }
 
 /** Returns the trainers with the highest counts, in descending order. */
-function highest(counts: readonly CountRow[]): CountRow[] {
+function largestCounts(counts: readonly CountRow[]): CountRow[] {
   return [...counts].sort(([, a], [, b]) => b - a).slice(0, TRAINERS_MAX);
 }
 
@@ -279,7 +279,7 @@ export class ShardOwner implements ServingOwner {
       } catch (error) {
         this.#trouble = ensureError(error);
         if (!this.#isLive(serving)) return;
-        if (this.#trouble.code === "NOT_OWNER") return this.#startAnew(this.#trouble);
+        if (this.#trouble.code === "NOT_OWNER") return this.#restart(this.#trouble);
         if (limit.isReachedBy(this.#trouble)) return this.fail(this.#trouble);
         await delay(RETRY_MS);
       }
@@ -331,7 +331,7 @@ export class ShardOwner implements ServingOwner {
   }
 
   /** Drops the folded state, and takes the shard over again. */
-  #startAnew(reason: PserverError): void {
+  #restart(reason: PserverError): void {
     this.#serving?.stop();
     this.#serving?.close(reason);
     this.#serving = undefined;
@@ -368,7 +368,7 @@ export class ShardOwner implements ServingOwner {
       return true;
     } catch (error) {
       // It is kept for askers and was reported.
-      this.#startAnew(ensureError(error));
+      this.#restart(ensureError(error));
       return false;
     }
   }

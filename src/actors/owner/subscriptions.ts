@@ -233,7 +233,7 @@ export class FailedBlocks {
     this.#refusals.set(shard, refuse);
     this.#subscription ??= this.#connection.subscribe(this.#subjects.allPulls(), {
       callback: (error, message) => {
-        if (error === null) void this.#handOn(message);
+        if (error === null) void this.#forward(message);
       },
     });
     return () => this.#remove(shard, refuse);
@@ -247,7 +247,7 @@ export class FailedBlocks {
     this.#subscription = undefined;
   }
 
-  async #handOn(message: Msg): Promise<void> {
+  async #forward(message: Msg): Promise<void> {
     const block = this.#subjects.parsePull(message.subject);
     if (block === undefined) return;
     const shard = await this.#places.shardOf(block.parameter, block.index, this.#shards);

@@ -137,7 +137,7 @@ async function foldJournal(deps: RebuildDeps, shard: Shard, wanted: WantedState)
       let silent = setTimeout(giveUp, SILENCE_MS);
       const loop = new FoldLoop({
         number: journal.shard,
-        shard: leavingOut(shard, without),
+        shard: shardWithout(shard, without),
         reader: new JournalReader({ ...deps, credit }),
         coalescer: new Coalescer(),
         events: {
@@ -165,7 +165,7 @@ async function foldJournal(deps: RebuildDeps, shard: Shard, wanted: WantedState)
 }
 
 /** Returns the shard as one that passes over these records without folding them. */
-function leavingOut(
+function shardWithout(
   shard: Shard,
   seqs: readonly number[],
 ): Pick<Shard, "seq" | "apply" | "expect"> {

@@ -43,7 +43,7 @@ const TABLES_MAX = 64;
 const LISTS_MAX = 5;
 
 /** Whether a segment is not there: the archiver may have completed it and given it another name. */
-function isRenamed(error: unknown): boolean {
+function isMissing(error: unknown): boolean {
   return ensureError(error).details["errno"] === "ENOENT";
 }
 
@@ -117,7 +117,7 @@ export class ArchiveShard implements ShardHistory {
           yield batch;
         }
       } catch (error) {
-        if (!isRenamed(error) || lists === LISTS_MAX) throw error;
+        if (!isMissing(error) || lists === LISTS_MAX) throw error;
         lists++;
       }
     }
@@ -144,7 +144,7 @@ export class ArchiveShard implements ShardHistory {
         }
         return;
       } catch (error) {
-        if (!isRenamed(error) || lists === LISTS_MAX) throw error;
+        if (!isMissing(error) || lists === LISTS_MAX) throw error;
       }
     }
   }
@@ -265,7 +265,7 @@ export class ArchiveShard implements ShardHistory {
       try {
         return await this.#listSegments();
       } catch (error) {
-        if (!isRenamed(error) || lists === LISTS_MAX) throw error;
+        if (!isMissing(error) || lists === LISTS_MAX) throw error;
       }
     }
   }

@@ -98,7 +98,7 @@ const RENEW_MS_MAX = 2_000;
 
 /** Dependencies of {@link ArchiverRegistration}. */
 export interface RegistrationDeps {
-  readonly records: Pick<KvBucket, "read" | "create" | "update" | "remove">;
+  readonly bucket: Pick<KvBucket, "read" | "create" | "update" | "remove">;
   /** Identity of the archive: whoever archives into it again takes its registration over. */
   readonly archive: string;
   readonly graceMs: number;
@@ -138,8 +138,8 @@ export class ArchiverRegistration {
   async end(): Promise<void> {
     this.stop();
     await this.#writing;
-    const stored = await this.#deps.records.read(this.#key);
-    if (stored !== undefined) await this.#deps.records.remove(this.#key, stored.revision);
+    const stored = await this.#deps.bucket.read(this.#key);
+    if (stored !== undefined) await this.#deps.bucket.remove(this.#key, stored.revision);
   }
 
   #renew(): void {
@@ -155,7 +155,7 @@ export class ArchiverRegistration {
 
   /** Writes the entry over whatever is there; hosts may have removed it. */
   async #write(): Promise<void> {
-    const { records, archive, graceMs, archived } = this.#deps;
+    const { bucket, archive, graceMs, archived } = this.#deps;
     const record: ArchiverEntry = {
       ...{ archiver: archive, machine: hostname(), pid: process.pid, graceMs },
       writtenMs: Date.now(),
@@ -163,9 +163,9 @@ export class ArchiverRegistration {
     };
     const json = toArchiverJson(record);
     for (;;) {
-      this.#revision = await replaceEntry(records, this.#key, json, this.#revision);
+      this.#revision = await replaceEntry(bucket, this.#key, json, this.#revision);
       if (this.#revision !== undefined) return;
-      this.#revision = (await records.read(this.#key))?.revision;
+      this.#revision = (await bucket.read(this.#key))?.revision;
     }
   }
 }
@@ -214,7 +214,7 @@ export class JobArchiver {
       await options.lock();
       const archiver = await Archiver.open({ source, directory, onDamaged });
       const registration = new ArchiverRegistration({
-        ...{ records: source.records, archive: archiver.facts.archive, graceMs, onFailure },
+        ...{ bucket: source.bucket, archive: archiver.facts.archive, graceMs, onFailure },
         archived: () => archiver.archived,
       });
       await registration.start();

@@ -13,7 +13,7 @@ import {
   type Inventory,
   type JournalSpan,
   type KeptSnapshot,
-  reachOf,
+  rebuildableRanges,
   recordAt,
   type ShardHistory,
   type StoredTapeMessage,
@@ -38,7 +38,7 @@ export async function checkSameHistory(
 ): Promise<void> {
   const range = await contradiction(path, archive, broker, signal);
   if (range === undefined) return;
-  throw otherLife(
+  throw contradictsBroker(
     path,
     `record ${range.lastSeq} of shard ${archive.shard} is another than in the broker`,
   );
@@ -61,9 +61,12 @@ async function contradiction(
     const [own, other] = [createdOf(archived, generation), createdOf(live, generation)];
     if (own !== undefined && other !== undefined && own !== other) {
       const what = `the journal of shard ${shard}, generation ${generation}`;
-      throw otherLife(path, `${what}, was created at ${own}; in the broker it was at ${other}`);
+      throw contradictsBroker(
+        path,
+        `${what}, was created at ${own}; in the broker it was at ${other}`,
+      );
     }
-    const range = heldByBoth(archived, live, generation);
+    const range = commonRecords(archived, live, generation);
     if (range === undefined) continue;
     const at = { generation, seq: range.lastSeq };
     if (!(await areSameAt(archive, broker, at, signal))) return range;
@@ -132,7 +135,7 @@ function createdOf({ snapshots }: Inventory, generation: number): string | undef
 }
 
 /** Returns the latest records of a generation that both hold. */
-function heldByBoth(a: Inventory, b: Inventory, generation: number): JournalSpan | undefined {
+function commonRecords(a: Inventory, b: Inventory, generation: number): JournalSpan | undefined {
   const common = a.spans.flatMap((ours) =>
     b.spans.flatMap((theirs) => {
       if (ours.generation !== generation || theirs.generation !== generation) return [];
@@ -150,7 +153,7 @@ function isSame(a: TimedRecord, b: TimedRecord): boolean {
 }
 
 /** Makes the BAD_ARCHIVE for an archive that contradicts the broker. */
-export function otherLife(path: string, problem: string): PserverError {
+export function contradictsBroker(path: string, problem: string): PserverError {
   const text = `${path}: this is the archive of another life of the job: ${problem}`;
   return new PserverError("BAD_ARCHIVE", text, { path });
 }
@@ -372,7 +375,7 @@ export class BrokerAndArchive implements RecoveryArchive {
 
   async newest(shard: number): Promise<ArchivedState> {
     const { history, replaced } = await this.#historyOf(shard);
-    for (const part of reachOf(await takeInventory(history)).reverse()) {
+    for (const part of rebuildableRanges(await takeInventory(history)).reverse()) {
       const { generation, firstSeq, lastSeq } = part;
       for (let seq = lastSeq; seq >= firstSeq; ) {
         const at = { generation, seq };

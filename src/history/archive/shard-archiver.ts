@@ -28,7 +28,7 @@ import {
 import { ArchiveShard, toTapeMessage } from "./archive-source.ts";
 import { ContainerWriter } from "./container.ts";
 import type { TapeFrame } from "./frames.ts";
-import { checkSameHistory, otherLife, readTapeAfter } from "./joined-source.ts";
+import { checkSameHistory, contradictsBroker, readTapeAfter } from "./joined-source.ts";
 import {
   gapsBetween,
   joinSpans,
@@ -243,7 +243,10 @@ export class SnapshotCopier {
     if (copied?.generation !== generation || !isOther) return;
     const { directory, source } = this.#deps;
     const journal = `the journal of shard ${source.shard}, generation ${generation}`;
-    throw otherLife(directory, `${journal}, was created at ${copied.created}; now at ${created}`);
+    throw contradictsBroker(
+      directory,
+      `${journal}, was created at ${copied.created}; now at ${created}`,
+    );
   }
 
   #note({ seq: storedSeq, manifest: { generation, seq } }: KeptSnapshot): void {

@@ -310,11 +310,11 @@ test("refusals are told to each trainer some times a period, to all together som
   expect([told("a"), told("a"), told("b")]).toEqual([16, 0, 16]);
   const all = Array.from({ length: 200 }, (_, i) => told(`t${i}`));
   expect(all.reduce((sum, count) => sum + count, 32)).toBe(1_024);
-  expect(["a", "t199", "c"].map(refusals.isUnheard)).toEqual([true, true, false]);
+  expect(["a", "t199", "c"].map(refusals.isDropped)).toEqual([true, true, false]);
   refusals.review();
-  expect(refusals.isUnheard("a")).toBe(true);
+  expect(refusals.isDropped("a")).toBe(true);
   now += 100;
   refusals.review();
-  expect(refusals.isUnheard("a")).toBe(false);
+  expect(refusals.isDropped("a")).toBe(false);
   expect(told("a")).toBe(16);
 });

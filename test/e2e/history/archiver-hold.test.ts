@@ -38,7 +38,7 @@ afterEach(async () => {
 async function register(graceMs: number): Promise<ArchiverRegistration> {
   const { bucket } = await openStoredJob(connection, archived.job.job);
   const registration = new ArchiverRegistration({
-    ...{ records: bucket, archive: "an-archive", graceMs },
+    ...{ bucket, archive: "an-archive", graceMs },
     archived: () => [{ record: NOTHING, snapshot: NOTHING }],
     onFailure: (error) => {
       throw error;

@@ -23,7 +23,11 @@ import type { Cut } from "../../../src/history/points.ts";
 import { LocalReplayer, modelWhatIf, replayModel } from "../../../src/history/replay/replayer.ts";
 import { resolvePoint } from "../../../src/history/resolve-point.ts";
 import type { HistoryPlace } from "../../../src/history/source.ts";
-import { type HistorySource, reachOf, takeInventory } from "../../../src/history/source.ts";
+import {
+  type HistorySource,
+  rebuildableRanges,
+  takeInventory,
+} from "../../../src/history/source.ts";
 
 import { verifyServed } from "../../../src/history/verify.ts";
 import { comparePositions, type Position } from "../../../src/protocol/index.ts";
@@ -169,7 +173,7 @@ async function checkSource(source: HistorySource, pulled: readonly PulledBlock[]
   let reached = 0;
   for (let shard = 0; shard < SHARDS; shard++) {
     const inventory = await takeInventory(source.shard(shard));
-    const reach = reachOf(inventory);
+    const reach = rebuildableRanges(inventory);
     const own = pulled
       .filter((block) => block.shard === shard)
       .toSorted((a, b) => comparePositions(a.position, b.position));

@@ -12,13 +12,13 @@ import { MemoryBucket } from "../../support/memory-bucket.ts";
 
 const KEY = archiverKey("an-archive");
 const GRACE_MS = 10_000;
-let records: MemoryBucket;
+let bucket: MemoryBucket;
 let archived: ArchivedShard[];
 let failures: string[];
 
 beforeEach(() => {
   vi.useFakeTimers();
-  records = new MemoryBucket();
+  bucket = new MemoryBucket();
   archived = [];
   failures = [];
 });
@@ -29,14 +29,14 @@ afterEach(() => {
 
 function registration(): ArchiverRegistration {
   return new ArchiverRegistration({
-    ...{ records, archive: "an-archive", graceMs: GRACE_MS },
+    ...{ bucket, archive: "an-archive", graceMs: GRACE_MS },
     archived: () => archived,
     onFailure: ({ code }) => failures.push(code),
   });
 }
 
 async function stored() {
-  const entry = await records.read(KEY);
+  const entry = await bucket.read(KEY);
   return entry && { ...parseArchiverEntry(entry.value, KEY), revision: entry.revision };
 }
 
@@ -66,7 +66,7 @@ test("is renewed although nothing has changed", async () => {
 test("comes back where hosts have removed it", async () => {
   const own = registration();
   await own.start();
-  await records.remove(KEY, (await stored())?.revision ?? 0);
+  await bucket.remove(KEY, (await stored())?.revision ?? 0);
   await vi.advanceTimersByTimeAsync(GRACE_MS / 10);
   expect(await stored()).toBeDefined();
   await own.end();
@@ -86,10 +86,10 @@ test("takes over that of an archiver that died", async () => {
 test("a renewal that fails is told and repeated", async () => {
   const own = registration();
   await own.start();
-  records.losesAnswer = ({ action }) => action === "update";
+  bucket.losesAnswer = ({ action }) => action === "update";
   await vi.advanceTimersByTimeAsync(GRACE_MS / 10);
   expect(failures).toEqual(["TIMEOUT"]);
-  records.losesAnswer = () => false;
+  bucket.losesAnswer = () => false;
   archived = [copied(3)];
   await vi.advanceTimersByTimeAsync(GRACE_MS / 10);
   expect((await stored())?.shards).toEqual([copied(3)]);

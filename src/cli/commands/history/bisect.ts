@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { BisectResult, Judge, LineRecord, Verdict } from "../../../history/bisect.ts";
+import type { BisectResult, Judge, OrderedRecord, Verdict } from "../../../history/bisect.ts";
 import type { Cut, ResolvedPoint } from "../../../history/points.ts";
 import type { ReplayedModel } from "../../../history/replay/replayed-model.ts";
 import type { HistorySource } from "../../../history/source.ts";
@@ -201,7 +201,7 @@ const RECORDS_SHOWN = 100;
 async function describeRecord(
   { signal }: CliContext,
   source: HistorySource,
-  { shard, position, timeMs }: LineRecord,
+  { shard, position, timeMs }: OrderedRecord,
 ): Promise<string> {
   const { recordAt, summarizeRecord } = await import("../../../history/source.ts");
   const { formatTime } = await import("../../../history/points.ts");
@@ -217,7 +217,7 @@ async function describeRecord(
 async function recordEntry(
   { signal }: CliContext,
   source: HistorySource,
-  { shard, position, timeMs }: LineRecord,
+  { shard, position, timeMs }: OrderedRecord,
 ): Promise<unknown> {
   const { recordAt, summarizeRecord } = await import("../../../history/source.ts");
   const { formatTime } = await import("../../../history/points.ts");
