@@ -15,11 +15,11 @@ import { type Clock, systemClock } from "../concurrent.ts";
 import { LeaseView } from "../job/leases.ts";
 import { create, type DeclareDeps, declare, SmallParameters } from "./declare.ts";
 import { DeclaredLedger } from "./declared-ledger.ts";
+import { enter, exit, expelLost } from "./enter-exit.ts";
 import { abort, begin, finish, type TakenBack, takeBackLost } from "./initialization.ts";
 import { TRAINER_KEYS } from "./lock.ts";
 import { jobEntry, type Lifecycle, type ShardPosition } from "./machine.ts";
 import { type Members, MembersAnnouncer, membersEntry, toJournalRecord } from "./members.ts";
-import { enter, exit, expelLost } from "./membership.ts";
 import { effectiveState, infoOf, type Parameter, readyAt } from "./parameter.ts";
 import {
   checkCounter,
