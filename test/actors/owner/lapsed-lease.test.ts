@@ -93,8 +93,8 @@ beforeEach(async () => {
   await owner.owner.start();
   for (let i = 0; i < 2; i++) writer.init(Float32Array.of(i), { parameter: `p${i}` });
   deliver(owner);
-  await until(owner, { state: "serving", seq: 3 });
-  expect(await ask(owner)).toEqual([3]);
+  await until(owner, { state: "serving", seq: 5 });
+  expect(await ask(owner)).toEqual([5]);
 });
 
 afterEach(async () => {
@@ -109,7 +109,7 @@ async function ownedByAnother(): Promise<void> {
   await other.owner.start();
   writer.init(Float32Array.of(9), { parameter: "q" });
   deliver(other);
-  await until(other, { state: "serving", seq: 4 });
+  await until(other, { state: "serving", seq: 7 });
   await other.owner.close();
   tenure = 2n;
 }
@@ -126,7 +126,7 @@ test("it goes on with what it has folded when the broker has taken its manifest"
   const stored = snapshots.messages.size;
   tenure = 2n;
   await owner.owner.resume();
-  expect(await ask(owner)).toEqual([3]);
+  expect(await ask(owner)).toEqual([5]);
   expect(await newestTerm()).toBe(2);
   expect(snapshots.messages.size).toBe(stored);
   expect(read).not.toHaveBeenCalled();
@@ -139,8 +139,8 @@ test("it takes the shard over anew when another host has owned it meanwhile", as
   await until(owner, { state: "catching-up", term: 3 });
   expect(await ask(owner)).toEqual([]);
   deliver(owner);
-  await until(owner, { state: "serving", seq: 4 });
-  expect(await ask(owner)).toEqual([4]);
+  await until(owner, { state: "serving", seq: 7 });
+  expect(await ask(owner)).toEqual([7]);
   expect(served).toBe(2);
   expect(failures).toEqual([]);
 });
@@ -157,7 +157,7 @@ test("it asks again while the broker cannot say, and answers nothing meanwhile",
   tenure = 2n;
   await owner.owner.resume();
   expect(attempts).toEqual([[], [], []]);
-  expect(await ask(owner)).toEqual([3]);
+  expect(await ask(owner)).toEqual([5]);
   expect(owner.owner.status()).not.toHaveProperty("error");
 });
 
@@ -189,8 +189,8 @@ test("one whose lease was lost and claimed again while it took the shard over as
   await next.owner.start();
   expect(terms).toEqual([2, 3]);
   deliver(next);
-  await until(next, { state: "serving", seq: 3 });
-  expect(await ask(next)).toEqual([3]);
+  await until(next, { state: "serving", seq: 5 });
+  expect(await ask(next)).toEqual([5]);
 });
 
 test("one that is closed writes nothing more", async () => {
