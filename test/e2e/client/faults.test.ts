@@ -97,7 +97,7 @@ describe("a host", () => {
     host.stalled = true;
     await expect(client.sendGrads({ w: ones() }, { timeoutMs: 1_500 })).rejects.toMatchObject({
       code: "OUTCOME_UNKNOWN",
-      details: { pieces: [{ parameter: "w", index: 0, n: 2 }], unsent: 0 },
+      details: { unknown: [{ parameter: "w", index: 0, n: 2 }], unsent: 0 },
     });
     await client.sendGrads({ w: ones() }, { ack: "stored" });
     // The read waits for the position of the update that is only stored: nothing is folded up to there

@@ -130,7 +130,7 @@ describe("a journal with a changed bit", () => {
     // Long before the deadline: a shard that has stopped will not fold it.
     await expect(
       client.pushFull(COUNTERS[0] ?? "", ONE, 1, 1, { timeoutMs: 2 * HANG_MS }),
-    ).rejects.toMatchObject({ code: "JOURNAL_DAMAGED", details: { pieces: [{ shard: 0 }] } });
+    ).rejects.toMatchObject({ code: "JOURNAL_DAMAGED", details: { unknown: [{ shard: 0 }] } });
   });
 });
 
