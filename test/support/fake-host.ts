@@ -5,8 +5,10 @@ import { StepQueue, type WantedStep } from "../../src/actors/owner/pending-reads
 import {
   computeLayout,
   type Declaration,
+  decodeBatchRead,
   decodeMessage,
   draftPullReply,
+  draftReadChunk,
   encodeAnswers,
   encodeError,
   encodeHostRecord,
@@ -20,6 +22,7 @@ import {
   type ParameterInfo,
   type Position,
   PserverError,
+  paddedBytes,
   parseCreateRequest,
   parseDeclareRequest,
   parseFinishRequest,
@@ -279,6 +282,7 @@ class Host implements FakeHost {
     subscribe(`ps.${this.subjects.job}.block.*.*.*.pull`, (message) => this.#pull(message));
     subscribe(`ps.${this.subjects.job}.shard.*.*.outcome`, (message) => this.#outcome(message));
     subscribe(`ps.${this.subjects.job}.shard.*.*.step`, (message) => this.#step(message));
+    subscribe(`ps.${this.subjects.job}.shard.*.*.read`, (message) => this.#readBatch(message));
   }
 
   #fold(shard: number, record: { seq: number; subject: string; payload: Uint8Array }): void {
@@ -403,6 +407,33 @@ class Host implements FakeHost {
           values,
         );
     });
+  }
+
+  /** Answers a batched read of whole blocks, in one chunk. */
+  #readBatch(message: Msg): void {
+    const number = Number(message.subject.split(".")[3]);
+    const { entries, generation, seq } = decodeBatchRead(message.data);
+    this.#when(number, seq, () =>
+      this.#answer(message, () => {
+        const blocks = entries.map(({ parameter, block: index, epoch, part }) => {
+          const block = this.shards[number]?.block(parameter, index);
+          if (block?.epoch !== epoch) throw new PserverError("STALE_EPOCH", "stale");
+          if (part !== undefined) throw new PserverError("INTERNAL", "this host reads no parts");
+          return block;
+        });
+        const dataBytes = blocks.reduce((sum, { bytes }) => sum + paddedBytes(bytes), 0);
+        const versions = blocks.map(({ version }) => version);
+        const position = { generation, seq: this.shards[number]?.seq ?? 0 };
+        const draft = draftReadChunk({ ...position, from: 0, more: false, versions }, dataBytes);
+        draft.data.fill(0);
+        let at = 0;
+        for (const block of blocks) {
+          draft.data.set(block.values(), at);
+          at += paddedBytes(block.bytes);
+        }
+        return sealMessage(draft);
+      }),
+    );
   }
 
   #control(message: Msg): void {
