@@ -10,6 +10,7 @@ import { parseId, wholeNumber } from "../options/parse-values.ts";
 import { LAUNCHERS, parseWallTime, type RunFlags } from "../run/run-flags.ts";
 import { runTrainers } from "../run/run-trainers.ts";
 import type { TrainerCommand } from "../run/trainer-command.ts";
+import { addNoTokenOption } from "../up/broker-token.ts";
 
 const INSTANCES_MAX = 4_096;
 const HOSTS_MAX = 64;
@@ -35,7 +36,7 @@ export function registerRun(program: Command, context: CliContext): void {
     if (sync === undefined || sync === "async" || trainers !== undefined) return;
     action.setOptionValue("trainers", action.opts<RunFlags>().instances);
   });
-  addConnectionOptions(command);
+  addNoTokenOption(addConnectionOptions(command));
   addOutputOptions(
     addJobHostOptions(addJobOption(command), "where --save says, else STORE/models"),
   ).action((words: TrainerCommand, flags: RunFlags) =>
@@ -54,8 +55,8 @@ const HELP = {
   "The server": [
     "  Without --url, --context and PSERVER_URL a broker and hosts are started on a free port, and",
     "  stopped at the end; their data is removed after a success and kept after a failure.",
-    "  For trainers on other machines the broker listens on all addresses, and only clients with a",
-    "  token made for this run may use it; trainers get it in NATS_TOKEN.",
+    "  For trainers on other machines the broker listens on all addresses. Only clients with a token",
+    "  may use it: trainers get it in NATS_TOKEN, programs of this user on this machine find it.",
   ],
   "When it ends": [
     "  When all trainers have ended with exit code 0, or one has failed for good; then the others are",
