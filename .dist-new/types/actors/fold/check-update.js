@@ -1,0 +1,277 @@
+import { checkTakesGradients } from "../../protocol/config/index.js";
+import { encodedBytes } from "../../protocol/dtypes.js";
+import { ensureError, PserverError } from "../../protocol/errors.js";
+import { parseBatch } from "../../protocol/messages/batch-records.js";
+import { isWholeRows, partElements, } from "../../protocol/messages/parts.js";
+import { parseTrainerRecord, } from "../../protocol/messages/records.js";
+import { allFinite, isFloat, } from "./apply-update.js";
+import { blockLabel, heldBytes, isPlaced, slotPlan, } from "./block-actor.js";
+import { measureIfPossible } from "./statistics.js";
+/**
+ * Passes if a block takes a gradient of this step from this trainer. Gradients of integers are applied at once in
+ * every job, so in a `sync` job they may name any step or none.
+ * @throws BAD_VALUE, NOT_MEMBER, LATE or EARLY
+ */
+function checkGradientStep(steps, { label, plan, contributors }, trainer, step) {
+    if (steps.synchronization.mode === "sync" && plan.accumulator === undefined)
+        return;
+    steps.checkGradient(trainer, step);
+    if (!contributors.has(trainer))
+        return;
+    throw new PserverError("LATE", `${label}: expected one gradient of each trainer in step ${step}; received another one`);
+}
+/**
+ * Passes if the parameter's configuration takes this gradient.
+ * @returns the divisor of the learning rate for a stale gradient; 1 or more.
+ * @throws UNSUPPORTED, NO_LEARNING_RATE or BAD_VALUE
+ */
+function checkGradient(block, part, norm, operation) {
+    checkPart(block, part);
+    checkTaken(block);
+    checkNorm(block, norm);
+    checkRate(block, operation.lr);
+    return versionsBehind(block, operation.seen);
+}
+/** @throws UNSUPPORTED for some rows of a parameter that is not sparse, or for some elements of rows. */
+function checkPart({ config, label }, part) {
+    if (part === undefined || (config.sparse && part.inner === undefined))
+        return;
+    const received = part.inner === undefined ? "some rows" : "some elements of some rows";
+    const expected = config.sparse ? "whole rows" : "all rows: the parameter is not sparse";
+    throw new PserverError("UNSUPPORTED", `${label}: expected a gradient of ${expected}; received one of ${received}`);
+}
+/** @throws UNSUPPORTED if elements of this type take no gradients under the block's configuration. */
+function checkTaken({ dtype, config, label }) {
+    checkTakesGradients(dtype, config, label);
+    if (isFloat(dtype))
+        return;
+    const { gradientScale, clipNorm, clipValue } = config;
+    if (gradientScale === 1 && clipNorm === undefined && clipValue === undefined)
+        return;
+    throw new PserverError("UNSUPPORTED", `${label}: expected ${dtype} to be added as it is; received a configuration that scales or clips`);
+}
+/** @throws BAD_VALUE if the configuration clips by the norm and the gradient names none. */
+function checkNorm({ config, label }, norm) {
+    const { clipNorm } = config;
+    if (clipNorm === undefined || norm !== undefined)
+        return;
+    throw new PserverError("BAD_VALUE", `${label}: expected the norm of the gradient, which is clipped to ${clipNorm}; received none`);
+}
+/**
+ * @throws NO_LEARNING_RATE if neither the configuration nor the call has a learning rate; BAD_VALUE for a rate that
+ * the optimizer excludes, or that differs from the rate of earlier gradients of the step.
+ */
+function checkRate(block, rate) {
+    const { label } = block;
+    const { optimizer, learningRate } = block.config;
+    if (optimizer.name === "none") {
+        if (rate === undefined)
+            return;
+        const text = `${label}: optimizer none takes no learning rate; received ${rate}`;
+        throw new PserverError("BAD_VALUE", text);
+    }
+    if (rate === undefined && learningRate === undefined) {
+        throw new PserverError("NO_LEARNING_RATE", `${label}: expected a learning rate in the parameter's configuration or in the call; ` +
+            "received none");
+    }
+    if (optimizer.name === "ftrl" && rate !== undefined && rate <= 0) {
+        const text = `${label}: expected a learning rate above 0; received ${rate}`;
+        throw new PserverError("BAD_VALUE", text);
+    }
+    if (block.accumulated === 0 || rate === block.openRate)
+        return;
+    throw new PserverError("BAD_VALUE", `${label}: expected the learning rate of the step's first gradient, ` +
+        `${block.openRate ?? "that of the configuration"}; received ${rate ?? "none"}`);
+}
+/** @throws BAD_VALUE if the gradient names a version that the block has not reached. */
+function versionsBehind(block, seen) {
+    if (seen === undefined)
+        return 1;
+    if (seen > block.version) {
+        throw new PserverError("BAD_VALUE", `${block.label}: seen: expected a version of at most ${block.version}; received ${seen}`);
+    }
+    return block.config.stalenessScaling ? Math.max(1, block.version - seen) : 1;
+}
+/**
+ * Checks a record against the state, in the order: epoch, step, fit, configuration. Changes nothing.
+ * @throws the rejection, with a code and a message that names expected and received.
+ */
+export function checkRecord(context, name, record, data) {
+    if (record.verb === "init")
+        return checkInit(context, name, record, data);
+    const block = checkTarget(context.blocks, name, record);
+    return record.verb === "set"
+        ? checkSet(context, block, record, data)
+        : checkPush(context, block, record, data);
+}
+/** @throws BAD_REPLY if a record asks for an answer to a subject outside its trainer's inbox. */
+export function checkReply({ isAnswerable }, reply) {
+    if (isAnswerable)
+        return;
+    throw new PserverError("BAD_REPLY", `reply: expected a subject under the trainer's inbox, or none; received ${JSON.stringify(reply.slice(0, 100))}`);
+}
+function checkInit(context, name, record, data) {
+    const { steps } = context;
+    context.declarations.check(context.trainer, name, record);
+    const plan = slotPlan(record, steps.synchronization);
+    checkNewBlock(context, name, record, plan);
+    checkReply(context, record.reply);
+    const label = blockLabel(name.parameter, name.index);
+    const payload = { dtype: record.dtype, bytes: data };
+    const statistics = checkFinite(context, { label, config: record.config }, payload);
+    return { kind: "init", name, record, plan, data, statistics };
+}
+/**
+ * Passes if an `init` may create its block with these slots, or replace the one there.
+ * @throws ALREADY_INITIALIZED, STALE_EPOCH, BAD_VALUE or TOO_LARGE
+ */
+function checkNewBlock({ blocks, rules, added }, { parameter, index }, record, plan) {
+    const label = blockLabel(parameter, index);
+    const { epoch } = record;
+    const existing = blocks.get(parameter, index);
+    if (existing?.epoch === epoch) {
+        throw new PserverError("ALREADY_INITIALIZED", `${label}: initialized under epoch ${epoch}`);
+    }
+    if (existing !== undefined && epoch < existing.epoch) {
+        const text = `${label}: expected epoch above ${existing.epoch}; received ${epoch}`;
+        throw new PserverError("STALE_EPOCH", text);
+    }
+    if (!isPlaced(index, record))
+        throw misplaced(label, "the place of such a block", record);
+    if (record.config.sparse && !isWholeRows(record)) {
+        throw misplaced(label, "whole rows, because the parameter is sparse", record);
+    }
+    const bytes = blocks.bytes + added.bytes - (existing?.heldBytes ?? 0) + heldBytes(record, plan);
+    checkAtMost(label, rules.shardBytesMax, bytes, "bytes of values and slots");
+    const count = blocks.count + added.count + (existing === undefined ? 1 : 0);
+    checkAtMost(label, rules.blocksMax, count, "blocks");
+}
+function misplaced(label, expected, { start, count, shape }) {
+    return new PserverError("BAD_VALUE", `${label}: expected ${expected}; received ${count} elements from ${start} on, of shape [${shape}]`);
+}
+function checkAtMost(label, most, received, of) {
+    if (received <= most)
+        return;
+    throw new PserverError("TOO_LARGE", `${label}: expected at most ${most} ${of} in the shard; received ${received}`);
+}
+/**
+ * Returns the block that a `push` or `set` names.
+ * @throws NOT_INITIALIZED, STALE_EPOCH or BAD_DTYPE if there is none, or it has another epoch or element type.
+ */
+function checkTarget(blocks, { parameter, index }, record) {
+    const block = blocks.get(parameter, index);
+    if (block === undefined) {
+        throw new PserverError("NOT_INITIALIZED", `${blockLabel(parameter, index)}: expected an init of epoch ${record.epoch} before; found none`);
+    }
+    const { label, epoch, dtype } = block;
+    if (record.epoch !== epoch) {
+        const text = `${label}: expected epoch ${epoch}; received ${record.epoch}`;
+        throw new PserverError("STALE_EPOCH", text);
+    }
+    if (record.dtype !== dtype) {
+        throw new PserverError("BAD_DTYPE", `${label}: expected ${dtype}; received ${record.dtype}`);
+    }
+    return block;
+}
+function checkSet(context, block, { dtype, reply }, data) {
+    checkBytes(block, block.bytes, data.length);
+    checkNotStatic(block);
+    checkReply(context, reply);
+    const statistics = checkFinite(context, block, { dtype, bytes: data });
+    return { kind: "set", block, data, statistics };
+}
+function checkPush(context, block, record, data) {
+    const { operation } = record;
+    if (operation.op === "grad") {
+        checkGradientStep(context.steps, block, context.trainer, operation.step);
+    }
+    const { dtype, encoding, norm } = record;
+    const part = record.part && context.readIndex(record.part, data, block.rows);
+    const bytes = part?.elements ?? data;
+    const elements = record.part ? partElements(record.part, block.rows) : block.count;
+    checkBytes(block, encodedBytes(dtype, encoding, elements), bytes.length);
+    checkNotStatic(block);
+    const payload = { dtype, encoding, bytes };
+    const behind = operation.op === "grad" ? checkGradient(block, part, norm, operation) : 1;
+    checkReply(context, record.reply);
+    const statistics = checkFinite(context, block, payload, norm);
+    return operation.op === "grad"
+        ? { kind: "gradient", block, payload, part, norm, statistics, operation, behind }
+        : { kind: "mix", block, payload, part, norm, statistics, operation };
+}
+/** @throws BAD_LENGTH if there are more or fewer bytes than expected. */
+function checkBytes({ label }, expected, received) {
+    if (received === expected)
+        return;
+    const text = `${label}: expected ${expected} bytes; received ${received}`;
+    throw new PserverError("BAD_LENGTH", text);
+}
+/** @throws STATIC if the parameter takes no update. */
+function checkNotStatic({ label, config }) {
+    if (!config.static)
+        return;
+    throw new PserverError("STATIC", `${label}: the parameter is static`);
+}
+/**
+ * Passes if the parameter allows any elements, or if these elements are finite and so is the norm of the whole
+ * tensor, where it is known. The norm is the same in all block updates of one gradient, so they are all rejected
+ * alike.
+ * @returns the statistics of the elements if the context asks for them: one pass finds both.
+ * @throws NON_FINITE
+ */
+function checkFinite({ memory, measures }, { label, config }, payload, norm) {
+    const statistics = measures ? measureIfPossible(memory, payload) : undefined;
+    if (config.allowNonFinite)
+        return statistics;
+    if (norm !== undefined && !Number.isFinite(norm)) {
+        throw new PserverError("NON_FINITE", `${label}: expected a finite norm; received ${norm}`);
+    }
+    const passes = statistics === undefined ? allFinite(memory, payload) : statistics.nonFinite === 0;
+    if (passes)
+        return statistics;
+    throw new PserverError("NON_FINITE", `${label}: expected finite elements; received a NaN or an infinity among ` +
+        `${payload.bytes.length} bytes`);
+}
+/**
+ * Returns the changes that a trainer's record makes: one, or for a batch one for each of its entries, which name
+ * different blocks. Every check is made before any change is applied, so a batch is one transaction.
+ * @throws the rejection; for a batch it names the block, or the malformed entry.
+ */
+export function checkUpdate(context, subject, header, message) {
+    if (subject.by === "batch")
+        return checkBatch(context, header, message);
+    const { parameter, index, verb } = subject;
+    const record = parseTrainerRecord(verb, header, message);
+    return [checkRecord(context, { parameter, index }, record, message.data)];
+}
+function checkBatch(context, header, message) {
+    const entries = parseBatch(header, message, context.rules.batchEntriesMax);
+    return entries.map((entry) => {
+        const change = checkEntry(context, entry);
+        if (change.kind === "init")
+            noteAdded(context, entry, change.plan.bytes);
+        return change;
+    });
+}
+function checkEntry(context, entry) {
+    try {
+        return checkRecord(context, entry, entry.record, entry.data);
+    }
+    catch (cause) {
+        const error = ensureError(cause);
+        const label = blockLabel(entry.parameter, entry.index);
+        if (error.code === "INTERNAL" || error.message.startsWith(label))
+            throw error;
+        throw new PserverError(error.code, `${label}: ${error.message}`, error.details, { cause });
+    }
+}
+/** Counts a block that an entry will create, so that the limits hold for later entries too. */
+function noteAdded({ blocks, added }, { parameter, index, data }, slotBytes) {
+    const existing = blocks.get(parameter, index);
+    added.bytes += slotBytes.reduce((sum, bytes) => sum + bytes, data.length);
+    if (existing === undefined)
+        added.count += 1;
+    else
+        added.bytes -= existing.heldBytes;
+}
+//# sourceMappingURL=check-update.js.map

@@ -1,0 +1,257 @@
+import { PserverError } from "../../protocol/errors.js";
+import { quoteName } from "../../protocol/names.js";
+/** Limit of the text of a rejection, because a shard remembers thousands of outcomes. */
+const MESSAGE_LENGTH_MAX = 400;
+/**
+ * Returns the outcome of a rejected record. The text is made well-formed, so that a snapshot restores the same
+ * characters.
+ */
+export function rejection(n, seq, code, message) {
+    const text = message.slice(0, MESSAGE_LENGTH_MAX).toWellFormed();
+    return { n, seq, version: 0, code, message: text };
+}
+/** Returns the outcome of a record before the first `rules`. */
+export function noRules(n, seq) {
+    return rejection(n, seq, "UNKNOWN_RULES", "the journal has no rules yet: no host has begun it");
+}
+/** Rejections that count against no trainer: they follow from the progress of the others. */
+const EXPECTED_REJECTIONS = ["LATE", "EARLY", "NOT_MEMBER"];
+/**
+ * Remembers the outcomes of each trainer's records, so that a repeated record gets the first answer.
+ *
+ * A record is admitted at most once. The outcome of an admitted record, applied or rejected, is noted and answered to
+ * every repeat. A record that is not admitted does not change this table.
+ */
+export class TrainerTable {
+    #entries = new Map();
+    #floor = 0;
+    /** Sessions up to the floor that have not ended. */
+    #live = new Set();
+    /** The highest session reported as given out; sessions up to it have ended, except for the live ones. */
+    get floor() {
+        return this.#floor;
+    }
+    /** The sessions up to the floor that have not ended, ascending. */
+    get live() {
+        return [...this.#live].sort((a, b) => a - b);
+    }
+    /** Number of trainers. */
+    get count() {
+        return this.#entries.size;
+    }
+    /** Lists the trainers with more rejected records than applied ones, in the order of {@link sorted}. */
+    rejectedCounts() {
+        const counts = [];
+        for (const [id, { rejected }] of this.#entries)
+            if (rejected > 0)
+                counts.push([id, rejected]);
+        return counts.sort(([a], [b]) => (a < b ? -1 : 1));
+    }
+    /** Lists all entries by trainer, in order of the UTF-16 code units of the ids. */
+    sorted() {
+        return [...this.#entries].sort(([a], [b]) => (a < b ? -1 : 1));
+    }
+    after(id, count) {
+        const later = this.sorted().filter(([trainer]) => trainer > id);
+        return later.slice(0, count).map(([trainer, { session }]) => [trainer, session]);
+    }
+    /**
+     * Returns the answer to a record that is not admitted; undefined for one that is. The answer is the first outcome
+     * of a repeat, or SETTLED, SUPERSEDED, REJOIN, QUOTA, WINDOW or TOO_MANY_TRAINERS. Only a first outcome and SETTLED
+     * say anything about an earlier copy of the record.
+     */
+    answerUnlessAdmitted(trainer, header, seq, rules) {
+        const { session, n } = header;
+        const settled = this.#settled(trainer, session, n, seq);
+        if (settled !== undefined)
+            return settled;
+        const entry = this.#entries.get(trainer);
+        const spent = rejectAboveQuota(entry, header, seq, rules);
+        if (spent !== undefined)
+            return spent;
+        // The record's own `done` counts, too: a sender whose earlier records were lost keeps to its window, and must not
+        // be rejected.
+        const done = Math.max(header.done, entry?.session === session ? entry.done : 0);
+        if (n > done + rules.windowRecords) {
+            return rejection(n, seq, "WINDOW", `record: expected a number of at most ${done + rules.windowRecords}; received ${n}`);
+        }
+        if (entry === undefined && this.#entries.size >= rules.trainersMax) {
+            return tooMany(n, seq, this.#entries.size);
+        }
+        return undefined;
+    }
+    /** Notes the outcome of an admitted record and forgets those up to its `done`. */
+    note(trainer, header, outcome) {
+        let entry = this.#entries.get(trainer);
+        if (entry?.session !== header.session) {
+            entry = { session: header.session, done: 0, outcomes: new Map(), rejected: 0 };
+            this.#entries.set(trainer, entry);
+        }
+        entry.outcomes.set(header.n, outcome);
+        count(entry, outcome);
+        if (header.done > entry.done)
+            forget(entry, header.done);
+    }
+    /** Returns the outcome of one record, as of record `seq`; see `Shard.outcomes`. */
+    outcome(trainer, session, n, seq, rules) {
+        const settled = this.#settled(trainer, session, n, seq);
+        if (settled !== undefined)
+            return settled;
+        const entry = this.#entries.get(trainer);
+        const spent = rejectAboveQuota(entry, { session, n }, seq, rules);
+        if (spent !== undefined)
+            return spent;
+        if (entry === undefined && this.#entries.size >= rules.trainersMax) {
+            return tooMany(n, seq, this.#entries.size);
+        }
+        return rejection(n, seq, "BAD_CHECKSUM", `no readable record ${n} of session ${session} of trainer ${quoteName(trainer)} up to ${seq}`);
+    }
+    /** Ends every session up to `session`. The floor never falls. */
+    raiseFloor(session) {
+        this.endSessions({ upTo: session, live: [] });
+    }
+    /**
+     * Ends every session up to `upTo` that is not live, and forgets its trainer. An ended session never becomes live
+     * again, not even by a delayed record that still lists it.
+     */
+    endSessions({ upTo, live }) {
+        const named = new Set(live);
+        const before = this.#live;
+        const floor = this.#floor;
+        const wasLive = (session) => session > floor || before.has(session);
+        const stays = [...before].filter((session) => session > upTo);
+        this.#live = new Set([...stays, ...live.filter(wasLive)]);
+        this.#floor = Math.max(floor, upTo);
+        for (const [trainer, { session }] of this.#entries) {
+            if (session <= upTo && !named.has(session))
+                this.#entries.delete(trainer);
+        }
+    }
+    /**
+     * Forgets each of these trainers if it still has the session named with it. Unlike an ended session, that session
+     * may send again.
+     */
+    forget(trainers) {
+        for (const [trainer, session] of trainers) {
+            if (this.#entries.get(trainer)?.session === session)
+                this.#entries.delete(trainer);
+        }
+    }
+    /** Restores {@link floor} and {@link live}; must precede {@link restore}. */
+    restoreSessions(floor, live) {
+        this.#floor = floor;
+        this.#live = new Set(live);
+    }
+    /** Moves all outcomes to record 0: the sequences of the journal start again at 1. */
+    restartJournal() {
+        for (const { outcomes } of this.#entries.values()) {
+            for (const [n, outcome] of outcomes)
+                outcomes.set(n, { ...outcome, seq: 0 });
+        }
+    }
+    /**
+     * Restores a saved entry.
+     * @throws SNAPSHOT_DAMAGED if no sequence of records leads to it.
+     */
+    restore(trainer, entry, rules) {
+        const { session, done, outcomes, rejected } = entry;
+        const numbers = [...outcomes.keys()];
+        const fits = !this.#entries.has(trainer) &&
+            this.#entries.size < rules.trainersMax &&
+            !this.#hasEnded(session) &&
+            numbers.every((n) => n > done && n <= done + rules.windowRecords);
+        if (!fits) {
+            throw new PserverError("SNAPSHOT_DAMAGED", `trainer ${quoteName(trainer)}: expected one entry of at most ${rules.trainersMax}, with a ` +
+                `session that is live or above ${this.#floor} and numbers from ${done + 1} to ${done + rules.windowRecords}; ` +
+                `received session ${session} and numbers ${numbers.slice(0, 20).join(" ")}`, { trainer, session, done });
+        }
+        this.#entries.set(trainer, { session, done, outcomes: new Map(outcomes), rejected });
+    }
+    #hasEnded(session) {
+        return session <= this.#floor && !this.#live.has(session);
+    }
+    /** Returns the answer to a settled number or an ended session; undefined for all others. */
+    #settled(trainer, session, n, seq) {
+        const entry = this.#entries.get(trainer);
+        if (this.#hasEnded(session)) {
+            return rejection(n, seq, "REJOIN", `session: expected one above ${this.#floor}; received ${session}`);
+        }
+        if (entry === undefined || session > entry.session)
+            return undefined;
+        if (session < entry.session) {
+            return rejection(n, seq, "SUPERSEDED", `session: expected ${entry.session}; received ${session}`);
+        }
+        if (n > entry.done)
+            return entry.outcomes.get(n);
+        return rejection(n, seq, "SETTLED", `record: expected a number above ${entry.done}; received ${n}`);
+    }
+}
+/**
+ * Raises `done` and forgets the outcomes up to it; iterates over the smaller set, the numbers passed or those
+ * remembered.
+ */
+function forget(entry, done) {
+    const passed = done - entry.done;
+    if (passed <= entry.outcomes.size) {
+        for (let n = entry.done + 1; n <= done; n++)
+            entry.outcomes.delete(n);
+    }
+    else {
+        for (const n of entry.outcomes.keys())
+            if (n <= done)
+                entry.outcomes.delete(n);
+    }
+    entry.done = done;
+}
+function count(entry, { code }) {
+    if (code === undefined)
+        entry.rejected = Math.max(0, entry.rejected - 1);
+    else if (!EXPECTED_REJECTIONS.includes(code))
+        entry.rejected += 1;
+}
+/** Returns the QUOTA answer to a session with too many rejected records; undefined for all others. */
+function rejectAboveQuota(entry, { session, n }, seq, { rejectedMax }) {
+    if (entry === undefined || entry.session !== session)
+        return undefined;
+    if (entry.rejected < rejectedMax)
+        return undefined;
+    const message = `session ${session}: the shard has refused ${entry.rejected} records more than it has applied, ` +
+        "and takes no further one; join again once the cause is found";
+    return rejection(n, seq, "QUOTA", message);
+}
+function tooMany(n, seq, trainers) {
+    return rejection(n, seq, "TOO_MANY_TRAINERS", `the shard remembers ${trainers} trainers and takes no other`);
+}
+/** Counts of unreadable records: in total, and for a limited number of trainers. */
+export class UnreadableCounts {
+    #byTrainer = new Map();
+    #total = 0;
+    /** Count over all senders. */
+    get total() {
+        return this.#total;
+    }
+    /** Lists the counts by trainer, in order of the UTF-16 code units of the ids. */
+    sorted() {
+        return [...this.#byTrainer].sort(([a], [b]) => (a < b ? -1 : 1));
+    }
+    /**
+     * Counts one record, in total and for its trainer if known. Trainers beyond `trainersMax` have no
+     * count of their own.
+     */
+    count(trainer, trainersMax) {
+        this.#total += 1;
+        if (trainer === undefined)
+            return;
+        const known = this.#byTrainer.get(trainer);
+        if (known === undefined && this.#byTrainer.size >= trainersMax)
+            return;
+        this.#byTrainer.set(trainer, (known ?? 0) + 1);
+    }
+    /** Restores saved counts. */
+    restore(total, byTrainer) {
+        this.#total = total;
+        for (const [trainer, records] of byTrainer)
+            this.#byTrainer.set(trainer, records);
+    }
+}
+//# sourceMappingURL=trainer-table.js.map

@@ -1,0 +1,162 @@
+import { asMap, bucketStream, JobSubjects, PserverError, } from "../../protocol/index.js";
+import { openJetStream } from "../../transport/jetstream.js";
+import { HOST_LEASES, hostOfKey } from "../host/shard-claims.js";
+import { openExistingBucket } from "../journal/kv-bucket.js";
+import { brokerCall, deleteStream } from "../journal/streams.js";
+import { jobEntry } from "../lifecycle/machine.js";
+import { hasRemovalFlag, isPendingFork, LEASES_IN_KV, leasesIn, parseSettings, SETTINGS_KEY, settingsChanged, withRemovalFlag, } from "./job-settings.js";
+import { streamsOfJob } from "./open-job.js";
+/** Describes a job; @throws TIMEOUT, DENIED, … if the broker does not answer. */
+export async function describeJob(connection, { job, streams }) {
+    const subjects = new JobSubjects(job);
+    const names = new Set(streams.map(({ config }) => config.name));
+    const bytes = streams.reduce((sum, { state }) => sum + state.bytes, 0);
+    const rest = { job, bytes, streams: streams.length };
+    const empty = { ...rest, shards: 0, journal: undefined, hosts: [], leases: LEASES_IN_KV };
+    if (!names.has(bucketStream(subjects.bucket())))
+        return { ...empty, state: "incomplete" };
+    const bucket = await openExistingBucket(connection, subjects.bucket());
+    const stored = (await bucket.read(SETTINGS_KEY))?.value;
+    if (stored === undefined)
+        return { ...empty, state: "incomplete" };
+    const { shards, journal, leases } = parseSettings(stored);
+    const hosts = await aliveHosts(connection, subjects, leases, names);
+    const described = { ...rest, shards, journal, leases, hosts };
+    if (hasRemovalFlag(stored))
+        return { ...described, state: "removing" };
+    if (isPendingFork(stored))
+        return { ...described, state: "incomplete" };
+    return { ...described, state: (await jobEntry.read({ bucket })).state };
+}
+/** Returns the ids of a job's hosts that are alive; undefined if its leases are not in the broker. */
+async function aliveHosts(connection, subjects, leases, streams) {
+    if (leases !== LEASES_IN_KV)
+        return undefined;
+    const bucket = subjects.leaseBucket();
+    if (!streams.has(bucketStream(bucket)))
+        return [];
+    const keys = await (await openExistingBucket(connection, bucket)).keys(HOST_LEASES);
+    return keys.map(hostOfKey).sort();
+}
+/**
+ * Removes a job for good. First its settings get a flag, so that no host joins the job or makes it again from what is
+ * left; the bucket that holds them is removed last. An interrupted removal is completed by another one.
+ */
+export class JobRemoval {
+    #options;
+    #subjects;
+    constructor(options) {
+        this.#options = options;
+        this.#subjects = new JobSubjects(options.job);
+    }
+    /**
+     * Lists the streams that would be removed, the bucket of settings last; none if there is no such job.
+     * @throws JOB_EXISTS while a host of the job is alive, BAD_VALUE if its leases are in an etcd that was not given;
+     * DENIED for a user who may not list streams.
+     */
+    async plan() {
+        const streams = await this.#streams();
+        const settings = await (await this.#bucket(streams))?.read(SETTINGS_KEY);
+        if (settings !== undefined)
+            await this.#checkUnused(settings, new Set(streams));
+        return streams;
+    }
+    /**
+     * Removes the job; `onRemoved` is called for each stream and key.
+     * @throws as {@link JobRemoval.plan}, before anything is removed.
+     */
+    async run(onRemoved) {
+        const streams = await this.#streams();
+        const bucket = await this.#bucket(streams);
+        const settings = await bucket?.read(SETTINGS_KEY);
+        if (bucket !== undefined && settings !== undefined) {
+            await this.#fence(bucket, settings, new Set(streams));
+        }
+        await this.#removeEtcdKeys(onRemoved);
+        const manager = await this.#manager();
+        const { job } = this.#options;
+        for (const name of streams) {
+            // A missing stream was removed by another removal of the same job.
+            const wasThere = await brokerCall(`removing the stream ${name}`, { job }, () => deleteStream(manager, name));
+            if (wasThere)
+                onRemoved(name);
+        }
+    }
+    /** Writes the flag into the settings, and checks before and after that no host is alive. */
+    async #fence(bucket, settings, streams) {
+        const { job, revision = settings.revision } = this.#options;
+        if (settings.revision !== revision)
+            throw settingsChanged(job);
+        await this.#checkUnused(settings, streams);
+        if (hasRemovalFlag(settings.value))
+            return;
+        const flagged = await bucket.update(SETTINGS_KEY, withRemovalFlag(settings.value), settings.revision);
+        if (flagged === undefined)
+            throw settingsChanged(job);
+        try {
+            // A host that read the settings before the flag was written may have joined since.
+            await this.#checkUnused(settings, streams);
+        }
+        catch (error) {
+            await bucket.update(SETTINGS_KEY, asMap(settings.value, SETTINGS_KEY), flagged);
+            throw error;
+        }
+    }
+    async #checkUnused({ value }, streams) {
+        const { leases } = parseSettings(value);
+        this.#checkEtcd(leases);
+        await this.#checkNoHosts(leases, streams);
+    }
+    #checkEtcd(leases) {
+        const { etcd, job } = this.#options;
+        const received = leasesIn(etcd);
+        if (received === leases)
+            return;
+        const message = leases === LEASES_IN_KV
+            ? `job ${job} keeps its leases in the broker: expected no --etcd`
+            : `job ${job} keeps its leases in ${leases}: expected --etcd and --etcd-prefix as its hosts have them`;
+        throw new PserverError("BAD_VALUE", message, { job, expected: leases, received });
+    }
+    async #checkNoHosts(leases, streams) {
+        const { connection, job, etcd } = this.#options;
+        const hosts = etcd === undefined
+            ? ((await aliveHosts(connection, this.#subjects, leases, streams)) ?? [])
+            : (await etcd.client.keys(`${etcd.keys.leases}${HOST_LEASES}`)).map((key) => hostOfKey(key.slice(etcd.keys.leases.length)));
+        if (hosts.length === 0)
+            return;
+        throw new PserverError("JOB_EXISTS", `hosts of job ${job} are alive: ${hosts.join(", ")}. Stop them first; the lease of one that ` +
+            "crashed ends within seconds.", { job, hosts });
+    }
+    /** Removes the keys of the job that do not expire with a lease. */
+    async #removeEtcdKeys(onRemoved) {
+        const { etcd } = this.#options;
+        if (etcd === undefined)
+            return;
+        const { keys, client } = etcd;
+        for (const { key, revision } of [
+            ...(await client.list(keys.leases)),
+            ...(await client.list(keys.done)),
+        ]) {
+            if (await client.swap([{ key, revision }], [{ kind: "remove", key }]))
+                onRemoved(`etcd ${key}`);
+        }
+    }
+    async #streams() {
+        const manager = await this.#manager();
+        const names = (await streamsOfJob(manager, this.#options.job)).map(({ config }) => config.name);
+        const last = bucketStream(this.#subjects.bucket());
+        return [...names.filter((name) => name !== last).sort(), ...names.filter((n) => n === last)];
+    }
+    /** Opens the bucket of settings, if it is among the streams. */
+    async #bucket(streams) {
+        const bucket = this.#subjects.bucket();
+        if (!streams.includes(bucketStream(bucket)))
+            return undefined;
+        return await openExistingBucket(this.#options.connection, bucket);
+    }
+    async #manager() {
+        const { connection, timeoutMs } = this.#options;
+        return await openJetStream(connection, timeoutMs).jetstreamManager(false);
+    }
+}
+//# sourceMappingURL=remove-job.js.map

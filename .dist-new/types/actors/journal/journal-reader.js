@@ -1,0 +1,316 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { AckPolicy, DeliverPolicy, ReplayPolicy } from "@nats-io/jetstream";
+import { createInbox, nanos, } from "@nats-io/transport-node";
+import { visible } from "../../protocol/errors.js";
+import { PserverError } from "../../protocol/index.js";
+import { fromBrokerError } from "../../transport/broker-error.js";
+import { storedRecord } from "./journal.js";
+/** Errors about a journal or its ownership that a retry cannot change. */
+const FINAL = [
+    "JOURNAL_LOST",
+    "JOURNAL_DAMAGED",
+    "SNAPSHOT_DAMAGED",
+    "NOT_OWNER",
+    "UNKNOWN_RULES",
+    "TOO_LARGE",
+    "CLOSED",
+    "DENIED",
+];
+/** Errors of unknown cause: defects of this program, or malformed answers of the broker. */
+const UNEXPLAINED = ["INTERNAL", "BAD_MESSAGE"];
+/** Unexplained failures in a row before giving up. */
+const UNEXPLAINED_MAX = 10;
+/** Whether no retry can help against an error of taking over or reading a journal. */
+export function isFinal(error) {
+    return FINAL.includes(error.code);
+}
+/**
+ * Decides whether an operation on a journal is retried: without limit after a transient error, not at
+ * all after a final one, and at most ten times in a row after an unexplained one.
+ */
+export class RetryLimit {
+    #unexplained = 0;
+    /** Counts a failed attempt. Returns whether it was the last one. */
+    isReachedBy(error) {
+        this.#unexplained = UNEXPLAINED.includes(error.code) ? this.#unexplained + 1 : 0;
+        return isFinal(error) || this.#unexplained >= UNEXPLAINED_MAX;
+    }
+    /** Notes that an attempt has succeeded. */
+    clear() {
+        this.#unexplained = 0;
+    }
+}
+/** Lifetime of a request for records. Then the broker ends it, and a new one is sent. */
+const REQUEST_MS = 30_000;
+/** Interval of the broker's heartbeats for a request that waits for records. */
+const HEARTBEAT_MS = 3_000;
+/** First and longest pause before a new consumer after a failure. */
+const RETRY_MS_MIN = 50;
+const RETRY_MS_MAX = 2_000;
+/**
+ * Matches subjects under which no record can be published: the broker's protocol takes no such characters and, by
+ * default, no longer subject. A record with such a subject cannot be delivered: its line ends the connection.
+ */
+const UNSENDABLE = /[ \t\r\n]|^.{4096}/su;
+/** Limit of the characters of a subject that an error shows. */
+const SHOWN_MAX = 100;
+/** Prefix of the reply subjects of records; statuses have none. */
+const DELIVERY_PREFIX = "$JS.ACK.";
+/**
+ * Delivers a journal stream in order and without end, through an unfiltered pull consumer without acknowledgements.
+ * Records lost with a connection are requested again; if some are still missing, it delivers the records after the
+ * gap, and the fold detects the gap. A record whose subject has changed so that its delivery ends the connection is
+ * JOURNAL_DAMAGED.
+ */
+export class JournalReader {
+    #deps;
+    #limit = new RetryLimit();
+    #events = NOT_STARTED;
+    #watchdog;
+    #subscription;
+    #requestSubject = "";
+    #inbox = "";
+    #next = 0;
+    /** Sequence at which the last consumer began. */
+    #startedAt = 0;
+    #gapAt = 0;
+    #outstanding = 0;
+    /** How many delivered records the fold has not taken yet; they use up credit, too. */
+    #waiting = 0;
+    #heardAt = 0;
+    #retryMs = RETRY_MS_MIN;
+    #stopped = false;
+    #resetting;
+    #resetAgain = false;
+    #attempt = 0;
+    #interrupt = () => undefined;
+    constructor(deps) {
+        this.#deps = deps;
+    }
+    /** Starts to read. May be called once. */
+    start(events) {
+        this.#events = events;
+        this.#watchdog = setInterval(() => this.#checkHeartbeat(), HEARTBEAT_MS);
+        this.#watchdog.unref();
+        return this.reset();
+    }
+    /** Starts a new consumer where `locate` says. */
+    reset() {
+        // A reset under way may have begun before the reason for this one, so it is repeated.
+        if (this.#resetting !== undefined)
+            this.#resetAgain = true;
+        this.#resetting ??= this.#recreate().finally(() => {
+            this.#resetting = undefined;
+        });
+        return this.#resetting;
+    }
+    /** Starts a new consumer after the connection was lost: earlier requests are never answered. */
+    reconnected() {
+        this.#interrupt(new PserverError("NO_BROKER", "the broker was lost meanwhile"));
+        return this.reset();
+    }
+    /** Notes that delivered records are folded or forgotten, so that as many more may be requested. */
+    taken(records) {
+        this.#waiting = Math.max(0, this.#waiting - records);
+        this.#request();
+    }
+    /** Stops the delivery for good. */
+    stop() {
+        this.#stopped = true;
+        clearInterval(this.#watchdog);
+        this.#unsubscribe();
+    }
+    async #recreate() {
+        while (!this.#stopped) {
+            this.#unsubscribe();
+            try {
+                this.#resetAgain = false;
+                const interrupted = new Promise((_resolve, reject) => {
+                    this.#interrupt = reject;
+                });
+                this.#attempt += 1;
+                await Promise.race([this.#create(this.#attempt), interrupted]);
+                this.#limit.clear();
+                if (!this.#resetAgain)
+                    return;
+            }
+            catch (error) {
+                const found = fromBrokerError(error, "reading the journal");
+                if (this.#limit.isReachedBy(found)) {
+                    this.#fail(found);
+                    return;
+                }
+                await delay(this.#nextPauseMs());
+            }
+        }
+    }
+    async #create(attempt) {
+        const { connection, manager, inboxPrefix } = this.#deps;
+        const { stream, startSeq } = await this.#events.locate();
+        if (attempt !== this.#attempt)
+            return;
+        // The record at this place may itself have ended the last consumer.
+        if (startSeq === this.#startedAt)
+            await checkSubject(manager, stream, startSeq);
+        this.#startedAt = startSeq;
+        this.#next = startSeq;
+        this.#inbox = createInbox(inboxPrefix);
+        const consumer = `owner-${this.#inbox.split(".").at(-1)}`;
+        this.#requestSubject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`;
+        await manager.consumers.add(stream, {
+            name: consumer,
+            ack_policy: AckPolicy.None,
+            replay_policy: ReplayPolicy.Instant,
+            deliver_policy: DeliverPolicy.StartSequence,
+            opt_start_seq: startSeq,
+            inactive_threshold: nanos(4 * HEARTBEAT_MS),
+            mem_storage: true,
+            num_replicas: 1,
+        });
+        if (this.#stopped || attempt !== this.#attempt)
+            return;
+        this.#subscription = connection.subscribe(this.#inbox, {
+            callback: (error, message) => {
+                if (error === null)
+                    this.#receive(message);
+            },
+        });
+        this.#outstanding = 0;
+        this.#waiting = 0;
+        this.#heardAt = performance.now();
+        this.#request();
+    }
+    #unsubscribe() {
+        this.#subscription?.unsubscribe();
+        this.#subscription = undefined;
+    }
+    #request() {
+        const window = this.#deps.credit.records;
+        const used = this.#outstanding + this.#waiting;
+        if (this.#subscription === undefined || used > window / 2)
+            return;
+        const batch = window - used;
+        const request = {
+            batch,
+            expires: nanos(REQUEST_MS),
+            idle_heartbeat: nanos(HEARTBEAT_MS),
+        };
+        this.#deps.connection.publish(this.#requestSubject, JSON.stringify(request), {
+            reply: this.#inbox,
+        });
+        this.#outstanding += batch;
+    }
+    #receive(message) {
+        this.#heardAt = performance.now();
+        // Read once, because each access decodes it.
+        const { reply } = message;
+        // The reply subject tells records from statuses: the headers of a record are up to its sender.
+        if (!reply?.startsWith(DELIVERY_PREFIX)) {
+            this.#receiveStatus(message.headers?.code ?? 0, message);
+            return;
+        }
+        this.#retryMs = RETRY_MS_MIN;
+        this.#outstanding = Math.max(0, this.#outstanding - 1);
+        const { seq, timeMs } = parseDelivery(reply);
+        if (seq === this.#next || (seq > this.#next && this.#gapAt === this.#next)) {
+            this.#deps.credit.noteSize(message.data.length);
+            this.#next = seq + 1;
+            this.#waiting += 1;
+            this.#events.onRecord({ seq, subject: message.subject, payload: message.data, timeMs });
+        }
+        else if (seq > this.#next) {
+            // A new consumer, which starts at the missing record, shows whether the stream lacks it.
+            this.#gapAt = this.#next;
+            void this.reset();
+        }
+    }
+    #receiveStatus(code, message) {
+        if (code === 100 || code === 408)
+            this.#retryMs = RETRY_MS_MIN;
+        if (code === 100)
+            return;
+        if (code === 408) {
+            const pending = Number(message.headers?.get("Nats-Pending-Messages") ?? 0);
+            this.#outstanding = Math.max(0, this.#outstanding - pending);
+            this.#request();
+            return;
+        }
+        // A new consumer may have no leader yet, and neither would its successor without a pause.
+        this.#unsubscribe();
+        setTimeout(() => void this.reset(), this.#nextPauseMs()).unref();
+    }
+    /** Returns the pause before the next attempt; it grows until an attempt succeeds. */
+    #nextPauseMs() {
+        const pauseMs = this.#retryMs;
+        this.#retryMs = Math.min(2 * pauseMs, RETRY_MS_MAX);
+        return pauseMs;
+    }
+    #checkHeartbeat() {
+        if (this.#subscription === undefined || this.#outstanding === 0)
+            return;
+        if (performance.now() - this.#heardAt > 3 * HEARTBEAT_MS)
+            void this.reset();
+    }
+    #fail(error) {
+        if (this.#stopped)
+            return;
+        this.stop();
+        this.#events.onFailure(error);
+    }
+}
+const NOT_STARTED = {
+    locate: () => Promise.reject(new PserverError("INTERNAL", "the reader has not been started")),
+    onRecord: () => undefined,
+    onFailure: () => undefined,
+};
+/**
+ * Passes unless a record's subject keeps the broker from delivering it.
+ * @throws JOURNAL_DAMAGED {seq}; the errors of `storedRecord`.
+ */
+async function checkSubject(manager, stream, seq) {
+    const record = await storedRecord(manager, stream, seq);
+    if (record === undefined || !UNSENDABLE.test(record.subject))
+        return;
+    const shown = visible(record.subject.slice(0, SHOWN_MAX));
+    const text = `journal ${stream}: record ${seq} is another than the one that was stored: its subject is ${shown}`;
+    throw new PserverError("JOURNAL_DAMAGED", text, { stream, seq });
+}
+/** Reads stream sequence and time from the reply subject of a delivered record. */
+function parseDelivery(reply) {
+    // `$JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<nanoseconds>.<pending>`, with
+    // two more tokens before the stream when the broker names domain and account.
+    const tokens = reply.split(".");
+    const at = tokens.length >= 11 ? 7 : 5;
+    const seq = Number(tokens[at]);
+    if (Number.isSafeInteger(seq) && seq > 0)
+        return { seq, timeMs: Number(tokens[at + 2]) / 1e6 };
+    throw new PserverError("INTERNAL", `no delivery of a stream: reply subject ${visible(reply)}`);
+}
+/** Limits of the records that a shard requests ahead of the fold. */
+const RECORDS_MIN = 2;
+const RECORDS_MAX = 512;
+/** Factor of the estimate at each smaller record, so that large records are forgotten slowly. */
+const DECAY = 0.95;
+/**
+ * Computes how many records a reader may request so that they stay within a number of bytes. Sizes are not known in
+ * advance, so the largest recent record is the estimate for the next ones.
+ */
+export class Credit {
+    #bytes;
+    #recordBytes;
+    /** `bytes` limits the requested records. The first estimate is the largest possible record. */
+    constructor(bytes, recordBytesMax) {
+        this.#bytes = bytes;
+        this.#recordBytes = recordBytesMax;
+    }
+    /** Updates the estimate with the size of a record. */
+    noteSize(bytes) {
+        this.#recordBytes = Math.max(bytes, this.#recordBytes * DECAY);
+    }
+    /** How many records may be requested and not yet folded. */
+    get records() {
+        const fitting = Math.floor(this.#bytes / Math.max(this.#recordBytes, 1));
+        return Math.min(Math.max(fitting, RECORDS_MIN), RECORDS_MAX);
+    }
+}
+//# sourceMappingURL=journal-reader.js.map

@@ -1,0 +1,390 @@
+import { asMap, comparePositions, decodeMessage, integerField, JETSTREAM_ERRORS, listField, PserverError, readCrc, textField, unpackValue, } from "../../protocol/index.js";
+import { fromBrokerError, fromStoreError, isWrongSequence, jetStreamErrorCode, } from "../../transport/broker-error.js";
+import { mapConcurrently } from "../concurrent.js";
+import { heldBytes, slotPlan } from "../fold/block-actor.js";
+import { parseFoldState } from "../fold/fold-state.js";
+import { readable } from "../fold/journal-record.js";
+import { Shard } from "../fold/shard.js";
+import { decodeManifest, encodeManifest, toPieceRef, } from "./manifest.js";
+import { brokerCall, ensureFileStream, readStream } from "./streams.js";
+/** Limit of a shard's blocks. */
+const BLOCKS_MAX = 1_000_000;
+/** Limit of a block's slots, values included. */
+const SLOTS_MAX = 16;
+/** Returns the key of a block in tables. It is unambiguous, because the index comes first and has no colon. */
+export function blockKey(parameter, index) {
+    return `${index}:${parameter}`;
+}
+/**
+ * Reads the state that a manifest names.
+ * @throws SNAPSHOT_DAMAGED if a part is lost or has changed.
+ */
+export async function readSnapshotState(store, manifest) {
+    const parts = [];
+    for (const ref of manifest.state)
+        parts.push(decodeMessage(await store.read(ref)).data);
+    try {
+        const fields = asMap(unpackValue(Buffer.concat(parts)), "state");
+        return {
+            fold: fields["fold"],
+            pieces: listField(fields, "pieces", BLOCKS_MAX).map(toBlockPieces),
+        };
+    }
+    catch (cause) {
+        throw new PserverError("SNAPSHOT_DAMAGED", "the state of a snapshot cannot be read", {}, { cause });
+    }
+}
+function toBlockPieces(value) {
+    const fields = asMap(value, "pieces");
+    return {
+        parameter: textField(fields, "parameter"),
+        index: integerField(fields, "index"),
+        epoch: integerField(fields, "epoch", 1),
+        version: integerField(fields, "version"),
+        accumulated: integerField(fields, "accumulated"),
+        slots: listField(fields, "slots", SLOTS_MAX).map(toPieceRef),
+    };
+}
+/** How many pieces are read from the broker at a time. */
+const READS_AT_ONCE = 4;
+/**
+ * Restores the shard from a manifest's snapshot.
+ * @throws SNAPSHOT_DAMAGED if a piece of it is lost or has changed; the errors of `reserve`.
+ */
+export async function loadSnapshot({ subjects, shard: number, store, reserve }, { manifest }) {
+    const state = await readSnapshotState(store, manifest);
+    const { blocks, synchronization } = parseFoldState(state.fold);
+    const valueBytes = blocks.map((block) => heldBytes(block, slotPlan(block, synchronization)));
+    reserve?.(valueBytes.reduce((sum, bytes) => sum + bytes, 0), blocks);
+    const shard = Shard.restoreEmpty({ subjects, shard: number }, state.fold);
+    shard.continueChecksum(manifest.checksum);
+    await loadBlocks(shard, state.pieces, store);
+    const pieces = state.pieces.map((entry) => [blockKey(entry.parameter, entry.index), entry]);
+    return { shard, stored: new Map(pieces) };
+}
+/** Loads the slots of a restored shard from their pieces, a few at a time. */
+async function loadBlocks(shard, pieces, store) {
+    const items = pieces.flatMap((entry) => entry.slots.map((ref, slot) => ({ entry, ref, slot })));
+    const load = async ({ entry, ref, slot }) => {
+        const { data } = decodeMessage(await store.read(ref));
+        shard.loadSlot(entry.parameter, entry.index, slot, data);
+    };
+    await mapConcurrently(items, load, READS_AT_ONCE);
+    shard.checkLoaded();
+}
+/** Reads one shard's part of the snapshot stream of a job. */
+export class SnapshotReader {
+    #deps;
+    #subjects;
+    #shard;
+    constructor(deps) {
+        this.#deps = deps;
+        this.#subjects = deps.subjects;
+        this.#shard = deps.shard;
+    }
+    /**
+     * Reads the message that a reference names into a buffer of its own.
+     * @throws SNAPSHOT_DAMAGED if it is gone or its bytes have changed.
+     */
+    async read(piece) {
+        const bytes = await this.#bytes(piece.seq);
+        if (bytes === undefined)
+            throw this.#damaged(piece, "is not in the stream");
+        try {
+            decodeMessage(bytes);
+        }
+        catch (cause) {
+            throw this.#damaged(piece, "cannot be read", cause);
+        }
+        if (readCrc(bytes) !== piece.crc)
+            throw this.#damaged(piece, "has another checksum");
+        return bytes;
+    }
+    /** Reads the newest manifest from the leader; undefined without one. */
+    async lastManifest() {
+        const subject = this.#subjects.manifest(this.#shard);
+        const stored = await this.message({ last_by_subj: subject });
+        return stored && { seq: stored.seq, manifest: decodeManifest(stored.data) };
+    }
+    /** Reads all kept manifests, oldest first. @throws SNAPSHOT_DAMAGED if one cannot be read. */
+    async manifests() {
+        const messages = await this.#manifestMessages();
+        return messages.map(({ seq, data }) => ({ seq, manifest: decodeManifest(data) }));
+    }
+    /** Reads like {@link manifests}, with the times, and with undefined for a manifest that cannot be read. */
+    async manifestEntries() {
+        const messages = await this.#manifestMessages();
+        return messages.map(({ seq, data, timeMs }) => {
+            return { seq, timeMs, manifest: readable(() => decodeManifest(data)) };
+        });
+    }
+    async #manifestMessages() {
+        const subject = this.#subjects.manifest(this.#shard);
+        const found = [];
+        for (let seq = 1;;) {
+            const stored = await this.message({ seq, next_by_subj: subject });
+            if (stored === undefined)
+                return found;
+            found.push(stored);
+            seq = stored.seq + 1;
+        }
+    }
+    async #bytes(seq) {
+        const stream = this.#subjects.snapshotStream();
+        try {
+            // Direct get sends plain bytes; only a message that it lacks is read from the leader, in base64.
+            const direct = await this.#deps.manager.direct.getMessage(stream, { seq });
+            if (direct !== null)
+                return Uint8Array.from(direct.data);
+        }
+        catch (error) {
+            if (fromBrokerError(error, "reading").code === "CLOSED")
+                throw fromBrokerError(error, "reading");
+        }
+        return (await this.message({ seq }))?.data;
+    }
+    /** Reads one message from the leader; undefined if there is none. */
+    async message(query) {
+        try {
+            const stored = await this.#deps.manager.streams.getMessage(this.#subjects.snapshotStream(), query);
+            if (stored === null)
+                return undefined;
+            return { seq: stored.seq, data: stored.data, timeMs: stored.time.getTime() };
+        }
+        catch (error) {
+            if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.MESSAGE_NOT_FOUND)
+                return undefined;
+            throw fromBrokerError(error, `reading snapshots of shard ${this.#shard}`, {
+                shard: this.#shard,
+            });
+        }
+    }
+    #damaged(piece, what, cause) {
+        return new PserverError("SNAPSHOT_DAMAGED", `shard ${this.#shard}: snapshot message ${piece.seq} ${what}`, { shard: this.#shard, seq: piece.seq }, { cause });
+    }
+}
+/** Time limit for storing one message. */
+const STORE_TIMEOUT_MS = 10_000;
+/** Time limit for listing a shard's messages without progress. */
+const LIST_TIMEOUT_MS = 2_000;
+/** Error codes by which the broker says that a message to delete is gone already. */
+const GONE = [
+    JETSTREAM_ERRORS.SEQUENCE_NOT_FOUND,
+    JETSTREAM_ERRORS.MESSAGE_NOT_REMOVED,
+    JETSTREAM_ERRORS.MESSAGE_NOT_FOUND,
+];
+/** One shard's part of the snapshot stream of a job, for its owner. */
+export class SnapshotStore extends SnapshotReader {
+    #deps;
+    #subjects;
+    #shard;
+    #stored = 0;
+    constructor(deps) {
+        super(deps);
+        this.#deps = deps;
+        this.#subjects = deps.subjects;
+        this.#shard = deps.shard;
+    }
+    /** How many messages this store has stored, manifests not counted. */
+    get stored() {
+        return this.#stored;
+    }
+    /** Stores one message; returns the reference to it. */
+    async publish(subject, bytes) {
+        try {
+            const seq = await this.#deps.publisher.publish(subject, bytes, STORE_TIMEOUT_MS);
+            this.#stored += 1;
+            return { seq, crc: readCrc(bytes) };
+        }
+        catch (error) {
+            throw fromStoreError(error, `storing a snapshot of shard ${this.#shard}`, {
+                shard: this.#shard,
+            });
+        }
+    }
+    /**
+     * Writes a manifest after the one with sequence `previousSeq` (0: the first of the shard). Recognizes a write whose
+     * answer was lost: this one, or an earlier one of the same owner.
+     * @param ended asked before the write is repeated: returns why nothing may be written any more, because the owner
+     * may have stored a later manifest.
+     * @returns its sequence.
+     * @throws NOT_OWNER if another owner has written since and so deposed this one; what `ended` returns.
+     */
+    async commit(manifest, previousSeq, ended = () => undefined) {
+        const bytes = encodeManifest(manifest);
+        const subject = this.#subjects.manifest(this.#shard);
+        for (let expected = previousSeq;;) {
+            try {
+                const ack = await this.#deps.client.publish(subject, bytes, {
+                    timeout: STORE_TIMEOUT_MS,
+                    expect: { lastSubjectSequence: expected },
+                });
+                return ack.seq;
+            }
+            catch (error) {
+                const stored = await this.message({ last_by_subj: subject });
+                if (stored !== undefined && Buffer.compare(stored.data, bytes) === 0)
+                    return stored.seq;
+                // A cluster refuses concurrent writes; here nobody has written yet.
+                if (!isWrongSequence(error) || (stored?.seq ?? 0) === expected) {
+                    throw fromStoreError(error, `committing a snapshot of shard ${this.#shard}`, {
+                        shard: this.#shard,
+                    });
+                }
+                const last = stored && { seq: stored.seq, manifest: decodeManifest(stored.data) };
+                if (last?.manifest.owner !== manifest.owner || last.seq <= expected) {
+                    throw this.#deposed(manifest, last?.manifest, error);
+                }
+                const reason = ended();
+                if (reason !== undefined)
+                    throw reason;
+                expected = last.seq;
+            }
+        }
+    }
+    #deposed(manifest, last, cause) {
+        return new PserverError("NOT_OWNER", `shard ${this.#shard}: host ${last?.host ?? "?"} has taken over under term ${last?.term ?? "?"}`, { shard: this.#shard, expected: manifest.term, received: last?.term }, { cause });
+    }
+    /** Lists the sequences of all messages of the shard. */
+    async list() {
+        const { manager, client, subjects, shard } = this.#deps;
+        const sequences = [];
+        const batches = readStream({
+            ...{ manager, client, stream: subjects.snapshotStream() },
+            select: { filter_subject: subjects.shardSnapshots(shard), headers_only: true },
+            ...{ timeoutMs: LIST_TIMEOUT_MS, isLossy: true },
+            ...{ action: `listing snapshots of shard ${shard}`, details: { shard } },
+        });
+        for await (const batch of batches)
+            sequences.push(...batch.map(({ seq }) => seq));
+        return sequences;
+    }
+    /** Deletes messages, without overwriting their bytes; those that are gone already count as deleted. */
+    async remove(sequences) {
+        const stream = this.#subjects.snapshotStream();
+        for (const seq of sequences) {
+            try {
+                await this.#deps.manager.streams.deleteMessage(stream, seq, false);
+            }
+            catch (error) {
+                if (!GONE.includes(jetStreamErrorCode(error))) {
+                    throw fromBrokerError(error, `deleting snapshot message ${seq}`, { shard: this.#shard });
+                }
+            }
+        }
+    }
+}
+/** Creates the snapshot stream of a job unless it exists. */
+export async function ensureSnapshotStream(manager, subjects, replicas) {
+    const name = subjects.snapshotStream();
+    const config = { name, subjects: [subjects.allSnapshots()], num_replicas: replicas };
+    await brokerCall(`creating the snapshot stream of job ${subjects.job}`, {}, () => ensureFileStream(manager, config));
+}
+/** How many snapshots are always kept, because the newest may turn out to be damaged. */
+const SNAPSHOTS_MIN = 2;
+/** Share of its limit from which on a journal drops its history. */
+const HISTORY_SHARE = 0.75;
+/** How many times the bytes to retain a journal may hold while an archiver has not copied what would be dropped. */
+const HELD_FACTOR = 2;
+/**
+ * Decides which snapshots of a shard are kept: the newest, older ones while the journal back to them fits into the
+ * bytes to retain, and all of an abandoned journal that is kept as history. Does no I/O.
+ */
+export class KeptSnapshots {
+    #retainBytes;
+    /** Kept snapshots, oldest first; all of one generation after {@link dropEarlierGenerations}. */
+    #kept;
+    /** Snapshots of the abandoned journal that is kept. */
+    #past = [];
+    /** `kept` are all manifests in the store, oldest first. */
+    constructor(retainBytes, kept) {
+        this.#retainBytes = retainBytes;
+        this.#kept = [...kept];
+    }
+    /** Generation of the newest snapshot; undefined without one. */
+    get generation() {
+        return this.#kept.at(-1)?.manifest.generation;
+    }
+    /** Sequence of the oldest state that can be restored and folded on; 0 without a snapshot. */
+    get oldestSeq() {
+        return this.#kept[0]?.manifest.seq ?? 0;
+    }
+    /**
+     * Adds the newest snapshot. Drops those of an earlier generation, as no records follow them any more, unless the
+     * snapshot says that their journal is kept.
+     */
+    add(snapshot) {
+        this.#kept.push(snapshot);
+        this.dropEarlierGenerations();
+    }
+    /** Replaces the manifest of the newest snapshot. */
+    renew(newest) {
+        this.#kept.splice(-1, 1, newest);
+    }
+    /** Keeps only this snapshot of the journal: it lies after a gap, and no older state can be folded across that. */
+    restartAt(snapshot) {
+        this.#kept = [snapshot];
+    }
+    /** Drops the snapshots of journals that were replaced and are not kept. */
+    dropEarlierGenerations() {
+        const { generation, past } = this.#kept.at(-1)?.manifest ?? {};
+        const all = [...this.#past, ...this.#kept];
+        this.#past = all.filter(({ manifest }) => manifest.generation === past);
+        this.#kept = this.#kept.filter(({ manifest }) => manifest.generation === generation);
+    }
+    /**
+     * Drops the oldest snapshot if the journal back to it is too large, and returns whether it did. Keeps what an
+     * archiver has not copied yet, as long as the journal has at most twice the bytes to retain.
+     */
+    dropOldest(journal, archived) {
+        const isNearLimit = nearsLimit(journal);
+        const isTooMuch = isNearLimit || journal.bytes > this.#retainBytes;
+        if (!isTooMuch || this.#kept.length <= (isNearLimit ? 1 : SNAPSHOTS_MIN))
+            return false;
+        if (this.#mayWait(journal) && archived.some((copied) => this.#lacksOldest(copied)))
+            return false;
+        this.#kept.shift();
+        return true;
+    }
+    /**
+     * Whether the records before the oldest snapshot stay because an archiver has not copied them; up to a journal of
+     * the same size.
+     */
+    holdsBefore(journal, archived) {
+        const oldest = this.#kept[0]?.manifest;
+        if (oldest === undefined || !this.#mayWait(journal))
+            return false;
+        return archived.some(({ record }) => comparePositions(record, oldest) < 0);
+    }
+    /** Whether a journal is small enough to wait for archivers. */
+    #mayWait(journal) {
+        return !nearsLimit(journal) && journal.bytes <= HELD_FACTOR * this.#retainBytes;
+    }
+    /** Whether an archiver lacks something that would be dropped with the oldest snapshot. */
+    #lacksOldest({ record, snapshot }) {
+        const [oldest, next] = this.#kept;
+        if (oldest === undefined || next === undefined)
+            return false;
+        const { generation, seq } = next.manifest;
+        // The record of the next snapshot stays, as that one is then the oldest.
+        return (comparePositions(snapshot, oldest.manifest) < 0 ||
+            comparePositions(record, { generation, seq: seq - 1 }) < 0);
+    }
+    /** Finds the shard's stored messages that are older than the newest snapshot and that no kept snapshot needs. */
+    unneeded(stored) {
+        const needed = new Set();
+        for (const { seq, manifest } of [...this.#past, ...this.#kept]) {
+            needed.add(seq);
+            for (const piece of manifest.state)
+                needed.add(piece.seq);
+            for (const piece of manifest.pieces)
+                needed.add(piece);
+        }
+        const newest = this.#kept.at(-1)?.seq ?? 0;
+        return stored.filter((seq) => seq < newest && !needed.has(seq));
+    }
+}
+function nearsLimit({ bytes, bytesMax }) {
+    return bytesMax > 0 && bytes > HISTORY_SHARE * bytesMax;
+}
+//# sourceMappingURL=snapshot-store.js.map

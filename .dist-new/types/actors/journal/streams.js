@@ -1,0 +1,239 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { AckPolicy, DiscardPolicy, RetentionPolicy, StorageType, } from "@nats-io/jetstream";
+import { nanos, nuid, TimeoutError } from "@nats-io/transport-node";
+import { JETSTREAM_ERRORS, PserverError, } from "../../protocol/index.js";
+import { fromBrokerError, jetStreamErrorCode } from "../../transport/broker-error.js";
+/**
+ * Whether the broker holds a stream of this name.
+ * @throws the JetStream client's error if the broker does not say.
+ */
+export async function streamExists(manager, stream) {
+    return await unlessMissing(async () => {
+        await manager.streams.info(stream);
+        return true;
+    });
+}
+/**
+ * Creates a stream on file that refuses messages beyond its limits, unless it exists. An existing one is not
+ * requested again: a broker that has less storage than it has promised would refuse that.
+ * @throws the JetStream client's error if the broker does not create it.
+ */
+export async function ensureFileStream(manager, config) {
+    if (await streamExists(manager, config.name))
+        return;
+    await manager.streams.add({
+        storage: StorageType.File,
+        retention: RetentionPolicy.Limits,
+        discard: DiscardPolicy.New,
+        allow_direct: true,
+        ...config,
+    });
+}
+/**
+ * Deletes a stream unless it is gone already; returns whether it existed.
+ * @throws the JetStream client's error if the broker does not delete it.
+ */
+export async function deleteStream({ streams }, name) {
+    return await unlessMissing(() => streams.delete(name));
+}
+/** Returns the result of `request`; false if the broker says that there is no such stream. */
+async function unlessMissing(request) {
+    try {
+        return await request();
+    }
+    catch (error) {
+        if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.STREAM_NOT_FOUND)
+            return false;
+        throw error;
+    }
+}
+/** Returns the result of `run`. @throws the error that `fromBrokerError` makes of its error, naming the action. */
+export async function brokerCall(action, details, run) {
+    try {
+        return await run();
+    }
+    catch (error) {
+        throw fromBrokerError(error, action, details);
+    }
+}
+/** How many small messages, or subjects without payloads, are requested at a time. */
+const BATCH_MESSAGES = 1_000;
+/**
+ * Reads messages of a stream in order, in batches; requests each batch after the last one was used.
+ * @throws TIMEOUT if none comes in time, or one was lost on its way; the errors of `fromBrokerError`.
+ */
+export async function* readStream(read) {
+    const { manager, client, stream, timeoutMs, action, details } = read;
+    try {
+        const info = await manager.consumers.add(stream, {
+            ...read.select,
+            // A consumer with a name needs only the permission of a journal's reader.
+            name: `read-${nuid.next()}`,
+            ack_policy: AckPolicy.None,
+            inactive_threshold: nanos(2 * timeoutMs),
+            mem_storage: true,
+            num_replicas: 1,
+        });
+        try {
+            yield* fetchAll(client.consumers.getConsumerFromInfo(info), info.num_pending, read);
+        }
+        finally {
+            // If it cannot be deleted, for lack of a connection or a permission, it expires soon.
+            await manager.consumers.delete(stream, info.name).catch(() => undefined);
+        }
+    }
+    catch (error) {
+        throw fromBrokerError(error, action, details);
+    }
+}
+async function* fetchAll(consumer, pendingAtFirst, { stream, toSeq, batchMessages = BATCH_MESSAGES, timeoutMs, isLossy = false }) {
+    let [pending, delivered, seq] = [pendingAtFirst, 0, 0];
+    while (toSeq === undefined ? pending > 0 : seq < toSeq) {
+        // The whole batch is taken at once: if its reader were slow, it would expire and lose messages.
+        const batch = [];
+        const options = { max_messages: batchMessages, expires: timeoutMs };
+        for await (const message of await consumer.fetch(options)) {
+            batch.push(message);
+            ({ pending, streamSequence: seq } = message.info);
+            delivered += 1;
+            if (message.info.deliverySequence !== delivered) {
+                throw new PserverError("TIMEOUT", `stream ${stream}: a message was lost on its way`);
+            }
+            if (pending === 0)
+                break;
+        }
+        if (batch.length > 0)
+            yield batch;
+        else if (isLossy)
+            return;
+        else
+            throw new TimeoutError();
+    }
+}
+/** Limit of the age of a probe, which exists as long as two requests take; an older one was left behind. */
+const PROBE_MS_MAX = 10_000;
+/** Pause while another host's probe exists. */
+const RETRY_MS = 50;
+const ACTION = "asking the broker for space";
+/**
+ * Finds out whether the broker can reserve so many bytes, by creating a stream with that limit and deleting it. All
+ * hosts of a job use one stream name, so a host that dies in between leaves at most this one stream behind, and the
+ * next probe deletes it.
+ * @throws TIMEOUT, NO_JETSTREAM and the like if the broker does not say.
+ */
+export async function probeStorage(manager, subjects, storage, bytes, probeMsMax = PROBE_MS_MAX) {
+    const name = subjects.storageProbeStream();
+    const started = performance.now();
+    let refusals = 0;
+    let hasRemoved = false;
+    try {
+        for (;;) {
+            const waitedMs = performance.now() - started;
+            try {
+                await manager.streams.add({
+                    name,
+                    subjects: [subjects.storageProbe()],
+                    storage: storage === "file" ? StorageType.File : StorageType.Memory,
+                    max_bytes: bytes,
+                });
+                // Another host with the same question may have deleted it already.
+                await deleteStream(manager, name);
+                return true;
+            }
+            catch (error) {
+                const isBlocked = (waitedMs <= probeMsMax && isBeingDeleted(error)) ||
+                    (await isBlockedByProbe(manager, name, error));
+                // Another probe may have been deleted before this host looked for it: two refusals are needed.
+                refusals = isBlocked ? 0 : refusals + 1;
+                if (refusals === 2)
+                    throw error;
+            }
+            // A slow broker alone is no reason to give up: a probe that was left behind must have been removed first.
+            if (hasRemoved && waitedMs > 2 * probeMsMax) {
+                const message = `other hosts of job ${subjects.job} ask for space all the time`;
+                throw new PserverError("TIMEOUT", message, { timeoutMs: 2 * probeMsMax });
+            }
+            if (waitedMs > probeMsMax) {
+                await deleteStream(manager, name);
+                hasRemoved = true;
+            }
+            else
+                await delay(RETRY_MS);
+        }
+    }
+    catch (error) {
+        const found = fromBrokerError(error, ACTION);
+        if (found.code === "NO_SPACE")
+            return false;
+        throw found;
+    }
+}
+/**
+ * Whether the attempt failed because of an existing probe, which has another limit or takes up the space. It belongs
+ * to a host that probes at this moment, or to one that died.
+ * @throws `error` if it has another reason.
+ */
+async function isBlockedByProbe(manager, name, error) {
+    if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.STREAM_NAME_IN_USE)
+        return true;
+    if (fromBrokerError(error, ACTION).code !== "NO_SPACE")
+        throw error;
+    return await streamExists(manager, name);
+}
+/** Whether the broker could not create the stream because it may still be deleting another probe's files. */
+function isBeingDeleted(error) {
+    return jetStreamErrorCode(error) === JETSTREAM_ERRORS.STREAM_NOT_MADE;
+}
+/**
+ * Answers one host's questions about the broker's space. One probe runs at a time, for all questions that have come
+ * since the last one began: the probes of a thousand parameters created at once would block each other.
+ */
+export class StorageQueries {
+    #probe;
+    #waiting = [];
+    #isProbing = false;
+    /** `probe` asks the broker whether it can reserve so many bytes. */
+    constructor(probe) {
+        this.#probe = probe;
+    }
+    /** Whether the broker can reserve so many bytes, by a probe that begins after this call. */
+    fits(bytes) {
+        return new Promise((resolve, reject) => {
+            this.#waiting.push({ bytes, resolve, reject });
+            void this.#probeForAll();
+        });
+    }
+    async #probeForAll() {
+        if (this.#isProbing)
+            return;
+        this.#isProbing = true;
+        while (this.#waiting.length > 0) {
+            const queries = this.#waiting;
+            this.#waiting = [];
+            await this.#answer(queries);
+        }
+        this.#isProbing = false;
+    }
+    /** Probes for the most bytes. If they do not fit, fewer may, so the other queries wait for the next probe. */
+    async #answer(queries) {
+        const mostBytes = queries.reduce((bytes, query) => Math.max(bytes, query.bytes), 0);
+        try {
+            const fits = await this.#probe(mostBytes);
+            for (const query of queries) {
+                if (fits || query.bytes === mostBytes)
+                    query.resolve(fits);
+                else
+                    this.#waiting.push(query);
+            }
+        }
+        catch (error) {
+            for (const query of queries)
+                query.reject(error);
+        }
+    }
+}
+/** Creates queries about the file storage of the broker that `manager` speaks to. */
+export function storageQueries(manager, subjects) {
+    return new StorageQueries((bytes) => probeStorage(manager, subjects, "file", bytes));
+}
+//# sourceMappingURL=streams.js.map

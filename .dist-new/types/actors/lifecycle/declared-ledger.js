@@ -1,0 +1,300 @@
+import { HEADER_BYTES_MAX, PserverError, packValue, quoteName, } from "../../protocol/index.js";
+import { mapConcurrently } from "../concurrent.js";
+import { PARAMETER_KEYS, parameterOfKey } from "./lock.js";
+import { jobEntry, UNINITIALIZED } from "./machine.js";
+import { effectiveState, parseParameterEntry, shardBytes } from "./parameter.js";
+/**
+ * The parameters of a job as this host knows them: as it has written them, and as others had when it last read the
+ * bucket. They may be stale. Decide on one only if a later compare-and-swap fails on stale data, or if it is one that
+ * never changes.
+ *
+ * Memory: about 1 KB for each name that was ever declared. `Quotas.parametersMax` bounds their number.
+ */
+export class ParameterCatalog {
+    #bucket;
+    #onParameter;
+    #parameters = new Map();
+    /** In order of code units; undefined after a name was added. */
+    #names;
+    /** What the job's entry said when {@link follow} last read the parameters. */
+    #followed = UNINITIALIZED.context;
+    /** Every entry up to this revision is known. */
+    #readUpTo = 0;
+    /** Settles when the reading that is under way ends. */
+    #reading = Promise.resolve();
+    /** A reading that has not begun. */
+    #next;
+    constructor(bucket, onParameter) {
+        this.#bucket = bucket;
+        this.#onParameter = onParameter;
+    }
+    /** The parameter of this name; undefined if none is known. */
+    get(name) {
+        return this.#parameters.get(name);
+    }
+    /** Every known parameter, in no order. */
+    all() {
+        return [...this.#parameters.values()];
+    }
+    /** Up to `limit` known parameters whose names follow `after`, in order of code units, and whether more follow. */
+    page(after, limit) {
+        this.#names ??= [...this.#parameters.keys()].sort();
+        const first = placeAfter(this.#names, after);
+        const parameters = this.#names
+            .slice(first, first + limit)
+            .map((name) => this.#parameters.get(name))
+            .filter((parameter) => parameter !== undefined);
+        return { parameters, more: first + limit < this.#names.length };
+    }
+    /** Keeps parameters that were just written or read, unless a newer entry is known. */
+    note(parameters) {
+        for (const parameter of parameters) {
+            const { name } = parameter.declaration;
+            const known = this.#parameters.get(name);
+            if (known !== undefined && known.revision >= parameter.revision)
+                continue;
+            if (known === undefined)
+                this.#names = undefined;
+            this.#parameters.set(name, parameter);
+            this.#onParameter(parameter);
+        }
+    }
+    /**
+     * Refreshes only if the job was initialized or revised since the last call: nothing else changes a ready parameter.
+     * Returns whether it has read.
+     */
+    async follow({ context }) {
+        const { sealed, revised } = this.#followed;
+        if (context.sealed === sealed && context.revised === revised)
+            return false;
+        await this.refresh();
+        this.#followed = context;
+        return true;
+    }
+    /**
+     * Reads what others have written before this call. Calls that come while one is reading share the next reading.
+     * @throws as `KvBucket` does; the next call then reads on.
+     */
+    refresh() {
+        this.#next ??= this.#reading.then(() => {
+            this.#next = undefined;
+            const read = this.#read();
+            this.#reading = read.catch(() => undefined);
+            return read;
+        });
+        return this.#next;
+    }
+    async #read() {
+        this.#readUpTo = await this.#bucket.changes(PARAMETER_KEYS, this.#readUpTo, (key, entry) => {
+            const name = parameterOfKey(key);
+            // Most are this host's own entries, which need not be parsed.
+            if ((this.#parameters.get(name)?.revision ?? 0) >= entry.revision)
+                return;
+            const parameter = parseParameterEntry(entry, name);
+            if (parameter !== undefined)
+                this.note([parameter]);
+        });
+    }
+}
+/** Returns the index of the first of the sorted names that follows `after`. */
+function placeAfter(names, after) {
+    let low = 0;
+    let high = names.length;
+    while (low < high) {
+        const middle = (low + high) >>> 1;
+        if ((names[middle] ?? "") <= after)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+/** Time for which the parameters are counted as they were read last. */
+const FRESH_MS = 1_000;
+const NO_USAGE = { parameters: 0, heldBytes: 0 };
+/**
+ * Counts the declarations of a job for its quotas: exactly those made through this host, and those made through
+ * others as of at most a second ago. Names are never forgotten, so they always count. Bytes count from the
+ * declaration on, and no longer if the initialization ends without a finish.
+ */
+export class DeclaredLedger {
+    #deps;
+    /** The parameters that are counted. */
+    catalog;
+    #entries = new Map();
+    #trainers = new Map();
+    #total = NO_USAGE;
+    #job = UNINITIALIZED;
+    #readAtMs = Number.NEGATIVE_INFINITY;
+    #reading;
+    constructor(deps) {
+        this.#deps = deps;
+        this.catalog = new ParameterCatalog(deps.bucket, (parameter) => this.#count(parameter));
+    }
+    /** Reads what others may have declared, unless that was done less than a second ago. */
+    refresh() {
+        if (this.#deps.clock.now() - this.#readAtMs < FRESH_MS)
+            return Promise.resolve();
+        this.#reading ??= this.#read().finally(() => {
+            this.#reading = undefined;
+        });
+        return this.#reading;
+    }
+    /**
+     * Checks that a trainer may declare these parameters in addition to those that are declared.
+     * @throws QUOTA naming the quota that would be exceeded.
+     */
+    require(trainer, adding) {
+        const { job, quotas } = this.#deps.job;
+        let total = this.#total;
+        let own = this.#trainers.get(trainer) ?? NO_USAGE;
+        for (const parameter of adding) {
+            const before = this.#entries.get(parameter.declaration.name);
+            const after = { parameters: 1, heldBytes: this.#heldBytes(parameter) };
+            total = sum(total, after, before);
+            own = sum(own, after, before?.trainer === trainer ? before : undefined);
+        }
+        const who = `trainer ${quoteName(trainer)}`;
+        check(`job ${job}`, "parameters", quotas.parametersMax, total.parameters);
+        check(`job ${job}`, "bytes", quotas.heldBytesMax, total.heldBytes);
+        check(who, "parameters", quotas.trainerParametersMax, own.parameters);
+        check(who, "bytes", quotas.trainerHeldBytesMax, own.heldBytes);
+    }
+    /** Returns what is declared, in all and by each trainer, and the quotas. */
+    show() {
+        const trainers = [...this.#trainers].filter(([, { parameters }]) => parameters > 0);
+        return {
+            ...this.#total,
+            quotas: this.#deps.job.quotas,
+            trainers: trainers
+                .map(([trainer, usage]) => ({ trainer, ...usage }))
+                .sort((a, b) => (a.trainer < b.trainer ? -1 : 1)),
+        };
+    }
+    async #read() {
+        const { bucket, clock } = this.#deps;
+        const startedAtMs = clock.now();
+        const [job] = await Promise.all([jobEntry.read({ bucket }), this.catalog.refresh()]);
+        const before = this.#job;
+        this.#job = job;
+        if (hasChanged(before, job)) {
+            // The job's state decides which bytes count; a rewind changes the state of any parameter.
+            this.#entries.clear();
+            this.#trainers.clear();
+            this.#total = NO_USAGE;
+            for (const parameter of this.catalog.all())
+                this.#count(parameter);
+        }
+        this.#readAtMs = startedAtMs;
+    }
+    #count(parameter) {
+        const { name } = parameter.declaration;
+        this.#replace(this.#entries.get(name), -1);
+        const entry = this.#entryOf(parameter);
+        this.#replace(entry, 1);
+        this.#entries.set(name, entry);
+    }
+    #entryOf(parameter) {
+        const isAlive = effectiveState(parameter, this.#job) !== "uninitialized";
+        return {
+            parameters: 1,
+            heldBytes: isAlive ? this.#heldBytes(parameter) : 0,
+            trainer: parameter.lifecycle.context.trainer,
+        };
+    }
+    #heldBytes(parameter) {
+        return shardBytes([parameter], this.#deps.job).reduce((total, bytes) => total + bytes, 0);
+    }
+    /** Adds an entry to the usage of its trainer and of the job (`sign` 1), or subtracts it (-1). */
+    #replace(entry, sign) {
+        if (entry === undefined)
+            return;
+        const [after, before] = sign === 1 ? [entry, undefined] : [NO_USAGE, entry];
+        this.#total = sum(this.#total, after, before);
+        const own = this.#trainers.get(entry.trainer) ?? NO_USAGE;
+        this.#trainers.set(entry.trainer, sum(own, after, before));
+    }
+}
+function hasChanged({ state, context }, now) {
+    const { epoch, sealed, revised } = now.context;
+    if (now.state !== state || epoch !== context.epoch)
+        return true;
+    return sealed !== context.sealed || revised !== context.revised;
+}
+function sum(held, added, gone = NO_USAGE) {
+    return {
+        parameters: held.parameters + added.parameters - gone.parameters,
+        heldBytes: held.heldBytes + added.heldBytes - gone.heldBytes,
+    };
+}
+function check(who, what, expected, received) {
+    if (received <= expected)
+        return;
+    throw new PserverError("QUOTA", `${who}: expected at most ${expected} ${what} to be declared; received ${received}`, { expected, received });
+}
+/** Bytes of a record besides the parameters that it lists. */
+const LIST_BYTES = 16;
+/**
+ * Tells the journals of the shards concerned that this trainer initializes these parameters, before the trainer
+ * itself is told. Each shard gets one record, or as many as the largest message requires. A repeat is harmless, and
+ * completes what a host that died has left undone.
+ */
+export async function announceGranted(deps, trainer, parameters) {
+    const lists = [...grantedByShard(deps, parameters)].flatMap(([shard, granted]) => splitToFit(granted, deps.maxPayloadBytes - HEADER_BYTES_MAX).map((list) => ({ shard, list })));
+    await mapConcurrently(lists, ({ shard, list }) => deps.owners.append(shard, { verb: "declare", trainer, parameters: list }));
+}
+/**
+ * Drops orphans: all blocks of a parameter that nobody initializes, and those blocks of a ready parameter that its
+ * present layout does not have. A repeat is harmless.
+ */
+export async function dropOrphans(deps, parameters, job) {
+    const drops = parameters.flatMap((parameter) => dropsOf(deps, parameter, job));
+    await mapConcurrently(drops, ({ shard, record }) => deps.owners.append(shard, record));
+}
+function grantedByShard({ job }, parameters) {
+    const byShard = new Map();
+    for (const { declaration, layout, lifecycle } of parameters) {
+        const parameter = { ...declaration, epoch: lifecycle.context.epoch, layout };
+        for (const shard of shardsOf(layout.firstShard, layout.blocks, job.shards)) {
+            const present = byShard.get(shard);
+            if (present === undefined)
+                byShard.set(shard, [parameter]);
+            else
+                present.push(parameter);
+        }
+    }
+    return byShard;
+}
+/** Cuts the parameters, in order, into lists of at most `bytesMax` bytes each. */
+function splitToFit(parameters, bytesMax) {
+    const lists = [];
+    let bytesLeft = 0;
+    for (const parameter of parameters) {
+        const { length } = packValue(parameter);
+        if (lists.length === 0 || length > bytesLeft) {
+            lists.push([]);
+            bytesLeft = bytesMax - LIST_BYTES;
+        }
+        lists.at(-1)?.push(parameter);
+        bytesLeft -= length;
+    }
+    return lists;
+}
+function dropsOf({ job: { shards } }, parameter, job) {
+    const { declaration, layout, blocksMax, lifecycle } = parameter;
+    const isDead = effectiveState(parameter, job) === "uninitialized";
+    const { epoch } = lifecycle.context;
+    const from = isDead ? 0 : layout.blocks;
+    const record = {
+        verb: "drop",
+        parameter: declaration.name,
+        epoch: isDead ? epoch : epoch - 1,
+    };
+    const holders = shardsOf(layout.firstShard + from, blocksMax - from, shards);
+    return holders.map((shard) => ({ shard, record }));
+}
+/** Returns the shards of so many consecutive blocks, each once: block after block lies on the next shard. */
+export function shardsOf(firstShard, blocks, shards) {
+    return Array.from({ length: Math.min(blocks, shards) }, (_, i) => (firstShard + i) % shards);
+}
+//# sourceMappingURL=declared-ledger.js.map

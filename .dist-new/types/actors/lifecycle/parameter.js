@@ -1,0 +1,215 @@
+import { isDeepStrictEqual } from "node:util";
+import { asMap, blockPlaces, computeLayout, DTYPES, integerField, PserverError, parseParameterInfo, quoteName, SHARD_BYTES_MAX, } from "../../protocol/index.js";
+import { heldBytes, slotPlan } from "../fold/block-actor.js";
+import { ENTRY_FORMAT, readEntry } from "../journal/kv-bucket.js";
+import { BucketEntry, PARAMETER_KEYS, parameterKey, parameterOfKey, } from "./lock.js";
+import { parseLifecycleEntry, toLifecycleEntry, UNINITIALIZED, } from "./machine.js";
+/**
+ * Returns the parameter with the declaration of a new initialization, its lifecycle unchanged. `place` gets the
+ * layout of a new parameter, on the shard of the name's hash, and returns it on the shard where it belongs. A known
+ * parameter keeps its first shard: blocks of an earlier layout are looked for nowhere else.
+ * @throws TOO_LARGE if the shards could not hold even this parameter alone.
+ */
+export function redeclare(deps, known, declaration, place = (hashed) => hashed) {
+    const hashed = layoutOf(deps, declaration);
+    const layout = known === undefined ? place(hashed) : { ...hashed, firstShard: known.layout.firstShard };
+    const blocksMax = Math.max(known?.blocksMax ?? 0, layout.blocks);
+    const before = known ?? { jobEpoch: 0, lifecycle: UNINITIALIZED, revision: 0 };
+    return { ...before, declaration, layout, blocksMax };
+}
+/**
+ * Returns the state of a parameter, given the job's. A parameter that was declared for the job follows the job. It is
+ * "uninitialized" if that initialization ended without a finish, or if it was written after `finish` had read the
+ * declarations (see `sealed`).
+ */
+export function effectiveState(parameter, job) {
+    const { lifecycle, jobEpoch, revision } = parameter;
+    if (jobEpoch === 0 || lifecycle.state === "ready")
+        return lifecycle.state;
+    if (jobEpoch !== job.context.epoch)
+        return "uninitialized";
+    if (job.state !== "ready")
+        return job.state;
+    return revision <= job.context.sealed ? "ready" : "uninitialized";
+}
+/** Returns the parameter as replies carry it. */
+export function infoOf(parameter, job) {
+    return {
+        ...parameter.declaration,
+        epoch: parameter.lifecycle.context.epoch,
+        ready: effectiveState(parameter, job) === "ready",
+        layout: parameter.layout,
+    };
+}
+/** Returns the ends of the journals when the parameter became ready; none before. */
+export function readyAt(parameter, job) {
+    if (effectiveState(parameter, job) !== "ready")
+        return [];
+    return parameter.lifecycle.state === "ready" ? parameter.lifecycle.context.at : job.context.at;
+}
+/** Makes the entries of a reply about one parameter. */
+export function parameterReply(parameter, job) {
+    return { parameters: [infoOf(parameter, job)], at: readyAt(parameter, job) };
+}
+/**
+ * Returns the parameter if it is initialized by itself.
+ * @throws NOT_SELECTED if it is part of the job's initialization, which ends as a whole.
+ */
+export function requireOwn(parameter) {
+    if (parameter.jobEpoch === 0)
+        return parameter;
+    const { name } = parameter.declaration;
+    throw new PserverError("NOT_SELECTED", `${quoteName(name)} was declared for the job, in epoch ${parameter.jobEpoch}; ` +
+        "it is finished and aborted with the job only", { parameter: name, jobEpoch: parameter.jobEpoch });
+}
+/**
+ * Checks that two declarations of one parameter are equal.
+ * @throws BAD_CONFIG naming what was expected and what was received.
+ */
+export function requireSameDeclaration(expected, received) {
+    if (isDeepStrictEqual(expected, received))
+        return;
+    const { name } = expected;
+    throw new PserverError("BAD_CONFIG", `${quoteName(name)} was declared differently: ` +
+        `expected ${describe(expected)}; received ${describe(received)}`, { parameter: name, expected, received });
+}
+/** Returns the bytes of the parameters' values and slots on each shard, by shard number. */
+export function shardBytes(parameters, { shards, synchronization }) {
+    const bytes = new Array(shards).fill(0);
+    for (const { declaration, layout } of parameters) {
+        const { dtype, shape, config } = declaration;
+        // All blocks but the last have the same length.
+        const byCount = new Map();
+        for (const { shard, start, count } of blockPlaces(layout)) {
+            const block = { dtype, shape, config, start, count };
+            const held = byCount.get(count) ?? heldBytes(block, slotPlan(block, synchronization));
+            byCount.set(count, held);
+            bytes[shard] = (bytes[shard] ?? 0) + held;
+        }
+    }
+    return bytes;
+}
+function layoutOf({ job, maxPayloadBytes }, declaration) {
+    const { name, dtype, shape, config } = declaration;
+    const { shards } = job;
+    const wholeRows = config.sparse;
+    const layout = computeLayout({ name, dtype, shape, shards, maxPayloadBytes, wholeRows });
+    // Checked before its blocks are listed: a shape of 2^50 elements must not cost memory here.
+    const valueBytes = layout.elements * DTYPES[dtype].bytes;
+    if (valueBytes > SHARD_BYTES_MAX * shards)
+        throw tooLarge(name, valueBytes, shards);
+    const bytes = shardBytes([{ declaration, layout }], job);
+    if (Math.max(...bytes) <= SHARD_BYTES_MAX)
+        return layout;
+    const total = bytes.reduce((sum, held) => sum + held, 0);
+    throw tooLarge(name, total, shards);
+}
+function tooLarge(name, bytes, shards) {
+    return new PserverError("TOO_LARGE", `${quoteName(name)}: ${bytes} bytes of values and slots on ${shards} shards; ` +
+        `a shard holds at most ${SHARD_BYTES_MAX}`, { parameter: name, expected: SHARD_BYTES_MAX, received: bytes });
+}
+function describe(declaration) {
+    const { dtype, shape, config } = declaration;
+    return `${dtype} [${shape}] ${JSON.stringify(config)}`;
+}
+/** Returns the entry of a parameter: readable JSON. */
+export function toParameterEntry(parameter) {
+    const { declaration, layout, blocksMax, jobEpoch } = parameter;
+    const lifecycle = toLifecycleEntry(parameter.lifecycle);
+    return { format: ENTRY_FORMAT, ...declaration, layout, blocksMax, jobEpoch, lifecycle };
+}
+/**
+ * Reads a parameter from its entry; undefined if there is none.
+ * @throws BAD_VERSION for an entry of another format, INTERNAL for a damaged one.
+ */
+export function parseParameterEntry(stored, name) {
+    if (stored === undefined)
+        return undefined;
+    const key = parameterKey(name);
+    return readEntry(stored.value, key, (fields) => {
+        const lifecycle = parseLifecycleEntry(asMap(fields["lifecycle"], "lifecycle"), key);
+        const { epoch } = lifecycle.context;
+        const info = parseParameterInfo({ ...fields, epoch });
+        const { epoch: _epoch, ready: _ready, layout, ...declaration } = info;
+        return {
+            declaration,
+            layout,
+            blocksMax: integerField(fields, "blocksMax", layout.blocks),
+            jobEpoch: integerField(fields, "jobEpoch"),
+            lifecycle,
+            revision: stored.revision,
+        };
+    });
+}
+/** Returns the entry of a parameter, which is undefined if it was never declared. */
+export function parameterEntry(name) {
+    return new BucketEntry(parameterKey(name), (stored) => parseParameterEntry(stored, name), toParameterEntry);
+}
+/** Reads every parameter that was ever declared, in no order. */
+export async function readAllParameters(bucket) {
+    const parameters = new Map();
+    await bucket.changes(PARAMETER_KEYS, 0, (key, entry) => {
+        const parameter = parseParameterEntry(entry, parameterOfKey(key));
+        if (parameter !== undefined)
+            parameters.set(key, parameter);
+    });
+    return [...parameters.values()];
+}
+/**
+ * Changes a parameter as {@link BucketEntry.change} does, and returns it with its new revision. `first`: the
+ * parameter as it is known already, with undefined for one that is not known.
+ */
+export async function changeParameter(deps, name, decide, first) {
+    const present = first && { result: first.known, revision: first.known?.revision ?? 0 };
+    const { result, revision } = await parameterEntry(name).change(deps, decide, present);
+    return { ...result, revision };
+}
+/** Returns the parameter; @throws UNKNOWN_PARAMETER if there is none. */
+export function requireKnown(known, name) {
+    if (known !== undefined)
+        return known;
+    throw new PserverError("UNKNOWN_PARAMETER", `no parameter ${quoteName(name)}`, {
+        parameter: name,
+    });
+}
+/** Limit of the look-ups under way: pulls may name parameters that nobody has declared. */
+const LOOK_UPS_MAX = 64;
+/** Says on which shards blocks lie, by the entries of their parameters. */
+export class ParameterPlaces {
+    #bucket;
+    /** First shards, which never change. */
+    #firstShards = new Map();
+    #lookUps = new Map();
+    constructor(bucket) {
+        this.#bucket = bucket;
+    }
+    /**
+     * Returns the shard, of `shards`, of a parameter's block `index`; undefined if there is no such parameter, the
+     * broker does not say, or too many others are looked up. It does not throw.
+     */
+    async shardOf(parameter, index, shards) {
+        const firstShard = this.#firstShards.get(parameter) ?? (await this.#lookUp(parameter));
+        return firstShard === undefined ? undefined : (firstShard + index) % shards;
+    }
+    #lookUp(parameter) {
+        const underWay = this.#lookUps.get(parameter);
+        if (underWay !== undefined || this.#lookUps.size >= LOOK_UPS_MAX)
+            return underWay;
+        const lookUp = this.#read(parameter).finally(() => this.#lookUps.delete(parameter));
+        this.#lookUps.set(parameter, lookUp);
+        return lookUp;
+    }
+    async #read(parameter) {
+        try {
+            const known = await parameterEntry(parameter).read({ bucket: this.#bucket });
+            if (known !== undefined)
+                this.#firstShards.set(parameter, known.layout.firstShard);
+            return known?.layout.firstShard;
+        }
+        catch {
+            // The asker repeats its request.
+            return undefined;
+        }
+    }
+}
+//# sourceMappingURL=parameter.js.map

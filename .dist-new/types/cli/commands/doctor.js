@@ -1,0 +1,357 @@
+import { statfs } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { idleShards } from "../../client/admin/participants.js";
+import { checkBrokerVersion } from "../../protocol/broker-version.js";
+import { ensureError, visible } from "../../protocol/errors.js";
+import { HEADER_BYTES_MAX, PAYLOAD_BYTES_MIN, SINGLE_BLOCK_BYTES_MAX, } from "../../protocol/limits.js";
+import { JobSubjects } from "../../protocol/subjects.js";
+import { io } from "../../system/file-errors.js";
+import { isWithoutJetStream } from "../../transport/broker-error.js";
+import { openJetStream } from "../../transport/jetstream.js";
+import { addHelp, openOutput } from "../context.js";
+import { withAdmin, withStore } from "../open-job.js";
+import { addAskingOptions } from "../options/connection-options.js";
+import { formatBytes, formatCount, nameShards } from "../output/amounts.js";
+import { hangingLines } from "../output/wrap.js";
+import { EXIT } from "../report-error.js";
+/** Reports that a check has passed. */
+function ok(name, message) {
+    return { name, status: "ok", message };
+}
+/** Reports what works, but not as it should. */
+function warn(name, message, advice) {
+    return { name, status: "warn", message, advice };
+}
+/** Reports what keeps the job from working. */
+function fail(name, message, advice) {
+    return { name, status: "fail", message, advice };
+}
+/** Reports that this user may not do a check. */
+function skip(name, reason) {
+    return { name, status: "skip", message: `not checked: ${reason}` };
+}
+/** With less, a parameter of 4 MiB is cut into blocks, so an update of it is no single transaction. */
+const PAYLOAD_BYTES_WHOLE = SINGLE_BLOCK_BYTES_MAX + HEADER_BYTES_MAX;
+/** Checks the Node.js that runs this command; `needed` is the version of package.json's `engines`. */
+export function checkNode(version, needed) {
+    const [major = 0, minor = 0] = version.split(".").map(Number);
+    const enough = major > needed[0] || (major === needed[0] && minor >= needed[1]);
+    if (enough)
+        return ok("node", `Node.js ${version}`);
+    const expected = needed.join(".");
+    return fail("node", `Node.js ${version}; ${expected} is needed`, `install Node.js ${expected} or newer`);
+}
+/** Reports the broker's version, which is new enough: else there is no connection to it. */
+export function checkVersion(version) {
+    return ok("broker version", `nats-server ${version}, ${checkBrokerVersion(version)}`);
+}
+/** Checks the largest message that the broker accepts. */
+export function checkMaxPayload(maxPayloadBytes) {
+    const name = "max_payload";
+    const size = formatBytes(maxPayloadBytes);
+    const advice = "set max_payload: 8MB in the broker's configuration";
+    if (maxPayloadBytes < PAYLOAD_BYTES_MIN) {
+        return fail(name, `${size}; at least ${formatBytes(PAYLOAD_BYTES_MIN)} is needed`, advice);
+    }
+    if (maxPayloadBytes >= PAYLOAD_BYTES_WHOLE)
+        return ok(name, size);
+    const message = `${size}: parameters above ${formatBytes(maxPayloadBytes - HEADER_BYTES_MAX)} are cut`;
+    return warn(name, `${message} into blocks, each updated by itself`, advice);
+}
+/**
+ * Checks the disk under the store of a `pserver up` on this machine; `store` is its `--store`. The streams are
+ * those of its broker, or none if it cannot be asked.
+ */
+async function checkDisk(store, streams) {
+    const directory = join(resolve(store), "store");
+    try {
+        const disk = await io("look at the disk of", directory, statfs(directory));
+        return checkDiskSpace(disk.bavail * disk.bsize, streams);
+    }
+    catch (error) {
+        const advice = "give the --store of a pserver up that runs on this machine";
+        return fail("disk", ensureError(error).message, advice);
+    }
+}
+/** Checks whether the disk can still hold what is reserved on it. */
+export function checkDiskSpace(freeBytes, streams) {
+    const comingBytes = streams.reduce((sum, { bytes, limitBytes }) => sum + Math.max(0, limitBytes - bytes), 0);
+    const message = `${formatBytes(freeBytes)} free, ${formatBytes(comingBytes)} reserved and not yet used`;
+    if (comingBytes <= freeBytes)
+        return ok("disk", message);
+    const advice = "free space: on a full disk trainers wait with JOURNAL_FULL";
+    return warn("disk", message, advice);
+}
+/** Checks whether hosts of the job answer, and each shard has an owner. */
+async function checkHosts(admin, job) {
+    try {
+        const [status, { hosts, trainers, shards }] = await Promise.all([
+            admin.status(),
+            admin.participants(),
+        ]);
+        const alive = `${formatCount(hosts.length, "host")}, ${formatCount(trainers.length, "trainer")}`;
+        return [ok("hosts", `${alive}; job ${job} is ${status.state}`), checkShards(shards)];
+    }
+    catch (thrown) {
+        const { code, message } = ensureError(thrown);
+        return [fail("hosts", `${code}: ${message}`, 'start one with "pserver host", and check --job')];
+    }
+}
+/** Checks whether every shard is served. */
+export function checkShards(shards) {
+    const idle = [...idleShards(shards)];
+    if (idle.length === 0)
+        return ok("shards", `all ${shards.length} are served`);
+    const states = idle.map(([state, numbers]) => `${nameShards(numbers)}: ${state}`).join("; ");
+    const failed = shards.find(({ state }) => state === "failed" || state === "no-memory");
+    if (failed === undefined) {
+        const advice = "a host takes them over within seconds; if not, look at the hosts' messages";
+        return warn("shards", `not served at the moment: ${states}`, advice);
+    }
+    const { code, message } = { ...failed["error"] };
+    const why = `shard ${failed.shard}: ${String(code)}: ${String(message)}`;
+    const look = failed.state === "failed" ? '; "pserver recover" shows what is lost' : "";
+    return fail("shards", `${states}; ${why}`, `see the error's code in docs/reference/errors.md${look}`);
+}
+/** Fractions of a limit above which a warning and a failure are reported. */
+const NEARLY = 0.8;
+const OVER = 0.95;
+/** Advice for answers that cannot come from JetStream. */
+const GARBAGE = "check that --url leads to a nats-server, with nothing between that answers in its place";
+/** From this fraction of its limit on, a host deletes history of a journal. */
+const JOURNAL_NEARLY = 0.75;
+/**
+ * Checks JetStream itself, the account's storage, what the job's journals hold and have reserved, and the
+ * disk of the broker's `store` if that is named. The connection's user must be permitted to listen to its inbox.
+ */
+export async function checkJetStream(connection, job, timeoutMs, store) {
+    if (isWithoutJetStream(connection))
+        return [disabled()];
+    let manager;
+    let account;
+    try {
+        manager = await openJetStream(connection, timeoutMs).jetstreamManager(false);
+        account = await manager.getAccountInfo();
+    }
+    catch (thrown) {
+        const error = ensureError(thrown);
+        if (error.code === "BAD_MESSAGE")
+            return [fail("JetStream", `${error.code}: ${error.message}`, GARBAGE)];
+        const message = `the JetStream API does not answer this user: ${error.message}`;
+        return [warn("JetStream", message, "see the broker's log, and /jsz of its monitoring")];
+    }
+    const { limits } = account;
+    return [
+        ok("JetStream", `enabled, ${formatCount(account.streams, "stream")}`),
+        checkStorage("file storage", {
+            usedBytes: account.storage,
+            reservedBytes: account.reserved_storage,
+            limitBytes: limits.max_storage,
+        }),
+        checkStorage("memory storage", {
+            usedBytes: account.memory,
+            reservedBytes: account.reserved_memory,
+            limitBytes: limits.max_memory,
+        }),
+        checkStreams(account.streams, limits.max_streams),
+        ...(await checkStreamBytes(manager, job, store)),
+    ];
+}
+/**
+ * Checks the job's journals and tape, and the disk of the store; skips this for a user who may not list
+ * streams.
+ */
+async function checkStreamBytes(manager, job, store) {
+    try {
+        const isJournal = new RegExp(`^PS_${job}_\\d`);
+        const journals = await listBytes(manager, `ps.${job}.log.>`);
+        return [
+            checkJournals(job, journals.filter(({ name }) => isJournal.test(name))),
+            ...(await tapeStream(manager, job)),
+            ...(store === undefined ? [] : [await checkDisk(store, await listBytes(manager))]),
+        ];
+    }
+    catch (thrown) {
+        const { code, message } = ensureError(thrown);
+        if (code === "BAD_MESSAGE")
+            return [fail("journals", `${code}: ${message}`, GARBAGE)];
+        const advice = "this user may not list streams; look at /jsz of the broker's monitoring";
+        return [skip("journals", advice)];
+    }
+}
+/** Lists the stream of the job's tape; an empty list if there is none. */
+async function tapeStream(manager, job) {
+    const checks = [];
+    for await (const { state } of manager.streams.list(new JobSubjects(job).allTapes())) {
+        const { messages, bytes } = state;
+        checks.push(ok("tape", `${formatCount(messages, "message")} hold ${formatBytes(bytes)}, never trimmed`));
+    }
+    return checks;
+}
+function disabled() {
+    const advice = "start the broker with the nats.conf of this package, which enables it";
+    return fail("JetStream", "the broker runs without JetStream", advice);
+}
+/** Compares used bytes with the account's limit. */
+export function checkStorage(name, bytes) {
+    const { usedBytes, reservedBytes, limitBytes } = bytes;
+    const used = `${formatBytes(usedBytes)} used, ${formatBytes(reservedBytes)} reserved`;
+    if (limitBytes < 0)
+        return ok(name, `${used}, no limit of the account`);
+    const message = `${used} of ${formatBytes(limitBytes)}`;
+    const advice = "raise the limit, or remove what is not needed";
+    if (usedBytes >= limitBytes * OVER)
+        return fail(name, message, advice);
+    return usedBytes >= limitBytes * NEARLY ? warn(name, message, advice) : ok(name, message);
+}
+function checkStreams(used, limit) {
+    if (limit < 0)
+        return ok("streams", `${used}, no limit of the account`);
+    const found = `${used} of at most ${limit}`;
+    if (used < limit)
+        return ok("streams", found);
+    return warn("streams", found, "raise the account's limit before you start another job");
+}
+/** Checks how full the fullest journal is. */
+export function checkJournals(job, journals) {
+    const name = "journals";
+    if (journals.length === 0)
+        return ok(name, `job ${job} has none yet`);
+    const share = (stream) => stream.limitBytes > 0 ? stream.bytes / stream.limitBytes : 0;
+    const [fullest] = [...journals].sort((a, b) => share(b) - share(a));
+    const bytes = journals.reduce((sum, stream) => sum + stream.bytes, 0);
+    const reserved = journals.reduce((sum, stream) => sum + Math.max(0, stream.limitBytes), 0);
+    const message = `${journals.length} hold ${formatBytes(bytes)}, ${formatBytes(reserved)} reserved`;
+    if (fullest === undefined || share(fullest) < JOURNAL_NEARLY)
+        return ok(name, message);
+    const percent = Math.floor(share(fullest) * 100);
+    const advice = "check that its shard has an owner, which snapshots it and frees storage";
+    return warn(name, `${message}; ${fullest.name} is ${percent} % full`, advice);
+}
+/** Lists the bytes of the streams with subjects like these, or of all streams. */
+async function listBytes(manager, subject) {
+    const streams = [];
+    for await (const { config, state } of manager.streams.list(subject)) {
+        streams.push({ name: config.name, bytes: state.bytes, limitBytes: config.max_bytes });
+    }
+    return streams;
+}
+const ADVICE = "see the users and permissions in docs/guides/secure.md";
+/** What each role is for, in the words of the report. */
+const PURPOSES = {
+    trainer: "act as a trainer",
+    observer: "observe, as status and ls do",
+    store: "store as a host",
+    answers: "listen and answer as a host",
+};
+/**
+ * Checks what the permissions allow. One role is enough: a host may have two users, and an observer need not be
+ * a trainer. For a user without any, the report names what a trainer would need.
+ */
+export function checkPermissions({ roles, refused }, trainer) {
+    const missing = (role) => `the broker refuses ${refused[role].join(", ")}`;
+    const describe = (name, role, as = "") => {
+        const what = `${PURPOSES[role]}${as}`;
+        return roles.has(role) ? ok(name, `may ${what}`) : skip(name, `this user may not ${what}`);
+    };
+    const as = ` under the id ${trainer}`;
+    const mayNothing = roles.size === 0;
+    const isObserver = roles.has("observer") && !roles.has("trainer");
+    return [
+        mayNothing
+            ? fail("trainer permissions", missing("trainer"), ADVICE)
+            : describe("trainer permissions", isObserver ? "observer" : "trainer", as),
+        describe("host permissions (store)", "store"),
+        describe("host permissions (answers)", "answers"),
+    ];
+}
+/** As `engines` of package.json. */
+const NODE_NEEDED = [20, 19];
+/** Runs all checks, each after those that it depends on. Changes nothing; throws only if interrupted. */
+async function runDoctor(context, flags) {
+    const here = [checkNode(process.versions.node, NODE_NEEDED)];
+    try {
+        const checks = await withAdmin(context, flags, (admin) => checkJob(context, admin, flags));
+        return [...here, ...checks];
+    }
+    catch (thrown) {
+        context.signal.throwIfAborted();
+        const { code, message } = ensureError(thrown);
+        const advice = code === "BROKER_TOO_OLD"
+            ? "install nats-server 2.12"
+            : 'start a broker with "pserver up", and check --url and the credentials';
+        const disk = flags.store === undefined ? [] : [await checkDisk(flags.store, [])];
+        return [...here, ...disk, fail("broker", `${code}: ${message}`, advice)];
+    }
+}
+async function checkJob(context, admin, flags) {
+    const { address, roundTripMs, version, payloadBytesMax } = await admin.broker();
+    const permissions = await admin.permissions();
+    const { roles } = permissions;
+    return [
+        ok("broker", `${address}, ${Math.ceil(roundTripMs || 1)} ms away`),
+        checkVersion(version),
+        checkMaxPayload(payloadBytesMax),
+        ...(await checkAsHost(context, flags, roles)),
+        ...checkPermissions(permissions, admin.trainer),
+        ...(roles.has("observer")
+            ? await checkHosts(admin, flags.job)
+            : [skip("hosts", "this user may not ask them; that of a trainer or observer may")]),
+    ];
+}
+/** Checks JetStream on a connection with a host's inbox, which only a host's user may use. */
+async function checkAsHost(context, flags, roles) {
+    const { job, timeout, store } = flags;
+    if (!roles.has("store")) {
+        return [skip("JetStream", "this user may not use it; the user that hosts store with may")];
+    }
+    return await withStore(context, flags, (own) => checkJetStream(own, job, timeout, store));
+}
+const TIMEOUT_MS = 5_000;
+/** Adds the command `pserver doctor`, which checks what a job needs, and says what to do about the rest. */
+export function registerDoctor(program, context) {
+    const command = program
+        .command("doctor")
+        .description("check broker, permissions and hosts, and say what to do");
+    command.option("--store <dir>", "check the disk of a pserver up on this machine too");
+    addAskingOptions(command, TIMEOUT_MS).action(async (flags) => {
+        const output = openOutput(context, flags);
+        const checks = await runDoctor(context, flags);
+        const failed = checks.some(({ status }) => status === "fail");
+        if (output.json)
+            output.value({ ok: !failed, checks });
+        else
+            output.lines(checks.flatMap((check) => describeCheck(check, output)));
+        if (failed)
+            context.setExitCode(EXIT.failure);
+    });
+    addHelp(command, {
+        "Exit code": [
+            "  1 if a check fails, else 0; warnings, and checks that this user may not do, are no failures.",
+            "  Nothing is changed.",
+        ],
+        "With --json": [
+            '  {"ok","checks":[{"name","status","message","advice"}]}; status is ok, warn, fail, or skip',
+            "  for a check that this user may not do.",
+        ],
+        Examples: [
+            "  pserver doctor --store .pserver",
+            "  pserver doctor --url nats://broker:4222 --creds host.creds --job mnist",
+        ],
+    });
+}
+const SYMBOLS = {
+    ok: "ok  ",
+    warn: "warn",
+    fail: "FAIL",
+    skip: "-   ",
+};
+/** How each status is styled. */
+const STYLES = { ok: "ok", warn: "warn", fail: "fail", skip: "faint" };
+/** Writes a check for people: what was found, and below it what to do. */
+export function describeCheck({ name, status, message, advice }, { paint, width }) {
+    const symbol = `${paint(STYLES[status], SYMBOLS[status])}  `;
+    const lines = hangingLines(symbol, `${name}: ${visible(message)}`, width);
+    return advice === undefined ? lines : [...lines, ...hangingLines("      -> ", advice, width)];
+}
+//# sourceMappingURL=doctor.js.map

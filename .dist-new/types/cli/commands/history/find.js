@@ -1,0 +1,139 @@
+import { Argument } from "commander";
+import { detectorOf, FINDING_KINDS, } from "../../../history/update-findings.js";
+import { visible } from "../../../protocol/errors.js";
+import { addHelp, openOutput } from "../../context.js";
+import { compactNumber } from "../../history/numbers.js";
+import { UpdateLines, updateEntry } from "../../history/update-columns.js";
+import { addRangeOptions, selectUpdates, withHistory, } from "../../history/with-history.js";
+import { addHistoryOptions, POINT_HELP } from "../../options/history-options.js";
+import { wholeNumber } from "../../options/parse-values.js";
+import { formatCount } from "../../output/amounts.js";
+import { visibleJson } from "../../output/wrap.js";
+const DEVIATIONS_DEFAULT = 6;
+const BEHIND_DEFAULT = 10;
+const LIMIT_DEFAULT = 20;
+/** Adds the command `pserver find`, which finds updates that stand out. */
+export function registerFind(program, context) {
+    const command = program
+        .command("find")
+        .description("find updates that stand out: not finite, of unusual norm, stale, rejected, repeated")
+        .addArgument(new Argument("<what>", "what to look for").choices([...FINDING_KINDS]));
+    addRangeOptions(command)
+        .option("--deviations <k>", "spike: standard deviations of the trainer's own norms", wholeNumber(1, 1_000_000), DEVIATIONS_DEFAULT)
+        .option("--behind <n>", "stale: versions that a block may have gone on", wholeNumber(0, 1_000_000_000), BEHIND_DEFAULT)
+        .option("--limit <n>", "lines to print; all are counted", wholeNumber(1, 1_000_000_000), LIMIT_DEFAULT);
+    addHistoryOptions(command).action((what, flags) => runFind(context, what, flags));
+    addHelp(command, {
+        "What is found": [
+            "  nan       updates with a NaN or an infinity, whether the parameter allows them or not",
+            "  spike     gradients and pushes whose norm is far from those that the same trainer has sent for",
+            "            the same block before; the first eight are only learned from, as no spike is",
+            "  stale     gradients computed from values that many updates have changed since; those of jobs that",
+            "            keep step, and of trainers that have read nothing, do not tell",
+            "  rejected  updates that the fold did not apply, and why",
+            "  repeat    records that came again after they had been folded; they were applied once",
+        ],
+        Points: POINT_HELP,
+        "With --json": [
+            '  one object a line, as of "pserver log --json", with "finding" and, of a spike, "deviations" and',
+            '  "usualNorm". All are printed that --limit admits.',
+        ],
+        Examples: [
+            "  pserver find nan",
+            "  pserver find spike --param fc1 --since '2h ago' --deviations 10",
+            "  pserver find rejected --trainer trainer-2 --json --limit 1000",
+        ],
+    });
+}
+async function runFind(context, what, flags) {
+    const output = openOutput(context, flags);
+    const { signal } = context;
+    const detect = detectorOf(what, flags);
+    const tally = new FindingTally();
+    await withHistory(context, flags, async ({ source }) => {
+        const updates = await selectUpdates(output, source, flags, { signal });
+        const printer = new FindingPrinter(output, flags.limit);
+        for await (const events of updates) {
+            for (const event of events) {
+                const finding = detect(event);
+                if (finding === undefined)
+                    continue;
+                tally.add(finding);
+                await output.stream(printer.print(finding), signal);
+            }
+        }
+    });
+    for (const line of tally.lines(what, flags.limit))
+        output.message(line);
+}
+/** Counts findings by the senders of the updates. */
+class FindingTally {
+    #senders = new Map();
+    #count = 0;
+    add({ event }) {
+        const sender = event.trainer ?? "nobody that could be read";
+        this.#senders.set(sender, (this.#senders.get(sender) ?? 0) + 1);
+        this.#count += 1;
+    }
+    lines(what, limit) {
+        if (this.#count === 0)
+            return [`no update found: ${what}`];
+        const senders = [...this.#senders]
+            .sort(([, a], [, b]) => b - a)
+            .slice(0, 8)
+            .map(([trainer, count]) => `${count} of ${visible(trainer)}`);
+        const rest = this.#count > limit ? `, the first ${limit} above` : "";
+        return [`found ${formatCount(this.#count, "update")}${rest}: ${senders.join(", ")}`];
+    }
+}
+/** Prints findings as they come, up to a limit. */
+class FindingPrinter {
+    #output;
+    #limit;
+    #table;
+    #printed = 0;
+    constructor(output, limit) {
+        this.#output = output;
+        this.#limit = limit;
+        this.#table = UpdateLines.of(output);
+    }
+    /** Returns the text of a finding; nothing beyond the limit. */
+    print(finding) {
+        if (this.#printed >= this.#limit)
+            return [];
+        this.#printed += 1;
+        if (this.#output.json)
+            return [`${visibleJson(findingEntry(finding))}\n`];
+        const remark = `${this.#table.indent}${this.#output.paint("warn", remarkOf(finding))}`;
+        const titles = this.#printed === 1 ? [this.#table.titles()] : [];
+        return [`${[...titles, ...this.#table.lines(finding.event), remark].join("\n")}\n`];
+    }
+}
+function findingEntry(finding) {
+    const record = { finding: finding.kind, ...updateEntry(finding.event) };
+    if (finding.kind !== "spike")
+        return record;
+    return { ...record, deviations: finding.deviations, usualNorm: finding.mean };
+}
+/** Describes what is remarkable about an update, in a few words. */
+function remarkOf(finding) {
+    switch (finding.kind) {
+        case "nan": {
+            const elements = finding.event.block?.elements ?? 0;
+            return `${finding.nonFinite} of ${formatCount(elements, "element")} not finite`;
+        }
+        case "spike": {
+            const { norm, mean, deviations } = finding;
+            return `norm ${compactNumber(norm)}, before ${compactNumber(mean)}: ${compactNumber(deviations)} deviations away`;
+        }
+        case "stale":
+            return `computed from values ${formatCount(finding.behind, "version")} old`;
+        case "rejected":
+            return visible(finding.reason);
+        case "repeat":
+            return finding.firstSeq === 0
+                ? "folded before; it was applied once"
+                : `repeats record ${finding.firstSeq}; it was applied once`;
+    }
+}
+//# sourceMappingURL=find.js.map

@@ -1,0 +1,199 @@
+import { mergeSparse, openModel, shardsByName, } from "../../model-files/index.js";
+import { toConfig } from "../../protocol/config/index.js";
+import { mismatch, PserverError } from "../../protocol/errors.js";
+import { quoteName } from "../../protocol/names.js";
+import { elementCount, sameShape } from "../../protocol/tensor.js";
+import { addHelp, openOutput } from "../context.js";
+import { withTrainer } from "../open-job.js";
+import { addConfigOptions, hasConfig, toConfigs, } from "../options/config-options.js";
+import { addJobOptions, addOutputOptions, addTrainerOption, } from "../options/connection-options.js";
+import { formatBytes, formatCount } from "../output/amounts.js";
+import { groupBytes, inBoundedOrder, readTensor } from "../tensor-files.js";
+/**
+ * Finds the parameters of an initialized job that each tensor of a file overwrites: the one of its name,
+ * or the sparse shards `<name>:sparse-0` … that a save joins into such a tensor.
+ * @throws UNKNOWN_PARAMETER, BAD_DTYPE, BAD_SHAPE or STATIC for a tensor that does not fit; MISSING_SHARD
+ * if the job lacks one of the shards; BAD_NAME if two tensors go into one parameter.
+ */
+function planOverwrite(tensors, existing) {
+    const byName = new Map(existing.map((info) => [info.name, info]));
+    const shards = shardsByName(existing);
+    const taken = new Set();
+    const plan = new Map();
+    for (const { header } of tensors) {
+        const { name } = header;
+        const own = byName.get(name);
+        const joined = own ? { header: own, parts: [own] } : join(name, shards.get(name));
+        checkFit(header, joined);
+        for (const { name: target } of joined.parts) {
+            if (taken.has(target))
+                throw refusal("BAD_NAME", target, "values once", "values twice");
+            taken.add(target);
+        }
+        plan.set(name, joined.parts);
+    }
+    return plan;
+}
+/** Splits a tensor into those of its target parameters, with their names. The parts are views, not copies. */
+function splitTensor({ dtype, data }, targets) {
+    const parts = [];
+    let start = 0;
+    for (const { name, shape } of targets) {
+        const end = start + elementCount(shape);
+        parts.push([name, { dtype, shape, data: data.subarray(start, end) }]);
+        start = end;
+    }
+    return parts;
+}
+function join(name, shards = []) {
+    const joined = shards.length === 0 ? undefined : mergeSparse(shards)[0];
+    if (joined !== undefined)
+        return joined;
+    const expected = "parameters of the initialized job only";
+    throw refusal("UNKNOWN_PARAMETER", name, expected, "another one");
+}
+function checkFit({ name, dtype, shape }, { header: expected, parts }) {
+    if (expected.dtype !== dtype)
+        throw refusal("BAD_DTYPE", name, expected.dtype, dtype);
+    if (!sameShape(expected.shape, shape)) {
+        throw refusal("BAD_SHAPE", name, `[${expected.shape}]`, `[${shape}]`);
+    }
+    const fixed = parts.find(({ config }) => config.static);
+    if (fixed !== undefined) {
+        throw refusal("STATIC", fixed.name, "parameters that are not static", "a static one");
+    }
+}
+function refusal(code, parameter, expected, received) {
+    return mismatch(code, quoteName(parameter), expected, received, { parameter });
+}
+/**
+ * Initializes a job with the tensors of a model, or overwrites the values of an initialized one. A tensor
+ * that a save joined from sparse shards is split into them again. Memory holds a few tensors at a time.
+ * @throws ALREADY_INITIALIZED if the job is ready or has parameters, and `overwrite` is false; as
+ * {@link planOverwrite} before anything is overwritten; NOT_SELECTED while another trainer initializes
+ * the job; what the client and the file's reader throw.
+ */
+export async function loadModel(client, tensors, options) {
+    const totalBytes = groupBytes(tensors);
+    const deadline = performance.now() + options.timeoutMs;
+    const { signal } = options;
+    const call = () => ({
+        timeoutMs: Math.max(1, deadline - performance.now()),
+        signal,
+    });
+    let doneBytes = 0;
+    const sendAll = (send) => inBoundedOrder(tensors, async (group) => {
+        const values = new Map();
+        for (const source of group) {
+            signal.throwIfAborted();
+            values.set(source.header.name, await readTensor(source));
+        }
+        await send(values);
+        doneBytes += groupBytes(group);
+        options.onProgress(doneBytes, totalBytes);
+    });
+    const existing = (await client.listParams(call())).filter(({ ready }) => ready);
+    const [first] = existing;
+    if (first !== undefined) {
+        if (!options.overwrite)
+            throw alreadyInitialized(`it has ${quoteName(first.name)}`);
+        const parts = planOverwrite(tensors, existing);
+        await sendAll((group) => {
+            const values = [...group].flatMap(([name, tensor]) => splitTensor(tensor, parts.get(name) ?? []));
+            return client.setParams(new Map(values), call());
+        });
+        const parameters = [...parts.values()].reduce((sum, { length }) => sum + length, 0);
+        return { parameters, bytes: totalBytes, overwritten: true };
+    }
+    if (!(await client.beginInit({ ...call(), wait: false })))
+        throw await notSelected(client, call());
+    await sendAll((group) => client.initParams(group, (name) => options.configs.get(name) ?? {}, call()));
+    await client.finishInit(call());
+    return { parameters: tensors.length, bytes: totalBytes, overwritten: false };
+}
+async function notSelected(client, call) {
+    const { state, by } = await client.status(call);
+    if (state === "ready")
+        return alreadyInitialized(`it was by ${quoteName(by)}`);
+    return new PserverError("NOT_SELECTED", `the job is being initialized by ${quoteName(by)}`, {
+        state,
+        by,
+    });
+}
+function alreadyInitialized(how) {
+    return new PserverError("ALREADY_INITIALIZED", `the job is initialized already: ${how}`);
+}
+const TIMEOUT_MS = 600_000;
+/**
+ * Adds the command `pserver load`, which initializes a job from a model file, or overwrites the values of an
+ * initialized one.
+ */
+export function registerLoad(program, context) {
+    const command = program
+        .command("load")
+        .description("initialize a job with the parameters of a model file")
+        .argument("<path>", "a .safetensors, .npz or .tar file here, or a saved directory")
+        .option("--overwrite", "overwrite the values of a job that is initialized");
+    addOutputOptions(addTrainerOption(addJobOptions(addConfigOptions(command), TIMEOUT_MS))).action((path, flags) => runLoad(context, path, flags));
+    addHelp(command, {
+        "An initialized job": [
+            "  It is refused with ALREADY_INITIALIZED, and nothing is changed. With --overwrite its",
+            "  parameters get the values of the file, one after the other; what they are updated with",
+            "  stays. Sparse shards, which a save joins, get their rows of the joined tensor back. An",
+            "  interrupted load leaves the job uninitialized: load again.",
+        ],
+        Configuration: [
+            "  A model file holds values only. The optimizer is given here; by default it is sgd with the",
+            "  learning rate that each gradient brings. A --config for one parameter overrides one for",
+            "  all, which overrides the other flags. Its entries are in docs/reference/protocol.md.",
+        ],
+        "With --json": ['  {"parameters","bytes","overwritten"} once it is done.'],
+        Examples: [
+            "  pserver load model.safetensors --optimizer adamw --learning-rate 0.001",
+            "  pserver load --job mnist weights.npz --overwrite",
+            `  pserver load m.npz --config '{"clipNorm":1}' --config 'emb={"optimizer":"adagrad"}'`,
+            "  pserver load m.npz --config @training.yaml",
+        ],
+    });
+}
+async function runLoad(context, path, flags) {
+    const output = openOutput(context, flags);
+    const model = await openModel(path);
+    try {
+        const configs = toConfigs(flags, model.tensors.map(({ header }) => header.name));
+        const overwrite = flags.overwrite === true;
+        const options = { configs, overwrite, timeoutMs: flags.timeout, signal: context.signal };
+        const loaded = await output
+            .progress("loading")
+            .reported((onProgress) => withTrainer(context, flags, (client) => loadModel(client, model.tensors, { ...options, onProgress })));
+        const { parameters, bytes, overwritten } = loaded;
+        const what = `${formatCount(parameters, "parameter")}, ${formatBytes(bytes)}`;
+        if (output.json)
+            output.value(loaded);
+        else
+            output.message(`${overwritten ? "overwrote" : "loaded"} ${what}`);
+        if (overwritten && hasConfig(flags)) {
+            output.warning("the job was initialized before: its configuration stays as it was");
+        }
+        if (!overwritten)
+            tellWithoutRate(output, model.tensors, configs);
+    }
+    finally {
+        await model.close();
+    }
+}
+/** Warns of parameters without a learning rate: each of their gradients must bring one. */
+function tellWithoutRate(output, tensors, configs) {
+    const without = tensors.filter(({ header: { name, dtype } }) => {
+        const { learningRate, optimizer, static: isStatic } = configs.get(name) ?? toConfig();
+        // Updates of integers are added without a learning rate.
+        const isTrained = dtype.startsWith("float") && optimizer.name !== "none" && !isStatic;
+        return isTrained && learningRate === undefined;
+    });
+    const [first] = without;
+    if (first === undefined)
+        return;
+    const which = without.length === 1 ? quoteName(first.header.name) : `${without.length} parameters`;
+    output.message(`no learning rate was given for ${which}: each gradient must bring one`);
+}
+//# sourceMappingURL=load.js.map

@@ -1,0 +1,364 @@
+import { Option } from "commander";
+import { mapConcurrently } from "../../actors/concurrent.js";
+import { resolveSettings } from "../../client/wire/broker-settings.js";
+import { mismatch, PserverError, visible } from "../../protocol/errors.js";
+import { SHARDS_MAX } from "../../protocol/limits.js";
+import { addHelp, askLine, confirm, openOutput } from "../context.js";
+import { addConnectionOptions, addJobOption, addOutputOptions, toOverrides, } from "../options/connection-options.js";
+import { wholeNumber } from "../options/parse-values.js";
+import { describeLastFallback, formatBytes, formatCount, formatRecords, nameRecords, nameShards, } from "../output/amounts.js";
+import { hangingLines, textWidth, titledLines, titlePrefix } from "../output/wrap.js";
+import { EXIT } from "../report-error.js";
+import { unlessAborted } from "../signals.js";
+/** Lets shards go on, one after the other, and tells what each has lost. */
+async function carryOut({ signal }, output, recovery, plans) {
+    const recovered = [];
+    for (const { findings, choice } of plans) {
+        const state = await unlessAborted(signal, recovery.recover(findings, choice));
+        recovered.push(state);
+        const { shard, generation, fallbacks } = state;
+        const lost = describeLastFallback(fallbacks);
+        output.message(`shard ${shard} goes on from record ${choice.seq} under generation ${generation}: ${lost}`);
+    }
+    return recovered;
+}
+/** Waits until hosts serve the shards that were recovered, and tells which they do not serve. */
+async function awaitOwners({ signal }, output, recovery, recovered) {
+    const asked = mapConcurrently(recovered, (each) => recovery.awaitOwner(each, signal));
+    const problems = await unlessAborted(signal, asked);
+    const served = recovered.map((each, i) => ({ ...each, served: problems[i] === undefined }));
+    const again = served.filter((each) => each.served).map(({ shard }) => shard);
+    if (again.length > 0)
+        output.message(`served again: ${nameShards(again)}`);
+    for (const [i, problem] of problems.entries()) {
+        if (problem === undefined)
+            continue;
+        output.warning(`not served yet: shard ${recovered[i]?.shard}: ${problem.code}: ${problem.message}`);
+    }
+    return served;
+}
+/** Maximum length of the lists of snapshots, gaps and trainers; `--json` has all. */
+const LISTED_MAX = 8;
+/** Describes the findings about a stopped shard for people. */
+export function describeFindings(findings, format) {
+    const { paint, width } = format;
+    const { shard, error, snapshots, journal, archive, rest, lastKnownSeq, generation, choices } = findings;
+    const row = (title, text, style) => titledLines(title, text, format, style);
+    const lines = [
+        ...hangingLines("", `shard ${shard} ${paint("fail", "has stopped")}: ${error?.code}: ${visible(error?.message ?? "")}`, width),
+        ...row("journal", describeJournal(journal)),
+        ...gapLines(journal).flatMap((text) => row("", text)),
+        ...changedLines(journal).flatMap((text) => row("", text)),
+        ...row("existed", `record ${lastKnownSeq} of generation ${generation} is the last one known`),
+    ];
+    if (snapshots.length === 0)
+        lines.push(...row("snapshots", "none"));
+    for (const [i, snapshot] of snapshots.slice(0, LISTED_MAX).entries()) {
+        lines.push(...row(i === 0 ? "snapshots" : "", describeSnapshot(snapshot)));
+    }
+    if (rest !== undefined)
+        lines.push(...row("failed", describeRest(rest)));
+    if (archive !== undefined)
+        lines.push(...row("archive", describeArchive(archive)));
+    if (choices.length === 0) {
+        const text = "nothing of it can be saved: remove the job with pserver remove, and load the last saved model";
+        return [...lines, ...row("choices", text, "fail")];
+    }
+    for (const [i, choice] of choices.entries()) {
+        const number = `${i + 1}. `;
+        const prefix = titlePrefix(i === 0 ? "choices" : "", format) + number;
+        lines.push(...hangingLines(prefix, describeChoice(choice), width));
+        const below = " ".repeat(textWidth(prefix));
+        lines.push(...hangingLines(below, describeLost(choice), width));
+    }
+    return lines;
+}
+/** Describes a choice in one line: the state from which the shard goes on. */
+function describeChoice(choice) {
+    const lastRecord = `record ${choice.seq} of generation ${choice.generation}`;
+    switch (choice.from) {
+        case "prefix":
+            return `prefix: the journal as far as it can be read, ${lastRecord}`;
+        case "rest":
+            return `rest: the journal without ${nameSeqs(choice.without ?? [])}, ${lastRecord}`;
+        case "archive":
+            return `archive: with what the broker still holds, ${lastRecord}`;
+        case "snapshot":
+            return `snapshot: ${lastRecord}`;
+    }
+}
+function describeLost({ lost, without, seq }) {
+    const { from, to, records, trainers, hostRecords, unknown } = lost;
+    if (records === 0)
+        return "no record is known to be lost";
+    const named = trainers
+        .slice(0, LISTED_MAX)
+        .map(({ trainer, records: own }) => `${own} of ${visible(trainer)}`);
+    const others = trainers.slice(LISTED_MAX);
+    const rest = others.reduce((sum, each) => sum + each.records, 0);
+    const whose = [
+        ...named,
+        ...(rest > 0 ? [`${rest} of ${formatCount(others.length, "other trainer")}`] : []),
+        ...(hostRecords > 0 ? [`${hostRecords} of hosts`] : []),
+        ...(unknown > 0
+            ? [`${unknown} whose ${unknown === 1 ? "sender is" : "senders are"} unknown`]
+            : []),
+    ];
+    const behind = to > seq ? [nameRecords({ from: seq + 1, to })] : [];
+    const which = without === undefined
+        ? nameRecords({ from, to })
+        : [nameSeqs(without), ...behind].join(" and ");
+    return `gives up ${which}, ${formatRecords(records)}: ${whose.join(", ")}`;
+}
+/** Names records that need not follow each other, as `records 5, 9`. */
+function nameSeqs(seqs) {
+    return `${seqs.length === 1 ? "record" : "records"} ${seqs.join(", ")}`;
+}
+function describeRest({ without, problem, lacks }) {
+    const aside = without.map(({ seq, trainer }) => {
+        const whose = trainer === undefined ? "a host" : visible(trainer);
+        return `record ${seq} of ${whose}`;
+    });
+    const text = `${aside.join(", ")} cannot be folded`;
+    if (problem !== undefined)
+        return `${text}, nor can the rest: ${visible(problem)}`;
+    if (lacks.length === 0)
+        return text;
+    return `${text}; without, ${formatCount(lacks.length, "block")} of initialized parameters would be missing`;
+}
+function describeJournal(journal) {
+    if (journal === undefined)
+        return "the stream is gone";
+    const { stream, firstSeq, lastSeq, bytes, problem } = journal;
+    const range = lastSeq < firstSeq ? "empty" : `records ${firstSeq} to ${lastSeq}`;
+    const text = `${stream}: ${range}, ${formatBytes(bytes)}`;
+    return problem === undefined ? text : `${text}; it is of no use: ${visible(problem)}`;
+}
+function describeArchive({ name, generation, seq, archivedSeq, lacks, problem, }) {
+    const directory = visible(name);
+    if (problem !== undefined)
+        return `${directory}: it is of no use: ${visible(problem)}`;
+    const rest = seq > archivedSeq ? `, the last ${seq - archivedSeq} from the broker` : "";
+    const text = `${directory}: up to record ${seq} of generation ${generation}${rest}`;
+    if (lacks.length === 0)
+        return text;
+    return `${text}; older than ${formatCount(lacks.length, "block")} of initialized parameters`;
+}
+function gapLines(journal) {
+    const gaps = journal?.gaps ?? [];
+    const lines = gaps.slice(0, LISTED_MAX).map((gap) => {
+        return `${nameRecords(gap)}: ${gap.kind === "empty" ? "not in the stream" : "cannot be read"}`;
+    });
+    const more = gaps.length - LISTED_MAX;
+    return more > 0 ? [...lines, `and ${formatCount(more, "further gap")}`] : lines;
+}
+function changedLines(journal) {
+    if (journal?.changed === undefined)
+        return [];
+    const { from, to } = journal.changed;
+    const what = from === to ? "another than was folded" : "not all those that were folded";
+    return [`${nameRecords({ from, to })}: ${what}`];
+}
+function describeSnapshot({ seq, generation, problem, manifestSeq, lacks }) {
+    if (generation === 0)
+        return `message ${manifestSeq}: ${visible(problem ?? "")}`;
+    const count = formatCount(lacks.length, "block");
+    const whole = lacks.length === 0 ? "whole" : `older than ${count} of initialized parameters`;
+    const state = problem === undefined ? whole : `damaged: ${visible(problem)}`;
+    return `record ${seq} of generation ${generation}: ${state}`;
+}
+/**
+ * Finds the choice that the command line asks for.
+ * @throws BAD_VALUE, naming the shard's choices, if it has no such choice.
+ */
+function selectChoice(findings, wanted) {
+    const { shard, choices } = findings;
+    const found = choices.find(({ from, seq }) => from === wanted.from && (wanted.record === undefined || wanted.record === seq));
+    if (found !== undefined)
+        return found;
+    const expected = choices.map(({ from, seq }) => `${from} at record ${seq}`).join(", ");
+    const record = wanted.record === undefined ? "" : ` at record ${wanted.record}`;
+    const choice = expected === "" ? "nothing, for nothing of it can be saved" : expected;
+    throw mismatch("BAD_VALUE", `shard ${shard}`, choice, `${wanted.from}${record}`, { shard });
+}
+/** @throws BAD_VALUE if a shard that was named has not stopped for a loss. */
+function checkStopped({ shard, condition, error }) {
+    if (condition === "stopped")
+        return;
+    const state = condition === "failed"
+        ? `it has failed for another reason: ${error?.code}: ${error?.message}`
+        : condition === "serving"
+            ? "it is served"
+            : "nothing of it is lost; start a host";
+    throw new PserverError("BAD_VALUE", `shard ${shard}: expected one that has stopped because something is lost; ${state}`, { shard, expected: "stopped", received: condition });
+}
+/** Shards that are inspected at one time; each looks through its journal. */
+const INSPECTED_AT_ONCE = 8;
+/** Adds the command `pserver recover`, which shows what shards have lost, and lets them go on without it. */
+export function registerRecover(program, context) {
+    const shards = wholeNumber(0, SHARDS_MAX - 1);
+    const command = program
+        .command("recover")
+        .description("show what stopped shards have lost, and accept the loss so that they go on");
+    addOutputOptions(addJobOption(addConnectionOptions(command)))
+        .option("--shard <n>", "only this shard; may be repeated (default: all)", (text, before = []) => [...before, shards(text)])
+        .addOption(new Option("--from <state>", "the state to go on from, without asking").choices([
+        "rest",
+        "snapshot",
+        "prefix",
+        "archive",
+    ]))
+        .option("--archive <dir>", "an archive of the job (see pserver archive) to go on from")
+        .option("--record <n>", "with --from snapshot: an older one, by its record", wholeNumber(0, Number.MAX_SAFE_INTEGER))
+        .option("--yes", "accept the loss without asking; needs --from")
+        .action((flags) => runRecover(context, flags));
+    addHelp(command, {
+        "What it does": [
+            "  Without --yes it only shows, and asks where it runs in a terminal. A shard that goes on gets a",
+            "  new generation: its old positions mean nothing any more, and every trainer is told what was",
+            "  given up. The command ends once running hosts serve it again, or says why they do not; that",
+            "  takes up to two lease times. It needs the user of a host.",
+            "  A record that hosts cannot fold (FOLD_FAILED) can be put aside: --from rest goes on with the rest.",
+            "  An archive is read with what the broker still holds: it gives the records that were lost, and the",
+            "  broker those that were not archived yet.",
+        ],
+        "Exit code": ["  1 if shards have stopped and were not recovered, else 0."],
+        "With --json": [
+            '  {"job","shards":[{"shard","condition","error","snapshots","journal","archive","rest","choices",…}],',
+            '  "recovered":[{"shard","generation","fallbacks","served"}]}; a condition is serving, whole,',
+            "  stopped or failed.",
+        ],
+        Examples: [
+            "  pserver recover --job mnist",
+            "  pserver recover --job mnist --from prefix --yes",
+            "  pserver recover --job mnist --shard 3 --from snapshot --record 1200 --yes",
+            "  pserver recover --job mnist --archive /archives/mnist --from archive --yes",
+        ],
+    });
+}
+async function runRecover(context, flags) {
+    checkFlags(flags);
+    const output = openOutput(context, flags);
+    // Loaded here, so that other commands start faster.
+    const { allShards, Recovery } = await import("../../actors/recovery/recovery.js");
+    const connection = resolveSettings(toOverrides(flags), context.environment);
+    const archive = await openArchive(context, flags, connection);
+    try {
+        const opening = Recovery.open(connection, flags.job, archive);
+        const recovery = await unlessAborted(context.signal, opening);
+        try {
+            const shards = [...new Set(flags.shard ?? allShards(recovery.settings))];
+            await recoverShards(context, output, flags, recovery, shards);
+        }
+        finally {
+            await recovery.close();
+        }
+    }
+    finally {
+        await archive?.close();
+    }
+}
+/** Shows what is lost of shards, and lets those go on for which a choice is given. */
+async function recoverShards(context, output, flags, recovery, shards) {
+    const found = await inspectAll(context, recovery, shards);
+    const stopped = found.filter(({ condition }) => condition === "stopped");
+    if (!output.json)
+        showFindings(output, flags, found, stopped);
+    if (flags.shard !== undefined && flags.from !== undefined)
+        found.forEach(checkStopped);
+    const plans = await choose(context, output, flags, stopped);
+    const recovered = await carryOut(context, output, recovery, plans);
+    const served = await awaitOwners(context, output, recovery, recovered);
+    if (output.json)
+        output.value({ job: flags.job, shards: found, recovered: served });
+    if (recovered.length === stopped.length)
+        return;
+    context.setExitCode(EXIT.failure);
+    if (plans.length === 0)
+        output.message(`nothing was changed; ${whatToGive(flags, stopped)}`);
+}
+/** Opens the archive that the flags name; returns undefined if they name none. */
+async function openArchive({ signal }, { archive, job }, connection) {
+    if (archive === undefined)
+        return undefined;
+    const { BrokerAndArchive } = await import("../../history/archive/joined-source.js");
+    return await unlessAborted(signal, BrokerAndArchive.open(archive, connection, job, signal));
+}
+/** @throws BAD_VALUE for flags that do not go together. */
+function checkFlags({ yes, from, record, archive }) {
+    const problem = yes === true && from === undefined
+        ? "--yes: expected --from with it; received none"
+        : record !== undefined && from !== "snapshot"
+            ? "--record: expected --from snapshot with it"
+            : from === "archive" && archive === undefined
+                ? "--from archive: expected --archive with it; received none"
+                : undefined;
+    if (problem !== undefined)
+        throw new PserverError("BAD_VALUE", problem);
+}
+async function inspectAll({ signal }, recovery, shards) {
+    const { shards: count } = recovery.settings;
+    const wrong = shards.find((shard) => shard >= count);
+    if (wrong !== undefined) {
+        const text = `--shard: expected 0 to ${count - 1}; received ${wrong}`;
+        throw new PserverError("BAD_VALUE", text, { expected: count - 1, received: wrong });
+    }
+    const found = mapConcurrently(shards, (shard) => recovery.inspect(shard), INSPECTED_AT_ONCE);
+    return await unlessAborted(signal, found);
+}
+function showFindings(output, { job }, found, stopped) {
+    for (const findings of stopped)
+        output.lines(describeFindings(findings, output));
+    for (const { shard, condition, error } of found) {
+        if (condition !== "failed")
+            continue;
+        const reason = `${error?.code}: ${error?.message}`;
+        output.warning(`shard ${shard} has failed, but for no loss: ${reason}`);
+    }
+    if (stopped.length === 0)
+        output.message(`no shard of job ${job} has stopped for a loss`);
+}
+/** Makes a choice for each shard, by the flags or by asking a person; none if neither is possible. */
+async function choose(context, output, { from, record, yes }, stopped) {
+    const wantedState = from && { from, ...(record === undefined ? {} : { record }) };
+    const asked = wantedState === undefined
+        ? stopped
+        : stopped.map((findings) => ({
+            ...findings,
+            choices: [selectChoice(findings, wantedState)],
+        }));
+    if (yes === true) {
+        return asked.flatMap((findings) => findings.choices.map((choice) => ({ findings, choice })));
+    }
+    if (output.json || context.stdin.isTTY !== true)
+        return [];
+    const plans = [];
+    for (const findings of asked) {
+        const choice = await askForChoice(context, findings);
+        if (choice !== undefined)
+            plans.push({ findings, choice });
+    }
+    return plans;
+}
+/** Asks a person for a shard's choice; returns undefined to leave the shard stopped. */
+async function askForChoice(context, { shard, choices }) {
+    const [only] = choices;
+    if (only === undefined)
+        return undefined;
+    if (choices.length === 1) {
+        const question = `shard ${shard}: go on from ${describeChoice(only)}?`;
+        return (await confirm(context, question)) ? only : undefined;
+    }
+    const question = `shard ${shard}: go on from which? [1-${choices.length}, anything else leaves it]`;
+    const answer = await askLine(context, question);
+    return /^\d+$/.test(answer) ? choices[Number(answer) - 1] : undefined;
+}
+function whatToGive({ job, from, archive }, stopped) {
+    const choices = stopped.flatMap(({ choices: own }) => own.map((choice) => choice.from));
+    if (choices.length === 0)
+        return "nothing can be saved";
+    const states = from ?? [...new Set(choices)].join("|");
+    const where = archive === undefined ? "" : ` --archive ${archive}`;
+    return `to accept the loss: pserver recover --job ${job}${where} --from ${states} --yes`;
+}
+//# sourceMappingURL=recover.js.map

@@ -1,0 +1,166 @@
+import { archiverLag, closedSteps, fallenBack, idleShards, rejectionsByTrainer, tapeGaps, updatesOf, } from "../../client/admin/participants.js";
+import { synchronizationText } from "../../protocol/config/index.js";
+import { visible } from "../../protocol/errors.js";
+import { tensorBytes } from "../../protocol/tensor.js";
+import { addHelp, openOutput } from "../context.js";
+import { withAdmin } from "../open-job.js";
+import { addAskingOptions } from "../options/connection-options.js";
+import { describeFallbacks, formatBytes, formatCount, formatDuration, formatNumber, formatRanges, nameShards, } from "../output/amounts.js";
+import { formatTable } from "../output/table.js";
+import { hangingLines, titledLines } from "../output/wrap.js";
+const TIMEOUT_MS = 5_000;
+/** Length of the silence after which an archiver is shown as silent; it renews its registration more often. */
+const ARCHIVER_SILENCE_MS = 30_000;
+/** Maximum number of trainers that are named because their records changed nothing. */
+const WASTEFUL_MAX = 8;
+/** Adds the command `pserver status`, which shows the job, its hosts and trainers. */
+export function registerStatus(program, context) {
+    const command = program
+        .command("status")
+        .description("show the state of a job, its hosts, parameters and trainers");
+    addAskingOptions(command, TIMEOUT_MS).action(async (flags) => {
+        const output = openOutput(context, flags);
+        const status = await withAdmin(context, flags, async (admin) => {
+            const [{ status, parameters }, participants] = await Promise.all([
+                admin.statusAndParameters(),
+                admin.participants(),
+            ]);
+            return summarize(flags.job, status, parameters, participants);
+        });
+        if (output.json)
+            output.value(status);
+        else
+            output.lines(describeStatus(status, output));
+    });
+    addHelp(command, {
+        "With --json": [
+            '  {"job","state","epoch","by","parameters":{"count","ready","blocks","bytes"},',
+            '  "hosts":[{"id","shards",…}],"trainers":[…],"shards":[{"shard","state",…}],',
+            '  "declared":{"parameters","heldBytes","quotas","trainers"},',
+            '  "synchronization":{"mode",…},"members":{"revision","started","trainers"},',
+            '  "archivers":[{"machine","pid","shards",…}],"tape":{"messages","bytes"}};',
+            "  the job is uninitialized, initializing or ready, a shard is serving, catching-up, unowned, ….",
+            '  Where trainers keep step, each shard has "steps":{"revision","members","closed"}.',
+        ],
+        Examples: ["  pserver status", "  pserver status --job mnist --json"],
+    });
+}
+/** Combines the answers of hosts. */
+function summarize(job, { state, epoch, by }, parameters, participants) {
+    const sum = (of) => parameters.reduce((total, info) => total + of(info), 0);
+    return {
+        ...{ job, state, epoch, by },
+        parameters: {
+            count: parameters.length,
+            ready: sum(({ ready }) => (ready ? 1 : 0)),
+            blocks: sum(({ layout }) => layout.blocks),
+            bytes: sum(({ dtype, shape }) => tensorBytes(dtype, shape)),
+        },
+        ...participants,
+    };
+}
+/** Writes the status for people. */
+export function describeStatus(status, format) {
+    const { parameters, hosts, trainers, shards } = status;
+    const { paint } = format;
+    const row = (title, text, style) => titledLines(title, text, format, style);
+    const bytes = `${formatBytes(parameters.bytes)} in ${formatCount(parameters.blocks, "block")}`;
+    const unready = parameters.count - parameters.ready;
+    const notReady = unready === 0 ? "" : `, ${unready} not initialized yet`;
+    const names = trainers.map(visible).join(", ");
+    const lines = [
+        ...hangingLines(`job ${paint("strong", status.job)}: `, describeState(status, paint), format.width),
+        ...row("parameters", `${parameters.count}, ${bytes}${notReady}`),
+        ...row("updates", describeUpdates(shards)),
+        ...row("shards", `${shards.length} on ${formatCount(hosts.length, "host")}`),
+        ...row("trainers", trainers.length === 0 ? "none" : `${trainers.length}: ${names}`),
+    ];
+    lines.push(...row("declared", describeDeclared(status.declared)));
+    if (status.tape !== undefined)
+        lines.push(...row("tape", describeTape(status.tape)));
+    for (const archiver of status.archivers) {
+        lines.push(...row("archiver", describeArchiver(archiver, shards)));
+    }
+    if (status.synchronization.mode !== "async")
+        lines.push(...row("steps", describeSteps(status)));
+    for (const [state, numbers] of idleShards(shards)) {
+        lines.push(...row("", `${nameShards(numbers)}: ${state}`, "warn"));
+    }
+    for (const { shard, fallbacks } of fallenBack(shards)) {
+        lines.push(...row("", `shard ${shard}: ${describeFallbacks(fallbacks)}`));
+    }
+    const reported = shards.filter(({ reportedLoss }) => reportedLoss !== undefined);
+    if (reported.length > 0) {
+        const numbers = nameShards(reported.map(({ shard }) => shard));
+        const text = `${numbers}: a trainer has seen later records than there are`;
+        lines.push(...row("", text, "warn"));
+    }
+    for (const { shard, undescribed, leftOut } of tapeGaps(shards)) {
+        const counts = `${formatCount(undescribed, "record")} not described, ${leftOut} left out`;
+        lines.push(...row("", `tape of shard ${shard}: ${counts}`, "warn"));
+    }
+    for (const waste of rejectionsByTrainer(shards).slice(0, WASTEFUL_MAX)) {
+        lines.push(...row("", describeWaste(waste), "warn"));
+    }
+    const columns = [{ title: "HOST" }, { title: "SHARDS" }];
+    const rows = hosts.map((host) => [host.id, formatRanges(host.shards) || "none"]);
+    const shrinks = [
+        { kind: "wrap", column: "SHARDS", to: 24 },
+        { kind: "cut", column: "HOST", to: 16 },
+        { kind: "wrap", column: "SHARDS", to: 8 },
+    ];
+    return [...lines, "", ...formatTable(columns, rows, format, shrinks)];
+}
+/** Describes how often blocks have changed, and names the shards that did not say. */
+function describeUpdates(shards) {
+    const { applied, rejected, silent } = updatesOf(shards);
+    const counts = `${formatNumber(applied)} applied, ${formatNumber(rejected)} rejected by the present owners`;
+    if (silent.length === 0)
+        return counts;
+    if (silent.length === shards.length)
+        return "not known";
+    return `${counts}; not known of ${nameShards(silent)}`;
+}
+function describeDeclared({ parameters, heldBytes }) {
+    return `${formatCount(parameters, "parameter")}, ${formatBytes(heldBytes)} with optimizer state`;
+}
+function describeTape({ messages, bytes }) {
+    return `${formatCount(messages, "message")}, ${formatBytes(bytes)}`;
+}
+function describeArchiver(archiver, shards) {
+    const { machine, pid, writtenMs } = archiver;
+    const silentMs = Date.now() - writtenMs;
+    const heard = silentMs < ARCHIVER_SILENCE_MS ? "" : `, last heard of ${formatDuration(silentMs)} ago`;
+    const behind = formatNumber(archiverLag(archiver, shards));
+    return `process ${pid} on ${visible(machine)}, ${behind} records behind${heard}`;
+}
+function describeWaste({ trainer, rejected, unreadable }) {
+    const counts = [
+        ...(rejected === 0
+            ? []
+            : [`${formatCount(rejected, "rejected record")} more than applied ones`]),
+        ...(unreadable === 0 ? [] : [formatCount(unreadable, "unreadable record")]),
+    ];
+    return `of no use from ${visible(trainer)}: ${counts.join(", ")}`;
+}
+function describeSteps({ synchronization, members, shards }) {
+    const { started = false, trainers = [] } = members ?? {};
+    const text = [synchronizationText(synchronization)];
+    text.push(`${formatCount(trainers.length, "member")}${started ? "" : ", not enough yet"}`);
+    const closed = closedSteps(shards);
+    if (closed !== undefined) {
+        const { everywhere, anywhere } = closed;
+        const range = everywhere === anywhere ? "" : ` to ${anywhere}`;
+        text.push(`step ${everywhere}${range} closed`);
+    }
+    return text.join("; ");
+}
+function describeState({ state, epoch, by }, paint) {
+    if (state === "uninitialized")
+        return paint("warn", state);
+    const who = `by ${visible(by)}, epoch ${epoch}`;
+    if (state === "initializing")
+        return `${paint("warn", state)} ${who}`;
+    return `${paint("ok", state)}, initialized ${who}`;
+}
+//# sourceMappingURL=status.js.map

@@ -1,0 +1,118 @@
+import { showPosition } from "../../history/source.js";
+import { formatBytes } from "../output/amounts.js";
+import { compactNumber } from "./numbers.js";
+/**
+ * Writes hours to milliseconds of a time, in UTC, as `Date.toISOString` does, which takes several times as
+ * long.
+ */
+export function clockText(timeMs) {
+    const ms = Math.trunc(timeMs) - dayOf(timeMs) * DAY_MS;
+    const minutes = Math.floor(ms / 60_000);
+    const seconds = Math.floor(ms / 1000) - 60 * minutes;
+    const hour = digits(Math.floor(minutes / 60), 100);
+    return `${hour}:${digits(minutes % 60, 100)}:${digits(seconds, 100)}.${digits(ms % 1000, 1000)}`;
+}
+/** Writes the date of a time, in UTC. */
+export function dateText(timeMs) {
+    const day = dayOf(timeMs);
+    if (day !== lastDay) {
+        lastDateText = new Date(day * DAY_MS).toISOString().slice(0, -"T00:00:00.000Z".length);
+        lastDay = day;
+    }
+    return lastDateText;
+}
+/** Writes a time in ISO form, with milliseconds, in UTC. */
+export function dateTimeText(timeMs) {
+    return `${dateText(timeMs)}T${clockText(timeMs)}Z`;
+}
+const DAY_MS = 86_400_000;
+let lastDay = 0;
+let lastDateText = "1970-01-01";
+/** Returns the days since 1970. A time has whole milliseconds, as a `Date` does. */
+function dayOf(timeMs) {
+    return Math.floor(Math.trunc(timeMs) / DAY_MS);
+}
+/** Writes a number below a power of ten, with leading zeros. */
+function digits(number, above) {
+    return String(above + number).slice(1);
+}
+/** Names shard and record, with the generation unless it is the first, and the entry of a batch: `3:1200.2`. */
+export function placeText(event) {
+    const position = showPosition(event.shard, event);
+    return event.entries === 1 ? position : `${position}.${event.entry}`;
+}
+/** Names the sender and the number of its record, as a point names them: `trainer-2/8:1042`. */
+export function senderText({ trainer, session, n }) {
+    if (trainer === undefined)
+        return "host";
+    return session === undefined ? trainer : `${trainer}/${session}:${n}`;
+}
+/** Says what an update does: `init`, `set`, `mix 0.5 1`, `grad`, `grad lr 0.1`, `clock 12`, `note`. */
+export function verbText({ verb, block, step }) {
+    if (block !== undefined)
+        return operationText(block.operation);
+    return verb === "clock" && step !== undefined ? `clock ${step}` : verb;
+}
+function operationText(operation) {
+    switch (operation.op) {
+        case "init":
+        case "set":
+            return operation.op;
+        case "mix":
+            return `mix ${compactNumber(operation.alpha)} ${compactNumber(operation.beta)}`;
+        case "grad":
+            return operation.lr === undefined ? "grad" : `grad lr ${compactNumber(operation.lr)}`;
+    }
+}
+/** Names the block of an update, and which part of it: `w[0]`, `w[0] 12 rows`. */
+export function blockText({ block }) {
+    if (block === undefined)
+        return "";
+    const { parameter, index, part } = block;
+    const name = `${parameter}[${index}]`;
+    if (part === undefined)
+        return name;
+    return `${name} ${part.rows} rows${part.inner === undefined ? "" : ` x ${part.inner}`}`;
+}
+/** Writes the percentage of zeros among the finite elements. */
+export function zerosText(block) {
+    if (block?.statistics === undefined)
+        return "-";
+    if (block.statistics.zeros === 0)
+        return "0%";
+    return `${Number(((100 * block.statistics.zeros) / Math.max(1, block.elements)).toPrecision(3))}%`;
+}
+/** Writes the bytes of an update's elements. */
+export function bytesText({ block, bytes }) {
+    const amount = block?.bytes ?? bytes;
+    return amount === undefined ? "-" : formatBytes(amount);
+}
+/** Writes the entries of a note: `loss=0.3 step=12 mark="before"`. */
+export function noteText(note) {
+    return Object.entries(note)
+        .map(([name, value]) => `${name}=${typeof value === "number" ? compactNumber(value) : JSON.stringify(value)}`)
+        .join(" ");
+}
+/**
+ * Says what became of an update, with the reason of a rejection, and why the update is not described if it is
+ * not.
+ */
+export function outcomeText(event) {
+    const text = foldedText(event);
+    return event.undescribed === undefined ? text : `${text}, not described: ${event.undescribed}`;
+}
+function foldedText({ outcome, block }) {
+    switch (outcome.kind) {
+        case "applied": {
+            const nonFinite = block?.statistics?.nonFinite ?? 0;
+            return nonFinite === 0 ? "applied" : `${nonFinite} not finite`;
+        }
+        case "rejected":
+            return `${outcome.code}: ${outcome.message}`;
+        case "repeated":
+            return outcome.seq === 0 ? "repeated" : `repeats record ${outcome.seq}`;
+        case "unreadable":
+            return "unreadable";
+    }
+}
+//# sourceMappingURL=event-text.js.map

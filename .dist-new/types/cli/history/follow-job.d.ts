@@ -1,0 +1,17 @@
+import type { CliContext } from "../context.ts";
+import { type ConnectionFlags } from "../options/connection-options.ts";
+import type { Output, OutputFlags } from "../output/output.ts";
+/** Flags of `pserver archive`. */
+export interface ArchiveFlags extends ConnectionFlags, OutputFlags {
+    readonly job: string;
+    readonly once?: boolean;
+    readonly check?: boolean;
+    readonly grace: number;
+}
+/**
+ * Archives a job into a directory until it is interrupted, or with `--once` only what the job has now.
+ * @throws STORE_IN_USE if another process archives into the directory; as {@link JobArchiver.open} and `copy`
+ *   do. What was copied stays.
+ */
+export declare function followJob(context: CliContext, output: Output, directory: string, flags: ArchiveFlags): Promise<void>;
+//# sourceMappingURL=follow-job.d.ts.map

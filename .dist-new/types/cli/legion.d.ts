@@ -1,0 +1,2 @@
+export {};
+//# sourceMappingURL=legion.d.ts.map

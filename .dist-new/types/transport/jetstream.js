@@ -1,0 +1,229 @@
+import { JetStreamApiError, jetstream } from "@nats-io/jetstream";
+import { createInbox, headers, NatsConnectionImpl, NoRespondersError, TimeoutError, } from "@nats-io/transport-node";
+import { asMap, flagField, integerField, listField, mapField, numberField, PserverError, textField, } from "../protocol/index.js";
+import { parseJson } from "./broker-error.js";
+import { publishBulk } from "./bulk-transport.js";
+/**
+ * Reads JetStream's answer: JSON `{stream, seq}` or `{error}`.
+ * @throws BAD_MESSAGE if it is neither.
+ */
+export function parsePubAck(bytes) {
+    const ack = asMap(parseJson(text.decode(bytes), "PubAck"), "PubAck");
+    if (ack["error"] === undefined) {
+        const seq = integerField(ack, "seq", 1);
+        return { kind: "stored", stream: textField(ack, "stream"), seq };
+    }
+    return { kind: "refused", error: parsePubAckError(asMap(ack["error"], "PubAck error")) };
+}
+/** Reads an error that JetStream reports; a broker may leave out any part of it. @throws BAD_MESSAGE. */
+function parsePubAckError(fields) {
+    const error = { code: 0, err_code: 0, description: "", ...fields };
+    return {
+        code: integerField(error, "code"),
+        errorCode: integerField(error, "err_code"),
+        description: textField(error, "description", Number.POSITIVE_INFINITY),
+    };
+}
+const API = "$JS.API.";
+/** Most entries in a page of a list, or in the state of a stream. */
+const LISTED_MAX = 10_000_000;
+/** Text in base64. */
+const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
+const text = new TextDecoder();
+/** Checks of answers, by the beginning of the request's operation. */
+const CHECKS = [
+    ["INFO", checkAccount],
+    ["STREAM.INFO.", checkStream],
+    ["STREAM.CREATE.", checkStream],
+    ["STREAM.UPDATE.", checkStream],
+    ["STREAM.NAMES", (answer) => checkPage(answer, (name) => textField({ name }, "name"))],
+    ["STREAM.LIST", (answer) => checkPage(answer, (info) => checkStream(asMap(info, "streams")))],
+    ["STREAM.MSG.GET.", checkMessage],
+    ["CONSUMER.CREATE.", checkConsumer],
+    ["CONSUMER.INFO.", checkConsumer],
+];
+/**
+ * Checks JetStream's answer to a request to `subject`, which belongs to the API or a stream: nats.js itself
+ * uses answers unchecked. An error that JetStream reports is a valid answer.
+ * @throws BAD_MESSAGE if it is not a valid answer to such a request.
+ */
+export function checkJetStreamAnswer(subject, bytes) {
+    try {
+        if (subject.startsWith(API))
+            checkApiAnswer(subject.slice(API.length), bytes);
+        else
+            parsePubAck(bytes);
+    }
+    catch (error) {
+        if (!(error instanceof PserverError))
+            throw error;
+        const message = `the broker's answer to ${subject}: ${error.message}`;
+        throw new PserverError(error.code, message, { ...error.details, subject }, { cause: error });
+    }
+}
+function checkApiAnswer(operation, bytes) {
+    // The answer is the stored message itself.
+    if (operation.startsWith("DIRECT."))
+        return;
+    const answer = asMap(parseJson(text.decode(bytes), "the whole"), "the whole");
+    if (answer["error"] !== undefined) {
+        parsePubAckError(mapField(answer, "error"));
+        return;
+    }
+    const check = CHECKS.find(([start]) => operation.startsWith(start))?.[1];
+    // All other operations change something, and report `success`.
+    if (check === undefined)
+        flagField(answer, "success");
+    else
+        check(answer);
+}
+function checkAccount(answer) {
+    // Limits of 64 bits are not exact as numbers of JavaScript, so they are not checked as integers.
+    for (const key of ["streams", "storage", "memory"])
+        numberField(answer, key);
+    const limits = mapField(answer, "limits");
+    for (const key of ["max_storage", "max_memory", "max_streams"])
+        numberField(limits, key);
+}
+function checkStream(answer) {
+    textField(answer, "created");
+    textField(mapField(answer, "config"), "name");
+    const state = mapField(answer, "state");
+    for (const key of ["messages", "bytes", "first_seq", "last_seq"])
+        integerField(state, key);
+    if (state["subjects"] != null)
+        mapField(state, "subjects");
+    if (state["deleted"] != null)
+        listField(state, "deleted", LISTED_MAX);
+}
+function checkPage(answer, checkEntry) {
+    textField(answer, "type");
+    integerField(answer, "total");
+    // An empty page may omit the list.
+    if (answer["streams"] != null)
+        listField(answer, "streams", LISTED_MAX).forEach(checkEntry);
+}
+function checkMessage(answer) {
+    const message = mapField(answer, "message");
+    integerField(message, "seq", 1);
+    textField(message, "subject");
+    for (const key of ["data", "hdrs"]) {
+        if (message[key] === undefined)
+            continue;
+        if (BASE64.test(textField(message, key, Number.POSITIVE_INFINITY)))
+            continue;
+        throw new PserverError("BAD_MESSAGE", `${key}: expected base64; received other characters`);
+    }
+}
+function checkConsumer(answer) {
+    textField(answer, "name");
+    textField(answer, "stream_name");
+    mapField(answer, "config");
+    integerField(answer, "num_pending");
+}
+/**
+ * Makes a JetStream client on this connection that checks answers before nats.js uses them: its methods end
+ * in a result, the broker's refusal or BAD_MESSAGE, whatever a broker answers. A request may take
+ * `timeoutMs`, 5 s by default.
+ */
+export function openJetStream(connection, timeoutMs) {
+    return jetstream(withCheckedAnswers(connection), {
+        ...(timeoutMs === undefined ? {} : { timeout: timeoutMs }),
+    });
+}
+/** Wraps a connection for requests to JetStream, whose answers are then checked. */
+function withCheckedAnswers(connection) {
+    const request = async (subject, payload, options) => {
+        const answer = await connection.request(subject, payload, options);
+        checkJetStreamAnswer(subject, answer.data);
+        return answer;
+    };
+    return Object.create(connection, { request: { value: request } });
+}
+/** The header that makes a write a compare-and-swap on its subject. */
+const EXPECTED_SEQ = "Nats-Expected-Last-Subject-Sequence";
+/**
+ * Stores messages in streams: large ones without copying them, and any number of small ones at a time with one
+ * subscription for all answers. nats.js copies every message, and makes an error with a stack for each request
+ * in case it fails, which is expensive for snapshots of a whole model and for the records of many parameters.
+ */
+export class StreamPublisher {
+    #connection;
+    #inbox;
+    #pending = new Map();
+    #tokens = 0;
+    constructor(connection, inbox) {
+        this.#connection = connection;
+        this.#inbox = inbox;
+    }
+    /**
+     * Makes a publisher, which receives acknowledgements on the connection from now on.
+     * @param inboxPrefix where the connection may receive, without a final dot; by default where it receives the
+     * answers to its requests.
+     */
+    static open(connection, inboxPrefix = requestInboxPrefix(connection)) {
+        const publisher = new StreamPublisher(connection, createInbox(inboxPrefix));
+        connection.subscribe(`${publisher.#inbox}.*`, {
+            callback: (error, message) => {
+                // If listening is not permitted, each publish ends at its timeout.
+                if (error === null)
+                    publisher.#receive(message);
+            },
+        });
+        return publisher;
+    }
+    /**
+     * Stores a message and returns its sequence. The bytes must not be changed until then; after an error
+     * they may still be in use.
+     * @throws errors of nats.js: no stream, no answer in time, or JetStream's refusal; BAD_MESSAGE.
+     */
+    publish(subject, bytes, timeoutMs) {
+        return this.#answered(timeoutMs, (reply) => publishBulk(this.#connection, subject, bytes, reply));
+    }
+    /**
+     * Publishes as {@link publish} does, on condition that the last message on the subject has this sequence,
+     * or with 0 that there is none. The text is copied.
+     */
+    swap(subject, text, expectedSeq, timeoutMs) {
+        const expectation = headers();
+        expectation.set(EXPECTED_SEQ, String(expectedSeq));
+        return this.#answered(timeoutMs, (reply) => this.#connection.publish(subject, text, { reply, headers: expectation }));
+    }
+    /** Publishes with the subject for the answer, and returns the sequence in it. */
+    #answered(timeoutMs, publish) {
+        const token = (++this.#tokens).toString(36);
+        return new Promise((resolve, reject) => {
+            const timer = setTimeout(() => {
+                this.#pending.delete(token);
+                reject(new TimeoutError());
+            }, timeoutMs);
+            this.#pending.set(token, { resolve, reject, timer });
+            publish(`${this.#inbox}.${token}`);
+        });
+    }
+    #receive(message) {
+        const token = message.subject.slice(message.subject.lastIndexOf(".") + 1);
+        const waiting = this.#pending.get(token);
+        if (waiting === undefined)
+            return;
+        this.#pending.delete(token);
+        clearTimeout(waiting.timer);
+        try {
+            if (message.headers?.code === 503)
+                throw new NoRespondersError(message.subject);
+            const ack = parsePubAck(message.data);
+            if (ack.kind === "refused") {
+                const { code, errorCode, description } = ack.error;
+                throw new JetStreamApiError({ code, err_code: errorCode, description });
+            }
+            waiting.resolve(ack.seq);
+        }
+        catch (error) {
+            waiting.reject(error instanceof Error ? error : new Error(String(error)));
+        }
+    }
+}
+function requestInboxPrefix(connection) {
+    return connection instanceof NatsConnectionImpl ? connection.options.inboxPrefix : undefined;
+}
+//# sourceMappingURL=jetstream.js.map
