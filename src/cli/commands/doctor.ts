@@ -408,6 +408,7 @@ const TIMEOUT_MS = 5_000;
 export function registerDoctor(program: Command, context: CliContext): void {
   const command = program
     .command("doctor")
+    .summary("check broker, permissions, hosts; say what to do")
     .description("check broker, permissions and hosts, and say what to do");
   command.option("--store <dir>", "check the disk of a pserver up on this machine too");
   addAskingOptions(command, TIMEOUT_MS).action(async (flags: DoctorFlags) => {

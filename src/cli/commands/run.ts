@@ -25,6 +25,7 @@ const VARIABLE = /^(?<name>[A-Za-z_][A-Za-z0-9_]*)(?:=(?<value>.*)|-)$/s;
 export function registerRun(program: Command, context: CliContext): void {
   const command = program
     .command("run")
+    .summary("start trainers, with a server of their own")
     .description("start trainers, here or on other machines, with a server of their own")
     .argument("<command...>", "what each trainer runs, after --");
   addTrainersOptions(command);
@@ -71,10 +72,10 @@ const HELP = {
   ],
   Examples: [
     "  pserver run -n 4 -- python3 train.py --epochs 10",
-    "  pserver run -n 4 --hosts 2 --save model.safetensors --restarts 10 -- node train.js",
+    "  pserver run -n 4 --hosts 2 --save m.safetensors --restarts 10 -- node train.js",
     "  pserver run -n 2 --url nats://broker:4222 --job mnist -- ./train",
     "  pserver run -n 8 --launcher ssh --machines a,b,c,d -- python3 train.py",
-    "  pserver run -n 16 --launcher slurm --walltime 12:00:00 --gpus 1 -- python3 train.py",
+    "  pserver run -n 16 --launcher slurm --walltime 12:00:00 --gpus 1 -- ./train",
   ],
 } as const;
 

@@ -61,6 +61,7 @@ export interface JobStatus extends Participants {
 export function registerStatus(program: Command, context: CliContext): void {
   const command = program
     .command("status")
+    .summary("show the state of a job, its hosts and trainers")
     .description("show the state of a job, its hosts, parameters and trainers");
   addAskingOptions(command, TIMEOUT_MS).action(async (flags: AskingFlags) => {
     const output = openOutput(context, flags);

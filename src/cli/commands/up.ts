@@ -62,6 +62,7 @@ const HOSTS_MAX = 64;
 export function registerUp(program: Command, context: CliContext): void {
   const command = program
     .command("up")
+    .summary("start a broker and hosts on this machine")
     .description("start a broker and one or more hosts on this machine, until Ctrl-C")
     .option(
       "--port <n>",

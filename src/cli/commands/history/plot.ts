@@ -27,6 +27,7 @@ interface PlotFlags extends HistoryFlags, RangeFlags {
 export function registerPlot(program: Command, context: CliContext): void {
   const command = program
     .command("plot")
+    .summary("draw losses, other notes, or norms of updates")
     .description("draw a number of the trainers' notes, or norms, in the terminal, as SVG or HTML")
     .argument("[value]", '"norm", or the name of an entry of notes', "loss");
   addRangeOptions(command)

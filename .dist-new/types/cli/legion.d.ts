@@ -1,2 +1,0 @@
-export {};
-//# sourceMappingURL=legion.d.ts.map
