@@ -5,9 +5,11 @@ import type { Command } from "commander";
 import {
   FILE_MODES,
   makeDirectories,
+  makeDirectory,
   writeFileAtomically,
 } from "../../model-files/atomic-write.ts";
 import { ensureError } from "../../protocol/errors.ts";
+import { io } from "../../system/file-errors.ts";
 import { readToken, tokenDirectory, tokenFile } from "../../transport/local-token.ts";
 import type { CliContext } from "../context.ts";
 import type { Output } from "../output/output.ts";
@@ -41,7 +43,7 @@ export async function keepToken(directory: string): Promise<string> {
   const kept = readToken(path);
   if (kept !== undefined && kept !== "") return kept;
   const token = randomBytes(TOKEN_BYTES).toString("base64url");
-  await makeDirectories(directory);
+  await io("make the directory", directory, makeDirectory(directory));
   await writeToken(path, token);
   return token;
 }
