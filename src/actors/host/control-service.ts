@@ -194,7 +194,7 @@ export class ControlService {
   }
 
   async #hosts(): Promise<Fields> {
-    const [hosts, claims, trainers, shards, steps, declared, archivers, tape] = await Promise.all([
+    const replies = await Promise.all([
       this.#job.leases.list(HOST_LEASES),
       this.#job.leases.list(SHARD_LEASES),
       this.#job.leases.keys(TRAINER_KEYS),
@@ -204,7 +204,9 @@ export class ControlService {
       readArchivers(this.#job.bucket),
       // A tape that the broker cannot report on must not keep the rest from being shown.
       this.#job.tapeStorage().catch(() => undefined),
+      this.#job.unfinishedRewind(),
     ]);
+    const [hosts, claims, trainers, shards, steps, declared, archivers, tape, rewind] = replies;
     const owned = [...claims].map(([key, { host }]) => ({
       shard: Number(key.slice(SHARD_LEASES.length)),
       host,
@@ -224,6 +226,7 @@ export class ControlService {
         record === undefined ? [] : [{ ...record }],
       ),
       ...(tape && { tape: { ...tape } }),
+      ...(rewind && { rewind: { ...rewind } }),
       ...steps,
     };
   }

@@ -22,6 +22,7 @@ import {
   type WantedSettings,
 } from "./job-settings.ts";
 import { BrokerProbe, KvLeases, type Leases } from "./leases.ts";
+import { type UnfinishedRewind, unfinishedRewind } from "./rewind-plan.ts";
 
 /** A job's settings, the bucket that holds its entries, and its leases. */
 export interface OpenedJob {
@@ -33,6 +34,8 @@ export interface OpenedJob {
   readonly leases: Leases;
   /** Asks the broker how much the job's tape takes; undefined for a job without one. */
   readonly tapeStorage: () => Promise<TapeStorage | undefined>;
+  /** Reads the rewind that is not complete, if there is one. */
+  readonly unfinishedRewind: () => Promise<UnfinishedRewind | undefined>;
 }
 
 /** Options of {@link openJob}. */
@@ -84,7 +87,10 @@ export async function openJob(opening: JobOpening): Promise<OpenedJob> {
   const tapeStorage = async (): Promise<TapeStorage | undefined> =>
     settings.tape ? await readTapeStorage(manager, subjects) : undefined;
   const created = await bucket.created();
-  return { settings, bucket, created, manager, leases, tapeStorage };
+  return {
+    ...{ settings, bucket, created, manager, leases, tapeStorage },
+    unfinishedRewind: () => unfinishedRewind(manager, subjects, bucket),
+  };
 }
 
 /** Returns how long one request about a lease may take: it must fail in time to be repeated. */

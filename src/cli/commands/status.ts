@@ -6,6 +6,7 @@ import {
   fallenBack,
   idleShards,
   type ListedArchiver,
+  type ListedRewind,
   type ListedShard,
   type ListedTape,
   type Participants,
@@ -17,6 +18,7 @@ import {
 import { synchronizationText } from "../../protocol/config/index.ts";
 import { visible } from "../../protocol/errors.ts";
 import type { ParameterInfo, StatusReply } from "../../protocol/messages/lifecycle-messages.ts";
+import { showCut } from "../../protocol/messages/position.ts";
 import { tensorBytes } from "../../protocol/tensor.ts";
 import { addHelp, type CliContext, openOutput } from "../context.ts";
 import { withAdmin } from "../open-job.ts";
@@ -80,7 +82,8 @@ export function registerStatus(program: Command, context: CliContext): void {
       '  "hosts":[{"id","shards",…}],"trainers":[…],"shards":[{"shard","state",…}],',
       '  "declared":{"parameters","heldBytes","quotas","trainers"},',
       '  "synchronization":{"mode",…},"members":{"revision","started","trainers"},',
-      '  "archivers":[{"machine","pid","shards",…}],"tape":{"messages","bytes"}};',
+      '  "archivers":[{"machine","pid","shards",…}],"tape":{"messages","bytes"},',
+      '  "rewind":{"id","begunMs","at","goneBack":[shard, …]} while a rewind is not complete};',
       "  the job is uninitialized, initializing or ready, a shard is serving, catching-up, unowned, ….",
       '  Where trainers keep step, each shard has "steps":{"revision","members","closed"}.',
     ],
@@ -135,6 +138,9 @@ export function describeStatus(status: JobStatus, format: TextFormat): string[] 
   for (const archiver of status.archivers) {
     lines.push(...row("archiver", describeArchiver(archiver, shards)));
   }
+  if (status.rewind !== undefined) {
+    lines.push(...row("rewind", describeRewind(status.rewind), "warn"));
+  }
   if (status.synchronization.mode !== "async") lines.push(...row("steps", describeSteps(status)));
   for (const [state, numbers] of idleShards(shards)) {
     lines.push(...row("", `${nameShards(numbers)}: ${state}`, "warn"));
@@ -163,6 +169,12 @@ export function describeStatus(status: JobStatus, format: TextFormat): string[] 
     { kind: "wrap", column: "SHARDS", to: 8 },
   ];
   return [...lines, "", ...formatTable(columns, rows, format, shrinks)];
+}
+
+function describeRewind({ id, begunMs, at, goneBack }: ListedRewind): string {
+  const begun = new Date(begunMs).toISOString();
+  const back = goneBack.length === 0 ? "no shard" : `${nameShards(goneBack)} of ${at.length}`;
+  return `not complete: ${id}, begun ${begun}, to the cut ${showCut(at)}; gone back: ${back}`;
 }
 
 /** Describes how often blocks have changed, and names the shards that did not say. */
