@@ -204,9 +204,12 @@ export class ControlService {
       readArchivers(this.#job.bucket),
       // A tape that the broker cannot report on must not keep the rest from being shown.
       this.#job.tapeStorage().catch(() => undefined),
+      // The same holds for copies, and a host may be kept from listing streams.
+      this.#job.replicas().catch(() => undefined),
       this.#job.unfinishedRewind(),
     ]);
-    const [hosts, claims, trainers, shards, steps, declared, archivers, tape, rewind] = replies;
+    const [hosts, claims, trainers, shards, steps, declared, archivers, ...more] = replies;
+    const [tape, replicas, rewind] = more;
     const owned = [...claims].map(([key, { host }]) => ({
       shard: Number(key.slice(SHARD_LEASES.length)),
       host,
@@ -227,6 +230,7 @@ export class ControlService {
       ),
       ...(tape && { tape: { ...tape } }),
       ...(rewind && { rewind: { ...rewind } }),
+      ...(replicas && { replicas: { ...replicas } }),
       ...steps,
     };
   }

@@ -22,6 +22,7 @@ import {
   type WantedSettings,
 } from "./job-settings.ts";
 import { BrokerProbe, KvLeases, type Leases } from "./leases.ts";
+import { type ReplicaReport, reportReplicas } from "./replicas.ts";
 import { type UnfinishedRewind, unfinishedRewind } from "./rewind-plan.ts";
 
 /** A job's settings, the bucket that holds its entries, and its leases. */
@@ -36,6 +37,8 @@ export interface OpenedJob {
   readonly tapeStorage: () => Promise<TapeStorage | undefined>;
   /** Reads the rewind that is not complete, if there is one. */
   readonly unfinishedRewind: () => Promise<UnfinishedRewind | undefined>;
+  /** Asks the broker for the copies of the job's streams; undefined for a job that asks for one. */
+  readonly replicas: () => Promise<ReplicaReport | undefined>;
 }
 
 /** Options of {@link openJob}. */
@@ -86,9 +89,13 @@ export async function openJob(opening: JobOpening): Promise<OpenedJob> {
   await ensureSnapshotStream(manager, subjects, settings.replicas);
   const tapeStorage = async (): Promise<TapeStorage | undefined> =>
     settings.tape ? await readTapeStorage(manager, subjects) : undefined;
+  const replicas = async (): Promise<ReplicaReport | undefined> =>
+    settings.replicas > 1
+      ? reportReplicas(await streamsOfJob(manager, subjects.job), settings.replicas)
+      : undefined;
   const created = await bucket.created();
   return {
-    ...{ settings, bucket, created, manager, leases, tapeStorage },
+    ...{ settings, bucket, created, manager, leases, tapeStorage, replicas },
     unfinishedRewind: () => unfinishedRewind(manager, subjects, bucket),
   };
 }

@@ -37,6 +37,7 @@ type Wish =
 export function registerRewind(program: Command, context: CliContext): void {
   const command = program
     .command("rewind")
+    .summary("let a job go on from an earlier point")
     .description("let a job go on from an earlier point of its history, while it is served")
     .option("--to <point>", "the point: a time, a position, a step, an update")
     .option("--complete", "complete the rewind that was interrupted")
