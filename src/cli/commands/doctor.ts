@@ -166,7 +166,7 @@ export function checkShards(shards: readonly ListedShard[]): Check {
 }
 
 /** Reports a rewind that is not complete: some shards have gone back and others have not. */
-export function checkRewind(job: string, rewind: ListedRewind | undefined): Check[] {
+function checkRewind(job: string, rewind: ListedRewind | undefined): Check[] {
   if (rewind === undefined) return [];
   const { id, begunMs, at, goneBack } = rewind;
   const back =
