@@ -10,7 +10,9 @@ import { readTapeStorage, type TapeStorage } from "../journal/tape-writer.ts";
 import { EtcdLeases } from "./etcd-leases.ts";
 import type { EtcdSpace } from "./etcd-space.ts";
 import {
+  forkIncomplete,
   hasRemovalFlag,
+  isPendingFork,
   journalSettings,
   leasesIn,
   parseSettings,
@@ -183,7 +185,7 @@ export interface StoredJob {
 
 /**
  * Opens a job that exists, without joining it; the connection stays the caller's.
- * @throws BAD_NAME if the broker holds no such job; NO_JETSTREAM, JETSTREAM_UNAVAILABLE, DENIED, TIMEOUT.
+ * @throws BAD_NAME if the broker holds no such job; JOB_EXISTS if it is a fork that is not complete; NO_JETSTREAM, JETSTREAM_UNAVAILABLE, DENIED, TIMEOUT.
  */
 export async function openStoredJob(connection: NatsConnection, job: string): Promise<StoredJob> {
   const subjects = new JobSubjects(job);
@@ -198,6 +200,7 @@ export async function openStoredJob(connection: NatsConnection, job: string): Pr
   const bucket = await openExistingBucket(connection, name);
   const stored = (await bucket.read(SETTINGS_KEY))?.value;
   if (stored === undefined || hasRemovalFlag(stored)) throw noSuchJob(job);
+  if (isPendingFork(stored)) throw forkIncomplete(job);
   const settings = parseSettings(stored);
   const journalOf = (shard: number): Journal =>
     new Journal({ manager, client, subjects, settings: journalSettings(settings), shard });

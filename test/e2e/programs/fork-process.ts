@@ -4,8 +4,8 @@
  * for a rewind, and the stage to be killed at.
  */
 
-import { forkJob, knownSettings, rebuildFrom } from "../../../src/history/fork-job.ts";
-
+import { forkJob, rebuildFrom } from "../../../src/history/fork-job.ts";
+import { knownSettings } from "../../../src/history/new-job.ts";
 import { openHistory } from "../../../src/history/open-journal.ts";
 import { rewindJob } from "../../../src/history/rewind-job.ts";
 import { JobSubjects, type Position } from "../../../src/protocol/index.ts";
