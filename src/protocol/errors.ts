@@ -128,6 +128,7 @@ export const ERROR_CODES = {
     "the broker cannot write the journal, for a reason other than a full disk",
   ),
   HISTORY_LOST: permanent(47, "the kept history does not reach back to the point"),
+  UNFINISHED: permanent(49, "an earlier change of the job is to be completed or dropped first"),
   FOLD_FAILED: permanent(48, "a record cannot be folded, because of a defect of this program", {
     reaction: "lost",
   }),

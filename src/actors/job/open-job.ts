@@ -23,6 +23,7 @@ import {
 } from "./job-settings.ts";
 import { BrokerProbe, KvLeases, type Leases } from "./leases.ts";
 import { type ReplicaReport, reportReplicas } from "./replicas.ts";
+import { type UnfinishedRewind, unfinishedRewind } from "./rewind-plan.ts";
 
 /** A job's settings, the bucket that holds its entries, and its leases. */
 export interface OpenedJob {
@@ -34,6 +35,8 @@ export interface OpenedJob {
   readonly leases: Leases;
   /** Asks the broker how much the job's tape takes; undefined for a job without one. */
   readonly tapeStorage: () => Promise<TapeStorage | undefined>;
+  /** Reads the rewind that is not complete, if there is one. */
+  readonly unfinishedRewind: () => Promise<UnfinishedRewind | undefined>;
   /** Asks the broker for the copies of the job's streams; undefined for a job that asks for one. */
   readonly replicas: () => Promise<ReplicaReport | undefined>;
 }
@@ -91,7 +94,10 @@ export async function openJob(opening: JobOpening): Promise<OpenedJob> {
       ? reportReplicas(await streamsOfJob(manager, subjects.job), settings.replicas)
       : undefined;
   const created = await bucket.created();
-  return { settings, bucket, created, manager, leases, tapeStorage, replicas };
+  return {
+    ...{ settings, bucket, created, manager, leases, tapeStorage, replicas },
+    unfinishedRewind: () => unfinishedRewind(manager, subjects, bucket),
+  };
 }
 
 /** Returns how long one request about a lease may take: it must fail in time to be repeated. */
