@@ -18,7 +18,7 @@ import { RecoverStory } from "./recover-story.ts";
 
 const STORIES = { fork: ForkStory, recover: RecoverStory } as const;
 
-const SCHEDULES = scheduleCount(80);
+const SCHEDULES = scheduleCount(50);
 
 /** Schedules within which every planted defect must show. */
 const DEFECT_SCHEDULES = 150;

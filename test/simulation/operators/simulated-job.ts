@@ -15,7 +15,7 @@ import { matches, type SimulatedBroker } from "./simulated-broker.ts";
 
 export const SHARDS = 2;
 /** The parameter that is trained, with a block in each shard. */
-export const TRAINED = "w";
+const TRAINED = "w";
 /** Elements of a block: each update adds 1 to an element of its own. */
 const ELEMENTS = 128;
 const CONFIG = toConfig();
