@@ -187,7 +187,8 @@ async function writeShard(
   const { journal: storage } = fork.settings;
   const journal = new Journal({ ...place, settings: journalSettings(fork.settings) });
   for (let tries = 1; ; tries++) {
-    const left = await store.lastManifest();
+    const left = await store.manifestEntries();
+    const newest = left.at(-1);
     // Whoever takes the job over after this check replaces these writes, or makes them fail.
     await fork.check();
     try {
@@ -195,10 +196,13 @@ async function writeShard(
         { ...place, store, journal, storage, partBytesMax: dataBytesMaxOf(connection) },
         {
           ...{ shard, stored: new Map(), host, owner: fork.token },
-          replaced: { seq: left?.seq ?? 0, term: left?.manifest.term ?? 0 },
-          ...{ generation: 0, fallbacks: [], keepsPast: false },
+          replaced: { seq: newest?.seq ?? 0, term: newest?.manifest?.term ?? 0 },
+          // Generation 1 of a shard always begins with the empty state: whoever reads history relies on it.
+          ...{ generation: 1, fallbacks: [], keepsPast: false },
         },
       );
+      // They may be of another cut, and nobody must take them for earlier snapshots of this journal.
+      await store.remove(left.map(({ seq }) => seq));
       return;
     } catch (error) {
       // An earlier run had passed its own check before this one began, and has written one more manifest.

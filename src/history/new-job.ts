@@ -206,9 +206,13 @@ export class NewJob {
     });
   }
 
-  /** Whether settings hold the token of this run: no other run writes it, and none of them is complete. */
+  /**
+   * Whether settings hold the token of this run, which no other run writes, and the job is neither complete nor being
+   * removed.
+   */
   #isOwn(settings: unknown): boolean {
-    return settings !== undefined && forkOriginOf(settings)?.pending === this.token;
+    if (settings === undefined || hasRemovalFlag(settings)) return false;
+    return forkOriginOf(settings)?.pending === this.token;
   }
 
   #overtaken(): PserverError {

@@ -560,7 +560,10 @@ export class KeptSnapshots {
     );
   }
 
-  /** Finds the shard's stored messages that are older than the newest snapshot and that no kept snapshot needs. */
+  /**
+   * Finds the shard's stored messages that are older than the newest snapshot and that no kept snapshot needs, the
+   * newest first: so a manifest is removed before what it names, also if the host crashes in between.
+   */
   unneeded(stored: readonly number[]): number[] {
     const needed = new Set<number>();
     for (const { seq, manifest } of [...this.#past, ...this.#kept]) {
@@ -569,7 +572,7 @@ export class KeptSnapshots {
       for (const piece of manifest.pieces) needed.add(piece);
     }
     const newest = this.#kept.at(-1)?.seq ?? 0;
-    return stored.filter((seq) => seq < newest && !needed.has(seq));
+    return stored.filter((seq) => seq < newest && !needed.has(seq)).sort((a, b) => b - a);
   }
 }
 

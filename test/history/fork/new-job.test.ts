@@ -8,6 +8,7 @@ import {
   newSettings,
   SETTINGS_KEY,
   withForkOrigin,
+  withRemovalFlag,
 } from "../../../src/actors/job/job-settings.ts";
 import type { KvBucket } from "../../../src/actors/journal/kv-bucket.ts";
 import { jobEntry, UNINITIALIZED } from "../../../src/actors/lifecycle/machine.ts";
@@ -155,6 +156,20 @@ describe.each(WRITES)("write %i", (at) => {
     await expect(run.complete(parameters(1))).rejects.toMatchObject({ code: "BUSY" });
     expect(await contents(bucket)).toEqual(before);
     expect(await writtenTo(bucket)).toEqual(["new 1", "u 7", "v 2", "w 2"]);
+  });
+
+  test("of a run whose job is being removed does not make it a job again", async () => {
+    const bucket = new MemoryBucket();
+    let before: unknown[] = [];
+    const slow = held(bucket, async (write) => {
+      if (write !== at) return;
+      const stored = await bucket.read(SETTINGS_KEY);
+      await bucket.update(SETTINGS_KEY, withRemovalFlag(stored?.value), stored?.revision ?? 0);
+      before = await contents(bucket);
+    });
+    const run = await begin(bucket, "slow", slow);
+    await expect(run.complete(parameters(1))).rejects.toMatchObject({ code: "BUSY" });
+    expect(await contents(bucket)).toEqual(before);
   });
 
   test("of a run that was overtaken by one that is not complete adds nothing to what that one writes", async () => {
