@@ -346,7 +346,8 @@ async function writeShard(
     {
       ...{ shard, stored: new Map(), host, owner: fork.token },
       replaced: { seq: left?.seq ?? 0, term: left?.manifest.term ?? 0 },
-      ...{ generation: 0, fallbacks: [], keepsPast: false },
+      // In every job, generation 1 begins with the empty shard; whoever rebuilds a shard relies on that.
+      ...{ generation: 1, fallbacks: [], keepsPast: false },
     },
   );
 }
