@@ -12,6 +12,7 @@ import type { Cut, Point, ResolvedPoint } from "./points.ts";
 import { foldUnlessDamaged, loadBase, nextTurn, readAgain } from "./replay/replay-shard.ts";
 import { findPointed, resolveFound, resolvePoint } from "./resolve-point.ts";
 import {
+  END_SEQ,
   type HistorySource,
   rebuildableRanges,
   type ShardHistory,
@@ -31,9 +32,6 @@ import {
 
 /** Time for which records are folded in one turn of the event loop. */
 const TURN_MS = 20;
-
-/** A sequence that no journal reaches. */
-const END_SEQ = Number.MAX_SAFE_INTEGER;
 
 /**
  * Pause between two checks whether a shard, whose journal cannot be folded further, goes on under a new generation.

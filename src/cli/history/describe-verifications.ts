@@ -57,7 +57,7 @@ export function describeVerifications(
 }
 
 function snapshotsCell(places: readonly VerifiedPlace[]): string {
-  const kinds = ["equal", "different", "damaged", "unreadable", "given-up"] as const;
+  const kinds = ["equal", "different", "damaged", "unreadable", "given-up", "not-kept"] as const;
   const counts = kinds.map((kind) => {
     const count = places.filter((place) => place.kind === kind).length;
     return count === 0 ? "" : `${count} ${kind}`;
@@ -91,5 +91,6 @@ function describePlace(shard: number, place: VerifiedPlace): string[] {
   if (place.kind === "given-up") {
     return [`the journal after ${at} was given up with its generation: ${place.error.message}`];
   }
+  if (place.kind === "not-kept") return [`shard ${shard}, after ${at}: ${place.error.message}`];
   return [];
 }

@@ -12,13 +12,16 @@ import {
 import { io } from "../../system/file-errors.ts";
 import {
   checkShard,
+  END_SEQ,
   type HistorySource,
   historyLost,
   type JournalSpan,
   type KeptSnapshot,
+  recordsNotKept,
   type ShardHistory,
   type StoredTapeMessage,
   showPosition,
+  spanWith,
   type TapeStart,
   type TimedRecord,
 } from "../source.ts";
@@ -33,7 +36,14 @@ import {
 } from "./archive-layout.ts";
 import type { TapeFrame } from "./frames.ts";
 import { readRecording } from "./recorded-file.ts";
-import { joinSpans, readFrames, readSegment, readTail, sliceRecords } from "./segment.ts";
+import {
+  joinSpans,
+  readFrames,
+  readSegment,
+  readTail,
+  sliceRecords,
+  withoutSpans,
+} from "./segment.ts";
 import { placesOfPieces, readPieceAt, readSnapshotHeader } from "./snapshot-file.ts";
 
 /** Most files whose tables of pieces are kept in memory. */
@@ -82,6 +92,26 @@ export class ArchiveShard implements ShardHistory {
 
   async spans(): Promise<JournalSpan[]> {
     return joinSpans(await this.#segments());
+  }
+
+  async gaps(): Promise<JournalSpan[]> {
+    const spans = await this.spans();
+    const noted = await this.#files.gaps();
+    const held = [...spans, ...noted, ...(await this.#files.snapshots())];
+    const generations = [...new Set(held.map(({ generation }) => generation))];
+    const around = generations.flatMap((generation): JournalSpan[] => {
+      const own = spans.filter((span) => span.generation === generation);
+      const [first, last] = [own[0], own.at(-1)];
+      if (first === undefined || last === undefined) {
+        return [{ generation, firstSeq: 1, lastSeq: END_SEQ }];
+      }
+      // Files may be removed, oldest first, and records after the last one may come later.
+      return [
+        { generation, firstSeq: 1, lastSeq: first.firstSeq - 1 },
+        { generation, firstSeq: last.lastSeq + 1, lastSeq: END_SEQ },
+      ];
+    });
+    return withoutSpans([...noted, ...around], spans);
   }
 
   async snapshots(): Promise<KeptSnapshot[]> {
@@ -247,16 +277,15 @@ export class ArchiveShard implements ShardHistory {
     const found = segments.find(({ firstSeq, lastSeq }) => firstSeq <= seq && seq <= lastSeq);
     if (found !== undefined) return found;
     const [first] = segments;
-    if (first !== undefined && first.firstSeq < seq) {
-      const next = segments.find(({ firstSeq }) => firstSeq > seq);
-      throw journalDamaged(this.shard, seq, next?.firstSeq);
-    }
     const oldest = first && { generation, seq: first.firstSeq };
-    throw historyLost(
-      this.shard,
-      `record ${showPosition(this.shard, { generation, seq })}`,
-      oldest,
-    );
+    if (oldest === undefined || seq < oldest.seq) {
+      const wanted = `record ${showPosition(this.shard, { generation, seq })}`;
+      throw historyLost(this.shard, wanted, oldest);
+    }
+    const gap = spanWith(joinSpans(await this.#files.gaps()), { generation, seq });
+    if (gap !== undefined) throw recordsNotKept(this.shard, gap);
+    const next = segments.find(({ firstSeq }) => firstSeq > seq);
+    throw journalDamaged(this.shard, seq, next?.firstSeq);
   }
 
   /** Lists the segments with a record, also the one that is being written. */

@@ -51,7 +51,7 @@ export function registerVerify(program: Command, context: CliContext): void {
     "With --json": [
       '  {"from","sound","shards":[{"shard","records","places":[{"generation","seq","kind","error"}],',
       '  "hosts":{"kind","position","blocks","what","error"}}]}; a place is first (compared with nothing),',
-      "  equal, different, damaged (a snapshot), unreadable or given-up (the journal after it); hosts are",
+      "  equal, different, damaged (a snapshot), unreadable, given-up or not-kept (the journal after it); hosts are",
       "  equal, different or unknown, or null where none can be asked.",
     ],
     Examples: ["  pserver verify", '  pserver verify --job mnist --from "1h ago" --json'],
