@@ -366,6 +366,19 @@ export function connectedUpTo({ spans }: Inventory, { generation, seq }: Positio
   return spanWith(spans, { generation, seq: seq + 1 })?.lastSeq ?? seq;
 }
 
+/**
+ * Whether a position is the end of the gap after a record: hosts skip records that were never written, and make a
+ * snapshot right after them.
+ */
+export function isEndOfGap(
+  spans: readonly JournalSpan[],
+  { generation, seq }: Position,
+  endSeq: number,
+): boolean {
+  const next = spans.find((each) => each.generation === generation && each.firstSeq > endSeq + 1);
+  return next !== undefined && next.firstSeq === seq + 1;
+}
+
 /** Returns the positions that can be rebuilt, by generation and sequence, ascending; the ranges do not overlap. */
 export function rebuildableRanges(inventory: Inventory): RebuildableRange[] {
   const parts: RebuildableRange[] = [];

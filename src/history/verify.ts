@@ -19,6 +19,7 @@ import {
   connectedUpTo,
   type HistorySource,
   type Inventory,
+  isEndOfGap,
   type JournalSpan,
   notedIn,
   type ReplayBase,
@@ -216,7 +217,7 @@ async function foldTo(state: Verifying, { generation, seq }: Position): Promise<
   if (seq <= endSeq || state.folded === undefined) return;
   state.folded = undefined;
   // Records that were never written are skipped by a snapshot right after them.
-  if (isEndOfGap(inventory, { generation, seq }, endSeq)) return;
+  if (isEndOfGap(inventory.spans, { generation, seq }, endSeq)) return;
   const { shard } = state.history;
   const gap = spanWith(inventory.gaps, { generation, seq: endSeq + 1 });
   if (gap === undefined) {
@@ -251,12 +252,6 @@ async function foldOn(
   } finally {
     state.records += shard.seq - from;
   }
-}
-
-/** Whether a position is the end of the gap after a record. */
-function isEndOfGap({ spans }: Inventory, { generation, seq }: Position, endSeq: number): boolean {
-  const next = spans.find((each) => each.generation === generation && each.firstSeq > endSeq + 1);
-  return next !== undefined && next.firstSeq === seq + 1;
 }
 
 /** Compares the fold with a snapshot at its position; if nothing is folded yet, the fold begins with the snapshot. */

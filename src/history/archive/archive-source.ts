@@ -66,6 +66,18 @@ function isAtOrAfter(start: TapeStart, { seq, timeMs }: StoredTapeMessage): bool
   return start.kind === "time" ? timeMs >= start.timeMs : seq >= start.seq;
 }
 
+/**
+ * Gives the batches of a segment of a tape up to damage, after which the next segment is read: whoever reads the lines
+ * finds which ones are missing.
+ */
+async function* untilDamage<Batch>(batches: AsyncIterable<Batch>): AsyncGenerator<Batch> {
+  try {
+    yield* batches;
+  } catch (error) {
+    if (ensureError(error).code !== "BAD_ARCHIVE") throw error;
+  }
+}
+
 /** Snapshots whose files are read at one time. */
 const FILES_AT_ONCE = 8;
 
@@ -163,7 +175,7 @@ export class ArchiveShard implements ShardHistory {
         const segments = await this.#files.tape();
         for (const segment of await this.#tapeFrom(start, segments)) {
           if (segment.lastSeq !== undefined && segment.lastSeq <= reached) continue;
-          for await (const batch of this.#tapeIn(segment)) {
+          for await (const batch of untilDamage(this.#tapeIn(segment))) {
             signal.throwIfAborted();
             for (const frame of batch) {
               if (frame.number <= reached) continue;
@@ -263,7 +275,7 @@ export class ArchiveShard implements ShardHistory {
   }
 
   async #firstIn(segment: SegmentFile): Promise<TapeFrame | undefined> {
-    for await (const [first] of this.#tapeIn(segment)) return first;
+    for await (const [first] of untilDamage(this.#tapeIn(segment))) return first;
     return undefined;
   }
 

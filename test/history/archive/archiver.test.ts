@@ -232,7 +232,7 @@ describe("an archive", () => {
       { generation: 1, firstSeq: 1, lastSeq: 22 },
       { generation: 1, firstSeq: 24, lastSeq: 40 },
     ]);
-    expect(await own.gaps()).toEqual([
+    expect(await own.gaps?.()).toEqual([
       { generation: 1, firstSeq: 23, lastSeq: 23 },
       { generation: 1, firstSeq: 41, lastSeq: Number.MAX_SAFE_INTEGER },
     ]);
