@@ -267,25 +267,33 @@ export interface ShardSpan {
 
 /**
  * The updates of a shard after a position up to another one: from its tape, which reaches back to the job's
- * beginning and needs no fold, and what has no line there, or none yet, from its journal. What is in neither is told
- * to `onMissing`, but not what was trimmed of a shard without a tape.
+ * beginning and needs no fold, and what has no line there, or none yet, from its journal. `onDamage` is told of what
+ * is in neither, but not of what was trimmed of a shard without a tape, and of a damaged file of an archived tape.
  * @throws as `tapeUpdates` and `JournalUpdates.between`.
  */
 export async function* shardUpdates(
   history: ShardHistory,
   journal: JournalUpdates,
   { after, to, fromMs }: ShardSpan,
-  onMissing: (missing: MissingUpdates) => void,
+  onDamage: (error: PserverError) => void,
   signal: AbortSignal,
 ): AsyncGenerator<readonly UpdateEvent[]> {
+  const onMissing = (missing: MissingUpdates): void => onDamage(tapeDamaged(missing));
   let covered = after;
   let hasTape = false;
-  for await (const part of tapeUpdates(history, after, to, fromMs, signal)) {
+  try {
+    for await (const part of tapeUpdates(history, after, to, fromMs, signal)) {
+      hasTape = true;
+      const skipped = part.skipped && wantedOf(part.skipped, fromMs);
+      if (skipped !== undefined) yield* journal.between(skipped.after, skipped.to, onMissing);
+      covered = part.covered;
+      if (part.events.length > 0) yield part.events;
+    }
+  } catch (error) {
+    const found = ensureError(error);
+    if (found.code !== "BAD_ARCHIVE") throw error;
     hasTape = true;
-    const skipped = part.skipped && wantedOf(part.skipped, fromMs);
-    if (skipped !== undefined) yield* journal.between(skipped.after, skipped.to, onMissing);
-    covered = part.covered;
-    if (part.events.length > 0) yield part.events;
+    onDamage(found);
   }
   if (comparePositions(covered, to) >= 0) return;
   yield* journal.between(covered, to, onMissing, hasTape);
@@ -308,10 +316,10 @@ export interface UpdateQuery extends UpdateFilter, UpdateRange {
   /** Only the last so many of those up to `until`: 1 or more. */
   readonly last?: number;
   /**
-   * Called for records of which nothing says what happened, when the reading comes there; without it, the reading ends
-   * with TAPE_DAMAGED if there were any.
+   * Called with TAPE_DAMAGED for records of which nothing says what happened, when the reading comes there, and with
+   * BAD_ARCHIVE for a damaged file of an archived tape; without it, the reading ends with the first of these.
    */
-  readonly onMissing?: ((missing: MissingUpdates) => void) | undefined;
+  readonly onDamage?: ((error: PserverError) => void) | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -321,7 +329,7 @@ const BEGINNING: Position = { generation: 0, seq: 0 };
  * Reads the updates of a job, some at a time, in the order of the times at which the broker stored them; between
  * shards that order is as good as the broker's clock. Followed ones come in the order of arrival. Memory does not
  * grow with the length of the history, but with `last`.
- * @throws TAPE_DAMAGED, see {@link UpdateQuery.onMissing}; errors of the source and the fold; the reason of the signal.
+ * @throws TAPE_DAMAGED, BAD_ARCHIVE, see {@link UpdateQuery.onDamage}; errors of the source and the fold; the reason of the signal.
  */
 export async function* readUpdates(
   source: HistorySource,
@@ -344,19 +352,19 @@ export async function* readUpdates(
         (leastMs === 0 || event.timeMs > leastMs) &&
         event.timeMs <= untilMs,
     );
-  let firstMissing: MissingUpdates | undefined;
-  const onMissing = (missing: MissingUpdates): void => {
-    firstMissing ??= missing;
-    query.onMissing?.(missing);
+  let firstDamage: PserverError | undefined;
+  const onDamage = (error: PserverError): void => {
+    firstDamage ??= error;
+    query.onDamage?.(error);
   };
   const past = async function* (): AsyncGenerator<readonly UpdateEvent[]> {
     const sources = shards.map(({ history, journal, ...span }) =>
-      shardUpdates(history, journal, span, onMissing, signal),
+      shardUpdates(history, journal, span, onDamage, signal),
     );
     for await (const events of mergeSorted(sources, ({ timeMs }) => timeMs)) yield wanted(events);
   };
   yield* last === undefined ? past() : lastOf(past(), last);
-  if (firstMissing !== undefined && query.onMissing === undefined) throw tapeDamaged(firstMissing);
+  if (firstDamage !== undefined && query.onDamage === undefined) throw firstDamage;
   if (!follow) return;
   const present = shards.map(({ journal, to }) => journal.follow(to));
   for await (const events of mergeArrivals(present)) yield wanted(events);

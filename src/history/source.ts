@@ -111,6 +111,7 @@ export interface ShardHistory {
   /**
    * Reads the messages of the shard's tape from `start` on, oldest first; some of them may repeat lines of others.
    * None if the job has no tape. Absent in a source that keeps none.
+   * @throws BAD_ARCHIVE for a damaged file, after the messages in all others; TIMEOUT, NO_BROKER and the like.
    */
   readTape?(start: TapeStart, signal: AbortSignal): AsyncIterable<StoredTapeMessage>;
 

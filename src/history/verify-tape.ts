@@ -1,7 +1,13 @@
 import { decodeTape } from "../actors/journal/tape-decoder.ts";
 import { comparePositions, ensureError, type Position, type WireError } from "../protocol/index.ts";
 import { type MissingUpdates, tapeDamaged } from "./read-updates.ts";
-import { type Inventory, isEndOfGap, type ShardHistory, takeInventory } from "./source.ts";
+import {
+  type Inventory,
+  isEndOfGap,
+  type ShardHistory,
+  type StoredTapeMessage,
+  takeInventory,
+} from "./source.ts";
 
 /** Result about the tape of a shard. */
 export interface TapeVerification {
@@ -29,7 +35,7 @@ export async function verifyTape(
   const coverage = new Coverage(inventory);
   let messages = 0;
   const start = { kind: "time", timeMs: 0 } as const;
-  for await (const { seq, data } of history.readTape?.(start, signal) ?? []) {
+  const take = ({ seq, data }: StoredTapeMessage): void => {
     messages += 1;
     try {
       const { generation, from, to } = decodeTape(data, shard);
@@ -40,6 +46,13 @@ export async function verifyTape(
       const text = `message ${seq} of the tape of shard ${shard} cannot be read: ${message}`;
       problems.push({ code, message: text, details: { ...details, shard, seq } });
     }
+  };
+  try {
+    for await (const message of history.readTape?.(start, signal) ?? []) take(message);
+  } catch (error) {
+    const found = ensureError(error);
+    if (found.code !== "BAD_ARCHIVE") throw error;
+    problems.push(found.toWire());
   }
   if (messages > 0) coverage.end();
   return {

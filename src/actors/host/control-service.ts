@@ -29,7 +29,7 @@ import {
 import { errnoCode, fileError } from "../../system/file-errors.ts";
 import type { OpenedJob } from "../job/open-job.ts";
 import type { OwnersClient } from "../job/owners-client.ts";
-import { readArchivers } from "../journal/archivers.ts";
+import { readArchivers, readStoppedArchivers } from "../journal/archivers.ts";
 import { shardsOf } from "../lifecycle/declared-ledger.ts";
 import { TRAINER_KEYS } from "../lifecycle/lock.ts";
 import { toJournalRecord } from "../lifecycle/members.ts";
@@ -194,17 +194,20 @@ export class ControlService {
   }
 
   async #hosts(): Promise<Fields> {
-    const [hosts, claims, trainers, shards, steps, declared, archivers, tape] = await Promise.all([
-      this.#job.leases.list(HOST_LEASES),
-      this.#job.leases.list(SHARD_LEASES),
-      this.#job.leases.keys(TRAINER_KEYS),
-      this.#each((shard) => this.#status(shard)),
-      this.#steps(),
-      this.#service.declared(),
-      readArchivers(this.#job.bucket),
-      // A tape that the broker cannot report on must not keep the rest from being shown.
-      this.#job.tapeStorage().catch(() => undefined),
-    ]);
+    const { bucket } = this.#job;
+    const [hosts, claims, trainers, shards, steps, declared, archivers, stoppedArchivers, tape] =
+      await Promise.all([
+        this.#job.leases.list(HOST_LEASES),
+        this.#job.leases.list(SHARD_LEASES),
+        this.#job.leases.keys(TRAINER_KEYS),
+        this.#each((shard) => this.#status(shard)),
+        this.#steps(),
+        this.#service.declared(),
+        readArchivers(bucket),
+        readStoppedArchivers(bucket, Date.now()),
+        // A tape that the broker cannot report on must not keep the rest from being shown.
+        this.#job.tapeStorage().catch(() => undefined),
+      ]);
     const owned = [...claims].map(([key, { host }]) => ({
       shard: Number(key.slice(SHARD_LEASES.length)),
       host,
@@ -223,6 +226,7 @@ export class ControlService {
       archivers: archivers.flatMap(({ entry: record }) =>
         record === undefined ? [] : [{ ...record }],
       ),
+      stoppedArchivers: stoppedArchivers.map((record) => ({ ...record })),
       ...(tape && { tape: { ...tape } }),
       ...steps,
     };

@@ -4,8 +4,12 @@ import type { JetStreamAccountStats, JetStreamManager } from "@nats-io/jetstream
 import type { NatsConnection } from "@nats-io/transport-node";
 import type { Command } from "commander";
 import type { JobAdmin, Permissions, Role } from "../../client/admin/job-admin.ts";
-import { idleShards, type ListedShard } from "../../client/admin/participants.ts";
-
+import {
+  archiverState,
+  idleShards,
+  type ListedShard,
+  type Participants,
+} from "../../client/admin/participants.ts";
 import { checkBrokerVersion } from "../../protocol/broker-version.ts";
 import { ensureError, visible } from "../../protocol/errors.ts";
 import {
@@ -24,6 +28,7 @@ import { formatBytes, formatCount, nameShards } from "../output/amounts.ts";
 import type { TextFormat } from "../output/colors.ts";
 import { hangingLines } from "../output/wrap.ts";
 import { EXIT } from "../report-error.ts";
+import { describeArchiver } from "./status.ts";
 
 /** Result of a check. `warn`: works, but not as it should; `skip`: this user may not do the check. */
 type CheckStatus = "ok" | "warn" | "fail" | "skip";
@@ -122,16 +127,50 @@ export function checkDiskSpace(freeBytes: number, streams: readonly StreamBytes[
 /** Checks whether hosts of the job answer, and each shard has an owner. */
 async function checkHosts(admin: JobAdmin, job: string): Promise<Check[]> {
   try {
-    const [status, { hosts, trainers, shards }] = await Promise.all([
+    const [status, { hosts, trainers, shards, archivers, stoppedArchivers }] = await Promise.all([
       admin.status(),
       admin.participants(),
     ]);
     const alive = `${formatCount(hosts.length, "host")}, ${formatCount(trainers.length, "trainer")}`;
-    return [ok("hosts", `${alive}; job ${job} is ${status.state}`), checkShards(shards)];
+    return [
+      ok("hosts", `${alive}; job ${job} is ${status.state}`),
+      checkShards(shards),
+      ...checkArchivers({ archivers, stoppedArchivers, shards }, Date.now()),
+    ];
   } catch (thrown) {
     const { code, message } = ensureError(thrown);
     return [fail("hosts", `${code}: ${message}`, 'start one with "pserver host", and check --job')];
   }
+}
+
+/**
+ * Checks whether the archivers of a job run and keep up; one that has stopped is found for some days, until it is
+ * started again.
+ */
+export function checkArchivers(
+  {
+    archivers,
+    stoppedArchivers,
+    shards,
+  }: Pick<Participants, "archivers" | "stoppedArchivers" | "shards">,
+  nowMs: number,
+): Check[] {
+  const name = "archiver";
+  const start = 'start it again with "pserver archive" and its directory';
+  const running = archivers.map((archiver) => {
+    const text = describeArchiver(archiver, shards, nowMs);
+    const { failure, silentMs, lagMs } = archiverState(archiver, nowMs);
+    if (failure !== undefined || silentMs !== undefined) {
+      return warn(name, text, `${start}: hosts wait for it only for a while`);
+    }
+    if (lagMs === undefined) return ok(name, text);
+    return warn(name, text, "look at its messages; hosts trim what it lacks when journals grow");
+  });
+  const stopped = stoppedArchivers.map((archiver) => {
+    const text = `stopped: ${describeArchiver(archiver, shards, nowMs)}`;
+    return warn(name, text, `${start}: hosts trim without it`);
+  });
+  return [...running, ...stopped];
 }
 
 /** Checks whether every shard is served. */

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import {
   archiverLag,
+  archiverState,
   closedSteps,
   type Declared,
   fallenBack,
@@ -35,9 +36,6 @@ import { formatTable, type Shrink } from "../output/table.ts";
 import { hangingLines, titledLines } from "../output/wrap.ts";
 
 const TIMEOUT_MS = 5_000;
-
-/** Length of the silence after which an archiver is shown as silent; it renews its registration more often. */
-const ARCHIVER_SILENCE_MS = 30_000;
 
 /** Maximum number of trainers that are named because their records changed nothing. */
 const WASTEFUL_MAX = 8;
@@ -80,7 +78,7 @@ export function registerStatus(program: Command, context: CliContext): void {
       '  "hosts":[{"id","shards",…}],"trainers":[…],"shards":[{"shard","state",…}],',
       '  "declared":{"parameters","heldBytes","quotas","trainers"},',
       '  "synchronization":{"mode",…},"members":{"revision","started","trainers"},',
-      '  "archivers":[{"machine","pid","shards",…}],"tape":{"messages","bytes"}};',
+      '  "archivers":[{"machine","pid","shards",…}],"stoppedArchivers":[…],"tape":{"messages","bytes"}};',
       "  the job is uninitialized, initializing or ready, a shard is serving, catching-up, unowned, ….",
       '  Where trainers keep step, each shard has "steps":{"revision","members","closed"}.',
     ],
@@ -133,7 +131,11 @@ export function describeStatus(status: JobStatus, format: TextFormat): string[] 
   lines.push(...row("declared", describeDeclared(status.declared)));
   if (status.tape !== undefined) lines.push(...row("tape", describeTape(status.tape)));
   for (const archiver of status.archivers) {
-    lines.push(...row("archiver", describeArchiver(archiver, shards)));
+    lines.push(...row("archiver", describeArchiver(archiver, shards, Date.now())));
+  }
+  for (const archiver of status.stoppedArchivers) {
+    const text = `stopped: ${describeArchiver(archiver, shards, Date.now())}`;
+    lines.push(...row("archiver", text, "warn"));
   }
   if (status.synchronization.mode !== "async") lines.push(...row("steps", describeSteps(status)));
   for (const [state, numbers] of idleShards(shards)) {
@@ -182,13 +184,24 @@ function describeTape({ messages, bytes }: ListedTape): string {
   return `${formatCount(messages, "message")}, ${formatBytes(bytes)}`;
 }
 
-function describeArchiver(archiver: ListedArchiver, shards: readonly ListedShard[]): string {
-  const { machine, pid, writtenMs } = archiver;
-  const silentMs = Date.now() - writtenMs;
-  const heard =
-    silentMs < ARCHIVER_SILENCE_MS ? "" : `, last heard of ${formatDuration(silentMs)} ago`;
-  const behind = formatNumber(archiverLag(archiver, shards));
-  return `process ${pid} on ${visible(machine)}, ${behind} records behind${heard}`;
+/** Describes an archiver: how far it is behind, and what is wrong with it. */
+export function describeArchiver(
+  archiver: ListedArchiver,
+  shards: readonly ListedShard[],
+  nowMs: number,
+): string {
+  const { machine, pid } = archiver;
+  const { failure, silentMs, lagMs } = archiverState(archiver, nowMs);
+  const parts = [
+    `process ${pid} on ${visible(machine)}`,
+    `${formatNumber(archiverLag(archiver, shards))} records behind`,
+    ...(lagMs === undefined ? [] : [`not complete for ${formatDuration(lagMs)}`]),
+    ...(silentMs === undefined ? [] : [`last heard of ${formatDuration(silentMs)} ago`]),
+    ...(failure === undefined
+      ? []
+      : [`ended with ${visible(failure.code)}: ${visible(failure.message)}`]),
+  ];
+  return parts.join(", ");
 }
 
 function describeWaste({ trainer, rejected, unreadable }: TrainerRejections): string {

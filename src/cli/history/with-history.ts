@@ -10,7 +10,7 @@ import {
   parsePoint,
   type ResolvedPoint,
 } from "../../history/points.ts";
-import type { MissingUpdates, UpdateQuery, UpdateRange } from "../../history/read-updates.ts";
+import type { UpdateQuery, UpdateRange } from "../../history/read-updates.ts";
 import type { ReplayedModel } from "../../history/replay/replayed-model.ts";
 import type { Replayer } from "../../history/replay/replayer.ts";
 import type { HistoryPlace } from "../../history/source.ts";
@@ -227,14 +227,13 @@ export async function selectUpdates(
   const range = await rangeOf(source, flags, how.signal);
   for (const line of describeRange(range)) output.message(line);
   // Loaded here, so that other commands start faster.
-  const { readUpdates, tapeDamaged } = await import("../../history/read-updates.ts");
+  const { readUpdates } = await import("../../history/read-updates.ts");
   const filter = { parameter: flags.param, trainer: flags.trainer };
-  const onMissing = (missing: MissingUpdates): void => {
-    const { code, message } = tapeDamaged(missing);
+  const onDamage = ({ code, message }: PserverError): void => {
     output.warning(`${code}: ${message}`);
     context.setExitCode(EXIT.failure);
   };
-  return readUpdates(source, { ...filter, ...range, ...how, onMissing });
+  return readUpdates(source, { ...filter, ...range, ...how, onDamage });
 }
 
 /**

@@ -66,15 +66,17 @@ function isAtOrAfter(start: TapeStart, { seq, timeMs }: StoredTapeMessage): bool
   return start.kind === "time" ? timeMs >= start.timeMs : seq >= start.seq;
 }
 
-/**
- * Gives the batches of a segment of a tape up to damage, after which the next segment is read: whoever reads the lines
- * finds which ones are missing.
- */
-async function* untilDamage<Batch>(batches: AsyncIterable<Batch>): AsyncGenerator<Batch> {
+/** Gives the batches of a segment of a tape up to damage, after which the next segment can be read. */
+async function* untilDamage<Batch>(
+  batches: AsyncIterable<Batch>,
+  onDamage: (error: PserverError) => void,
+): AsyncGenerator<Batch> {
   try {
     yield* batches;
   } catch (error) {
-    if (ensureError(error).code !== "BAD_ARCHIVE") throw error;
+    const found = ensureError(error);
+    if (found.code !== "BAD_ARCHIVE") throw error;
+    onDamage(found);
   }
 }
 
@@ -170,12 +172,16 @@ export class ArchiveShard implements ShardHistory {
     signal: AbortSignal,
   ): AsyncGenerator<StoredTapeMessage, void, undefined> {
     let reached = 0;
+    let damage: PserverError | undefined;
+    const onDamage = (error: PserverError): void => {
+      damage ??= error;
+    };
     for (let lists = 1; ; lists++) {
       try {
         const segments = await this.#files.tape();
         for (const segment of await this.#tapeFrom(start, segments)) {
           if (segment.lastSeq !== undefined && segment.lastSeq <= reached) continue;
-          for await (const batch of untilDamage(this.#tapeIn(segment))) {
+          for await (const batch of untilDamage(this.#tapeIn(segment), onDamage)) {
             signal.throwIfAborted();
             for (const frame of batch) {
               if (frame.number <= reached) continue;
@@ -184,11 +190,12 @@ export class ArchiveShard implements ShardHistory {
             }
           }
         }
-        return;
+        break;
       } catch (error) {
         if (!isMissing(error) || lists === LISTS_MAX) throw error;
       }
     }
+    if (damage !== undefined) throw damage;
   }
 
   async lastUpTo({ generation, firstSeq, lastSeq }: JournalSpan, timeMs: number): Promise<number> {
@@ -275,7 +282,8 @@ export class ArchiveShard implements ShardHistory {
   }
 
   async #firstIn(segment: SegmentFile): Promise<TapeFrame | undefined> {
-    for await (const [first] of untilDamage(this.#tapeIn(segment))) return first;
+    // The damage is told by whoever reads the segment.
+    for await (const [first] of untilDamage(this.#tapeIn(segment), () => undefined)) return first;
     return undefined;
   }
 

@@ -300,12 +300,19 @@ class JoinedShard implements ShardHistory {
   async *readTape(start: TapeStart, signal: AbortSignal): AsyncGenerator<StoredTapeMessage> {
     await this.#check();
     let last: StoredTapeMessage | undefined;
-    for await (const message of this.#archive.readTape?.(start, signal) ?? []) {
-      last = message;
-      yield message;
+    let damage: PserverError | undefined;
+    try {
+      for await (const message of this.#archive.readTape?.(start, signal) ?? []) {
+        last = message;
+        yield message;
+      }
+    } catch (error) {
+      damage = ensureError(error);
+      if (damage.code !== "BAD_ARCHIVE") throw error;
     }
     if (last === undefined) yield* this.#live.readTape?.(start, signal) ?? [];
     else yield* readTapeAfter(this.#live, last, signal);
+    if (damage !== undefined) throw damage;
   }
 
   async lastUpTo(span: JournalSpan, timeMs: number): Promise<number> {

@@ -67,7 +67,11 @@ test("damage of the tape is told at its place, and the rest is read", async () =
   await writeFile(path, bytes);
   const hurt = await archived.pserver("log", ...alone);
   expect(hurt.code).toBe(1);
-  expect(JSON.parse(hurt.stderr.split("\n")[0] ?? "").warning).toContain("TAPE_DAMAGED: shard 0:");
+  const warnings = hurt.stderr.trim().split("\n");
+  expect(warnings.map((line) => JSON.parse(line).warning)).toEqual([
+    expect.stringMatching(`^BAD_ARCHIVE: ${path}, byte \\d+`),
+    expect.stringMatching(`^TAPE_DAMAGED: shard 0: .* have no line, 0:${from} to `),
+  ]);
   const before = seqsOf(whole).filter((each) => each < from);
   expect(seqsOf(hurt).slice(0, before.length)).toEqual(before);
   // What is still in the journal is folded from there.

@@ -29,8 +29,9 @@ async function listed(
   const after = { generation: afterSeq === 0 ? 0 : 1, seq: afterSeq };
   const span = { after, to: { generation: 1, seq: toSeq }, fromMs: 0 };
   const found: object[] = [];
-  const onMissing = (records: MissingUpdates) => missing.push(records);
-  for await (const events of shardUpdates(own, journal, span, onMissing, signal)) {
+  const onDamage = ({ details }: PserverError) =>
+    missing.push({ ...details } as unknown as MissingUpdates);
+  for await (const events of shardUpdates(own, journal, span, onDamage, signal)) {
     for (const { block, ...event } of events) {
       const { statistics, ...rest } = block ?? {};
       // The tape keeps norm and mean as float32.

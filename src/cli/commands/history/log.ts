@@ -55,7 +55,8 @@ export function registerLog(program: Command, context: CliContext): void {
     ],
     "Exit code": [
       "  1 if the tape lacks lines of records that the journal lacks, too, or cannot give: each range of",
-      "  them is a warning, TAPE_DAMAGED. What is on either side is printed. Others as for every command.",
+      "  them is a warning, TAPE_DAMAGED, and a damaged file of an archive's tape is one, BAD_ARCHIVE.",
+      "  What is on either side is printed. Others as for every command.",
     ],
     Examples: [
       "  pserver log --since '10m ago'",
