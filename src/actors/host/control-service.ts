@@ -195,19 +195,31 @@ export class ControlService {
 
   async #hosts(): Promise<Fields> {
     const { bucket } = this.#job;
-    const [hosts, claims, trainers, shards, steps, declared, archivers, stoppedArchivers, tape] =
-      await Promise.all([
-        this.#job.leases.list(HOST_LEASES),
-        this.#job.leases.list(SHARD_LEASES),
-        this.#job.leases.keys(TRAINER_KEYS),
-        this.#each((shard) => this.#status(shard)),
-        this.#steps(),
-        this.#service.declared(),
-        readArchivers(bucket),
-        readStoppedArchivers(bucket, Date.now()),
-        // A tape that the broker cannot report on must not keep the rest from being shown.
-        this.#job.tapeStorage().catch(() => undefined),
-      ]);
+    const [
+      hosts,
+      claims,
+      trainers,
+      shards,
+      steps,
+      declared,
+      archivers,
+      stoppedArchivers,
+      tape,
+      replicas,
+    ] = await Promise.all([
+      this.#job.leases.list(HOST_LEASES),
+      this.#job.leases.list(SHARD_LEASES),
+      this.#job.leases.keys(TRAINER_KEYS),
+      this.#each((shard) => this.#status(shard)),
+      this.#steps(),
+      this.#service.declared(),
+      readArchivers(bucket),
+      readStoppedArchivers(bucket, Date.now()),
+      // A tape that the broker cannot report on must not keep the rest from being shown.
+      this.#job.tapeStorage().catch(() => undefined),
+      // The same holds for copies, and a host may be kept from listing streams.
+      this.#job.replicas().catch(() => undefined),
+    ]);
     const owned = [...claims].map(([key, { host }]) => ({
       shard: Number(key.slice(SHARD_LEASES.length)),
       host,
@@ -228,6 +240,7 @@ export class ControlService {
       ),
       stoppedArchivers: stoppedArchivers.map((record) => ({ ...record })),
       ...(tape && { tape: { ...tape } }),
+      ...(replicas && { replicas: { ...replicas } }),
       ...steps,
     };
   }
