@@ -2,10 +2,12 @@ import { decodeTape } from "../actors/journal/tape-decoder.ts";
 import { comparePositions, ensureError, type Position, type WireError } from "../protocol/index.ts";
 import { type MissingUpdates, tapeDamaged } from "./read-updates.ts";
 import {
+  END_SEQ,
   type Inventory,
   isEndOfGap,
   type ShardHistory,
   type StoredTapeMessage,
+  spanWith,
   takeInventory,
 } from "./source.ts";
 
@@ -81,8 +83,12 @@ class Coverage {
 
   /** Checks that the newest snapshot is of a record with lines. */
   end(): void {
-    const newest = this.#inventory.snapshots.at(-1)?.manifest;
-    if (newest !== undefined) this.#check(newest);
+    const { gaps, snapshots } = this.#inventory;
+    const newest = snapshots.at(-1)?.manifest;
+    if (newest === undefined) return;
+    // An archive whose records come later takes its lines later, too.
+    if (spanWith(gaps, { generation: newest.generation, seq: END_SEQ }) !== undefined) return;
+    this.#check(newest);
   }
 
   /** Checks that there are lines of all records of a generation up to one. The end of an earlier one is not known. */

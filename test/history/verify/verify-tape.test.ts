@@ -53,6 +53,9 @@ describe("a tape", () => {
       ["TAPE_DAMAGED", 9, 10],
       ["TAPE_DAMAGED", 15, 18],
     ]);
+    // An archive takes the last lines later.
+    own.gapList = [{ generation: 1, firstSeq: own.lastSeq + 1, lastSeq: Number.MAX_SAFE_INTEGER }];
+    expect(await problemsOf(own)).toHaveLength(2);
   });
 
   test("lacks no lines of records that were never written", async () => {
