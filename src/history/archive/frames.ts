@@ -76,7 +76,7 @@ export interface TapeFrame {
 }
 
 /** Records of a journal that the archive lacks: they were trimmed, or could not be read, before they were copied. */
-export interface GapFrame {
+interface GapFrame {
   readonly kind: "gap";
   readonly shard: number;
   readonly generation: number;
