@@ -50,6 +50,7 @@ __all__ = [
     "JournalFault",
     "HistoryLost",
     "FoldFailed",
+    "TapeDamaged",
     "NoOwner",
     "NotOwner",
     "Busy",
@@ -253,6 +254,10 @@ class HistoryLost(Error, code="HISTORY_LOST", number=47):
 
 class FoldFailed(Error, code="FOLD_FAILED", number=48):
     """FOLD_FAILED: a record cannot be folded, because of a defect of this program."""
+
+
+class TapeDamaged(Error, code="TAPE_DAMAGED", number=49):
+    """TAPE_DAMAGED: the tape lacks lines of records that are no longer kept."""
 
 
 class NoOwner(Error, ConnectionError, code="NO_OWNER", number=50, retryable=True):
