@@ -119,6 +119,10 @@ function describeProblem(event: Problem): string {
       return `mark of shard ${event.shard}: ${code}: ${message}; a loss of later records would not be noticed`;
     case "loss-reported":
       return `shard ${event.shard} goes on, but may have lost records: ${message}`;
+    case "archiver-stopped":
+      return `${code}: ${message}; hosts trim without it, see "pserver status"`;
+    case "archiver-behind":
+      return `shard ${event.shard}: ${message}; its archive has a gap`;
     case "unsaved":
       return (
         `shard ${event.shard} was not saved: ${code}: ${message}; ` +

@@ -53,6 +53,9 @@ const READ_AHEAD_BYTES = 16 * 1024 ** 2;
 /** Longest wait for the next record; then reading gives up. */
 const SILENCE_MS = 60_000;
 
+/** Silence after which the broker is asked whether it can give the next record at all. */
+const STALL_MS = 5_000;
+
 /** Dependencies of {@link readRecords}. */
 interface ReadRecordsDeps {
   readonly connection: NatsConnection;
@@ -60,17 +63,19 @@ interface ReadRecordsDeps {
   readonly inboxPrefix: string;
   readonly shard: number;
   readonly stream: string;
-  /** Makes the error for a journal that delivers record `found` where it should deliver `expected`. */
-  readonly missing: (expected: number, found: number) => Promise<PserverError>;
+  /** Makes the error for a journal that has record `found`, or nothing, where it should have `expected`. */
+  readonly missing: (expected: number, found: number | undefined) => Promise<PserverError>;
+  /** Returns the error for record `expected` if the broker counts it and cannot give it. */
+  readonly unreadable: (expected: number) => Promise<PserverError | undefined>;
 }
 
 /**
  * Reads the records of a journal stream after `afterSeq` up to `toSeq`, in order, in batches of those that have
  * arrived. The caller may keep them.
- * @throws the error of `missing`; TIMEOUT after a minute without a record; the reason of `signal`.
+ * @throws the error of `missing` or `unreadable`; TIMEOUT after a minute without a record; the reason of `signal`.
  */
 async function* readRecords(
-  { shard, stream, missing, ...deps }: ReadRecordsDeps,
+  { shard, stream, missing, unreadable, ...deps }: ReadRecordsDeps,
   afterSeq: number,
   toSeq: number,
   signal: AbortSignal,
@@ -106,17 +111,34 @@ async function* readRecords(
       arrived.push(record);
       wake();
     },
-    onFailure: (error) => fail(() => error),
+    onFailure: (error) =>
+      fail(() =>
+        unreadable(receivedSeq + 1).then(
+          (damage) => damage ?? error,
+          () => error,
+        ),
+      ),
   });
+  let heardAtMs = performance.now();
   try {
     while (takenSeq < toSeq) {
       if (arrived.length === 0 && failure === undefined) {
-        const silent = setTimeout(() => fail(() => silence(shard, receivedSeq + 1)), SILENCE_MS);
+        let stall: NodeJS.Timeout | undefined;
         await new Promise<void>((resolve) => {
           wake = resolve;
+          stall = setTimeout(resolve, STALL_MS);
         });
-        clearTimeout(silent);
+        clearTimeout(stall);
       }
+      if (arrived.length === 0 && failure === undefined) {
+        const damage = await unreadable(receivedSeq + 1);
+        // It may have come while the broker was asked.
+        if (arrived.length > 0 || failure !== undefined) continue;
+        if (damage !== undefined) throw damage;
+        if (performance.now() - heardAtMs >= SILENCE_MS) throw silence(shard, receivedSeq + 1);
+        continue;
+      }
+      heardAtMs = performance.now();
       // Records that came before a failure are given first.
       if (arrived.length === 0 && failure !== undefined) throw await failure();
       const batch = arrived.splice(0);
@@ -235,9 +257,11 @@ export class BrokerShard implements ShardHistory {
     const { generation, seq } = after;
     const { journal } = this.#deps;
     const stream = journal.stream(generation);
-    const missing = (expected: number, found: number): Promise<PserverError> =>
+    const missing = (expected: number, found: number | undefined): Promise<PserverError> =>
       this.#missing(generation, expected, found);
-    const deps = { ...this.#deps, shard: this.shard, stream, missing };
+    const unreadable = async (expected: number): Promise<PserverError | undefined> =>
+      (await this.#isUnreadable(generation, expected)) ? missing(expected, undefined) : undefined;
+    const deps = { ...this.#deps, shard: this.shard, stream, missing, unreadable };
     return readRecords(deps, seq, toSeq, signal);
   }
 
@@ -297,14 +321,27 @@ export class BrokerShard implements ShardHistory {
   }
 
   /** Makes the error for a record that is missing where it should be read: it was trimmed since, or lost. */
-  async #missing(generation: number, expected: number, found: number): Promise<PserverError> {
+  async #missing(
+    generation: number,
+    expected: number,
+    found: number | undefined,
+  ): Promise<PserverError> {
     const { shard } = this;
     const info = await this.#deps.journal.info(generation);
-    if (info === undefined || info.firstSeq <= expected) {
+    if (info !== undefined && info.firstSeq <= expected) {
       return journalDamaged(shard, expected, found);
     }
     const wanted = `record ${showPosition(shard, { generation, seq: expected })}`;
-    return historyLost(shard, wanted, { generation, seq: info.firstSeq });
+    return historyLost(shard, wanted, info && { generation, seq: info.firstSeq });
+  }
+
+  /** Whether the broker counts a record that it cannot give, or has removed it or its journal since. */
+  async #isUnreadable(generation: number, seq: number): Promise<boolean> {
+    const { journal } = this.#deps;
+    // Asked first: the record may be stored meanwhile.
+    const info = await journal.info(generation);
+    if (info === undefined) return true;
+    return info.lastSeq >= seq && (await journal.record(generation, seq)) === undefined;
   }
 }
 

@@ -7,6 +7,7 @@ import { notedChecksums, type Watermark } from "../actors/journal/watermark.ts";
 import {
   BATCH_ENTRIES_MAX,
   comparePositions,
+  ensureError,
   type Fields,
   JobSubjects,
   listField,
@@ -46,6 +47,9 @@ export interface JournalSpan {
   readonly lastSeq: number;
 }
 
+/** A sequence that no journal reaches. */
+export const END_SEQ: number = Number.MAX_SAFE_INTEGER;
+
 /** A message of a shard's tape as the broker stored it. */
 export interface StoredTapeMessage {
   /** Sequence in the stream of the job's tape. */
@@ -75,6 +79,12 @@ export interface ShardHistory {
   /** Lists the records that can be read, by generation, ascending. */
   spans(): Promise<readonly JournalSpan[]>;
 
+  /**
+   * Lists the records that are known to be missing, by generation, ascending: those that were trimmed before an
+   * archiver had copied them. Absent in a source that has all records between the first and the last one.
+   */
+  gaps?(): Promise<readonly JournalSpan[]>;
+
   /** Lists the snapshots whose manifests are kept, by generation and record, ascending. */
   snapshots(): Promise<readonly KeptSnapshot[]>;
 
@@ -87,8 +97,8 @@ export interface ShardHistory {
   /**
    * Reads the records after `after` up to `toSeq` of the same generation, in order and without a gap, some
    * at a time.
-   * @throws JOURNAL_DAMAGED if one is missing; TIMEOUT, NO_BROKER and the like if it cannot be read now;
-   * ABORTED.
+   * @throws JOURNAL_DAMAGED if one is damaged or lost, HISTORY_LOST if one was trimmed; TIMEOUT, NO_BROKER and the like
+   * if it cannot be read now; ABORTED.
    */
   read(after: Position, toSeq: number, signal: AbortSignal): AsyncIterable<readonly TimedRecord[]>;
 
@@ -102,6 +112,7 @@ export interface ShardHistory {
   /**
    * Reads the messages of the shard's tape from `start` on, oldest first; some of them may repeat lines of others.
    * None if the job has no tape. Absent in a source that keeps none.
+   * @throws BAD_ARCHIVE for a damaged file, after the messages in all others; TIMEOUT, NO_BROKER and the like.
    */
   readTape?(start: TapeStart, signal: AbortSignal): AsyncIterable<StoredTapeMessage>;
 
@@ -203,14 +214,32 @@ export function historyLost(
   );
 }
 
-/** Reads the record at a position; undefined if the source has none there. @throws as `ShardHistory.read` does. */
+/** Makes the error for a record that is one of a shard's known {@link ShardHistory.gaps}. */
+export function recordsNotKept(
+  shard: number,
+  { generation, firstSeq: from, lastSeq: to }: JournalSpan,
+): PserverError {
+  const place = showPosition(shard, { generation, seq: from });
+  const what = to >= END_SEQ ? `records from ${place} on` : `records ${place} to ${to}`;
+  const text = `${what} are not kept: they were trimmed, or not archived yet`;
+  return new PserverError("HISTORY_LOST", text, { shard, generation, from, to });
+}
+
+/**
+ * Reads the record at a position; undefined if the source has none there, or has trimmed it.
+ * @throws as `ShardHistory.read` does, but HISTORY_LOST.
+ */
 export async function recordAt(
   history: Pick<ShardHistory, "read">,
   { generation, seq }: Position,
   signal: AbortSignal,
 ): Promise<TimedRecord | undefined> {
-  for await (const [record] of history.read({ generation, seq: seq - 1 }, seq, signal)) {
-    if (record !== undefined) return record;
+  try {
+    for await (const [record] of history.read({ generation, seq: seq - 1 }, seq, signal)) {
+      if (record !== undefined) return record;
+    }
+  } catch (error) {
+    if (ensureError(error).code !== "HISTORY_LOST") throw error;
   }
   return undefined;
 }
@@ -232,6 +261,8 @@ export interface ReplayBase extends Position {
 export interface Inventory {
   readonly shard: number;
   readonly spans: readonly JournalSpan[];
+  /** Records that are known to be missing, by generation, ascending. */
+  readonly gaps: readonly JournalSpan[];
   readonly snapshots: readonly KeptSnapshot[];
 }
 
@@ -240,7 +271,8 @@ export async function takeInventory(history: ShardHistory): Promise<Inventory> {
   const { shard } = history;
   // The spans are listed first: a snapshot that is listed later reaches back no less far.
   const spans = await history.spans();
-  return { shard, spans, snapshots: await history.snapshots() };
+  const gaps = (await history.gaps?.()) ?? [];
+  return { shard, spans, gaps, snapshots: await history.snapshots() };
 }
 
 /**
@@ -331,6 +363,19 @@ export function connectedUpTo({ spans }: Inventory, { generation, seq }: Positio
   return spanWith(spans, { generation, seq: seq + 1 })?.lastSeq ?? seq;
 }
 
+/**
+ * Whether a position is the end of the gap after a record: hosts skip records that were never written, and make a
+ * snapshot right after them.
+ */
+export function isEndOfGap(
+  spans: readonly JournalSpan[],
+  { generation, seq }: Position,
+  endSeq: number,
+): boolean {
+  const next = spans.find((each) => each.generation === generation && each.firstSeq > endSeq + 1);
+  return next !== undefined && next.firstSeq === seq + 1;
+}
+
 /** Returns the positions that can be rebuilt, by generation and sequence, ascending; the ranges do not overlap. */
 export function rebuildableRanges(inventory: Inventory): RebuildableRange[] {
   const parts: RebuildableRange[] = [];
@@ -345,10 +390,11 @@ export function rebuildableRanges(inventory: Inventory): RebuildableRange[] {
 
 /**
  * Returns the places from which a position can be rebuilt, the nearest first.
- * @throws HISTORY_LOST if all are later, JOURNAL_DAMAGED if a record between is missing.
+ * @throws HISTORY_LOST if all are later, or a record between is known to be missing; JOURNAL_DAMAGED if one is missing
+ * for another reason.
  */
 export function basesBefore(inventory: Inventory, to: Position): [ReplayBase, ...ReplayBase[]] {
-  const { shard, spans } = inventory;
+  const { shard, spans, gaps } = inventory;
   const leadsTo = ({ generation, seq }: ReplayBase): boolean => {
     if (generation !== to.generation || seq > to.seq) return false;
     const holds = (span: JournalSpan): boolean =>
@@ -358,7 +404,10 @@ export function basesBefore(inventory: Inventory, to: Position): [ReplayBase, ..
   const [nearest, ...others] = basesOf(inventory).filter(leadsTo).reverse();
   if (nearest !== undefined) return [nearest, ...others];
   const gapSeq = gapBefore(inventory, to);
-  if (gapSeq !== undefined) throw journalDamaged(shard, gapSeq, undefined);
+  if (gapSeq !== undefined) {
+    const gap = spanWith(gaps, { generation: to.generation, seq: gapSeq });
+    throw gap === undefined ? journalDamaged(shard, gapSeq, undefined) : recordsNotKept(shard, gap);
+  }
   throw historyLost(shard, showPosition(shard, to), oldestOf(inventory));
 }
 

@@ -93,7 +93,11 @@ export async function openShardWorker(
         partBytesMax: dataBytesMaxOf(journalConnection),
       },
       memory: HostMemory.open({ shards, buffer, limitBytes }),
-      archivers: new ArchiverWatch({ bucket, nowMs: () => performance.now() }),
+      archivers: new ArchiverWatch({
+        ...{ bucket, nowMs: () => performance.now() },
+        onStopped: (shard, error) =>
+          send({ type: "archiver-stopped", shard, error: error.toWire() }),
+      }),
       server: new FairServer(refusals),
       responder: new Responder(dataConnection, pool),
       snapshotBudget: new SnapshotBudget(pool),

@@ -78,7 +78,8 @@ export interface ShardContext extends SnapshotContext {
 /**
  * Troubles of a shard: it has failed; it does not fit into the host's memory; a snapshot, lines of the tape or the
  * watermark could not be stored; records could not be described, or have no lines on the tape; a trainer has seen a
- * later record than the journal holds.
+ * later record than the journal holds; an archiver has stopped, and is no longer waited for; records were trimmed
+ * before one had copied them.
  */
 export type ShardTrouble =
   | "failed"
@@ -87,7 +88,9 @@ export type ShardTrouble =
   | "tape-failed"
   | "tape-incomplete"
   | "mark-failed"
-  | "loss-reported";
+  | "loss-reported"
+  | "archiver-stopped"
+  | "archiver-behind";
 
 /** Reports of the owner of a shard to its worker. */
 export interface OwnerListener {
@@ -401,6 +404,10 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
 
   onDeposed(error: PserverError): void {
     this.#owner.fail(error);
+  }
+
+  onArchiverBehind(error: PserverError): void {
+    this.#context.listener.trouble("archiver-behind", error);
   }
 
   onSnapshotFailed(error: PserverError): void {

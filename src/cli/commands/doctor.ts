@@ -6,12 +6,13 @@ import type { Command } from "commander";
 import { reportReplicas } from "../../actors/job/replicas.ts";
 import type { JobAdmin, Permissions, Role } from "../../client/admin/job-admin.ts";
 import {
+  archiverState,
   describeLackingReplicas,
   idleShards,
   type ListedRewind,
   type ListedShard,
+  type Participants,
 } from "../../client/admin/participants.ts";
-
 import { checkBrokerVersion } from "../../protocol/broker-version.ts";
 import { ensureError, visible } from "../../protocol/errors.ts";
 import {
@@ -31,6 +32,7 @@ import { formatBytes, formatCount, nameShards } from "../output/amounts.ts";
 import type { TextFormat } from "../output/colors.ts";
 import { hangingLines } from "../output/wrap.ts";
 import { EXIT } from "../report-error.ts";
+import { describeArchiver } from "./status.ts";
 
 /** Result of a check. `warn`: works, but not as it should; `skip`: this user may not do the check. */
 type CheckStatus = "ok" | "warn" | "fail" | "skip";
@@ -129,20 +131,49 @@ export function checkDiskSpace(freeBytes: number, streams: readonly StreamBytes[
 /** Checks whether hosts of the job answer, and each shard has an owner. */
 async function checkHosts(admin: JobAdmin, job: string): Promise<Check[]> {
   try {
-    const [status, { hosts, trainers, shards, rewind }] = await Promise.all([
-      admin.status(),
-      admin.participants(),
-    ]);
+    const [status, { hosts, trainers, shards, rewind, archivers, stoppedArchivers }] =
+      await Promise.all([admin.status(), admin.participants()]);
     const alive = `${formatCount(hosts.length, "host")}, ${formatCount(trainers.length, "trainer")}`;
     return [
       ok("hosts", `${alive}; job ${job} is ${status.state}`),
       checkShards(shards),
       ...checkRewind(job, rewind),
+      ...checkArchivers({ archivers, stoppedArchivers, shards }, Date.now()),
     ];
   } catch (thrown) {
     const { code, message } = ensureError(thrown);
     return [fail("hosts", `${code}: ${message}`, 'start one with "pserver host", and check --job')];
   }
+}
+
+/**
+ * Checks whether the archivers of a job run and keep up; one that has stopped is found for some days, until it is
+ * started again.
+ */
+export function checkArchivers(
+  {
+    archivers,
+    stoppedArchivers,
+    shards,
+  }: Pick<Participants, "archivers" | "stoppedArchivers" | "shards">,
+  nowMs: number,
+): Check[] {
+  const name = "archiver";
+  const start = 'start it again with "pserver archive" and its directory';
+  const running = archivers.map((archiver) => {
+    const text = describeArchiver(archiver, shards, nowMs);
+    const { failure, silentMs, lagMs } = archiverState(archiver, nowMs);
+    if (failure !== undefined || silentMs !== undefined) {
+      return warn(name, text, `${start}: hosts wait for it only for a while`);
+    }
+    if (lagMs === undefined) return ok(name, text);
+    return warn(name, text, "look at its messages; hosts trim what it lacks when journals grow");
+  });
+  const stopped = stoppedArchivers.map((archiver) => {
+    const text = `stopped: ${describeArchiver(archiver, shards, nowMs)}`;
+    return warn(name, text, `${start}: hosts trim without it`);
+  });
+  return [...running, ...stopped];
 }
 
 /** Checks whether every shard is served. */

@@ -230,6 +230,7 @@ async function takeOver(): Promise<void> {
       { recovered, kept: await store.manifests() },
       {
         onSnapshotFailed: (error) => expect.unreachable(error.message),
+        onArchiverBehind: (error) => expect.unreachable(error.message),
         onDeposed: (error) => expect.unreachable(error.message),
         onProgress: () => undefined,
       },

@@ -2,6 +2,7 @@
 import type { NatsConnection } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
 import {
+  checkArchivers,
   checkDiskSpace,
   checkJetStream,
   checkJournals,
@@ -16,6 +17,7 @@ import {
 
 import { makePaint } from "../../../src/cli/output/colors.ts";
 import { ROLES, type Role } from "../../../src/client/admin/job-admin.ts";
+import type { ListedArchiver } from "../../../src/client/admin/participants.ts";
 import { HEADER_BYTES_MAX } from "../../../src/protocol/limits.ts";
 
 const KIB = 1024;
@@ -135,6 +137,47 @@ describe("shards", () => {
     expect(check.status).toBe("fail");
     expect(check.message).toBe("shard 4: failed; shard 4: JOURNAL_LOST: from 3 to 7");
     expect(check.advice).toContain("pserver recover");
+  });
+});
+
+describe("archivers", () => {
+  const nowMs = 10_000_000;
+  const shards = [{ shard: 0, state: "serving", generation: 1, seq: 30 }];
+  const archiver = {
+    ...{ machine: "m", pid: 7, writtenMs: nowMs - 29_999, completeMs: nowMs - 80_000 },
+    shards: [{ record: { generation: 1, seq: 20 } }],
+  };
+  const check = (archivers: readonly ListedArchiver[], stopped: readonly ListedArchiver[] = []) =>
+    checkArchivers({ archivers, stoppedArchivers: stopped, shards }, nowMs);
+
+  test("that keep up are well; without any there is nothing to say", () => {
+    expect(check([])).toEqual([]);
+    expect(check([archiver])).toEqual([
+      { name: "archiver", status: "ok", message: "process 7 on m, 10 records behind" },
+    ]);
+  });
+
+  test.each([
+    [{ ...archiver, writtenMs: nowMs - 30_000 }, "last heard of 30 s ago"],
+    [{ ...archiver, completeMs: archiver.writtenMs - 60_000 }, "not complete for 1 min"],
+    [
+      { ...archiver, failure: { code: "DISK_FULL", message: "no space" } },
+      "ended with DISK_FULL: no space",
+    ],
+  ])("that are silent, lag or have ended are a warning: %j", (one, what) => {
+    expect(check([one])).toMatchObject([
+      {
+        status: "warn",
+        message: `process 7 on m, 10 records behind, ${what}`,
+        advice: expect.any(String),
+      },
+    ]);
+  });
+
+  test("for which hosts wait no more are a warning with what to do", () => {
+    const [found] = check([], [archiver]);
+    expect(found).toMatchObject({ status: "warn", message: expect.stringMatching(/^stopped: /) });
+    expect(found?.advice).toContain("pserver archive");
   });
 });
 

@@ -158,6 +158,7 @@ export class SimulatedHost {
       {
         onProgress: () => undefined,
         onDeposed: () => undefined,
+        onArchiverBehind: () => undefined,
         onSnapshotFailed: () => undefined,
       },
     );

@@ -43,6 +43,8 @@ export function registerVerify(program: Command, context: CliContext): void {
       "  that was left is folded to its end, and its state at the cut compared with what the next",
       "  generation began with; what was given up of it for a loss may be damaged. Of a recorded file the",
       "  records are read and folded; it has a snapshot to compare with only where a generation begins.",
+      "  The tape is read from its beginning: each message must be as it was written, and the lines of all",
+      "  records up to the newest snapshot must be there.",
     ],
     Points: POINT_HELP,
     "Exit code": [
@@ -51,8 +53,9 @@ export function registerVerify(program: Command, context: CliContext): void {
     Permissions: HISTORY_PERMISSIONS,
     "With --json": [
       '  {"from","sound","shards":[{"shard","records","places":[{"generation","seq","kind","error"}],',
-      '  "hosts":{"kind","position","blocks","what","error"}}]}; a place is first (compared with nothing),',
-      "  equal, different, damaged (a snapshot), unreadable or given-up (the journal after it); hosts are",
+      '  "hosts":{"kind","position","blocks","what","error"},"tape":{"messages","problems":[{"code",',
+      '  "message","details"}]}}]}; a place is first (compared with nothing),',
+      "  equal, different, damaged (a snapshot), unreadable, given-up or not-kept (the journal after it); hosts are",
       "  equal, different or unknown, or null where none can be asked.",
     ],
     Examples: ["  pserver verify", '  pserver verify --job mnist --from "1h ago" --json'],
@@ -68,13 +71,14 @@ async function runVerify(context: CliContext, flags: VerifyFlags): Promise<void>
         ? undefined
         : await resolvePointText(context, output, history.source, from);
     const found = await withPool(context, history, (pool) =>
-      verifyAll(output, history, pool, point),
+      verifyAll(context, output, history, pool, point),
     );
     await showResult(context, output, point, found);
   });
 }
 
 async function verifyAll(
+  { signal }: CliContext,
   output: Output,
   { source }: OpenedHistory,
   pool: Replayer,
@@ -82,6 +86,7 @@ async function verifyAll(
 ): Promise<VerifiedShard[]> {
   const { mapConcurrently } = await import("../../../actors/concurrent.ts");
   const { verifyServed } = await import("../../../history/verify.ts");
+  const { verifyTape } = await import("../../../history/verify-tape.ts");
   const { ProgressSum } = await import("../../../history/replay/replayer.ts");
   const numbers = Array.from({ length: source.shards }, (_, shard) => shard);
   return await output.progress("verifying", formatRecords).reported((onProgress) => {
@@ -90,7 +95,8 @@ async function verifyAll(
       const from = point?.cut[shard];
       const { verification, replayed } = await pool.verify(shard, from, sum.note);
       const canAsk = replayed !== undefined && source.askOwner !== undefined;
-      return { verification, served: canAsk ? await verifyServed(source, replayed) : undefined };
+      const served = canAsk ? await verifyServed(source, replayed) : undefined;
+      return { verification, served, tape: await verifyTape(source.shard(shard), signal) };
     };
     return mapConcurrently(numbers, verify, pool.threads);
   });

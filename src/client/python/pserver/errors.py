@@ -51,6 +51,7 @@ __all__ = [
     "HistoryLost",
     "FoldFailed",
     "Unfinished",
+    "TapeDamaged",
     "NoOwner",
     "NotOwner",
     "Busy",
@@ -258,6 +259,10 @@ class FoldFailed(Error, code="FOLD_FAILED", number=48):
 
 class Unfinished(Error, code="UNFINISHED", number=49):
     """UNFINISHED: an earlier change of the job is to be completed or dropped first."""
+
+
+class TapeDamaged(Error, code="TAPE_DAMAGED", number=49):
+    """TAPE_DAMAGED: the tape lacks lines of records that are no longer kept."""
 
 
 class NoOwner(Error, ConnectionError, code="NO_OWNER", number=50, retryable=True):
