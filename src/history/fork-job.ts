@@ -3,7 +3,6 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { mapConcurrently } from "../actors/concurrent.ts";
-import type { DeclaredParameter } from "../actors/fold/declaration-table.ts";
 import type { FoldState } from "../actors/fold/fold-state.ts";
 import type { Shard } from "../actors/fold/shard.ts";
 import {
@@ -35,6 +34,7 @@ import { jobEntry, type Lifecycle } from "../actors/lifecycle/machine.ts";
 import { changeParameter, type Parameter } from "../actors/lifecycle/parameter.ts";
 import {
   type Declaration,
+  type DeclaredParameter,
   ensureError,
   JobSubjects,
   type Layout,

@@ -72,7 +72,7 @@ async function endRewind(bucket: KvBucket, id: string): Promise<void> {
   await bucket.remove(REWIND_KEY, stored.revision);
 }
 
-/** Reads the plan from its entry. @throws BAD_VERSION for an entry of another format, INTERNAL for a damaged one. */
+/** Reads the plan from its entry. @throws BAD_VERSION for an entry of another format, JOB_DAMAGED for a damaged one. */
 function parsePlan(stored: KvEntry | undefined): RewindPlan | undefined {
   if (stored === undefined) return undefined;
   return readEntry(stored.value, REWIND_KEY, (fields) => ({

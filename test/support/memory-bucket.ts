@@ -1,6 +1,11 @@
 import type { Clock } from "../../src/actors/concurrent.ts";
 import { KvLeases, type Leases } from "../../src/actors/job/leases.ts";
-import type { KvBucket, KvEntry } from "../../src/actors/journal/kv-bucket.ts";
+import {
+  decodeEntry,
+  encodeEntry,
+  type KvBucket,
+  type KvEntry,
+} from "../../src/actors/journal/kv-bucket.ts";
 
 import { PserverError } from "../../src/protocol/index.ts";
 
@@ -21,7 +26,7 @@ export interface MemoryBucketOptions {
 
 /** A KV bucket in memory, with what a broker does to its requests: races, lost requests and lost answers. */
 export class MemoryBucket implements KvBucket {
-  readonly #entries = new Map<string, { json: string; revision: number; writtenAtMs: number }>();
+  readonly #entries = new Map<string, { text: string; revision: number; writtenAtMs: number }>();
   readonly #options: MemoryBucketOptions;
   #revision = 0;
   /** When it was made; a change makes it another bucket, with the entries that it has. */
@@ -37,6 +42,19 @@ export class MemoryBucket implements KvBucket {
     this.#options = options;
   }
 
+  /** The stored text of an entry, as a broker's file holds it. */
+  text(key: string): string | undefined {
+    return this.#entries.get(key)?.text;
+  }
+
+  /** Puts another text in the place of an entry's, as damage does; undefined loses the entry. */
+  damage(key: string, text: string | undefined): void {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) throw new Error(`there is no entry ${key}`);
+    if (text === undefined) this.#entries.delete(key);
+    else this.#entries.set(key, { ...entry, text });
+  }
+
   created(): Promise<string> {
     return Promise.resolve(this.madeAt);
   }
@@ -44,7 +62,7 @@ export class MemoryBucket implements KvBucket {
   read(key: string): Promise<KvEntry | undefined> {
     return this.#call({ action: "read", key }, () => {
       const entry = this.#entries.get(key);
-      return entry && { value: JSON.parse(entry.json) as unknown, revision: entry.revision };
+      return entry && { value: decodeEntry(key, entry.text, "memory"), revision: entry.revision };
     });
   }
 
@@ -84,8 +102,8 @@ export class MemoryBucket implements KvBucket {
         .filter(([key, { revision }]) => key.startsWith(prefix) && revision > afterRevision)
         .sort(([, a], [, b]) => a.revision - b.revision),
     }));
-    for (const [key, { json, revision }] of found) {
-      onEntry(key, { value: JSON.parse(json) as unknown, revision });
+    for (const [key, { text, revision }] of found) {
+      onEntry(key, { value: decodeEntry(key, text, "memory"), revision });
     }
     return head;
   }
@@ -93,7 +111,8 @@ export class MemoryBucket implements KvBucket {
   #write(key: string, value: unknown): number {
     this.#revision += 1;
     const writtenAtMs = this.#options.clock?.now() ?? 0;
-    this.#entries.set(key, { json: JSON.stringify(value), revision: this.#revision, writtenAtMs });
+    const text = encodeEntry(key, value);
+    this.#entries.set(key, { text, revision: this.#revision, writtenAtMs });
     return this.#revision;
   }
 

@@ -52,7 +52,7 @@ export function toArchiverJson(entry: ArchiverEntry): unknown {
   return { format: ENTRY_FORMAT, ...entry, shards };
 }
 
-/** Parses an archiver's entry. @throws BAD_VERSION for an entry of another format, INTERNAL for a damaged one. */
+/** Parses an archiver's entry. @throws BAD_VERSION for an entry of another format, JOB_DAMAGED for a damaged one. */
 export function parseArchiverEntry(value: unknown, key: string): ArchiverEntry {
   return readEntry(value, key, (fields) => ({
     archiver: textField(fields, "archiver"),

@@ -9,6 +9,9 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import {
   asMap,
   bucketStream,
+  checksum,
+  type ErrorDetails,
+  ensureError,
   type Fields,
   JETSTREAM_ERRORS,
   PserverError,
@@ -32,6 +35,9 @@ export interface KvEntry {
  * A bucket of small JSON values that change by compare-and-swap only. A read sees every write that was answered
  * before the read began, unless the leader that answers has been replaced and has not heard of it. So decide by the
  * compare-and-swap that follows the read.
+ *
+ * An entry ends with a checksum of its key and value. The methods that read throw JOB_DAMAGED, with the key in the
+ * details, for an entry that is not as it was written, and for one that the broker lists but cannot read.
  *
  * Every method throws TIMEOUT, JETSTREAM_UNAVAILABLE, CLOSED or the like when the broker does not answer, a write
  * also JOURNAL_FULL or JOURNAL_FAULT when it cannot store. A write that ended so may have happened or may yet happen:
@@ -202,9 +208,14 @@ class JetStreamBucket implements KvBucket {
 
   async read(key: string): Promise<KvEntry | undefined> {
     return await this.#attempt("reading", key, async () => {
-      const entry = await this.#deps.kv.get(key);
-      if (entry === null || entry.operation !== "PUT") return undefined;
-      return { value: parseValue(key, entry.string()), revision: entry.revision };
+      for (let tries = 1; ; tries++) {
+        const entry = await this.#deps.kv.get(key);
+        if (entry !== null) return this.#entry(key, entry.string(), entry.revision);
+        // The broker answers in the same way for an entry that it cannot read. An entry that is listed and still
+        // not found has not been written in between.
+        if ((await this.#listed(key)).length === 0) return undefined;
+        if (tries === READS_MAX) throw this.#damaged(key, "the broker cannot read it");
+      }
     });
   }
 
@@ -230,14 +241,7 @@ class JetStreamBucket implements KvBucket {
   }
 
   async keys(prefix: string): Promise<string[]> {
-    return await this.#attempt("listing", prefix, async () => {
-      const root = this.#subject("");
-      // Asked of the stream, whose leader answers; a consumer may run on a replica that lags.
-      const info = await this.#deps.manager.streams.info(bucketStream(this.#bucket), {
-        subjects_filter: `${root}${prefix}>`,
-      });
-      return Object.keys(info.state.subjects ?? {}).map((subject) => subject.slice(root.length));
-    });
+    return await this.#attempt("listing", prefix, () => this.#listed(`${prefix}>`));
   }
 
   async changes(
@@ -256,6 +260,7 @@ class JetStreamBucket implements KvBucket {
       const last = await manager.streams.getMessage(stream, { last_by_subj: filter });
       if (last === null || last.seq <= afterRevision) return state.last_seq;
       let revision = state.last_seq;
+      const reported = new Set<string>();
       const changes = readStream({
         ...{ manager, client, stream, timeoutMs, toSeq: last.seq },
         select: {
@@ -269,12 +274,40 @@ class JetStreamBucket implements KvBucket {
       for await (const batch of changes) {
         for (const message of batch) {
           const key = message.subject.slice(root.length);
-          onEntry(key, { value: parseValue(key, message.string()), revision: message.seq });
+          reported.add(key);
+          onEntry(key, this.#entry(key, message.string(), message.seq));
           revision = Math.max(revision, message.seq);
         }
       }
+      // The broker passes over entries that it cannot read. They are looked for where all entries are reported.
+      if (afterRevision === 0) await this.#requireAll(prefix, reported);
       return revision;
     });
+  }
+
+  /** Reads the entries that are listed and were not reported. @throws JOB_DAMAGED for one that cannot be read. */
+  async #requireAll(prefix: string, reported: ReadonlySet<string>): Promise<void> {
+    for (const key of await this.#listed(`${prefix}>`)) {
+      if (!reported.has(key)) await this.read(key);
+    }
+  }
+
+  /** Lists the keys that match a pattern, as the stream's index has them. */
+  async #listed(pattern: string): Promise<string[]> {
+    const root = this.#subject("");
+    // Asked of the stream, whose leader answers; a consumer may run on a replica that lags.
+    const info = await this.#deps.manager.streams.info(bucketStream(this.#bucket), {
+      subjects_filter: `${root}${pattern}`,
+    });
+    return Object.keys(info.state.subjects ?? {}).map((subject) => subject.slice(root.length));
+  }
+
+  #entry(key: string, text: string, revision: number): KvEntry {
+    return { value: decodeEntry(key, text, this.#bucket), revision };
+  }
+
+  #damaged(key: string, problem: string): PserverError {
+    return entryDamaged(key, problem, { bucket: this.#bucket });
   }
 
   /** Writes an entry if the last one under the key has this revision; revision 0 stands for no entry. */
@@ -288,7 +321,7 @@ class JetStreamBucket implements KvBucket {
     return await this.#attempt(action, key, async () => {
       try {
         this.#publisher ??= StreamPublisher.open(connection);
-        const text = JSON.stringify(value);
+        const text = encodeEntry(key, value);
         return await this.#publisher.swap(this.#subject(key), text, revision, timeoutMs);
       } catch (error) {
         if (isWrongSequence(error)) return undefined;
@@ -310,25 +343,62 @@ class JetStreamBucket implements KvBucket {
   }
 }
 
-function parseValue(key: string, text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch (cause) {
-    throw new PserverError(
-      "INTERNAL",
-      `record ${key}: expected JSON; received ${JSON.stringify(text.slice(0, 60))}`,
-      { key },
-      { cause },
-    );
-  }
+/** Tries to read an entry that the broker lists. */
+const READS_MAX = 3;
+
+/** What an entry ends with: its checksum, of ten digits at most. */
+const CHECKSUM_AT_END = /,"crc":(\d{1,10})\}$/;
+
+/**
+ * Writes an entry as text: JSON, whose last field is a checksum of the key and all other fields. The value must be an
+ * object with at least one field.
+ */
+export function encodeEntry(key: string, value: unknown): string {
+  const body = JSON.stringify(value).slice(0, -1);
+  return `${body},"crc":${crcOf(key, body)}}`;
 }
+
+/**
+ * Reads the value of an entry from its text.
+ * @throws JOB_DAMAGED if it was written under another key, or is not as it was written.
+ */
+export function decodeEntry(key: string, text: string, bucket: string): unknown {
+  const found = CHECKSUM_AT_END.exec(text);
+  const body = text.slice(0, found?.index);
+  const [expected, received] = [found === null ? undefined : Number(found[1]), crcOf(key, body)];
+  if (expected === received) return JSON.parse(`${body}}`) as unknown;
+  const problem =
+    expected === undefined
+      ? `expected a checksum at its end; received ${JSON.stringify(text.slice(-40))}`
+      : `expected checksum ${expected}; its key and fields give ${received}`;
+  throw entryDamaged(key, problem, { bucket, expected, received });
+}
+
+function crcOf(key: string, body: string): number {
+  return checksum(Buffer.from(`${key} ${body}`));
+}
+
+/** Makes the error for an entry of a job's bucket that is damaged, lost or older than what was done under it. */
+export function entryDamaged(
+  key: string,
+  problem: string,
+  details: ErrorDetails = {},
+  options?: ErrorOptions,
+): PserverError {
+  const text = `entry ${key} of the job's bucket is damaged: ${problem}; ${ENTRY_ADVICE}`;
+  return new PserverError("JOB_DAMAGED", text, { ...details, key }, options);
+}
+
+/** What a person can do about a damaged entry. */
+export const ENTRY_ADVICE =
+  '"pserver recover" shows what the shards know, and can write the entries again';
 
 /** Version of the entries that this program writes. */
 export const ENTRY_FORMAT = 1;
 
 /**
  * Reads an entry of this format with `parse`.
- * @throws BAD_VERSION for an entry of another format, INTERNAL if `parse` throws.
+ * @throws BAD_VERSION for an entry of another format, JOB_DAMAGED if `parse` throws.
  */
 export function readEntry<Result>(
   value: unknown,
@@ -341,8 +411,7 @@ export function readEntry<Result>(
     format = fields["format"];
     if (format === ENTRY_FORMAT) return parse(fields);
   } catch (cause) {
-    const text = cause instanceof Error ? cause.message : String(cause);
-    throw new PserverError("INTERNAL", `record ${key} is damaged: ${text}`, { key }, { cause });
+    throw entryDamaged(key, ensureError(cause).message, {}, { cause });
   }
   throw new PserverError(
     "BAD_VERSION",

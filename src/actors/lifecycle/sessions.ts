@@ -31,10 +31,10 @@ import {
 import { type MembersDeps, removeMembers } from "./members.ts";
 
 /** The last session number given. */
-const LAST_GIVEN = numberEntry(SESSION_KEY);
+export const LAST_GIVEN: BucketEntry<number> = numberEntry(SESSION_KEY);
 
 /** The session up to which a sweep has looked for ended ones, or is about to; 0 before the first sweep. */
-const SWEPT = numberEntry(SWEPT_KEY);
+export const SWEPT: BucketEntry<number> = numberEntry(SWEPT_KEY);
 
 interface Waiter {
   readonly resolve: (session: number) => void;
@@ -134,7 +134,7 @@ export interface TrainerEntry {
 
 /**
  * Reads the entry of a trainer; undefined if there is none.
- * @throws BAD_VERSION for an entry of another format, INTERNAL for a damaged one.
+ * @throws BAD_VERSION for an entry of another format, JOB_DAMAGED for a damaged one.
  */
 function parseTrainer(stored: KvEntry | undefined, key: string): TrainerEntry | undefined {
   if (stored === undefined) return undefined;
