@@ -85,6 +85,16 @@ export class MemoryBucket implements KvBucket {
     });
   }
 
+  lastRevision(): Promise<number> {
+    return Promise.resolve(this.#revision);
+  }
+
+  discard(key: string, upToRevision: number): Promise<void> {
+    return this.#call({ action: "remove", key }, () => {
+      if ((this.#entries.get(key)?.revision ?? 0) <= upToRevision) this.#entries.delete(key);
+    });
+  }
+
   keys(prefix: string): Promise<string[]> {
     return this.#call({ action: "keys", key: prefix }, () =>
       [...this.#entries.keys()].filter((key) => key.startsWith(prefix)),

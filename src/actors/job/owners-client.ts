@@ -78,7 +78,8 @@ export interface Owners {
   /** The trainers that a shard remembers, with their sessions. */
   trainers(shard: number): Promise<RememberedTrainers>;
   /**
-   * What a shard knows of its job. `graceMs`: how long the shard may be without an owner, 20 s by default.
+   * What a shard knows of its job. `graceMs`: how long the shard may be without an owner, 20 s by default; with 0 it
+   * is asked once.
    */
   known(shard: number, graceMs?: number): Promise<ShardKnowledge>;
   /** Appends a host's record to a shard's journal. */
@@ -130,9 +131,11 @@ export class OwnersClient implements Owners {
     const subject = subjects.owner(shard, host, verb);
     const payload = encodeMessage(fields);
     const deadline = performance.now() + graceMs;
-    for (;;) {
+    for (let tries = 1; ; tries++) {
       try {
-        const timeout = Math.max(1, Math.min(attemptMs, deadline - performance.now()));
+        // Without any grace time the owner is asked once, and has the time of one request.
+        const leftMs = tries === 1 ? attemptMs : Math.max(1, deadline - performance.now());
+        const timeout = Math.min(attemptMs, leftMs);
         const reply = await connection.request(subject, payload, { timeout });
         const message = decodeMessage(reply.data);
         throwIfError(message.fields);

@@ -1,5 +1,6 @@
 import {
   asMap,
+  ensureError,
   integerField,
   listField,
   type Position,
@@ -7,7 +8,7 @@ import {
   textField,
 } from "../../protocol/index.ts";
 import { readable } from "../fold/journal-record.ts";
-import type { KvBucket } from "./kv-bucket.ts";
+import type { KvBucket, KvEntry } from "./kv-bucket.ts";
 import { ENTRY_FORMAT, readEntry } from "./kv-bucket.ts";
 
 /** Prefix of the keys of all archivers in the job's bucket. */
@@ -68,7 +69,7 @@ export function parseArchiverEntry(value: unknown, key: string): ArchiverEntry {
 export interface StoredArchiver {
   readonly key: string;
   readonly revision: number;
-  /** Undefined if this version cannot read it. */
+  /** Undefined if it is damaged, or this version cannot read it. */
   readonly entry: ArchiverEntry | undefined;
 }
 
@@ -78,12 +79,25 @@ export async function readArchivers(
 ): Promise<StoredArchiver[]> {
   const archivers: StoredArchiver[] = [];
   for (const key of await bucket.keys(ARCHIVER_KEYS)) {
-    const entry = await bucket.read(key);
+    const entry = await readUnlessDamaged(bucket, key);
     if (entry === undefined) continue;
     const { revision, value } = entry;
     archivers.push({ key, revision, entry: readable(() => parseArchiverEntry(value, key)) });
   }
   return archivers;
+}
+
+/** Reads an entry; a damaged one, which must not keep hosts from trimming, counts as none. */
+async function readUnlessDamaged(
+  bucket: Pick<KvBucket, "read">,
+  key: string,
+): Promise<KvEntry | undefined> {
+  try {
+    return await bucket.read(key);
+  } catch (error) {
+    if (ensureError(error).code !== "JOB_DAMAGED") throw error;
+    return undefined;
+  }
 }
 
 function parseShard(value: unknown): ArchivedShard {

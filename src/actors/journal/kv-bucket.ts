@@ -54,7 +54,13 @@ export interface KvBucket {
   update(key: string, value: unknown, revision: number): Promise<number | undefined>;
   /** Removes the entry of that revision; false if somebody else has written since. */
   remove(key: string, revision: number): Promise<boolean>;
-  /** Lists every key that begins with `prefix` (which ends in a dot), in no order. */
+  /** Returns the revision of the last write to any key; 0 before the first. */
+  lastRevision(): Promise<number>;
+  /**
+   * Removes whatever was written under `key` up to a revision, also what cannot be read. What was written later stays.
+   */
+  discard(key: string, upToRevision: number): Promise<void>;
+  /** Lists every key that begins with `prefix`, "" or a text that ends in a dot, in no order. */
   keys(prefix: string): Promise<string[]>;
   /**
    * Reports every entry under such keys that was written after a revision, in the order of writes, and returns the
@@ -240,6 +246,20 @@ class JetStreamBucket implements KvBucket {
     });
   }
 
+  async lastRevision(): Promise<number> {
+    return await this.#attempt("looking at", "", async () => {
+      const info = await this.#deps.manager.streams.info(bucketStream(this.#bucket));
+      return info.state.last_seq;
+    });
+  }
+
+  async discard(key: string, upToRevision: number): Promise<void> {
+    await this.#attempt("removing", key, async () => {
+      const upTo = { filter: this.#subject(key), seq: upToRevision + 1 };
+      await this.#deps.manager.streams.purge(bucketStream(this.#bucket), upTo);
+    });
+  }
+
   async keys(prefix: string): Promise<string[]> {
     return await this.#attempt("listing", prefix, () => this.#listed(`${prefix}>`));
   }
@@ -258,9 +278,12 @@ class JetStreamBucket implements KvBucket {
       if (state.last_seq <= afterRevision) return afterRevision;
       // This searches all subjects, so it runs only if anything was stored at all.
       const last = await manager.streams.getMessage(stream, { last_by_subj: filter });
-      if (last === null || last.seq <= afterRevision) return state.last_seq;
-      let revision = state.last_seq;
       const reported = new Set<string>();
+      if (last === null || last.seq <= afterRevision) {
+        if (afterRevision === 0) await this.#requireAll(prefix, reported);
+        return state.last_seq;
+      }
+      let revision = state.last_seq;
       const changes = readStream({
         ...{ manager, client, stream, timeoutMs, toSeq: last.seq },
         select: {
@@ -386,7 +409,7 @@ export function entryDamaged(
   options?: ErrorOptions,
 ): PserverError {
   const text = `entry ${key} of the job's bucket is damaged: ${problem}; ${ENTRY_ADVICE}`;
-  return new PserverError("JOB_DAMAGED", text, { ...details, key }, options);
+  return new PserverError("JOB_DAMAGED", text, { ...details, key, problem }, options);
 }
 
 /** What a person can do about a damaged entry. */

@@ -1,4 +1,6 @@
 import {
+  type ErrorCode,
+  ensureError,
   type InitializedJob,
   PARAMETERS_PER_REQUEST_MAX,
   PserverError,
@@ -26,6 +28,9 @@ interface ComparisonDeps extends BucketDeps {
 
 /** What a shard knows, by its number. */
 type Knowledge = ReadonlyMap<number, ShardKnowledge>;
+
+/** Errors of an owner that say nothing about its shard. */
+const DEFECTS: readonly ErrorCode[] = ["BAD_MESSAGE", "INTERNAL", "DENIED"];
 
 const PROBLEMS_NAMED_MAX = 4;
 
@@ -86,7 +91,7 @@ export class ShardComparison {
         known.set(shard, await owners.known(shard, graceMs));
       } catch (error) {
         // Such a shard is served by nobody, or has stopped: it is compared when it is served.
-        if (graceMs !== 0) throw error;
+        if (graceMs !== 0 || DEFECTS.includes(ensureError(error).code)) throw error;
       }
     });
     return known;
