@@ -89,10 +89,10 @@ export class MemoryBucket implements KvBucket {
     return Promise.resolve(this.#revision);
   }
 
-  discard(key: string, upToRevision: number): Promise<void> {
-    return this.#call({ action: "remove", key }, () => {
-      if ((this.#entries.get(key)?.revision ?? 0) <= upToRevision) this.#entries.delete(key);
-    });
+  overwrite(key: string, value: unknown, upToRevision: number): Promise<number | undefined> {
+    return this.#call({ action: "update", key }, () =>
+      (this.#entries.get(key)?.revision ?? 0) <= upToRevision ? this.#write(key, value) : undefined,
+    );
   }
 
   keys(prefix: string): Promise<string[]> {

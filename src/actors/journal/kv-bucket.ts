@@ -57,9 +57,10 @@ export interface KvBucket {
   /** Returns the revision of the last write to any key; 0 before the first. */
   lastRevision(): Promise<number>;
   /**
-   * Removes whatever was written under `key` up to a revision, also what cannot be read. What was written later stays.
+   * Writes an entry in the place of whatever was written under `key` up to a revision, also of what cannot be read.
+   * Returns the new revision; undefined if somebody else has written since.
    */
-  discard(key: string, upToRevision: number): Promise<void>;
+  overwrite(key: string, value: unknown, upToRevision: number): Promise<number | undefined>;
   /** Lists every key that begins with `prefix`, "" or a text that ends in a dot, in no order. */
   keys(prefix: string): Promise<string[]>;
   /**
@@ -253,10 +254,14 @@ class JetStreamBucket implements KvBucket {
     });
   }
 
-  async discard(key: string, upToRevision: number): Promise<void> {
-    await this.#attempt("removing", key, async () => {
-      const upTo = { filter: this.#subject(key), seq: upToRevision + 1 };
-      await this.#deps.manager.streams.purge(bucketStream(this.#bucket), upTo);
+  async overwrite(key: string, value: unknown, upToRevision: number): Promise<number | undefined> {
+    return await this.#attempt("overwriting", key, async () => {
+      const created = await this.#trySwap(key, value, 0);
+      if (created.revision !== undefined) return created.revision;
+      // Of an entry that cannot be read only this answer names the revision.
+      const { present } = created;
+      if (present === undefined || present > upToRevision) return undefined;
+      return (await this.#trySwap(key, value, present)).revision;
     });
   }
 
@@ -340,17 +345,33 @@ class JetStreamBucket implements KvBucket {
     value: unknown,
     revision: number,
   ): Promise<number | undefined> {
-    const { connection, timeoutMs } = this.#deps;
     return await this.#attempt(action, key, async () => {
       try {
-        this.#publisher ??= StreamPublisher.open(connection);
-        const text = encodeEntry(key, value);
-        return await this.#publisher.swap(this.#subject(key), text, revision, timeoutMs);
+        return (await this.#trySwap(key, value, revision)).revision;
       } catch (error) {
-        if (isWrongSequence(error)) return undefined;
         throw fromStoreError(error, this.#describe(action, key), { bucket: this.#bucket, key });
       }
     });
+  }
+
+  /** As {@link #swap}; if it is refused, returns the revision that the entry has, if the broker says it. */
+  async #trySwap(
+    key: string,
+    value: unknown,
+    revision: number,
+  ): Promise<{ readonly revision?: number; readonly present?: number }> {
+    const { connection, timeoutMs } = this.#deps;
+    try {
+      this.#publisher ??= StreamPublisher.open(connection);
+      const text = encodeEntry(key, value);
+      return {
+        revision: await this.#publisher.swap(this.#subject(key), text, revision, timeoutMs),
+      };
+    } catch (error) {
+      if (!isWrongSequence(error)) throw error;
+      const present = PRESENT_REVISION.exec(error instanceof Error ? error.message : "")?.[1];
+      return present === undefined ? {} : { present: Number(present) };
+    }
   }
 
   async #attempt<Result>(action: string, key: string, run: () => Promise<Result>): Promise<Result> {
@@ -365,6 +386,9 @@ class JetStreamBucket implements KvBucket {
     return `${action} ${key} in the bucket ${this.#bucket}`;
   }
 }
+
+/** The broker's text for a refused compare-and-swap. */
+const PRESENT_REVISION = /wrong last sequence: (\d+)/;
 
 /** Tries to read an entry that the broker lists. */
 const READS_MAX = 3;

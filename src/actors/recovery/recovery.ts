@@ -25,7 +25,7 @@ import type { RecoveryChoice, ShardFindings } from "./findings.ts";
 import { askKnown, type EntryFindings, inspectEntries } from "./inspect-entries.ts";
 import { inspectShard } from "./inspect-shard.ts";
 import { initializedBlocks, type RecoveryArchive } from "./inspect-snapshots.ts";
-import { repairEntries } from "./repair-entries.ts";
+import { discard, repairEntries } from "./repair-entries.ts";
 
 /** How long an owner may take to take its shard over again, besides two lease times. */
 const GRACE_MS = 5_000;
@@ -188,7 +188,7 @@ export class Recovery {
     const { shard } = findings;
     // Nothing of a damaged mark can be used, and its next owner must not stop at it.
     if ((await this.#mark(shard)).damage !== undefined) {
-      await bucket.discard(watermarkKey(shard), await bucket.lastRevision());
+      await discard(bucket, watermarkKey(shard), await bucket.lastRevision());
     }
     const deps = {
       ...this.#tools(shard),

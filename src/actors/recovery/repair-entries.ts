@@ -67,11 +67,27 @@ export async function repairEntries(deps: RepairDeps, findings: EntryFindings): 
   const repaired = await repairedEntries(deps, findings, keys);
   const written: string[] = [];
   for (const { key, value } of repaired) {
-    await deps.bucket.discard(key, revision);
-    if (value !== undefined) await deps.bucket.create(key, value);
-    written.push(key);
+    const isDone =
+      value === undefined
+        ? await discard(deps.bucket, key, revision)
+        : (await deps.bucket.overwrite(key, value, revision)) !== undefined;
+    if (isDone) written.push(key);
   }
   return written;
+}
+
+/**
+ * Removes whatever was written under a key up to a revision, also what cannot be read; returns false if somebody else
+ * has written since.
+ */
+export async function discard(
+  bucket: Pick<KvBucket, "overwrite" | "remove">,
+  key: string,
+  upToRevision: number,
+): Promise<boolean> {
+  // The broker does not remove what it cannot read, but takes another entry in its place.
+  const revision = await bucket.overwrite(key, { format: ENTRY_FORMAT }, upToRevision);
+  return revision !== undefined && (await bucket.remove(key, revision));
 }
 
 /** Returns the entries to write, the job's last: hosts read the parameters again when that one has changed. */

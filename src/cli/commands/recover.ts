@@ -394,7 +394,7 @@ async function recoverShards(
   const recovered = await carryOut(context, output, recovery, plans);
   const served = await awaitOwners(context, output, recovery, recovered);
   if (output.json) output.value({ job: flags.job, shards: found, recovered: served, entries });
-  const isLeft = entries.problems.length > entries.repaired.length;
+  const isLeft = entries.problems.some(({ key }) => !entries.repaired.includes(key));
   if (isLeft || recovered.length < stopped.length) context.setExitCode(EXIT.failure);
   if (recovered.length === stopped.length) return;
   if (plans.length === 0) output.message(`nothing was changed; ${whatToGive(flags, stopped)}`);
@@ -430,7 +430,7 @@ async function recoverEntries(
   }
   const repaired = await unlessAborted(context.signal, recovery.repairEntries(findings));
   output.message(`written again or removed: ${repaired.map(visible).join(", ")}`);
-  return { problems, unasked, repaired: problems.map(({ key }) => key) };
+  return { problems, unasked, repaired };
 }
 
 function describeProblem({ key, problem }: EntryProblem, { paint, width }: TextFormat): string[] {

@@ -5,6 +5,7 @@ import {
   type ShardVerification,
   type VerifiedPlace,
 } from "../../history/verify.ts";
+import type { ShardKnowledge } from "../../protocol/index.ts";
 import { formatNumber } from "../output/amounts.ts";
 import type { TextFormat } from "../output/colors.ts";
 import { formatTable } from "../output/table.ts";
@@ -13,6 +14,8 @@ import { formatTable } from "../output/table.ts";
 export interface VerifiedShard {
   readonly verification: ShardVerification;
   readonly served: ServedVerification | undefined;
+  /** What the shard knows of its job; undefined if damage hides it. */
+  readonly known: ShardKnowledge | undefined;
 }
 
 /** Whether no finding about a shard is of damage or a difference. */

@@ -40,16 +40,18 @@ async function trainer(job: TestJob, trained = 1): Promise<number | string> {
 }
 
 /** What the trainer finds, or why no host serves the job. */
-async function found(job: TestJob): Promise<{ host: TestHost; what: number | string }> {
+async function found(
+  job: TestJob,
+): Promise<{ host: TestHost; isServed: boolean; what: number | string }> {
   const host = job.spawnHost();
-  const { type, error } = await host.line(
-    (line) => line.type === "started" || line.type === "refused",
-  );
-  return { host, what: type === "refused" ? (error?.code ?? "") : await trainer(job) };
+  // A host whose shard has failed has started, too.
+  const line = await host.line(({ type }) => type === "started" || type === "refused");
+  const isServed = line.type === "started";
+  return { host, isServed, what: isServed ? await trainer(job) : (line.error?.code ?? "") };
 }
 
-function recover(job: TestJob, ...flags: string[]): Promise<Finished> {
-  const args = ["recover", "--job", job.job, ...flags];
+function pserver(job: TestJob, command: string, ...flags: string[]): Promise<Finished> {
+  const args = [command, "--job", job.job, ...flags];
   return run(args, { environment: { PSERVER_URL: job.broker.url } });
 }
 
@@ -68,6 +70,7 @@ test.each(["stop", "kill"] as const)(
     const file = join(streamDirectory(job, "KV_PS_j"), "msgs", "1.blk");
     const sound = await readFile(file);
     const told = new Set<number | string>();
+    let mended = 0;
     for (let place = 0; place < PLACES; place++) {
       await rm(job.broker.storeDir, { recursive: true });
       await cp(store, job.broker.storeDir, { recursive: true });
@@ -76,17 +79,29 @@ test.each(["stop", "kill"] as const)(
       hurt[at] = (hurt[at] ?? 0) ^ (1 << (place % 8));
       await writeFile(file, hurt);
       await job.broker.start();
-      const { host, what } = await found(job);
+      const { host, isServed, what } = await found(job);
       told.add(what);
       expect([TRAINED, "JOB_DAMAGED"], `byte ${at}`).toContain(what);
-      if (what !== TRAINED) {
-        const { code, stdout, stderr } = await recover(job, "--entries", "--yes");
-        console.log(end, at, code, stdout, stderr);
+      // Without its settings, no host serves the job; any other damage can be mended.
+      if (what !== TRAINED && isServed) {
+        for (const command of ["verify", "doctor"]) {
+          const { code, stdout, stderr } = await pserver(job, command);
+          expect(code, `byte ${at}: ${command}: ${stdout} ${stderr}`).toBe(1);
+          expect(stdout + stderr).toMatch(/entr(y|ies)\b.*damaged/);
+        }
+        const entries = await pserver(job, "recover", "--entries", "--yes");
+        const isMark = entries.code !== 0;
+        const mark = isMark ? await pserver(job, "recover", "--from", "prefix", "--yes") : entries;
+        expect(mark.code, `byte ${at}: ${entries.stdout} ${mark.stderr}`).toBe(0);
+        expect(await trainer(job), `byte ${at}: ${entries.stderr}`).toBe(TRAINED);
+        expect((await pserver(job, "verify")).code).toBe(0);
+        mended += 1;
       }
       await host.kill();
       await job.broker.kill();
     }
     expect([...told].sort()).toEqual([TRAINED, "JOB_DAMAGED"]);
+    expect(mended).toBeGreaterThan(0);
   },
   2 * TEST_MS,
 );
