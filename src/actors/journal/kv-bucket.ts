@@ -221,7 +221,7 @@ class JetStreamBucket implements KvBucket {
         // The broker answers in the same way for an entry that it cannot read. An entry that is listed and still
         // not found has not been written in between.
         if ((await this.#listed(key)).length === 0) return undefined;
-        if (tries === READS_MAX) throw this.#damaged(key, "the broker cannot read it");
+        if (tries === READS_MAX) throw this.#damaged(key, UNREADABLE);
       }
     });
   }
@@ -389,6 +389,9 @@ class JetStreamBucket implements KvBucket {
 
 /** The broker's text for a refused compare-and-swap. */
 const PRESENT_REVISION = /wrong last sequence: (\d+)/;
+
+/** What is wrong with an entry that the broker lists and does not give. */
+export const UNREADABLE = "the broker cannot read it";
 
 /** Tries to read an entry that the broker lists. */
 const READS_MAX = 3;

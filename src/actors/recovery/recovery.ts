@@ -25,7 +25,7 @@ import type { RecoveryChoice, ShardFindings } from "./findings.ts";
 import { askKnown, type EntryFindings, inspectEntries } from "./inspect-entries.ts";
 import { inspectShard } from "./inspect-shard.ts";
 import { initializedBlocks, type RecoveryArchive } from "./inspect-snapshots.ts";
-import { discard, repairEntries } from "./repair-entries.ts";
+import { discard, repairEntries, requireReadable } from "./repair-entries.ts";
 
 /** How long an owner may take to take its shard over again, besides two lease times. */
 const GRACE_MS = 5_000;
@@ -187,8 +187,11 @@ export class Recovery {
     const { connection, host, bucket, archive } = this.#deps;
     const { shard } = findings;
     // Nothing of a damaged mark can be used, and its next owner must not stop at it.
-    if ((await this.#mark(shard)).damage !== undefined) {
-      await discard(bucket, watermarkKey(shard), await bucket.lastRevision());
+    const { damage } = await this.#mark(shard);
+    if (damage !== undefined) {
+      const key = watermarkKey(shard);
+      requireReadable([{ key, problem: String(damage.details["problem"]) }]);
+      await discard(bucket, key, await bucket.lastRevision());
     }
     const deps = {
       ...this.#tools(shard),

@@ -8,7 +8,8 @@ import {
 import { mapConcurrently } from "../concurrent.ts";
 import { SETTINGS_KEY } from "../job/job-settings.ts";
 import type { Owners, WantedBlock } from "../job/owners-client.ts";
-import { ENTRY_FORMAT, type KvBucket } from "../journal/kv-bucket.ts";
+import { ENTRY_FORMAT, type KvBucket, UNREADABLE } from "../journal/kv-bucket.ts";
+import type { EntryProblem } from "../lifecycle/compare-entries.ts";
 import {
   JOB_KEY,
   MEMBERS_KEY,
@@ -51,12 +52,13 @@ interface RepairedEntry {
  * entry that somebody has written since the findings stays as it is. Entries of trainers and archivers, and the plan of
  * a rewind, which no shard knows, are removed. Shards' marks stay: see `acceptLoss`.
  * @returns the keys of what was written or removed, in that order.
- * @throws NO_OWNER if a shard could not be asked.
+ * @throws NO_OWNER if a shard could not be asked; as {@link requireReadable}.
  */
 export async function repairEntries(deps: RepairDeps, findings: EntryFindings): Promise<string[]> {
   const { problems, unasked, revision } = findings;
   const keys = new Set(problems.map(({ key }) => key).filter(isRepairable));
   if (keys.size === 0) return [];
+  requireReadable(problems);
   if (unasked.length > 0) {
     throw new PserverError(
       "NO_OWNER",
@@ -117,6 +119,23 @@ async function repairedEntries(
   const rewritten = new Set(entries.map(({ key }) => key));
   const rest = [...keys].filter((key) => !rewritten.has(key));
   return [...rest.map((key) => ({ key, value: undefined })), ...entries];
+}
+
+/**
+ * Checks that the broker can read what is stored. It cuts its file off at what it cannot read when it is started after
+ * a crash, and would lose what is written now.
+ * @throws JOB_DAMAGED naming the entries, and what to do.
+ */
+export function requireReadable(problems: readonly EntryProblem[]): void {
+  const unreadable = problems.filter(({ problem }) => problem === UNREADABLE);
+  if (unreadable.length === 0) return;
+  const keys = unreadable.map(({ key }) => key);
+  throw new PserverError(
+    "JOB_DAMAGED",
+    `the broker cannot read ${keys.join(", ")}, and would lose what is written after that: end the broker with SIGKILL ` +
+      "and start it again, so that it cuts its file off there; then repeat this command",
+    { keys },
+  );
 }
 
 /** Whether {@link repairEntries} writes or removes this entry. */

@@ -89,6 +89,14 @@ test.each(["stop", "kill"] as const)(
           expect(code, `byte ${at}: ${command}: ${stdout} ${stderr}`).toBe(1);
           expect(stdout + stderr).toMatch(/entr(y|ies)\b.*damaged/);
         }
+        // What the broker cannot read, it cuts off when it is started after a crash.
+        if (end === "stop") {
+          const flags = ["recover", "--entries", "--from", "prefix", "--yes"] as const;
+          const { code, stderr } = await pserver(job, ...flags);
+          expect([code, stderr]).toEqual([1, expect.stringContaining("with SIGKILL")]);
+          await job.broker.kill();
+          await job.broker.start();
+        }
         const entries = await pserver(job, "recover", "--entries", "--yes");
         const isMark = entries.code !== 0;
         const mark = isMark ? await pserver(job, "recover", "--from", "prefix", "--yes") : entries;
