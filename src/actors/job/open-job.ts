@@ -95,10 +95,7 @@ export async function openJob(opening: JobOpening): Promise<OpenedJob> {
 }
 
 /** Whether the broker holds the stream of a job's snapshots. */
-export async function hasSnapshots(
-  manager: JetStreamManager,
-  subjects: JobSubjects,
-): Promise<boolean> {
+async function hasSnapshots(manager: JetStreamManager, subjects: JobSubjects): Promise<boolean> {
   const stream = subjects.snapshotStream();
   return await brokerCall(`looking for the stream ${stream}`, { stream }, () =>
     streamExists(manager, stream),

@@ -134,7 +134,7 @@ async function readCompared(deps: ComparisonDeps): Promise<ComparedEntries> {
 }
 
 /** Makes the error for entries that contradict what shards know, or cannot be read. */
-export function jobDamaged(job: string, problems: readonly EntryProblem[]): PserverError {
+function jobDamaged(job: string, problems: readonly EntryProblem[]): PserverError {
   const named = problems.slice(0, PROBLEMS_NAMED_MAX);
   const texts = named.map(({ key, problem }) => `${key}: ${problem}`);
   const rest = problems.length > named.length ? `, and ${problems.length - named.length} more` : "";
@@ -147,7 +147,7 @@ export function jobDamaged(job: string, problems: readonly EntryProblem[]): Pser
 }
 
 /** Returns what the job's shards are told of its initialization; undefined if it is not initialized. */
-export function toInitializedJob({ state, context }: Lifecycle): InitializedJob | undefined {
+function toInitializedJob({ state, context }: Lifecycle): InitializedJob | undefined {
   if (state !== "ready") return undefined;
   const { epoch, revised, session } = context;
   return { epoch, revised, session };

@@ -21,7 +21,7 @@ import { type Parameter, parseParameterEntry } from "../lifecycle/parameter.ts";
 import { parseNumber, parseTrainer } from "../lifecycle/sessions.ts";
 
 /** The entries of a job's bucket, without those that cannot be read. */
-export class SoundEntries {
+class SoundEntries {
   job: Lifecycle = UNINITIALIZED;
   members: Members = parseMembers(undefined);
   given = 0;

@@ -122,8 +122,8 @@ async function repairedEntries(
 }
 
 /**
- * Checks that the broker can read what is stored. It cuts its file off at what it cannot read when it is started after
- * a crash, and would lose what is written now.
+ * Checks that the broker can read what is stored. It cuts its file off at what it cannot read whenever it builds its
+ * index again, and would lose what is written now.
  * @throws JOB_DAMAGED naming the entries, and what to do.
  */
 export function requireReadable(problems: readonly EntryProblem[]): void {
@@ -132,8 +132,8 @@ export function requireReadable(problems: readonly EntryProblem[]): void {
   const keys = unreadable.map(({ key }) => key);
   throw new PserverError(
     "JOB_DAMAGED",
-    `the broker cannot read ${keys.join(", ")}, and would lose what is written after that: end the broker with SIGKILL ` +
-      "and start it again, so that it cuts its file off there; then repeat this command",
+    `the broker cannot read ${keys.join(", ")}, and may lose what is written after that: end the broker with SIGKILL ` +
+      "and start it again, after which it has cut its file off there, or put its store back from a copy; then repeat this",
     { keys },
   );
 }

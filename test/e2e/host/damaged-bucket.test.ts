@@ -1,6 +1,7 @@
 // Proves that a trained model is not reset by damage to its job's bucket: whichever bit of the broker's file has
 // changed while all was down, the same trainer started again reads what was trained, or is told JOB_DAMAGED, as hosts
-// tell; and once the entries are written again from what the shards know, it reads what was trained.
+// tell; and once the entries are written again from what the shards know, it reads what was trained. Nothing is written
+// after an entry that the broker cannot read: it may lose that.
 import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -82,34 +83,28 @@ test.each(["stop", "kill"] as const)(
       const { host, isServed, what } = await found(job);
       told.add(what);
       expect([TRAINED, "JOB_DAMAGED"], `byte ${at}`).toContain(what);
-      // Without its settings, no host serves the job; any other damage can be mended.
+      // Without its settings, no host serves the job.
       if (what !== TRAINED && isServed) {
         for (const command of ["verify", "doctor"]) {
           const { code, stdout, stderr } = await pserver(job, command);
           expect(code, `byte ${at}: ${command}: ${stdout} ${stderr}`).toBe(1);
           expect(stdout + stderr).toMatch(/entr(y|ies)\b.*damaged/);
         }
-        // What the broker cannot read, it cuts off when it is started after a crash.
-        if (end === "stop") {
-          const flags = ["recover", "--entries", "--from", "prefix", "--yes"] as const;
-          const { code, stderr } = await pserver(job, ...flags);
-          expect([code, stderr]).toEqual([1, expect.stringContaining("with SIGKILL")]);
-          await job.broker.kill();
-          await job.broker.start();
-        }
         const entries = await pserver(job, "recover", "--entries", "--yes");
-        const isMark = entries.code !== 0;
-        const mark = isMark ? await pserver(job, "recover", "--from", "prefix", "--yes") : entries;
-        expect(mark.code, `byte ${at}: ${entries.stdout} ${mark.stderr}`).toBe(0);
-        expect(await trainer(job), `byte ${at}: ${entries.stderr}`).toBe(TRAINED);
-        expect((await pserver(job, "verify")).code).toBe(0);
-        mended += 1;
+        const isRead = !`${entries.stdout}${entries.stderr}`.includes("the broker cannot read");
+        if (!isRead) expect(entries.code).toBe(1);
+        else {
+          expect(entries.code, `byte ${at}: ${entries.stdout} ${entries.stderr}`).toBe(0);
+          expect(await trainer(job), `byte ${at}: ${entries.stderr}`).toBe(TRAINED);
+          expect((await pserver(job, "verify")).code).toBe(0);
+          mended += 1;
+        }
       }
       await host.kill();
       await job.broker.kill();
     }
     expect([...told].sort()).toEqual([TRAINED, "JOB_DAMAGED"]);
-    expect(mended).toBeGreaterThan(0);
+    if (end === "kill") expect(mended).toBeGreaterThan(0);
   },
   2 * TEST_MS,
 );
