@@ -79,7 +79,7 @@ typedef enum pserver_status {
   PSERVER_ERR_NOT_MEMBER = 37,
   /** the trainer or job exceeds what it may hold or waste */
   PSERVER_ERR_QUOTA = 38,
-  /** the job's records are older than what was already done under them */
+  /** entries of the job are damaged, or older than what was done under them */
   PSERVER_ERR_JOB_DAMAGED = 39,
   /** the journal has reached its limit */
   PSERVER_ERR_JOURNAL_FULL = 40,

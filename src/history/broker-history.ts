@@ -19,6 +19,8 @@ import {
 } from "../actors/journal/streams.ts";
 import type { Watermark } from "../actors/journal/watermark.ts";
 import { WatermarkKeeper } from "../actors/journal/watermark-keeper.ts";
+import type { EntryProblem } from "../actors/lifecycle/compare-entries.ts";
+import { inspectEntries } from "../actors/recovery/inspect-entries.ts";
 import {
   comparePositions,
   ensureError,
@@ -28,6 +30,7 @@ import {
   type OwnerVerb,
   type Position,
   PserverError,
+  type ShardKnowledge,
   type Synchronization,
 } from "../protocol/index.ts";
 import { showPosition } from "../protocol/messages/position.ts";
@@ -265,8 +268,14 @@ export class BrokerShard implements ShardHistory {
     return readRecords(deps, seq, toSeq, signal);
   }
 
-  watermark(): Promise<Watermark | undefined> {
-    return new WatermarkKeeper(this.#deps.bucket, this.shard).read();
+  async watermark(): Promise<Watermark | undefined> {
+    try {
+      return await new WatermarkKeeper(this.#deps.bucket, this.shard).read();
+    } catch (error) {
+      // That it is damaged is found where the entries are compared; nothing else depends on it here.
+      if (ensureError(error).code !== "JOB_DAMAGED") throw error;
+      return undefined;
+    }
   }
 
   async *readTape(
@@ -430,6 +439,13 @@ export class BrokerHistory implements HistorySource {
       journal: journalOf(shard),
       snapshots: new SnapshotReader({ manager, subjects, shard }),
     });
+  }
+
+  async compareEntries(
+    known: ReadonlyMap<number, ShardKnowledge>,
+  ): Promise<readonly EntryProblem[]> {
+    const ask = async (shard: number): Promise<ShardKnowledge | undefined> => known.get(shard);
+    return (await inspectEntries(this.bucket, [...known.keys()], ask)).problems;
   }
 
   askOwner(shard: number, verb: OwnerVerb, fields: Fields): Promise<Message> {

@@ -1,5 +1,4 @@
 import type { NatsConnection } from "@nats-io/transport-node";
-import type { DeclaredParameter } from "../actors/fold/declaration-table.ts";
 import type { FoldState } from "../actors/fold/fold-state.ts";
 import type { Shard } from "../actors/fold/shard.ts";
 import { journalSettings } from "../actors/job/job-settings.ts";
@@ -10,6 +9,7 @@ import type { Lifecycle } from "../actors/lifecycle/machine.ts";
 import type { Parameter } from "../actors/lifecycle/parameter.ts";
 import {
   type Declaration,
+  type DeclaredParameter,
   ensureError,
   JobSubjects,
   type Layout,

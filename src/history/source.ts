@@ -4,6 +4,7 @@ import type { UpdateVerb } from "../actors/journal/describe-record.ts";
 import { journalDamaged } from "../actors/journal/journal-check.ts";
 import type { PieceRef, StoredManifest } from "../actors/journal/manifest.ts";
 import { notedChecksums, type Watermark } from "../actors/journal/watermark.ts";
+import type { EntryProblem } from "../actors/lifecycle/compare-entries.ts";
 import {
   BATCH_ENTRIES_MAX,
   comparePositions,
@@ -16,6 +17,7 @@ import {
   type Position,
   PserverError,
   parseRecordHeader,
+  type ShardKnowledge,
   type Synchronization,
   textField,
 } from "../protocol/index.ts";
@@ -105,7 +107,7 @@ export interface ShardHistory {
   /**
    * Reads how far its owners have folded it, and what the journal was then; undefined if they have noted nothing yet.
    * Absent in a source that keeps no watermarks.
-   * @throws INTERNAL if the watermark is damaged.
+   * Undefined as well for one that is damaged.
    */
   watermark?(): Promise<Watermark | undefined>;
 
@@ -140,6 +142,12 @@ export interface HistorySource extends JobFacts {
 
   /** Returns the history of a shard. @throws BAD_VALUE for a shard that the job does not have. */
   shard(shard: number): ShardHistory;
+
+  /**
+   * Compares the entries of the job's bucket with what shards know, by their numbers, and returns those with problems;
+   * absent in a source that keeps none.
+   */
+  compareEntries?(known: ReadonlyMap<number, ShardKnowledge>): Promise<readonly EntryProblem[]>;
 
   /**
    * Asks the owner of a shard; absent where no host can be reached.

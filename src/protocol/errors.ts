@@ -110,7 +110,10 @@ export const ERROR_CODES = {
   }),
   QUOTA: permanent(38, "the trainer or job exceeds what it may hold or waste"),
 
-  JOB_DAMAGED: permanent(39, "the job's records are older than what was already done under them"),
+  JOB_DAMAGED: permanent(
+    39,
+    "entries of the job are damaged, or older than what was done under them",
+  ),
 
   // Journal.
   JOURNAL_FULL: retryable(40, "the journal has reached its limit"),

@@ -2,21 +2,25 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { JetStreamManager } from "@nats-io/jetstream";
 import { type NatsConnection, TimeoutError } from "@nats-io/transport-node";
 import {
+  type DeclaredParameter,
   decodeMessage,
   encodeMessage,
   type Fields,
   type HostRecord,
   integerField,
   type JobSubjects,
+  knowledgeRequest,
   listField,
   type Message,
   type OwnerVerb,
   type Position,
   PserverError,
+  parseKnowledgeReply,
   parsePosition,
   parseTrainersReply,
   quoteName,
   type RememberedTrainers,
+  type ShardKnowledge,
   TRAINERS_MAX,
   TRAINERS_PER_MESSAGE_MAX,
   type TrainerSession,
@@ -73,6 +77,11 @@ export interface Owners {
   ): Promise<CheckedBlocks>;
   /** The trainers that a shard remembers, with their sessions. */
   trainers(shard: number): Promise<RememberedTrainers>;
+  /**
+   * What a shard knows of its job. `graceMs`: how long the shard may be without an owner, 20 s by default; with 0 it
+   * is asked once.
+   */
+  known(shard: number, graceMs?: number): Promise<ShardKnowledge>;
   /** Appends a host's record to a shard's journal. */
   append(shard: number, record: HostRecord): Promise<Position>;
   /**
@@ -122,9 +131,11 @@ export class OwnersClient implements Owners {
     const subject = subjects.owner(shard, host, verb);
     const payload = encodeMessage(fields);
     const deadline = performance.now() + graceMs;
-    for (;;) {
+    for (let tries = 1; ; tries++) {
       try {
-        const timeout = Math.max(1, Math.min(attemptMs, deadline - performance.now()));
+        // Without any grace time the owner is asked once, and has the time of one request.
+        const leftMs = tries === 1 ? attemptMs : Math.max(1, deadline - performance.now());
+        const timeout = Math.min(attemptMs, leftMs);
         const reply = await connection.request(subject, payload, { timeout });
         const message = decodeMessage(reply.data);
         throwIfError(message.fields);
@@ -166,6 +177,17 @@ export class OwnersClient implements Owners {
       if (page.trainers.length < TRAINERS_PER_MESSAGE_MAX) break;
     }
     return { trainers: all, toldUpTo };
+  }
+
+  async known(shard: number, graceMs?: number): Promise<ShardKnowledge> {
+    const parameters: DeclaredParameter[] = [];
+    for (;;) {
+      const request = knowledgeRequest(parameters.at(-1)?.name ?? "");
+      const { fields } = await this.ask(shard, "known", request, graceMs);
+      const { more, ...page } = parseKnowledgeReply(fields);
+      parameters.push(...page.parameters);
+      if (!more) return { ...page, parameters };
+    }
   }
 
   append(shard: number, record: HostRecord): Promise<Position> {

@@ -1,6 +1,7 @@
 import { errorFromWire, visible } from "../../protocol/errors.ts";
 import {
   asMap,
+  ensureError,
   integerField,
   listField,
   type Position,
@@ -10,7 +11,7 @@ import {
   type WireError,
 } from "../../protocol/index.ts";
 import { readable } from "../fold/journal-record.ts";
-import type { KvBucket } from "./kv-bucket.ts";
+import type { KvBucket, KvEntry } from "./kv-bucket.ts";
 import { ENTRY_FORMAT, readEntry, replaceEntry } from "./kv-bucket.ts";
 
 /** Prefix of the keys of all archivers in the job's bucket. */
@@ -73,7 +74,7 @@ export function toArchiverJson(entry: ArchiverEntry): unknown {
   return { format: ENTRY_FORMAT, ...entry, shards };
 }
 
-/** Parses an archiver's entry. @throws BAD_VERSION for an entry of another format, INTERNAL for a damaged one. */
+/** Parses an archiver's entry. @throws BAD_VERSION for an entry of another format, JOB_DAMAGED for a damaged one. */
 export function parseArchiverEntry(value: unknown, key: string): ArchiverEntry {
   return readEntry(value, key, (fields) => ({
     archiver: textField(fields, "archiver"),
@@ -91,7 +92,7 @@ export function parseArchiverEntry(value: unknown, key: string): ArchiverEntry {
 export interface StoredArchiver {
   readonly key: string;
   readonly revision: number;
-  /** Undefined if this version cannot read it. */
+  /** Undefined if it is damaged, or this version cannot read it. */
   readonly entry: ArchiverEntry | undefined;
 }
 
@@ -123,7 +124,7 @@ async function readEntries(
 ): Promise<StoredArchiver[]> {
   const archivers: StoredArchiver[] = [];
   for (const key of await bucket.keys(prefix)) {
-    const entry = await bucket.read(key);
+    const entry = await readUnlessDamaged(bucket, key);
     if (entry === undefined) continue;
     const { revision, value } = entry;
     archivers.push({ key, revision, entry: readable(() => parseArchiverEntry(value, key)) });
@@ -134,6 +135,19 @@ async function readEntries(
 function parseFailure(value: unknown): Pick<WireError, "code" | "message"> {
   const fields = asMap(value, "failure");
   return { code: textField(fields, "code"), message: textField(fields, "message", MESSAGE_MAX) };
+}
+
+/** Reads an entry; a damaged one, which must not keep hosts from trimming, counts as none. */
+async function readUnlessDamaged(
+  bucket: Pick<KvBucket, "read">,
+  key: string,
+): Promise<KvEntry | undefined> {
+  try {
+    return await bucket.read(key);
+  } catch (error) {
+    if (ensureError(error).code !== "JOB_DAMAGED") throw error;
+    return undefined;
+  }
 }
 
 function parseShard(value: unknown): ArchivedShard {

@@ -18,6 +18,7 @@ const FINAL: readonly ErrorCode[] = [
   "JOURNAL_LOST",
   "JOURNAL_DAMAGED",
   "SNAPSHOT_DAMAGED",
+  "JOB_DAMAGED",
   "NOT_OWNER",
   "UNKNOWN_RULES",
   "TOO_LARGE",

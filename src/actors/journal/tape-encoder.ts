@@ -26,6 +26,7 @@ export const TAPE_VERBS: readonly UpdateVerb[] = [
   "floor",
   "sessions",
   "forget",
+  "ready",
 ];
 
 /** Outcomes by their number. */

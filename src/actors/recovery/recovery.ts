@@ -18,11 +18,14 @@ import { openStoredJob, type StoredJob } from "../job/open-job.ts";
 import { OwnersClient } from "../job/owners-client.ts";
 import type { ContinuedShard } from "../journal/next-generation.ts";
 import { SnapshotStore } from "../journal/snapshot-store.ts";
+import { type Watermark, watermarkKey } from "../journal/watermark.ts";
 import { WatermarkKeeper } from "../journal/watermark-keeper.ts";
 import { acceptLoss, type RecoveryStage } from "./accept-loss.ts";
 import type { RecoveryChoice, ShardFindings } from "./findings.ts";
+import { askKnown, type EntryFindings, inspectEntries } from "./inspect-entries.ts";
 import { inspectShard } from "./inspect-shard.ts";
 import { initializedBlocks, type RecoveryArchive } from "./inspect-snapshots.ts";
+import { discard, repairEntries, requireReadable } from "./repair-entries.ts";
 
 /** How long an owner may take to take its shard over again, besides two lease times. */
 const GRACE_MS = 5_000;
@@ -149,6 +152,19 @@ export class Recovery {
     }
   }
 
+  /** Inspects the entries of the job's bucket; changes nothing. @throws as `inspectEntries`. */
+  async inspectEntries(): Promise<EntryFindings> {
+    const { bucket, owners } = this.#deps;
+    return await inspectEntries(bucket, allShards(this.settings), (shard) =>
+      askKnown(owners, shard),
+    );
+  }
+
+  /** Writes entries again that have problems, and returns their keys. @throws as `repairEntries`. */
+  async repairEntries(findings: EntryFindings): Promise<string[]> {
+    return await repairEntries(this.#deps, findings);
+  }
+
   /** Inspects a shard; changes nothing. */
   async inspect(shard: number): Promise<ShardFindings> {
     try {
@@ -170,6 +186,13 @@ export class Recovery {
   ): Promise<ContinuedShard> {
     const { connection, host, bucket, archive } = this.#deps;
     const { shard } = findings;
+    // Nothing of a damaged mark can be used, and its next owner must not stop at it.
+    const { damage } = await this.#mark(shard);
+    if (damage !== undefined) {
+      const key = watermarkKey(shard);
+      requireReadable([{ key, problem: String(damage.details["problem"]) }]);
+      await discard(bucket, key, await bucket.lastRevision());
+    }
     const deps = {
       ...this.#tools(shard),
       ...{ archive, host },
@@ -204,11 +227,37 @@ export class Recovery {
     shard: number,
     ownerError: PserverError | undefined,
   ): Promise<ShardFindings> {
+    try {
+      return await this.#inspectStored(shard, ownerError);
+    } catch (caught) {
+      const error = ensureError(caught);
+      // Without the job's entries it is not known which blocks the shard must have.
+      if (error.code !== "JOB_DAMAGED") throw error;
+      return { shard, condition: "failed", error: error.toWire(), generation: 0, ...NOTHING_LOST };
+    }
+  }
+
+  async #inspectStored(
+    shard: number,
+    ownerError: PserverError | undefined,
+  ): Promise<ShardFindings> {
     const { bucket, client, archive } = this.#deps;
     const initialized = await initializedBlocks(bucket, shard);
-    const watermark = await new WatermarkKeeper(bucket, shard).read();
-    const found = { ownerError, initialized, watermark, archive };
+    const { watermark, damage } = await this.#mark(shard);
+    const found = { ownerError: ownerError ?? damage, initialized, watermark, archive };
     return await inspectShard({ ...this.#tools(shard), client, ...found });
+  }
+
+  /** Reads the mark of a shard's owners, or what is wrong with it. */
+  async #mark(shard: number): Promise<{ watermark?: Watermark; damage?: PserverError }> {
+    try {
+      const watermark = await new WatermarkKeeper(this.#deps.bucket, shard).read();
+      return watermark === undefined ? {} : { watermark };
+    } catch (error) {
+      const damage = ensureError(error);
+      if (damage.code !== "JOB_DAMAGED") throw error;
+      return { damage };
+    }
   }
 
   #tools(shard: number) {

@@ -142,7 +142,11 @@ async function checkHosts(admin: JobAdmin, job: string): Promise<Check[]> {
     ];
   } catch (thrown) {
     const { code, message } = ensureError(thrown);
-    return [fail("hosts", `${code}: ${message}`, 'start one with "pserver host", and check --job')];
+    const advice =
+      code === "JOB_DAMAGED"
+        ? '"pserver recover" shows which entries are damaged, and can write them again'
+        : 'start one with "pserver host", and check --job';
+    return [fail("hosts", `${code}: ${message}`, advice)];
   }
 }
 
@@ -473,7 +477,36 @@ async function checkAsHost(
   if (!roles.has("store")) {
     return [skip("JetStream", "this user may not use it; the user that hosts store with may")];
   }
-  return await withStore(context, flags, (own) => checkJetStream(own, job, timeout, store));
+  return await withStore(context, flags, async (own, host) => [
+    ...(await checkJetStream(own, job, timeout, store)),
+    await checkEntries(own, job, host),
+  ]);
+}
+
+/** Checks whether the entries of the job's bucket can be read, and agree with what the shards know that are served. */
+async function checkEntries(connection: NatsConnection, job: string, host: string): Promise<Check> {
+  const name = "entries";
+  // Loaded here, so that other commands start faster.
+  const { openStoredJob } = await import("../../actors/job/open-job.ts");
+  const { OwnersClient } = await import("../../actors/job/owners-client.ts");
+  const { askKnown, inspectEntries } = await import("../../actors/recovery/inspect-entries.ts");
+  const advice = '"pserver recover" shows them, and can write them again';
+  try {
+    const stored = await openStoredJob(connection, job);
+    const owners = new OwnersClient({ ...stored, connection, host });
+    const shards = Array.from({ length: stored.settings.shards }, (_, shard) => shard);
+    const { problems, unasked } = await inspectEntries(stored.bucket, shards, (shard) =>
+      askKnown(owners, shard),
+    );
+    const compared = `compared with ${shards.length - unasked.length} of ${shards.length} shards`;
+    if (problems.length === 0) return ok(name, `the job's bucket can be read, ${compared}`);
+    const texts = problems.map(({ key, problem }) => `${key}: ${problem}`);
+    return fail(name, `damaged, ${compared}: ${texts.join("; ")}`, advice);
+  } catch (thrown) {
+    const { code, message } = ensureError(thrown);
+    if (code === "BAD_NAME") return ok(name, `job ${job} has none yet`);
+    return fail(name, `${code}: ${message}`, advice);
+  }
 }
 
 const TIMEOUT_MS = 5_000;

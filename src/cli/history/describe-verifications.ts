@@ -5,6 +5,7 @@ import {
   type VerifiedPlace,
 } from "../../history/verify.ts";
 import type { TapeVerification } from "../../history/verify-tape.ts";
+import type { ShardKnowledge } from "../../protocol/index.ts";
 import { showPosition } from "../../protocol/messages/position.ts";
 import { formatNumber } from "../output/amounts.ts";
 import type { TextFormat } from "../output/colors.ts";
@@ -15,6 +16,8 @@ export interface VerifiedShard {
   readonly verification: ShardVerification;
   readonly served: ServedVerification | undefined;
   readonly tape: TapeVerification;
+  /** What the shard knows of its job; undefined if damage hides it. */
+  readonly known: ShardKnowledge | undefined;
 }
 
 /** Whether no finding about a shard is of damage or a difference. */

@@ -191,11 +191,11 @@ describe("a watermark", () => {
 
   test.each([
     [{ ...record(watermark(1, 1, 1)), format: 2 }, "BAD_VERSION"],
-    [record(watermark(1, 1, 0)), "INTERNAL"],
-    [record({ ...watermark(1, 1, 1), checksum: [-1, 0, 0] }), "INTERNAL"],
-    [{ ...record(watermark(1, 1, 1)), term: 2 }, "INTERNAL"],
-    [{ ...record(watermark(1, 1, 1)), bucket: "later" }, "INTERNAL"],
-    ["?", "INTERNAL"],
+    [record(watermark(1, 1, 0)), "JOB_DAMAGED"],
+    [record({ ...watermark(1, 1, 1), checksum: [-1, 0, 0] }), "JOB_DAMAGED"],
+    [{ ...record(watermark(1, 1, 1)), term: 2 }, "JOB_DAMAGED"],
+    [{ ...record(watermark(1, 1, 1)), bucket: "later" }, "JOB_DAMAGED"],
+    [{ format: 1 }, "JOB_DAMAGED"],
   ])("that cannot be read as one is an error: %j", async (value, code) => {
     await records.create(KEY, value);
     await expect(stored()).rejects.toMatchObject({ code });

@@ -66,11 +66,13 @@ function held(bucket: KvBucket, before: (write: number) => Promise<void>): KvBuc
   return {
     created: () => bucket.created(),
     read: (key) => bucket.read(key),
+    lastRevision: () => bucket.lastRevision(),
     keys: (prefix) => bucket.keys(prefix),
     changes: (...args) => bucket.changes(...args),
     create: write((...args: Parameters<KvBucket["create"]>) => bucket.create(...args)),
     update: write((...args: Parameters<KvBucket["update"]>) => bucket.update(...args)),
     writeAfter: write((...args: Parameters<KvBucket["writeAfter"]>) => bucket.writeAfter(...args)),
+    overwrite: write((...args: Parameters<KvBucket["overwrite"]>) => bucket.overwrite(...args)),
     remove: write((...args: Parameters<KvBucket["remove"]>) => bucket.remove(...args)),
   };
 }

@@ -218,7 +218,7 @@ class Quota(Error, code="QUOTA", number=38):
 
 
 class JobDamaged(Error, code="JOB_DAMAGED", number=39):
-    """JOB_DAMAGED: the job's records are older than what was already done under them."""
+    """JOB_DAMAGED: entries of the job are damaged, or older than what was done under them."""
 
 
 class JournalFull(Error, code="JOURNAL_FULL", number=40, retryable=True):
