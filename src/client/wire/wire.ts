@@ -7,7 +7,7 @@ import {
   PserverError,
   retryAfterMs,
 } from "../../protocol/errors.ts";
-import { storeRefusalCode } from "../../protocol/jetstream-errors.ts";
+import { refusalText, storeRefusalCode } from "../../protocol/jetstream-errors.ts";
 import { throwIfError } from "../../protocol/messages/outcomes.ts";
 import type { Position } from "../../protocol/messages/position.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
@@ -213,10 +213,11 @@ export function parseJournalAck(message: InboxMessage, subjects: JobSubjects): J
 }
 
 function refusal({ code: status, errorCode, description }: PubAckError): JournalAck {
-  const code = storeRefusalCode({ status, errorCode, description });
+  const answer = { status, errorCode, description };
+  const code = storeRefusalCode(answer);
   const error = new PserverError(
     code,
-    `${REFUSALS[code] ?? "the journal refused the record"}: ${description}`,
+    `${REFUSALS[code] ?? "the journal refused the record"}: ${refusalText(answer)}`,
     { brokerCode: errorCode, brokerMessage: description },
   );
   return { kind: error.retryable ? "later" : "refused", error };
