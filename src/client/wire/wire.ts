@@ -13,7 +13,7 @@ import type { Position } from "../../protocol/messages/position.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
 import { payloadBytesMaxOf, publishBulk } from "../../transport/bulk-transport.ts";
 import { type PubAckError, parsePubAck } from "../../transport/jetstream.ts";
-import { Backoff, type Deadline } from "../calls/calls.ts";
+import { Backoff, type Deadline, orObstacle } from "../calls/calls.ts";
 
 /** A message to the client's inbox. `data` is valid during the callback only. */
 export interface InboxMessage {
@@ -361,8 +361,10 @@ class PendingAsk<Answer> {
   }
 
   start(): void {
-    this.#stopListening = this.#ask.deadline.onEnd((end) => this.fail(this.#atEnd(end)));
-    if (this.#ask.deadline.ended === undefined) this.send();
+    const { deadline } = this.#ask;
+    deadline.obstacle = () => this.#obstacle();
+    this.#stopListening = deadline.onEnd((end) => this.fail(this.#atEnd(end)));
+    if (deadline.ended === undefined) this.send();
   }
 
   send(): void {
@@ -433,12 +435,13 @@ class PendingAsk<Answer> {
     this.#retryTimer = setTimeout(() => this.send(), pauseMs);
   }
 
+  #obstacle(): PserverError | undefined {
+    return this.#wire.connected ? this.#last : disconnected();
+  }
+
   /** Returns the error of a request at its end: at its timeout, the last obstacle. */
   #atEnd(end: PserverError): PserverError {
-    const last = this.#wire.connected ? this.#last : disconnected();
-    if (end.code !== "TIMEOUT" || last === undefined) return end;
-    const { code, message, details } = last;
-    return new PserverError(code, `${end.message}; last: ${message}`, details, { cause: end });
+    return orObstacle(end, this.#obstacle());
   }
 
   #stop(): void {
