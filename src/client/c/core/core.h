@@ -402,6 +402,13 @@ struct ps_step_call {
   bool is_sending;
   /** Whether its gradients have been sent a second time, because a shard found them too early. */
   bool is_resent;
+  /** The failure by which it lost its place in the steps, after which it has entered again; or NULL. */
+  struct ps_failure *place_lost;
+  /** The step in which its gradients were sent last, and whether some were taken, or may have been. */
+  uint64_t sent_in;
+  bool is_taken;
+  /** The step that it was ending when it lost its place; 0 for none. */
+  uint64_t ends;
   /** Blocks whose gradients came too late. */
   size_t late;
   /** Revision of the members, and session, in which it has entered. */
@@ -884,6 +891,10 @@ void ps_steps_core_ask_failed(struct ps_steps_core *core, struct ps_step_call *c
  * Notes that the gradients of a call are applied, or stored if that is enough; `late` blocks came too late.
  */
 void ps_steps_core_gradients_sent(struct ps_steps_core *core, struct ps_step_call *call, size_t late);
+
+/** Takes the failure of the gradients of a call, of which `taken` blocks are applied or may be. */
+void ps_steps_core_gradients_failed(struct ps_steps_core *core, struct ps_step_call *call,
+                                    struct ps_failure *failure, size_t taken);
 
 /** Notes that the clocks of `call->step` are applied in every shard. */
 void ps_steps_core_clocks_sent(struct ps_steps_core *core, struct ps_step_call *call);
