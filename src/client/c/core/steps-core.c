@@ -1,4 +1,4 @@
-#include "core/core.h"
+#include "core/steps-core.h"
 
 #include <stdlib.h>
 #include <string.h>
