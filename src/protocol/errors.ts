@@ -365,7 +365,7 @@ export const REACTIONS = {
   replaced: "the request goes on in the journal that the error names; older records are lost",
   lost: "records behind the end of the shard's journal are lost; the call fails",
   "enter-anew":
-    "the call fails, but a read goes on without waiting for a step; the next gradient enters the steps anew",
+    "the trainer enters the steps anew: a gradient, or the end of a step, once in its call; a read goes on without waiting for a step",
   rejoin: "the session is over: the client joins again",
   end: "the id belongs to a newer session: the client can do nothing more",
 } as const;

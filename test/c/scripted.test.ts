@@ -122,7 +122,7 @@ const SCENARIOS = {
   ],
   synchronization: [
     "reads wait for the steps that the trainer has ended, in ssp less the staleness",
-    "a gradient that is late is counted with backups, and without them fails its call",
+    "a gradient that is late is counted with backups, and without them sent again by a trainer that enters anew",
   ],
   cancelling: [
     "a cancelled call waits for no PubAck",

@@ -4,6 +4,7 @@ import type { JetStreamAccountStats, JetStreamManager, StreamInfo } from "@nats-
 import type { NatsConnection } from "@nats-io/transport-node";
 import type { Command } from "commander";
 import { reportReplicas } from "../../actors/job/replicas.ts";
+import { probeStorage } from "../../actors/journal/streams.ts";
 import type { JobAdmin, Permissions, Role } from "../../client/admin/job-admin.ts";
 import {
   archiverState,
@@ -262,6 +263,7 @@ export async function checkJetStream(
       limitBytes: limits.max_memory,
     }),
     checkStreams(account.streams, limits.max_streams),
+    await checkFileLimit(manager, job),
     ...(await checkStreamBytes(manager, job, store)),
   ];
 }
@@ -322,6 +324,33 @@ async function tapeStream(manager: JetStreamManager, job: string): Promise<Check
     );
   }
   return checks;
+}
+
+/** What the broker is asked to reserve: little, so that it refuses only if it has nothing left. */
+const ASKED_BYTES = 1024 * 1024;
+
+/**
+ * Checks whether the broker still reserves file storage, by a stream that is removed again: a broker does not tell
+ * its own limit. One that was started while its disk was full keeps a limit of nothing after the disk has space
+ * again, and refuses every record.
+ */
+async function checkFileLimit(manager: JetStreamManager, job: string): Promise<Check> {
+  const name = "broker's limit";
+  try {
+    const fits = await probeStorage(manager, new JobSubjects(job), "file", ASKED_BYTES);
+    if (fits) return ok(name, "the broker still reserves file storage");
+  } catch (thrown) {
+    const { code, message } = ensureError(thrown);
+    return skip(name, `${code}: ${message}`);
+  }
+  const advice =
+    "if trainers get JOURNAL_FULL on a disk with space, the broker was started while it was full: restart it; " +
+    "max_file in its configuration prevents that. Else raise max_file, or remove a job";
+  return warn(
+    name,
+    "the broker reserves no more file storage: max_file, or what it took instead",
+    advice,
+  );
 }
 
 function disabled(): Check {
@@ -429,7 +458,7 @@ interface DoctorFlags extends AskingFlags {
   readonly store?: string;
 }
 
-/** Runs all checks, each after those that it depends on. Changes nothing; throws only if interrupted. */
+/** Runs all checks, each after those that it depends on. Leaves nothing behind; throws only if interrupted. */
 async function runDoctor(context: CliContext, flags: DoctorFlags): Promise<Check[]> {
   const here = [checkNode(process.versions.node, NODE_NEEDED)];
   try {
@@ -529,7 +558,7 @@ export function registerDoctor(program: Command, context: CliContext): void {
   addHelp(command, {
     "Exit code": [
       "  1 if a check fails, else 0; warnings, and checks that this user may not do, are no failures.",
-      "  Nothing is changed.",
+      "  Nothing is changed; a stream that the broker makes to show that it has space is removed again.",
     ],
     "With --json": [
       '  {"ok","checks":[{"name","status","message","advice"}]}; status is ok, warn, fail, or skip',

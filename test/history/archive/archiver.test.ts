@@ -18,6 +18,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { ArchiveSource } from "../../../src/history/archive/archive-source.ts";
 import { checkArchive } from "../../../src/history/archive/check-archive.ts";
 import { Archiver, type ArchiverOptions } from "../../../src/history/archive/job-archiver.ts";
+import { temporaryNameBeside } from "../../../src/model-files/temporary-files.ts";
 import { ensureError, PserverError } from "../../../src/protocol/index.ts";
 import { temporaryDirectory } from "../container/container-files.ts";
 import { failureOf } from "../failure.ts";
@@ -328,7 +329,7 @@ describe("an archiver that was killed", () => {
     shard.push(3);
     shard.snapshot();
     await archive();
-    const temporary = `.pserver-save-${"0".repeat(8)}-0000-0000-0000-${"0".repeat(12)}.tmp`;
+    const temporary = basename(temporaryNameBeside(join(directory, "m")));
     writeFileSync(join(directory, "shard-0", "snapshots", temporary), "half");
     await archive();
     expect(filesOf(0).map((name) => basename(name))).not.toContain(temporary);

@@ -6,6 +6,7 @@
  * parameters as hosts describe them.
  */
 
+#include "core/steps-core.h"
 #include "wire/wire.h"
 
 struct ps_client;

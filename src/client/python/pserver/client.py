@@ -236,9 +236,9 @@ class Client:
         the trainer's step, unless ``end_step`` is False.
 
         Everything is checked before anything is sent. Raises OutcomeUnknown at the deadline: each block's
-        update was applied once or not at all; Late for blocks whose step had closed, except where that is
-        expected (see :class:`GradResult`); NotMember if the trainer is no member any more: the next call
-        enters again.
+        update was applied once or not at all. A trainer that has lost its place in the steps, because it was
+        paused, enters again and sends in the step that is open then; NotMember or Late if the step that closed
+        without it had taken some of the blocks, which the error names.
         """
         has_rate = learning_rate is not None
         options = GradOptions(
