@@ -265,6 +265,13 @@ PSERVER_EXPORT pserver_status pserver_init_params(pserver_client *client,
 PSERVER_EXPORT pserver_status pserver_finish_init(pserver_client *client, int64_t timeout_ms);
 
 /**
+ * Gives up the initialization for which this trainer is selected: another one that waits is selected, or this
+ * one if it asks again; what has been initialized meanwhile is dropped. Does nothing if the job is initialized.
+ * For a trainer that has failed to initialize the job and goes on. NOT_SELECTED.
+ */
+PSERVER_EXPORT pserver_status pserver_abort_init(pserver_client *client, int64_t timeout_ms);
+
+/**
  * Creates a parameter with this value unless it exists; waits while another trainer is creating it.
  * `settled`, if not NULL, receives the present value in allocated memory, to be released with
  * pserver_tensor_release(). BAD_DTYPE or BAD_SHAPE if it exists with another type or shape; otherwise

@@ -55,6 +55,12 @@ static void initialize(pserver_client *client) {
   pserver_tensor bad = tensor;
   EXPECT_ERROR(NOT_SELECTED, pserver_init_param(client, "w", &tensor, &rate, -1));
   EXPECT_ERROR(BAD_VALUE, pserver_begin_init(client, true, -1, NULL));
+  EXPECT_ERROR(NOT_SELECTED, pserver_abort_init(client, -1));
+  EXPECT_OK(pserver_begin_init(client, true, -1, &selected));
+  EXPECT(selected);
+  EXPECT_OK(pserver_init_param(client, "given up", &tensor, &rate, -1));
+  EXPECT_OK(pserver_abort_init(client, -1));
+  EXPECT_ERROR(NOT_SELECTED, pserver_init_param(client, "w", &tensor, &rate, -1));
   EXPECT_OK(pserver_begin_init(client, true, -1, &selected));
   EXPECT(selected);
   EXPECT_OK(pserver_init_param(client, "w", &tensor, &rate, -1));
