@@ -259,6 +259,24 @@ def test_a_job_with_another_outer_rule_is_refused(ps: pserver.Client) -> None:
     assert "running_mean" not in message
 
 
+def test_an_outer_rule_may_be_written_like_any_configuration(ps: pserver.Client) -> None:
+    model = network()
+    inner = torch.optim.SGD(model.parameters(), lr=0.1)
+    ways: List[Any] = [
+        dict(optimizer="adam", lr=0.01, beta1=0.8),
+        dict(optimizer="adam", learning_rate=0.01, beta1=0.8),
+        dict(optimizer={"name": "adam", "beta1": 0.8}, learningRate=0.01),
+    ]
+    for outer in ways:
+        with DiLoCo(ps, [model], inner, outer=outer):
+            pass
+    with pytest.raises(pserver.BadConfig, match=r"by adam \(lr 0.02"):
+        with DiLoCo(ps, [model], inner, outer=dict(ways[1], learning_rate=0.02)):
+            pass
+    with pytest.raises(pserver.BadConfig, match="received both"):
+        DiLoCo(ps, [model], inner, outer=dict(ways[1], lr=0.02))
+
+
 def test_a_trainer_that_has_finished_is_not_waited_for(new_job: NewJob) -> None:
     job = new_job(*SYNC, "2")
     models = [network(), network()]

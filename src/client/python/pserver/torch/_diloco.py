@@ -12,6 +12,7 @@ from torch import nn
 
 from .._arguments import Encoding
 from ..client import Client
+from ..config import with_keywords
 from ..errors import BadConfig, BadValue
 from ..records import Params
 from ._modules import HELD_AS, distinct, held_dtype, module_tensors
@@ -297,8 +298,8 @@ def outer_config(
 ) -> Dict[str, Any]:
     """Returns the configuration of parameters that get pseudo-gradients.
 
-    ``outer`` has the server's rule as ``optimizer`` ("nesterov" if absent), its rate as ``lr``, its
-    numbers, and any other entry of a configuration. Alternatively ``optimizer`` is a
+    ``outer`` has the server's rule as ``optimizer`` ("nesterov" if absent), its rate as ``lr`` or
+    ``learning_rate``, its numbers, and any other entry of a configuration. Alternatively ``optimizer`` is a
     ``torch.optim.SGD``, whose settings are used. Raises BadConfig if both are given, and for any other
     optimizer of PyTorch.
     """
@@ -306,13 +307,20 @@ def outer_config(
         if outer is not None:
             raise BadConfig("DiLoCo: expected outer or outer_optimizer; received both")
         outer = _of_sgd(optimizer)
-    given = dict(DILOCO if outer is None else outer)
-    rule = {"name": given.pop("optimizer", "nesterov")}
+    settings = with_keywords(DILOCO if outer is None else outer, {})
+    if not isinstance(settings, Mapping):
+        raise BadConfig(f"DiLoCo: outer: expected a dict; received {type(outer).__qualname__}")
+    given = dict(settings)
+    named = given.pop("optimizer", "nesterov")
+    rule = dict(named) if isinstance(named, Mapping) else {"name": named}
     rule.update({key: given.pop(key) for key in _NUMBERS_OF_RULES if key in given})
     if "lr" in given:
-        rate = given.pop("lr")
-        schedule = rate if isinstance(rate, Mapping) else {"schedule": "constant", "rate": rate}
-        given["learningRate"] = schedule
+        if "learningRate" in given:
+            raise BadConfig("DiLoCo: outer: expected lr or learning_rate; received both")
+        given["learningRate"] = given.pop("lr")
+    rate = given.get("learningRate")
+    if rate is not None and not isinstance(rate, Mapping):
+        given["learningRate"] = {"schedule": "constant", "rate": rate}
     return {"optimizer": rule, **given}
 
 
