@@ -124,10 +124,11 @@ typedef struct pserver_options {
   const char *tls_ca;
   const char *tls_cert;
   const char *tls_key;
-  /** Name of the job: 1 to 40 characters A-Z a-z 0-9 and -. */
+  /** Name of the job: 1 to 40 characters A-Z a-z 0-9 and -. NULL: PSERVER_JOB, else "default". */
   const char *job;
   /** Id of this trainer. After a restart use the same id, so that the trainer continues in its place. Two
-   * processes with the same id end each other's sessions. NULL: an id that is used once. */
+   * processes with the same id end each other's sessions. NULL: PSERVER_TRAINER, else an id that is used
+   * once. */
   const char *trainer;
   /** Token of this client's inbox below `_INBOX_<job>.<trainer>.`; NULL: a random one. */
   const char *inbox_token;

@@ -366,7 +366,13 @@ static void wrong_options(const char *url) {
   pserver_options_init(&options);
   options.url = url;
   EXPECT_ERROR(BAD_VALUE, pserver_connect(NULL, &client));
+  setenv("PSERVER_JOB", "with space", 1);
   EXPECT_ERROR(BAD_NAME, pserver_connect(&options, &client));
+  setenv("PSERVER_JOB", "absent", 1);
+  setenv("PSERVER_TRAINER", "an id of more than sixty-four bytes, which is more than a subject may have", 1);
+  EXPECT_ERROR(BAD_NAME, pserver_connect(&options, &client));
+  unsetenv("PSERVER_JOB");
+  unsetenv("PSERVER_TRAINER");
   options.job = "with space";
   EXPECT_ERROR(BAD_NAME, pserver_connect(&options, &client));
   options.job = "absent";

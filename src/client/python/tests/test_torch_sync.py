@@ -4,7 +4,7 @@ and modules that do not fit the job."""
 from __future__ import annotations
 
 import threading
-from typing import Any, List
+from typing import Any, Dict, List, Tuple
 
 import numpy as np
 import pytest
@@ -18,6 +18,8 @@ from serving import HANG  # noqa: E402
 from torch_jobs import NewJob, has_state, new_job, ps, run_threads, state_of  # noqa: E402
 
 nn: Any = torch.nn
+FunctionMode: Any = torch.overrides.TorchFunctionMode
+inference_mode: Any = torch.inference_mode
 
 
 def network(seed: int, width: int = 4) -> Any:
@@ -175,7 +177,7 @@ def test_an_expanded_buffer_is_held_and_adopted(ps: pserver.Client) -> None:
 
 
 def inference_layer() -> Any:
-    with torch.inference_mode():
+    with inference_mode():
         return nn.Linear(3, 2)
 
 
@@ -187,7 +189,7 @@ def same_memory() -> Any:
     return module
 
 
-REFUSED = {
+REFUSED: Dict[str, Tuple[Any, str]] = {
     "overlapping windows": (
         lambda: Broken(torch.arange(6.0).unfold(0, 3, 1)),
         "'buffer' is a view",
@@ -211,7 +213,7 @@ def test_what_cannot_be_written_is_refused_before_the_job_is_asked(
     assert ps.status().state == "uninitialized"
 
 
-class OnMeta(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
+class OnMeta(FunctionMode):  # type: ignore[misc]
     """Makes tensors on another device than the CPU, as `torch.set_default_device` of PyTorch 2 does."""
 
     def __torch_function__(

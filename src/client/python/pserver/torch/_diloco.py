@@ -259,9 +259,9 @@ def change_of_buffer(begin: torch.Tensor, now: torch.Tensor, trainers: int) -> t
     """
     margin = (trainers + 4) * torch.finfo(begin.dtype).eps
     limit = begin.abs() * (1.0 - margin)
-    change = torch.where(begin == now, torch.zeros_like(begin), begin - now)
-    change = torch.where((begin >= 0) & (now >= 0), torch.minimum(change, limit), change)
-    return torch.where((begin <= 0) & (now <= 0), torch.maximum(change, -limit), change)
+    change = torch.where(begin.eq(now), torch.zeros_like(begin), begin - now)
+    change = torch.where(begin.ge(0) & now.ge(0), torch.minimum(change, limit), change)
+    return torch.where(begin.le(0) & now.le(0), torch.maximum(change, -limit), change)
 
 
 def _one_module(fragments: Union[nn.Module, Sequence[nn.Module]]) -> nn.Module:

@@ -104,7 +104,8 @@ class Optimizer(torch.optim.Optimizer):
             "_names",
             "late_blocks",
         )
-        return {**super().__getstate__(), **{name: getattr(self, name) for name in own}}
+        groups = {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+        return {**groups, **{name: getattr(self, name) for name in own}}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         super().__setstate__(state)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Callable, Dict, Final, Iterator, List, Mapping, Set
+from typing import Any, Callable, Dict, Final, Iterator, List, Mapping, Sequence, Set
 
 import torch
 from torch import nn
@@ -56,7 +56,7 @@ def spectral_vectors(module: nn.Module) -> List[SpectralVectors]:
     return [vectors for prefix, part in parts(module) for vectors in _vectors_of(prefix, part)]
 
 
-def vector_names(vectors: List[SpectralVectors]) -> Set[str]:
+def vector_names(vectors: Sequence[SpectralVectors]) -> Set[str]:
     """Returns the names of the buffers."""
     return {name for each in vectors for name in (each.u_name, each.v_name)}
 
