@@ -18,6 +18,7 @@ export default defineConfig({
     sequence: {
       sequencer: longestFirst([
         "simulation/simulation.test.ts",
+        "simulation/operators/operators.test.ts",
         "c/library.test.ts",
         "c/scripted.test.ts",
       ]),

@@ -99,6 +99,8 @@ typedef enum pserver_status {
   PSERVER_ERR_HISTORY_LOST = 47,
   /** a record cannot be folded, because of a defect of this program */
   PSERVER_ERR_FOLD_FAILED = 48,
+  /** an earlier change of the job is to be completed or dropped first */
+  PSERVER_ERR_UNFINISHED = 49,
   /** no host serves the shard at the moment */
   PSERVER_ERR_NO_OWNER = 50,
   /** this host no longer owns the shard */
@@ -199,6 +201,7 @@ typedef enum pserver_status {
   X(PSERVER_ERR_JOURNAL_FAULT, "JOURNAL_FAULT", 1) \
   X(PSERVER_ERR_HISTORY_LOST, "HISTORY_LOST", 0) \
   X(PSERVER_ERR_FOLD_FAILED, "FOLD_FAILED", 0) \
+  X(PSERVER_ERR_UNFINISHED, "UNFINISHED", 0) \
   X(PSERVER_ERR_NO_OWNER, "NO_OWNER", 1) \
   X(PSERVER_ERR_NOT_OWNER, "NOT_OWNER", 1) \
   X(PSERVER_ERR_BUSY, "BUSY", 1) \

@@ -83,6 +83,7 @@ export const EXIT_CODES: Readonly<Record<ErrorCode, ExitCode>> = {
   JOB_DAMAGED: failure,
   JOURNAL_FAULT: failure,
   HISTORY_LOST: failure,
+  UNFINISHED: failure,
 
   NO_OWNER: unreachable,
   NOT_OWNER: unreachable,

@@ -1,9 +1,10 @@
 import { mapConcurrently } from "../actors/concurrent.ts";
 import { type Position, PserverError } from "../protocol/index.ts";
+import { showPosition } from "../protocol/messages/position.ts";
 import { viewElements } from "./compare-models.ts";
 import type { Cut } from "./points.ts";
 import type { ReplayedModel, ReplayedParameter } from "./replay/replayed-model.ts";
-import { type HistorySource, positionAt, recordAt, showPosition, takeInventory } from "./source.ts";
+import { type HistorySource, positionAt, recordAt, takeInventory } from "./source.ts";
 
 /** Two cuts between which a model went bad: good at the first, bad at the other. */
 export interface Suspects {

@@ -30,6 +30,7 @@ import {
   PserverError,
   type Synchronization,
 } from "../protocol/index.ts";
+import { showPosition } from "../protocol/messages/position.ts";
 import { orNoJetStream } from "../transport/broker-error.ts";
 import { payloadBytesMaxOf } from "../transport/bulk-transport.ts";
 import { type ConnectionSettings, openConnection } from "../transport/connection.ts";
@@ -42,7 +43,6 @@ import {
   type KeptSnapshot,
   type ShardHistory,
   type StoredTapeMessage,
-  showPosition,
   type TapeStart,
   type TimedRecord,
 } from "./source.ts";

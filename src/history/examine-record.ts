@@ -8,6 +8,7 @@ import {
   type Position,
   PserverError,
 } from "../protocol/index.ts";
+import { showPosition } from "../protocol/messages/position.ts";
 import type { Point } from "./points.ts";
 import { replayShard } from "./replay/replay-shard.ts";
 import { findUpdate } from "./resolve-point.ts";
@@ -16,7 +17,6 @@ import {
   type HistorySource,
   historyLost,
   recordAt,
-  showPosition,
   type TimedRecord,
 } from "./source.ts";
 

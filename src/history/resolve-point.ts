@@ -11,6 +11,7 @@ import {
   PserverError,
   parseNote,
 } from "../protocol/index.ts";
+import { showPosition } from "../protocol/messages/position.ts";
 import { type Cut, formatPoint, formatTime, type Point, type ResolvedPoint } from "./points.ts";
 import { foldRecords, shardAt } from "./replay/replay-shard.ts";
 import {
@@ -25,7 +26,6 @@ import {
   positionAt,
   recordAt,
   type ShardHistory,
-  showPosition,
   spanWith,
   type TimedRecord,
   takeInventory,

@@ -1,87 +1,41 @@
-import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { mapConcurrently } from "../actors/concurrent.ts";
 import type { Shard } from "../actors/fold/shard.ts";
 import { openStoredJob, type StoredJob } from "../actors/job/open-job.ts";
 import { OwnersClient } from "../actors/job/owners-client.ts";
 import {
-  ENTRY_FORMAT,
-  type KvBucket,
-  type KvEntry,
-  readEntry,
-} from "../actors/journal/kv-bucket.ts";
+  type RewindPlan,
+  RewindRun,
+  readRewindPlan,
+  type UnfinishedRewind,
+  unfinishedRewind,
+} from "../actors/job/rewind-plan.ts";
 import type { StoredManifest } from "../actors/journal/manifest.ts";
-import {
-  type ContinuedShard,
-  continueShard,
-  journalLosses,
-} from "../actors/journal/next-generation.ts";
+import { continueShard, journalLosses } from "../actors/journal/next-generation.ts";
 import { SnapshotStore } from "../actors/journal/snapshot-store.ts";
-import { BucketEntry } from "../actors/lifecycle/lock.ts";
 import { jobEntry, type Lifecycle } from "../actors/lifecycle/machine.ts";
 import {
+  changeParameter,
   type Parameter,
-  parameterEntry,
   readAllParameters,
 } from "../actors/lifecycle/parameter.ts";
 import { takeOverMs } from "../actors/recovery/recovery.ts";
 import {
-  asMap,
   comparePositions,
+  type ErrorCode,
   ensureError,
   type Fallback,
-  integerField,
-  listField,
   type Position,
   PserverError,
-  parsePosition,
-  SHARDS_MAX,
-  textField,
   withFallbacks,
 } from "../protocol/index.ts";
+import { showCut } from "../protocol/messages/position.ts";
 import { dataBytesMaxOf } from "../transport/bulk-transport.ts";
 import { StreamPublisher } from "../transport/jetstream.ts";
 import { FoundParameters, type Rebuild } from "./fork-job.ts";
-
-/** A rewind under way, or one that was interrupted. */
-export interface RewindPlan {
-  /** Token of the rewind. */
-  readonly id: string;
-  /** When it was begun, in milliseconds since 1970. */
-  readonly begunMs: number;
-  /** Position of each shard to which it goes back. */
-  readonly at: readonly Position[];
-  /** Generation of each shard when it was begun; a shard of a later generation has been rewound. */
-  readonly from: readonly number[];
-}
-
-const REWIND_KEY = "rewind";
-
-/** The entry of a rewind in the bucket of its job; there is none when the rewind is complete. */
-const rewindEntry = new BucketEntry<RewindPlan | undefined, RewindPlan>(
-  REWIND_KEY,
-  parsePlan,
-  (plan) => ({ format: ENTRY_FORMAT, ...plan }),
-);
-
-/** Removes the entry of a rewind that is complete, unless it is gone already. */
-async function endRewind(bucket: KvBucket, id: string): Promise<void> {
-  const stored = await bucket.read(REWIND_KEY);
-  if (stored === undefined || parsePlan(stored)?.id !== id) return;
-  await bucket.remove(REWIND_KEY, stored.revision);
-}
-
-/** Reads the plan from its entry. @throws BAD_VERSION for an entry of another format, INTERNAL for a damaged one. */
-function parsePlan(stored: KvEntry | undefined): RewindPlan | undefined {
-  if (stored === undefined) return undefined;
-  return readEntry(stored.value, REWIND_KEY, (fields) => ({
-    id: textField(fields, "id"),
-    begunMs: integerField(fields, "begunMs"),
-    at: listField(fields, "at", SHARDS_MAX).map((at) => parsePosition(asMap(at, "at"))),
-    from: listField(fields, "from", SHARDS_MAX).map((from) => integerField({ from }, "from", 1)),
-  }));
-}
+import { formatTime } from "./points.ts";
 
 /** Attempts to write a state while the owner makes snapshots. */
 const TRIES_MAX = 8;
@@ -105,48 +59,60 @@ export interface LifecycleEntries {
   readonly parameters: readonly Parameter[];
 }
 
-/**
- * Returns the entries of a job whose shards go on from a cut. A parameter that was ready there is ready, under the
- * epoch that it had; any other is to be initialized again, under a higher epoch than it ever had. The job is
- * initialized if it was initialized at the cut.
- * @param found the parameters as the shards show them at the cut.
- */
-export function rewoundEntries(
-  { job, parameters: known }: LifecycleEntries,
-  found: readonly Parameter[],
-  cut: readonly Position[],
-): LifecycleEntries {
-  const knownByName = new Map(known.map((each) => [each.declaration.name, each]));
-  const isReady = wasReady(job, knownByName, found, cut);
-  const parameters = new Map(
-    known.map((each) => [each.declaration.name, withoutInitialization(each)]),
-  );
-  for (const each of found) {
-    const { name } = each.declaration;
-    const before = knownByName.get(name);
-    const isOfUnfinished = !isReady && before !== undefined && before.jobEpoch !== 0;
-    const hasBlocks = each.lifecycle.state === "ready" && !isOfUnfinished;
-    const blocksMax = Math.max(each.blocksMax, before?.blocksMax ?? 0);
-    const epoch = Math.max(each.lifecycle.context.epoch, before?.lifecycle.context.epoch ?? 0);
-    const revision = before?.revision ?? 0;
-    const after = { ...each, blocksMax, revision };
-    parameters.set(name, hasBlocks ? after : withoutInitialization(after, epoch));
-  }
-  const { context } = job;
-  // Has hosts read those parameters again that they know as ready.
-  const revised = context.revised + 1;
-  const state = isReady ? "ready" : "uninitialized";
-  const epoch = isReady ? Math.max(1, context.epoch) : context.epoch;
-  return {
-    job: { state, context: { ...context, epoch, at: [], revised } },
-    parameters: [...parameters.values()],
-  };
+/** What the entries of a job are after a rewind depends on. */
+export interface RewoundEntries {
+  /** Whether the job was initialized at the cut. */
+  readonly initialized: boolean;
+  /** The generation with which each shard has gone back. */
+  readonly generations: readonly number[];
 }
 
-/** Whether the job was initialized at the cut. */
-function wasReady(
-  job: Lifecycle,
-  known: ReadonlyMap<string, Parameter>,
+/**
+ * Returns the entry of the job after a rewind. It is initialized if it was initialized at the cut. Hosts read those
+ * parameters again that they know as ready.
+ */
+export function rewoundJob({ context }: Lifecycle, { initialized }: RewoundEntries): Lifecycle {
+  const revised = context.revised + 1;
+  const epoch = initialized ? Math.max(1, context.epoch) : context.epoch;
+  const state = initialized ? "ready" : "uninitialized";
+  return { state, context: { ...context, epoch, at: [], revised } };
+}
+
+/**
+ * Returns the entry of a parameter after a rewind. One that was ready at the cut is ready, under the epoch that it had;
+ * any other is to be initialized again, under a higher epoch than it ever had. One that was initialized after its
+ * shards had gone back stays as it is.
+ * @param known the parameter as its entry holds it.
+ * @param found the parameter as the shards show it at the cut.
+ */
+export function rewoundParameter(
+  known: Parameter | undefined,
+  found: Parameter | undefined,
+  { initialized, generations }: RewoundEntries,
+): Parameter | undefined {
+  if (found === undefined) {
+    if (known === undefined || isNewer(known, generations)) return known;
+    return withoutInitialization(known);
+  }
+  if (known !== undefined && isNewer(known, generations)) return known;
+  const isOfUnfinished = !initialized && known !== undefined && known.jobEpoch !== 0;
+  const hasBlocks = found.lifecycle.state === "ready" && !isOfUnfinished;
+  const blocksMax = Math.max(found.blocksMax, known?.blocksMax ?? 0);
+  const epoch = Math.max(found.lifecycle.context.epoch, known?.lifecycle.context.epoch ?? 0);
+  const after = { ...found, blocksMax, revision: known?.revision ?? 0 };
+  return hasBlocks ? after : withoutInitialization(after, epoch);
+}
+
+/** Whether a parameter was initialized in journals that began when its shards had gone back. */
+function isNewer({ lifecycle }: Parameter, generations: readonly number[]): boolean {
+  const { at } = lifecycle.context;
+  if (lifecycle.state !== "ready" || at.length === 0) return false;
+  return at.every(({ shard, generation }) => generation >= (generations[shard] ?? 0));
+}
+
+/** Whether a job was initialized at a cut, by its entries before a rewind to it and by what the shards show there. */
+export function wasInitialized(
+  { job, parameters }: LifecycleEntries,
   found: readonly Parameter[],
   cut: readonly Position[],
 ): boolean {
@@ -156,6 +122,7 @@ function wasReady(
       return at !== undefined && comparePositions(at, ended) >= 0;
     });
   }
+  const known = new Map(parameters.map((each) => [each.declaration.name, each]));
   // A rewind to before the job's initialization is undone: the entries do not tell of it any more.
   return found.some(
     ({ declaration, lifecycle }) =>
@@ -175,15 +142,19 @@ function withoutInitialization(
 /** Completed stage of a rewind; before `begun`, the job is unchanged. */
 type RewindStage = "rebuilt" | "begun" | `shard ${number}` | "parameters" | "complete";
 
-/** Options of {@link rewindJob}. */
-export interface RewindOptions {
+/** How a command reaches a job that it rewinds. */
+export interface RewindDeps {
   /** A connection like that of a host of the job. */
   readonly connection: NatsConnection;
   /** Id of the connection's inbox. */
   readonly host: string;
   readonly job: string;
-  /** Position of each shard to which the job goes back. */
-  readonly at: readonly Position[];
+}
+
+/** Options of {@link rewindJob}. */
+export interface RewindOptions extends RewindDeps {
+  /** Position of each shard to which the job goes back; undefined to complete the rewind that is noted. */
+  readonly at: readonly Position[] | undefined;
   /** Makes a shard as it was at a position. */
   readonly rebuild: Rebuild;
   readonly signal: AbortSignal;
@@ -200,12 +171,18 @@ interface RewoundShard extends Position {
   readonly served: boolean;
 }
 
+/** A shard that has gone back, before it is served again. */
+interface GoneBackShard extends Omit<RewoundShard, "served"> {
+  /** The generation with which it has gone back; others may have followed since. */
+  readonly backWith: number;
+}
+
 /** A job that goes on from an earlier state. */
 export interface RewoundJob {
   readonly job: string;
   /** Positions from which its shards go on. */
   readonly at: readonly Position[];
-  /** Whether an interrupted rewind was completed instead of the one that was asked for. */
+  /** Whether a rewind was completed that an earlier run had begun. */
   readonly completed: boolean;
   readonly shards: readonly RewoundShard[];
   /** Names of parameters that are ready, and of those that are to be initialized again. */
@@ -213,22 +190,33 @@ export interface RewoundJob {
   readonly gone: readonly string[];
 }
 
-/** Returns the interrupted rewind of a job; undefined if there is none. @throws BAD_NAME, TIMEOUT, …. */
-export async function interruptedRewind(
+/** A plan that was dropped. */
+export interface DroppedRewind {
+  readonly job: string;
+  readonly id: string;
+  readonly at: readonly Position[];
+  /** Numbers of the shards that had gone back, and stay there, and of the others, ascending. */
+  readonly goneBack: readonly number[];
+  readonly unchanged: readonly number[];
+}
+
+/** Returns the rewind of a job that is not complete; undefined if there is none. @throws BAD_NAME, TIMEOUT, …. */
+export async function findUnfinishedRewind(
   connection: NatsConnection,
   job: string,
-): Promise<RewindPlan | undefined> {
-  const { bucket } = await openStoredJob(connection, job);
-  return await rewindEntry.read({ bucket });
+): Promise<UnfinishedRewind | undefined> {
+  const { manager, subjects, bucket } = await openStoredJob(connection, job);
+  return await unfinishedRewind(manager, subjects, bucket);
 }
 
 /**
  * Lets a job go on from an earlier state, in place, while hosts serve it. All shards are rebuilt in memory before
  * anything is written. Then the plan is noted in the job's bucket, and one shard after the other is put under
- * the next generation, by one write each. If that is interrupted, some shards have gone back and others have
- * not; the next rewind, whatever its point, completes this one.
- * @throws BAD_NAME if there is no such job; BUSY if another rewind has begun since; NOT_OWNER if an owner
- * made snapshots faster than the state could be stored; NO_SPACE; the errors of `rebuild`; ABORTED.
+ * the next generation, by one write each. If that is interrupted, some shards have gone back and others have not; the
+ * same rewind, or one without a point, completes it.
+ * @throws BAD_NAME if there is no such job; UNFINISHED if the plan of a rewind to another point is noted; BAD_VALUE if
+ * there is none to complete; BUSY if another run has begun since, or has gone on with this rewind; NOT_OWNER if an
+ * owner made snapshots faster than the state could be stored; NO_SPACE; the errors of `rebuild`; ABORTED.
  */
 export async function rewindJob(options: RewindOptions): Promise<RewoundJob> {
   const { connection, host, signal } = options;
@@ -240,14 +228,93 @@ export async function rewindJob(options: RewindOptions): Promise<RewoundJob> {
   ).run(signal);
 }
 
+/**
+ * Drops the rewind of a job that is not complete. Shards that have gone back stay there, and the others as they are; a
+ * run that still executes it changes nothing any more.
+ * @throws BAD_NAME if there is no such job; BAD_VALUE if it has no such rewind; BUSY if another run goes on with it.
+ */
+export async function dropRewind({ connection, host, job }: RewindDeps): Promise<DroppedRewind> {
+  const stored = await openStoredJob(connection, job);
+  const { subjects, bucket, manager, client } = stored;
+  const noted = await readRewindPlan({ bucket });
+  if (noted === undefined) throw nothingUnfinished(job);
+  const run = await RewindRun.takeOver(bucket, job, noted);
+  const publisher = StreamPublisher.open(connection, subjects.hostInbox(host));
+  const { id, at } = run.plan;
+  const shards = await mapConcurrently([...at.keys()], async (shard) => {
+    const store = new SnapshotStore({ manager, client, publisher, subjects, shard });
+    const { generation = 0, rewind } = (await store.fence())?.manifest ?? {};
+    return { shard, generation, isBack: rewind?.id === id };
+  });
+  await run.end();
+  const goneBack = shards.filter(({ isBack }) => isBack);
+  await awaitOwners(stored, { connection, host }, goneBack);
+  const numbers = (some: typeof shards): number[] => some.map(({ shard }) => shard);
+  const unchanged = numbers(shards.filter(({ isBack }) => !isBack));
+  return { job, id, at, goneBack: numbers(goneBack), unchanged };
+}
+
+/** Makes the error for a job without a rewind that could be completed or dropped. */
+export function nothingUnfinished(job: string): PserverError {
+  const text = `job ${job} has no rewind that could be completed or dropped`;
+  return new PserverError("BAD_VALUE", text, { job });
+}
+
+/** Whether two cuts are the same positions. */
+export function isSameCut(one: readonly Position[], other: readonly Position[]): boolean {
+  return isDeepStrictEqual(one, other);
+}
+
+/** Makes the error for a rewind while another one is noted, which says what can be done. */
+export function unfinishedError(job: string, noted: UnfinishedRewind): PserverError {
+  const { id, begunMs, at, goneBack } = noted;
+  const which =
+    goneBack.length === 0 ? "no shard has" : `of its shards ${goneBack.join(", ")} have`;
+  return new PserverError(
+    "UNFINISHED",
+    `job ${job}: the rewind ${id} that began at ${formatTime(begunMs)}, to the cut ${showCut(at)}, is not complete: ` +
+      `${which} gone back. Complete it with "pserver rewind --job ${job} --complete", or drop it with ` +
+      `"pserver rewind --job ${job} --drop"`,
+    { job, id, begunMs, at, goneBack },
+  );
+}
+
+/** Codes which mean that a state cannot be rebuilt from what is kept. */
+const LOST: ReadonlySet<ErrorCode> = new Set([
+  "HISTORY_LOST",
+  "JOURNAL_DAMAGED",
+  "SNAPSHOT_DAMAGED",
+]);
+
+/** Adds to the error of a rewind that cannot be completed, because its history is gone, that it can be dropped. */
+function orDrop(job: string, error: PserverError): PserverError {
+  if (!LOST.has(error.code)) return error;
+  const text = `${error.message}. The rewind cannot be completed: drop it with "pserver rewind --job ${job} --drop"`;
+  return new PserverError(error.code, text, error.details, { cause: error });
+}
+
+/**
+ * Makes of a decision one that is first made on an entry that was read before the run was checked, and then, after each
+ * lost race, on one that is read before the run is checked again.
+ */
+function checkedAgain<Before, After>(
+  run: RewindRun,
+  decide: (before: Before) => After,
+): (before: Before) => Promise<After> {
+  let isChecked = true;
+  return async (before) => {
+    if (!isChecked) await run.check();
+    isChecked = false;
+    return decide(before);
+  };
+}
+
 /** A rewind of one job. */
 class JobRewind {
   readonly #options: RewindOptions;
   readonly #job: StoredJob;
   readonly #publisher: StreamPublisher;
   readonly #found = new FoundParameters();
-  /** Token of this run, in the manifests that it writes. */
-  readonly #token = randomUUID();
 
   constructor(options: RewindOptions, job: StoredJob, publisher: StreamPublisher) {
     this.#options = options;
@@ -257,60 +324,94 @@ class JobRewind {
 
   async run(signal: AbortSignal): Promise<RewoundJob> {
     const { job, onStage } = this.#options;
-    const deps = { bucket: this.#job.bucket, pause: delay };
-    const interrupted = await rewindEntry.read(deps);
-    const at = interrupted?.at ?? this.#options.at;
-    const shards = await this.#rebuild(at, signal);
+    const noted = await this.#noted();
+    const at = noted?.at ?? this.#options.at;
+    if (at === undefined) throw nothingUnfinished(job);
+    const shards = await this.#rebuild(noted, at, signal).catch((error: unknown) => {
+      throw noted === undefined ? error : orDrop(job, ensureError(error));
+    });
     onStage?.("rebuilt");
-    const plan = interrupted ?? (await this.#begin(at));
+    const run = await this.#begin(noted, at);
     onStage?.("begun");
-    const rewound = await this.#commit(plan, shards, signal);
-    const { ready, gone } = await this.#writeEntries(at);
+    const rewound = await this.#commit(run, shards, signal);
+    const { ready, gone } = await this.#writeEntries(run, rewound);
     onStage?.("parameters");
-    await endRewind(this.#job.bucket, plan.id);
+    await run.end();
     onStage?.("complete");
     const served = await this.#awaitOwners(rewound);
-    const completed = interrupted !== undefined;
-    return { job, at, completed, shards: served, ready, gone };
+    return { job, at, completed: noted !== undefined, shards: served, ready, gone };
   }
 
-  async #rebuild(at: readonly Position[], signal: AbortSignal): Promise<Shard[]> {
+  /** Returns the plan that is to be completed, if one is noted. @throws UNFINISHED if it is of another point. */
+  async #noted(): Promise<RewindPlan | undefined> {
+    const { manager, subjects, bucket } = this.#job;
+    const plan = await readRewindPlan({ bucket });
+    const { job, at } = this.#options;
+    if (plan === undefined || at === undefined || isSameCut(at, plan.at)) return plan;
+    const noted = await unfinishedRewind(manager, subjects, bucket);
+    if (noted !== undefined) throw unfinishedError(job, noted);
+    return undefined;
+  }
+
+  async #rebuild(
+    noted: RewindPlan | undefined,
+    at: readonly Position[],
+    signal: AbortSignal,
+  ): Promise<Shard[]> {
     const shards: Shard[] = [];
     for (const [number, position] of at.entries()) {
       signal.throwIfAborted();
-      const shard = await this.#options.rebuild(number, position);
+      const shard = await this.#rebuildShard(noted, number, position);
       this.#found.add(shard.saveState());
       shards.push(shard);
     }
     return shards;
   }
 
-  /** Writes the plan. @throws BUSY if there is another one. */
-  async #begin(at: readonly Position[]): Promise<RewindPlan> {
+  /**
+   * Makes a shard as it was at its position. Of a shard that has gone back already only the blocks are asked, and the
+   * records up to the position may be gone, as those of a journal in memory are: then its newest snapshot tells them.
+   */
+  async #rebuildShard(
+    noted: RewindPlan | undefined,
+    number: number,
+    position: Position,
+  ): Promise<Shard> {
+    const { rebuild } = this.#options;
+    try {
+      return await rebuild(number, position);
+    } catch (error) {
+      if (noted === undefined || !LOST.has(ensureError(error).code)) throw error;
+      const { manifest } = await newestManifest(this.#store(number), number);
+      if (manifest.rewind?.id !== noted.id) throw error;
+      return await rebuild(number, { generation: manifest.generation, seq: manifest.seq });
+    }
+  }
+
+  /** Notes the plan, or takes over the one that is noted. @throws BUSY if another run was faster. */
+  async #begin(noted: RewindPlan | undefined, at: readonly Position[]): Promise<RewindRun> {
+    const { bucket } = this.#job;
     const { job } = this.#options;
-    const id = randomUUID();
-    const from = await mapConcurrently([...at.keys()], async (shard) => {
-      const { manifest } = await newestManifest(this.#store(shard), shard);
-      return manifest.generation;
-    });
-    const plan = { id, begunMs: Date.now(), at, from };
-    await rewindEntry.change({ bucket: this.#job.bucket, pause: delay }, (other) => {
-      if (other === undefined) return plan;
-      if (other.id === id) return other;
-      throw new PserverError("BUSY", `job ${job}: another rewind has begun`, { job });
-    });
-    return plan;
+    if (noted !== undefined) return await RewindRun.takeOver(bucket, job, noted);
+    // Each has been served before: it has a state that can be replaced.
+    for (const shard of at.keys()) await newestManifest(this.#store(shard), shard);
+    const entries = {
+      job: await jobEntry.read({ bucket }),
+      parameters: await readAllParameters(bucket),
+    };
+    const initialized = wasInitialized(entries, this.#found.parameters(), at);
+    return await RewindRun.begin(bucket, job, { at, initialized });
   }
 
   /** Puts the shards that have not gone back yet under the next generation. */
   async #commit(
-    plan: RewindPlan,
+    run: RewindRun,
     shards: readonly Shard[],
     signal: AbortSignal,
-  ): Promise<Omit<RewoundShard, "served">[]> {
-    const rewound: Omit<RewoundShard, "served">[] = [];
+  ): Promise<GoneBackShard[]> {
+    const rewound: GoneBackShard[] = [];
     for (const [number, shard] of shards.entries()) {
-      rewound.push({ seq: 0, ...(await this.#continue(number, shard, plan, signal)) });
+      rewound.push(await this.#continue(number, shard, run, signal));
       this.#options.onStage?.(`shard ${number}`);
     }
     return rewound;
@@ -319,18 +420,18 @@ class JobRewind {
   /**
    * Puts a state in place of the present one of a shard, unless that was done. An owner that writes a snapshot at the
    * same time removes the stored pieces as unneeded: then they are stored again.
-   * @throws NOT_OWNER if owners were faster each time; NO_SPACE.
+   * @throws BUSY if another run has gone on with the plan; NOT_OWNER if owners were faster each time; NO_SPACE.
    */
   async #continue(
     shard: number,
     state: Shard,
-    plan: RewindPlan,
+    run: RewindRun,
     signal: AbortSignal,
-  ): Promise<ContinuedShard> {
+  ): Promise<GoneBackShard> {
     for (let tries = 1; ; tries++) {
       signal.throwIfAborted();
       try {
-        return await this.#try(shard, state, plan);
+        return await this.#try(shard, state, run);
       } catch (error) {
         const { code } = ensureError(error);
         const isPassing = code === "NOT_OWNER" || code === "SNAPSHOT_DAMAGED";
@@ -340,26 +441,33 @@ class JobRewind {
     }
   }
 
-  async #try(shard: number, state: Shard, plan: RewindPlan): Promise<ContinuedShard> {
+  async #try(shard: number, state: Shard, run: RewindRun): Promise<GoneBackShard> {
     const { connection, host } = this.#options;
     const { subjects, journalOf, settings } = this.#job;
-    const [store, journal, at] = [this.#store(shard), journalOf(shard), plan.at[shard] as Position];
+    const { id, run: owner, at: cut } = run.plan;
+    const [store, journal, at] = [this.#store(shard), journalOf(shard), cut[shard] as Position];
     const { seq, manifest } = await newestManifest(store, shard);
-    const { term, generation, fallbacks } = manifest;
-    if (generation > (plan.from[shard] ?? 0)) return { shard, generation, fallbacks: [] };
+    const { term, generation, fallbacks, rewind } = manifest;
+    if (rewind?.id === id) {
+      return { shard, generation, seq: 0, fallbacks: [], backWith: rewind.generation };
+    }
     const lastSeq = (await journal.lastSeq(generation)) ?? 0;
+    await run.check();
     const before = fallbacks.filter((fallback) => fallback.generation < at.generation);
     const left = journalLosses(at, manifest, { generation, lastSeq });
-    return await continueShard(
+    const backWith = generation + 1;
+    const continued = await continueShard(
       {
         ...{ shard, subjects, store, journal, storage: settings.journal },
         partBytesMax: dataBytesMaxOf(connection),
       },
       {
-        ...{ shard: state, stored: new Map(), host, owner: this.#token, keepsPast: true },
+        ...{ shard: state, stored: new Map(), host, owner, keepsPast: true },
         ...{ replaced: { seq, term }, generation, fallbacks: withFallbacks(before, left) },
+        rewind: { id, generation: backWith },
       },
     );
+    return { ...continued, seq: 0, backWith };
   }
 
   #store(shard: number): SnapshotStore {
@@ -367,44 +475,80 @@ class JobRewind {
     return new SnapshotStore({ manager, client, publisher: this.#publisher, subjects, shard });
   }
 
-  async #writeEntries(at: readonly Position[]): Promise<{ ready: string[]; gone: string[] }> {
-    const deps = { bucket: this.#job.bucket, pause: delay };
-    const entries = {
-      job: await jobEntry.read(deps),
-      parameters: await readAllParameters(this.#job.bucket),
+  /**
+   * Writes the entries of the parameters and of the job. Each is written over what was read before the run was checked,
+   * so that nothing is undone that hosts or another run have written since.
+   * @throws BUSY if another run has gone on with the plan.
+   */
+  async #writeEntries(
+    run: RewindRun,
+    shards: readonly GoneBackShard[],
+  ): Promise<{ ready: string[]; gone: string[] }> {
+    const { bucket } = this.#job;
+    const deps = { bucket, pause: delay };
+    const to = {
+      initialized: run.plan.initialized,
+      generations: shards.map(({ backWith }) => backWith),
     };
-    const { job, parameters } = rewoundEntries(entries, this.#found.parameters(), at);
-    await mapConcurrently(parameters, (parameter) =>
-      parameterEntry(parameter.declaration.name).change(deps, () => parameter),
+    const found = new Map(this.#found.parameters().map((each) => [each.declaration.name, each]));
+    const job = await jobEntry.readWithRevision(deps);
+    const known = new Map(
+      (await readAllParameters(bucket)).map((each) => [each.declaration.name, each]),
+    );
+    await run.check();
+    const names = [...new Set([...known.keys(), ...found.keys()])];
+    const written = await mapConcurrently(names, (name) =>
+      changeParameter(
+        deps,
+        name,
+        // Entries are never removed, so one of the two is there.
+        checkedAgain(run, (before) => rewoundParameter(before, found.get(name), to) as Parameter),
+        { known: known.get(name) },
+      ),
     );
     // Written last: hosts read the parameters again when this entry has changed.
-    await jobEntry.change(deps, () => job);
-    const names = (state: string): string[] =>
-      parameters
+    await jobEntry.change(
+      deps,
+      checkedAgain(run, (before) => rewoundJob(before, to)),
+      job,
+    );
+    const inState = (state: string): string[] =>
+      written
         .filter(({ lifecycle }) => lifecycle.state === state)
         .map(({ declaration }) => declaration.name)
         .sort();
-    return { ready: names("ready"), gone: names("uninitialized") };
+    return { ready: inState("ready"), gone: inState("uninitialized") };
   }
 
-  /**
-   * Asks each owner for a snapshot of the new generation. An owner that still folds the old journal finds out by that
-   * that it is deposed, and takes the shard over again.
-   */
-  async #awaitOwners(shards: readonly Omit<RewoundShard, "served">[]): Promise<RewoundShard[]> {
-    const { connection, host } = this.#options;
-    const owners = new OwnersClient({ ...this.#job, connection, host });
-    const graceMs = takeOverMs(this.#job.settings.leaseMs);
-    return await mapConcurrently(shards, async (rewound) => {
-      const { shard, generation } = rewound;
-      try {
-        await owners.ask(shard, "snapshot", { generation, seq: 0 }, graceMs);
-        return { ...rewound, served: true };
-      } catch (error) {
-        // Where no host runs, the next one to start finds the shard as it is now.
-        if (ensureError(error).code !== "NO_OWNER") throw error;
-        return { ...rewound, served: false };
-      }
+  /** Lets hosts serve the shards as they are now. */
+  async #awaitOwners(shards: readonly GoneBackShard[]): Promise<RewoundShard[]> {
+    const served = await awaitOwners(this.#job, this.#options, shards);
+    return shards.map(({ backWith: _backWith, ...rewound }, i) => {
+      return { ...rewound, served: served[i] === true };
     });
   }
+}
+
+/**
+ * Asks each owner for a snapshot of the new generation. An owner that still folds the old journal finds out by that
+ * that it is deposed, and takes the shard over again.
+ * @returns whether a host serves each shard.
+ */
+async function awaitOwners(
+  job: StoredJob,
+  { connection, host }: Pick<RewindDeps, "connection" | "host">,
+  shards: readonly { readonly shard: number; readonly generation: number }[],
+): Promise<boolean[]> {
+  const owners = new OwnersClient({ ...job, connection, host });
+  const graceMs = takeOverMs(job.settings.leaseMs);
+  return await mapConcurrently(shards, async ({ shard, generation }) => {
+    try {
+      await owners.ask(shard, "snapshot", { generation, seq: 0 }, graceMs);
+      return true;
+    } catch (error) {
+      // Where no host runs, the next one to start finds the shard as it is now.
+      if (ensureError(error).code !== "NO_OWNER") throw error;
+      return false;
+    }
+  });
 }

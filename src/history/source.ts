@@ -18,6 +18,7 @@ import {
   type Synchronization,
   textField,
 } from "../protocol/index.ts";
+import { showPosition } from "../protocol/messages/position.ts";
 import type { ConnectionSettings } from "../transport/connection.ts";
 
 /** Where the history of a job is kept: plain data, so that worker threads can open it, too. */
@@ -200,11 +201,6 @@ export function historyLost(
     `the kept history of shard ${shard} does not reach back to ${wanted}: ${from}`,
     { shard, received: wanted, ...(oldest && { expected: oldest }), ...(time && { time }) },
   );
-}
-
-/** Formats a position as points spell it: `3:1200`, with the generation unless it is the first: `3:1200@2`. */
-export function showPosition(shard: number, { generation, seq }: Position): string {
-  return generation === 1 ? `${shard}:${seq}` : `${shard}:${seq}@${generation}`;
 }
 
 /** Reads the record at a position; undefined if the source has none there. @throws as `ShardHistory.read` does. */

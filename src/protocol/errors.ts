@@ -131,6 +131,7 @@ export const ERROR_CODES = {
   FOLD_FAILED: permanent(48, "a record cannot be folded, because of a defect of this program", {
     reaction: "lost",
   }),
+  UNFINISHED: permanent(49, "an earlier change of the job is to be completed or dropped first"),
 
   // Hosts.
   NO_OWNER: retryable(50, "no host serves the shard at the moment"),

@@ -28,6 +28,7 @@ export function jetStreamErrorCode(error: unknown): number {
 export function isWrongSequence(error: unknown): boolean {
   const code = jetStreamErrorCode(error);
   return (
+    code === JETSTREAM_ERRORS.WRONG_LAST_ID ||
     code === JETSTREAM_ERRORS.WRONG_LAST_SEQUENCE ||
     code === JETSTREAM_ERRORS.WRONG_LAST_SEQUENCE_UNKNOWN
   );

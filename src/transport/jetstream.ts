@@ -187,8 +187,15 @@ interface PendingPublish {
   readonly timer: NodeJS.Timeout;
 }
 
-/** The header that makes a write a compare-and-swap on its subject. */
-const EXPECTED_SEQ = "Nats-Expected-Last-Subject-Sequence";
+/** What must be true of a stream for a message to be stored; {@link StreamPublisher.swap} names the headers. */
+export interface StoreCondition {
+  /** Sequence of the last message on the subject; 0 for none. */
+  readonly lastSeq?: number | undefined;
+  /** Id of this message: the broker stores it once, and acknowledges it again if it is repeated within two minutes. */
+  readonly id?: string | undefined;
+  /** Id of the last message of the whole stream. */
+  readonly lastId?: string | undefined;
+}
 
 /**
  * Stores messages in streams: large ones without copying them, and any number of small ones at a time with one
@@ -237,14 +244,21 @@ export class StreamPublisher {
   }
 
   /**
-   * Publishes as {@link publish} does, on condition that the last message on the subject has this sequence,
-   * or with 0 that there is none. The text is copied.
+   * Publishes as {@link publish} does, on these conditions. The text is copied. Messages are sent in the order of the
+   * calls.
    */
-  swap(subject: string, text: string, expectedSeq: number, timeoutMs: number): Promise<number> {
-    const expectation = headers();
-    expectation.set(EXPECTED_SEQ, String(expectedSeq));
+  swap(
+    subject: string,
+    text: string,
+    { lastSeq, id, lastId }: StoreCondition,
+    timeoutMs: number,
+  ): Promise<number> {
+    const conditions = headers();
+    if (lastSeq !== undefined) conditions.set("Nats-Expected-Last-Subject-Sequence", `${lastSeq}`);
+    if (id !== undefined) conditions.set("Nats-Msg-Id", id);
+    if (lastId !== undefined) conditions.set("Nats-Expected-Last-Msg-Id", lastId);
     return this.#answered(timeoutMs, (reply) =>
-      this.#connection.publish(subject, text, { reply, headers: expectation }),
+      this.#connection.publish(subject, text, { reply, headers: conditions }),
     );
   }
 

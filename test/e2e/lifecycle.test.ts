@@ -7,6 +7,7 @@ import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { quotasOf } from "../../src/actors/job/job-settings.ts";
 import { KvLeases, LeaseKeeper, LeaseView } from "../../src/actors/job/leases.ts";
+import { BucketChain } from "../../src/actors/journal/bucket-chain.ts";
 import {
   type KvBucket,
   openBucket,
@@ -115,6 +116,42 @@ describe("records", () => {
     expect(await first.keys("param.")).toEqual(["param.b"]);
     expect(await first.read("param.a")).toBeUndefined();
     expect(await first.create("param.a", 4)).toBeGreaterThan(revision);
+  });
+
+  test("of a chain are stored in order, thousands at a time, until somebody else writes anything", async () => {
+    const { records } = await openBoth();
+    const [first, second] = records;
+    const created = (await first.create("settings", 0)) ?? 0;
+    const start = (await first.update("settings", 1, created, BucketChain.firstId("run"))) ?? 0;
+    const overtaken = new PserverError("BUSY", "overtaken");
+    const chain = new BucketChain(first, "run", () => overtaken);
+    const entries = Array.from({ length: 3_000 }, (_, i) => [`param.${i}`, { i }] as const);
+    await chain.write(entries);
+    expect(await first.read("param.2999")).toEqual({
+      value: { i: 2_999 },
+      revision: start + 3_000,
+    });
+    await chain.write([["param.0", { again: true }]]);
+    await second.create("other", 1);
+    await expect(
+      chain.write([
+        ["param.1", 1],
+        ["param.new", 1],
+      ]),
+    ).rejects.toBe(overtaken);
+    expect((await second.read("param.1"))?.value).toEqual({ i: 1 });
+    expect(await second.read("param.new")).toBeUndefined();
+  });
+
+  test("of a chain are made once if they are repeated", async () => {
+    const [first] = (await openBoth()).records;
+    const created = (await first.create("settings", 0)) ?? 0;
+    await first.update("settings", 1, created, "run-0");
+    const revision = await first.writeAfter("param.a", 1, "run-1", "run-0");
+    expect(revision).toBe(created + 2);
+    expect(await first.writeAfter("param.a", 1, "run-1", "run-0")).toBe(revision);
+    expect(await first.writeAfter("param.b", 1, "run-2", "run-0")).toBeUndefined();
+    expect(await first.writeAfter("param.b", 1, "run-2", "run-1")).toBe(created + 3);
   });
 
   test("in a bucket that is kept in another way are refused, naming both ways", async () => {

@@ -18,16 +18,18 @@ export function scheduleTimeoutMs(schedules: number): number {
   return 60_000 + schedules * 1_000;
 }
 
+/** The seeds of so many schedules, which follow upon each other, or the only one asked for. */
+export function seedsOf(schedules: number): number[] {
+  if (ONLY_SEED !== undefined) return [Number(ONLY_SEED)];
+  return Array.from({ length: schedules }, (_, i) => FIRST_SEED + i);
+}
+
 /**
  * Runs so many schedules, of seeds that follow upon each other, or the only one asked for. What it throws
  * says how to run the schedule that failed alone.
  */
 export function runSeeds<Report>(schedules: number, run: (seed: number) => Report): Report[] {
-  const seeds =
-    ONLY_SEED === undefined
-      ? Array.from({ length: schedules }, (_, i) => FIRST_SEED + i)
-      : [Number(ONLY_SEED)];
-  return seeds.map((seed) => {
+  return seedsOf(schedules).map((seed) => {
     try {
       return run(seed);
     } catch (cause) {

@@ -6,7 +6,7 @@ import { PserverError } from "../../src/protocol/index.ts";
 
 /** One call that {@link MemoryBucket} got. */
 export interface BucketCall {
-  readonly action: "read" | "create" | "update" | "remove" | "keys" | "changes";
+  readonly action: "read" | "create" | "update" | "writeAfter" | "remove" | "keys" | "changes";
   readonly key: string;
 }
 
@@ -24,6 +24,9 @@ export class MemoryBucket implements KvBucket {
   readonly #entries = new Map<string, { json: string; revision: number; writtenAtMs: number }>();
   readonly #options: MemoryBucketOptions;
   #revision = 0;
+  /** Revisions of the writes that were named, and the name of the last write, if it has one. */
+  readonly #byId = new Map<string, number>();
+  #lastId: string | undefined;
   /** When it was made; a change makes it another bucket, with the entries that it has. */
   madeAt = "now";
   /** Every call, in the order of their effects. */
@@ -54,9 +57,17 @@ export class MemoryBucket implements KvBucket {
     );
   }
 
-  update(key: string, value: unknown, revision: number): Promise<number | undefined> {
+  update(key: string, value: unknown, revision: number, id?: string): Promise<number | undefined> {
     return this.#call({ action: "update", key }, () =>
-      this.#entries.get(key)?.revision === revision ? this.#write(key, value) : undefined,
+      this.#once(id, () =>
+        this.#entries.get(key)?.revision === revision ? this.#write(key, value) : undefined,
+      ),
+    );
+  }
+
+  writeAfter(key: string, value: unknown, id: string, lastId: string): Promise<number | undefined> {
+    return this.#call({ action: "writeAfter", key }, () =>
+      this.#once(id, () => (this.#lastId === lastId ? this.#write(key, value) : undefined)),
     );
   }
 
@@ -90,7 +101,19 @@ export class MemoryBucket implements KvBucket {
     return head;
   }
 
+  /** Makes a named write once; another one with the name has its result. */
+  #once(id: string | undefined, write: () => number | undefined): number | undefined {
+    const before = id === undefined ? undefined : this.#byId.get(id);
+    if (before !== undefined) return before;
+    const revision = write();
+    if (revision === undefined || id === undefined) return revision;
+    this.#byId.set(id, revision);
+    this.#lastId = id;
+    return revision;
+  }
+
   #write(key: string, value: unknown): number {
+    this.#lastId = undefined;
     this.#revision += 1;
     const writtenAtMs = this.#options.clock?.now() ?? 0;
     this.#entries.set(key, { json: JSON.stringify(value), revision: this.#revision, writtenAtMs });

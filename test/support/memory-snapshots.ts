@@ -40,6 +40,11 @@ export class MemorySnapshots {
     throw new PserverError("NOT_OWNER", "another owner has committed since");
   }
 
+  async fence(): Promise<StoredManifest | undefined> {
+    const newest = await this.lastManifest();
+    return newest && { ...newest, seq: this.#put(newest.manifest) };
+  }
+
   list(): Promise<number[]> {
     return Promise.resolve([...this.messages.keys()]);
   }

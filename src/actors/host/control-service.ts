@@ -194,20 +194,22 @@ export class ControlService {
   }
 
   async #hosts(): Promise<Fields> {
-    const [hosts, claims, trainers, shards, steps, declared, archivers, tape, replicas] =
-      await Promise.all([
-        this.#job.leases.list(HOST_LEASES),
-        this.#job.leases.list(SHARD_LEASES),
-        this.#job.leases.keys(TRAINER_KEYS),
-        this.#each((shard) => this.#status(shard)),
-        this.#steps(),
-        this.#service.declared(),
-        readArchivers(this.#job.bucket),
-        // A tape that the broker cannot report on must not keep the rest from being shown.
-        this.#job.tapeStorage().catch(() => undefined),
-        // The same holds for copies, and a host may be kept from listing streams.
-        this.#job.replicas().catch(() => undefined),
-      ]);
+    const replies = await Promise.all([
+      this.#job.leases.list(HOST_LEASES),
+      this.#job.leases.list(SHARD_LEASES),
+      this.#job.leases.keys(TRAINER_KEYS),
+      this.#each((shard) => this.#status(shard)),
+      this.#steps(),
+      this.#service.declared(),
+      readArchivers(this.#job.bucket),
+      // A tape that the broker cannot report on must not keep the rest from being shown.
+      this.#job.tapeStorage().catch(() => undefined),
+      // The same holds for copies, and a host may be kept from listing streams.
+      this.#job.replicas().catch(() => undefined),
+      this.#job.unfinishedRewind(),
+    ]);
+    const [hosts, claims, trainers, shards, steps, declared, archivers, ...more] = replies;
+    const [tape, replicas, rewind] = more;
     const owned = [...claims].map(([key, { host }]) => ({
       shard: Number(key.slice(SHARD_LEASES.length)),
       host,
@@ -227,6 +229,7 @@ export class ControlService {
         record === undefined ? [] : [{ ...record }],
       ),
       ...(tape && { tape: { ...tape } }),
+      ...(rewind && { rewind: { ...rewind } }),
       ...(replicas && { replicas: { ...replicas } }),
       ...steps,
     };

@@ -200,13 +200,7 @@ function agreeOnSettings(job: string, stored: unknown, wanted: WantedWithLeases)
       { job },
     );
   }
-  if (isPendingFork(stored)) {
-    throw new PserverError(
-      "JOB_EXISTS",
-      `job ${job} is not complete: repeat the "pserver fork" that makes it, or remove it with "pserver remove ${job}"`,
-      { job },
-    );
-  }
+  if (isPendingFork(stored)) throw forkIncomplete(job);
   const settings = parseSettings(stored);
   const present = comparable(settings);
   for (const [name, received] of Object.entries(comparable(wanted))) {
@@ -242,6 +236,15 @@ export function withRemovalFlag(stored: unknown): unknown {
 /** Whether stored settings have the flag of {@link withRemovalFlag}. */
 export function hasRemovalFlag(stored: unknown): boolean {
   return asMap(stored, SETTINGS_KEY)["removing"] === true;
+}
+
+/** Makes the error for a job that a fork is making, or has left incomplete. */
+export function forkIncomplete(job: string): PserverError {
+  return new PserverError(
+    "JOB_EXISTS",
+    `job ${job} is not complete: repeat the "pserver fork" that makes it, or remove it with "pserver remove ${job}"`,
+    { job },
+  );
 }
 
 /** Makes the error for settings that somebody else has written since they were read. */

@@ -10,7 +10,9 @@ import { readTapeStorage, type TapeStorage } from "../journal/tape-writer.ts";
 import { EtcdLeases } from "./etcd-leases.ts";
 import type { EtcdSpace } from "./etcd-space.ts";
 import {
+  forkIncomplete,
   hasRemovalFlag,
+  isPendingFork,
   journalSettings,
   leasesIn,
   parseSettings,
@@ -21,6 +23,7 @@ import {
 } from "./job-settings.ts";
 import { BrokerProbe, KvLeases, type Leases } from "./leases.ts";
 import { type ReplicaReport, reportReplicas } from "./replicas.ts";
+import { type UnfinishedRewind, unfinishedRewind } from "./rewind-plan.ts";
 
 /** A job's settings, the bucket that holds its entries, and its leases. */
 export interface OpenedJob {
@@ -32,6 +35,8 @@ export interface OpenedJob {
   readonly leases: Leases;
   /** Asks the broker how much the job's tape takes; undefined for a job without one. */
   readonly tapeStorage: () => Promise<TapeStorage | undefined>;
+  /** Reads the rewind that is not complete, if there is one. */
+  readonly unfinishedRewind: () => Promise<UnfinishedRewind | undefined>;
   /** Asks the broker for the copies of the job's streams; undefined for a job that asks for one. */
   readonly replicas: () => Promise<ReplicaReport | undefined>;
 }
@@ -89,7 +94,10 @@ export async function openJob(opening: JobOpening): Promise<OpenedJob> {
       ? reportReplicas(await streamsOfJob(manager, subjects.job), settings.replicas)
       : undefined;
   const created = await bucket.created();
-  return { settings, bucket, created, manager, leases, tapeStorage, replicas };
+  return {
+    ...{ settings, bucket, created, manager, leases, tapeStorage, replicas },
+    unfinishedRewind: () => unfinishedRewind(manager, subjects, bucket),
+  };
 }
 
 /** Returns how long one request about a lease may take: it must fail in time to be repeated. */
@@ -190,7 +198,7 @@ export interface StoredJob {
 
 /**
  * Opens a job that exists, without joining it; the connection stays the caller's.
- * @throws BAD_NAME if the broker holds no such job; NO_JETSTREAM, JETSTREAM_UNAVAILABLE, DENIED, TIMEOUT.
+ * @throws BAD_NAME if the broker holds no such job; JOB_EXISTS if it is a fork that is not complete; NO_JETSTREAM, JETSTREAM_UNAVAILABLE, DENIED, TIMEOUT.
  */
 export async function openStoredJob(connection: NatsConnection, job: string): Promise<StoredJob> {
   const subjects = new JobSubjects(job);
@@ -205,6 +213,7 @@ export async function openStoredJob(connection: NatsConnection, job: string): Pr
   const bucket = await openExistingBucket(connection, name);
   const stored = (await bucket.read(SETTINGS_KEY))?.value;
   if (stored === undefined || hasRemovalFlag(stored)) throw noSuchJob(job);
+  if (isPendingFork(stored)) throw forkIncomplete(job);
   const settings = parseSettings(stored);
   const journalOf = (shard: number): Journal =>
     new Journal({ manager, client, subjects, settings: journalSettings(settings), shard });

@@ -11,8 +11,9 @@ import {
 import { openJetStream } from "../../transport/jetstream.ts";
 import { HOST_LEASES, hostOfKey } from "../host/shard-claims.ts";
 import { type KvBucket, type KvEntry, openExistingBucket } from "../journal/kv-bucket.ts";
-import { brokerCall, deleteStream } from "../journal/streams.ts";
+import { brokerCall, deleteStreamAsMade, type MadeStream } from "../journal/streams.ts";
 import { jobEntry } from "../lifecycle/machine.ts";
+import type { EtcdEntry } from "./etcd-client.ts";
 import type { EtcdSpace } from "./etcd-space.ts";
 import {
   hasRemovalFlag,
@@ -93,20 +94,28 @@ export interface JobRemovalOptions {
   readonly etcd: EtcdSpace | undefined;
   /** How long one request to the broker may take. */
   readonly timeoutMs: number;
-  /**
-   * Revision of the settings. If they have another one, nothing is removed: somebody else may have taken the job
-   * over.
-   */
-  readonly revision?: number;
+  /** Whether these settings are those of the job that is meant; if not, nothing is removed. By default any are. */
+  readonly isOwn?: (settings: unknown) => boolean;
+}
+
+/** What belongs to a job before any of it is removed; a job that is made under its name later has none of it. */
+interface Belongings {
+  /** The bucket of settings last. */
+  readonly streams: readonly MadeStream[];
+  readonly etcdKeys: readonly EtcdEntry[];
 }
 
 /**
  * Removes a job for good. First its settings get a flag, so that no host joins the job or makes it again from what is
- * left; the bucket that holds them is removed last. An interrupted removal is completed by another one.
+ * left; the bucket that holds them is removed last. An interrupted removal is completed by another one. One that goes
+ * on late leaves alone what was made under the job's name meanwhile.
  */
 export class JobRemoval {
   readonly #options: JobRemovalOptions;
   readonly #subjects: JobSubjects;
+
+  /** When the bucket of the job was made that was planned to be removed; undefined before. */
+  #planned: string | undefined;
 
   constructor(options: JobRemovalOptions) {
     this.#options = options;
@@ -121,37 +130,53 @@ export class JobRemoval {
   async plan(): Promise<string[]> {
     const streams = await this.#streams();
     const settings = await (await this.#bucket(streams))?.read(SETTINGS_KEY);
-    if (settings !== undefined) await this.#checkUnused(settings, new Set(streams));
-    return streams;
+    if (settings !== undefined) await this.#checkUnused(settings, namesOf(streams));
+    this.#planned = this.#bucketStream(streams)?.created;
+    return streams.map(({ name }) => name);
   }
 
   /**
    * Removes the job; `onRemoved` is called for each stream and key.
-   * @throws as {@link JobRemoval.plan}, before anything is removed.
+   * @throws as {@link JobRemoval.plan}, before anything is removed; BUSY if somebody else changes the job's settings,
+   * or if the name has been used again since the plan or during the removal: what was made then stays.
    */
   async run(onRemoved: (name: string) => void): Promise<void> {
-    const streams = await this.#streams();
+    const { streams, etcdKeys } = await this.#belongings();
     const bucket = await this.#bucket(streams);
     const settings = await bucket?.read(SETTINGS_KEY);
+    const { job, isOwn } = this.#options;
     if (bucket !== undefined && settings !== undefined) {
-      await this.#fence(bucket, settings, new Set(streams));
-    }
-    await this.#removeEtcdKeys(onRemoved);
+      await this.#fence(bucket, settings, namesOf(streams));
+    } else if (isOwn !== undefined) throw settingsChanged(job);
+    await this.#removeEtcdKeys(etcdKeys, onRemoved);
     const manager = await this.#manager();
-    const { job } = this.#options;
-    for (const name of streams) {
+    for (const stream of streams) {
       // A missing stream was removed by another removal of the same job.
-      const wasThere = await brokerCall(`removing the stream ${name}`, { job }, () =>
-        deleteStream(manager, name),
+      const wasThere = await brokerCall(`removing the stream ${stream.name}`, { job }, () =>
+        deleteStreamAsMade(manager, stream),
       );
-      if (wasThere) onRemoved(name);
+      if (wasThere) onRemoved(stream.name);
     }
+  }
+
+  /** Lists what there is of the job. @throws BUSY if it is another one than that of the plan. */
+  async #belongings(): Promise<Belongings> {
+    const { etcd, job } = this.#options;
+    const streams = await this.#streams();
+    const created = this.#bucketStream(streams)?.created;
+    if (this.#planned !== undefined && created !== undefined && created !== this.#planned) {
+      throw new PserverError("BUSY", `job ${job}: its name has been used again meanwhile`, { job });
+    }
+    if (etcd === undefined) return { streams, etcdKeys: [] };
+    const { keys, client } = etcd;
+    const etcdKeys = [...(await client.list(keys.leases)), ...(await client.list(keys.done))];
+    return { streams, etcdKeys };
   }
 
   /** Writes the flag into the settings, and checks before and after that no host is alive. */
   async #fence(bucket: KvBucket, settings: KvEntry, streams: ReadonlySet<string>): Promise<void> {
-    const { job, revision = settings.revision } = this.#options;
-    if (settings.revision !== revision) throw settingsChanged(job);
+    const { job, isOwn = () => true } = this.#options;
+    if (!isOwn(settings.value)) throw settingsChanged(job);
     await this.#checkUnused(settings, streams);
     if (hasRemovalFlag(settings.value)) return;
     const flagged = await bucket.update(
@@ -203,36 +228,48 @@ export class JobRemoval {
     );
   }
 
-  /** Removes the keys of the job that do not expire with a lease. */
-  async #removeEtcdKeys(onRemoved: (name: string) => void): Promise<void> {
-    const { etcd } = this.#options;
-    if (etcd === undefined) return;
-    const { keys, client } = etcd;
-    for (const { key, revision } of [
-      ...(await client.list(keys.leases)),
-      ...(await client.list(keys.done)),
-    ]) {
-      if (await client.swap([{ key, revision }], [{ kind: "remove", key }]))
-        onRemoved(`etcd ${key}`);
+  /** Removes the keys of the job that do not expire with a lease, as far as they are the listed ones. */
+  async #removeEtcdKeys(
+    listed: readonly EtcdEntry[],
+    onRemoved: (name: string) => void,
+  ): Promise<void> {
+    for (const { key, revision } of listed) {
+      const removed = await this.#options.etcd?.client.swap(
+        [{ key, revision }],
+        [{ kind: "remove", key }],
+      );
+      if (removed === true) onRemoved(`etcd ${key}`);
     }
   }
 
-  async #streams(): Promise<string[]> {
+  async #streams(): Promise<MadeStream[]> {
     const manager = await this.#manager();
-    const names = (await streamsOfJob(manager, this.#options.job)).map(({ config }) => config.name);
-    const last = bucketStream(this.#subjects.bucket());
-    return [...names.filter((name) => name !== last).sort(), ...names.filter((n) => n === last)];
+    const infos = await streamsOfJob(manager, this.#options.job);
+    const streams = infos.map(({ config: { name }, created }) => ({ name, created }));
+    const last = this.#bucketStream(streams);
+    const others = streams.filter((stream) => stream !== last);
+    others.sort((a, b) => (a.name < b.name ? -1 : 1));
+    return last === undefined ? others : [...others, last];
+  }
+
+  /** Returns the stream of the bucket of settings, if it is among these. */
+  #bucketStream(streams: readonly MadeStream[]): MadeStream | undefined {
+    const name = bucketStream(this.#subjects.bucket());
+    return streams.find((stream) => stream.name === name);
   }
 
   /** Opens the bucket of settings, if it is among the streams. */
-  async #bucket(streams: readonly string[]): Promise<KvBucket | undefined> {
-    const bucket = this.#subjects.bucket();
-    if (!streams.includes(bucketStream(bucket))) return undefined;
-    return await openExistingBucket(this.#options.connection, bucket);
+  async #bucket(streams: readonly MadeStream[]): Promise<KvBucket | undefined> {
+    if (this.#bucketStream(streams) === undefined) return undefined;
+    return await openExistingBucket(this.#options.connection, this.#subjects.bucket());
   }
 
   async #manager(): Promise<JetStreamManager> {
     const { connection, timeoutMs } = this.#options;
     return await openJetStream(connection, timeoutMs).jetstreamManager(false);
   }
+}
+
+function namesOf(streams: readonly MadeStream[]): Set<string> {
+  return new Set(streams.map(({ name }) => name));
 }

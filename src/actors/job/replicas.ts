@@ -11,7 +11,7 @@ export interface ReplicaReport {
 }
 
 /** A stream with fewer copies than its job asks for. */
-export interface LackingStream {
+interface LackingStream {
   readonly stream: string;
   /** Copies that can be reached and are not behind, that of the leader included; 0 without a leader. */
   readonly copies: number;

@@ -193,9 +193,10 @@ export class Journal {
     for (const generation of [...new Set(generations)].sort((a, b) => b - a)) {
       const info = await this.info(generation);
       if (info === undefined) continue;
-      if (abandoned.size === 0) await this.#keep(generation, info);
-      else await this.remove([generation]);
-      abandoned.set(generation, info);
+      if (abandoned.size > 0) await this.remove([generation]);
+      else await this.#keep(generation, info);
+      // Records may have been stored until it took no more.
+      abandoned.set(generation, (await this.info(generation)) ?? info);
     }
     return abandoned;
   }

@@ -18,7 +18,7 @@ import {
   isWrongSequence,
   jetStreamErrorCode,
 } from "../../transport/broker-error.ts";
-import { openJetStream, StreamPublisher } from "../../transport/jetstream.ts";
+import { openJetStream, type StoreCondition, StreamPublisher } from "../../transport/jetstream.ts";
 import { brokerCall, readStream } from "./streams.ts";
 
 /** An entry: its JSON value, and the revision that an update must name. */
@@ -44,8 +44,18 @@ export interface KvBucket {
   read(key: string): Promise<KvEntry | undefined>;
   /** Writes an entry that does not exist and returns its revision; undefined if it exists. */
   create(key: string, value: unknown): Promise<number | undefined>;
-  /** Replaces the entry of that revision; undefined if somebody else has written since. */
-  update(key: string, value: unknown, revision: number): Promise<number | undefined>;
+  /**
+   * Replaces the entry of that revision; undefined if somebody else has written since. `id`: a name of this write that
+   * no other has, for {@link writeAfter}.
+   */
+  update(key: string, value: unknown, revision: number, id?: string): Promise<number | undefined>;
+  /**
+   * Writes an entry, whatever is under `key`, if the last write to any key of the bucket is the one named `lastId`;
+   * `id` names this write. Returns its revision; undefined if somebody else has written since. Repeated within two
+   * minutes, it is made once, and has the same result. Calls that do not wait for each other take effect in their
+   * order.
+   */
+  writeAfter(key: string, value: unknown, id: string, lastId: string): Promise<number | undefined>;
   /** Removes the entry of that revision; false if somebody else has written since. */
   remove(key: string, revision: number): Promise<boolean>;
   /** Lists every key that begins with `prefix` (which ends in a dot), in no order. */
@@ -209,11 +219,25 @@ class JetStreamBucket implements KvBucket {
   }
 
   async create(key: string, value: unknown): Promise<number | undefined> {
-    return await this.#swap("creating", key, value, 0);
+    return await this.#swap("creating", key, value, { lastSeq: 0 });
   }
 
-  async update(key: string, value: unknown, revision: number): Promise<number | undefined> {
-    return await this.#swap("updating", key, value, revision);
+  async update(
+    key: string,
+    value: unknown,
+    revision: number,
+    id?: string,
+  ): Promise<number | undefined> {
+    return await this.#swap("updating", key, value, { lastSeq: revision, id });
+  }
+
+  async writeAfter(
+    key: string,
+    value: unknown,
+    id: string,
+    lastId: string,
+  ): Promise<number | undefined> {
+    return await this.#swap("writing", key, value, { id, lastId });
   }
 
   async remove(key: string, revision: number): Promise<boolean> {
@@ -277,19 +301,19 @@ class JetStreamBucket implements KvBucket {
     });
   }
 
-  /** Writes an entry if the last one under the key has this revision; revision 0 stands for no entry. */
+  /** Writes an entry on these conditions; undefined if they are not true. */
   async #swap(
     action: string,
     key: string,
     value: unknown,
-    revision: number,
+    condition: StoreCondition,
   ): Promise<number | undefined> {
     const { connection, timeoutMs } = this.#deps;
     return await this.#attempt(action, key, async () => {
       try {
         this.#publisher ??= StreamPublisher.open(connection);
         const text = JSON.stringify(value);
-        return await this.#publisher.swap(this.#subject(key), text, revision, timeoutMs);
+        return await this.#publisher.swap(this.#subject(key), text, condition, timeoutMs);
       } catch (error) {
         if (isWrongSequence(error)) return undefined;
         throw fromStoreError(error, this.#describe(action, key), { bucket: this.#bucket, key });

@@ -17,6 +17,14 @@ export interface PieceRef {
   readonly crc: number;
 }
 
+/** The last rewind that a shard's state has gone through. */
+export interface PassedRewind {
+  /** The id of its plan. */
+  readonly id: string;
+  /** The generation with which the shard went back. */
+  readonly generation: number;
+}
+
 /**
  * The message that commits a snapshot. It also fences ownership: a host that takes the shard over writes the newest
  * manifest again under the next term, so that the broker refuses the old owner's next write.
@@ -33,6 +41,8 @@ export interface Manifest {
   readonly fallbacks: readonly Fallback[];
   /** Generation of the abandoned journal that is kept as history, with its snapshots; absent if none is. */
   readonly past?: number;
+  /** Absent if the state has gone through no rewind. */
+  readonly rewind?: PassedRewind;
   /** Last record in the snapshot, 0 for none, with its checksum. */
   readonly seq: number;
   readonly recordCrc: number;
@@ -73,6 +83,7 @@ export function decodeManifest(bytes: Uint8Array): Manifest {
       created: textField(fields, "created"),
       fallbacks: parseFallbacks(fields),
       ...(fields["past"] === undefined ? {} : { past: integerField(fields, "past", 1) }),
+      ...(fields["rewind"] === undefined ? {} : { rewind: parseRewind(fields["rewind"]) }),
       seq: integerField(fields, "seq"),
       recordCrc: integerField(fields, "recordCrc"),
       checksum: checksumField(fields, "checksum"),
@@ -82,6 +93,11 @@ export function decodeManifest(bytes: Uint8Array): Manifest {
   } catch (cause) {
     throw new PserverError("SNAPSHOT_DAMAGED", "a manifest cannot be read", {}, { cause });
   }
+}
+
+function parseRewind(value: unknown): PassedRewind {
+  const fields = asMap(value, "rewind");
+  return { id: textField(fields, "id"), generation: integerField(fields, "generation", 1) };
 }
 
 /** Parses a reference in a list. @throws BAD_MESSAGE if it is malformed. */

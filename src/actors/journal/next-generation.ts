@@ -10,7 +10,7 @@ import { BufferPool } from "../../transport/buffers.ts";
 import type { Shard } from "../fold/shard.ts";
 import type { Journal, JournalInfo } from "./journal.ts";
 import { lastRecordSeq } from "./journal-check.ts";
-import type { StoredManifest } from "./manifest.ts";
+import type { PassedRewind, StoredManifest } from "./manifest.ts";
 import type { BlockPieces, SnapshotStore } from "./snapshot-store.ts";
 import { type ManifestHeader, SnapshotBudget, Snapshotter } from "./snapshotter.ts";
 
@@ -104,6 +104,8 @@ export interface Continuation {
   readonly generation: number;
   /** Records lost with journals that were replaced before, and with this one, oldest first. */
   readonly fallbacks: readonly Fallback[];
+  /** The last rewind that the state has gone through; that of the run itself if it is one. */
+  readonly rewind?: PassedRewind | undefined;
   /** Whether the abandoned journal stays readable, with its snapshots. A journal in memory never does. */
   readonly keepsPast: boolean;
 }
@@ -131,6 +133,7 @@ export async function continueShard(deps: ContinueDeps, to: Continuation): Promi
     ...{ term: replaced.term + 1, host, owner, generation: to.generation + 1, created: "" },
     fallbacks: withFallbacks(fallbacks, []),
     ...(to.keepsPast && storage === "file" && { past: to.generation }),
+    ...(to.rewind && { rewind: to.rewind }),
   };
   let newest: Pick<StoredManifest, "seq"> & { readonly manifest: ManifestHeader } = {
     seq: replaced.seq,

@@ -288,6 +288,9 @@ const STORE_TIMEOUT_MS = 10_000;
 /** Time limit for listing a shard's messages without progress. */
 const LIST_TIMEOUT_MS = 2_000;
 
+/** Attempts to store the newest manifest again while others write manifests. */
+const FENCE_TRIES_MAX = 24;
+
 /** Error codes by which the broker says that a message to delete is gone already. */
 const GONE: readonly number[] = [
   JETSTREAM_ERRORS.SEQUENCE_NOT_FOUND,
@@ -371,6 +374,30 @@ export class SnapshotStore extends SnapshotReader {
         const reason = ended();
         if (reason !== undefined) throw reason;
         expected = last.seq;
+      }
+    }
+  }
+
+  /**
+   * Stores the newest manifest again as it is, so that the broker refuses a write of whoever has read it before. Its
+   * owner goes on after it: it is its own.
+   * @returns it; undefined if there is none.
+   * @throws JETSTREAM_UNAVAILABLE if others write all the time.
+   */
+  async fence(): Promise<StoredManifest | undefined> {
+    const subject = this.#subjects.manifest(this.#shard);
+    for (let tries = 1; ; tries++) {
+      const newest = await this.message({ last_by_subj: subject });
+      if (newest === undefined) return undefined;
+      const expect = { lastSubjectSequence: newest.seq };
+      try {
+        const options = { timeout: STORE_TIMEOUT_MS, expect };
+        const { seq } = await this.#deps.client.publish(subject, newest.data, options);
+        return { seq, manifest: decodeManifest(newest.data) };
+      } catch (error) {
+        // Somebody else has written one: that one is fenced then.
+        if (isWrongSequence(error) && tries < FENCE_TRIES_MAX) continue;
+        throw fromStoreError(error, `fencing shard ${this.#shard}`, { shard: this.#shard });
       }
     }
   }
@@ -533,7 +560,10 @@ export class KeptSnapshots {
     );
   }
 
-  /** Finds the shard's stored messages that are older than the newest snapshot and that no kept snapshot needs. */
+  /**
+   * Finds the shard's stored messages that are older than the newest snapshot and that no kept snapshot needs, the
+   * newest first: so a manifest is removed before what it names, also if the host crashes in between.
+   */
   unneeded(stored: readonly number[]): number[] {
     const needed = new Set<number>();
     for (const { seq, manifest } of [...this.#past, ...this.#kept]) {
@@ -542,7 +572,7 @@ export class KeptSnapshots {
       for (const piece of manifest.pieces) needed.add(piece);
     }
     const newest = this.#kept.at(-1)?.seq ?? 0;
-    return stored.filter((seq) => seq < newest && !needed.has(seq));
+    return stored.filter((seq) => seq < newest && !needed.has(seq)).sort((a, b) => b - a);
   }
 }
 

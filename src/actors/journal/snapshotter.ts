@@ -169,7 +169,7 @@ const BLOCKS_IN_FLIGHT = 4;
 /** The part of a manifest that does not come from the fold: who makes the cut, and of which journal. */
 export type ManifestHeader = Pick<
   Manifest,
-  "term" | "host" | "owner" | "generation" | "created" | "fallbacks" | "past"
+  "term" | "host" | "owner" | "generation" | "created" | "fallbacks" | "past" | "rewind"
 >;
 
 /** A cut or manifest being stored. Requests left over from a failed one must not affect what is stored later. */

@@ -61,6 +61,31 @@ export async function deleteStream(
   return await unlessMissing(() => streams.delete(name));
 }
 
+/** A stream by its name, and when it was made: that tells it from another one of the same name. */
+export interface MadeStream {
+  readonly name: string;
+  readonly created: string;
+}
+
+/**
+ * Deletes a stream unless it is gone already; returns whether it existed. The broker deletes by name, so it is looked
+ * at directly before.
+ * @throws BUSY if another stream has the name by now; the JetStream client's error if the broker does not delete it.
+ */
+export async function deleteStreamAsMade(
+  { streams }: { readonly streams: Pick<JetStreamManager["streams"], "info" | "delete"> },
+  { name, created }: MadeStream,
+): Promise<boolean> {
+  return await unlessMissing(async () => {
+    const received = (await streams.info(name)).created;
+    if (received === created) return await streams.delete(name);
+    const text = `stream ${name}: expected that of ${created}; received one of ${received}`;
+    throw new PserverError("BUSY", `${text}: its name has been used again`, {
+      ...{ stream: name, expected: created, received },
+    });
+  });
+}
+
 /** Returns the result of `request`; false if the broker says that there is no such stream. */
 async function unlessMissing(request: () => Promise<boolean>): Promise<boolean> {
   try {

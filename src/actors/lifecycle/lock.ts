@@ -63,6 +63,11 @@ export class BucketEntry<Stored, Value extends Stored = Stored> {
     return this.#parse(await bucket.read(this.#key));
   }
 
+  /** Reads the value with its revision, for a {@link change} of it. @throws as {@link read}. */
+  async readWithRevision({ bucket }: ReadDeps): Promise<Changed<Stored>> {
+    return await this.#readValue(bucket);
+  }
+
   /**
    * Changes the entry by compare-and-swap, until a decision is written over the very entry on which it was made.
    * `decide` is called with the value as read, and again after each lost race. It leaves the entry alone by returning

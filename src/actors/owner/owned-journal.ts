@@ -124,6 +124,7 @@ export class OwnedJournal {
         term: snapshots.newest?.manifest.term ?? 1,
         ...{ host, owner, generation: generation + 1, created: "" },
         fallbacks: previous === undefined ? [] : withFallbacks(previous.fallbacks, [lost]),
+        ...(previous?.rewind && { rewind: previous.rewind }),
       };
     });
     this.#deps.onReplaced();

@@ -21,7 +21,7 @@ interface RecoverDeps {
   /** Token unique to this take-over. */
   readonly owner: string;
   readonly store: SnapshotStore;
-  readonly journal: Pick<Journal, "shard" | "lastSeq">;
+  readonly journal: Pick<Journal, "shard" | "lastSeq" | "newestGeneration">;
   readonly watermarks: Pick<WatermarkKeeper, "read">;
   /** Reserves memory for the values of these blocks. @throws NO_MEMORY. */
   readonly reserve: (valueBytes: number, blocks: readonly BlockHeader[]) => void;
@@ -63,7 +63,8 @@ export async function recoverShard(deps: RecoverDeps): Promise<RecoveredShard> {
 async function checkIsNew(deps: RecoverDeps): Promise<StoredManifest | undefined> {
   const { store, journal, watermarks } = deps;
   const watermark = await watermarks.read();
-  const generation = watermark?.generation ?? 1;
+  // The first journal of a fork has a later generation.
+  const generation = watermark?.generation ?? Math.max(1, await journal.newestGeneration());
   const hasJournal = (await journal.lastSeq(generation)) !== undefined;
   if (!hasJournal && watermark === undefined) return undefined;
   const last = await store.lastManifest();

@@ -199,9 +199,9 @@ export class ShardSnapshots {
 
   /** Returns what the newest manifest begins with. @throws NOT_OWNER if there is no manifest yet. */
   manifestHeader(): ManifestHeader {
-    const { term, host, owner, generation, created, fallbacks, past } = this.#newest().manifest;
-    const kept = past === undefined ? {} : { past };
-    return { term, host, owner, generation, created, fallbacks, ...kept };
+    const { seq: _seq, recordCrc: _crc, checksum: _checksum, ...rest } = this.#newest().manifest;
+    const { state: _state, pieces: _pieces, ...header } = rest;
+    return header;
   }
 
   /** Removes what the former owner has left. A failure is reported; the shard is served all the same. */

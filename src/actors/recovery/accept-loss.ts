@@ -1,13 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { type Fallback, PserverError, quoteName, withFallbacks } from "../../protocol/index.ts";
-import type { Manifest, StoredManifest } from "../journal/manifest.ts";
+import type { Manifest, PassedRewind, StoredManifest } from "../journal/manifest.ts";
 import {
   type ContinueDeps,
   type ContinuedShard,
   continueShard,
   journalLosses,
 } from "../journal/next-generation.ts";
-import type { LoadedShard } from "../journal/snapshot-store.ts";
+import type { DatedManifest, LoadedShard } from "../journal/snapshot-store.ts";
 import type { WatermarkKeeper } from "../journal/watermark-keeper.ts";
 import type { LackedBlock, RecoveryChoice, ShardFindings } from "./findings.ts";
 import { type InitializedBlock, lackedBlocks, type RecoveryArchive } from "./inspect-snapshots.ts";
@@ -60,6 +60,7 @@ export async function acceptLoss(
     ...{ shard, stored, host: deps.host, owner: randomUUID(), generation, keepsPast: false },
     replaced: { seq: findings.manifestSeq, term: newest?.term ?? 0 },
     fallbacks: withFallbacks(fallbacksBefore(choice, base, newest), left),
+    rewind: rewindOf(choice.generation, entries),
   });
 }
 
@@ -71,6 +72,17 @@ function fallbacksBefore(
 ): readonly Fallback[] {
   if (from !== "archive") return base?.fallbacks ?? [];
   return newest?.fallbacks.filter((fallback) => fallback.generation < generation) ?? [];
+}
+
+/**
+ * Returns the last rewind that the states of a generation have gone through: all have gone through the same. Undefined
+ * if no manifest of it is left; a rewind that is completed then takes the shard back once more.
+ */
+function rewindOf(
+  generation: number,
+  entries: readonly Pick<DatedManifest, "manifest">[],
+): PassedRewind | undefined {
+  return entries.find(({ manifest }) => manifest?.generation === generation)?.manifest?.rewind;
 }
 
 /** Rebuilds the chosen state; returns it with the pieces of it that are stored. */

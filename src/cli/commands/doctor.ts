@@ -8,6 +8,7 @@ import type { JobAdmin, Permissions, Role } from "../../client/admin/job-admin.t
 import {
   describeLackingReplicas,
   idleShards,
+  type ListedRewind,
   type ListedShard,
 } from "../../client/admin/participants.ts";
 
@@ -18,6 +19,7 @@ import {
   PAYLOAD_BYTES_MIN,
   SINGLE_BLOCK_BYTES_MAX,
 } from "../../protocol/limits.ts";
+import { showCut } from "../../protocol/messages/position.ts";
 import { JobSubjects, jobOfStream } from "../../protocol/subjects.ts";
 import { io } from "../../system/file-errors.ts";
 import { isWithoutJetStream } from "../../transport/broker-error.ts";
@@ -127,12 +129,16 @@ export function checkDiskSpace(freeBytes: number, streams: readonly StreamBytes[
 /** Checks whether hosts of the job answer, and each shard has an owner. */
 async function checkHosts(admin: JobAdmin, job: string): Promise<Check[]> {
   try {
-    const [status, { hosts, trainers, shards }] = await Promise.all([
+    const [status, { hosts, trainers, shards, rewind }] = await Promise.all([
       admin.status(),
       admin.participants(),
     ]);
     const alive = `${formatCount(hosts.length, "host")}, ${formatCount(trainers.length, "trainer")}`;
-    return [ok("hosts", `${alive}; job ${job} is ${status.state}`), checkShards(shards)];
+    return [
+      ok("hosts", `${alive}; job ${job} is ${status.state}`),
+      checkShards(shards),
+      ...checkRewind(job, rewind),
+    ];
   } catch (thrown) {
     const { code, message } = ensureError(thrown);
     return [fail("hosts", `${code}: ${message}`, 'start one with "pserver host", and check --job')];
@@ -157,6 +163,20 @@ export function checkShards(shards: readonly ListedShard[]): Check {
     `${states}; ${why}`,
     `see the error's code in docs/reference/errors.md${look}`,
   );
+}
+
+/** Reports a rewind that is not complete: some shards have gone back and others have not. */
+function checkRewind(job: string, rewind: ListedRewind | undefined): Check[] {
+  if (rewind === undefined) return [];
+  const { id, begunMs, at, goneBack } = rewind;
+  const back =
+    goneBack.length === 0 ? "no shard has" : `${nameShards(goneBack)} of ${at.length} have`;
+  const message =
+    `${id}, begun ${new Date(begunMs).toISOString()}, to the cut ${showCut(at)}, is not complete: ` +
+    `${back} gone back`;
+  const command = `pserver rewind --job ${job}`;
+  const advice = `unless it runs now, complete it with "${command} --complete", or drop it with "${command} --drop"`;
+  return [warn("rewind", message, advice)];
 }
 
 /** Fractions of a limit above which a warning and a failure are reported. */

@@ -8,6 +8,7 @@ import {
   fallenBack,
   idleShards,
   type ListedArchiver,
+  type ListedRewind,
   type ListedShard,
   type ListedTape,
   type Participants,
@@ -19,6 +20,7 @@ import {
 import { synchronizationText } from "../../protocol/config/index.ts";
 import { ensureError, PserverError, visible } from "../../protocol/errors.ts";
 import type { ParameterInfo, StatusReply } from "../../protocol/messages/lifecycle-messages.ts";
+import { showCut } from "../../protocol/messages/position.ts";
 import { tensorBytes } from "../../protocol/tensor.ts";
 import { addHelp, type CliContext, openOutput } from "../context.ts";
 import { withAdmin } from "../open-job.ts";
@@ -103,6 +105,7 @@ export function registerStatus(program: Command, context: CliContext): void {
       '  "declared":{"parameters","heldBytes","quotas","trainers"},',
       '  "synchronization":{"mode",…},"members":{"revision","started","trainers"},',
       '  "archivers":[{"machine","pid","shards",…}],"tape":{"messages","bytes"},',
+      '  "rewind":{"id","begunMs","at","goneBack":[shard, …]} while a rewind is not complete,',
       '  "replicas":{"wanted","missing":[…],"lacking":[{"stream","copies"}]}} with --replicas above 1;',
       '  with --watch also "rates":{"appliedPerSecond",…}, or {"error"} while hosts do not answer;',
       "  the job is uninitialized, initializing or ready, a shard is serving, catching-up, unowned, ….",
@@ -210,6 +213,9 @@ export function describeStatus(status: JobStatus, format: TextFormat, rates?: Ra
   for (const archiver of status.archivers) {
     lines.push(...row("archiver", describeArchiver(archiver, shards)));
   }
+  if (status.rewind !== undefined) {
+    lines.push(...row("rewind", describeRewind(status.rewind), "warn"));
+  }
   if (status.synchronization.mode !== "async") lines.push(...row("steps", describeSteps(status)));
   for (const [state, numbers] of idleShards(shards)) {
     lines.push(...row("", `${nameShards(numbers)}: ${state}`, "warn"));
@@ -238,6 +244,12 @@ export function describeStatus(status: JobStatus, format: TextFormat, rates?: Ra
     { kind: "wrap", column: "SHARDS", to: 8 },
   ];
   return [...lines, "", ...formatTable(columns, rows, format, shrinks)];
+}
+
+function describeRewind({ id, begunMs, at, goneBack }: ListedRewind): string {
+  const begun = new Date(begunMs).toISOString();
+  const back = goneBack.length === 0 ? "no shard" : `${nameShards(goneBack)} of ${at.length}`;
+  return `not complete: ${id}, begun ${begun}, to the cut ${showCut(at)}; gone back: ${back}`;
 }
 
 /** Describes how often blocks have changed, and names the shards that did not say. */

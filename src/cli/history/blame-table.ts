@@ -5,7 +5,7 @@ import type {
   ElementValue,
 } from "../../history/blame.ts";
 import { formatTime } from "../../history/points.ts";
-import { showPosition } from "../../history/source.ts";
+import { showPosition } from "../../protocol/messages/position.ts";
 import { formatNumber } from "../output/amounts.ts";
 import type { TextFormat } from "../output/colors.ts";
 import { formatTable, type Shrink } from "../output/table.ts";

@@ -3,7 +3,8 @@ import {
   checkArchive,
   type TapeFindings,
 } from "../../history/archive/check-archive.ts";
-import { type JournalSpan, showPosition } from "../../history/source.ts";
+import type { JournalSpan } from "../../history/source.ts";
+import { showPosition } from "../../protocol/messages/position.ts";
 import type { CliContext } from "../context.ts";
 import { formatCount, formatNumber } from "../output/amounts.ts";
 import type { TextFormat } from "../output/colors.ts";

@@ -1,10 +1,10 @@
-import { showPosition } from "../../history/source.ts";
 import {
   isSound,
   type ServedVerification,
   type ShardVerification,
   type VerifiedPlace,
 } from "../../history/verify.ts";
+import { showPosition } from "../../protocol/messages/position.ts";
 import { formatNumber } from "../output/amounts.ts";
 import type { TextFormat } from "../output/colors.ts";
 import { formatTable } from "../output/table.ts";

@@ -3,7 +3,7 @@ import type {
   BlockOperation,
   UpdateEvent,
 } from "../../actors/journal/describe-record.ts";
-import { showPosition } from "../../history/source.ts";
+import { showPosition } from "../../protocol/messages/position.ts";
 import type { NoteEntries } from "../../protocol/messages/records.ts";
 import { formatBytes } from "../output/amounts.ts";
 import { compactNumber } from "./numbers.ts";

@@ -13,10 +13,10 @@ import {
 import type { UpdateQuery, UpdateRange } from "../../history/read-updates.ts";
 import type { ReplayedModel } from "../../history/replay/replayed-model.ts";
 import type { Replayer } from "../../history/replay/replayer.ts";
-import type { HistoryPlace } from "../../history/source.ts";
-import { type HistorySource, showPosition } from "../../history/source.ts";
+import type { HistoryPlace, HistorySource } from "../../history/source.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { defined } from "../../protocol/fields.ts";
+import { showPosition } from "../../protocol/messages/position.ts";
 import type { CliContext } from "../context.ts";
 import { toOverrides } from "../options/connection-options.ts";
 import type { HistoryFlags } from "../options/history-options.ts";

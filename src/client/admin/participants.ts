@@ -3,7 +3,12 @@ import { type Synchronization, toSynchronization } from "../../protocol/config/i
 import { asMap, flagField, integerField, listField, textField } from "../../protocol/fields.ts";
 import { SHARDS_MAX } from "../../protocol/limits.ts";
 import type { MembersRecord } from "../../protocol/messages/host-records.ts";
-import { type Fallback, type Position, parseFallbacks } from "../../protocol/messages/position.ts";
+import {
+  type Fallback,
+  type Position,
+  parseFallbacks,
+  parsePosition,
+} from "../../protocol/messages/position.ts";
 
 /** A host that is alive, with everything else that it reports of itself. */
 interface ListedHost {
@@ -47,6 +52,17 @@ export interface ListedTape {
   readonly bytes: number;
 }
 
+/** A rewind of a job that is not complete: under way, or interrupted. */
+export interface ListedRewind {
+  readonly id: string;
+  /** When it was begun, in milliseconds since 1970. */
+  readonly begunMs: number;
+  /** Position of each shard to which it goes back. */
+  readonly at: readonly Position[];
+  /** Numbers of the shards that have gone back. */
+  readonly goneBack: readonly number[];
+}
+
 /** Copies of a job's streams in a cluster. */
 export interface ListedReplicas {
   /** Copies of each stream that the job asks for. */
@@ -67,6 +83,8 @@ export interface Participants {
   readonly archivers: readonly ListedArchiver[];
   /** Absent if the job has no tape, or the broker does not say. */
   readonly tape?: ListedTape;
+  /** Absent if there is none. */
+  readonly rewind?: ListedRewind;
   /** Absent if the job asks for one copy, or the broker does not say. */
   readonly replicas?: ListedReplicas;
   /** How the job's trainers keep step. */
@@ -89,6 +107,7 @@ export function parseParticipants(fields: Fields): Participants {
     declared: parseDeclared(fields["declared"]),
     archivers: parseArchivers(fields),
     ...(fields["tape"] === undefined ? {} : { tape: parseTape(fields["tape"]) }),
+    ...(fields["rewind"] === undefined ? {} : { rewind: parseRewind(fields["rewind"]) }),
     ...(fields["replicas"] === undefined ? {} : { replicas: parseReplicas(fields["replicas"]) }),
     synchronization: toSynchronization(fields["synchronization"]),
     ...(fields["members"] === undefined ? {} : { members: parseMembers(fields["members"]) }),
@@ -107,6 +126,18 @@ function parseDeclared(value: unknown): Declared {
 function parseTape(value: unknown): ListedTape {
   const fields = asMap(value, "tape");
   return { messages: integerField(fields, "messages"), bytes: integerField(fields, "bytes") };
+}
+
+function parseRewind(value: unknown): ListedRewind {
+  const fields = asMap(value, "rewind");
+  return {
+    id: textField(fields, "id"),
+    begunMs: integerField(fields, "begunMs"),
+    at: listField(fields, "at", SHARDS_MAX).map((at) => parsePosition(asMap(at, "at"))),
+    goneBack: listField(fields, "goneBack", SHARDS_MAX).map((shard) =>
+      integerField({ shard }, "shard", 0, SHARDS_MAX - 1),
+    ),
+  };
 }
 
 function parseReplicas(value: unknown): ListedReplicas {

@@ -9,6 +9,7 @@ import {
   readCrc,
   type Synchronization,
 } from "../../protocol/index.ts";
+import { showPosition } from "../../protocol/messages/position.ts";
 import { io } from "../../system/file-errors.ts";
 import {
   checkShard,
@@ -18,7 +19,6 @@ import {
   type KeptSnapshot,
   type ShardHistory,
   type StoredTapeMessage,
-  showPosition,
   type TapeStart,
   type TimedRecord,
 } from "../source.ts";

@@ -1,4 +1,5 @@
 import { hostname } from "node:os";
+import { isDeepStrictEqual } from "node:util";
 import { mapConcurrently } from "../../actors/concurrent.ts";
 import {
   type ArchivedShard,
@@ -116,6 +117,8 @@ export class ArchiverRegistration {
   /** The renewal that is under way: with a slow broker only one must be. */
   #writing: Promise<void> | undefined;
   #revision: number | undefined;
+  /** The entry as this archiver has written it last. */
+  #written: unknown;
 
   constructor(deps: RegistrationDeps) {
     this.#deps = deps;
@@ -134,12 +137,16 @@ export class ArchiverRegistration {
     clearInterval(this.#timer);
   }
 
-  /** Removes the registration. @throws the errors of {@link KvBucket}. */
+  /**
+   * Removes the registration, unless another archiver of the archive has taken it over.
+   * @throws the errors of {@link KvBucket}.
+   */
   async end(): Promise<void> {
     this.stop();
     await this.#writing;
     const stored = await this.#deps.bucket.read(this.#key);
-    if (stored !== undefined) await this.#deps.bucket.remove(this.#key, stored.revision);
+    if (stored === undefined || !isDeepStrictEqual(stored.value, this.#written)) return;
+    await this.#deps.bucket.remove(this.#key, stored.revision);
   }
 
   #renew(): void {
@@ -162,6 +169,7 @@ export class ArchiverRegistration {
       shards: archived(),
     };
     const json = toArchiverJson(record);
+    this.#written = json;
     for (;;) {
       this.#revision = await replaceEntry(bucket, this.#key, json, this.#revision);
       if (this.#revision !== undefined) return;

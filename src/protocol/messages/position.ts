@@ -87,3 +87,13 @@ export function parseFallbacks(fields: Fields): readonly Fallback[] {
     };
   });
 }
+
+/** Formats a position as points spell it: `3:1200`, with the generation unless it is the first: `3:1200@2`. */
+export function showPosition(shard: number, { generation, seq }: Position): string {
+  return generation === 1 ? `${shard}:${seq}` : `${shard}:${seq}@${generation}`;
+}
+
+/** Shows a position in every shard, as the commands read it: `0:120 1:97@2`. */
+export function showCut(at: readonly Position[]): string {
+  return at.map((position, shard) => showPosition(shard, position)).join(" ");
+}

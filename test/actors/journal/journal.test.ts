@@ -69,6 +69,7 @@ test("of abandoned journals the newest is kept, under another subject and as lar
     ["PS_j_3", 10],
     ["PS_j_3_2", 70],
   ]);
+  const lastSeqs = new Map<string, number>();
   const journal = journalOn({
     info: (stream: string) => {
       const bytes = there.get(stream);
@@ -77,11 +78,13 @@ test("of abandoned journals the newest is kept, under another subject and as lar
           new JetStreamApiError({ code: 404, err_code: 10059, description: "" }),
         );
       }
-      const state = { first_seq: 2, last_seq: 9, bytes };
+      const state = { first_seq: 2, last_seq: lastSeqs.get(stream) ?? 9, bytes };
       return Promise.resolve({ created: "now", config: { max_bytes: 99 }, state });
     },
     update: (stream: string, config: unknown) => {
       calls.push([stream, config]);
+      // A record that was stored after the first look at the stream.
+      lastSeqs.set(stream, 10);
       return Promise.resolve();
     },
     delete: (stream: string) => {
@@ -90,7 +93,10 @@ test("of abandoned journals the newest is kept, under another subject and as lar
     },
   });
   const left = await journal.setAside([1, 2, 3]);
-  expect([...left.keys()]).toEqual([2, 1]);
+  expect([...left]).toMatchObject([
+    [2, { lastSeq: 10 }],
+    [1, { lastSeq: 9 }],
+  ]);
   expect(calls).toEqual([["PS_j_3_2", { subjects: ["ps.j.left.3.2"], max_bytes: 70 }], "PS_j_3"]);
 });
 

@@ -118,6 +118,7 @@ function makeJournal(parts: OwnerParts): Journal {
     shard: SHARD,
     stream: () => "PS_test_3",
     lastSeq: () => Promise.resolve(isMade ? lastSeq() : undefined),
+    newestGeneration: () => Promise.resolve(isMade ? 1 : 0),
     info: (generation: number) =>
       Promise.resolve(isMade && generation > deleted() ? info() : undefined),
     rules: 1,

@@ -74,7 +74,11 @@ function takeOver(reserve: (bytes: number) => void = () => undefined): Promise<R
     owner: `new ${takings}`,
     host: "new",
     store: snapshots.store,
-    journal: { shard: SHARD, lastSeq: () => Promise.resolve(undefined) },
+    journal: {
+      shard: SHARD,
+      lastSeq: () => Promise.resolve(undefined),
+      newestGeneration: () => Promise.resolve(0),
+    },
     watermarks: { read: () => Promise.resolve(undefined) },
     reserve,
   });
@@ -264,6 +268,7 @@ describe("a shard without a manifest", () => {
       journal: {
         shard: SHARD,
         lastSeq: (generation) => Promise.resolve(generation === left.generation ? 9 : undefined),
+        newestGeneration: () => Promise.resolve(left.generation ?? 0),
       },
       watermarks: { read: () => Promise.resolve(left.watermark) },
       reserve: () => undefined,
@@ -280,10 +285,12 @@ describe("a shard without a manifest", () => {
       code: "SNAPSHOT_DAMAGED",
       details: { shard: SHARD, generation: 1 },
     });
-    await expect(takeOver({ generation: 2, watermark: WATERMARK })).rejects.toMatchObject({
-      code: "SNAPSHOT_DAMAGED",
-      details: { shard: SHARD, generation: 2 },
-    });
+    for (const watermark of [{ watermark: WATERMARK }, {}]) {
+      await expect(takeOver({ generation: 2, ...watermark })).rejects.toMatchObject({
+        code: "SNAPSHOT_DAMAGED",
+        details: { shard: SHARD, generation: 2 },
+      });
+    }
   });
 
   test("has lost everything if only the watermark is left", async () => {

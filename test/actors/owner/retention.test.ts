@@ -16,6 +16,8 @@ class Shelf {
   lastSeq = 0;
   bytesMax = 1_000;
   messages: number[] = [];
+  /** Those that were removed, in order. */
+  readonly removed: number[] = [];
   #next = 1;
 
   readonly journal = {
@@ -39,6 +41,7 @@ class Shelf {
     list: () => Promise.resolve([...this.messages]),
     remove: (gone: Iterable<number>) => {
       const set = new Set(gone);
+      this.removed.push(...set);
       this.messages = this.messages.filter((seq) => !set.has(seq));
       return Promise.resolve();
     },
@@ -137,6 +140,16 @@ describe("retention", () => {
     shelf.lastSeq = 0;
     await kept.committed(shelf.manifest(2));
     expect(shelf.messages).toEqual([5, 6, 7]);
+  });
+
+  test("removes a manifest before what it names: a host may crash in between", async () => {
+    const shelf = new Shelf();
+    const kept = retention(shelf, 10);
+    for (let i = 0; i < 3; i++) {
+      shelf.lastSeq += 100;
+      await kept.committed(shelf.manifest());
+    }
+    expect(shelf.removed).toEqual([3, 2, 1]);
   });
 
   test("leaves alone what is newer than the newest snapshot: another's may be under way", async () => {

@@ -278,6 +278,6 @@ describe("a snapshot", () => {
     expect(commits).toEqual([[9, 7]]);
     expect(purged).toEqual([[2, 7]]);
     expect(snapshots.oldestSeq).toBe(7);
-    expect(removed).toEqual([2, 9]);
+    expect(removed).toEqual([9, 2]);
   });
 });

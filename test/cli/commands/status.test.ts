@@ -160,3 +160,18 @@ test.each([60, 80, 120])("fits %i columns, and loses neither shards nor trainers
   expect(words).toEqual(expect.arrayContaining([...trainers, "0-63", ...even.map(String)]));
   expect(lines.join("\n")).toMatch(/^a-host.*example? {2}/m);
 });
+
+test("a rewind that is not complete is told with its point and the shards that have gone back", () => {
+  const at = [
+    { generation: 1, seq: 12 },
+    { generation: 2, seq: 3 },
+  ];
+  const told = (goneBack: readonly number[]): string | undefined =>
+    describeStatus({ ...STATUS, rewind: { id: "x1", begunMs: 0, at, goneBack } }, PLAIN).find(
+      (text) => /^ {2}rewind/.test(text),
+    );
+  const begun = "x1, begun 1970-01-01T00:00:00.000Z, to the cut 0:12 1:3@2";
+  expect(told([1])).toMatch(`not complete: ${begun}; gone back: shard 1 of 2`);
+  expect(told([])).toMatch(`not complete: ${begun}; gone back: no shard`);
+  expect(describeStatus(STATUS, PLAIN).join("\n")).not.toMatch(/rewind/);
+});

@@ -1,12 +1,14 @@
 // Proves on a real broker, with the compiled command and hosts as processes: `jobs` lists what a broker
 // holds, a command for a job that nobody serves names those that there are, and `remove` takes a job away
-// whole, but not while a host serves it, and not so that half of it could be taken for a job.
+// whole, but not while a host serves it, and not so that half of it could be taken for a job. A removal that was held
+// up leaves alone what was made under the name meanwhile.
 import { jetstream } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { listJobStreams } from "../../../src/actors/job/open-job.ts";
 import { JobRemoval } from "../../../src/actors/job/remove-job.ts";
 import { type Finished, run } from "../../cli/spawn-command.ts";
+import { heldConnection } from "../../support/held-connection.ts";
 import { TestJob } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";
 
@@ -124,6 +126,42 @@ test("hosts refuse the rest of a job whose removal was interrupted, until anothe
   expect(await pserver("remove", "j", "--yes")).toMatchObject({ code: 0 });
   expect(await streams()).toEqual([]);
   await job.host();
+});
+
+test("a removal that goes on late leaves alone a job that was made under the name meanwhile", async () => {
+  await (await job.host({ shards: 2 })).stop();
+  let looks = 0;
+  let made: string[] = [];
+  // It looks at each stream directly before it removes it.
+  const held = heldConnection(connection, async (subject) => {
+    if (!subject.startsWith("$JS.API.STREAM.DELETE.") || ++looks !== 2) return;
+    expect(await pserver("remove", "j", "--yes")).toMatchObject({ code: 0 });
+    await job.host({ shards: 2 });
+    const client = await job.trainer("a");
+    await client.createIfNotAlreadyCreated("w", Float32Array.of(5));
+    made = await streams();
+  });
+  const removal = new JobRemoval({
+    connection: held,
+    job: "j",
+    etcd: undefined,
+    timeoutMs: HANG_MS,
+  });
+  await expect(removal.run(() => undefined)).rejects.toMatchObject({ code: "BUSY" });
+  expect(await streams()).toEqual(made);
+  const client = await job.trainer("b");
+  expect((await client.pullFull("w")).data).toEqual(Float32Array.of(5));
+});
+
+test("a removal does not remove another job than the one that was planned to be removed", async () => {
+  await (await job.host({ shards: 2 })).stop();
+  const removal = new JobRemoval({ connection, job: "j", etcd: undefined, timeoutMs: HANG_MS });
+  await removal.plan();
+  expect(await pserver("remove", "j", "--yes")).toMatchObject({ code: 0 });
+  await (await job.host({ shards: 2 })).stop();
+  const made = await streams();
+  await expect(removal.run(() => undefined)).rejects.toMatchObject({ code: "BUSY" });
+  expect(await streams()).toEqual(made);
 });
 
 test("streams of others stay", async () => {

@@ -1,6 +1,7 @@
 // Proves that a fork goes on as its job would have gone on: its values are those that were pulled at the point,
 // and the same gradients lead to the same values, so optimizer slots, versions and schedules are there, too. The
-// job itself goes on untouched. Half a fork is served by nobody. The program is a process of its own, so that it
+// job itself goes on untouched. Half a fork is served by nobody. A run that another one has overtaken neither writes
+// into the job that is complete and trained, nor removes it. The program is a process of its own, so that it
 // can be killed at each stage.
 import { createHash } from "node:crypto";
 import { afterEach, describe, expect, test } from "vitest";
@@ -8,11 +9,13 @@ import type { HostOptions } from "../../../src/actors/host/host.ts";
 import type { Client } from "../../../src/client/index.ts";
 import { forkJob, rebuildFrom } from "../../../src/history/fork-job.ts";
 import { openHistory } from "../../../src/history/open-journal.ts";
+import type { Cut } from "../../../src/history/points.ts";
 import { OPTIMIZERS } from "../../../src/protocol/config/index.ts";
 import { JobSubjects, PserverError } from "../../../src/protocol/index.ts";
 import { openConnection } from "../../../src/transport/connection.ts";
 import { fullConfig } from "../../actors/fold/optimizer-configs.ts";
 import { run } from "../../cli/spawn-command.ts";
+import { heldConnection } from "../../support/held-connection.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { branch, cutNow } from "./forks.ts";
@@ -179,30 +182,43 @@ describe("an interrupted fork", () => {
   });
 });
 
-describe("a fork that another run takes over between two shards", () => {
-  /** Forks a job with the last values 1 and 2 of w at 1, while another process forks it at 2. */
-  async function overtaken(fails: boolean): Promise<unknown> {
+describe("a fork that another run overtakes", () => {
+  /** How it is held up, and how it ends without the other run. */
+  interface Overtaken {
+    /** After which stage; at its next look at the settings, which still are its own. */
+    readonly after: "begun" | "shard 0" | "shard 1";
+    readonly fails: boolean;
+    /** What others do meanwhile. */
+    readonly meanwhile: (later: Cut) => Promise<void>;
+  }
+
+  /** Makes a job whose last values of v and w are 2, and forks it at the point where they were 1. */
+  async function overtaken({ after, fails, meanwhile }: Overtaken): Promise<unknown> {
     const client = await start();
-    await client.createIfNotAlreadyCreated("w", Float32Array.of(1));
-    await client.createIfNotAlreadyCreated("v", Float32Array.of(1));
+    for (const name of ["v", "w"]) {
+      await client.createIfNotAlreadyCreated(name, Float32Array.of(1));
+    }
     const at = await cutNow(job);
-    await client.pushFull("w", Float32Array.of(1), 1, 1);
-    await client.pushFull("v", Float32Array.of(1), 1, 1);
+    for (const name of ["v", "w"]) await client.pushFull(name, Float32Array.of(1), 1, 1);
     const later = await cutNow(job);
     const reach = { servers: [job.broker.url], timeoutMs: HANG_MS };
     const source = await openHistory({ kind: "broker", connection: reach, job: job.job });
     const inboxPrefix = new JobSubjects("other").hostInbox("slow");
     const connection = await openConnection(reach, { name: "slow", inboxPrefix });
     const { signal } = new AbortController();
-    const rebuild = rebuildFrom(source, signal);
+    let stage = "";
+    const held = heldConnection(connection, async (subject) => {
+      if (stage !== after || subject !== "$JS.API.STREAM.MSG.GET.KV_PS_other") return;
+      stage = "";
+      await meanwhile(later);
+      if (fails) throw new PserverError("IO", "the disk is gone");
+    });
     try {
       await forkJob({
-        ...{ connection, host: "slow", job: "other", of: source, known: {}, at, signal },
-        rebuild: async (shard, position) => {
-          const state = await rebuild(shard, position);
-          if (shard === 1) await branch(job, { at: later, as: "other" });
-          if (shard === 1 && fails) throw new PserverError("IO", "the disk is gone");
-          return state;
+        ...{ connection: held, host: "slow", job: "other", of: source, known: {}, at, signal },
+        rebuild: rebuildFrom(source, signal),
+        onStage: (done) => {
+          stage = done;
         },
       });
       return undefined;
@@ -213,13 +229,47 @@ describe("a fork that another run takes over between two shards", () => {
     }
   }
 
-  test.each([
-    ["BUSY", false],
-    ["IO", true],
-  ] as const)("fails with %s, and leaves all that the other one made", async (code, fails) => {
-    expect(await overtaken(fails)).toMatchObject({ code });
-    const { client: forked } = await joined("other");
-    for (const name of ["v", "w"]) expect((await forked.pullFull(name)).data[0]).toBe(2);
+  /** Another run completes the fork; its job is trained to 4, and no host runs then. */
+  async function completeAndTrain(later: Cut): Promise<void> {
+    await branch(job, { at: later, as: "other" });
+    const { host, client } = await joined("other");
+    for (const name of ["v", "w"]) await client.pushFull(name, Float32Array.of(2), 1, 1);
+    await host.stop();
+  }
+
+  async function expectTrained(): Promise<void> {
+    const { client } = await joined("other");
+    for (const name of ["v", "w"]) expect((await client.pullFull(name)).data[0]).toBe(4);
+  }
+
+  const STAGES = ["begun", "shard 0", "shard 1"] as const;
+
+  test.each(STAGES)(
+    "after %s changes nothing of a job that is complete and trained",
+    async (after) => {
+      const error = await overtaken({ after, fails: false, meanwhile: completeAndTrain });
+      expect(error).toMatchObject({ code: "BUSY" });
+      await expectTrained();
+    },
+  );
+
+  test("does not remove it if it fails", async () => {
+    const error = await overtaken({ after: "shard 0", fails: true, meanwhile: completeAndTrain });
+    expect(error).toMatchObject({ code: "IO" });
+    await expectTrained();
+  });
+
+  test("adds nothing to a job that is made under the name after its own was removed", async () => {
+    const error = await overtaken({
+      ...{ after: "shard 0", fails: false },
+      meanwhile: async (later) => {
+        const removed = await run(["remove", "other", "--yes", "--url", job.broker.url]);
+        expect(removed).toMatchObject({ code: 0 });
+        await completeAndTrain(later);
+      },
+    });
+    expect(error).toMatchObject({ code: "BUSY" });
+    await expectTrained();
   });
 });
 

@@ -12,7 +12,8 @@ const PROGRAM = testProgram("fork-process");
 
 /** A fork or a rewind of a test job. */
 export interface Branching {
-  readonly at: Cut;
+  /** Absent to complete a rewind. */
+  readonly at?: Cut;
   /** The job to make; absent for a rewind. */
   readonly as?: string;
   /** The stage after which the process is killed. */

@@ -1,14 +1,23 @@
 // Proves that a job goes back in place, while hosts serve it and trainers push: the values are those of the
 // point, trainers are told what was given up and continue, and the abandoned history stays readable and can
-// be gone back to. A rewind that was killed is completed by the next one. The program is a process of its
-// own.
+// be gone back to. A rewind that was killed is shown, and is completed or dropped, never executed in place of another
+// one; a run that was held up meanwhile changes nothing any more. A run that is killed is a process of its own.
+import { jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
 import { afterEach, describe, expect, test } from "vitest";
 import type { HostOptions } from "../../../src/actors/host/host.ts";
 import type { Client, ShardFallback } from "../../../src/client/index.ts";
-import { hashName, PserverError } from "../../../src/protocol/index.ts";
+import { rebuildFrom } from "../../../src/history/fork-job.ts";
+import { openHistory } from "../../../src/history/open-journal.ts";
+import type { Cut } from "../../../src/history/points.ts";
+import { rewindJob } from "../../../src/history/rewind-job.ts";
+import { hashName, JobSubjects, PserverError } from "../../../src/protocol/index.ts";
+import { openConnection } from "../../../src/transport/connection.ts";
 import { fullConfig } from "../../actors/fold/optimizer-configs.ts";
 import { run } from "../../cli/spawn-command.ts";
+import { heldConnection } from "../../support/held-connection.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
+import { HANG_MS } from "../../support/limits.ts";
 import { branch, cutAt, cutNow } from "./forks.ts";
 
 let job: TestJob;
@@ -205,28 +214,270 @@ describe("a rewind", () => {
   });
 });
 
+/** Runs the command on the test's job. */
+function rewind(...args: string[]): ReturnType<typeof run> {
+  return run(["rewind", "--job", job.job, "--url", job.broker.url, ...args]);
+}
+
+/** The rewind that `pserver status` shows. */
+async function shownRewind(): Promise<unknown> {
+  const { stdout } = await run(["status", "--json", "--job", job.job, "--url", job.broker.url]);
+  return (JSON.parse(stdout) as { readonly rewind?: unknown }).rewind;
+}
+
 describe("an interrupted rewind", () => {
-  for (const killAt of ["rebuilt", "shard 0", "parameters"]) {
-    test(`after "${killAt}" is completed by the next one`, async () => {
+  test("before its plan is noted has changed nothing", async () => {
+    const client = await start();
+    await raise(client, 2);
+    const at = await cutNow(job);
+    await raise(client, 2);
+    expect(await branch(job, { at, killAt: "rebuilt" })).toBeUndefined();
+    expect(await shownRewind()).toBeUndefined();
+    expect(await branch(job, { at })).toMatchObject({ completed: false, at });
+    expect(await counts(client)).toEqual([2, 2]);
+  });
+
+  test.each([
+    ["begun", []],
+    ["shard 0", [0]],
+    ["parameters", [0, 1]],
+  ] as const)(
+    "after %s is shown, refuses another point, and is completed",
+    async (killAt, goneBack) => {
       const client = await start();
       await raise(client, 2);
       const at = await cutNow(job);
       await raise(client, 2);
       const later = await cutNow(job);
       expect(await branch(job, { at, killAt })).toBeUndefined();
-      const begun = killAt !== "rebuilt";
-      expect(await branch(job, { at: begun ? later : at })).toMatchObject({ completed: begun, at });
+      const shown = await shownRewind();
+      expect(shown).toMatchObject({ at, goneBack });
+      const before = await counts(client);
+      await expect(branch(job, { at: later })).rejects.toThrow("UNFINISHED");
+      expect(await counts(client)).toEqual(before);
+      expect(await shownRewind()).toEqual(shown);
+      expect(await branch(job, {})).toMatchObject({ completed: true, at });
       expect(await counts(client)).toEqual([2, 2]);
+      expect(await shownRewind()).toBeUndefined();
       await raise(client, 1);
       expect(await counts(client)).toEqual([3, 3]);
+    },
+  );
+
+  test("takes a shard back that was recovered meanwhile, and no other one again", async () => {
+    const client = await start();
+    await raise(client, 2);
+    const at = await cutNow(job);
+    await raise(client, 2);
+    expect(await branch(job, { at, killAt: "shard 0" })).toBeUndefined();
+    await host.stop();
+    host = await job.host();
+    await raise(await job.trainer("b"), 2);
+    await host.stop();
+    // The last record of both journals is lost: shard 0 has gone back by then, shard 1 has not.
+    const connection = await connect({ servers: job.broker.url });
+    const { streams } = await jetstreamManager(connection);
+    for (const [shard, generation] of [
+      [0, 2],
+      [1, 1],
+    ] as const) {
+      const journal = new JobSubjects(job.job).journalStream(shard, generation);
+      await streams.deleteMessage(journal, (await streams.info(journal)).state.last_seq);
+    }
+    await connection.close();
+    const url = ["--job", job.job, "--url", job.broker.url];
+    expect(await run(["recover", ...url, "--from", "prefix", "--yes"])).toMatchObject({ code: 0 });
+    host = await job.host();
+    const [first = 0, second = 0] = await counts(await job.trainer("c"));
+    expect(second).toBeGreaterThan(2);
+    expect(await branch(job, {})).toMatchObject({
+      completed: true,
+      shards: [
+        { shard: 0, generation: 3, fallbacks: [] },
+        { shard: 1, generation: 3 },
+      ],
     });
+    expect(await counts(await job.trainer("d"))).toEqual([first, 2]);
+  });
+
+  test("of journals in memory is completed, though what its first shard left is gone", async () => {
+    const client = await start({ journal: "memory" });
+    await raise(client, 2);
+    const at = await cutNow(job);
+    await raise(client, 2);
+    expect(await branch(job, { at, killAt: "shard 0" })).toBeUndefined();
+    expect(await branch(job, {})).toMatchObject({ completed: true });
+    expect(await counts(await job.trainer("b"))).toEqual([2, 2]);
+  });
+
+  test("whose point is trimmed can be dropped, and another one begins", async () => {
+    const client = await start({ snapshotBytes: 500, retainBytes: 1 });
+    await raise(client, 1);
+    const at = await cutNow(job);
+    expect(await branch(job, { at, killAt: "begun" })).toBeUndefined();
+    const trimmed = async (): Promise<boolean> => {
+      const oldest = await cutAt(job, { kind: "start" });
+      return oldest.every(({ seq }, shard) => seq > (at[shard]?.seq ?? 0));
+    };
+    while (!(await trimmed())) await raise(client, 5);
+    const refused = await rewind("--complete", "--yes");
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toMatch(/HISTORY_LOST: [^\n]*pserver rewind --job j --drop/);
+    const dropped = await rewind("--drop");
+    expect(dropped).toMatchObject({ code: 0, stdout: "" });
+    expect(dropped.stderr).toContain("job j is as if it had not begun");
+    expect(await shownRewind()).toBeUndefined();
+    const now = await cutNow(job);
+    const values = await counts(client);
+    expect(await branch(job, { at: now })).toMatchObject({ completed: false });
+    expect(await counts(client)).toEqual(values);
+  });
+
+  test("that is dropped leaves shards of two times, which another rewind puts together", async () => {
+    const client = await start();
+    await raise(client, 2);
+    const at = await cutNow(job);
+    await raise(client, 2);
+    expect(await branch(job, { at, killAt: "shard 0" })).toBeUndefined();
+    const url = ["--job", job.job, "--url", job.broker.url];
+    const checked = await run(["doctor", "--json", ...url]);
+    const { checks } = JSON.parse(checked.stdout) as { readonly checks: readonly unknown[] };
+    expect(checks).toContainEqual({
+      ...{ name: "rewind", status: "warn" },
+      message: expect.stringMatching(
+        /^\S+, begun \S+, to the cut 0:\d+ 1:\d+, is not complete: shard 0 of 2/,
+      ),
+      advice: expect.stringContaining("pserver rewind --job j --complete"),
+    });
+    const dropped = await rewind("--drop", "--json");
+    expect(JSON.parse(dropped.stdout)).toMatchObject({
+      job: "j",
+      at,
+      goneBack: [0],
+      unchanged: [1],
+    });
+    const left = await counts(await job.trainer("b"));
+    expect(left.toSorted()).toEqual([2, 4]);
+    // The owners go on, and make snapshots.
+    await raise(client, 1);
+    const snapshots = await run(["status", ...url]);
+    expect(snapshots.stdout).not.toContain("rewind");
+    expect(await branch(job, { at })).toMatchObject({ completed: false });
+    expect(await counts(await job.trainer("c"))).toEqual([2, 2]);
+    expect(await rewind("--drop")).toMatchObject({ code: 3 });
+    expect(await rewind("--complete")).toMatchObject({ code: 3 });
+    expect(host.hasEnded).toBe(false);
+  });
+});
+
+describe("a rewind that is held up while another run goes on with it", () => {
+  /** After which stage, and at its how many-th look at the bucket from then on. */
+  const PLACES = [
+    ["begun", 1],
+    ["shard 0", 1],
+    ["shard 1", 1],
+    ["shard 1", 2],
+    ["shard 1", 3],
+  ] as const;
+
+  async function heldUp(
+    [after, look]: readonly [after: string, look: number],
+    at: Cut,
+    meanwhile: () => Promise<void>,
+  ): Promise<unknown> {
+    const reach = { servers: [job.broker.url], timeoutMs: HANG_MS };
+    const source = await openHistory({ kind: "broker", connection: reach, job: job.job });
+    const inboxPrefix = new JobSubjects(job.job).hostInbox("slow");
+    const connection = await openConnection(reach, { name: "slow", inboxPrefix });
+    const { signal } = new AbortController();
+    let stage = "";
+    let looks = 0;
+    const held = heldConnection(connection, async (subject) => {
+      if (stage !== after || subject !== `$JS.API.STREAM.MSG.GET.KV_PS_${job.job}`) return;
+      if (++looks === look) await meanwhile();
+    });
+    try {
+      await rewindJob({
+        ...{ connection: held, host: "slow", job: job.job, at, signal },
+        rebuild: rebuildFrom(source, signal),
+        onStage: (done) => {
+          stage = done;
+        },
+      });
+      return undefined;
+    } catch (error) {
+      return error;
+    } finally {
+      expect(looks).toBeGreaterThanOrEqual(look);
+      await Promise.all([source.close(), connection.close()]);
+    }
   }
+
+  test.each(PLACES)(
+    "after %s, at look %i, erases nothing that was created since",
+    async (...place) => {
+      const client = await start();
+      await raise(client, 2);
+      const at = await cutNow(job);
+      await client.createIfNotAlreadyCreated("late", Float32Array.of(1));
+      const created = Array.from({ length: 5 }, (_, i) => `new-${i}`);
+      const error = await heldUp(place, at, async () => {
+        expect(await branch(job, {})).toMatchObject({ completed: true, gone: ["late"] });
+        const fresh = await job.trainer("b");
+        for (const name of [...created, "late"]) {
+          await fresh.createIfNotAlreadyCreated(name, Float32Array.of(1));
+          await fresh.pushFull(name, Float32Array.of(5), 1, 1);
+        }
+        await raise(fresh, 1);
+      });
+      expect(error).toMatchObject({ code: "BUSY" });
+      const last = await job.trainer("c");
+      for (const name of [...created, "late"]) expect((await last.pullFull(name)).data[0]).toBe(6);
+      expect(await counts(last)).toEqual([3, 3]);
+      expect(await shownRewind()).toBeUndefined();
+    },
+  );
+
+  test.each([
+    ["begun", 1],
+    ["shard 0", 1],
+  ] as const)(
+    "after %s, at look %i, changes nothing once its plan is dropped",
+    async (...place) => {
+      const client = await start();
+      await raise(client, 2);
+      const at = await cutNow(job);
+      await raise(client, 2);
+      const error = await heldUp(place, at, async () => {
+        expect(await rewind("--drop")).toMatchObject({ code: 0 });
+      });
+      expect(error).toMatchObject({ code: "BUSY" });
+      const expected = place[0] === "begun" ? [4, 4] : [2, 4];
+      expect((await counts(await job.trainer("b"))).toSorted()).toEqual(expected);
+    },
+  );
 });
 
 describe("the command", () => {
-  function rewind(...args: string[]): ReturnType<typeof run> {
-    return run(["rewind", "--job", job.job, "--url", job.broker.url, ...args]);
-  }
+  test("refuses another point while a rewind is not complete, and says how to go on", async () => {
+    const client = await start();
+    await raise(client, 2);
+    const [first] = await cutNow(job);
+    await raise(client, 2);
+    const at = await cutNow(job);
+    await raise(client, 2);
+    await branch(job, { at, killAt: "begun" });
+    const refused = await rewind("--to", `0:${first?.seq}`, "--yes");
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toMatch(
+      /UNFINISHED: job j: the rewind \S+ that began at .*no shard has gone back/,
+    );
+    expect(refused.stderr).toContain('"pserver rewind --job j --complete"');
+    expect(refused.stderr).toContain('"pserver rewind --job j --drop"');
+    expect(await rewind("--complete", "--drop", "--yes")).toMatchObject({ code: 3 });
+    expect(await rewind("--complete", "--yes")).toMatchObject({ code: 0 });
+    expect(await counts(client)).toEqual([4, 4]);
+  });
 
   test("asks for confirmation, says what it understood and what was given up", async () => {
     const client = await start();

@@ -1,11 +1,11 @@
 /**
- * A fork or a rewind as a process of its own that is killed after one stage of it, for tests of interrupted
- * ones. Its argument is JSON: the broker's `url`, the `job`, the cut `at`, the name `as` of a new job, absent
- * for a rewind, and the stage to be killed at.
+ * A fork or a rewind as a process of its own that is killed after one stage of it, for tests of interrupted ones. Its
+ * argument is JSON: the broker's `url`, the `job`, the cut `at`, absent to complete a rewind, the name `as` of a new
+ * job, absent for a rewind, and the stage to be killed at.
  */
 
-import { forkJob, knownSettings, rebuildFrom } from "../../../src/history/fork-job.ts";
-
+import { forkJob, rebuildFrom } from "../../../src/history/fork-job.ts";
+import { knownSettings } from "../../../src/history/new-job.ts";
 import { openHistory } from "../../../src/history/open-journal.ts";
 import { rewindJob } from "../../../src/history/rewind-job.ts";
 import { JobSubjects, type Position } from "../../../src/protocol/index.ts";
@@ -14,7 +14,7 @@ import { openConnection } from "../../../src/transport/connection.ts";
 const { url, job, at, as, killAt } = JSON.parse(process.argv[2] ?? "{}") as {
   readonly url: string;
   readonly job: string;
-  readonly at: readonly Position[];
+  readonly at?: readonly Position[];
   readonly as?: string;
   readonly killAt?: string;
 };
@@ -29,11 +29,13 @@ const rebuild = rebuildFrom(source, signal);
 const onStage = (stage: string): void => {
   if (stage === killAt) process.kill(process.pid, "SIGKILL");
 };
-const options = { connection, host, at, rebuild, signal, onStage };
-const known = await knownSettings(connection, job);
+const options = { connection, host, rebuild, signal, onStage };
 const made =
   as === undefined
-    ? await rewindJob({ ...options, job })
-    : await forkJob({ ...options, job: as, of: source, known });
+    ? await rewindJob({ ...options, job, at })
+    : await forkJob({
+        ...{ ...options, job: as, at: at ?? [], of: source },
+        known: await knownSettings(connection, job),
+      });
 process.stdout.write(`${JSON.stringify(made)}\n`);
 process.exit(0);

@@ -54,6 +54,19 @@ test("is there from the start, and follows what is archived", async () => {
   await own.end();
 });
 
+test("is left alone at the end by an archiver whose successor has taken it over", async () => {
+  const [late, next] = [registration(), registration()];
+  await late.start();
+  late.stop();
+  vi.setSystemTime(Date.now() + 1);
+  archived = [copied(9)];
+  await next.start();
+  await late.end();
+  expect((await stored())?.shards).toEqual([copied(9)]);
+  await next.end();
+  expect(await stored()).toBeUndefined();
+});
+
 test("is renewed although nothing has changed", async () => {
   const own = registration();
   await own.start();

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import type { Lifecycle } from "../../../src/actors/lifecycle/machine.ts";
 import { effectiveState, type Parameter } from "../../../src/actors/lifecycle/parameter.ts";
-import { rewoundEntries } from "../../../src/history/rewind-job.ts";
+import { rewoundJob, rewoundParameter, wasInitialized } from "../../../src/history/rewind-job.ts";
 import { toConfig } from "../../../src/protocol/config/index.ts";
 
 const config = toConfig();
@@ -27,18 +27,34 @@ const READY = lifecycle("ready", 2, { at: [{ shard: 0, generation: 1, seq: 10 }]
 /** Declared in the job's initialization. */
 const OF_JOB = { jobEpoch: 2, lifecycle: lifecycle("initializing") };
 
-/** Effective states by name, and the job's, at a cut. */
-function statesAfter(
+/** The generation with which shard 0 goes back. */
+const GENERATIONS = [2];
+
+/** The entries after a rewind to a record of shard 0. */
+function entriesAfter(
   job: Lifecycle,
   known: readonly Parameter[],
   found: readonly Parameter[],
   seq: number,
-): Record<string, string> {
-  const entries = rewoundEntries({ job, parameters: known }, found, [{ generation: 1, seq }]);
-  const states = entries.parameters.map((each) => [
-    each.declaration.name,
-    effectiveState(each, entries.job),
-  ]);
+): { job: Lifecycle; parameters: (Parameter | undefined)[] } {
+  const cut = [{ generation: 1, seq }];
+  const initialized = wasInitialized({ job, parameters: known }, found, cut);
+  const to = { initialized, generations: GENERATIONS };
+  const named = (all: readonly Parameter[], name: string): Parameter | undefined =>
+    all.find(({ declaration }) => declaration.name === name);
+  const names = new Set([...known, ...found].map(({ declaration }) => declaration.name));
+  const parameters = [...names].map((name) =>
+    rewoundParameter(named(known, name), named(found, name), to),
+  );
+  return { job: rewoundJob(job, to), parameters };
+}
+
+/** Effective states by name, and the job's, at a cut. */
+function statesAfter(...of: Parameters<typeof entriesAfter>): Record<string, string> {
+  const entries = entriesAfter(...of);
+  const states = entries.parameters.flatMap((each) =>
+    each === undefined ? [] : [[each.declaration.name, effectiveState(each, entries.job)]],
+  );
   return { ...Object.fromEntries(states), job: entries.job.state };
 }
 
@@ -56,12 +72,7 @@ describe("a parameter", () => {
   test("that did not exist, or not as a whole, is gone, and keeps the highest epoch", () => {
     const known = [parameter("new", { lifecycle: lifecycle("ready", 3) }), parameter("half")];
     const half = parameter("half", { lifecycle: lifecycle("uninitialized", 2) });
-    const job = READY;
-    const entries = rewoundEntries(
-      { job, parameters: known },
-      [half],
-      [{ generation: 1, seq: 20 }],
-    );
+    const entries = entriesAfter(READY, known, [half], 20);
     expect(entries.parameters).toMatchObject([
       { jobEpoch: 0, lifecycle: { state: "uninitialized", context: { epoch: 3 } } },
       { jobEpoch: 0, lifecycle: { state: "uninitialized", context: { epoch: 2 } } },
@@ -72,6 +83,23 @@ describe("a parameter", () => {
     const known = [parameter("w", { lifecycle: lifecycle("uninitialized") })];
     const job = lifecycle("uninitialized", 2);
     expect(statesAfter(job, known, [parameter("w")], 20)).toEqual({ w: "ready", job: "ready" });
+  });
+});
+
+describe("a parameter that was initialized", () => {
+  const at = (generation: number) => [{ shard: 0, generation, seq: 3 }];
+  const created = (generation: number): Parameter =>
+    parameter("new", { lifecycle: lifecycle("ready", 1, { at: at(generation) }) });
+
+  test("after its shard had gone back stays as it is", () => {
+    const known = created(2);
+    expect(entriesAfter(READY, [known], [], 20).parameters).toEqual([known]);
+    const half = parameter("new", { lifecycle: lifecycle("uninitialized", 1) });
+    expect(entriesAfter(READY, [known], [half], 20).parameters).toEqual([known]);
+  });
+
+  test("before is gone", () => {
+    expect(statesAfter(READY, [created(1)], [], 20)).toMatchObject({ new: "uninitialized" });
   });
 });
 
@@ -95,11 +123,7 @@ describe("a job", () => {
   });
 
   test("changes its record, which hosts notice", () => {
-    const { job } = rewoundEntries(
-      { job: READY, parameters: [] },
-      [],
-      [{ generation: 1, seq: 50 }],
-    );
+    const { job } = entriesAfter(READY, [], [], 50);
     expect(job.context.revised).toBe(READY.context.revised + 1);
   });
 });

@@ -206,7 +206,7 @@ async function describeRecord(
 ): Promise<string> {
   const { recordAt, summarizeRecord } = await import("../../../history/source.ts");
   const { formatTime } = await import("../../../history/points.ts");
-  const { showPosition } = await import("../../../history/source.ts");
+  const { showPosition } = await import("../../../protocol/messages/position.ts");
   const record = await recordAt(source.shard(shard), position, signal);
   const summary = record && summarizeRecord(source.job, record);
   const { sender, verb = "", parameters = [] } = summary ?? {};

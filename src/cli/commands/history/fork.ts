@@ -97,7 +97,7 @@ async function fork(
 ): Promise<ForkedJob> {
   // Loaded here, so that other commands start faster.
   const { forkJob } = await import("../../../history/fork-job.ts");
-  const { knownSettings } = await import("../../../history/fork-job.ts");
+  const { knownSettings } = await import("../../../history/new-job.ts");
   const { source, point, connection, host, as } = from;
   const { signal } = context;
   const rebuild = await rebuildWithProgress(output, source, signal);

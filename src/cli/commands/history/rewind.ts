@@ -1,8 +1,9 @@
 import type { Command } from "commander";
 import type { Cut } from "../../../history/points.ts";
-import type { RewoundJob } from "../../../history/rewind-job.ts";
+import type { DroppedRewind, RewoundJob } from "../../../history/rewind-job.ts";
 import type { HistorySource } from "../../../history/source.ts";
 import { PserverError, visible } from "../../../protocol/errors.ts";
+import { showCut } from "../../../protocol/messages/position.ts";
 import { addHelp, type CliContext, confirm, openOutput } from "../../context.ts";
 import { rebuildWithProgress, resolvePointText, withHistory } from "../../history/with-history.ts";
 import { STORE_TIMEOUT_MS, withStore } from "../../open-job.ts";
@@ -12,13 +13,25 @@ import {
   type HistoryFlags,
   POINT_HELP,
 } from "../../options/history-options.ts";
-import { describeLastFallback, formatCount, formatRecords } from "../../output/amounts.ts";
+import {
+  describeLastFallback,
+  formatCount,
+  formatRecords,
+  nameShards,
+} from "../../output/amounts.ts";
 import type { Output } from "../../output/output.ts";
 
 interface RewindFlags extends HistoryFlags {
-  readonly to: string;
+  readonly to?: string;
+  readonly complete?: boolean;
+  readonly drop?: boolean;
   readonly yes?: boolean;
 }
+
+/** What the command is asked to do. */
+type Wish =
+  | { readonly kind: "to"; readonly point: string }
+  | { readonly kind: "complete" | "drop" };
 
 /** Adds the command `pserver rewind`, which lets a job go on from an earlier point, in place. */
 export function registerRewind(program: Command, context: CliContext): void {
@@ -26,7 +39,9 @@ export function registerRewind(program: Command, context: CliContext): void {
     .command("rewind")
     .summary("let a job go on from an earlier point")
     .description("let a job go on from an earlier point of its history, while it is served")
-    .requiredOption("--to <point>", "the point: a time, a position, a step, an update")
+    .option("--to <point>", "the point: a time, a position, a step, an update")
+    .option("--complete", "complete the rewind that was interrupted")
+    .option("--drop", "drop the rewind that was interrupted")
     .option("-y, --yes", "do not ask");
   addHistoryOptions(command).action((flags: RewindFlags) => runRewind(context, flags));
   addHelp(command, {
@@ -36,42 +51,93 @@ export function registerRewind(program: Command, context: CliContext): void {
       "  was given up, as after an accepted loss, and go on. Parameters that did not exist at the point",
       "  are gone and may be created anew. The journal that is left stays readable, as SHARD:SEQ@GENERATION",
       "  and by times, until the next rewind or recovery; one in memory does not.",
-      "  If it is interrupted, some shards may have gone back and others not: repeat the command, which",
-      "  completes it, whatever point it is given then.",
+    ],
+    "If it is interrupted": [
+      "  Some shards may have gone back and others not; status and doctor show it. A rewind to another",
+      "  point is refused then: complete the first one with --complete, or by giving its point again, or",
+      "  drop it with --drop, which leaves each shard as it is. If",
+      "  its point has been trimmed, it can only be dropped. After that, a rewind to another point puts",
+      "  the shards together again. A run that was only held up changes nothing any more once another one",
+      "  has completed or dropped its rewind: it ends with BUSY.",
     ],
     Points: POINT_HELP,
     Permissions: HISTORY_PERMISSIONS,
     "With --json": [
       '  {"job","at":[{"generation","seq"}],"completed","shards":[{"shard","generation","seq",',
       '  "fallbacks","served"}],"ready":[name, …],"gone":[name, …]}; completed: whether an interrupted',
-      "  rewind was completed in place of this one.",
+      '  rewind was completed. With --drop: {"job","id","at","goneBack":[shard, …],"unchanged":[…]}.',
     ],
     Examples: [
       '  pserver rewind --job mnist --to "10m ago"',
       "  pserver rewind --job mnist --to trainer-2/8:1041 --yes",
+      "  pserver rewind --job mnist --complete",
     ],
   });
 }
 
 async function runRewind(context: CliContext, flags: RewindFlags): Promise<void> {
+  const wish = wishOf(flags);
   checkOwnHistory(flags);
   const output = openOutput(context, flags);
+  if (wish.kind === "drop") await drop(context, output, flags);
+  else await goBack(context, output, flags, wish);
+}
+
+/** @throws BAD_VALUE unless exactly one thing is asked for. */
+function wishOf({ to, complete, drop }: RewindFlags): Wish {
+  const wishes: Wish[] = [
+    ...(to === undefined ? [] : [{ kind: "to", point: to } as const]),
+    ...(complete === true ? [{ kind: "complete" } as const] : []),
+    ...(drop === true ? [{ kind: "drop" } as const] : []),
+  ];
+  const [wish] = wishes;
+  if (wish !== undefined && wishes.length === 1) return wish;
+  const received = wishes.length === 0 ? "none" : "several";
+  throw new PserverError(
+    "BAD_VALUE",
+    `expected one of --to, --complete and --drop; received ${received}`,
+  );
+}
+
+async function goBack(
+  context: CliContext,
+  output: Output,
+  flags: RewindFlags,
+  wish: Wish,
+): Promise<void> {
   // Loaded here, so that other commands start faster.
-  const { interruptedRewind, rewindJob } = await import("../../../history/rewind-job.ts");
+  const { findUnfinishedRewind, isSameCut, nothingUnfinished, rewindJob, unfinishedError } =
+    await import("../../../history/rewind-job.ts");
   const { job } = flags;
   await withHistory(context, flags, async ({ source }) => {
     await withStore(context, { ...flags, timeout: STORE_TIMEOUT_MS }, async (connection, host) => {
-      const interrupted = await interruptedRewind(connection, job);
-      const at = interrupted?.at ?? (await resolvePointText(context, output, source, flags.to)).cut;
-      if (interrupted !== undefined) await tellInterrupted(output, interrupted);
-      await ask(context, flags, source, at);
+      const noted = await findUnfinishedRewind(connection, job);
+      if (noted === undefined && wish.kind === "complete") throw nothingUnfinished(job);
+      if (noted !== undefined) await tellUnfinished(output, noted);
+      const at =
+        wish.kind === "to"
+          ? (await resolvePointText(context, output, source, wish.point)).cut
+          : undefined;
+      if (noted !== undefined && at !== undefined && !isSameCut(at, noted.at))
+        throw unfinishedError(job, noted);
+      await ask(context, flags, source, noted?.at ?? at ?? []);
       const { signal } = context;
       const rebuild = await rebuildWithProgress(output, source, signal);
-      const options = { connection, host, job, at, rebuild, signal };
-      const rewound = await rewindJob(options);
+      const rewound = await rewindJob({ connection, host, job, at, rebuild, signal });
       if (output.json) output.value(rewound);
       else describe(output, rewound);
     });
+  });
+}
+
+async function drop(context: CliContext, output: Output, flags: RewindFlags): Promise<void> {
+  // Loaded here, so that other commands start faster.
+  const { dropRewind } = await import("../../../history/rewind-job.ts");
+  const { job } = flags;
+  await withStore(context, { ...flags, timeout: STORE_TIMEOUT_MS }, async (connection, host) => {
+    const dropped = await dropRewind({ connection, host, job });
+    if (output.json) output.value(dropped);
+    else describeDropped(output, dropped);
   });
 }
 
@@ -83,16 +149,13 @@ function checkOwnHistory({ fromFile, broker }: RewindFlags): void {
   throw new PserverError("BAD_VALUE", text);
 }
 
-async function tellInterrupted(
+async function tellUnfinished(
   output: Output,
-  { at, begunMs }: { readonly at: Cut; readonly begunMs: number },
+  { id, at, begunMs }: { readonly id: string; readonly at: Cut; readonly begunMs: number },
 ): Promise<void> {
   const { formatTime } = await import("../../../history/points.ts");
-  const { showPosition } = await import("../../../history/source.ts");
-  const cut = at.map((position, shard) => showPosition(shard, position)).join(" ");
-  output.warning(
-    `a rewind that began at ${formatTime(begunMs)} was interrupted, and is completed now: the cut ${cut}`,
-  );
+  const begun = formatTime(begunMs);
+  output.message(`the rewind ${id} that began at ${begun} is not complete: the cut ${showCut(at)}`);
 }
 
 /**
@@ -115,6 +178,23 @@ async function ask(
   const question = `Let job ${job} go back, and give up ${formatRecords(records)}?`;
   if (await confirm(context, question)) return;
   throw new PserverError("ABORTED", `job ${job} stays as it is`, { job });
+}
+
+function describeDropped(output: Output, { job, id, goneBack, unchanged }: DroppedRewind): void {
+  output.message(`dropped the rewind ${id}`);
+  if (goneBack.length === 0) {
+    output.message(`no shard had gone back: job ${job} is as if it had not begun`);
+  } else if (unchanged.length === 0) {
+    output.warning(
+      "all shards had gone back and stay there; parameters that did not exist at the point still count as " +
+        `initialized. A rewind to the same point mends that: pserver rewind --job ${job} --to POINT`,
+    );
+  } else {
+    output.warning(
+      `${nameShards(goneBack)} had gone back and stay there; ${nameShards(unchanged)} did not. The job has ` +
+        `shards of two times until it is rewound to one point: pserver rewind --job ${job} --to POINT`,
+    );
+  }
 }
 
 function describe(output: Output, { job, shards, gone }: RewoundJob): void {

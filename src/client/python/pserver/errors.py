@@ -50,6 +50,7 @@ __all__ = [
     "JournalFault",
     "HistoryLost",
     "FoldFailed",
+    "Unfinished",
     "NoOwner",
     "NotOwner",
     "Busy",
@@ -253,6 +254,10 @@ class HistoryLost(Error, code="HISTORY_LOST", number=47):
 
 class FoldFailed(Error, code="FOLD_FAILED", number=48):
     """FOLD_FAILED: a record cannot be folded, because of a defect of this program."""
+
+
+class Unfinished(Error, code="UNFINISHED", number=49):
+    """UNFINISHED: an earlier change of the job is to be completed or dropped first."""
 
 
 class NoOwner(Error, ConnectionError, code="NO_OWNER", number=50, retryable=True):

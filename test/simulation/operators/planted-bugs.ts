@@ -1,0 +1,149 @@
+import type { StreamInfo } from "@nats-io/jetstream";
+import { headers, type MsgHdrs } from "@nats-io/transport-node";
+import { decodeMessage, encodeMessage } from "../../../src/protocol/codec.ts";
+import type { Variant } from "./fork-story.ts";
+import type { BrokerMessage } from "./simulated-broker.ts";
+import type { Tampering } from "./simulated-connection.ts";
+
+/** A story, by the command that it is about. */
+export type StoryName = "fork" | "recover";
+
+/** A defect of a command, the story in which it shows, and what the oracle that is there for it says. */
+export interface PlantedBug {
+  readonly story: StoryName;
+  readonly variant: Variant;
+  readonly found: RegExp;
+}
+
+/** Sends messages without some of their conditions. */
+function unconditionally(subject: RegExp, ...conditions: string[]): Tampering {
+  return {
+    sent: (message) =>
+      subject.test(message.subject) && message.headers !== undefined
+        ? { ...message, headers: without(message.headers, conditions) }
+        : message,
+  };
+}
+
+function without(from: MsgHdrs, names: readonly string[]): MsgHdrs {
+  const kept = headers();
+  for (const key of from.keys()) if (!names.includes(key)) kept.set(key, from.get(key));
+  return kept;
+}
+
+/** A variant in which the commands of this name behave so. */
+function tampered(command: string, make: () => Tampering): Variant {
+  return { tampering: (name) => (name === command ? make() : {}) };
+}
+
+const LAST_ID = "Nats-Expected-Last-Msg-Id";
+const LAST_SEQ = "Nats-Expected-Last-Subject-Sequence";
+
+/** Has a removal see every stream as it was when it listed them. */
+function lookingOnce(): Tampering {
+  const listed = new Map<string, string>();
+  return {
+    answered: ({ subject }, [first]) => {
+      if (first === undefined || !/STREAM\.(LIST|INFO)/.test(subject)) return first ? [first] : [];
+      const body = JSON.parse(new TextDecoder().decode(first.data)) as Partial<StreamInfo> & {
+        streams?: StreamInfo[];
+      };
+      for (const { config, created } of body.streams ?? []) listed.set(config.name, created);
+      const created = listed.get(body.config?.name ?? "");
+      if (created === undefined) return [first];
+      return [{ ...first, data: new TextEncoder().encode(JSON.stringify({ ...body, created })) }];
+    },
+  };
+}
+
+/** Has a fork read settings without the flag of a removal. */
+function ignoringRemoval(): Tampering {
+  return {
+    answered: ({ subject }, answers) => {
+      const [first] = answers;
+      if (!subject.startsWith("$JS.API.STREAM.MSG.GET.KV_") || first === undefined) return answers;
+      const body = JSON.parse(new TextDecoder().decode(first.data)) as StoredAnswer;
+      if (body.message?.subject.endsWith(".settings") !== true) return answers;
+      const stored = JSON.parse(Buffer.from(body.message.data, "base64").toString()) as object;
+      const text = JSON.stringify({ ...stored, removing: undefined });
+      const message = { ...body.message, data: Buffer.from(text).toString("base64") };
+      return [{ ...first, data: new TextEncoder().encode(JSON.stringify({ message })) }];
+    },
+  };
+}
+
+interface StoredAnswer {
+  readonly message?: { readonly subject: string; readonly data: string };
+}
+
+/** Has manifests name no fallbacks. */
+function namingNothing(): Tampering {
+  return {
+    sent: (message) =>
+      message.subject.endsWith(".manifest")
+        ? {
+            ...message,
+            data: encodeMessage({ ...decodeMessage(message.data).fields, fallbacks: [] }),
+          }
+        : message,
+  };
+}
+
+/** Has the state of each stream stay as it was first read. */
+function readingEndsOnce(): Tampering {
+  const read = new Map<string, BrokerMessage>();
+  return {
+    answered: ({ subject }, answers) => {
+      const [first] = answers;
+      if (!/STREAM\.INFO\.PS_.*_\d+$/.test(subject) || first === undefined) return answers;
+      const known = read.get(subject) ?? first;
+      // A stream that was not there yet is looked for again.
+      if (!new TextDecoder().decode(first.data).includes("not found")) read.set(subject, known);
+      return [known];
+    },
+  };
+}
+
+/** Defects that the oracles must find, by what is wrong. */
+export const PLANTED_BUGS: Readonly<Record<string, PlantedBug>> = {
+  "a fork that writes its entries whatever others have written": {
+    story: "fork",
+    variant: tampered("fork", () => unconditionally(/^\$KV/, LAST_ID)),
+    found: /its block has|shard \d has/,
+  },
+  "a fork that finds out only with its last write that it was overtaken": {
+    story: "fork",
+    variant: tampered("fork", () => unconditionally(/^\$KV.*\.(param|job)/, LAST_ID)),
+    found: /its block has|shard \d has/,
+  },
+  "a fork that writes manifests without a compare-and-swap": {
+    story: "fork",
+    variant: tampered("fork", () => unconditionally(/manifest$/, LAST_SEQ)),
+    found: /shard \d has|is stopped|verify finds/,
+  },
+  "a fork that removes the job after any error": {
+    story: "fork",
+    variant: { removesOnAnyError: true },
+    found: /removes .* of a job in service/,
+  },
+  "a fork that does not see that its job is being removed": {
+    story: "fork",
+    variant: tampered("fork", ignoringRemoval),
+    found: /journal stream is gone|no snapshot is left|is stopped|is gone/,
+  },
+  "a recovery that does not name what it gives up": {
+    story: "recover",
+    variant: tampered("recover", namingNothing),
+    found: /is lost/,
+  },
+  "a recovery that reads the end of a journal before it sets it aside": {
+    story: "recover",
+    variant: tampered("recover", readingEndsOnce),
+    found: /is lost/,
+  },
+  "a removal that looks at streams only once": {
+    story: "fork",
+    variant: tampered("remove", lookingOnce),
+    found: /which is another one by now/,
+  },
+};
