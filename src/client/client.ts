@@ -302,6 +302,18 @@ export class Client {
   }
 
   /**
+   * Gives up the initialization for which this trainer is selected: another one that waits is selected, or
+   * this one if it asks again; what has been initialized meanwhile is dropped. Does nothing if the job is
+   * initialized. For a trainer that has failed to initialize the job and goes on.
+   * @throws NOT_SELECTED unless {@link beginInit} returned true.
+   */
+  abortInit(options?: CallOptions): Promise<void> {
+    return this.#calls.run("abortInit", options, (deadline) =>
+      this.#parts.lifecycle.abort(deadline),
+    );
+  }
+
+  /**
    * Applies each parameter's optimizer once with these gradients, of whole parameters or, if they are
    * configured `sparse`, of some rows; an empty list of rows sends nothing. A parameter of one block
    * (up to 4 MiB) is updated in one transaction, a larger one block by block.

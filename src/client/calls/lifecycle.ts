@@ -248,6 +248,13 @@ export class Lifecycle {
     this.#epoch = undefined;
   }
 
+  /** Gives the initialization up; see `Client.abortInit`. */
+  async abort(deadline: Deadline): Promise<void> {
+    const epoch = this.#selectedEpoch(deadline.what);
+    await this.#options.session.request("abort", { epoch }, deadline);
+    this.#epoch = undefined;
+  }
+
   /** Initializes one parameter unless that is done; see `Client.createIfNotAlreadyCreated`. */
   async create(
     name: string,

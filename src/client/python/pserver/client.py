@@ -80,6 +80,10 @@ class Client:
             warnings.warn(f"{self!r} was not closed", ResourceWarning, source=self)
             self._discard()
 
+    def __deepcopy__(self, memo: Mapping[int, Any]) -> Client:
+        """Returns this client: copies of what uses it are trainers of the same connection."""
+        return self
+
     def __reduce__(self) -> Tuple[Any, ...]:
         return _unpickle, (self._link.settings, self._link.is_closed)
 
@@ -190,6 +194,16 @@ class Client:
         Raises Incomplete, naming blocks that are not stored; NoSpace if the broker cannot hold the job.
         """
         self._call(Connection.call, "pserver_finish_init", to_ms(timeout))
+
+    def abort_init(self, *, timeout: Optional[float] = None) -> None:
+        """Gives up the initialization for which this trainer is selected: another one that waits is selected, or
+        this one if it asks again.
+
+        What has been initialized meanwhile is dropped. Does nothing if the job is initialized. For a trainer that
+        has failed to initialize the job and goes on; :meth:`close` does the same. Raises NotSelected unless
+        :meth:`begin_init` returned True.
+        """
+        self._call(Connection.call, "pserver_abort_init", to_ms(timeout))
 
     def create_if_not_already_created(
         self,
