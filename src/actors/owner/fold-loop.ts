@@ -84,6 +84,7 @@ export class FoldQueue {
   #records: JournalRecord[] = [];
   #foldedRecords = 0;
   #foldedBytes = 0;
+  #lastRecordMs: number | undefined;
 
   constructor(
     shard: Pick<Shard, "seq" | "apply">,
@@ -101,6 +102,11 @@ export class FoldQueue {
   /** Number of records folded so far. */
   get foldedRecords(): number {
     return this.#foldedRecords;
+  }
+
+  /** When the broker stored the last of them, in milliseconds since 1970; undefined before the first. */
+  get lastRecordMs(): number | undefined {
+    return this.#lastRecordMs;
   }
 
   /** Bytes of those records in the stream. */
@@ -167,6 +173,7 @@ export class FoldQueue {
       return found.code === "BAD_CHECKSUM" && !reread ? REREAD : { kind: "failed", error: found };
     }
     this.#foldedRecords += 1;
+    this.#lastRecordMs = timeMs;
     this.#foldedBytes += payload.length + subject.length + RECORD_OVERHEAD_BYTES;
     return IDLE;
   }
@@ -220,6 +227,11 @@ export class FoldLoop {
   constructor(deps: FoldLoopDeps) {
     this.#deps = deps;
     this.#queue = new FoldQueue(deps.shard, deps.events);
+  }
+
+  /** When the broker stored the last folded record, in milliseconds since 1970; undefined before the first. */
+  get lastRecordMs(): number | undefined {
+    return this.#queue.lastRecordMs;
   }
 
   /** Starts to read. */
