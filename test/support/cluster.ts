@@ -96,6 +96,22 @@ cluster {
     });
   }
 
+  /** Has a broker lead these streams. It must be up, and hold what the others do. */
+  async lead(number: number, streams: readonly string[]): Promise<void> {
+    const connection = await connect({ servers: this.#broker(number).url, timeout: QUESTION_MS });
+    try {
+      for (const stream of streams) {
+        while ((await this.leader(stream)) !== number) {
+          const placement = { preferred: serverName(number) };
+          const subject = `$JS.API.STREAM.LEADER.STEPDOWN.${stream}`;
+          await connection.request(subject, JSON.stringify({ placement }));
+        }
+      }
+    } finally {
+      await connection.close();
+    }
+  }
+
   /** Waits until every broker holds what the others do, so that any one may go. */
   async whole(): Promise<void> {
     await this.#ask(async (streams) => {

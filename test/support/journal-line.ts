@@ -23,6 +23,8 @@ export class JournalLine {
   readonly requests: RecordsRequest[] = [];
   /** Awaited before a consumer is made; it may fail. */
   beforeAdd: () => Promise<void> = () => Promise.resolve();
+  /** Awaited before a PING is answered; it fails if the connection is lost. */
+  beforePong: () => Promise<void> = () => Promise.resolve();
   /** Subjects of records that the broker gives one by one. */
   readonly stored: Map<number, string> = new Map();
   #inbox = "";
@@ -46,6 +48,7 @@ export class JournalLine {
       const request = JSON.parse(body) as Omit<RecordsRequest, "subject" | "reply">;
       this.requests.push({ subject, reply, ...request });
     },
+    flush: () => this.beforePong(),
   } as unknown as NatsConnection;
 
   readonly manager: JetStreamManager = {
@@ -53,6 +56,7 @@ export class JournalLine {
       add: async (stream: string, config: Partial<ConsumerConfig>) => {
         this.consumers.push({ stream, config });
         await this.beforeAdd();
+        return { name: config.name };
       },
     },
     streams: {

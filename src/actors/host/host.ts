@@ -376,7 +376,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
       } catch (error) {
         this.#emit({ type: "error", error: ensureError(error) });
       }
-      await delay(this.settings.leaseMs / 5);
+      await delay(this.settings.leaseMs / 10);
     }
   }
 

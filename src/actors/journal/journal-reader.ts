@@ -5,6 +5,7 @@ import {
   type Msg,
   type NatsConnection,
   nanos,
+  nuid,
   type Subscription,
 } from "@nats-io/transport-node";
 import { visible } from "../../protocol/errors.ts";
@@ -12,6 +13,7 @@ import { type ErrorCode, PserverError } from "../../protocol/index.ts";
 import { fromBrokerError } from "../../transport/broker-error.ts";
 import type { JournalRecord } from "../fold/journal-record.ts";
 import { storedRecord } from "./journal.ts";
+import { makeConsumer } from "./streams.ts";
 
 /** Errors about a journal or its ownership that a retry cannot change. */
 const FINAL: readonly ErrorCode[] = [
@@ -60,11 +62,24 @@ export class RetryLimit {
 const REQUEST_MS = 30_000;
 
 /** Interval of the broker's heartbeats for a request that waits for records. */
-const HEARTBEAT_MS = 3_000;
+const HEARTBEAT_MS = 1_000;
+
+/** How often silence is looked for. */
+const LOOK_MS = 500;
+
+/**
+ * The shortest and longest silence that counts as the end of a consumer. It grows while new consumers are silent,
+ * too: brokers that are busy or far from each other must have time to deliver.
+ */
+const SILENCE_MS_MIN = 2_500;
+const SILENCE_MS_MAX = 10_000;
+
+/** Time after which the broker removes a consumer of which nothing was asked. */
+const INACTIVE_MS = 12_000;
 
 /** First and longest pause before a new consumer after a failure. */
 const RETRY_MS_MIN = 50;
-const RETRY_MS_MAX = 2_000;
+const RETRY_MS_MAX = 500;
 
 /**
  * Matches subjects under which no record can be published: the broker's protocol takes no such characters and, by
@@ -127,6 +142,8 @@ export class JournalReader {
   /** How many delivered records the fold has not taken yet; they use up credit, too. */
   #waiting = 0;
   #heardAt = 0;
+  #silenceMs = SILENCE_MS_MIN;
+  #isLooking = false;
   #retryMs = RETRY_MS_MIN;
   #stopped = false;
   #resetting: Promise<void> | undefined;
@@ -141,7 +158,7 @@ export class JournalReader {
   /** Starts to read. May be called once. */
   start(events: JournalReaderEvents): Promise<void> {
     this.#events = events;
-    this.#watchdog = setInterval(() => this.#checkHeartbeat(), HEARTBEAT_MS);
+    this.#watchdog = setInterval(() => void this.#lookForSilence(), LOOK_MS);
     this.#watchdog.unref();
     return this.reset();
   }
@@ -206,20 +223,17 @@ export class JournalReader {
     if (startSeq === this.#startedAt) await checkSubject(manager, stream, startSeq);
     this.#startedAt = startSeq;
     this.#next = startSeq;
-    this.#inbox = createInbox(inboxPrefix);
-    const consumer = `owner-${this.#inbox.split(".").at(-1)}`;
-    this.#requestSubject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`;
-    await manager.consumers.add(stream, {
-      name: consumer,
+    const { name } = await makeConsumer(manager, stream, () => ({
+      name: `owner-${nuid.next()}`,
       ack_policy: AckPolicy.None,
       replay_policy: ReplayPolicy.Instant,
       deliver_policy: DeliverPolicy.StartSequence,
       opt_start_seq: startSeq,
-      inactive_threshold: nanos(4 * HEARTBEAT_MS),
-      mem_storage: true,
-      num_replicas: 1,
-    });
+      inactive_threshold: nanos(INACTIVE_MS),
+    }));
     if (this.#stopped || attempt !== this.#attempt) return;
+    this.#requestSubject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${name}`;
+    this.#inbox = createInbox(inboxPrefix);
     this.#subscription = connection.subscribe(this.#inbox, {
       callback: (error, message) => {
         if (error === null) this.#receive(message);
@@ -261,7 +275,7 @@ export class JournalReader {
       this.#receiveStatus(message.headers?.code ?? 0, message);
       return;
     }
-    this.#retryMs = RETRY_MS_MIN;
+    this.#delivers();
     this.#outstanding = Math.max(0, this.#outstanding - 1);
     const { seq, timeMs } = parseDelivery(reply);
     if (seq === this.#next || (seq > this.#next && this.#gapAt === this.#next)) {
@@ -277,7 +291,7 @@ export class JournalReader {
   }
 
   #receiveStatus(code: number, message: Msg): void {
-    if (code === 100 || code === 408) this.#retryMs = RETRY_MS_MIN;
+    if (code === 100 || code === 408) this.#delivers();
     if (code === 100) return;
     if (code === 408) {
       const pending = Number(message.headers?.get("Nats-Pending-Messages") ?? 0);
@@ -297,9 +311,31 @@ export class JournalReader {
     return pauseMs;
   }
 
-  #checkHeartbeat(): void {
-    if (this.#subscription === undefined || this.#outstanding === 0) return;
-    if (performance.now() - this.#heardAt > 3 * HEARTBEAT_MS) void this.reset();
+  /** Notes that the consumer is alive. */
+  #delivers(): void {
+    this.#retryMs = RETRY_MS_MIN;
+    this.#silenceMs = SILENCE_MS_MIN;
+  }
+
+  /**
+   * Starts a new consumer if this one is silent: its broker has ended or hangs, or cannot be reached. First the broker
+   * of this connection must answer a PING, and so have delivered all that it had before.
+   */
+  async #lookForSilence(): Promise<void> {
+    const [subscription, heardAt] = [this.#subscription, this.#heardAt];
+    const isSilent = performance.now() - heardAt > this.#silenceMs;
+    if (subscription === undefined || this.#outstanding === 0 || !isSilent || this.#isLooking)
+      return;
+    this.#isLooking = true;
+    // A connection that is lost has another consumer started once it is back.
+    const hasAnswered = await this.#deps.connection.flush().then(
+      () => true,
+      () => false,
+    );
+    this.#isLooking = false;
+    if (!hasAnswered || this.#subscription !== subscription || this.#heardAt !== heardAt) return;
+    this.#silenceMs = Math.min(2 * this.#silenceMs, SILENCE_MS_MAX);
+    await this.reset();
   }
 
   #fail(error: PserverError): void {

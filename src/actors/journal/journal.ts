@@ -230,12 +230,12 @@ export class Journal {
     return first?.subject === this.#subjects.hostLog(this.shard, "rules");
   }
 
-  /** Appends a host's record, and repeats that if the answer is lost: all host records are idempotent. */
+  /** Appends a host's record; the client repeats that if the answer is lost, and all host records are idempotent. */
   async append(record: HostRecord): Promise<Position> {
     const subject = this.#subjects.hostLog(this.shard, record.verb);
     try {
       const { client } = this.#deps;
-      const ack = await client.publish(subject, encodeHostRecord(record), { retries: 3 });
+      const ack = await client.publish(subject, encodeHostRecord(record));
       return { generation: this.#subjects.parseJournalStream(ack.stream).generation, seq: ack.seq };
     } catch (error) {
       throw fromStoreError(error, `appending ${record.verb} to shard ${this.shard}`, {

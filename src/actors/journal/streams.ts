@@ -139,6 +139,41 @@ export interface StreamRead {
   readonly details: ErrorDetails;
 }
 
+/** How long a broker may take to make a consumer before another one is made, too; then twice as long. */
+const ANOTHER_AFTER_MS = 1_000;
+
+/** Consumers that are made at one time. */
+const CONSUMERS_MAX = 3;
+
+/**
+ * Makes a consumer that is kept once; returns the first that the broker has made. A cluster may give one to a broker
+ * that has just died, and say nothing. So while there is no answer another one is made, which it may give to another
+ * broker; one that is not used expires.
+ * @param config of each consumer, with a new name.
+ * @throws the first error of the broker.
+ */
+export async function makeConsumer(
+  manager: Pick<JetStreamManager, "consumers">,
+  stream: string,
+  config: () => Partial<ConsumerConfig>,
+): Promise<ConsumerInfo> {
+  const timers: NodeJS.Timeout[] = [];
+  try {
+    return await new Promise((resolve, reject) => {
+      for (let i = 0; i < CONSUMERS_MAX; i++) {
+        const make = (): void => {
+          const kept = { mem_storage: true, num_replicas: 1 };
+          manager.consumers.add(stream, { ...config(), ...kept }).then(resolve, reject);
+        };
+        if (i === 0) make();
+        else timers.push(setTimeout(make, (2 ** i - 1) * ANOTHER_AFTER_MS));
+      }
+    });
+  } finally {
+    for (const timer of timers) clearTimeout(timer);
+  }
+}
+
 /**
  * Reads messages of a stream in order, in batches; requests each batch after the last one was used. Leaves out messages
  * that are damaged in the broker's files, which it counts and never delivers.
@@ -149,15 +184,13 @@ export async function* readStream(
 ): AsyncGenerator<readonly JsMsg[], void, undefined> {
   const { manager, client, stream, timeoutMs, action, details } = read;
   try {
-    const info = await manager.consumers.add(stream, {
+    const info = await makeConsumer(manager, stream, () => ({
       ...read.select,
       // A consumer with a name needs only the permission of a journal's reader.
       name: `read-${nuid.next()}`,
       ack_policy: AckPolicy.None,
       inactive_threshold: nanos(2 * timeoutMs),
-      mem_storage: true,
-      num_replicas: 1,
-    });
+    }));
     try {
       yield* fetchAll(client.consumers.getConsumerFromInfo(info), info, read);
     } finally {

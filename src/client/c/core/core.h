@@ -159,6 +159,8 @@ struct ps_block_update {
   /** Number of its last publication among all publications of the outbox. */
   uint64_t send_number;
   int64_t sent_at_ms;
+  /** When its last publication was known to have reached the broker; PS_NEVER_MS while it is not. */
+  int64_t reached_at_ms;
   /** When to publish it again after a refusal; PS_NEVER_MS if the broker has not refused it. */
   int64_t retry_at_ms;
   int64_t retry_delay_ms;
@@ -265,8 +267,6 @@ struct ps_shard_window {
   struct ps_update_list waiting;
   /** Open records that are stored, by the time at which their outcomes become due. */
   struct ps_update_list stored;
-  /** The latest publication that has a PubAck; earlier ones of the shard without one are lost. */
-  uint64_t acked_send_number;
   /** When outcomes were last asked for. */
   int64_t asked_at_ms;
   size_t records;
@@ -631,9 +631,9 @@ struct ps_outbox_deps {
  *
  * A waiting update is published once both the window of bytes in flight and the window of its shard's
  * numbers permit it. Its record is repeated until its PubAck and no longer: after a reconnect, because what
- * is published while disconnected is lost; after 2 s without any PubAck; and, with growing delays, while
- * the journal is full or does not exist yet. Repeats are harmless, because a shard applies each number at
- * most once.
+ * is published while disconnected is lost; 2 s after it has certainly reached the broker, or after 2 s
+ * without any PubAck; and, with growing delays, while the journal is full or does not exist yet. Repeats are
+ * harmless, because a shard applies each number at most once.
  *
  * Invariant: an update is waiting, or its number is open, or it has its fate. In flight are the records
  * without a PubAck, including those that were given up, until the broker has answered or cannot receive
@@ -662,6 +662,8 @@ struct ps_outbox {
   uint64_t session;
   uint64_t send_number;
   int64_t last_ack_at_ms;
+  /** The latest publication that the broker is known to have received, and so all before it. */
+  uint64_t reached_send_number;
   bool is_paused;
   bool is_connected;
   bool has_timer;
