@@ -58,6 +58,7 @@ interface ReadRecordsDeps {
   readonly connection: NatsConnection;
   readonly manager: JetStreamManager;
   readonly inboxPrefix: string;
+  readonly isReplicated: boolean;
   readonly shard: number;
   readonly stream: string;
   /** Makes the error for a journal that delivers record `found` where it should deliver `expected`. */
@@ -237,7 +238,8 @@ export class BrokerShard implements ShardHistory {
     const stream = journal.stream(generation);
     const missing = (expected: number, found: number): Promise<PserverError> =>
       this.#missing(generation, expected, found);
-    const deps = { ...this.#deps, shard: this.shard, stream, missing };
+    const { isReplicated } = journal;
+    const deps = { ...this.#deps, isReplicated, shard: this.shard, stream, missing };
     return readRecords(deps, seq, toSeq, signal);
   }
 

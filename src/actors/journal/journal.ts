@@ -1,5 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import {
+  AckPolicy,
+  DeliverPolicy,
   DiscardPolicy,
   type JetStreamClient,
   type JetStreamManager,
@@ -7,6 +9,7 @@ import {
   StorageType,
   type StreamState,
 } from "@nats-io/jetstream";
+import { nanos, nuid } from "@nats-io/transport-node";
 import {
   type ErrorCode,
   encodeHostRecord,
@@ -24,6 +27,7 @@ import {
   jetStreamErrorCode,
 } from "../../transport/broker-error.ts";
 import type { JournalRecord } from "../fold/journal-record.ts";
+import { placeConsumer, type ReplicaDamage } from "./replicas.ts";
 import { brokerCall, deleteStream } from "./streams.ts";
 
 /** The state of a shard's journal stream. */
@@ -89,6 +93,9 @@ export async function storedRecord(
   }
 }
 
+/** How long a broker's copy may take to deliver a record that is asked for by itself. */
+const COPY_MS = 2_000;
+
 /** Creates, inspects and removes the journal streams of one shard. `JournalReader` reads a journal in order. */
 export class Journal {
   readonly shard: number;
@@ -110,7 +117,12 @@ export class Journal {
 
   /** Whether several brokers keep the journal, so that more than one may take itself for the leader. */
   get isReplicated(): boolean {
-    return this.#deps.settings.replicas > 1;
+    return this.replicas > 1;
+  }
+
+  /** How many brokers keep the journal. */
+  get replicas(): number {
+    return this.#deps.settings.replicas;
   }
 
   /** Returns the name of a generation's stream. */
@@ -221,6 +233,60 @@ export class Journal {
         seq,
       });
     }
+  }
+
+  /**
+   * Reads one record from the copies of all brokers in turn, until one `isSound`; undefined if none is. A copy that
+   * does not deliver within two seconds has none.
+   */
+  async soundCopy(
+    generation: number,
+    seq: number,
+    isSound: (record: JournalRecord) => boolean,
+  ): Promise<JournalRecord | undefined> {
+    const { shard } = this;
+    const asked = new Set<string>();
+    return await brokerCall(`record ${seq} of shard ${shard}`, { shard, seq }, async () => {
+      for (;;) {
+        const { record, broker } = await this.#copy(this.stream(generation), seq, asked);
+        if (broker === undefined || asked.has(broker)) return undefined;
+        if (record !== undefined && isSound(record)) return record;
+        asked.add(broker);
+      }
+    });
+  }
+
+  /** Reads a record from the copy of a broker that was not `asked`, if another one can be; else reads none. */
+  async #copy(
+    stream: string,
+    seq: number,
+    asked: ReadonlySet<string>,
+  ): Promise<{ readonly record?: JournalRecord; readonly broker: string | undefined }> {
+    const { manager, client } = this.#deps;
+    const config = {
+      name: `copy-${nuid.next()}`,
+      ack_policy: AckPolicy.None,
+      deliver_policy: DeliverPolicy.StartSequence,
+      opt_start_seq: seq,
+      inactive_threshold: nanos(2 * COPY_MS),
+    };
+    const { info, broker } = await placeConsumer(manager, stream, config, asked);
+    if (broker === undefined || asked.has(broker)) return { broker };
+    const consumer = client.consumers.getConsumerFromInfo(info);
+    const message = await consumer.next({ expires: COPY_MS });
+    await manager.consumers.delete(stream, info.name).catch(() => undefined);
+    if (message?.seq !== seq) return { broker };
+    const { subject, data: payload } = message;
+    return { broker, record: { seq, subject, payload } };
+  }
+
+  /** Returns the name of the broker that leads the journal; undefined if it belongs to no cluster or says none. */
+  async leader(generation: number): Promise<string | undefined> {
+    const { shard } = this;
+    return await brokerCall(`journal of shard ${shard}`, { shard }, async () => {
+      const { cluster } = await this.#streams.info(this.stream(generation));
+      return cluster?.leader;
+    });
   }
 
   /** Whether a stream still begins with the record of its rules. */
@@ -377,15 +443,32 @@ export async function majorityLastSeq(
   return barrier?.generation === generation ? barrier.seq - 1 : undefined;
 }
 
-/** Reads one record that the stream is known to count; undefined if it cannot be read. */
+/** How to tell a sound record, and whom to tell of a copy of the journal that has another one. */
+export interface SoundRecord {
+  readonly isSound?: (record: JournalRecord) => boolean;
+  readonly onReplicaDamaged?: ((damage: ReplicaDamage) => unknown) | undefined;
+}
+
+/**
+ * Reads one record that the stream is known to count; undefined if it cannot be read. The leader's copy of a
+ * replicated journal may be a former one's, or damaged: if it has no sound record, the other copies are read. If none
+ * has one either, what the leader holds is returned.
+ */
 export async function majorityRecord(
-  journal: Pick<Journal, "isReplicated" | "record">,
+  journal: Pick<Journal, "isReplicated" | "record" | "soundCopy" | "leader">,
   generation: number,
   seq: number,
+  { isSound = () => true, onReplicaDamaged }: SoundRecord = {},
 ): Promise<JournalRecord | undefined> {
   const read = (): Promise<JournalRecord | undefined> => journal.record(generation, seq);
-  if (!journal.isReplicated) return await read();
-  return await askUntilExpected(read, (record) => record !== undefined);
+  const record = await read();
+  if (!journal.isReplicated || (record !== undefined && isSound(record))) return record;
+  const copy = await journal.soundCopy(generation, seq, isSound);
+  if (copy === undefined) return await askUntilExpected(read, (found) => found !== undefined);
+  const broker = await journal.leader(generation);
+  if (record !== undefined && broker !== undefined)
+    onReplicaDamaged?.({ broker, from: seq, to: seq });
+  return copy;
 }
 
 /** Errors of a leader that can store nothing; the owner that takes over makes room, or an operator does. */

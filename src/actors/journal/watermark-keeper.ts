@@ -105,8 +105,8 @@ export class WatermarkWriter {
     return this.#writing;
   }
 
-  /** Writes the last watermark of this owner, after a write under way. */
-  async finish(progress: FoldProgress | undefined): Promise<void> {
+  /** Writes a watermark after a write under way, which may be of an earlier one. */
+  async writeNext(progress: FoldProgress | undefined): Promise<void> {
     await this.#writing;
     await this.write(progress);
   }

@@ -22,6 +22,7 @@ export class TestReader {
       connection: this.line.connection,
       manager: this.line.manager,
       inboxPrefix: "_INBOX_j.=host.h",
+      isReplicated: false,
       credit: new Credit(100 * window, 100),
     });
     this.locate = () => Promise.resolve({ stream: "PS_j_3", startSeq: this.#next });

@@ -7,6 +7,7 @@ import type { JournalRecord } from "../../../src/actors/fold/journal-record.ts";
 import { Shard } from "../../../src/actors/fold/shard.ts";
 import type { JournalGap } from "../../../src/actors/journal/journal-check.ts";
 import { Credit, JournalReader } from "../../../src/actors/journal/journal-reader.ts";
+import type { ReplicaDamage } from "../../../src/actors/journal/replicas.ts";
 import { Coalescer, FoldLoop } from "../../../src/actors/owner/fold-loop.ts";
 
 import { PserverError } from "../../../src/protocol/index.ts";
@@ -25,6 +26,7 @@ let settled: number[];
 let advanced: number[];
 let gaps: JournalGap[];
 let failed: string[];
+let damaged: ReplicaDamage[];
 let failure: PserverError | undefined;
 let noted: NotedChecksum[];
 let onGap: (gap: JournalGap) => Promise<void>;
@@ -33,7 +35,7 @@ beforeEach(async () => {
   line = new JournalLine();
   shard = Shard.create({ subjects: SUBJECTS, shard: SHARD });
   writer = new JournalWriter();
-  [mayFold, settled, advanced, gaps, failed, noted] = [true, [], [], [], [], []];
+  [mayFold, settled, advanced, gaps, failed, damaged, noted] = [true, [], [], [], [], [], []];
   onGap = (gap) => {
     shard.skipTo(gap.to);
     return Promise.resolve();
@@ -45,6 +47,7 @@ beforeEach(async () => {
       connection: line.connection,
       manager: line.manager,
       inboxPrefix: "_INBOX_j.=host.h",
+      isReplicated: false,
       credit: new Credit(1_000_000, 100_000),
     }),
     coalescer: new Coalescer(),
@@ -57,6 +60,7 @@ beforeEach(async () => {
         gaps.push(gap);
         return onGap(gap);
       },
+      onReplicaDamaged: (damage) => damaged.push(damage),
       onFailure: (error) => {
         failure = error;
         failed.push(error.code);

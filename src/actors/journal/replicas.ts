@@ -1,0 +1,72 @@
+import type { ConsumerConfig, ConsumerInfo, JetStreamManager } from "@nats-io/jetstream";
+import { PserverError } from "../../protocol/index.ts";
+import { type ChangedRecords, changedRecordsOf } from "../fold/journal-checksum.ts";
+
+/** Damage in one broker's copy of a journal: records that it lacks, or has with other bytes than other copies do. */
+export interface ReplicaDamage extends ChangedRecords {
+  /** Name of the broker, `server_name` in its configuration. */
+  readonly broker: string;
+}
+
+/** Returns the error by which a host tells of a damaged copy; the shard goes on with another one. */
+export function replicaDamaged(
+  shard: number,
+  generation: number,
+  { broker, from, to }: ReplicaDamage,
+): PserverError {
+  const records = from === to ? `record ${from}` : `records ${from} to ${to}`;
+  const text = `shard ${shard}: broker ${broker} has a damaged copy of the journal: ${records} of generation ${generation}`;
+  return new PserverError("JOURNAL_DAMAGED", text, { shard, broker, generation, from, to });
+}
+
+/**
+ * Returns what an error of the fold says about the copy that was folded; undefined unless the error is that records
+ * are not those that were folded before.
+ */
+export function replicaDamageOf(error: PserverError, broker: string): ReplicaDamage | undefined {
+  const changed = changedRecordsOf(error);
+  return changed === undefined ? undefined : { broker, ...changed };
+}
+
+/**
+ * How often a consumer is made to get it onto another broker. A broker is chosen at random: with two of three to be
+ * avoided, 40 attempts miss the third once in ten million times.
+ */
+const PLACEMENTS_MAX = 40;
+
+/** A consumer, and the broker whose copy of the stream it reads. */
+export interface PlacedConsumer {
+  readonly info: ConsumerInfo;
+  /** Name of the broker; undefined for one that belongs to no cluster. */
+  readonly broker: string | undefined;
+}
+
+/**
+ * Makes a consumer that is kept by one broker, and so reads that broker's copy of the stream. The cluster chooses
+ * the broker; consumers on one of `avoided` are removed and made again. If the cluster offers no other broker, the
+ * consumer is on an avoided one.
+ * @param config its `name` is the beginning of the consumer's name.
+ * @throws the JetStream client's errors.
+ */
+export async function placeConsumer(
+  { consumers }: Pick<JetStreamManager, "consumers">,
+  stream: string,
+  config: Partial<ConsumerConfig> & { readonly name: string },
+  avoided: ReadonlySet<string>,
+): Promise<PlacedConsumer> {
+  for (let attempt = 1; ; attempt++) {
+    // Each has its own name: the removal of the last one may still be on its way to the broker of the next one.
+    const name = attempt === 1 ? config.name : `${config.name}-${attempt}`;
+    const info = await consumers.add(stream, {
+      ...config,
+      name,
+      mem_storage: true,
+      num_replicas: 1,
+    });
+    const broker = info.cluster?.leader;
+    const isWanted = broker === undefined || !avoided.has(broker);
+    if (isWanted || attempt === PLACEMENTS_MAX) return { info, broker };
+    // If it cannot be removed, it expires soon.
+    await consumers.delete(stream, name).catch(() => undefined);
+  }
+}
