@@ -28,6 +28,7 @@ let gaps: JournalGap[];
 let failed: string[];
 let damaged: ReplicaDamage[];
 let failure: PserverError | undefined;
+let failedCopy: ReplicaDamage | undefined;
 let noted: NotedChecksum[];
 let onGap: (gap: JournalGap) => Promise<void>;
 
@@ -40,6 +41,12 @@ beforeEach(async () => {
     shard.skipTo(gap.to);
     return Promise.resolve();
   };
+  makeLoop(false);
+  await loop.start();
+  writer.host({ verb: "rules", rules: 1 });
+});
+
+function makeLoop(isReplicated: boolean): void {
   loop = new FoldLoop({
     number: SHARD,
     shard,
@@ -47,7 +54,7 @@ beforeEach(async () => {
       connection: line.connection,
       manager: line.manager,
       inboxPrefix: "_INBOX_j.=host.h",
-      isReplicated: false,
+      isReplicated,
       credit: new Credit(1_000_000, 100_000),
     }),
     coalescer: new Coalescer(),
@@ -61,15 +68,13 @@ beforeEach(async () => {
         return onGap(gap);
       },
       onReplicaDamaged: (damage) => damaged.push(damage),
-      onFailure: (error) => {
-        failure = error;
+      onFailure: (error, copy) => {
+        [failure, failedCopy] = [error, copy];
         failed.push(error.code);
       },
     },
   });
-  await loop.start();
-  writer.host({ verb: "rules", rules: 1 });
-});
+}
 
 afterEach(() => {
   loop.stop();
@@ -273,6 +278,38 @@ describe("a record with a wrong checksum", () => {
     expect(line.consumers).toHaveLength(consumers);
   });
 
+  describe("in a replicated journal", () => {
+    beforeEach(async () => {
+      loop.stop();
+      makeLoop(true);
+      line.brokers.push("a", "a", "b", "a", "c");
+      await loop.start();
+      deliver(writer.records[0] as JournalRecord);
+    });
+
+    test("is read from another broker, which shows whose copy is damaged", async () => {
+      const consumers = line.consumers.length;
+      deliver(hurt());
+      await readAgain(consumers + 2);
+      for (const record of writtenAfter(1)) deliver(record);
+      expect([shard.seq, shard.senders.unreadable]).toEqual([2, 0]);
+      expect(damaged).toEqual([{ broker: "a", from: 2, to: 2 }]);
+      await loop.reconnected();
+      expect(line.consumers).toHaveLength(consumers + 4);
+    });
+
+    test("is unreadable if two brokers have it, and neither counts as damaged", async () => {
+      const consumers = line.consumers.length;
+      const record = hurt();
+      deliver(record);
+      await readAgain(consumers + 2);
+      deliver(record);
+      expect([shard.seq, shard.senders.unreadable, damaged]).toEqual([2, 1, []]);
+      await loop.reconnected();
+      expect(line.consumers).toHaveLength(consumers + 3);
+    });
+  });
+
   test("that is never the same is damage", async () => {
     deliver(writer.records[0] as JournalRecord);
     const consumers = line.consumers.length;
@@ -328,6 +365,7 @@ describe("a journal that was folded before", () => {
     expect([failed, shard.seq]).toEqual([["JOURNAL_DAMAGED"], stopsAt]);
     expect(failure?.details).toEqual({ shard: SHARD, seq });
     expect(failure?.message).toContain(`record ${seq} is another`);
+    expect(failedCopy).toBeUndefined();
   });
 
   test("names the records since the last one that is the same where several are others", async () => {
@@ -340,6 +378,17 @@ describe("a journal that was folded before", () => {
     for (const record of writer.records) deliver(swapped.get(record.seq) ?? record);
     expect(failure?.details).toEqual({ shard: SHARD, from: 7, to: 9 });
     expect(failure?.message).toContain("records 7 to 9 are not all");
+  });
+
+  test("is told by the broker whose copy was folded, if several have one", async () => {
+    loop.stop();
+    makeLoop(true);
+    line.brokers.push("a");
+    await loop.start();
+    await write();
+    const other = writer.records[4] as JournalRecord;
+    for (const record of writer.records) deliver(record.seq === 6 ? { ...other, seq: 6 } : record);
+    expect(failedCopy).toEqual({ broker: "a", from: 6, to: 6 });
   });
 
   test("names the right record, too, if it was read anew on the way", async () => {

@@ -38,3 +38,16 @@ test("a record that is never the same is given up", () => {
   expect(mismatched.remember([record(1, 7)])).toBe(true);
   expect(mismatched.remember([record(1, 9)])).toBe(false);
 });
+
+test("in a replicated journal the same bytes have to come from another broker", () => {
+  const mismatched = new MismatchedRecords();
+  const from = (broker: string) => ({ ...record(1, 5), broker });
+  mismatched.remember([from("a")]);
+  expect(mismatched.isConfirmedBy(from("a"))).toBe(false);
+  expect(mismatched.isConfirmedBy(from("b"))).toBe(true);
+  expect(mismatched.isConfirmedBy({ ...record(1, 6), broker: "b" })).toBe(false);
+  expect(mismatched.brokerOf(1)).toBe("a");
+  // A copy that alone can be read proves nothing, however often it is read.
+  for (let i = 1; i < 8; i++) expect(mismatched.remember([from("a")])).toBe(true);
+  expect(mismatched.remember([from("a")])).toBe(false);
+});
