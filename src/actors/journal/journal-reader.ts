@@ -316,7 +316,8 @@ export class JournalReader {
     if (this.#gapAt !== this.#next) this.#forgetGap();
     this.#gapAt = this.#next;
     if (this.#broker === undefined) return;
-    this.#gaps.set(this.#broker, { broker: this.#broker, from: this.#next, to: seq - 1 });
+    const [broker, from, to] = [this.#broker, this.#next, seq - 1];
+    this.#gaps.set(broker, { broker, from, to, isOther: false });
     this.#avoided.add(this.#broker);
   }
 
@@ -348,7 +349,7 @@ export class JournalReader {
     if (isReplicated && leader !== undefined) {
       avoided.add(leader);
       this.#avoided.add(leader);
-      this.#events.onReplicaDamaged?.({ broker: leader, from: seq, to: seq });
+      this.#events.onReplicaDamaged?.({ broker: leader, from: seq, to: seq, isOther: false });
       return;
     }
     const shown = visible(record.subject.slice(0, SHOWN_MAX));

@@ -15,6 +15,7 @@ import {
   encodeHostRecord,
   ensureError,
   type HostRecord,
+  isSealed,
   JETSTREAM_ERRORS,
   type JobSubjects,
   type Position,
@@ -466,8 +467,9 @@ export async function majorityRecord(
   const copy = await journal.soundCopy(generation, seq, isSound);
   if (copy === undefined) return await askUntilExpected(read, (found) => found !== undefined);
   const broker = await journal.leader(generation);
-  if (record !== undefined && broker !== undefined)
-    onReplicaDamaged?.({ broker, from: seq, to: seq });
+  if (record !== undefined && broker !== undefined) {
+    onReplicaDamaged?.({ broker, from: seq, to: seq, isOther: isSealed(record.payload) });
+  }
   return copy;
 }
 

@@ -6,16 +6,24 @@ import { type ChangedRecords, changedRecordsOf } from "../fold/journal-checksum.
 export interface ReplicaDamage extends ChangedRecords {
   /** Name of the broker, `server_name` in its configuration. */
   readonly broker: string;
+  /**
+   * Whether the copy has other records than were folded, which are sound by themselves: brokers that lost records with
+   * their power have stored others under the same numbers, and this one has kept the former ones.
+   */
+  readonly isOther: boolean;
 }
 
 /** Returns the error by which a host tells of a damaged copy; the shard goes on with another one. */
 export function replicaDamaged(
   shard: number,
   generation: number,
-  { broker, from, to }: ReplicaDamage,
+  { broker, from, to, isOther }: ReplicaDamage,
 ): PserverError {
   const records = from === to ? `record ${from}` : `records ${from} to ${to}`;
-  const text = `shard ${shard}: broker ${broker} has a damaged copy of the journal: ${records} of generation ${generation}`;
+  const what = isOther
+    ? "has other records of the journal than were folded; updates that others lost may be there"
+    : "has a damaged copy of the journal";
+  const text = `shard ${shard}: broker ${broker} ${what}: ${records} of generation ${generation}`;
   return new PserverError("JOURNAL_DAMAGED", text, { shard, broker, generation, from, to });
 }
 
@@ -25,7 +33,7 @@ export function replicaDamaged(
  */
 export function replicaDamageOf(error: PserverError, broker: string): ReplicaDamage | undefined {
   const changed = changedRecordsOf(error);
-  return changed === undefined ? undefined : { broker, ...changed };
+  return changed === undefined ? undefined : { broker, ...changed, isOther: true };
 }
 
 /**

@@ -263,7 +263,7 @@ export class FoldLoop {
       onSettled: (settled) => events.onSettled(settled),
       onReread: (seq, broker, isSame) => {
         if (isSame) reader.allow(broker);
-        else events.onReplicaDamaged({ broker, from: seq, to: seq });
+        else events.onReplicaDamaged({ broker, from: seq, to: seq, isOther: false });
       },
     });
   }

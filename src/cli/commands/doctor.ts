@@ -4,7 +4,12 @@ import type { JetStreamAccountStats, JetStreamManager } from "@nats-io/jetstream
 import type { NatsConnection } from "@nats-io/transport-node";
 import type { Command } from "commander";
 import type { JobAdmin, Permissions, Role } from "../../client/admin/job-admin.ts";
-import { idleShards, type ListedShard } from "../../client/admin/participants.ts";
+import {
+  type DamagedReplica,
+  damagedReplicas,
+  idleShards,
+  type ListedShard,
+} from "../../client/admin/participants.ts";
 
 import { checkBrokerVersion } from "../../protocol/broker-version.ts";
 import { ensureError, visible } from "../../protocol/errors.ts";
@@ -127,7 +132,8 @@ async function checkHosts(admin: JobAdmin, job: string): Promise<Check[]> {
       admin.participants(),
     ]);
     const alive = `${formatCount(hosts.length, "host")}, ${formatCount(trainers.length, "trainer")}`;
-    return [ok("hosts", `${alive}; job ${job} is ${status.state}`), checkShards(shards)];
+    const all = ok("hosts", `${alive}; job ${job} is ${status.state}`);
+    return [all, checkShards(shards), ...checkReplicas(shards)];
   } catch (thrown) {
     const { code, message } = ensureError(thrown);
     return [fail("hosts", `${code}: ${message}`, 'start one with "pserver host", and check --job')];
@@ -152,6 +158,26 @@ export function checkShards(shards: readonly ListedShard[]): Check {
     `${states}; ${why}`,
     `see the error's code in docs/reference/errors.md${look}`,
   );
+}
+
+/** Names the brokers whose copies of journals are damaged, one check for each; none without such a broker. */
+export function checkReplicas(shards: readonly ListedShard[]): Check[] {
+  const byBroker = new Map<string, DamagedReplica[]>();
+  for (const replica of damagedReplicas(shards)) {
+    byBroker.set(replica.broker, [...(byBroker.get(replica.broker) ?? []), replica]);
+  }
+  return [...byBroker].map(([broker, replicas]) => {
+    const places = replicas.map(({ shard, from, to }) =>
+      from === to ? `shard ${shard}, record ${from}` : `shard ${shard}, records ${from} to ${to}`,
+    );
+    const isOther = replicas.some((replica) => replica.isOther);
+    const what = isOther ? "other records than were folded" : "damaged copies of journals";
+    const why = isOther
+      ? "it may have updates that the others lost with their power"
+      : "check its disk";
+    const advice = `${why}; then stop it, move its store_dir away and start it: it copies all from the others`;
+    return warn("replicas", `broker ${broker} has ${what}: ${places.join("; ")}`, advice);
+  });
 }
 
 /** Fractions of a limit above which a warning and a failure are reported. */

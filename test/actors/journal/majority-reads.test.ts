@@ -156,7 +156,7 @@ test("a leader that has another record is told of, and the sound copy of another
   copies = [RECORD, sound];
   answers = [7];
   expect(await majorityRecord(journal, 2, 7, { isSound, onReplicaDamaged })).toBe(sound);
-  expect(damaged).toEqual([{ broker: "broker-0", from: 7, to: 7 }]);
+  expect(damaged).toEqual([{ broker: "broker-0", from: 7, to: 7, isOther: false }]);
   // If no copy has it, the leader's record shows what is there instead.
   copies = [RECORD];
   expect(await majorityRecord(journal, 2, 7, { isSound, onReplicaDamaged })).toBe(RECORD);

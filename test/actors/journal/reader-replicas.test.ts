@@ -39,7 +39,10 @@ test("a record that one copy lacks is read from another one, and the damaged one
   expect(reader.line.consumers).toHaveLength(4);
   expect(reader.damaged).toEqual([]);
   reader.records(6, 8);
-  expect([seqs(reader), reader.damaged]).toEqual([[5, 6, 7, 8], [{ broker: "a", from: 6, to: 7 }]]);
+  expect([seqs(reader), reader.damaged]).toEqual([
+    [5, 6, 7, 8],
+    [{ broker: "a", from: 6, to: 7, isOther: false }],
+  ]);
   await reader.reader.reset();
   expect(reader.line.consumers).toHaveLength(6);
 });
@@ -73,7 +76,10 @@ test("a leader's record that cannot be delivered is read from another broker", a
   reader.line.leader = "a";
   reader.line.stored.set(5, "ps.j.log.3.trainer.a.push w");
   await reader.reader.reconnected();
-  expect([reader.failed, reader.damaged]).toEqual([[], [{ broker: "a", from: 5, to: 5 }]]);
+  expect([reader.failed, reader.damaged]).toEqual([
+    [],
+    [{ broker: "a", from: 5, to: 5, isOther: false }],
+  ]);
   reader.records(5, 5);
   expect(reader.delivered).toMatchObject([{ broker: "b" }]);
 });

@@ -293,7 +293,7 @@ describe("a record with a wrong checksum", () => {
       await readAgain(consumers + 2);
       for (const record of writtenAfter(1)) deliver(record);
       expect([shard.seq, shard.senders.unreadable]).toEqual([2, 0]);
-      expect(damaged).toEqual([{ broker: "a", from: 2, to: 2 }]);
+      expect(damaged).toEqual([{ broker: "a", from: 2, to: 2, isOther: false }]);
       await loop.reconnected();
       expect(line.consumers).toHaveLength(consumers + 4);
     });
@@ -388,7 +388,7 @@ describe("a journal that was folded before", () => {
     await write();
     const other = writer.records[4] as JournalRecord;
     for (const record of writer.records) deliver(record.seq === 6 ? { ...other, seq: 6 } : record);
-    expect(failedCopy).toEqual({ broker: "a", from: 6, to: 6 });
+    expect(failedCopy).toEqual({ broker: "a", from: 6, to: 6, isOther: true });
   });
 
   test("names the right record, too, if it was read anew on the way", async () => {
