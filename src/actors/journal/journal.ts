@@ -1,7 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
 import {
-  AckPolicy,
-  DeliverPolicy,
   DiscardPolicy,
   type JetStreamClient,
   type JetStreamManager,
@@ -9,7 +7,6 @@ import {
   StorageType,
   type StreamState,
 } from "@nats-io/jetstream";
-import { nanos, nuid } from "@nats-io/transport-node";
 import {
   type ErrorCode,
   encodeHostRecord,
@@ -28,7 +25,7 @@ import {
   jetStreamErrorCode,
 } from "../../transport/broker-error.ts";
 import type { JournalRecord } from "../fold/journal-record.ts";
-import { placeConsumer, type ReplicaDamage } from "./replicas.ts";
+import { type ReplicaDamage, soundCopy } from "./replicas.ts";
 import { brokerCall, deleteStream } from "./streams.ts";
 
 /** The state of a shard's journal stream. */
@@ -93,9 +90,6 @@ export async function storedRecord(
     throw error;
   }
 }
-
-/** How long a broker's copy may take to deliver a record that is asked for by itself. */
-const COPY_MS = 2_000;
 
 /** Creates, inspects and removes the journal streams of one shard. `JournalReader` reads a journal in order. */
 export class Journal {
@@ -236,49 +230,16 @@ export class Journal {
     }
   }
 
-  /**
-   * Reads one record from the copies of all brokers in turn, until one `isSound`; undefined if none is. A copy that
-   * does not deliver within two seconds has none.
-   */
+  /** Reads one record from the copies of all brokers in turn, until one `isSound`; undefined if none is. */
   async soundCopy(
     generation: number,
     seq: number,
     isSound: (record: JournalRecord) => boolean,
   ): Promise<JournalRecord | undefined> {
     const { shard } = this;
-    const asked = new Set<string>();
-    return await brokerCall(`record ${seq} of shard ${shard}`, { shard, seq }, async () => {
-      for (;;) {
-        const { record, broker } = await this.#copy(this.stream(generation), seq, asked);
-        if (broker === undefined || asked.has(broker)) return undefined;
-        if (record !== undefined && isSound(record)) return record;
-        asked.add(broker);
-      }
-    });
-  }
-
-  /** Reads a record from the copy of a broker that was not `asked`, if another one can be; else reads none. */
-  async #copy(
-    stream: string,
-    seq: number,
-    asked: ReadonlySet<string>,
-  ): Promise<{ readonly record?: JournalRecord; readonly broker: string | undefined }> {
-    const { manager, client } = this.#deps;
-    const config = {
-      name: `copy-${nuid.next()}`,
-      ack_policy: AckPolicy.None,
-      deliver_policy: DeliverPolicy.StartSequence,
-      opt_start_seq: seq,
-      inactive_threshold: nanos(2 * COPY_MS),
-    };
-    const { info, broker } = await placeConsumer(manager, stream, config, asked);
-    if (broker === undefined || asked.has(broker)) return { broker };
-    const consumer = client.consumers.getConsumerFromInfo(info);
-    const message = await consumer.next({ expires: COPY_MS });
-    await manager.consumers.delete(stream, info.name).catch(() => undefined);
-    if (message?.seq !== seq) return { broker };
-    const { subject, data: payload } = message;
-    return { broker, record: { seq, subject, payload } };
+    return await brokerCall(`record ${seq} of shard ${shard}`, { shard, seq }, () =>
+      soundCopy(this.#deps.manager, this.stream(generation), seq, isSound),
+    );
   }
 
   /** Returns the name of the broker that leads the journal; undefined if it belongs to no cluster or says none. */

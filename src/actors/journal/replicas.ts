@@ -1,6 +1,14 @@
-import type { ConsumerConfig, ConsumerInfo, JetStreamManager } from "@nats-io/jetstream";
+import {
+  AckPolicy,
+  type ConsumerConfig,
+  type ConsumerInfo,
+  DeliverPolicy,
+  type JetStreamManager,
+} from "@nats-io/jetstream";
+import { nanos, nuid } from "@nats-io/transport-node";
 import { PserverError } from "../../protocol/index.ts";
 import { type ChangedRecords, changedRecordsOf } from "../fold/journal-checksum.ts";
+import type { JournalRecord } from "../fold/journal-record.ts";
 
 /** Damage in one broker's copy of a journal: records that it lacks, or has with other bytes than other copies do. */
 export interface ReplicaDamage extends ChangedRecords {
@@ -76,5 +84,40 @@ export async function placeConsumer(
     if (isWanted || attempt === PLACEMENTS_MAX) return { info, broker };
     // If it cannot be removed, it expires soon.
     await consumers.delete(stream, name).catch(() => undefined);
+  }
+}
+
+/** How long a broker's copy may take to deliver a message that is asked for by itself. */
+const COPY_MS = 2_000;
+
+/**
+ * Reads one message of a stream from the copies of all brokers in turn, until one `isSound`; undefined if none is, or
+ * the broker belongs to no cluster. A copy that does not deliver the message within two seconds has none.
+ * @throws the JetStream client's errors.
+ */
+export async function soundCopy(
+  manager: JetStreamManager,
+  stream: string,
+  seq: number,
+  isSound: (message: JournalRecord) => boolean,
+): Promise<JournalRecord | undefined> {
+  const asked = new Set<string>();
+  for (;;) {
+    const config = {
+      name: `copy-${nuid.next()}`,
+      ack_policy: AckPolicy.None,
+      deliver_policy: DeliverPolicy.StartSequence,
+      opt_start_seq: seq,
+      inactive_threshold: nanos(2 * COPY_MS),
+    };
+    const { info, broker } = await placeConsumer(manager, stream, config, asked);
+    if (broker === undefined || asked.has(broker)) return undefined;
+    asked.add(broker);
+    const consumer = manager.jetstream().consumers.getConsumerFromInfo(info);
+    const found = await consumer.next({ expires: COPY_MS });
+    await manager.consumers.delete(stream, info.name).catch(() => undefined);
+    if (found?.seq !== seq) continue;
+    const message = { seq, subject: found.subject, payload: found.data };
+    if (isSound(message)) return message;
   }
 }

@@ -15,6 +15,9 @@ import { startReplicatedHost } from "./replicated-host.ts";
 const JOB = "j";
 const LEASE_MS = 2_000;
 
+/** Calls wait while the cluster elects leaders. */
+const CALL = { timeoutMs: HANG_MS };
+
 /** A host reads the copy of a broker in none of them once in (2/3)^16, or 0.15 percent. */
 const SHARDS = 16;
 
@@ -40,14 +43,14 @@ async function trainer(name: string): Promise<Client> {
 
 async function push(client: Client, times: number): Promise<void> {
   for (let i = 0; i < times; i++) {
-    await Promise.all(names.map((name) => client.pushFull(name, Float64Array.of(1), 1, 1)));
+    await Promise.all(names.map((name) => client.pushFull(name, Float64Array.of(1), 1, 1, CALL)));
   }
 }
 
 async function readAll(name: string): Promise<Set<number>> {
   const reader = await trainer(name);
   const values = new Set<number>();
-  for (const name of names) values.add(Number((await reader.pullFull(name)).data[0]));
+  for (const name of names) values.add(Number((await reader.pullFull(name, CALL)).data[0]));
   await reader.close();
   return values;
 }
@@ -63,7 +66,7 @@ function damagedBy(host: TestHost): unknown[] {
  */
 async function losePower(crash: () => Promise<void>): Promise<void> {
   const client = await trainer("a");
-  for (const name of names) await client.createIfNotAlreadyCreated(name, Float64Array.of(0));
+  for (const name of names) await client.createIfNotAlreadyCreated(name, Float64Array.of(0), {}, CALL);
   await push(client, 5);
   await cluster.whole();
   await cluster.kill(1);

@@ -18,6 +18,7 @@ import { startReplicatedHost } from "./replicated-host.ts";
 
 const JOB = "j";
 const LEASE_MS = 2_000;
+const CALL = { timeoutMs: HANG_MS };
 
 /** A host reads no damaged copy at all once in (2/3)^16, or 0.15 percent; two hosts once in 400,000. */
 const SHARDS = 16;
@@ -55,7 +56,7 @@ function damagedOf(): Map<number | undefined, unknown> {
 async function readAll(trainer: string): Promise<number[]> {
   const reader = await connect({ url: cluster.urls, job: JOB, trainer, timeoutMs: HANG_MS });
   const values: number[] = [];
-  for (const name of names) values.push(Number((await reader.pullFull(name)).data[0]));
+  for (const name of names) values.push(Number((await reader.pullFull(name, CALL)).data[0]));
   await reader.close();
   return values;
 }
@@ -67,9 +68,9 @@ beforeAll(async () => {
   await startHost();
   const options = { url: cluster.urls, job: JOB, trainer: "a", timeoutMs: HANG_MS };
   const client = await connect(options);
-  for (const name of names) await client.createIfNotAlreadyCreated(name, Float64Array.of(0));
+  for (const name of names) await client.createIfNotAlreadyCreated(name, Float64Array.of(0), {}, CALL);
   for (let i = 0; i < UPDATES; i++) {
-    await Promise.all(names.map((name) => client.pushFull(name, Float64Array.of(1), 1, 1)));
+    await Promise.all(names.map((name) => client.pushFull(name, Float64Array.of(1), 1, 1, CALL)));
   }
   await client.close();
   await host.kill();
