@@ -1,75 +1,12 @@
-import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { ensureError, isSealed, PserverError } from "../../protocol/index.ts";
+import { ensureError, PserverError } from "../../protocol/index.ts";
 import type { JournalRecord } from "../fold/journal-record.ts";
 import type { RecordAnswer, Shard } from "../fold/shard.ts";
 import { type JournalGap, journalDamaged } from "../journal/journal-check.ts";
 import { type DeliveredRecord, isFinal, type JournalReader } from "../journal/journal-reader.ts";
+import { MismatchedRecords, type RecordCopy } from "../journal/mismatched-records.ts";
 import { type ReplicaDamage, replicaDamageOf } from "../journal/replicas.ts";
 import type { LocatedJournal } from "./owned-journal.ts";
-
-/** The most differing deliveries of one record; after more of them the journal itself counts as damaged. */
-const DELIVERIES_MAX = 8;
-
-/** A record, and the broker whose copy of a replicated journal it is from. */
-type QueuedRecord = JournalRecord & Partial<Pick<DeliveredRecord, "broker">>;
-
-/** The last delivery of a record that does not match its checksum. */
-interface Delivery {
-  readonly fingerprint: string;
-  readonly broker: string | undefined;
-  /** Number of deliveries that did not confirm the one before. */
-  readonly count: number;
-}
-
-/**
- * Records that did not match their checksums when they were delivered. A second delivery tells whether
- * a record was damaged in transit or is stored like that: the same bytes twice are what the journal holds. In a
- * replicated journal they have to come from two brokers: one copy may be damaged.
- */
-export class MismatchedRecords {
-  readonly #deliveries: Map<number, Delivery> = new Map();
-
-  /** Whether this delivery has the same bytes as the one before. */
-  isConfirmedBy(record: QueuedRecord): boolean {
-    const known = this.#deliveries.get(record.seq);
-    return known !== undefined && confirms(record, fingerprint(record), known);
-  }
-
-  /** Returns the broker that last delivered this record otherwise; undefined if none did. */
-  brokerOf(seq: number): string | undefined {
-    return this.#deliveries.get(seq)?.broker;
-  }
-
-  /**
-   * Remembers those of these records that do not match their checksums, and forgets all others;
-   * false if one of them never comes twice with the same bytes.
-   */
-  remember(records: readonly QueuedRecord[]): boolean {
-    const before = new Map(this.#deliveries);
-    this.#deliveries.clear();
-    for (const record of records) {
-      if (isSealed(record.payload)) continue;
-      const delivered = fingerprint(record);
-      const known = before.get(record.seq);
-      const isConfirmed = known !== undefined && confirms(record, delivered, known);
-      const count = (known?.count ?? 0) + (isConfirmed ? 0 : 1);
-      if (count > DELIVERIES_MAX) return false;
-      this.#deliveries.set(record.seq, { fingerprint: delivered, broker: record.broker, count });
-    }
-    return true;
-  }
-}
-
-/** Whether a delivery shows that the journal holds the bytes of an earlier one. */
-function confirms({ broker }: QueuedRecord, delivered: string, earlier: Delivery): boolean {
-  const isOther = broker === undefined || broker !== earlier.broker;
-  return isOther && delivered === earlier.fingerprint;
-}
-
-function fingerprint({ subject, payload }: JournalRecord): string {
-  return createHash("sha256").update(`${subject}\n`).update(payload).digest("base64");
-}
 
 /** Bytes that the broker stores for a record besides its subject and payload. */
 const RECORD_OVERHEAD_BYTES = 30;
@@ -108,7 +45,7 @@ export class FoldQueue {
   readonly #shard: Pick<Shard, "seq" | "apply">;
   readonly #events: FoldQueueEvents;
   readonly #mismatched: MismatchedRecords = new MismatchedRecords();
-  #records: QueuedRecord[] = [];
+  #records: RecordCopy[] = [];
   #foldedRecords = 0;
   #foldedBytes = 0;
 
@@ -133,12 +70,12 @@ export class FoldQueue {
   }
 
   /** Adds a record as it was delivered; {@link keepPayload} must follow once {@link fold} was called. */
-  add(record: QueuedRecord): void {
+  add(record: RecordCopy): void {
     this.#records.push(record);
   }
 
   /** Copies the payload of the record added last if it is still queued: its buffer is only lent. */
-  keepPayload(record: QueuedRecord): void {
+  keepPayload(record: RecordCopy): void {
     if (this.#records.at(-1) !== record) return;
     this.#records[this.#records.length - 1] = {
       ...record,
@@ -185,7 +122,7 @@ export class FoldQueue {
     return seq > this.startSeq;
   }
 
-  #apply(record: QueuedRecord): FoldStop {
+  #apply(record: RecordCopy): FoldStop {
     const { seq, subject, payload, timeMs = 0, broker } = record;
     const reread = this.#mismatched.isConfirmedBy(record);
     try {

@@ -66,7 +66,8 @@ function damagedBy(host: TestHost): unknown[] {
  */
 async function losePower(crash: () => Promise<void>): Promise<void> {
   const client = await trainer("a");
-  for (const name of names) await client.createIfNotAlreadyCreated(name, Float64Array.of(0), {}, CALL);
+  for (const name of names)
+    await client.createIfNotAlreadyCreated(name, Float64Array.of(0), {}, CALL);
   await push(client, 5);
   await cluster.whole();
   await cluster.kill(1);

@@ -68,7 +68,8 @@ beforeAll(async () => {
   await startHost();
   const options = { url: cluster.urls, job: JOB, trainer: "a", timeoutMs: HANG_MS };
   const client = await connect(options);
-  for (const name of names) await client.createIfNotAlreadyCreated(name, Float64Array.of(0), {}, CALL);
+  for (const name of names)
+    await client.createIfNotAlreadyCreated(name, Float64Array.of(0), {}, CALL);
   for (let i = 0; i < UPDATES; i++) {
     await Promise.all(names.map((name) => client.pushFull(name, Float64Array.of(1), 1, 1, CALL)));
   }
@@ -104,6 +105,12 @@ test("hosts one after the other serve the sound copies, and name the broker with
     await host.kill();
   }
   expect([...named]).toEqual([DAMAGED_NAME]);
+});
+
+test("the job's history is read from the sound copies, too", async () => {
+  await startHost();
+  const { code, stdout } = await run(["verify", "--url", cluster.urls.join(","), "--job", JOB]);
+  expect([code, stdout]).toEqual([0, expect.not.stringContaining("JOURNAL_DAMAGED")]);
 });
 
 test("doctor names the broker, and with a new store it has sound copies", async () => {

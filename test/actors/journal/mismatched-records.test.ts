@@ -2,7 +2,7 @@
 // same bytes, on the same subject; and that a record which never comes twice alike is distinguished from one
 // that was damaged on its way.
 import { expect, test } from "vitest";
-import { MismatchedRecords } from "../../../src/actors/owner/fold-loop.ts";
+import { MismatchedRecords } from "../../../src/actors/journal/mismatched-records.ts";
 import { encodeMessage } from "../../../src/protocol/codec.ts";
 import { rawMessage } from "../../protocol/raw-message.ts";
 
