@@ -61,6 +61,7 @@ check: setup ## formatters and linters, type checks, house rules
 	node_modules/.bin/knip --production --no-tag-hints
 	node_modules/.bin/vitest run test/tidy.test.ts
 	@scripts/check-python.sh
+	@scripts/release-wheel.sh --check-age
 
 test: setup ## every test: unit and property tests, then real brokers and processes
 	@scripts/setup-c.sh --for-tests

@@ -59,6 +59,8 @@ export default defineConfig({
     maxWorkers: 6,
     // Files share a process, as unit tests do: to start one for each takes half a second of processor time.
     isolate: false,
+    // Tokens of brokers are left here, not among those of whoever runs the tests.
+    env: { XDG_STATE_HOME: join(import.meta.dirname, "build/tests/state") },
     testTimeout: TEST_MS,
     hookTimeout: TEST_MS,
     // What is compiled runs as it is.

@@ -3,6 +3,7 @@
 # with libpserver and each library that it needs and that not every Linux of PLATFORM has. These are
 # renamed, so that they do not clash with others in the same process. `make wheel` first builds what goes
 # into it. Needs the package index for its build tools; they stay in build/python/wheel-tools.
+# With PSERVER_RELEASE set, as scripts/release-wheel.sh does, a carried library that lacks fixes is an error.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/python-modules.sh
@@ -73,8 +74,32 @@ collect_licenses() {
   done
 }
 
+# lacking WHAT: says what a published wheel must not lack.
+lacking() {
+  if [[ -n ${PSERVER_RELEASE:-} ]]; then fail "$1"; fi
+  printf 'wheel: WARNING: %s: a wheel to publish is built by scripts/release-wheel.sh\n' "$1" >&2
+}
+
+# Users get fixes of the carried libraries only with a wheel, so it must carry the newest that Debian has.
+check_fixes() {
+  local package installed newest ended
+  for package in "$LICENSES"/carried/*; do
+    package=${package##*/}
+    read -r installed newest < <(LC_ALL=C apt-cache policy "$package" |
+      awk '/^  Installed:/ { installed = $2 } /^  Candidate:/ { print installed, $2 }')
+    if [[ $installed != "$newest" ]]; then lacking "$package is $installed, and Debian has $newest"; fi
+  done
+  if [[ -z ${PSERVER_RELEASE:-} ]]; then return; fi
+  ended=$(check-support-status --no-heading --type ended --type limited --status-db /dev/null)
+  for package in "$LICENSES"/carried/*; do
+    package=${package##*/}
+    if grep -qw -- "$package" <<<"$ended"; then fail "Debian's security support of $package is limited or has ended"; fi
+  done
+}
+
 provide_tools
 collect_licenses
+check_fixes
 logged "$TOOLS/bin/pip" wheel -q --no-deps -w "$scratch" src/client/python \
   --config-settings="cmake.define.PSERVER_BUILD=$PWD/build" \
   --config-settings="cmake.define.PSERVER_LICENSES=$PWD/$LICENSES" || explain "it cannot be built"

@@ -12,13 +12,12 @@ export async function keepModel(file: string, directory: string): Promise<string
   return kept;
 }
 
-/** Writes command lines that use a kept model from the directory `from`. */
-export function nextSteps(kept: string, job: string, from: string): string {
-  const path = relative(from, kept);
+/** Writes command lines that serve what a run has kept in a directory, and look into it, from the directory `from`. */
+export function nextSteps(directory: string, job: string, from: string): string {
+  const path = relative(from, directory) || ".";
   return `
-The model is kept. To serve it:
-  ${PSERVER} up --job ${job}    # leave it running; then elsewhere:
-  ${PSERVER} load ${path} --job ${job}
-  ${PSERVER} ls --job ${job}
-  ${PSERVER} get output.bias --job ${job}`;
+The model and its history are kept. To serve them, and see what happened:
+  ${PSERVER} up --job ${job} --store ${path}    # leave it running; then elsewhere:
+  ${PSERVER} log --job ${job} --last 10
+  ${PSERVER} blame 'output.bias[3]' --job ${job} --most 5`;
 }

@@ -15,10 +15,10 @@ import { Watch } from "./watch.ts";
 const JOB = "digits";
 
 /**
- * Directory for the model, and number of updates after which training ends: `node main.js DIRECTORY
- * UPDATES`.
+ * Directory for the model and the data of the server, and number of updates after which training ends:
+ * `node main.js DIRECTORY UPDATES`.
  */
-const MODEL_DIRECTORY = process.argv[2] ?? ".";
+const DIRECTORY = process.argv[2] ?? ".";
 const UPDATES = Number(process.argv[3] ?? 2_000);
 const ACCURACY_MIN = 0.93;
 
@@ -60,7 +60,10 @@ process.exit();
 
 async function run(): Promise<void> {
   display.tell("Starting a broker, two hosts and three trainers");
-  const [servers, { test }] = await Promise.all([Servers.start(processes, JOB), loadDigits()]);
+  const [servers, { test }] = await Promise.all([
+    Servers.start(processes, JOB, DIRECTORY),
+    loadDigits(),
+  ]);
   const observer = await Observer.join(servers.url, JOB, test);
   const doomed = await servers.addHost(DOOMED_HOST);
   display.tell(`nats-server ${servers.brokerVersion} runs at ${servers.url}, and two hosts`);
@@ -111,11 +114,13 @@ updates   ${amount(known)} acknowledged, ${unanswered} under way when trainer-2 
   const same =
     saved.evaluation.loss === evaluation.loss && saved.evaluation.accuracy === evaluation.accuracy;
   check(same, `the saved model scores differently: ${JSON.stringify(saved.evaluation)}`);
-  const kept = await keepModel(saved.file, MODEL_DIRECTORY);
+  const kept = await keepModel(saved.file, DIRECTORY);
   display.tell(`model     ${relative(process.cwd(), kept)}, ${amount(saved.bytes)} bytes; read by a new process: the same loss
 recovery  ${seconds(recoveryMs)} from the kill of the host until every trainer trained again
 total     ${seconds(performance.now() - startedMs)}`);
-  display.tell(nextSteps(kept, JOB, process.cwd()));
+  const { columns = 80, isTTY = false } = process.stdout;
+  display.tell(`\n${await servers.lossChart(columns, isTTY)}`);
+  display.tell(nextSteps(DIRECTORY, JOB, process.cwd()));
   await observer.close();
 
   /**

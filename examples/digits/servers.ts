@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
@@ -7,10 +8,10 @@ import { type DemoProcesses, programFile } from "./demo-processes.ts";
 
 const PSERVER = "../../src/cli/pserver";
 
-// The journal of a few thousand updates would be a gigabyte; nobody needs its history.
+// The journal of a few thousand updates would be a gigabyte; the last ones are enough to look at.
 const KEPT_JOURNAL = ["--retain", "64MiB"];
 
-const STATUS_TIMEOUT_MS = 30_000;
+const COMMAND_TIMEOUT_MS = 30_000;
 const POLL_MS = 500;
 
 /** The servers of one run, started with the command `pserver`. */
@@ -32,9 +33,10 @@ export class Servers {
     this.#hostArguments = ["--url", url, "--job", job, ...models, ...KEPT_JOURNAL];
   }
 
-  /** Starts a broker on a free port, with one host in the same process. */
-  static async start(processes: DemoProcesses, job: string): Promise<Servers> {
-    const store = ["--store", join(processes.directory, "pserver")];
+  /** Starts a broker on a free port, with one host in the same process; all data is kept in a directory. */
+  static async start(processes: DemoProcesses, job: string, directory: string): Promise<Servers> {
+    await rm(join(directory, "store"), { recursive: true, force: true });
+    const store = ["--store", directory];
     const args = ["--job", job, "--port", "0", ...store, ...KEPT_JOURNAL];
     const models = ["--model-dir", modelDirectory(processes)];
     const { ready } = await processes.startReady("pserver up", PSERVER, [
@@ -65,14 +67,25 @@ export class Servers {
     }
   }
 
+  /** Draws the losses that trainers have noted, as text. */
+  async lossChart(width: number, isColored: boolean): Promise<string> {
+    const look = isColored ? { FORCE_COLOR: "1" } : {};
+    const text = await this.#run(["plot", "loss"], { ...look, COLUMNS: String(width) });
+    return text.trimEnd();
+  }
+
   async #hosts(): Promise<readonly { readonly id: string; readonly shards: readonly number[] }[]> {
-    const args = ["status", "--json", "--url", this.url, "--job", this.job];
+    return JSON.parse(await this.#run(["status", "--json"])).hosts;
+  }
+
+  /** Returns what a command prints about the job. */
+  async #run(args: readonly string[], environment: NodeJS.ProcessEnv = {}): Promise<string> {
     const { stdout } = await promisify(execFile)(
       process.execPath,
-      [...process.execArgv, programFile(PSERVER), ...args],
-      { timeout: STATUS_TIMEOUT_MS },
+      [...process.execArgv, programFile(PSERVER), ...args, "--url", this.url, "--job", this.job],
+      { timeout: COMMAND_TIMEOUT_MS, env: { ...process.env, ...environment } },
     );
-    return JSON.parse(stdout).hosts;
+    return stdout;
   }
 }
 

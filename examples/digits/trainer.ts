@@ -11,6 +11,9 @@ import { toTensors, toWeights } from "./tensors.ts";
 const BATCH_SIZE = 64;
 const LEARNING_RATE = 0.15;
 
+/** Updates between two notes of the loss. */
+const NOTE_EVERY = 10;
+
 // Longer than it takes to replace a host: calls wait for that and then continue.
 const CALL = { timeoutMs: 60_000 };
 
@@ -46,6 +49,7 @@ if (selected) {
 }
 say({ event: "joined", selected });
 
+let updates = 0;
 for (const batch of batches(train, BATCH_SIZE, Number(flags.seed))) {
   if (stopping) break;
   const startedMs = Date.now();
@@ -54,6 +58,7 @@ for (const batch of batches(train, BATCH_SIZE, Number(flags.seed))) {
   say({ event: "sending" });
   await ps.sendGrads(toTensors(gradients), CALL);
   say({ event: "update", loss, startedMs });
+  if (++updates % NOTE_EVERY === 0) await ps.note({ loss }, CALL);
 }
 await ps.close();
 process.exit(0);

@@ -3,6 +3,7 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import type { Command } from "commander";
 import { PserverError } from "../protocol/errors.ts";
+import { fillSection, HELP_COLUMNS } from "./output/help-text.ts";
 import { Output, type OutputFlags, type OutputStream } from "./output/output.ts";
 import { unlessAborted } from "./signals.ts";
 
@@ -44,15 +45,22 @@ export function openLog(context: CliContext, flags: OutputFlags): Output {
   return Output.open(context, context.environment, flags, () => new Date());
 }
 
-/** Adds sections to the end of a command's help: titles, with lines that are printed unchanged. */
+/**
+ * Adds sections to the end of a command's help: titles, with text that is broken anew to the width of the terminal. The
+ * lines of `Examples` are printed unchanged.
+ */
 export function addHelp(
   command: Command,
   sections: Readonly<Record<string, readonly string[]>>,
 ): void {
-  const texts = Object.entries(sections).map(
-    ([title, lines]) => `\n${title}:\n${lines.join("\n")}`,
-  );
-  command.addHelpText("after", texts.join("\n"));
+  command.addHelpText("after", () => {
+    const width = command.configureOutput().getOutHelpWidth?.() ?? HELP_COLUMNS;
+    const texts = Object.entries(sections).map(([title, lines]) => {
+      const shown = title === "Examples" ? lines : fillSection(lines, width);
+      return `\n${title}:\n${shown.join("\n")}`;
+    });
+    return texts.join("\n");
+  });
 }
 
 /**

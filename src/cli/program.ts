@@ -34,6 +34,7 @@ import { registerStatus } from "./commands/status.ts";
 import { registerUp } from "./commands/up.ts";
 import { addHelp, type CliContext } from "./context.ts";
 import type { Paint } from "./output/colors.ts";
+import { HELP_COLUMNS } from "./output/help-text.ts";
 import { messageWidth } from "./output/output.ts";
 import { wrapLines } from "./output/wrap.ts";
 import { EXIT_MEANINGS, jsonError } from "./report-error.ts";
@@ -54,9 +55,10 @@ export function createProgram(context: CliContext, style: ErrorStyle): Command {
     .helpOption("-h, --help", "print this help")
     .helpCommand("help [command]", "print the help of a command")
     // Wraps descriptions beside the longest option, too, in a terminal of 60 columns.
-    .configureHelp({ minWidthToWrap: 20 })
+    .configureHelp({ minWidthToWrap: 20, subcommandTerm: commandTerm })
     .exitOverride()
     .configureOutput({
+      getOutHelpWidth: () => Math.min(HELP_COLUMNS, messageWidth(context.stdout)),
       writeOut: (text) => context.stdout.write(wrapLines(text, messageWidth(context.stdout))),
       writeErr: (text) => context.stderr.write(text),
       outputError: (text, write) => write(`${wrongArguments(text, style)}\n`),
@@ -64,38 +66,46 @@ export function createProgram(context: CliContext, style: ErrorStyle): Command {
   program.showHelpAfterError(
     style.json ? false : 'hint: "pserver help COMMAND" lists what it takes',
   );
-  registerUp(program, context);
-  registerSetup(program, context);
-  registerHost(program, context);
-  registerRun(program, context);
-  registerStatus(program, context);
-  registerLs(program, context);
-  registerGet(program, context);
-  registerSet(program, context);
-  registerSave(program, context);
-  registerLoad(program, context);
-  registerRecover(program, context);
-  registerReplay(program, context);
-  registerDiff(program, context);
-  registerLog(program, context);
-  registerShow(program, context);
-  registerArchive(program, context);
-  registerRecord(program, context);
-  registerVerify(program, context);
-  registerBlame(program, context);
-  registerBisect(program, context);
-  registerWhatIf(program, context);
-  registerFind(program, context);
-  registerPlot(program, context);
-  registerFork(program, context);
-  registerRewind(program, context);
-  registerJobs(program, context);
-  registerRemove(program, context);
-  registerDoctor(program, context);
-  registerCompletion(program, context);
+  for (const [group, registers] of GROUPS) {
+    program.commandsGroup(`${group}:`);
+    for (const register of registers) register(program, context);
+  }
   registerCompleteNames(program, context);
   addProgramHelp(program);
   return program;
+}
+
+/** The commands as the help lists them. */
+const GROUPS: readonly (readonly [
+  string,
+  readonly ((program: Command, context: CliContext) => void)[],
+])[] = [
+  ["Serve", [registerUp, registerSetup, registerHost, registerRun]],
+  ["Look at a job", [registerStatus, registerLs, registerGet, registerJobs, registerDoctor]],
+  ["Change a model", [registerSet, registerSave, registerLoad, registerRemove]],
+  [
+    "Find out what happened",
+    [
+      registerLog,
+      registerShow,
+      registerFind,
+      registerBlame,
+      registerBisect,
+      registerReplay,
+      registerDiff,
+      registerWhatIf,
+      registerPlot,
+    ],
+  ],
+  ["Go back and go on", [registerRewind, registerFork, registerRecover]],
+  ["Keep and check history", [registerArchive, registerRecord, registerVerify]],
+  ["Shell", [registerCompletion]],
+];
+
+/** Returns how the list of commands shows one: with what it must be given. */
+function commandTerm(command: Command): string {
+  const needed = command.registeredArguments.filter(({ required }) => required);
+  return [command.name(), ...needed.map((each) => `<${each.name()}>`)].join(" ");
 }
 
 function wrongArguments(text: string, { json, paint }: ErrorStyle): string {

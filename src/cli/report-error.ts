@@ -127,7 +127,8 @@ const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   NO_ETCD: "check --etcd, and that etcd runs: etcdctl --endpoints=URL endpoint health",
   PAYLOAD_TOO_SMALL: "raise max_payload in the broker's configuration to 8MB",
   NO_TLS: "configure TLS on the broker; with nats:// nothing is encrypted, the password neither",
-  DENIED: "check the user's credentials and permissions: see docs/guides/secure.md",
+  DENIED:
+    "check the user's credentials; one whose permissions name a trainer needs --trainer ID: see docs/guides/secure.md",
   UNKNOWN_PARAMETER: 'list the parameters with "pserver ls"',
   NOT_INITIALIZED: 'load a model with "pserver load", or let a trainer initialize the job',
   ALREADY_INITIALIZED:

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { accessSync, constants, readFileSync } from "node:fs";
 import {
   credsAuthenticator,
   type NatsConnection,
@@ -7,6 +7,7 @@ import {
 import { mismatch, visible } from "../protocol/errors.ts";
 import { defined } from "../protocol/fields.ts";
 import { PserverError } from "../protocol/index.ts";
+import { fileError } from "../system/file-errors.ts";
 import { type BulkConnectionOptions, connectForBulk } from "./bulk-transport.ts";
 import type { Drops, Lending } from "./frame-assembler.ts";
 
@@ -168,7 +169,7 @@ export async function openConnection(
 
 /**
  * Makes the options of nats.js for these settings and this role.
- * @throws BAD_VALUE for an invalid address, IO for a file with credentials that cannot be read.
+ * @throws BAD_VALUE for an invalid address, IO for a file with credentials or certificates that cannot be read.
  * @internal
  */
 export function connectionOptions(
@@ -194,6 +195,7 @@ export function connectionOptions(
   } else if (settings.nkeyFile !== undefined) {
     options.authenticator = nkeyAuthenticator(trimmed(readSecret(settings.nkeyFile)));
   }
+  for (const path of Object.values(settings.tls ?? {})) checkReadable(path);
   const isSecure = asksForTls(parseBrokerAddresses(settings.servers));
   // Even empty, this option makes nats.js refuse a broker without TLS, also when it reconnects.
   if (isSecure || settings.tls !== undefined) options.tls = { ...settings.tls };
@@ -202,6 +204,15 @@ export function connectionOptions(
 
 function trimmed(bytes: Uint8Array): Uint8Array {
   return new TextEncoder().encode(new TextDecoder().decode(bytes).trim());
+}
+
+/** @throws IO, before anything is sent: a missing file would show only once a broker asks for TLS. */
+function checkReadable(path: string): void {
+  try {
+    accessSync(path, constants.R_OK);
+  } catch (cause) {
+    throw fileError("read the TLS file", path, cause);
+  }
 }
 
 function readSecret(path: string): Uint8Array {

@@ -41,7 +41,7 @@ export interface Running {
 /** The environment of the tests, without what says where a broker is or how to print. */
 function neutralEnvironment(): Record<string, string | undefined> {
   const telling =
-    /^(?:NATS_|PSERVER_URL|PSERVER_JOB|SLURM_|SBATCH_|XDG_|HOME$|NO_COLOR|FORCE_COLOR|COLUMNS$)/;
+    /^(?:NATS_|PSERVER_URL|PSERVER_JOB|SLURM_|SBATCH_|XDG_(?!STATE)|HOME$|NO_COLOR|FORCE_COLOR|COLUMNS$)/;
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !telling.test(name)));
 }
 

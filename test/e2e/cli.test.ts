@@ -416,7 +416,8 @@ describe("completion in bash", () => {
     const list = words.map((word) => `'${word}'`).join(" ");
     const asked = `COMP_WORDS=(${list}); COMP_CWORD=${words.length - 1}; _pserver`;
     const text = `${script}\n${asked}; printf '%s\\n' "\${COMPREPLY[@]}"`;
-    const env = { ...variables, PATH: `${bin}:${process.env["PATH"]}` };
+    const { PATH, XDG_STATE_HOME } = process.env;
+    const env = { ...variables, XDG_STATE_HOME, PATH: `${bin}:${PATH}` };
     const offered = execFileSync("bash", ["--norc", "-c", text], { encoding: "utf8", env });
     return offered.split("\n").filter((line) => line !== "");
   }

@@ -79,15 +79,20 @@ test.skipIf(process.platform !== "linux")(
     expect(exitCode).toBe(0);
     expect(await processesOf(directory)).toEqual([]);
     expect(await readdir(directory)).toEqual([]);
-    // But for the model, with which the command lines that it prints work, here on a free port.
-    expect(await readdir(models)).toEqual(["digits.safetensors"]);
+    expect(demo.output()).toMatch(/^loss by time/m);
+    // But for the model and the store, with which the command lines that it prints work, here on a free port.
+    expect(await readdir(models)).toEqual(["digits.safetensors", "store"]);
     const steps = demo.output().match(/^ {2}node dist\/pserver\.js .*$/gm) ?? [];
     const [up = [], ...others] = steps.map((line) =>
-      line.replace(/ +#.*/, "").trim().split(" ").slice(2),
+      line
+        .replaceAll(/ +#.*|'/g, "")
+        .trim()
+        .split(" ")
+        .slice(2),
     );
     const served = start([...up, "--port", "0", "--json"], { cwd: models });
     const { url } = JSON.parse(await served.firstLine);
-    expect(others.map(([command]) => command)).toEqual(["load", "ls", "get"]);
+    expect(others.map(([command]) => command)).toEqual(["log", "blame"]);
     for (const args of others) {
       expect(await runCommand([...args, "--url", url])).toMatchObject({
         code: 0,
@@ -100,7 +105,7 @@ test.skipIf(process.platform !== "linux")(
 
 test.skipIf(process.platform !== "linux")("an interrupted demo leaves nothing", async () => {
   const directory = await temporaryDirectory();
-  const demo = run("digits/main.js", { TMPDIR: directory });
+  const demo = run("digits/main.js", { TMPDIR: directory }, await temporaryDirectory());
   await vi.waitFor(() => expect(demo.output()).toContain("updates  loss"), WAIT);
   expect((await processesOf(directory)).length).toBeGreaterThan(5);
   demo.child.kill("SIGINT");

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { PserverError } from "../../src/protocol/errors.ts";
 import { connectForBulk } from "../../src/transport/bulk-transport.ts";
-import { openConnection } from "../../src/transport/connection.ts";
+import { connectionOptions, openConnection } from "../../src/transport/connection.ts";
 import { startFakeBroker } from "../support/fake-broker.ts";
 import { HANG_MS } from "../support/limits.ts";
 
@@ -21,3 +21,20 @@ test.each(["2.9.10", "2.11.1"])("no connection is made to nats-server %s", async
   expect(broker.dialled).toBe(2);
   await broker.close();
 });
+
+test.each(["caFile", "certFile", "keyFile"] as const)(
+  "a missing %s is named before anything else",
+  (name) => {
+    const settings = {
+      servers: ["tls://127.0.0.1:1"],
+      timeoutMs: HANG_MS,
+      tls: { [name]: "/none.pem" },
+    };
+    expect(() => connectionOptions(settings, { name: "t", inboxPrefix: "_INBOX.t" })).toThrow(
+      expect.objectContaining({
+        code: "IO",
+        message: expect.stringContaining("/none.pem: ENOENT"),
+      }),
+    );
+  },
+);

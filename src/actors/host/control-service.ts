@@ -194,17 +194,20 @@ export class ControlService {
   }
 
   async #hosts(): Promise<Fields> {
-    const [hosts, claims, trainers, shards, steps, declared, archivers, tape] = await Promise.all([
-      this.#job.leases.list(HOST_LEASES),
-      this.#job.leases.list(SHARD_LEASES),
-      this.#job.leases.keys(TRAINER_KEYS),
-      this.#each((shard) => this.#status(shard)),
-      this.#steps(),
-      this.#service.declared(),
-      readArchivers(this.#job.bucket),
-      // A tape that the broker cannot report on must not keep the rest from being shown.
-      this.#job.tapeStorage().catch(() => undefined),
-    ]);
+    const [hosts, claims, trainers, shards, steps, declared, archivers, tape, replicas] =
+      await Promise.all([
+        this.#job.leases.list(HOST_LEASES),
+        this.#job.leases.list(SHARD_LEASES),
+        this.#job.leases.keys(TRAINER_KEYS),
+        this.#each((shard) => this.#status(shard)),
+        this.#steps(),
+        this.#service.declared(),
+        readArchivers(this.#job.bucket),
+        // A tape that the broker cannot report on must not keep the rest from being shown.
+        this.#job.tapeStorage().catch(() => undefined),
+        // The same holds for copies, and a host may be kept from listing streams.
+        this.#job.replicas().catch(() => undefined),
+      ]);
     const owned = [...claims].map(([key, { host }]) => ({
       shard: Number(key.slice(SHARD_LEASES.length)),
       host,
@@ -224,6 +227,7 @@ export class ControlService {
         record === undefined ? [] : [{ ...record }],
       ),
       ...(tape && { tape: { ...tape } }),
+      ...(replicas && { replicas: { ...replicas } }),
       ...steps,
     };
   }

@@ -20,6 +20,7 @@ import {
   type WantedSettings,
 } from "./job-settings.ts";
 import { BrokerProbe, KvLeases, type Leases } from "./leases.ts";
+import { type ReplicaReport, reportReplicas } from "./replicas.ts";
 
 /** A job's settings, the bucket that holds its entries, and its leases. */
 export interface OpenedJob {
@@ -31,6 +32,8 @@ export interface OpenedJob {
   readonly leases: Leases;
   /** Asks the broker how much the job's tape takes; undefined for a job without one. */
   readonly tapeStorage: () => Promise<TapeStorage | undefined>;
+  /** Asks the broker for the copies of the job's streams; undefined for a job that asks for one. */
+  readonly replicas: () => Promise<ReplicaReport | undefined>;
 }
 
 /** Options of {@link openJob}. */
@@ -81,8 +84,12 @@ export async function openJob(opening: JobOpening): Promise<OpenedJob> {
   await ensureSnapshotStream(manager, subjects, settings.replicas);
   const tapeStorage = async (): Promise<TapeStorage | undefined> =>
     settings.tape ? await readTapeStorage(manager, subjects) : undefined;
+  const replicas = async (): Promise<ReplicaReport | undefined> =>
+    settings.replicas > 1
+      ? reportReplicas(await streamsOfJob(manager, subjects.job), settings.replicas)
+      : undefined;
   const created = await bucket.created();
-  return { settings, bucket, created, manager, leases, tapeStorage };
+  return { settings, bucket, created, manager, leases, tapeStorage, replicas };
 }
 
 /** Returns how long one request about a lease may take: it must fail in time to be repeated. */

@@ -3,6 +3,7 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import {
   asMap,
   bucketStream,
+  defined,
   JobSubjects,
   type LifecycleState,
   PserverError,
@@ -24,6 +25,7 @@ import {
   withRemovalFlag,
 } from "./job-settings.ts";
 import { type JobStreams, streamsOfJob } from "./open-job.ts";
+import { type ReplicaReport, reportReplicas } from "./replicas.ts";
 
 /** A job as its streams and entries describe it, whether hosts serve it or not. */
 export interface JobDescription {
@@ -42,6 +44,8 @@ export interface JobDescription {
   /** Bytes of all its streams, in the broker's memory and files. */
   readonly bytes: number;
   readonly streams: number;
+  /** Copies of its streams; absent if it asks for one of each. */
+  readonly replicas?: ReplicaReport;
 }
 
 /** Describes a job; @throws TIMEOUT, DENIED, … if the broker does not answer. */
@@ -58,9 +62,10 @@ export async function describeJob(
   const bucket = await openExistingBucket(connection, subjects.bucket());
   const stored = (await bucket.read(SETTINGS_KEY))?.value;
   if (stored === undefined) return { ...empty, state: "incomplete" };
-  const { shards, journal, leases } = parseSettings(stored);
+  const { shards, journal, leases, replicas: wanted } = parseSettings(stored);
   const hosts = await aliveHosts(connection, subjects, leases, names);
-  const described = { ...rest, shards, journal, leases, hosts };
+  const replicas = defined({ replicas: reportReplicas(streams, wanted) });
+  const described = { ...rest, shards, journal, leases, hosts, ...replicas };
   if (hasRemovalFlag(stored)) return { ...described, state: "removing" };
   if (isPendingFork(stored)) return { ...described, state: "incomplete" };
   return { ...described, state: (await jobEntry.read({ bucket })).state };

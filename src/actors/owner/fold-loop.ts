@@ -48,6 +48,7 @@ export class FoldQueue {
   #records: RecordCopy[] = [];
   #foldedRecords = 0;
   #foldedBytes = 0;
+  #lastRecordMs: number | undefined;
 
   constructor(shard: Pick<Shard, "seq" | "apply">, events: FoldQueueEvents) {
     this.#shard = shard;
@@ -62,6 +63,11 @@ export class FoldQueue {
   /** Number of records folded so far. */
   get foldedRecords(): number {
     return this.#foldedRecords;
+  }
+
+  /** When the broker stored the last of them, in milliseconds since 1970; undefined before the first. */
+  get lastRecordMs(): number | undefined {
+    return this.#lastRecordMs;
   }
 
   /** Bytes of those records in the stream. */
@@ -137,6 +143,7 @@ export class FoldQueue {
     const other = this.#mismatched.brokerOf(seq);
     if (other !== undefined && other !== broker) this.#events.onReread(seq, other, reread);
     this.#foldedRecords += 1;
+    this.#lastRecordMs = timeMs;
     this.#foldedBytes += payload.length + subject.length + RECORD_OVERHEAD_BYTES;
     return IDLE;
   }
@@ -203,6 +210,11 @@ export class FoldLoop {
         else events.onReplicaDamaged({ broker, from: seq, to: seq, isOther: false });
       },
     });
+  }
+
+  /** When the broker stored the last folded record, in milliseconds since 1970; undefined before the first. */
+  get lastRecordMs(): number | undefined {
+    return this.#queue.lastRecordMs;
   }
 
   /** Starts to read. */

@@ -1,6 +1,12 @@
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
-import type { Fallback, Fields, Position, PserverError } from "../../protocol/index.ts";
+import {
+  defined,
+  type Fallback,
+  type Fields,
+  type Position,
+  type PserverError,
+} from "../../protocol/index.ts";
 import type { RecordAnswer, Shard } from "../fold/shard.ts";
 import type { HostMemory } from "../host/host-memory.ts";
 import { majorityLastSeq } from "../journal/journal.ts";
@@ -294,6 +300,7 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
       valueBytes: this.shard.valueBytes,
       updates: { applied: shardUpdates(this.shard), rejected: this.#rejected },
       journalBytes: this.#snapshots.journalBytes,
+      ...defined({ lastRecordMs: this.#loop.lastRecordMs }),
       ...(this.#tape && { tape: this.#tapeGaps(this.#tape.gaps) }),
     };
   }

@@ -240,6 +240,7 @@ function fishScript(commands: readonly CommandWord[]): string {
 export function registerCompletion(program: Command, context: CliContext): void {
   const command = program
     .command("completion")
+    .summary("print a script that completes commands in a shell")
     .description("print a script that completes the commands and flags in a shell")
     .addArgument(new Argument("<shell>", "the shell").choices(SHELLS))
     .action((shell: Shell) => {

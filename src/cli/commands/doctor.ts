@@ -1,12 +1,14 @@
 import { statfs } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import type { JetStreamAccountStats, JetStreamManager } from "@nats-io/jetstream";
+import type { JetStreamAccountStats, JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import type { Command } from "commander";
+import { reportReplicas } from "../../actors/job/replicas.ts";
 import type { JobAdmin, Permissions, Role } from "../../client/admin/job-admin.ts";
 import {
   type DamagedReplica,
   damagedReplicas,
+  describeLackingReplicas,
   idleShards,
   type ListedShard,
 } from "../../client/admin/participants.ts";
@@ -18,7 +20,7 @@ import {
   PAYLOAD_BYTES_MIN,
   SINGLE_BLOCK_BYTES_MAX,
 } from "../../protocol/limits.ts";
-import { JobSubjects } from "../../protocol/subjects.ts";
+import { JobSubjects, jobOfStream } from "../../protocol/subjects.ts";
 import { io } from "../../system/file-errors.ts";
 import { isWithoutJetStream } from "../../transport/broker-error.ts";
 import { openJetStream } from "../../transport/jetstream.ts";
@@ -133,7 +135,7 @@ async function checkHosts(admin: JobAdmin, job: string): Promise<Check[]> {
     ]);
     const alive = `${formatCount(hosts.length, "host")}, ${formatCount(trainers.length, "trainer")}`;
     const all = ok("hosts", `${alive}; job ${job} is ${status.state}`);
-    return [all, checkShards(shards), ...checkReplicas(shards)];
+    return [all, checkShards(shards), ...checkDamagedReplicas(shards)];
   } catch (thrown) {
     const { code, message } = ensureError(thrown);
     return [fail("hosts", `${code}: ${message}`, 'start one with "pserver host", and check --job')];
@@ -161,7 +163,7 @@ export function checkShards(shards: readonly ListedShard[]): Check {
 }
 
 /** Names the brokers whose copies of journals are damaged, one check for each; none without such a broker. */
-export function checkReplicas(shards: readonly ListedShard[]): Check[] {
+export function checkDamagedReplicas(shards: readonly ListedShard[]): Check[] {
   const byBroker = new Map<string, DamagedReplica[]>();
   for (const replica of damagedReplicas(shards)) {
     byBroker.set(replica.broker, [...(byBroker.get(replica.broker) ?? []), replica]);
@@ -176,7 +178,7 @@ export function checkReplicas(shards: readonly ListedShard[]): Check[] {
       ? "it may have updates that the others lost with their power"
       : "check its disk";
     const advice = `${why}; then stop it, move its store_dir away and start it: it copies all from the others`;
-    return warn("replicas", `broker ${broker} has ${what}: ${places.join("; ")}`, advice);
+    return warn("damaged replicas", `broker ${broker} has ${what}: ${places.join("; ")}`, advice);
   });
 }
 
@@ -243,12 +245,17 @@ async function checkStreamBytes(
 ): Promise<Check[]> {
   try {
     const isJournal = new RegExp(`^PS_${job}_\\d`);
+    const streams: StreamInfo[] = [];
+    for await (const info of manager.streams.list()) {
+      if (jobOfStream(info.config.name) === job) streams.push(info);
+    }
     const journals = await listBytes(manager, `ps.${job}.log.>`);
     return [
       checkJournals(
         job,
         journals.filter(({ name }) => isJournal.test(name)),
       ),
+      ...checkReplicas(streams),
       ...(await tapeStream(manager, job)),
       ...(store === undefined ? [] : [await checkDisk(store, await listBytes(manager))]),
     ];
@@ -258,6 +265,19 @@ async function checkStreamBytes(
     const advice = "this user may not list streams; look at /jsz of the broker's monitoring";
     return [skip("journals", advice)];
   }
+}
+
+/** Checks whether a cluster holds all copies of the job's streams; nothing to check for one copy. */
+export function checkReplicas(streams: readonly Pick<StreamInfo, "config" | "cluster">[]): Check[] {
+  const wanted = Math.max(1, ...streams.map(({ config }) => config.num_replicas));
+  const report = reportReplicas(streams, wanted);
+  if (report === undefined) return [];
+  const lacking = describeLackingReplicas(report);
+  if (lacking === undefined) return [ok("replicas", `${wanted} copies of all streams`)];
+  const advice =
+    "start the brokers that are missing; a new one in the place of one that is lost copies the streams by itself";
+  const isDown = report.lacking.some(({ copies }) => copies === 0);
+  return [isDown ? fail("replicas", lacking, advice) : warn("replicas", lacking, advice)];
 }
 
 /** Lists the stream of the job's tape; an empty list if there is none. */
@@ -434,6 +454,7 @@ const TIMEOUT_MS = 5_000;
 export function registerDoctor(program: Command, context: CliContext): void {
   const command = program
     .command("doctor")
+    .summary("check broker, permissions, hosts; say what to do")
     .description("check broker, permissions and hosts, and say what to do");
   command.option("--store <dir>", "check the disk of a pserver up on this machine too");
   addAskingOptions(command, TIMEOUT_MS).action(async (flags: DoctorFlags) => {

@@ -23,6 +23,7 @@ interface GetFlags extends AskingFlags {
 export function registerGet(program: Command, context: CliContext): void {
   const command = program
     .command("get")
+    .summary("print the values of a parameter, or save them")
     .description("print the values of a parameter, or write them to a file")
     .argument("<name>", "the parameter")
     .option("--out <file>", "write to .npy, .json, or .bin, the little-endian bytes in C order");
@@ -37,9 +38,9 @@ export function registerGet(program: Command, context: CliContext): void {
       "  newer.",
     ],
     Examples: [
-      "  pserver get w                     # the first and last values, as numpy prints them",
+      "  pserver get w               # the first and last values",
       "  pserver get w --json > w.json",
-      "  pserver get w --out w.npy         # numpy.load('w.npy')",
+      "  pserver get w --out w.npy   # numpy.load('w.npy')",
     ],
   });
 }

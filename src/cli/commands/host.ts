@@ -70,6 +70,7 @@ const REPLICAS_MAX = 5;
 export function registerHost(program: Command, context: CliContext): void {
   const command = program
     .command("host")
+    .summary("join a job as a host, on a broker that runs already")
     .description("join a job as a host, on a broker that runs already, until Ctrl-C")
     .option("--id <id>", "the host's id (default: generated)", parseId);
   addAnswerOptions(addConnectionOptions(command));
@@ -84,7 +85,7 @@ export function registerHost(program: Command, context: CliContext): void {
     "With --json": ['  One line once it serves: {"ready":true,"id","job","shards"}.'],
     Examples: [
       "  pserver host --url nats://broker:4222",
-      "  pserver host --url nats://broker:4222 --job mnist --id host-b --model-dir /models",
+      "  pserver host --url nats://broker:4222 --job mnist --model-dir /models",
       "  pserver host --url nats://a:4222,nats://b:4222,nats://c:4222 --replicas 3",
       "  pserver host --job mnist --sync ssp --trainers 4 --staleness 3",
       "  pserver host --job mnist --etcd http://etcd:2379 --etcd-prefix /mnist",

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { describeLackingReplicas } from "../../client/admin/participants.ts";
 import { addHelp, type CliContext, openOutput } from "../context.ts";
 import { withJobs } from "../open-job.ts";
 import { addJobOptions, addOutputOptions, type JobFlags } from "../options/connection-options.ts";
@@ -24,7 +25,13 @@ export function registerJobs(program: Command, context: CliContext): void {
       );
       if (output.json) output.value(jobs);
       else if (jobs.length === 0) output.message("the broker holds no job");
-      else output.lines(describeJobs(jobs, output));
+      else {
+        output.lines(describeJobs(jobs, output));
+        for (const { job, replicas } of jobs) {
+          const lacking = describeLackingReplicas(replicas);
+          if (lacking !== undefined) output.warning(`job ${job}: ${lacking}`);
+        }
+      }
     },
   );
   addHelp(command, {
@@ -33,7 +40,7 @@ export function registerJobs(program: Command, context: CliContext): void {
       "  a host of --job.",
     ],
     "With --json": [
-      '  A list of {"job","state","shards","journal","hosts","leases","bytes","streams"}; the state is',
+      '  A list of {"job","state","shards","journal","hosts","leases","bytes","streams","replicas"}; the state is',
       "  uninitialized, initializing, ready, removing or incomplete.",
     ],
     Examples: ["  pserver jobs", "  pserver jobs --json | jq -r '.[].job'"],

@@ -216,6 +216,7 @@ interface LoadFlags extends TrainerFlags, ConfigFlags, OutputFlags {
 export function registerLoad(program: Command, context: CliContext): void {
   const command = program
     .command("load")
+    .summary("initialize a job with the model in a file")
     .description("initialize a job with the parameters of a model file")
     .argument("<path>", "a .safetensors, .npz or .tar file here, or a saved directory")
     .option("--overwrite", "overwrite the values of a job that is initialized");
@@ -238,7 +239,7 @@ export function registerLoad(program: Command, context: CliContext): void {
     Examples: [
       "  pserver load model.safetensors --optimizer adamw --learning-rate 0.001",
       "  pserver load --job mnist weights.npz --overwrite",
-      `  pserver load m.npz --config '{"clipNorm":1}' --config 'emb={"optimizer":"adagrad"}'`,
+      `  pserver load m.npz --config '{"clipNorm":1}' --config 'emb={"l2":0.1}'`,
       "  pserver load m.npz --config @training.yaml",
     ],
   });

@@ -293,6 +293,7 @@ export function registerRecover(program: Command, context: CliContext): void {
   const shards = wholeNumber(0, SHARDS_MAX - 1);
   const command = program
     .command("recover")
+    .summary("let stopped shards go on without what is lost")
     .description("show what stopped shards have lost, and accept the loss so that they go on");
   addOutputOptions(addJobOption(addConnectionOptions(command)))
     .option(

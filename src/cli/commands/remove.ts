@@ -21,6 +21,7 @@ type RemoveFlags = Omit<JobFlags, "job"> & EtcdFlags & OutputFlags & { readonly 
 export function registerRemove(program: Command, context: CliContext): void {
   const command = program
     .command("remove")
+    .summary("remove a job for good, with its history")
     .description("remove a job for good, with its values, journals and history")
     .argument("<job>", "the job", parseJob)
     .option("-y, --yes", "do not ask");

@@ -10,6 +10,7 @@ import { parseId, wholeNumber } from "../options/parse-values.ts";
 import { LAUNCHERS, parseWallTime, type RunFlags } from "../run/run-flags.ts";
 import { runTrainers } from "../run/run-trainers.ts";
 import type { TrainerCommand } from "../run/trainer-command.ts";
+import { addNoTokenOption } from "../up/broker-token.ts";
 
 const INSTANCES_MAX = 4_096;
 const HOSTS_MAX = 64;
@@ -24,6 +25,7 @@ const VARIABLE = /^(?<name>[A-Za-z_][A-Za-z0-9_]*)(?:=(?<value>.*)|-)$/s;
 export function registerRun(program: Command, context: CliContext): void {
   const command = program
     .command("run")
+    .summary("start trainers, with a server of their own")
     .description("start trainers, here or on other machines, with a server of their own")
     .argument("<command...>", "what each trainer runs, after --");
   addTrainersOptions(command);
@@ -35,7 +37,7 @@ export function registerRun(program: Command, context: CliContext): void {
     if (sync === undefined || sync === "async" || trainers !== undefined) return;
     action.setOptionValue("trainers", action.opts<RunFlags>().instances);
   });
-  addConnectionOptions(command);
+  addNoTokenOption(addConnectionOptions(command));
   addOutputOptions(
     addJobHostOptions(addJobOption(command), "where --save says, else STORE/models"),
   ).action((words: TrainerCommand, flags: RunFlags) =>
@@ -54,8 +56,8 @@ const HELP = {
   "The server": [
     "  Without --url, --context and PSERVER_URL a broker and hosts are started on a free port, and",
     "  stopped at the end; their data is removed after a success and kept after a failure.",
-    "  For trainers on other machines the broker listens on all addresses, and only clients with a",
-    "  token made for this run may use it; trainers get it in NATS_TOKEN.",
+    "  For trainers on other machines the broker listens on all addresses. Only clients with a token",
+    "  may use it: trainers get it in NATS_TOKEN, programs of this user on this machine find it.",
   ],
   "When it ends": [
     "  When all trainers have ended with exit code 0, or one has failed for good; then the others are",
@@ -70,10 +72,10 @@ const HELP = {
   ],
   Examples: [
     "  pserver run -n 4 -- python3 train.py --epochs 10",
-    "  pserver run -n 4 --hosts 2 --save model.safetensors --restarts 10 -- node train.js",
+    "  pserver run -n 4 --hosts 2 --save m.safetensors --restarts 10 -- node train.js",
     "  pserver run -n 2 --url nats://broker:4222 --job mnist -- ./train",
     "  pserver run -n 8 --launcher ssh --machines a,b,c,d -- python3 train.py",
-    "  pserver run -n 16 --launcher slurm --walltime 12:00:00 --gpus 1 -- python3 train.py",
+    "  pserver run -n 16 --launcher slurm --walltime 12:00:00 --gpus 1 -- ./train",
   ],
 } as const;
 

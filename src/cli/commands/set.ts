@@ -12,6 +12,7 @@ const TIMEOUT_MS = 60_000;
 export function registerSet(program: Command, context: CliContext): void {
   const command = program
     .command("set")
+    .summary("overwrite a parameter with values of a file")
     .description("overwrite the values of a parameter with those of a file")
     .argument("<name>", "the parameter")
     .argument("<file>", ".npy, .json, or .bin, the little-endian bytes in C order");

@@ -9,6 +9,7 @@ import type { OutputFlags } from "../output/output.ts";
 export function registerSetup(program: Command, context: CliContext): void {
   const command = program
     .command("setup")
+    .summary("provide nats-server where there is none")
     .description(
       'provide nats-server for "pserver up", if this machine has none that is new enough',
     );

@@ -1,8 +1,10 @@
 import type { Command } from "commander";
+import type { JobAdmin } from "../../client/admin/job-admin.ts";
 import {
   archiverLag,
   closedSteps,
   type Declared,
+  describeLackingReplicas,
   fallenBack,
   idleShards,
   type ListedArchiver,
@@ -15,12 +17,13 @@ import {
   updatesOf,
 } from "../../client/admin/participants.ts";
 import { synchronizationText } from "../../protocol/config/index.ts";
-import { visible } from "../../protocol/errors.ts";
+import { ensureError, PserverError, visible } from "../../protocol/errors.ts";
 import type { ParameterInfo, StatusReply } from "../../protocol/messages/lifecycle-messages.ts";
 import { tensorBytes } from "../../protocol/tensor.ts";
 import { addHelp, type CliContext, openOutput } from "../context.ts";
 import { withAdmin } from "../open-job.ts";
 import { type AskingFlags, addAskingOptions } from "../options/connection-options.ts";
+import { parseTimeout } from "../options/parse-values.ts";
 import {
   describeFallbacks,
   formatBytes,
@@ -31,8 +34,17 @@ import {
   nameShards,
 } from "../output/amounts.ts";
 import type { Paint, TextFormat, TextStyle } from "../output/colors.ts";
+import type { Output } from "../output/output.ts";
 import { formatTable, type Shrink } from "../output/table.ts";
 import { hangingLines, titledLines } from "../output/wrap.ts";
+import {
+  describeActivity,
+  describeRates,
+  type Look,
+  type Rates,
+  ratesBetween,
+  watch,
+} from "./watch-status.ts";
 
 const TIMEOUT_MS = 5_000;
 
@@ -57,22 +69,32 @@ export interface JobStatus extends Participants {
   };
 }
 
+/** Flags of `pserver status`. */
+interface StatusFlags extends AskingFlags {
+  /** Pause between two looks in milliseconds; true for the default, undefined for one look. */
+  readonly watch?: number | true;
+}
+
+const WATCH_MS = 2_000;
+
 /** Adds the command `pserver status`, which shows the job, its hosts and trainers. */
 export function registerStatus(program: Command, context: CliContext): void {
   const command = program
     .command("status")
+    .summary("show the state of a job, its hosts and trainers")
     .description("show the state of a job, its hosts, parameters and trainers");
-  addAskingOptions(command, TIMEOUT_MS).action(async (flags: AskingFlags) => {
+  command.option(
+    "-w, --watch [duration]",
+    "show it again and again, with rates, until Ctrl-C (default: each 2s)",
+    parseTimeout,
+  );
+  addAskingOptions(command, TIMEOUT_MS).action(async (flags: StatusFlags) => {
     const output = openOutput(context, flags);
-    const status = await withAdmin(context, flags, async (admin) => {
-      const [{ status, parameters }, participants] = await Promise.all([
-        admin.statusAndParameters(),
-        admin.participants(),
-      ]);
-      return summarize(flags.job, status, parameters, participants);
+    const { watch: pause } = flags;
+    await withAdmin(context, flags, async (admin) => {
+      if (pause === undefined) show(output, await lookAt(admin, flags.job));
+      else await watchJob(context, output, admin, flags.job, pause === true ? WATCH_MS : pause);
     });
-    if (output.json) output.value(status);
-    else output.lines(describeStatus(status, output));
   });
   addHelp(command, {
     "With --json": [
@@ -80,11 +102,59 @@ export function registerStatus(program: Command, context: CliContext): void {
       '  "hosts":[{"id","shards",…}],"trainers":[…],"shards":[{"shard","state",…}],',
       '  "declared":{"parameters","heldBytes","quotas","trainers"},',
       '  "synchronization":{"mode",…},"members":{"revision","started","trainers"},',
-      '  "archivers":[{"machine","pid","shards",…}],"tape":{"messages","bytes"}};',
+      '  "archivers":[{"machine","pid","shards",…}],"tape":{"messages","bytes"},',
+      '  "replicas":{"wanted","missing":[…],"lacking":[{"stream","copies"}]}} with --replicas above 1;',
+      '  with --watch also "rates":{"appliedPerSecond",…}, or {"error"} while hosts do not answer;',
       "  the job is uninitialized, initializing or ready, a shard is serving, catching-up, unowned, ….",
       '  Where trainers keep step, each shard has "steps":{"revision","members","closed"}.',
     ],
-    Examples: ["  pserver status", "  pserver status --job mnist --json"],
+    Examples: [
+      "  pserver status",
+      "  pserver status --job mnist --json",
+      "  pserver status --watch 10s",
+    ],
+  });
+}
+
+function show(output: Output, status: JobStatus): void {
+  if (output.json) output.value(status);
+  else output.lines(describeStatus(status, output));
+}
+
+async function lookAt(admin: JobAdmin, job: string): Promise<JobStatus> {
+  const [{ status, parameters }, participants] = await Promise.all([
+    admin.statusAndParameters(),
+    admin.participants(),
+  ]);
+  return summarize(job, status, parameters, participants);
+}
+
+/** Shows the job until Ctrl-C; an error that can pass is shown in its place. */
+async function watchJob(
+  context: CliContext,
+  output: Output,
+  admin: JobAdmin,
+  job: string,
+  pauseMs: number,
+): Promise<void> {
+  let before: Look | undefined;
+  await watch(context, output, pauseMs, async () => {
+    const status = await lookAt(admin, job).catch((thrown: unknown) => {
+      const error = ensureError(thrown);
+      if (!error.retryable) throw error;
+      return error;
+    });
+    if (status instanceof PserverError) {
+      const text = `${status.code}: ${status.message}`;
+      return { lines: [output.paint("warn", visible(text))], value: { error: status.toWire() } };
+    }
+    const now = { atMs: Date.now(), shards: status.shards };
+    const rates = before && ratesBetween(before, now);
+    before = now;
+    return {
+      lines: describeStatus(status, output, rates),
+      value: { ...status, ...(rates && { rates }) },
+    };
   });
 }
 
@@ -110,7 +180,7 @@ function summarize(
 }
 
 /** Writes the status for people. */
-export function describeStatus(status: JobStatus, format: TextFormat): string[] {
+export function describeStatus(status: JobStatus, format: TextFormat, rates?: Rates): string[] {
   const { parameters, hosts, trainers, shards } = status;
   const { paint } = format;
   const row = (title: string, text: string, style?: TextStyle): string[] =>
@@ -127,11 +197,16 @@ export function describeStatus(status: JobStatus, format: TextFormat): string[] 
     ),
     ...row("parameters", `${parameters.count}, ${bytes}${notReady}`),
     ...row("updates", describeUpdates(shards)),
+    ...(rates === undefined ? [] : row("rates", describeRates(rates))),
     ...row("shards", `${shards.length} on ${formatCount(hosts.length, "host")}`),
     ...row("trainers", trainers.length === 0 ? "none" : `${trainers.length}: ${names}`),
   ];
+  const activity = describeActivity(shards, Date.now());
+  if (activity !== undefined) lines.push(...row("activity", activity));
   lines.push(...row("declared", describeDeclared(status.declared)));
   if (status.tape !== undefined) lines.push(...row("tape", describeTape(status.tape)));
+  const lacking = describeLackingReplicas(status.replicas);
+  if (lacking !== undefined) lines.push(...row("copies", visible(lacking), "warn"));
   for (const archiver of status.archivers) {
     lines.push(...row("archiver", describeArchiver(archiver, shards)));
   }

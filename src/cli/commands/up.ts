@@ -7,6 +7,7 @@ import { formatCount } from "../output/amounts.ts";
 import type { Paint } from "../output/colors.ts";
 import type { Output, OutputFlags } from "../output/output.ts";
 import { untilAborted } from "../signals.ts";
+import { addNoTokenOption } from "../up/broker-token.ts";
 import { type LocalServerFlags, type ServerReady, startLocalServer } from "../up/local-server.ts";
 
 /** Flags of `pserver up`. */
@@ -40,12 +41,18 @@ function describeReady(ready: ServerReady, paint: Paint): string[] {
     row("hosts", `${formatCount(ready.hosts.length, "host")}: ${ready.hosts.join(", ")}`),
     row("store", ready.store),
     row("models", ready.modelDirectory),
+    row("token", describeToken(ready)),
     row(
       "look",
       `pserver status --url ${ready.url}${ready.job === "default" ? "" : ` --job ${ready.job}`}`,
     ),
     "Ctrl-C stops it; started again on the same store it goes on where it was.",
   ];
+}
+
+function describeToken({ tokenFile }: ServerReady): string {
+  if (tokenFile === undefined) return "none: every user of this machine may change the model";
+  return `in ${tokenFile}; programs of this user find it by themselves`;
 }
 
 const PORT_DEFAULT = 4222;
@@ -55,6 +62,7 @@ const HOSTS_MAX = 64;
 export function registerUp(program: Command, context: CliContext): void {
   const command = program
     .command("up")
+    .summary("start a broker and hosts on this machine")
     .description("start a broker and one or more hosts on this machine, until Ctrl-C")
     .option(
       "--port <n>",
@@ -70,6 +78,7 @@ export function registerUp(program: Command, context: CliContext): void {
       1,
     )
     .option("--durable", "acknowledged updates also survive a power loss; slower");
+  addNoTokenOption(command);
   addOutputOptions(addHostOptions(addJobOption(command), "STORE/models")).action((flags: UpFlags) =>
     runUp(context, openLog(context, flags), flags),
   );
@@ -83,7 +92,7 @@ export function registerUp(program: Command, context: CliContext): void {
     ],
     "With --json": [
       '  One line once it serves: {"ready":true,"url","job","hosts","store",',
-      '  "modelDirectory","broker":{"pid","version"}}.',
+      '  "modelDirectory","broker":{"pid","version"},"tokenFile"}, without tokenFile if clients need none.',
     ],
     Examples: [
       "  pserver up",

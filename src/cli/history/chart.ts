@@ -8,6 +8,12 @@ const POINTS_MAX = 4096;
 /** Number of labels that a chart keeps: those of the first named notes. */
 const LABELS_MAX = 64;
 
+/** Number of values that are not finite of which a chart keeps the places. */
+const NOT_FINITE_MAX = 4096;
+
+/** How notes name values that are not finite, which are no numbers in JSON. */
+const NOT_FINITE_WORD = /^[+-]?(?:nan|inf(?:inity)?)$/i;
+
 /** Consecutive values of a series, as one point. */
 export interface SeriesPoint {
   /** Place of the first value: milliseconds since 1970, or a step. */
@@ -27,6 +33,13 @@ export interface Series {
 /** The name of a note, drawn at the place of the note. */
 export interface Label {
   readonly x: number;
+  readonly name: string;
+}
+
+/** A value that is NaN or an infinity, which has a place on the horizontal axis only. */
+export interface NotFinite {
+  readonly x: number;
+  /** Name of the series that it belongs to. */
   readonly name: string;
 }
 
@@ -50,7 +63,10 @@ export interface Chart extends ChartAxes {
   /** In the order of their names. */
   readonly series: readonly Series[];
   readonly labels: readonly Label[];
-  /** Ends of the axes, over all finite values, and of `x` over the labels, too; both are 0 without any. */
+  /** The first values that are not finite, and how many there are in all. */
+  readonly notFinite: readonly NotFinite[];
+  readonly notFiniteCount: number;
+  /** Ends of the axes: of `y` over all finite values, of `x` over all that is drawn; both are 0 without any. */
   readonly x: Extent;
   readonly y: Extent;
   /** Number of values of 0 or less, which have no place on a `log` scale. */
@@ -63,9 +79,14 @@ export function chartEntry({ labels, x, y, leftOut, ...chart }: Chart): unknown 
 }
 
 /** Returns what a chart shows, in one line. */
-export function chartHeading({ title, by, scale }: ChartAxes): string {
-  return `${title} by ${by === "time" ? "time (UTC)" : "step"}${scale === "log" ? ", logarithmic" : ""}`;
+export function chartHeading({ title, by, scale, notFiniteCount }: Chart): string {
+  const scaled = scale === "log" ? ", logarithmic" : "";
+  const crosses = notFiniteCount > 0 ? `; ${NOT_FINITE} not finite: ${notFiniteCount}` : "";
+  return `${title} by ${by === "time" ? "time (UTC)" : "step"}${scaled}${crosses}`;
 }
+
+/** How charts draw a value that is not finite, at their upper edge. */
+export const NOT_FINITE = "×";
 
 /** Collects the values of a chart from updates in their order, in bounded memory. */
 export class ChartCollector {
@@ -74,6 +95,8 @@ export class ChartCollector {
   /** Number of values in a point of a series. */
   readonly #strides: Map<string, number> = new Map();
   readonly #labels: Label[] = [];
+  readonly #notFinite: NotFinite[] = [];
+  #notFiniteCount = 0;
   #leftOut = 0;
 
   constructor(axes: ChartAxes) {
@@ -89,8 +112,9 @@ export class ChartCollector {
       this.#labels.push({ x, name: String(name) });
     }
     const value = this.#value(event);
-    if (value === undefined || !Number.isFinite(value)) return;
-    if (this.#axes.scale === "log" && value <= 0) this.#leftOut++;
+    if (value === undefined) return;
+    if (!Number.isFinite(value)) this.#addNotFinite(this.#nameOf(event), x);
+    else if (this.#axes.scale === "log" && value <= 0) this.#leftOut++;
     else this.#addValue(this.#nameOf(event), x, value);
   }
 
@@ -101,13 +125,19 @@ export class ChartCollector {
 
   /** Returns the chart of the updates added so far. */
   chart(): Chart {
-    const series = [...this.#points]
-      .map(([name, points]) => ({ name, points }))
+    // A trainer of which no value is finite has a line without points, so that the legend names it.
+    const names = new Set([...this.#points.keys(), ...this.#notFinite.map(({ name }) => name)]);
+    const series = [...names]
+      .map((name) => ({ name, points: this.#points.get(name) ?? [] }))
       .sort((a, b) => (a.name < b.name ? -1 : 1));
     const all = series.flatMap(({ points }) => points);
     return {
       ...{ ...this.#axes, series, labels: this.#labels, leftOut: this.#leftOut },
-      x: extent<{ readonly x: number }>([...all, ...this.#labels], ({ x }) => [x, x]),
+      ...{ notFinite: this.#notFinite, notFiniteCount: this.#notFiniteCount },
+      x: extent<{ readonly x: number }>([...all, ...this.#labels, ...this.#notFinite], ({ x }) => [
+        x,
+        x,
+      ]),
       y: extent(all, ({ min, max }) => [min, max]),
     };
   }
@@ -119,9 +149,18 @@ export class ChartCollector {
   }
 
   #value({ note, block }: UpdateEvent): number | undefined {
-    if (this.#axes.title === "norm") return block?.statistics?.norm;
+    if (this.#axes.title === "norm") {
+      // The norm is that of the finite elements.
+      return (block?.statistics?.nonFinite ?? 0) > 0 ? Number.NaN : block?.statistics?.norm;
+    }
     const value = note?.[this.#axes.title];
+    if (typeof value === "string" && NOT_FINITE_WORD.test(value)) return Number.NaN;
     return typeof value === "number" ? value : undefined;
+  }
+
+  #addNotFinite(name: string, x: number): void {
+    this.#notFiniteCount++;
+    if (this.#notFinite.length < NOT_FINITE_MAX) this.#notFinite.push({ x, name });
   }
 
   #addValue(name: string, x: number, value: number): void {

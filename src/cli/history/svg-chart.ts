@@ -3,6 +3,7 @@ import {
   type Chart,
   chartHeading,
   type Extent,
+  NOT_FINITE,
   niceTicks,
   type SeriesPoint,
   widened,
@@ -103,6 +104,11 @@ export function svgChart(chart: Chart): string {
   chart.series.forEach(({ points }, rank) => {
     parts.push(...seriesShapes(points, rank, xOf, yOf));
   });
+  const ranks = new Map(chart.series.map(({ name }, rank) => [name, rank]));
+  for (const { x: at, name } of chart.notFinite) {
+    const style = `text-anchor="middle" style="fill:${colorOf(ranks.get(name) ?? 0)}"`;
+    parts.push(text(xOf(at), MARGIN.top + 4, NOT_FINITE, style));
+  }
   parts.push(...legend.shapes);
   return `${parts.join("\n")}\n</svg>\n`;
 }
@@ -227,7 +233,8 @@ export function htmlPage(chart: Chart, { job, source, madeMs }: ChartOrigin): st
     const values = points.reduce((sum, { count }) => sum + count, 0);
     const least = Math.min(...points.map(({ min }) => min));
     const largest = Math.max(...points.map(({ max }) => max));
-    const cells = [String(values), ...[least, largest, last].map(compactNumber)];
+    const ends = points.length === 0 ? [undefined, undefined] : [least, largest];
+    const cells = [String(values), ...[...ends, last].map(compactNumber)];
     const rest = cells.map((cell) => `<td>${cell}</td>`).join("");
     const dot = `<span class="dot" style="background:${colorOf(rank)}"></span>`;
     return `<tr><td>${dot}${escaped(name)}</td>${rest}</tr>`;

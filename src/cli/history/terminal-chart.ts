@@ -5,6 +5,7 @@ import {
   type Chart,
   chartHeading,
   type Extent,
+  NOT_FINITE,
   niceTicks,
   type Series,
   widened,
@@ -64,6 +65,8 @@ export function terminalChart(
     if (isColored) grid.drawDots(series, rank);
     else grid.drawLetters(series, rank);
   });
+  const ranks = new Map(chart.series.map(({ name }, rank) => [name, rank]));
+  for (const { x, name } of chart.notFinite) grid.drawCross(x, ranks.get(name));
   return [
     format.paint("strong", visible(chartHeading(chart))),
     ...labelLine(chart, grid, format),
@@ -103,6 +106,12 @@ class Grid {
       const cell = row[column];
       if (cell !== undefined) cell.text = "┊";
     }
+  }
+
+  /** Marks a value that is not finite, in the highest line. */
+  drawCross(x: number, rank: number | undefined): void {
+    const cell = this.rows[0]?.[this.column(x)];
+    if (cell !== undefined) Object.assign(cell, { text: NOT_FINITE, rank });
   }
 
   /** Draws dots from the least to the largest value of each point, and a line through the means. */

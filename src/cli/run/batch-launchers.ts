@@ -146,7 +146,7 @@ export function launchBatch(system: BatchSystem): Launcher {
   return {
     isCommandHere: true,
     check(context, flags) {
-      refuseFlags(flags, ["machines", "devices"]);
+      refuseFlags(flags, ["machines", "devices", "noToken"]);
       checkProgram(flags, system.submitProgram, context.environment);
       // Throws for values that cannot be written into a script.
       system.header(flags, "");

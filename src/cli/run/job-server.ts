@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import { mkdir, rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import type { SavedModel } from "../../client/client.ts";
@@ -20,10 +19,9 @@ import { flagOf, type RunFlags } from "./run-flags.ts";
 const HOST_TIMEOUT_MS = 10_000;
 const SAVE_TIMEOUT_MS = 600_000;
 const CONNECT_TIMEOUT_MS = 30_000;
-const TOKEN_BYTES = 32;
 
 /** Flags of a new server besides those of its hosts. */
-const SERVER_FLAGS = ["hosts", "port", "durable", "advertise"] as const;
+const SERVER_FLAGS = ["hosts", "port", "durable", "advertise", "noToken"] as const;
 
 /** Whether the run uses a server that already runs. */
 export function usesRunningServer(
@@ -84,8 +82,6 @@ async function startServer(
   directory: string,
 ): Promise<JobServer> {
   const address = flags.launcher === "local" ? undefined : await reachableAddress(flags.advertise);
-  const token = address && randomBytes(TOKEN_BYTES).toString("base64url");
-  const listening = address && token ? { address: address.listen, token } : undefined;
   await io("make the directory of the run", directory, mkdir(directory, { recursive: true }));
   const modelDir = modelDirectory(flags);
   const { advertise: _advertised, ...serverFlags } = flags;
@@ -99,12 +95,13 @@ async function startServer(
       store: directory,
       ...defined({ modelDir }),
     },
-    listening,
+    defined({ address: address?.listen }),
   ).catch(async (error: unknown) => {
     // No trainer has run yet, so the data is worthless.
     if (flags.store === undefined) await removeData(directory);
     throw error;
   });
+  const { token } = server;
   const { url } = server.ready;
   const credentials: Record<string, string> = token === undefined ? {} : { NATS_TOKEN: token };
   // Credentials in the environment are for another broker. A broker without users ignores the token.

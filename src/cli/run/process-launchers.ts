@@ -321,7 +321,7 @@ export const LAUNCHERS_BY_NAME: Readonly<Record<LauncherName, Launcher>> = {
   ssh: {
     isCommandHere: false,
     check: (context, flags) => {
-      refuseFlags(flags, BATCH_FLAGS);
+      refuseFlags(flags, ["noToken", ...BATCH_FLAGS]);
       readMachines(flags.machines);
       checkProgram(flags, "ssh", context.environment);
     },

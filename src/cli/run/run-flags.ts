@@ -29,6 +29,7 @@ export interface RunFlags extends Omit<HostFlags, keyof EtcdFlags>, ConnectionFl
   readonly port?: number;
   readonly store?: string;
   readonly durable?: boolean;
+  readonly noToken?: boolean;
 
   readonly launcher: LauncherName;
   readonly advertise?: string;

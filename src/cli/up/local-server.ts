@@ -9,6 +9,7 @@ import { hostEventPrinter } from "../host-events.ts";
 import { type HostFlags, hostArguments, toHostSettings } from "../options/host-options.ts";
 import type { Output } from "../output/output.ts";
 import { unlessAborted } from "../signals.ts";
+import { keepToken, keptTokenFile, publishToken } from "./broker-token.ts";
 import {
   BrokerKeeper,
   KeptHost,
@@ -88,14 +89,14 @@ export interface LocalServerFlags extends HostFlags {
   readonly store: string;
   readonly hosts: number;
   readonly durable?: boolean;
+  /** Whether clients need no token. */
+  readonly noToken?: boolean;
 }
 
-/** How the broker is reached from other machines; without this, only from this one and without a token. */
-export interface Listening {
-  /** Address to listen on. */
-  readonly address: string;
-  /** The token that every client must present. */
-  readonly token: string;
+/** Options of {@link startLocalServer}. */
+export interface LocalServerOptions {
+  /** Address to listen on; by default only programs of this machine reach the broker. */
+  readonly address?: string;
 }
 
 /** A server that is ready, as `pserver up --json` prints it. */
@@ -106,11 +107,15 @@ export interface ServerReady {
   readonly store: string;
   readonly modelDirectory: string;
   readonly broker: { readonly pid: number; readonly version: string };
+  /** File with the token that clients need; absent if they need none. */
+  readonly tokenFile?: string;
 }
 
 /** A broker and hosts that this command has started and keeps running. */
 export interface LocalServer {
   readonly ready: ServerReady;
+  /** The token that clients need; undefined if they need none. */
+  readonly token: string | undefined;
   /** Settles with the reason when the broker or every host is gone for good. */
   readonly failed: Promise<PserverError>;
   /** Stops the hosts in order, and last the broker. */
@@ -136,32 +141,40 @@ export async function startLocalServer(
   context: CliContext,
   output: Output,
   flags: LocalServerFlags,
-  listening?: Listening,
+  options: LocalServerOptions = {},
 ): Promise<LocalServer> {
-  const keeper = await startKeeper(context, flags, output, listening);
+  const token = flags.noToken === true ? undefined : await keepToken(brokerDirectory(flags));
+  const keeper = await startKeeper(context, flags, output, { ...options, ...defined({ token }) });
+  const published = token && (await publishToken(context, output, { ...keeper.broker, token }));
   const hosts = new RunningHosts((name, reason) => output.warning(describeEnd(name, reason)));
   const stop = async (): Promise<void> => {
     for (const error of await hosts.stop()) output.warning(error.message);
     await keeper.stop();
+    if (published) await published.remove();
   };
   try {
     const brokerLost = keeper.failed.then((reason): never => {
       throw reason;
     });
-    const parts = { context, output, flags, keeper, hosts, token: listening?.token };
+    const parts = { context, output, flags, keeper, hosts, token };
     const ready = await Promise.race([startHosts(parts), brokerLost]);
-    return { ready, failed: Promise.race([keeper.failed, hosts.allGone]), stop };
+    return { ready, token, failed: Promise.race([keeper.failed, hosts.allGone]), stop };
   } catch (error) {
     await stop();
     throw error;
   }
 }
 
+/** Returns the directory that nats.conf names, so that a broker started by hand finds the same data. */
+function brokerDirectory({ store }: LocalServerFlags): string {
+  return join(resolve(store), "store");
+}
+
 async function startKeeper(
   context: CliContext,
   flags: LocalServerFlags,
   output: Output,
-  listening: Listening | undefined,
+  { address, token }: LocalServerOptions & { readonly token?: string },
 ): Promise<BrokerKeeper> {
   const program = await findProgram(context, output);
   const { signal } = context;
@@ -169,15 +182,14 @@ async function startKeeper(
     start: (port, onStoreStuck) =>
       startBroker({
         program,
-        // The directory that nats.conf names, so that a broker started by hand finds the same data.
-        storeDir: join(resolve(flags.store), "store"),
+        storeDir: brokerDirectory(flags),
         port: port ?? flags.port,
         signal,
         onStoreStuck,
         ...defined({
           durable: flags.durable,
-          host: listening?.address,
-          extraConfig: listening && `authorization { token: "${listening.token}" }`,
+          host: address,
+          extraConfig: token && `authorization { token: "${token}" }`,
         }),
       }),
     onMessage: (text) => output.warning(text),
@@ -186,7 +198,7 @@ async function startKeeper(
 }
 
 async function startHosts(parts: ServerParts): Promise<ServerReady> {
-  const { context, flags, keeper } = parts;
+  const { context, flags, keeper, token } = parts;
   const store = resolve(flags.store);
   const modelDirectory = resolve(flags.modelDir ?? join(store, "models"));
   await makeDirectories(modelDirectory);
@@ -205,6 +217,7 @@ async function startHosts(parts: ServerParts): Promise<ServerReady> {
     store,
     modelDirectory,
     broker: { pid, version },
+    ...(token !== undefined && { tokenFile: keptTokenFile(brokerDirectory(flags)) }),
   };
 }
 

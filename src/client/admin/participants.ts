@@ -47,6 +47,16 @@ export interface ListedTape {
   readonly bytes: number;
 }
 
+/** Copies of a job's streams in a cluster. */
+export interface ListedReplicas {
+  /** Copies of each stream that the job asks for. */
+  readonly wanted: number;
+  /** Brokers that hold copies and cannot be reached. */
+  readonly missing: readonly string[];
+  /** Streams with fewer copies that can be reached and are not behind; 0 without a leader. */
+  readonly lacking: readonly { readonly stream: string; readonly copies: number }[];
+}
+
 /** Who takes part in a job. */
 export interface Participants {
   readonly hosts: readonly ListedHost[];
@@ -57,6 +67,8 @@ export interface Participants {
   readonly archivers: readonly ListedArchiver[];
   /** Absent if the job has no tape, or the broker does not say. */
   readonly tape?: ListedTape;
+  /** Absent if the job asks for one copy, or the broker does not say. */
+  readonly replicas?: ListedReplicas;
   /** How the job's trainers keep step. */
   readonly synchronization: Synchronization;
   /** The members of steps; absent in a job whose trainers do not keep step. */
@@ -77,6 +89,7 @@ export function parseParticipants(fields: Fields): Participants {
     declared: parseDeclared(fields["declared"]),
     archivers: parseArchivers(fields),
     ...(fields["tape"] === undefined ? {} : { tape: parseTape(fields["tape"]) }),
+    ...(fields["replicas"] === undefined ? {} : { replicas: parseReplicas(fields["replicas"]) }),
     synchronization: toSynchronization(fields["synchronization"]),
     ...(fields["members"] === undefined ? {} : { members: parseMembers(fields["members"]) }),
   };
@@ -94,6 +107,33 @@ function parseDeclared(value: unknown): Declared {
 function parseTape(value: unknown): ListedTape {
   const fields = asMap(value, "tape");
   return { messages: integerField(fields, "messages"), bytes: integerField(fields, "bytes") };
+}
+
+function parseReplicas(value: unknown): ListedReplicas {
+  const fields = asMap(value, "replicas");
+  return {
+    wanted: integerField(fields, "wanted"),
+    missing: listField(fields, "missing", LISTED_MAX).map((name) => textField({ name }, "name")),
+    lacking: listField(fields, "lacking", LISTED_MAX).map((each) => {
+      const lacking = asMap(each, "lacking");
+      return { stream: textField(lacking, "stream"), copies: integerField(lacking, "copies") };
+    }),
+  };
+}
+
+/** Describes for people which copies of a job's streams are missing; undefined if all are there. */
+export function describeLackingReplicas(replicas: ListedReplicas | undefined): string | undefined {
+  if (replicas === undefined || replicas.lacking.length === 0) return undefined;
+  const { wanted, missing, lacking } = replicas;
+  const leaderless = lacking.filter(({ copies }) => copies === 0).length;
+  const least = Math.min(...lacking.map(({ copies }) => copies));
+  const streams = lacking.length === 1 ? lacking[0]?.stream : `${lacking.length} streams`;
+  const parts = [
+    `${streams}: ${least} of ${wanted} copies`,
+    ...(leaderless > 0 ? [`${leaderless} without a leader, which store nothing`] : []),
+    ...(missing.length > 0 ? [`not reached: ${missing.join(", ")}`] : []),
+  ];
+  return parts.join("; ");
 }
 
 function parseArchivers(reply: Fields): ListedArchiver[] {

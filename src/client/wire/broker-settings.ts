@@ -11,6 +11,7 @@ import {
   connectionOptions,
   parseBrokerAddresses,
 } from "../../transport/connection.ts";
+import { findLocalToken } from "../../transport/local-token.ts";
 import { parseDuration } from "../calls/calls.ts";
 
 /** Returns the name of the context that is selected in the `nats` command; undefined if there is none. */
@@ -129,9 +130,10 @@ export function resolveConnection(
  * of them; credentials in the address win. Only the password of a caller's user may be left to
  * `NATS_PASSWORD`, unless `NATS_USER` says that it is another user's. A context that is named (by
  * the caller or `NATS_CONTEXT`) fills in what is missing; the one the `nats` command has selected is
- * used only if nothing else gives an address, so that its credentials never go to another broker.
+ * used only if nothing else gives an address, so that its credentials never go to another broker. Without any
+ * credentials, a broker of this machine that this user has started gets its token from the user's file.
  *
- * @throws BAD_VALUE for an invalid setting.
+ * @throws BAD_VALUE for an invalid setting, IO for a token that cannot be read.
  */
 export function resolveSettings(
   overrides: ConnectionOverrides,
@@ -147,7 +149,9 @@ export function resolveSettings(
   const url = sources.find((source) => source.url !== undefined)?.url ?? DEFAULT_URL;
   const { servers, ...inUrl } = splitUrl(url);
   const auth = firstWith([inUrl, ...sources], AUTH);
-  const { user, token, creds, nkey } = auth;
+  const { user, creds, nkey } = auth;
+  const isGiven = AUTH.some((key) => auth[key] !== undefined);
+  const token = isGiven ? auth.token : findLocalToken(servers, env);
   const password = auth.password ?? (auth === overrides ? passwordOf(user, fromEnv) : undefined);
   const { tlsCert, tlsKey, tlsCa } = firstWith(sources, TLS);
   const tls = defined({ certFile: tlsCert, keyFile: tlsKey, caFile: tlsCa });

@@ -2,13 +2,13 @@
 import type { NatsConnection } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
 import {
+  checkDamagedReplicas,
   checkDiskSpace,
   checkJetStream,
   checkJournals,
   checkMaxPayload,
   checkNode,
   checkPermissions,
-  checkReplicas,
   checkShards,
   checkStorage,
   checkVersion,
@@ -148,15 +148,15 @@ test("a broker with damaged copies of journals is named once, with what to do", 
     { shard: 1, state: "serving", damagedReplicas: [copy("b", 5, 5), copy("a", 7, 9)] },
     { shard: 2, state: "serving", damagedReplicas: [copy("b", 6, 6)] },
   ];
-  const checks = checkReplicas(shards);
+  const checks = checkDamagedReplicas(shards);
   expect(checks.map(({ status, message }) => [status, message])).toEqual([
     ["warn", "broker a has damaged copies of journals: shard 1, records 7 to 9"],
     ["warn", "broker b has damaged copies of journals: shard 1, record 5; shard 2, record 6"],
   ]);
   expect(checks[0]?.advice).toContain("move its store_dir away");
-  expect(checkReplicas(shards.slice(0, 1))).toEqual([]);
+  expect(checkDamagedReplicas(shards.slice(0, 1))).toEqual([]);
   const other = { shard: 3, state: "serving", damagedReplicas: [copy("c", 8, 8, true)] };
-  const [check] = checkReplicas([other]);
+  const [check] = checkDamagedReplicas([other]);
   expect(check?.message).toBe("broker c has other records than were folded: shard 3, record 8");
   expect(check?.advice).toContain("updates that the others lost");
 });

@@ -75,6 +75,59 @@ describe("the collector", () => {
   });
 });
 
+describe("values that are not finite", () => {
+  function diverged(): Chart {
+    const collector = lossCollector("step");
+    for (const [step, loss] of [1, 2, "NaN", "-Infinity"].entries()) {
+      collector.add(note({ loss, step }, { trainer: "a" }));
+    }
+    collector.add(note({ loss: "nan", step: 9 }, { trainer: "b" }));
+    collector.add(note({ loss: "unknown", step: 9 }, { trainer: "b" }));
+    return collector.chart();
+  }
+
+  test("have a place below, and none on the vertical axis", () => {
+    expect(diverged()).toMatchObject({
+      notFinite: [
+        { x: 2, name: "a" },
+        { x: 3, name: "a" },
+        { x: 9, name: "b" },
+      ],
+      notFiniteCount: 3,
+      x: { min: 0, max: 9 },
+      y: { min: 1, max: 2 },
+      series: [
+        { name: "a", points: [{ mean: 1 }, { mean: 2 }] },
+        { name: "b", points: [] },
+      ],
+    });
+  });
+
+  test("are norms of gradients with elements that are not finite", () => {
+    const collector = new ChartCollector({ title: "norm", by: "time", scale: "linear" });
+    const { block } = event();
+    const statistics = { norm: 0, min: 0, max: 0, mean: 0, zeros: 0, nonFinite: 9 };
+    collector.add(event(block === undefined ? {} : { block: { ...block, statistics } }));
+    expect(collector.chart()).toMatchObject({ notFiniteCount: 1, series: [{ points: [] }] });
+  });
+
+  test("are crosses at the upper edge", () => {
+    const [heading = "", top = "", ...others] = drawn(diverged(), 60);
+    expect(heading).toContain("× not finite: 3");
+    expect(top.match(/×/g)).toHaveLength(3);
+    expect(others.join("")).not.toContain("×");
+    expect(svgChart(diverged()).match(/>×</g)).toHaveLength(3);
+    expect(htmlPage(diverged(), { job: "j", source: "s", madeMs: 0 })).not.toContain("Infinity");
+  });
+
+  test("are kept in bounded number, and counted", () => {
+    const collector = lossCollector("step");
+    for (let step = 0; step < 5_000; step++) collector.add(note({ loss: "NaN", step }));
+    const { notFinite, notFiniteCount } = collector.chart();
+    expect([notFinite.length, notFiniteCount]).toEqual([4_096, 5_000]);
+  });
+});
+
 describe("in a terminal", () => {
   test("80 columns without colours", () => {
     expect(drawn(losses(30, "step"), 80)).toMatchInlineSnapshot(`

@@ -2,11 +2,13 @@
 // three times: while trainers in TypeScript and in C push all the time, the leaders of the leases, of the
 // job's records and of a journal are killed, two brokers are away for longer than a lease, and one hangs.
 // After each, every trainer's calls succeed within their deadline, under the session that it began with,
-// every update was applied exactly once, and all hosts are alive.
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+// every update was applied exactly once, and all hosts are alive. A broker that is missing is named by the
+// commands that look at the job.
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type Client, connect } from "../../../src/client/index.ts";
 import { JobSubjects } from "../../../src/protocol/index.ts";
 import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";
+import { run } from "../../cli/spawn-command.ts";
 import { TestCluster } from "../../support/cluster.ts";
 import type { TestHost } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";
@@ -16,6 +18,7 @@ import { startReplicatedHost } from "./replicated-host.ts";
 const JOB = "j";
 const LEASE_MS = 2_000;
 const SHARDS = 2;
+const WAIT = { timeout: HANG_MS, interval: 200 };
 
 /** Updates that each trainer makes after a fault before the next one. */
 const UPDATES_AFTER = 3;
@@ -159,6 +162,31 @@ describe("a cluster", () => {
       await third.line(({ type }) => type === "started");
     });
     await expectUnharmed();
+  });
+
+  test("says in status, jobs and doctor that a broker is missing", async () => {
+    await cluster.whole();
+    await cluster.kill(2);
+    const flags = ["--json", "--job", JOB, "--timeout", "60s", "--url", cluster.urls.join(",")];
+    const asked = async (command: string) => JSON.parse((await run([command, ...flags])).stdout);
+    const missing = { wanted: 3, missing: [expect.any(String)] };
+    await vi.waitFor(async () => {
+      expect(await asked("status")).toMatchObject({ replicas: missing });
+    }, WAIT);
+    expect(await asked("jobs")).toMatchObject([{ job: JOB, replicas: missing }]);
+    const { checks } = await asked("doctor");
+    expect(checks).toContainEqual(
+      expect.objectContaining({
+        name: "replicas",
+        status: "warn",
+        message: expect.stringMatching(/2 of 3 copies; not reached: \S/),
+      }),
+    );
+    await cluster.restart(2);
+    await cluster.whole();
+    await vi.waitFor(async () => {
+      expect((await asked("status")).replicas).toEqual({ wanted: 3, missing: [], lacking: [] });
+    }, WAIT);
   });
 
   test("has a broker that hangs", async () => {

@@ -16,6 +16,7 @@ const GRACE_MS = 600_000;
 export function registerArchive(program: Command, context: CliContext): void {
   const command = program
     .command("archive")
+    .summary("copy a job's history before hosts trim it")
     .description(
       "copy a job's journals, snapshots and tape into a directory before hosts trim them",
     )

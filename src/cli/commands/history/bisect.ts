@@ -42,6 +42,7 @@ interface Ends {
 export function registerBisect(program: Command, context: CliContext): void {
   const command = program
     .command("bisect")
+    .summary("find the first bad update, by running a command")
     .description("find the first bad update by running a command on models between two points")
     .argument("[command...]", "after --: the command, with {} for the model's file")
     .requiredOption("--good <point>", "a point at which the model was good")
@@ -72,7 +73,7 @@ export function registerBisect(program: Command, context: CliContext): void {
     ],
     Examples: [
       "  pserver bisect --good start --bad now --nan",
-      '  pserver bisect --good "2h ago" -- python3 evaluate.py --model {} --at-least 0.9',
+      '  pserver bisect --good "2h ago" -- python3 test.py {} --at-least 0.9',
     ],
   });
 }

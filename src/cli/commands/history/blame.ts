@@ -26,6 +26,7 @@ const MOST_DEFAULT = 50;
 export function registerBlame(program: Command, context: CliContext): void {
   const command = program
     .command("blame")
+    .summary("show which updates moved an element, how much")
     .description("show which updates moved one element of a parameter, and by how much")
     .argument("<element>", "such as 'w[3,4]', or 's' for a scalar")
     .option("--since <point>", "only changes after this point (default: start)")

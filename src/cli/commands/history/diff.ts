@@ -30,6 +30,7 @@ interface DiffFlags extends HistoryFlags {
 export function registerDiff(program: Command, context: CliContext): void {
   const command = program
     .command("diff")
+    .summary("compare two points, or a point and a file")
     .description("compare the model at two points, or at a point with a model file")
     .argument("<a>", "a point, or a model file; ./now is a file")
     .argument("<b>", "another one");
@@ -52,7 +53,7 @@ export function registerDiff(program: Command, context: CliContext): void {
     ],
     Examples: [
       '  pserver diff "1h ago" now',
-      "  pserver diff 3:1200 3:1201 --param w           # what record 1201 of shard 3 did",
+      "  pserver diff 3:1200 3:1201 --param w   # what record 1201 of shard 3 did",
       "  pserver diff step:100 checkpoint.safetensors && echo equal",
     ],
   });

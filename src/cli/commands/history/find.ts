@@ -36,6 +36,7 @@ interface FindFlags extends HistoryFlags, RangeFlags {
 export function registerFind(program: Command, context: CliContext): void {
   const command = program
     .command("find")
+    .summary("find updates that stand out")
     .description(
       "find updates that stand out: not finite, of unusual norm, stale, rejected, repeated",
     )

@@ -34,6 +34,7 @@ interface ForkFlags extends HistoryFlags {
 export function registerFork(program: Command, context: CliContext): void {
   const command = program
     .command("fork")
+    .summary("make a new job from the state at a point")
     .description("make a new job that begins with the state of a job at a point, to train on from")
     .argument("[job]", "the job to begin from (default: that of --job)", parseJob)
     .requiredOption("--at <point>", "the point: a time, a position, a step, an update, now")

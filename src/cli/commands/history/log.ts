@@ -28,6 +28,7 @@ interface LogFlags extends HistoryFlags, RangeFlags {
 export function registerLog(program: Command, context: CliContext): void {
   const command = program
     .command("log")
+    .summary("list the updates and notes")
     .description("list what happened: one line for each update, notes in their places");
   addRangeOptions(command)
     .option("-n, --last <count>", "only the last lines of these", wholeNumber(1, LAST_MAX))

@@ -27,6 +27,7 @@ interface PlotFlags extends HistoryFlags, RangeFlags {
 export function registerPlot(program: Command, context: CliContext): void {
   const command = program
     .command("plot")
+    .summary("draw losses, other notes, or norms of updates")
     .description("draw a number of the trainers' notes, or norms, in the terminal, as SVG or HTML")
     .argument("[value]", '"norm", or the name of an entry of notes', "loss");
   addRangeOptions(command)
@@ -44,12 +45,13 @@ export function registerPlot(program: Command, context: CliContext): void {
     "What it draws": [
       "  One line for each trainer; of norms, for each trainer and parameter. Notes with an entry mark are",
       "  drawn as upright lines with their names. Of more than 4,096 values of a trainer, neighbours are",
-      "  joined: the line is their mean, with least and largest around it.",
+      "  joined: the line is their mean, with least and largest around it. A value that is NaN or an",
+      "infinity, or a norm of a gradient with such elements, is a cross at the upper edge.",
     ],
     Points: POINT_HELP,
     "With --json": [
       '  {"title","by","scale","series":[{"name","points":[{"x","min","max","mean","count"}]}],"marks":[…],',
-      '  "leftOut","x","y"};',
+      '  "notFinite":[{"x","name"}],"notFiniteCount","leftOut","x","y"};',
       "  x in milliseconds since 1970, or steps.",
     ],
     Examples: [

@@ -18,6 +18,7 @@ interface RecordFlags extends HistoryFlags {
 export function registerRecord(program: Command, context: CliContext): void {
   const command = program
     .command("record")
+    .summary("write a span of history into one file")
     .description("write a span of a job's history into one file, such as for a bug report")
     .argument("<file>", "the file; one of this name is replaced")
     .option("--from <point>", "the beginning", "start")

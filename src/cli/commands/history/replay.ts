@@ -35,6 +35,7 @@ interface Replayed {
 export function registerReplay(program: Command, context: CliContext): void {
   const command = program
     .command("replay")
+    .summary("rebuild the model as it was at a point")
     .description("rebuild the model as it was at a point, from the journal and its snapshots")
     .requiredOption("--to <point>", "the point: a time, a position, a step, an update, now")
     .option("--out <file>", "write the values to a file here; the ending chooses the format");
@@ -60,7 +61,7 @@ export function registerReplay(program: Command, context: CliContext): void {
     ],
     Examples: [
       '  pserver replay --to "10m ago" --out before.safetensors',
-      "  pserver replay --to 3:1200 --param w                # the values, as numpy prints them",
+      "  pserver replay --to 3:1200 --param w      # the values",
       "  pserver replay --to 2026-11-23T04:12:07Z --param w --out w.npy",
     ],
   });

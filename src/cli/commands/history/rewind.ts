@@ -24,6 +24,7 @@ interface RewindFlags extends HistoryFlags {
 export function registerRewind(program: Command, context: CliContext): void {
   const command = program
     .command("rewind")
+    .summary("let a job go on from an earlier point")
     .description("let a job go on from an earlier point of its history, while it is served")
     .requiredOption("--to <point>", "the point: a time, a position, a step, an update")
     .option("-y, --yes", "do not ask");

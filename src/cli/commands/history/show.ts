@@ -27,6 +27,7 @@ import { titledLines } from "../../output/wrap.ts";
 export function registerShow(program: Command, context: CliContext): void {
   const command = program
     .command("show")
+    .summary("show all about one update")
     .description("show everything about one update: what it held, and what it did to its blocks")
     .argument("<update>", "TRAINER/SESSION:NUMBER (@SHARD behind it), or SHARD:SEQ (@GENERATION)");
   addHistoryOptions(command).action((update: string, flags: HistoryFlags) =>

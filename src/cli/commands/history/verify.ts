@@ -28,6 +28,7 @@ interface VerifyFlags extends HistoryFlags {
 export function registerVerify(program: Command, context: CliContext): void {
   const command = program
     .command("verify")
+    .summary("fold the journal again and compare")
     .description(
       "fold the whole kept journal, and compare it with the snapshots and with the hosts",
     )

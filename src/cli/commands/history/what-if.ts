@@ -43,6 +43,7 @@ const CAUTION =
 export function registerWhatIf(program: Command, context: CliContext): void {
   const command = program
     .command("what-if")
+    .summary("fold again without some updates, and compare")
     .description("fold the journal again without some updates, or otherwise, and show what differs")
     .requiredOption("--to <point>", "the end: the model as it would have been then")
     .option("--from <point>", "change only records after this point (default: start)")

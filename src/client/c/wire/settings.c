@@ -40,6 +40,11 @@ static const char *address_of(const pserver_options *options) {
   return url == NULL ? DEFAULT_URL : url;
 }
 
+static bool are_credentials(const struct credentials *given) {
+  return given->user != NULL || given->token != NULL || given->creds_file != NULL ||
+         given->nkey_file != NULL;
+}
+
 static struct credentials credentials_of(const pserver_options *options,
                                          const struct ps_addresses *addresses) {
   if (addresses->user != NULL || addresses->token != NULL) {
@@ -48,7 +53,7 @@ static struct credentials credentials_of(const pserver_options *options,
   }
   struct credentials given = {options->user,       options->password,  options->token,
                               options->creds_file, options->nkey_file, options->nkey_public};
-  if (given.user || given.token || given.creds_file || given.nkey_file) {
+  if (are_credentials(&given)) {
     if (given.user != NULL && given.password == NULL) {
       /* The password may come from the environment, unless that names another user. */
       const char *user = from_environment("NATS_USER");
@@ -160,6 +165,12 @@ static natsStatus set_behaviour(natsOptions *made, const pserver_options *option
 static pserver_status set_all(natsOptions *made, const pserver_options *options, const char *name,
                               struct ps_addresses *addresses) {
   struct credentials credentials = credentials_of(options, addresses);
+  char token[PS_LOCAL_TOKEN_SIZE];
+  if (!are_credentials(&credentials)) {
+    pserver_status found = ps_find_local_token(addresses, token);
+    if (found != PSERVER_OK) return found;
+    if (token[0] != '\0') credentials.token = token;
+  }
   pserver_status status = nats_failure(natsOptions_SetServers(made, addresses->servers, addresses->count),
                                        PSERVER_ERR_BAD_VALUE, "url: expected nats://host:port");
   if (status == PSERVER_OK) status = set_credentials(made, &credentials);

@@ -43,6 +43,16 @@ struct ps_addresses {
 pserver_status ps_read_addresses(const char *list, struct ps_addresses *addresses);
 void ps_release_addresses(struct ps_addresses *addresses);
 
+/** Bytes of a broker's token and its end. */
+#define PS_LOCAL_TOKEN_SIZE 1025
+
+/**
+ * Finds the token of the first of these addresses that has one, in the file of the user who has started a broker
+ * there; "" if none has, or if an address is not of this machine. BAD_VALUE for a file that others may read or that
+ * belongs to another user; IO.
+ */
+pserver_status ps_find_local_token(const struct ps_addresses *addresses, char token[PS_LOCAL_TOKEN_SIZE]);
+
 /** Bytes of an entry, padded to a multiple of 8. */
 static inline size_t ps_padded_bytes(size_t bytes) { return (bytes + 7) / 8 * 8; }
 
