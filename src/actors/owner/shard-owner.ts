@@ -335,12 +335,13 @@ export class ShardOwner implements ServingOwner {
     return this.#hasFailed ? this.#proof.isLeaseHeld : this.#proof.holds;
   }
 
-  /** Drops the folded state, and takes the shard over again. */
+  /** Drops the folded state, and takes the shard over again; the journal must then hold what was folded. */
   #restart(reason: PserverError): void {
+    const marked = this.mark();
     this.#serving?.stop();
     this.#serving?.close(reason);
     this.#serving = undefined;
-    void this.start();
+    this.#takingOver = marked.then(() => this.#tryToTakeOver());
   }
 
   /** Reserves memory. @throws NO_MEMORY, which askers also get until a later call succeeds. */
