@@ -7,9 +7,10 @@ import { openStoredJob, type StoredJob } from "../actors/job/open-job.ts";
 import { OwnersClient } from "../actors/job/owners-client.ts";
 import type { Journal, JournalInfo } from "../actors/journal/journal.ts";
 import { journalDamaged, lastRecordSeq } from "../actors/journal/journal-check.ts";
-import { Credit, JournalReader } from "../actors/journal/journal-reader.ts";
+import { Credit, type DeliveredRecord, JournalReader } from "../actors/journal/journal-reader.ts";
 import type { KvBucket } from "../actors/journal/kv-bucket.ts";
 import type { PieceRef } from "../actors/journal/manifest.ts";
+import { MismatchedRecords } from "../actors/journal/mismatched-records.ts";
 import { SnapshotReader } from "../actors/journal/snapshot-store.ts";
 import {
   brokerCall,
@@ -25,6 +26,7 @@ import {
   comparePositions,
   ensureError,
   type Fields,
+  isSealed,
   JobSubjects,
   type Message,
   type OwnerVerb,
@@ -64,6 +66,7 @@ interface ReadRecordsDeps {
   readonly connection: NatsConnection;
   readonly manager: JetStreamManager;
   readonly inboxPrefix: string;
+  readonly isReplicated: boolean;
   readonly shard: number;
   readonly stream: string;
   /** Makes the error for a journal that has record `found`, or nothing, where it should have `expected`. */
@@ -73,8 +76,36 @@ interface ReadRecordsDeps {
 }
 
 /**
+ * Has a reader read those records of a replicated journal from another broker's copy that do not match their
+ * checksum, until another broker gives the same bytes.
+ */
+class DoubtfulRecords {
+  readonly #reader: JournalReader;
+  readonly #mismatched: MismatchedRecords = new MismatchedRecords();
+
+  constructor(reader: JournalReader) {
+    this.#reader = reader;
+  }
+
+  /** Whether a record is to be read again. If so, the reader begins anew, and avoids this copy. */
+  rereads(record: DeliveredRecord): boolean {
+    const { broker, seq, payload } = record;
+    if (broker === undefined || isSealed(payload)) return false;
+    const other = this.#mismatched.brokerOf(seq);
+    // If no two copies are alike, the record is given as it is: it fails whatever it is needed for.
+    if (this.#mismatched.isConfirmedBy(record) || !this.#mismatched.remember([record])) {
+      if (other !== undefined) this.#reader.allow(other);
+      return false;
+    }
+    this.#reader.avoid(broker);
+    void this.#reader.reset();
+    return true;
+  }
+}
+
+/**
  * Reads the records of a journal stream after `afterSeq` up to `toSeq`, in order, in batches of those that have
- * arrived. The caller may keep them.
+ * arrived. The caller may keep them. Of a replicated journal, a record that one copy has damaged is read from another.
  * @throws the error of `missing` or `unreadable`; TIMEOUT after a minute without a record; the reason of `signal`.
  */
 async function* readRecords(
@@ -91,6 +122,7 @@ async function* readRecords(
   let [receivedSeq, takenSeq] = [afterSeq, afterSeq];
   let failure: (() => PserverError | Promise<PserverError>) | undefined;
   let wake = (): void => undefined;
+  const doubtful = new DoubtfulRecords(reader);
   const fail = (make: () => PserverError | Promise<PserverError>): void => {
     failure ??= make;
     reader.stop();
@@ -110,6 +142,7 @@ async function* readRecords(
         fail(() => missing(expected, record.seq));
         return;
       }
+      if (doubtful.rereads(record)) return;
       receivedSeq = record.seq;
       arrived.push(record);
       wake();
@@ -264,7 +297,8 @@ export class BrokerShard implements ShardHistory {
       this.#missing(generation, expected, found);
     const unreadable = async (expected: number): Promise<PserverError | undefined> =>
       (await this.#isUnreadable(generation, expected)) ? missing(expected, undefined) : undefined;
-    const deps = { ...this.#deps, shard: this.shard, stream, missing, unreadable };
+    const { isReplicated } = journal;
+    const deps = { ...this.#deps, isReplicated, shard: this.shard, stream, missing, unreadable };
     return readRecords(deps, seq, toSeq, signal);
   }
 

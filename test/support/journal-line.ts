@@ -27,6 +27,10 @@ export class JournalLine {
   beforePong: () => Promise<void> = () => Promise.resolve();
   /** Subjects of records that the broker gives one by one. */
   readonly stored: Map<number, string> = new Map();
+  /** The brokers on which the next consumers will be, and then the last of them; none without a cluster. */
+  readonly brokers: string[] = [];
+  /** The broker that leads the stream. */
+  leader: string | undefined;
   #inbox = "";
   #deliver: ((error: Error | null, message: Msg) => void) | undefined;
   /** Subscriptions that were not ended. */
@@ -56,10 +60,13 @@ export class JournalLine {
       add: async (stream: string, config: Partial<ConsumerConfig>) => {
         this.consumers.push({ stream, config });
         await this.beforeAdd();
-        return { name: config.name };
+        const leader = this.brokers.length > 1 ? this.brokers.shift() : this.brokers[0];
+        return { name: config.name, ...(leader === undefined ? {} : { cluster: { leader } }) };
       },
+      delete: () => Promise.resolve(true),
     },
     streams: {
+      info: () => Promise.resolve({ cluster: { leader: this.leader } }),
       getMessage: (_stream: string, { seq }: { seq: number }) => {
         const subject = this.stored.get(seq);
         return Promise.resolve(subject === undefined ? null : { seq, subject, data: RECORD });

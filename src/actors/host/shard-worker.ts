@@ -123,6 +123,8 @@ export class ShardWorker {
   readonly #saving: Map<number, () => void> = new Map();
   /** How far the saving of all these shards had come when progress was last reported. */
   #savedUpTo = "";
+  /** Keepers of watermarks, also of shards that are not owned any more: they know how far this host has folded. */
+  readonly #watermarks: Map<number, WatermarkKeeper> = new Map();
   /** Snapshot stores of the owned shards. */
   readonly #stores: Map<number, SnapshotStore> = new Map();
   #statusTimer: NodeJS.Timeout | undefined;
@@ -152,6 +154,8 @@ export class ShardWorker {
   #takeOver(shard: number): void {
     const { setup, client, leases, publisher, bucket, context } = this.#parts;
     const { manager, subjects, journalConnection } = context;
+    const watermarks = this.#watermarks.get(shard) ?? new WatermarkKeeper(bucket, shard);
+    this.#watermarks.set(shard, watermarks);
     const store = new SnapshotStore({ manager, client, publisher, subjects, shard });
     const owner = new ShardOwner({
       worker: context,
@@ -159,7 +163,7 @@ export class ShardWorker {
       journal: new Journal({ manager, client, subjects, settings: setup.journal, shard }),
       store,
       tape: setup.tape ? new TapeStore({ manager, client, subjects, shard }) : undefined,
-      watermarks: new WatermarkKeeper(bucket, shard),
+      watermarks,
       credit: new Credit(setup.creditBytes, payloadBytesMaxOf(journalConnection)),
       tenure: () => leases.tenure(shard),
       listener: {

@@ -23,7 +23,7 @@ import {
   type WantedSettings,
 } from "./job-settings.ts";
 import { BrokerProbe, KvLeases, type Leases } from "./leases.ts";
-import { type ReplicaReport, reportReplicas } from "./replicas.ts";
+import { type ReplicaReport, reportReplicas } from "./replica-report.ts";
 import { type UnfinishedRewind, unfinishedRewind } from "./rewind-plan.ts";
 
 /** A job's settings, the bucket that holds its entries, and its leases. */

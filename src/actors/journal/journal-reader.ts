@@ -13,7 +13,7 @@ import { type ErrorCode, PserverError } from "../../protocol/index.ts";
 import { fromBrokerError } from "../../transport/broker-error.ts";
 import type { JournalRecord } from "../fold/journal-record.ts";
 import { storedRecord } from "./journal.ts";
-import { makeConsumer } from "./streams.ts";
+import { placeConsumer, type ReplicaDamage } from "./replicas.ts";
 
 /** Errors about a journal or its ownership that a retry cannot change. */
 const FINAL: readonly ErrorCode[] = [
@@ -99,10 +99,14 @@ export interface JournalReaderDeps {
   readonly manager: JetStreamManager;
   readonly inboxPrefix: string;
   readonly credit: Credit;
+  /** Whether several brokers keep the stream, whose copies may differ. */
+  readonly isReplicated: boolean;
 }
 
 /** A record as the broker delivers it. */
 export interface DeliveredRecord extends JournalRecord {
+  /** The broker whose copy of the stream it is from; undefined if there is only one. */
+  readonly broker: string | undefined;
   /** When the broker stored it, in milliseconds since 1970, with fractions. */
   readonly timeMs: number;
 }
@@ -116,6 +120,8 @@ export interface JournalReaderEvents {
    * afterwards.
    */
   readonly onRecord: (record: DeliveredRecord) => void;
+  /** Called when one copy of a replicated stream lacks records, or cannot deliver them, which another one has. */
+  readonly onReplicaDamaged?: (damage: ReplicaDamage) => void;
   /** Called once if reading cannot go on; the reader has stopped. */
   readonly onFailure: (error: PserverError) => void;
 }
@@ -125,6 +131,9 @@ export interface JournalReaderEvents {
  * Records lost with a connection are requested again; if some are still missing, it delivers the records after the
  * gap, and the fold detects the gap. A record whose subject has changed so that its delivery ends the connection is
  * JOURNAL_DAMAGED.
+ *
+ * A consumer reads the copy of one broker. If several have copies, what one lacks or cannot deliver is looked for in
+ * the others first.
  */
 export class JournalReader {
   readonly #deps: JournalReaderDeps;
@@ -138,6 +147,11 @@ export class JournalReader {
   /** Sequence at which the last consumer began. */
   #startedAt = 0;
   #gapAt = 0;
+  /** Damage found at {@link #gapAt}, by the brokers whose copies have it. */
+  readonly #gaps: Map<string, ReplicaDamage> = new Map();
+  /** The broker whose copy is read; undefined unless several have one. */
+  #broker: string | undefined;
+  readonly #avoided: Set<string> = new Set();
   #outstanding = 0;
   /** How many delivered records the fold has not taken yet; they use up credit, too. */
   #waiting = 0;
@@ -185,6 +199,16 @@ export class JournalReader {
     this.#request();
   }
 
+  /** Reads the copies of other brokers from the next {@link reset} on, as long as one of them can be read. */
+  avoid(broker: string): void {
+    this.#avoided.add(broker);
+  }
+
+  /** Ends what {@link avoid} began. */
+  allow(broker: string): void {
+    this.#avoided.delete(broker);
+  }
+
   /** Stops the delivery for good. */
   stop(): void {
     this.#stopped = true;
@@ -216,22 +240,33 @@ export class JournalReader {
   }
 
   async #create(attempt: number): Promise<void> {
-    const { connection, manager, inboxPrefix } = this.#deps;
+    const { connection, manager, inboxPrefix, isReplicated } = this.#deps;
     const { stream, startSeq } = await this.#events.locate();
     if (attempt !== this.#attempt) return;
+    const avoided = new Set(this.#avoided);
     // The record at this place may itself have ended the last consumer.
-    if (startSeq === this.#startedAt) await checkSubject(manager, stream, startSeq);
+    if (startSeq === this.#startedAt) {
+      await this.#checkSubject(stream, startSeq, avoided);
+      if (this.#broker !== undefined) avoided.add(this.#broker);
+    }
     this.#startedAt = startSeq;
     this.#next = startSeq;
-    const { name } = await makeConsumer(manager, stream, () => ({
-      name: `owner-${nuid.next()}`,
-      ack_policy: AckPolicy.None,
-      replay_policy: ReplayPolicy.Instant,
-      deliver_policy: DeliverPolicy.StartSequence,
-      opt_start_seq: startSeq,
-      inactive_threshold: nanos(INACTIVE_MS),
-    }));
+    const made = await placeConsumer(
+      manager,
+      stream,
+      () => ({
+        name: `owner-${nuid.next()}`,
+        ack_policy: AckPolicy.None,
+        replay_policy: ReplayPolicy.Instant,
+        deliver_policy: DeliverPolicy.StartSequence,
+        opt_start_seq: startSeq,
+        inactive_threshold: nanos(INACTIVE_MS),
+      }),
+      avoided,
+    );
+    const { name } = made.info;
     if (this.#stopped || attempt !== this.#attempt) return;
+    this.#broker = isReplicated ? made.broker : undefined;
     this.#requestSubject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${name}`;
     this.#inbox = createInbox(inboxPrefix);
     this.#subscription = connection.subscribe(this.#inbox, {
@@ -278,16 +313,70 @@ export class JournalReader {
     this.#delivers();
     this.#outstanding = Math.max(0, this.#outstanding - 1);
     const { seq, timeMs } = parseDelivery(reply);
-    if (seq === this.#next || (seq > this.#next && this.#gapAt === this.#next)) {
+    if (seq === this.#next || (seq > this.#next && this.#isGapConfirmed)) {
+      if (this.#gaps.size > 0) this.#endGap(seq);
       this.#deps.credit.noteSize(message.data.length);
       this.#next = seq + 1;
       this.#waiting += 1;
-      this.#events.onRecord({ seq, subject: message.subject, payload: message.data, timeMs });
+      const { subject, data: payload } = message;
+      this.#events.onRecord({ seq, subject, payload, timeMs, broker: this.#broker });
     } else if (seq > this.#next) {
       // A new consumer, which starts at the missing record, shows whether the stream lacks it.
-      this.#gapAt = this.#next;
+      this.#noteGap(seq);
       void this.reset();
     }
+  }
+
+  /** Whether a consumer that began at the missing record has skipped it, too: in a replicated stream, in each copy. */
+  get #isGapConfirmed(): boolean {
+    if (this.#gapAt !== this.#next) return false;
+    return this.#broker === undefined || this.#gaps.has(this.#broker);
+  }
+
+  /** Notes that this copy lacks the records before `seq`, and has the next consumer read another one. */
+  #noteGap(seq: number): void {
+    if (this.#gapAt !== this.#next) this.#forgetGap();
+    this.#gapAt = this.#next;
+    if (this.#broker === undefined) return;
+    const [broker, from, to] = [this.#broker, this.#next, seq - 1];
+    this.#gaps.set(broker, { broker, from, to, isOther: false });
+    this.#avoided.add(this.#broker);
+  }
+
+  /** Tells which copies lack records that another one has delivered now, and forgets a gap that all copies have. */
+  #endGap(seq: number): void {
+    if (seq !== this.#gapAt) {
+      this.#forgetGap();
+      return;
+    }
+    for (const damage of this.#gaps.values()) this.#events.onReplicaDamaged?.(damage);
+    this.#gaps.clear();
+  }
+
+  #forgetGap(): void {
+    for (const broker of this.#gaps.keys()) this.#avoided.delete(broker);
+    this.#gaps.clear();
+  }
+
+  /**
+   * Passes unless a record's subject keeps the broker from delivering it. If only the leader's copy is known to be
+   * like that, adds the leader to those to be avoided.
+   * @throws JOURNAL_DAMAGED {seq}; the errors of `storedRecord`.
+   */
+  async #checkSubject(stream: string, seq: number, avoided: Set<string>): Promise<void> {
+    const { manager, isReplicated } = this.#deps;
+    const record = await storedRecord(manager, stream, seq);
+    if (record === undefined || !UNSENDABLE.test(record.subject)) return;
+    const leader = (await manager.streams.info(stream)).cluster?.leader;
+    if (isReplicated && leader !== undefined) {
+      avoided.add(leader);
+      this.#avoided.add(leader);
+      this.#events.onReplicaDamaged?.({ broker: leader, from: seq, to: seq, isOther: false });
+      return;
+    }
+    const shown = visible(record.subject.slice(0, SHOWN_MAX));
+    const text = `journal ${stream}: record ${seq} is another than the one that was stored: its subject is ${shown}`;
+    throw new PserverError("JOURNAL_DAMAGED", text, { stream, seq });
   }
 
   #receiveStatus(code: number, message: Msg): void {
@@ -350,18 +439,6 @@ const NOT_STARTED: JournalReaderEvents = {
   onRecord: () => undefined,
   onFailure: () => undefined,
 };
-
-/**
- * Passes unless a record's subject keeps the broker from delivering it.
- * @throws JOURNAL_DAMAGED {seq}; the errors of `storedRecord`.
- */
-async function checkSubject(manager: JetStreamManager, stream: string, seq: number): Promise<void> {
-  const record = await storedRecord(manager, stream, seq);
-  if (record === undefined || !UNSENDABLE.test(record.subject)) return;
-  const shown = visible(record.subject.slice(0, SHOWN_MAX));
-  const text = `journal ${stream}: record ${seq} is another than the one that was stored: its subject is ${shown}`;
-  throw new PserverError("JOURNAL_DAMAGED", text, { stream, seq });
-}
 
 /** Reads stream sequence and time from the reply subject of a delivered record. */
 function parseDelivery(reply: string): { seq: number; timeMs: number } {

@@ -12,6 +12,7 @@ import type { Shard } from "../fold/shard.ts";
 import type { CountRow } from "../fold/trainer-table.ts";
 import { RetryLimit } from "../journal/journal-reader.ts";
 import type { Manifest } from "../journal/manifest.ts";
+import { type ReplicaDamage, replicaDamaged } from "../journal/replicas.ts";
 import type { SnapshotStore } from "../journal/snapshot-store.ts";
 import { WatermarkWriter } from "../journal/watermark-keeper.ts";
 import type { WantedPosition } from "./pending-reads.ts";
@@ -204,6 +205,10 @@ export class ShardOwner implements ServingOwner {
   readonly #reports: LossReports;
   readonly #watermarks: WatermarkWriter;
   readonly #proof: OwnershipProof;
+  /** Copies of the journal that were found to be damaged, by the names of their brokers. */
+  readonly #damaged: Map<string, ReplicaDamage> = new Map();
+  /** Of these, the brokers whose copies are not what was folded before: their records are sound, but others. */
+  readonly #differing: Set<string> = new Set();
   #token = "";
   /** Token in the newest manifest, once this owner has written it. */
   #fence: string | undefined;
@@ -330,12 +335,13 @@ export class ShardOwner implements ServingOwner {
     return this.#hasFailed ? this.#proof.isLeaseHeld : this.#proof.holds;
   }
 
-  /** Drops the folded state, and takes the shard over again. */
+  /** Drops the folded state, and takes the shard over again; the journal must then hold what was folded. */
   #restart(reason: PserverError): void {
+    const marked = this.mark();
     this.#serving?.stop();
     this.#serving?.close(reason);
     this.#serving = undefined;
-    void this.start();
+    this.#takingOver = marked.then(() => this.#tryToTakeOver());
   }
 
   /** Reserves memory. @throws NO_MEMORY, which askers also get until a later call succeeds. */
@@ -456,6 +462,7 @@ export class ShardOwner implements ServingOwner {
       markedSeq: watermarks.last?.generation === generation ? watermarks.last.seq : 0,
       senders: sendersEntry(shard, refusedRequests),
       ...this.#reports.entry(),
+      ...(this.#damaged.size === 0 ? {} : { damagedReplicas: [...this.#damaged.values()] }),
       ...(fallbacks.length === 0 ? {} : { fallbacks }),
       ...stepsEntry(shard),
       ...errorEntry(this.#failure ?? this.#trouble),
@@ -475,7 +482,7 @@ export class ShardOwner implements ServingOwner {
     this.#refusing?.close();
     worker.memory.release(shard);
     this.#serving?.close(new PserverError("NOT_OWNER", `shard ${shard} is being handed over`));
-    return this.#watermarks.finish(progress);
+    return this.#watermarks.writeNext(progress);
   }
 
   /** Receives requests and refuses them with an error. */
@@ -491,8 +498,28 @@ export class ShardOwner implements ServingOwner {
     this.#reports.add(error, wanted);
   }
 
-  fail(error: PserverError): void {
+  get differingBrokers(): Iterable<string> {
+    return this.#differing;
+  }
+
+  mark(): Promise<void> {
+    return this.#watermarks.writeNext(this.#serving?.foldProgress);
+  }
+
+  replicaDamaged(damage: ReplicaDamage): void {
+    const { shard, listener } = this.#context;
+    if (this.#damaged.has(damage.broker)) return;
+    this.#damaged.set(damage.broker, damage);
+    listener.trouble("replica-damaged", replicaDamaged(shard, this.position().generation, damage));
+  }
+
+  fail(error: PserverError, copy?: ReplicaDamage): void {
     if (this.#closed || this.#hasFailed) return;
+    if (copy !== undefined && this.#mayTryOthers(copy)) {
+      this.replicaDamaged(copy);
+      this.#restart(error);
+      return;
+    }
     this.#hasFailed = true;
     this.#serving?.stop();
     const { shard, store } = this.#context;
@@ -500,6 +527,15 @@ export class ShardOwner implements ServingOwner {
       const message = `shard ${shard}: another host has taken it over, and removed records since`;
       this.#report(deposed ? new PserverError("NOT_OWNER", message, { shard }) : error);
     });
+  }
+
+  /**
+   * Notes that the copy of a broker is not what was folded before. Returns whether the copies of other brokers decide:
+   * not if most copies differ, because what most brokers hold is what they have acknowledged.
+   */
+  #mayTryOthers({ broker }: ReplicaDamage): boolean {
+    this.#differing.add(broker);
+    return 2 * this.#differing.size < this.#context.journal.replicas;
   }
 
   /** Reports a failure to askers and to the worker. */

@@ -3,11 +3,13 @@ import { join, resolve } from "node:path";
 import type { JetStreamAccountStats, JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import type { Command } from "commander";
-import { reportReplicas } from "../../actors/job/replicas.ts";
+import { reportReplicas } from "../../actors/job/replica-report.ts";
 import { probeStorage } from "../../actors/journal/streams.ts";
 import type { JobAdmin, Permissions, Role } from "../../client/admin/job-admin.ts";
 import {
   archiverState,
+  type DamagedReplica,
+  damagedReplicas,
   describeLackingReplicas,
   idleShards,
   type ListedRewind,
@@ -138,6 +140,7 @@ async function checkHosts(admin: JobAdmin, job: string): Promise<Check[]> {
     return [
       ok("hosts", `${alive}; job ${job} is ${status.state}`),
       checkShards(shards),
+      ...checkDamagedReplicas(shards),
       ...checkRewind(job, rewind),
       ...checkArchivers({ archivers, stoppedArchivers, shards }, Date.now()),
     ];
@@ -213,6 +216,26 @@ function checkRewind(job: string, rewind: ListedRewind | undefined): Check[] {
   const command = `pserver rewind --job ${job}`;
   const advice = `unless it runs now, complete it with "${command} --complete", or drop it with "${command} --drop"`;
   return [warn("rewind", message, advice)];
+}
+
+/** Names the brokers whose copies of journals are damaged, one check for each; none without such a broker. */
+export function checkDamagedReplicas(shards: readonly ListedShard[]): Check[] {
+  const byBroker = new Map<string, DamagedReplica[]>();
+  for (const replica of damagedReplicas(shards)) {
+    byBroker.set(replica.broker, [...(byBroker.get(replica.broker) ?? []), replica]);
+  }
+  return [...byBroker].map(([broker, replicas]) => {
+    const places = replicas.map(({ shard, from, to }) =>
+      from === to ? `shard ${shard}, record ${from}` : `shard ${shard}, records ${from} to ${to}`,
+    );
+    const isOther = replicas.some((replica) => replica.isOther);
+    const what = isOther ? "other records than were folded" : "damaged copies of journals";
+    const why = isOther
+      ? "it may have updates that the others lost with their power"
+      : "check its disk";
+    const advice = `${why}; then stop it, move its store_dir away and start it: it copies all from the others`;
+    return warn("damaged replicas", `broker ${broker} has ${what}: ${places.join("; ")}`, advice);
+  });
 }
 
 /** Fractions of a limit above which a warning and a failure are reported. */

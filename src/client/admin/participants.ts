@@ -278,6 +278,32 @@ export function tapeGaps(
   });
 }
 
+/** A broker's copy of the journal of a shard that the shard's owner has found to be damaged. */
+export interface DamagedReplica {
+  readonly broker: string;
+  readonly shard: number;
+  /** The first and the last record that the copy lacks or has with other bytes. */
+  readonly from: number;
+  readonly to: number;
+  /** Whether the copy has other records than were folded, which are sound by themselves. */
+  readonly isOther: boolean;
+}
+
+/** Lists the damaged copies of journals, by broker and shard; @throws BAD_MESSAGE if one is malformed. */
+export function damagedReplicas(shards: readonly ListedShard[]): DamagedReplica[] {
+  const replicas = shards.flatMap((listed) => {
+    const { shard } = listed;
+    if (listed["damagedReplicas"] === undefined) return [];
+    return listField(listed, "damagedReplicas", ROWS_MAX).map((value) => {
+      const fields = asMap(value, "replica");
+      const [from, to] = [integerField(fields, "from", 1), integerField(fields, "to", 1)];
+      const isOther = flagField(fields, "isOther");
+      return { broker: textField(fields, "broker"), shard, from, to, isOther };
+    });
+  });
+  return replicas.sort((a, b) => a.broker.localeCompare(b.broker) || a.shard - b.shard);
+}
+
 /**
  * Returns the last step that has closed in every shard, and the last one that has closed in any: each shard
  * closes a step by itself. Undefined if no shard reports steps.

@@ -237,6 +237,7 @@ async function takeOver(): Promise<void> {
     ),
     onReplaced: () => undefined,
     onFellBack: () => undefined,
+    onReplicaDamaged: () => undefined,
     onGapRemains: () => undefined,
   });
   await owned.locate();

@@ -28,6 +28,7 @@ beforeEach(() => {
     connection: line.connection,
     manager: line.manager,
     inboxPrefix: "_INBOX_j.=host.h",
+    isReplicated: false,
     credit: new Credit(WINDOW * 100, 100),
   });
   start = () =>

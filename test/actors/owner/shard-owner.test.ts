@@ -30,6 +30,8 @@ let snapshots: MemorySnapshots;
 let lost: number;
 let failures: PserverError[];
 let watermarkFailures: string[];
+/** What the first write of the watermark waits for. */
+let held: Promise<void>;
 let answered: Uint8Array[];
 let handlers: Map<string, (error: null, message: Msg) => void>;
 let owner: ShardOwner;
@@ -38,7 +40,13 @@ beforeEach(() => {
   line = new JournalLine();
   writer = new JournalWriter();
   // Each call takes a turn of the event loop, as one to a broker does.
-  records = new MemoryBucket({ between: () => new Promise((resolve) => setImmediate(resolve)) });
+  held = Promise.resolve();
+  records = new MemoryBucket({
+    between: async ({ action }) => {
+      await new Promise((resolve) => setImmediate(resolve));
+      if (action === "create") await held;
+    },
+  });
   snapshots = new MemorySnapshots();
   [lost, failures, watermarkFailures, answered] = [0, [], [], []];
   handlers = new Map();
@@ -95,11 +103,24 @@ const crcOf = (seq: number): number =>
 describe("an owner", () => {
   test("writes a watermark of the last record that it has folded, and reports that", async () => {
     await serve(2);
-    expect(await stored()).toBeUndefined();
-    expect(owner.status()).toMatchObject({ state: "serving", seq: 3, markedSeq: 0 });
+    deliver(writer.note({ loss: 9 }).seq);
+    expect(owner.status()).toMatchObject({ state: "serving", seq: 4, markedSeq: 3 });
     await owner.writeWatermark();
-    expect(await stored()).toMatchObject({ term: 1, generation: 1, seq: 3, recordCrc: crcOf(3) });
-    expect(owner.status()).toMatchObject({ seq: 3, markedSeq: 3 });
+    expect(await stored()).toMatchObject({ term: 1, generation: 1, seq: 4, recordCrc: crcOf(4) });
+    expect(owner.status()).toMatchObject({ seq: 4, markedSeq: 4 });
+  });
+
+  test("answers nothing before its watermark says what it answers from", async () => {
+    let release = (): void => undefined;
+    held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const done = serve(2);
+    await until({ state: "catching-up", seq: 3 });
+    expect(handlers.size).toBe(0);
+    release();
+    await done;
+    expect(await stored()).toMatchObject({ seq: 3 });
   });
 
   test("writes no watermark before it has folded anything", async () => {
@@ -118,9 +139,8 @@ describe("an owner", () => {
   });
 
   test("reports why it cannot write the watermark, and continues", async () => {
-    await serve(1);
     records.losesRequest = ({ action }) => action !== "read";
-    await owner.writeWatermark();
+    await serve(1);
     expect(watermarkFailures).toEqual(["TIMEOUT"]);
     expect(owner.isServing).toBe(true);
     records.losesRequest = () => false;

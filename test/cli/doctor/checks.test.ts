@@ -3,6 +3,7 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
 import {
   checkArchivers,
+  checkDamagedReplicas,
   checkDiskSpace,
   checkJetStream,
   checkJournals,
@@ -179,6 +180,28 @@ describe("archivers", () => {
     expect(found).toMatchObject({ status: "warn", message: expect.stringMatching(/^stopped: /) });
     expect(found?.advice).toContain("pserver archive");
   });
+});
+
+test("a broker with damaged copies of journals is named once, with what to do", () => {
+  const copy = (broker: string, from: number, to: number, isOther = false) => {
+    return { broker, from, to, isOther };
+  };
+  const shards = [
+    { shard: 0, state: "serving" },
+    { shard: 1, state: "serving", damagedReplicas: [copy("b", 5, 5), copy("a", 7, 9)] },
+    { shard: 2, state: "serving", damagedReplicas: [copy("b", 6, 6)] },
+  ];
+  const checks = checkDamagedReplicas(shards);
+  expect(checks.map(({ status, message }) => [status, message])).toEqual([
+    ["warn", "broker a has damaged copies of journals: shard 1, records 7 to 9"],
+    ["warn", "broker b has damaged copies of journals: shard 1, record 5; shard 2, record 6"],
+  ]);
+  expect(checks[0]?.advice).toContain("move its store_dir away");
+  expect(checkDamagedReplicas(shards.slice(0, 1))).toEqual([]);
+  const other = { shard: 3, state: "serving", damagedReplicas: [copy("c", 8, 8, true)] };
+  const [check] = checkDamagedReplicas([other]);
+  expect(check?.message).toBe("broker c has other records than were folded: shard 3, record 8");
+  expect(check?.advice).toContain("updates that the others lost");
 });
 
 test("a check takes one line, and one with what to do", () => {

@@ -31,6 +31,7 @@ __all__ = [
     "Incomplete",
     "NoSpace",
     "JobExists",
+    "Unfinished",
     "Superseded",
     "Rejoin",
     "Settled",
@@ -50,7 +51,6 @@ __all__ = [
     "JournalFault",
     "HistoryLost",
     "FoldFailed",
-    "Unfinished",
     "TapeDamaged",
     "NoOwner",
     "NotOwner",
@@ -181,6 +181,10 @@ class JobExists(Error, code="JOB_EXISTS", number=26):
     """JOB_EXISTS: a job of this name exists with other settings."""
 
 
+class Unfinished(Error, code="UNFINISHED", number=27):
+    """UNFINISHED: an earlier change of the job is to be completed or dropped first."""
+
+
 class Superseded(Error, code="SUPERSEDED", number=30):
     """SUPERSEDED: a newer session of this trainer has joined."""
 
@@ -255,10 +259,6 @@ class HistoryLost(Error, code="HISTORY_LOST", number=47):
 
 class FoldFailed(Error, code="FOLD_FAILED", number=48):
     """FOLD_FAILED: a record cannot be folded, because of a defect of this program."""
-
-
-class Unfinished(Error, code="UNFINISHED", number=49):
-    """UNFINISHED: an earlier change of the job is to be completed or dropped first."""
 
 
 class TapeDamaged(Error, code="TAPE_DAMAGED", number=49):
