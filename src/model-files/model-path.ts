@@ -191,6 +191,9 @@ export type ModelFormat = "safetensors" | "npz" | "tar" | "directory";
 /** The endings of files that hold a model. */
 export const MODEL_ENDINGS = [".safetensors", ".npz", ".tar"] as const;
 
+/** The endings of files that are read as a model. */
+export const READ_ENDINGS = [...MODEL_ENDINGS, ".tar.gz", ".tgz"] as const;
+
 /**
  * Returns the format for a name, in upper or lower case: `*.safetensors`, `*.npz`, `*.tar`; a directory with
  * a file per parameter for a name that ends in `/` or holds no `.`; else undefined.
