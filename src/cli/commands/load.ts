@@ -1,8 +1,12 @@
+import { stat } from "node:fs/promises";
+import { hostname } from "node:os";
+import { isAbsolute, join } from "node:path";
 import type { Command } from "commander";
 import type { Client } from "../../client/client.ts";
 import {
   type MergedTensor,
   mergeSparse,
+  type OpenModel,
   openModel,
   shardsByName,
   type TensorHeader,
@@ -10,12 +14,12 @@ import {
   underKnownNames,
 } from "../../model-files/index.ts";
 import { type ParameterConfig, toConfig } from "../../protocol/config/index.ts";
-import { type ErrorCode, mismatch, PserverError } from "../../protocol/errors.ts";
+import { type ErrorCode, ensureError, mismatch, PserverError } from "../../protocol/errors.ts";
 import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
 import { quoteName } from "../../protocol/names.ts";
 import { elementCount, sameShape, type Tensor } from "../../protocol/tensor.ts";
 import { addHelp, type CliContext, openOutput } from "../context.ts";
-import { withTrainer } from "../open-job.ts";
+import { withAdmin, withTrainer } from "../open-job.ts";
 import {
   addConfigOptions,
   type ConfigFlags,
@@ -53,7 +57,7 @@ function planOverwrite(
   for (const { header } of tensors) {
     const { name } = header;
     const own = byName.get(name);
-    const joined = own ? { header: own, parts: [own] } : join(name, shards.get(name));
+    const joined = own ? { header: own, parts: [own] } : joinShards(name, shards.get(name));
     checkFit(header, joined);
     for (const { name: target } of joined.parts) {
       if (taken.has(target)) throw refusal("BAD_NAME", target, "values once", "values twice");
@@ -79,7 +83,10 @@ function splitTensor(
   return parts;
 }
 
-function join(name: string, shards: readonly ParameterInfo[] = []): MergedTensor<ParameterInfo> {
+function joinShards(
+  name: string,
+  shards: readonly ParameterInfo[] = [],
+): MergedTensor<ParameterInfo> {
   const joined = shards.length === 0 ? undefined : mergeSparse(shards)[0];
   if (joined !== undefined) return joined;
   const expected = "parameters of the initialized job only";
@@ -228,7 +235,7 @@ export function registerLoad(program: Command, context: CliContext): void {
     .command("load")
     .summary("initialize a job with the model in a file")
     .description("initialize a job with the parameters of a model file")
-    .argument("<path>", "a .safetensors, .npz, .tar or .tar.gz file here, or a saved directory")
+    .argument("<path>", "a .safetensors, .npz, .tar or .tar.gz file, or a saved directory")
     .option("--overwrite", "overwrite the values of a job that is initialized")
     .option("--strict", "refuse a file of which a tensor would be left out");
   addOutputOptions(addTrainerOption(addJobOptions(addConfigOptions(command), TIMEOUT_MS))).action(
@@ -240,6 +247,10 @@ export function registerLoad(program: Command, context: CliContext): void {
       "  parameters get the values of the file, one after the other; what they are updated with",
       "  stays. Sparse shards, which a save joins, get their rows of the joined tensor back. An",
       "  interrupted load leaves the job uninitialized: load again.",
+    ],
+    "Where the file is": [
+      "  A path from the current directory. If nothing is there, the model directories of the job's",
+      "  hosts on this machine are looked in, so that load x finds what save x has written.",
     ],
     "Element types": [
       "  Half precision is loaded as float32, integers of 8 and 16 bits and booleans as int32; their",
@@ -261,9 +272,55 @@ export function registerLoad(program: Command, context: CliContext): void {
   });
 }
 
+/**
+ * Opens a model file of this machine: the one that the path leads to, else one that a host of the job has saved
+ * under this name here.
+ * @throws as `openModel`; what keeps the hosts from being asked.
+ */
+async function openHere(
+  context: CliContext,
+  output: Output,
+  path: string,
+  flags: LoadFlags,
+): Promise<OpenModel> {
+  try {
+    return await openModel(path, context.signal);
+  } catch (thrown) {
+    const error = ensureError(thrown);
+    const isAbsent = error.code === "IO" && error.details["errno"] === "ENOENT";
+    if (!isAbsent || isAbsolute(path) || path.split("/").includes("..")) throw error;
+    const directories = await modelDirectories(context, flags);
+    for (const saved of directories.map((directory) => join(directory, path))) {
+      if (!(await isThere(saved))) continue;
+      output.message(`reading ${saved}, as there is no such file here`);
+      return await openModel(saved, context.signal);
+    }
+    const looked = directories.length === 0 ? "" : `, nor is it in ${directories.join(", ")}`;
+    throw new PserverError("IO", error.message + looked, error.details, { cause: error });
+  }
+}
+
+/** Returns where hosts of the job that run on this machine save models. */
+async function modelDirectories(context: CliContext, flags: LoadFlags): Promise<string[]> {
+  const { hosts } = await withAdmin(context, flags, (admin) => admin.participants());
+  const here = hosts.filter(({ machine }) => machine === hostname());
+  const directories = here.map(({ modelDirectory }) => modelDirectory);
+  return [...new Set(directories)].filter((directory) => typeof directory === "string");
+}
+
+async function isThere(path: string): Promise<boolean> {
+  try {
+    await stat(path);
+    return true;
+  } catch {
+    // Where it cannot be examined, such as in another container, it is not for this command.
+    return false;
+  }
+}
+
 async function runLoad(context: CliContext, path: string, flags: LoadFlags): Promise<void> {
   const output = openOutput(context, flags);
-  const model = await openModel(path, context.signal);
+  const model = await openHere(context, output, path, flags);
   try {
     const { tensors, leftOut: skipped } = loadableOf(output, model, flags.strict === true);
     const configs = toConfigs(

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   checkTensorTarget,
   decodeJsonTensor,
+  type ExpectedTensor,
   encodeJsonTensor,
   readTensorFile,
   writeTensorFile,
