@@ -340,6 +340,21 @@ describe("failures", () => {
   test("names, paths and files", async () => {
     const served = await up(join(home, "failures"), "--job", "j-1");
     const j1 = ["--job", "j-1"];
+    // A tensor that no parameter can hold is left out, or not, before the job is touched.
+    const narrow = join(packageRoot(), "test/fixtures/model-files/narrow.npz");
+    expect(await served.run("load", narrow, "--strict", ...j1)).toMatchObject({
+      ...{ code: 3, stdout: "", stderr: expect.stringContaining('BAD_DTYPE: "complex"') },
+    });
+    const config = ["--config", '{"allowNonFinite":true}'];
+    const loaded = await served.run("load", narrow, "--json", ...config, ...j1);
+    expect(JSON.parse(loaded.stdout)).toMatchObject({ parameters: 7, skipped: ["complex"] });
+    expect(loaded.stderr).toContain("is left out");
+    expect((await served.run("get", "half", ...j1)).stdout).toContain("float32 (9,)");
+  });
+
+  test("of a job with a model", async () => {
+    const served = await up(join(home, "model"), "--job", "j-1");
+    const j1 = ["--job", "j-1"];
     expect(await served.run("load", "model.safetensors", ...j1)).toMatchObject({ code: 0 });
     await writeFile(join(home, "short.bin"), new Uint8Array(44));
     for (const [args, code, text] of [
