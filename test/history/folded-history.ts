@@ -2,7 +2,7 @@ import type { JournalRecord } from "../../src/actors/fold/journal-record.ts";
 import { Shard } from "../../src/actors/fold/shard.ts";
 import { foldDescribed } from "../../src/actors/journal/describe-record.ts";
 import type { Manifest, PieceRef } from "../../src/actors/journal/manifest.ts";
-import { TapeEncoder } from "../../src/actors/journal/tape-encoder.ts";
+import { TapeEncoder } from "../../src/actors/journal/tape/tape-encoder.ts";
 import type { Watermark } from "../../src/actors/journal/watermark.ts";
 import type {
   HistorySource,
@@ -148,6 +148,15 @@ export class FoldedShardHistory implements ShardHistory {
       this.#tape.push({ ...message, data: encodeMessage(fields, data) });
       encoder.clear();
     }
+  }
+
+  /** Drops the oldest messages of the tape, as the broker does at its limit. */
+  trimTape(messages: number): void {
+    this.#tape.splice(0, messages);
+  }
+
+  isTapeTrimmed(): Promise<boolean> {
+    return Promise.resolve((this.#tape[0]?.seq ?? 1) > 1);
   }
 
   /** Changes a byte of a message of the tape. */

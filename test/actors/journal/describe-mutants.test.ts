@@ -7,13 +7,13 @@ import {
   type UpdateEvent,
   type UpdateOutcome,
 } from "../../../src/actors/journal/describe-record.ts";
-import { decodeTape } from "../../../src/actors/journal/tape-decoder.ts";
-import { TapeWriter } from "../../../src/actors/journal/tape-writer.ts";
+import { decodeTape } from "../../../src/actors/journal/tape/tape-decoder.ts";
+import { TapeWriter } from "../../../src/actors/journal/tape/tape-writer.ts";
 import { RecordEditor } from "../../../src/history/what-if.ts";
 import type { SynchronizationInput } from "../../../src/protocol/config/index.ts";
 import { SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 import { folded, hostSamples, mutant, type Sample, samples } from "../fold/mutants.ts";
-import { asKept } from "./arbitrary-events.ts";
+import { asKept } from "./tape/arbitrary-events.ts";
 
 // Proves that whatever a record holds, what watches the fold tells of it: sound, nearly sound and senseless records
 // of every kind, all with right checksums, are folded to the same with and without an observer, are described
@@ -53,7 +53,13 @@ class Watched {
         last: () => Promise.resolve(undefined),
         append: (bytes) => Promise.resolve(this.messages.push(bytes)),
       },
-      ...{ shard: SHARD, folded: shard, generation: () => 1, onProgress: () => undefined },
+      ...{
+        shard: SHARD,
+        bytesMax: 1024 ** 3,
+        folded: shard,
+        generation: () => 1,
+        onProgress: () => undefined,
+      },
       onFailed: ({ message }) => this.failures.push(message),
       onIncomplete: ({ message }) => this.failures.push(message),
     });
