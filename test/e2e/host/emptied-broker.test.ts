@@ -150,7 +150,7 @@ test("a host says what can be done, and a job goes on from its archive and a sav
     () => undefined,
     (error: unknown) => ensureError(error).code,
   );
-  expect(["NOT_INITIALIZED", "JOURNAL_LOST", "REJOIN"]).toContain(refused);
+  expect(refused).toBe("NOT_INITIALIZED");
   const load = ["load", join(directory, "m.safetensors"), "--job", "j"];
   expect(await pserver(...load)).toMatchObject({ code: 0 });
   const again = await connect({ url: job.broker.url, job: "j", trainer: "t" });
