@@ -474,6 +474,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
   #workerSetup(): Omit<WorkerSetup, "index"> & { readonly workers: number } {
     const { options } = this.#opening;
     const { shards, leaseMs, tape } = this.settings;
+    const tapeBytesMax = Math.floor(this.settings.tapeBytesMax / shards);
     const workers = Math.min(options.workers ?? Math.max(1, availableParallelism() - 1), shards);
     const journal = journalSettings(this.settings);
     return {
@@ -483,7 +484,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
       job: options.job,
       acrossAccounts: options.acrossAccounts ?? false,
       host: this.id,
-      ...{ shards, leaseMs, tape, journal },
+      ...{ shards, leaseMs, tape, tapeBytesMax, journal },
       leases: this.#clock.buffer,
       memory: this.#memory.buffer,
       memoryLimitBytes: options.memoryLimitBytes,
