@@ -64,9 +64,8 @@ pserver_client *connected(size_t in_flight_bytes) {
 }
 
 pserver_client *connected_singly(size_t in_flight_bytes) {
-  pserver_client *client = connected(in_flight_bytes);
   broker.max_payload = 1024;
-  return client;
+  return connected(in_flight_bytes);
 }
 
 void closed(pserver_client *client) {
