@@ -45,7 +45,7 @@ async function joined(): Promise<{
   const lost: PserverError[] = [];
   const subjects = new JobSubjects("j");
   const fail = (error: PserverError): number => lost.push(error);
-  const parts = new ClientParts({ wire, subjects, trainer: "t", fail });
+  const parts = new ClientParts({ wire, control: wire.control, subjects, trainer: "t", fail });
   onTestFinished(() => parts.stop());
   const joining = parts.session.join(deadline());
   answerJoin(wire, wire.published[0], 5);

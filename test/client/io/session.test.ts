@@ -40,7 +40,7 @@ class Rig {
 
   constructor() {
     this.session = new Session({
-      requests: Requests.open(this.wire),
+      requests: Requests.open(this.wire, false),
       subjects,
       trainer: "t",
       onEnded: () => {

@@ -17,6 +17,7 @@ async function start(
   const host = new StepHost(synchronization);
   const parts = new ClientParts({
     wire: host,
+    control: host.control,
     subjects: new JobSubjects("j"),
     trainer: "t",
     fail: (error) => {
