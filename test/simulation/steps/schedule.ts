@@ -7,7 +7,7 @@ import { Random } from "../random.ts";
 import { promise } from "../violation.ts";
 import { isBatch } from "./batch-faults.ts";
 import { Owner, type OwnerFaults, restoreFold, type Snapshot } from "./owner.ts";
-import { PlainSteps, type Stepped } from "./plain-steps.ts";
+import { PlainSteps, recordKey, type Stepped } from "./plain-steps.ts";
 import {
   BATCHED_PARAMETER,
   ELEMENTS,
@@ -392,6 +392,10 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
       // A shard that has taken an element counts it as late when it is sent again for others.
       if (!applied && elements.has(element)) continue;
       const plain = this.#plain[shard] as PlainSteps;
+      // Gradients that are sent again have other records, of which at most one is applied.
+      const takenBy = plain.taken.get(element);
+      if (!applied && takenBy !== undefined && takenBy !== recordKey(intent)) continue;
+      promise(!plain.twice.has(element), () => `${JSON.stringify(intent)} was applied twice`);
       const isIn = plain.values[element] !== 0;
       const isOver = this.synchronization.mode === "ssp" || step <= plain.closed;
       promise(

@@ -270,12 +270,13 @@ export class StepProcess implements StepsCommands, OutboxCommands, OutboxListene
     this.#sendings.delete(call.id);
     if (sending === undefined) return;
     const { stepCall, elements, next } = sending;
-    const { rejection } = call;
-    if (rejection !== undefined && elements.length > 0) {
-      this.#steps.gradientsFailed(stepCall, rejection, call.applied + call.unknown);
+    const { rejection, applied, unknown, late } = call;
+    const areGradients = elements.length > 0 && next === undefined;
+    if (rejection !== undefined && areGradients) {
+      this.#steps.gradientsFailed(stepCall, rejection, applied + unknown);
     } else if (rejection !== undefined) this.#steps.failed(stepCall, rejection);
     else if (next !== undefined) next();
-    else if (elements.length > 0) this.#steps.gradientsSent(stepCall, call.late);
+    else if (elements.length > 0) this.#steps.gradientsSent(stepCall, late);
     else this.#steps.clocksSent(stepCall);
   }
 
