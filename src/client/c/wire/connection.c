@@ -291,10 +291,11 @@ static pserver_status connect_failure(natsStatus status, const char *address) {
     /* cnats reports the place in the chain only if it has refused the certificate. */
     ps_fail(PSERVER_ERR_NO_TLS, "the certificate of the broker at %s is refused: %s", address, detail);
   } else {
+    bool is_refused = status == NATS_NO_SERVER;
     ps_fail(PSERVER_ERR_NO_BROKER,
-            "no broker answers at %s (%s): start nats-server with JetStream there, or give its "
-            "address as url or in PSERVER_URL",
-            address, natsStatus_GetText(status));
+            "no broker answers at %s (%s; tried again for the whole timeout, as broker and trainers may be started "
+            "in any order): start nats-server with JetStream there, or give its address as url or in PSERVER_URL",
+            address, is_refused ? "nothing accepts a connection" : natsStatus_GetText(status));
   }
   return ps_detail_text("servers", address);
 }

@@ -18,11 +18,11 @@
 #define LOOK_MS 1000
 /**
  * How long nothing may move while a PING is not answered or a message is not written: more while bytes may still be
- * in the buffers of a slow way, so much as 64 KiB a second need, up to a limit.
+ * in the buffers of a slow way, so much as 128 KB a second need, up to a limit.
  */
-#define SILENCE_MS 5000
-#define BYTES_PER_MS 64
-#define SILENCE_MS_MAX 30000
+#define SILENCE_MS 3000
+#define BYTES_PER_MS 128
+#define SILENCE_MS_MAX 36000
 /** So many bytes are progress: many more than those of PINGs in the time of a call. */
 #define PROGRESS_BYTES 16384
 /** How long a PING may take at most; the watch ends a silent connection before. */
