@@ -25,7 +25,9 @@ import {
   addJobOptions,
   addOutputOptions,
   addTrainerOption,
+  givenTimeout,
   type TrainerFlags,
+  WHILE_IN_PROGRESS,
 } from "../options/connection-options.ts";
 import { formatBytes, formatCount } from "../output/amounts.ts";
 import type { Output, OutputFlags } from "../output/output.ts";
@@ -113,8 +115,8 @@ export interface LoadOptions {
   readonly configs: ReadonlyMap<string, ParameterConfig>;
   /** Whether the values of a job that is initialized are overwritten; its configuration stays. */
   readonly overwrite: boolean;
-  /** For the whole load. */
-  readonly timeoutMs: number;
+  /** For the whole load; without it each call may last as long as it makes progress. */
+  readonly timeoutMs?: number;
   readonly signal: AbortSignal;
   readonly onProgress: (doneBytes: number, totalBytes: number) => void;
 }
@@ -125,6 +127,12 @@ export interface LoadedModel {
   readonly bytes: number;
   /** Whether the job was initialized before, so that its values were overwritten. */
   readonly overwritten: boolean;
+}
+
+/** Options of a call of a load. */
+interface LoadingCall {
+  readonly timeoutMs?: number;
+  readonly signal: AbortSignal;
 }
 
 /** The client's calls that loading a model needs. */
@@ -146,12 +154,12 @@ export async function loadModel(
   options: LoadOptions,
 ): Promise<LoadedModel> {
   const totalBytes = groupBytes(tensors);
-  const deadline = performance.now() + options.timeoutMs;
-  const { signal } = options;
-  const call = (): { timeoutMs: number; signal: AbortSignal } => ({
-    timeoutMs: Math.max(1, deadline - performance.now()),
-    signal,
-  });
+  const { signal, timeoutMs } = options;
+  const startedMs = performance.now();
+  const call = (): LoadingCall => {
+    if (timeoutMs === undefined) return { signal };
+    return { timeoutMs: Math.max(1, timeoutMs + startedMs - performance.now()), signal };
+  };
   let doneBytes = 0;
   const sendAll = (send: (group: ReadonlyMap<string, Tensor>) => Promise<unknown>): Promise<void> =>
     inBoundedOrder(tensors, async (group) => {
@@ -187,10 +195,7 @@ export async function loadModel(
   return { parameters: tensors.length, bytes: totalBytes, overwritten: false };
 }
 
-async function notSelected(
-  client: LoadingClient,
-  call: { timeoutMs: number; signal: AbortSignal },
-): Promise<PserverError> {
+async function notSelected(client: LoadingClient, call: LoadingCall): Promise<PserverError> {
   const { state, by } = await client.status(call);
   if (state === "ready") return alreadyInitialized(`it was by ${quoteName(by)}`);
   return new PserverError("NOT_SELECTED", `the job is being initialized by ${quoteName(by)}`, {
@@ -220,8 +225,9 @@ export function registerLoad(program: Command, context: CliContext): void {
     .description("initialize a job with the parameters of a model file")
     .argument("<path>", "a .safetensors, .npz or .tar file here, or a saved directory")
     .option("--overwrite", "overwrite the values of a job that is initialized");
-  addOutputOptions(addTrainerOption(addJobOptions(addConfigOptions(command), TIMEOUT_MS))).action(
-    (path: string, flags: LoadFlags) => runLoad(context, path, flags),
+  addJobOptions(addConfigOptions(command), TIMEOUT_MS, WHILE_IN_PROGRESS);
+  addOutputOptions(addTrainerOption(command)).action((path: string, flags: LoadFlags) =>
+    runLoad(context, path, flags, givenTimeout(command)),
   );
   addHelp(command, {
     "An initialized job": [
@@ -245,7 +251,12 @@ export function registerLoad(program: Command, context: CliContext): void {
   });
 }
 
-async function runLoad(context: CliContext, path: string, flags: LoadFlags): Promise<void> {
+async function runLoad(
+  context: CliContext,
+  path: string,
+  flags: LoadFlags,
+  timeout: { readonly timeoutMs?: number },
+): Promise<void> {
   const output = openOutput(context, flags);
   const model = await openModel(path);
   try {
@@ -254,7 +265,7 @@ async function runLoad(context: CliContext, path: string, flags: LoadFlags): Pro
       model.tensors.map(({ header }) => header.name),
     );
     const overwrite = flags.overwrite === true;
-    const options = { configs, overwrite, timeoutMs: flags.timeout, signal: context.signal };
+    const options = { configs, overwrite, ...timeout, signal: context.signal };
     const loaded = await output
       .progress("loading")
       .reported((onProgress) =>

@@ -224,8 +224,9 @@ export interface SendOptions {
 interface SentCall {
   readonly call: UpdateCall;
   readonly deadline: Deadline;
-  /** Blocks that had no fate when the call was last looked at. */
+  /** Blocks that had no fate when the call was last looked at, and whether an update was still to be stored. */
   pending: number;
+  wasUnstored: boolean;
   readonly sources: readonly UpdateSource[];
   readonly resolve: (result: { late: number }) => void;
   readonly reject: (error: PserverError) => void;
@@ -297,7 +298,8 @@ export class UpdateSender implements OutboxCommands, OutboxListener {
     return new Promise((resolve, reject) => {
       const { pending } = call;
       const stopListening = (): void => {};
-      const sent: SentCall = { call, deadline, pending, sources, resolve, reject, stopListening };
+      const state = { pending, wasUnstored: true, stopListening };
+      const sent: SentCall = { call, deadline, sources, resolve, reject, ...state };
       this.#calls.set(call.id, sent);
       if (deadline.ended === undefined) {
         sent.stopListening = deadline.onEnd((error) =>
@@ -406,9 +408,10 @@ export class UpdateSender implements OutboxCommands, OutboxListener {
     const hasSent = this.#left.take(this.#deps.wire.leftBytes) || this.#hasAck;
     this.#hasAck = false;
     for (const sent of this.#calls.values()) {
-      const { call, deadline, pending } = sent;
-      if (call.pending !== pending || (hasSent && hasUnstored(call))) deadline.progressed();
+      const { call, deadline, pending, wasUnstored } = sent;
+      if (call.pending !== pending || (hasSent && wasUnstored)) deadline.progressed();
       sent.pending = call.pending;
+      if (hasSent) sent.wasUnstored &&= hasUnstored(call);
     }
   }
 
