@@ -20,7 +20,7 @@ static bool are_same(const struct published *a, const struct published *b) {
 }
 
 static void repeats(void) {
-  static const int64_t waits_ms[] = {2250, 2250, 2250, 2250, 2250};
+  static const int64_t waits_ms[] = {2200, 2200, 2200, 2200, 2200};
   begin(only_serve);
   pserver_client *client = connected(0);
   EXPECT_ERROR(OUTCOME_UNKNOWN, push(client, 40000));

@@ -1,7 +1,8 @@
 // Proves through a real broker and host that a C trainer on a slow link is slow and no more, under address and undefined
 // behaviour sanitizers: it stays a member of a job whose trainers keep step, its gradients are applied in all blocks, and
 // what moves is not sent or asked for again. The link carries little in a second and counts the bytes; nothing here
-// depends on how long it takes.
+// depends on how long it takes. And a connection on which nothing moves at all is given up for another one.
+import { createConnection, createServer, type Socket } from "node:net";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { LEASE_MS } from "../../../src/protocol/limits.ts";
 import type { RunningProgram } from "../../c/running-program.ts";
@@ -87,3 +88,48 @@ test.each([
     expect(pulled.received).toBeLessThan(bytesMax);
   },
 );
+
+/** A line to a broker whose present connections can fall silent, without an end; those made later work. */
+async function openLine(brokerPort: number): Promise<{ url: string; silence: () => void }> {
+  const sockets = new Set<Socket>();
+  const silent = new Set<Socket>();
+  const server = createServer((near) => {
+    const far = createConnection({ host: "127.0.0.1", port: brokerPort });
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(from);
+      from.on("data", (chunk) => {
+        if (!silent.has(from)) to.write(chunk);
+      });
+      from.on("error", () => undefined);
+      from.on("close", () => to.destroy());
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  const address = server.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
+  const silence = (): void => {
+    for (const socket of sockets) silent.add(socket);
+  };
+  return { url: `nats://127.0.0.1:${port}`, silence };
+}
+
+test("connections on which nothing moves any more are made anew before a call has waited too long", async () => {
+  const job = await TestJob.start({ leaseMs: LEASE_MS });
+  onTestFinished(() => job.remove());
+  await job.host();
+  const line = await openLine(job.broker.port);
+  const trainer = startProgram(path, [line.url, job.job, "far", "1024", "0"]);
+  expect(await trainer.ask("init w 100")).toBe("OK session 1");
+  expect(await trainer.ask("finish")).toBe("OK session 1");
+  line.silence();
+  expect(await trainer.ask("push w 3")).toMatch(/^OK late 0 /);
+  line.silence();
+  expect(await trainer.ask("pull w")).toMatch(/^97 /);
+});
