@@ -33,8 +33,8 @@ export class SlowLink {
   private constructor(targetPort: number, bytesPerSecond: number) {
     this.#up = new Direction(bytesPerSecond / 1_000);
     this.#down = new Direction(bytesPerSecond / 1_000);
-    this.#server = createServer((near) => {
-      const far = createConnection({ host: "127.0.0.1", port: targetPort });
+    this.#server = createServer({ allowHalfOpen: true }, (near) => {
+      const far = createConnection({ host: "127.0.0.1", port: targetPort, allowHalfOpen: true });
       this.#join(near, far, this.#up);
       this.#join(far, near, this.#down);
     });
@@ -83,13 +83,16 @@ export class SlowLink {
 
   async #carry(from: Socket, to: Socket, direction: Direction): Promise<void> {
     try {
-      for await (const chunk of from as AsyncIterable<Buffer>) {
+      // Without the option the end of one direction would end the other, too.
+      const chunks: AsyncIterable<Buffer> = from.iterator({ destroyOnReturn: false });
+      for await (const chunk of chunks) {
         for (let at = 0; at < chunk.length; at += TURN_BYTES) {
           const turn = chunk.subarray(at, at + TURN_BYTES);
           await direction.pass(turn.length);
           if (!to.destroyed) to.write(turn);
         }
       }
+      to.end();
     } catch {
       // A connection that breaks ends its other half.
     }
