@@ -74,10 +74,7 @@ export class SlowLink {
   #join(from: Socket, to: Socket, direction: Direction): void {
     this.#sockets.add(from);
     from.on("error", () => undefined);
-    from.once("close", () => {
-      this.#sockets.delete(from);
-      to.destroy();
-    });
+    from.once("close", () => this.#sockets.delete(from));
     void this.#carry(from, to, direction);
   }
 
@@ -95,6 +92,7 @@ export class SlowLink {
       to.end();
     } catch {
       // A connection that breaks ends its other half.
+      to.destroy();
     }
   }
 }

@@ -38,7 +38,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-async function* deliver(batch: readonly [number, number][]): AsyncGenerator<unknown> {
+async function* deliver(batch: readonly (readonly [number, number])[]): AsyncGenerator<unknown> {
   for (const [seq, pending] of batch) {
     onDelivery();
     const info = { pending, streamSequence: seq, deliverySequence: delivery++ };

@@ -385,12 +385,8 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
 
   /** What a trainer was told to be applied is in the values once its step has closed, nothing else is. */
   #checkTold(): void {
-    const all = this.#lives.flatMap(({ told }) => told);
-    const elements = new Set(all.flatMap((one) => (one.applied ? one.intent.element : [])));
-    for (const { shard, intent, applied } of all) {
+    for (const { shard, intent, applied } of this.#lives.flatMap((life) => life.told)) {
       const { element = -1, step } = intent;
-      // A shard that has taken an element counts it as late when it is sent again for others.
-      if (!applied && elements.has(element)) continue;
       const plain = this.#plain[shard] as PlainSteps;
       // Gradients that are sent again have other records, of which at most one is applied.
       const takenBy = plain.taken.get(element);
