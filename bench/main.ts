@@ -25,6 +25,7 @@ import { benchReplay } from "./replay.ts";
 import { reportText, targetsOf } from "./report.ts";
 import { type Measurement, measureRounds, type Throughput } from "./rounds.ts";
 import { benchRules } from "./rules.ts";
+import { benchSlowLink } from "./slow-link.ts";
 import { benchSteps } from "./steps/our-steps.ts";
 import { benchScale } from "./steps/scale.ts";
 import { benchTapeCost } from "./tape-cost.ts";
@@ -68,6 +69,7 @@ async function main(): Promise<void> {
   const traffic = await benchTraffic({ ...options, log: progress });
   throughput.push(...traffic.throughput);
   throughput.push(...(await benchArchiving({ ...options, log: progress })));
+  throughput.push(...(await benchSlowLink({ ...options, log: progress })));
   const { steps, initializations } = await benchSteps({ ...options, log: progress });
   const scale = await benchScale({ ...options, log: progress });
   const replay = await benchReplay({ ...options, log: progress });

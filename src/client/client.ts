@@ -105,7 +105,10 @@ function parseSavedModel(fields: Fields): SavedModel {
 
 /** What the parts of a client are made from. */
 export interface ClientPartsOptions {
+  /** Carries records, and requests for values, with their answers. */
   readonly wire: Wire;
+  /** Carries what must not wait behind them: the lease, and all other requests. Its inbox is another one. */
+  readonly control: Wire;
   readonly subjects: JobSubjects;
   readonly trainer: string;
   /** Called when the client cannot go on. */
@@ -129,12 +132,12 @@ export class ClientParts {
   readonly puller: Puller;
   readonly #seen: SeenVersions = new SeenVersions();
 
-  constructor({ wire, subjects, trainer, fail, onFallback }: ClientPartsOptions) {
+  constructor({ wire, control, subjects, trainer, fail, onFallback }: ClientPartsOptions) {
     const payloadBytesMax = (): number => wire.payloadBytesMax;
     const positions = new Positions({
       journalReplaced: (shard, seen) => this.fallbacks.replaced(shard, seen),
     });
-    this.requests = Requests.open(wire);
+    this.requests = Requests.open(control, false);
     this.sender = UpdateSender.open({
       ...{ wire, subjects, trainer, positions },
       onSessionEnd: (error) => this.session.ended(error),
@@ -162,6 +165,8 @@ export class ClientParts {
     this.updates = new Updates({ ...shared, steps: this.steps });
     const reader = new BlockReader({
       ...shared,
+      requests: Requests.open(wire, true),
+      receivedBytes: () => wire.receivedBytes,
       steps: this.steps,
     });
     this.puller = new Puller(parameters, reader);
@@ -194,7 +199,7 @@ const LEAVE_TIMEOUT_MS = 1_000;
 /** What a {@link Client} is made of. */
 export interface JoinedParts {
   /** @internal */
-  readonly connection: NatsConnection;
+  readonly connections: readonly NatsConnection[];
   readonly subjects: JobSubjects;
   readonly trainer: string;
   readonly calls: Calls;
@@ -212,7 +217,7 @@ export interface JoinedParts {
 export class Client {
   readonly job: string;
   readonly trainer: string;
-  readonly #connection: NatsConnection;
+  readonly #connections: readonly NatsConnection[];
   readonly #subjects: JobSubjects;
   readonly #calls: Calls;
   readonly #parts: ClientParts;
@@ -222,7 +227,7 @@ export class Client {
   constructor(options: JoinedParts) {
     this.job = options.subjects.job;
     this.trainer = options.trainer;
-    this.#connection = options.connection;
+    this.#connections = options.connections;
     this.#subjects = options.subjects;
     this.#calls = options.calls;
     this.#parts = options.parts;
@@ -511,7 +516,7 @@ export class Client {
 
   /**
    * Waits for calls under way (10 s unless `timeoutMs` says otherwise), ends those that are left
-   * with CLOSED, gives the lease back and closes the connection. May be called again.
+   * with CLOSED, gives the lease back and closes the connections. May be called again.
    */
   close(options: CallOptions = {}): Promise<void> {
     this.#closed ??= this.#close(options);
@@ -531,7 +536,9 @@ export class Client {
     await this.#parts.session.leave(leaving).catch(() => {});
     leaving.dispose();
     this.#parts.stop();
-    if (!this.#connection.isClosed()) await this.#connection.close();
+    for (const connection of this.#connections) {
+      if (!connection.isClosed()) await connection.close();
+    }
   }
 
   #pull(names: readonly string[], deadline: Deadline, mode: PullMode): Promise<NamedTensor[]> {

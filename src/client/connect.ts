@@ -26,30 +26,50 @@ import {
 } from "./wire/broker-settings.ts";
 import { NatsWire } from "./wire/wire.ts";
 
-/** Joins a job and returns the client, which owns the connection from now on. */
+/** The connections of a client: one for records and values, and one for what must not wait behind them. */
+interface Connections {
+  readonly values: NatsConnection;
+  readonly control: NatsConnection;
+}
+
+/** Joins a job and returns the client, which owns the connections from now on. */
 async function joinJob(options: {
-  readonly connection: NatsConnection;
+  readonly connections: Connections;
   readonly job: string;
   readonly trainer: string;
   readonly inbox: string;
   readonly deadline: Deadline;
   readonly onFallback?: ((fallback: ShardFallback) => void) | undefined;
 }): Promise<Client> {
-  const { connection, job, trainer, inbox, deadline, onFallback } = options;
+  const { connections, job, trainer, inbox, deadline, onFallback } = options;
   const subjects = new JobSubjects(job);
   const calls = new Calls();
   const fail = (error: PserverError): void => {
     calls.fail(error);
     parts.stop();
   };
-  const wire = NatsWire.open(connection, inbox, fail);
-  const parts = new ClientParts({ wire, subjects, trainer, fail, onFallback });
-  connection.closed().then(
-    (error) => fail(connectionClosed(error)),
-    (error: unknown) => fail(ensureError(error)),
-  );
+  const { values, control } = connections;
+  const parts = new ClientParts({
+    ...{ subjects, trainer, fail, onFallback },
+    wire: NatsWire.open(values, processInbox(inbox), fail),
+    control: NatsWire.open(control, processInbox(inbox), fail),
+  });
+  for (const connection of [values, control]) {
+    connection.closed().then(
+      (error) => fail(connectionClosed(error)),
+      (error: unknown) => fail(ensureError(error)),
+    );
+  }
   await parts.session.join(deadline);
-  return new Client({ connection, subjects, trainer, calls, parts });
+  return new Client({ connections: [values, control], subjects, trainer, calls, parts });
+}
+
+/**
+ * Makes the inbox of one connection of this process: a second process of the trainer must not receive its messages, nor
+ * one connection those of the other.
+ */
+function processInbox(inbox: string): string {
+  return `${inbox}.${randomUUID().slice(0, 8)}`;
 }
 
 function connectionClosed(cause: unknown): PserverError {
@@ -84,7 +104,7 @@ export interface ConnectOptions extends ConnectionOverrides, CallOptions {
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
- * Connects to the broker and joins a job as a trainer. Tries again until `timeoutMs` (10 s) is
+ * Connects to the broker, by two connections, and joins a job as a trainer. Tries again until `timeoutMs` (10 s) is
  * over, so that broker, host and trainers can be started in any order. Settings that are left out come
  * from `environment`; so a trainer that the launcher has started joins its job without any.
  *
@@ -114,13 +134,15 @@ export async function connect(
   try {
     const name = `pserver ${job} ${trainer}`;
     const settings = resolveConnection({ ...options, name, inboxPrefix: inbox }, environment);
-    const connection = await connectBroker(settings, deadline);
-    // Each process has an inbox of its own: a second process of this trainer must not receive its messages.
-    const processInbox = `${inbox}.${randomUUID().slice(0, 8)}`;
+    const values = await connectBroker(settings, deadline);
+    const opened = [values];
     try {
-      return await joinJob({ connection, job, trainer, inbox: processInbox, deadline, onFallback });
+      const control = await connectBroker({ ...settings, name: `${name} control` }, deadline);
+      opened.push(control);
+      const connections = { values, control };
+      return await joinJob({ connections, job, trainer, inbox, deadline, onFallback });
     } catch (error) {
-      await connection.close();
+      for (const connection of opened) await connection.close();
       throw error;
     }
   } finally {

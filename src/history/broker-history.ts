@@ -167,6 +167,10 @@ async function* readRecords(
         });
         clearTimeout(stall);
       }
+      // When a PING is answered, all has come that was sent before, however slow the link is.
+      if (arrived.length === 0 && failure === undefined) {
+        await deps.connection.flush().catch(() => undefined);
+      }
       if (arrived.length === 0 && failure === undefined) {
         const damage = await unreadable(receivedSeq + 1);
         // It may have come while the broker was asked.

@@ -329,11 +329,12 @@ class BulkTransport extends NodeTransport {
     };
   }
 
-  /** Bytes that the socket has read and taken to write; undefined before it is connected. */
+  /** Bytes that the socket has read, taken to write, and written; undefined before it is connected. */
   get traffic(): Traffic | undefined {
     if (this.isClosed || this.socket === undefined) return undefined;
     const { bytesRead, bytesWritten } = this.socket;
-    return { receivedBytes: bytesRead, sentBytes: bytesWritten };
+    const leftBytes = bytesWritten - queuedBytes(this.socket);
+    return { receivedBytes: bytesRead, sentBytes: bytesWritten, leftBytes };
   }
 
   /**
@@ -374,6 +375,19 @@ class BulkTransport extends NodeTransport {
       socket.uncork();
     });
   }
+}
+
+/**
+ * Returns how many bytes a socket holds that the kernel has not taken. Of a write that the kernel has taken in part, only
+ * the handle knows the rest, by which Node.js judges the timeouts of its own sockets.
+ */
+function queuedBytes(socket: Socket): number {
+  const { _handle: handle } = socket as {
+    readonly _handle?: { bytesWritten?: number; writeQueueSize?: number };
+  };
+  const { bytesWritten, writeQueueSize } = handle ?? {};
+  if (bytesWritten === undefined || writeQueueSize === undefined) return socket.writableLength;
+  return socket.bytesWritten - bytesWritten + writeQueueSize;
 }
 
 /** Returns the first line of what came before TLS: anything after it may be forged. */
@@ -425,11 +439,16 @@ export async function connectForBulk(options: BulkConnectionOptions): Promise<Na
 /** Watches a connection until it is closed for good. */
 function watchSilence(connection: NatsConnection): void {
   const watch = new SilenceWatch({
-    traffic: () => openTransportOf(connection)?.traffic,
+    traffic: () => trafficOf(connection),
     ping: () => connection.flush(),
     end: () => openTransportOf(connection)?.abort(),
   });
   void connection.closed().then(() => watch.stop());
+}
+
+/** Returns what the present connection to the broker has carried; undefined while there is none. */
+export function trafficOf(connection: NatsConnection): Traffic | undefined {
+  return openTransportOf(connection)?.traffic;
 }
 
 /** What is malformed in the input of one connection. */

@@ -2,17 +2,20 @@
 const LOOK_MS = 1_500;
 
 /**
- * How long nothing may come while a PING is not answered: more while bytes that were sent before may still be on their
- * way, so much as a link of 256 KiB a second needs for them, up to a limit.
+ * How long nothing may come or go while a PING is not answered: more while bytes that were sent before may still be on
+ * their way, so much as a link of 1 Mbit/s needs for them, up to what it needs for the largest buffer of a kernel.
  */
 const SILENCE_MS = 3_000;
-const BYTES_PER_MS = 256;
-const SILENCE_MS_MAX = 20_000;
+const BYTES_PER_MS = 125;
+const SILENCE_MS_MAX = 36_000;
 
-/** Bytes that a connection has received and sent since it was made. */
+/** Bytes that a connection has carried since it was made. */
 export interface Traffic {
   readonly receivedBytes: number;
+  /** Bytes that were given to it to send. */
   readonly sentBytes: number;
+  /** Those of them that the kernel has taken. */
+  readonly leftBytes: number;
 }
 
 /** What a {@link SilenceWatch} needs of a connection that is made again when it is lost. */
@@ -26,9 +29,9 @@ export interface WatchedConnection {
 }
 
 /**
- * Ends a connection whose broker hangs or cannot be reached, though nothing has closed it. Whatever arrives shows that
- * the broker is there, were it a part of a message: nats.js itself counts only answers to PINGs, which a slow link
- * brings behind megabytes.
+ * Ends a connection whose broker hangs or cannot be reached, though nothing has closed it. Whatever arrives or leaves
+ * shows that the broker is there, were it a part of a message: nats.js itself counts only answers to PINGs, which a slow
+ * link brings behind megabytes.
  */
 export class SilenceWatch {
   readonly #connection: WatchedConnection;
@@ -37,7 +40,8 @@ export class SilenceWatch {
   #ping: object | undefined;
   /** Bytes sent before the last PING that was answered. */
   #confirmedBytes = 0;
-  #receivedBytes = 0;
+  /** Bytes that had come and gone at the last look. */
+  #movedBytes = 0;
   #heardAtMs = 0;
   #lookedAtMs = performance.now();
 
@@ -64,9 +68,10 @@ export class SilenceWatch {
       this.#confirmedBytes = 0;
       return;
     }
-    const { receivedBytes, sentBytes } = traffic;
-    if (isLate || receivedBytes !== this.#receivedBytes) this.#heardAtMs = nowMs;
-    this.#receivedBytes = receivedBytes;
+    const { sentBytes } = traffic;
+    const movedBytes = movedBytesOf(traffic);
+    if (isLate || movedBytes !== this.#movedBytes) this.#heardAtMs = nowMs;
+    this.#movedBytes = movedBytes;
     if (this.#ping === undefined) {
       this.#send(sentBytes, nowMs);
     } else if (nowMs - this.#heardAtMs >= patienceMs(sentBytes - this.#confirmedBytes)) {
@@ -89,10 +94,18 @@ export class SilenceWatch {
       if (this.#ping === ping) this.#ping = undefined;
     };
     this.#connection.ping().then(answered, lost);
+    // That the PING itself leaves shows nothing.
+    const traffic = this.#connection.traffic();
+    if (traffic !== undefined) this.#movedBytes = movedBytesOf(traffic);
   }
 }
 
-/** Returns how long nothing may come while so many bytes may be on their way to the broker. */
+/** Returns how many bytes a connection has received, and given to the kernel, since it was made. */
+function movedBytesOf({ receivedBytes, leftBytes }: Traffic): number {
+  return receivedBytes + leftBytes;
+}
+
+/** Returns how long nothing may come or go while so many bytes may be on their way to the broker. */
 function patienceMs(bytes: number): number {
-  return Math.min(SILENCE_MS + Math.max(0, bytes) / BYTES_PER_MS, SILENCE_MS_MAX);
+  return Math.min(SILENCE_MS + Math.floor(Math.max(0, bytes) / BYTES_PER_MS), SILENCE_MS_MAX);
 }

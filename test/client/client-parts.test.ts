@@ -45,7 +45,7 @@ async function joined(): Promise<{
   const lost: PserverError[] = [];
   const subjects = new JobSubjects("j");
   const fail = (error: PserverError): number => lost.push(error);
-  const parts = new ClientParts({ wire, subjects, trainer: "t", fail });
+  const parts = new ClientParts({ wire, control: wire.control, subjects, trainer: "t", fail });
   onTestFinished(() => parts.stop());
   const joining = parts.session.join(deadline());
   answerJoin(wire, wire.published[0], 5);
@@ -58,6 +58,15 @@ async function joined(): Promise<{
   };
   return { wire, parts, lost, fresh };
 }
+
+test("what keeps the trainer in the job goes over another connection than records", async () => {
+  const { wire, parts, fresh } = await joined();
+  watch(parts.sender.send([update(0)], { deadline: deadline() }));
+  parts.session.request("enter", { exits: 0 }, deadline()).catch(() => undefined);
+  const [record, enter] = fresh();
+  expect(record?.reply.startsWith(`${wire.inbox}.ack.`)).toBe(true);
+  expect(enter?.reply.startsWith(`${wire.control.inbox}.reply.`)).toBe(true);
+});
 
 test("records wait while the client joins again, and are sent under the next session", async () => {
   const { wire, parts, lost, fresh } = await joined();

@@ -92,7 +92,13 @@ test("each record that was put aside is told, and what the client has seen behin
 test("a trainer in steps has left them after a shard has fallen back: its reads wait for none", async () => {
   const host = new StepHost({ mode: "sync", trainers: 2, backups: 0, reduce: "mean" }, 1);
   const parts = new ClientParts({
-    ...{ wire: host, subjects: new JobSubjects("j"), trainer: "t", onFallback: () => undefined },
+    ...{
+      wire: host,
+      control: host.control,
+      subjects: new JobSubjects("j"),
+      trainer: "t",
+      onFallback: () => undefined,
+    },
     fail: (error) => {
       throw error;
     },

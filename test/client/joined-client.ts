@@ -75,6 +75,7 @@ export async function joinedClient(
   const fallbacks: ShardFallback[] = [];
   const parts = new ClientParts({
     wire,
+    control: wire.control,
     subjects: new JobSubjects("j"),
     trainer: "t",
     fail: (error) => {

@@ -182,6 +182,7 @@ async function reaction(kind: AskedKind, code: ErrorCode): Promise<string> {
   const deadline = Deadline.start("test", { timeoutMs: TIMEOUT_MS });
   const parts = new ClientParts({
     wire: host,
+    control: host.control,
     subjects: new JobSubjects("j"),
     trainer: "t",
     fail: (error) => {

@@ -59,6 +59,9 @@ const GIVEN_UP: Failure = { code: "TIMEOUT", message: "given up", details: {} };
 /** Time that passes until a timer fires: to the next look, question, and repeats. */
 const PAUSES_MS = [150, 1_100, 2_500, 9_000];
 
+/** Ticks in a pause: it takes several, with PINGs, to learn that a record is lost. */
+const TICKS = 4;
+
 /**
  * One life of a trainer: the outbox of the client's core, on a network that the simulation decides. It
  * goes on until it is killed or told that it is over.
@@ -81,6 +84,8 @@ export class TrainerProcess implements OutboxCommands, OutboxListener {
   #done = 0;
   #nowMs = 0;
   #repeatsAfresh = false;
+  /** The last PING; the broker of the simulation reads at once. */
+  #ping: number | undefined;
 
   constructor(world: TrainerWorld, trainer: string, session: number, faults: TrainerFaults) {
     this.trainer = trainer;
@@ -199,6 +204,10 @@ export class TrainerProcess implements OutboxCommands, OutboxListener {
 
   release(): void {}
 
+  ping(sendNumber: number): void {
+    this.#ping = sendNumber;
+  }
+
   setTimer(): void {}
 
   askOutcomes(
@@ -241,8 +250,11 @@ export class TrainerProcess implements OutboxCommands, OutboxListener {
 
   #pass(ms: number): void {
     if (!this.#alive) return;
-    this.#nowMs += ms;
-    this.#outbox.tick(this.#nowMs);
+    for (let tick = 1; tick <= TICKS; tick++) {
+      this.#nowMs += ms / TICKS;
+      this.#outbox.tick(this.#nowMs);
+      if (this.#ping !== undefined) this.#outbox.read(this.#ping, this.#nowMs);
+    }
     for (const { call, wish } of this.#renumbered.splice(0)) {
       this.#outbox.endCall(call, GIVEN_UP, this.#nowMs);
       if (this.ready) this.submit(wish);

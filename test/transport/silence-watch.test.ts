@@ -1,6 +1,6 @@
 // Proves when a connection is ended because its broker is silent: a few seconds after nothing came any more, and
-// later while bytes that were sent before may be on their way; not while anything arrives, however slowly, nor after
-// a pause of this process. The connection is a pair of counters, and time is faked.
+// later while bytes that were sent before may be on their way; not while anything arrives or leaves, however slowly,
+// nor after a pause of this process. The connection is a few counters, and time is faked.
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { SilenceWatch, type Traffic } from "../../src/transport/silence-watch.ts";
 
@@ -15,7 +15,7 @@ let watch: SilenceWatch;
 beforeEach(() => {
   vi.useFakeTimers();
   startedMs = performance.now();
-  traffic = { receivedBytes: 0, sentBytes: 0 };
+  traffic = { receivedBytes: 0, sentBytes: 0, leftBytes: 0 };
   [pings, endedMs] = [[], []];
   watch = new SilenceWatch({
     traffic: () => traffic,
@@ -40,9 +40,13 @@ async function pass(ms: number, each: () => void = () => undefined): Promise<voi
   }
 }
 
-function count(received: number, sent: number): void {
-  const { receivedBytes = 0, sentBytes = 0 } = traffic ?? {};
-  traffic = { receivedBytes: receivedBytes + received, sentBytes: sentBytes + sent };
+function count(received: number, sent: number, left = sent): void {
+  const { receivedBytes = 0, sentBytes = 0, leftBytes = 0 } = traffic ?? {};
+  traffic = {
+    receivedBytes: receivedBytes + received,
+    sentBytes: sentBytes + sent,
+    leftBytes: leftBytes + left,
+  };
 }
 
 const answerAll = (): void => {
@@ -72,9 +76,30 @@ test("one on which a message arrives slowly goes on, though no PING is answered 
   expect(endedMs).toEqual([]);
 });
 
+test("one on which a message leaves slowly goes on, though no PING is answered meanwhile", async () => {
+  count(0, 64 * 1_024 * KIB, 0);
+  await pass(120_000, () => count(0, 0, 1));
+  expect(endedMs).toEqual([]);
+});
+
+test("that a PING leaves shows nothing", async () => {
+  watch.stop();
+  watch = new SilenceWatch({
+    traffic: () => traffic,
+    ping: () => {
+      count(0, 6);
+      return new Promise(() => undefined);
+    },
+    end: () => void endedMs.push(performance.now() - startedMs),
+  });
+  await pass(6_000);
+  expect(endedMs).toEqual([4_500]);
+});
+
 test.each([
-  [1_024, 3_000 + 4_000],
-  [64 * 1_024, 20_000],
+  [1_024, 3_000 + 8_388],
+  [4 * 1_024, 3_000 + 33_000],
+  [64 * 1_024, 36_000],
 ])("one that has sent %i KiB since its last answer has longer", async (kib, patienceMs) => {
   await pass(3_000, answerAll);
   count(0, kib * KIB);
@@ -107,7 +132,7 @@ test("while there is no connection nothing is sent, and the next one has its own
   for (const { lose } of pings.splice(0)) lose();
   await pass(30_000);
   expect([pings.length, endedMs]).toEqual([0, []]);
-  traffic = { receivedBytes: 0, sentBytes: 0 };
+  traffic = { receivedBytes: 0, sentBytes: 0, leftBytes: 0 };
   await pass(3_000);
   expect([pings.length, endedMs]).toEqual([1, []]);
 });

@@ -113,6 +113,9 @@ export async function brokerCall<Result>(
 /** Silence after which the broker is asked whether it can give a next message at all. */
 const STALL_MS = 2_000;
 
+/** How many messages are requested at first; on a fast link soon more. */
+const FIRST_MESSAGES = 2;
+
 /** How many small messages, or subjects without payloads, are requested at a time. */
 const BATCH_MESSAGES = 1_000;
 
@@ -209,10 +212,13 @@ async function* fetchAll(
 ): AsyncGenerator<readonly JsMsg[], void, undefined> {
   const { stream, toSeq, batchMessages = BATCH_MESSAGES, timeoutMs, isLossy = false } = read;
   let [pending, delivered, seq, heardAtMs] = [pendingAtFirst, 0, beforeSeq, performance.now()];
+  let wanted = Math.min(FIRST_MESSAGES, batchMessages);
   while (toSeq === undefined ? pending > 0 : seq < toSeq) {
     // The whole batch is taken at once: if its reader were slow, it would expire and lose messages.
     const batch: JsMsg[] = [];
-    const options = { max_messages: batchMessages, expires: Math.min(timeoutMs, STALL_MS) };
+    const expires = Math.min(timeoutMs, STALL_MS);
+    const options = { max_messages: wanted, expires };
+    const askedAtMs = performance.now();
     for await (const message of await consumer.fetch(options)) {
       batch.push(message);
       heardAtMs = performance.now();
@@ -223,6 +229,10 @@ async function* fetchAll(
       }
       if (pending === 0) break;
     }
+    // What has not come when a request expires is lost, so a slow link is asked for less at a time.
+    const tookMs = performance.now() - askedAtMs;
+    if (tookMs < expires / 8) wanted = Math.min(wanted * 4, batchMessages);
+    else if (tookMs > expires / 2) wanted = Math.ceil(wanted / 2);
     if (batch.length > 0) {
       yield batch;
       // The time for which its reader used it is no silence of the broker.

@@ -2,7 +2,12 @@ import type { Command } from "commander";
 import { tensorBytes } from "../../protocol/tensor.ts";
 import { addHelp, type CliContext, openOutput } from "../context.ts";
 import { withAdmin, withTrainer } from "../open-job.ts";
-import { type AskingFlags, addAskingOptions } from "../options/connection-options.ts";
+import {
+  type AskingFlags,
+  addAskingOptions,
+  givenTimeout,
+  WHILE_IN_PROGRESS,
+} from "../options/connection-options.ts";
 import { formatBytes } from "../output/amounts.ts";
 import {
   describeUnknown,
@@ -27,8 +32,8 @@ export function registerGet(program: Command, context: CliContext): void {
     .description("print the values of a parameter, or write them to a file")
     .argument("<name>", "the parameter")
     .option("--out <file>", "write to .npy, .json, or .bin, the little-endian bytes in C order");
-  addAskingOptions(command, TIMEOUT_MS).action((name: string, flags: GetFlags) =>
-    runGet(context, name, flags),
+  addAskingOptions(command, TIMEOUT_MS, WHILE_IN_PROGRESS).action((name: string, flags: GetFlags) =>
+    runGet(context, name, flags, givenTimeout(command)),
   );
   addHelp(command, {
     "With --json": [
@@ -45,7 +50,12 @@ export function registerGet(program: Command, context: CliContext): void {
   });
 }
 
-async function runGet(context: CliContext, name: string, flags: GetFlags): Promise<void> {
+async function runGet(
+  context: CliContext,
+  name: string,
+  flags: GetFlags,
+  timeout: { readonly timeoutMs?: number },
+): Promise<void> {
   const output = openOutput(context, flags);
   const { signal } = context;
   // Checked before the values are read, which may take long.
@@ -60,11 +70,7 @@ async function runGet(context: CliContext, name: string, flags: GetFlags): Promi
   const bytes = tensorBytes(info.dtype, info.shape);
   const tensor = await output
     .progress(`reading ${formatBytes(bytes)}`)
-    .during(
-      withTrainer(context, flags, (client) =>
-        client.pullFull(name, { timeoutMs: flags.timeout, signal }),
-      ),
-    );
+    .during(withTrainer(context, flags, (client) => client.pullFull(name, { ...timeout, signal })));
   if (flags.out !== undefined) {
     const progress = output.progress("writing");
     const onProgress = (doneBytes: number): void => progress.update(doneBytes, bytes);

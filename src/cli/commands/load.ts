@@ -30,7 +30,9 @@ import {
   addJobOptions,
   addOutputOptions,
   addTrainerOption,
+  givenTimeout,
   type TrainerFlags,
+  WHILE_IN_PROGRESS,
 } from "../options/connection-options.ts";
 import { formatBytes, formatCount } from "../output/amounts.ts";
 import { loadableOf } from "../output/left-out.ts";
@@ -124,8 +126,8 @@ export interface LoadOptions {
   readonly overwrite: boolean;
   /** The file's metadata, which may name other names of tied weights. */
   readonly metadata: Readonly<Record<string, string>>;
-  /** For the whole load. */
-  readonly timeoutMs: number;
+  /** For the whole load; without it each call may last as long as it makes progress. */
+  readonly timeoutMs?: number;
   readonly signal: AbortSignal;
   readonly onProgress: (doneBytes: number, totalBytes: number) => void;
 }
@@ -136,6 +138,12 @@ export interface LoadedModel {
   readonly bytes: number;
   /** Whether the job was initialized before, so that its values were overwritten. */
   readonly overwritten: boolean;
+}
+
+/** Options of a call of a load. */
+interface LoadingCall {
+  readonly timeoutMs?: number;
+  readonly signal: AbortSignal;
 }
 
 /** The client's calls that loading a model needs. */
@@ -157,12 +165,12 @@ export async function loadModel(
   options: LoadOptions,
 ): Promise<LoadedModel> {
   const totalBytes = groupBytes(given);
-  const deadline = performance.now() + options.timeoutMs;
-  const { signal } = options;
-  const call = (): { timeoutMs: number; signal: AbortSignal } => ({
-    timeoutMs: Math.max(1, deadline - performance.now()),
-    signal,
-  });
+  const { signal, timeoutMs } = options;
+  const startedMs = performance.now();
+  const call = (): LoadingCall => {
+    if (timeoutMs === undefined) return { signal };
+    return { timeoutMs: Math.max(1, timeoutMs + startedMs - performance.now()), signal };
+  };
   let doneBytes = 0;
   const sendAll = (
     tensors: readonly TensorSource[],
@@ -203,10 +211,7 @@ export async function loadModel(
   return { parameters: given.length, bytes: totalBytes, overwritten: false };
 }
 
-async function notSelected(
-  client: LoadingClient,
-  call: { timeoutMs: number; signal: AbortSignal },
-): Promise<PserverError> {
+async function notSelected(client: LoadingClient, call: LoadingCall): Promise<PserverError> {
   const { state, by } = await client.status(call);
   if (state === "ready") return alreadyInitialized(`it was by ${quoteName(by)}`);
   return new PserverError("NOT_SELECTED", `the job is being initialized by ${quoteName(by)}`, {
@@ -238,8 +243,9 @@ export function registerLoad(program: Command, context: CliContext): void {
     .argument("<path>", "a .safetensors, .npz, .tar or .tar.gz file, or a saved directory")
     .option("--overwrite", "overwrite the values of a job that is initialized")
     .option("--strict", "refuse a file of which a tensor would be left out");
-  addOutputOptions(addTrainerOption(addJobOptions(addConfigOptions(command), TIMEOUT_MS))).action(
-    (path: string, flags: LoadFlags) => runLoad(context, path, flags),
+  addJobOptions(addConfigOptions(command), TIMEOUT_MS, WHILE_IN_PROGRESS);
+  addOutputOptions(addTrainerOption(command)).action((path: string, flags: LoadFlags) =>
+    runLoad(context, path, flags, givenTimeout(command)),
   );
   addHelp(command, {
     "An initialized job": [
@@ -318,7 +324,12 @@ async function isThere(path: string): Promise<boolean> {
   }
 }
 
-async function runLoad(context: CliContext, path: string, flags: LoadFlags): Promise<void> {
+async function runLoad(
+  context: CliContext,
+  path: string,
+  flags: LoadFlags,
+  timeout: { readonly timeoutMs?: number },
+): Promise<void> {
   const output = openOutput(context, flags);
   const model = await openHere(context, output, path, flags);
   try {
@@ -329,8 +340,7 @@ async function runLoad(context: CliContext, path: string, flags: LoadFlags): Pro
     );
     const overwrite = flags.overwrite === true;
     const { metadata } = model;
-    const { signal } = context;
-    const options = { configs, overwrite, metadata, timeoutMs: flags.timeout, signal };
+    const options = { configs, overwrite, metadata, ...timeout, signal: context.signal };
     const loaded = await output
       .progress("loading")
       .reported((onProgress) =>

@@ -1,7 +1,12 @@
 import type { Command } from "commander";
 import { addHelp, type CliContext, openOutput } from "../context.ts";
 import { withTrainer } from "../open-job.ts";
-import { type AskingFlags, addAskingOptions } from "../options/connection-options.ts";
+import {
+  type AskingFlags,
+  addAskingOptions,
+  givenTimeout,
+  WHILE_IN_PROGRESS,
+} from "../options/connection-options.ts";
 import { formatBytes } from "../output/amounts.ts";
 
 const TIMEOUT_MS = 600_000;
@@ -12,8 +17,8 @@ export function registerSave(program: Command, context: CliContext): void {
     .command("save")
     .description("have a host save the model below its model directory")
     .argument("<path>", "relative to that directory; the ending chooses the format");
-  addAskingOptions(command, TIMEOUT_MS).action((path: string, flags: AskingFlags) =>
-    runSave(context, path, flags),
+  addAskingOptions(command, TIMEOUT_MS, WHILE_IN_PROGRESS).action(
+    (path: string, flags: AskingFlags) => runSave(context, path, flags, givenTimeout(command)),
   );
   addHelp(command, {
     Formats: [
@@ -31,14 +36,19 @@ export function registerSave(program: Command, context: CliContext): void {
   });
 }
 
-async function runSave(context: CliContext, path: string, flags: AskingFlags): Promise<void> {
+async function runSave(
+  context: CliContext,
+  path: string,
+  flags: AskingFlags,
+  timeout: { readonly timeoutMs?: number },
+): Promise<void> {
   const output = openOutput(context, flags);
   const { signal } = context;
   const saved = await output
     .progress("saving")
     .reported((onProgress) =>
       withTrainer(context, flags, (client) =>
-        client.saveModel(path, { timeoutMs: flags.timeout, signal, onProgress }),
+        client.saveModel(path, { ...timeout, signal, onProgress }),
       ),
     )
     .catch((error: unknown) => {

@@ -2,7 +2,12 @@ import type { Command } from "commander";
 import { tensorBytes } from "../../protocol/tensor.ts";
 import { addHelp, type CliContext, openOutput } from "../context.ts";
 import { withAdmin, withTrainer } from "../open-job.ts";
-import { type AskingFlags, addAskingOptions } from "../options/connection-options.ts";
+import {
+  type AskingFlags,
+  addAskingOptions,
+  givenTimeout,
+  WHILE_IN_PROGRESS,
+} from "../options/connection-options.ts";
 import { formatBytes } from "../output/amounts.ts";
 import { readTensorFile } from "../tensor-files.ts";
 
@@ -16,8 +21,9 @@ export function registerSet(program: Command, context: CliContext): void {
     .description("overwrite the values of a parameter with those of a file")
     .argument("<name>", "the parameter")
     .argument("<file>", ".npy, .json, or .bin, the little-endian bytes in C order");
-  addAskingOptions(command, TIMEOUT_MS).action((name: string, file: string, flags: AskingFlags) =>
-    runSet(context, name, file, flags),
+  addAskingOptions(command, TIMEOUT_MS, WHILE_IN_PROGRESS).action(
+    (name: string, file: string, flags: AskingFlags) =>
+      runSet(context, { name, file }, flags, givenTimeout(command)),
   );
   addHelp(command, {
     Files: [
@@ -31,9 +37,9 @@ export function registerSet(program: Command, context: CliContext): void {
 
 async function runSet(
   context: CliContext,
-  name: string,
-  file: string,
+  { name, file }: { readonly name: string; readonly file: string },
   flags: AskingFlags,
+  timeout: { readonly timeoutMs?: number },
 ): Promise<void> {
   const output = openOutput(context, flags);
   const info = await withAdmin(context, flags, (admin) => admin.parameter(name));
@@ -43,7 +49,7 @@ async function runSet(
     .progress(`sending ${formatBytes(bytes)}`)
     .during(
       withTrainer(context, flags, (client) =>
-        client.setParams({ [name]: tensor }, { timeoutMs: flags.timeout, signal: context.signal }),
+        client.setParams({ [name]: tensor }, { ...timeout, signal: context.signal }),
       ),
     );
   if (output.json) output.value({ name, bytes });

@@ -67,17 +67,33 @@ export function addJobOption(command: Command): Command {
 }
 
 /** Adds the flags of a command that works with a job; `timeoutMs` is the default of `--timeout`. */
-export function addJobOptions(command: Command, timeoutMs: number): Command {
-  return addTimeoutOption(addJobOption(addConnectionOptions(command)), timeoutMs);
+export function addJobOptions(command: Command, timeoutMs: number, shown?: string): Command {
+  return addTimeoutOption(addJobOption(addConnectionOptions(command)), timeoutMs, shown);
 }
 
-/** Adds `--timeout`, with a default. */
-export function addTimeoutOption(command: Command, timeoutMs: number): Command {
+/** Adds `--timeout`, with a default, which help shows as `shown`. */
+export function addTimeoutOption(
+  command: Command,
+  timeoutMs: number,
+  shown = `${timeoutMs / 1000}s`,
+): Command {
   return command.addOption(
     new Option("--timeout <duration>", "longest wait for an answer: 500ms, 5s, 2m")
       .argParser(parseTimeout)
-      .default(timeoutMs, `${timeoutMs / 1000}s`),
+      .default(timeoutMs, shown),
   );
+}
+
+/** The default of `--timeout` where values are transferred, for help: see {@link givenTimeout}. */
+export const WHILE_IN_PROGRESS = "as long as values move";
+
+/**
+ * Returns the timeout of a command that transfers values, if its user has given one, for a whole call. Without one a
+ * call may last as long as it makes progress, however slow the link is.
+ */
+export function givenTimeout(command: Command): { readonly timeoutMs?: number } {
+  if (command.getOptionValueSource("timeout") === "default") return {};
+  return { timeoutMs: command.getOptionValue("timeout") };
 }
 
 /** Adds `--trainer`, the id that the broker's permissions may be bound to. */
@@ -100,8 +116,8 @@ export function addOutputOptions(command: Command): Command {
 export interface AskingFlags extends TrainerFlags, OutputFlags {}
 
 /** Adds the flags of a command that asks hosts; `timeoutMs` is the default of `--timeout`. */
-export function addAskingOptions(command: Command, timeoutMs: number): Command {
-  return addOutputOptions(addTrainerOption(addJobOptions(command, timeoutMs)));
+export function addAskingOptions(command: Command, timeoutMs: number, shown?: string): Command {
+  return addOutputOptions(addTrainerOption(addJobOptions(command, timeoutMs, shown)));
 }
 
 /** Credentials of the connections on which a host answers trainers; each is undefined unless given. */

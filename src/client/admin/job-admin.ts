@@ -341,7 +341,7 @@ export async function openAdmin(options: AdminOptions): Promise<JobAdmin> {
   const inbox = `${subjects.inbox(trainer)}.${randomUUID()}`;
   const wire = NatsWire.open(connection, inbox, (error) => calls.fail(error));
   const callOptions = { timeoutMs, signal };
-  const requests = Requests.open(wire);
+  const requests = Requests.open(wire, false);
   return new JobAdmin({ connection, requests, calls, subjects, trainer, callOptions });
 }
 

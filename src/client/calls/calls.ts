@@ -4,13 +4,16 @@ import type { Tensor } from "../../protocol/tensor.ts";
 
 /** Options of every call. */
 export interface CallOptions {
-  /** Timeout of the whole call; by default 30,000, or what the call states. */
+  /**
+   * Timeout of the whole call. Without it a call ends when it has made no progress for 30,000 ms, or what the call
+   * states: bytes that come or go, acknowledgements and answers are progress.
+   */
   readonly timeoutMs?: number;
   /** Ends the call with `ABORTED`. */
   readonly signal?: AbortSignal;
 }
 
-/** Timeout of a call without `timeoutMs`. */
+/** How long a call without `timeoutMs` may make no progress. */
 const CALL_TIMEOUT_MS = 30_000;
 
 /** The longest delay a timer of Node.js can have. */
@@ -23,7 +26,10 @@ const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 export class Deadline {
   /** Name of the call, for messages. */
   readonly what: string;
-  readonly #endsAt: number;
+  readonly #timeoutMs: number;
+  /** Whether progress gives the call the whole timeout again. */
+  readonly #followsProgress: boolean;
+  #endsAtMs: number;
   readonly #listeners = new Set<(error: PserverError) => void>();
   readonly #signal: AbortSignal | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -31,10 +37,14 @@ export class Deadline {
   /** Returns why the call's request is not answered yet: the last error after which it is sent again. */
   obstacle: () => PserverError | undefined = () => undefined;
 
-  private constructor(what: string, endsAt: number, signal: AbortSignal | undefined) {
+  private constructor(what: string, timeoutMs: number, options: CallOptions) {
     this.what = what;
-    this.#endsAt = endsAt;
-    this.#signal = signal;
+    this.#timeoutMs = timeoutMs;
+    this.#followsProgress = options.timeoutMs === undefined;
+    this.#endsAtMs = performance.now() + timeoutMs;
+    this.#signal = options.signal;
+    this.#arm();
+    options.signal?.addEventListener("abort", this.#onAbort);
   }
 
   /**
@@ -55,13 +65,7 @@ export class Deadline {
       );
     }
     if (signal?.aborted) throw aborted(what, signal);
-    const deadline = new Deadline(what, performance.now() + timeoutMs, signal);
-    deadline.#timer = setTimeout(() => {
-      const text = `${what}: not finished within ${timeoutMs} ms`;
-      deadline.end(new PserverError("TIMEOUT", text, { timeoutMs }));
-    }, timeoutMs);
-    signal?.addEventListener("abort", deadline.#onAbort);
-    return deadline;
+    return new Deadline(what, timeoutMs, options);
   }
 
   /** Why the call has ended; undefined while it may go on. */
@@ -71,7 +75,12 @@ export class Deadline {
 
   /** The time left, never below 0. */
   get remainingMs(): number {
-    return this.#ended === undefined ? Math.max(0, this.#endsAt - performance.now()) : 0;
+    return this.#ended === undefined ? Math.max(0, this.#endsAtMs - performance.now()) : 0;
+  }
+
+  /** Notes that the call has made progress, after which it has its whole time again unless its caller has set one. */
+  progressed(): void {
+    if (this.#followsProgress) this.#endsAtMs = performance.now() + this.#timeoutMs;
   }
 
   /**
@@ -132,6 +141,19 @@ export class Deadline {
   dispose(): void {
     this.#clear();
     this.#listeners.clear();
+  }
+
+  #arm(): void {
+    this.#timer = setTimeout(() => {
+      if (this.#followsProgress && this.remainingMs > 0) this.#arm();
+      else this.end(this.#timedOut());
+    }, this.remainingMs);
+  }
+
+  #timedOut(): PserverError {
+    const timeoutMs = this.#timeoutMs;
+    const text = this.#followsProgress ? "no progress within" : "not finished within";
+    return new PserverError("TIMEOUT", `${this.what}: ${text} ${timeoutMs} ms`, { timeoutMs });
   }
 
   readonly #onAbort = (): void => {

@@ -1,6 +1,7 @@
 import { reactionToRejection } from "../../protocol/errors.ts";
 import type { Answers, Outcome } from "../../protocol/messages/outcomes.ts";
 import type { Position } from "../../protocol/messages/position.ts";
+import { LinkWindow } from "./link-window.ts";
 import {
   ASK_AFTER_MS,
   type OutcomeCommands,
@@ -39,6 +40,11 @@ export interface OutboxCommands extends OutcomeCommands {
   repeat(update: BlockUpdate): void;
   /** Releases the kept message; its memory can be used again at once if `isReusable`. */
   release(update: BlockUpdate, isReusable: boolean): void;
+  /**
+   * Sends a PING; raises `read` with this number when it is answered. Called only while no PING is without an answer on
+   * the present connection.
+   */
+  ping(sendNumber: number): void;
   /** Raises `tick` at this time. Called only while no tick is set. */
   setTimer(atMs: number): void;
 }
@@ -53,7 +59,7 @@ export interface OutboxListener {
   sessionOver(failure: Failure, nowMs: number): void;
 }
 
-/** How long a PubAck may take before the record is published again. */
+/** How long a PubAck may take, once the broker has read the record, before the record is published again. */
 const ACK_TIMEOUT_MS = 2_000;
 /** So many bytes in flight are repeated without growing delays: no link is so slow that they fill it. */
 const LITTLE_BYTES = 256 * 1024;
@@ -66,7 +72,7 @@ interface OutboxDeps {
   readonly commands: OutboxCommands;
   readonly listener: OutboxListener;
   readonly positions: Positions;
-  /** Bytes of elements that may be without a PubAck. */
+  /** Bytes of elements that may be without a PubAck, however fast the link is. */
   readonly inFlightBytesMax: number;
   /** Numbers of one shard that may be open. */
   readonly windowRecords: number;
@@ -76,11 +82,15 @@ interface OutboxDeps {
  * Publishes journal records and learns what became of them. It reads no clock: events that need the time
  * carry it as `nowMs`.
  *
- * A waiting update becomes a message only when both windows admit it: that of bytes in flight, and that of
- * numbers of its shard. A record is repeated until its PubAck and no longer: after a reconnect, because what
- * is published while disconnected is lost; 2 s after it has certainly reached the broker, or after 2 s without any
- * PubAck; and, with growing delays, while the journal is full or does not exist yet. Repeats are harmless: a shard
- * applies each number once.
+ * A waiting update becomes a message only when both windows admit it: that of bytes in flight, which follows the speed
+ * of the link, and that of numbers of its shard. A record is repeated until its PubAck and no longer: after a
+ * reconnect, because what is published while disconnected is lost; when the broker has read it and its PubAck has not
+ * been sent for 2 s; and, with growing delays, while the journal is full or does not exist yet. Repeats are harmless: a
+ * shard applies each number once.
+ *
+ * The broker handles the messages of a connection in order. So the answer to a PING shows that it has read what was
+ * published before, and that all that it had sent by then has come. While a record, or its PubAck, is on a slow link,
+ * no time runs.
  *
  * An update waits, or has an open number, or has its fate. A record without a PubAck is in flight, even if it
  * was given up, until the broker has answered or can no longer receive it.
@@ -100,16 +110,24 @@ export class Outbox implements RecordSettler {
   #open = 0;
   #session = 0;
   #sendNumber = 0;
-  #lastAckAtMs = 0;
-  /** The latest publication that the broker is known to have received, and so all before it. */
-  #reachedSendNumber = 0;
+  /** Publications before this one are known to have been read by the broker. */
+  #readSendNumber = 0;
+  /** The last publication before the PING without an answer, and when that was sent; Infinity if there is none. */
+  #pingSendNumber = 0;
+  #pingAtMs = Number.POSITIVE_INFINITY;
+  /** What the broker had sent up to this time has come. */
+  #heardUntilMs = Number.NEGATIVE_INFINITY;
+  readonly #link: LinkWindow;
+  /** Bytes with a PubAck. */
+  #storedBytes = 0;
   #isPaused = true;
   #isConnected = true;
   #hasTimer = false;
 
   constructor(deps: OutboxDeps) {
     this.#deps = deps;
-    this.#inFlight = new InFlight(deps.inFlightBytesMax);
+    this.#inFlight = new InFlight();
+    this.#link = new LinkWindow(deps.inFlightBytesMax);
     this.#tracker = new OutcomeTracker({ ...deps, settler: this });
   }
 
@@ -166,6 +184,7 @@ export class Outbox implements RecordSettler {
     const update = this.#inFlight.get(slot, serial);
     if (update === undefined) return;
     this.#noteAck(update, nowMs);
+    this.#measure(update, nowMs);
     if (shard !== update.shard) {
       this.#reject(update, otherShard(shard, update.shard));
       this.#finish(nowMs);
@@ -208,6 +227,15 @@ export class Outbox implements RecordSettler {
     } else {
       this.#reject(update, failure);
     }
+    this.#finish(nowMs);
+  }
+
+  /** Notes that the broker has answered the PING of this number. */
+  read(sendNumber: number, nowMs: number): void {
+    if (this.#pingAtMs === Number.POSITIVE_INFINITY || sendNumber !== this.#pingSendNumber) return;
+    this.#readSendNumber = Math.max(this.#readSendNumber, sendNumber + 1);
+    this.#heardUntilMs = this.#pingAtMs;
+    this.#pingAtMs = Number.POSITIVE_INFINITY;
     this.#finish(nowMs);
   }
 
@@ -257,6 +285,8 @@ export class Outbox implements RecordSettler {
   /** Notes that the connection is lost: what is published from now on does not arrive. */
   disconnected(): void {
     this.#isConnected = false;
+    this.#pingAtMs = Number.POSITIVE_INFINITY;
+    this.#link.reset();
     // A record that was given up and has no PubAck yet will never get one.
     let next = this.#inFlight.first;
     while (next !== undefined) {
@@ -295,6 +325,11 @@ export class Outbox implements RecordSettler {
         this.#check(update, nowMs);
       }
       for (const window of this.#turns) this.#tracker.ask(window, this.#session, nowMs);
+      if (this.#inFlight.count > 0 && this.#pingAtMs === Number.POSITIVE_INFINITY) {
+        this.#pingAtMs = nowMs;
+        this.#pingSendNumber = this.#sendNumber;
+        this.#deps.commands.ping(this.#sendNumber);
+      }
     }
     this.#finish(nowMs);
   }
@@ -384,7 +419,7 @@ export class Outbox implements RecordSettler {
         this.#dropWaiting(first, undefined);
       } else {
         // The shard keeps its turn, so that a large update is not overtaken for ever by small ones.
-        if (!this.#inFlight.fits(first.dataBytes)) break;
+        if (!this.#inFlight.fits(first.dataBytes, this.#link.bytes)) break;
         this.#turn += 1;
         idle = 0;
         this.#publishFirst(window, first, nowMs);
@@ -414,43 +449,55 @@ export class Outbox implements RecordSettler {
     update.sendNumber = this.#sendNumber;
     update.sends += 1;
     update.sentAtMs = nowMs;
-    update.reachedAtMs = Number.POSITIVE_INFINITY;
+    update.storedBytesBefore = this.#storedBytes;
+    update.readAtMs = Number.POSITIVE_INFINITY;
     update.retryAtMs = Number.POSITIVE_INFINITY;
   }
 
   /** Repeats a record in flight if its repeat is due. */
   #check(update: BlockUpdate, nowMs: number): void {
+    const isLost = this.#isLost(update, nowMs);
     if (!update.isOpen) {
-      if (nowMs - update.sentAtMs > 2 * ACK_TIMEOUT_MS) this.#leaveFlight(update, false);
+      if (isLost) this.#leaveFlight(update, false);
     } else if (Number.isFinite(update.retryAtMs)) {
       if (nowMs >= update.retryAtMs) this.#repeat(update, nowMs);
-    } else if (this.#isLost(update, nowMs)) {
+    } else if (isLost) {
       this.#repeat(update, nowMs);
     }
   }
 
   /** Notes that the broker has answered to a record. */
-  #noteAck({ sends, sendNumber }: BlockUpdate, nowMs: number): void {
-    this.#lastAckAtMs = nowMs;
+  #noteAck({ shard, sends, sendNumber }: BlockUpdate, nowMs: number): void {
+    const window = this.#window(shard);
+    window.ackedAtMs = nowMs;
     // Of a record that was repeated, nobody knows which copy was answered.
-    if (sends === 1) this.#reachedSendNumber = Math.max(this.#reachedSendNumber, sendNumber);
+    if (sends !== 1) return;
+    window.ackedSendNumber = Math.max(window.ackedSendNumber, sendNumber);
+    this.#readSendNumber = Math.max(this.#readSendNumber, sendNumber);
+  }
+
+  /** Notes how much was stored since a record was published, which itself is stored now. */
+  #measure({ sends, dataBytes, sentAtMs, storedBytesBefore }: BlockUpdate, nowMs: number): void {
+    this.#storedBytes += dataBytes;
+    if (sends !== 1) return;
+    this.#link.note(this.#storedBytes - storedBytesBefore, nowMs - sentAtMs, nowMs);
   }
 
   /**
-   * Returns whether a record counts as lost. The connection brings records to the broker in order: one has reached it
-   * when a later one, of any shard, was answered, and is lost 2 s after that, as its journal may have no leader. It is
-   * also lost if no PubAck at all has come for 2 s; unless little is in flight, that time grows with each copy, so that
-   * a slow link is not filled with repeats.
+   * Returns whether a record counts as lost: the broker has read it, and has not sent its PubAck within 2 s after that,
+   * as its journal may have no leader. A journal answers in order, so the time begins anew with each answer of the
+   * journal to an earlier record; and unless little is in flight it grows with each copy, so that a slow broker is not
+   * given more than it can store.
    */
   #isLost(update: BlockUpdate, nowMs: number): boolean {
-    const isReached = update.sendNumber < this.#reachedSendNumber;
-    if (isReached) update.reachedAtMs = Math.min(update.reachedAtMs, nowMs);
-    if (nowMs - update.reachedAtMs >= ACK_TIMEOUT_MS) return true;
-    const waits = this.#inFlight.bytes <= LITTLE_BYTES ? 1 : Math.min(update.sends, 4);
-    return (
-      nowMs - update.sentAtMs >= ACK_TIMEOUT_MS * waits &&
-      nowMs - this.#lastAckAtMs >= ACK_TIMEOUT_MS
-    );
+    const { shard, sendNumber, sends } = update;
+    if (sendNumber < this.#readSendNumber) update.readAtMs = Math.min(update.readAtMs, nowMs);
+    const { ackedSendNumber, ackedAtMs } = this.#window(shard);
+    const isOvertaken = sendNumber < ackedSendNumber;
+    const isShort = isOvertaken || this.#inFlight.bytes <= LITTLE_BYTES;
+    const sinceMs = isOvertaken ? update.readAtMs : Math.max(update.readAtMs, ackedAtMs);
+    const waits = isShort ? 1 : Math.min(sends, 4);
+    return this.#heardUntilMs - sinceMs >= ACK_TIMEOUT_MS * waits;
   }
 
   /** Gives an update the fate `rejected` for a reason found before the fold: it will never be applied. */

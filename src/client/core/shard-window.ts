@@ -45,22 +45,16 @@ export class UpdateList {
 }
 
 /**
- * The records without a PubAck, in the order of their last publication, and the bytes of their elements,
- * which are bounded. A record that was given up stays until its PubAck can no longer come: its bytes may
+ * The records without a PubAck, in the order of their last publication, and the bytes of their elements. A record that was given up stays until its PubAck can no longer come: its bytes may
  * still be in the buffers of the connection.
  */
 export class InFlight {
-  readonly #bytesMax: number;
   readonly #list = new UpdateList();
   readonly #slots: (BlockUpdate | undefined)[] = [];
   readonly #free: number[] = [];
   #serials = 0;
   #bytes = 0;
   #count = 0;
-
-  constructor(bytesMax: number) {
-    this.#bytesMax = bytesMax;
-  }
 
   /** Bytes of elements in flight. */
   get bytes(): number {
@@ -83,11 +77,11 @@ export class InFlight {
   }
 
   /**
-   * Returns whether this many more bytes are within the bound. A record larger than the bound is admitted
+   * Returns whether this many more bytes are within a bound. A record larger than the bound is admitted
    * alone.
    */
-  fits(bytes: number): boolean {
-    return this.#bytes === 0 || this.#bytes + bytes <= this.#bytesMax;
+  fits(bytes: number, bytesMax: number): boolean {
+    return this.#bytes === 0 || this.#bytes + bytes <= bytesMax;
   }
 
   /** Adds a record, and gives it a slot and serial. */
@@ -128,7 +122,9 @@ export class ShardWindow {
   readonly waiting: UpdateList = new UpdateList();
   /** Open records that are stored, in the order in which to ask for their outcomes. */
   readonly stored: UpdateList = new UpdateList();
-  /** Number of the last publication with a PubAck: earlier publications to the shard without one are lost. */
+  /** The latest publication that the journal has answered, and when it has answered last. */
+  ackedSendNumber = 0;
+  ackedAtMs: number = Number.NEGATIVE_INFINITY;
   /** Time of the last request for outcomes. */
   askedAtMs: number = Number.NEGATIVE_INFINITY;
   readonly #records: number;

@@ -117,8 +117,10 @@ export interface BlockUpdate {
   /** Number of its last publication among all publications of the trainer. */
   sendNumber: number;
   sentAtMs: number;
-  /** When its last publication was known to have reached the broker; Infinity while it is not. */
-  reachedAtMs: number;
+  /** Bytes of all records that were stored before its last publication. */
+  storedBytesBefore: number;
+  /** When the broker was known to have read its last publication; Infinity while it is not. */
+  readAtMs: number;
   /** When to publish it again after a refusal; Infinity if the broker has not refused it. */
   retryAtMs: number;
   retryDelayMs: number;
@@ -186,7 +188,8 @@ function newBlockUpdate(call: UpdateCall, index: number, size: UpdateSize): Bloc
     refusals: 0,
     sendNumber: 0,
     sentAtMs: 0,
-    reachedAtMs: Number.POSITIVE_INFINITY,
+    storedBytesBefore: 0,
+    readAtMs: Number.POSITIVE_INFINITY,
     retryAtMs: Number.POSITIVE_INFINITY,
     retryDelayMs: RETRY_FIRST_MS,
     obstacle: undefined,
@@ -215,6 +218,13 @@ export function resetUpdate(update: BlockUpdate): void {
 /** Returns whether the broker has refused every publication of the update. */
 export function isStoredNowhere(update: BlockUpdate): boolean {
   return update.storedGeneration === 0 && update.sends === update.refusals;
+}
+
+/** Returns whether an update of the call is still to be stored. */
+export function hasUnstored(call: UpdateCall): boolean {
+  return call.updates.some(({ fate, storedGeneration }) => {
+    return fate === "pending" && storedGeneration === 0;
+  });
 }
 
 /** Returns whether every update of the call has its fate. */

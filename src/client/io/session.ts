@@ -30,6 +30,9 @@ interface SessionShellDeps {
   readonly onLost: (error: PserverError) => void;
 }
 
+/** Requests by which hosts claim or renew the trainer's lease. */
+const HOLDS_LEASE: readonly LifecycleVerb[] = ["join", "renew", "enter"];
+
 /** A lifecycle request under way. */
 interface PendingRequest {
   /** Sends the request under the current session. */
@@ -49,6 +52,8 @@ export class Session implements SessionCommands, SessionListener {
   readonly #core: SessionCore;
   readonly #pending = new Map<number, PendingRequest>();
   #requests = 0;
+  /** When the last request that has claimed or renewed the lease was sent. */
+  #heldAtMs = Number.NEGATIVE_INFINITY;
   #reply: JoinReply | undefined;
   #renewal: NodeJS.Timeout | undefined;
   #background: Deadline | undefined;
@@ -61,6 +66,11 @@ export class Session implements SessionCommands, SessionListener {
   /** The number of the session; 0 before the first. */
   get number(): number {
     return this.#reply?.session ?? 0;
+  }
+
+  /** Whether the lease may have run out: for its whole time no host has confirmed that it was renewed. */
+  get mayBeOut(): boolean {
+    return performance.now() - this.#heldAtMs >= (this.#reply?.leaseMs ?? 0);
   }
 
   /** Shards of the job. */
@@ -190,14 +200,17 @@ export class Session implements SessionCommands, SessionListener {
 
   async #ask(verb: LifecycleVerb, body: () => Fields, deadline: Deadline): Promise<Fields> {
     const { requests, subjects, trainer } = this.#options;
+    const askedAtMs = performance.now();
     try {
-      return await requests.ask({
+      const fields = await requests.ask({
         subject: subjects.lifecycle(trainer, verb),
         body: () => encodeMessage(body()),
         read: ({ fields }) => fields,
         deadline,
         nobody: () => this.#noHost(),
       });
+      if (HOLDS_LEASE.includes(verb)) this.#heldAtMs = Math.max(this.#heldAtMs, askedAtMs);
+      return fields;
     } catch (caught) {
       const error = ensureError(caught);
       if (error !== deadline.ended || error.code !== "TIMEOUT") throw error;

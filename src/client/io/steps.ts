@@ -7,6 +7,7 @@ import {
   type StepReply,
 } from "../../protocol/messages/reads.ts";
 import { encodeClock } from "../../protocol/messages/records.ts";
+import { quoteName } from "../../protocol/names.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
 import type { Deadline } from "../calls/calls.ts";
 import { noteReplaced, type Positions } from "../core/shard-window.ts";
@@ -207,8 +208,10 @@ export class Steps implements StepsCommands {
 
   sendGradients(call: StepCall, step: number, countsLate: boolean): void {
     const place = { step: step === 0 ? undefined : step, countsLate };
-    this.#call(call)
-      .send(place)
+    // Decided before anything of the step is sent: shards that have dropped the trainer would refuse a part of it.
+    const isOut = step > 0 && this.#options.session.mayBeOut;
+    const sending = isOut ? Promise.reject(this.#mayBeOut()) : this.#call(call).send(place);
+    sending
       .then(
         ({ late }) => this.#core.gradientsSent(call, late),
         (thrown: unknown) => {
@@ -254,10 +257,20 @@ export class Steps implements StepsCommands {
     const call = newStepCall(++this.#calls, kind, shards, endStep);
     return new Promise((resolve, reject) => {
       if (deadline.ended !== undefined) throw deadline.ended;
+      if (this.#options.session.mayBeOut) this.#core.lostPlace();
       const stopListening = deadline.onEnd((error) => this.#core.endCall(call, error));
       this.#pending.set(call.id, { deadline, send, stopListening, resolve, reject });
       this.#core.begin(call);
     });
+  }
+
+  #mayBeOut(): PserverError {
+    const { trainer } = this.#options;
+    return new PserverError(
+      "NOT_MEMBER",
+      `trainer ${quoteName(trainer)}: no host has confirmed the lease for its whole time, so the trainer may be out of the steps`,
+      { trainer },
+    );
   }
 
   /** Passes the result of a call's request on to the core. */

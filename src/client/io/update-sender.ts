@@ -20,11 +20,18 @@ import {
   type Failure,
   type Fate,
   hasFailed,
+  hasUnstored,
   newUpdateCall,
   type UpdateCall,
   type UpdateSize,
 } from "../core/update-call.ts";
-import { type InboxMessage, type JournalAck, parseJournalAck, type Wire } from "../wire/wire.ts";
+import {
+  ByteProgress,
+  type InboxMessage,
+  type JournalAck,
+  parseJournalAck,
+  type Wire,
+} from "../wire/wire.ts";
 
 /** Updates listed in an error; a large tensor has thousands. */
 const NAMES_MAX = 64;
@@ -215,6 +222,11 @@ export interface SendOptions {
 
 /** A call under way. */
 interface SentCall {
+  readonly call: UpdateCall;
+  readonly deadline: Deadline;
+  /** Blocks that had no fate when the call was last looked at, and whether an update was still to be stored. */
+  pending: number;
+  wasUnstored: boolean;
   readonly sources: readonly UpdateSource[];
   readonly resolve: (result: { late: number }) => void;
   readonly reject: (error: PserverError) => void;
@@ -232,6 +244,9 @@ export class UpdateSender implements OutboxCommands, OutboxListener {
   readonly #pool: BufferPool;
   readonly #allocate = (bytes: number): Buffer => this.#pool.take(bytes);
   readonly #answersInbox: string;
+  readonly #left = new ByteProgress();
+  /** Whether the broker has answered since the calls were last looked at. */
+  #hasAck = false;
   #callIds = 0;
   #timer: NodeJS.Timeout | undefined;
 
@@ -281,7 +296,10 @@ export class UpdateSender implements OutboxCommands, OutboxListener {
     const mode = { isDoneWhenStored: stored, countsLate, countsPresent };
     const call = newUpdateCall(++this.#callIds, mode, sources);
     return new Promise((resolve, reject) => {
-      const sent: SentCall = { sources, resolve, reject, stopListening: () => {} };
+      const { pending } = call;
+      const stopListening = (): void => {};
+      const state = { pending, wasUnstored: true, stopListening };
+      const sent: SentCall = { call, deadline, sources, resolve, reject, ...state };
       this.#calls.set(call.id, sent);
       if (deadline.ended === undefined) {
         sent.stopListening = deadline.onEnd((error) =>
@@ -353,8 +371,19 @@ export class UpdateSender implements OutboxCommands, OutboxListener {
     }
   }
 
+  ping(sendNumber: number): void {
+    this.#deps.wire.flush().then(
+      () => this.#outbox.read(sendNumber, performance.now()),
+      // The connection is lost, and everything is published again when it is back.
+      () => undefined,
+    );
+  }
+
   setTimer(atMs: number): void {
-    const tick = (): void => this.#outbox.tick(performance.now());
+    const tick = (): void => {
+      this.#noteProgress();
+      this.#outbox.tick(performance.now());
+    };
     this.#timer = setTimeout(tick, atMs - performance.now());
     this.#timer.unref();
   }
@@ -374,6 +403,18 @@ export class UpdateSender implements OutboxCommands, OutboxListener {
     this.#deps.onSessionEnd(toError(failure));
   }
 
+  /** Tells calls that they have made progress: updates have their fate, or come nearer to the broker. */
+  #noteProgress(): void {
+    const hasSent = this.#left.take(this.#deps.wire.leftBytes) || this.#hasAck;
+    this.#hasAck = false;
+    for (const sent of this.#calls.values()) {
+      const { call, deadline, pending, wasUnstored } = sent;
+      if (call.pending !== pending || (hasSent && wasUnstored)) deadline.progressed();
+      sent.pending = call.pending;
+      if (hasSent) sent.wasUnstored &&= hasUnstored(call);
+    }
+  }
+
   #source({ call, index }: BlockUpdate): UpdateSource {
     const source = this.#calls.get(call.id)?.sources[index];
     if (source === undefined) throw new PserverError("INTERNAL", "an update has no call");
@@ -390,6 +431,7 @@ export class UpdateSender implements OutboxCommands, OutboxListener {
     const nowMs = performance.now();
     const ack = readAck(message, this.#deps.subjects);
     if (ack.kind === "stored") {
+      this.#hasAck = true;
       this.#outbox.stored(slot, serial, ack.shard, ack.position, nowMs);
     } else {
       this.#outbox.refused(slot, serial, ack.error, ack.kind === "later", nowMs);

@@ -10,6 +10,7 @@ import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.t
 import { packedIndexBytes, partCounts } from "../../protocol/messages/parts.ts";
 import { allOrFirstError, type Deadline } from "../calls/calls.ts";
 import type { Parameters } from "../calls/parameters.ts";
+import { LinkWindow } from "../core/link-window.ts";
 import { noteReplaced } from "../core/shard-window.ts";
 import {
   isWanted,
@@ -25,6 +26,7 @@ import {
 
 interface Waiter {
   readonly bytes: number;
+  readonly deadline: Deadline;
   readonly admit: () => void;
 }
 
@@ -36,11 +38,12 @@ const FREE_SHARE = 0.25;
 
 /** Bounds the bytes under way: requests that do not fit wait in order. */
 export class ByteWindow {
-  readonly #bytesMax: number;
+  readonly #bytesMax: () => number;
   readonly #waiters = new Set<Waiter>();
   #bytes = 0;
 
-  constructor(bytesMax: number) {
+  /** Makes an empty window of so many bytes; how many is asked each time. */
+  constructor(bytesMax: () => number) {
     this.#bytesMax = bytesMax;
   }
 
@@ -60,6 +63,7 @@ export class ByteWindow {
     await new Promise<void>((resolve, reject) => {
       const waiter: Waiter = {
         bytes,
+        deadline,
         admit: () => {
           stopListening();
           resolve();
@@ -75,14 +79,15 @@ export class ByteWindow {
     });
   }
 
-  /** Releases bytes that {@link acquire} has admitted. */
+  /** Releases bytes that {@link acquire} has admitted. For those that wait that is progress. */
   release(bytes: number): void {
     this.#bytes -= bytes;
-    if (this.#bytes <= this.#bytesMax * (1 - FREE_SHARE)) this.#admit();
+    for (const { deadline } of this.#waiters) deadline.progressed();
+    if (this.#bytes <= this.#bytesMax() * (1 - FREE_SHARE)) this.#admit();
   }
 
   #fits(bytes: number): boolean {
-    return this.#bytes === 0 || this.#bytes + bytes <= this.#bytesMax;
+    return this.#bytes === 0 || this.#bytes + bytes <= this.#bytesMax();
   }
 
   #admit(): void {
@@ -201,6 +206,8 @@ interface BlockReaderDeps extends ReadDeps {
   readonly parameters: Parameters;
   /** The largest message that the broker takes. */
   readonly payloadBytesMax: () => number;
+  /** Bytes that the present connection has received. */
+  readonly receivedBytes: () => number;
 }
 
 /** Pause before blocks are asked for again after their journal was replaced. */
@@ -208,10 +215,14 @@ const AGAIN_MS = 10;
 /** Least bytes that a request counts in the window; bounds the number of requests under way. */
 const REQUEST_BYTES_MIN = 16 * 1024;
 
-/** Reads blocks and parts of blocks. One window of 16 MiB bounds the reads of all calls. */
+/**
+ * Reads blocks and parts of blocks. One window bounds the reads of all calls: as much as the link has lately brought in
+ * 1.5 s, at most 16 MiB.
+ */
 export class BlockReader {
   readonly #options: BlockReaderDeps;
-  readonly #window = new ByteWindow(IN_FLIGHT_BYTES_MAX);
+  readonly #link = new LinkWindow(IN_FLIGHT_BYTES_MAX);
+  readonly #window = new ByteWindow(() => this.#link.bytes);
 
   constructor(options: BlockReaderDeps) {
     this.#options = options;
@@ -242,9 +253,15 @@ export class BlockReader {
     const bytes = request.kind === "single" ? request.block.bytes : request.bytes;
     const windowBytes = Math.max(REQUEST_BYTES_MIN, bytes);
     await this.#window.acquire(windowBytes, deadline);
+    const askedAtMs = performance.now();
+    const receivedBefore = this.#options.receivedBytes();
     try {
       if (request.kind === "single") await this.#readSingle(request.block, mode, deadline);
       else await this.#readBatch(request.shard, request.blocks, mode, deadline);
+      // Whatever the link has brought meanwhile shows how fast it is; the count begins anew with a connection.
+      const received = this.#options.receivedBytes() - receivedBefore;
+      const nowMs = performance.now();
+      if (received > 0) this.#link.note(received, nowMs - askedAtMs, nowMs);
     } finally {
       this.#window.release(windowBytes);
     }

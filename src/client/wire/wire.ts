@@ -11,7 +11,7 @@ import { refusalText, storeRefusalCode } from "../../protocol/jetstream-errors.t
 import { throwIfError } from "../../protocol/messages/outcomes.ts";
 import type { Position } from "../../protocol/messages/position.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
-import { payloadBytesMaxOf, publishBulk } from "../../transport/bulk-transport.ts";
+import { payloadBytesMaxOf, publishBulk, trafficOf } from "../../transport/bulk-transport.ts";
 import { type PubAckError, parsePubAck } from "../../transport/jetstream.ts";
 import { Backoff, type Deadline, orObstacle } from "../calls/calls.ts";
 
@@ -47,6 +47,14 @@ export interface Wire {
    * @throws TOO_LARGE, or CLOSED once the connection is closed.
    */
   publish(subject: string, bytes: Uint8Array, reply: string): void;
+  /**
+   * Sends a PING; settles when it is answered. The broker handles what a connection sends in order: by then it has read
+   * all that was published before, and all that it had sent has come. Rejects if the connection is lost.
+   */
+  flush(): Promise<void>;
+  /** Bytes that the present connection has received, and given to the kernel to send; 0 while there is none. */
+  readonly receivedBytes: number;
+  readonly leftBytes: number;
   /** Subscribes to `<inbox>.<name>`; a final `.*` in the name matches any token. */
   receive(name: string, callback: (message: InboxMessage) => void): void;
   listen(listener: WireListener): void;
@@ -104,6 +112,18 @@ export class NatsWire implements Wire {
       throw new PserverError("CLOSED", "the connection to the broker is closed");
     }
     publishBulk(this.#connection, subject, bytes, reply);
+  }
+
+  flush(): Promise<void> {
+    return this.#connection.flush();
+  }
+
+  get receivedBytes(): number {
+    return trafficOf(this.#connection)?.receivedBytes ?? 0;
+  }
+
+  get leftBytes(): number {
+    return trafficOf(this.#connection)?.leftBytes ?? 0;
   }
 
   receive(name: string, callback: (message: InboxMessage) => void): void {
@@ -250,32 +270,58 @@ export interface Ask<Answer> {
   readonly repeat?: boolean;
 }
 
+/** How long an answer may take, once the broker has read the request, before the request is repeated. */
 const REPEAT_MS = 1_000;
-/**
- * Longest pause between repeats. Pauses grow up to it, so that a slow link is not filled with repeated
- * replies.
- */
+/** Longest pause between repeats. Pauses grow up to it, so that a slow host is not given more than it can answer. */
 const REPEAT_MS_MAX = 4_000;
 /** How often pending requests are checked: one timer for all costs less than one for each. */
 const TICK_MS = 100;
+/** So many bytes count as progress: many more than those of PINGs in the time of a call. */
+const PROGRESS_BYTES = 16 * 1024;
+
+/** Notices when a count of bytes has risen by so many that it is progress. */
+export class ByteProgress {
+  #bytes = 0;
+
+  /** Takes the present count, which begins anew with each connection; returns whether it is progress. */
+  take(bytes: number): boolean {
+    if (bytes < this.#bytes) this.#bytes = 0;
+    if (bytes - this.#bytes < PROGRESS_BYTES) return false;
+    this.#bytes = bytes;
+    return true;
+  }
+}
 
 /**
  * Requests under way, each with a token. The first answer counts, whichever repeat of the request it is to.
  * The `request` of nats.js repeats nothing and does not survive reconnects.
+ *
+ * A request is repeated only when its answer is not on the way: the answer to a PING that was sent a second after the
+ * broker had read the request comes after all that the broker had sent until then. Of an answer in several messages each
+ * begins that time anew. So nothing is asked for twice because a link is slow.
  */
 export class Requests {
   readonly #wire: Wire;
   readonly #pending = new Map<string, PendingAsk<unknown>>();
   #tokens = 0;
   #timer: NodeJS.Timeout | undefined;
+  #isPinging = false;
+  readonly #carriesValues: boolean;
+  readonly #received = new ByteProgress();
+  readonly #left = new ByteProgress();
 
-  private constructor(wire: Wire) {
+  private constructor(wire: Wire, carriesValues: boolean) {
     this.#wire = wire;
+    this.#carriesValues = carriesValues;
   }
 
-  /** Makes an empty table of requests, which receives answers on the wire from now on. */
-  static open(wire: Wire): Requests {
-    const requests = new Requests(wire);
+  /**
+   * Makes an empty table of requests, which receives answers on the wire from now on.
+   * @param carriesValues whether answers and received bytes are progress of the calls that wait: not where calls ask
+   * the same question until the answer is what they wait for.
+   */
+  static open(wire: Wire, carriesValues: boolean): Requests {
+    const requests = new Requests(wire, carriesValues);
     const all = requests.#pending;
     wire.receive("reply.*", (message) => all.get(message.token)?.receive(message));
     wire.listen({
@@ -292,14 +338,15 @@ export class Requests {
   }
 
   /**
-   * Sends a request and returns the answer. Repeats the request each second, and with growing delays while
-   * nobody listens or the host's error says that a retry can help.
+   * Sends a request and returns the answer. Repeats the request with growing delays while no answer is on the way,
+   * nobody listens, or the host's error says that a retry can help.
    * @throws the error in the answer, what `read` throws, or at the deadline the last error seen.
    */
   ask<Answer>(ask: Ask<Answer>): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const token = (++this.#tokens).toString(36);
-      const hooks = { done: () => this.#pending.delete(token), resolve, reject };
+      const answered = this.#carriesValues ? () => ask.deadline.progressed() : () => {};
+      const hooks = { done: () => this.#pending.delete(token), answered, resolve, reject };
       const pending = new PendingAsk<Answer>(this.#wire, token, ask, hooks);
       this.#pending.set(token, pending as PendingAsk<unknown>);
       pending.start();
@@ -321,17 +368,47 @@ export class Requests {
     if (this.#timer !== undefined || this.#pending.size === 0) return;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
-      const nowMs = performance.now();
-      for (const pending of [...this.#pending.values()]) pending.repeatIfDue(nowMs);
+      if (this.#carriesValues) this.#noteProgress();
+      this.#ping();
       this.#arm();
     }, TICK_MS);
     // The deadlines of the requests keep the process alive.
     this.#timer.unref();
   }
+
+  /** Tells the calls of waiting requests that bytes have come or gone: requests or answers may be behind them. */
+  #noteProgress(): void {
+    const hasReceived = this.#received.take(this.#wire.receivedBytes);
+    const hasSent = this.#left.take(this.#wire.leftBytes);
+    if (!hasReceived && !hasSent) return;
+    for (const pending of this.#pending.values()) pending.noteProgress(hasReceived);
+  }
+
+  /** Asks the broker how far it has read, if a request needs to know; one PING serves all requests. */
+  #ping(): void {
+    const sentAtMs = performance.now();
+    const asking = [...this.#pending.values()].filter((pending) => pending.needsPing(sentAtMs));
+    if (this.#isPinging || !this.#wire.connected || asking.length === 0) return;
+    this.#isPinging = true;
+    const sends = asking.map((pending) => pending.sends);
+    const answered = (): void => {
+      this.#isPinging = false;
+      asking.forEach((pending, i) => {
+        if (pending.sends === sends[i]) pending.answeredPing(sentAtMs);
+      });
+    };
+    // Once the connection is back every request is sent again.
+    const lost = (): void => {
+      this.#isPinging = false;
+    };
+    this.#wire.flush().then(answered, lost);
+  }
 }
 
 interface AskHooks<Answer> {
   readonly done: () => void;
+  /** Called for each complete answer. */
+  readonly answered: () => void;
   readonly resolve: (answer: Answer) => void;
   readonly reject: (error: PserverError) => void;
 }
@@ -344,6 +421,12 @@ class PendingAsk<Answer> {
   readonly #startedAtMs = performance.now();
   #backoff: Backoff | undefined;
   #repeatMs = REPEAT_MS;
+  #sends = 0;
+  /** Whether the last copy is on its way to the broker, as far as is known. */
+  #isUnread = false;
+  /** Whether hosts have answered with an error, and with nothing else since: bytes are of other answers then. */
+  #isRefused = false;
+  /** When a PING is to be sent whose answer proves that no answer of the last copy is on the way. */
   #repeatAtMs = Number.POSITIVE_INFINITY;
   #retryTimer: NodeJS.Timeout | undefined;
   #stopListening: () => void = () => {};
@@ -367,8 +450,16 @@ class PendingAsk<Answer> {
     if (deadline.ended === undefined) this.send();
   }
 
+  /** How often it was sent. */
+  get sends(): number {
+    return this.#sends;
+  }
+
   send(): void {
     clearTimeout(this.#retryTimer);
+    this.#sends += 1;
+    this.#isUnread = true;
+    this.#repeatAtMs = Number.POSITIVE_INFINITY;
     const wire = this.#wire;
     try {
       const reply = `${wire.inbox}.reply.${this.#token}`;
@@ -377,17 +468,32 @@ class PendingAsk<Answer> {
       this.fail(ensureError(error));
       return;
     }
-    this.#scheduleRepeat();
-    this.#repeatMs = Math.min(this.#repeatMs * 2, REPEAT_MS_MAX);
   }
 
-  #scheduleRepeat(): void {
-    if (this.#ask.repeat !== false) this.#repeatAtMs = performance.now() + this.#repeatMs;
+  /** Returns whether it is to be known whether the broker has read the request, or has an answer on the way. */
+  needsPing(nowMs: number): boolean {
+    return this.#ask.repeat !== false && (this.#isUnread || nowMs >= this.#repeatAtMs);
   }
 
-  /** Sends the request again if its repeat is due. */
-  repeatIfDue(nowMs: number): void {
-    if (nowMs >= this.#repeatAtMs) this.send();
+  /** Notes that a PING that was sent after the last copy of the request was answered. */
+  answeredPing(sentAtMs: number): void {
+    if (this.#isUnread) {
+      this.#isUnread = false;
+      this.#scheduleRepeat(this.#repeatMs);
+      this.#repeatMs = Math.min(this.#repeatMs * 2, REPEAT_MS_MAX);
+    } else if (sentAtMs >= this.#repeatAtMs) {
+      this.send();
+    }
+  }
+
+  /** Notes that bytes have come, or gone, on the connection. */
+  noteProgress(hasReceived: boolean): void {
+    const mayWait = hasReceived ? !this.#isRefused : this.#isUnread && this.#sends === 1;
+    if (mayWait) this.#ask.deadline.progressed();
+  }
+
+  #scheduleRepeat(pauseMs: number): void {
+    this.#repeatAtMs = performance.now() + pauseMs;
   }
 
   receive(received: InboxMessage): void {
@@ -400,7 +506,10 @@ class PendingAsk<Answer> {
       throwIfError(message.fields);
       const answer = this.#ask.read(message);
       if (answer === MORE) {
-        this.#scheduleRepeat();
+        this.#ask.deadline.progressed();
+        this.#isUnread = false;
+        this.#isRefused = false;
+        this.#scheduleRepeat(REPEAT_MS);
         return;
       }
       if (answer === ASK_AGAIN) {
@@ -408,6 +517,7 @@ class PendingAsk<Answer> {
         return;
       }
       this.#stop();
+      this.#hooks.answered();
       this.#hooks.resolve(answer);
     } catch (caught) {
       const error = ensureError(caught);
@@ -424,6 +534,8 @@ class PendingAsk<Answer> {
   #retry(error: PserverError): void {
     const { retryMs } = this.#ask;
     this.#last = error;
+    this.#isRefused = true;
+    this.#isUnread = false;
     if (retryMs !== undefined && performance.now() - this.#startedAtMs >= retryMs) {
       this.fail(error);
       return;

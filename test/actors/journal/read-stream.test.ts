@@ -10,7 +10,7 @@ import { ensureError } from "../../../src/protocol/index.ts";
 // is a list of messages.
 
 /** What each fetch delivers: sequences, and how many messages are left after each. */
-let batches: (readonly [seq: number, pending: number][])[];
+let batches: (readonly [seq: number, pending: number])[][];
 let pendingAtFirst: number;
 /** The place of the next message among those delivered. */
 let delivery: number;
@@ -24,19 +24,23 @@ let deleteFails: boolean;
 let stored: readonly number[];
 /** Called each time when it is asked for one. */
 let onAsked: () => void;
+/** Called before each message comes. */
+let onDelivery: () => void;
 
 beforeEach(() => {
   [batches, pendingAtFirst, delivery, fetches, hasWaited] = [[], 0, 1, [], false];
   [made, deleted, deleteFails] = [[], [], false];
-  [stored, onAsked] = [[], () => undefined];
+  [stored, onAsked, onDelivery] = [[], () => undefined, () => undefined];
 });
 
 afterEach(() => {
   vi.useRealTimers();
+  vi.restoreAllMocks();
 });
 
-async function* deliver(batch: readonly [number, number][]): AsyncGenerator<unknown> {
+async function* deliver(batch: readonly (readonly [number, number])[]): AsyncGenerator<unknown> {
   for (const [seq, pending] of batch) {
+    onDelivery();
     const info = { pending, streamSequence: seq, deliverySequence: delivery++ };
     yield { seq, subject: `s.${seq}`, info };
   }
@@ -95,6 +99,27 @@ const TWO_BATCHES: typeof batches = [
   ],
   [[9, 0]],
 ];
+
+test.each([
+  ["fast link is asked for ever more", 1, [2, 8, 32, 64]],
+  ["slow link is asked for less, so that all comes before the request expires", 700, [2, 1, 1, 1]],
+  ["link in between is asked for as much as before", 300, [2, 2, 2, 2]],
+])("a %s at a time", async (_name, messageMs, expected) => {
+  let nowMs = 0;
+  vi.spyOn(performance, "now").mockImplementation(() => nowMs);
+  onDelivery = () => {
+    nowMs += messageMs;
+  };
+  pendingAtFirst = 4;
+  const pairs = messageMs === 300 ? 2 : 1;
+  batches = [4, 3, 2, 1].map((left) => {
+    return Array.from({ length: pairs }, (_, i) => [10 - 2 * left + i, left - 1] as const);
+  });
+  if (messageMs === 700) batches[0]?.push([3, 3]);
+  await read({ timeoutMs: 10_000, batchMessages: 64 });
+  const wanted = fetches.map((options) => (options as { max_messages: number }).max_messages);
+  expect(wanted).toEqual(expected);
+});
 
 test("all messages come in order, and none is waited for after the last", async () => {
   pendingAtFirst = 3;

@@ -23,7 +23,7 @@ class ReadySession extends Session {
 
 test("a parameter that is forgotten as soon as it is found is looked up again, so that each name gets its own", async () => {
   const session = new ReadySession({
-    requests: Requests.open(new FakeWire()),
+    requests: Requests.open(new FakeWire(), false),
     subjects: new JobSubjects("j"),
     trainer: "t",
     onEnded: () => {},

@@ -96,6 +96,9 @@ export class OutboxMachine implements Machine, OutboxCommands, OutboxListener, P
       case "tick":
         this.#outbox.tick(a);
         break;
+      case "read":
+        this.#outbox.read(a, b);
+        break;
       default:
         throw new Error(`no event: ${event}`);
     }
@@ -120,6 +123,10 @@ export class OutboxMachine implements Machine, OutboxCommands, OutboxListener, P
     const command = ["ask", shard, session, generation, seq, count, ...numbers];
     const failed = this.#recorder.command(...command);
     if (failed) this.#outbox.askNotPublished(shard, numbers, failureOf(failed[1] ?? ""));
+  }
+
+  ping(sendNumber: number): void {
+    this.#recorder.command("ping", sendNumber);
   }
 
   setTimer(atMs: number): void {
@@ -237,7 +244,7 @@ const ASK_ERRORS: Readonly<Record<string, number>> = {
 };
 const ENDS: Readonly<Record<string, number>> = { TIMEOUT: 3, ABORTED: 1, CLOSED: 1 };
 
-const CALM = { send: 14, stored: 16, refused: 5, answered: 16, tick: 18, end: 3 };
+const CALM = { send: 14, stored: 16, refused: 5, answered: 16, tick: 18, read: 18, end: 3 };
 const RARE = { "ask-failed": 4, denied: 1, connection: 2, pause: 1 };
 /**
  * How often each event comes: as usual; with a journal that stays full; with a broker that is silent, while little or
@@ -246,9 +253,29 @@ const RARE = { "ask-failed": 4, denied: 1, connection: 2, pause: 1 };
 const WEIGHTS = {
   calm: { ...CALM, ...RARE },
   full: { ...CALM, ...RARE, send: 6, stored: 2, refused: 40, tick: 50, end: 1 },
-  silent: { ...CALM, ...RARE, send: 6, stored: 4, answered: 3, tick: 60, connection: 4, end: 1 },
-  slow: { ...CALM, ...RARE, send: 12, stored: 4, answered: 3, tick: 60, connection: 1, end: 0 },
-  overtaken: { ...CALM, ...RARE, refused: 0, answered: 1, stored: 30, tick: 50, end: 0 },
+  silent: {
+    ...CALM,
+    ...RARE,
+    send: 6,
+    stored: 4,
+    answered: 3,
+    tick: 60,
+    read: 40,
+    connection: 4,
+    end: 1,
+  },
+  slow: {
+    ...CALM,
+    ...RARE,
+    send: 12,
+    stored: 4,
+    answered: 3,
+    tick: 60,
+    read: 3,
+    connection: 1,
+    end: 0,
+  },
+  overtaken: { ...CALM, ...RARE, read: 40, refused: 0, answered: 1, stored: 30, tick: 50, end: 0 },
   failing: { ...CALM, ...RARE, answered: 2, "ask-failed": 30, tick: 40, end: 1, connection: 12 },
 } as const;
 const TICK_DELAYS_MS = {
@@ -268,6 +295,7 @@ export class OutboxPlayer implements Player {
   readonly #calls = new Set<number>();
   readonly #updates = new Map<number, readonly number[]>();
   readonly #asked: number[] = [];
+  readonly #pings: number[] = [];
   readonly #seqs = new Array<number>(SHARDS).fill(0);
   readonly #weather: keyof typeof WEIGHTS;
   /** Factor of all sizes. */
@@ -298,6 +326,7 @@ export class OutboxPlayer implements Player {
       refused: () => this.#refused(),
       answered: () => this.#answered(),
       tick: () => this.#tick(),
+      read: () => this.#read(),
       end: () => this.#end(),
       "ask-failed": () => this.#askFailed(),
       denied: () => this.#denied(),
@@ -312,6 +341,7 @@ export class OutboxPlayer implements Player {
     const [a = 0, b = 0, session = 0, n = 0, , slot = 0, serial = 0] = words.map(Number);
     const fails = this.#random.chance(0.02);
     if (verb === "timer") this.#timerAtMs = a;
+    if (verb === "ping") this.#pings.push(a);
     if (verb === "over") this.#calls.delete(a);
     if (verb === "session-over") this.#isPaused ||= words[0] === "REJOIN";
     if (verb === "ask" && !fails) this.#asked.push(a);
@@ -415,6 +445,12 @@ export class OutboxPlayer implements Player {
   #connection(): string {
     this.#isConnected = !this.#isConnected;
     return this.#isConnected ? toLine(["reconnected", this.#nowMs]) : "disconnected";
+  }
+
+  /** The answer to a PING, at times to one of an earlier connection. */
+  #read(): string | undefined {
+    const sendNumber = this.#random.chance(0.1) ? this.#pings[0] : this.#pings.at(-1);
+    return sendNumber === undefined ? undefined : toLine(["read", sendNumber, this.#nowMs]);
   }
 
   #tick(): string | undefined {

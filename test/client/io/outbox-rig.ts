@@ -19,7 +19,10 @@ import { FakeWire, type Published } from "../../support/fake-wire.ts";
 export const MIB = 1024 * 1024;
 const subjects = new JobSubjects("j");
 
-/** A sender that has joined as session 5, its connection, and what it tells; `onEnd` hears that, too. */
+/**
+ * A sender that has joined as session 5, its connection, which it knows to be fast, and what it tells; `onEnd` hears
+ * that, too.
+ */
 export function setUp(onEnd: (sender: UpdateSender) => void = () => {}): {
   wire: FakeWire;
   sender: UpdateSender;
@@ -39,6 +42,10 @@ export function setUp(onEnd: (sender: UpdateSender) => void = () => {}): {
       onEnd(sender);
     },
   });
+  sender.start(4);
+  void sender.send([update(9, 0, MIB)], { deadline: deadline(), stored: true });
+  ack(wire, wire.published[0], 1, "PS_j_9");
+  wire.published.length = 0;
   sender.start(5);
   onTestFinished(() => sender.close());
   return { wire, sender, positions, ended };

@@ -40,7 +40,7 @@ class Rig {
 
   constructor() {
     this.session = new Session({
-      requests: Requests.open(this.wire),
+      requests: Requests.open(this.wire, false),
       subjects,
       trainer: "t",
       onEnded: () => {
@@ -111,6 +111,22 @@ async function pass(ms: number): Promise<void> {
 }
 
 describe("a lease", () => {
+  test("may have run out once its whole time has passed since a request was sent that has renewed it", async () => {
+    const rig = await Rig.joined(5);
+    expect(rig.session.mayBeOut).toBe(false);
+    await pass(LEASE_MS / 3);
+    const renewal = rig.only("renew");
+    await pass((LEASE_MS * 2) / 3 - 1);
+    expect(rig.session.mayBeOut).toBe(false);
+    await pass(1);
+    expect(rig.session.mayBeOut).toBe(true);
+    rig.answer(renewal, { session: 5 });
+    await pass(0);
+    expect(rig.session.mayBeOut).toBe(false);
+    await pass(LEASE_MS / 3);
+    expect(rig.session.mayBeOut).toBe(true);
+  });
+
   test("is renewed after a third of its time, and each third from then on", async () => {
     const rig = await Rig.joined(5);
     for (let time = 1; time <= 4; time++) {

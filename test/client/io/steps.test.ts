@@ -1,6 +1,6 @@
 // Proves how a trainer keeps step: when it enters, what it waits for, in which order clocks follow
 // gradients, and what becomes of late ones. The test plays the hosts on a fake connection.
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { Deadline } from "../../../src/client/calls/calls.ts";
 import { ClientParts } from "../../../src/client/client.ts";
 import type { GradResult, StepPlace } from "../../../src/client/io/steps.ts";
@@ -17,6 +17,7 @@ async function start(
   const host = new StepHost(synchronization);
   const parts = new ClientParts({
     wire: host,
+    control: host.control,
     subjects: new JobSubjects("j"),
     trainer: "t",
     fail: (error) => {
@@ -108,6 +109,35 @@ test("a gradient waits until the previous step has closed in its shards", async 
     { shard: 0, step: 2 },
     { shard: 1, step: 2 },
   ]);
+});
+
+test.each([
+  ["when its call begins", [true]],
+  ["after it has waited for the step before", [false, true]],
+])(
+  "a trainer whose lease may have run out enters again before it sends anything of its step, %s",
+  async (_when, out) => {
+    const { host, parts } = await start(SYNC);
+    await oneStep(parts);
+    const mayBeOut = vi.spyOn(parts.session, "mayBeOut", "get");
+    for (const value of out) mayBeOut.mockReturnValueOnce(value);
+    const { places, sent, done } = heldGradients(parts);
+    host.close(1);
+    await host.settle();
+    expect(host.asked.slice(4)).toContain("enter");
+    expect(places).toEqual([{ step: 2, countsLate: true }]);
+    sent();
+    await done;
+  },
+);
+
+test("a trainer whose lease may have run out again when it has entered fails, and has sent nothing", async () => {
+  const { host, parts } = await start(SYNC);
+  vi.spyOn(parts.session, "mayBeOut", "get").mockReturnValue(true);
+  const { places, done } = heldGradients(parts);
+  await expect(done).rejects.toMatchObject({ code: "NOT_MEMBER" });
+  expect(places).toEqual([]);
+  expect(host.asked.filter((verb) => verb === "enter")).toHaveLength(2);
 });
 
 test("after a read that waited for the step the gradient need not ask", async () => {

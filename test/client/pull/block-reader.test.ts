@@ -53,9 +53,10 @@ beforeEach(() => {
   };
   reader = new BlockReader({
     ...{ subjects, trainer: "t", positions, seen: new SeenVersions() },
-    requests: Requests.open(wire),
+    requests: Requests.open(wire, true),
     parameters: { refreshAll } as unknown as Parameters,
     payloadBytesMax: () => wire.payloadBytesMax,
+    receivedBytes: () => wire.receivedBytes,
     steps: { readStep: undefined, noteClosed: () => undefined, lostPlace: () => undefined },
   });
 });
@@ -182,7 +183,7 @@ describe("a batched read", () => {
     expect((await request()).asked.from).toBe(1);
     chunk(reply, { from: 0 });
     expect(await sent()).toEqual([]);
-    await vi.advanceTimersByTimeAsync(4_200);
+    await vi.advanceTimersByTimeAsync(1_200);
     expect((await request()).asked.from).toBe(1);
     chunk(reply, { from: 1, count: 2 });
     await done;

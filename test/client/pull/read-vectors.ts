@@ -68,8 +68,9 @@ async function requestsOf(reading: Reading): Promise<object[]> {
   const reader = new BlockReader({
     ...{ parameters, positions, trainer: TRAINER, seen: new SeenVersions() },
     subjects: new JobSubjects("mnist"),
-    requests: Requests.open(wire),
+    requests: Requests.open(wire, true),
     payloadBytesMax: () => wire.payloadBytesMax,
+    receivedBytes: () => wire.receivedBytes,
     steps: { readStep: undefined, noteClosed: () => undefined, lostPlace: () => undefined },
   });
   const deadline = Deadline.start("read", { timeoutMs: 1e6 });

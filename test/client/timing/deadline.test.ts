@@ -29,6 +29,21 @@ describe("Deadline", () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
+  test("with progress ends later unless its caller has set its time", async () => {
+    const set = Deadline.start("pull", { timeoutMs: 1_000 });
+    const patient = Deadline.start("pull", {}, 1_000);
+    for (let i = 0; i < 5; i++) {
+      await vi.advanceTimersByTimeAsync(900);
+      set.progressed();
+      patient.progressed();
+      expect(patient.remainingMs).toBe(1_000);
+    }
+    expect([set.ended?.code, patient.ended]).toEqual(["TIMEOUT", undefined]);
+    await vi.advanceTimersByTimeAsync(1_001);
+    expect(patient.ended?.message).toBe("pull: no progress within 1000 ms");
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
   test("an abort comes first or not at all, and keeps the caller's reason", async () => {
     const abort = new AbortController();
     const deadline = Deadline.start("push", { signal: abort.signal });
@@ -114,7 +129,7 @@ describe("Calls", () => {
 
 describe("ByteWindow", () => {
   test("admits in order, keeps its bound, and lets something larger go alone", async () => {
-    const window = new ByteWindow(10);
+    const window = new ByteWindow(() => 10);
     const deadline = Deadline.start("pull");
     const admitted: number[] = [];
     const sizes = [6, 4, 1, 25, 3];
@@ -136,8 +151,21 @@ describe("ByteWindow", () => {
     deadline.dispose();
   });
 
+  test("a call that waits makes progress whenever another one has read something", async () => {
+    const window = new ByteWindow(() => 10);
+    const patient = Deadline.start("pull", {}, 1_000);
+    for (let i = 0; i < 3; i++) await window.acquire(3, patient);
+    const waiting = window.acquire(9, patient);
+    for (let i = 0; i < 3; i++) {
+      await vi.advanceTimersByTimeAsync(900);
+      window.release(3);
+    }
+    await waiting;
+    patient.dispose();
+  });
+
   test("a call that ends while it waits takes nothing and blocks nobody", async () => {
-    const window = new ByteWindow(10);
+    const window = new ByteWindow(() => 10);
     const [patient, hasty] = [Deadline.start("a"), Deadline.start("b", { timeoutMs: 5 })];
     await window.acquire(8, patient);
     const gone = expect(window.acquire(9, hasty)).rejects.toMatchObject({ code: "TIMEOUT" });

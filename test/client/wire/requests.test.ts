@@ -2,7 +2,7 @@
 // the test plays the hosts on a fake connection, with a fake clock.
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { Deadline } from "../../../src/client/calls/calls.ts";
-import { type Ask, Requests } from "../../../src/client/wire/wire.ts";
+import { type Ask, MORE, Requests } from "../../../src/client/wire/wire.ts";
 import {
   encodeError,
   encodeMessage,
@@ -32,7 +32,7 @@ function asked(more: Partial<Ask<Fields>> = {}): {
   answer: Promise<Fields>;
 } {
   const wire = new FakeWire();
-  const requests = Requests.open(wire);
+  const requests = Requests.open(wire, true);
   const answer = requests.ask({
     subject: "asked",
     body: () => encodeMessage({}),
@@ -56,7 +56,7 @@ async function pass(ms: number): Promise<void> {
 }
 
 describe("a request without an answer", () => {
-  test("is repeated after 1 s, 2 s, then every 4 s", async () => {
+  test("is repeated 1 s, 2 s, then every 4 s after the broker has read it", async () => {
     const { wire } = asked();
     const startedMs = performance.now();
     const timesMs: number[] = [];
@@ -65,8 +65,37 @@ describe("a request without an answer", () => {
       if (wire.published.length > timesMs.length + 1) timesMs.push(performance.now() - startedMs);
     }
     expect(timesMs.map((time, i) => time - (timesMs[i - 1] ?? 0))).toEqual([
-      1_000, 2_000, 4_000, 4_000, 4_000,
+      1_100, 2_100, 4_100, 4_100, 4_100,
     ]);
+  });
+
+  test("is not repeated while it, or its answer, may be on a slow link", async () => {
+    const { wire } = asked({ deadline: deadline(600_000) });
+    wire.holdsPings = true;
+    await pass(120_000);
+    expect(wire.published).toHaveLength(1);
+    // It is read now, and answered a second later, behind megabytes.
+    wire.answerPings();
+    await pass(120_000);
+    expect(wire.published).toHaveLength(1);
+    wire.answerPings();
+    await pass(0);
+    expect(wire.published).toHaveLength(2);
+  });
+
+  test("is not repeated by a PING that was sent before it", async () => {
+    const { wire, requests } = asked();
+    wire.holdsPings = true;
+    await pass(100);
+    const other = { subject: "other", body: () => encodeMessage({}), deadline: deadline() };
+    const nobody = (): PserverError => new PserverError("NO_OWNER", "nobody");
+    requests.ask({ ...other, read: ({ fields }) => fields, nobody }).catch(() => {});
+    await pass(5_000);
+    wire.answerPings();
+    await pass(1_050);
+    wire.answerPings();
+    await pass(50);
+    expect(wire.published.filter(({ subject }) => subject === "other")).toHaveLength(1);
   });
 
   test("is not repeated if that would do something again", async () => {
@@ -135,6 +164,70 @@ describe("a request that is answered with an error that passes", () => {
     expect(await answer).toEqual({ a: 1 });
     await pass(10_000);
     expect(wire.published).toHaveLength(1);
+  });
+});
+
+describe("a call without a timeout of its own", () => {
+  /** A request of such a call, which may wait 30 s without progress. */
+  function patient(more: Partial<Ask<Fields>> = {}): ReturnType<typeof asked> & { over: Deadline } {
+    const over = Deadline.start("call");
+    onTestFinished(() => over.dispose());
+    return { ...asked({ deadline: over, ...more }), over };
+  }
+
+  test("goes on while bytes come that may be of its answer", async () => {
+    const { wire, over } = patient();
+    for (let i = 0; i < 10; i++) {
+      wire.receivedBytes += 16 * 1024;
+      await pass(20_000);
+    }
+    expect(over.ended).toBeUndefined();
+    await pass(30_100);
+    expect(over.ended?.code).toBe("TIMEOUT");
+  });
+
+  test("ends though a few bytes come, as PINGs and their answers do", async () => {
+    const { wire, over } = patient();
+    for (let i = 0; i < 3; i++) {
+      wire.receivedBytes += 4 * 1024;
+      await pass(10_000);
+    }
+    expect(over.ended?.code).toBe("TIMEOUT");
+  });
+
+  test("goes on while bytes leave that were sent before its request", async () => {
+    const { wire, over } = patient();
+    wire.holdsPings = true;
+    for (let i = 0; i < 3; i++) {
+      wire.leftBytes += 64 * 1024;
+      await pass(20_000);
+    }
+    expect(over.ended).toBeUndefined();
+    wire.holdsPings = false;
+    wire.answerPings();
+    await pass(29_000);
+    wire.leftBytes += 64 * 1024;
+    await pass(2_000);
+    expect(over.ended?.code).toBe("TIMEOUT");
+  });
+
+  test("ends though bytes come, if a host has answered with an error and with nothing since", async () => {
+    const { wire, over } = patient();
+    for (let i = 0; i < 310; i++) {
+      delay(wire);
+      wire.receivedBytes += 16 * 1024;
+      await pass(100);
+    }
+    expect(over.ended?.code).toBe("TIMEOUT");
+  });
+
+  test("goes on with each message of an answer in several", async () => {
+    const { wire, over } = patient({ read: () => MORE });
+    for (let i = 0; i < 3; i++) {
+      wire.deliver(wire.published[0]?.reply ?? "", encodeMessage({}));
+      await pass(29_000);
+    }
+    expect(over.ended).toBeUndefined();
   });
 });
 

@@ -99,6 +99,8 @@ export class StepProcess implements StepsCommands, OutboxCommands, OutboxListene
   #revision = 0;
   #calls = 0;
   #nowMs = 0;
+  /** The last PING; the broker of the simulation reads at once. */
+  #ping: number | undefined;
 
   constructor(world: TrainerWorld, trainer: string, session: number, faults: TrainerFaults) {
     this.#world = world;
@@ -125,6 +127,7 @@ export class StepProcess implements StepsCommands, OutboxCommands, OutboxListene
     for (const shard of this.#reads) this.#askShard(shard, this.#revision, readStep ?? 0);
     this.#nowMs += ACT_MS;
     this.#outbox.tick(this.#nowMs);
+    if (this.#ping !== undefined) this.#outbox.read(this.#ping, this.#nowMs);
     if (this.#running === undefined && this.#reads.size === 0 && !this.isRetired) this.#begin();
   }
 
@@ -246,6 +249,10 @@ export class StepProcess implements StepsCommands, OutboxCommands, OutboxListene
   }
 
   release(): void {}
+
+  ping(sendNumber: number): void {
+    this.#ping = sendNumber;
+  }
 
   setTimer(): void {}
 
