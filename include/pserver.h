@@ -45,7 +45,8 @@ extern "C" {
 
 /**
  * Stands for a default timeout: the client's own, see pserver_options.call_timeout_ms, unless the call has
- * another one.
+ * another one. A default timeout is the time in which the call makes no progress: bytes that leave or come,
+ * acknowledgements and answers give the call its whole time again. Any other timeout is that of the whole call.
  */
 #define PSERVER_TIMEOUT_DEFAULT ((int64_t)-1)
 
@@ -135,10 +136,11 @@ typedef struct pserver_options {
   /** Timeouts of pserver_connect(), 10,000 by default, and of one attempt, 5,000 by default. */
   int64_t connect_timeout_ms;
   int64_t attempt_timeout_ms;
-  /** Timeout of calls with PSERVER_TIMEOUT_DEFAULT; 30,000 by default. */
+  /** How long calls with PSERVER_TIMEOUT_DEFAULT may make no progress; 30,000 by default. */
   int64_t call_timeout_ms;
-  /** Maximum bytes of elements in flight to the journals, and the same from the hosts; 16 MiB by default.
-   * The client uses about twice as much memory. */
+  /** Maximum bytes of elements in flight to the journals, and the same from the hosts; 16 MiB by default. On a
+   * slow link fewer are: as many as it has lately carried in 1.5 s, at least 256 KiB or one block. The client
+   * uses about twice as much memory. */
   size_t in_flight_bytes;
 } pserver_options;
 
@@ -146,8 +148,10 @@ typedef struct pserver_options {
 PSERVER_EXPORT void pserver_options_init(pserver_options *options);
 
 /**
- * Connects to the broker and joins the job. Later the client reconnects by itself, and repeats what was
- * lost with the connection. Close `*client` with pserver_close(). In the child of a process that has called
+ * Connects to the broker, by two connections, and joins the job: one is for records and values, and one for what
+ * must not wait behind them, such as renewals of the lease. Tries again until connect_timeout_ms is over, also where
+ * every address refuses, so that broker, host and trainers can be started in any order. Later the client reconnects
+ * by itself, and repeats what was lost with a connection. Close `*client` with pserver_close(). In the child of a process that has called
  * this before the fork, it fails with CLOSED, and so do all calls on clients of the parent; the parent can
  * continue to use them. BAD_NAME, BAD_VALUE, IO for invalid options; NO_BROKER, DENIED; NO_TLS if TLS is
  * required and the broker offers none, or its certificate is refused; NO_HOST if no host answers in time.
@@ -346,7 +350,8 @@ typedef enum pserver_note_kind {
 typedef struct pserver_note_entry {
   const char *name;
   pserver_note_kind kind;
-  /** Finite. */
+  /** Whole numbers are exact up to 2^53. One that is not finite is kept as the text NaN, Infinity or
+   * -Infinity. */
   double number;
   /** UTF-8. */
   const char *text;
@@ -630,7 +635,7 @@ PSERVER_EXPORT pserver_status pserver_save(pserver_client *client, const char *p
 typedef struct pserver_saved_model {
   /** Set it to `sizeof(pserver_saved_model)`, so that later versions can add fields. */
   size_t struct_size;
-  /** Path below the model directory of the host. */
+  /** Absolute path on the machine of the host. */
   char file[4097];
   uint64_t bytes;
   char format[65];

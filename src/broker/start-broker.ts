@@ -24,6 +24,7 @@ import {
   setsFileLimit,
   writeBrokerConfig,
 } from "./broker-config.ts";
+import { BrokerLog } from "./broker-log.ts";
 import { type FoundBroker, findBroker } from "./find-broker.ts";
 import { lockStore, type StoreLock } from "./store-lock.ts";
 
@@ -307,7 +308,7 @@ const GREETING_TIMEOUT_MS = 10_000;
 
 /**
  * Starts a broker with JetStream on a store directory that nobody else uses, and settles when it
- * accepts clients. To restart it on the same data, pass the same `storeDir` and `port`.
+ * accepts clients. Its log is in `broker.log` of that directory. To restart it on the same data, pass the same `storeDir` and `port`.
  *
  * The broker ends with the process or worker thread that started it: on exit it is sent SIGTERM, and if
  * `setpriv` is installed (as on Debian) the kernel sends it even after SIGKILL. Without `setpriv` a broker
@@ -331,7 +332,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       program.path,
       files.flags,
       () => afterExit(lock, files),
-      logReader(options),
+      logReader(storeDir, options),
     );
     await lock.addHolder(running.pid);
     return await untilReady(running, files, storeDir, options);
@@ -347,10 +348,15 @@ function throwIfAborted({ signal, storeDir }: BrokerOptions): void {
   throw new PserverError("ABORTED", "the start of the broker was aborted", { storeDir });
 }
 
-/** Makes the receiver of the broker's log. */
-function logReader({ onLog, onStoreStuck }: BrokerOptions): (line: string) => void {
+/** Makes the receiver of the broker's log, which is kept in a file. */
+function logReader(
+  storeDir: string,
+  { onLog, onStoreStuck }: BrokerOptions,
+): (line: string) => void {
   const store = new StuckStore();
+  const file = new BrokerLog(storeDir);
   return (line) => {
+    file.add(line);
     onLog?.(line);
     if (store.isReportedBy(line)) onStoreStuck?.();
   };

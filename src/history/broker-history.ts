@@ -18,6 +18,7 @@ import {
   type StreamRead,
   streamExists,
 } from "../actors/journal/streams.ts";
+import { readTapeStorage } from "../actors/journal/tape/tape-store.ts";
 import type { Watermark } from "../actors/journal/watermark.ts";
 import { WatermarkKeeper } from "../actors/journal/watermark-keeper.ts";
 import { inspectEntries } from "../actors/recovery/inspect-entries.ts";
@@ -335,6 +336,16 @@ export class BrokerShard implements ShardHistory {
         yield { seq, timeMs: info.timestampNanos / 1e6, data };
       }
     }
+  }
+
+  async isTapeTrimmed(): Promise<boolean> {
+    const { manager, subjects } = this.#deps;
+    const stream = subjects.tapeStream();
+    const { shard } = this;
+    const exists = await brokerCall(`looking for the tape of shard ${shard}`, { shard }, () =>
+      streamExists(manager, stream),
+    );
+    return exists && (await readTapeStorage(manager, subjects)).trimmedToMs !== undefined;
   }
 
   async lastUpTo({ generation, firstSeq, lastSeq }: JournalSpan, timeMs: number): Promise<number> {

@@ -266,9 +266,10 @@ export interface ShardSpan {
 }
 
 /**
- * The updates of a shard after a position up to another one: from its tape, which reaches back to the job's
- * beginning and needs no fold, and what has no line there, or none yet, from its journal. `onDamage` is told of what
- * is in neither, but not of what was trimmed of a shard without a tape, and of a damaged file of an archived tape.
+ * The updates of a shard after a position up to another one: from its tape, which reaches back
+ * further than the journal and needs no fold, and what has no line there, or none yet, from its journal. `onDamage` is told of what
+ * is in neither, but not of what was trimmed of a tape at its limit or of a shard without a tape, and of a damaged
+ * file of an archived tape.
  * @throws as `tapeUpdates` and `JournalUpdates.between`.
  */
 export async function* shardUpdates(
@@ -283,9 +284,11 @@ export async function* shardUpdates(
   let hasTape = false;
   try {
     for await (const part of tapeUpdates(history, after, to, fromMs, signal)) {
+      const isTrimmed = !hasTape && ((await history.isTapeTrimmed?.()) ?? false);
       hasTape = true;
       const skipped = part.skipped && wantedOf(part.skipped, fromMs);
-      if (skipped !== undefined) yield* journal.between(skipped.after, skipped.to, onMissing);
+      if (skipped !== undefined)
+        yield* journal.between(skipped.after, skipped.to, onMissing, !isTrimmed);
       covered = part.covered;
       if (part.events.length > 0) yield part.events;
     }

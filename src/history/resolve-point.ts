@@ -1,7 +1,7 @@
 import { mapConcurrently } from "../actors/concurrent.ts";
 import { readable, readRecordHeader, readRecordMessage } from "../actors/fold/journal-record.ts";
 import type { Shard } from "../actors/fold/shard.ts";
-import type { UpdateEvent } from "../actors/journal/describe-record.ts";
+import { leftOutRecords, type UpdateEvent } from "../actors/journal/describe-record.ts";
 import {
   type ErrorCode,
   ensureError,
@@ -92,11 +92,16 @@ async function tapeIsWhole(history: ShardHistory, signal: AbortSignal): Promise<
   };
   const isWhole = async (): Promise<boolean> => {
     let first: number | undefined;
-    for await (const { covered, skipped } of tapeUpdates(history, BEGINNING, END, 0, signal)) {
+    let last = BEGINNING;
+    const leftOut = new LeftOutRanges();
+    for await (const part of tapeUpdates(history, BEGINNING, END, 0, signal)) {
+      const { covered, skipped, events } = part;
       if (skipped !== undefined && !isKept(skipped)) return false;
+      if (!events.flatMap((event) => leftOut.before(event)).every(isKept)) return false;
+      last = covered;
       first ??= covered.generation;
     }
-    return first === 1;
+    return first === 1 && leftOut.atEnd(last).every(isKept);
   };
   return await unlessUnreadable(isWhole, () => Promise.resolve(false));
 }
@@ -133,6 +138,7 @@ async function* matchesIn(
   signal: AbortSignal,
 ): AsyncGenerator<RecordMatch> {
   let covered = BEGINNING;
+  const leftOut = new LeftOutRanges();
   for await (const part of tapeUpdates(history, BEGINNING, END, 0, signal)) {
     const { skipped } = part;
     if (skipped !== undefined) {
@@ -140,12 +146,47 @@ async function* matchesIn(
     }
     covered = part.covered;
     for (const event of part.events) {
+      for (const range of leftOut.before(event)) {
+        yield* recordsIn(history, spans, { ...range, wanted }, signal);
+      }
       if (!wanted.isEvent(event)) continue;
       const { shard, generation, seq, timeMs } = event;
       yield { shard, position: { generation, seq }, timeMs };
     }
   }
+  for (const range of leftOut.atEnd(covered)) {
+    yield* recordsIn(history, spans, { ...range, wanted }, signal);
+  }
   yield* recordsIn(history, spans, { after: covered, to: END, wanted }, signal);
+}
+
+/**
+ * Finds the ranges of a tape in which trainers' records have no lines although the tape covers them: lines `left-out`
+ * tell of them, but not always of the last ones.
+ */
+class LeftOutRanges {
+  /** The last record that was told, of each trainer whose lines do not go on yet. */
+  readonly #told: Map<string | undefined, Position> = new Map();
+
+  /** Returns the ranges that end with an event; none for most. */
+  before(event: UpdateEvent): SkippedRecords[] {
+    const { trainer, generation, seq } = event;
+    const told = this.#told.get(trainer);
+    const leftOut = leftOutRecords(event);
+    if (leftOut !== undefined) {
+      this.#told.set(trainer, { generation, seq });
+      const after = told ?? { generation, seq: leftOut.fromSeq - 1 };
+      return [{ after, to: { generation, seq } }];
+    }
+    if (told === undefined) return [];
+    this.#told.delete(trainer);
+    return [{ after: told, to: { generation, seq } }];
+  }
+
+  /** Returns the ranges that are open where the tape ends. */
+  atEnd(covered: Position): SkippedRecords[] {
+    return [...this.#told.values()].map((after) => ({ after, to: covered }));
+  }
 }
 
 /** Yields the records that match, after a position up to another one. */

@@ -119,6 +119,12 @@ export interface ShardHistory {
   readTape?(start: TapeStart, signal: AbortSignal): AsyncIterable<StoredTapeMessage>;
 
   /**
+   * Whether the oldest messages of the tape may have been dropped at its limit: then lines before its first message
+   * are not damage. Absent in a source that keeps no tape.
+   */
+  isTapeTrimmed?(): Promise<boolean>;
+
+  /**
    * Returns the sequence of the last record of a span that was stored up to `timeMs`, in milliseconds since 1970;
    * `firstSeq` − 1 if all were stored later.
    */

@@ -69,7 +69,8 @@ function nonFiniteIn(event: UpdateEvent): Finding | undefined {
 }
 
 function rejectionOf(event: UpdateEvent): Finding | undefined {
-  const { outcome } = event;
+  const { verb, outcome } = event;
+  if (verb === "left-out") return undefined;
   if (outcome.kind === "unreadable") return { kind: "rejected", event, reason: "unreadable" };
   if (outcome.kind !== "rejected") return undefined;
   return { kind: "rejected", event, reason: `${outcome.code}: ${outcome.message}` };

@@ -1,6 +1,6 @@
 import type { UpdateEvent } from "../actors/journal/describe-record.ts";
 import { decodeTape, type TapeMessage } from "../actors/journal/tape/tape-decoder.ts";
-import { comparePositions, ensureError, type Position } from "../protocol/index.ts";
+import { comparePositions, ensureError, laterPosition, type Position } from "../protocol/index.ts";
 import type { ShardHistory, StoredTapeMessage } from "./source.ts";
 
 /** Consecutive lines of a shard's tape. */
@@ -46,7 +46,8 @@ export async function* tapeUpdates(
     const { generation, from, to: toSeq, events } = decoded;
     if (comparePositions({ generation, seq: from }, to) > 0) return;
     const whole = { generation, seq: toSeq };
-    if (events.length === 0 || comparePositions(endOf(events), after) <= 0) continue;
+    // A message may only say that records have no lines.
+    if (comparePositions(laterPosition(endOf(events), whole), after) <= 0) continue;
     const fresh = events.filter(
       (event) => isLater(event, last) && comparePositions(event, to) <= 0,
     );

@@ -22,7 +22,7 @@ export interface TapeVerification {
 /**
  * Reads the tape of a shard from its beginning, and finds the messages that cannot be read, and the records of which
  * it has no lines: before, between and after its messages, up to the newest snapshot. The tape must have the lines of
- * all records that a snapshot covers.
+ * all records that a snapshot covers, except for the oldest, which it drops at its limit.
  * @throws BAD_VERSION for lines of a format that this program lacks; errors of the source if it cannot be read now;
  * the reason of the signal.
  */
@@ -34,7 +34,7 @@ export async function verifyTape(
   const inventory = await takeInventory(history);
   const { shard } = history;
   const problems: WireError[] = [];
-  const coverage = new Coverage(inventory);
+  const coverage = new Coverage(inventory, (await history.isTapeTrimmed?.()) ?? false);
   let messages = 0;
   const start = { kind: "time", timeMs: 0 } as const;
   const take = ({ seq, data }: StoredTapeMessage): void => {
@@ -67,17 +67,20 @@ export async function verifyTape(
 class Coverage {
   readonly missing: MissingUpdates[] = [];
   readonly #inventory: Inventory;
+  readonly #isTrimmed: boolean;
   #covered: Position | undefined;
 
-  constructor(inventory: Inventory) {
+  /** `isTrimmed`: whether the lines before the first message were dropped at the tape's limit. */
+  constructor(inventory: Inventory, isTrimmed: boolean) {
     this.#inventory = inventory;
+    this.#isTrimmed = isTrimmed;
   }
 
   /** Adds a message: its first record, and the one up to which the tape has all lines with it. */
   add(from: Position, to: Position): void {
     const covered = this.#covered;
     if (covered !== undefined && comparePositions(to, covered) <= 0) return;
-    this.#check({ ...from, seq: from.seq - 1 });
+    if (covered !== undefined || !this.#isTrimmed) this.#check({ ...from, seq: from.seq - 1 });
     this.#covered = to;
   }
 

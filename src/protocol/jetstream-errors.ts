@@ -119,10 +119,14 @@ export function storeRefusalCode(refusal: JetStreamRefusal): ErrorCode {
 }
 
 /**
- * Returns the text of a refusal for people. That of a broker at its own limit says which limit it is: a broker that
- * was started while its disk was full has none left, and keeps it until it is started again.
+ * Returns the text of a refusal for people. That of a broker that cannot write says where the reason is. That of a
+ * broker at its own limit says which limit it is: a broker that was started while its disk was full has none left,
+ * and keeps it until it is started again.
  */
 export function refusalText({ errorCode, description }: JetStreamRefusal): string {
+  if (errorCode === E.STORE_FAILED && !isStoreFull(description)) {
+    return `${description}: see the broker's log, store/broker.log in the directory of pserver up or run, else log_file of its configuration or the log of its service`;
+  }
   if (errorCode !== E.INSUFFICIENT_RESOURCES) return description;
   return `${description}: the broker's own limit is reached, max_file or else three quarters of what was free at its start`;
 }

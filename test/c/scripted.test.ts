@@ -13,7 +13,9 @@ import { BuiltLibrary, SANITIZED } from "./toolchain.ts";
 /** As in the lists of test/c/scripted. */
 const SCENARIOS = {
   records: [
-    "a small record is sent again each 2 s without a PubAck, the very same bytes",
+    "a small record is sent again 2 s after the broker has read it, the very same bytes",
+    "a record that the broker has not read yet is not sent again",
+    "a default timeout is the time without progress, and a given one that of the whole call",
     "a record is never sent again after its PubAck",
     "a record that later ones of its shard have overtaken is sent again",
     "so is one that later ones of other shards have overtaken",
@@ -123,6 +125,7 @@ const SCENARIOS = {
   synchronization: [
     "reads wait for the steps that the trainer has ended, in ssp less the staleness",
     "a gradient that is late is counted with backups, and without them sent again by a trainer that enters anew",
+    "a trainer whose lease may have run out enters anew before it sends anything of its step",
   ],
   cancelling: [
     "a cancelled call waits for no PubAck",
@@ -157,6 +160,7 @@ const SCENARIOS = {
     "a lost middle chunk is asked for as soon as the last has come",
     "an answer that ends early is asked for again at once only while it makes progress",
     "a request is not repeated while its chunks come",
+    "a request is not repeated while its answer may be on the way",
     "after STALE_EPOCH the parameters of what is missing are looked up",
     "what was initialized anew is read anew, and nothing else",
     "a part of what was initialized anew is read anew",

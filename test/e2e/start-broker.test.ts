@@ -28,13 +28,18 @@ async function player(lines: string): Promise<{ path: string; version: string }>
 }
 
 describe("the store directory", () => {
-  test("holds data and a configuration after a stop, and no ports and claims", async () => {
+  test("holds data, a configuration and a log after a stop, and no ports and claims", async () => {
     const broker = await startBroker({ storeDir: relative(process.cwd(), storeDir), port: 0 });
     onTestFinished(() => broker.kill());
     expect(broker.storeDir).toBe(storeDir);
     expect(broker.port).not.toBe(4222);
     await broker.stop();
-    expect((await readdir(storeDir)).sort()).toEqual(["broker.conf", "jetstream", "lock"]);
+    expect((await readdir(storeDir)).sort()).toEqual([
+      "broker.conf",
+      "broker.log",
+      "jetstream",
+      "lock",
+    ]);
     expect(await readdir(join(storeDir, "lock"))).toEqual([]);
   });
 

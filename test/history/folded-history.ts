@@ -134,20 +134,42 @@ export class FoldedShardHistory implements ShardHistory {
     this.snapshotList.push({ seq: this.#stored, timeMs: this.timeOf(head.seq) + 1, manifest });
   }
 
-  /** Writes the lines of records from one to another on the tape, in messages of so many records. */
-  writeTape(fromSeq: number, toSeq: number, records = 2): void {
+  /**
+   * Writes the lines of records from one to another on the tape, in messages of so many records. Those of the trainer
+   * `leftOut` have none but one, which says so from the first of them on.
+   */
+  writeTape(fromSeq: number, toSeq: number, records = 2, leftOut?: string): void {
     const shard = this.folded(fromSeq - 1);
     const encoder = new TapeEncoder(1, fromSeq - 1);
+    let isTold = false;
     for (let seq = fromSeq; seq <= toSeq; seq++) {
       const record = { ...(this.#records[seq - 1] as JournalRecord), timeMs: this.timeOf(seq) };
       const { events } = foldDescribed(shard, record, { shard: this.shard, generation: 1 });
-      encoder.add(events, true);
+      const [event] = events;
+      if (event?.trainer === undefined || event.trainer !== leftOut) encoder.add(events, true);
+      else if (isTold) encoder.pass(event);
+      else {
+        const note = { records: 1, from: seq };
+        const place = { timeMs: event.timeMs, shard: this.shard, generation: 1, seq };
+        const said = { verb: "left-out", outcome: { kind: "unreadable" }, note } as const;
+        encoder.add([{ ...place, entry: 0, entries: 1, trainer: leftOut, ...said }], true);
+        isTold = true;
+      }
       if (seq < toSeq && (seq - fromSeq + 1) % records !== 0) continue;
       const { fields, data } = encoder.take();
       const message = { seq: this.#tape.length + 1, timeMs: this.timeOf(seq) + 1 };
       this.#tape.push({ ...message, data: encodeMessage(fields, data) });
       encoder.clear();
     }
+  }
+
+  /** Drops the oldest messages of the tape, as the broker does at its limit. */
+  trimTape(messages: number): void {
+    this.#tape.splice(0, messages);
+  }
+
+  isTapeTrimmed(): Promise<boolean> {
+    return Promise.resolve((this.#tape[0]?.seq ?? 1) > 1);
   }
 
   /** Changes a byte of a message of the tape. */

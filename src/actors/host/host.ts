@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { availableParallelism, hostname } from "node:os";
+import { resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { removeLeftTemporaries } from "../../model-files/index.ts";
@@ -236,7 +237,11 @@ export class RunningHost implements Host, WorkerPoolEvents {
       },
     });
     const onLost = (error: PserverError): void => void this.#reclaimLease(error);
-    this.#keeper = new LeaseKeeper({ leases, key: hostKey(id), value, leaseMs, onLost });
+    const { modelDirectory } = options;
+    // Commands on the same machine find saved models by it.
+    const told = modelDirectory === undefined ? {} : { modelDirectory: resolve(modelDirectory) };
+    const hostValue = { ...value, ...told };
+    this.#keeper = new LeaseKeeper({ leases, key: hostKey(id), value: hostValue, leaseMs, onLost });
     this.#publication = opening.etcd && hostPublication(opening, opening.etcd, job, onError);
     const service = hostLifecycle(opening, job, owners, this.#publication, onError);
     this.#lifecycle = service;
@@ -469,6 +474,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
   #workerSetup(): Omit<WorkerSetup, "index"> & { readonly workers: number } {
     const { options } = this.#opening;
     const { shards, leaseMs, tape } = this.settings;
+    const tapeBytesMax = Math.floor(this.settings.tapeBytesMax / shards);
     const workers = Math.min(options.workers ?? Math.max(1, availableParallelism() - 1), shards);
     const journal = journalSettings(this.settings);
     return {
@@ -478,7 +484,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
       job: options.job,
       acrossAccounts: options.acrossAccounts ?? false,
       host: this.id,
-      ...{ shards, leaseMs, tape, journal },
+      ...{ shards, leaseMs, tape, tapeBytesMax, journal },
       leases: this.#clock.buffer,
       memory: this.#memory.buffer,
       memoryLimitBytes: options.memoryLimitBytes,

@@ -15,11 +15,11 @@ import { payloadBytesMaxOf } from "../../transport/bulk-transport.ts";
 import { openConnection } from "../../transport/connection.ts";
 import { openJetStream } from "../../transport/jetstream.ts";
 import { type EtcdSpace, openEtcdSpace } from "../job/etcd-space.ts";
-import { journalSettings, type WantedSettings } from "../job/job-settings.ts";
+import { journalSettings, type StoredSettings, type WantedSettings } from "../job/job-settings.ts";
 import { openJob } from "../job/open-job.ts";
 import { OwnersClient } from "../job/owners-client.ts";
 import { Journal } from "../journal/journal.ts";
-import { ensureTapeStream } from "../journal/tape/tape-writer.ts";
+import { ensureTapeStream } from "../journal/tape/tape-store.ts";
 import { RefusalBudget } from "../owner/fair-server.ts";
 import {
   type Host,
@@ -83,7 +83,7 @@ async function openHost(opening: HostOpening): Promise<RunningHost> {
   const manager = await client.jetstreamManager(false);
   const wanted = wantedSettings(options);
   const job = await retries.run(() => openJob({ connection, manager, subjects, etcd, wanted }));
-  if (job.settings.tape) await makeTape(opening, manager, job.settings.replicas);
+  if (job.settings.tape) await makeTape(opening, manager, job.settings);
   const settings = journalSettings(job.settings);
   const owners = new OwnersClient({
     connection,
@@ -99,20 +99,20 @@ async function openHost(opening: HostOpening): Promise<RunningHost> {
 async function makeTape(
   { options, subjects, retries }: HostOpening,
   manager: JetStreamManager,
-  replicas: number,
+  { replicas, tapeBytesMax: bytesMax }: StoredSettings,
 ): Promise<void> {
   try {
-    await retries.run(() => ensureTapeStream(manager, subjects, replicas));
+    await retries.run(() => ensureTapeStream(manager, subjects, { replicas, bytesMax }));
   } catch (error) {
     options.onEvent?.({ type: "error", error: ensureError(error) });
   }
 }
 
 function wantedSettings(options: HostOptions): WantedSettings {
-  const { shards, journal, journalBytesMax, leaseMs, replicas, tape } = options;
+  const { shards, journal, journalBytesMax, leaseMs, replicas, tape, tapeBytesMax } = options;
   const { parametersMax, heldBytesMax, trainerParametersMax, trainerHeldBytesMax } = options;
   return defined({
-    ...{ shards, journal, journalBytesMax, leaseMs, replicas, tape },
+    ...{ shards, journal, journalBytesMax, leaseMs, replicas, tape, tapeBytesMax },
     synchronization: options.synchronization && toSynchronization(options.synchronization),
     ...{ parametersMax, heldBytesMax, trainerParametersMax, trainerHeldBytesMax },
   });

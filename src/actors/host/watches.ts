@@ -339,7 +339,11 @@ export class JobWatch extends Watch {
 
   #gone(what: string): PserverError {
     const { subjects, created } = this.#deps;
-    const text = `job ${subjects.job}, made at ${created}, is gone from the broker: ${what}`;
+    const { job } = subjects;
+    const text =
+      `job ${job}, made at ${created}, is gone from the broker: ${what}. Start the broker on the right store, or start ` +
+      `this host again, which makes the job anew, and give it a saved model with "pserver load"; from an archive, ` +
+      `"pserver fork ${job} --archive DIR --no-broker --at now --as NEW" makes job NEW`;
     return new PserverError("JOB_DAMAGED", text, { job: subjects.job, expected: created });
   }
 }

@@ -189,6 +189,8 @@ export interface WorkerSetup {
   readonly journal: JournalSettings;
   /** Whether the job has a tape. */
   readonly tape: boolean;
+  /** Each shard's part of the bytes that the tape may have. */
+  readonly tapeBytesMax: number;
   readonly retainBytes: number;
   readonly snapshotBytes: number;
   /** Journal bytes that may be under way to one shard. */

@@ -9,6 +9,7 @@ import {
   LEASE_MS,
   listField,
   PserverError,
+  SHARD_BYTES_MAX,
   SHARDS_DEFAULT,
   SHARDS_MAX,
   type Synchronization,
@@ -72,20 +73,32 @@ export interface Quotas {
   readonly parametersMax: number;
   /** Bytes of values and optimizer state of all declared parameters; 1 TiB by default. */
   readonly heldBytesMax: number;
-  /** The same for one trainer; a parameter counts for the trainer that declared it last. */
+  /** The same for one trainer; a parameter counts for the trainer that declared it last. 16,384 by default. */
   readonly trainerParametersMax: number;
+  /** Three quarters of what the job's shards can hold by default. */
   readonly trainerHeldBytesMax: number;
 }
 
-/** Returns the quotas in settings; those of a trainer are the job's by default. */
-export function quotasOf(wanted: Partial<Quotas> = {}): Quotas {
+/** The names that one trainer may declare by default: the rest is out of its reach. */
+const TRAINER_PARAMETERS_MAX = DECLARED_MAX / 4;
+
+/** The part of what a job's shards can hold that one trainer may declare by default: most jobs have one initializer. */
+const TRAINER_HELD_SHARE = 3 / 4;
+
+/** Returns the quotas in settings of a job with so many shards, or the defaults; a trainer's are never above the job's. */
+export function quotasOf(
+  wanted: Partial<Quotas> & { readonly shards?: number | undefined } = {},
+): Quotas {
+  const { shards = SHARDS_DEFAULT } = wanted;
   const parametersMax = wanted.parametersMax ?? DECLARED_MAX;
   const heldBytesMax = wanted.heldBytesMax ?? HELD_BYTES_MAX;
+  const trainerHeldBytesMax = shards * SHARD_BYTES_MAX * TRAINER_HELD_SHARE;
   return {
     parametersMax,
     heldBytesMax,
-    trainerParametersMax: wanted.trainerParametersMax ?? parametersMax,
-    trainerHeldBytesMax: wanted.trainerHeldBytesMax ?? heldBytesMax,
+    trainerParametersMax:
+      wanted.trainerParametersMax ?? Math.min(TRAINER_PARAMETERS_MAX, parametersMax),
+    trainerHeldBytesMax: wanted.trainerHeldBytesMax ?? Math.min(trainerHeldBytesMax, heldBytesMax),
   };
 }
 
@@ -109,6 +122,8 @@ export interface StoredSettings extends Quotas {
   readonly synchronization: Synchronization;
   /** Whether hosts write a tape. */
   readonly tape: boolean;
+  /** The most bytes of the tape; by default a quarter of what the journals may have. */
+  readonly tapeBytesMax: number;
 }
 
 /** Settings of a job that its lifecycle depends on, and the job's name. */
@@ -137,6 +152,14 @@ const LEASES_ELSEWHERE =
   "All hosts of a job keep their leases in one place: give --etcd and --etcd-prefix as the others do. " +
   "If that etcd has lost its data, put the expected identity back: see docs/guides/cluster.md.";
 
+/** Bytes that the tape may have for each byte that the journals may have. */
+const TAPE_SHARE = 1 / 4;
+
+/** Returns the limit of a tape beside journals of such limits. */
+export function tapeBytesBeside(journalBytesMax: number, shards: number): number {
+  return Math.ceil(journalBytesMax * shards * TAPE_SHARE);
+}
+
 /** Makes the settings of a new job. @throws BAD_VALUE for a number of shards out of range. */
 export async function newSettings(
   wanted: WantedWithLeases,
@@ -162,6 +185,7 @@ export async function newSettings(
     replicas: wanted.replicas ?? 1,
     synchronization: wanted.synchronization ?? { mode: "async" },
     tape: wanted.tape ?? true,
+    tapeBytesMax: wanted.tapeBytesMax ?? tapeBytesBeside(journalBytesMax, shards),
   };
 }
 
@@ -185,6 +209,7 @@ export function parseSettings(value: unknown): StoredSettings {
     replicas: integerField(fields, "replicas", 1),
     synchronization: toSynchronization(fields["synchronization"]),
     tape: flagField(fields, "tape"),
+    tapeBytesMax: integerField(fields, "tapeBytesMax", 1),
   };
 }
 

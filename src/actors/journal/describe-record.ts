@@ -25,8 +25,18 @@ import { type FoldedRecord, type JournalRecord, readable } from "../fold/journal
 import type { RecordAnswer, Shard } from "../fold/shard.ts";
 import { measure, type Statistics } from "../fold/statistics.ts";
 
-/** What a record, or an entry of a batch, asks for; `unreadable` if it cannot be read. */
-export type UpdateVerb = TrainerVerb | "clock" | "note" | "batch" | HostVerb | "unreadable";
+/**
+ * What a record, or an entry of a batch, asks for; `unreadable` if it cannot be read. `left-out` stands for records
+ * whose lines the tape leaves out.
+ */
+export type UpdateVerb =
+  | TrainerVerb
+  | "clock"
+  | "note"
+  | "batch"
+  | HostVerb
+  | "unreadable"
+  | "left-out";
 
 /** The outcome of a record as events have it. */
 export type UpdateOutcome =
@@ -133,6 +143,39 @@ export function describeRecord(
   const { subject, payloadBytes: bytes } = folded;
   const trainer = subject === undefined || subject.by === "host" ? undefined : subject.trainer;
   return [{ ...at, ...WHOLE, verb: "unreadable", outcome: { kind: "unreadable" }, trainer, bytes }];
+}
+
+/** Returns the trainer that a record names as its sender; undefined for a host's; "" if it names none. */
+export function senderOf(folded: FoldedRecord): string | undefined {
+  if (folded.kind === "host") return undefined;
+  const { subject } = folded;
+  return subject === undefined || subject.by === "host" ? "" : subject.trainer;
+}
+
+/** Consecutive records of one trainer that have no lines, up to the one that says so. */
+export interface LeftOutRecords {
+  readonly records: number;
+  /** The first of them. */
+  readonly fromSeq: number;
+}
+
+/** Returns the event that stands for records whose lines are left out, at the place of the last of them. */
+export function leftOutLine(
+  folded: FoldedRecord,
+  place: Pick<UpdatePlace, "shard" | "generation">,
+  { records, fromSeq }: LeftOutRecords,
+): UpdateEvent {
+  const { seq, timeMs } = folded;
+  const at = { timeMs, shard: place.shard, generation: place.generation, seq, ...WHOLE };
+  const [trainer, note] = [senderOf(folded), { records, from: fromSeq }];
+  return { ...at, verb: "left-out", outcome: { kind: "unreadable" }, trainer, note };
+}
+
+/** Reads {@link leftOutLine}: which records the event stands for; undefined for any other event. */
+export function leftOutRecords({ verb, note }: UpdateEvent): LeftOutRecords | undefined {
+  if (verb !== "left-out") return undefined;
+  const [records, fromSeq] = [Number(note?.["records"]), Number(note?.["from"])];
+  return { records, fromSeq };
 }
 
 /** Limit of the characters of an error's text in an event. */

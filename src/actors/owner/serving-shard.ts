@@ -14,7 +14,8 @@ import { type JournalGap, lastRecordSeq, ObservedEnd } from "../journal/journal-
 import { type Credit, JournalReader } from "../journal/journal-reader.ts";
 import type { Manifest, StoredManifest } from "../journal/manifest.ts";
 import type { ReplicaDamage } from "../journal/replicas.ts";
-import { type TapeGaps, type TapeStore, TapeWriter } from "../journal/tape/tape-writer.ts";
+import type { TapeStore } from "../journal/tape/tape-store.ts";
+import { type TapeGaps, TapeWriter } from "../journal/tape/tape-writer.ts";
 import type { FoldProgress } from "../journal/watermark.ts";
 import type { WatermarkKeeper } from "../journal/watermark-keeper.ts";
 import { ShardAnswers, shardUpdates } from "./answers.ts";
@@ -67,6 +68,8 @@ export interface ShardContext extends SnapshotContext {
   readonly watermarks: WatermarkKeeper;
   /** The tape; undefined for a job without one. */
   readonly tape: TapeStore | undefined;
+  /** The shard's part of the bytes that the tape may have. */
+  readonly tapeBytesMax: number;
   readonly credit: Credit;
   /**
    * Returns the number of the present tenure of the shard's lease; undefined once the lease has run out on this
@@ -225,10 +228,10 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
 
   /** Makes the tape writer of the shard; undefined if its job has no tape. */
   #makeTape(): TapeWriter | undefined {
-    const { tape: store, shard, listener } = this.#context;
+    const { tape: store, tapeBytesMax: bytesMax, shard, listener } = this.#context;
     if (store === undefined) return undefined;
     return new TapeWriter({
-      ...{ store, shard, folded: this.shard },
+      ...{ store, shard, bytesMax, folded: this.shard },
       generation: () => this.position.generation,
       onProgress: () => this.onProgress(),
       onFailed: (error) => listener.trouble("tape-failed", error),
@@ -309,8 +312,8 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
     };
   }
 
-  #tapeGaps({ undescribed, leftOut }: TapeGaps): TapeGaps {
-    return { undescribed, leftOut: leftOut + this.shard.unobserved };
+  #tapeGaps(gaps: TapeGaps): TapeGaps {
+    return { ...gaps, leftOut: gaps.leftOut + this.shard.unobserved };
   }
 
   /** Requests that were not answered because their reply subject was outside the asker's inbox. */

@@ -5,6 +5,7 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import type { Command } from "commander";
 import { reportReplicas } from "../../actors/job/replica-report.ts";
 import { probeStorage } from "../../actors/journal/streams.ts";
+import { tapeStorage } from "../../actors/journal/tape/tape-store.ts";
 import type { JobAdmin, Permissions, Role } from "../../client/admin/job-admin.ts";
 import {
   archiverState,
@@ -35,7 +36,7 @@ import { formatBytes, formatCount, nameShards } from "../output/amounts.ts";
 import type { TextFormat } from "../output/colors.ts";
 import { hangingLines } from "../output/wrap.ts";
 import { EXIT } from "../report-error.ts";
-import { describeArchiver } from "./status.ts";
+import { describeArchiver, describeTape } from "./status.ts";
 
 /** Result of a check. `warn`: works, but not as it should; `skip`: this user may not do the check. */
 type CheckStatus = "ok" | "warn" | "fail" | "skip";
@@ -340,11 +341,8 @@ export function checkReplicas(streams: readonly Pick<StreamInfo, "config" | "clu
 /** Lists the stream of the job's tape; an empty list if there is none. */
 async function tapeStream(manager: JetStreamManager, job: string): Promise<Check[]> {
   const checks: Check[] = [];
-  for await (const { state } of manager.streams.list(new JobSubjects(job).allTapes())) {
-    const { messages, bytes } = state;
-    checks.push(
-      ok("tape", `${formatCount(messages, "message")} hold ${formatBytes(bytes)}, never trimmed`),
-    );
+  for await (const { state, config } of manager.streams.list(new JobSubjects(job).allTapes())) {
+    checks.push(ok("tape", describeTape(tapeStorage(state, config))));
   }
   return checks;
 }

@@ -103,7 +103,7 @@ export function registerStatus(program: Command, context: CliContext): void {
       '  "declared":{"parameters","heldBytes","quotas","trainers"},',
       '  "synchronization":{"mode",…},"members":{"revision","started","trainers"},',
       '  "archivers":[{"machine","pid","shards",…}],"stoppedArchivers":[…],',
-      '  "tape":{"messages","bytes"},',
+      '  "tape":{"messages","bytes","bytesMax","trimmedToMs"}, the last once older lines were dropped,',
       '  "rewind":{"id","begunMs","at","goneBack":[shard, …]} while a rewind is not complete,',
       '  "replicas":{"wanted","missing":[…],"lacking":[{"stream","copies"}]}} with --replicas above 1;',
       '  with --watch also "rates":{"appliedPerSecond",…}, or {"error"} while hosts do not answer;',
@@ -232,8 +232,9 @@ export function describeStatus(status: JobStatus, format: TextFormat, rates?: Ra
     const text = `${numbers}: a trainer has seen later records than there are`;
     lines.push(...row("", text, "warn"));
   }
-  for (const { shard, undescribed, leftOut } of tapeGaps(shards)) {
-    const counts = `${formatCount(undescribed, "record")} not described, ${leftOut} left out`;
+  for (const { shard, undescribed, leftOut, thinned } of tapeGaps(shards)) {
+    const over = `${thinned} beyond a trainer's share`;
+    const counts = `${formatCount(undescribed, "record")} not described, ${leftOut} left out, ${over}`;
     lines.push(...row("", `tape of shard ${shard}: ${counts}`, "warn"));
   }
   for (const waste of rejectionsByTrainer(shards).slice(0, WASTEFUL_MAX)) {
@@ -268,8 +269,12 @@ function describeDeclared({ parameters, heldBytes }: Declared): string {
   return `${formatCount(parameters, "parameter")}, ${formatBytes(heldBytes)} with optimizer state`;
 }
 
-function describeTape({ messages, bytes }: ListedTape): string {
-  return `${formatCount(messages, "message")}, ${formatBytes(bytes)}`;
+/** Describes what the tape takes of its limit, and how far back it reaches if older lines were dropped. */
+export function describeTape({ messages, bytes, bytesMax, trimmedToMs }: ListedTape): string {
+  const size = `${formatCount(messages, "message")}, ${formatBytes(bytes)} of ${formatBytes(bytesMax)}`;
+  return trimmedToMs === undefined
+    ? size
+    : `${size}; lines before ${new Date(trimmedToMs).toISOString()} were dropped`;
 }
 
 /** Describes an archiver: how far it is behind, and what is wrong with it. */

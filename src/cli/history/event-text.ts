@@ -121,7 +121,8 @@ export function outcomeText(event: UpdateEvent): string {
   return event.undescribed === undefined ? text : `${text}, not described: ${event.undescribed}`;
 }
 
-function foldedText({ outcome, block }: UpdateEvent): string {
+function foldedText({ verb, outcome, block }: UpdateEvent): string {
+  if (verb === "left-out") return "left out";
   switch (outcome.kind) {
     case "applied": {
       const nonFinite = block?.statistics?.nonFinite ?? 0;

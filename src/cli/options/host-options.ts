@@ -82,12 +82,12 @@ function addQuotaOptions(command: Command): Command {
     )
     .option(
       "--trainer-quota-parameters <n>",
-      "the same for each trainer (default: as for the job)",
+      `the same for each trainer (default: ${DECLARED_MAX / 4}, if the job may have as many)`,
       wholeNumber(1, DECLARED_MAX),
     )
     .option(
       "--trainer-quota-bytes <size>",
-      "the same for each trainer (default: as for the job)",
+      "the same for each trainer (default: three quarters of what the shards can hold, if the job may have as much)",
       parseSize,
     );
 }
@@ -190,6 +190,9 @@ const WORKERS_MAX = 256;
  */
 const JOURNAL_LIMIT_MIN_MIB = 16;
 
+/** The least that `--tape-limit` accepts: some messages for each of the most shards. */
+const TAPE_LIMIT_MIN_MIB = 64;
+
 /** Settings of a host and, on its first start, of its job; each is undefined unless given. */
 export interface HostFlags extends SynchronizationFlags, EtcdFlags, QuotaFlags {
   readonly workers?: number;
@@ -197,6 +200,7 @@ export interface HostFlags extends SynchronizationFlags, EtcdFlags, QuotaFlags {
   readonly journal?: "file" | "memory";
   readonly journalLimit?: number;
   readonly tape?: "on" | "off";
+  readonly tapeLimit?: number;
   readonly retain?: number;
   readonly memoryLimit?: number;
   readonly modelDir?: string;
@@ -235,8 +239,13 @@ export function addJobHostOptions(command: Command, modelDirectory: string): Com
     .addOption(
       new Option(
         "--tape <on|off>",
-        "whether a new job keeps a line about every update for good, for log, find and plot (default: on)",
+        "whether a new job keeps a line about every update, for log, find and plot (default: on)",
       ).choices(["on", "off"]),
+    )
+    .option(
+      "--tape-limit <size>",
+      "size of these lines beyond which a new job drops the oldest (default: a quarter of all its journals' limits)",
+      sizeOfAtLeast(TAPE_LIMIT_MIN_MIB),
     )
     .option(
       "--retain <size>",
@@ -273,6 +282,7 @@ export function toHostSettings(
       journal: flags.journal,
       journalBytesMax: flags.journalLimit,
       tape: flags.tape === undefined ? undefined : flags.tape === "on",
+      tapeBytesMax: flags.tapeLimit,
       retainBytes: flags.retain,
       memoryLimitBytes: flags.memoryLimit,
       modelDirectory: flags.modelDir,

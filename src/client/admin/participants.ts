@@ -55,6 +55,10 @@ export interface ListedArchiver {
 export interface ListedTape {
   readonly messages: number;
   readonly bytes: number;
+  /** Bytes beyond which the oldest lines are dropped. */
+  readonly bytesMax: number;
+  /** When the oldest lines were stored, in milliseconds since 1970, if older ones were dropped. */
+  readonly trimmedToMs?: number;
 }
 
 /** A rewind of a job that is not complete: under way, or interrupted. */
@@ -133,7 +137,14 @@ function parseDeclared(value: unknown): Declared {
 
 function parseTape(value: unknown): ListedTape {
   const fields = asMap(value, "tape");
-  return { messages: integerField(fields, "messages"), bytes: integerField(fields, "bytes") };
+  return {
+    messages: integerField(fields, "messages"),
+    bytes: integerField(fields, "bytes"),
+    bytesMax: integerField(fields, "bytesMax"),
+    ...(fields["trimmedToMs"] !== undefined && {
+      trimmedToMs: integerField(fields, "trimmedToMs"),
+    }),
+  };
 }
 
 function parseRewind(value: unknown): ListedRewind {
@@ -263,18 +274,26 @@ export function fallenBack(
   });
 }
 
-/**
- * Lists the shards whose owners could not write the tape as they should, with their counts of such records.
- */
-export function tapeGaps(
-  shards: readonly ListedShard[],
-): { readonly shard: number; readonly undescribed: number; readonly leftOut: number }[] {
+/** Counts of records whose lines a shard's owner has not written, or not as it should. */
+export interface ListedTapeGaps {
+  readonly shard: number;
+  readonly undescribed: number;
+  /** Records whose lines could not be stored. */
+  readonly leftOut: number;
+  /** Records of trainers that had used up their shares of the tape. */
+  readonly thinned: number;
+}
+
+/** Lists the shards whose tape lacks lines, with their counts of such records. */
+export function tapeGaps(shards: readonly ListedShard[]): ListedTapeGaps[] {
   return shards.flatMap(({ shard, tape }) => {
     if (tape === undefined) return [];
     const fields = asMap(tape, "tape");
     const undescribed = integerField(fields, "undescribed");
     const leftOut = integerField(fields, "leftOut");
-    return undescribed + leftOut === 0 ? [] : [{ shard, undescribed, leftOut }];
+    const thinned = integerField(fields, "thinned");
+    const isWhole = undescribed + leftOut + thinned === 0;
+    return isWhole ? [] : [{ shard, undescribed, leftOut, thinned }];
   });
 }
 

@@ -198,6 +198,12 @@ export class ArchiveShard implements ShardHistory {
     if (damage !== undefined) throw damage;
   }
 
+  /** True unless its first segment is lost: what it has from the beginning is what the broker had then. */
+  async isTapeTrimmed(): Promise<boolean> {
+    const [first] = await this.#files.tape();
+    return first?.firstSeq === 1;
+  }
+
   async lastUpTo({ generation, firstSeq, lastSeq }: JournalSpan, timeMs: number): Promise<number> {
     const segments = (await this.#segments()).filter(
       (segment) =>

@@ -315,6 +315,13 @@ class JoinedShard implements ShardHistory {
     if (damage !== undefined) throw damage;
   }
 
+  async isTapeTrimmed(): Promise<boolean> {
+    for (const source of [this.#archive, this.#live]) {
+      if (await source.isTapeTrimmed?.()) return true;
+    }
+    return false;
+  }
+
   async lastUpTo(span: JournalSpan, timeMs: number): Promise<number> {
     const { generation, firstSeq, lastSeq } = span;
     const held: { source: ShardHistory; part: JournalSpan }[] = [];

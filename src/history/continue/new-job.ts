@@ -11,6 +11,7 @@ import {
   SETTINGS_KEY,
   type StoredSettings,
   settingsChanged,
+  tapeBytesBeside,
   withForkOrigin,
 } from "../../actors/job/job-settings.ts";
 import { findJournalBytes, openStoredJob } from "../../actors/job/open-job.ts";
@@ -125,7 +126,10 @@ export class NewJob {
     const { journal = "file" } = known;
     const bytesMax = await findJournalBytes(manager, subjects, journal, shards);
     const journalBytesMax = Math.min(known.journalBytesMax ?? bytesMax, bytesMax);
-    const settings = await newSettings({ ...wanted, journalBytesMax }, async () => bytesMax);
+    const tapeLimit = tapeBytesBeside(bytesMax, shards);
+    const tapeBytesMax = Math.min(known.tapeBytesMax ?? tapeLimit, tapeLimit);
+    const limits = { journalBytesMax, tapeBytesMax };
+    const settings = await newSettings({ ...wanted, ...limits }, async () => bytesMax);
     const origin = { of: of.job, ...at, pending: randomUUID() };
     const value = withForkOrigin(settings, origin);
     const revision = await replaceEntry(bucket, SETTINGS_KEY, value, stored?.revision);

@@ -13,7 +13,7 @@ import { RecordEditor } from "../../../src/history/what-if.ts";
 import type { SynchronizationInput } from "../../../src/protocol/config/index.ts";
 import { SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 import { folded, hostSamples, mutant, type Sample, samples } from "../fold/mutants.ts";
-import { asKept } from "./arbitrary-events.ts";
+import { asKept } from "./tape/arbitrary-events.ts";
 
 // Proves that whatever a record holds, what watches the fold tells of it: sound, nearly sound and senseless records
 // of every kind, all with right checksums, are folded to the same with and without an observer, are described
@@ -53,7 +53,13 @@ class Watched {
         last: () => Promise.resolve(undefined),
         append: (bytes) => Promise.resolve(this.messages.push(bytes)),
       },
-      ...{ shard: SHARD, folded: shard, generation: () => 1, onProgress: () => undefined },
+      ...{
+        shard: SHARD,
+        bytesMax: 1024 ** 3,
+        folded: shard,
+        generation: () => 1,
+        onProgress: () => undefined,
+      },
       onFailed: ({ message }) => this.failures.push(message),
       onIncomplete: ({ message }) => this.failures.push(message),
     });
@@ -108,7 +114,7 @@ test.each<[string, SynchronizationInput | undefined]>([
       watched.tape.close();
       const read = watched.messages.flatMap((bytes) => decodeTape(bytes, SHARD).events);
       expect(read.map(asKept)).toEqual(watched.events.map(asKept));
-      expect(watched.tape.gaps).toEqual({ undescribed: 0, leftOut: 0 });
+      expect(watched.tape.gaps).toEqual({ undescribed: 0, leftOut: 0, thinned: 0 });
     }),
     { numRuns: Math.ceil((2 * MUTATIONS) / RECORDS_MAX) },
   );

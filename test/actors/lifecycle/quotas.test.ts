@@ -1,6 +1,7 @@
 // Proves that a job and each trainer of it can declare as much as the quotas say and no more, through
 // whichever host; that a refusal changes nothing; and that what ended without a finish counts no bytes.
 import { describe, expect, test } from "vitest";
+import { quotasOf } from "../../../src/actors/job/job-settings.ts";
 import { Rig, refused, weights } from "./rig.ts";
 
 /** Bytes of the values of `weights`: 8 of float32, and no optimizer state with sgd. */
@@ -69,5 +70,31 @@ test("what is declared is shown by trainer, beside the quotas", async () => {
     heldBytes: 2 * BYTES,
     quotas: { heldBytesMax: 1_000, trainerHeldBytesMax: 1_000, parametersMax: 65_536 },
     trainers: [{ trainer: "a", parameters: 2, heldBytes: 2 * BYTES }],
+  });
+});
+
+describe("by default", () => {
+  test("a trainer that declares all that it may leaves names to others", async () => {
+    const rig = new Rig();
+    const [a, b] = [await rig.join("a"), await rig.join("b")];
+    await rig.begin("a", a);
+    const names = Array.from({ length: 16_384 }, (_, i) => weights(`a${i}`, { shape: [1] }));
+    for (let at = 0; at < names.length; at += 256) {
+      await rig.declare("a", a, 1, names.slice(at, at + 256));
+    }
+    await refused("QUOTA", rig.declare("a", a, 1, [weights("more")]), 'trainer "a"', "16384");
+    expect(await rig.create("b", b, weights("w"))).toMatchObject({ selected: true });
+  });
+
+  test("a trainer's quotas are below the job's, and never above what was asked for the job", () => {
+    const { trainerHeldBytesMax, heldBytesMax } = quotasOf({ shards: 16 });
+    expect(trainerHeldBytesMax).toBe(42 * 1024 ** 3);
+    expect(heldBytesMax).toBeGreaterThan(trainerHeldBytesMax);
+    expect(quotasOf({ parametersMax: 10, heldBytesMax: 1_000 })).toEqual({
+      parametersMax: 10,
+      heldBytesMax: 1_000,
+      trainerParametersMax: 10,
+      trainerHeldBytesMax: 1_000,
+    });
   });
 });

@@ -71,6 +71,7 @@ export function makeOwner(parts: OwnerParts, changes: OwnerChanges = {}): ShardO
     store: snapshots.store,
     watermarks: new WatermarkKeeper(records, SHARD),
     tape: undefined,
+    tapeBytesMax: 1024 ** 3,
     credit: new Credit(1_000_000, 1_000),
     tenure,
     listener: {

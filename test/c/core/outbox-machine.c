@@ -76,6 +76,11 @@ static void on_ask(void *owner, unsigned shard, uint64_t session, const uint64_t
   ps_failure_drop(failure);
 }
 
+static void on_ping(void *owner, uint64_t send_number) {
+  (void)owner;
+  tell(listener, "ping %" PRIu64, send_number);
+}
+
 static void on_set_timer(void *owner, int64_t at_ms) {
   (void)owner;
   tell(listener, "timer %" PRId64, at_ms);
@@ -112,7 +117,7 @@ static void on_replaced(void *owner, unsigned shard, struct ps_position seen) {
 
 static void begin(const struct listener *tells, struct words *settings) {
   static const struct ps_outbox_commands commands = {
-      NULL, on_publish, on_repeat, on_release, on_ask, on_set_timer};
+      NULL, on_publish, on_repeat, on_release, on_ask, on_ping, on_set_timer};
   static const struct ps_outbox_listener outbox_listener = {NULL, on_call_over, on_session_over};
   static const struct ps_positions_listener positions_listener = {NULL, on_replaced};
   listener = tells;
@@ -243,6 +248,10 @@ static void take(const char *event, struct words *words) {
   else if (is_same(event, "disconnected")) ps_outbox_disconnected(outbox);
   else if (is_same(event, "reconnected")) ps_outbox_reconnected(outbox, take_ms(words));
   else if (is_same(event, "tick")) ps_outbox_tick(outbox, take_ms(words));
+  else if (is_same(event, "read")) {
+    uint64_t number = take_whole(words);
+    ps_outbox_read(outbox, number, take_ms(words));
+  }
   else if (is_same(event, "start")) {
     uint64_t session = take_whole(words);
     ps_outbox_start(outbox, session, take_ms(words));

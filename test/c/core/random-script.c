@@ -26,6 +26,8 @@ struct script {
   int64_t now_ms;
   /** When to raise `tick`; 0 if no timer is set. */
   int64_t timer_ms;
+  /** The number of the last PING. */
+  uint64_t ping;
   uint64_t calls;
   /** The shards of the updates of each call. */
   unsigned shards[CALLS_MAX][UPDATES_MAX];
@@ -71,6 +73,7 @@ static const char *on_command(void *context, const char *line) {
   struct token token;
   printf("< %s\n", line);
   sscanf(line, "timer %" SCNd64, &script->timer_ms);
+  sscanf(line, "ping %" SCNu64, &script->ping);
   if (sscanf(line, "publish %" SCNu64 " %zu %*u %" SCNu64 " %*u %d %" SCNu64, &call, &index, &n,
              &token.slot, &token.serial) == 5) {
     token.shard = script->shards[call][index];
@@ -227,6 +230,12 @@ static void pass_time(struct script *script) {
   script->now_ms = next_ms;
 }
 
+/** Answers the last PING, or one that was sent before. */
+static void answer_ping(struct script *script) {
+  uint64_t number = one_in(script, 10) ? script->ping / 2 : script->ping;
+  perform(script, "read %" PRIu64 " %" PRId64, number, script->now_ms);
+}
+
 typedef void action(struct script *script);
 
 /** Each action is listed as often as it is to be chosen. */
@@ -235,7 +244,7 @@ static action *const actions[] = {
     store,  store,  store,     store,    store,     store,         store,     answer,
     answer, answer, answer,    answer,   refuse,    refuse,        end_call,  deny,
     store,  answer, pass_time, end_call, refuse,    fail_question, send,      change_session,
-    change_connection, change_connection,
+    change_connection, change_connection, answer_ping, answer_ping, answer_ping, answer_ping, answer_ping,
 };
 
 void write_random_script(uint64_t seed, size_t events) {

@@ -11,7 +11,7 @@
 #define CRC_END 10
 #define MAX_PAYLOAD (8 * 1024 * 1024)
 
-char fake_object[1];
+char fake_objects[2];
 struct broker broker;
 
 static void *copy_of(const void *bytes, size_t count) {
@@ -35,12 +35,19 @@ natsMsg *make_message(const char *subject, const void *data, size_t bytes) {
 }
 
 void deliver_message(natsMsg *message) {
-  broker.on_message(CONNECTION, SUBSCRIPTION, message, broker.connection);
+  bool is_control = strstr(message->subject, "-control.") != NULL;
+  broker.on_message(CONNECTION, SUBSCRIPTION, message, is_control ? broker.control : broker.connection);
 }
 
-void break_off(void) { broker.on_disconnected(CONNECTION, broker.connection); }
+void break_off(void) {
+  broker.on_disconnected(CONNECTION, broker.connection);
+  broker.on_disconnected(CONTROL_CONNECTION, broker.control);
+}
 
-void make_anew(void) { broker.on_reconnected(CONNECTION, broker.connection); }
+void make_anew(void) {
+  broker.on_reconnected(CONNECTION, broker.connection);
+  broker.on_reconnected(CONTROL_CONNECTION, broker.control);
+}
 
 void seal_bytes(uint8_t *data, size_t bytes) {
   if (bytes < CRC_END) return;
@@ -69,7 +76,8 @@ natsStatus natsOptions_SetTimeout(natsOptions *options, int64_t timeout) {
 natsStatus natsOptions_SetClosedCB(natsOptions *options, natsConnectionHandler handler, void *closure) {
   (void)options;
   broker.on_closed = handler;
-  broker.connection = closure;
+  if (broker.connection == NULL) broker.connection = closure;
+  else broker.control = closure;
   broker.client = broker.connection->listener->owner;
   return NATS_OK;
 }
@@ -107,7 +115,7 @@ natsStatus natsOptions_SetSendAsap(natsOptions *options, bool is_asap) {
 
 natsStatus natsConnection_Connect(natsConnection **connection, natsOptions *options) {
   (void)options;
-  *connection = CONNECTION;
+  *connection = broker.control == NULL ? CONNECTION : CONTROL_CONNECTION;
   return NATS_OK;
 }
 
@@ -171,9 +179,10 @@ natsStatus natsConnection_Publish(natsConnection *connection, const char *subjec
 }
 
 void natsConnection_Close(natsConnection *connection) {
+  void *closure = connection == CONNECTION ? broker.connection : broker.control;
   broker.client = NULL;
-  broker.on_closed(connection, broker.connection);
-  if (broker.on_complete != NULL) broker.on_complete(broker.connection);
+  broker.on_closed(connection, closure);
+  if (broker.on_complete != NULL) broker.on_complete(closure);
 }
 
 void natsConnection_Destroy(natsConnection *connection) { (void)connection; }

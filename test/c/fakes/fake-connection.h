@@ -22,17 +22,22 @@ struct broker {
   natsConnectionHandler on_closed;
   natsErrHandler on_error;
   natsOnCompleteCB on_complete;
+  /** The connection that the client opens first, and the one for what must not wait behind records. */
   struct ps_connection *connection;
+  struct ps_connection *control;
   struct ps_client *client;
+  /** Whether it leaves PINGs without an answer, as on a slow link with much before them. */
+  bool holds_pings;
 };
 
 extern struct broker broker;
 
-/* Each exists once and is empty. */
-extern char fake_object[1];
-#define CONNECTION ((natsConnection *)(void *)fake_object)
-#define SUBSCRIPTION ((natsSubscription *)(void *)fake_object)
-#define OPTIONS ((natsOptions *)(void *)fake_object)
+/* Objects of cnats, which are empty: one of each, but two connections. */
+extern char fake_objects[2];
+#define CONNECTION ((natsConnection *)(void *)fake_objects)
+#define CONTROL_CONNECTION ((natsConnection *)(void *)(fake_objects + 1))
+#define SUBSCRIPTION ((natsSubscription *)(void *)fake_objects)
+#define OPTIONS ((natsOptions *)(void *)fake_objects)
 
 /** Defined by the test: receives a message that the client publishes; `reply` "": without a reply subject. */
 natsStatus broker_takes(const char *subject, const char *reply, const void *data, size_t bytes);
@@ -44,9 +49,15 @@ natsMsg *make_message(const char *subject, const void *data, size_t bytes);
 /** Delivers a message to the client, with no lock held. */
 void deliver_message(natsMsg *message);
 
-/** Break the connection, and restore it. */
+/** Break both connections, and restore them. */
 void break_off(void);
 void make_anew(void);
+
+/** Answers the PINGs that were held, and those that follow. */
+void answer_pings(void);
+
+/** Tells the client that bytes have moved on the connection for records and values. */
+void move_bytes(void);
 
 /** Writes its checksum into a message. */
 void seal_bytes(uint8_t *data, size_t bytes);

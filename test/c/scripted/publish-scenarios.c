@@ -89,6 +89,7 @@ static void denied_in_pieces(void) {
   job.block_rows = 100000;
   broker.max_payload = 262144;
   pserver_client *client = connected(0);
+  speed_up();
   act_after(50, deny_the_last);
   EXPECT_ERROR(DENIED, push_part(client, 30000));
   EXPECT(time_ms() < 1000 && count_to(NULL) == 3);

@@ -325,6 +325,20 @@ static void answer_wrongly(const struct published *message) {
 }
 
 /** A chunk that does not fit the request fails the call, and none of its values is used. */
+static void only_serve(const struct published *message) { serve(message); }
+
+static void waits_while_unread(void) {
+  begin(only_serve);
+  broker.holds_pings = true;
+  pserver_client *client = connected(0);
+  EXPECT_ERROR(TIMEOUT, get(client, 20000));
+  EXPECT(count_to("pull") == 1);
+  answer_pings();
+  EXPECT_ERROR(TIMEOUT, get(client, 5000));
+  EXPECT(count_to("pull") == 4);
+  closed(client);
+}
+
 static void refuses_chunks_that_do_not_fit(void) {
   static const uint64_t no_versions[PARAMETERS] = {5, 5, 5, 0};
   const struct chunk chunks[] = {
@@ -471,6 +485,7 @@ const struct scenario read_scenarios[] = {
     {"an answer that ends early is asked for again at once only while it makes progress",
      asks_at_once_only_with_progress},
     {"a request is not repeated while its chunks come", waits_while_chunks_come},
+    {"a request is not repeated while its answer may be on the way", waits_while_unread},
     {"after STALE_EPOCH the parameters of what is missing are looked up", looks_up_what_is_missing},
     {"what was initialized anew is read anew, and nothing else", reads_anew_what_was_initialized_anew},
     {"a part of what was initialized anew is read anew", reads_a_part_anew},

@@ -63,6 +63,9 @@ pserver_client *connected(size_t in_flight_bytes);
 /** As connected(), with a broker whose largest message has no room for a batch: each block has its own record. */
 pserver_client *connected_singly(size_t in_flight_bytes);
 
+/** Makes the client know a link that carries at once whatever the windows admit. */
+void speed_up(void);
+
 /** Closes a client, for which nothing may be under way. */
 void closed(pserver_client *client);
 

@@ -72,8 +72,33 @@ static void late_gradients(void) {
   }
 }
 
+/** Nobody answers renewals. */
+static void close_steps_unrenewed(const struct published *message) {
+  if (!is_to(message, "renew")) close_steps(message);
+}
+
+static void enters_with_a_lease(void) {
+  size_t late = 0;
+  begin(close_steps_unrenewed);
+  later_code = NULL;
+  job.shards = 1;
+  job.mode = "sync";
+  job.lease_ms = 3000;
+  pserver_client *client = connected(0);
+  EXPECT_OK(send_grad(client, &late));
+  EXPECT_OK(send_grad(client, &late));
+  EXPECT(count_to("enter") == 1);
+  run_for(4000);
+  size_t records = count_to(NULL);
+  EXPECT_OK(send_grad(client, &late));
+  EXPECT(count_to("enter") == 2 && to("enter", 1)->at_ms <= to(NULL, records)->at_ms);
+  closed(client);
+}
+
 const struct scenario synchronization_scenarios[] = {
     {"reads wait for the steps that the trainer has ended, in ssp less the staleness", reads_wait},
     {"a gradient that is late is counted with backups, and without them sent again by a trainer that enters anew",
      late_gradients},
+    {"a trainer whose lease may have run out enters anew before it sends anything of its step",
+     enters_with_a_lease},
     {NULL, NULL}};

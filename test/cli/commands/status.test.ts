@@ -120,9 +120,14 @@ test("archivers are told with what they have not copied, and since when they are
 });
 
 test("the tape is shown with its size, where there is one", () => {
-  const tape = { messages: 1_234, bytes: 3 * 1024 ** 2 };
+  const tape = { messages: 1_234, bytes: 3 * 1024 ** 2, bytesMax: 64 * 1024 ** 2 };
   const line = describeStatus({ ...STATUS, tape }, PLAIN).find((text) => /^ {2}tape/.test(text));
-  expect(line).toMatch(/^ {2}tape +1234 messages, 3\.?0? MiB$/);
+  expect(line).toMatch(/^ {2}tape +1234 messages, 3\.?0? MiB of 64\.?0? MiB$/);
+  const full = { ...tape, trimmedToMs: Date.UTC(2026, 0, 2) };
+  const lines = describeStatus({ ...STATUS, tape: full }, PLAIN).join(" ");
+  expect(lines.replace(/\s+/g, " ")).toContain(
+    "lines before 2026-01-02T00:00:00.000Z were dropped",
+  );
   expect(describeStatus(STATUS, PLAIN).join("\n")).not.toMatch(/tape/);
 });
 

@@ -59,12 +59,14 @@ test("reads archivers with everything that they tell of themselves", () => {
 
 test("reads what the tape takes, if there is one", () => {
   expect(parseParticipants(NOTHING).tape).toBeUndefined();
-  const tape = { messages: 3, bytes: 900 };
+  const tape = { messages: 3, bytes: 900, bytesMax: 1_000 };
   expect(parseParticipants({ ...NOTHING, tape }).tape).toEqual(tape);
+  const trimmed = { ...tape, trimmedToMs: 5 };
+  expect(parseParticipants({ ...NOTHING, tape: trimmed }).tape).toEqual(trimmed);
 });
 
 test.each([
-  { ...NOTHING, tape: { messages: 1 } },
+  { ...NOTHING, tape: { messages: 1, bytes: 9 } },
   { ...NOTHING, archivers: [{ machine: "m", pid: 1, writtenMs: 1 }] },
   { ...NOTHING, archivers: undefined },
   { ...NOTHING, declared: undefined },

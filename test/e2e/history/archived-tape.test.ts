@@ -129,7 +129,7 @@ test("status and doctor show what the tape takes", async () => {
   await archived.train(2);
   await snapshotAll(archived.job);
   const status = await archived.pserver("status");
-  expect(status.stdout).toMatch(/^ {2}tape +\d+ messages, [\d.]+ (B|KiB)$/m);
+  expect(status.stdout).toMatch(/^ {2}tape +\d+ messages, [\d.]+ (B|KiB) of [\d.]+ .iB$/m);
   const doctor = await archived.pserver("doctor");
-  expect(doctor.stdout).toMatch(/tape\W+\d+ messages hold [\d.]+ (B|KiB), never trimmed/);
+  expect(doctor.stdout).toMatch(/tape\W+\d+ messages, [\d.]+ (B|KiB) of [\d.]+ .iB/);
 });

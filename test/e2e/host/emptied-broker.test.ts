@@ -1,9 +1,13 @@
 // Proves what becomes of a job whose broker comes back with an empty store while hosts and trainers run: hosts end
 // with the reason, what they had does not get into the job that is made anew, and it can be initialized, by the
 // trainers that were there, too. A host that was away meanwhile does no harm when it is back.
-import { rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { type Client, connect } from "../../../src/client/index.ts";
+import { ensureError } from "../../../src/protocol/index.ts";
+import { type Finished, run } from "../../cli/spawn-command.ts";
 import { TestEtcd } from "../../support/etcd.ts";
 import { freeze, thaw } from "../../support/freeze.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
@@ -109,4 +113,47 @@ describe.each(["file", "memory"] as const)("a job with its journals in %s", (jou
     expect((await fresh.pullFull("w")).data).toEqual(Float32Array.of(7));
     await fresh.close();
   });
+});
+
+test("a host says what can be done, and a job goes on from its archive and a saved model as the host says", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "pserver-emptied-"));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  const pserver = (...args: string[]): Promise<Finished> =>
+    run([...args, "--url", job.broker.url], { environment: { NATS_TIMEOUT: `${HANG_MS}ms` } });
+  job = await TestJob.start({
+    ...{ shards: 2, workers: 1, leaseMs: MORTAL_LEASE_MS, modelDirectory: directory },
+  });
+  const host = await job.host();
+  const client = await job.trainer("t");
+  await initialize(client, 1);
+  for (let i = 0; i < 9; i++) await client.pushFull("w", Float32Array.of(1), 1, 1);
+  const archive = join(directory, "archive");
+  expect(await pserver("archive", archive, "--once", "--job", "j")).toMatchObject({ code: 0 });
+  expect(await pserver("save", "m.safetensors", "--job", "j")).toMatchObject({ code: 0 });
+  await emptyBroker();
+  await host.exited;
+  const reason = host.lines.find(({ type }) => type === "stopped")?.error?.message;
+  expect(reason).toMatch(
+    /pserver load.*pserver fork j --archive DIR --no-broker --at now --as NEW/,
+  );
+
+  const fork = ["fork", "j", "--archive", archive, "--no-broker", "--at", "now", "--as", "k"];
+  expect(await pserver(...fork)).toMatchObject({ code: 0 });
+  await job.host({ job: "k", leaseMs: 5_000 });
+  const forked = await connect({ url: job.broker.url, job: "k", trainer: "t" });
+  onTestFinished(() => forked.close());
+  expect((await forked.pullFull("w")).data).toEqual(Float32Array.of(10));
+
+  await job.host();
+  // What it has seen of the former job holds for this one no more, and it is told.
+  const refused = await client.pullFull("w", { timeoutMs: 5_000 }).then(
+    () => undefined,
+    (error: unknown) => ensureError(error).code,
+  );
+  expect(refused).toBe("NOT_INITIALIZED");
+  const load = ["load", join(directory, "m.safetensors"), "--job", "j"];
+  expect(await pserver(...load)).toMatchObject({ code: 0 });
+  const again = await connect({ url: job.broker.url, job: "j", trainer: "t" });
+  onTestFinished(() => again.close());
+  expect((await again.pullFull("w")).data).toEqual(Float32Array.of(10));
 });

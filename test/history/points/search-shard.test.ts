@@ -74,6 +74,19 @@ describe("with a tape", () => {
     expect((await failureOf(find(history, "carol", 1))).code).toBe("BAD_VALUE");
   });
 
+  test("an update whose line was left out is found while its record is kept, and then may be lost", async () => {
+    const [plain, history] = [historyOf(ASYNC), historyOf(ASYNC)];
+    const { own } = history;
+    own.writeTape(1, own.lastSeq, 2, "bob");
+    for (const n of [1, 2, 3]) {
+      expect(await find(history, "bob", n)).toEqual(await find(plain, "bob", n));
+    }
+    expect((await failureOf(find(history, "bob", 9))).code).toBe("BAD_VALUE");
+    own.snapshot(own.lastSeq);
+    own.firstSeq = own.lastSeq + 1;
+    expect((await failureOf(find(history, "bob", 3))).code).toBe("HISTORY_LOST");
+  });
+
   test("that begins later, an update before it may be lost", async () => {
     const history = historyOf(ASYNC);
     const { own } = history;

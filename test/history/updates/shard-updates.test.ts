@@ -172,3 +172,20 @@ test("a record that cannot be folded is listed with the error, and a later gener
     outcome: { kind: "rejected", code: "FOLD_FAILED", message: "a defect" },
   });
 });
+
+test("lines that the tape has dropped at its limit are no damage, and those that it has follow", async () => {
+  const acts = Array.from({ length: 20 }, () => {
+    return { trainer: "alice", parameter: "w", kind: "gradient", values: [1, 2, 3] } as const;
+  });
+  const history = historyOf({ mode: "async", optimizer: "sgd", acts });
+  const { own } = history;
+  own.writeTape(1, 14);
+  own.snapshot(12);
+  own.firstSeq = 13;
+  own.trimTape(3);
+  const missing: MissingUpdates[] = [];
+  const found = await listed(history, 0, own.lastSeq, missing);
+  expect(missing).toEqual([]);
+  const seqs = found.map((event) => (event as UpdateEvent).seq);
+  expect([seqs[0], seqs.at(-1)]).toEqual([7, own.lastSeq]);
+});

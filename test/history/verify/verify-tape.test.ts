@@ -43,6 +43,15 @@ describe("a tape", () => {
     ]);
   });
 
+  test("of which the limit has dropped the oldest lines has no problem before them, but after", async () => {
+    const own = someHistory();
+    own.writeTape(1, 8);
+    own.writeTape(11, 14);
+    own.firstSeq = 12;
+    own.trimTape(2);
+    expect(await problemsOf(own)).toEqual([["TAPE_DAMAGED", 9, 10]]);
+  });
+
   test("without a message at its beginning, in its middle or at its end names the records", async () => {
     const own = someHistory();
     own.writeTape(3, 8);

@@ -27,6 +27,7 @@ export const TAPE_VERBS: readonly UpdateVerb[] = [
   "sessions",
   "forget",
   "ready",
+  "left-out",
 ];
 
 /** Outcomes by their number. */
@@ -220,6 +221,12 @@ export class TapeEncoder {
     if (isWhole) this.#to = first.seq;
   }
 
+  /** Notes a record that has no line: its lines count as complete with this message. */
+  pass({ seq, timeMs }: Pick<UpdateEvent, "seq" | "timeMs">): void {
+    if (this.#from === 0) this.#begin({ seq, timeMs });
+    this.#to = seq;
+  }
+
   /** Notes where the message ends. The function that it returns removes everything added since. */
   #place(): () => void {
     const [bytes, places] = [this.#writer.length, this.#places.size];
@@ -236,9 +243,9 @@ export class TapeEncoder {
     };
   }
 
-  /** The last record that the message has lines of. */
+  /** The last record that the message has lines of, or that was passed. */
   get lastSeq(): number {
-    return this.#seq;
+    return Math.max(this.#seq, this.#to);
   }
 
   /** Returns the message of everything added. Its bytes are valid until the next {@link clear}. */
@@ -261,7 +268,7 @@ export class TapeEncoder {
     this.#previous = undefined;
   }
 
-  #begin({ seq, timeMs }: UpdateEvent): void {
+  #begin({ seq, timeMs }: Pick<UpdateEvent, "seq" | "timeMs">): void {
     this.#from = seq;
     this.#seq = seq;
     this.#startUs = wholeMicroseconds(timeMs);

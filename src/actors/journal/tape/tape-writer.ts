@@ -1,125 +1,23 @@
-import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
 import {
   comparePositions,
   encodeMessage,
   ensureError,
-  JETSTREAM_ERRORS,
-  type JobSubjects,
   type Position,
   PserverError,
+  quoteName,
 } from "../../../protocol/index.ts";
-import {
-  fromStoreError,
-  isWrongSequence,
-  jetStreamErrorCode,
-} from "../../../transport/broker-error.ts";
-import { type FoldedRecord, type FoldObserver, readable } from "../../fold/journal-record.ts";
+import type { FoldedRecord, FoldObserver } from "../../fold/journal-record.ts";
 import type { Shard } from "../../fold/shard.ts";
-import { describeRecord, type UpdateEvent, undescribed } from "../describe-record.ts";
-import { brokerCall, ensureFileStream } from "../streams.ts";
-import { type TapeSpan, tapeSpan } from "./tape-decoder.ts";
+import {
+  describeRecord,
+  leftOutLine,
+  senderOf,
+  type UpdateEvent,
+  undescribed,
+} from "../describe-record.ts";
+import { TapeAllowance } from "./tape-allowance.ts";
 import { TapeEncoder } from "./tape-encoder.ts";
-
-/** Time limit for storing one message. */
-const STORE_TIMEOUT_MS = 10_000;
-
-/** Dependencies of {@link TapeStore}. */
-export interface TapeStoreDeps {
-  readonly client: Pick<JetStreamClient, "publish">;
-  readonly manager: JetStreamManager;
-  readonly subjects: JobSubjects;
-  readonly shard: number;
-}
-
-/** The last message of a shard's tape: its sequence in the stream, and what it covers. */
-export interface TapeEnd extends TapeSpan {
-  readonly streamSeq: number;
-}
-
-/** One shard's part of the tape of a job, for its owner. */
-export class TapeStore {
-  readonly #deps: TapeStoreDeps;
-
-  constructor(deps: TapeStoreDeps) {
-    this.#deps = deps;
-  }
-
-  /**
-   * Reads the last message; undefined if there is none. A message that cannot be read covers nothing: its lines are
-   * written again.
-   * @throws TIMEOUT, ….
-   */
-  async last(): Promise<TapeEnd | undefined> {
-    const { manager, subjects, shard } = this.#deps;
-    const stream = subjects.tapeStream();
-    return await brokerCall(`reading the tape of shard ${shard}`, { shard }, async () => {
-      try {
-        const last = await manager.streams.getMessage(stream, {
-          last_by_subj: subjects.tape(shard),
-        });
-        if (last === null) return undefined;
-        const span = readable(() => tapeSpan(last.data)) ?? { generation: 0, from: 0, to: 0 };
-        return { streamSeq: last.seq, ...span };
-      } catch (error) {
-        if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.MESSAGE_NOT_FOUND) return undefined;
-        throw error;
-      }
-    });
-  }
-
-  /**
-   * Appends a message after the one with sequence `after` in the stream (0: the first of the shard).
-   * @returns its sequence; undefined if the last message is another one.
-   * @throws NO_SPACE, TIMEOUT, … if it was not stored, or nobody knows.
-   */
-  async append(bytes: Uint8Array, after: number): Promise<number | undefined> {
-    const { client, subjects, shard } = this.#deps;
-    try {
-      const ack = await client.publish(subjects.tape(shard), bytes, {
-        timeout: STORE_TIMEOUT_MS,
-        expect: { lastSubjectSequence: after },
-      });
-      return ack.seq;
-    } catch (error) {
-      if (isWrongSequence(error)) return undefined;
-      throw fromStoreError(error, `writing the tape of shard ${shard}`, { shard });
-    }
-  }
-}
-
-/** The storage that a job's tape takes in the broker. */
-export interface TapeStorage {
-  readonly messages: number;
-  readonly bytes: number;
-}
-
-/**
- * Reads how much storage the tape of a job takes in the broker.
- * @throws TIMEOUT, JETSTREAM_UNAVAILABLE and the like.
- */
-export async function readTapeStorage(
-  manager: JetStreamManager,
-  subjects: JobSubjects,
-): Promise<TapeStorage> {
-  const stream = subjects.tapeStream();
-  return await brokerCall(`looking at the tape of job ${subjects.job}`, { stream }, async () => {
-    const { messages, bytes } = (await manager.streams.info(stream)).state;
-    return { messages, bytes };
-  });
-}
-
-/** Creates the stream of a job's tape unless it exists. Nothing is ever removed from it. */
-export async function ensureTapeStream(
-  manager: JetStreamManager,
-  subjects: JobSubjects,
-  replicas: number,
-): Promise<void> {
-  const name = subjects.tapeStream();
-  const config = { name, subjects: [subjects.allTapes()], num_replicas: replicas };
-  await brokerCall(`creating the tape of job ${subjects.job}`, {}, () =>
-    ensureFileStream(manager, { ...config, deny_delete: true, deny_purge: true }),
-  );
-}
+import type { TapeStore } from "./tape-store.ts";
 
 /** Bytes of lines that fill a message; well below what any broker takes in one. */
 const MESSAGE_BYTES = 64 * 1024;
@@ -146,6 +44,8 @@ const ENTRIES_AT_ONCE = 256;
 export interface TapeWriterDeps {
   readonly store: Pick<TapeStore, "last" | "append">;
   readonly shard: number;
+  /** The shard's part of the bytes that the tape may have. */
+  readonly bytesMax: number;
   /** The shard being folded. The writer uses the scratch of its memory. */
   readonly folded: Pick<Shard, "memory" | "block">;
   /** Returns the generation of the journal being folded. */
@@ -162,8 +62,10 @@ export interface TapeWriterDeps {
 export interface TapeGaps {
   /** Records whose lines only say that they could not be described. */
   readonly undescribed: number;
-  /** Records without lines. */
+  /** Records without lines, because these could not be stored. */
   readonly leftOut: number;
+  /** Records without lines, because their trainers had used up their allowances. */
+  readonly thinned: number;
 }
 
 /** A message that waits to be stored. */
@@ -199,12 +101,15 @@ export class TapeWriter implements FoldObserver {
   #retryTimer: NodeJS.Timeout | undefined;
   /** The first failure to store since the last success, and when it was; undefined after a success. */
   #failure: { readonly error: PserverError; readonly atMs: number } | undefined;
+  readonly #allowance: TapeAllowance;
   #undescribed = 0;
   #leftOut = 0;
+  #thinned = 0;
   #closed = false;
 
   constructor(deps: TapeWriterDeps) {
     this.#deps = deps;
+    this.#allowance = new TapeAllowance(deps.bytesMax);
   }
 
   /**
@@ -225,7 +130,8 @@ export class TapeWriter implements FoldObserver {
 
   /** Counts of records whose lines are missing or empty, since this writer was made. */
   get gaps(): TapeGaps {
-    return { undescribed: this.#undescribed, leftOut: this.#leftOut };
+    const [undescribed, leftOut, thinned] = [this.#undescribed, this.#leftOut, this.#thinned];
+    return { undescribed, leftOut, thinned };
   }
 
   /** Takes a record that was just folded. */
@@ -239,7 +145,8 @@ export class TapeWriter implements FoldObserver {
       return;
     }
     const place = { shard: this.#deps.shard, generation: this.#deps.generation() };
-    this.#write(describeRecord(folded, this.#deps.folded, place));
+    if (this.#isThinned(folded, place)) return;
+    this.#writeFor(folded, describeRecord(folded, this.#deps.folded, place));
   }
 
   /** Takes a record that could not be described or written, and writes a line that says so. */
@@ -247,12 +154,14 @@ export class TapeWriter implements FoldObserver {
     if (!this.#isWanted(folded)) return;
     const { shard } = this.#deps;
     const { seq } = folded;
+    const place = { shard, generation: this.#deps.generation() };
     this.#undescribed += 1;
     if (this.#undescribed === 1) {
       const text = `shard ${shard}: record ${seq} was folded, but cannot be described: ${error.code}: ${error.message}`;
       this.#deps.onIncomplete(new PserverError("INTERNAL", text, { shard, seq }, { cause: error }));
     }
-    this.#write([undescribed(folded, { shard, generation: this.#deps.generation() }, error)]);
+    if (this.#isThinned(folded, place)) return;
+    this.#writeFor(folded, [undescribed(folded, place, error)]);
   }
 
   /**
@@ -293,16 +202,49 @@ export class TapeWriter implements FoldObserver {
     return this.#failure !== undefined && performance.now() - this.#failure.atMs >= PATIENCE_MS;
   }
 
-  /** Adds the lines of one record. @throws INTERNAL if they cannot be written. */
-  #write(events: readonly UpdateEvent[]): void {
+  /**
+   * Whether a record gets no line, because its trainer has used up its allowance. Adds a line that says so for the
+   * first of such records, the second, the fourth and so on, and for the last one.
+   */
+  #isThinned(folded: FoldedRecord, place: { shard: number; generation: number }): boolean {
+    const trainer = senderOf(folded);
+    if (trainer === undefined) return false;
+    const left = this.#allowance.leaveOut(trainer, folded);
+    if (left === undefined) return false;
+    const { shard, onIncomplete } = this.#deps;
+    const { seq } = folded;
+    this.#thinned += 1;
+    if (this.#thinned === 1) {
+      const who = `trainer ${quoteName(trainer)}`;
+      const text = `shard ${shard}: ${who} has used up its share of the tape; from record ${seq} on its lines are left out`;
+      onIncomplete(new PserverError("QUOTA", text, { shard, seq, trainer }));
+    }
+    if (left.isTold) this.#write([leftOutLine(folded, place, left)]);
+    else this.#encoderOf(place.generation, seq).pass(folded);
+    return true;
+  }
+
+  /** Adds the lines of one record to the tape, and to what its trainer has used. @throws as {@link #write}. */
+  #writeFor(folded: FoldedRecord, events: readonly UpdateEvent[]): void {
+    const bytes = this.#write(events);
+    const trainer = senderOf(folded);
+    if (trainer !== undefined) this.#allowance.charge(trainer, bytes);
+  }
+
+  /** Adds the lines of one record; returns their bytes. @throws INTERNAL if they cannot be written. */
+  #write(events: readonly UpdateEvent[]): number {
     const [first] = events;
-    if (first === undefined) return;
+    if (first === undefined) return 0;
     const encoder = this.#encoderOf(first.generation, first.seq);
+    let bytes = 0;
     for (let at = 0; at < events.length; at += ENTRIES_AT_ONCE) {
+      const before = encoder.bytes;
       encoder.add(events.slice(at, at + ENTRIES_AT_ONCE), at + ENTRIES_AT_ONCE >= events.length);
+      bytes += encoder.bytes - before;
       if (encoder.bytes >= MESSAGE_BYTES) this.#seal();
     }
     this.#lineTimer ??= setTimeout(() => this.#seal(), LINE_MS);
+    return bytes;
   }
 
   #encoderOf(generation: number, seq: number): TapeEncoder {

@@ -83,8 +83,16 @@ static pserver_status check(const struct ps_call *call) {
   }
   if (call->cancellable.is_cancelled) return aborted(call);
   if (ps_now_ms() < call->ends_at_ms) return PSERVER_OK;
-  ps_fail(PSERVER_ERR_TIMEOUT, "%s: not finished within %" PRId64 " ms", call->what, call->timeout_ms);
+  ps_fail(PSERVER_ERR_TIMEOUT, "%s: %s within %" PRId64 " ms", call->what,
+          call->follows_progress ? "no progress" : "not finished", call->timeout_ms);
   return ps_detail_signed("timeoutMs", call->timeout_ms);
+}
+
+void ps_call_progressed(struct ps_call *call) {
+  if (!call->follows_progress) return;
+  pthread_mutex_lock(&call->calls->io->lock);
+  call->ends_at_ms = ps_now_ms() + call->timeout_ms;
+  pthread_mutex_unlock(&call->calls->io->lock);
 }
 
 pserver_status ps_call_check(struct ps_call *call) {
@@ -218,6 +226,12 @@ static void note_progress(struct ps_ask_group *group) {
   task_note_progress(&request->task);
 }
 
+static void progressed(struct ps_ask_group *group) {
+  const struct request_task *request = group->context;
+  ps_call_progressed(request->task.call);
+  group->ends_at_ms = request->task.call->ends_at_ms;
+}
+
 static void run_request_progress(struct ps_task *task) {
   const struct request_task *request = (const struct request_task *)task;
   for (size_t i = 0; i < request->group.count; i++) {
@@ -244,6 +258,7 @@ pserver_status ps_run_requests(struct ps_call *call, struct ps_requests *request
                 .count = count,
                 .ends_at_ms = call->ends_at_ms,
                 .over = group_over,
+                .progressed = progressed,
                 .on_progress = note_progress},
       .requests = requests};
   request.group.context = &request;

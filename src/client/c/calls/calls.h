@@ -42,6 +42,9 @@ struct ps_call {
   /** The name of the function, for error texts. */
   const char *what;
   int64_t timeout_ms;
+  /** Whether the timeout is a default one, which is the time without progress and not that of the whole call. */
+  bool follows_progress;
+  /** Changed by the I/O thread only, with the lock held. */
   int64_t ends_at_ms;
   enum ps_call_kind kind;
   /** Whether it continues after the client has failed, as leaving the job does. */
@@ -81,6 +84,9 @@ void ps_calls_fail(struct ps_calls *calls, pserver_status code, const char *text
 pserver_status ps_call_enter(struct ps_call *call, struct ps_calls *calls, const char *what,
                              int64_t timeout_ms, enum ps_call_kind kind);
 void ps_call_leave(struct ps_call *call);
+
+/** Notes that a call has made progress, after which it has its whole default timeout again. On the I/O thread. */
+void ps_call_progressed(struct ps_call *call);
 
 /** Returns OK while the call may continue, otherwise the reason. On any thread, lock not held. */
 pserver_status ps_call_check(struct ps_call *call);
@@ -313,6 +319,7 @@ struct ps_session;
 /** One attempt to join; hosts recognize its repeats by the token. */
 struct ps_join {
   struct ps_session *session;
+  int64_t begun_ms;
   char token[40];
   uint64_t number;
   int64_t lease_ms;
@@ -323,6 +330,7 @@ struct ps_join {
 struct ps_background_request {
   struct ps_lifecycle_request request;
   struct ps_timer deadline;
+  int64_t begun_ms;
   int64_t timeout_ms;
   bool is_under_way;
 };
@@ -336,6 +344,8 @@ struct ps_session {
   struct ps_session_listener listener;
   struct ps_job_terms terms;
   struct ps_timer renewal;
+  /** When the last request was sent by which hosts have given or renewed the lease. */
+  int64_t held_at_ms;
   struct ps_background_request renewing;
   struct ps_background_request joining;
   struct ps_join join;
@@ -349,6 +359,12 @@ pserver_status ps_join_job(struct ps_call *call, struct ps_session *session);
 
 /** Gives the lease back, and waits. Without an answer it expires by itself. */
 pserver_status ps_leave_job(struct ps_call *call, struct ps_session *session);
+
+/** Notes that hosts have given or renewed the lease by a request that was made at this time. On the I/O thread. */
+void ps_session_note_held(struct ps_session *session, int64_t asked_ms);
+
+/** Whether the lease may have run out: for its whole time no host has confirmed that it was renewed. On the I/O thread. */
+bool ps_session_may_be_out(const struct ps_session *session);
 
 /** Stops renewing and joining. On the I/O thread. */
 void ps_session_stop(struct ps_session *session);

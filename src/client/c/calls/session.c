@@ -8,7 +8,7 @@
 /* Joining. */
 
 static void begin_join(struct ps_session *session, struct ps_join *join) {
-  *join = (struct ps_join){.session = session};
+  *join = (struct ps_join){.session = session, .begun_ms = ps_now_ms()};
   snprintf(join->token, sizeof join->token, "%016" PRIx64 "%016" PRIx64, ps_random_bits(),
            ps_random_bits());
 }
@@ -53,6 +53,7 @@ static pserver_status read_join(void *context, const struct ps_message *message)
 static void take_join(struct ps_join *join) {
   struct ps_session *session = join->session;
   session->terms = join->terms;
+  ps_session_note_held(session, join->begun_ms);
   ps_session_core_joined(&session->core, join->number, join->lease_ms, ps_now_ms());
 }
 
@@ -82,8 +83,9 @@ static void begin_background(struct ps_session *session, struct ps_background_re
                              int64_t timeout_ms) {
   if (background->is_under_way) return;
   background->is_under_way = true;
+  background->begun_ms = ps_now_ms();
   background->timeout_ms = timeout_ms;
-  background->request.ends_at_ms = ps_now_ms() + timeout_ms;
+  background->request.ends_at_ms = background->begun_ms + timeout_ms;
   ps_timer_set(session->deps.timers, &background->deadline, background->request.ends_at_ms);
   ps_lifecycle_begin(&session->lifecycle, &background->request);
 }
@@ -114,6 +116,7 @@ static void rejoined(struct ps_lifecycle_request *request, pserver_status status
 static void renewed(struct ps_lifecycle_request *request, pserver_status status) {
   struct ps_session *session = request->owner;
   struct ps_failure *failure = note_over(session, &session->renewing, status);
+  if (failure == NULL) ps_session_note_held(session, session->renewing.begun_ms);
   if (failure == NULL) ps_session_core_renewed(&session->core, ps_now_ms());
   else ps_session_core_renew_failed(&session->core, failure, ps_now_ms());
   ps_failure_drop(failure);
@@ -188,6 +191,14 @@ void ps_session_init(struct ps_session *session, const struct ps_session_deps *d
                               .owner = session},
                   .deadline = {.due = end_background, .context = &session->joining}},
   };
+}
+
+void ps_session_note_held(struct ps_session *session, int64_t asked_ms) {
+  if (asked_ms > session->held_at_ms) session->held_at_ms = asked_ms;
+}
+
+bool ps_session_may_be_out(const struct ps_session *session) {
+  return ps_now_ms() - session->held_at_ms >= session->core.lease_ms;
 }
 
 void ps_session_stop(struct ps_session *session) {

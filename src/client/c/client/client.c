@@ -48,6 +48,7 @@ static void destroy(struct ps_client *client) {
   ps_session_core_release(&client->session.core);
   ps_sender_free(&client->sender);
   ps_requests_release(&client->requests);
+  ps_requests_release(&client->control_requests);
   ps_parameters_release(&client->parameters);
   while (client->open_inits != NULL) {
     struct ps_open_init *init = client->open_inits;
@@ -56,6 +57,7 @@ static void destroy(struct ps_client *client) {
   }
   ps_calls_release(&client->calls);
   ps_connection_release(&client->connection);
+  ps_connection_release(&client->control);
   ps_io_release(&client->io);
   free(client);
 }
@@ -113,7 +115,8 @@ pserver_status ps_call_begin(struct ps_call *call, pserver_client *handle, const
   struct ps_client *client;
   pserver_status status = ps_client_acquire(handle, what, &client);
   if (status != PSERVER_OK) return status;
-  if (timeout_ms == PSERVER_TIMEOUT_DEFAULT) {
+  bool is_default = timeout_ms == PSERVER_TIMEOUT_DEFAULT;
+  if (is_default) {
     timeout_ms = default_ms == 0 ? client->call_timeout_ms : default_ms;
   }
   if (timeout_ms <= 0 || timeout_ms > TIMEOUT_MS_MAX) {
@@ -124,8 +127,12 @@ pserver_status ps_call_begin(struct ps_call *call, pserver_client *handle, const
   } else {
     status = ps_call_enter(call, &client->calls, what, timeout_ms, PS_CALL_USUAL);
   }
-  if (status == PSERVER_OK) call->client = client;
-  else ps_client_release(client);
+  if (status == PSERVER_OK) {
+    call->client = client;
+    call->follows_progress = is_default;
+  } else {
+    ps_client_release(client);
+  }
   return status;
 }
 
@@ -154,15 +161,19 @@ static bool take_numbers(const char *name, size_t skipped, uint64_t numbers[2]) 
 
 /* The connection. */
 
-static void on_received(void *owner, natsMsg *message) {
-  struct ps_client *client = owner;
-  const char *inbox = client->identity.inbox;
+/** Returns what the message's subject has after the inbox; "" for another subject. */
+static const char *name_in_inbox(const char *inbox, natsMsg *message) {
   size_t inbox_bytes = strlen(inbox);
   const char *subject = natsMsg_GetSubject(message);
-  uint64_t numbers[2] = {0};
   /* Do not rely on the broker to send only what was subscribed to. */
-  if (strncmp(subject, inbox, inbox_bytes) != 0 || subject[inbox_bytes] != '.') return;
-  const char *name = subject + inbox_bytes + 1;
+  if (strncmp(subject, inbox, inbox_bytes) != 0 || subject[inbox_bytes] != '.') return "";
+  return subject + inbox_bytes + 1;
+}
+
+static void on_received(void *owner, natsMsg *message) {
+  struct ps_client *client = owner;
+  const char *name = name_in_inbox(client->identity.inbox, message);
+  uint64_t numbers[2] = {0};
   if (strncmp(name, "reply.", 6) == 0) {
     if (take_numbers(name, 6, numbers)) {
       ps_on_reply(&client->requests, numbers[0], numbers[1], message);
@@ -193,6 +204,53 @@ static void on_denied(void *owner, const char *subject) {
   struct ps_client *client = owner;
   ps_requests_denied(&client->requests, subject);
   ps_sender_denied(&client->sender, subject);
+}
+
+static void on_confirmed(void *owner, uint64_t number) {
+  struct ps_client *client = owner;
+  ps_requests_confirmed(&client->requests, number);
+  ps_sender_confirmed(&client->sender, number);
+}
+
+static void on_moved(void *owner) {
+  struct ps_client *client = owner;
+  ps_requests_moved(&client->requests);
+  ps_sender_moved(&client->sender);
+}
+
+/* The connection for lifecycle requests. */
+
+static void on_control_received(void *owner, natsMsg *message) {
+  struct ps_client *client = owner;
+  const char *name = name_in_inbox(client->identity.control_inbox, message);
+  uint64_t numbers[2] = {0};
+  if (strncmp(name, "reply.", 6) != 0 || !take_numbers(name, 6, numbers)) return;
+  ps_on_reply(&client->control_requests, numbers[0], numbers[1], message);
+}
+
+static void on_control_disconnected(void *owner) {
+  /* Without it there are no renewals for a while; records and reads continue. */
+  (void)owner;
+}
+
+static void on_control_reconnected(void *owner) {
+  struct ps_client *client = owner;
+  ps_requests_reconnected(&client->control_requests);
+}
+
+static void on_control_denied(void *owner, const char *subject) {
+  struct ps_client *client = owner;
+  ps_requests_denied(&client->control_requests, subject);
+}
+
+static void on_control_confirmed(void *owner, uint64_t number) {
+  struct ps_client *client = owner;
+  ps_requests_confirmed(&client->control_requests, number);
+}
+
+static void on_control_moved(void *owner) {
+  /* Calls ask the same question there until the answer is what they wait for: that is no progress. */
+  (void)owner;
 }
 
 static bool publish_next(void *owner) {
@@ -241,33 +299,54 @@ static void on_journal_replaced(void *owner, unsigned shard, struct ps_position 
   ps_forget_seen_versions(&client->parameters);
 }
 
-/** Connects the parts of a client. */
-static pserver_status compose(struct ps_client *client, size_t in_flight_bytes) {
+/** Initializes the connections of a client. INTERNAL. */
+static pserver_status compose_connections(struct ps_client *client) {
   client->connection_listener = (struct ps_connection_listener){.owner = client,
                                                                 .received = on_received,
                                                                 .disconnected = on_disconnected,
                                                                 .reconnected = on_reconnected,
                                                                 .lost = on_lost,
                                                                 .denied = on_denied,
+                                                                .confirmed = on_confirmed,
+                                                                .moved = on_moved,
                                                                 .retain = retain,
                                                                 .release = release};
-  ps_connection_init(&client->connection, &client->io, &client->connection_listener,
-                     client->identity.inbox);
+  client->control_listener = (struct ps_connection_listener){.owner = client,
+                                                          .received = on_control_received,
+                                                          .disconnected = on_control_disconnected,
+                                                          .reconnected = on_control_reconnected,
+                                                          .lost = on_lost,
+                                                          .denied = on_control_denied,
+                                                          .confirmed = on_control_confirmed,
+                                                          .moved = on_control_moved,
+                                                          .retain = retain,
+                                                          .release = release};
+  pserver_status status = ps_connection_init(&client->connection, &client->io,
+                                             &client->connection_listener, client->identity.inbox);
+  pserver_status other =
+      ps_connection_init(&client->control, &client->io, &client->control_listener, client->identity.control_inbox);
+  return status == PSERVER_OK ? other : status;
+}
+
+/** Connects the parts of a client. */
+static pserver_status compose(struct ps_client *client, size_t in_flight_bytes) {
+  pserver_status status = compose_connections(client);
+  if (status != PSERVER_OK) return status;
   client->io.run_idle = publish_next;
   client->io.idle_context = client;
-  client->requests =
-      (struct ps_requests){.connection = &client->connection, .window_max = in_flight_bytes};
+  ps_requests_init(&client->requests, &client->connection, in_flight_bytes);
+  ps_requests_init(&client->control_requests, &client->control, in_flight_bytes);
   client->positions_listener =
       (struct ps_positions_listener){.owner = client, .journal_replaced = on_journal_replaced};
   client->positions.listener = &client->positions_listener;
   ps_session_init(&client->session, &(struct ps_session_deps){.identity = &client->identity,
-                                                              .requests = &client->requests,
+                                                              .requests = &client->control_requests,
                                                               .timers = &client->io.timers,
                                                               .owner = client,
                                                               .ended = on_session_ended,
                                                               .began = on_session_began,
                                                               .lost = on_lost});
-  ps_steps_init(&client->steps, &(struct ps_steps_deps){.lifecycle = &client->session.lifecycle,
+  ps_steps_init(&client->steps, &(struct ps_steps_deps){.session = &client->session,
                                                         .positions = &client->positions,
                                                         .sender = &client->sender});
   return ps_sender_init(&client->sender, &(struct ps_sender_deps){.identity = &client->identity,
@@ -389,6 +468,8 @@ static pserver_status name_client(const pserver_options *options, struct ps_iden
   if (options->inbox_token != NULL) status = ps_escape_id(options->inbox_token, token);
   if (status != PSERVER_OK) return ps_fail_prefixed("inbox_token: ");
   snprintf(identity->inbox, sizeof identity->inbox, "_INBOX_%s.%s.%s", identity->job, identity->id, token);
+  snprintf(identity->control_inbox, sizeof identity->control_inbox, "_INBOX_%s.%s.%s-control", identity->job,
+           identity->id, token);
   return PSERVER_OK;
 }
 
@@ -435,7 +516,9 @@ static pserver_status leave(struct ps_client *client) {
 
 /** Disconnects and releases a client without a handle. May block while its threads wait for the broker. */
 static void finish(struct ps_client *client) {
+  ps_io_stop(&client->io);
   ps_disconnect(&client->connection);
+  if (client->has_control) ps_disconnect(&client->control);
   ps_client_release(client);
 }
 
@@ -456,13 +539,19 @@ static void finish_later(struct ps_client *client) {
 }
 
 static pserver_status connect_and_join(struct ps_client *client, const pserver_options *options) {
+  char name[PS_JOB_BYTES_MAX + PS_ID_SIZE + 32];
+  const struct ps_identity *identity = &client->identity;
   int64_t ends_at_ms = ps_now_ms() + options->connect_timeout_ms;
-  pserver_status status = ps_connect(&client->connection, &client->identity, options, ends_at_ms);
+  snprintf(name, sizeof name, "pserver %s %s", identity->job, identity->trainer);
+  pserver_status status = ps_connect(&client->connection, name, options, ends_at_ms);
   if (status != PSERVER_OK) {
     ps_client_release(client);
     return status;
   }
-  status = join(client, ends_at_ms);
+  snprintf(name, sizeof name, "pserver %s %s control", identity->job, identity->trainer);
+  status = ps_connect(&client->control, name, options, ends_at_ms);
+  client->has_control = status == PSERVER_OK;
+  if (status == PSERVER_OK) status = join(client, ends_at_ms);
   if (status == PSERVER_OK) return status;
   struct ps_error error = *ps_last_error();
   if (status == PSERVER_ERR_ABORTED) finish_later(client);

@@ -34,11 +34,18 @@ struct ps_client {
   int64_t call_timeout_ms;
   struct ps_io_thread io;
   struct ps_calls calls;
+  /** Carries records, reads and their answers. */
   struct ps_connection connection;
   struct ps_connection_listener connection_listener;
+  /** Carries what keeps the trainer in the job, which must not wait behind megabytes: renewals, lifecycle, steps. */
+  struct ps_connection control;
+  struct ps_connection_listener control_listener;
+  /** Whether it was opened, so that it is this client's to close. */
+  bool has_control;
   struct ps_parameters parameters;
 
   struct ps_requests requests;
+  struct ps_requests control_requests;
   struct ps_positions positions;
   struct ps_positions_listener positions_listener;
   /** By shard: the last position seen in a replaced journal, until pserver_fallbacks() has reported the

@@ -172,7 +172,7 @@ static void stop_saving(struct ps_client *client, void *context) {
   ps_draft_begin(&draft);
   ps_draft_text(&draft, "token", request->token);
   if (ps_draft_end(&draft) == PSERVER_OK) {
-    ps_publish(&client->connection, subject, NULL, draft.buffer.data, draft.buffer.size);
+    ps_publish(&client->control, subject, NULL, draft.buffer.data, draft.buffer.size);
   }
   ps_draft_release(&draft);
 }
@@ -207,7 +207,7 @@ static pserver_status save(const char *what, pserver_client *handle, struct save
                        .is_sent_once = true};
   snprintf(ask.subject, sizeof ask.subject, "ps.%s.control.%s.save", call.client->identity.job,
            call.client->identity.id);
-  status = ps_run_requests(&call, &call.client->requests, &ask, 1);
+  status = ps_run_requests(&call, &call.client->control_requests, &ask, 1);
   if (status != PSERVER_OK) stop_if_ended(&call, request);
   return ps_call_end(&call, status);
 }

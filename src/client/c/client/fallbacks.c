@@ -112,7 +112,7 @@ static pserver_status ask_all(struct ps_call *call, struct answers *answers) {
     status = ps_no_memory("requests");
   } else {
     ps_run_on_io_thread(call, collect, &all);
-    status = ps_run_requests(call, &call->client->requests, all.asks, all.count);
+    status = ps_run_requests(call, &call->client->control_requests, all.asks, all.count);
     if (status == PSERVER_OK) ps_run_on_io_thread(call, settle, &all);
   }
   free(all.requests);

@@ -9,7 +9,7 @@
 #define PARAMETER_BYTES_MAX 2048
 
 size_t ps_parameters_per_request(struct ps_client *client) {
-  size_t most = ps_last_payload_bytes_max(&client->connection);
+  size_t most = ps_payload_bytes_max(&client->connection);
   size_t header = PS_HEADER_BYTES_MAX;
   size_t fitting = most < header ? 0 : (most - header) / PARAMETER_BYTES_MAX;
   if (fitting == 0) return 1;

@@ -29,6 +29,7 @@ void ps_update_call_add(struct ps_update_call *call, unsigned shard, size_t bloc
                                                   .names_version = names_version,
                                                   .fate = PS_FATE_PENDING,
                                                   .slot = -1,
+                                                  .read_at_ms = PS_NEVER_MS,
                                                   .retry_at_ms = PS_NEVER_MS,
                                                   .retry_delay_ms = RETRY_FIRST_MS,
                                                   .ask_at_ms = PS_NEVER_MS};
@@ -110,9 +111,8 @@ struct ps_block_update *ps_in_flight_get(const struct ps_in_flight *in_flight, u
   return update != NULL && update->serial == serial ? update : NULL;
 }
 
-bool ps_in_flight_fits(const struct ps_in_flight *in_flight, size_t bytes) {
-  return in_flight->bytes == 0 ||
-         (bytes <= in_flight->bytes_max && in_flight->bytes <= in_flight->bytes_max - bytes);
+bool ps_in_flight_fits(const struct ps_in_flight *in_flight, size_t bytes, size_t bytes_max) {
+  return in_flight->bytes == 0 || (bytes <= bytes_max && in_flight->bytes <= bytes_max - bytes);
 }
 
 void ps_in_flight_add(struct ps_in_flight *in_flight, struct ps_block_update *update) {
@@ -150,6 +150,7 @@ struct ps_shard_window *ps_shard_window_new(unsigned shard, size_t records) {
   struct ps_shard_window *window = calloc(1, sizeof *window + records * sizeof window->open[0]);
   if (window == NULL) return NULL;
   window->shard = shard;
+  window->acked_at_ms = PS_LONG_AGO_MS;
   window->asked_at_ms = PS_LONG_AGO_MS;
   window->records = records;
   return window;

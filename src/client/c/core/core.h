@@ -159,8 +159,10 @@ struct ps_block_update {
   /** Number of its last publication among all publications of the outbox. */
   uint64_t send_number;
   int64_t sent_at_ms;
-  /** When its last publication was known to have reached the broker; PS_NEVER_MS while it is not. */
-  int64_t reached_at_ms;
+  /** Bytes of all records that were stored before its last publication. */
+  uint64_t stored_bytes_before;
+  /** When the broker was known to have read its last publication; PS_NEVER_MS while it is not. */
+  int64_t read_at_ms;
   /** When to publish it again after a refusal; PS_NEVER_MS if the broker has not refused it. */
   int64_t retry_at_ms;
   int64_t retry_delay_ms;
@@ -267,6 +269,9 @@ struct ps_shard_window {
   struct ps_update_list waiting;
   /** Open records that are stored, by the time at which their outcomes become due. */
   struct ps_update_list stored;
+  /** The latest publication that the journal has answered, and when it has answered last. */
+  uint64_t acked_send_number;
+  int64_t acked_at_ms;
   /** When outcomes were last asked for. */
   int64_t asked_at_ms;
   size_t records;
@@ -299,12 +304,34 @@ void ps_shard_window_close(struct ps_shard_window *window, struct ps_block_updat
 void ps_shard_window_restart(struct ps_shard_window *window);
 
 /**
- * The records without a PubAck, in the order of their last publication, and the bytes of their elements,
- * which are bounded. A record that was given up stays in flight until its PubAck cannot come any more,
- * because its bytes may still be in the connection's buffers.
+ * How many bytes may be under way on a link: what it has lately carried in 1.5 s, within limits. So a slow link is
+ * not buried under what it cannot carry soon, and a fast one is filled after its first answers. Initialize it with
+ * zeros except `bytes_max`.
+ */
+struct ps_link_window {
+  size_t bytes_max;
+  /** The most that was measured in this period, and in the one before. */
+  size_t present;
+  size_t before;
+  int64_t period_at_ms;
+};
+
+/** Returns the bytes that may be under way. */
+size_t ps_link_window_bytes(const struct ps_link_window *window);
+
+/** Notes that so many bytes have arrived in a time that ends now, in which the link had work. */
+void ps_link_window_note(struct ps_link_window *window, uint64_t bytes, int64_t duration_ms,
+                         int64_t now_ms);
+
+/** Forgets what was measured: the connection is another one. */
+void ps_link_window_reset(struct ps_link_window *window);
+
+/**
+ * The records without a PubAck, in the order of their last publication, and the bytes of their elements. A
+ * record that was given up stays in flight until its PubAck cannot come any more, because its bytes may still be
+ * in the connection's buffers.
  */
 struct ps_in_flight {
-  size_t bytes_max;
   /** Ordered by last publication, the oldest first. */
   struct ps_update_list list;
   struct ps_block_update **slots;
@@ -327,8 +354,8 @@ bool ps_in_flight_reserve(struct ps_in_flight *in_flight, size_t records);
 struct ps_block_update *ps_in_flight_get(const struct ps_in_flight *in_flight, uint64_t slot,
                                          uint64_t serial);
 
-/** Whether so many more bytes are within the bound, or nothing is in flight: a larger record goes alone. */
-bool ps_in_flight_fits(const struct ps_in_flight *in_flight, size_t bytes);
+/** Whether so many more bytes are within a bound, or nothing is in flight: a larger record goes alone. */
+bool ps_in_flight_fits(const struct ps_in_flight *in_flight, size_t bytes, size_t bytes_max);
 
 /** Adds a record, for which memory is reserved, and assigns its slot and serial. */
 void ps_in_flight_add(struct ps_in_flight *in_flight, struct ps_block_update *update);
@@ -460,6 +487,11 @@ struct ps_outbox_commands {
    */
   void (*ask_outcomes)(void *owner, unsigned shard, uint64_t session, const uint64_t *numbers,
                        size_t count, struct ps_position at);
+  /**
+   * Sends a PING; raises ps_outbox_read() with this number when it is answered. Called only while no PING is without
+   * an answer on the present connection.
+   */
+  void (*ping)(void *owner, uint64_t send_number);
   /** Raises ps_outbox_tick() at this time. Not called while a tick is set. */
   void (*set_timer)(void *owner, int64_t at_ms);
 };
@@ -619,7 +651,7 @@ struct ps_outbox_deps {
   const struct ps_outbox_commands *commands;
   const struct ps_outbox_listener *listener;
   struct ps_positions *positions;
-  /** Bytes of elements that may be without a PubAck. */
+  /** Bytes of elements that may be without a PubAck, however fast the link is. */
   size_t in_flight_bytes_max;
   /** Numbers of one shard that may be open. */
   size_t window_records;
@@ -629,11 +661,15 @@ struct ps_outbox_deps {
  * Publishes journal records and learns their outcomes. It reads no clock: events that need the time carry
  * it as `now_ms`, milliseconds of a clock that never goes back.
  *
- * A waiting update is published once both the window of bytes in flight and the window of its shard's
- * numbers permit it. Its record is repeated until its PubAck and no longer: after a reconnect, because what
- * is published while disconnected is lost; 2 s after it has certainly reached the broker, or after 2 s
- * without any PubAck; and, with growing delays, while the journal is full or does not exist yet. Repeats are
- * harmless, because a shard applies each number at most once.
+ * A waiting update is published once both the window of bytes in flight, which follows the speed of the link,
+ * and the window of its shard's numbers permit it. Its record is repeated until its PubAck and no longer: after
+ * a reconnect, because what is published while disconnected is lost; when the broker has read it and its PubAck
+ * has not been sent for 2 s; and, with growing delays, while the journal is full or does not exist yet. Repeats
+ * are harmless, because a shard applies each number at most once.
+ *
+ * The broker handles the messages of a connection in order. So the answer to a PING shows that it has read what
+ * was published before, and that all that it had sent by then has come. While a record, or its PubAck, is on a
+ * slow link, no time runs.
  *
  * Invariant: an update is waiting, or its number is open, or it has its fate. In flight are the records
  * without a PubAck, including those that were given up, until the broker has answered or cannot receive
@@ -661,9 +697,16 @@ struct ps_outbox {
   size_t open;
   uint64_t session;
   uint64_t send_number;
-  int64_t last_ack_at_ms;
-  /** The latest publication that the broker is known to have received, and so all before it. */
-  uint64_t reached_send_number;
+  /** Publications before this one are known to have been read by the broker. */
+  uint64_t read_send_number;
+  /** The last publication before the PING without an answer, and when that was sent; PS_NEVER_MS: there is none. */
+  uint64_t ping_send_number;
+  int64_t ping_at_ms;
+  /** What the broker had sent up to this time has come. */
+  int64_t heard_until_ms;
+  struct ps_link_window link;
+  /** Bytes with a PubAck. */
+  uint64_t stored_bytes;
   bool is_paused;
   bool is_connected;
   bool has_timer;
@@ -701,6 +744,9 @@ bool ps_outbox_stored(struct ps_outbox *outbox, uint64_t slot, uint64_t serial, 
 /** Takes the broker's refusal to store a record; `is_retryable`: it may store the same record later. */
 void ps_outbox_refused(struct ps_outbox *outbox, uint64_t slot, uint64_t serial,
                        struct ps_failure *failure, bool is_retryable, int64_t now_ms);
+
+/** Notes that the broker has answered the PING of this number. */
+void ps_outbox_read(struct ps_outbox *outbox, uint64_t send_number, int64_t now_ms);
 
 /** Takes the failure of the `publish` or `repeat` of an update; raised before that command returns. */
 void ps_outbox_publish_failed(struct ps_outbox *outbox, struct ps_block_update *update,

@@ -5,7 +5,7 @@
 
 /* Publishes journal records and learns their outcomes. */
 
-/** How long a PubAck may take before the record is repeated. */
+/** How long a PubAck may take, once the broker has read the record, before the record is repeated. */
 #define ACK_TIMEOUT_MS 2000
 /** So many bytes in flight are repeated without growing delays: no link is so slow that they fill it. */
 #define LITTLE_BYTES (256 * 1024)
@@ -174,7 +174,8 @@ static void note_published(struct ps_outbox *outbox, struct ps_block_update *upd
   update->send_number = outbox->send_number;
   update->sends++;
   update->sent_at_ms = now_ms;
-  update->reached_at_ms = PS_NEVER_MS;
+  update->stored_bytes_before = outbox->stored_bytes;
+  update->read_at_ms = PS_NEVER_MS;
   update->retry_at_ms = PS_NEVER_MS;
 }
 
@@ -202,6 +203,7 @@ static void repeat(struct ps_outbox *outbox, struct ps_block_update *update, int
 /** Publishes updates as the windows permit, one of each shard in turn. */
 static void pump(struct ps_outbox *outbox, int64_t now_ms) {
   size_t idle = 0;
+  size_t bytes_max = ps_link_window_bytes(&outbox->link);
   while (outbox->waiting > 0 && !outbox->is_paused && outbox->is_connected && idle < outbox->turn_count) {
     struct ps_shard_window *window = outbox->turns[outbox->turn % outbox->turn_count];
     struct ps_block_update *first = ps_shard_window_has_room(window) ? window->waiting.first : NULL;
@@ -212,7 +214,7 @@ static void pump(struct ps_outbox *outbox, int64_t now_ms) {
       drop_waiting(outbox, first, NULL);
     } else {
       /* The shard keeps its turn, so that small updates cannot starve a large one. */
-      if (!ps_in_flight_fits(&outbox->in_flight, first->data_bytes)) break;
+      if (!ps_in_flight_fits(&outbox->in_flight, first->data_bytes, bytes_max)) break;
       outbox->turn++;
       idle = 0;
       publish_first(outbox, window, first, now_ms);
@@ -287,7 +289,9 @@ struct ps_outbox *ps_outbox_new(const struct ps_outbox_deps *deps) {
     return NULL;
   }
   outbox->deps = *deps;
-  outbox->in_flight.bytes_max = deps->in_flight_bytes_max;
+  outbox->link.bytes_max = deps->in_flight_bytes_max;
+  outbox->ping_at_ms = PS_NEVER_MS;
+  outbox->heard_until_ms = PS_LONG_AGO_MS;
   outbox->tracker = (struct ps_outcome_tracker){
       .positions = deps->positions,
       .commands = deps->commands,
@@ -397,11 +401,21 @@ void ps_outbox_pause(struct ps_outbox *outbox) { outbox->is_paused = true; }
 
 /** Notes that the broker has answered to a record. */
 static void note_ack(struct ps_outbox *outbox, const struct ps_block_update *update, int64_t now_ms) {
-  outbox->last_ack_at_ms = now_ms;
+  struct ps_shard_window *window = outbox->windows[update->shard];
+  uint64_t number = update->send_number;
+  window->acked_at_ms = now_ms;
   /* Of a record that was repeated, nobody knows which copy was answered. */
-  if (update->sends == 1 && update->send_number > outbox->reached_send_number) {
-    outbox->reached_send_number = update->send_number;
-  }
+  if (update->sends != 1) return;
+  if (number > window->acked_send_number) window->acked_send_number = number;
+  if (number > outbox->read_send_number) outbox->read_send_number = number;
+}
+
+/** Notes how much was stored since a record was published, which itself is stored now. */
+static void measure(struct ps_outbox *outbox, const struct ps_block_update *update, int64_t now_ms) {
+  outbox->stored_bytes += update->data_bytes;
+  if (update->sends != 1) return;
+  ps_link_window_note(&outbox->link, outbox->stored_bytes - update->stored_bytes_before,
+                      now_ms - update->sent_at_ms, now_ms);
 }
 
 bool ps_outbox_stored(struct ps_outbox *outbox, uint64_t slot, uint64_t serial, unsigned shard,
@@ -412,12 +426,14 @@ bool ps_outbox_stored(struct ps_outbox *outbox, uint64_t slot, uint64_t serial, 
     struct ps_failure *failure = other_shard(shard, update->shard);
     if (failure == NULL) return false;
     note_ack(outbox, update, now_ms);
+    measure(outbox, update, now_ms);
     reject(outbox, update, failure);
     ps_failure_drop(failure);
     finish(outbox, now_ms);
     return true;
   }
   note_ack(outbox, update, now_ms);
+  measure(outbox, update, now_ms);
   ps_positions_note(outbox->deps.positions, shard, at);
   struct ps_shard_window *window = outbox->windows[update->shard];
   leave_flight(outbox, update, update->sends == 1);
@@ -450,6 +466,14 @@ void ps_outbox_refused(struct ps_outbox *outbox, uint64_t slot, uint64_t serial,
   } else {
     reject(outbox, update, failure);
   }
+  finish(outbox, now_ms);
+}
+
+void ps_outbox_read(struct ps_outbox *outbox, uint64_t send_number, int64_t now_ms) {
+  if (outbox->ping_at_ms == PS_NEVER_MS || send_number != outbox->ping_send_number) return;
+  if (send_number + 1 > outbox->read_send_number) outbox->read_send_number = send_number + 1;
+  outbox->heard_until_ms = outbox->ping_at_ms;
+  outbox->ping_at_ms = PS_NEVER_MS;
   finish(outbox, now_ms);
 }
 
@@ -496,6 +520,8 @@ void ps_outbox_denied(struct ps_outbox *outbox, struct ps_block_update *update, 
 
 void ps_outbox_disconnected(struct ps_outbox *outbox) {
   outbox->is_connected = false;
+  outbox->ping_at_ms = PS_NEVER_MS;
+  ps_link_window_reset(&outbox->link);
   /* Records that were given up will get no PubAck any more. */
   struct ps_block_update *next = outbox->in_flight.list.first;
   while (next != NULL) {
@@ -507,28 +533,33 @@ void ps_outbox_disconnected(struct ps_outbox *outbox) {
 }
 
 /**
- * Whether a record counts as lost. The connection brings records to the broker in order: one has reached it
- * when a later one, of any shard, was answered, and is lost 2 s after that, as its journal may have no
- * leader. It is also lost if no PubAck at all has come for 2 s; unless little is in flight, that time grows
- * with each copy, so that a slow link is not filled with repeats.
+ * Whether a record counts as lost: the broker has read it, and has not sent its PubAck within 2 s after that, as its
+ * journal may have no leader. A journal answers in order, so the time begins anew with each answer of the journal to
+ * an earlier record; and unless little is in flight it grows with each copy, so that a slow broker is not given more
+ * than it can store.
  */
 static bool is_lost(const struct ps_outbox *outbox, struct ps_block_update *update, int64_t now_ms) {
-  bool is_reached = update->send_number < outbox->reached_send_number;
-  if (is_reached && now_ms < update->reached_at_ms) update->reached_at_ms = now_ms;
-  if (now_ms - update->reached_at_ms >= ACK_TIMEOUT_MS) return true;
-  bool is_little = outbox->in_flight.bytes <= LITTLE_BYTES;
-  int64_t waits = is_little ? 1 : update->sends < 4 ? update->sends : 4;
-  return now_ms - update->sent_at_ms >= ACK_TIMEOUT_MS * waits &&
-         now_ms - outbox->last_ack_at_ms >= ACK_TIMEOUT_MS;
+  const struct ps_shard_window *window = outbox->windows[update->shard];
+  if (update->send_number < outbox->read_send_number && now_ms < update->read_at_ms) {
+    update->read_at_ms = now_ms;
+  }
+  if (update->read_at_ms == PS_NEVER_MS) return false;
+  bool is_overtaken = update->send_number < window->acked_send_number;
+  bool is_short = is_overtaken || outbox->in_flight.bytes <= LITTLE_BYTES;
+  bool is_answered_since = !is_overtaken && window->acked_at_ms > update->read_at_ms;
+  int64_t since_ms = is_answered_since ? window->acked_at_ms : update->read_at_ms;
+  int64_t waits = is_short ? 1 : update->sends < 4 ? update->sends : 4;
+  return outbox->heard_until_ms - since_ms >= ACK_TIMEOUT_MS * waits;
 }
 
 /** Repeats a record in flight, or removes one that was given up, if that is due. */
 static void check(struct ps_outbox *outbox, struct ps_block_update *update, int64_t now_ms) {
+  bool is_due = is_lost(outbox, update, now_ms);
   if (!update->is_open) {
-    if (now_ms - update->sent_at_ms > 2 * ACK_TIMEOUT_MS) leave_flight(outbox, update, false);
+    if (is_due) leave_flight(outbox, update, false);
   } else if (update->retry_at_ms != PS_NEVER_MS) {
     if (now_ms >= update->retry_at_ms) repeat(outbox, update, now_ms);
-  } else if (is_lost(outbox, update, now_ms)) {
+  } else if (is_due) {
     repeat(outbox, update, now_ms);
   }
 }
@@ -552,6 +583,7 @@ void ps_outbox_reconnected(struct ps_outbox *outbox, int64_t now_ms) {
 }
 
 void ps_outbox_tick(struct ps_outbox *outbox, int64_t now_ms) {
+  const struct ps_outbox_commands *commands = outbox->deps.commands;
   outbox->has_timer = false;
   if (outbox->is_connected && !outbox->is_paused) {
     uint64_t last = outbox->send_number;
@@ -563,6 +595,11 @@ void ps_outbox_tick(struct ps_outbox *outbox, int64_t now_ms) {
     }
     for (size_t i = 0; i < outbox->turn_count; i++) {
       ps_outcome_tracker_ask(&outbox->tracker, outbox->turns[i], outbox->session, now_ms);
+    }
+    if (outbox->in_flight.count > 0 && outbox->ping_at_ms == PS_NEVER_MS) {
+      outbox->ping_at_ms = now_ms;
+      outbox->ping_send_number = outbox->send_number;
+      commands->ping(commands->owner, outbox->send_number);
     }
   }
   finish(outbox, now_ms);

@@ -149,7 +149,7 @@ static pserver_status ask_all(struct ps_call *call, const struct ps_read_plan *p
 /** Requests the blocks that are not read yet, once. OK if all are read, or shall be requested again. */
 static pserver_status read_left(struct reading *reading) {
   struct ps_read_plan plan;
-  size_t message_bytes_max = ps_last_payload_bytes_max(&reading->call->client->connection);
+  size_t message_bytes_max = ps_payload_bytes_max(&reading->call->client->connection);
   pserver_status status = ps_plan_reads(reading->reads, reading->count, message_bytes_max, &plan);
   if (status == PSERVER_OK) {
     status = ask_all(reading->call, &plan);

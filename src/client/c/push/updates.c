@@ -52,6 +52,7 @@ pserver_status ps_send(struct ps_call *call, struct ps_sending *sending) {
   struct send_task send = {.task = {.begin = begin_task, .end = end_task}, .sending = sending};
   sending->over = sending_over;
   sending->context = &send.task;
+  sending->waiting = call;
   return ps_forget_if_stale(call, sending, ps_task_run(call, &send.task));
 }
 

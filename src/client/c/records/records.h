@@ -195,6 +195,9 @@ void ps_record_subject(const struct ps_identity *identity, const struct ps_recor
 /** Returns the version of its block that a gradient was made from, as last read; 0: none. */
 uint64_t ps_seen_version(const struct ps_block_source *source);
 
+/** Returns the word that a note holds for a number that is not finite; NULL for the others. */
+const char *ps_number_word(double number);
+
 /** Writes the message of a record to the buffer; copies the elements once. INTERNAL. */
 pserver_status ps_write_record(const struct ps_identity *identity, const struct ps_record *record,
                                struct ps_record_buffer *buffer);
@@ -226,6 +229,19 @@ struct ps_update_sender {
   /** Records that wait to be published, one at a time, so that answers and requests do not wait for all. */
   struct ps_queue queue;
   struct ps_timer tick;
+  /** Whether a record is being written from the buffer; which one, NULL if it was released meanwhile. */
+  bool is_writing;
+  struct ps_record *written;
+  struct ps_publication publication;
+  char subject[PS_SUBJECT_SIZE];
+  char reply[PS_REPLY_SIZE];
+  /** Whether a PING waits until all records up to this number are handed over; the number of the question then. */
+  bool is_ping_due;
+  uint64_t ping_number;
+  uint64_t question;
+  /** The sendings under way. Whether the broker has stored a record since their progress was last noted. */
+  struct ps_queue sendings;
+  bool has_stored;
 };
 
 /** The sending of one call's block updates. The caller owns it, and keeps it until `over`. */
@@ -238,6 +254,8 @@ struct ps_sending {
   /** Called once no update is pending, with OK or the last error. May free the sending. */
   void (*over)(struct ps_sending *sending, pserver_status status);
   void *context;
+  /** The call that waits for it, which is told of progress. */
+  struct ps_call *waiting;
 
   /** Set by the sender: number of blocks whose gradients came after their step had closed, if that is not an
    * error. */
@@ -248,6 +266,9 @@ struct ps_sending {
   struct ps_update_call *call;
   /** One for each update of the call. */
   struct ps_record *records;
+  /** Blocks without a fate when progress was last noted. */
+  size_t pending;
+  struct ps_queue_link place;
 };
 
 /** Initializes a sender that waits for the first session. INTERNAL. */
@@ -269,8 +290,14 @@ void ps_sending_begin(struct ps_update_sender *sender, struct ps_sending *sendin
 /** Ends a sending that is under way with the last error. */
 void ps_sending_end(struct ps_sending *sending);
 
-/** Publishes the record that has waited longest; false if none is waiting. */
+/** Publishes the record that has waited longest; false if none is waiting, or another is being written. */
 bool ps_sender_publish_next(struct ps_update_sender *sender);
+
+/** Takes the broker's answer to the PINGs up to this number: see ps_link_ask(). */
+void ps_sender_confirmed(struct ps_update_sender *sender, uint64_t number);
+
+/** Notes that bytes have left or come on the connection, which is progress for what is not stored yet. */
+void ps_sender_moved(struct ps_update_sender *sender);
 
 /** Writes a request for the outcomes of numbers of a session, to be answered once this position is folded. */
 pserver_status ps_write_outcome_request(struct ps_draft *draft, uint64_t session, const uint64_t *numbers,
@@ -290,7 +317,7 @@ void ps_on_outcome_reply(struct ps_update_sender *sender, unsigned shard, natsMs
 
 /** Dependencies of ps_steps. */
 struct ps_steps_deps {
-  const struct ps_lifecycle *lifecycle;
+  struct ps_session *session;
   struct ps_positions *positions;
   struct ps_update_sender *sender;
 };

@@ -81,8 +81,9 @@ static void ask_for_step(struct ps_steps *steps, struct step_request *request, s
                 .over = on_over,
                 .context = request},
   };
-  ps_ask_shard(&request->ask, steps->deps.lifecycle->identity, shard, "step");
-  ps_ask_group_begin(steps->deps.lifecycle->requests, &request->group);
+  const struct ps_lifecycle *lifecycle = &steps->deps.session->lifecycle;
+  ps_ask_shard(&request->ask, lifecycle->identity, shard, "step");
+  ps_ask_group_begin(lifecycle->requests, &request->group);
 }
 
 /* Calls that take part in steps: carries out the commands of the step machine. */
@@ -97,8 +98,9 @@ struct ps_step_task {
   struct ps_step_call *call;
   struct ps_lifecycle_request request;
   uint64_t revision;
-  /** Carried by the request to enter or exit. */
+  /** Carried by the request to enter or exit, and when that was made. */
   uint64_t exits;
+  int64_t asked_ms;
   /** By shard; NULL until the first is made. */
   struct step_request *step_requests;
   struct ps_parameter_update clock;
@@ -129,6 +131,7 @@ static pserver_status read_enter(void *context, const struct ps_message *message
 
 static void entered(struct ps_lifecycle_request *request, pserver_status status) {
   struct ps_step_task *step = request->owner;
+  if (status == PSERVER_OK) ps_session_note_held(step->steps->deps.session, step->asked_ms);
   if (status != PSERVER_OK) fail(step);
   else ps_steps_core_entered(&step->steps->core, step->call, step->revision);
 }
@@ -143,6 +146,7 @@ static void exited(struct ps_lifecycle_request *request, pserver_status status) 
 static void ask_hosts(struct ps_step_task *step, const char *verb, ps_read_reply read,
                       void (*over)(struct ps_lifecycle_request *request, pserver_status status)) {
   step->exits = step->steps->exits;
+  step->asked_ms = ps_now_ms();
   step->request = (struct ps_lifecycle_request){.verb = verb,
                                                 .write = write_exits,
                                                 .read = read,
@@ -152,7 +156,7 @@ static void ask_hosts(struct ps_step_task *step, const char *verb, ps_read_reply
                                                 .ends_at_ms = step->task.call->ends_at_ms,
                                                 .over = over,
                                                 .owner = step};
-  ps_lifecycle_begin(step->steps->deps.lifecycle, &step->request);
+  ps_lifecycle_begin(&step->steps->deps.session->lifecycle, &step->request);
 }
 
 static void enter(void *owner, struct ps_step_call *call) {
@@ -200,13 +204,32 @@ static void gradients_over(struct ps_sending *sending, pserver_status status) {
 static void begin_sending(struct ps_step_task *step, struct ps_sending *sending) {
   step->sending = sending;
   sending->context = step;
+  sending->waiting = step->task.call;
   ps_sending_begin(step->steps->deps.sender, sending);
 }
 
+/** Fails the sending of gradients before any of them is sent. */
+static void fail_unsent(struct ps_steps *steps, struct ps_step_call *call) {
+  const char *trainer = steps->deps.session->deps.identity->trainer;
+  ps_fail(PSERVER_ERR_NOT_MEMBER,
+          "trainer \"%s\": no host has confirmed the lease for its whole time, so the trainer may be out of "
+          "the steps",
+          trainer);
+  ps_detail_text("trainer", trainer);
+  struct ps_failure *failure = ps_failure_of_last();
+  ps_steps_core_gradients_failed(&steps->core, call, failure, 0);
+  ps_failure_drop(failure);
+}
+
 static void send_gradients(void *owner, struct ps_step_call *call, uint64_t number, bool counts_late) {
-  (void)owner;
+  struct ps_steps *steps = owner;
   struct ps_step_task *step = call->context;
   struct ps_sending *gradients = step->gradients;
+  /* Decided before anything of the step is sent: shards that have dropped the trainer would refuse a part of it. */
+  if (number > 0 && ps_session_may_be_out(steps->deps.session)) {
+    fail_unsent(steps, call);
+    return;
+  }
   for (size_t i = 0; i < gradients->count; i++) gradients->sources[i].step = number;
   gradients->mode.counts_late = counts_late;
   gradients->over = gradients_over;
@@ -277,7 +300,9 @@ void ps_steps_init(struct ps_steps *steps, const struct ps_steps_deps *deps) {
 
 static void begin_task(struct ps_task *task) {
   struct ps_step_task *step = (struct ps_step_task *)task;
-  ps_steps_core_begin(&step->steps->core, step->call);
+  struct ps_steps_core *core = &step->steps->core;
+  if (ps_session_may_be_out(step->steps->deps.session)) ps_steps_core_lost_place(core);
+  ps_steps_core_begin(core, step->call);
 }
 
 /** Ends what is under way for a call. Either the call then fails, or the step machine begins something

@@ -86,35 +86,98 @@ static struct ps_record *record_of(const struct ps_block_update *update) {
   return &sending->records[update->index];
 }
 
-/** Writes and publishes a record. INTERNAL, TOO_LARGE, NO_BROKER: not sent. After OK it may be sent. */
-static pserver_status publish_record(struct ps_update_sender *sender, const struct ps_record *record) {
-  const struct ps_identity *identity = sender->deps.identity;
-  char subject[PS_SUBJECT_SIZE];
-  char reply[PS_REPLY_SIZE];
-  ps_record_subject(identity, record, subject);
-  snprintf(reply, sizeof reply, "%s.ack.%" PRIi32 ".%" PRIu64, identity->inbox, record->update->slot,
-           record->update->serial);
-  pserver_status status = ps_write_record(identity, record, &sender->buffer);
-  if (status != PSERVER_OK) return status;
-  status = ps_publish(sender->deps.connection, subject, reply, sender->buffer.bytes, sender->buffer.used);
-  return status == PSERVER_ERR_TOO_LARGE || status == PSERVER_ERR_NO_BROKER ? status : PSERVER_OK;
-}
-
-bool ps_sender_publish_next(struct ps_update_sender *sender) {
-  struct ps_record *record = ps_queue_take(&sender->queue);
-  if (record == NULL) return false;
-  pserver_status status = publish_record(sender, record);
-  if (status == PSERVER_OK) return true;
+/** Tells the outbox what has become of handing a record to the connection. */
+static void take_publication(struct ps_update_sender *sender, const struct ps_record *record,
+                             pserver_status status) {
   if (status == PSERVER_ERR_NO_BROKER) {
     /* The outbox repeats it on the next connection. */
     ps_outbox_withdrawn(record->update);
-    return true;
+  } else if (status == PSERVER_ERR_TOO_LARGE || status == PSERVER_ERR_INTERNAL) {
+    struct ps_failure *failure = ps_failure_of_last();
+    ps_outbox_denied(sender->outbox, record->update, failure, ps_now_ms());
+    ps_failure_drop(failure);
   }
-  struct ps_failure *failure = ps_failure_of_last();
-  ps_outbox_denied(sender->outbox, record->update, failure, ps_now_ms());
-  ps_failure_drop(failure);
+}
+
+/** Asks for the PING of the outbox once all records that were published before it are handed over. */
+static void send_ping(struct ps_update_sender *sender) {
+  if (!sender->is_ping_due || sender->is_writing) return;
+  const struct ps_record *next = ps_queue_first(&sender->queue);
+  if (next != NULL && next->update->send_number <= sender->ping_number) return;
+  sender->is_ping_due = false;
+  sender->question = ps_link_ask(sender->deps.connection);
+}
+
+static void on_written(struct ps_publication *publication, pserver_status status) {
+  struct ps_update_sender *sender = publication->context;
+  const struct ps_record *record = sender->written;
+  sender->is_writing = false;
+  sender->written = NULL;
+  if (record != NULL) take_publication(sender, record, status);
+  send_ping(sender);
+}
+
+/** Publishes a record, now or on the thread of the publisher. */
+static void publish_record(struct ps_update_sender *sender, struct ps_record *record) {
+  const struct ps_identity *identity = sender->deps.identity;
+  struct ps_connection *connection = sender->deps.connection;
+  const struct ps_record_buffer *buffer = &sender->buffer;
+  ps_record_subject(identity, record, sender->subject);
+  snprintf(sender->reply, sizeof sender->reply, "%s.ack.%" PRIi32 ".%" PRIu64, identity->inbox,
+           record->update->slot, record->update->serial);
+  pserver_status status = ps_write_record(identity, record, &sender->buffer);
+  if (status == PSERVER_OK && !ps_can_write_now(connection, buffer->used)) {
+    sender->publication = (struct ps_publication){.subject = sender->subject,
+                                                  .reply = sender->reply,
+                                                  .bytes = buffer->bytes,
+                                                  .count = buffer->used,
+                                                  .done = on_written,
+                                                  .context = sender};
+    status = ps_publish_later(connection, &sender->publication);
+    sender->is_writing = status == PSERVER_OK;
+    sender->written = sender->is_writing ? record : NULL;
+  } else if (status == PSERVER_OK) {
+    status = ps_publish(connection, sender->subject, sender->reply, buffer->bytes, buffer->used);
+  }
+  if (!sender->is_writing) take_publication(sender, record, status);
+}
+
+bool ps_sender_publish_next(struct ps_update_sender *sender) {
+  const struct ps_connection *connection = sender->deps.connection;
+  if (sender->queue.count == 0 || sender->is_writing) return false;
+  if (ps_is_publishing(connection) || ps_link_is_due(connection)) return false;
+  publish_record(sender, ps_queue_take(&sender->queue));
+  send_ping(sender);
   return true;
 }
+
+void ps_sender_confirmed(struct ps_update_sender *sender, uint64_t number) {
+  if (sender->question == 0 || number < sender->question) return;
+  sender->question = 0;
+  ps_outbox_read(sender->outbox, sender->ping_number, ps_now_ms());
+}
+
+/* Progress of calls. */
+
+static bool has_unstored(const struct ps_update_call *call) {
+  for (size_t i = 0; i < call->update_count; i++) {
+    const struct ps_block_update *update = &call->updates[i];
+    if (update->fate == PS_FATE_PENDING && update->stored.generation == 0) return true;
+  }
+  return false;
+}
+
+/** Tells calls that they have made progress: updates have their fate, or come nearer to the broker. */
+static void note_progress(struct ps_update_sender *sender, bool has_moved) {
+  for (struct ps_queue_link *link = sender->sendings.first; link != NULL; link = link->next) {
+    struct ps_sending *sending = link->item;
+    bool has_fates = sending->call->pending != sending->pending;
+    sending->pending = sending->call->pending;
+    if (has_fates || (has_moved && has_unstored(sending->call))) ps_call_progressed(sending->waiting);
+  }
+}
+
+void ps_sender_moved(struct ps_update_sender *sender) { note_progress(sender, true); }
 
 /* Commands of the outbox. */
 
@@ -140,7 +203,9 @@ static void repeat(void *owner, struct ps_block_update *update) {
 static void release(void *owner, struct ps_block_update *update, bool is_reusable) {
   struct ps_update_sender *sender = owner;
   (void)is_reusable; /* cnats copies what is published. */
-  if (ps_queue_remove(&sender->queue, &record_of(update)->place)) ps_outbox_withdrawn(update);
+  struct ps_record *record = record_of(update);
+  if (ps_queue_remove(&sender->queue, &record->place)) ps_outbox_withdrawn(update);
+  if (sender->written == record) sender->written = NULL;
 }
 
 pserver_status ps_write_outcome_request(struct ps_draft *draft, uint64_t session, const uint64_t *numbers,
@@ -173,13 +238,23 @@ static void ask_outcomes(void *owner, unsigned shard, uint64_t session, const ui
   ps_draft_release(&draft);
 }
 
+static void ping(void *owner, uint64_t send_number) {
+  struct ps_update_sender *sender = owner;
+  sender->is_ping_due = true;
+  sender->ping_number = send_number;
+  sender->question = 0;
+  send_ping(sender);
+}
+
 static void set_timer(void *owner, int64_t at_ms) {
   struct ps_update_sender *sender = owner;
   ps_timer_set(&sender->deps.connection->io->timers, &sender->tick, at_ms);
 }
 
 static void on_tick(void *context) {
-  const struct ps_update_sender *sender = context;
+  struct ps_update_sender *sender = context;
+  note_progress(sender, sender->has_stored);
+  sender->has_stored = false;
   ps_outbox_tick(sender->outbox, ps_now_ms());
 }
 
@@ -187,6 +262,7 @@ static void on_tick(void *context) {
 
 /** Frees what the sender holds for a sending, and calls `over`. */
 static void finish(struct ps_sending *sending, pserver_status status) {
+  ps_queue_remove(&sending->sender->sendings, &sending->place);
   if (sending->call != NULL) {
     sending->call->context = NULL;
     ps_update_call_drop(sending->call, 1);
@@ -220,6 +296,7 @@ pserver_status ps_sender_init(struct ps_update_sender *sender, const struct ps_s
                    .repeat = repeat,
                    .release = release,
                    .ask_outcomes = ask_outcomes,
+                   .ping = ping,
                    .set_timer = set_timer},
       .listener = {.owner = sender, .call_over = call_over, .session_over = session_over},
       .tick = {.due = on_tick, .context = sender},
@@ -293,6 +370,8 @@ void ps_sending_begin(struct ps_update_sender *sender, struct ps_sending *sendin
   sending->sender = sender;
   if (prepare(sender, sending)) {
     sending->call->context = sending;
+    sending->pending = sending->call->pending;
+    ps_queue_append(&sender->sendings, &sending->place, sending);
     if (ps_outbox_send(sender->outbox, sending->call, ps_now_ms())) return;
   }
   finish(sending, ps_no_memory("%zu updates", sending->count));
@@ -313,6 +392,7 @@ void ps_on_ack(struct ps_update_sender *sender, uint64_t slot, uint64_t serial, 
   int64_t now = ps_now_ms();
   ps_read_journal_ack(sender->deps.identity->job, message, &ack);
   if (ack.kind == PS_ACK_STORED) {
+    sender->has_stored = true;
     ps_outbox_stored(outbox, slot, serial, ack.shard, ack.position, now);
     return;
   }

@@ -121,8 +121,10 @@ static void send(struct ps_steps_core *core, struct ps_step_call *call) {
   if (!call->is_sending) core->sending++;
   call->is_sending = true;
   core->is_open = true;
+  /* The call may be over before the command returns. */
+  bool ends_step = call->ends_step;
   core->commands->send_gradients(core->commands->owner, call, step, counts_late);
-  if (!call->ends_step) give_up_turn(core, call);
+  if (!ends_step) give_up_turn(core, call);
 }
 
 static void expect_answers(struct ps_step_call *call, size_t count) {

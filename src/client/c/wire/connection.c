@@ -136,11 +136,14 @@ static void handle_messages(struct ps_connection *connection) {
   handled->count = 0;
 }
 
-static size_t look_at_payload(struct ps_connection *connection) {
+/**
+ * Reads what a connection that was opened says of the broker. At other times such functions of cnats can block: it
+ * holds its lock while it writes, and during each attempt to reconnect.
+ */
+static void take_connection(struct ps_connection *connection) {
   int64_t most = natsConnection_GetMaxPayload(connection->nats);
-  size_t bytes = most > 0 ? (size_t)most : SIZE_MAX;
-  __atomic_store_n(&connection->payload_bytes_max, bytes, __ATOMIC_RELAXED);
-  return bytes;
+  __atomic_store_n(&connection->payload_bytes_max, most > 0 ? (size_t)most : SIZE_MAX, __ATOMIC_RELAXED);
+  ps_link_open(connection);
 }
 
 /** Reports messages and events; the connection may have been lost and restored since the last time. */
@@ -160,11 +163,12 @@ static void handle_events(void *context) {
   handle_messages(connection);
   if (is_lost) {
     connection->is_connected = false;
+    ps_publisher_drop(&connection->publisher);
     listener->disconnected(listener->owner);
   }
   if (is_back) {
     connection->is_connected = true;
-    look_at_payload(connection);
+    take_connection(connection);
     listener->reconnected(listener->owner);
   }
   if (is_closed) {
@@ -173,16 +177,22 @@ static void handle_events(void *context) {
   }
 }
 
-void ps_connection_init(struct ps_connection *connection, struct ps_io_thread *io,
-                        const struct ps_connection_listener *listener, const char *inbox_name) {
+pserver_status ps_connection_init(struct ps_connection *connection, struct ps_io_thread *io,
+                                  const struct ps_connection_listener *listener, const char *inbox_name) {
   *connection = (struct ps_connection){.io = io,
                                        .listener = listener,
                                        .inbox_name = inbox_name,
                                        .is_connected = true,
                                        .events = {.run = handle_events, .context = connection}};
+  pserver_status status = ps_publisher_init(&connection->publisher, connection);
+  return status == PSERVER_OK ? ps_link_init(connection) : status;
 }
 
 void ps_connection_release(struct ps_connection *connection) {
+  ps_publisher_release(&connection->publisher);
+  ps_link_release(connection);
+  natsSubscription_Destroy(connection->inbox);
+  natsConnection_Destroy(connection->nats);
   for (size_t i = 0; i < connection->received.count; i++) {
     natsMsg_Destroy(connection->received.messages[i]);
   }
@@ -210,10 +220,11 @@ static natsStatus subscribe_inbox(struct ps_connection *connection) {
 }
 
 void ps_disconnect(struct ps_connection *connection) {
+  /* What a call that has ended has left unfinished is not waited for. */
+  if (ps_is_publishing(connection)) ps_link_break(connection);
   natsConnection_Close(connection->nats);
-  ps_io_stop(connection->io);
-  natsSubscription_Destroy(connection->inbox);
-  natsConnection_Destroy(connection->nats);
+  ps_publisher_stop(&connection->publisher);
+  ps_link_stop(connection);
 }
 
 /* Connects a client. cnats cannot be told to stop connecting, so for a thread that uses a canceller this
@@ -280,10 +291,11 @@ static pserver_status connect_failure(natsStatus status, const char *address) {
     /* cnats reports the place in the chain only if it has refused the certificate. */
     ps_fail(PSERVER_ERR_NO_TLS, "the certificate of the broker at %s is refused: %s", address, detail);
   } else {
+    bool is_refused = status == NATS_NO_SERVER;
     ps_fail(PSERVER_ERR_NO_BROKER,
-            "no broker answers at %s (%s): start nats-server with JetStream there, or give its "
-            "address as url or in PSERVER_URL",
-            address, natsStatus_GetText(status));
+            "no broker answers at %s (%s; tried again for the whole timeout, as broker and trainers may be started "
+            "in any order): start nats-server with JetStream there, or give its address as url or in PSERVER_URL",
+            address, is_refused ? "nothing accepts a connection" : natsStatus_GetText(status));
   }
   return ps_detail_text("servers", address);
 }
@@ -333,7 +345,10 @@ static pserver_status connect_now(struct connecting *connecting) {
     return status;
   }
   status = subscribe(connecting);
-  if (status == PSERVER_OK) return status;
+  if (status == PSERVER_OK) {
+    take_connection(connection);
+    return status;
+  }
   struct ps_error error = *ps_last_error();
   ps_disconnect(connection);
   return ps_fail_with(&error);
@@ -399,10 +414,9 @@ static pserver_status connect_on_thread(struct connecting *connecting) {
   return await_connection(connecting);
 }
 
-static pserver_status prepare(struct ps_connection *connection, const struct ps_identity *identity,
+static pserver_status prepare(struct ps_connection *connection, const char *name,
                               const pserver_options *options, int64_t ends_at_ms,
                               struct connecting **prepared) {
-  char name[PS_JOB_BYTES_MAX + PS_ID_SIZE + 16];
   struct connecting *made = calloc(1, sizeof *made);
   if (made == NULL || pthread_mutex_init(&made->lock, NULL) != 0 ||
       ps_condition_init(&made->changed) != 0) {
@@ -414,17 +428,16 @@ static pserver_status prepare(struct ps_connection *connection, const struct ps_
   made->attempt_timeout_ms = options->attempt_timeout_ms;
   made->ends_at_ms = ends_at_ms;
   ps_shown_address(options, made->address, sizeof made->address);
-  snprintf(name, sizeof name, "pserver %s %s", identity->job, identity->trainer);
   pserver_status status = ps_make_nats_options(options, name, &made->made);
   if (status == PSERVER_OK) *prepared = made;
   else connecting_free(made);
   return status;
 }
 
-pserver_status ps_connect(struct ps_connection *connection, const struct ps_identity *identity,
+pserver_status ps_connect(struct ps_connection *connection, const char *name,
                           const pserver_options *options, int64_t ends_at_ms) {
   struct connecting *connecting = NULL;
-  pserver_status status = prepare(connection, identity, options, ends_at_ms, &connecting);
+  pserver_status status = prepare(connection, name, options, ends_at_ms, &connecting);
   if (status != PSERVER_OK) return status;
   if (ps_uses_canceller()) return connect_on_thread(connecting);
   status = connect_now(connecting);
@@ -433,51 +446,12 @@ pserver_status ps_connect(struct ps_connection *connection, const struct ps_iden
   return status == PSERVER_OK ? status : ps_fail_with(&error);
 }
 
-size_t ps_payload_bytes_max(struct ps_connection *connection) {
-  /* While it reconnects, cnats holds its lock during each attempt, so do not call it. */
-  return connection->is_connected ? look_at_payload(connection) : ps_last_payload_bytes_max(connection);
-}
-
-size_t ps_last_payload_bytes_max(struct ps_connection *connection) {
-  size_t most = __atomic_load_n(&connection->payload_bytes_max, __ATOMIC_RELAXED);
-  return most == 0 ? look_at_payload(connection) : most;
+size_t ps_payload_bytes_max(const struct ps_connection *connection) {
+  return __atomic_load_n(&connection->payload_bytes_max, __ATOMIC_RELAXED);
 }
 
 size_t ps_data_bytes_max(const struct ps_connection *connection) {
-  int64_t most = natsConnection_GetMaxPayload(connection->nats);
-  if (most <= 0) return SIZE_MAX;
-  return most > PS_HEADER_BYTES_MAX ? (size_t)(most - PS_HEADER_BYTES_MAX) : 0;
-}
-
-/* Publishing, on the I/O thread. */
-
-/** Fails with TOO_LARGE if the broker does not accept a message of so many bytes. */
-static pserver_status check_payload(const struct ps_connection *connection, const char *subject,
-                                    size_t bytes) {
-  int64_t most = natsConnection_GetMaxPayload(connection->nats);
-  if (bytes <= INT_MAX && (most <= 0 || bytes <= (uint64_t)most)) return PSERVER_OK;
-  ps_fail(PSERVER_ERR_TOO_LARGE, "message of %zu bytes: the broker takes at most %lld (max_payload)",
-          bytes, (long long)most);
-  ps_detail_signed("expected", most);
-  ps_detail_whole("received", bytes);
-  return ps_detail_text("subject", subject);
-}
-
-pserver_status ps_publish(struct ps_connection *connection, const char *subject, const char *reply,
-                          const void *bytes, size_t count) {
-  /* While it reconnects, cnats holds its lock during each attempt, so do not call it. */
-  if (!connection->is_connected) {
-    return ps_fail(PSERVER_ERR_NO_BROKER, "publishing to %s: there is no connection", subject);
-  }
-  pserver_status checked = check_payload(connection, subject, count);
-  if (checked != PSERVER_OK) return checked;
-  natsStatus status =
-      reply == NULL ? natsConnection_Publish(connection->nats, subject, bytes, (int)count)
-                    : natsConnection_PublishRequest(connection->nats, subject, reply, bytes, (int)count);
-  if (status == NATS_OK) return PSERVER_OK;
-  if (status == NATS_CONNECTION_CLOSED) {
-    return ps_fail(PSERVER_ERR_CLOSED, "the connection to the broker is closed");
-  }
-  pserver_status code = status == NATS_INSUFFICIENT_BUFFER ? PSERVER_ERR_NO_BROKER : PSERVER_ERR_IO;
-  return ps_fail(code, "publishing to %s: %s", subject, natsStatus_GetText(status));
+  size_t most = ps_payload_bytes_max(connection);
+  if (most == SIZE_MAX) return SIZE_MAX;
+  return most > PS_HEADER_BYTES_MAX ? most - PS_HEADER_BYTES_MAX : 0;
 }

@@ -75,14 +75,18 @@ static const char *refusal_text(pserver_status code) {
 }
 
 /** Returns what the text of a refusal leaves out, as `refusalText` in src/protocol/jetstream-errors.ts does. */
-static const char *missing_text(const struct ps_pub_ack *answer) {
+static const char *missing_text(const struct ps_pub_ack *answer, pserver_status code) {
+  if (code == PSERVER_ERR_JOURNAL_FAULT) {
+    return ": see the broker's log, store/broker.log in the directory of pserver up or run, else log_file of its "
+           "configuration or the log of its service";
+  }
   if (answer->error_code != INSUFFICIENT_RESOURCES) return "";
   return ": the broker's own limit is reached, max_file or else three quarters of what was free at its start";
 }
 
 static int refusal(const struct ps_pub_ack *answer) {
   pserver_status code = refusal_code(answer);
-  ps_fail(code, "%s: %s%s", refusal_text(code), answer->description, missing_text(answer));
+  ps_fail(code, "%s: %s%s", refusal_text(code), answer->description, missing_text(answer, code));
   return pserver_is_retryable(code) ? PS_ACK_LATER : PS_ACK_REFUSED;
 }
 

@@ -7,12 +7,13 @@
 
 /* Requests: sent, repeated and answered on the I/O thread. */
 
-/** Delay of the first repeat. */
+/** Delay of the first repeat, once the broker has read the request. */
 #define REPEAT_MS 1000
+/** How long a request may be without an answer before the broker is asked whether it has read it. */
+#define READ_MS 100
 /** A host gives up just before the repeat comes, so that it never holds two copies of a request. */
 #define WAIT_MS 900
-/** The longest delay of a repeat: repeats slow down, so that a slow link is not filled with repeated
- * replies. */
+/** The longest delay of a repeat: repeats slow down, so that a slow host is not given more than it can answer. */
 #define REPEAT_MS_MAX 4000
 /** The pause before a request is sent again after `refused` has reacted to an error. */
 #define AGAIN_MS 10
@@ -32,20 +33,36 @@ uint64_t ps_ask_group_wait_ms(const struct ps_ask_group *group) {
   return (uint64_t)(left < WAIT_MS ? left : WAIT_MS);
 }
 
-static void set_due(struct ps_ask *ask, int64_t at_ms) {
-  ps_timer_set(&ask->group->requests->connection->io->timers, &ask->timer, at_ms);
+static void set_due(struct ps_ask *ask, enum ps_ask_due due, int64_t at_ms) {
+  struct ps_requests *requests = ask->group->requests;
+  ps_queue_remove(&requests->asking, &ask->asking);
+  ask->due = due;
+  ps_timer_set(&requests->connection->io->timers, &ask->timer, at_ms);
 }
 
 static bool fits_window(const struct ps_requests *requests, const struct ps_ask *ask) {
   return ask->window_bytes == 0 || requests->window_bytes == 0 ||
-         requests->window_bytes + ask->window_bytes <= requests->window_max;
+         requests->window_bytes + ask->window_bytes <= ps_link_window_bytes(&requests->window);
+}
+
+/** Notes how many bytes of answers have come since a request was sent, which itself is answered now. */
+static void measure(struct ps_requests *requests, const struct ps_ask *ask) {
+  int64_t now = ps_now_ms();
+  requests->received_bytes += ask->window_bytes;
+  if (ask->window_bytes == 0 || ask->sends != 1) return;
+  ps_link_window_note(&requests->window, requests->received_bytes - ask->received_before,
+                      now - ask->sent_at_ms, now);
+}
+
+static void note_progress(struct ps_ask_group *group) {
+  if (group->progressed != NULL) group->progressed(group);
 }
 
 /* The end of a group. */
 
 static void close_ask(struct ps_ask *ask, enum ps_ask_state state) {
   ask->state = state;
-  set_due(ask, PS_NEVER_MS);
+  set_due(ask, PS_ASK_DUE_AGAIN, PS_NEVER_MS);
   ask->group->requests->window_bytes -= ask->window_bytes;
 }
 
@@ -80,8 +97,10 @@ static pserver_status send_ask(struct ps_ask *ask) {
   ps_draft_release(&draft);
   /* Without a connection the request is sent once there is one. */
   if (status == PSERVER_ERR_NO_BROKER || status == PSERVER_ERR_IO) status = PSERVER_OK;
-  set_due(ask, ask->is_sent_once ? PS_NEVER_MS : ps_now_ms() + ask->repeat_ms);
-  ask->repeat_ms = ps_doubled_ms(ask->repeat_ms, REPEAT_MS_MAX);
+  ask->sends++;
+  ask->sent_at_ms = ps_now_ms();
+  ask->received_before = group->requests->received_bytes;
+  set_due(ask, PS_ASK_DUE_READ, ask->is_sent_once ? PS_NEVER_MS : ask->sent_at_ms + READ_MS);
   return status;
 }
 
@@ -92,6 +111,7 @@ static pserver_status open_ask(struct ps_ask *ask) {
   ask->started_ms = ps_now_ms();
   ask->repeat_ms = REPEAT_MS;
   ask->pause_ms = PS_PAUSE_MS;
+  ask->sends = 0;
   /* Without a connection the request is sent once there is one. */
   return group->requests->connection->is_connected ? send_ask(ask) : PSERVER_OK;
 }
@@ -111,15 +131,50 @@ static void pump(struct ps_requests *requests) {
   }
 }
 
-/** Sends a request again, because its timer is due. */
-static void repeat(void *context) {
-  struct ps_ask *ask = context;
+static void send_again(struct ps_ask *ask) {
   struct ps_requests *requests = ask->group->requests;
-  if (!requests->connection->is_connected) return;
   pserver_status status = send_ask(ask);
   if (status == PSERVER_OK) return;
   finish(ask->group, status);
   pump(requests);
+}
+
+/** Sends a request again, or first a PING, because its timer is due. */
+static void on_due(void *context) {
+  struct ps_ask *ask = context;
+  struct ps_requests *requests = ask->group->requests;
+  if (!requests->connection->is_connected) return;
+  if (ask->due == PS_ASK_DUE_AGAIN) {
+    send_again(ask);
+    return;
+  }
+  ask->question = ps_link_ask(requests->connection);
+  ps_queue_append(&requests->asking, &ask->asking, ask);
+}
+
+void ps_requests_confirmed(struct ps_requests *requests, uint64_t number) {
+  struct ps_ask *ask;
+  while ((ask = ps_queue_first(&requests->asking)) != NULL && ask->question <= number) {
+    ps_queue_take(&requests->asking);
+    if (ask->due == PS_ASK_DUE_READ) {
+      set_due(ask, PS_ASK_DUE_REPEAT, ps_now_ms() + ask->repeat_ms - READ_MS);
+      ask->repeat_ms = ps_doubled_ms(ask->repeat_ms, REPEAT_MS_MAX);
+    } else {
+      send_again(ask);
+    }
+  }
+}
+
+void ps_requests_moved(struct ps_requests *requests) {
+  for (size_t slot = 0; slot < requests->slot_count; slot++) {
+    struct ps_ask_group *group = requests->slots[slot];
+    /* Where hosts have answered with an error, the bytes are of other answers. */
+    if (group != NULL && group->obstacle == NULL) note_progress(group);
+  }
+}
+
+void ps_requests_init(struct ps_requests *requests, struct ps_connection *connection, size_t bytes_max) {
+  *requests = (struct ps_requests){.connection = connection, .window = {.bytes_max = bytes_max}};
 }
 
 static bool take_slot(struct ps_requests *requests, struct ps_ask_group *group) {
@@ -151,7 +206,7 @@ void ps_ask_group_begin(struct ps_requests *requests, struct ps_ask_group *group
   for (size_t i = 0; i < group->count; i++) {
     struct ps_ask *ask = &group->asks[i];
     ask->group = group;
-    ask->timer.due = repeat;
+    ask->timer.due = on_due;
     ask->timer.context = ask;
     group->missing += ask->state != PS_ASK_DONE;
   }
@@ -219,7 +274,7 @@ static bool is_tried_again(struct ps_ask *ask, pserver_status status, const stru
   if (ask->retry_ms != 0 && now - ask->started_ms >= ask->retry_ms) return false;
   int64_t pause_ms = ps_varied_ms(ask->pause_ms);
   int64_t hint_ms = message == NULL ? 0 : ps_retry_after_ms(message);
-  set_due(ask, now + (hint_ms > pause_ms ? hint_ms : pause_ms));
+  set_due(ask, PS_ASK_DUE_AGAIN, now + (hint_ms > pause_ms ? hint_ms : pause_ms));
   ask->pause_ms = ps_doubled_ms(ask->pause_ms, PS_PAUSE_MS_MAX);
   return true;
 }
@@ -232,7 +287,7 @@ static void take_error(struct ps_ask *ask, pserver_status status, const struct p
     return;
   }
   ask->started_ms = ps_now_ms();
-  set_due(ask, ask->started_ms + AGAIN_MS);
+  set_due(ask, PS_ASK_DUE_AGAIN, ask->started_ms + AGAIN_MS);
 }
 
 /** Continues after a message that is not the whole answer. */
@@ -242,8 +297,8 @@ static void go_on(struct ps_ask *ask) {
   ask->goes_on = false;
   ask->is_incomplete = false;
   if (ask->on_progress != NULL && group->on_progress != NULL) group->on_progress(group);
-  if (is_incomplete) set_due(ask, ps_now_ms());
-  else if (!ask->is_sent_once) set_due(ask, ps_now_ms() + ask->repeat_ms);
+  if (is_incomplete) set_due(ask, PS_ASK_DUE_AGAIN, ps_now_ms());
+  else if (!ask->is_sent_once) set_due(ask, PS_ASK_DUE_REPEAT, ps_now_ms() + ask->repeat_ms);
 }
 
 void ps_on_reply(struct ps_requests *requests, uint64_t slot, uint64_t token, natsMsg *received) {
@@ -256,11 +311,13 @@ void ps_on_reply(struct ps_requests *requests, uint64_t slot, uint64_t token, na
   struct ps_message message;
   bool is_open = false;
   pserver_status status = answer(ask, received, &message, &is_open);
+  if (status == PSERVER_OK) note_progress(group);
   if (status != PSERVER_OK) {
     take_error(ask, status, is_open ? &message : NULL);
   } else if (ask->goes_on || ask->is_incomplete) {
     go_on(ask);
   } else {
+    measure(requests, ask);
     close_ask(ask, PS_ASK_DONE);
     if (--group->missing == 0) finish(group, PSERVER_OK);
   }
@@ -290,10 +347,11 @@ void ps_requests_denied(struct ps_requests *requests, const char *subject) {
 }
 
 void ps_requests_reconnected(struct ps_requests *requests) {
+  ps_link_window_reset(&requests->window);
   for (size_t slot = 0; slot < requests->slot_count; slot++) {
     const struct ps_ask_group *group = requests->slots[slot];
     for (size_t i = 0; group != NULL && i < group->next; i++) {
-      if (group->asks[i].state == PS_ASK_OPEN) set_due(&group->asks[i], ps_now_ms());
+      if (group->asks[i].state == PS_ASK_OPEN) set_due(&group->asks[i], PS_ASK_DUE_AGAIN, ps_now_ms());
     }
   }
 }

@@ -8,12 +8,15 @@
 /* Settings of the connection: from the options, else from the environment, else defaults. */
 
 #define DEFAULT_URL "nats://127.0.0.1:4222"
-/** The interval of pings; the connection counts as lost after two without an answer. */
+/**
+ * The interval of pings of cnats, and after how many without an answer it counts the connection as lost. On a slow
+ * link an answer comes behind megabytes; the client's own watch, in link.c, ends a connection on which nothing moves.
+ */
 #define PING_INTERVAL_MS 10000
+#define PINGS_MAX 12
 #define RECONNECT_WAIT_MS 250
-/** How long writing to a broker may block before the connection counts as lost; a call can end late by as
- * much. */
-#define WRITE_DEADLINE_MS 5000
+/** How long writing one message may take at most. The client's own watch ends a write that does not move. */
+#define WRITE_DEADLINE_MS 120000
 /** Large enough that one system call writes the message of a block. */
 #define IO_BUFFER_BYTES (256 * 1024)
 /** Small, because the client itself repeats what it published without a connection. */
@@ -157,6 +160,7 @@ static natsStatus set_behaviour(natsOptions *made, const pserver_options *option
   if (set == NATS_OK) set = natsOptions_SetReconnectJitter(made, RECONNECT_WAIT_MS, RECONNECT_WAIT_MS);
   if (set == NATS_OK) set = natsOptions_SetReconnectBufSize(made, RECONNECT_BUFFER_BYTES);
   if (set == NATS_OK) set = natsOptions_SetPingInterval(made, PING_INTERVAL_MS);
+  if (set == NATS_OK) set = natsOptions_SetMaxPingsOut(made, PINGS_MAX);
   if (set == NATS_OK) set = natsOptions_SetWriteDeadline(made, WRITE_DEADLINE_MS);
   if (set == NATS_OK) set = natsOptions_SetIOBufSize(made, IO_BUFFER_BYTES);
   return set;

@@ -193,6 +193,10 @@ struct ps_connection_listener {
   void (*lost)(void *owner, pserver_status code, const char *text);
   /** Tells that the broker denied publishing to a subject. */
   void (*denied)(void *owner, const char *subject);
+  /** Tells that the broker has answered the PINGs up to this number: see ps_link_ask(). */
+  void (*confirmed)(void *owner, uint64_t number);
+  /** Tells that bytes have left or come since the last time, more than those of a few PINGs. */
+  void (*moved)(void *owner);
   /** Keeps the connection and its owner alive until `release`. Both on any thread. */
   void (*retain)(void *owner);
   void (*release)(void *owner);
@@ -205,9 +209,71 @@ struct ps_received {
   size_t capacity;
 };
 
+/** A message to be published in its turn. Who hands it over keeps it, and what it points to, until `done`. */
+struct ps_publication {
+  const char *subject;
+  /** NULL: without a reply subject. */
+  const char *reply;
+  const void *bytes;
+  size_t count;
+  /** Called once on the I/O thread, with OK or as ps_publish() fails. May free the publication. */
+  void (*done)(struct ps_publication *publication, pserver_status status);
+  void *context;
+
+  /** Set by the publisher. */
+  pserver_status status;
+  struct ps_queue_link place;
+};
+
+/** Publishes, on a thread of its own where that can block, so that a slow link never stops the I/O thread. */
+struct ps_publisher {
+  struct ps_connection *connection;
+  /** Used on the I/O thread: started for the first message that needs it. */
+  pthread_t thread;
+  bool has_thread;
+  /** Signalled when there is a message to write. */
+  pthread_cond_t woken;
+  struct ps_io_work report;
+
+  /** Guarded by the I/O thread's lock. */
+  struct ps_queue waiting;
+  struct ps_queue written;
+  bool is_writing;
+  bool is_stopping;
+};
+
+/** What is known of the way to the broker: what it has read, and whether anything moves. */
+struct ps_link {
+  /** Used on the I/O thread: started for the first PING. */
+  pthread_t thread;
+  bool has_thread;
+  /** A duplicate of the socket of cnats, by which the system tells what moves; -1 if there is none. */
+  int socket;
+  struct ps_timer look;
+  int64_t looked_at_ms;
+  int64_t moved_at_ms;
+  uint64_t moved_bytes;
+  uint64_t progress_bytes;
+  /** Bytes published on this connection, and those of them before the last PING and the last answered one. */
+  size_t sent_bytes;
+  size_t asked_bytes;
+  size_t read_bytes;
+  /** The last answer that the listener was told. */
+  uint64_t told;
+  /** Signalled when a PING is due. */
+  pthread_cond_t woken;
+  struct ps_io_work report;
+
+  /** Guarded by the I/O thread's lock: the numbers of the last PING wanted, begun and answered. */
+  uint64_t asked;
+  uint64_t begun;
+  uint64_t answered;
+  bool is_stopping;
+};
+
 /**
- * The connection to the broker, and the inbox. Threads of cnats read the socket and pass messages and
- * events to the I/O thread, which also publishes.
+ * A connection to the broker, and its inbox. Threads of cnats read the socket and pass messages and events to
+ * the I/O thread.
  */
 struct ps_connection {
   struct ps_io_thread *io;
@@ -216,6 +282,8 @@ struct ps_connection {
   const char *inbox_name;
   natsConnection *nats;
   natsSubscription *inbox;
+  struct ps_publisher publisher;
+  struct ps_link link;
 
   /** Guarded by the I/O thread's lock. */
   struct ps_received received;
@@ -232,31 +300,82 @@ struct ps_connection {
   struct ps_received handled;
 };
 
-/** Initializes a connection, to be opened by ps_connect(); `listener` and `inbox_name` must outlive it. */
-void ps_connection_init(struct ps_connection *connection, struct ps_io_thread *io,
-                        const struct ps_connection_listener *listener, const char *inbox_name);
+/** Initializes a connection, to be opened by ps_connect(); `listener` and `inbox_name` must outlive it. INTERNAL. */
+pserver_status ps_connection_init(struct ps_connection *connection, struct ps_io_thread *io,
+                                  const struct ps_connection_listener *listener, const char *inbox_name);
 
-/** Closes the connection and stops the I/O thread, which must not call this. */
+/** Closes a connection, whose I/O thread has ended or has nothing to do with it. */
 void ps_disconnect(struct ps_connection *connection);
 
-/** Returns the largest message that the broker accepts, or the last broker accepted. On the I/O thread. */
-size_t ps_payload_bytes_max(struct ps_connection *connection);
-
-/** Returns the value last read, without waiting. On any thread. */
-size_t ps_last_payload_bytes_max(struct ps_connection *connection);
+/** Returns the largest message that the broker accepts, or the last broker accepted. On any thread. */
+size_t ps_payload_bytes_max(const struct ps_connection *connection);
 
 /** Returns how many tensor bytes a message can have: the broker's limit less that of the other entries. */
 size_t ps_data_bytes_max(const struct ps_connection *connection);
 
 /**
- * Publishes a message; `reply` NULL: without a reply subject. The bytes are copied or written to the socket,
- * which can block for up to 5 s while the broker accepts none. On the I/O thread. NO_BROKER while there is no
- * connection; IO if it broke during the write, so that part of the message may be sent; TOO_LARGE, CLOSED.
+ * Publishes a message, now or after those handed over before; `reply` NULL: without a reply subject. Copies what
+ * it cannot write at once. On the I/O thread, as all functions of the publisher. NO_BROKER while there is no
+ * connection; IO if it broke during the write, so that part of the message may be sent; TOO_LARGE, CLOSED,
+ * INTERNAL.
  */
 pserver_status ps_publish(struct ps_connection *connection, const char *subject, const char *reply,
                           const void *bytes, size_t count);
 
-/** Frees what a connection holds, which is closed or was never opened. */
+/** Whether ps_publish() would write so many bytes now, without waiting for room. */
+bool ps_can_write_now(const struct ps_connection *connection, size_t count);
+
+/** Publishes a message without copying it. OK: `done` will follow. NO_BROKER, TOO_LARGE, INTERNAL: it will not. */
+pserver_status ps_publish_later(struct ps_connection *connection, struct ps_publication *publication);
+
+/** Whether messages wait to be written, or one is being written. */
+bool ps_is_publishing(const struct ps_connection *connection);
+
+/** Initializes a publisher without a thread. INTERNAL. */
+pserver_status ps_publisher_init(struct ps_publisher *publisher, struct ps_connection *connection);
+/** Ends all publications that wait with NO_BROKER, because the connection is lost. */
+void ps_publisher_drop(struct ps_publisher *publisher);
+/** Ends the thread after what it is writing. */
+void ps_publisher_stop(struct ps_publisher *publisher);
+/** Frees what a publisher holds, after the I/O thread has ended. */
+void ps_publisher_release(struct ps_publisher *publisher);
+
+/**
+ * Asks the broker by a PING for a sign that it has read all that was published before, and that all has come which
+ * it had sent by then; returns the number of the question. `confirmed` of the listener follows, unless the
+ * connection is lost before. On the I/O thread, as the other functions of the link.
+ */
+uint64_t ps_link_ask(struct ps_connection *connection);
+
+/** Whether a PING waits for what is being written: publish nothing large before it. */
+bool ps_link_is_due(const struct ps_connection *connection);
+
+/** Whether the socket has room for so many bytes, so that writing them does not wait. */
+bool ps_link_has_room(const struct ps_connection *connection, size_t bytes);
+
+/** Notes that so many bytes are published. */
+void ps_link_note_sent(struct ps_connection *connection, size_t bytes);
+
+/** Watches the connection while something is on its way, and ends it if nothing moves any more. */
+void ps_link_watch(struct ps_connection *connection);
+
+/** Notes that the publisher has nothing more to write. On any thread, with the I/O thread's lock held. */
+void ps_link_wake_locked(struct ps_connection *connection);
+
+/** Initializes the link of a connection that is not open. INTERNAL. */
+pserver_status ps_link_init(struct ps_connection *connection);
+/** Takes the socket of a connection that was opened, or opened again. */
+void ps_link_open(struct ps_connection *connection);
+/** Gives the socket back. */
+void ps_link_close(struct ps_connection *connection);
+/** Ends the present connection at once, also a write that waits; cnats then opens another one. */
+void ps_link_break(struct ps_connection *connection);
+/** Ends the thread; the connection must be closed. */
+void ps_link_stop(struct ps_connection *connection);
+/** Frees what a link holds, after the I/O thread has ended. */
+void ps_link_release(struct ps_connection *connection);
+
+/** Frees what a connection holds, which is closed or was never opened; the I/O thread has ended. */
 void ps_connection_release(struct ps_connection *connection);
 
 /**
@@ -371,16 +490,17 @@ struct ps_identity {
   char trainer[PS_ID_SIZE];
   /** The trainer's id as a subject token. */
   char id[PS_ID_SIZE];
-  /** The subject prefix of all messages to the client. */
+  /** The subject prefix of all messages to the client, and of those on the connection for lifecycle requests. */
   char inbox[PS_INBOX_SIZE];
+  char control_inbox[PS_INBOX_SIZE];
 };
 
 /**
- * Connects to the broker and subscribes to the inbox; retries until the time has come. The connection keeps
- * the client alive until ps_disconnect(). NO_BROKER, DENIED, NO_TLS, BAD_VALUE, IO; ABORTED as soon as the
- * thread's canceller is cancelled: an attempt under way is then closed in the background.
+ * Connects to the broker under this name, and subscribes to the inbox; retries until the time has come. The
+ * connection keeps the client alive until ps_disconnect(). NO_BROKER, DENIED, NO_TLS, BAD_VALUE, IO; ABORTED as
+ * soon as the thread's canceller is cancelled: an attempt under way is then closed in the background.
  */
-pserver_status ps_connect(struct ps_connection *connection, const struct ps_identity *identity,
+pserver_status ps_connect(struct ps_connection *connection, const char *name,
                           const pserver_options *options, int64_t ends_at_ms);
 
 /** Bytes to copy before their checksum is computed, while they are still in the cache. */
@@ -463,10 +583,20 @@ struct ps_ask_group;
 
 enum ps_ask_state { PS_ASK_WAITING, PS_ASK_OPEN, PS_ASK_DONE };
 
+/** What the timer of a request is set for, and what the answer to its PING says. */
+enum ps_ask_due {
+  /** A PING, to learn that the broker has read the request. */
+  PS_ASK_DUE_READ,
+  /** A PING, to learn that no answer is on the way. */
+  PS_ASK_DUE_REPEAT,
+  /** The request itself, at once. */
+  PS_ASK_DUE_AGAIN,
+};
+
 /**
- * A request to hosts. It is repeated after 1 s, 2 s and then every 4 s until an answer comes, and retried
- * after errors that can pass; the first answer counts. Its functions run on the I/O thread, except
- * `on_progress`.
+ * A request to hosts. It is repeated 1 s, 2 s and then 4 s after the broker has read it and while no answer is on
+ * the way, and retried after errors that can pass; the first answer counts. Its functions run on the I/O thread,
+ * except `on_progress`.
  */
 struct ps_ask {
   char subject[PS_SUBJECT_SIZE];
@@ -505,6 +635,14 @@ struct ps_ask {
   enum ps_ask_state state;
   int64_t started_ms;
   struct ps_timer timer;
+  enum ps_ask_due due;
+  /** The number of the PING whose answer it waits for, and its place among the requests that do. */
+  uint64_t question;
+  struct ps_queue_link asking;
+  /** How often it was sent, when last, and how many bytes of answers had come before. */
+  unsigned sends;
+  int64_t sent_at_ms;
+  uint64_t received_before;
   int64_t repeat_ms;
   int64_t pause_ms;
 };
@@ -519,6 +657,8 @@ struct ps_ask_group {
   void (*over)(struct ps_ask_group *group, pserver_status status);
   /** Makes the calling thread call `on_progress` of the requests; may be NULL. */
   void (*on_progress)(struct ps_ask_group *group);
+  /** Tells that an answer has come, or bytes behind which answers may be; may be NULL. */
+  void (*progressed)(struct ps_ask_group *group);
   void *context;
 
   /** Set by ps_requests. */
@@ -536,15 +676,22 @@ struct ps_ask_group {
 /** The requests of one client that are under way, on its I/O thread. */
 struct ps_requests {
   struct ps_connection *connection;
-  /** The maximum number of bytes that requests under way may ask for, and their present number. */
-  size_t window_max;
+  /** How many bytes requests under way may ask for, and their present number. */
+  struct ps_link_window window;
   size_t window_bytes;
+  /** Bytes of all answers. */
+  uint64_t received_bytes;
+  /** Requests that wait for the answer to a PING, in the order of these. */
+  struct ps_queue asking;
   /** Groups by slot, which is part of the reply subject; and those that wait for the window, in turn. */
   struct ps_ask_group **slots;
   size_t slot_count;
   struct ps_queue waiting;
   uint64_t tokens;
 };
+
+/** Initializes requests of a connection, which may ask for so many bytes at a time if the link is fast. */
+void ps_requests_init(struct ps_requests *requests, struct ps_connection *connection, size_t bytes_max);
 
 /** Addresses a request to the owner of a shard. */
 void ps_ask_shard(struct ps_ask *ask, const struct ps_identity *identity, unsigned shard,
@@ -567,6 +714,12 @@ void ps_on_reply(struct ps_requests *requests, uint64_t slot, uint64_t token, na
 
 /** Takes the broker's denial to publish to a subject. */
 void ps_requests_denied(struct ps_requests *requests, const char *subject);
+
+/** Takes the broker's answer to the PINGs up to this number: see ps_link_ask(). */
+void ps_requests_confirmed(struct ps_requests *requests, uint64_t number);
+
+/** Tells groups that bytes have left or come: their requests or answers may be behind them. */
+void ps_requests_moved(struct ps_requests *requests);
 
 /** Sends all requests again, because the connection is back. */
 void ps_requests_reconnected(struct ps_requests *requests);

@@ -50,10 +50,10 @@ Result = TypeVar("Result")
 class Client:
     """A trainer of a job, made by :func:`pserver.connect`.
 
-    Every call takes ``timeout`` in seconds (the client's own if None) and raises a subclass of
-    :class:`pserver.Error`. Calls may be made from any thread, several at once, and let other threads run while
-    they wait; an exception of a signal handler, such as KeyboardInterrupt, ends the main thread's current
-    call. Each block that is then being updated is updated once or not at all. Arrays given to a call must not
+    Every call takes ``timeout`` in seconds: that of the whole call or, if None, the time without progress
+    that the client was made with. It raises a subclass of :class:`pserver.Error`. Calls may be made from
+    any thread, several at once, and let other threads run while they wait; an exception of a signal
+    handler, such as KeyboardInterrupt, ends the main thread's current call. Each block that is then being updated is updated once or not at all. Arrays given to a call must not
     change until it ends.
 
     A forked process gets a connection of its own at its first call, under an id of its own that begins with
@@ -278,8 +278,9 @@ class Client:
     def note(self, note: Mapping[str, NoteValue], *, timeout: Optional[float] = None) -> None:
         """Writes a remark into the journal: ``ps.note({"loss": 0.3, "step": 12})``.
 
-        A note has up to 64 entries, 4 KiB together: names with finite numbers, texts or booleans; arrays of
-        one element count as numbers. It changes no parameter. ``pserver log`` shows it in its place and
+        A note has up to 64 entries, 4 KiB together: names with numbers, texts or booleans; arrays of
+        one element count as numbers. A number that is not finite is kept as the text ``NaN``, ``Infinity``
+        or ``-Infinity``; a whole number above 2^53 is refused, and can be given as text. It changes no parameter. ``pserver log`` shows it in its place and
         ``pserver plot`` draws its numbers. The text of an entry ``mark`` names the note. Returns when the note
         is acknowledged, like an update. Raises BadValue or TooLarge before anything is sent.
         """
@@ -550,8 +551,12 @@ def connect(
     ``NATS_CERT`` and ``NATS_KEY``.
 
     Times are in seconds: ``connect_timeout`` is for all attempts to connect together,
-    ``attempt_timeout`` for one attempt, ``timeout`` for calls without a timeout of their own. At most
-    ``in_flight_bytes`` are in flight to the journals, and as many from the hosts; 16 MiB by default.
+    ``attempt_timeout`` for one attempt; it tries again also where every address refuses, so that broker,
+    host and trainers can be started in any order. ``timeout`` is how long calls without a timeout of
+    their own may make no progress: bytes that leave or come, acknowledgements and answers are progress.
+    At most ``in_flight_bytes`` are in flight to the journals, and as many from the hosts, 16 MiB by
+    default; on a slow link fewer are. The client has two connections: renewals of its lease do not wait
+    behind values.
 
     Raises BadName, BadValue or Io for wrong arguments; NoBroker; Denied; NoTls if TLS is asked for and
     the broker offers none, or its certificate is refused; NoHost if no host answers in time;

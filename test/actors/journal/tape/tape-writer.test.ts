@@ -1,14 +1,15 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { Block } from "../../../src/actors/fold/block-actor.ts";
-import type { Shard } from "../../../src/actors/fold/shard.ts";
-import { tapeSpan } from "../../../src/actors/journal/tape/tape-decoder.ts";
-import { type TapeStore, TapeWriter } from "../../../src/actors/journal/tape/tape-writer.ts";
-import type { ShardHistory } from "../../../src/history/source.ts";
-import { type TapePart, tapeUpdates } from "../../../src/history/update-stream.ts";
-import { PserverError } from "../../../src/protocol/errors.ts";
-import { Folded } from "../fold/folded.ts";
-import { SHARD } from "../fold/journal-writer.ts";
+import type { Block } from "../../../../src/actors/fold/block-actor.ts";
+import type { Shard } from "../../../../src/actors/fold/shard.ts";
+import { tapeSpan } from "../../../../src/actors/journal/tape/tape-decoder.ts";
+import type { TapeStore } from "../../../../src/actors/journal/tape/tape-store.ts";
+import { TapeWriter } from "../../../../src/actors/journal/tape/tape-writer.ts";
+import type { ShardHistory } from "../../../../src/history/source.ts";
+import { type TapePart, tapeUpdates } from "../../../../src/history/update-stream.ts";
+import { PserverError } from "../../../../src/protocol/errors.ts";
+import { Folded } from "../../fold/folded.ts";
+import { SHARD } from "../../fold/journal-writer.ts";
 
 // Proves that a tape has the lines of every record exactly once for its reader, whatever happens to the
 // owners that write it: messages that are not stored, answers that are lost, owners that crash and are
@@ -74,14 +75,14 @@ class Owner {
   /** What describes records asks for blocks. */
   block: Shard["block"];
 
-  constructor(tape: MemoryTape, records: number) {
+  constructor(tape: MemoryTape, records: number, bytesMax = 1024 ** 3) {
     this.#folded = new Folded();
     for (let i = 0; i < records; i++) this.#folded.journal.note({ i });
     const { shard } = this.#folded;
     const { memory } = shard;
     this.block = (parameter, index) => shard.block(parameter, index);
     this.writer = new TapeWriter({
-      ...{ store: tape.store(), shard: SHARD },
+      ...{ store: tape.store(), shard: SHARD, bytesMax },
       folded: { memory, block: (parameter, index) => this.block(parameter, index) },
       generation: () => 1,
       onProgress: () => undefined,
@@ -105,6 +106,12 @@ class Owner {
   note(text: string): void {
     const { shard, journal } = this.#folded;
     shard.apply(journal.note({ text }));
+  }
+
+  /** Folds a record of a trainer that has never joined, which is rejected. */
+  noteOf(trainer: string, text: string, timeMs: number): void {
+    const { shard, journal } = this.#folded;
+    shard.apply({ ...journal.note({ text }, { trainer }), timeMs });
   }
 
   get unobserved(): number {
@@ -262,7 +269,7 @@ describe("what goes wrong with the tape does not stop the shard", () => {
       { seq: 3, n: 2, ...sender, undescribed: expect.stringContaining("received 0.5") },
       { seq: 4, n: 3, ...sender, block: { parameter: "w" } },
     ]);
-    expect(owner.writer.gaps).toEqual({ undescribed: 2, leftOut: 0 });
+    expect(owner.writer.gaps).toEqual({ undescribed: 2, leftOut: 0, thinned: 0 });
     expect(owner.incomplete).toEqual([expect.stringMatching(/record 2 .*no description/)]);
     expect(owner.unobserved).toBe(0);
     owner.writer.close();
@@ -342,4 +349,91 @@ test("a line waits a second for others", async () => {
   expect(tape.messages).toHaveLength(1);
   expect(await tape.seqs()).toEqual([1, 2, 3]);
   owner.writer.close();
+});
+
+describe("a trainer that floods the tape", () => {
+  const TAPE_BYTES = 64 * 1024;
+  const HOUR_MS = 3_600_000;
+  const text = "x".repeat(500);
+
+  /** Every 10 ms a note of the flooding trainer, and for every tenth one of another trainer. */
+  function flood(owner: Owner, records: number, fromMs: number): void {
+    for (let i = 0; i < records; i++) {
+      owner.noteOf("flooder", text, fromMs + 10 * i);
+      if (i % 10 === 0) owner.noteOf("other", "short", fromMs + 10 * i);
+    }
+  }
+
+  async function bytesOf(tape: MemoryTape): Promise<number> {
+    return tape.messages.reduce((bytes, { length }) => bytes + length, 0);
+  }
+
+  test("gets its share of it, and all of another one's lines are there", async () => {
+    const tape = new MemoryTape();
+    const owner = new Owner(tape, 0, TAPE_BYTES);
+    await owner.writer.open();
+    owner.fold(1);
+    flood(owner, 1_000, 0);
+    expect(await owner.snapshot()).toBe(owner.seq);
+    const parts = await tape.parts();
+    const events = parts.flatMap((part) => part.events);
+    expect(events.filter(({ trainer }) => trainer === "other")).toHaveLength(100);
+    const own = events.filter(({ trainer }) => trainer === "flooder");
+    const lines = own.filter(({ verb }) => verb === "note").length;
+    const told = own.filter(({ verb }) => verb === "left-out");
+    const left = told.map(({ note }) => note?.["records"]);
+    expect(left.slice(0, 4)).toEqual([1, 2, 4, 8]);
+    expect(owner.writer.gaps).toMatchObject({ thinned: 1_000 - lines, leftOut: 0 });
+    expect(lines).toBeGreaterThan(0);
+    expect(owner.incomplete).toEqual([expect.stringMatching(/trainer "flooder" has used up/)]);
+    // The flood alone would be eight times the tape.
+    expect(await bytesOf(tape)).toBeLessThan(TAPE_BYTES / 2);
+    // Records without lines are no hole.
+    expect(parts.filter(({ skipped }) => (skipped?.to.seq ?? 0) > 0)).toEqual([]);
+    owner.writer.close();
+  });
+
+  test("has lines again in time, after one that says how many records have none", async () => {
+    const tape = new MemoryTape();
+    const owner = new Owner(tape, 0, TAPE_BYTES);
+    await owner.writer.open();
+    owner.fold(1);
+    flood(owner, 100, 0);
+    const { thinned } = owner.writer.gaps;
+    flood(owner, 3, HOUR_MS);
+    await owner.snapshot();
+    const events = (await tape.parts()).flatMap((part) => part.events);
+    const last = events.filter(({ trainer }) => trainer === "flooder").slice(-3);
+    expect(last).toMatchObject([
+      { verb: "left-out", note: { records: thinned + 1, from: expect.any(Number) } },
+      { verb: "note", note: { text } },
+      { verb: "note", note: { text } },
+    ]);
+    const [end] = last;
+    const from = Number(end?.note?.["from"]);
+    // The first record holds the rules.
+    const lines = events.filter(({ seq, verb }) => verb === "note" && seq < from);
+    expect(lines).toHaveLength(from - 2);
+    owner.writer.close();
+  });
+
+  test("leaves no hole where its owner dies and another one goes on", async () => {
+    const tape = new MemoryTape();
+    const first = new Owner(tape, 0, TAPE_BYTES);
+    await first.writer.open();
+    first.fold(1);
+    for (let i = 0; i < 200; i++) first.noteOf("flooder", text, i);
+    const committed = await first.snapshot();
+    first.writer.close();
+    const second = new Owner(tape, 0, TAPE_BYTES);
+    await second.writer.open();
+    second.fold(1);
+    for (let i = 0; i < 201; i++) second.noteOf("flooder", text, i);
+    await second.snapshot();
+    const parts = await tape.parts();
+    expect(committed).toBe(201);
+    expect(parts.filter(({ skipped }) => (skipped?.to.seq ?? 0) > 0)).toEqual([]);
+    expect(parts.at(-1)?.covered).toEqual({ generation: 1, seq: 202 });
+    second.writer.close();
+  });
 });

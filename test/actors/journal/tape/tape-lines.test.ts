@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { UpdateEvent } from "../../../src/actors/journal/describe-record.ts";
-import { decodeTape, tapeSpan } from "../../../src/actors/journal/tape/tape-decoder.ts";
-import { TapeEncoder } from "../../../src/actors/journal/tape/tape-encoder.ts";
-import { encodeMessage } from "../../../src/protocol/codec.ts";
+import type { UpdateEvent } from "../../../../src/actors/journal/describe-record.ts";
+import { decodeTape, tapeSpan } from "../../../../src/actors/journal/tape/tape-decoder.ts";
+import { TapeEncoder } from "../../../../src/actors/journal/tape/tape-encoder.ts";
+import { encodeMessage } from "../../../../src/protocol/codec.ts";
 import { asKept, recordsOfShard, SHARD } from "./arbitrary-events.ts";
 
 // Proves that updates come out of the lines of a tape as they went in, however they are divided into
