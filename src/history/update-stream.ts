@@ -1,5 +1,5 @@
 import type { UpdateEvent } from "../actors/journal/describe-record.ts";
-import { decodeTape, type TapeMessage } from "../actors/journal/tape-decoder.ts";
+import { decodeTape, type TapeMessage } from "../actors/journal/tape/tape-decoder.ts";
 import { comparePositions, ensureError, type Position } from "../protocol/index.ts";
 import type { ShardHistory, StoredTapeMessage } from "./source.ts";
 

@@ -1,4 +1,4 @@
-import { decodeTape } from "../actors/journal/tape-decoder.ts";
+import { decodeTape } from "../actors/journal/tape/tape-decoder.ts";
 import { comparePositions, ensureError, type Position, type WireError } from "../protocol/index.ts";
 import { type MissingUpdates, tapeDamaged } from "./read-updates.ts";
 import {

@@ -92,6 +92,7 @@ export const ERROR_CODES = {
   INCOMPLETE: permanent(24, "declared blocks have not been initialized"),
   NO_SPACE: permanent(25, "the broker cannot hold the journals and state"),
   JOB_EXISTS: permanent(26, "a job of this name exists with other settings"),
+  UNFINISHED: permanent(27, "an earlier change of the job is to be completed or dropped first"),
 
   // Sessions.
   SUPERSEDED: permanent(30, "a newer session of this trainer has joined", { reaction: "end" }),
@@ -134,7 +135,6 @@ export const ERROR_CODES = {
   FOLD_FAILED: permanent(48, "a record cannot be folded, because of a defect of this program", {
     reaction: "lost",
   }),
-  UNFINISHED: permanent(27, "an earlier change of the job is to be completed or dropped first"),
   TAPE_DAMAGED: permanent(49, "the tape lacks lines of records that are no longer kept"),
 
   // Hosts.

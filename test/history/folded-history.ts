@@ -2,7 +2,7 @@ import type { JournalRecord } from "../../src/actors/fold/journal-record.ts";
 import { Shard } from "../../src/actors/fold/shard.ts";
 import { foldDescribed } from "../../src/actors/journal/describe-record.ts";
 import type { Manifest, PieceRef } from "../../src/actors/journal/manifest.ts";
-import { TapeEncoder } from "../../src/actors/journal/tape-encoder.ts";
+import { TapeEncoder } from "../../src/actors/journal/tape/tape-encoder.ts";
 import type { Watermark } from "../../src/actors/journal/watermark.ts";
 import type {
   HistorySource,

@@ -13,7 +13,7 @@ import { Credit } from "../journal/journal-reader.ts";
 import { type KvBucket, openBucket } from "../journal/kv-bucket.ts";
 import { SnapshotStore } from "../journal/snapshot-store.ts";
 import { SnapshotBudget } from "../journal/snapshotter.ts";
-import { TapeStore } from "../journal/tape-writer.ts";
+import { TapeStore } from "../journal/tape/tape-writer.ts";
 import { WatermarkKeeper } from "../journal/watermark-keeper.ts";
 import { ParameterPlaces } from "../lifecycle/parameter.ts";
 import { FairServer, RefusalBudget } from "../owner/fair-server.ts";

@@ -6,7 +6,7 @@ import { Journal } from "../journal/journal.ts";
 import { type KvBucket, openBucket, openExistingBucket } from "../journal/kv-bucket.ts";
 import { ensureSnapshotStream } from "../journal/snapshot-store.ts";
 import { brokerCall, probeStorage, streamExists } from "../journal/streams.ts";
-import { readTapeStorage, type TapeStorage } from "../journal/tape-writer.ts";
+import { readTapeStorage, type TapeStorage } from "../journal/tape/tape-writer.ts";
 import { EtcdLeases } from "./etcd-leases.ts";
 import type { EtcdSpace } from "./etcd-space.ts";
 import {

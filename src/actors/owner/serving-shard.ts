@@ -14,7 +14,7 @@ import { type JournalGap, lastRecordSeq, ObservedEnd } from "../journal/journal-
 import { type Credit, JournalReader } from "../journal/journal-reader.ts";
 import type { Manifest, StoredManifest } from "../journal/manifest.ts";
 import type { ReplicaDamage } from "../journal/replicas.ts";
-import { type TapeGaps, type TapeStore, TapeWriter } from "../journal/tape-writer.ts";
+import { type TapeGaps, type TapeStore, TapeWriter } from "../journal/tape/tape-writer.ts";
 import type { FoldProgress } from "../journal/watermark.ts";
 import type { WatermarkKeeper } from "../journal/watermark-keeper.ts";
 import { ShardAnswers, shardUpdates } from "./answers.ts";

@@ -12,7 +12,7 @@ import type { Journal, JournalInfo } from "../journal/journal.ts";
 import type { StoredManifest } from "../journal/manifest.ts";
 import { KeptSnapshots, type SnapshotStore } from "../journal/snapshot-store.ts";
 import { type ManifestHeader, type SnapshotBudget, Snapshotter } from "../journal/snapshotter.ts";
-import type { TapeWriter } from "../journal/tape-writer.ts";
+import type { TapeWriter } from "../journal/tape/tape-writer.ts";
 import type { RecoveredShard } from "./recover-shard.ts";
 
 /** Dependencies of {@link Retention}. */

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { UpdateEvent } from "../../actors/journal/describe-record.ts";
 import { resolveSettings } from "../../client/wire/broker-settings.ts";
-import type { Rebuild } from "../../history/fork-job.ts";
+import type { Rebuild } from "../../history/continue/fork-job.ts";
 import {
   type Cut,
   formatPoint,
@@ -119,7 +119,7 @@ export async function rebuildWithProgress(
   signal: AbortSignal,
 ): Promise<Rebuild> {
   // Loaded here, so that other commands start faster.
-  const { rebuildFrom } = await import("../../history/fork-job.ts");
+  const { rebuildFrom } = await import("../../history/continue/fork-job.ts");
   return (shard, at) =>
     output.progress(`rebuilding shard ${shard}`, formatRecords).reported((onProgress) => {
       const rebuild = rebuildFrom(source, signal, (_, done, total) => onProgress(done, total));

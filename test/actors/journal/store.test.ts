@@ -85,7 +85,14 @@ class Stream {
         if (config.filter_subject === undefined) return Promise.resolve(this.#placed(config));
         const prefix = config.filter_subject.slice(0, -1);
         const all = [...this.messages].filter(([, { subject }]) => subject.startsWith(prefix));
-        return Promise.resolve({ name: config.name, num_pending: all.length, all, config });
+        const delivered = { stream_seq: 0 };
+        return Promise.resolve({
+          name: config.name,
+          num_pending: all.length,
+          delivered,
+          all,
+          config,
+        });
       },
       delete: (_stream: string, name: string) => Promise.resolve(this.consumers.delete(name)),
     },

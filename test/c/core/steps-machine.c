@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/steps-core.h"
+#include "steps/steps.h"
 #include "script.h"
 
 #define CALLS_MAX 4096

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { expect, test } from "vitest";
-import { decodeTape } from "../../../src/actors/journal/tape-decoder.ts";
+import { decodeTape } from "../../../src/actors/journal/tape/tape-decoder.ts";
 import { snapshotAll } from "../host/control.ts";
 import { flipBitOf, streamDirectory } from "../host/damage.ts";
 import { archivedJobOfEachTest } from "./archived-job.ts";

@@ -2,7 +2,7 @@
 // the layout that they were cut by; all others keep their epoch, so that the next initialization has a higher one.
 import { describe, expect, test } from "vitest";
 import type { BlockHeader } from "../../../src/actors/fold/block-actor.ts";
-import { FoundParameters } from "../../../src/history/fork-job.ts";
+import { FoundParameters } from "../../../src/history/continue/fork-job.ts";
 import { toConfig } from "../../../src/protocol/config/index.ts";
 import { blockPlaces, type DeclaredParameter, type Layout } from "../../../src/protocol/index.ts";
 

@@ -17,7 +17,7 @@ import {
   type Parameter,
   readAllParameters,
 } from "../../../src/actors/lifecycle/parameter.ts";
-import { NewJob } from "../../../src/history/new-job.ts";
+import { NewJob } from "../../../src/history/continue/new-job.ts";
 import { toConfig } from "../../../src/protocol/index.ts";
 import { MemoryBucket } from "../../support/memory-bucket.ts";
 

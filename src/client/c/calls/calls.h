@@ -6,7 +6,7 @@
  * parameters as hosts describe them.
  */
 
-#include "core/steps-core.h"
+#include "steps/steps.h"
 #include "wire/wire.h"
 
 struct ps_client;

@@ -7,7 +7,7 @@
  * records (ps_record); the core knows a record as a ps_block_update.
  */
 
-#include "core/steps-core.h"
+#include "steps/steps.h"
 #include "tensors/tensors.h"
 
 struct ps_parameter_update;

@@ -1,4 +1,4 @@
-#include "core/steps-core.h"
+#include "steps/steps.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-#ifndef CORE_STEPS_CORE_H
-#define CORE_STEPS_CORE_H
+#ifndef STEPS_STEPS_H
+#define STEPS_STEPS_H
 
 #include "core/core.h"
 
