@@ -385,9 +385,14 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
 
   /** What a trainer was told to be applied is in the values once its step has closed, nothing else is. */
   #checkTold(): void {
-    for (const { shard, intent, applied } of this.#lives.flatMap((life) => life.told)) {
+    const all = this.#lives.flatMap((life) => life.told);
+    // Gradients that no shard has taken are sent again in another step.
+    const taken = new Set(all.flatMap(({ intent, applied }) => (applied ? [intent.element] : [])));
+    for (const { shard, intent, applied } of all) {
       const { element = -1, step } = intent;
+      if (!applied && taken.has(element)) continue;
       const plain = this.#plain[shard] as PlainSteps;
+      promise(!plain.twice.has(element), () => `${JSON.stringify(intent)} was applied twice`);
       const isIn = plain.values[element] !== 0;
       const isOver = this.synchronization.mode === "ssp" || step <= plain.closed;
       promise(
