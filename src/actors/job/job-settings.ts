@@ -20,7 +20,7 @@ import {
 import { type Position, parsePosition } from "../../protocol/messages/position.ts";
 import { CURRENT_RULES, KNOWN_RULES } from "../fold/rules.ts";
 import type { JournalSettings } from "../journal/journal.ts";
-import { entryDamaged, type KvBucket } from "../journal/kv-bucket.ts";
+import { entryDamaged, type KvBucket, type KvEntry } from "../journal/kv-bucket.ts";
 import { BucketEntry } from "../lifecycle/lock.ts";
 import type { EtcdSpace } from "./etcd-space.ts";
 
@@ -277,10 +277,12 @@ export function settingsChanged(job: string): PserverError {
   return new PserverError("BUSY", `job ${job}: somebody else is changing its settings`, { job });
 }
 
+/** What is wrong with settings that are not there. */
+export const SETTINGS_LOST = "it is lost, though the broker holds snapshots of the job";
+
 /** Makes the error for a job whose snapshots are there, but not its settings. */
 export function settingsLost(job: string): PserverError {
-  const problem = `the settings of job ${job} are lost, though the broker holds its snapshots`;
-  return entryDamaged(SETTINGS_KEY, problem, { job });
+  return entryDamaged(SETTINGS_KEY, SETTINGS_LOST, { job });
 }
 
 /** Returns the settings as values that can be compared and shown. */
@@ -350,5 +352,41 @@ export async function settleSettings(
     if (ensureError(error).code !== "BUSY") throw error;
     const text = `the settings of job ${job} can be neither read nor written: a write of another host is under way`;
     throw new PserverError("JETSTREAM_UNAVAILABLE", text, { job });
+  }
+}
+
+/**
+ * Checks that a job that a host has joined is still there, after the host has made its streams: a removal that has begun
+ * before may not know of those.
+ * @throws JOB_EXISTS if it is being removed, or was removed.
+ */
+export async function requireSettings(
+  bucket: Pick<KvBucket, "read">,
+  job: string,
+  wanted: WantedWithLeases,
+): Promise<void> {
+  const stored = await bucket.read(SETTINGS_KEY);
+  if (stored !== undefined) agreeOnSettings(job, stored.value, wanted);
+  else {
+    const text = `job ${job} was removed while this host joined it: start the host again`;
+    throw new PserverError("JOB_EXISTS", text, { job });
+  }
+}
+
+/** Settings as a job's bucket holds them, or why they cannot be read. */
+export type FoundSettings =
+  | (KvEntry & { readonly problem?: never })
+  | { readonly problem: PserverError; readonly value?: never };
+
+/** Reads the settings in a job's bucket, also damaged ones; undefined if there are none. @throws TIMEOUT, …. */
+export async function readSettings(
+  bucket: Pick<KvBucket, "read">,
+): Promise<FoundSettings | undefined> {
+  try {
+    return await bucket.read(SETTINGS_KEY);
+  } catch (error) {
+    const problem = ensureError(error);
+    if (problem.code !== "JOB_DAMAGED") throw error;
+    return { problem };
   }
 }

@@ -1,11 +1,16 @@
 import type { JetStreamClient, JetStreamManager, StreamInfo } from "@nats-io/jetstream";
-import type { NatsConnection } from "@nats-io/transport-node";
-import { bucketStream, JobSubjects, jobOfStream, PserverError } from "../../protocol/index.ts";
+import { type NatsConnection, nanos } from "@nats-io/transport-node";
+import {
+  bucketStream,
+  ensureError,
+  JobSubjects,
+  jobOfStream,
+  PserverError,
+} from "../../protocol/index.ts";
 import { openJetStream } from "../../transport/jetstream.ts";
 import { Journal } from "../journal/journal.ts";
 import { type KvBucket, openBucket, openExistingBucket } from "../journal/kv-bucket.ts";
-import { ensureSnapshotStream } from "../journal/snapshot-store.ts";
-import { brokerCall, probeStorage, streamExists } from "../journal/streams.ts";
+import { brokerCall, probeStorage, streamExists, unlessMissing } from "../journal/streams.ts";
 import { readTapeStorage, type TapeStorage } from "../journal/tape/tape-store.ts";
 import { EtcdLeases } from "./etcd-leases.ts";
 import type { EtcdSpace } from "./etcd-space.ts";
@@ -16,7 +21,8 @@ import {
   journalSettings,
   leasesIn,
   parseSettings,
-  SETTINGS_KEY,
+  readSettings,
+  requireSettings,
   type StoredSettings,
   settingsLost,
   settleSettings,
@@ -25,6 +31,7 @@ import {
 import { BrokerProbe, KvLeases, type Leases } from "./leases.ts";
 import { type ReplicaReport, reportReplicas } from "./replica-report.ts";
 import { type UnfinishedRewind, unfinishedRewind } from "./rewind-plan.ts";
+import { ensureSnapshots, readSettingsCopy } from "./settings-copy.ts";
 
 /** A job's settings, the bucket that holds its entries, and its leases. */
 export interface OpenedJob {
@@ -83,12 +90,14 @@ export async function openJob(opening: JobOpening): Promise<OpenedJob> {
       findJournalBytes(manager, subjects, journal, shards),
     hasSnapshots: () => hasSnapshots(manager, subjects),
   };
-  const settings = await settleSettings(settling, { ...wanted, leases: leasesIn(etcd) });
+  const placed = { ...wanted, leases: leasesIn(etcd) };
+  const settings = await settleSettings(settling, placed);
   const leases =
     etcd === undefined
-      ? await openKvLeases(connection, subjects, settings)
+      ? await openKvLeases(connection, manager, subjects, settings)
       : openEtcdLeases(connection, etcd, settings.leaseMs);
-  await ensureSnapshotStream(manager, subjects, settings.replicas);
+  await ensureSnapshots(manager, subjects, settings);
+  await requireSettings(bucket, subjects.job, placed);
   const tapeStorage = async (): Promise<TapeStorage | undefined> =>
     settings.tape ? await readTapeStorage(manager, subjects) : undefined;
   const replicas = async (): Promise<ReplicaReport | undefined> =>
@@ -102,12 +111,16 @@ export async function openJob(opening: JobOpening): Promise<OpenedJob> {
   };
 }
 
-/** Whether the broker holds the stream of a job's snapshots. */
+/**
+ * Whether the broker holds snapshots of a job. A host that joined a job while it was removed may have left their stream
+ * without any.
+ */
 async function hasSnapshots(manager: JetStreamManager, subjects: JobSubjects): Promise<boolean> {
   const stream = subjects.snapshotStream();
-  return await brokerCall(`looking for the stream ${stream}`, { stream }, () =>
-    streamExists(manager, stream),
-  );
+  return await brokerCall(`looking for the stream ${stream}`, { stream }, async () => {
+    const info = await unlessMissing(() => manager.streams.info(stream));
+    return info !== undefined && info.state.last_seq > 0;
+  });
 }
 
 /** Returns how long one request about a lease may take: it must fail in time to be repeated. */
@@ -122,20 +135,30 @@ function openEtcdLeases(connection: NatsConnection, etcd: EtcdSpace, leaseMs: nu
   return new EtcdLeases(etcd.client, etcd.keys.leases, leaseMs, probe);
 }
 
+/**
+ * Opens the bucket of leases. One that a host has left which joined a former job of the name is kept as that job said:
+ * then it is kept from now on as this one says.
+ */
 async function openKvLeases(
   connection: NatsConnection,
+  manager: JetStreamManager,
   subjects: JobSubjects,
   { leaseMs, replicas }: StoredSettings,
 ): Promise<Leases> {
-  const bucket = await openBucket({
-    connection,
-    bucket: subjects.leaseBucket(),
-    storage: "file",
-    replicas,
-    ttlMs: leaseMs,
-    timeoutMs: leaseTimeoutMs(leaseMs),
-  });
-  return new KvLeases(bucket);
+  const bucket = subjects.leaseBucket();
+  const timeoutMs = leaseTimeoutMs(leaseMs);
+  const open = (): Promise<KvBucket> =>
+    openBucket({ connection, bucket, storage: "file", replicas, ttlMs: leaseMs, timeoutMs });
+  try {
+    return new KvLeases(await open());
+  } catch (error) {
+    if (ensureError(error).code !== "JOB_EXISTS") throw error;
+  }
+  const stream = bucketStream(bucket);
+  await brokerCall(`configuring the stream ${stream}`, { stream }, () =>
+    manager.streams.update(stream, { max_age: nanos(leaseMs), num_replicas: replicas }),
+  );
+  return new KvLeases(await open());
 }
 
 /**
@@ -208,10 +231,30 @@ export interface StoredJob {
 
 /**
  * Opens a job that exists, without joining it; the connection stays the caller's.
- * @throws BAD_NAME if the broker holds no such job, JOB_DAMAGED if its settings are lost, JOB_EXISTS if it is a fork that
- * is not complete; NO_JETSTREAM, JETSTREAM_UNAVAILABLE, DENIED, TIMEOUT.
+ * @throws BAD_NAME if the broker holds no such job, JOB_DAMAGED if its settings are damaged or lost, JOB_EXISTS if it is
+ * a fork that is not complete; NO_JETSTREAM, JETSTREAM_UNAVAILABLE, DENIED, TIMEOUT.
  */
 export async function openStoredJob(connection: NatsConnection, job: string): Promise<StoredJob> {
+  const stored = await openAnyJob(connection, job);
+  if (stored.problem !== undefined) throw stored.problem;
+  return stored;
+}
+
+/** A job whose settings may be damaged or lost. */
+export interface AnyStoredJob extends StoredJob {
+  /** What is wrong with its settings, in place of which it has those of their copy; undefined if nothing is. */
+  readonly problem?: PserverError;
+  /** Its settings, or their copy, as the entry holds them. */
+  readonly settingsEntry: unknown;
+  /** Whether it has no bucket: then every method of `bucket` throws JETSTREAM_UNAVAILABLE. */
+  readonly lacksBucket: boolean;
+}
+
+/**
+ * Opens a job as {@link openStoredJob} does, also one whose settings are damaged or lost.
+ * @throws as {@link openStoredJob}; JOB_DAMAGED only if there is no copy of the settings that can be read, either.
+ */
+export async function openAnyJob(connection: NatsConnection, job: string): Promise<AnyStoredJob> {
   const subjects = new JobSubjects(job);
   const client = openJetStream(connection);
   const manager = await client.jetstreamManager(false);
@@ -220,16 +263,17 @@ export async function openStoredJob(connection: NatsConnection, job: string): Pr
   const exists = await brokerCall(`looking for the stream ${stream}`, { stream }, () =>
     streamExists(manager, stream),
   );
-  const absent = async (): Promise<PserverError> =>
-    (await hasSnapshots(manager, subjects)) ? settingsLost(job) : noSuchJob(job);
-  if (!exists) throw await absent();
   const bucket = await openExistingBucket(connection, name);
-  const stored = (await bucket.read(SETTINGS_KEY))?.value;
-  if (stored === undefined) throw await absent();
+  const found = exists ? await readSettings(bucket) : undefined;
+  if (found === undefined && !(await hasSnapshots(manager, subjects))) throw noSuchJob(job);
+  const problem = found === undefined ? settingsLost(job) : found.problem;
+  const stored = problem === undefined ? found?.value : await readSettingsCopy(manager, subjects);
+  if (stored === undefined) throw problem ?? settingsLost(job);
   if (hasRemovalFlag(stored)) throw noSuchJob(job);
   if (isPendingFork(stored)) throw forkIncomplete(job);
   const settings = parseSettings(stored);
   const journalOf = (shard: number): Journal =>
     new Journal({ manager, client, subjects, settings: journalSettings(settings), shard });
-  return { subjects, client, manager, bucket, settings, journalOf };
+  const opened = { subjects, client, manager, bucket, settings, journalOf };
+  return { ...opened, settingsEntry: stored, lacksBucket: !exists, ...(problem && { problem }) };
 }

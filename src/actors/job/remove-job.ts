@@ -1,90 +1,31 @@
-import type { JetStreamManager } from "@nats-io/jetstream";
+import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
-import {
-  asMap,
-  bucketStream,
-  defined,
-  JobSubjects,
-  type LifecycleState,
-  PserverError,
-} from "../../protocol/index.ts";
+import { bucketStream, JobSubjects, PserverError } from "../../protocol/index.ts";
 import { openJetStream } from "../../transport/jetstream.ts";
 import { HOST_LEASES, hostOfKey } from "../host/shard-claims.ts";
-import { type KvBucket, type KvEntry, openExistingBucket } from "../journal/kv-bucket.ts";
-import { brokerCall, deleteStreamAsMade, type MadeStream } from "../journal/streams.ts";
-import { jobEntry } from "../lifecycle/machine.ts";
+import { ENTRY_FORMAT, type KvBucket, openExistingBucket } from "../journal/kv-bucket.ts";
+import {
+  brokerCall,
+  deleteStreamAsMade,
+  type MadeStream,
+  unlessMissing,
+} from "../journal/streams.ts";
+import { aliveHosts, isDescribed } from "./describe-job.ts";
 import type { EtcdEntry } from "./etcd-client.ts";
 import type { EtcdSpace } from "./etcd-space.ts";
 import {
+  type FoundSettings,
   hasRemovalFlag,
-  isPendingFork,
   LEASES_IN_KV,
   leasesIn,
   parseSettings,
+  readSettings,
   SETTINGS_KEY,
   settingsChanged,
   withRemovalFlag,
 } from "./job-settings.ts";
-import { type JobStreams, streamsOfJob } from "./open-job.ts";
-import { type ReplicaReport, reportReplicas } from "./replica-report.ts";
-
-/** A job as its streams and entries describe it, whether hosts serve it or not. */
-export interface JobDescription {
-  readonly job: string;
-  /**
-   * State of its lifecycle; `removing` if its removal was begun; `incomplete` if it has no settings, because its
-   * creation or its removal was interrupted, or if it is a fork that is not complete.
-   */
-  readonly state: LifecycleState | "removing" | "incomplete";
-  readonly shards: number;
-  readonly journal: "file" | "memory" | undefined;
-  /** Hosts that are alive; undefined if their leases are in etcd. */
-  readonly hosts: readonly string[] | undefined;
-  /** `kv`, or the identity of the etcd that holds the leases. */
-  readonly leases: string;
-  /** Bytes of all its streams, in the broker's memory and files. */
-  readonly bytes: number;
-  readonly streams: number;
-  /** Copies of its streams; absent if it asks for one of each. */
-  readonly replicas?: ReplicaReport;
-}
-
-/** Describes a job; @throws TIMEOUT, DENIED, … if the broker does not answer. */
-export async function describeJob(
-  connection: NatsConnection,
-  { job, streams }: JobStreams,
-): Promise<JobDescription> {
-  const subjects = new JobSubjects(job);
-  const names = new Set(streams.map(({ config }) => config.name));
-  const bytes = streams.reduce((sum, { state }) => sum + state.bytes, 0);
-  const rest = { job, bytes, streams: streams.length };
-  const empty = { ...rest, shards: 0, journal: undefined, hosts: [], leases: LEASES_IN_KV };
-  if (!names.has(bucketStream(subjects.bucket()))) return { ...empty, state: "incomplete" };
-  const bucket = await openExistingBucket(connection, subjects.bucket());
-  const stored = (await bucket.read(SETTINGS_KEY))?.value;
-  if (stored === undefined) return { ...empty, state: "incomplete" };
-  const { shards, journal, leases, replicas: wanted } = parseSettings(stored);
-  const hosts = await aliveHosts(connection, subjects, leases, names);
-  const replicas = defined({ replicas: reportReplicas(streams, wanted) });
-  const described = { ...rest, shards, journal, leases, hosts, ...replicas };
-  if (hasRemovalFlag(stored)) return { ...described, state: "removing" };
-  if (isPendingFork(stored)) return { ...described, state: "incomplete" };
-  return { ...described, state: (await jobEntry.read({ bucket })).state };
-}
-
-/** Returns the ids of a job's hosts that are alive; undefined if its leases are not in the broker. */
-async function aliveHosts(
-  connection: NatsConnection,
-  subjects: JobSubjects,
-  leases: string,
-  streams: ReadonlySet<string>,
-): Promise<string[] | undefined> {
-  if (leases !== LEASES_IN_KV) return undefined;
-  const bucket = subjects.leaseBucket();
-  if (!streams.has(bucketStream(bucket))) return [];
-  const keys = await (await openExistingBucket(connection, bucket)).keys(HOST_LEASES);
-  return keys.map(hostOfKey).sort();
-}
+import { streamsOfJob } from "./open-job.ts";
+import { settingsCopyIn } from "./settings-copy.ts";
 
 /** Options of {@link JobRemoval}. */
 export interface JobRemovalOptions {
@@ -98,17 +39,30 @@ export interface JobRemovalOptions {
   readonly isOwn?: (settings: unknown) => boolean;
 }
 
-/** What belongs to a job before any of it is removed; a job that is made under its name later has none of it. */
+/** What belongs to a job; a job that is made under its name later has none of it. */
 interface Belongings {
   /** The bucket of settings last. */
   readonly streams: readonly MadeStream[];
   readonly etcdKeys: readonly EtcdEntry[];
 }
 
+/** A job as it is found before its removal. */
+interface FoundJob {
+  /** The bucket of settings last. */
+  readonly streams: readonly MadeStream[];
+  /** The bucket of settings; undefined if there is none. */
+  readonly bucket: KvBucket | undefined;
+  /** Revision of the bucket before its settings were read. */
+  readonly revision: number;
+  readonly settings: FoundSettings | undefined;
+  /** The settings, or the copy of damaged or lost ones; undefined if neither can be read. */
+  readonly known: unknown;
+}
+
 /**
  * Removes a job for good. First its settings get a flag, so that no host joins the job or makes it again from what is
- * left; the bucket that holds them is removed last. An interrupted removal is completed by another one. One that goes
- * on late leaves alone what was made under the job's name meanwhile.
+ * left; then its streams are listed, and the bucket that holds the settings is removed last. An interrupted removal is
+ * completed by another one. One that goes on late leaves alone what was made under the job's name meanwhile.
  */
 export class JobRemoval {
   readonly #options: JobRemovalOptions;
@@ -128,11 +82,10 @@ export class JobRemoval {
    * DENIED for a user who may not list streams.
    */
   async plan(): Promise<string[]> {
-    const streams = await this.#streams();
-    const settings = await (await this.#bucket(streams))?.read(SETTINGS_KEY);
-    if (settings !== undefined) await this.#checkUnused(settings, namesOf(streams));
-    this.#planned = this.#bucketStream(streams)?.created;
-    return streams.map(({ name }) => name);
+    const found = await this.#find();
+    await this.#checkUnused(found);
+    this.#planned = this.#bucketStream(found.streams)?.created;
+    return found.streams.map(({ name }) => name);
   }
 
   /**
@@ -141,13 +94,10 @@ export class JobRemoval {
    * or if the name has been used again since the plan or during the removal: what was made then stays.
    */
   async run(onRemoved: (name: string) => void): Promise<void> {
-    const { streams, etcdKeys } = await this.#belongings();
-    const bucket = await this.#bucket(streams);
-    const settings = await bucket?.read(SETTINGS_KEY);
-    const { job, isOwn } = this.#options;
-    if (bucket !== undefined && settings !== undefined) {
-      await this.#fence(bucket, settings, namesOf(streams));
-    } else if (isOwn !== undefined) throw settingsChanged(job);
+    const found = await this.#find();
+    this.#requireSame(this.#planned, found.streams);
+    const { job } = this.#options;
+    const { streams, etcdKeys } = await this.#fence(found);
     await this.#removeEtcdKeys(etcdKeys, onRemoved);
     const manager = await this.#manager();
     for (const stream of streams) {
@@ -159,45 +109,109 @@ export class JobRemoval {
     }
   }
 
-  /** Lists what there is of the job. @throws BUSY if it is another one than that of the plan. */
-  async #belongings(): Promise<Belongings> {
-    const { etcd, job } = this.#options;
-    const streams = await this.#streams();
-    const created = this.#bucketStream(streams)?.created;
-    if (this.#planned !== undefined && created !== undefined && created !== this.#planned) {
-      throw new PserverError("BUSY", `job ${job}: its name has been used again meanwhile`, { job });
+  async #find(): Promise<FoundJob> {
+    const { connection, job } = this.#options;
+    const infos = await streamsOfJob(await this.#manager(), job);
+    const streams = this.#sorted(infos);
+    const name = this.#subjects.bucket();
+    const bucket = this.#bucketStream(streams) && (await openExistingBucket(connection, name));
+    const revision = bucket === undefined ? 0 : await bucket.lastRevision();
+    const settings = bucket && (await readSettings(bucket));
+    const snapshots = infos.find(({ config }) => config.name === this.#subjects.snapshotStream());
+    const known = settings?.value ?? (snapshots && settingsCopyIn(snapshots.config));
+    return { streams, bucket, revision, settings, known };
+  }
+
+  /**
+   * Writes the flag into the settings, unless they have it, and lists what there is of the job; checks before and after
+   * that no host is alive.
+   */
+  async #fence(found: FoundJob): Promise<Belongings> {
+    const { bucket, settings, known } = found;
+    const { job, isOwn } = this.#options;
+    if (isOwn !== undefined && (settings?.value === undefined || !isOwn(settings.value))) {
+      throw settingsChanged(job);
     }
-    if (etcd === undefined) return { streams, etcdKeys: [] };
-    const { keys, client } = etcd;
-    const etcdKeys = [...(await client.list(keys.leases)), ...(await client.list(keys.done))];
+    await this.#checkUnused(found);
+    const flagged = bucket && (await this.#flag(bucket, found));
+    const belongings = await this.#belongings(found);
+    try {
+      // A host that read the settings before the flag was written may have joined since.
+      await this.#checkUnused({ known, streams: belongings.streams });
+    } catch (error) {
+      if (flagged !== undefined && known !== undefined) {
+        await bucket?.update(SETTINGS_KEY, known, flagged);
+      }
+      throw error;
+    }
+    return belongings;
+  }
+
+  /** Writes the flag into the settings; returns their new revision, undefined if they have it already. @throws BUSY */
+  async #flag(
+    bucket: KvBucket,
+    { settings, known, revision }: FoundJob,
+  ): Promise<number | undefined> {
+    if (settings?.value !== undefined && hasRemovalFlag(settings.value)) return undefined;
+    const flag = withRemovalFlag(known ?? { format: ENTRY_FORMAT });
+    const flagged =
+      settings?.value === undefined
+        ? await bucket.overwrite(SETTINGS_KEY, flag, revision)
+        : await bucket.update(SETTINGS_KEY, flag, settings.revision);
+    if (flagged === undefined) throw settingsChanged(this.#options.job);
+    return flagged;
+  }
+
+  /**
+   * Lists what there is of the job, once its settings have the flag: a host that joined at the same time may have made
+   * streams since they were looked at.
+   * @throws BUSY if the name has been used again since, or if the flag was taken back because a host is alive.
+   */
+  async #belongings({ streams: before, bucket }: FoundJob): Promise<Belongings> {
+    const { etcd, job } = this.#options;
+    const manager = await this.#manager();
+    const streams = bucket === undefined ? before : this.#sorted(await streamsOfJob(manager, job));
+    const etcdKeys =
+      etcd === undefined
+        ? []
+        : [
+            ...(await etcd.client.list(etcd.keys.leases)),
+            ...(await etcd.client.list(etcd.keys.done)),
+          ];
+    const made = this.#bucketStream(before);
+    if (bucket === undefined || made === undefined) return { streams, etcdKeys };
+    // The list is that of this job if its bucket is still there: it is removed last, and made first.
+    const stored = await brokerCall(`looking for the stream ${made.name}`, { job }, () =>
+      unlessMissing(() => manager.streams.info(made.name)),
+    );
+    // Another removal has completed.
+    if (stored === undefined) return { streams: [], etcdKeys: [] };
+    this.#requireSame(made.created, [{ ...made, created: stored.created }]);
+    const settings = await bucket.read(SETTINGS_KEY);
+    if (settings !== undefined && !hasRemovalFlag(settings.value)) throw settingsChanged(job);
     return { streams, etcdKeys };
   }
 
-  /** Writes the flag into the settings, and checks before and after that no host is alive. */
-  async #fence(bucket: KvBucket, settings: KvEntry, streams: ReadonlySet<string>): Promise<void> {
-    const { job, isOwn = () => true } = this.#options;
-    if (!isOwn(settings.value)) throw settingsChanged(job);
-    await this.#checkUnused(settings, streams);
-    if (hasRemovalFlag(settings.value)) return;
-    const flagged = await bucket.update(
-      SETTINGS_KEY,
-      withRemovalFlag(settings.value),
-      settings.revision,
-    );
-    if (flagged === undefined) throw settingsChanged(job);
-    try {
-      // A host that read the settings before the flag was written may have joined since.
-      await this.#checkUnused(settings, streams);
-    } catch (error) {
-      await bucket.update(SETTINGS_KEY, asMap(settings.value, SETTINGS_KEY), flagged);
-      throw error;
-    }
+  /** @throws BUSY if the bucket among these streams is another one than that. */
+  #requireSame(created: string | undefined, streams: readonly MadeStream[]): void {
+    const { job } = this.#options;
+    const found = this.#bucketStream(streams)?.created;
+    if (created === undefined || found === undefined || created === found) return;
+    throw new PserverError("BUSY", `job ${job}: its name has been used again meanwhile`, { job });
   }
 
-  async #checkUnused({ value }: KvEntry, streams: ReadonlySet<string>): Promise<void> {
-    const { leases } = parseSettings(value);
-    this.#checkEtcd(leases);
-    await this.#checkNoHosts(leases, streams);
+  async #checkUnused({ known, streams }: Pick<FoundJob, "known" | "streams">): Promise<void> {
+    const names = new Set(streams.map(({ name }) => name));
+    const hasLeaseBucket = names.has(bucketStream(this.#subjects.leaseBucket()));
+    if (isDescribed(known)) {
+      const { leases } = parseSettings(known);
+      this.#checkEtcd(leases);
+      await this.#checkNoHosts(leases, names);
+      return;
+    }
+    // Where nothing says where the leases are, they are looked for wherever they may be.
+    if (hasLeaseBucket) await this.#checkNoHosts(LEASES_IN_KV, names);
+    await this.#checkNoHosts(leasesIn(this.#options.etcd), names);
   }
 
   #checkEtcd(leases: string): void {
@@ -242,9 +256,8 @@ export class JobRemoval {
     }
   }
 
-  async #streams(): Promise<MadeStream[]> {
-    const manager = await this.#manager();
-    const infos = await streamsOfJob(manager, this.#options.job);
+  /** Returns the streams by name, that of the bucket of settings last. */
+  #sorted(infos: readonly StreamInfo[]): MadeStream[] {
     const streams = infos.map(({ config: { name }, created }) => ({ name, created }));
     const last = this.#bucketStream(streams);
     const others = streams.filter((stream) => stream !== last);
@@ -258,18 +271,8 @@ export class JobRemoval {
     return streams.find((stream) => stream.name === name);
   }
 
-  /** Opens the bucket of settings, if it is among the streams. */
-  async #bucket(streams: readonly MadeStream[]): Promise<KvBucket | undefined> {
-    if (this.#bucketStream(streams) === undefined) return undefined;
-    return await openExistingBucket(this.#options.connection, this.#subjects.bucket());
-  }
-
   async #manager(): Promise<JetStreamManager> {
     const { connection, timeoutMs } = this.#options;
     return await openJetStream(connection, timeoutMs).jetstreamManager(false);
   }
-}
-
-function namesOf(streams: readonly MadeStream[]): Set<string> {
-  return new Set(streams.map(({ name }) => name));
 }

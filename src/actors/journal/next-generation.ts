@@ -7,11 +7,12 @@ import {
   withFallbacks,
 } from "../../protocol/index.ts";
 import { BufferPool } from "../../transport/buffers.ts";
+import { parseFoldState } from "../fold/fold-state.ts";
 import type { Shard } from "../fold/shard.ts";
 import type { Journal, JournalInfo } from "./journal.ts";
 import { lastRecordSeq } from "./journal-check.ts";
 import type { PassedRewind, StoredManifest } from "./manifest.ts";
-import type { BlockPieces, SnapshotStore } from "./snapshot-store.ts";
+import { type BlockPieces, readSnapshotState, type SnapshotStore } from "./snapshot-store.ts";
 import { type ManifestHeader, SnapshotBudget, Snapshotter } from "./snapshotter.ts";
 
 // A shard goes on under the next generation when it is new, when its journal in memory is gone, and when a person
@@ -160,6 +161,35 @@ export async function continueShard(deps: ContinueDeps, to: Continuation): Promi
     if (ensureError(error).code !== "NOT_OWNER") throw error;
   }
   return { shard: deps.shard, generation: header().generation, fallbacks: header().fallbacks };
+}
+
+/**
+ * Completes a continuation that was interrupted once its deciding manifest was stored: steps 3 to 5, for which the
+ * state need not be in memory. Until then the abandoned journals take records, unless a host takes the shard over.
+ * @returns the newest manifest; `newest` itself if the continuation is complete.
+ * @throws NOT_OWNER if somebody else has written a manifest since; SNAPSHOT_DAMAGED; NO_SPACE.
+ */
+export async function completeContinuation(
+  deps: Pick<ContinueDeps, "journal" | "storage"> & {
+    readonly store: Pick<SnapshotStore, "read" | "commit">;
+  },
+  newest: StoredManifest,
+  by: Pick<ManifestHeader, "host" | "owner">,
+): Promise<StoredManifest> {
+  const { seq, recordCrc, checksum, state, pieces, ...announced } = newest.manifest;
+  if (announced.created !== "") return newest;
+  const { journal, storage, store } = deps;
+  const { rules } = parseFoldState((await readSnapshotState(store, newest.manifest)).fold);
+  let completed = newest;
+  await openGeneration({
+    ...{ journal, storage, shard: { rules } },
+    manifestHeader: () => ({ ...announced, ...by }),
+    commit: async (header) => {
+      const manifest = { ...header(), seq, recordCrc, checksum, state, pieces };
+      completed = { seq: await store.commit(manifest, newest.seq), manifest };
+    },
+  });
+  return completed;
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
+import type { JetStreamClient, JetStreamManager, StreamConfig } from "@nats-io/jetstream";
 import {
   asMap,
   comparePositions,
@@ -466,15 +466,18 @@ export class SnapshotStore extends SnapshotReader {
   }
 }
 
-/** Creates the snapshot stream of a job unless it exists. */
+/** Creates the snapshot stream of a job unless it exists; returns the configuration of one that existed. */
 export async function ensureSnapshotStream(
   manager: JetStreamManager,
   subjects: JobSubjects,
-  replicas: number,
-): Promise<void> {
-  const name = subjects.snapshotStream();
-  const config = { name, subjects: [subjects.allSnapshots()], num_replicas: replicas };
-  await brokerCall(`creating the snapshot stream of job ${subjects.job}`, {}, () =>
+  { replicas, metadata }: { readonly replicas: number; readonly metadata: Record<string, string> },
+): Promise<StreamConfig | undefined> {
+  const config = {
+    name: subjects.snapshotStream(),
+    subjects: [subjects.allSnapshots()],
+    ...{ num_replicas: replicas, metadata },
+  };
+  return await brokerCall(`creating the snapshot stream of job ${subjects.job}`, {}, () =>
     ensureFileStream(manager, config),
   );
 }

@@ -26,29 +26,35 @@ import { fromBrokerError, jetStreamErrorCode } from "../../transport/broker-erro
  * @throws the JetStream client's error if the broker does not say.
  */
 export async function streamExists(manager: JetStreamManager, stream: string): Promise<boolean> {
-  return await unlessMissing(async () => {
-    await manager.streams.info(stream);
-    return true;
-  });
+  return (await unlessMissing(() => manager.streams.info(stream))) !== undefined;
 }
 
 /**
  * Creates a stream on file that refuses messages beyond its limits, unless it exists. An existing one is not
  * requested again: a broker that has less storage than it has promised would refuse that.
+ * @returns the configuration of one that existed; undefined if it was created.
  * @throws the JetStream client's error if the broker does not create it.
  */
 export async function ensureFileStream(
   manager: JetStreamManager,
   config: Pick<StreamConfig, "name" | "subjects" | "num_replicas"> & Partial<StreamConfig>,
-): Promise<void> {
-  if (await streamExists(manager, config.name)) return;
-  await manager.streams.add({
-    storage: StorageType.File,
-    retention: RetentionPolicy.Limits,
-    discard: DiscardPolicy.New,
-    allow_direct: true,
-    ...config,
-  });
+): Promise<StreamConfig | undefined> {
+  const present = await unlessMissing(() => manager.streams.info(config.name));
+  if (present !== undefined) return present.config;
+  try {
+    await manager.streams.add({
+      storage: StorageType.File,
+      retention: RetentionPolicy.Limits,
+      discard: DiscardPolicy.New,
+      allow_direct: true,
+      ...config,
+    });
+    return undefined;
+  } catch (error) {
+    // Somebody else has made it in between, in a slightly different way.
+    if (jetStreamErrorCode(error) !== JETSTREAM_ERRORS.STREAM_NAME_IN_USE) throw error;
+    return (await manager.streams.info(config.name)).config;
+  }
 }
 
 /**
@@ -59,7 +65,7 @@ export async function deleteStream(
   { streams }: { readonly streams: Pick<JetStreamManager["streams"], "delete"> },
   name: string,
 ): Promise<boolean> {
-  return await unlessMissing(() => streams.delete(name));
+  return (await unlessMissing(() => streams.delete(name))) ?? false;
 }
 
 /** A stream by its name, and when it was made: that tells it from another one of the same name. */
@@ -77,7 +83,7 @@ export async function deleteStreamAsMade(
   { streams }: { readonly streams: Pick<JetStreamManager["streams"], "info" | "delete"> },
   { name, created }: MadeStream,
 ): Promise<boolean> {
-  return await unlessMissing(async () => {
+  const deleted = await unlessMissing(async () => {
     const received = (await streams.info(name)).created;
     if (received === created) return await streams.delete(name);
     const text = `stream ${name}: expected that of ${created}; received one of ${received}`;
@@ -85,14 +91,17 @@ export async function deleteStreamAsMade(
       ...{ stream: name, expected: created, received },
     });
   });
+  return deleted ?? false;
 }
 
-/** Returns the result of `request`; false if the broker says that there is no such stream. */
-async function unlessMissing(request: () => Promise<boolean>): Promise<boolean> {
+/** Returns the result of `request`; undefined if the broker says that there is no such stream. */
+export async function unlessMissing<Result>(
+  request: () => Promise<Result>,
+): Promise<Result | undefined> {
   try {
     return await request();
   } catch (error) {
-    if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.STREAM_NOT_FOUND) return false;
+    if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.STREAM_NOT_FOUND) return undefined;
     throw error;
   }
 }

@@ -1,11 +1,4 @@
-import {
-  checksum,
-  type Fields,
-  integerField,
-  listField,
-  PserverError,
-  textField,
-} from "../../protocol/index.ts";
+import { integerField, listField, textField } from "../../protocol/index.ts";
 import { checksumField, type NotedChecksum } from "../fold/journal-checksum.ts";
 import { ENTRY_FORMAT, readEntry } from "./kv-bucket.ts";
 
@@ -64,16 +57,9 @@ export interface StoredWatermark {
 export function toWatermarkEntry({ watermark, bucket }: StoredWatermark): unknown {
   const { term, generation, seq, recordCrc } = watermark;
   const earlier = watermark.earlier.map((each) => [each.seq, ...each.checksum]);
-  const fields = {
-    term,
-    generation,
-    seq,
-    recordCrc,
-    checksum: watermark.checksum,
-    earlier,
-    bucket,
-  };
-  return { format: ENTRY_FORMAT, ...fields, crc: crcOf(fields) };
+  const { checksum } = watermark;
+  const fields = { term, generation, seq, recordCrc, checksum, earlier, bucket };
+  return { format: ENTRY_FORMAT, ...fields };
 }
 
 /**
@@ -81,24 +67,17 @@ export function toWatermarkEntry({ watermark, bucket }: StoredWatermark): unknow
  * @throws BAD_VERSION for an entry of another format, JOB_DAMAGED for a damaged one.
  */
 export function parseWatermark(value: unknown, key: string): StoredWatermark {
-  return readEntry(value, key, ({ format: _, crc: expected, ...fields }) => {
-    const received = crcOf(fields);
-    if (expected !== received) {
-      const text = `checksum: expected ${String(expected)}; its entries give ${received}`;
-      throw new PserverError("BAD_CHECKSUM", text, { expected, received });
-    }
-    return {
-      watermark: {
-        term: integerField(fields, "term", 1),
-        generation: integerField(fields, "generation", 1),
-        seq: integerField(fields, "seq", 1),
-        recordCrc: integerField(fields, "recordCrc"),
-        checksum: checksumField(fields, "checksum"),
-        earlier: listField(fields, "earlier", EARLIER_MAX).map(toNoted),
-      },
-      bucket: textField(fields, "bucket"),
-    };
-  });
+  return readEntry(value, key, (fields) => ({
+    watermark: {
+      term: integerField(fields, "term", 1),
+      generation: integerField(fields, "generation", 1),
+      seq: integerField(fields, "seq", 1),
+      recordCrc: integerField(fields, "recordCrc"),
+      checksum: checksumField(fields, "checksum"),
+      earlier: listField(fields, "earlier", EARLIER_MAX).map(toNoted),
+    },
+    bucket: textField(fields, "bucket"),
+  }));
 }
 
 /**
@@ -122,11 +101,6 @@ function toNoted(value: unknown): NotedChecksum {
     seq: integerField({ seq }, "seq", 1),
     checksum: checksumField({ checksum }, "checksum"),
   };
-}
-
-/** Computes the checksum of a watermark's fields, in the order in which they are written. */
-function crcOf(fields: Fields): number {
-  return checksum(Buffer.from(JSON.stringify(fields)));
 }
 
 /** Whether `watermark` is later than `other`; any watermark is later than none. */

@@ -141,7 +141,10 @@ export interface SnapshotEvents {
   onProgress(): void;
   /** Called when another owner has taken the shard over. */
   onDeposed(error: PserverError): void;
-  /** Called when a snapshot has failed; it is retried while the shard goes on. */
+  /**
+   * Called when a snapshot has failed; it is retried while the shard goes on. Not called again until one has succeeded,
+   * or one fails for another reason.
+   */
   onSnapshotFailed(error: PserverError): void;
   /** Called when records were removed before an archiver had copied them. */
   onArchiverBehind(error: PserverError): void;
@@ -166,7 +169,10 @@ export class ShardSnapshots {
   readonly #retention: Retention;
   #manifest: StoredManifest | undefined;
   #making: Promise<StoredManifest> | undefined;
+  /** Runs after a snapshot that failed, until the next attempt. */
   #retryTimer: NodeJS.Timeout | undefined;
+  /** The failure that was reported last, since the last success. */
+  #toldFailure: PserverError | undefined;
   #closed = false;
   #bytesSinceSnapshot = 0;
   #journalBytes = 0;
@@ -231,7 +237,7 @@ export class ShardSnapshots {
     try {
       await this.#retention.enforce();
     } catch (error) {
-      this.#events.onSnapshotFailed(ensureError(error));
+      this.#tellFailure(ensureError(error));
     }
   }
 
@@ -285,6 +291,7 @@ export class ShardSnapshots {
   async commit(header: () => ManifestHeader): Promise<StoredManifest> {
     const manifest = await this.#cut(header);
     await this.#retain((retention) => retention.committed(manifest));
+    this.#toldFailure = undefined;
     return manifest;
   }
 
@@ -313,7 +320,7 @@ export class ShardSnapshots {
       await this.#retention.renewed(renewed, formerSeq);
     } catch (error) {
       // The next snapshot removes it.
-      this.#events.onSnapshotFailed(ensureError(error));
+      this.#tellFailure(ensureError(error));
     }
   }
 
@@ -339,7 +346,8 @@ export class ShardSnapshots {
   }
 
   #makeIfDue(): void {
-    if (this.#closed || this.#making !== undefined || !this.#isDue()) return;
+    const isPausing = this.#retryTimer !== undefined;
+    if (this.#closed || isPausing || this.#making !== undefined || !this.#isDue()) return;
     // A failure is reported and retried.
     this.#start().catch(() => undefined);
   }
@@ -383,12 +391,27 @@ export class ShardSnapshots {
       if (this.#closed) throw found;
       if (found.code === "NOT_OWNER") this.#events.onDeposed(found);
       else {
-        this.#events.onSnapshotFailed(found);
-        // Retried by a timer: a full journal gets no record that could trigger it.
-        this.#retryTimer = setTimeout(() => this.#makeIfDue(), RETRY_MS);
+        this.#tellFailure(found);
+        this.#retryLater();
       }
       throw found;
     }
+  }
+
+  /** Retries by a timer: a full journal gets no record that could trigger it. */
+  #retryLater(): void {
+    clearTimeout(this.#retryTimer);
+    this.#retryTimer = setTimeout(() => {
+      this.#retryTimer = undefined;
+      this.#makeIfDue();
+    }, RETRY_MS);
+  }
+
+  #tellFailure(error: PserverError): void {
+    const told = this.#toldFailure;
+    this.#toldFailure = error;
+    if (told?.code === error.code && told.message === error.message) return;
+    this.#events.onSnapshotFailed(error);
   }
 }
 

@@ -1,7 +1,7 @@
 import { ensureError, type ShardKnowledge } from "../../protocol/index.ts";
 import type { EntryProblem } from "../../protocol/messages/shard-knowledge.ts";
 import { mapConcurrently } from "../concurrent.ts";
-import { parseSettings, SETTINGS_KEY } from "../job/job-settings.ts";
+import { parseSettings, SETTINGS_KEY, SETTINGS_LOST } from "../job/job-settings.ts";
 import type { Owners } from "../job/owners-client.ts";
 import { parseArchiverEntry } from "../journal/archivers.ts";
 import type { KvBucket, KvEntry } from "../journal/kv-bucket.ts";
@@ -103,12 +103,14 @@ export async function inspectEntries(
 }
 
 /** Reads the entries one by one; returns those that can be read, and what is wrong with the others by their keys. */
-async function readSound(
+export async function readSound(
   bucket: Pick<KvBucket, "keys" | "read">,
 ): Promise<{ sound: SoundEntries; problems: Map<string, string> }> {
   const sound = new SoundEntries();
   const problems = new Map<string, string>();
-  await mapConcurrently(await bucket.keys(""), async (key) => {
+  const keys = await bucket.keys("");
+  if (!keys.includes(SETTINGS_KEY)) problems.set(SETTINGS_KEY, SETTINGS_LOST);
+  await mapConcurrently(keys, async (key) => {
     try {
       const stored = await bucket.read(key);
       if (stored !== undefined) sound.take(key, stored);

@@ -4,9 +4,9 @@ import type { Shard } from "../fold/shard.ts";
 import type { KvBucket } from "../journal/kv-bucket.ts";
 import type { Manifest, PieceRef } from "../journal/manifest.ts";
 import { blockKey, readSnapshotState, type SnapshotStore } from "../journal/snapshot-store.ts";
-import { jobEntry } from "../lifecycle/machine.ts";
-import { effectiveState, readAllParameters } from "../lifecycle/parameter.ts";
+import { effectiveState } from "../lifecycle/parameter.ts";
 import type { FoundArchive, FoundSnapshot, LackedBlock } from "./findings.ts";
+import { readSound } from "./inspect-entries.ts";
 
 /** Pieces read from the broker at one time. */
 const READS_AT_ONCE = 4;
@@ -127,15 +127,17 @@ export interface InitializedBlock extends LackedBlock {
   readonly epoch: number;
 }
 
-/** Returns the blocks of initialized parameters that lie on a shard. */
+/**
+ * Returns the blocks of initialized parameters that lie on a shard, as far as the entries of the job's bucket can be
+ * read: those that are damaged are written again once all shards are served, from what these have.
+ */
 export async function initializedBlocks(
-  bucket: KvBucket,
+  bucket: Pick<KvBucket, "keys" | "read">,
   shard: number,
 ): Promise<InitializedBlock[]> {
-  const job = await jobEntry.read({ bucket });
-  const parameters = await readAllParameters(bucket);
-  return parameters
-    .filter((parameter) => effectiveState(parameter, job) === "ready")
+  const { sound } = await readSound(bucket);
+  return [...sound.parameters.values()]
+    .filter((parameter) => effectiveState(parameter, sound.job) === "ready")
     .flatMap(({ declaration, layout, lifecycle }) =>
       blockPlaces(layout)
         .filter((place) => place.shard === shard)

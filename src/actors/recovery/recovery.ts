@@ -13,9 +13,10 @@ import {
 import { dataBytesMaxOf, payloadBytesMaxOf } from "../../transport/bulk-transport.ts";
 import { type ConnectionSettings, openConnection } from "../../transport/connection.ts";
 import { StreamPublisher } from "../../transport/jetstream.ts";
-import type { StoredSettings } from "../job/job-settings.ts";
-import { openStoredJob, type StoredJob } from "../job/open-job.ts";
+import { type StoredSettings, settingsLost } from "../job/job-settings.ts";
+import { openAnyJob, type StoredJob } from "../job/open-job.ts";
 import { OwnersClient } from "../job/owners-client.ts";
+import { openBucket } from "../journal/kv-bucket.ts";
 import type { ContinuedShard } from "../journal/next-generation.ts";
 import { SnapshotStore } from "../journal/snapshot-store.ts";
 import { type Watermark, watermarkKey } from "../journal/watermark.ts";
@@ -102,11 +103,20 @@ const NOTHING_LOST = { manifestSeq: 0, snapshots: [], lastKnownSeq: 0, choices: 
 
 /** Dependencies of {@link Recovery}. */
 interface RecoveryDeps extends StoredJob {
+  readonly settingsEntry: unknown;
   readonly connection: NatsConnection;
   readonly host: string;
   readonly owners: OwnersClient;
   readonly publisher: StreamPublisher;
   readonly archive: RecoveryArchive | undefined;
+}
+
+/** Options of {@link Recovery.open}. */
+interface RecoveryOptions {
+  /** Another source of states; the caller closes it. */
+  readonly archive?: RecoveryArchive | undefined;
+  /** Whether to make the job's bucket again if it is lost. */
+  readonly makesBucket?: boolean;
 }
 
 /** Inspects the shards of a job and lets stopped ones go on without what is lost; see `pserver recover`. */
@@ -122,14 +132,14 @@ export class Recovery {
   }
 
   /**
-   * Connects as a host does, without joining the job. `archive`: another source of states; the caller closes it.
+   * Connects as a host does, without joining the job, which may have lost its settings.
    * @throws NO_BROKER, DENIED, NO_JETSTREAM, JETSTREAM_UNAVAILABLE, TIMEOUT; BAD_NAME if the broker holds no such
-   * job.
+   * job; JOB_DAMAGED if its settings and their copy are lost, or if its bucket is lost and not to be made again.
    */
   static async open(
     reach: ConnectionSettings,
     job: string,
-    archive?: RecoveryArchive,
+    { archive, makesBucket }: RecoveryOptions = {},
   ): Promise<Recovery> {
     const subjects = new JobSubjects(job);
     const host = `recover-${hostname().slice(0, 24)}-${process.pid}-${randomUUID().slice(0, 8)}`;
@@ -139,9 +149,15 @@ export class Recovery {
       inboxPrefix,
     });
     try {
-      const stored = await openStoredJob(connection, job);
+      const stored = await openAnyJob(connection, job);
+      const { problem, lacksBucket, settings } = stored;
+      if (lacksBucket && makesBucket !== true) throw problem ?? settingsLost(job);
+      const { replicas } = settings;
+      const bucket = lacksBucket
+        ? await openBucket({ connection, bucket: subjects.bucket(), storage: "file", replicas })
+        : stored.bucket;
       return new Recovery({
-        ...stored,
+        ...{ ...stored, bucket },
         ...{ connection, host, archive },
         owners: new OwnersClient({ ...stored, connection, host }),
         publisher: StreamPublisher.open(connection, inboxPrefix),
@@ -224,20 +240,6 @@ export class Recovery {
   }
 
   async #inspectUnserved(
-    shard: number,
-    ownerError: PserverError | undefined,
-  ): Promise<ShardFindings> {
-    try {
-      return await this.#inspectStored(shard, ownerError);
-    } catch (caught) {
-      const error = ensureError(caught);
-      // Without the job's entries it is not known which blocks the shard must have.
-      if (error.code !== "JOB_DAMAGED") throw error;
-      return { shard, condition: "failed", error: error.toWire(), generation: 0, ...NOTHING_LOST };
-    }
-  }
-
-  async #inspectStored(
     shard: number,
     ownerError: PserverError | undefined,
   ): Promise<ShardFindings> {

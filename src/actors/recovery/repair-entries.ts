@@ -27,6 +27,8 @@ import type { EntryFindings } from "./inspect-entries.ts";
 export interface RepairDeps {
   readonly bucket: KvBucket;
   readonly owners: Pick<Owners, "check" | "trainers">;
+  /** What the job's settings are, or were when they could be read last, as their entry holds them. */
+  readonly settingsEntry: unknown;
 }
 
 /**
@@ -50,7 +52,8 @@ interface RepairedEntry {
 /**
  * Writes the entries again that have problems, from what the shards know: whoever was initialized is so again. An
  * entry that somebody has written since the findings stays as it is. Entries of trainers and archivers, and the plan of
- * a rewind, which no shard knows, are removed. Shards' marks stay: see `acceptLoss`.
+ * a rewind, which no shard knows, are removed. Shards' marks stay: see `acceptLoss`. No host serves a shard without the
+ * job's settings: where these have a problem and shards could not be asked, nothing but these is written.
  * @returns the keys of what was written or removed, in that order.
  * @throws NO_OWNER if a shard could not be asked; as {@link requireReadable}.
  */
@@ -59,14 +62,18 @@ export async function repairEntries(deps: RepairDeps, findings: EntryFindings): 
   const keys = new Set(problems.map(({ key }) => key).filter(isRepairable));
   if (keys.size === 0) return [];
   requireReadable(problems);
-  if (unasked.length > 0) {
+  const lacksSettings = keys.delete(SETTINGS_KEY);
+  if (unasked.length > 0 && !lacksSettings) {
     throw new PserverError(
       "NO_OWNER",
       `shards ${unasked.join(", ")} are not served: start a host, and recover stopped shards, for what they know is needed`,
       { shards: unasked },
     );
   }
-  const repaired = await repairedEntries(deps, findings, keys);
+  const repaired = [
+    ...(lacksSettings ? [{ key: SETTINGS_KEY, value: deps.settingsEntry }] : []),
+    ...(unasked.length > 0 ? [] : await repairedEntries(deps, findings, keys)),
+  ];
   const written: string[] = [];
   for (const { key, value } of repaired) {
     const isDone =
@@ -140,7 +147,7 @@ export function requireReadable(problems: readonly EntryProblem[]): void {
 
 /** Whether {@link repairEntries} writes or removes this entry. */
 export function isRepairable(key: string): boolean {
-  return key !== SETTINGS_KEY && !key.startsWith("head.");
+  return !key.startsWith("head.");
 }
 
 /** Returns the highest session that an entry or a shard names. */
@@ -195,7 +202,9 @@ interface NewestDeclaration extends DeclaredParameter {
 
 /**
  * Returns the parameters whose entries are written: those with problems, and, if the job's entry has one, those that
- * followed the job. A parameter is initialized if a shard was told so, or if the job is and all its blocks are there.
+ * followed the job. A parameter is initialized if all its blocks are there, and a shard was told so or the job is
+ * initialized. One that was and has lost blocks with a shard's records is to be initialized again, as a host would say
+ * that takes the shard over.
  */
 async function parametersOf(
   deps: RepairDeps,
@@ -220,9 +229,11 @@ async function parametersOf(
   const lacking = await lackingBlocks(deps, wanted);
   return wanted.map(({ epoch, trainer, initialized, layout, blocksMax, ...declared }) => {
     const { name, dtype, shape, config } = declared;
-    const isReady = initialized === true || (job.state === "ready" && !lacking.has(name));
+    const wasInitialized = initialized === true || job.state === "ready";
+    const isReady = wasInitialized && !lacking.has(name);
     const before = sound.parameters.get(name);
-    const revised = before?.lifecycle.context.revised ?? 0;
+    const isTakenBack = initialized === true && !isReady;
+    const revised = (before?.lifecycle.context.revised ?? 0) + (isTakenBack ? 1 : 0);
     return {
       declaration: { name, dtype, shape, config },
       ...{ layout, blocksMax: Math.max(blocksMax, before?.blocksMax ?? 0), jobEpoch: 0 },

@@ -10,7 +10,7 @@ import { formatTable, type Shrink } from "../output/table.ts";
 
 const TIMEOUT_MS = 5_000;
 
-type JobDescription = import("../../actors/job/remove-job.ts").JobDescription;
+type JobDescription = import("../../actors/job/describe-job.ts").JobDescription;
 
 /** Adds the command `pserver jobs`, which lists the jobs that a broker holds, served or not. */
 export function registerJobs(program: Command, context: CliContext): void {
@@ -19,7 +19,7 @@ export function registerJobs(program: Command, context: CliContext): void {
     async (flags: JobFlags & OutputFlags) => {
       const output = openOutput(context, flags);
       // Loaded here, so that other commands start faster.
-      const { describeJob } = await import("../../actors/job/remove-job.ts");
+      const { describeJob } = await import("../../actors/job/describe-job.ts");
       const jobs = await withJobs(context, flags, (found, connection) =>
         Promise.all(found.map((streams) => describeJob(connection, streams))),
       );
@@ -41,7 +41,7 @@ export function registerJobs(program: Command, context: CliContext): void {
     ],
     "With --json": [
       '  A list of {"job","state","shards","journal","hosts","leases","bytes","streams","replicas"}; the state is',
-      "  uninitialized, initializing, ready, removing or incomplete.",
+      "  uninitialized, initializing, ready, removing, damaged or incomplete.",
     ],
     Examples: ["  pserver jobs", "  pserver jobs --json | jq -r '.[].job'"],
   });

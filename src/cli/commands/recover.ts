@@ -336,6 +336,8 @@ export function registerRecover(program: Command, context: CliContext): void {
       "  Damage to the job's bucket stops no shard, but nobody may join or initialize (JOB_DAMAGED). With",
       "  --entries what is damaged, lost or older than what the shards know is written again: for that,",
       "  hosts must serve all shards. Entries that nobody needs are removed; session numbers are skipped.",
+      "  No host starts without the job's settings: they are written from a copy that the configuration of",
+      "  the snapshot stream has; then start hosts, and repeat the command for the other entries.",
     ],
     "Exit code": [
       "  1 if shards have stopped and were not recovered, or entries are damaged and were not written",
@@ -365,7 +367,8 @@ async function runRecover(context: CliContext, flags: RecoverFlags): Promise<voi
   const connection = resolveSettings(toOverrides(flags), context.environment);
   const archive = await openArchive(context, flags, connection);
   try {
-    const opening = Recovery.open(connection, flags.job, archive);
+    const makesBucket = flags.entries === true && flags.yes === true;
+    const opening = Recovery.open(connection, flags.job, { archive, makesBucket });
     const recovery = await unlessAborted(context.signal, opening);
     try {
       const shards = [...new Set(flags.shard ?? allShards(recovery.settings))];
@@ -386,7 +389,6 @@ async function recoverShards(
   recovery: Recovery,
   shards: readonly number[],
 ): Promise<void> {
-  const entries = await recoverEntries(context, output, flags, recovery);
   const found = await inspectAll(context, recovery, shards);
   const stopped = found.filter(({ condition }) => condition === "stopped");
   if (!output.json) showFindings(output, flags, found, stopped);
@@ -394,6 +396,8 @@ async function recoverShards(
   const plans = await choose(context, output, flags, stopped);
   const recovered = await carryOut(context, output, recovery, plans);
   const served = await awaitOwners(context, output, recovery, recovered);
+  // Last: a shard that had stopped is asked, too.
+  const entries = await recoverEntries(context, output, flags, recovery);
   if (output.json) output.value({ job: flags.job, shards: found, recovered: served, entries });
   const isLeft = entries.problems.some(({ key }) => !entries.repaired.includes(key));
   if (isLeft || recovered.length < stopped.length) context.setExitCode(EXIT.failure);
@@ -414,6 +418,7 @@ async function recoverEntries(
   recovery: Recovery,
 ): Promise<RecoveredEntries> {
   const { isRepairable } = await import("../../actors/recovery/repair-entries.ts");
+  const { SETTINGS_KEY } = await import("../../actors/job/job-settings.ts");
   const findings = await unlessAborted(context.signal, recovery.inspectEntries());
   // A shard's mark belongs to the shard, which has stopped at it.
   const problems = findings.problems.filter(({ key }) => isRepairable(key));
@@ -431,6 +436,16 @@ async function recoverEntries(
   }
   const repaired = await unlessAborted(context.signal, recovery.repairEntries(findings));
   output.message(`written again or removed: ${repaired.map(visible).join(", ")}`);
+  if (repaired.includes(SETTINGS_KEY)) {
+    output.message(
+      "the settings are those of the copy in the configuration of the snapshot stream",
+    );
+    if (unasked.length > 0) {
+      output.message(
+        `${nameShards(unasked)} could not be asked what they know of the other entries: start a host, and repeat this`,
+      );
+    }
+  }
   return { problems, unasked, repaired };
 }
 

@@ -16,6 +16,7 @@ import {
 } from "../../actors/job/job-settings.ts";
 import { findJournalBytes, openStoredJob } from "../../actors/job/open-job.ts";
 import { JobRemoval } from "../../actors/job/remove-job.ts";
+import { ensureSnapshots } from "../../actors/job/settings-copy.ts";
 import { BucketChain, type ChainedEntry } from "../../actors/journal/bucket-chain.ts";
 import {
   type KvBucket,
@@ -23,7 +24,6 @@ import {
   openBucket,
   replaceEntry,
 } from "../../actors/journal/kv-bucket.ts";
-import { ensureSnapshotStream } from "../../actors/journal/snapshot-store.ts";
 import { JOB_KEY, PARAMETER_KEYS, parameterKey } from "../../actors/lifecycle/lock.ts";
 import { type Lifecycle, toLifecycleEntry } from "../../actors/lifecycle/machine.ts";
 import { type Parameter, toParameterEntry } from "../../actors/lifecycle/parameter.ts";
@@ -134,7 +134,8 @@ export class NewJob {
     const value = withForkOrigin(settings, origin);
     const revision = await replaceEntry(bucket, SETTINGS_KEY, value, stored?.revision);
     if (revision === undefined) throw settingsChanged(job);
-    await ensureSnapshotStream(manager, subjects, settings.replicas);
+    const { pending: _pending, ...made } = origin;
+    await ensureSnapshots(manager, subjects, settings, made);
     return new NewJob({ job, settings, bucket, origin });
   }
 

@@ -13,7 +13,11 @@ import {
   unfinishedRewind,
 } from "../../actors/job/rewind-plan.ts";
 import type { StoredManifest } from "../../actors/journal/manifest.ts";
-import { continueShard, journalLosses } from "../../actors/journal/next-generation.ts";
+import {
+  completeContinuation,
+  continueShard,
+  journalLosses,
+} from "../../actors/journal/next-generation.ts";
 import { SnapshotStore } from "../../actors/journal/snapshot-store.ts";
 import { jobEntry, type Lifecycle } from "../../actors/lifecycle/machine.ts";
 import {
@@ -235,16 +239,22 @@ export async function rewindJob(options: RewindOptions): Promise<RewoundJob> {
  */
 export async function dropRewind({ connection, host, job }: RewindDeps): Promise<DroppedRewind> {
   const stored = await openStoredJob(connection, job);
-  const { subjects, bucket, manager, client } = stored;
+  const { subjects, bucket, manager, client, journalOf, settings } = stored;
   const noted = await readRewindPlan({ bucket });
   if (noted === undefined) throw nothingUnfinished(job);
   const run = await RewindRun.takeOver(bucket, job, noted);
   const publisher = StreamPublisher.open(connection, subjects.hostInbox(host));
-  const { id, at } = run.plan;
+  const { id, at, run: owner } = run.plan;
   const shards = await mapConcurrently([...at.keys()], async (shard) => {
     const store = new SnapshotStore({ manager, client, publisher, subjects, shard });
-    const { generation = 0, rewind } = (await store.fence())?.manifest ?? {};
-    return { shard, generation, isBack: rewind?.id === id };
+    const newest = await store.fence();
+    const { generation = 0, rewind } = newest?.manifest ?? {};
+    const isBack = rewind?.id === id;
+    if (newest !== undefined && isBack) {
+      const deps = { store, journal: journalOf(shard), storage: settings.journal };
+      await completeContinuation(deps, newest, { host, owner }).catch(unlessTakenOver);
+    }
+    return { shard, generation, isBack };
   });
   await run.end();
   const goneBack = shards.filter(({ isBack }) => isBack);
@@ -252,6 +262,11 @@ export async function dropRewind({ connection, host, job }: RewindDeps): Promise
   const numbers = (some: typeof shards): number[] => some.map(({ shard }) => shard);
   const unchanged = numbers(shards.filter(({ isBack }) => !isBack));
   return { job, id, at, goneBack: numbers(goneBack), unchanged };
+}
+
+/** Passes for a shard that a host has taken over: it completes what was interrupted. */
+function unlessTakenOver(error: unknown): void {
+  if (ensureError(error).code !== "NOT_OWNER") throw error;
 }
 
 /** Makes the error for a job without a rewind that could be completed or dropped. */
@@ -333,8 +348,7 @@ class JobRewind {
     onStage?.("rebuilt");
     const run = await this.#begin(noted, at);
     onStage?.("begun");
-    const rewound = await this.#commit(run, shards, signal);
-    const { ready, gone } = await this.#writeEntries(run, rewound);
+    const { rewound, ready, gone } = await this.#goBack(run, shards, signal);
     onStage?.("parameters");
     await run.end();
     onStage?.("complete");
@@ -403,6 +417,36 @@ class JobRewind {
     return await RewindRun.begin(bucket, job, { at, initialized });
   }
 
+  /**
+   * Puts all shards back, and writes the entries. A shard that is recovered meanwhile, from a state of before it went
+   * back, is put back once more.
+   * @throws BUSY if another run has gone on with the plan, or if shards are recovered so all the time.
+   */
+  async #goBack(
+    run: RewindRun,
+    shards: readonly Shard[],
+    signal: AbortSignal,
+  ): Promise<{ rewound: GoneBackShard[]; ready: string[]; gone: string[] }> {
+    for (let tries = 1; ; tries++) {
+      const rewound = await this.#commit(run, shards, signal);
+      const entries = await this.#writeEntries(run, rewound);
+      if (await this.#areBack(run)) return { rewound, ...entries };
+      if (tries < TRIES_MAX) continue;
+      const { job } = this.#options;
+      const text = `job ${job}: its shards were recovered from states of before the rewind ${tries} times in a row`;
+      throw new PserverError("BUSY", text, { job });
+    }
+  }
+
+  /** Whether the newest states of all shards have gone through the rewind. */
+  async #areBack({ plan: { id, at } }: RewindRun): Promise<boolean> {
+    const back = await mapConcurrently([...at.keys()], async (shard) => {
+      const { manifest } = await newestManifest(this.#store(shard), shard);
+      return manifest.rewind?.id === id;
+    });
+    return back.every((each) => each);
+  }
+
   /** Puts the shards that have not gone back yet under the next generation. */
   async #commit(
     run: RewindRun,
@@ -446,9 +490,13 @@ class JobRewind {
     const { subjects, journalOf, settings } = this.#job;
     const { id, run: owner, at: cut } = run.plan;
     const [store, journal, at] = [this.#store(shard), journalOf(shard), cut[shard] as Position];
-    const { seq, manifest } = await newestManifest(store, shard);
+    const newest = await newestManifest(store, shard);
+    const { seq, manifest } = newest;
     const { term, generation, fallbacks, rewind } = manifest;
     if (rewind?.id === id) {
+      await run.check();
+      const { journal: storage } = settings;
+      await completeContinuation({ store, journal, storage }, newest, { host, owner });
       return { shard, generation, seq: 0, fallbacks: [], backWith: rewind.generation };
     }
     const lastSeq = (await journal.lastSeq(generation)) ?? 0;

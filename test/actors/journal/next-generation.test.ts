@@ -9,6 +9,7 @@ import type { Journal, JournalInfo } from "../../../src/actors/journal/journal.t
 import { ObservedEnd } from "../../../src/actors/journal/journal-check.ts";
 import {
   type ContinuedShard,
+  completeContinuation,
   continueShard,
   journalLosses,
 } from "../../../src/actors/journal/next-generation.ts";
@@ -320,6 +321,25 @@ describe.each(WRITES)("a crash at write %i", (at) => {
     },
   );
 
+  test.each(["before", "after"] as const)(
+    "%s its effect, is completed without the state and without a host, once the manifest has decided",
+    async (when) => {
+      const crash: AtWrite = async (write, moment) => {
+        if (write === at && moment === when) throw CRASH;
+      };
+      await expect(run("r", crash)).rejects.toMatchObject({ code: "INTERNAL" });
+      const newest = await snapshots.lastManifest();
+      if (newest === undefined) throw new Error("no manifest");
+      const deps = { journal: journals.journal, storage: "file", store: snapshots } as const;
+      const by = { host: "h", owner: "again" };
+      const completed = await completeContinuation(deps, newest, by);
+      expect(completed).toEqual(await snapshots.lastManifest());
+      journals.append();
+      if (newest.manifest.created !== "") expect(completed).toBe(newest);
+      if (completed.manifest.generation > OLD) await expectRewound();
+    },
+  );
+
   test("loses nothing if nobody repeats it", async () => {
     const crash: AtWrite = async (write, moment) => {
       if (write === at && moment === "before") throw CRASH;
@@ -332,6 +352,20 @@ describe.each(WRITES)("a crash at write %i", (at) => {
     expect(newest?.manifest).toMatchObject({ generation: OLD, seq: LAST, host: "next" });
     expect(journals.streams.get(OLD)?.takesRecords).toBe(true);
   });
+});
+
+test("a continuation is completed by nobody whom a host has overtaken", async () => {
+  const crash: AtWrite = async (write) => {
+    if (write === 5) throw CRASH;
+  };
+  await expect(run("r", crash)).rejects.toMatchObject({ code: "INTERNAL" });
+  const newest = await snapshots.lastManifest();
+  if (newest === undefined) throw new Error("no manifest");
+  await takeOver();
+  const deps = { journal: journals.journal, storage: "file", store: snapshots } as const;
+  const completing = completeContinuation(deps, newest, { host: "h", owner: "late" });
+  await expect(completing).rejects.toMatchObject({ code: "NOT_OWNER" });
+  await expectRewound();
 });
 
 describe.each(WRITES)("a run that is overtaken before write %i", (at) => {

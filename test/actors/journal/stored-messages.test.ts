@@ -168,9 +168,10 @@ describe("the snapshot stream", () => {
 
   test("of a job holds the snapshots of all shards on file, refuses what is too much, and can be read directly", async () => {
     const { added, manager } = brokerWith();
-    await ensureSnapshotStream(manager, SUBJECTS, 3);
+    await ensureSnapshotStream(manager, SUBJECTS, { replicas: 3, metadata: { a: "b" } });
     expect(added).toEqual([
       {
+        metadata: { a: "b" },
         name: SUBJECTS.snapshotStream(),
         subjects: [SUBJECTS.allSnapshots()],
         storage: "file",
@@ -184,7 +185,7 @@ describe("the snapshot stream", () => {
 
   test("that exists is not made again: a broker short of storage would refuse that", async () => {
     const { added, manager } = brokerWith(SUBJECTS.snapshotStream());
-    await ensureSnapshotStream(manager, SUBJECTS, 3);
+    await ensureSnapshotStream(manager, SUBJECTS, { replicas: 3, metadata: {} });
     expect(added).toEqual([]);
   });
 });

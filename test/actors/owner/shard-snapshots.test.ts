@@ -167,16 +167,39 @@ describe("a snapshot", () => {
   });
 
   test("that failed is reported and made again, with all records folded since the last one", async () => {
-    failures = [LOST, LOST];
+    failures = [LOST];
     snapshots.advanced(1_000, true);
     await settle();
     expect([commits, told]).toEqual([[], ["TIMEOUT"]]);
     await settle(500);
-    expect(told).toEqual(["TIMEOUT", "TIMEOUT"]);
-    await settle(500);
     expect(commits).toEqual([[9, 1]]);
     await settle(60_000);
     expect(commits).toHaveLength(1);
+  });
+
+  test("that fails again for the same reason is not reported again, but for another, and after a success", async () => {
+    const full = new PserverError("NO_SPACE", "no space is left");
+    failures = [LOST, LOST, LOST, full, full];
+    snapshots.advanced(1_000, true);
+    await settle(1_000);
+    expect([failures.length, told]).toEqual([2, ["TIMEOUT"]]);
+    await settle(1_500);
+    expect([commits.length, told]).toEqual([1, ["TIMEOUT", "NO_SPACE"]]);
+    failures = [full];
+    snapshots.advanced(1_000, true);
+    await settle();
+    expect(told).toEqual(["TIMEOUT", "NO_SPACE", "NO_SPACE"]);
+  });
+
+  test("that failed is not made again by each record that follows, but after a pause", async () => {
+    failures = [LOST, LOST];
+    for (let records = 0; records < 100; records++) {
+      snapshots.advanced(1_000, true);
+      await settle();
+    }
+    expect(failures).toHaveLength(1);
+    await settle(500);
+    expect(failures).toEqual([]);
   });
 
   test("includes the records folded while it waited for its turn, so that no further one is due", async () => {

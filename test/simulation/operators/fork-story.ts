@@ -17,6 +17,8 @@ export interface Variant {
   readonly tampering?: (command: string) => Tampering;
   /** Whether a fork that fails removes the job, whoever may have it by now. */
   readonly removesOnAnyError?: boolean;
+  /** How often the job is removed, instead of up to twice. */
+  readonly removals?: number;
 }
 
 /** What has happened in a schedule. */
@@ -93,10 +95,10 @@ export class ForkStory {
     ({ job: this.#old, cuts: this.#cuts } = await prepare(world));
     this.#known = await knownSettings(world.processes.instant("known"), "old");
     world.onMessage = (process, subject) => this.#watch(process, subject);
-    const removals = world.random.below(3);
+    const removals = this.#variant.removals ?? world.random.below(3);
     await world.storm([
       { weight: 8, left: 3, may: () => world.seemsStuck(this.#runs), run: () => this.#start() },
-      { weight: 2, left: removals, run: () => this.#remove() },
+      { weight: Math.max(2, removals), left: removals, run: () => this.#remove() },
       { weight: 20, left: 30, run: () => this.#host() },
       { weight: 12, left: 20, run: () => this.#push() },
     ]);

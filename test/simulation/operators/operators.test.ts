@@ -1,5 +1,5 @@
 // Proves by simulation that the commands of operators can stop at every step, come late and run twice at once: pserver
-// fork, remove and recover run as they are, with nats.js, against JetStream in memory. A seed decides which process
+// fork, remove, recover and rewind run as they are, with nats.js, against JetStream in memory. A seed decides which process
 // goes on with its next message, which sleeps before a write that decides, which message is lost, comes late or is not
 // answered, and which process crashes before or after its message; meanwhile hosts join, take shards over, make
 // snapshots and trim, and trainers store updates. In the end whatever is incomplete is repeated as the documents
@@ -15,10 +15,11 @@ import { ForkStory, type Report, type Variant } from "./fork-story.ts";
 import { PLANTED_BUGS, type StoryName } from "./planted-bugs.ts";
 import { withSimulatedTime } from "./processes.ts";
 import { RecoverStory } from "./recover-story.ts";
+import { RewindStory } from "./rewind-story.ts";
 
-const STORIES = { fork: ForkStory, recover: RecoverStory } as const;
+const STORIES = { fork: ForkStory, recover: RecoverStory, rewind: RewindStory } as const;
 
-const SCHEDULES = scheduleCount(50);
+const SCHEDULES = scheduleCount(30);
 
 /** Schedules within which every planted defect must show. */
 const DEFECT_SCHEDULES = 150;
@@ -30,7 +31,7 @@ function runStory(story: StoryName, seed: number, variant?: Variant): Promise<Re
   return withSimulatedTime(seed, () => new STORIES[story](new Random(seed), variant).run());
 }
 
-test.each(["fork", "recover"] as const)(
+test.each(["fork", "recover", "rewind"] as const)(
   "no schedule of %s breaks a promise",
   { timeout: TIMEOUT_MS },
   async (story) => {

@@ -1,12 +1,14 @@
 import type { StreamInfo } from "@nats-io/jetstream";
 import { headers, type MsgHdrs } from "@nats-io/transport-node";
-import { decodeMessage, encodeMessage } from "../../../src/protocol/codec.ts";
+import { encodeEntry } from "../../../src/actors/journal/kv-bucket.ts";
+import { decodeMessage, encodeMessage, type Fields } from "../../../src/protocol/codec.ts";
+import type { Position } from "../../../src/protocol/index.ts";
 import type { Variant } from "./fork-story.ts";
 import type { BrokerMessage } from "./simulated-broker.ts";
 import type { Tampering } from "./simulated-connection.ts";
 
 /** A story, by the command that it is about. */
-export type StoryName = "fork" | "recover";
+export type StoryName = "fork" | "recover" | "rewind";
 
 /** A defect of a command, the story in which it shows, and what the oracle that is there for it says. */
 export interface PlantedBug {
@@ -56,22 +58,6 @@ function lookingOnce(): Tampering {
   };
 }
 
-/** Has a fork read settings without the flag of a removal. */
-function ignoringRemoval(): Tampering {
-  return {
-    answered: ({ subject }, answers) => {
-      const [first] = answers;
-      if (!subject.startsWith("$JS.API.STREAM.MSG.GET.KV_") || first === undefined) return answers;
-      const body = JSON.parse(new TextDecoder().decode(first.data)) as StoredAnswer;
-      if (body.message?.subject.endsWith(".settings") !== true) return answers;
-      const stored = JSON.parse(Buffer.from(body.message.data, "base64").toString()) as object;
-      const text = JSON.stringify({ ...stored, removing: undefined });
-      const message = { ...body.message, data: Buffer.from(text).toString("base64") };
-      return [{ ...first, data: new TextEncoder().encode(JSON.stringify({ message })) }];
-    },
-  };
-}
-
 interface StoredAnswer {
   readonly message?: { readonly subject: string; readonly data: string };
 }
@@ -104,6 +90,59 @@ function readingEndsOnce(): Tampering {
   };
 }
 
+/** The entry in the answer to a read of a bucket; undefined if it is another answer, or not of this key. */
+function entryIn(key: string, answer: BrokerMessage | undefined): Fields | undefined {
+  if (answer === undefined) return undefined;
+  const body = JSON.parse(new TextDecoder().decode(answer.data)) as StoredAnswer;
+  if (body.message?.subject.endsWith(`.${key}`) !== true) return undefined;
+  return JSON.parse(Buffer.from(body.message.data, "base64").toString()) as Fields;
+}
+
+/** Puts another message in the place of the one in the answer to a read of a stream. */
+function withStored(answer: BrokerMessage, data: Uint8Array): BrokerMessage {
+  const body = JSON.parse(new TextDecoder().decode(answer.data)) as StoredAnswer;
+  const message = { ...body.message, data: Buffer.from(data).toString("base64") };
+  return { ...answer, data: new TextEncoder().encode(JSON.stringify({ message })) };
+}
+
+/** Has a rewind take every later generation of a shard for one of its own. */
+function takingGenerations(): Tampering {
+  let id: unknown;
+  return {
+    sent: (message) => {
+      const isPlan = message.subject.endsWith(".rewind");
+      if (isPlan) ({ id } = JSON.parse(new TextDecoder().decode(message.data)) as { id: unknown });
+      return message;
+    },
+    answered: ({ subject }, answers) => {
+      const [first] = answers;
+      if (!/MSG\.GET\..*_SNAPSHOT$/.test(subject) || id === undefined) return answers;
+      const body = JSON.parse(new TextDecoder().decode(first?.data)) as StoredAnswer;
+      if (first === undefined || body.message?.subject.endsWith(".manifest") !== true)
+        return answers;
+      const { fields } = decodeMessage(Buffer.from(body.message.data, "base64"));
+      const { generation } = fields;
+      if (generation === 1) return answers;
+      return [withStored(first, encodeMessage({ ...fields, rewind: { id, generation } }))];
+    },
+  };
+}
+
+/** Has a rewind to a point execute the plan that is noted as if it were one to that point. */
+function executingAnother(): Tampering {
+  return {
+    answered: (_sent, answers) => {
+      const [first] = answers;
+      const plan = entryIn("rewind", first);
+      if (first === undefined || plan === undefined) return answers;
+      const { crc: _crc, at, ...rest } = plan as Fields & { at: readonly Position[] };
+      const earlier = at.map(({ generation, seq }) => ({ generation, seq: Math.max(seq - 2, 3) }));
+      const text = encodeEntry("rewind", { ...rest, at: earlier });
+      return [withStored(first, new TextEncoder().encode(text))];
+    },
+  };
+}
+
 /** Defects that the oracles must find, by what is wrong. */
 export const PLANTED_BUGS: Readonly<Record<string, PlantedBug>> = {
   "a fork that writes its entries whatever others have written": {
@@ -126,11 +165,6 @@ export const PLANTED_BUGS: Readonly<Record<string, PlantedBug>> = {
     variant: { removesOnAnyError: true },
     found: /removes .* of a job in service/,
   },
-  "a fork that does not see that its job is being removed": {
-    story: "fork",
-    variant: tampered("fork", ignoringRemoval),
-    found: /journal stream is gone|no snapshot is left|is stopped|is gone/,
-  },
   "a recovery that does not name what it gives up": {
     story: "recover",
     variant: tampered("recover", namingNothing),
@@ -143,7 +177,17 @@ export const PLANTED_BUGS: Readonly<Record<string, PlantedBug>> = {
   },
   "a removal that looks at streams only once": {
     story: "fork",
-    variant: tampered("remove", lookingOnce),
+    variant: { ...tampered("remove", lookingOnce), removals: 15 },
     found: /which is another one by now/,
+  },
+  "a rewind that takes a later generation for the sign that a shard has gone back": {
+    story: "rewind",
+    variant: tampered("rewind", takingGenerations),
+    found: /is not at its cut/,
+  },
+  "a rewind that goes back to another point than the plan that it completes": {
+    story: "rewind",
+    variant: tampered("rewind", executingAnother),
+    found: /is not at its cut/,
   },
 };

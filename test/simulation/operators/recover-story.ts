@@ -42,7 +42,7 @@ export class RecoverStory {
       { weight: 12, left: 25, run: () => this.#job.push(world.random.below(SHARDS)) },
     ]);
     world.calm();
-    await world.quietly("recover", (process) => this.#recover(process));
+    await world.quietly("recover", (process) => recoverStopped(process, this.#job.name, DAMAGED));
     await this.#check();
     const { length: updates } = this.#job.updates;
     return { steps: world.processes.step, updates, ...countRuns(this.#runs) };
@@ -63,31 +63,7 @@ export class RecoverStory {
   #start(): void {
     const process = this.#world.start("recover", this.#variant.tampering?.("recover"));
     this.#runs.push(process);
-    process.do(() => this.#recover(process));
-  }
-
-  /** Does what `pserver recover` does where no host answers; returns whether it had anything to do. */
-  async #recover({ connection, name: host }: Process): Promise<true | undefined> {
-    const { manager, client, subjects, bucket, settings, journalOf } = await openStoredJob(
-      connection,
-      this.#job.name,
-    );
-    const inboxPrefix = subjects.hostInbox(host);
-    const publisher = StreamPublisher.open(connection, inboxPrefix);
-    const watermarks = new WatermarkKeeper(bucket, DAMAGED);
-    const place = { shard: DAMAGED, subjects, manager, client };
-    const deps = {
-      ...{ ...place, connection, host, inboxPrefix, watermarks, archive: undefined },
-      ...{ payloadBytesMax: 1024 ** 2, partBytesMax: 1e6, storage: settings.journal },
-      ...{ journal: journalOf(DAMAGED), store: new SnapshotStore({ ...place, publisher }) },
-      initialized: await initializedBlocks(bucket, DAMAGED),
-    };
-    const watermark = await watermarks.read();
-    const findings = await inspectShard({ ...deps, watermark, ownerError: undefined });
-    const [choice] = findings.choices;
-    if (findings.condition !== "stopped" || choice === undefined) return undefined;
-    await acceptLoss(deps, findings, choice);
-    return true;
+    process.do(() => recoverStopped(process, this.#job.name, DAMAGED));
   }
 
   /** Every update is there, unless it is said to be given up, as only those behind a lost record are. */
@@ -112,4 +88,30 @@ export class RecoverStory {
       }
     }
   }
+}
+
+/** Does what `pserver recover` does with a shard where no host answers; returns whether it had anything to do. */
+export async function recoverStopped(
+  { connection, name: host }: Process,
+  job: string,
+  shard: number,
+): Promise<true | undefined> {
+  const stored = await openStoredJob(connection, job);
+  const { manager, client, subjects, bucket, settings, journalOf } = stored;
+  const inboxPrefix = subjects.hostInbox(host);
+  const publisher = StreamPublisher.open(connection, inboxPrefix);
+  const watermarks = new WatermarkKeeper(bucket, shard);
+  const place = { shard, subjects, manager, client };
+  const deps = {
+    ...{ ...place, connection, host, inboxPrefix, watermarks, archive: undefined },
+    ...{ payloadBytesMax: 1024 ** 2, partBytesMax: 1e6, storage: settings.journal },
+    ...{ journal: journalOf(shard), store: new SnapshotStore({ ...place, publisher }) },
+    initialized: await initializedBlocks(bucket, shard),
+  };
+  const watermark = await watermarks.read();
+  const findings = await inspectShard({ ...deps, watermark, ownerError: undefined });
+  const [choice] = findings.choices;
+  if (findings.condition !== "stopped" || choice === undefined) return undefined;
+  await acceptLoss(deps, findings, choice);
+  return true;
 }

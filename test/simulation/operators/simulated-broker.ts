@@ -131,6 +131,8 @@ export class SimulatedBroker {
   readonly streams: Map<string, SimulatedStream> = new Map();
   /** All streams that were removed. */
   readonly removed: SimulatedStream[] = [];
+  /** When a message of a subject was removed by itself last, by the subject. */
+  readonly removals: Map<string, number> = new Map();
   readonly #consumers: Map<string, Consumer> = new Map();
   #clock = 0;
 
@@ -148,6 +150,11 @@ export class SimulatedBroker {
       const { code, errorCode, message: description } = error;
       return [answer({ error: { code, err_code: errorCode, description } })];
     }
+  }
+
+  /** The time by its clock: the number of messages taken. */
+  get now(): number {
+    return this.#clock;
   }
 
   /** The stream of this name. */
@@ -304,7 +311,13 @@ export class SimulatedBroker {
   }
 
   #deleteMessage(name: string, { seq }: Fields): object {
-    if (this.stream(name).messages.delete(Number(seq))) return { success: true };
+    const { messages } = this.stream(name);
+    const message = messages.get(Number(seq));
+    if (message !== undefined) {
+      messages.delete(message.seq);
+      this.removals.set(message.subject, this.#clock);
+      return { success: true };
+    }
     throw new Refusal(400, E.MESSAGE_NOT_REMOVED, "message not found");
   }
 

@@ -147,6 +147,7 @@ export class SimulatedConnection {
       isClosed: () => false,
       closed: () => never,
       close: () => Promise.resolve(),
+      flush: () => Promise.resolve(),
       status: () => ({
         [Symbol.asyncIterator]: () => ({ next: () => never }),
         stop: () => undefined,

@@ -12,7 +12,7 @@ import { OwnedJournal } from "../../../src/actors/owner/owned-journal.ts";
 import { recoverShard } from "../../../src/actors/owner/recover-shard.ts";
 import { ShardSnapshots } from "../../../src/actors/owner/shard-snapshots.ts";
 import type { PserverError } from "../../../src/protocol/errors.ts";
-import { ensureError } from "../../../src/protocol/index.ts";
+import { encodeMessage, ensureError } from "../../../src/protocol/index.ts";
 import { BufferPool } from "../../../src/transport/buffers.ts";
 import { openJetStream, StreamPublisher } from "../../../src/transport/jetstream.ts";
 import type { Random } from "../random.ts";
@@ -110,6 +110,13 @@ export class SimulatedHost {
   /** The shard as this host has folded it; undefined if it does not serve it. */
   folded(shard: number): Shard | undefined {
     return this.#served.get(shard)?.shard;
+  }
+
+  /** Answers a question for a snapshot of a generation as an owner does; undefined if it does not serve that. */
+  answer(shard: number, generation: number): Uint8Array | undefined {
+    const served = this.#served.get(shard);
+    if (served === undefined || served.generation < generation) return undefined;
+    return encodeMessage({ shard, generation: served.generation, seq: 0 });
   }
 
   async #attempt(shard: number, work: () => Promise<unknown>): Promise<void> {

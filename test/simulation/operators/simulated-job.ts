@@ -3,7 +3,7 @@ import type { Shard } from "../../../src/actors/fold/shard.ts";
 import { openExistingBucket } from "../../../src/actors/journal/kv-bucket.ts";
 import { decodeManifest, type StoredManifest } from "../../../src/actors/journal/manifest.ts";
 import { loadSnapshot } from "../../../src/actors/journal/snapshot-store.ts";
-import { jobEntry } from "../../../src/actors/lifecycle/machine.ts";
+import { jobEntry, type ShardPosition } from "../../../src/actors/lifecycle/machine.ts";
 import { type Parameter, parameterEntry } from "../../../src/actors/lifecycle/parameter.ts";
 import { sealMessage } from "../../../src/protocol/codec.ts";
 import { toConfig } from "../../../src/protocol/config/index.ts";
@@ -25,8 +25,16 @@ const HEAD = { session: 1, reply: "", dtype: "int64" as const };
 export interface Update extends Position {
   readonly shard: number;
   readonly element: number;
+  /** When it was stored, by the broker's clock. */
+  readonly time: number;
   /** When the job's bucket was made: after a removal another job may have the name. */
   readonly life: string;
+}
+
+/** A parameter that a trainer has created. */
+export interface Created {
+  readonly name: string;
+  readonly time: number;
 }
 
 /** A job as its trainers know it: they store updates and parameters at once, whatever processes are doing. */
@@ -34,6 +42,7 @@ export class SimulatedJob {
   readonly name: string;
   readonly subjects: JobSubjects;
   readonly updates: Update[] = [];
+  readonly created: Created[] = [];
   readonly #broker: SimulatedBroker;
   readonly #connection: NatsConnection;
   #n = 0;
@@ -67,13 +76,14 @@ export class SimulatedJob {
     const at = this.#store(shard, "push", TRAINED, shard, data, { norm: 0, operation, epoch: 1 });
     if (at === undefined) return;
     this.#element += 1;
-    this.updates.push({ shard, element, life: this.life, ...at });
+    this.updates.push({ shard, element, time: this.#broker.now, life: this.life, ...at });
   }
 
-  /** Creates a parameter of one block. */
+  /** Creates a parameter of one block, or initializes one again that a rewind has taken back. */
   async create(name: string, shard: number): Promise<void> {
     const layout = { elements: ELEMENTS, blockElements: ELEMENTS, blocks: 1, firstShard: shard };
-    await this.#declare(name, { ...layout, shards: SHARDS });
+    const made = await this.#declare(name, { ...layout, shards: SHARDS });
+    if (made) this.created.push({ name, time: this.#broker.now });
   }
 
   /** Makes the trained parameter, and says that the job is initialized. */
@@ -133,23 +143,32 @@ export class SimulatedJob {
     return { bucket, pause: () => Promise.resolve() };
   }
 
-  async #declare(name: string, layout: Parameter["layout"]): Promise<void> {
-    const epoch = 1;
+  /** Declares and initializes a parameter; returns whether it was to be, and a journal has taken it. */
+  async #declare(name: string, layout: Parameter["layout"]): Promise<boolean> {
+    const deps = await this.#entries();
+    const known = await parameterEntry(name).read(deps);
+    if (known?.lifecycle.state === "ready") return false;
+    const epoch = (known?.lifecycle.context.epoch ?? 0) + 1;
     const shape = [layout.elements];
     const declaration = { name, dtype: "int64" as const, shape, config: CONFIG };
     const parameters = [{ ...declaration, layout, epoch }];
     const payload = encodeHostRecord({ verb: "declare", trainer: "a", parameters });
+    const at: ShardPosition[] = [];
     for (let index = 0; index < layout.blocks; index++) {
       const shard = layout.firstShard + index;
-      this.#publish(this.subjects.hostLog(shard, "declare"), payload);
+      if (this.#publish(this.subjects.hostLog(shard, "declare"), payload) === undefined)
+        return false;
       const place = { shape, start: index * ELEMENTS, count: ELEMENTS, config: CONFIG, epoch };
-      this.#store(shard, "init", name, index, new BigInt64Array(ELEMENTS), place);
+      const stored = this.#store(shard, "init", name, index, new BigInt64Array(ELEMENTS), place);
+      if (stored === undefined) return false;
+      at.push({ shard, ...stored });
     }
-    const context = { epoch, trainer: "a", session: 1, at: [], sealed: 0, revised: 0 };
-    await parameterEntry(name).change(await this.#entries(), () => ({
+    const context = { epoch, trainer: "a", session: 1, at, sealed: 0, revised: 0 };
+    await parameterEntry(name).change(deps, (before) => ({
       ...{ declaration, layout, blocksMax: layout.blocks, jobEpoch: 0 },
-      ...{ lifecycle: { state: "ready", context }, revision: 0 },
+      ...{ lifecycle: { state: "ready", context }, revision: before?.revision ?? 0 },
     }));
+    return true;
   }
 
   #store(

@@ -1,3 +1,4 @@
+import { headers } from "@nats-io/transport-node";
 import { hostKey } from "../../../src/actors/host/shard-claims.ts";
 import { openStoredJob } from "../../../src/actors/job/open-job.ts";
 import { SnapshotReader } from "../../../src/actors/journal/snapshot-store.ts";
@@ -5,6 +6,7 @@ import { jobEntry } from "../../../src/actors/lifecycle/machine.ts";
 import { readAllParameters } from "../../../src/actors/lifecycle/parameter.ts";
 import { BrokerShard } from "../../../src/history/broker-history.ts";
 import { verifyShard } from "../../../src/history/verify.ts";
+import { decodeMessage } from "../../../src/protocol/codec.ts";
 import type { Random } from "../random.ts";
 import { promise } from "../violation.ts";
 import { type Process, Processes } from "./processes.ts";
@@ -147,6 +149,14 @@ export class World {
     return shards.map(changedElements);
   }
 
+  /** The names of the parameters that are initialized. */
+  async readyParameters(job: SimulatedJob): Promise<ReadonlySet<string>> {
+    const { bucket } = await openStoredJob(this.processes.instant("entries"), job.name);
+    const all = await readAllParameters(bucket);
+    const ready = all.filter(({ lifecycle }) => lifecycle.state === "ready");
+    return new Set(ready.map(({ declaration }) => declaration.name));
+  }
+
   /** Entries name as ready exactly the parameters whose blocks exist. */
   async #checkEntries(
     job: SimulatedJob,
@@ -190,6 +200,13 @@ export class World {
 
   #take(process: string, message: ClientMessage): BrokerMessage[] {
     this.onMessage(process, message.subject);
-    return this.broker.take(message);
+    const [prefix, job, owner, shard] = message.subject.split(".");
+    if (prefix !== "ps" || owner !== "owner") return this.broker.take(message);
+    const { generation = 0 } = decodeMessage(message.data).fields;
+    const answers = this.hosts
+      .filter((host) => host.job.name === job && !host.process.link.isDead)
+      .map((host) => host.answer(Number(shard), Number(generation)));
+    const data = answers.find((each) => each !== undefined);
+    return data === undefined ? [] : [{ subject: "", data, headers: headers(), reply: "" }];
   }
 }

@@ -72,6 +72,43 @@ export const declarations: Scene = (writer) => {
   journal.init(TWO, { parameter: "a", epoch: 9 });
 };
 
+/** What hosts tell of initializations: later and earlier ones, under the declared epochs and others. */
+export const initializations: Scene = (writer) => {
+  const { journal } = writer;
+  writer.rules();
+  journal.declare(TWO);
+  journal.declare(TWO, { parameter: "own", epoch: 3 });
+  const ready = (epoch: number, revised: number, parameters: readonly [string, number][]): void => {
+    journal.host({ verb: "ready", job: { epoch, revised, session: 7 }, parameters });
+  };
+  ready(2, 1, []);
+  ready(3, 1, [["own", 2]]);
+  ready(9, 0, []);
+  ready(1, 1, []);
+  ready(2, 1, [["other", 1]]);
+  ready(1, 2, []);
+  journal.host({
+    verb: "ready",
+    parameters: [
+      ["own", 3],
+      ["w", 1],
+    ],
+  });
+  // It creates no block, and an init goes on to be asked for its grant.
+  journal.init(TWO, { parameter: "own", epoch: 2 });
+  journal.init(TWO, { parameter: "own", epoch: 3 });
+  journal.declare(TWO, { epoch: 2 });
+  journal.host({ verb: "ready", parameters: [["w", 1]] });
+  journal.host({ verb: "drop", parameter: "own", epoch: 3 });
+  journal.host({ verb: "ready", parameters: [["own", 3]] });
+  const subject = SUBJECTS.hostLog(SHARD, "ready");
+  journal.append(subject, encodeMessage({}, new Uint8Array([0xc1])));
+  journal.append(subject, encodeMessage({}, new Uint8Array([0x91, 0x92, 0xa1, 0x77, 0x00])));
+  const job = { epoch: 0, revised: 9, session: 9 };
+  journal.append(subject, encodeMessage({ job }, new Uint8Array([0x90])));
+  journal.init(TWO, { epoch: 2 });
+};
+
 /** Sessions that hosts end one by one. */
 export const sessions: Scene = (writer) => {
   const { journal } = writer;

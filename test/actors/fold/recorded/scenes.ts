@@ -8,7 +8,7 @@ import {
   toSynchronization,
 } from "../../../../src/protocol/config/index.ts";
 import { batches, batchRefusals, batchSteps, notes, rulesAgain } from "./batches.ts";
-import { clocks, declarations, forget, sessions, waste } from "./grants.ts";
+import { clocks, declarations, forget, initializations, sessions, waste } from "./grants.ts";
 import { extremes, limits, refusals, stepRefusals } from "./refusals.ts";
 import type { SceneWriter } from "./scene-writer.ts";
 
@@ -206,6 +206,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
   "steps-async": stepRefusals({ mode: "async" }),
   clocks,
   declarations,
+  initializations,
   sessions,
   batches,
   "batch-refusals": batchRefusals,
