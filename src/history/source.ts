@@ -8,8 +8,8 @@ import {
   BATCH_ENTRIES_MAX,
   comparePositions,
   type Fields,
+  GROUPS_KEY,
   JobSubjects,
-  listField,
   type Message,
   type OwnerVerb,
   type Position,
@@ -17,6 +17,7 @@ import {
   parseRecordHeader,
   type Synchronization,
   textField,
+  valuesField,
 } from "../protocol/index.ts";
 import { showPosition } from "../protocol/messages/position.ts";
 import type { ConnectionSettings } from "../transport/connection.ts";
@@ -163,7 +164,8 @@ export function summarizeRecord(
   const { trainer } = parsed;
   const sender = head && { trainer, session: head.session, n: head.n };
   if (parsed.by === "trainer") return { verb: parsed.verb, sender, parameters: [parsed.parameter] };
-  const groups = message && readable(() => listField(message.fields, "groups", BATCH_ENTRIES_MAX));
+  const groups =
+    message && readable(() => [...valuesField(message.fields, GROUPS_KEY, BATCH_ENTRIES_MAX)]);
   const parameters = (groups ?? []).flatMap(
     (group) => readable(() => textField(group as Record<string, unknown>, "parameter")) ?? [],
   );

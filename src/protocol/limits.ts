@@ -45,8 +45,12 @@ export const TRAINERS_PER_MESSAGE_MAX = 1024;
  */
 export const CLOCK_LEAD_STEPS = WINDOW_RECORDS;
 
-/** Excess of a session's rejected records over its applied ones at which the shard rejects all others. */
-export const REFUSED_RECORDS_MAX = 65_536;
+/** Excess of the work on a session's rejected records over that on its applied ones at which the shard rejects all others. */
+export const REJECTED_WORK_MAX = 16_384;
+
+/** Bytes of a record before its tensor bytes, and of its tensor, that count as much work as a record itself. */
+export const WORK_HEADER_BYTES = 1024;
+export const WORK_DATA_BYTES = 128 * 1024;
 
 /** Members of a job that is synchronized by steps. */
 export const MEMBERS_MAX = 4096;

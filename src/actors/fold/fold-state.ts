@@ -93,7 +93,7 @@ export interface FoldState {
   readonly declared?: readonly DeclaredParameter[];
   /** Sessions up to the floor that have not ended, ascending; absent if there are none. */
   readonly live?: readonly number[];
-  /** Sessions with more rejected records than applied ones, by trainer; absent if there are none. */
+  /** Sessions whose rejected records made more work than their applied ones, by trainer; absent if there are none. */
   readonly rejected?: readonly CountRow[];
   /** Unreadable records by the trainer in their subjects, of some trainers; absent if none. */
   readonly unreadableOf?: readonly CountRow[];

@@ -1,4 +1,6 @@
+import type { Message } from "../../protocol/codec.ts";
 import { type ErrorCode, PserverError } from "../../protocol/errors.ts";
+import { WORK_DATA_BYTES, WORK_HEADER_BYTES } from "../../protocol/limits.ts";
 import type { SessionsRecord } from "../../protocol/messages/host-records.ts";
 import type { TrainerSession } from "../../protocol/messages/lifecycle-messages.ts";
 import type { Outcome } from "../../protocol/messages/outcomes.ts";
@@ -33,7 +35,7 @@ export interface TrainerEntry {
   readonly done: number;
   /** Outcomes of numbers above `done`, in the order of the journal. */
   readonly outcomes: ReadonlyMap<number, Outcome>;
-  /** Number of the session's rejected records less its applied ones; never below 0. */
+  /** Work on the session's rejected records less that on its applied ones, see {@link workOf}; never below 0. */
   readonly rejected: number;
 }
 
@@ -84,7 +86,7 @@ export class TrainerTable implements RememberedSessions {
     return this.#entries.size;
   }
 
-  /** Lists the trainers with more rejected records than applied ones, in the order of {@link sorted}. */
+  /** Lists the trainers with more work on rejected records than on applied ones, in the order of {@link sorted}. */
   rejectedCounts(): [trainer: string, rejected: number][] {
     const counts: [string, number][] = [];
     for (const [id, { rejected }] of this.#entries) if (rejected > 0) counts.push([id, rejected]);
@@ -135,15 +137,15 @@ export class TrainerTable implements RememberedSessions {
     return undefined;
   }
 
-  /** Notes the outcome of an admitted record and forgets those up to its `done`. */
-  note(trainer: string, header: RecordHeader, outcome: Outcome): void {
+  /** Notes the outcome of an admitted record of this much work, and forgets those up to its `done`. */
+  note(trainer: string, header: RecordHeader, outcome: Outcome, work: number): void {
     let entry = this.#entries.get(trainer);
     if (entry?.session !== header.session) {
       entry = { session: header.session, done: 0, outcomes: new Map(), rejected: 0 };
       this.#entries.set(trainer, entry);
     }
     entry.outcomes.set(header.n, outcome);
-    count(entry, outcome);
+    count(entry, outcome, work);
     if (header.done > entry.done) forget(entry, header.done);
   }
 
@@ -282,12 +284,27 @@ function forget(entry: Entry, done: number): void {
   entry.done = done;
 }
 
-function count(entry: Entry, { code }: Outcome): void {
-  if (code === undefined) entry.rejected = Math.max(0, entry.rejected - 1);
-  else if (!EXPECTED_REJECTIONS.includes(code)) entry.rejected += 1;
+/**
+ * Returns the work that a record can make for a shard, in units of the least record: by the bytes that are read one by
+ * one, above all the entries of a batch, and by those of its tensor, which are only looked through.
+ */
+export function workOf({
+  headerBytes,
+  message,
+}: {
+  readonly headerBytes: number;
+  readonly message: Pick<Message, "data">;
+}): number {
+  const dataWork = Math.floor(message.data.length / WORK_DATA_BYTES);
+  return 1 + Math.floor(headerBytes / WORK_HEADER_BYTES) + dataWork;
 }
 
-/** Returns the QUOTA answer to a session with too many rejected records; undefined for all others. */
+function count(entry: Entry, { code }: Outcome, work: number): void {
+  if (code === undefined) entry.rejected = Math.max(0, entry.rejected - work);
+  else if (!EXPECTED_REJECTIONS.includes(code)) entry.rejected += work;
+}
+
+/** Returns the QUOTA answer to a session with too much work on rejected records; undefined for all others. */
 function rejectAboveQuota(
   entry: Entry | undefined,
   { session, n }: Pick<RecordHeader, "session" | "n">,
@@ -297,8 +314,8 @@ function rejectAboveQuota(
   if (entry === undefined || entry.session !== session) return undefined;
   if (entry.rejected < rejectedMax) return undefined;
   const message =
-    `session ${session}: the shard has refused ${entry.rejected} records more than it has applied, ` +
-    "and takes no further one; join again once the cause is found";
+    `session ${session}: rejected records have made ${entry.rejected} units of work more than applied ones, ` +
+    "and the shard takes no further one; join again once the cause is found";
   return rejection(n, seq, "QUOTA", message);
 }
 
@@ -319,7 +336,7 @@ export interface Senders {
   readonly declared: number;
   /** Number of records without a readable sender: damaged, malformed, or of another shard. */
   readonly unreadable: number;
-  /** The trainers whose session has more rejected than applied records, with the difference. */
+  /** The trainers whose rejected records made more work than their applied ones, with the difference. */
   readonly rejectedOf: readonly CountRow[];
   /** Numbers of unreadable records, by the trainer in their subjects. */
   readonly unreadableOf: readonly CountRow[];
