@@ -112,6 +112,8 @@ export interface ServingOwner {
   readonly mayAnswer: boolean;
   /** Whether the host has memory for the blocks that were folded while catching up. */
   fits(shard: Shard): boolean;
+  /** Called when the shard has caught up, just before it receives requests. */
+  caughtUp(): void;
   /** Stops the shard, which cannot go on. */
   fail(error: PserverError): void;
   /** Called when an asker has seen a record that the journal does not hold. */
@@ -138,6 +140,8 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
   readonly #subscriptions: ShardSubscriptions;
   readonly #loop: FoldLoop;
   readonly #outcomes: OutgoingOutcomes;
+  /** The last record that its snapshot holds. */
+  readonly #baseSeq: number;
   #isStopped = false;
   #hasFoldEnded = false;
   /** Records of trainers rejected since it began to serve. */
@@ -155,6 +159,7 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
     const journalEnd = new ObservedEnd(number);
     this.number = number;
     this.shard = shard;
+    this.#baseSeq = shard.seq;
     this.#context = context;
     this.#owner = owner;
     this.#tape = this.#makeTape();
@@ -248,6 +253,13 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
   /** Whether it has caught up and answers. */
   get isServing(): boolean {
     return this.#core.isServing && !this.#isStopped;
+  }
+
+  /** Records that it has to fold before it answers, and how many of them it has folded. */
+  get catchUp(): { readonly folded: number; readonly records: number } {
+    const { seq } = this.#core.journalEnd;
+    const records = Math.max(0, seq - this.#baseSeq);
+    return { folded: Math.min(Math.max(0, this.shard.seq - this.#baseSeq), records), records };
   }
 
   get position(): Position {
@@ -414,6 +426,7 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
 
   #catchUp(): void {
     if (this.#isStopped || !this.#core.catchUp()) return;
+    this.#owner.caughtUp();
     this.#subscriptions.open(this.shard.blocks());
     this.#context.listener.serving();
   }

@@ -18,6 +18,7 @@ import type { WantedPosition } from "./pending-reads.ts";
 import { isDeposed, recoverShard } from "./recover-shard.ts";
 import { type ServingOwner, ServingShard, type ShardContext } from "./serving-shard.ts";
 import { refusingHandler, ShardSubscriptions } from "./subscriptions.ts";
+import { type TakeOverProgress, takingOver } from "./take-over.ts";
 
 /**
  * Tells whether the owner of a shard is known to own it at this moment: its lease is held, and since the lease was
@@ -246,7 +247,8 @@ export class ShardOwner implements ServingOwner {
     const limit = new RetryLimit();
     while (!this.#closed) {
       try {
-        if (this.#lacking !== undefined) this.#reserve(this.#lacking.valueBytes);
+        if (this.#lacking === undefined) this.#refuseForNow();
+        else this.#reserve(this.#lacking.valueBytes);
         await this.#takeOver();
         return;
       } catch (error) {
@@ -377,8 +379,35 @@ export class ShardOwner implements ServingOwner {
   #hasMemory(): void {
     if (this.#lacking === undefined) return;
     this.#lacking = undefined;
+    this.#refuseForNow();
+  }
+
+  /** Answers requests with how far the take-over has come, until the shard has caught up. */
+  #refuseForNow(): void {
+    if (!this.#closed) this.#refuse(() => takingOver(this.#progress)).open([]);
+  }
+
+  caughtUp(): void {
+    this.#stopRefusing();
+  }
+
+  #stopRefusing(): void {
     this.#refusing?.close();
     this.#refusing = undefined;
+  }
+
+  get #progress(): TakeOverProgress {
+    const { shard, store } = this.#context;
+    const { folded, records } = this.#serving?.catchUp ?? { folded: 0, records: 0 };
+    return { shard, loadedBytes: store.readBytes, folded, records };
+  }
+
+  /** Makes the entry about the take-over of the shard; none when it is over. */
+  #takeOverEntry(): Fields {
+    const state = this.#state;
+    if (state !== "taking-over" && state !== "catching-up") return {};
+    const { shard: _shard, ...takeOver } = this.#progress;
+    return { takeOver };
   }
 
   /**
@@ -458,6 +487,7 @@ export class ShardOwner implements ServingOwner {
       ...this.#reports.entry(),
       ...(fallbacks.length === 0 ? {} : { fallbacks }),
       ...stepsEntry(shard),
+      ...this.#takeOverEntry(),
       ...errorEntry(this.#failure ?? this.#trouble),
     };
   }
@@ -511,6 +541,7 @@ export class ShardOwner implements ServingOwner {
     } else {
       // A failed shard answers with its error, so that askers do not wait for an owner.
       const failure = (): PserverError => this.#failure ?? error;
+      this.#stopRefusing();
       if (this.#serving !== undefined) this.#serving.fail(failure);
       else this.#refuse(failure).openFailed();
       this.#watchForRecovery();

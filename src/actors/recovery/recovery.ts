@@ -53,15 +53,20 @@ export function takeOverMs(leaseMs: number): number {
  * Asks for the generation under which a shard is served.
  * @throws the error of its owner; NO_OWNER if none answers.
  */
-async function servedGeneration(owners: Pick<OwnersClient, "ask">, shard: number): Promise<number> {
-  const { fields } = await owners.ask(shard, "status", {}, OWNER_MS);
+async function servedGeneration(
+  owners: Pick<OwnersClient, "ask">,
+  shard: number,
+  signal?: AbortSignal,
+): Promise<number> {
+  const { fields } = await owners.ask(shard, "status", {}, OWNER_MS, OWNER_MS, signal);
   return integerField(asMap(fields["status"], "status"), "generation");
 }
 
 /**
  * Waits until a host serves a shard under a generation: hosts that run take it over again by themselves. Returns
  * undefined when one does, else why none does: NO_OWNER, soon, if no host answers for the shard at first and none did
- * before; the last error of its owner once {@link takeOverMs} have passed.
+ * before; the last error of its owner once {@link takeOverMs} have passed, and no
+ * take-over makes progress.
  * @throws the reason of `signal`.
  */
 export async function awaitOwner(
@@ -82,10 +87,10 @@ export async function awaitOwner(
 /** Returns why a shard is not served under its generation; undefined if it is. */
 async function problemOf(
   owners: Pick<OwnersClient, "ask">,
-  { shard, generation }: ExpectedOwner,
+  { shard, generation, signal }: ExpectedOwner,
 ): Promise<PserverError | undefined> {
   try {
-    const received = await servedGeneration(owners, shard);
+    const received = await servedGeneration(owners, shard, signal);
     if (received >= generation) return undefined;
     const text = `shard ${shard}: expected generation ${generation} to be served; received ${received}`;
     return new PserverError("NOT_OWNER", text, { shard, expected: generation, received });
