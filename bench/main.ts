@@ -4,6 +4,7 @@ import { benchArchiving } from "./archiving.ts";
 import { Bed, type Storage } from "./bed.ts";
 import { benchC } from "./c-client.ts";
 import { benchDebugger } from "./debugger.ts";
+import { benchFailover } from "./failover.ts";
 import { type HostMemory, measureHostMemory } from "./host-memory.ts";
 import { benchKernels } from "./kernels.ts";
 import type { NamedModel } from "./models.ts";
@@ -72,6 +73,7 @@ async function main(): Promise<void> {
   const replay = await benchReplay({ ...options, log: progress });
   const commands = await benchDebugger({ ...options, log: progress });
   const tape = await benchTapeCost({ ...options, log: progress });
+  const failover = await benchFailover({ ...options, log: progress });
   const memory: HostMemory[] = [];
   for (const bytes of options.memoryModelBytes) {
     if (!isWanted(options, `host memory, ${bytes / 1e6} MB held`)) continue;
@@ -90,6 +92,7 @@ async function main(): Promise<void> {
     replay,
     commands,
     tape,
+    failover,
     memory,
   };
   const findings = { machine, ...found, kernels, rules };

@@ -1,4 +1,5 @@
 import type { CommandUsage } from "./debugger.ts";
+import type { FailoverTime } from "./failover.ts";
 import type { HostMemory } from "./host-memory.ts";
 import type { KernelResult } from "./kernels.ts";
 import type { Latency } from "./ours.ts";
@@ -27,6 +28,7 @@ export interface Findings {
   readonly replay: readonly ReplaySpeed[];
   readonly commands: readonly CommandUsage[];
   readonly tape: readonly TapeCost[];
+  readonly failover: readonly FailoverTime[];
   readonly memory: readonly HostMemory[];
   readonly kernels: readonly KernelResult[];
   readonly rules: readonly RuleResult[];
@@ -91,9 +93,11 @@ export function targetsOf(findings: Findings): Target[] {
     found: range(ratio, 2),
     met: ratio.median >= target,
   }));
-  const { commands, tape } = findings;
+  const { commands, tape, failover } = findings;
   const history = [...replay, ...commandTargets(commands), ...tapeTargets(tape)];
-  return [...ratios, ...sparse, ...history, ...memory, ...kernels, ...ruleTargets(findings.rules)];
+  const faults = failoverTargets(failover);
+  const computing = [...memory, ...kernels, ...ruleTargets(findings.rules)];
+  return [...ratios, ...sparse, ...history, ...faults, ...computing];
 }
 
 function commandTargets(commands: readonly CommandUsage[]): Target[] {
@@ -117,6 +121,15 @@ function tapeTargets(tape: readonly TapeCost[]): Target[] {
     aim: `< ${percent(target)} of the host's CPU time`,
     found: percent(cost),
     met: cost < target,
+  }));
+}
+
+function failoverTargets(failover: readonly FailoverTime[]): Target[] {
+  return failover.map(({ name, stallMs, targetMs, errors }) => ({
+    name,
+    aim: `< ${(targetMs / 1e3).toFixed(1)} s, and no push fails`,
+    found: `${seconds(stallMs)} s, ${errors.length} failed`,
+    met: stallMs.median < targetMs && errors.length === 0,
   }));
 }
 
@@ -161,6 +174,7 @@ export function reportText(findings: Findings): string {
     ["Replay of journals: median (min–max) of the rounds", replayRows(findings.replay)],
     ["Commands of the debugger: median (min–max) of the rounds", commandRows(findings.commands)],
     ["The tape: CPU s of the host per GB of gradients", tapeRows(findings.tape)],
+    ["Failover: the longest wait of a push, s", failoverRows(findings.failover)],
     ["Memory of a host, MB", memoryRows(findings.memory)],
     ["Kernels, float32, a block of 1 MiB in cache", kernelRows(findings.kernels)],
     ["Rules, float32: bytes read and written", ruleRows(findings.rules)],
@@ -260,6 +274,22 @@ function tapeRows(found: readonly TapeCost[]): string[][] {
       percent(cost),
     ]),
   ];
+}
+
+function failoverRows(found: readonly FailoverTime[]): string[][] {
+  return [
+    ["measurement", "push", "plain message", "failed pushes"],
+    ...found.map(({ name, stallMs, rawStallMs, errors }) => [
+      name,
+      seconds(stallMs),
+      rawStallMs === undefined ? "" : seconds(rawStallMs),
+      String(errors.length),
+    ]),
+  ];
+}
+
+function seconds({ median, min, max }: Spread): string {
+  return range({ median: median / 1e3, min: min / 1e3, max: max / 1e3 }, 1);
 }
 
 function percent(share: number): string {

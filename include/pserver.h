@@ -124,10 +124,11 @@ typedef struct pserver_options {
   const char *tls_ca;
   const char *tls_cert;
   const char *tls_key;
-  /** Name of the job: 1 to 40 characters A-Z a-z 0-9 and -. */
+  /** Name of the job: 1 to 40 characters A-Z a-z 0-9 and -. NULL: PSERVER_JOB, else "default". */
   const char *job;
   /** Id of this trainer. After a restart use the same id, so that the trainer continues in its place. Two
-   * processes with the same id end each other's sessions. NULL: an id that is used once. */
+   * processes with the same id end each other's sessions. NULL: PSERVER_TRAINER, else an id that is used
+   * once. */
   const char *trainer;
   /** Token of this client's inbox below `_INBOX_<job>.<trainer>.`; NULL: a random one. */
   const char *inbox_token;
@@ -263,6 +264,13 @@ PSERVER_EXPORT pserver_status pserver_init_params(pserver_client *client,
 
 /** Ends the initialization. NOT_SELECTED; INCOMPLETE names blocks that are declared but not stored. */
 PSERVER_EXPORT pserver_status pserver_finish_init(pserver_client *client, int64_t timeout_ms);
+
+/**
+ * Gives up the initialization for which this trainer is selected: another one that waits is selected, or this
+ * one if it asks again; what has been initialized meanwhile is dropped. Does nothing if the job is initialized.
+ * For a trainer that has failed to initialize the job and goes on. NOT_SELECTED.
+ */
+PSERVER_EXPORT pserver_status pserver_abort_init(pserver_client *client, int64_t timeout_ms);
 
 /**
  * Creates a parameter with this value unless it exists; waits while another trainer is creating it.

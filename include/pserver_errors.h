@@ -61,6 +61,8 @@ typedef enum pserver_status {
   PSERVER_ERR_NO_SPACE = 25,
   /** a job of this name exists with other settings */
   PSERVER_ERR_JOB_EXISTS = 26,
+  /** an earlier change of the job is to be completed or dropped first */
+  PSERVER_ERR_UNFINISHED = 27,
   /** a newer session of this trainer has joined */
   PSERVER_ERR_SUPERSEDED = 30,
   /** the session has ended; join again */
@@ -79,7 +81,7 @@ typedef enum pserver_status {
   PSERVER_ERR_NOT_MEMBER = 37,
   /** the trainer or job exceeds what it may hold or waste */
   PSERVER_ERR_QUOTA = 38,
-  /** the job's records are older than what was already done under them */
+  /** entries of the job are damaged, or older than what was done under them */
   PSERVER_ERR_JOB_DAMAGED = 39,
   /** the journal has reached its limit */
   PSERVER_ERR_JOURNAL_FULL = 40,
@@ -99,8 +101,8 @@ typedef enum pserver_status {
   PSERVER_ERR_HISTORY_LOST = 47,
   /** a record cannot be folded, because of a defect of this program */
   PSERVER_ERR_FOLD_FAILED = 48,
-  /** an earlier change of the job is to be completed or dropped first */
-  PSERVER_ERR_UNFINISHED = 49,
+  /** the tape lacks lines of records that are no longer kept */
+  PSERVER_ERR_TAPE_DAMAGED = 49,
   /** no host serves the shard at the moment */
   PSERVER_ERR_NO_OWNER = 50,
   /** this host no longer owns the shard */
@@ -182,6 +184,7 @@ typedef enum pserver_status {
   X(PSERVER_ERR_INCOMPLETE, "INCOMPLETE", 0) \
   X(PSERVER_ERR_NO_SPACE, "NO_SPACE", 0) \
   X(PSERVER_ERR_JOB_EXISTS, "JOB_EXISTS", 0) \
+  X(PSERVER_ERR_UNFINISHED, "UNFINISHED", 0) \
   X(PSERVER_ERR_SUPERSEDED, "SUPERSEDED", 0) \
   X(PSERVER_ERR_REJOIN, "REJOIN", 0) \
   X(PSERVER_ERR_SETTLED, "SETTLED", 0) \
@@ -201,7 +204,7 @@ typedef enum pserver_status {
   X(PSERVER_ERR_JOURNAL_FAULT, "JOURNAL_FAULT", 1) \
   X(PSERVER_ERR_HISTORY_LOST, "HISTORY_LOST", 0) \
   X(PSERVER_ERR_FOLD_FAILED, "FOLD_FAILED", 0) \
-  X(PSERVER_ERR_UNFINISHED, "UNFINISHED", 0) \
+  X(PSERVER_ERR_TAPE_DAMAGED, "TAPE_DAMAGED", 0) \
   X(PSERVER_ERR_NO_OWNER, "NO_OWNER", 1) \
   X(PSERVER_ERR_NOT_OWNER, "NOT_OWNER", 1) \
   X(PSERVER_ERR_BUSY, "BUSY", 1) \

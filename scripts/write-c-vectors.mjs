@@ -67,14 +67,15 @@ export function renderVectors(directory) {
     ),
     table(
       "acks",
-      "const char *json; int kind; unsigned shard; uint64_t generation, seq; pserver_status code;",
-      read("acks").acks.map(({ json, kind, shard = 0, generation = 0, seq = 0, code }) => [
+      "const char *json; int kind; unsigned shard; uint64_t generation, seq; pserver_status code; const char *text;",
+      read("acks").acks.map(({ json, kind, shard = 0, generation = 0, seq = 0, code, text }) => [
         literal(json),
         `PS_ACK_${kind.toUpperCase()}`,
         shard,
         generation,
         seq,
         code === undefined ? "PSERVER_OK" : `PSERVER_ERR_${code}`,
+        text === undefined ? "NULL" : literal(text),
       ]),
     ),
     table(

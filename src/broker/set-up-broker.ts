@@ -3,9 +3,9 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { ensureError, PserverError } from "../protocol/errors.ts";
+import { readProcessStat } from "../system/process-identity.ts";
 import { packageRoot } from "./broker-config.ts";
 import { type FoundBroker, findBroker, userBrokerDirectory } from "./find-broker.ts";
-import { readProcessStat } from "./process-identity.ts";
 
 /**
  * Sends a signal to a process and to all its descendants, whatever process groups they have made. The process

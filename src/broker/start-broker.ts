@@ -16,6 +16,7 @@ import type { Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { PserverError } from "../protocol/errors.ts";
 import { errnoCode, fileError, io } from "../system/file-errors.ts";
+import { readProcessStat } from "../system/process-identity.ts";
 import {
   type BrokerConfig,
   fileLimitBytes,
@@ -24,7 +25,6 @@ import {
   writeBrokerConfig,
 } from "./broker-config.ts";
 import { type FoundBroker, findBroker } from "./find-broker.ts";
-import { readProcessStat } from "./process-identity.ts";
 import { lockStore, type StoreLock } from "./store-lock.ts";
 
 /** How a broker ended: with an exit code, or by a signal. */

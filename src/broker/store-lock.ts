@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { makeDirectory } from "../model-files/atomic-write.ts";
 import { PserverError } from "../protocol/errors.ts";
 import { errnoCode, fileError } from "../system/file-errors.ts";
-import { identifyProcess, isAlive, type ProcessIdentity } from "./process-identity.ts";
+import { identifyProcess, isAlive, type ProcessIdentity } from "../system/process-identity.ts";
 
 /** Exclusive use of a store directory. */
 export interface StoreLock {

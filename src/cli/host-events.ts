@@ -123,6 +123,12 @@ function describeProblem(event: Problem): string {
       return `mark of shard ${event.shard}: ${code}: ${message}; a loss of later records would not be noticed`;
     case "loss-reported":
       return `shard ${event.shard} goes on, but may have lost records: ${message}`;
+    case "archiver-stopped":
+      return `${code}: ${message}; hosts trim without it, see "pserver status"`;
+    case "archiver-behind":
+      return `shard ${event.shard}: ${message}; its archive has a gap`;
+    case "replica-damaged":
+      return `${message}; another copy is used: replace this one as docs/guides/cluster.md says`;
     case "unsaved":
       return (
         `shard ${event.shard} was not saved: ${code}: ${message}; ` +

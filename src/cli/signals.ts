@@ -1,9 +1,9 @@
 import { once, setMaxListeners } from "node:events";
 import { fstatSync, statSync } from "node:fs";
 import { isatty } from "node:tty";
-import { readProcessStat } from "../broker/process-identity.ts";
 import { PserverError } from "../protocol/errors.ts";
 import { errnoCode } from "../system/file-errors.ts";
+import { readProcessStat } from "../system/process-identity.ts";
 import { EXIT } from "./report-error.ts";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;

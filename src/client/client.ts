@@ -302,6 +302,18 @@ export class Client {
   }
 
   /**
+   * Gives up the initialization for which this trainer is selected: another one that waits is selected, or
+   * this one if it asks again; what has been initialized meanwhile is dropped. Does nothing if the job is
+   * initialized. For a trainer that has failed to initialize the job and goes on.
+   * @throws NOT_SELECTED unless {@link beginInit} returned true.
+   */
+  abortInit(options?: CallOptions): Promise<void> {
+    return this.#calls.run("abortInit", options, (deadline) =>
+      this.#parts.lifecycle.abort(deadline),
+    );
+  }
+
+  /**
    * Applies each parameter's optimizer once with these gradients, of whole parameters or, if they are
    * configured `sparse`, of some rows; an empty list of rows sends nothing. A parameter of one block
    * (up to 4 MiB) is updated in one transaction, a larger one block by block.
@@ -311,9 +323,9 @@ export class Client {
    * the trainer's step, unless `endStep` is false.
    * @throws NO_LEARNING_RATE, UNKNOWN_PARAMETER, NOT_INITIALIZED, BAD_DTYPE, BAD_SHAPE, BAD_INDEX,
    * NON_FINITE, STATIC, UNSUPPORTED or EMPTY before anything is sent; OUTCOME_UNKNOWN at the deadline,
-   * naming the block updates that were applied once or not at all; LATE for blocks whose step had closed, if
-   * that is not to be expected; NOT_MEMBER if the trainer lost its place in the steps: the next call
-   * enters again.
+   * naming the block updates that were applied once or not at all. A trainer that has lost its place in the
+   * steps, because it was paused, enters again and sends in the step that is open then; NOT_MEMBER or LATE if
+   * the step that closed without it had taken some of the blocks, which the error names.
    */
   sendGrads(grads: GradientRecord, options: GradOptions = {}): Promise<GradResult> {
     return this.#calls.run("sendGrads", options, (deadline) =>

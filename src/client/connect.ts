@@ -9,6 +9,7 @@ import {
 } from "@nats-io/transport-node";
 import { ensureError, PserverError } from "../protocol/errors.ts";
 import { ID_BYTES_MAX } from "../protocol/limits.ts";
+import { JOB_DEFAULT } from "../protocol/names.ts";
 import { JobSubjects } from "../protocol/subjects.ts";
 import { BufferPool } from "../transport/buffers.ts";
 import { connectForBulk } from "../transport/bulk-transport.ts";
@@ -20,6 +21,7 @@ import type { ShardFallback } from "./io/fallbacks.ts";
 import {
   type ConnectionOverrides,
   type Environment,
+  nonEmpty,
   resolveConnection,
 } from "./wire/broker-settings.ts";
 import { NatsWire } from "./wire/wire.ts";
@@ -62,12 +64,12 @@ function connectionClosed(cause: unknown): PserverError {
 
 /** Options of `connect`; connection settings that are left out come from the environment. */
 export interface ConnectOptions extends ConnectionOverrides, CallOptions {
-  /** Name of the job: 1 to 40 of `A-Z a-z 0-9 -`. */
-  readonly job: string;
+  /** Name of the job: 1 to 40 of `A-Z a-z 0-9 -`. By default `PSERVER_JOB`, else `default`. */
+  readonly job?: string;
   /**
    * Id of this trainer in the job, the same after a restart to take over what it was doing. Two
-   * processes with one id end each other's sessions. By default one that is used once: the host
-   * name, the process id and a random part.
+   * processes with one id end each other's sessions. By default `PSERVER_TRAINER`, else one that is used
+   * once: the host name, the process id and a random part.
    */
   readonly trainer?: string;
   /**
@@ -84,7 +86,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 /**
  * Connects to the broker and joins a job as a trainer. Tries again until `timeoutMs` (10 s) is
  * over, so that broker, host and trainers can be started in any order. Settings that are left out come
- * from `environment`.
+ * from `environment`; so a trainer that the launcher has started joins its job without any.
  *
  * @throws NO_BROKER, naming the address, if the broker does not answer; DENIED if it refuses the
  * credentials; NO_TLS if it offers no TLS, or none to trust, where `tls://` asks for it; NO_HOST if no host of the job answers; BAD_NAME for a wrong job or trainer.
@@ -99,10 +101,14 @@ const CONNECT_TIMEOUT_MS = 10_000;
  * const [w] = await ps.getParams(["w"]);
  */
 export async function connect(
-  options: ConnectOptions,
+  options: ConnectOptions = {},
   environment: Environment = process.env,
 ): Promise<Client> {
-  const { job, trainer = uniqueTrainer(), onFallback } = options;
+  const {
+    job = nonEmpty(environment["PSERVER_JOB"]) ?? JOB_DEFAULT,
+    trainer = nonEmpty(environment["PSERVER_TRAINER"]) ?? uniqueTrainer(),
+    onFallback,
+  } = options;
   const inbox = new JobSubjects(job).inbox(trainer);
   const deadline = Deadline.start("connect", options, CONNECT_TIMEOUT_MS);
   try {

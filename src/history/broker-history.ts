@@ -7,9 +7,10 @@ import { openStoredJob, type StoredJob } from "../actors/job/open-job.ts";
 import { OwnersClient } from "../actors/job/owners-client.ts";
 import type { Journal, JournalInfo } from "../actors/journal/journal.ts";
 import { journalDamaged, lastRecordSeq } from "../actors/journal/journal-check.ts";
-import { Credit, JournalReader } from "../actors/journal/journal-reader.ts";
+import { Credit, type DeliveredRecord, JournalReader } from "../actors/journal/journal-reader.ts";
 import type { KvBucket } from "../actors/journal/kv-bucket.ts";
 import type { PieceRef } from "../actors/journal/manifest.ts";
+import { MismatchedRecords } from "../actors/journal/mismatched-records.ts";
 import { SnapshotReader } from "../actors/journal/snapshot-store.ts";
 import {
   brokerCall,
@@ -19,15 +20,19 @@ import {
 } from "../actors/journal/streams.ts";
 import type { Watermark } from "../actors/journal/watermark.ts";
 import { WatermarkKeeper } from "../actors/journal/watermark-keeper.ts";
+import type { EntryProblem } from "../actors/lifecycle/compare-entries.ts";
+import { inspectEntries } from "../actors/recovery/inspect-entries.ts";
 import {
   comparePositions,
   ensureError,
   type Fields,
+  isSealed,
   JobSubjects,
   type Message,
   type OwnerVerb,
   type Position,
   PserverError,
+  type ShardKnowledge,
   type Synchronization,
 } from "../protocol/index.ts";
 import { showPosition } from "../protocol/messages/position.ts";
@@ -53,24 +58,58 @@ const READ_AHEAD_BYTES = 16 * 1024 ** 2;
 /** Longest wait for the next record; then reading gives up. */
 const SILENCE_MS = 60_000;
 
+/** Silence after which the broker is asked whether it can give the next record at all. */
+const STALL_MS = 5_000;
+
 /** Dependencies of {@link readRecords}. */
 interface ReadRecordsDeps {
   readonly connection: NatsConnection;
   readonly manager: JetStreamManager;
   readonly inboxPrefix: string;
+  readonly isReplicated: boolean;
   readonly shard: number;
   readonly stream: string;
-  /** Makes the error for a journal that delivers record `found` where it should deliver `expected`. */
-  readonly missing: (expected: number, found: number) => Promise<PserverError>;
+  /** Makes the error for a journal that has record `found`, or nothing, where it should have `expected`. */
+  readonly missing: (expected: number, found: number | undefined) => Promise<PserverError>;
+  /** Returns the error for record `expected` if the broker counts it and cannot give it. */
+  readonly unreadable: (expected: number) => Promise<PserverError | undefined>;
+}
+
+/**
+ * Has a reader read those records of a replicated journal from another broker's copy that do not match their
+ * checksum, until another broker gives the same bytes.
+ */
+class DoubtfulRecords {
+  readonly #reader: JournalReader;
+  readonly #mismatched: MismatchedRecords = new MismatchedRecords();
+
+  constructor(reader: JournalReader) {
+    this.#reader = reader;
+  }
+
+  /** Whether a record is to be read again. If so, the reader begins anew, and avoids this copy. */
+  rereads(record: DeliveredRecord): boolean {
+    const { broker, seq, payload } = record;
+    if (broker === undefined || isSealed(payload)) return false;
+    const other = this.#mismatched.brokerOf(seq);
+    // If no two copies are alike, the record is given as it is: it fails whatever it is needed for.
+    if (this.#mismatched.isConfirmedBy(record) || !this.#mismatched.remember([record])) {
+      if (other !== undefined) this.#reader.allow(other);
+      return false;
+    }
+    this.#reader.avoid(broker);
+    void this.#reader.reset();
+    return true;
+  }
 }
 
 /**
  * Reads the records of a journal stream after `afterSeq` up to `toSeq`, in order, in batches of those that have
- * arrived. The caller may keep them.
- * @throws the error of `missing`; TIMEOUT after a minute without a record; the reason of `signal`.
+ * arrived. The caller may keep them. Of a replicated journal, a record that one copy has damaged is read from another.
+ * @throws the error of `missing` or `unreadable`; TIMEOUT after a minute without a record; the reason of `signal`.
  */
 async function* readRecords(
-  { shard, stream, missing, ...deps }: ReadRecordsDeps,
+  { shard, stream, missing, unreadable, ...deps }: ReadRecordsDeps,
   afterSeq: number,
   toSeq: number,
   signal: AbortSignal,
@@ -83,6 +122,7 @@ async function* readRecords(
   let [receivedSeq, takenSeq] = [afterSeq, afterSeq];
   let failure: (() => PserverError | Promise<PserverError>) | undefined;
   let wake = (): void => undefined;
+  const doubtful = new DoubtfulRecords(reader);
   const fail = (make: () => PserverError | Promise<PserverError>): void => {
     failure ??= make;
     reader.stop();
@@ -102,21 +142,39 @@ async function* readRecords(
         fail(() => missing(expected, record.seq));
         return;
       }
+      if (doubtful.rereads(record)) return;
       receivedSeq = record.seq;
       arrived.push(record);
       wake();
     },
-    onFailure: (error) => fail(() => error),
+    onFailure: (error) =>
+      fail(() =>
+        unreadable(receivedSeq + 1).then(
+          (damage) => damage ?? error,
+          () => error,
+        ),
+      ),
   });
+  let heardAtMs = performance.now();
   try {
     while (takenSeq < toSeq) {
       if (arrived.length === 0 && failure === undefined) {
-        const silent = setTimeout(() => fail(() => silence(shard, receivedSeq + 1)), SILENCE_MS);
+        let stall: NodeJS.Timeout | undefined;
         await new Promise<void>((resolve) => {
           wake = resolve;
+          stall = setTimeout(resolve, STALL_MS);
         });
-        clearTimeout(silent);
+        clearTimeout(stall);
       }
+      if (arrived.length === 0 && failure === undefined) {
+        const damage = await unreadable(receivedSeq + 1);
+        // It may have come while the broker was asked.
+        if (arrived.length > 0 || failure !== undefined) continue;
+        if (damage !== undefined) throw damage;
+        if (performance.now() - heardAtMs >= SILENCE_MS) throw silence(shard, receivedSeq + 1);
+        continue;
+      }
+      heardAtMs = performance.now();
       // Records that came before a failure are given first.
       if (arrived.length === 0 && failure !== undefined) throw await failure();
       const batch = arrived.splice(0);
@@ -235,14 +293,23 @@ export class BrokerShard implements ShardHistory {
     const { generation, seq } = after;
     const { journal } = this.#deps;
     const stream = journal.stream(generation);
-    const missing = (expected: number, found: number): Promise<PserverError> =>
+    const missing = (expected: number, found: number | undefined): Promise<PserverError> =>
       this.#missing(generation, expected, found);
-    const deps = { ...this.#deps, shard: this.shard, stream, missing };
+    const unreadable = async (expected: number): Promise<PserverError | undefined> =>
+      (await this.#isUnreadable(generation, expected)) ? missing(expected, undefined) : undefined;
+    const { isReplicated } = journal;
+    const deps = { ...this.#deps, isReplicated, shard: this.shard, stream, missing, unreadable };
     return readRecords(deps, seq, toSeq, signal);
   }
 
-  watermark(): Promise<Watermark | undefined> {
-    return new WatermarkKeeper(this.#deps.bucket, this.shard).read();
+  async watermark(): Promise<Watermark | undefined> {
+    try {
+      return await new WatermarkKeeper(this.#deps.bucket, this.shard).read();
+    } catch (error) {
+      // That it is damaged is found where the entries are compared; nothing else depends on it here.
+      if (ensureError(error).code !== "JOB_DAMAGED") throw error;
+      return undefined;
+    }
   }
 
   async *readTape(
@@ -297,14 +364,27 @@ export class BrokerShard implements ShardHistory {
   }
 
   /** Makes the error for a record that is missing where it should be read: it was trimmed since, or lost. */
-  async #missing(generation: number, expected: number, found: number): Promise<PserverError> {
+  async #missing(
+    generation: number,
+    expected: number,
+    found: number | undefined,
+  ): Promise<PserverError> {
     const { shard } = this;
     const info = await this.#deps.journal.info(generation);
-    if (info === undefined || info.firstSeq <= expected) {
+    if (info !== undefined && info.firstSeq <= expected) {
       return journalDamaged(shard, expected, found);
     }
     const wanted = `record ${showPosition(shard, { generation, seq: expected })}`;
-    return historyLost(shard, wanted, { generation, seq: info.firstSeq });
+    return historyLost(shard, wanted, info && { generation, seq: info.firstSeq });
+  }
+
+  /** Whether the broker counts a record that it cannot give, or has removed it or its journal since. */
+  async #isUnreadable(generation: number, seq: number): Promise<boolean> {
+    const { journal } = this.#deps;
+    // Asked first: the record may be stored meanwhile.
+    const info = await journal.info(generation);
+    if (info === undefined) return true;
+    return info.lastSeq >= seq && (await journal.record(generation, seq)) === undefined;
   }
 }
 
@@ -393,6 +473,13 @@ export class BrokerHistory implements HistorySource {
       journal: journalOf(shard),
       snapshots: new SnapshotReader({ manager, subjects, shard }),
     });
+  }
+
+  async compareEntries(
+    known: ReadonlyMap<number, ShardKnowledge>,
+  ): Promise<readonly EntryProblem[]> {
+    const ask = async (shard: number): Promise<ShardKnowledge | undefined> => known.get(shard);
+    return (await inspectEntries(this.bucket, [...known.keys()], ask)).problems;
   }
 
   askOwner(shard: number, verb: OwnerVerb, fields: Fields): Promise<Message> {

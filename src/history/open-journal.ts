@@ -1,5 +1,6 @@
 import type { UpdateEvent } from "../actors/journal/describe-record.ts";
 import { defined } from "../protocol/fields.ts";
+import type { PserverError } from "../protocol/index.ts";
 import { ArchiveSource } from "./archive/archive-source.ts";
 import { joinHistories } from "./archive/joined-source.ts";
 import { BrokerHistory } from "./broker-history.ts";
@@ -52,6 +53,8 @@ export interface UpdatesOptions extends UpdateFilter {
   readonly until?: string;
   /** Whether later updates are read, too, until the signal is aborted; false by default. */
   readonly follow?: boolean;
+  /** Called with TAPE_DAMAGED for records of which nothing says what happened, and with BAD_ARCHIVE for a damaged file. */
+  readonly onDamage?: (error: PserverError) => void;
   readonly signal?: AbortSignal;
 }
 
@@ -84,7 +87,7 @@ export class JournalHandle {
   /**
    * The updates of the job, one after the other: each entry of a batch, each note, and each record of a host, in
    * the order of the times at which the broker stored them. Memory does not grow with their number.
-   * @throws as {@link resolve}; what the source and the fold throw; the reason of the signal.
+   * @throws TAPE_DAMAGED, BAD_ARCHIVE at the end if no `onDamage` was there to be told of it; as {@link resolve}; what the source and the fold throw; the reason of the signal.
    * @example
    * for await (const update of journal.updates({ trainer: "trainer-2", since: "1h ago" })) console.log(update);
    */

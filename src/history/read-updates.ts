@@ -3,16 +3,21 @@ import type { Shard } from "../actors/fold/shard.ts";
 import { foldDescribed, type UpdateEvent } from "../actors/journal/describe-record.ts";
 import {
   comparePositions,
+  type ErrorCode,
   ensureError,
   JobSubjects,
   type Position,
-  type PserverError,
+  PserverError,
 } from "../protocol/index.ts";
+import { showPosition } from "../protocol/messages/position.ts";
 import type { Cut, Point, ResolvedPoint } from "./points.ts";
 import { foldUnlessDamaged, loadBase, nextTurn, readAgain } from "./replay/replay-shard.ts";
 import { findPointed, resolveFound, resolvePoint } from "./resolve-point.ts";
 import {
+  basesOf,
+  END_SEQ,
   type HistorySource,
+  isEndOfGap,
   rebuildableRanges,
   type ShardHistory,
   summarizeRecord,
@@ -24,7 +29,7 @@ import {
   lastOf,
   mergeArrivals,
   mergeSorted,
-  type TapePart,
+  type SkippedRecords,
   tapeUpdates,
   type UpdateFilter,
 } from "./update-stream.ts";
@@ -32,13 +37,32 @@ import {
 /** Time for which records are folded in one turn of the event loop. */
 const TURN_MS = 20;
 
-/** A sequence that no journal reaches. */
-const END_SEQ = Number.MAX_SAFE_INTEGER;
-
 /**
  * Pause between two checks whether a shard, whose journal cannot be folded further, goes on under a new generation.
  */
 const FAILED_PAUSE_MS = 1_000;
+
+/** Records of which neither tape nor journal says what happened. */
+export interface MissingUpdates {
+  readonly shard: number;
+  readonly generation: number;
+  /** The first and the last of them. */
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Makes the error for records of which neither tape nor journal says what happened. */
+export function tapeDamaged(missing: MissingUpdates): PserverError {
+  const { shard, generation, from, to } = missing;
+  const count = to - from + 1;
+  const what = count === 1 ? "1 record has" : `${count} records have`;
+  const place = showPosition(shard, { generation, seq: from });
+  const text = `shard ${shard}: ${what} no line, ${place} to ${to}: the tape lacks them, and so does the journal`;
+  return new PserverError("TAPE_DAMAGED", text, { shard, generation, from, to });
+}
+
+/** Errors of records that cannot be read or folded on; what comes after the next snapshot can be. */
+const UNREADABLE: readonly ErrorCode[] = ["JOURNAL_DAMAGED", "SNAPSHOT_DAMAGED", "HISTORY_LOST"];
 
 /**
  * Updates of a shard in the order of its journal. The records are folded, so that the outcome of each is known. A
@@ -61,25 +85,83 @@ export class JournalUpdates {
   }
 
   /**
-   * Reads the updates after a position up to another one, some at a time. Leaves out what the source does not hold
-   * any more. May be called again to go on.
+   * Reads the updates after a position up to another one, some at a time. What the source does not hold any more, or
+   * cannot read, is left out and told to `onMissing`, if it is of the generation of `to`; records before the first one
+   * that it holds only if they should be `known` to it. May be called again to go on.
    * @throws errors of the source and the fold; the reason of the signal.
    */
-  async *between(after: Position, to: Position): AsyncGenerator<readonly UpdateEvent[]> {
-    for (const part of rebuildableRanges(await takeInventory(this.#history))) {
+  async *between(
+    after: Position,
+    to: Position,
+    onMissing: (missing: MissingUpdates) => void = () => undefined,
+    known = true,
+  ): AsyncGenerator<readonly UpdateEvent[]> {
+    const inventory = await takeInventory(this.#history);
+    const { shard } = inventory;
+    /** The last record of the generation of `to` that was read or told. */
+    let reached = after.generation === to.generation ? after.seq : 0;
+    let isKnown = known;
+    const missingUpTo = (seq: number): void => {
+      const { generation } = to;
+      if (seq > reached) onMissing({ shard, generation, from: reached + 1, to: seq });
+      reached = Math.max(reached, seq);
+    };
+    for (const part of rebuildableRanges(inventory)) {
       const { generation, firstSeq, lastSeq } = part;
       const last = { generation, seq: lastSeq };
       if (generation > to.generation || comparePositions(last, after) <= 0) continue;
-      const fromSeq = generation === after.generation ? Math.max(firstSeq, after.seq) : firstSeq;
-      const toSeq = generation === to.generation ? Math.min(lastSeq, to.seq) : lastSeq;
+      let fromSeq = generation === after.generation ? Math.max(firstSeq, after.seq) : firstSeq;
+      const isLast = generation === to.generation;
+      const toSeq = isLast ? Math.min(lastSeq, to.seq) : lastSeq;
       if (fromSeq >= toSeq) continue;
-      await this.#load({ generation, seq: fromSeq });
-      try {
-        yield* this.#fold(fromSeq, toSeq);
-      } catch (error) {
-        if (ensureError(error).code !== "FOLD_FAILED") throw error;
+      // Records that were never written have no lines either.
+      if (isLast) {
+        const isSkipped = isEndOfGap(inventory.spans, { generation, seq: fromSeq }, reached);
+        if (isSkipped || !isKnown) reached = fromSeq;
+        missingUpTo(fromSeq);
+        isKnown = true;
+      }
+      while (fromSeq < toSeq) {
+        const readableFrom = yield* this.#readUpTo({ generation, seq: fromSeq }, toSeq, (seq) => {
+          if (isLast) reached = seq;
+        });
+        if (readableFrom === undefined) break;
+        const next = basesOf(inventory).find(
+          (base) => base.generation === generation && base.seq >= readableFrom,
+        );
+        fromSeq = Math.min(next?.seq ?? toSeq, toSeq);
+        if (isLast) missingUpTo(fromSeq);
       }
     }
+    if (to.seq < END_SEQ && isKnown) missingUpTo(to.seq);
+  }
+
+  /**
+   * Reads the updates after a position up to a record of its generation; tells `onReached` how far it came.
+   * @returns the record after the first one that cannot be read; undefined if all could be, or the fold has failed.
+   */
+  async *#readUpTo(
+    from: Position,
+    toSeq: number,
+    onReached: (seq: number) => void,
+  ): AsyncGenerator<readonly UpdateEvent[], number | undefined> {
+    try {
+      await this.#load(from);
+      yield* this.#fold(from.seq, toSeq);
+      onReached(toSeq);
+    } catch (error) {
+      const { code } = ensureError(error);
+      // Where the fold has failed, the record at which it did is the last one that is known.
+      if (code === "FOLD_FAILED") onReached(toSeq);
+      else if (!UNREADABLE.includes(code)) throw error;
+      else {
+        const seq = Math.max(from.seq, this.#shard?.seq ?? 0);
+        onReached(seq);
+        this.#shard = undefined;
+        return seq + 1;
+      }
+    }
+    return undefined;
   }
 
   /** Reads the updates after a position as they come, until the signal is aborted. @throws as {@link between}. */
@@ -142,7 +224,10 @@ export class JournalUpdates {
           if (record.seq > afterSeq) events.push(...described);
         } catch (error) {
           const found = ensureError(error);
-          if (found.code !== "FOLD_FAILED") throw error;
+          if (found.code !== "FOLD_FAILED") {
+            yield events;
+            throw error;
+          }
           this.#failure = found;
           yield [...events, this.#failedUpdate(record, found)];
           throw found;
@@ -182,33 +267,46 @@ export interface ShardSpan {
 
 /**
  * The updates of a shard after a position up to another one: from its tape, which reaches back to the job's
- * beginning and needs no fold, and what has no line there, or none yet, from its journal.
+ * beginning and needs no fold, and what has no line there, or none yet, from its journal. `onDamage` is told of what
+ * is in neither, but not of what was trimmed of a shard without a tape, and of a damaged file of an archived tape.
  * @throws as `tapeUpdates` and `JournalUpdates.between`.
  */
 export async function* shardUpdates(
   history: ShardHistory,
   journal: JournalUpdates,
   { after, to, fromMs }: ShardSpan,
+  onDamage: (error: PserverError) => void,
   signal: AbortSignal,
 ): AsyncGenerator<readonly UpdateEvent[]> {
+  const onMissing = (missing: MissingUpdates): void => onDamage(tapeDamaged(missing));
   let covered = after;
-  for await (const part of tapeUpdates(history, after, to, fromMs, signal)) {
-    const { skipped } = part;
-    if (skipped !== undefined && isWanted(skipped, fromMs)) {
-      yield* journal.between(skipped.after, skipped.to);
+  let hasTape = false;
+  try {
+    for await (const part of tapeUpdates(history, after, to, fromMs, signal)) {
+      hasTape = true;
+      const skipped = part.skipped && wantedOf(part.skipped, fromMs);
+      if (skipped !== undefined) yield* journal.between(skipped.after, skipped.to, onMissing);
+      covered = part.covered;
+      if (part.events.length > 0) yield part.events;
     }
-    covered = part.covered;
-    if (part.events.length > 0) yield part.events;
+  } catch (error) {
+    const found = ensureError(error);
+    if (found.code !== "BAD_ARCHIVE") throw error;
+    hasTape = true;
+    onDamage(found);
   }
-  if (comparePositions(covered, to) < 0) yield* journal.between(covered, to);
+  if (comparePositions(covered, to) >= 0) return;
+  yield* journal.between(covered, to, onMissing, hasTape);
 }
 
 /**
- * Whether records without lines are listed: not those before the time from which the tape was read, and not the end
- * of a journal that was abandoned, which no owner has folded.
+ * Returns which of the records without lines are listed: not those before the time from which the tape was read, and
+ * not the end of a journal that was abandoned, which no owner has folded.
  */
-function isWanted({ after, to }: NonNullable<TapePart["skipped"]>, fromMs: number): boolean {
-  return after.generation === to.generation || (after.generation === 0 && fromMs === 0);
+function wantedOf({ after, to }: SkippedRecords, fromMs: number): SkippedRecords | undefined {
+  if (after.generation === to.generation) return { after, to };
+  if (after.generation === 0) return fromMs === 0 ? { after, to } : undefined;
+  return { after: { generation: to.generation, seq: 0 }, to };
 }
 
 /** Options of {@link readUpdates}. */
@@ -217,6 +315,11 @@ export interface UpdateQuery extends UpdateFilter, UpdateRange {
   readonly follow?: boolean;
   /** Only the last so many of those up to `until`: 1 or more. */
   readonly last?: number;
+  /**
+   * Called with TAPE_DAMAGED for records of which nothing says what happened, when the reading comes there, and with
+   * BAD_ARCHIVE for a damaged file of an archived tape; without it, the reading ends with the first of these.
+   */
+  readonly onDamage?: ((error: PserverError) => void) | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -226,7 +329,7 @@ const BEGINNING: Position = { generation: 0, seq: 0 };
  * Reads the updates of a job, some at a time, in the order of the times at which the broker stored them; between
  * shards that order is as good as the broker's clock. Followed ones come in the order of arrival. Memory does not
  * grow with the length of the history, but with `last`.
- * @throws errors of the source and the fold; the reason of the signal.
+ * @throws TAPE_DAMAGED, BAD_ARCHIVE, see {@link UpdateQuery.onDamage}; errors of the source and the fold; the reason of the signal.
  */
 export async function* readUpdates(
   source: HistorySource,
@@ -249,13 +352,19 @@ export async function* readUpdates(
         (leastMs === 0 || event.timeMs > leastMs) &&
         event.timeMs <= untilMs,
     );
+  let firstDamage: PserverError | undefined;
+  const onDamage = (error: PserverError): void => {
+    firstDamage ??= error;
+    query.onDamage?.(error);
+  };
   const past = async function* (): AsyncGenerator<readonly UpdateEvent[]> {
     const sources = shards.map(({ history, journal, ...span }) =>
-      shardUpdates(history, journal, span, signal),
+      shardUpdates(history, journal, span, onDamage, signal),
     );
     for await (const events of mergeSorted(sources, ({ timeMs }) => timeMs)) yield wanted(events);
   };
   yield* last === undefined ? past() : lastOf(past(), last);
+  if (firstDamage !== undefined && query.onDamage === undefined) throw firstDamage;
   if (!follow) return;
   const present = shards.map(({ journal, to }) => journal.follow(to));
   for await (const events of mergeArrivals(present)) yield wanted(events);

@@ -30,7 +30,7 @@ import {
   type TimedRecord,
   takeInventory,
 } from "./source.ts";
-import { tapeUpdates } from "./update-stream.ts";
+import { type SkippedRecords, tapeUpdates } from "./update-stream.ts";
 
 /** A record that was found. */
 export interface RecordMatch {
@@ -79,15 +79,26 @@ export async function searchShard(
   return found && (await withRecordTime(history, spans, found, signal));
 }
 
-/** Whether the tape of a shard begins with the shard's first record. @throws errors of the source. */
+/**
+ * Whether the tape of a shard, with the records that are kept, tells of every record from the shard's first one on.
+ * @throws errors of the source.
+ */
 async function tapeIsWhole(history: ShardHistory, signal: AbortSignal): Promise<boolean> {
-  const begins = async (): Promise<boolean> => {
-    for await (const { events } of tapeUpdates(history, BEGINNING, END, 0, signal)) {
-      return events[0]?.generation === 1 && events[0].seq === 1;
-    }
-    return false;
+  const spans = await history.spans();
+  const isKept = ({ after, to: { generation, seq } }: SkippedRecords): boolean => {
+    const firstSeq = after.generation === generation ? after.seq + 1 : 1;
+    const span = spanWith(spans, { generation, seq: firstSeq });
+    return seq < firstSeq || (span !== undefined && seq <= span.lastSeq);
   };
-  return await unlessUnreadable(begins, () => Promise.resolve(false));
+  const isWhole = async (): Promise<boolean> => {
+    let first: number | undefined;
+    for await (const { covered, skipped } of tapeUpdates(history, BEGINNING, END, 0, signal)) {
+      if (skipped !== undefined && !isKept(skipped)) return false;
+      first ??= covered.generation;
+    }
+    return first === 1;
+  };
+  return await unlessUnreadable(isWhole, () => Promise.resolve(false));
 }
 
 async function pickMatch(

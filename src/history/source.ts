@@ -4,9 +4,11 @@ import type { UpdateVerb } from "../actors/journal/describe-record.ts";
 import { journalDamaged } from "../actors/journal/journal-check.ts";
 import type { PieceRef, StoredManifest } from "../actors/journal/manifest.ts";
 import { notedChecksums, type Watermark } from "../actors/journal/watermark.ts";
+import type { EntryProblem } from "../actors/lifecycle/compare-entries.ts";
 import {
   BATCH_ENTRIES_MAX,
   comparePositions,
+  ensureError,
   type Fields,
   GROUPS_KEY,
   JobSubjects,
@@ -15,6 +17,7 @@ import {
   type Position,
   PserverError,
   parseRecordHeader,
+  type ShardKnowledge,
   type Synchronization,
   textField,
   valuesField,
@@ -47,6 +50,9 @@ export interface JournalSpan {
   readonly lastSeq: number;
 }
 
+/** A sequence that no journal reaches. */
+export const END_SEQ: number = Number.MAX_SAFE_INTEGER;
+
 /** A message of a shard's tape as the broker stored it. */
 export interface StoredTapeMessage {
   /** Sequence in the stream of the job's tape. */
@@ -76,6 +82,12 @@ export interface ShardHistory {
   /** Lists the records that can be read, by generation, ascending. */
   spans(): Promise<readonly JournalSpan[]>;
 
+  /**
+   * Lists the records that are known to be missing, by generation, ascending: those that were trimmed before an
+   * archiver had copied them. Absent in a source that has all records between the first and the last one.
+   */
+  gaps?(): Promise<readonly JournalSpan[]>;
+
   /** Lists the snapshots whose manifests are kept, by generation and record, ascending. */
   snapshots(): Promise<readonly KeptSnapshot[]>;
 
@@ -88,21 +100,22 @@ export interface ShardHistory {
   /**
    * Reads the records after `after` up to `toSeq` of the same generation, in order and without a gap, some
    * at a time.
-   * @throws JOURNAL_DAMAGED if one is missing; TIMEOUT, NO_BROKER and the like if it cannot be read now;
-   * ABORTED.
+   * @throws JOURNAL_DAMAGED if one is damaged or lost, HISTORY_LOST if one was trimmed; TIMEOUT, NO_BROKER and the like
+   * if it cannot be read now; ABORTED.
    */
   read(after: Position, toSeq: number, signal: AbortSignal): AsyncIterable<readonly TimedRecord[]>;
 
   /**
    * Reads how far its owners have folded it, and what the journal was then; undefined if they have noted nothing yet.
    * Absent in a source that keeps no watermarks.
-   * @throws INTERNAL if the watermark is damaged.
+   * Undefined as well for one that is damaged.
    */
   watermark?(): Promise<Watermark | undefined>;
 
   /**
    * Reads the messages of the shard's tape from `start` on, oldest first; some of them may repeat lines of others.
    * None if the job has no tape. Absent in a source that keeps none.
+   * @throws BAD_ARCHIVE for a damaged file, after the messages in all others; TIMEOUT, NO_BROKER and the like.
    */
   readTape?(start: TapeStart, signal: AbortSignal): AsyncIterable<StoredTapeMessage>;
 
@@ -130,6 +143,12 @@ export interface HistorySource extends JobFacts {
 
   /** Returns the history of a shard. @throws BAD_VALUE for a shard that the job does not have. */
   shard(shard: number): ShardHistory;
+
+  /**
+   * Compares the entries of the job's bucket with what shards know, by their numbers, and returns those with problems;
+   * absent in a source that keeps none.
+   */
+  compareEntries?(known: ReadonlyMap<number, ShardKnowledge>): Promise<readonly EntryProblem[]>;
 
   /**
    * Asks the owner of a shard; absent where no host can be reached.
@@ -205,14 +224,32 @@ export function historyLost(
   );
 }
 
-/** Reads the record at a position; undefined if the source has none there. @throws as `ShardHistory.read` does. */
+/** Makes the error for a record that is one of a shard's known {@link ShardHistory.gaps}. */
+export function recordsNotKept(
+  shard: number,
+  { generation, firstSeq: from, lastSeq: to }: JournalSpan,
+): PserverError {
+  const place = showPosition(shard, { generation, seq: from });
+  const what = to >= END_SEQ ? `records from ${place} on` : `records ${place} to ${to}`;
+  const text = `${what} are not kept: they were trimmed, or not archived yet`;
+  return new PserverError("HISTORY_LOST", text, { shard, generation, from, to });
+}
+
+/**
+ * Reads the record at a position; undefined if the source has none there, or has trimmed it.
+ * @throws as `ShardHistory.read` does, but HISTORY_LOST.
+ */
 export async function recordAt(
   history: Pick<ShardHistory, "read">,
   { generation, seq }: Position,
   signal: AbortSignal,
 ): Promise<TimedRecord | undefined> {
-  for await (const [record] of history.read({ generation, seq: seq - 1 }, seq, signal)) {
-    if (record !== undefined) return record;
+  try {
+    for await (const [record] of history.read({ generation, seq: seq - 1 }, seq, signal)) {
+      if (record !== undefined) return record;
+    }
+  } catch (error) {
+    if (ensureError(error).code !== "HISTORY_LOST") throw error;
   }
   return undefined;
 }
@@ -234,6 +271,8 @@ export interface ReplayBase extends Position {
 export interface Inventory {
   readonly shard: number;
   readonly spans: readonly JournalSpan[];
+  /** Records that are known to be missing, by generation, ascending. */
+  readonly gaps: readonly JournalSpan[];
   readonly snapshots: readonly KeptSnapshot[];
 }
 
@@ -242,7 +281,8 @@ export async function takeInventory(history: ShardHistory): Promise<Inventory> {
   const { shard } = history;
   // The spans are listed first: a snapshot that is listed later reaches back no less far.
   const spans = await history.spans();
-  return { shard, spans, snapshots: await history.snapshots() };
+  const gaps = (await history.gaps?.()) ?? [];
+  return { shard, spans, gaps, snapshots: await history.snapshots() };
 }
 
 /**
@@ -333,6 +373,19 @@ export function connectedUpTo({ spans }: Inventory, { generation, seq }: Positio
   return spanWith(spans, { generation, seq: seq + 1 })?.lastSeq ?? seq;
 }
 
+/**
+ * Whether a position is the end of the gap after a record: hosts skip records that were never written, and make a
+ * snapshot right after them.
+ */
+export function isEndOfGap(
+  spans: readonly JournalSpan[],
+  { generation, seq }: Position,
+  endSeq: number,
+): boolean {
+  const next = spans.find((each) => each.generation === generation && each.firstSeq > endSeq + 1);
+  return next !== undefined && next.firstSeq === seq + 1;
+}
+
 /** Returns the positions that can be rebuilt, by generation and sequence, ascending; the ranges do not overlap. */
 export function rebuildableRanges(inventory: Inventory): RebuildableRange[] {
   const parts: RebuildableRange[] = [];
@@ -347,10 +400,11 @@ export function rebuildableRanges(inventory: Inventory): RebuildableRange[] {
 
 /**
  * Returns the places from which a position can be rebuilt, the nearest first.
- * @throws HISTORY_LOST if all are later, JOURNAL_DAMAGED if a record between is missing.
+ * @throws HISTORY_LOST if all are later, or a record between is known to be missing; JOURNAL_DAMAGED if one is missing
+ * for another reason.
  */
 export function basesBefore(inventory: Inventory, to: Position): [ReplayBase, ...ReplayBase[]] {
-  const { shard, spans } = inventory;
+  const { shard, spans, gaps } = inventory;
   const leadsTo = ({ generation, seq }: ReplayBase): boolean => {
     if (generation !== to.generation || seq > to.seq) return false;
     const holds = (span: JournalSpan): boolean =>
@@ -360,7 +414,10 @@ export function basesBefore(inventory: Inventory, to: Position): [ReplayBase, ..
   const [nearest, ...others] = basesOf(inventory).filter(leadsTo).reverse();
   if (nearest !== undefined) return [nearest, ...others];
   const gapSeq = gapBefore(inventory, to);
-  if (gapSeq !== undefined) throw journalDamaged(shard, gapSeq, undefined);
+  if (gapSeq !== undefined) {
+    const gap = spanWith(gaps, { generation: to.generation, seq: gapSeq });
+    throw gap === undefined ? journalDamaged(shard, gapSeq, undefined) : recordsNotKept(shard, gap);
+  }
   throw historyLost(shard, showPosition(shard, to), oldestOf(inventory));
 }
 

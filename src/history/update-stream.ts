@@ -1,5 +1,5 @@
 import type { UpdateEvent } from "../actors/journal/describe-record.ts";
-import { decodeTape, type TapeMessage } from "../actors/journal/tape-decoder.ts";
+import { decodeTape, type TapeMessage } from "../actors/journal/tape/tape-decoder.ts";
 import { comparePositions, ensureError, type Position } from "../protocol/index.ts";
 import type { ShardHistory, StoredTapeMessage } from "./source.ts";
 
@@ -8,8 +8,14 @@ export interface TapePart {
   readonly events: readonly UpdateEvent[];
   /** All lines of the tape up to here are in this part and those before it. */
   readonly covered: Position;
-  /** Range of records right before the lines for which the tape has no lines: after one position up to another. */
-  readonly skipped: { readonly after: Position; readonly to: Position } | undefined;
+  /** Records right before the lines for which the tape has no lines. */
+  readonly skipped: SkippedRecords | undefined;
+}
+
+/** Records after one position up to another one, which may be of a later generation. */
+export interface SkippedRecords {
+  readonly after: Position;
+  readonly to: Position;
 }
 
 /**

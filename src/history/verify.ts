@@ -19,10 +19,14 @@ import {
   connectedUpTo,
   type HistorySource,
   type Inventory,
+  isEndOfGap,
+  type JournalSpan,
   notedIn,
   type ReplayBase,
   rebuildableRanges,
+  recordsNotKept,
   type ShardHistory,
+  spanWith,
   type TimedRecord,
   takeInventory,
 } from "./source.ts";
@@ -84,7 +88,10 @@ function withoutAside(
 export type VerifiedPlace = Position &
   (
     | { readonly kind: "equal" | "different" | "first" }
-    | { readonly kind: "damaged" | "unreadable" | "given-up"; readonly error: WireError }
+    | {
+        readonly kind: "damaged" | "unreadable" | "given-up" | "not-kept";
+        readonly error: WireError;
+      }
   );
 
 /** Result about a shard. */
@@ -95,7 +102,8 @@ export interface ShardVerification {
   /**
    * In order: snapshots that are `equal` to the fold, `different`, or `damaged`; the `first` of each part that
    * can be folded, which nothing before it can be compared with; positions after which the journal is
-   * `unreadable`, or, in what the shard did not keep of a journal after a loss that was accepted, `given-up`. That
+   * `unreadable`, or, in what the shard did not keep of a journal after a loss that was accepted, `given-up`, or whose
+   * next records are `not-kept`: they were trimmed before an archiver had copied them, or while they were read. That
    * with which a generation begins is compared with the fold of the one before, up to the
    * record from which the shard went on.
    */
@@ -123,6 +131,8 @@ interface Verifying {
   readonly inventory: Inventory;
   readonly options: VerifyOptions;
   readonly places: VerifiedPlace[];
+  /** Gaps of the inventory that a place tells of. */
+  readonly toldGaps: Set<JournalSpan>;
   /** The shard as far as it was folded; undefined before a snapshot was loaded, and after damage. */
   folded: FoldedShard | undefined;
   records: number;
@@ -142,7 +152,7 @@ export async function verifyShard(
 ): Promise<{ verification: ShardVerification; end: FoldedShard | undefined }> {
   const inventory = await takeInventory(history);
   const state: Verifying = {
-    ...{ history, inventory, options, places: [] },
+    ...{ history, inventory, options, places: [], toldGaps: new Set<JournalSpan>() },
     ...{ folded: undefined, records: 0, watermark: await history.watermark?.() },
   };
   const totalRecords = recordsToFold(inventory);
@@ -207,9 +217,18 @@ async function foldTo(state: Verifying, { generation, seq }: Position): Promise<
   if (seq <= endSeq || state.folded === undefined) return;
   state.folded = undefined;
   // Records that were never written are skipped by a snapshot right after them.
-  if (isEndOfGap(inventory, { generation, seq }, endSeq)) return;
-  const error = journalDamaged(state.history.shard, endSeq + 1, undefined).toWire();
-  state.places.push({ generation, seq: endSeq, kind: "unreadable", error });
+  if (isEndOfGap(inventory.spans, { generation, seq }, endSeq)) return;
+  const { shard } = state.history;
+  const gap = spanWith(inventory.gaps, { generation, seq: endSeq + 1 });
+  if (gap === undefined) {
+    const error = journalDamaged(shard, endSeq + 1, undefined).toWire();
+    state.places.push({ generation, seq: endSeq, kind: "unreadable", error });
+  } else if (!state.toldGaps.has(gap)) {
+    // There may be snapshots of records in it: one place stands for all of it.
+    state.toldGaps.add(gap);
+    const error = recordsNotKept(shard, gap).toWire();
+    state.places.push({ generation, seq: endSeq, kind: "not-kept", error });
+  }
 }
 
 /** Folds records that are listed; ends at damage. */
@@ -226,18 +245,13 @@ async function foldOn(
     if (!UNREADABLE.includes(found.code)) throw thrown;
     const changed = changedRecordsOf(found);
     const before = changed === undefined ? shard.seq : changed.from - 1;
+    const kind = found.code === "HISTORY_LOST" ? "not-kept" : "unreadable";
     const error = found.toWire();
-    state.places.push({ generation, seq: before, kind: "unreadable", error });
+    state.places.push({ generation, seq: before, kind, error });
     state.folded = undefined;
   } finally {
     state.records += shard.seq - from;
   }
-}
-
-/** Whether a position is the end of the gap after a record. */
-function isEndOfGap({ spans }: Inventory, { generation, seq }: Position, endSeq: number): boolean {
-  const next = spans.find((each) => each.generation === generation && each.firstSeq > endSeq + 1);
-  return next !== undefined && next.firstSeq === seq + 1;
 }
 
 /** Compares the fold with a snapshot at its position; if nothing is folded yet, the fold begins with the snapshot. */
@@ -258,8 +272,21 @@ async function compareWith(state: Verifying, base: ReplayBase): Promise<void> {
   } catch (error) {
     const found = ensureError(error);
     if (found.code !== "SNAPSHOT_DAMAGED") throw error;
-    places.push({ generation, seq, kind: "damaged", error: found.toWire() });
+    if (await isStillKept(history, base)) {
+      places.push({ generation, seq, kind: "damaged", error: found.toWire() });
+    }
   }
+}
+
+/** Whether a snapshot is kept, and not removed since it was listed. */
+async function isStillKept(
+  history: ShardHistory,
+  { generation, seq }: ReplayBase,
+): Promise<boolean> {
+  const snapshots = await history.snapshots();
+  return snapshots.some(
+    ({ manifest }) => manifest.generation === generation && manifest.seq === seq,
+  );
 }
 
 /** Compares a snapshot that no fold has led to with the generation before it, if that can be rebuilt. */
@@ -276,9 +303,12 @@ function isSame(a: Shard, b: Shard): "equal" | "different" {
   return a.digest() === b.digest() ? "equal" : "different";
 }
 
+/** Kinds of places at which something is damaged or differs. */
+const UNSOUND: readonly VerifiedPlace["kind"][] = ["different", "damaged", "unreadable"];
+
 /** Whether nothing of a shard is damaged or different, apart from records that were given up. */
 export function isSound({ places }: ShardVerification): boolean {
-  return places.every(({ kind }) => kind === "equal" || kind === "first" || kind === "given-up");
+  return places.every(({ kind }) => !UNSOUND.includes(kind));
 }
 
 /** Result of the comparison of the fold with the host that serves the shard. */

@@ -1,9 +1,9 @@
-import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { type FileHandle, mkdir, open, rename, rm, rmdir, stat } from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
+import { dirname, resolve } from "node:path";
 import { ensureError, PserverError } from "../protocol/errors.ts";
 import { errnoCode, io } from "../system/file-errors.ts";
+import { removeLeftTemporaries, temporaryNameBeside } from "./temporary-files.ts";
 
 /**
  * Makes a directory and the missing ones above it. (Node's recursive `mkdir` loops for ever if
@@ -69,8 +69,8 @@ export type FileMode = (typeof FILE_MODES)[keyof typeof FILE_MODES];
 
 /**
  * Writes a file whole or not at all: into a temporary file beside it, which takes its name once it
- * is on disk. A file of this name is replaced in one step, its permissions too. Returns the number of
- * bytes.
+ * is on disk. A file of this name is replaced in one step, its permissions too. Before that, files go that
+ * processes which died have left in the directory. Returns the number of bytes.
  * @throws DISK_FULL, IO, and what `content` throws; the temporary file is gone then.
  */
 export async function writeFileAtomically(
@@ -78,6 +78,7 @@ export async function writeFileAtomically(
   content: FileContent,
   mode: FileMode,
 ): Promise<number> {
+  await removeLeftTemporaries(dirname(file));
   const temporary = temporaryNameBeside(file);
   try {
     const bytes = await writeFileDurably(temporary, content, mode);
@@ -168,19 +169,6 @@ async function topmostMissing(path: string): Promise<string | undefined> {
       missing = current;
     }
   }
-}
-
-/** Makes a name in the same directory that nothing else has. */
-export function temporaryNameBeside(file: string): string {
-  return join(dirname(file), `.pserver-save-${randomUUID()}.tmp`);
-}
-
-/**
- * Returns whether a file name is one of {@link temporaryNameBeside}: a process that died may have left such a
- * file.
- */
-export function isTemporaryName(name: string): boolean {
-  return /^\.pserver-save-[0-9a-f-]{36}\.tmp$/.test(name);
 }
 
 /** Removes what a failed save wrote. Returns `error`, with a note if that could not be removed. */

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { lstat, mkdir, readdir, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { DTYPES, isDtype } from "../protocol/dtypes.ts";
@@ -9,13 +10,13 @@ import {
   FILE_MODES,
   MODEL_DIRECTORY_MODE,
   syncDirectory,
-  temporaryNameBeside,
   writeFileDurably,
 } from "./atomic-write.ts";
 import { badFile, badFileDtype, jsonObjectOf, parseBoundedJson } from "./file-text.ts";
 import { ModelFile } from "./model-file.ts";
 import { badPath, checkNamesApart } from "./model-path.ts";
 import { decodePaddleHeader, PADDLE_HEADER_BYTES, writeParameterFile } from "./paddle-tar.ts";
+import { removeLeftTemporaries, temporaryNameBeside } from "./temporary-files.ts";
 import {
   DESCRIPTION_BYTES_MAX,
   DESCRIPTION_VALUES_MAX,
@@ -126,13 +127,14 @@ function checkEntry(path: string, entry: Readonly<Record<string, unknown>>): Ten
  * Writes a model as a directory: a file per parameter in PaddlePaddle's form, 16 bytes of header and the
  * elements, and `manifest.json`, which tells names, dtypes, shapes and metadata. The directory takes its name
  * once all of it is on disk; a model directory of this name is replaced. For a moment no directory has the
- * name; a crash at that moment leaves the old one under a temporary name. Returns the number of bytes.
+ * name; a crash at that moment leaves the old one as `.pserver-replaced-…`. Returns the number of bytes.
  * @throws BAD_PATH as {@link checkReplaceable}; DISK_FULL, IO, and what `model.chunks` throws.
  */
 export async function writeDirectoryModel(
   directory: string,
   model: OutgoingModel,
 ): Promise<number> {
+  await removeLeftTemporaries(dirname(directory));
   const temporary = temporaryNameBeside(directory);
   try {
     await io("create", temporary, mkdir(temporary, MODEL_DIRECTORY_MODE));
@@ -212,7 +214,8 @@ async function replaceDirectory(directory: string, replacement: string): Promise
     await syncDirectory(dirname(directory));
     return;
   }
-  const aside = temporaryNameBeside(directory);
+  // Not a temporary name: after a crash this may be the only whole model.
+  const aside = join(dirname(directory), `.pserver-replaced-${randomUUID()}`);
   await io("move aside", directory, rename(directory, aside));
   try {
     await io("replace", directory, rename(replacement, directory));

@@ -1,4 +1,4 @@
-/** Models on disk: saving and opening them in four formats. Depends on src/protocol alone. */
+/** Models on disk: saving and opening them in four formats. Depends on src/protocol and src/system alone. */
 
 export {
   formatOf,
@@ -14,5 +14,5 @@ export {
   saveModel,
   shardsByName,
 } from "./save-model.ts";
-
+export { removeLeftTemporaries } from "./temporary-files.ts";
 export { dataBytes, type TensorHeader, type TensorSource } from "./tensor-headers.ts";

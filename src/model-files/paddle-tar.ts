@@ -164,7 +164,8 @@ function membersOf(model: OutgoingModel, tensor: TensorHeader): TarMember[] {
 }
 
 /**
- * Reads the table of contents and the parameter configurations of a `model.tar`. A parameter without
+ * Reads the table of contents and the parameter configurations of a `model.tar`, also one that was unpacked and
+ * packed again as a directory. A parameter without
  * `dims` has the shape `[1, size]`, as PaddlePaddle gives it; one of 8-byte values without
  * `PSERVER.dtype` is float64. The format has no checksum of elements.
  * @throws BAD_FILE, BAD_DTYPE, IO.
@@ -223,11 +224,13 @@ async function readTensor(
   const { valueBytes, elements } = decodePaddleHeader(file.path, what, header, bytes);
   const dtype = dtypeFrom(file.path, what, entry, valueBytes);
   const config = await readConfig(file, what, configEntry);
-  if (config.name !== name) {
+  const isOwnName = config.name === name || config.name === withoutDot(name);
+  if (!isOwnName) {
+    const expected = quoteName(withoutDot(name));
     throw badFile(
       file.path,
       `name in the configuration of ${what}`,
-      quoteName(name),
+      expected,
       quoteName(config.name),
     );
   }
@@ -240,12 +243,17 @@ async function readTensor(
   }
   return {
     header: {
-      name: trueNameOf(file.path, name, entry.attributes.get(ATTRIBUTES.name)),
+      name: trueNameOf(file.path, config.name, entry.attributes.get(ATTRIBUTES.name)),
       dtype,
       shape,
     },
     chunks: () => file.stream(dataAt + PADDLE_HEADER_BYTES, bytes - PADDLE_HEADER_BYTES, what),
   };
+}
+
+/** Returns a member's name without the "./" that `tar -C DIR .` puts before it. */
+function withoutDot(name: string): string {
+  return name.replace(/^(?:\.\/)+/, "");
 }
 
 function dtypeFrom(path: string, what: string, entry: TarEntry, valueBytes: number): Dtype {

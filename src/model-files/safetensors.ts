@@ -115,7 +115,8 @@ export async function readSafetensors(file: ModelFile): Promise<IncomingModel> {
       placed.push(parseTensor(file.path, name, value));
       continue;
     }
-    const parsed = metadataFrom(value);
+    // The format's own reader takes null for none.
+    const parsed = metadataFrom(value ?? {});
     if (parsed === undefined)
       throw badFile(file.path, METADATA_KEY, "an object of texts", "other values");
     metadata = parsed;
@@ -148,6 +149,7 @@ function parseHeader(path: string, bytes: Uint8Array): [string, unknown][] {
   }
   let keys = fields.length;
   for (const [name, value] of fields) {
+    if (name === METADATA_KEY && value === null) continue;
     if (!isJsonObject(value))
       throw badFile(path, `header of ${quoteName(name)}`, "an object", typeof value);
     keys += Object.keys(value).length;

@@ -182,8 +182,8 @@ export interface WrittenModel {
  * `model.tar`), or a directory for a name that ends in `/`, holds no `.`, or is one already. Only the
  * user who saves it can read it. Sparse shards are merged. What was there before is replaced when
  * everything new is on disk, and stays if anything fails; directories that were made for it are removed
- * then. Memory holds a chunk at a time. A process
- * that is killed may leave a `.pserver-save-….tmp` beside the model.
+ * then. Memory holds a chunk at a time. A process that is killed may leave a `.pserver-save-….tmp` beside the
+ * model, which the next save into that directory removes.
  * @throws before anything is written: BAD_PATH; EMPTY, TOO_LARGE, BAD_NAME, BAD_DTYPE, BAD_SHAPE,
  * MISSING_SHARD for the tensors; BAD_VALUE, TOO_LARGE for the metadata. Later: BAD_LENGTH if `chunks`
  * yields other than a tensor's bytes, and what it throws; DISK_FULL, IO; ABORTED.

@@ -29,6 +29,7 @@ export const TAR_FIELDS = {
 const TAR_TYPES = {
   file: "0",
   oldFile: "\0",
+  directory: "5",
   pax: "x",
   globalPax: "g",
   gnuLongName: "L",
@@ -103,7 +104,7 @@ const HEADERS_MAX = 4 * TENSORS_MAX;
 
 /**
  * Reads the table of contents of a tar archive: ustar, pax and GNU's long names and sizes. Only regular files
- * are members of a model; the archive must end with its two blocks of zeros. Of pax records only those named
+ * are members of a model, and directories are passed over; the archive must end with its two blocks of zeros. Of pax records only those named
  * in `attributeNames` are kept: others could fill the memory.
  * @throws BAD_FILE, IO.
  */
@@ -139,6 +140,10 @@ export async function readTar(
       attributes = new Map();
       continue;
     }
+    if (type === TAR_TYPES.directory) {
+      attributes = new Map();
+      continue;
+    }
     if (bytes > PAX_BYTES_MAX)
       throw badFile(file.path, `bytes described by the ${what}`, `at most ${PAX_BYTES_MAX}`, bytes);
     descriptionBytes += bytes;
@@ -158,7 +163,12 @@ export async function readTar(
         attributes.set("path", textUntilNul(file.path, what, data));
         break;
       default:
-        throw badFile(file.path, `type of the ${what}`, "a regular file", JSON.stringify(type));
+        throw badFile(
+          file.path,
+          `type of the ${what}`,
+          "a regular file or a directory",
+          JSON.stringify(type),
+        );
     }
   }
   const last = await file.read(position, 2 * TAR_BLOCK_BYTES, "end of the tar archive");

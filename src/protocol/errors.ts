@@ -92,6 +92,7 @@ export const ERROR_CODES = {
   INCOMPLETE: permanent(24, "declared blocks have not been initialized"),
   NO_SPACE: permanent(25, "the broker cannot hold the journals and state"),
   JOB_EXISTS: permanent(26, "a job of this name exists with other settings"),
+  UNFINISHED: permanent(27, "an earlier change of the job is to be completed or dropped first"),
 
   // Sessions.
   SUPERSEDED: permanent(30, "a newer session of this trainer has joined", { reaction: "end" }),
@@ -110,7 +111,10 @@ export const ERROR_CODES = {
   }),
   QUOTA: permanent(38, "the trainer or job exceeds what it may hold or waste"),
 
-  JOB_DAMAGED: permanent(39, "the job's records are older than what was already done under them"),
+  JOB_DAMAGED: permanent(
+    39,
+    "entries of the job are damaged, or older than what was done under them",
+  ),
 
   // Journal.
   JOURNAL_FULL: retryable(40, "the journal has reached its limit"),
@@ -131,7 +135,7 @@ export const ERROR_CODES = {
   FOLD_FAILED: permanent(48, "a record cannot be folded, because of a defect of this program", {
     reaction: "lost",
   }),
-  UNFINISHED: permanent(49, "an earlier change of the job is to be completed or dropped first"),
+  TAPE_DAMAGED: permanent(49, "the tape lacks lines of records that are no longer kept"),
 
   // Hosts.
   NO_OWNER: retryable(50, "no host serves the shard at the moment"),
@@ -361,7 +365,7 @@ export const REACTIONS = {
   replaced: "the request goes on in the journal that the error names; older records are lost",
   lost: "records behind the end of the shard's journal are lost; the call fails",
   "enter-anew":
-    "the call fails, but a read goes on without waiting for a step; the next gradient enters the steps anew",
+    "the trainer enters the steps anew: a gradient, or the end of a step, once in its call; a read goes on without waiting for a step",
   rejoin: "the session is over: the client joins again",
   end: "the id belongs to a newer session: the client can do nothing more",
 } as const;

@@ -20,6 +20,7 @@ export * from "./messages/parts.ts";
 export * from "./messages/position.ts";
 export * from "./messages/reads.ts";
 export * from "./messages/records.ts";
+export * from "./messages/shard-knowledge.ts";
 export * from "./names.ts";
 export * from "./subjects.ts";
 export * from "./tensor.ts";

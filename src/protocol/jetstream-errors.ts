@@ -118,6 +118,15 @@ export function storeRefusalCode(refusal: JetStreamRefusal): ErrorCode {
   return code === "NO_SPACE" ? "JOURNAL_FULL" : code;
 }
 
+/**
+ * Returns the text of a refusal for people. That of a broker at its own limit says which limit it is: a broker that
+ * was started while its disk was full has none left, and keeps it until it is started again.
+ */
+export function refusalText({ errorCode, description }: JetStreamRefusal): string {
+  if (errorCode !== E.INSUFFICIENT_RESOURCES) return description;
+  return `${description}: the broker's own limit is reached, max_file or else three quarters of what was free at its start`;
+}
+
 /** Returns whether a cluster has no place for a stream because its brokers, all present, are full. */
 function isStorageLacking(description: string): boolean {
   return description.includes("insufficient storage") && !description.includes("offline");

@@ -1,6 +1,9 @@
 import { PserverError } from "./errors.ts";
 import { ID_BYTES_MAX, NAME_BYTES_MAX } from "./limits.ts";
 
+/** The job of whoever names none. */
+export const JOB_DEFAULT = "default";
+
 const encoder = new TextEncoder();
 // A name may begin with U+FEFF, which a decoder drops unless told not to.
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });

@@ -11,6 +11,7 @@ export const HOST_VERBS = [
   "rules",
   "members",
   "declare",
+  "ready",
   "drop",
   "floor",
   "sessions",
@@ -50,6 +51,7 @@ export const OWNER_VERBS = [
   "memory",
   "versions",
   "trainers",
+  "known",
   "digest",
 ] as const;
 /** One of {@link OWNER_VERBS}. */

@@ -16,6 +16,7 @@ import {
   JETSTREAM_ERRORS,
   PserverError,
   refusalCode,
+  refusalText,
   storeRefusalCode,
 } from "../protocol/index.ts";
 
@@ -105,7 +106,9 @@ function toPserverError(
     if (cause instanceof PserverError) return cause;
     const code = codeOf(cause, meaning);
     if (code === undefined) continue;
-    const reason = isNoResponders(cause) ? "nobody answers" : (BETTER_TEXTS[code] ?? text);
+    const reason = isNoResponders(cause)
+      ? "nobody answers"
+      : (BETTER_TEXTS[code] ?? explained(cause, text));
     return new PserverError(code, `${action}: ${reason}`, details, { cause: error });
   }
   return new PserverError("INTERNAL", `${action}: ${text}`, details, { cause: error });
@@ -116,6 +119,12 @@ const BETTER_TEXTS: Partial<Record<ErrorCode, string>> = {
   TIMEOUT: "the broker did not answer in time",
   CLOSED: "the connection is closed",
 };
+
+/** Adds what people need to know about a refusal of JetStream. */
+function explained(error: Error, description: string): string {
+  if (!(error instanceof JetStreamApiError)) return description;
+  return refusalText({ status: error.status, errorCode: error.code, description });
+}
 
 function codeOf(error: Error, meaning: typeof refusalCode): ErrorCode | undefined {
   if (error instanceof JetStreamApiError) {

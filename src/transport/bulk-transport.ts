@@ -16,6 +16,7 @@ import { HEADER_BYTES_MAX } from "../protocol/limits.ts";
 import { errnoCode } from "../system/file-errors.ts";
 import type { Lender } from "./buffers.ts";
 import { type Drops, FrameAssembler, type Lending } from "./frame-assembler.ts";
+import { SilenceWatch, type Traffic } from "./silence-watch.ts";
 
 /**
  * Largest message that the first broker of each connection takes: nats.js forgets the limit while the
@@ -328,6 +329,21 @@ class BulkTransport extends NodeTransport {
     };
   }
 
+  /** Bytes that the socket has read and taken to write; undefined before it is connected. */
+  get traffic(): Traffic | undefined {
+    if (this.isClosed || this.socket === undefined) return undefined;
+    const { bytesRead, bytesWritten } = this.socket;
+    return { receivedBytes: bytesRead, sentBytes: bytesWritten };
+  }
+
+  /**
+   * Ends the connection at once, whereupon nats.js makes a new one. Its own `disconnect` first waits until everything
+   * is written, for ever if the broker reads nothing.
+   */
+  abort(): void {
+    this.socket?.destroy();
+  }
+
   /** Writes one message after what was sent before; the payload must not be changed afterwards. */
   sendMessage(line: string, payload: Uint8Array): void {
     if (this.isClosed || this.socket === undefined) return;
@@ -371,7 +387,8 @@ function notFromBroker(cause: PserverError): Error {
 }
 
 /**
- * Connects as nats.js's own `connect` does, with a transport made for large messages. If an open connection gets
+ * Connects as nats.js's own `connect` does, with a transport made for large messages, and a {@link SilenceWatch} in place
+ * of nats.js's PINGs. If an open connection gets
  * malformed input, the process emits a warning with the error, BAD_MESSAGE, at most once a minute: the connection
  * begins again, and nothing else would say why.
  * @throws BROKER_TOO_OLD, as {@link checkBrokerVersion} does; what nats.js throws.
@@ -393,6 +410,7 @@ export async function connectForBulk(options: BulkConnectionOptions): Promise<Na
   });
   malformed.warns = true;
   rememberPayloadLimit(connection);
+  watchSilence(connection);
   // Without a greeting the connection is lost already.
   const { info } = connection;
   try {
@@ -402,6 +420,16 @@ export async function connectForBulk(options: BulkConnectionOptions): Promise<Na
     throw error;
   }
   return connection;
+}
+
+/** Watches a connection until it is closed for good. */
+function watchSilence(connection: NatsConnection): void {
+  const watch = new SilenceWatch({
+    traffic: () => openTransportOf(connection)?.traffic,
+    ping: () => connection.flush(),
+    end: () => openTransportOf(connection)?.abort(),
+  });
+  void connection.closed().then(() => watch.stop());
 }
 
 /** What is malformed in the input of one connection. */
@@ -447,10 +475,18 @@ export function publishBulk(
 
 /** Returns the transport of an open connection, after flushing what nats.js has queued for it. */
 function bulkTransportOf(connection: NatsConnection): BulkTransport | undefined {
+  if (!(connection instanceof NatsConnectionImpl) || connection.isDraining()) return undefined;
+  // Private only in the types. Sends at once what would otherwise follow in a microtask.
+  const protocol = connection.protocol as unknown as { flushPending(): void };
+  const transport = openTransportOf(connection);
+  if (transport !== undefined) protocol.flushPending();
+  return transport;
+}
+
+/** Returns the transport of a connection; undefined while the connection is down or closed. */
+function openTransportOf(connection: NatsConnection): BulkTransport | undefined {
   if (!(connection instanceof NatsConnectionImpl) || connection.isClosed()) return undefined;
   const { protocol } = connection;
-  if (connection.isDraining() || !protocol.connected || !protocol.infoReceived) return undefined;
-  // Private only in the types. Sends at once what would otherwise follow in a microtask.
-  (protocol as unknown as { flushPending(): void }).flushPending();
+  if (!protocol.connected || !protocol.infoReceived) return undefined;
   return protocol.transport instanceof BulkTransport ? protocol.transport : undefined;
 }

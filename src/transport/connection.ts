@@ -107,6 +107,9 @@ export function badBrokerAddress(shown: string): PserverError {
   );
 }
 
+/** The longest interval of a timer. */
+const PING_MS = 2 ** 31 - 1;
+
 /** How to reach a broker: plain data, so that it can be passed to worker threads and child processes. */
 export interface ConnectionSettings {
   /**
@@ -185,8 +188,8 @@ export function connectionOptions(
     maxReconnectAttempts: -1,
     reconnectTimeWait: 250,
     reconnectJitter: 250,
-    // Two unanswered pings end the connection.
-    pingInterval: 10_000,
+    // Never: a watch of our own sends them, and counts all that comes as an answer.
+    pingInterval: PING_MS,
     // By default each request records a stack trace, which takes half of its time.
     noAsyncTraces: true,
   };

@@ -23,6 +23,7 @@ import {
 } from "../protocol/index.ts";
 import { parseJson } from "./broker-error.ts";
 import { publishBulk } from "./bulk-transport.ts";
+import { requestRepeatedly } from "./repeated-request.ts";
 
 /** JetStream's answer to a published message: where it is stored, or why it is not. */
 export type PubAck =
@@ -157,9 +158,17 @@ function checkConsumer(answer: Fields): void {
 }
 
 /**
+ * Operations that are asked for only once: to do them twice gives another answer, or another result if somebody else
+ * has done something in between.
+ */
+const NOT_REPEATED =
+  /^\$JS\.API\.(?:STREAM\.(?:CREATE|UPDATE|DELETE|PURGE|MSG\.DELETE)|CONSUMER\.(?:CREATE|DELETE))\./;
+
+/**
  * Makes a JetStream client on this connection that checks answers before nats.js uses them: its methods end
  * in a result, the broker's refusal or BAD_MESSAGE, whatever a broker answers. A request may take
- * `timeoutMs`, 5 s by default.
+ * `timeoutMs`, 5 s by default. Questions and published messages are repeated as {@link requestRepeatedly} does: publish
+ * what may be stored twice, or with the sequence that is expected before it.
  */
 export function openJetStream(connection: NatsConnection, timeoutMs?: number): JetStreamClient {
   return jetstream(withCheckedAnswers(connection), {
@@ -167,14 +176,19 @@ export function openJetStream(connection: NatsConnection, timeoutMs?: number): J
   });
 }
 
-/** Wraps a connection for requests to JetStream, whose answers are then checked. */
+/** Time limit of nats.js for a request without one. */
+const REQUEST_TIMEOUT_MS = 1_000;
+
+/** Wraps a connection for requests to JetStream, which are then repeated, and their answers checked. */
 function withCheckedAnswers(connection: NatsConnection): NatsConnection {
   const request = async (
     subject: string,
     payload?: Payload,
-    options?: RequestOptions,
+    options: RequestOptions = { timeout: REQUEST_TIMEOUT_MS },
   ): Promise<Msg> => {
-    const answer = await connection.request(subject, payload, options);
+    const answer = await (NOT_REPEATED.test(subject)
+      ? connection.request(subject, payload, options)
+      : requestRepeatedly(connection, subject, payload, options));
     checkJetStreamAnswer(subject, answer.data);
     return answer;
   };

@@ -5,8 +5,8 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { identifyProcess } from "../../src/broker/process-identity.ts";
 import { lockStore } from "../../src/broker/store-lock.ts";
+import { identifyProcess } from "../../src/system/process-identity.ts";
 
 /** Above the largest pid that Linux can be set to give. */
 const NO_PID = 2 ** 22 + 1;
@@ -57,12 +57,12 @@ describe("lockStore", () => {
 
   test("refuses while another process lives on a system that tells no births", async () => {
     vi.resetModules();
-    vi.doMock("../../src/broker/process-identity.ts", () => ({
+    vi.doMock("../../src/system/process-identity.ts", () => ({
       identifyProcess: (pid: number) => ({ pid, birth: "unknown" }),
       isAlive: () => true,
     }));
     onTestFinished(() => {
-      vi.doUnmock("../../src/broker/process-identity.ts");
+      vi.doUnmock("../../src/system/process-identity.ts");
       vi.resetModules();
     });
     const { lockStore: lockThere } = await import("../../src/broker/store-lock.ts");

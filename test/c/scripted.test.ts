@@ -13,10 +13,10 @@ import { BuiltLibrary, SANITIZED } from "./toolchain.ts";
 /** As in the lists of test/c/scripted. */
 const SCENARIOS = {
   records: [
-    "a record is sent again after 2, 4, 6, 8, 8 s without a PubAck, the very same bytes",
+    "a small record is sent again each 2 s without a PubAck, the very same bytes",
     "a record is never sent again after its PubAck",
     "a record that later ones of its shard have overtaken is sent again",
-    "a slow link, on which PubAcks of other shards come, is not filled with repeats",
+    "so is one that later ones of other shards have overtaken",
     "a refused record is sent again after 50 ms, doubled up to 1 s",
     "a record that is refused for good ends the call, and what waits is not sent",
     "after a reconnect what has no PubAck is sent at once, what has one is asked for",
@@ -122,7 +122,7 @@ const SCENARIOS = {
   ],
   synchronization: [
     "reads wait for the steps that the trainer has ended, in ssp less the staleness",
-    "a gradient that is late is counted with backups, and without them fails its call",
+    "a gradient that is late is counted with backups, and without them sent again by a trainer that enters anew",
   ],
   cancelling: [
     "a cancelled call waits for no PubAck",

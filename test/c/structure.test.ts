@@ -18,6 +18,7 @@ const FOLDERS = [
   "formats",
   "errors",
   "core",
+  "steps",
   "wire",
   "calls",
   "tensors",

@@ -1,9 +1,14 @@
 // Proves how the parts of a client work together when its session ends, with the parts as they are and
 // without a broker: the test plays broker and hosts on a fake connection, with a fake clock.
-import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { Deadline } from "../../src/client/calls/calls.ts";
 import { ClientParts } from "../../src/client/client.ts";
-import { encodeMessage, JobSubjects, type PserverError } from "../../src/protocol/index.ts";
+import {
+  type ErrorCode,
+  encodeMessage,
+  JobSubjects,
+  type PserverError,
+} from "../../src/protocol/index.ts";
 import { FakeWire, type Published } from "../support/fake-wire.ts";
 import { answer, applied, header, settle, update, watch } from "./io/outbox-rig.ts";
 
@@ -94,4 +99,45 @@ test("parts that are stopped neither renew nor repeat, and may be stopped again"
   parts.stop();
   await vi.advanceTimersByTimeAsync(3 * LEASE_MS);
   expect([fresh(), lost]).toEqual([[], []]);
+});
+
+/** Plays hosts that answer every request of these verbs with an error after which it is sent again. */
+function refuse(
+  wire: FakeWire,
+  sent: readonly Published[],
+  code: ErrorCode,
+  verbs: string[],
+): void {
+  for (const { subject, reply } of sent) {
+    if (!verbs.includes(subject.split(".").at(-1) ?? "")) continue;
+    wire.deliver(reply, encodeMessage({ error: { code, message: "why", details: {} } }));
+  }
+}
+
+describe("a call that shares a request and ends before it tells what the hosts answered", () => {
+  test.each(["declare", "status"] as const)("%s", async (verb) => {
+    const { wire, parts, fresh } = await joined();
+    const begun = parts.lifecycle.begin(false, deadline());
+    const selected = { selected: true, state: "initializing", epoch: 1, by: "t" };
+    wire.deliver(fresh()[0]?.reply ?? "", encodeMessage(selected));
+    await begun;
+    const start = (timeoutMs: number): Deadline => {
+      const made = Deadline.start("call", { timeoutMs });
+      onTestFinished(() => made.dispose());
+      return made;
+    };
+    const call = (name: string, limit: Deadline): Promise<unknown> =>
+      verb === "declare"
+        ? parts.lifecycle.initParam(name, Float32Array.of(1), undefined, limit)
+        : parts.parameters.refresh("w", limit);
+    const longer = watch(call("w", start(20_000)));
+    const shorter = watch(call("v", start(5_000)));
+    const code = verb === "declare" ? "NO_MEMORY" : "BUSY";
+    for (let ms = 0; ms < 6_000; ms += 100) {
+      await vi.advanceTimersByTimeAsync(100);
+      refuse(wire, fresh(), code, [verb]);
+    }
+    expect(shorter.error).toMatchObject({ code, message: expect.stringContaining("last: why") });
+    expect(longer.state).toBe("pending");
+  });
 });

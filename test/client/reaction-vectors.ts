@@ -14,15 +14,15 @@ export type AskedKind = "lifecycle" | "pull" | "step" | "outcome" | "record";
  * What a client is seen to do about the error in an answer: `again`, it asks again after a pause; `later`, as
  * if no answer had come; `look-up`, it looks the parameter up first; `replaced`, it asks again, from the
  * beginning of the journal that the error names; `rejoin`, it begins a new session; `end`, it can do
- * nothing more; `fail`, the call fails with the code.
+ * nothing more; `enter`, it enters the steps anew and goes on; `fail`, the call fails with the code.
  */
-type Observed = "again" | "later" | "look-up" | "replaced" | "rejoin" | "end" | "fail";
+type Observed = "again" | "later" | "look-up" | "replaced" | "rejoin" | "end" | "enter" | "fail";
 
 /** The reactions that an answer of a kind can bring about; all others are `fail`. */
 const REACTIONS_OF: Readonly<Record<AskedKind, Readonly<Partial<Record<Reaction, Observed>>>>> = {
   lifecycle: { retry: "again", rejoin: "rejoin", end: "end" },
   pull: { retry: "again", "look-up": "look-up", replaced: "replaced", "enter-anew": "look-up" },
-  step: { retry: "again", replaced: "replaced" },
+  step: { retry: "again", replaced: "replaced", "enter-anew": "enter" },
   outcome: { retry: "again", rejoin: "rejoin", end: "end", lost: "fail", replaced: "fail" },
   // An outcome is for ever.
   record: { rejoin: "rejoin", end: "end" },

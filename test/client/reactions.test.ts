@@ -169,6 +169,7 @@ function observed(
   }
   if (error !== undefined) return `failed later, as ${error.code}`;
   if (host.asked("status").length > 1) return "look-up";
+  if (host.asked("enter").length > 1) return "enter";
   if (second.fields["generation"] === 2) return "replaced";
   const gapMs = second.atMs - first.atMs;
   if (gapMs < 30) return "again without a pause";

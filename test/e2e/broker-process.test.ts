@@ -4,8 +4,8 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { identifyProcess } from "../../src/broker/process-identity.ts";
 import { BrokerProcess } from "../../src/broker/start-broker.ts";
+import { identifyProcess } from "../../src/system/process-identity.ts";
 import { HANG_MS } from "../support/limits.ts";
 
 const WAIT = { timeout: HANG_MS, interval: 20 };

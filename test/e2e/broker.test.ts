@@ -13,8 +13,8 @@ import { connect } from "@nats-io/transport-node";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { packageRoot, readBrokerGreeting } from "../../src/broker/broker-config.ts";
 import { findBroker, startBroker } from "../../src/broker/index.ts";
-import { identifyProcess } from "../../src/broker/process-identity.ts";
 import { checkBrokerVersion } from "../../src/protocol/broker-version.ts";
+import { identifyProcess } from "../../src/system/process-identity.ts";
 import { startTestBroker, type TestBroker } from "../support/broker.ts";
 import { HANG_MS } from "../support/limits.ts";
 

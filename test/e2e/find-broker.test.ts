@@ -8,8 +8,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { findBroker } from "../../src/broker/index.ts";
-import { identifyProcess, isAlive } from "../../src/broker/process-identity.ts";
 import { signalTree } from "../../src/broker/set-up-broker.ts";
+import { identifyProcess, isAlive } from "../../src/system/process-identity.ts";
 import { HANG_MS } from "../support/limits.ts";
 import { checkedPid, signalProcess } from "../support/signals.ts";
 

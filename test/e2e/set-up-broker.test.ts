@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { packageRoot } from "../../src/broker/broker-config.ts";
 import { setUpBroker } from "../../src/broker/index.ts";
-import { identifyProcess } from "../../src/broker/process-identity.ts";
+import { identifyProcess } from "../../src/system/process-identity.ts";
 import { HANG_MS } from "../support/limits.ts";
 import { signalProcess } from "../support/signals.ts";
 

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { startBroker } from "../../src/broker/index.ts";
-import { identifyProcess } from "../../src/broker/process-identity.ts";
+import { identifyProcess } from "../../src/system/process-identity.ts";
 import { HANG_MS } from "../support/limits.ts";
 
 const WAIT = { timeout: HANG_MS, interval: 20 };

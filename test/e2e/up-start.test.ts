@@ -6,7 +6,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { identifyProcess } from "../../src/broker/process-identity.ts";
+import { identifyProcess } from "../../src/system/process-identity.ts";
 import { runProcess, start } from "../cli/spawn-command.ts";
 import { HANG_MS } from "../support/limits.ts";
 

@@ -2,7 +2,7 @@ import type { JournalRecord } from "../../src/actors/fold/journal-record.ts";
 import { Shard } from "../../src/actors/fold/shard.ts";
 import { foldDescribed } from "../../src/actors/journal/describe-record.ts";
 import type { Manifest, PieceRef } from "../../src/actors/journal/manifest.ts";
-import { TapeEncoder } from "../../src/actors/journal/tape-encoder.ts";
+import { TapeEncoder } from "../../src/actors/journal/tape/tape-encoder.ts";
 import type { Watermark } from "../../src/actors/journal/watermark.ts";
 import type {
   HistorySource,
@@ -37,6 +37,8 @@ export class FoldedShardHistory implements ShardHistory {
   readonly damaged: Set<number> = new Set();
   /** Records that are not listed. */
   readonly missing: Set<number> = new Set();
+  /** Records that are known to be missing. */
+  gapList: readonly JournalSpan[] = [];
   firstSeq = 1;
   /** Records that were read. */
   readCount = 0;
@@ -181,6 +183,10 @@ export class FoldedShardHistory implements ShardHistory {
     const isLeft = this.snapshotList.some(({ manifest }) => manifest.generation === 2);
     if (isLeft) spans.push({ generation: 2, firstSeq: 1, lastSeq: 0 });
     return Promise.resolve(spans);
+  }
+
+  gaps(): Promise<readonly JournalSpan[]> {
+    return Promise.resolve(this.gapList);
   }
 
   snapshots(): Promise<KeptSnapshot[]> {

@@ -1,11 +1,12 @@
 // Proves that files of the reference implementations are read as they were meant: fixtures made once
 // by numpy, safetensors and Python's tarfile (make_fixtures.py beside them). Every tensor counts
 // 0, 1, 2, … in C order; what no parameter can be is refused by a typed error.
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { openModel } from "../../src/model-files/index.ts";
 import { allocateData, bytesOf, type Dtype } from "../../src/protocol/dtypes.ts";
-import { codeOf, load } from "./sample-model.ts";
+import { codeOf, load, withDirectory } from "./sample-model.ts";
 
 const FIXTURES = join(import.meta.dirname, "..", "fixtures", "model-files");
 
@@ -70,4 +71,49 @@ test.each([
   expect(await codeOf(opened)).toBe(code);
   await expect(opened).rejects.toThrow(named);
   await expect(opened).rejects.toThrow(file);
+});
+
+describe("reads what other programs make of such files:", () => {
+  test.each(["repacked-dot.tar", "repacked-directory.tar"])("%s, packed again", async (file) => {
+    const { tensors } = await load(join(FIXTURES, file));
+    expect(tensors).toEqual(
+      expected([
+        ["___fc_layer_0__.w0", "float32", [2, 3]],
+        ["___fc_layer_0__.wbias", "float32", [1, 3]],
+      ]),
+    );
+  });
+
+  test("safetensors whose metadata are null, and no tensor that is", async () => {
+    await withDirectory(async (directory) => {
+      const path = join(directory, "null.safetensors");
+      const write = async (key: string): Promise<void> => {
+        const entry = { dtype: "F32", shape: [1], data_offsets: [0, 4] };
+        const header = Buffer.from(JSON.stringify({ [key]: null, w: entry }));
+        const length = Buffer.alloc(8);
+        length.writeBigUInt64LE(BigInt(header.length));
+        await writeFile(path, Buffer.concat([length, header, Buffer.alloc(4)]));
+      };
+      await write("__metadata__");
+      const { tensors, metadata } = await load(path);
+      expect([[...tensors.keys()], metadata]).toEqual([["w"], {}]);
+      await write("v");
+      expect(await codeOf(openModel(path))).toBe("BAD_FILE");
+    });
+  });
+
+  test("an archive with a link among its members is refused", async () => {
+    await withDirectory(async (directory) => {
+      const bytes = await readFile(join(FIXTURES, "repacked-dot.tar"));
+      const at = bytes.indexOf("5", 156);
+      expect(at).toBe(156);
+      // The type of the first member, and its checksum with it: "2" is a symbolic link.
+      bytes[156] = 0x32;
+      const sum = Number.parseInt(bytes.toString("latin1", 148, 154), 8) - 3;
+      bytes.write(sum.toString(8).padStart(6, "0"), 148, "latin1");
+      const path = join(directory, "link.tar");
+      await writeFile(path, bytes);
+      expect(await codeOf(openModel(path))).toBe("BAD_FILE");
+    });
+  });
 });

@@ -296,6 +296,7 @@ export class Owner {
         onSettled: (settled) => {
           this.#settled = settled;
         },
+        onReread: () => undefined,
       },
     );
   }

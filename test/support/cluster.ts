@@ -96,6 +96,22 @@ cluster {
     });
   }
 
+  /** Has a broker lead these streams. It must be up, and hold what the others do. */
+  async lead(number: number, streams: readonly string[]): Promise<void> {
+    const connection = await connect({ servers: this.broker(number).url, timeout: QUESTION_MS });
+    try {
+      for (const stream of streams) {
+        while ((await this.leader(stream)) !== number) {
+          const placement = { preferred: serverName(number) };
+          const subject = `$JS.API.STREAM.LEADER.STEPDOWN.${stream}`;
+          await connection.request(subject, JSON.stringify({ placement }));
+        }
+      }
+    } finally {
+      await connection.close();
+    }
+  }
+
   /** Waits until every broker holds what the others do, so that any one may go. */
   async whole(): Promise<void> {
     await this.#ask(async (streams) => {
@@ -110,24 +126,24 @@ cluster {
   /** Ends a broker as a crash does; it keeps its data. */
   async kill(number: number): Promise<void> {
     this.#up.delete(number);
-    await this.#broker(number).kill();
+    await this.broker(number).kill();
   }
 
   /** Starts a broker that was killed. */
   async restart(number: number): Promise<void> {
-    await this.#broker(number).start();
+    await this.broker(number).start();
     this.#up.add(number);
   }
 
   /** Stops a broker in its tracks, its connections open. */
   async freeze(number: number): Promise<void> {
     this.#up.delete(number);
-    await freeze(this.#broker(number).current.pid);
+    await freeze(this.broker(number).current.pid);
   }
 
   /** Lets a frozen broker go on. */
   thaw(number: number): void {
-    thaw(this.#broker(number).current.pid);
+    thaw(this.broker(number).current.pid);
     this.#up.add(number);
   }
 
@@ -154,7 +170,8 @@ cluster {
     return routes.map(({ line }) => line);
   }
 
-  #broker(number: number): TestBroker {
+  /** Returns a broker, by its number. */
+  broker(number: number): TestBroker {
     const broker = this.#brokers[number];
     if (broker === undefined) throw new Error(`no broker ${number}`);
     return broker;
@@ -187,7 +204,7 @@ cluster {
   }
 
   async #list(): Promise<StreamInfo[]> {
-    const servers = [...this.#up].map((number) => this.#broker(number).url);
+    const servers = [...this.#up].map((number) => this.broker(number).url);
     const connection = await connect({ servers, timeout: QUESTION_MS, ignoreClusterUpdates: true });
     try {
       const manager = await jetstreamManager(connection, { timeout: QUESTION_MS });

@@ -1,7 +1,10 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { vi } from "vitest";
+import { setTimeout as delay } from "node:timers/promises";
 import { HANG_MS } from "./limits.ts";
 import { signalProcess } from "./signals.ts";
+
+/** Pause between two looks at a process. */
+const PAUSE_MS = 2;
 
 /**
  * Has a process do nothing from when this resolves on, with its connections open, until {@link thaw}.
@@ -9,10 +12,11 @@ import { signalProcess } from "./signals.ts";
  */
 export async function freeze(pid: number): Promise<void> {
   signalProcess(pid, "SIGSTOP");
-  await vi.waitUntil(() => readdirSync(`/proc/${pid}/task`).every((task) => stops(pid, task)), {
-    interval: 2,
-    timeout: HANG_MS,
-  });
+  const deadline = performance.now() + HANG_MS;
+  while (!readdirSync(`/proc/${pid}/task`).every((task) => stops(pid, task))) {
+    if (performance.now() > deadline) throw new Error(`process ${pid} does not stop`);
+    await delay(PAUSE_MS);
+  }
 }
 
 /** Lets a frozen process go on. */

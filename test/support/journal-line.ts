@@ -23,8 +23,14 @@ export class JournalLine {
   readonly requests: RecordsRequest[] = [];
   /** Awaited before a consumer is made; it may fail. */
   beforeAdd: () => Promise<void> = () => Promise.resolve();
+  /** Awaited before a PING is answered; it fails if the connection is lost. */
+  beforePong: () => Promise<void> = () => Promise.resolve();
   /** Subjects of records that the broker gives one by one. */
   readonly stored: Map<number, string> = new Map();
+  /** The brokers on which the next consumers will be, and then the last of them; none without a cluster. */
+  readonly brokers: string[] = [];
+  /** The broker that leads the stream. */
+  leader: string | undefined;
   #inbox = "";
   #deliver: ((error: Error | null, message: Msg) => void) | undefined;
   /** Subscriptions that were not ended. */
@@ -46,6 +52,7 @@ export class JournalLine {
       const request = JSON.parse(body) as Omit<RecordsRequest, "subject" | "reply">;
       this.requests.push({ subject, reply, ...request });
     },
+    flush: () => this.beforePong(),
   } as unknown as NatsConnection;
 
   readonly manager: JetStreamManager = {
@@ -53,9 +60,13 @@ export class JournalLine {
       add: async (stream: string, config: Partial<ConsumerConfig>) => {
         this.consumers.push({ stream, config });
         await this.beforeAdd();
+        const leader = this.brokers.length > 1 ? this.brokers.shift() : this.brokers[0];
+        return { name: config.name, ...(leader === undefined ? {} : { cluster: { leader } }) };
       },
+      delete: () => Promise.resolve(true),
     },
     streams: {
+      info: () => Promise.resolve({ cluster: { leader: this.leader } }),
       getMessage: (_stream: string, { seq }: { seq: number }) => {
         const subject = this.stored.get(seq);
         return Promise.resolve(subject === undefined ? null : { seq, subject, data: RECORD });

@@ -1,6 +1,11 @@
 import type { Clock } from "../../src/actors/concurrent.ts";
 import { KvLeases, type Leases } from "../../src/actors/job/leases.ts";
-import type { KvBucket, KvEntry } from "../../src/actors/journal/kv-bucket.ts";
+import {
+  decodeEntry,
+  encodeEntry,
+  type KvBucket,
+  type KvEntry,
+} from "../../src/actors/journal/kv-bucket.ts";
 
 import { PserverError } from "../../src/protocol/index.ts";
 
@@ -21,7 +26,7 @@ export interface MemoryBucketOptions {
 
 /** A KV bucket in memory, with what a broker does to its requests: races, lost requests and lost answers. */
 export class MemoryBucket implements KvBucket {
-  readonly #entries = new Map<string, { json: string; revision: number; writtenAtMs: number }>();
+  readonly #entries = new Map<string, { text: string; revision: number; writtenAtMs: number }>();
   readonly #options: MemoryBucketOptions;
   #revision = 0;
   /** Revisions of the writes that were named, and the name of the last write, if it has one. */
@@ -40,6 +45,19 @@ export class MemoryBucket implements KvBucket {
     this.#options = options;
   }
 
+  /** The stored text of an entry, as a broker's file holds it. */
+  text(key: string): string | undefined {
+    return this.#entries.get(key)?.text;
+  }
+
+  /** Puts another text in the place of an entry's, as damage does; undefined loses the entry. */
+  damage(key: string, text: string | undefined): void {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) throw new Error(`there is no entry ${key}`);
+    if (text === undefined) this.#entries.delete(key);
+    else this.#entries.set(key, { ...entry, text });
+  }
+
   created(): Promise<string> {
     return Promise.resolve(this.madeAt);
   }
@@ -47,7 +65,7 @@ export class MemoryBucket implements KvBucket {
   read(key: string): Promise<KvEntry | undefined> {
     return this.#call({ action: "read", key }, () => {
       const entry = this.#entries.get(key);
-      return entry && { value: JSON.parse(entry.json) as unknown, revision: entry.revision };
+      return entry && { value: decodeEntry(key, entry.text, "memory"), revision: entry.revision };
     });
   }
 
@@ -78,6 +96,16 @@ export class MemoryBucket implements KvBucket {
     });
   }
 
+  lastRevision(): Promise<number> {
+    return Promise.resolve(this.#revision);
+  }
+
+  overwrite(key: string, value: unknown, upToRevision: number): Promise<number | undefined> {
+    return this.#call({ action: "update", key }, () =>
+      (this.#entries.get(key)?.revision ?? 0) <= upToRevision ? this.#write(key, value) : undefined,
+    );
+  }
+
   keys(prefix: string): Promise<string[]> {
     return this.#call({ action: "keys", key: prefix }, () =>
       [...this.#entries.keys()].filter((key) => key.startsWith(prefix)),
@@ -95,8 +123,8 @@ export class MemoryBucket implements KvBucket {
         .filter(([key, { revision }]) => key.startsWith(prefix) && revision > afterRevision)
         .sort(([, a], [, b]) => a.revision - b.revision),
     }));
-    for (const [key, { json, revision }] of found) {
-      onEntry(key, { value: JSON.parse(json) as unknown, revision });
+    for (const [key, { text, revision }] of found) {
+      onEntry(key, { value: decodeEntry(key, text, "memory"), revision });
     }
     return head;
   }
@@ -116,7 +144,8 @@ export class MemoryBucket implements KvBucket {
     this.#lastId = undefined;
     this.#revision += 1;
     const writtenAtMs = this.#options.clock?.now() ?? 0;
-    this.#entries.set(key, { json: JSON.stringify(value), revision: this.#revision, writtenAtMs });
+    const text = encodeEntry(key, value);
+    this.#entries.set(key, { text, revision: this.#revision, writtenAtMs });
     return this.#revision;
   }
 

@@ -1,4 +1,8 @@
+import { foldHostRecord } from "../../src/actors/fold/fold-record.ts";
+import { FoldTables } from "../../src/actors/fold/fold-state.ts";
+import { CURRENT_RULES, KNOWN_RULES } from "../../src/actors/fold/rules.ts";
 import type { Owners, WantedBlock } from "../../src/actors/job/owners-client.ts";
+import { ShardMemory } from "../../src/actors/kernel/shard-memory.ts";
 import {
   blockPlaces,
   type ErrorCode,
@@ -8,13 +12,18 @@ import {
   type Position,
   PserverError,
   type RememberedTrainers,
+  type ShardKnowledge,
   type TrainerSession,
 } from "../../src/protocol/index.ts";
+
+/** Any that keeps members: a shard takes them whatever the job's trainers keep. */
+const SYNCHRONIZATION = { mode: "ssp", trainers: 1, staleness: 1 } as const;
 
 /** The shards of a job in memory: which blocks are there, and what hosts have appended. */
 export class MemoryOwners implements Owners {
   readonly #blocks = new Map<number, Map<string, number>>();
   readonly #seqs = new Map<number, number>();
+  readonly #known = new Map<number, FoldTables>();
   /** Every host record, in order. */
   readonly appended: { readonly shard: number; readonly record: HostRecord }[] = [];
   /** The records of these verbs, in order. */
@@ -53,6 +62,11 @@ export class MemoryOwners implements Owners {
     this.#blocks.delete(shard);
   }
 
+  /** Makes all shards forget what hosts have told them. */
+  forget(): void {
+    this.#known.clear();
+  }
+
   /** Where a shard's journal stands. */
   position(shard: number): Position {
     return { generation: 1, seq: this.#seqs.get(shard) ?? 0 };
@@ -78,8 +92,15 @@ export class MemoryOwners implements Owners {
     return { trainers: this.remembered.get(shard) ?? [], toldUpTo: this.toldUpTo };
   }
 
+  async known(shard: number): Promise<ShardKnowledge> {
+    if (this.silent) throw new PserverError("NO_OWNER", `shard ${shard} has no owner`, { shard });
+    const { more: _more, ...known } = this.#tables(shard).known("", Number.POSITIVE_INFINITY);
+    return { ...known, sweptUpTo: Math.max(known.sweptUpTo, this.toldUpTo) };
+  }
+
   async append(shard: number, record: HostRecord): Promise<Position> {
     this.appended.push({ shard, record });
+    foldHostRecord(this.#tables(shard), record);
     this.#advance(shard);
     return this.position(shard);
   }
@@ -107,6 +128,17 @@ export class MemoryOwners implements Owners {
         received: stateBytes,
       },
     );
+  }
+
+  /** What a shard knows from hosts' records, as its fold keeps it. */
+  #tables(shard: number): FoldTables {
+    const known = this.#known.get(shard);
+    if (known !== undefined) return known;
+    const memory = ShardMemory.create();
+    const tables = new FoldTables({ shard, memory, hooks: {}, knownRules: KNOWN_RULES });
+    tables.takeRules({ rules: CURRENT_RULES, synchronization: SYNCHRONIZATION });
+    this.#known.set(shard, tables);
+    return tables;
   }
 
   #shard(shard: number): Map<string, number> {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, vi } from "vitest";
 import { packageRoot } from "../../src/broker/broker-config.ts";
-import { identifyProcess } from "../../src/broker/process-identity.ts";
+import { identifyProcess } from "../../src/system/process-identity.ts";
 import { HANG_MS } from "./limits.ts";
 import { signalProcess } from "./signals.ts";
 

@@ -35,10 +35,15 @@ export class SmallDisk {
 
   /** Takes all room but a page, so that the next record begins to be written, and is not whole. */
   async fillButAPage(): Promise<void> {
+    await this.fillBut(PAGE_BYTES);
+  }
+
+  /** Takes all room but so many bytes. */
+  async fillBut(bytes: number): Promise<void> {
     await this.fill();
     const file = await open(this.#filling, "r+");
     try {
-      await file.truncate((await file.stat()).size - PAGE_BYTES);
+      await file.truncate((await file.stat()).size - bytes);
     } finally {
       await file.close();
     }

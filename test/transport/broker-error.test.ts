@@ -59,6 +59,15 @@ describe("an error of nats.js", () => {
     expect(fromStoreError(api(400, 10002, "exceeded"), "storing").code).toBe("JOURNAL_FULL");
   });
 
+  test("of a broker that has used up its own limit says which limit that is, and no other does", () => {
+    const full = fromStoreError(api(503, 10023, "insufficient resources"), "storing");
+    expect(full.code).toBe("JOURNAL_FULL");
+    expect(full.message).toMatch(/^storing: insufficient resources: .*max_file/);
+    expect(fromStoreError(api(400, 10002, "exceeded"), "storing").message).toBe(
+      "storing: exceeded",
+    );
+  });
+
   test("that is one of ours stays as it is, wrapped or not", () => {
     const own = new PserverError("BUSY", "later");
     expect(fromBrokerError(own, "doing")).toBe(own);

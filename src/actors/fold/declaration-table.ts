@@ -1,17 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
 import { PserverError } from "../../protocol/errors.ts";
 import { blockPlace } from "../../protocol/layout.ts";
-import type { DeclareRecord, GrantedParameter } from "../../protocol/messages/host-records.ts";
+import type { DeclareRecord } from "../../protocol/messages/host-records.ts";
 import type { InitRecord } from "../../protocol/messages/records.ts";
+import type { DeclaredParameter } from "../../protocol/messages/shard-knowledge.ts";
 import { quoteName } from "../../protocol/names.ts";
 import { sameShape } from "../../protocol/tensor.ts";
 import { type BlockName, blockLabel } from "./block-actor.ts";
-
-/** A parameter that hosts have granted to one trainer. */
-export interface DeclaredParameter extends GrantedParameter {
-  /** The trainer that may initialize it. */
-  readonly trainer: string;
-}
 
 /** Parameters that hosts have declared to a shard: what their blocks are and who may create them. */
 export class DeclarationTable {
@@ -32,6 +27,13 @@ export class DeclarationTable {
     return [...this.#declared.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
+  /** The first `count` entries after this name, in the order of {@link sorted}. */
+  after(name: string, count: number): DeclaredParameter[] {
+    return this.sorted()
+      .filter((declared) => declared.name > name)
+      .slice(0, count);
+  }
+
   /** Adds parameters, or replaces those declared under a lower epoch. Ignores new names beyond `declaredMax`. */
   take({ trainer, parameters }: DeclareRecord, declaredMax: number): void {
     for (const parameter of parameters) {
@@ -39,6 +41,20 @@ export class DeclarationTable {
       if (existing !== undefined && parameter.epoch <= existing.epoch) continue;
       if (existing === undefined && this.#declared.size >= declaredMax) continue;
       this.#declared.set(parameter.name, { ...parameter, trainer });
+    }
+  }
+
+  /** Notes that a parameter is initialized under this epoch; ignores one that is not declared under it. */
+  initialized(parameter: string, epoch: number): void {
+    const existing = this.#declared.get(parameter);
+    if (existing?.epoch !== epoch) return;
+    this.#declared.set(parameter, { ...existing, initialized: true });
+  }
+
+  /** Forgets what hosts have told of initializations. */
+  forgetInitialized(): void {
+    for (const [name, { initialized: _initialized, ...declared }] of this.#declared) {
+      this.#declared.set(name, declared);
     }
   }
 

@@ -13,9 +13,19 @@ import {
   textField,
 } from "../../protocol/fields.ts";
 import { MEMBERS_MAX, TRAINERS_MAX } from "../../protocol/limits.ts";
-import { parseGranted, type RulesRecord } from "../../protocol/messages/host-records.ts";
+import {
+  type InitializedJob,
+  parseInitializedJob,
+  type ReadyRecord,
+  type RulesRecord,
+} from "../../protocol/messages/host-records.ts";
 import { outcomeRow, parseOutcomeRow } from "../../protocol/messages/outcomes.ts";
 import { isWholeRows } from "../../protocol/messages/parts.ts";
+import {
+  type DeclaredParameter,
+  type KnowledgePage,
+  parseDeclared,
+} from "../../protocol/messages/shard-knowledge.ts";
 import { checkShape } from "../../protocol/tensor.ts";
 import type { ShardMemory } from "../kernel/shard-memory.ts";
 import { discardOpenSteps } from "./apply-update.ts";
@@ -29,7 +39,7 @@ import {
   slotPlan,
 } from "./block-actor.ts";
 import { BlockTable, type ShardHooks } from "./block-table.ts";
-import { DeclarationTable, type DeclaredParameter } from "./declaration-table.ts";
+import { DeclarationTable } from "./declaration-table.ts";
 import type { KnownRules, Rules } from "./rules.ts";
 import { type SavedSteps, StepTable } from "./step-table.ts";
 import {
@@ -89,6 +99,8 @@ export interface FoldState {
   readonly unreadable: number;
   readonly trainers: readonly TrainerRow[];
   readonly blocks: readonly BlockHeader[];
+  /** The job's initialization, as hosts have told of it; absent before. */
+  readonly job?: InitializedJob;
   /** Parameters that hosts have declared, by name; absent if there are none. */
   readonly declared?: readonly DeclaredParameter[];
   /** Sessions up to the floor that have not ended, ascending; absent if there are none. */
@@ -123,12 +135,13 @@ function toFoldState(
     return [trainer, entry.session, entry.done, [...entry.outcomes.values()].map(outcomeRow)];
   });
   const counts = trainers.map(([trainer, entry]): CountRow => [trainer, entry.rejected]);
-  const { declared = [], live = [], unreadableOf = [] } = parts;
+  const { job, declared = [], live = [], unreadableOf = [] } = parts;
   const rejected = counts.filter(([, records]) => records > 0);
   return {
     ...{ format: FORMAT, seq, crc, rules, synchronization },
     ...(steps === undefined ? {} : { steps }),
     ...{ floor, unreadable, trainers: rows, blocks },
+    ...(job === undefined ? {} : { job }),
     ...(declared.length === 0 ? {} : { declared }),
     ...(live.length === 0 ? {} : { live }),
     ...(rejected.length === 0 ? {} : { rejected: rejected }),
@@ -144,7 +157,7 @@ export function parseFoldState(state: unknown): RestoredState {
   try {
     const fields = asMap(state, "fold state");
     integerField(fields, "format", FORMAT, FORMAT);
-    const { steps } = fields;
+    const { steps, job } = fields;
     const rejected = new Map(countRows(fields, "rejected"));
     const trainers = listField(fields, "trainers", Number.POSITIVE_INFINITY);
     return {
@@ -157,6 +170,7 @@ export function parseFoldState(state: unknown): RestoredState {
       unreadable: integerField(fields, "unreadable"),
       trainers: trainers.map((row) => parseTrainer(row, rejected)),
       blocks: listField(fields, "blocks", Number.POSITIVE_INFINITY).map(parseBlock),
+      ...(job === undefined ? {} : { job: parseInitializedJob(mapField(fields, "job")) }),
       declared: listOrNone(fields, "declared").map(parseDeclared),
       live: listOrNone(fields, "live").map((live) => integerField({ live }, "live", 1)),
       unreadableOf: countRows(fields, "unreadableOf"),
@@ -184,6 +198,14 @@ function rulesOfState(state: unknown): number {
   }
 }
 
+/** Whether an initialization of the job is later than the one that is known. */
+function isLaterJob(job: InitializedJob, known: InitializedJob | undefined): boolean {
+  if (known === undefined || job.revised !== known.revised) {
+    return job.revised > (known?.revised ?? -1);
+  }
+  return job.epoch > known.epoch;
+}
+
 function listOrNone(fields: Fields, key: string): readonly unknown[] {
   return fields[key] === undefined ? [] : listField(fields, key, Number.POSITIVE_INFINITY);
 }
@@ -193,11 +215,6 @@ function countRows(fields: Fields, key: string): CountRow[] {
     const row: Fields = { ...listField({ [key]: value }, key, 2) };
     return [textField(row, "0"), integerField(row, "1", 1)];
   });
-}
-
-function parseDeclared(value: unknown): DeclaredParameter {
-  const fields = asMap(value, "declared");
-  return { ...parseGranted(fields), trainer: textField(fields, "trainer") };
 }
 
 function parseTrainer(
@@ -305,6 +322,8 @@ export class FoldTables {
   trainers: TrainerTable = new TrainerTable();
   steps: StepTable = new StepTable();
   readonly declarations: DeclarationTable;
+  /** The job's initialization, as hosts have told of it. */
+  job: InitializedJob | undefined;
   unreadable: UnreadableCounts = new UnreadableCounts();
   readonly unloaded: UnloadedSlots = new UnloadedSlots();
   readonly #shard: number;
@@ -337,6 +356,12 @@ export class FoldTables {
     return rules;
   }
 
+  /** Takes what hosts tell of initializations, unless they have told of a later one of the job. */
+  takeReady({ job, parameters }: ReadyRecord): void {
+    if (job !== undefined && isLaterJob(job, this.job)) this.job = job;
+    for (const [parameter, epoch] of parameters) this.declarations.initialized(parameter, epoch);
+  }
+
   /** The state without values and slots; equal tables give equal bytes. */
   save(): FoldState {
     const { synchronization } = this.steps;
@@ -349,11 +374,25 @@ export class FoldTables {
       floor: this.trainers.floor,
       unreadable: this.unreadable.total,
       blocks: this.blocks.sorted().map((block) => block.header()),
+      ...(this.job === undefined ? {} : { job: this.job }),
       declared: this.declarations.sorted(),
       live: this.trainers.live,
       unreadableOf: this.unreadable.sorted(),
     };
     return toFoldState(parts, this.trainers.sorted());
+  }
+
+  /** What the shard knows of its job, with up to `count` parameters after a name. */
+  known(after: string, count: number): KnowledgePage {
+    const { declarations, job, steps, trainers } = this;
+    const parameters = declarations.after(after, count);
+    return {
+      ...(job === undefined ? {} : { job }),
+      sweptUpTo: trainers.floor,
+      members: { revision: steps.revision, started: steps.started, trainers: steps.members },
+      parameters,
+      more: parameters.length === count,
+    };
   }
 
   /** Moves before record 1 of a new journal; known outcomes move to record 0. */
@@ -377,7 +416,8 @@ export class FoldTables {
 
   /**
    * Turns these into the first tables of another job's shard: before record 1, with the same rules, blocks, optimizer
-   * slots and declarations, but without trainers, outcomes and steps. Discards the gradients of an open step.
+   * slots and declarations, but without trainers, outcomes and steps, and without what hosts have told of
+   * initializations. Discards the gradients of an open step.
    * @returns the number of blocks whose open step was discarded.
    */
   detach(): number {
@@ -386,6 +426,8 @@ export class FoldTables {
     this.unreadable = new UnreadableCounts();
     this.steps = new StepTable();
     this.steps.synchronization = synchronization;
+    this.job = undefined;
+    this.declarations.forgetInitialized();
     this.moveToBeginning();
     return discardOpenSteps(this.blocks.all());
   }
@@ -418,6 +460,7 @@ export class FoldTables {
     const rules = this.takeRules(restored);
     this.#restoreSteps(restored.steps);
     this.trainers.restoreSessions(restored.floor, restored.live);
+    this.job = restored.job;
     for (const declared of restored.declared) this.declarations.restore(declared);
     for (const [trainer, entry] of restored.trainers) this.trainers.restore(trainer, entry, rules);
     for (const header of restored.blocks) this.#restoreBlock(header, rules);

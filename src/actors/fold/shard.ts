@@ -5,6 +5,7 @@ import { type ErrorCode, ensureError, PserverError } from "../../protocol/errors
 import { parseHostRecord } from "../../protocol/messages/host-records.ts";
 import type { Outcome, OutcomeRequest } from "../../protocol/messages/outcomes.ts";
 import { parseRecordHeader } from "../../protocol/messages/records.ts";
+import type { KnowledgePage } from "../../protocol/messages/shard-knowledge.ts";
 import { quoteName } from "../../protocol/names.ts";
 import type { JobSubjects, LogSubject } from "../../protocol/subjects.ts";
 import { ShardMemory } from "../kernel/shard-memory.ts";
@@ -174,6 +175,11 @@ export class Shard {
   /** How many records the observer could neither observe nor note as failed. */
   get unobserved(): number {
     return this.#unobserved;
+  }
+
+  /** What the shard knows of its job from hosts' records, with up to `count` parameters after a name. */
+  known(after: string, count: number): KnowledgePage {
+    return this.#tables.known(after, count);
   }
 
   /** The trainers that the shard remembers; a live view. */

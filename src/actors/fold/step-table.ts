@@ -74,6 +74,11 @@ export class StepTable implements StepProgress {
     return this.#closed;
   }
 
+  /** Ids of the members, ascending. */
+  get members(): string[] {
+    return [...this.#clocks.keys()].sort();
+  }
+
   get memberCount(): number {
     return this.#clocks.size;
   }

@@ -29,7 +29,7 @@ import {
 import { errnoCode, fileError } from "../../system/file-errors.ts";
 import type { OpenedJob } from "../job/open-job.ts";
 import type { OwnersClient } from "../job/owners-client.ts";
-import { readArchivers } from "../journal/archivers.ts";
+import { readArchivers, readStoppedArchivers } from "../journal/archivers.ts";
 import { shardsOf } from "../lifecycle/declared-ledger.ts";
 import { TRAINER_KEYS } from "../lifecycle/lock.ts";
 import { toJournalRecord } from "../lifecycle/members.ts";
@@ -194,6 +194,7 @@ export class ControlService {
   }
 
   async #hosts(): Promise<Fields> {
+    const { bucket } = this.#job;
     const replies = await Promise.all([
       this.#job.leases.list(HOST_LEASES),
       this.#job.leases.list(SHARD_LEASES),
@@ -201,15 +202,16 @@ export class ControlService {
       this.#each((shard) => this.#status(shard)),
       this.#steps(),
       this.#service.declared(),
-      readArchivers(this.#job.bucket),
+      readArchivers(bucket),
+      readStoppedArchivers(bucket, Date.now()),
       // A tape that the broker cannot report on must not keep the rest from being shown.
       this.#job.tapeStorage().catch(() => undefined),
       // The same holds for copies, and a host may be kept from listing streams.
       this.#job.replicas().catch(() => undefined),
       this.#job.unfinishedRewind(),
     ]);
-    const [hosts, claims, trainers, shards, steps, declared, archivers, ...more] = replies;
-    const [tape, replicas, rewind] = more;
+    const [hosts, claims, trainers, shards, steps, declared, ...more] = replies;
+    const [archivers, stoppedArchivers, tape, replicas, rewind] = more;
     const owned = [...claims].map(([key, { host }]) => ({
       shard: Number(key.slice(SHARD_LEASES.length)),
       host,
@@ -228,6 +230,7 @@ export class ControlService {
       archivers: archivers.flatMap(({ entry: record }) =>
         record === undefined ? [] : [{ ...record }],
       ),
+      stoppedArchivers: stoppedArchivers.map((record) => ({ ...record })),
       ...(tape && { tape: { ...tape } }),
       ...(rewind && { rewind: { ...rewind } }),
       ...(replicas && { replicas: { ...replicas } }),

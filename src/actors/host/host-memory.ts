@@ -10,8 +10,8 @@ const CGROUPS = "/sys/fs/cgroup";
 const BYTES_PER_KIB = 1024;
 
 /**
- * Returns the bytes that this process may still use before the system kills it: the least of what the machine has
- * available and what each control group of the process leaves of its limit. File caches in a control group that were
+ * Returns the bytes that this process may still use before the system kills or stalls it: the least of what the
+ * machine has available and what each control group of the process leaves of its limits. File caches in a control group that were
  * not used lately count as free, because the kernel reclaims them first.
  */
 export function freeMemoryBytes(read: ReadText = readText): number {
@@ -34,28 +34,30 @@ function bytesLeftInGroups(read: ReadText): number[] {
 
 /** Names of a control group's files. */
 interface GroupFiles {
-  readonly limit: string;
+  /** A group has none, one or several of them. Above some the system kills, above others it stalls. */
+  readonly limits: readonly string[];
   readonly used: string;
   readonly unusedLately: RegExp;
 }
 
 const V2: GroupFiles = {
-  limit: "memory.max",
+  limits: ["memory.max", "memory.high"],
   used: "memory.current",
   unusedLately: /^inactive_file (\d+)$/m,
 };
 const V1: GroupFiles = {
-  limit: "memory.limit_in_bytes",
+  limits: ["memory.limit_in_bytes"],
   used: "memory.usage_in_bytes",
   unusedLately: /^total_inactive_file (\d+)$/m,
 };
 
 function bytesLeft(read: ReadText, root: string, group: string, files: GroupFiles): number {
   const directory = join(root, group);
-  // "max", or a missing file: this group has no limit of its own.
-  const limitBytes = Number.parseInt(read(join(directory, files.limit)) ?? "", 10);
+  // "max", or a missing file: this group has no such limit of its own.
+  const limits = files.limits.map((file) => Number.parseInt(read(join(directory, file)) ?? "", 10));
+  const limitBytes = Math.min(...limits.filter((limit) => !Number.isNaN(limit)));
   const usedBytes = Number.parseInt(read(join(directory, files.used)) ?? "", 10);
-  if (Number.isNaN(limitBytes) || Number.isNaN(usedBytes)) return Number.POSITIVE_INFINITY;
+  if (Number.isNaN(usedBytes)) return Number.POSITIVE_INFINITY;
   const unused = files.unusedLately.exec(read(join(directory, "memory.stat")) ?? "")?.[1];
   return limitBytes - (usedBytes - Number(unused ?? 0));
 }

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { availableParallelism, hostname } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import type { NatsConnection } from "@nats-io/transport-node";
+import { removeLeftTemporaries } from "../../model-files/index.ts";
 import {
   ensureError,
   type Fields,
@@ -282,6 +283,12 @@ export class RunningHost implements Host, WorkerPoolEvents {
     void this.#watchSubscriptions();
     // A refused subscription is reported before the host counts as serving.
     await answers.flush();
+    if (options.modelDirectory !== undefined) {
+      // What hosts that died have left of their saves. It delays nobody, and stops nothing.
+      removeLeftTemporaries(options.modelDirectory, true).catch((thrown: unknown) =>
+        this.#emit({ type: "error", error: ensureError(thrown) }),
+      );
+    }
     // Last, so that trainers which find the host in etcd are answered.
     await this.#publication?.start();
   }
@@ -369,7 +376,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
       } catch (error) {
         this.#emit({ type: "error", error: ensureError(error) });
       }
-      await delay(this.settings.leaseMs / 5);
+      await delay(this.settings.leaseMs / 10);
     }
   }
 

@@ -180,7 +180,10 @@ export class ShardClaims {
     const { leases, leaseMs, events } = deps;
     const view = { leases, leaseMs, onError: events.onError };
     this.#deps = deps;
-    this.#hosts = new LeaseView({ ...view, prefix: HOST_LEASES, pollMs: leaseMs / 10 });
+    this.#hosts = new LeaseView({
+      ...{ ...view, prefix: HOST_LEASES, pollMs: leaseMs / 10 },
+      onChange: () => void this.#repeater.soon(),
+    });
     this.#declinedByHosts = new LeaseView({ ...view, prefix: DECLINED_LEASES });
     this.#declined = new DeclinedShards(deps);
   }
@@ -194,7 +197,7 @@ export class ShardClaims {
   /** Returns the shards that placement gives this host, whether their leases are held yet or not. */
   get share(): number[] {
     const { job, shards, host } = this.#deps;
-    const hosts = new Set([...this.#hosts.present].map(hostOfKey)).add(host);
+    const hosts = new Set([...this.#hosts.presumed].map(hostOfKey)).add(host);
     const declinedByHosts = declinedBy(this.#declinedByHosts.present);
     const all = Array.from({ length: shards }, (_, shard) => shard);
     return all.filter((shard) => {

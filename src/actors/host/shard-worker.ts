@@ -13,7 +13,7 @@ import { Credit } from "../journal/journal-reader.ts";
 import { type KvBucket, openBucket } from "../journal/kv-bucket.ts";
 import { SnapshotStore } from "../journal/snapshot-store.ts";
 import { SnapshotBudget } from "../journal/snapshotter.ts";
-import { TapeStore } from "../journal/tape-writer.ts";
+import { TapeStore } from "../journal/tape/tape-writer.ts";
 import { WatermarkKeeper } from "../journal/watermark-keeper.ts";
 import { ParameterPlaces } from "../lifecycle/parameter.ts";
 import { FairServer, RefusalBudget } from "../owner/fair-server.ts";
@@ -93,7 +93,11 @@ export async function openShardWorker(
         partBytesMax: dataBytesMaxOf(journalConnection),
       },
       memory: HostMemory.open({ shards, buffer, limitBytes }),
-      archivers: new ArchiverWatch({ bucket, nowMs: () => performance.now() }),
+      archivers: new ArchiverWatch({
+        ...{ bucket, nowMs: () => performance.now() },
+        onStopped: (shard, error) =>
+          send({ type: "archiver-stopped", shard, error: error.toWire() }),
+      }),
       server: new FairServer(refusals),
       responder: new Responder(dataConnection, pool),
       snapshotBudget: new SnapshotBudget(pool),
@@ -119,6 +123,8 @@ export class ShardWorker {
   readonly #saving: Map<number, () => void> = new Map();
   /** How far the saving of all these shards had come when progress was last reported. */
   #savedUpTo = "";
+  /** Keepers of watermarks, also of shards that are not owned any more: they know how far this host has folded. */
+  readonly #watermarks: Map<number, WatermarkKeeper> = new Map();
   /** Snapshot stores of the owned shards. */
   readonly #stores: Map<number, SnapshotStore> = new Map();
   #statusTimer: NodeJS.Timeout | undefined;
@@ -148,6 +154,8 @@ export class ShardWorker {
   #takeOver(shard: number): void {
     const { setup, client, leases, publisher, bucket, context } = this.#parts;
     const { manager, subjects, journalConnection } = context;
+    const watermarks = this.#watermarks.get(shard) ?? new WatermarkKeeper(bucket, shard);
+    this.#watermarks.set(shard, watermarks);
     const store = new SnapshotStore({ manager, client, publisher, subjects, shard });
     const owner = new ShardOwner({
       worker: context,
@@ -155,7 +163,7 @@ export class ShardWorker {
       journal: new Journal({ manager, client, subjects, settings: setup.journal, shard }),
       store,
       tape: setup.tape ? new TapeStore({ manager, client, subjects, shard }) : undefined,
-      watermarks: new WatermarkKeeper(bucket, shard),
+      watermarks,
       credit: new Credit(setup.creditBytes, payloadBytesMaxOf(journalConnection)),
       tenure: () => leases.tenure(shard),
       listener: {

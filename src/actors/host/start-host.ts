@@ -19,7 +19,7 @@ import { journalSettings, type WantedSettings } from "../job/job-settings.ts";
 import { openJob } from "../job/open-job.ts";
 import { OwnersClient } from "../job/owners-client.ts";
 import { Journal } from "../journal/journal.ts";
-import { ensureTapeStream } from "../journal/tape-writer.ts";
+import { ensureTapeStream } from "../journal/tape/tape-writer.ts";
 import { RefusalBudget } from "../owner/fair-server.ts";
 import {
   type Host,

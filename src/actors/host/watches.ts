@@ -112,7 +112,7 @@ const CHECK_MS = 500;
 
 /** Dependencies of {@link SessionsWatch}. */
 interface SessionsWatchDeps {
-  readonly service: Pick<LifecycleService, "endSessions" | "checkCounter">;
+  readonly service: Pick<LifecycleService, "endSessions" | "checkEntries">;
   /** The last statuses of the host's shards. */
   readonly statuses: () => readonly Fields[];
   /** Called after each check that failed; the next one comes in its time. */
@@ -137,28 +137,30 @@ interface Sweep {
 export class SessionsWatch extends Watch {
   readonly #deps: SessionsWatchDeps;
   readonly #sweeps: Map<number, Sweep> = new Map();
-  #isCounterChecked = false;
+  #areEntriesChecked = false;
 
   constructor(deps: SessionsWatchDeps) {
     super(deps.clock);
     this.#deps = deps;
   }
 
-  /** Finds out, once, whether the bucket has lost entries; repeated while it cannot be read. */
-  async #checkCounter(): Promise<void> {
+  /**
+   * Finds out, once, whether the bucket has lost entries; repeated while it cannot be read, and until every shard has
+   * been compared with it.
+   */
+  async #checkEntries(): Promise<void> {
     try {
-      await this.#deps.service.checkCounter();
-      this.#isCounterChecked = true;
+      this.#areEntriesChecked = await this.#deps.service.checkEntries();
     } catch (caught) {
       const error = ensureError(caught);
       if (error.retryable) return;
-      this.#isCounterChecked = true;
+      this.#areEntriesChecked = true;
       this.#deps.onError(error);
     }
   }
 
   protected override async check(): Promise<number> {
-    if (!this.#isCounterChecked) await this.#checkCounter();
+    if (!this.#areEntriesChecked) await this.#checkEntries();
     try {
       const due = this.#deps.statuses().filter((status) => this.#isDue(status));
       if (due.length > 0) await this.#end(due.map(({ shard }) => Number(shard)));

@@ -19,7 +19,7 @@ import {
 import { type Position, parsePosition } from "../../protocol/messages/position.ts";
 import { CURRENT_RULES, KNOWN_RULES } from "../fold/rules.ts";
 import type { JournalSettings } from "../journal/journal.ts";
-import type { KvBucket } from "../journal/kv-bucket.ts";
+import { entryDamaged, type KvBucket } from "../journal/kv-bucket.ts";
 import { BucketEntry } from "../lifecycle/lock.ts";
 import type { EtcdSpace } from "./etcd-space.ts";
 
@@ -252,6 +252,12 @@ export function settingsChanged(job: string): PserverError {
   return new PserverError("BUSY", `job ${job}: somebody else is changing its settings`, { job });
 }
 
+/** Makes the error for a job whose snapshots are there, but not its settings. */
+export function settingsLost(job: string): PserverError {
+  const problem = `the settings of job ${job} are lost, though the broker holds its snapshots`;
+  return entryDamaged(SETTINGS_KEY, problem, { job });
+}
+
 /** Returns the settings as values that can be compared and shown. */
 function comparable({ synchronization, ...settings }: Partial<StoredSettings>): Fields {
   if (synchronization === undefined) return settings;
@@ -280,6 +286,8 @@ export interface SettlingDeps {
   readonly bucket: KvBucket;
   readonly job: string;
   readonly findJournalBytes: (journal: "file" | "memory", shards: number) => Promise<number>;
+  /** Whether the broker holds snapshots of the job, which are made after its settings and removed before them. */
+  readonly hasSnapshots: () => Promise<boolean>;
   /** Waits between tries. */
   readonly pause?: (delayMs: number) => Promise<void>;
 }
@@ -288,11 +296,12 @@ export interface SettlingDeps {
  * Reads a job's settings, or writes them if this host is the first. Of hosts that begin at one time one writes
  * them. In a cluster the others' writes are refused before that one can be read, or even if it never will be
  * because the leader dies: they look and try again.
- * @throws as `agreeOnSettings` and `newSettings`; JETSTREAM_UNAVAILABLE if the settings can be neither read nor
+ * @throws as `agreeOnSettings` and `newSettings`; JOB_DAMAGED if the settings of a job with snapshots are lost;
+ * JETSTREAM_UNAVAILABLE if the settings can be neither read nor
  * written for 10 s; TIMEOUT as {@link BucketEntry.change} does.
  */
 export async function settleSettings(
-  { bucket, job, findJournalBytes, pause = delay }: SettlingDeps,
+  { bucket, job, findJournalBytes, hasSnapshots, pause = delay }: SettlingDeps,
   wanted: WantedWithLeases,
 ): Promise<StoredSettings> {
   const record = new BucketEntry<StoredSettings | undefined, StoredSettings>(
@@ -304,6 +313,9 @@ export async function settleSettings(
   let made: StoredSettings | undefined;
   const decide = async (stored: StoredSettings | undefined): Promise<StoredSettings> => {
     if (stored !== undefined) return stored;
+    // Another host may have made the job in between: then the write below is refused.
+    if ((await hasSnapshots()) && (await bucket.read(SETTINGS_KEY)) === undefined)
+      throw settingsLost(job);
     made ??= await newSettings(wanted, findJournalBytes);
     return made;
   };

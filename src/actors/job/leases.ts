@@ -306,6 +306,8 @@ export interface LeaseViewDeps {
   readonly pollMs?: number;
   /** Told of each poll that failed; the view continues. */
   readonly onError?: (error: PserverError) => void;
+  /** Called when a poll has found other leases than the one before. */
+  readonly onChange?: () => void;
   readonly clock?: Clock;
 }
 
@@ -320,6 +322,8 @@ export class LeaseView {
   /** When a lease was first found absent, by key; only for those that vanished less than a lease time ago. */
   readonly #absentSince = new Map<string, number>();
   #present: ReadonlySet<string> = new Set();
+  /** Leases that were held before an outage and have not been seen since. */
+  #heldBefore: Set<string> = new Set();
   /** Start of the time in which all polls were answered; undefined if the last one was not. */
   #connectedSince: number | undefined;
   #polledAt = Number.NEGATIVE_INFINITY;
@@ -343,6 +347,14 @@ export class LeaseView {
     return this.#present;
   }
 
+  /**
+   * The leases that are held, and those that were held before an outage, until their holders have had a lease time to
+   * come back: all leases end when none can be renewed.
+   */
+  get presumed(): ReadonlySet<string> {
+    return this.settled ? this.#present : new Set([...this.#present, ...this.#heldBefore]);
+  }
+
   /** Whether the lease has been absent for a whole lease time while this process polled. */
   isLost(key: string): boolean {
     if (!this.settled || this.#present.has(key)) return false;
@@ -363,6 +375,7 @@ export class LeaseView {
   /** Discards the absences observed so far. Call it when the connection was lost. */
   disconnected(): void {
     this.#connectedSince = undefined;
+    for (const key of this.#present) this.#heldBefore.add(key);
   }
 
   async #poll(): Promise<number> {
@@ -393,7 +406,12 @@ export class LeaseView {
       if (present.has(key) || sentAt - since >= leaseMs) this.#absentSince.delete(key);
     }
     this.#polledAt = sentAt;
+    const isChanged =
+      present.size !== this.#present.size || [...present].some((key) => !this.#present.has(key));
     this.#present = present;
+    if (this.settled) this.#heldBefore.clear();
+    for (const key of present) this.#heldBefore.delete(key);
+    if (isChanged) this.#deps.onChange?.();
   }
 }
 

@@ -6,7 +6,7 @@ import { Journal } from "../journal/journal.ts";
 import { type KvBucket, openBucket, openExistingBucket } from "../journal/kv-bucket.ts";
 import { ensureSnapshotStream } from "../journal/snapshot-store.ts";
 import { brokerCall, probeStorage, streamExists } from "../journal/streams.ts";
-import { readTapeStorage, type TapeStorage } from "../journal/tape-writer.ts";
+import { readTapeStorage, type TapeStorage } from "../journal/tape/tape-writer.ts";
 import { EtcdLeases } from "./etcd-leases.ts";
 import type { EtcdSpace } from "./etcd-space.ts";
 import {
@@ -18,11 +18,12 @@ import {
   parseSettings,
   SETTINGS_KEY,
   type StoredSettings,
+  settingsLost,
   settleSettings,
   type WantedSettings,
 } from "./job-settings.ts";
 import { BrokerProbe, KvLeases, type Leases } from "./leases.ts";
-import { type ReplicaReport, reportReplicas } from "./replicas.ts";
+import { type ReplicaReport, reportReplicas } from "./replica-report.ts";
 import { type UnfinishedRewind, unfinishedRewind } from "./rewind-plan.ts";
 
 /** A job's settings, the bucket that holds its entries, and its leases. */
@@ -80,6 +81,7 @@ export async function openJob(opening: JobOpening): Promise<OpenedJob> {
     job: subjects.job,
     findJournalBytes: (journal: "file" | "memory", shards: number) =>
       findJournalBytes(manager, subjects, journal, shards),
+    hasSnapshots: () => hasSnapshots(manager, subjects),
   };
   const settings = await settleSettings(settling, { ...wanted, leases: leasesIn(etcd) });
   const leases =
@@ -98,6 +100,14 @@ export async function openJob(opening: JobOpening): Promise<OpenedJob> {
     ...{ settings, bucket, created, manager, leases, tapeStorage, replicas },
     unfinishedRewind: () => unfinishedRewind(manager, subjects, bucket),
   };
+}
+
+/** Whether the broker holds the stream of a job's snapshots. */
+async function hasSnapshots(manager: JetStreamManager, subjects: JobSubjects): Promise<boolean> {
+  const stream = subjects.snapshotStream();
+  return await brokerCall(`looking for the stream ${stream}`, { stream }, () =>
+    streamExists(manager, stream),
+  );
 }
 
 /** Returns how long one request about a lease may take: it must fail in time to be repeated. */
@@ -198,7 +208,8 @@ export interface StoredJob {
 
 /**
  * Opens a job that exists, without joining it; the connection stays the caller's.
- * @throws BAD_NAME if the broker holds no such job; JOB_EXISTS if it is a fork that is not complete; NO_JETSTREAM, JETSTREAM_UNAVAILABLE, DENIED, TIMEOUT.
+ * @throws BAD_NAME if the broker holds no such job, JOB_DAMAGED if its settings are lost, JOB_EXISTS if it is a fork that
+ * is not complete; NO_JETSTREAM, JETSTREAM_UNAVAILABLE, DENIED, TIMEOUT.
  */
 export async function openStoredJob(connection: NatsConnection, job: string): Promise<StoredJob> {
   const subjects = new JobSubjects(job);
@@ -209,10 +220,13 @@ export async function openStoredJob(connection: NatsConnection, job: string): Pr
   const exists = await brokerCall(`looking for the stream ${stream}`, { stream }, () =>
     streamExists(manager, stream),
   );
-  if (!exists) throw noSuchJob(job);
+  const absent = async (): Promise<PserverError> =>
+    (await hasSnapshots(manager, subjects)) ? settingsLost(job) : noSuchJob(job);
+  if (!exists) throw await absent();
   const bucket = await openExistingBucket(connection, name);
   const stored = (await bucket.read(SETTINGS_KEY))?.value;
-  if (stored === undefined || hasRemovalFlag(stored)) throw noSuchJob(job);
+  if (stored === undefined) throw await absent();
+  if (hasRemovalFlag(stored)) throw noSuchJob(job);
   if (isPendingFork(stored)) throw forkIncomplete(job);
   const settings = parseSettings(stored);
   const journalOf = (shard: number): Journal =>

@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { JetStreamManager } from "@nats-io/jetstream";
 import { type NatsConnection, TimeoutError } from "@nats-io/transport-node";
 import {
+  type DeclaredParameter,
   decodeMessage,
   type ErrorCode,
   encodeMessage,
@@ -9,15 +10,18 @@ import {
   type HostRecord,
   integerField,
   type JobSubjects,
+  knowledgeRequest,
   listField,
   type Message,
   type OwnerVerb,
   type Position,
   PserverError,
+  parseKnowledgeReply,
   parsePosition,
   parseTrainersReply,
   quoteName,
   type RememberedTrainers,
+  type ShardKnowledge,
   TRAINERS_MAX,
   TRAINERS_PER_MESSAGE_MAX,
   type TrainerSession,
@@ -75,6 +79,11 @@ export interface Owners {
   ): Promise<CheckedBlocks>;
   /** The trainers that a shard remembers, with their sessions. */
   trainers(shard: number): Promise<RememberedTrainers>;
+  /**
+   * What a shard knows of its job. `graceMs`: how long the shard may be without an owner, 20 s by default; with 0 it
+   * is asked once.
+   */
+  known(shard: number, graceMs?: number): Promise<ShardKnowledge>;
   /** Appends a host's record to a shard's journal. */
   append(shard: number, record: HostRecord): Promise<Position>;
   /**
@@ -110,9 +119,9 @@ export class OwnersClient implements Owners {
 
   /**
    * Sends a request to the owner of a shard and repeats it while no owner answers. `attemptMs` is the time
-   * before a repeat, 2 s by default; requests that take an owner long need more. `signal` ends the waiting.
-   * @throws NO_OWNER if for `graceMs`, 20 s by default, none answers and no take-over of the shard makes progress; else
-   * the error in the reply.
+   * before a repeat, 2 s by default; requests that take an owner long need more.
+   * @throws NO_OWNER if none answers in `graceMs`, 20 s by default. From that on a take-over of the shard is waited for
+   * as long as it makes progress. Else the error in the reply.
    */
   async ask(
     shard: number,
@@ -120,15 +129,18 @@ export class OwnersClient implements Owners {
     fields: Fields,
     graceMs: number = GRACE_MS,
     attemptMs: number = ATTEMPT_MS,
-    signal?: AbortSignal,
   ): Promise<Message> {
     const { connection, subjects, host } = this.#deps;
     const subject = subjects.owner(shard, host, verb);
     const payload = encodeMessage(fields);
     const takeOver = new TakeOverWatch();
-    for (;;) {
+    // Who gives less than the usual grace time can do without an answer.
+    const awaitsTakeOver = graceMs >= GRACE_MS;
+    for (let tries = 1; ; tries++) {
       try {
-        const timeout = Math.max(1, Math.min(attemptMs, graceMs - takeOver.stalledMs));
+        // Without any grace time the owner is asked once, and has the time of one request.
+        const leftMs = tries === 1 ? attemptMs : Math.max(1, graceMs - takeOver.stalledMs);
+        const timeout = Math.min(attemptMs, leftMs);
         const reply = await connection.request(subject, payload, { timeout });
         const message = decodeMessage(reply.data);
         throwIfError(message.fields);
@@ -138,10 +150,9 @@ export class OwnersClient implements Owners {
           throw fromBrokerError(error, `asking shard ${shard}`);
         }
         const progress = error instanceof PserverError ? readTakeOver(error.details) : undefined;
-        if (progress !== undefined) takeOver.note([progress]);
+        if (progress !== undefined && awaitsTakeOver) takeOver.note([progress]);
         if (takeOver.stalledMs >= graceMs) throw noOwner(shard, graceMs, error);
         await delay(RETRY_MS);
-        signal?.throwIfAborted();
       }
     }
   }
@@ -173,6 +184,17 @@ export class OwnersClient implements Owners {
       if (page.trainers.length < TRAINERS_PER_MESSAGE_MAX) break;
     }
     return { trainers: all, toldUpTo };
+  }
+
+  async known(shard: number, graceMs?: number): Promise<ShardKnowledge> {
+    const parameters: DeclaredParameter[] = [];
+    for (;;) {
+      const request = knowledgeRequest(parameters.at(-1)?.name ?? "");
+      const { fields } = await this.ask(shard, "known", request, graceMs);
+      const { more, ...page } = parseKnowledgeReply(fields);
+      parameters.push(...page.parameters);
+      if (!more) return { ...page, parameters };
+    }
   }
 
   append(shard: number, record: HostRecord): Promise<Position> {

@@ -26,7 +26,7 @@ import {
   withRemovalFlag,
 } from "./job-settings.ts";
 import { type JobStreams, streamsOfJob } from "./open-job.ts";
-import { type ReplicaReport, reportReplicas } from "./replicas.ts";
+import { type ReplicaReport, reportReplicas } from "./replica-report.ts";
 
 /** A job as its streams and entries describe it, whether hosts serve it or not. */
 export interface JobDescription {

@@ -1,17 +1,30 @@
+import { errorFromWire, visible } from "../../protocol/errors.ts";
 import {
   asMap,
+  ensureError,
   integerField,
   listField,
   type Position,
+  PserverError,
   SHARDS_MAX,
   textField,
+  type WireError,
 } from "../../protocol/index.ts";
 import { readable } from "../fold/journal-record.ts";
-import type { KvBucket } from "./kv-bucket.ts";
-import { ENTRY_FORMAT, readEntry } from "./kv-bucket.ts";
+import type { KvBucket, KvEntry } from "./kv-bucket.ts";
+import { ENTRY_FORMAT, readEntry, replaceEntry } from "./kv-bucket.ts";
 
 /** Prefix of the keys of all archivers in the job's bucket. */
 const ARCHIVER_KEYS = "archiver.";
+
+/** Prefix of the keys of archivers for which hosts wait no more. */
+const STOPPED_KEYS = "stopped-archiver.";
+
+/** How long an archiver that has stopped is shown, by its own clock and that of the host that is asked. */
+const STOPPED_MS_MAX = 7 * 86_400_000;
+
+/** Limit of the text of a failure. */
+const MESSAGE_MAX = 4_096;
 
 /** The longest grace time that an archiver may ask for. */
 const GRACE_MS_MAX = 86_400_000;
@@ -34,6 +47,10 @@ export interface ArchiverEntry {
   readonly writtenMs: number;
   /** How long hosts wait for the archiver after its entry has last changed. */
   readonly graceMs: number;
+  /** By the same clock: what the job had then is archived; absent before that is known of any time. */
+  readonly completeMs?: number;
+  /** Why the archiver has ended before it was told to; absent while it runs. */
+  readonly failure?: Pick<WireError, "code" | "message">;
   /** Its copies, by the shard's number. */
   readonly shards: readonly ArchivedShard[];
 }
@@ -41,6 +58,11 @@ export interface ArchiverEntry {
 /** Returns the key of an archiver's entry. */
 export function archiverKey(archiver: string): string {
   return `${ARCHIVER_KEYS}${archiver}`;
+}
+
+/** Returns the key of the entry of an archiver for which hosts wait no more. */
+export function stoppedArchiverKey(archiver: string): string {
+  return `${STOPPED_KEYS}${archiver}`;
 }
 
 /** Returns the entry as JSON. */
@@ -52,7 +74,7 @@ export function toArchiverJson(entry: ArchiverEntry): unknown {
   return { format: ENTRY_FORMAT, ...entry, shards };
 }
 
-/** Parses an archiver's entry. @throws BAD_VERSION for an entry of another format, INTERNAL for a damaged one. */
+/** Parses an archiver's entry. @throws BAD_VERSION for an entry of another format, JOB_DAMAGED for a damaged one. */
 export function parseArchiverEntry(value: unknown, key: string): ArchiverEntry {
   return readEntry(value, key, (fields) => ({
     archiver: textField(fields, "archiver"),
@@ -60,6 +82,8 @@ export function parseArchiverEntry(value: unknown, key: string): ArchiverEntry {
     pid: integerField(fields, "pid"),
     writtenMs: integerField(fields, "writtenMs"),
     graceMs: integerField(fields, "graceMs", 0, GRACE_MS_MAX),
+    ...(fields["completeMs"] !== undefined && { completeMs: integerField(fields, "completeMs") }),
+    ...(fields["failure"] !== undefined && { failure: parseFailure(fields["failure"]) }),
     shards: listField(fields, "shards", SHARDS_MAX).map(parseShard),
   }));
 }
@@ -68,7 +92,7 @@ export function parseArchiverEntry(value: unknown, key: string): ArchiverEntry {
 export interface StoredArchiver {
   readonly key: string;
   readonly revision: number;
-  /** Undefined if this version cannot read it. */
+  /** Undefined if it is damaged, or this version cannot read it. */
   readonly entry: ArchiverEntry | undefined;
 }
 
@@ -76,14 +100,54 @@ export interface StoredArchiver {
 export async function readArchivers(
   bucket: Pick<KvBucket, "keys" | "read">,
 ): Promise<StoredArchiver[]> {
+  return await readEntries(bucket, ARCHIVER_KEYS);
+}
+
+/**
+ * Reads the entries of archivers that have stopped in the last days, and were neither started again nor ended in order
+ * since; those that this version cannot read are left out.
+ * @throws the errors of {@link KvBucket}.
+ */
+export async function readStoppedArchivers(
+  bucket: Pick<KvBucket, "keys" | "read">,
+  nowMs: number,
+): Promise<ArchiverEntry[]> {
+  const stored = await readEntries(bucket, STOPPED_KEYS);
+  return stored.flatMap(({ entry }) =>
+    entry !== undefined && nowMs - entry.writtenMs < STOPPED_MS_MAX ? [entry] : [],
+  );
+}
+
+async function readEntries(
+  bucket: Pick<KvBucket, "keys" | "read">,
+  prefix: string,
+): Promise<StoredArchiver[]> {
   const archivers: StoredArchiver[] = [];
-  for (const key of await bucket.keys(ARCHIVER_KEYS)) {
-    const entry = await bucket.read(key);
+  for (const key of await bucket.keys(prefix)) {
+    const entry = await readUnlessDamaged(bucket, key);
     if (entry === undefined) continue;
     const { revision, value } = entry;
     archivers.push({ key, revision, entry: readable(() => parseArchiverEntry(value, key)) });
   }
   return archivers;
+}
+
+function parseFailure(value: unknown): Pick<WireError, "code" | "message"> {
+  const fields = asMap(value, "failure");
+  return { code: textField(fields, "code"), message: textField(fields, "message", MESSAGE_MAX) };
+}
+
+/** Reads an entry; a damaged one, which must not keep hosts from trimming, counts as none. */
+async function readUnlessDamaged(
+  bucket: Pick<KvBucket, "read">,
+  key: string,
+): Promise<KvEntry | undefined> {
+  try {
+    return await bucket.read(key);
+  } catch (error) {
+    if (ensureError(error).code !== "JOB_DAMAGED") throw error;
+    return undefined;
+  }
 }
 
 function parseShard(value: unknown): ArchivedShard {
@@ -97,9 +161,11 @@ function parseShard(value: unknown): ArchivedShard {
 
 /** Dependencies of {@link ArchiverWatch}. */
 export interface ArchiverWatchDeps {
-  readonly bucket: Pick<KvBucket, "keys" | "read" | "remove">;
+  readonly bucket: Pick<KvBucket, "keys" | "read" | "create" | "update" | "remove">;
   /** Milliseconds of a clock that never decreases. */
   readonly nowMs: () => number;
+  /** Called when this host has given an archiver up, on behalf of a shard; the error says why the archiver stopped. */
+  readonly onStopped: (shard: number, error: PserverError) => void;
 }
 
 /** A revision of an archiver's entry, and when this host first saw it. */
@@ -110,7 +176,7 @@ interface SeenVersion {
 
 /**
  * Watches the archivers of a job. An archiver whose entry stays the same for longer than its grace time is taken to
- * be gone, and its entry is removed. Only this host's clock counts.
+ * be gone: its entry is removed, and kept under another key for people. Only this host's clock counts.
  */
 export class ArchiverWatch {
   readonly #deps: ArchiverWatchDeps;
@@ -134,7 +200,9 @@ export class ArchiverWatch {
       const before = this.#sightings.get(key);
       const sinceMs = before?.revision === revision ? before.sinceMs : nowMs();
       if (nowMs() - sinceMs > entry.graceMs) {
-        await bucket.remove(key, revision);
+        if (await giveUp(bucket, key, revision, entry)) {
+          this.#deps.onStopped(shard, stoppedError(entry));
+        }
         continue;
       }
       sightings.set(key, { revision, sinceMs });
@@ -143,4 +211,31 @@ export class ArchiverWatch {
     this.#sightings = sightings;
     return copied;
   }
+}
+
+/** Removes the entry of an archiver that is gone, and keeps it as one that has stopped; returns whether this host did. */
+async function giveUp(
+  bucket: Pick<KvBucket, "read" | "create" | "update" | "remove">,
+  key: string,
+  revision: number,
+  entry: ArchiverEntry,
+): Promise<boolean> {
+  const stoppedKey = stoppedArchiverKey(entry.archiver);
+  const former = await bucket.read(stoppedKey);
+  const kept = await replaceEntry(bucket, stoppedKey, toArchiverJson(entry), former?.revision);
+  if (await bucket.remove(key, revision)) return true;
+  // The archiver is there again, or another host was faster.
+  if (kept !== undefined && (await bucket.read(key)) !== undefined) {
+    await bucket.remove(stoppedKey, kept);
+  }
+  return false;
+}
+
+/** Makes the error that says why an archiver has stopped. */
+function stoppedError({ machine, pid, graceMs, failure }: ArchiverEntry): PserverError {
+  const text = `the archiver, process ${pid} on ${visible(machine)},`;
+  if (failure === undefined) {
+    return new PserverError("TIMEOUT", `${text} has said nothing for ${graceMs} ms`, { pid });
+  }
+  return errorFromWire({ ...failure, message: `${text} has ended: ${failure.message}` });
 }

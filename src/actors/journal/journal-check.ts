@@ -2,6 +2,7 @@ import { PserverError } from "../../protocol/index.ts";
 import { type JournalRecord, recordCrc } from "../fold/journal-record.ts";
 import type { Shard } from "../fold/shard.ts";
 import { type Journal, type JournalInfo, majorityInfo, majorityRecord } from "./journal.ts";
+import type { ReplicaDamage } from "./replicas.ts";
 import type { Watermark } from "./watermark.ts";
 
 /** The first and last of consecutive records that a journal lacks, between two records that it holds. */
@@ -55,14 +56,19 @@ export interface ExpectedJournal {
 
 /**
  * Checks that a journal is the one that was folded: created at the same time, not shorter, and with the same records
- * at the ends up to which this owner and, according to the watermark, former ones have folded.
+ * at the ends up to which this owner and, according to the watermark, former ones have folded. A replicated journal
+ * has a record if one of its copies has it; `onReplicaDamaged` is told of a leader whose copy has another one.
  * @returns its state; undefined if there is no stream.
  * @throws JOURNAL_LOST {from, to} if its newest records are gone, JOURNAL_DAMAGED {expected, found} if records in it
  * are.
  */
 export async function checkJournal(
-  journal: Pick<Journal, "shard" | "isReplicated" | "info" | "record" | "append">,
+  journal: Pick<
+    Journal,
+    "shard" | "isReplicated" | "info" | "record" | "append" | "soundCopy" | "leader"
+  >,
   expected: ExpectedJournal,
+  onReplicaDamaged?: (damage: ReplicaDamage) => void,
 ): Promise<JournalInfo | undefined> {
   const { generation, created } = expected;
   // A journal whose creation was not completed takes no records but its rules.
@@ -70,7 +76,12 @@ export async function checkJournal(
     created === "" ? await journal.info(generation) : await majorityInfo(journal, generation);
   if (info === undefined) return undefined;
   for (const end of checkState(journal.shard, expected, info)) {
-    checkRecordAt(end, journal.shard, info, await majorityRecord(journal, generation, end.seq));
+    const isSound = ({ payload }: JournalRecord): boolean => recordCrc(payload) === end.crc;
+    const record = await majorityRecord(journal, generation, end.seq, {
+      isSound,
+      onReplicaDamaged,
+    });
+    checkRecordAt(end, journal.shard, info, record);
   }
   return info;
 }

@@ -5,6 +5,7 @@ import {
   type Msg,
   type NatsConnection,
   nanos,
+  nuid,
   type Subscription,
 } from "@nats-io/transport-node";
 import { visible } from "../../protocol/errors.ts";
@@ -12,12 +13,14 @@ import { type ErrorCode, PserverError } from "../../protocol/index.ts";
 import { fromBrokerError } from "../../transport/broker-error.ts";
 import type { JournalRecord } from "../fold/journal-record.ts";
 import { storedRecord } from "./journal.ts";
+import { placeConsumer, type ReplicaDamage } from "./replicas.ts";
 
 /** Errors about a journal or its ownership that a retry cannot change. */
 const FINAL: readonly ErrorCode[] = [
   "JOURNAL_LOST",
   "JOURNAL_DAMAGED",
   "SNAPSHOT_DAMAGED",
+  "JOB_DAMAGED",
   "NOT_OWNER",
   "UNKNOWN_RULES",
   "TOO_LARGE",
@@ -59,11 +62,24 @@ export class RetryLimit {
 const REQUEST_MS = 30_000;
 
 /** Interval of the broker's heartbeats for a request that waits for records. */
-const HEARTBEAT_MS = 3_000;
+const HEARTBEAT_MS = 1_000;
+
+/** How often silence is looked for. */
+const LOOK_MS = 500;
+
+/**
+ * The shortest and longest silence that counts as the end of a consumer. It grows while new consumers are silent,
+ * too: brokers that are busy or far from each other must have time to deliver.
+ */
+const SILENCE_MS_MIN = 2_500;
+const SILENCE_MS_MAX = 10_000;
+
+/** Time after which the broker removes a consumer of which nothing was asked. */
+const INACTIVE_MS = 12_000;
 
 /** First and longest pause before a new consumer after a failure. */
 const RETRY_MS_MIN = 50;
-const RETRY_MS_MAX = 2_000;
+const RETRY_MS_MAX = 500;
 
 /**
  * Matches subjects under which no record can be published: the broker's protocol takes no such characters and, by
@@ -83,10 +99,14 @@ export interface JournalReaderDeps {
   readonly manager: JetStreamManager;
   readonly inboxPrefix: string;
   readonly credit: Credit;
+  /** Whether several brokers keep the stream, whose copies may differ. */
+  readonly isReplicated: boolean;
 }
 
 /** A record as the broker delivers it. */
 export interface DeliveredRecord extends JournalRecord {
+  /** The broker whose copy of the stream it is from; undefined if there is only one. */
+  readonly broker: string | undefined;
   /** When the broker stored it, in milliseconds since 1970, with fractions. */
   readonly timeMs: number;
 }
@@ -100,6 +120,8 @@ export interface JournalReaderEvents {
    * afterwards.
    */
   readonly onRecord: (record: DeliveredRecord) => void;
+  /** Called when one copy of a replicated stream lacks records, or cannot deliver them, which another one has. */
+  readonly onReplicaDamaged?: (damage: ReplicaDamage) => void;
   /** Called once if reading cannot go on; the reader has stopped. */
   readonly onFailure: (error: PserverError) => void;
 }
@@ -109,6 +131,9 @@ export interface JournalReaderEvents {
  * Records lost with a connection are requested again; if some are still missing, it delivers the records after the
  * gap, and the fold detects the gap. A record whose subject has changed so that its delivery ends the connection is
  * JOURNAL_DAMAGED.
+ *
+ * A consumer reads the copy of one broker. If several have copies, what one lacks or cannot deliver is looked for in
+ * the others first.
  */
 export class JournalReader {
   readonly #deps: JournalReaderDeps;
@@ -122,10 +147,17 @@ export class JournalReader {
   /** Sequence at which the last consumer began. */
   #startedAt = 0;
   #gapAt = 0;
+  /** Damage found at {@link #gapAt}, by the brokers whose copies have it. */
+  readonly #gaps: Map<string, ReplicaDamage> = new Map();
+  /** The broker whose copy is read; undefined unless several have one. */
+  #broker: string | undefined;
+  readonly #avoided: Set<string> = new Set();
   #outstanding = 0;
   /** How many delivered records the fold has not taken yet; they use up credit, too. */
   #waiting = 0;
   #heardAt = 0;
+  #silenceMs = SILENCE_MS_MIN;
+  #isLooking = false;
   #retryMs = RETRY_MS_MIN;
   #stopped = false;
   #resetting: Promise<void> | undefined;
@@ -140,7 +172,7 @@ export class JournalReader {
   /** Starts to read. May be called once. */
   start(events: JournalReaderEvents): Promise<void> {
     this.#events = events;
-    this.#watchdog = setInterval(() => this.#checkHeartbeat(), HEARTBEAT_MS);
+    this.#watchdog = setInterval(() => void this.#lookForSilence(), LOOK_MS);
     this.#watchdog.unref();
     return this.reset();
   }
@@ -165,6 +197,16 @@ export class JournalReader {
   taken(records: number): void {
     this.#waiting = Math.max(0, this.#waiting - records);
     this.#request();
+  }
+
+  /** Reads the copies of other brokers from the next {@link reset} on, as long as one of them can be read. */
+  avoid(broker: string): void {
+    this.#avoided.add(broker);
+  }
+
+  /** Ends what {@link avoid} began. */
+  allow(broker: string): void {
+    this.#avoided.delete(broker);
   }
 
   /** Stops the delivery for good. */
@@ -198,27 +240,35 @@ export class JournalReader {
   }
 
   async #create(attempt: number): Promise<void> {
-    const { connection, manager, inboxPrefix } = this.#deps;
+    const { connection, manager, inboxPrefix, isReplicated } = this.#deps;
     const { stream, startSeq } = await this.#events.locate();
     if (attempt !== this.#attempt) return;
+    const avoided = new Set(this.#avoided);
     // The record at this place may itself have ended the last consumer.
-    if (startSeq === this.#startedAt) await checkSubject(manager, stream, startSeq);
+    if (startSeq === this.#startedAt) {
+      await this.#checkSubject(stream, startSeq, avoided);
+      if (this.#broker !== undefined) avoided.add(this.#broker);
+    }
     this.#startedAt = startSeq;
     this.#next = startSeq;
-    this.#inbox = createInbox(inboxPrefix);
-    const consumer = `owner-${this.#inbox.split(".").at(-1)}`;
-    this.#requestSubject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`;
-    await manager.consumers.add(stream, {
-      name: consumer,
-      ack_policy: AckPolicy.None,
-      replay_policy: ReplayPolicy.Instant,
-      deliver_policy: DeliverPolicy.StartSequence,
-      opt_start_seq: startSeq,
-      inactive_threshold: nanos(4 * HEARTBEAT_MS),
-      mem_storage: true,
-      num_replicas: 1,
-    });
+    const made = await placeConsumer(
+      manager,
+      stream,
+      () => ({
+        name: `owner-${nuid.next()}`,
+        ack_policy: AckPolicy.None,
+        replay_policy: ReplayPolicy.Instant,
+        deliver_policy: DeliverPolicy.StartSequence,
+        opt_start_seq: startSeq,
+        inactive_threshold: nanos(INACTIVE_MS),
+      }),
+      avoided,
+    );
+    const { name } = made.info;
     if (this.#stopped || attempt !== this.#attempt) return;
+    this.#broker = isReplicated ? made.broker : undefined;
+    this.#requestSubject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${name}`;
+    this.#inbox = createInbox(inboxPrefix);
     this.#subscription = connection.subscribe(this.#inbox, {
       callback: (error, message) => {
         if (error === null) this.#receive(message);
@@ -260,23 +310,77 @@ export class JournalReader {
       this.#receiveStatus(message.headers?.code ?? 0, message);
       return;
     }
-    this.#retryMs = RETRY_MS_MIN;
+    this.#delivers();
     this.#outstanding = Math.max(0, this.#outstanding - 1);
     const { seq, timeMs } = parseDelivery(reply);
-    if (seq === this.#next || (seq > this.#next && this.#gapAt === this.#next)) {
+    if (seq === this.#next || (seq > this.#next && this.#isGapConfirmed)) {
+      if (this.#gaps.size > 0) this.#endGap(seq);
       this.#deps.credit.noteSize(message.data.length);
       this.#next = seq + 1;
       this.#waiting += 1;
-      this.#events.onRecord({ seq, subject: message.subject, payload: message.data, timeMs });
+      const { subject, data: payload } = message;
+      this.#events.onRecord({ seq, subject, payload, timeMs, broker: this.#broker });
     } else if (seq > this.#next) {
       // A new consumer, which starts at the missing record, shows whether the stream lacks it.
-      this.#gapAt = this.#next;
+      this.#noteGap(seq);
       void this.reset();
     }
   }
 
+  /** Whether a consumer that began at the missing record has skipped it, too: in a replicated stream, in each copy. */
+  get #isGapConfirmed(): boolean {
+    if (this.#gapAt !== this.#next) return false;
+    return this.#broker === undefined || this.#gaps.has(this.#broker);
+  }
+
+  /** Notes that this copy lacks the records before `seq`, and has the next consumer read another one. */
+  #noteGap(seq: number): void {
+    if (this.#gapAt !== this.#next) this.#forgetGap();
+    this.#gapAt = this.#next;
+    if (this.#broker === undefined) return;
+    const [broker, from, to] = [this.#broker, this.#next, seq - 1];
+    this.#gaps.set(broker, { broker, from, to, isOther: false });
+    this.#avoided.add(this.#broker);
+  }
+
+  /** Tells which copies lack records that another one has delivered now, and forgets a gap that all copies have. */
+  #endGap(seq: number): void {
+    if (seq !== this.#gapAt) {
+      this.#forgetGap();
+      return;
+    }
+    for (const damage of this.#gaps.values()) this.#events.onReplicaDamaged?.(damage);
+    this.#gaps.clear();
+  }
+
+  #forgetGap(): void {
+    for (const broker of this.#gaps.keys()) this.#avoided.delete(broker);
+    this.#gaps.clear();
+  }
+
+  /**
+   * Passes unless a record's subject keeps the broker from delivering it. If only the leader's copy is known to be
+   * like that, adds the leader to those to be avoided.
+   * @throws JOURNAL_DAMAGED {seq}; the errors of `storedRecord`.
+   */
+  async #checkSubject(stream: string, seq: number, avoided: Set<string>): Promise<void> {
+    const { manager, isReplicated } = this.#deps;
+    const record = await storedRecord(manager, stream, seq);
+    if (record === undefined || !UNSENDABLE.test(record.subject)) return;
+    const leader = (await manager.streams.info(stream)).cluster?.leader;
+    if (isReplicated && leader !== undefined) {
+      avoided.add(leader);
+      this.#avoided.add(leader);
+      this.#events.onReplicaDamaged?.({ broker: leader, from: seq, to: seq, isOther: false });
+      return;
+    }
+    const shown = visible(record.subject.slice(0, SHOWN_MAX));
+    const text = `journal ${stream}: record ${seq} is another than the one that was stored: its subject is ${shown}`;
+    throw new PserverError("JOURNAL_DAMAGED", text, { stream, seq });
+  }
+
   #receiveStatus(code: number, message: Msg): void {
-    if (code === 100 || code === 408) this.#retryMs = RETRY_MS_MIN;
+    if (code === 100 || code === 408) this.#delivers();
     if (code === 100) return;
     if (code === 408) {
       const pending = Number(message.headers?.get("Nats-Pending-Messages") ?? 0);
@@ -296,9 +400,31 @@ export class JournalReader {
     return pauseMs;
   }
 
-  #checkHeartbeat(): void {
-    if (this.#subscription === undefined || this.#outstanding === 0) return;
-    if (performance.now() - this.#heardAt > 3 * HEARTBEAT_MS) void this.reset();
+  /** Notes that the consumer is alive. */
+  #delivers(): void {
+    this.#retryMs = RETRY_MS_MIN;
+    this.#silenceMs = SILENCE_MS_MIN;
+  }
+
+  /**
+   * Starts a new consumer if this one is silent: its broker has ended or hangs, or cannot be reached. First the broker
+   * of this connection must answer a PING, and so have delivered all that it had before.
+   */
+  async #lookForSilence(): Promise<void> {
+    const [subscription, heardAt] = [this.#subscription, this.#heardAt];
+    const isSilent = performance.now() - heardAt > this.#silenceMs;
+    if (subscription === undefined || this.#outstanding === 0 || !isSilent || this.#isLooking)
+      return;
+    this.#isLooking = true;
+    // A connection that is lost has another consumer started once it is back.
+    const hasAnswered = await this.#deps.connection.flush().then(
+      () => true,
+      () => false,
+    );
+    this.#isLooking = false;
+    if (!hasAnswered || this.#subscription !== subscription || this.#heardAt !== heardAt) return;
+    this.#silenceMs = Math.min(2 * this.#silenceMs, SILENCE_MS_MAX);
+    await this.reset();
   }
 
   #fail(error: PserverError): void {
@@ -313,18 +439,6 @@ const NOT_STARTED: JournalReaderEvents = {
   onRecord: () => undefined,
   onFailure: () => undefined,
 };
-
-/**
- * Passes unless a record's subject keeps the broker from delivering it.
- * @throws JOURNAL_DAMAGED {seq}; the errors of `storedRecord`.
- */
-async function checkSubject(manager: JetStreamManager, stream: string, seq: number): Promise<void> {
-  const record = await storedRecord(manager, stream, seq);
-  if (record === undefined || !UNSENDABLE.test(record.subject)) return;
-  const shown = visible(record.subject.slice(0, SHOWN_MAX));
-  const text = `journal ${stream}: record ${seq} is another than the one that was stored: its subject is ${shown}`;
-  throw new PserverError("JOURNAL_DAMAGED", text, { stream, seq });
-}
 
 /** Reads stream sequence and time from the reply subject of a delivered record. */
 function parseDelivery(reply: string): { seq: number; timeMs: number } {

@@ -12,6 +12,7 @@ import {
   encodeHostRecord,
   ensureError,
   type HostRecord,
+  isSealed,
   JETSTREAM_ERRORS,
   type JobSubjects,
   type Position,
@@ -24,6 +25,7 @@ import {
   jetStreamErrorCode,
 } from "../../transport/broker-error.ts";
 import type { JournalRecord } from "../fold/journal-record.ts";
+import { type ReplicaDamage, soundCopy } from "./replicas.ts";
 import { brokerCall, deleteStream } from "./streams.ts";
 
 /** The state of a shard's journal stream. */
@@ -110,7 +112,12 @@ export class Journal {
 
   /** Whether several brokers keep the journal, so that more than one may take itself for the leader. */
   get isReplicated(): boolean {
-    return this.#deps.settings.replicas > 1;
+    return this.replicas > 1;
+  }
+
+  /** How many brokers keep the journal. */
+  get replicas(): number {
+    return this.#deps.settings.replicas;
   }
 
   /** Returns the name of a generation's stream. */
@@ -224,18 +231,39 @@ export class Journal {
     }
   }
 
+  /** Reads one record from the copies of all brokers in turn, until one `isSound`; undefined if none is. */
+  async soundCopy(
+    generation: number,
+    seq: number,
+    isSound: (record: JournalRecord) => boolean,
+  ): Promise<JournalRecord | undefined> {
+    const { shard } = this;
+    return await brokerCall(`record ${seq} of shard ${shard}`, { shard, seq }, () =>
+      soundCopy(this.#deps.manager, this.stream(generation), seq, isSound),
+    );
+  }
+
+  /** Returns the name of the broker that leads the journal; undefined if it belongs to no cluster or says none. */
+  async leader(generation: number): Promise<string | undefined> {
+    const { shard } = this;
+    return await brokerCall(`journal of shard ${shard}`, { shard }, async () => {
+      const { cluster } = await this.#streams.info(this.stream(generation));
+      return cluster?.leader;
+    });
+  }
+
   /** Whether a stream still begins with the record of its rules. */
   async beginsWithRules(generation: number): Promise<boolean> {
     const first = await this.record(generation, 1);
     return first?.subject === this.#subjects.hostLog(this.shard, "rules");
   }
 
-  /** Appends a host's record, and repeats that if the answer is lost: all host records are idempotent. */
+  /** Appends a host's record; the client repeats that if the answer is lost, and all host records are idempotent. */
   async append(record: HostRecord): Promise<Position> {
     const subject = this.#subjects.hostLog(this.shard, record.verb);
     try {
       const { client } = this.#deps;
-      const ack = await client.publish(subject, encodeHostRecord(record), { retries: 3 });
+      const ack = await client.publish(subject, encodeHostRecord(record));
       return { generation: this.#subjects.parseJournalStream(ack.stream).generation, seq: ack.seq };
     } catch (error) {
       throw fromStoreError(error, `appending ${record.verb} to shard ${this.shard}`, {
@@ -378,15 +406,33 @@ export async function majorityLastSeq(
   return barrier?.generation === generation ? barrier.seq - 1 : undefined;
 }
 
-/** Reads one record that the stream is known to count; undefined if it cannot be read. */
+/** How to tell a sound record, and whom to tell of a copy of the journal that has another one. */
+export interface SoundRecord {
+  readonly isSound?: (record: JournalRecord) => boolean;
+  readonly onReplicaDamaged?: ((damage: ReplicaDamage) => unknown) | undefined;
+}
+
+/**
+ * Reads one record that the stream is known to count; undefined if it cannot be read. The leader's copy of a
+ * replicated journal may be a former one's, or damaged: if it has no sound record, the other copies are read. If none
+ * has one either, what the leader holds is returned.
+ */
 export async function majorityRecord(
-  journal: Pick<Journal, "isReplicated" | "record">,
+  journal: Pick<Journal, "isReplicated" | "record" | "soundCopy" | "leader">,
   generation: number,
   seq: number,
+  { isSound = () => true, onReplicaDamaged }: SoundRecord = {},
 ): Promise<JournalRecord | undefined> {
   const read = (): Promise<JournalRecord | undefined> => journal.record(generation, seq);
-  if (!journal.isReplicated) return await read();
-  return await askUntilExpected(read, (record) => record !== undefined);
+  const record = await read();
+  if (!journal.isReplicated || (record !== undefined && isSound(record))) return record;
+  const copy = await journal.soundCopy(generation, seq, isSound);
+  if (copy === undefined) return await askUntilExpected(read, (found) => found !== undefined);
+  const broker = await journal.leader(generation);
+  if (record !== undefined && broker !== undefined) {
+    onReplicaDamaged?.({ broker, from: seq, to: seq, isOther: isSealed(record.payload) });
+  }
+  return copy;
 }
 
 /** Errors of a leader that can store nothing; the owner that takes over makes room, or an operator does. */

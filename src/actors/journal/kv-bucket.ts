@@ -9,6 +9,9 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import {
   asMap,
   bucketStream,
+  checksum,
+  type ErrorDetails,
+  ensureError,
   type Fields,
   JETSTREAM_ERRORS,
   PserverError,
@@ -32,6 +35,9 @@ export interface KvEntry {
  * A bucket of small JSON values that change by compare-and-swap only. A read sees every write that was answered
  * before the read began, unless the leader that answers has been replaced and has not heard of it. So decide by the
  * compare-and-swap that follows the read.
+ *
+ * An entry ends with a checksum of its key and value. The methods that read throw JOB_DAMAGED, with the key in the
+ * details, for an entry that is not as it was written, and for one that the broker lists but cannot read.
  *
  * Every method throws TIMEOUT, JETSTREAM_UNAVAILABLE, CLOSED or the like when the broker does not answer, a write
  * also JOURNAL_FULL or JOURNAL_FAULT when it cannot store. A write that ended so may have happened or may yet happen:
@@ -58,7 +64,14 @@ export interface KvBucket {
   writeAfter(key: string, value: unknown, id: string, lastId: string): Promise<number | undefined>;
   /** Removes the entry of that revision; false if somebody else has written since. */
   remove(key: string, revision: number): Promise<boolean>;
-  /** Lists every key that begins with `prefix` (which ends in a dot), in no order. */
+  /** Returns the revision of the last write to any key; 0 before the first. */
+  lastRevision(): Promise<number>;
+  /**
+   * Writes an entry in the place of whatever was written under `key` up to a revision, also of what cannot be read.
+   * Returns the new revision; undefined if somebody else has written since.
+   */
+  overwrite(key: string, value: unknown, upToRevision: number): Promise<number | undefined>;
+  /** Lists every key that begins with `prefix`, "" or a text that ends in a dot, in no order. */
   keys(prefix: string): Promise<string[]>;
   /**
    * Reports every entry under such keys that was written after a revision, in the order of writes, and returns the
@@ -212,9 +225,14 @@ class JetStreamBucket implements KvBucket {
 
   async read(key: string): Promise<KvEntry | undefined> {
     return await this.#attempt("reading", key, async () => {
-      const entry = await this.#deps.kv.get(key);
-      if (entry === null || entry.operation !== "PUT") return undefined;
-      return { value: parseValue(key, entry.string()), revision: entry.revision };
+      for (let tries = 1; ; tries++) {
+        const entry = await this.#deps.kv.get(key);
+        if (entry !== null) return this.#entry(key, entry.string(), entry.revision);
+        // The broker answers in the same way for an entry that it cannot read. An entry that is listed and still
+        // not found has not been written in between.
+        if ((await this.#listed(key)).length === 0) return undefined;
+        if (tries === READS_MAX) throw this.#damaged(key, UNREADABLE);
+      }
     });
   }
 
@@ -253,15 +271,26 @@ class JetStreamBucket implements KvBucket {
     });
   }
 
-  async keys(prefix: string): Promise<string[]> {
-    return await this.#attempt("listing", prefix, async () => {
-      const root = this.#subject("");
-      // Asked of the stream, whose leader answers; a consumer may run on a replica that lags.
-      const info = await this.#deps.manager.streams.info(bucketStream(this.#bucket), {
-        subjects_filter: `${root}${prefix}>`,
-      });
-      return Object.keys(info.state.subjects ?? {}).map((subject) => subject.slice(root.length));
+  async lastRevision(): Promise<number> {
+    return await this.#attempt("looking at", "", async () => {
+      const info = await this.#deps.manager.streams.info(bucketStream(this.#bucket));
+      return info.state.last_seq;
     });
+  }
+
+  async overwrite(key: string, value: unknown, upToRevision: number): Promise<number | undefined> {
+    return await this.#attempt("overwriting", key, async () => {
+      const created = await this.#trySwap(key, value, { lastSeq: 0 });
+      if (created.revision !== undefined) return created.revision;
+      // Of an entry that cannot be read only this answer names the revision.
+      const { present } = created;
+      if (present === undefined || present > upToRevision) return undefined;
+      return (await this.#trySwap(key, value, { lastSeq: present })).revision;
+    });
+  }
+
+  async keys(prefix: string): Promise<string[]> {
+    return await this.#attempt("listing", prefix, () => this.#listed(`${prefix}>`));
   }
 
   async changes(
@@ -278,7 +307,11 @@ class JetStreamBucket implements KvBucket {
       if (state.last_seq <= afterRevision) return afterRevision;
       // This searches all subjects, so it runs only if anything was stored at all.
       const last = await manager.streams.getMessage(stream, { last_by_subj: filter });
-      if (last === null || last.seq <= afterRevision) return state.last_seq;
+      const reported = new Set<string>();
+      if (last === null || last.seq <= afterRevision) {
+        if (afterRevision === 0) await this.#requireAll(prefix, reported);
+        return state.last_seq;
+      }
       let revision = state.last_seq;
       const changes = readStream({
         ...{ manager, client, stream, timeoutMs, toSeq: last.seq },
@@ -293,12 +326,40 @@ class JetStreamBucket implements KvBucket {
       for await (const batch of changes) {
         for (const message of batch) {
           const key = message.subject.slice(root.length);
-          onEntry(key, { value: parseValue(key, message.string()), revision: message.seq });
+          reported.add(key);
+          onEntry(key, this.#entry(key, message.string(), message.seq));
           revision = Math.max(revision, message.seq);
         }
       }
+      // The broker passes over entries that it cannot read. They are looked for where all entries are reported.
+      if (afterRevision === 0) await this.#requireAll(prefix, reported);
       return revision;
     });
+  }
+
+  /** Reads the entries that are listed and were not reported. @throws JOB_DAMAGED for one that cannot be read. */
+  async #requireAll(prefix: string, reported: ReadonlySet<string>): Promise<void> {
+    for (const key of await this.#listed(`${prefix}>`)) {
+      if (!reported.has(key)) await this.read(key);
+    }
+  }
+
+  /** Lists the keys that match a pattern, as the stream's index has them. */
+  async #listed(pattern: string): Promise<string[]> {
+    const root = this.#subject("");
+    // Asked of the stream, whose leader answers; a consumer may run on a replica that lags.
+    const info = await this.#deps.manager.streams.info(bucketStream(this.#bucket), {
+      subjects_filter: `${root}${pattern}`,
+    });
+    return Object.keys(info.state.subjects ?? {}).map((subject) => subject.slice(root.length));
+  }
+
+  #entry(key: string, text: string, revision: number): KvEntry {
+    return { value: decodeEntry(key, text, this.#bucket), revision };
+  }
+
+  #damaged(key: string, problem: string): PserverError {
+    return entryDamaged(key, problem, { bucket: this.#bucket });
   }
 
   /** Writes an entry on these conditions; undefined if they are not true. */
@@ -308,17 +369,33 @@ class JetStreamBucket implements KvBucket {
     value: unknown,
     condition: StoreCondition,
   ): Promise<number | undefined> {
-    const { connection, timeoutMs } = this.#deps;
     return await this.#attempt(action, key, async () => {
       try {
-        this.#publisher ??= StreamPublisher.open(connection);
-        const text = JSON.stringify(value);
-        return await this.#publisher.swap(this.#subject(key), text, condition, timeoutMs);
+        return (await this.#trySwap(key, value, condition)).revision;
       } catch (error) {
-        if (isWrongSequence(error)) return undefined;
         throw fromStoreError(error, this.#describe(action, key), { bucket: this.#bucket, key });
       }
     });
+  }
+
+  /** As {@link #swap}; if it is refused, returns the revision that the entry has, if the broker says it. */
+  async #trySwap(
+    key: string,
+    value: unknown,
+    condition: StoreCondition,
+  ): Promise<{ readonly revision?: number; readonly present?: number }> {
+    const { connection, timeoutMs } = this.#deps;
+    try {
+      this.#publisher ??= StreamPublisher.open(connection);
+      const text = encodeEntry(key, value);
+      return {
+        revision: await this.#publisher.swap(this.#subject(key), text, condition, timeoutMs),
+      };
+    } catch (error) {
+      if (!isWrongSequence(error)) throw error;
+      const present = PRESENT_REVISION.exec(error instanceof Error ? error.message : "")?.[1];
+      return present === undefined ? {} : { present: Number(present) };
+    }
   }
 
   async #attempt<Result>(action: string, key: string, run: () => Promise<Result>): Promise<Result> {
@@ -334,25 +411,68 @@ class JetStreamBucket implements KvBucket {
   }
 }
 
-function parseValue(key: string, text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch (cause) {
-    throw new PserverError(
-      "INTERNAL",
-      `record ${key}: expected JSON; received ${JSON.stringify(text.slice(0, 60))}`,
-      { key },
-      { cause },
-    );
-  }
+/** The broker's text for a refused compare-and-swap. */
+const PRESENT_REVISION = /wrong last sequence: (\d+)/;
+
+/** What is wrong with an entry that the broker lists and does not give. */
+export const UNREADABLE = "the broker cannot read it";
+
+/** Tries to read an entry that the broker lists. */
+const READS_MAX = 3;
+
+/** What an entry ends with: its checksum, of ten digits at most. */
+const CHECKSUM_AT_END = /,"crc":(\d{1,10})\}$/;
+
+/**
+ * Writes an entry as text: JSON, whose last field is a checksum of the key and all other fields. The value must be an
+ * object with at least one field.
+ */
+export function encodeEntry(key: string, value: unknown): string {
+  const body = JSON.stringify(value).slice(0, -1);
+  return `${body},"crc":${crcOf(key, body)}}`;
 }
+
+/**
+ * Reads the value of an entry from its text.
+ * @throws JOB_DAMAGED if it was written under another key, or is not as it was written.
+ */
+export function decodeEntry(key: string, text: string, bucket: string): unknown {
+  const found = CHECKSUM_AT_END.exec(text);
+  const body = text.slice(0, found?.index);
+  const [expected, received] = [found === null ? undefined : Number(found[1]), crcOf(key, body)];
+  if (expected === received) return JSON.parse(`${body}}`) as unknown;
+  const problem =
+    expected === undefined
+      ? `expected a checksum at its end; received ${JSON.stringify(text.slice(-40))}`
+      : `expected checksum ${expected}; its key and fields give ${received}`;
+  throw entryDamaged(key, problem, { bucket, expected, received });
+}
+
+function crcOf(key: string, body: string): number {
+  return checksum(Buffer.from(`${key} ${body}`));
+}
+
+/** Makes the error for an entry of a job's bucket that is damaged, lost or older than what was done under it. */
+export function entryDamaged(
+  key: string,
+  problem: string,
+  details: ErrorDetails = {},
+  options?: ErrorOptions,
+): PserverError {
+  const text = `entry ${key} of the job's bucket is damaged: ${problem}; ${ENTRY_ADVICE}`;
+  return new PserverError("JOB_DAMAGED", text, { ...details, key, problem }, options);
+}
+
+/** What a person can do about a damaged entry. */
+export const ENTRY_ADVICE =
+  '"pserver recover" shows what the shards know, and can write the entries again';
 
 /** Version of the entries that this program writes. */
 export const ENTRY_FORMAT = 1;
 
 /**
  * Reads an entry of this format with `parse`.
- * @throws BAD_VERSION for an entry of another format, INTERNAL if `parse` throws.
+ * @throws BAD_VERSION for an entry of another format, JOB_DAMAGED if `parse` throws.
  */
 export function readEntry<Result>(
   value: unknown,
@@ -365,8 +485,7 @@ export function readEntry<Result>(
     format = fields["format"];
     if (format === ENTRY_FORMAT) return parse(fields);
   } catch (cause) {
-    const text = cause instanceof Error ? cause.message : String(cause);
-    throw new PserverError("INTERNAL", `record ${key} is damaged: ${text}`, { key }, { cause });
+    throw entryDamaged(key, ensureError(cause).message, {}, { cause });
   }
   throw new PserverError(
     "BAD_VERSION",

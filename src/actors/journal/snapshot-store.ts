@@ -3,6 +3,7 @@ import {
   asMap,
   comparePositions,
   decodeMessage,
+  ensureError,
   integerField,
   JETSTREAM_ERRORS,
   type JobSubjects,
@@ -22,7 +23,7 @@ import type { StreamPublisher } from "../../transport/jetstream.ts";
 import { mapConcurrently } from "../concurrent.ts";
 import { type BlockHeader, heldBytes, slotPlan } from "../fold/block-actor.ts";
 import { parseFoldState } from "../fold/fold-state.ts";
-import { readable } from "../fold/journal-record.ts";
+import { type JournalRecord, readable } from "../fold/journal-record.ts";
 import { Shard } from "../fold/shard.ts";
 import type { ArchivedShard } from "./archivers.ts";
 import type { JournalInfo } from "./journal.ts";
@@ -34,6 +35,7 @@ import {
   type StoredManifest,
   toPieceRef,
 } from "./manifest.ts";
+import { soundCopy } from "./replicas.ts";
 import { brokerCall, ensureFileStream, readStream } from "./streams.ts";
 
 /** The stored pieces of one block at one epoch and version: its values, then slots 1, 2, … */
@@ -199,11 +201,35 @@ export class SnapshotReader {
   }
 
   /**
-   * Reads the message that a reference names into a buffer of its own.
+   * Reads the message that a reference names into a buffer of its own. If it is damaged, and several brokers have
+   * copies of it, a sound one is taken.
    * @throws SNAPSHOT_DAMAGED if it is gone or its bytes have changed.
    */
   async read(piece: PieceRef): Promise<Uint8Array> {
-    const bytes = await this.#bytes(piece.seq);
+    try {
+      return this.#checked(piece, await this.#bytes(piece.seq));
+    } catch (error) {
+      if (ensureError(error).code !== "SNAPSHOT_DAMAGED") throw error;
+      const copy = await this.#soundCopy(piece);
+      if (copy === undefined) throw error;
+      return copy;
+    }
+  }
+
+  /** Looks for a sound copy of a piece; undefined if there is none. */
+  async #soundCopy(piece: PieceRef): Promise<Uint8Array | undefined> {
+    const { manager } = this.#deps;
+    const isSound = ({ payload }: JournalRecord): boolean =>
+      readable(() => this.#checked(piece, payload)) !== undefined;
+    const [action, details] = ["reading a copy of a snapshot", { shard: this.#shard }];
+    const copy = await brokerCall(action, details, () =>
+      soundCopy(manager, this.#subjects.snapshotStream(), piece.seq, isSound),
+    );
+    return copy && Uint8Array.from(copy.payload);
+  }
+
+  /** Returns the bytes of a piece. @throws SNAPSHOT_DAMAGED unless they are those that were stored. */
+  #checked(piece: PieceRef, bytes: Uint8Array | undefined): Uint8Array {
     if (bytes === undefined) throw this.#damaged(piece, "is not in the stream");
     try {
       decodeMessage(bytes);

@@ -3,6 +3,7 @@ import {
   AckPolicy,
   type Consumer,
   type ConsumerConfig,
+  type ConsumerInfo,
   DiscardPolicy,
   type JetStreamClient,
   type JetStreamManager,
@@ -109,6 +110,9 @@ export async function brokerCall<Result>(
   }
 }
 
+/** Silence after which the broker is asked whether it can give a next message at all. */
+const STALL_MS = 2_000;
+
 /** How many small messages, or subjects without payloads, are requested at a time. */
 const BATCH_MESSAGES = 1_000;
 
@@ -135,8 +139,44 @@ export interface StreamRead {
   readonly details: ErrorDetails;
 }
 
+/** How long a broker may take to make a consumer before another one is made, too; then twice as long. */
+const ANOTHER_AFTER_MS = 1_000;
+
+/** Consumers that are made at one time. */
+const CONSUMERS_MAX = 3;
+
 /**
- * Reads messages of a stream in order, in batches; requests each batch after the last one was used.
+ * Makes a consumer that is kept once; returns the first that the broker has made. A cluster may give one to a broker
+ * that has just died, and say nothing. So while there is no answer another one is made, which it may give to another
+ * broker; one that is not used expires.
+ * @param config of each consumer, with a new name.
+ * @throws the first error of the broker.
+ */
+export async function makeConsumer(
+  manager: Pick<JetStreamManager, "consumers">,
+  stream: string,
+  config: () => Partial<ConsumerConfig>,
+): Promise<ConsumerInfo> {
+  const timers: NodeJS.Timeout[] = [];
+  try {
+    return await new Promise((resolve, reject) => {
+      for (let i = 0; i < CONSUMERS_MAX; i++) {
+        const make = (): void => {
+          const kept = { mem_storage: true, num_replicas: 1 };
+          manager.consumers.add(stream, { ...config(), ...kept }).then(resolve, reject);
+        };
+        if (i === 0) make();
+        else timers.push(setTimeout(make, (2 ** i - 1) * ANOTHER_AFTER_MS));
+      }
+    });
+  } finally {
+    for (const timer of timers) clearTimeout(timer);
+  }
+}
+
+/**
+ * Reads messages of a stream in order, in batches; requests each batch after the last one was used. Leaves out messages
+ * that are damaged in the broker's files, which it counts and never delivers.
  * @throws TIMEOUT if none comes in time, or one was lost on its way; the errors of `fromBrokerError`.
  */
 export async function* readStream(
@@ -144,17 +184,15 @@ export async function* readStream(
 ): AsyncGenerator<readonly JsMsg[], void, undefined> {
   const { manager, client, stream, timeoutMs, action, details } = read;
   try {
-    const info = await manager.consumers.add(stream, {
+    const info = await makeConsumer(manager, stream, () => ({
       ...read.select,
       // A consumer with a name needs only the permission of a journal's reader.
       name: `read-${nuid.next()}`,
       ack_policy: AckPolicy.None,
       inactive_threshold: nanos(2 * timeoutMs),
-      mem_storage: true,
-      num_replicas: 1,
-    });
+    }));
     try {
-      yield* fetchAll(client.consumers.getConsumerFromInfo(info), info.num_pending, read);
+      yield* fetchAll(client.consumers.getConsumerFromInfo(info), info, read);
     } finally {
       // If it cannot be deleted, for lack of a connection or a permission, it expires soon.
       await manager.consumers.delete(stream, info.name).catch(() => undefined);
@@ -166,16 +204,18 @@ export async function* readStream(
 
 async function* fetchAll(
   consumer: Consumer,
-  pendingAtFirst: number,
-  { stream, toSeq, batchMessages = BATCH_MESSAGES, timeoutMs, isLossy = false }: StreamRead,
+  { num_pending: pendingAtFirst, delivered: { stream_seq: beforeSeq } }: ConsumerInfo,
+  read: StreamRead,
 ): AsyncGenerator<readonly JsMsg[], void, undefined> {
-  let [pending, delivered, seq] = [pendingAtFirst, 0, 0];
+  const { stream, toSeq, batchMessages = BATCH_MESSAGES, timeoutMs, isLossy = false } = read;
+  let [pending, delivered, seq, heardAtMs] = [pendingAtFirst, 0, beforeSeq, performance.now()];
   while (toSeq === undefined ? pending > 0 : seq < toSeq) {
     // The whole batch is taken at once: if its reader were slow, it would expire and lose messages.
     const batch: JsMsg[] = [];
-    const options = { max_messages: batchMessages, expires: timeoutMs };
+    const options = { max_messages: batchMessages, expires: Math.min(timeoutMs, STALL_MS) };
     for await (const message of await consumer.fetch(options)) {
       batch.push(message);
+      heardAtMs = performance.now();
       ({ pending, streamSequence: seq } = message.info);
       delivered += 1;
       if (message.info.deliverySequence !== delivered) {
@@ -183,9 +223,29 @@ async function* fetchAll(
       }
       if (pending === 0) break;
     }
-    if (batch.length > 0) yield batch;
-    else if (isLossy) return;
-    else throw new TimeoutError();
+    if (batch.length > 0) {
+      yield batch;
+      // The time for which its reader used it is no silence of the broker.
+      heardAtMs = performance.now();
+    } else if (toSeq === undefined && !(await hasNext(read, seq + 1))) return;
+    else if (performance.now() - heardAtMs >= timeoutMs) {
+      if (isLossy) return;
+      throw new TimeoutError();
+    }
+  }
+}
+
+/** Whether the broker can give a message that is to be read from a sequence on; a damaged one is no such message. */
+async function hasNext(
+  { manager, stream, select: { filter_subject: subject = ">" } }: StreamRead,
+  fromSeq: number,
+): Promise<boolean> {
+  try {
+    const query = { seq: fromSeq, next_by_subj: subject };
+    return (await manager.streams.getMessage(stream, query)) !== null;
+  } catch (error) {
+    if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.MESSAGE_NOT_FOUND) return false;
+    throw error;
   }
 }
 

@@ -28,6 +28,8 @@ export class WatermarkKeeper {
   readonly #shard: number;
   #watermark: Watermark | undefined;
   #revision: number | undefined;
+  /** How far this host has folded, whether or not that could be written, and when the bucket was made. */
+  #folded: { readonly progress: FoldProgress; readonly bucket: string } | undefined;
 
   constructor(records: WatermarkBucket, shard: number) {
     this.#bucket = records;
@@ -41,17 +43,22 @@ export class WatermarkKeeper {
 
   /**
    * Reads the watermark; undefined if there is none. An entry written for a former bucket of this name does not
-   * count: that broker was emptied, and the entry says nothing about the present shard.
+   * count: that broker was emptied, and the entry says nothing about the present shard. If this host has folded more
+   * than the entry says, that counts: brokers that lose records with their power lose the entry with them.
    * @throws BAD_VERSION, INTERNAL if it cannot be read.
    */
   async read(): Promise<Watermark | undefined> {
     const key = watermarkKey(this.#shard);
     const stored = await this.#bucket.read(key);
     const entry = stored && parseWatermark(stored.value, key);
-    this.#watermark =
-      entry?.bucket === (await this.#bucket.created()) ? entry.watermark : undefined;
+    const bucket = await this.#bucket.created();
+    this.#watermark = entry?.bucket === bucket ? entry.watermark : undefined;
     this.#revision = stored?.revision;
-    return this.#watermark;
+    if (this.#folded?.bucket !== bucket) return this.#watermark;
+    const { progress } = this.#folded;
+    return isLater(progress, this.#watermark)
+      ? nextWatermark(progress, this.#watermark)
+      : this.#watermark;
   }
 
   /**
@@ -60,15 +67,15 @@ export class WatermarkKeeper {
    * @throws BUSY if others keep changing it at the same time.
    */
   async raise(progress: FoldProgress): Promise<void> {
+    const bucket = await this.#bucket.created();
+    const folded = this.#folded?.bucket === bucket ? this.#folded.progress : undefined;
+    if (isLater(progress, folded)) this.#folded = { progress, bucket };
     for (let tries = 0; tries < TRIES_MAX; tries++) {
       if (!isLater(progress, this.#watermark) || progress.term < (this.#watermark?.term ?? 0))
         return;
       const watermark = nextWatermark(progress, this.#watermark);
       const key = watermarkKey(this.#shard);
-      const record = toWatermarkEntry({
-        watermark: watermark,
-        bucket: await this.#bucket.created(),
-      });
+      const record = toWatermarkEntry({ watermark, bucket });
       const revision = await replaceEntry(this.#bucket, key, record, this.#revision);
       if (revision !== undefined) {
         this.#watermark = watermark;
@@ -105,8 +112,8 @@ export class WatermarkWriter {
     return this.#writing;
   }
 
-  /** Writes the last watermark of this owner, after a write under way. */
-  async finish(progress: FoldProgress | undefined): Promise<void> {
+  /** Writes a watermark after a write under way, which may be of an earlier one. */
+  async writeNext(progress: FoldProgress | undefined): Promise<void> {
     await this.#writing;
     await this.write(progress);
   }

@@ -78,7 +78,7 @@ export function toWatermarkEntry({ watermark, bucket }: StoredWatermark): unknow
 
 /**
  * Parses the entry of a watermark.
- * @throws BAD_VERSION for an entry of another format, INTERNAL for a damaged one.
+ * @throws BAD_VERSION for an entry of another format, JOB_DAMAGED for a damaged one.
  */
 export function parseWatermark(value: unknown, key: string): StoredWatermark {
   return readEntry(value, key, ({ format: _, crc: expected, ...fields }) => {

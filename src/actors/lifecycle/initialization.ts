@@ -33,10 +33,12 @@ import {
   shardBytes,
 } from "./parameter.ts";
 import { isGone, requireLiveSession, requireSession, type SessionDeps } from "./sessions.ts";
+import { announceReady, type ShardComparison } from "./shard-comparison.ts";
 
 /** Dependencies of initializations. */
 export interface InitializationDeps extends SessionDeps {
   readonly ledger: DeclaredLedger;
+  readonly comparison: ShardComparison;
 }
 
 /** A trainer that claims to initialize, as the subject and the fields of its request name it. */
@@ -112,6 +114,7 @@ export async function abortAbandonedJob(deps: InitializationDeps): Promise<Lifec
  * Selects this session to initialize the job, unless another session initializes it or has. The selected session
  * stays selected however often it asks. A newer session of the same trainer takes its place under the next epoch, and
  * so does any session once the selected one is gone.
+ * @throws JOB_DAMAGED if a shard knows that the job was initialized; the error of an owner that cannot say.
  */
 export async function begin(
   deps: InitializationDeps,
@@ -122,7 +125,10 @@ export async function begin(
   const { result: job } = await jobEntry.change(deps, async (current) => {
     if (isSelected(current, session)) return current;
     const replace = await isAbandoned(deps, current);
-    return advance(current, { type: "BEGIN", trainer, session, replace });
+    const selected = advance(current, { type: "BEGIN", trainer, session, replace });
+    // A job that the shards know as initialized must not be initialized again.
+    if (selected !== current) await deps.comparison.requireAll();
+    return selected;
   });
   return { ...beginReply(job, isSelected(job, session)) };
 }
@@ -306,7 +312,7 @@ function incomplete(
 
 /**
  * Finishes an initialization, of the job or of one parameter, once every declared block exists; if the journals are
- * in memory, once a snapshot holds them. Replies with the ends of the journals. A repeat by the session that finished
+ * in memory, once a snapshot holds them. The journals are told, too, before the trainer is. Replies with the ends of the journals. A repeat by the session that finished
  * gets the same reply.
  */
 export async function finish(
@@ -340,6 +346,7 @@ async function finishJob(
   const job = hasFinished(seen, claimant)
     ? seen
     : await concludeJob(deps, claimant, request, parameters, sealed);
+  await announceReady(deps, { job });
   await dropOrphans(deps, parameters, job);
   return job;
 }
@@ -401,6 +408,7 @@ async function finishParameter(
     deps.ledger.catalog.note([finished]);
     lifecycle = finished.lifecycle;
   }
+  await announceReady(deps, { parameter: { ...known, lifecycle } });
   await dropOrphans(deps, [{ ...known, lifecycle }], await jobEntry.read(deps));
   return lifecycle;
 }

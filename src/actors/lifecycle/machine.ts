@@ -151,7 +151,7 @@ export function toLifecycleEntry(lifecycle: Lifecycle): unknown {
 
 /**
  * Reads the lifecycle from an entry; {@link UNINITIALIZED} if there is none.
- * @throws BAD_VERSION for an entry of another format, INTERNAL for a damaged one.
+ * @throws BAD_VERSION for an entry of another format, JOB_DAMAGED for a damaged one.
  */
 export function parseLifecycleEntry(value: unknown, key: string): Lifecycle {
   if (value === undefined) return UNINITIALIZED;

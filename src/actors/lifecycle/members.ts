@@ -41,7 +41,7 @@ const NO_MEMBERS: Members = { revision: 0, started: false, members: [] };
 
 /**
  * Reads the members from their entry; none if there is no entry.
- * @throws BAD_VERSION for an entry of another format, INTERNAL for a damaged one.
+ * @throws BAD_VERSION for an entry of another format, JOB_DAMAGED for a damaged one.
  */
 export function parseMembers(stored: KvEntry | undefined): Members {
   if (stored === undefined) return NO_MEMBERS;

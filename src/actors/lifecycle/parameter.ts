@@ -193,7 +193,7 @@ export function toParameterEntry(parameter: Parameter): unknown {
 
 /**
  * Reads a parameter from its entry; undefined if there is none.
- * @throws BAD_VERSION for an entry of another format, INTERNAL for a damaged one.
+ * @throws BAD_VERSION for an entry of another format, JOB_DAMAGED for a damaged one.
  */
 export function parseParameterEntry(
   stored: KvEntry | undefined,

@@ -30,6 +30,7 @@ import {
   renew,
   SessionCounter,
 } from "./sessions.ts";
+import { ShardComparison } from "./shard-comparison.ts";
 
 /** Parameters of the catalog, whatever their state, and whether more follow. */
 interface ParameterPage {
@@ -142,6 +143,11 @@ interface LifecycleOptions
 /** Verbs that may change the job's lifecycle. */
 const JOB_VERBS: readonly LifecycleVerb[] = ["begin", "finish", "abort"];
 
+/** Verbs that decide by the job's entries; the others only end something or keep it as it is. */
+const DECIDING_VERBS: readonly LifecycleVerb[] = [
+  ...(["join", "begin", "declare", "create", "finish", "enter", "status"] as const),
+];
+
 /** Members whose sessions are looked up in one check although their leases are held. */
 const LOOK_UPS_PER_CHECK = 8;
 
@@ -177,8 +183,12 @@ export class LifecycleService {
     await this.#deps.view.stop();
   }
 
-  /** To be called when the broker was lost: trainers get a lease time to come back. */
+  /**
+   * To be called when the broker was lost: trainers get a lease time to come back, and the job's entries are compared
+   * with its shards again.
+   */
   disconnected(): void {
+    this.#deps.comparison.forget();
     this.#deps.view.disconnected();
   }
 
@@ -205,9 +215,13 @@ export class LifecycleService {
     return this.#deps.ledger.show();
   }
 
-  /** Compares the counter of sessions with the job's other entries. @throws JOB_DAMAGED */
-  async checkCounter(): Promise<void> {
+  /**
+   * Compares the job's entries with each other and with what its shards know. Returns whether all shards have answered.
+   * @throws JOB_DAMAGED
+   */
+  async checkEntries(): Promise<boolean> {
     await checkCounter(this.#deps);
+    return await this.#deps.comparison.require();
   }
 
   /** Makes these shards forget trainers whose sessions have ended; see {@link endSessions}. */
@@ -238,6 +252,7 @@ export class LifecycleService {
    * @throws the error that the reply is to carry.
    */
   async handle(trainer: string, verb: LifecycleVerb, message: Message): Promise<Fields> {
+    if (DECIDING_VERBS.includes(verb)) await this.#deps.comparison.require();
     const reply = await VERBS[verb](this.#deps, trainer, message.fields);
     if (JOB_VERBS.includes(verb)) await this.#onJobChanged();
     return reply;
@@ -249,13 +264,15 @@ export function createLifecycle(options: LifecycleOptions): LifecycleService {
   const { clock = systemClock, pause = delay, onError, onJobChanged, ...rest } = options;
   const { bucket, leases, owners, job } = options;
   const { shards, leaseMs } = job;
+  const ledger = new DeclaredLedger({ bucket, job, clock });
   const deps: DeclareDeps = {
     ...rest,
     pause,
+    comparison: new ShardComparison({ bucket, pause, job, owners, ledger }),
     view: new LeaseView({ leases, prefix: TRAINER_KEYS, leaseMs, clock }),
     counter: new SessionCounter({ bucket, pause }),
     announcer: new MembersAnnouncer({ owners, shards, onError: onError ?? (() => undefined) }),
-    ledger: new DeclaredLedger({ bucket, job, clock }),
+    ledger,
     smallParameters: new SmallParameters(shards),
   };
   return new LifecycleService(deps, onJobChanged ?? (async () => undefined));

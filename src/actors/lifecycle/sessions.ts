@@ -31,10 +31,10 @@ import {
 import { type MembersDeps, removeMembers } from "./members.ts";
 
 /** The last session number given. */
-const LAST_GIVEN = numberEntry(SESSION_KEY);
+export const LAST_GIVEN: BucketEntry<number> = numberEntry(SESSION_KEY);
 
 /** The session up to which a sweep has looked for ended ones, or is about to; 0 before the first sweep. */
-const SWEPT = numberEntry(SWEPT_KEY);
+export const SWEPT: BucketEntry<number> = numberEntry(SWEPT_KEY);
 
 interface Waiter {
   readonly resolve: (session: number) => void;
@@ -116,11 +116,17 @@ async function requireCounted(
 
 /** Makes an entry of one session number; 0 if there is none. */
 function numberEntry(key: string): BucketEntry<number> {
-  const parse = (stored: KvEntry | undefined): number =>
-    stored === undefined
-      ? 0
-      : readEntry(stored.value, key, (fields) => integerField(fields, "session"));
-  return new BucketEntry(key, parse, (session) => ({ format: ENTRY_FORMAT, session }));
+  return new BucketEntry(
+    key,
+    (stored) => parseNumber(stored, key),
+    (session) => ({ format: ENTRY_FORMAT, session }),
+  );
+}
+
+/** Reads the entry of one session number; 0 if there is none. @throws BAD_VERSION, JOB_DAMAGED. */
+export function parseNumber(stored: KvEntry | undefined, key: string): number {
+  if (stored === undefined) return 0;
+  return readEntry(stored.value, key, (fields) => integerField(fields, "session"));
 }
 
 /** A trainer's latest session. The entry outlives the lease, so that no older session comes back. */
@@ -134,9 +140,9 @@ export interface TrainerEntry {
 
 /**
  * Reads the entry of a trainer; undefined if there is none.
- * @throws BAD_VERSION for an entry of another format, INTERNAL for a damaged one.
+ * @throws BAD_VERSION for an entry of another format, JOB_DAMAGED for a damaged one.
  */
-function parseTrainer(stored: KvEntry | undefined, key: string): TrainerEntry | undefined {
+export function parseTrainer(stored: KvEntry | undefined, key: string): TrainerEntry | undefined {
   if (stored === undefined) return undefined;
   return readEntry(stored.value, key, (fields) => ({
     session: integerField(fields, "session", 1),

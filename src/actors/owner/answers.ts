@@ -8,10 +8,13 @@ import {
   type Fields,
   fallbacksSince,
   integerField,
+  knowledgeReply,
   listField,
   type Outcome,
   PserverError,
   PULL_WAIT_MS_MAX,
+  parametersPerRequest,
+  parseKnowledgeRequest,
   parseOutcomeRequest,
   parsePosition,
   parseShardVersionsRequest,
@@ -142,6 +145,10 @@ export class ShardAnswers implements RequestHandler {
         const trainers = shard.trainers.after(after, TRAINERS_PER_MESSAGE_MAX);
         return trainersReply({ trainers, toldUpTo: shard.trainers.floor });
       });
+    } else if (verb === "known") {
+      const after = parseKnowledgeRequest(fields);
+      const count = parametersPerRequest(this.#responder.payloadBytesMax);
+      reply(() => knowledgeReply(shard.known(after, count)));
     } else if (verb === "snapshot") {
       this.#served.snapshot(parsePosition(fields)).then(
         (entries) => reply(() => entries),

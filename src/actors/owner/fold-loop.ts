@@ -1,57 +1,12 @@
-import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { ensureError, isSealed, PserverError } from "../../protocol/index.ts";
+import { ensureError, PserverError } from "../../protocol/index.ts";
 import type { JournalRecord } from "../fold/journal-record.ts";
 import type { RecordAnswer, Shard } from "../fold/shard.ts";
 import { type JournalGap, journalDamaged } from "../journal/journal-check.ts";
-import { isFinal, type JournalReader } from "../journal/journal-reader.ts";
+import { type DeliveredRecord, isFinal, type JournalReader } from "../journal/journal-reader.ts";
+import { MismatchedRecords, type RecordCopy } from "../journal/mismatched-records.ts";
+import { type ReplicaDamage, replicaDamageOf } from "../journal/replicas.ts";
 import type { LocatedJournal } from "./owned-journal.ts";
-
-/** The most differing deliveries of one record; after more of them the journal itself counts as damaged. */
-const DELIVERIES_MAX = 8;
-
-/** The last delivery of a record that does not match its checksum. */
-interface Delivery {
-  readonly fingerprint: string;
-  /** Number of deliveries that differed from the one before. */
-  readonly count: number;
-}
-
-/**
- * Records that did not match their checksums when they were delivered. A second delivery tells whether
- * a record was damaged in transit or is stored like that: the same bytes twice are what the journal holds.
- */
-export class MismatchedRecords {
-  readonly #deliveries: Map<number, Delivery> = new Map();
-
-  /** Whether this delivery has the same bytes as the one before. */
-  isConfirmedBy(record: JournalRecord): boolean {
-    const known = this.#deliveries.get(record.seq);
-    return known !== undefined && known.fingerprint === fingerprint(record);
-  }
-
-  /**
-   * Remembers those of these records that do not match their checksums, and forgets all others;
-   * false if one of them never comes twice with the same bytes.
-   */
-  remember(records: readonly JournalRecord[]): boolean {
-    const before = new Map(this.#deliveries);
-    this.#deliveries.clear();
-    for (const record of records) {
-      if (isSealed(record.payload)) continue;
-      const delivered = fingerprint(record);
-      const known = before.get(record.seq);
-      const count = (known?.count ?? 0) + (known?.fingerprint === delivered ? 0 : 1);
-      if (count > DELIVERIES_MAX) return false;
-      this.#deliveries.set(record.seq, { fingerprint: delivered, count });
-    }
-    return true;
-  }
-}
-
-function fingerprint({ subject, payload }: JournalRecord): string {
-  return createHash("sha256").update(`${subject}\n`).update(payload).digest("base64");
-}
 
 /** Bytes that the broker stores for a record besides its subject and payload. */
 const RECORD_OVERHEAD_BYTES = 30;
@@ -65,7 +20,16 @@ type FoldStop =
   /** The next record does not match its checksum and has to be delivered again. */
   | { readonly kind: "reread" }
   /** Folding cannot go on. */
-  | { readonly kind: "failed"; readonly error: PserverError };
+  | { readonly kind: "failed"; readonly error: PserverError; readonly broker: string | undefined };
+
+/** What a {@link FoldQueue} asks and tells. */
+interface FoldQueueEvents extends Pick<FoldLoopEvents, "mayFold" | "onSettled"> {
+  /**
+   * Called when a record is folded that another broker had delivered with a wrong checksum; `isSame` if with the
+   * same bytes.
+   */
+  onReread(seq: number, broker: string, isSame: boolean): void;
+}
 
 const IDLE: FoldStop = { kind: "idle" };
 const REREAD: FoldStop = { kind: "reread" };
@@ -75,21 +39,18 @@ const REREAD: FoldStop = { kind: "reread" };
  * Does no I/O.
  *
  * A record that does not match its checksum is folded, as unreadable, only when it has come twice with the same
- * bytes: then it is stored like that, and every replica folds the same.
+ * bytes: then it is stored like that, and every owner folds the same.
  */
 export class FoldQueue {
   readonly #shard: Pick<Shard, "seq" | "apply">;
-  readonly #events: Pick<FoldLoopEvents, "mayFold" | "onSettled">;
+  readonly #events: FoldQueueEvents;
   readonly #mismatched: MismatchedRecords = new MismatchedRecords();
-  #records: JournalRecord[] = [];
+  #records: RecordCopy[] = [];
   #foldedRecords = 0;
   #foldedBytes = 0;
   #lastRecordMs: number | undefined;
 
-  constructor(
-    shard: Pick<Shard, "seq" | "apply">,
-    events: Pick<FoldLoopEvents, "mayFold" | "onSettled">,
-  ) {
+  constructor(shard: Pick<Shard, "seq" | "apply">, events: FoldQueueEvents) {
     this.#shard = shard;
     this.#events = events;
   }
@@ -115,12 +76,12 @@ export class FoldQueue {
   }
 
   /** Adds a record as it was delivered; {@link keepPayload} must follow once {@link fold} was called. */
-  add(record: JournalRecord): void {
+  add(record: RecordCopy): void {
     this.#records.push(record);
   }
 
   /** Copies the payload of the record added last if it is still queued: its buffer is only lent. */
-  keepPayload(record: JournalRecord): void {
+  keepPayload(record: RecordCopy): void {
     if (this.#records.at(-1) !== record) return;
     this.#records[this.#records.length - 1] = {
       ...record,
@@ -158,20 +119,29 @@ export class FoldQueue {
     return this.#mismatched.remember(this.#records);
   }
 
+  /** The brokers whose copies the queued records are from; none unless several brokers have copies. */
+  get brokers(): ReadonlySet<string> {
+    return new Set(this.#records.flatMap(({ broker }) => broker ?? []));
+  }
+
   #isAfterGap({ seq }: JournalRecord): boolean {
     return seq > this.startSeq;
   }
 
-  #apply(record: JournalRecord): FoldStop {
-    const { seq, subject, payload, timeMs = 0 } = record;
+  #apply(record: RecordCopy): FoldStop {
+    const { seq, subject, payload, timeMs = 0, broker } = record;
     const reread = this.#mismatched.isConfirmedBy(record);
     try {
       const settled = this.#shard.apply({ seq, subject, payload, reread, timeMs });
       if (settled !== undefined) this.#events.onSettled(settled);
     } catch (error) {
       const found = ensureError(error);
-      return found.code === "BAD_CHECKSUM" && !reread ? REREAD : { kind: "failed", error: found };
+      return found.code === "BAD_CHECKSUM" && !reread
+        ? REREAD
+        : { kind: "failed", error: found, broker };
     }
+    const other = this.#mismatched.brokerOf(seq);
+    if (other !== undefined && other !== broker) this.#events.onReread(seq, other, reread);
     this.#foldedRecords += 1;
     this.#lastRecordMs = timeMs;
     this.#foldedBytes += payload.length + subject.length + RECORD_OVERHEAD_BYTES;
@@ -197,8 +167,13 @@ export interface FoldLoopEvents {
    * after a final error, and starts with a new reading of the journal after any other error.
    */
   onGap(gap: JournalGap): Promise<void>;
-  /** Called once when folding cannot go on. */
-  onFailure(error: PserverError): void;
+  /** Called when one copy of a replicated journal is damaged and another one is used. */
+  onReplicaDamaged(damage: ReplicaDamage): void;
+  /**
+   * Called once when folding cannot go on. `copy`: what is wrong with the copy of a replicated journal that was
+   * folded, if another copy may be what was folded before.
+   */
+  onFailure(error: PserverError, copy?: ReplicaDamage): void;
 }
 
 /** Dependencies of {@link FoldLoop}. */
@@ -226,7 +201,15 @@ export class FoldLoop {
 
   constructor(deps: FoldLoopDeps) {
     this.#deps = deps;
-    this.#queue = new FoldQueue(deps.shard, deps.events);
+    const { events, reader } = deps;
+    this.#queue = new FoldQueue(deps.shard, {
+      mayFold: () => events.mayFold(),
+      onSettled: (settled) => events.onSettled(settled),
+      onReread: (seq, broker, isSame) => {
+        if (isSame) reader.allow(broker);
+        else events.onReplicaDamaged({ broker, from: seq, to: seq, isOther: false });
+      },
+    });
   }
 
   /** When the broker stored the last folded record, in milliseconds since 1970; undefined before the first. */
@@ -239,6 +222,7 @@ export class FoldLoop {
     return this.#deps.reader.start({
       locate: () => this.#locate(),
       onRecord: (record) => this.#receive(record),
+      onReplicaDamaged: (damage) => this.#deps.events.onReplicaDamaged(damage),
       onFailure: (error) => this.#fail(error),
     });
   }
@@ -257,7 +241,7 @@ export class FoldLoop {
     if (folded > 0) this.#tellSoon();
     if (stop.kind === "gap") void this.#hold(() => this.#deps.events.onGap(stop.gap));
     else if (stop.kind === "reread") void this.#hold(() => this.#readAgain());
-    else if (stop.kind === "failed") this.#fail(stop.error);
+    else if (stop.kind === "failed") this.#fail(stop.error, stop.broker);
     if (folded > 0 && !this.#stopped) this.#deps.reader.taken(folded);
   }
 
@@ -277,7 +261,7 @@ export class FoldLoop {
     return { stream, startSeq: this.#queue.startSeq };
   }
 
-  #receive(record: JournalRecord): void {
+  #receive(record: DeliveredRecord): void {
     this.#queue.add(record);
     this.poke();
     this.#queue.keepPayload(record);
@@ -301,7 +285,9 @@ export class FoldLoop {
     if (!this.#queue.rememberMismatched()) {
       throw journalDamaged(this.#deps.number, this.#queue.startSeq, undefined);
     }
-    await this.#deps.reader.reset();
+    const { reader } = this.#deps;
+    for (const broker of this.#queue.brokers) reader.avoid(broker);
+    await reader.reset();
   }
 
   /** Folds nothing until `work` is done. */
@@ -321,10 +307,11 @@ export class FoldLoop {
     }
   }
 
-  #fail(error: PserverError): void {
+  #fail(error: PserverError, broker?: string): void {
     if (this.#stopped) return;
     this.stop();
-    this.#deps.events.onFailure(inGeneration(error, this.#generation));
+    const copy = broker === undefined ? undefined : replicaDamageOf(error, broker);
+    this.#deps.events.onFailure(inGeneration(error, this.#generation), copy);
   }
 }
 

@@ -26,6 +26,7 @@ import {
 } from "../journal/journal-check.ts";
 import { RetryLimit } from "../journal/journal-reader.ts";
 import { openGeneration } from "../journal/next-generation.ts";
+import type { ReplicaDamage } from "../journal/replicas.ts";
 import type { ManifestHeader } from "../journal/snapshotter.ts";
 import { notedChecksums, type Watermark } from "../journal/watermark.ts";
 import type { WatermarkKeeper } from "../journal/watermark-keeper.ts";
@@ -50,6 +51,8 @@ interface OwnedJournalDeps {
   readonly onReplaced: () => void;
   /** Called when the journal in memory is gone, and with it records that former owners have noted as folded. */
   readonly onFellBack: (manifest: ManifestHeader) => void;
+  /** Called when a copy of the journal has another record than was folded, and another copy has that record. */
+  readonly onReplicaDamaged: (damage: ReplicaDamage) => void;
   /** Called when a gap could not be skipped yet; it is retried. */
   readonly onGapRemains: (error: PserverError) => void;
 }
@@ -168,7 +171,7 @@ export class OwnedJournal {
     if (storage === "memory" && this.#replacing?.generation === expected.generation)
       return undefined;
     try {
-      const info = await checkJournal(journal, expected);
+      const info = await checkJournal(journal, expected, this.#deps.onReplicaDamaged);
       if (info === undefined) return undefined;
       // None of its records was folded, so nothing can be compared: at least it must begin with its first record.
       const isOnlyMade =

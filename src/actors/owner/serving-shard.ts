@@ -13,7 +13,8 @@ import { majorityLastSeq } from "../journal/journal.ts";
 import { type JournalGap, lastRecordSeq, ObservedEnd } from "../journal/journal-check.ts";
 import { type Credit, JournalReader } from "../journal/journal-reader.ts";
 import type { Manifest, StoredManifest } from "../journal/manifest.ts";
-import { type TapeGaps, type TapeStore, TapeWriter } from "../journal/tape-writer.ts";
+import type { ReplicaDamage } from "../journal/replicas.ts";
+import { type TapeGaps, type TapeStore, TapeWriter } from "../journal/tape/tape-writer.ts";
 import type { FoldProgress } from "../journal/watermark.ts";
 import type { WatermarkKeeper } from "../journal/watermark-keeper.ts";
 import { ShardAnswers, shardUpdates } from "./answers.ts";
@@ -78,7 +79,9 @@ export interface ShardContext extends SnapshotContext {
 /**
  * Troubles of a shard: it has failed; it does not fit into the host's memory; a snapshot, lines of the tape or the
  * watermark could not be stored; records could not be described, or have no lines on the tape; a trainer has seen a
- * later record than the journal holds.
+ * later record than the journal holds; an archiver has stopped, and is no longer waited for; records were trimmed
+ * before one had copied them; a broker's copy of the journal is
+ * damaged, and another one is used.
  */
 export type ShardTrouble =
   | "failed"
@@ -87,7 +90,10 @@ export type ShardTrouble =
   | "tape-failed"
   | "tape-incomplete"
   | "mark-failed"
-  | "loss-reported";
+  | "loss-reported"
+  | "archiver-stopped"
+  | "archiver-behind"
+  | "replica-damaged";
 
 /** Reports of the owner of a shard to its worker. */
 export interface OwnerListener {
@@ -114,8 +120,14 @@ export interface ServingOwner {
   fits(shard: Shard): boolean;
   /** Called when the shard has caught up, just before it receives requests. */
   caughtUp(): void;
-  /** Stops the shard, which cannot go on. */
-  fail(error: PserverError): void;
+  /** Brokers whose copies of the journal are not what was folded before. */
+  readonly differingBrokers: Iterable<string>;
+  /** Writes the last record that was folded into the watermark. Failures are reported, not thrown. */
+  mark(): Promise<void>;
+  /** Stops the shard, which cannot go on. `copy`: what is wrong with a copy, if another one may be sound. */
+  fail(error: PserverError, copy?: ReplicaDamage): void;
+  /** Called when a copy of the journal is damaged, and another one is used. */
+  replicaDamaged(damage: ReplicaDamage): void;
   /** Called when an asker has seen a record that the journal does not hold. */
   lossFound(error: PserverError, wanted: WantedPosition): void;
   /** Makes the reply to `status`. */
@@ -143,6 +155,7 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
   /** The last record that its snapshot holds. */
   readonly #baseSeq: number;
   #isStopped = false;
+  #isMarking = false;
   #hasFoldEnded = false;
   /** Records of trainers rejected since it began to serve. */
   #rejected = 0;
@@ -170,6 +183,7 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
       onReplaced: () => this.#positionChanged(),
       onFellBack: (manifest) => listener.fellBack(manifest),
       onGapRemains: (error) => this.onSnapshotFailed(error),
+      onReplicaDamaged: (damage) => owner.replicaDamaged(damage),
     });
     this.positions = new PositionQueue({
       shard: number,
@@ -190,7 +204,9 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
     this.#subscriptions = new ShardSubscriptions(number, worker, () => owner.mayAnswer, answers);
     const { credit } = context;
     const connection = worker.journalConnection;
-    const reader = new JournalReader({ connection, manager, inboxPrefix, credit });
+    const { isReplicated } = journal;
+    const reader = new JournalReader({ connection, manager, inboxPrefix, credit, isReplicated });
+    for (const broker of owner.differingBrokers) reader.avoid(broker);
     this.#loop = new FoldLoop({ number, shard, reader, coalescer, events: this });
     this.#outcomes = new OutgoingOutcomes(worker.dataConnection, number);
   }
@@ -403,8 +419,12 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
     this.#positionChanged();
   }
 
-  onFailure(error: PserverError): void {
-    this.#owner.fail(error);
+  onReplicaDamaged(damage: ReplicaDamage): void {
+    this.#owner.replicaDamaged(damage);
+  }
+
+  onFailure(error: PserverError, copy?: ReplicaDamage): void {
+    this.#owner.fail(error, copy);
   }
 
   onProgress(): void {
@@ -413,6 +433,10 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
 
   onDeposed(error: PserverError): void {
     this.#owner.fail(error);
+  }
+
+  onArchiverBehind(error: PserverError): void {
+    this.#context.listener.trouble("archiver-behind", error);
   }
 
   onSnapshotFailed(error: PserverError): void {
@@ -424,11 +448,20 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
     this.positions.advance(this.position);
   }
 
+  /**
+   * Begins to answer once the fold has caught up. What it answers from is noted first: if the next owner finds other
+   * records, it does not answer from those.
+   */
   #catchUp(): void {
-    if (this.#isStopped || !this.#core.catchUp()) return;
-    this.#owner.caughtUp();
-    this.#subscriptions.open(this.shard.blocks());
-    this.#context.listener.serving();
+    if (this.#isMarking || this.#core.isServing || !this.#core.hasCaughtUp) return;
+    this.#isMarking = true;
+    void this.#owner.mark().then(() => {
+      this.#isMarking = false;
+      if (this.#isStopped || !this.#core.catchUp()) return;
+      this.#owner.caughtUp();
+      this.#subscriptions.open(this.shard.blocks());
+      this.#context.listener.serving();
+    });
   }
 }
 
@@ -457,9 +490,14 @@ export class OwnerCore {
     return this.#isServing;
   }
 
+  /** Whether the fold has reached the journal end of the take-over. */
+  get hasCaughtUp(): boolean {
+    return this.shard.seq >= this.journalEnd.seq;
+  }
+
   /** Starts to serve if the fold has reached the journal end of the take-over; returns whether it did so just now. */
   catchUp(): boolean {
-    if (this.#isServing || this.shard.seq < this.journalEnd.seq) return false;
+    if (this.#isServing || !this.hasCaughtUp) return false;
     this.#isServing = true;
     return true;
   }

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import {
+  encodeMessage,
   ensureError,
   type Fields,
   type Position,
@@ -12,12 +13,13 @@ import type { Shard } from "../fold/shard.ts";
 import type { CountRow } from "../fold/trainer-table.ts";
 import { RetryLimit } from "../journal/journal-reader.ts";
 import type { Manifest } from "../journal/manifest.ts";
+import { type ReplicaDamage, replicaDamaged } from "../journal/replicas.ts";
 import type { SnapshotStore } from "../journal/snapshot-store.ts";
 import { WatermarkWriter } from "../journal/watermark-keeper.ts";
 import type { WantedPosition } from "./pending-reads.ts";
 import { isDeposed, recoverShard } from "./recover-shard.ts";
 import { type ServingOwner, ServingShard, type ShardContext } from "./serving-shard.ts";
-import { refusingHandler, ShardSubscriptions } from "./subscriptions.ts";
+import { type RequestHandler, refusingHandler, ShardSubscriptions } from "./subscriptions.ts";
 import { type TakeOverProgress, takingOver } from "./take-over.ts";
 
 /**
@@ -205,6 +207,10 @@ export class ShardOwner implements ServingOwner {
   readonly #reports: LossReports;
   readonly #watermarks: WatermarkWriter;
   readonly #proof: OwnershipProof;
+  /** Copies of the journal that were found to be damaged, by the names of their brokers. */
+  readonly #damaged: Map<string, ReplicaDamage> = new Map();
+  /** Of these, the brokers whose copies are not what was folded before: their records are sound, but others. */
+  readonly #differing: Set<string> = new Set();
   #token = "";
   /** Token in the newest manifest, once this owner has written it. */
   #fence: string | undefined;
@@ -332,12 +338,13 @@ export class ShardOwner implements ServingOwner {
     return this.#hasFailed ? this.#proof.isLeaseHeld : this.#proof.holds;
   }
 
-  /** Drops the folded state, and takes the shard over again. */
+  /** Drops the folded state, and takes the shard over again; the journal must then hold what was folded. */
   #restart(reason: PserverError): void {
+    const marked = this.mark();
     this.#serving?.stop();
     this.#serving?.close(reason);
     this.#serving = undefined;
-    void this.start();
+    this.#takingOver = marked.then(() => this.#tryToTakeOver());
   }
 
   /** Reserves memory. @throws NO_MEMORY, which askers also get until a later call succeeds. */
@@ -384,7 +391,14 @@ export class ShardOwner implements ServingOwner {
 
   /** Answers requests with how far the take-over has come, until the shard has caught up. */
   #refuseForNow(): void {
-    if (!this.#closed) this.#refuse(() => takingOver(this.#progress)).open([]);
+    if (this.#closed) return;
+    const refuse = refusingHandler(() => takingOver(this.#progress));
+    const { responder } = this.#context.worker;
+    const ownerVerb: RequestHandler["ownerVerb"] = (data, asker, verb) => {
+      if (verb !== "status") return refuse.ownerVerb(data, asker, verb);
+      responder.respond(asker, () => encodeMessage({ status: this.status() }));
+    };
+    this.#receive({ ...refuse, ownerVerb }).open([]);
   }
 
   caughtUp(): void {
@@ -485,6 +499,7 @@ export class ShardOwner implements ServingOwner {
       markedSeq: watermarks.last?.generation === generation ? watermarks.last.seq : 0,
       senders: sendersEntry(shard, refusedRequests),
       ...this.#reports.entry(),
+      ...(this.#damaged.size === 0 ? {} : { damagedReplicas: [...this.#damaged.values()] }),
       ...(fallbacks.length === 0 ? {} : { fallbacks }),
       ...stepsEntry(shard),
       ...this.#takeOverEntry(),
@@ -505,15 +520,20 @@ export class ShardOwner implements ServingOwner {
     this.#refusing?.close();
     worker.memory.release(shard);
     this.#serving?.close(new PserverError("NOT_OWNER", `shard ${shard} is being handed over`));
-    return this.#watermarks.finish(progress);
+    return this.#watermarks.writeNext(progress);
   }
 
   /** Receives requests and refuses them with an error. */
   #refuse(error: () => PserverError): ShardSubscriptions {
+    return this.#receive(refusingHandler(error));
+  }
+
+  /** Receives requests with a handler that needs no recovered shard. */
+  #receive(handler: RequestHandler): ShardSubscriptions {
     const { shard, worker } = this.#context;
-    this.#refusing?.close();
+    this.#stopRefusing();
     const mayAnswer = (): boolean => this.#proof.isLeaseHeld;
-    this.#refusing = new ShardSubscriptions(shard, worker, mayAnswer, refusingHandler(error));
+    this.#refusing = new ShardSubscriptions(shard, worker, mayAnswer, handler);
     return this.#refusing;
   }
 
@@ -521,8 +541,28 @@ export class ShardOwner implements ServingOwner {
     this.#reports.add(error, wanted);
   }
 
-  fail(error: PserverError): void {
+  get differingBrokers(): Iterable<string> {
+    return this.#differing;
+  }
+
+  mark(): Promise<void> {
+    return this.#watermarks.writeNext(this.#serving?.foldProgress);
+  }
+
+  replicaDamaged(damage: ReplicaDamage): void {
+    const { shard, listener } = this.#context;
+    if (this.#damaged.has(damage.broker)) return;
+    this.#damaged.set(damage.broker, damage);
+    listener.trouble("replica-damaged", replicaDamaged(shard, this.position().generation, damage));
+  }
+
+  fail(error: PserverError, copy?: ReplicaDamage): void {
     if (this.#closed || this.#hasFailed) return;
+    if (copy !== undefined && this.#mayTryOthers(copy)) {
+      this.replicaDamaged(copy);
+      this.#restart(error);
+      return;
+    }
     this.#hasFailed = true;
     this.#serving?.stop();
     const { shard, store } = this.#context;
@@ -530,6 +570,15 @@ export class ShardOwner implements ServingOwner {
       const message = `shard ${shard}: another host has taken it over, and removed records since`;
       this.#report(deposed ? new PserverError("NOT_OWNER", message, { shard }) : error);
     });
+  }
+
+  /**
+   * Notes that the copy of a broker is not what was folded before. Returns whether the copies of other brokers decide:
+   * not if most copies differ, because what most brokers hold is what they have acknowledged.
+   */
+  #mayTryOthers({ broker }: ReplicaDamage): boolean {
+    this.#differing.add(broker);
+    return 2 * this.#differing.size < this.#context.journal.replicas;
   }
 
   /** Reports a failure to askers and to the worker. */

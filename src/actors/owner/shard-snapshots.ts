@@ -1,4 +1,5 @@
 import {
+  comparePositions,
   ensureError,
   type JobSubjects,
   type Position,
@@ -11,7 +12,7 @@ import type { Journal, JournalInfo } from "../journal/journal.ts";
 import type { StoredManifest } from "../journal/manifest.ts";
 import { KeptSnapshots, type SnapshotStore } from "../journal/snapshot-store.ts";
 import { type ManifestHeader, type SnapshotBudget, Snapshotter } from "../journal/snapshotter.ts";
-import type { TapeWriter } from "../journal/tape-writer.ts";
+import type { TapeWriter } from "../journal/tape/tape-writer.ts";
 import type { RecoveredShard } from "./recover-shard.ts";
 
 /** Dependencies of {@link Retention}. */
@@ -21,6 +22,8 @@ interface RetentionDeps {
   readonly kept: KeptSnapshots;
   /** Returns what each archiver of the job has copied of the shard. */
   readonly archived: () => Promise<readonly ArchivedShard[]>;
+  /** Called for the first records that were removed before an archiver had them, since all had all; up to this one. */
+  readonly onLeftBehind: (seq: number) => void;
 }
 
 /** Removes the snapshots of a shard that need not be kept, and the journal before the oldest kept. */
@@ -29,10 +32,14 @@ export class Retention {
   readonly #store: RetentionDeps["store"];
   readonly #kept: KeptSnapshots;
   readonly #archived: RetentionDeps["archived"];
+  readonly #onLeftBehind: RetentionDeps["onLeftBehind"];
+  /** Whether an archiver lacked records that were removed. */
+  #isLeftBehind = false;
   /** Whether the records before a skipped gap may still be there. */
   #isBeforeGapLeft = false;
 
-  constructor({ journal, store, kept, archived }: RetentionDeps) {
+  constructor({ journal, store, kept, archived, onLeftBehind }: RetentionDeps) {
+    this.#onLeftBehind = onLeftBehind;
     this.#journal = journal;
     this.#store = store;
     this.#kept = kept;
@@ -78,15 +85,24 @@ export class Retention {
     let info = await this.#journal.info(generation);
     if (info !== undefined && this.#isBeforeGapLeft && !this.#kept.holdsBefore(info, archived)) {
       await this.#journal.purgeBelow(generation, this.oldestSeq);
+      this.#noteArchivers({ generation, seq: this.oldestSeq - 1 }, archived);
       this.#isBeforeGapLeft = false;
       info = await this.#journal.info(generation);
     }
     while (info !== undefined && this.#kept.dropOldest(info, archived)) {
       await this.#journal.purgeBelow(generation, this.oldestSeq);
+      this.#noteArchivers({ generation, seq: this.oldestSeq - 1 }, archived);
       info = await this.#journal.info(generation);
     }
     await this.#store.remove(this.#kept.unneeded(await this.#store.list()));
     return info;
+  }
+
+  /** Tells when archivers begin to lack records that were removed, up to a position. */
+  #noteArchivers(removed: Position, archived: readonly ArchivedShard[]): void {
+    const isBehind = archived.some(({ record }) => comparePositions(record, removed) < 0);
+    if (isBehind && !this.#isLeftBehind) this.#onLeftBehind(removed.seq);
+    this.#isLeftBehind = isBehind;
   }
 }
 
@@ -127,6 +143,8 @@ export interface SnapshotEvents {
   onDeposed(error: PserverError): void;
   /** Called when a snapshot has failed; it is retried while the shard goes on. */
   onSnapshotFailed(error: PserverError): void;
+  /** Called when records were removed before an archiver had copied them. */
+  onArchiverBehind(error: PserverError): void;
 }
 
 /** State of a recovered shard that its snapshots begin with. */
@@ -174,6 +192,10 @@ export class ShardSnapshots {
     this.#retention = new Retention({
       ...{ journal, store, kept: new KeptSnapshots(retainBytes, kept) },
       archived: () => archivers.copied(shard),
+      onLeftBehind: (seq) => {
+        const text = `records up to ${seq} were trimmed before an archiver had copied them`;
+        events.onArchiverBehind(new PserverError("HISTORY_LOST", text, { shard, seq }));
+      },
     });
   }
 

@@ -222,6 +222,8 @@ const LOSSES: readonly ErrorCode[] = [
   "JOURNAL_LOST",
   "SNAPSHOT_DAMAGED",
   "FOLD_FAILED",
+  // The mark of its owners is damaged: the newest records may be lost unnoticed.
+  "JOB_DAMAGED",
 ];
 
 /** Longest wait for the next record while a journal is scanned. */

@@ -138,7 +138,7 @@ async function foldJournal(deps: RebuildDeps, shard: Shard, wanted: WantedState)
       const loop = new FoldLoop({
         number: journal.shard,
         shard: shardWithout(shard, without),
-        reader: new JournalReader({ ...deps, credit }),
+        reader: new JournalReader({ ...deps, isReplicated: journal.isReplicated, credit }),
         coalescer: new Coalescer(),
         events: {
           locate: () => Promise.resolve({ stream: journal.stream(generation), generation, noted }),
@@ -150,6 +150,7 @@ async function foldJournal(deps: RebuildDeps, shard: Shard, wanted: WantedState)
             if (shard.seq >= to) resolve();
           },
           onGap: ({ from, to }) => Promise.reject(journalDamaged(journal.shard, from, to + 1)),
+          onReplicaDamaged: () => undefined,
           onFailure: reject,
         },
       });

@@ -18,11 +18,15 @@ import { openStoredJob, type StoredJob } from "../job/open-job.ts";
 import { OwnersClient } from "../job/owners-client.ts";
 import type { ContinuedShard } from "../journal/next-generation.ts";
 import { SnapshotStore } from "../journal/snapshot-store.ts";
+import { type Watermark, watermarkKey } from "../journal/watermark.ts";
 import { WatermarkKeeper } from "../journal/watermark-keeper.ts";
+import { readTakeOver, TakeOverWatch, takingOver } from "../owner/take-over.ts";
 import { acceptLoss, type RecoveryStage } from "./accept-loss.ts";
 import type { RecoveryChoice, ShardFindings } from "./findings.ts";
+import { askKnown, type EntryFindings, inspectEntries } from "./inspect-entries.ts";
 import { inspectShard } from "./inspect-shard.ts";
 import { initializedBlocks, type RecoveryArchive } from "./inspect-snapshots.ts";
+import { discard, repairEntries, requireReadable } from "./repair-entries.ts";
 
 /** How long an owner may take to take its shard over again, besides two lease times. */
 const GRACE_MS = 5_000;
@@ -51,22 +55,21 @@ export function takeOverMs(leaseMs: number): number {
 
 /**
  * Asks for the generation under which a shard is served.
- * @throws the error of its owner; NO_OWNER if none answers.
+ * @throws the error of its owner; NO_OWNER if none answers, or the shard is being taken over.
  */
-async function servedGeneration(
-  owners: Pick<OwnersClient, "ask">,
-  shard: number,
-  signal?: AbortSignal,
-): Promise<number> {
-  const { fields } = await owners.ask(shard, "status", {}, OWNER_MS, OWNER_MS, signal);
-  return integerField(asMap(fields["status"], "status"), "generation");
+async function servedGeneration(owners: Pick<OwnersClient, "ask">, shard: number): Promise<number> {
+  const { fields } = await owners.ask(shard, "status", {}, OWNER_MS);
+  const status = asMap(fields["status"], "status");
+  const takeOver = readTakeOver(status);
+  if (takeOver !== undefined) throw takingOver(takeOver);
+  return integerField(status, "generation");
 }
 
 /**
  * Waits until a host serves a shard under a generation: hosts that run take it over again by themselves. Returns
  * undefined when one does, else why none does: NO_OWNER, soon, if no host answers for the shard at first and none did
- * before; the last error of its owner once {@link takeOverMs} have passed, and no
- * take-over makes progress.
+ * before; the last error of its owner once no take-over has made progress for
+ * {@link takeOverMs}.
  * @throws the reason of `signal`.
  */
 export async function awaitOwner(
@@ -74,11 +77,14 @@ export async function awaitOwner(
   expected: ExpectedOwner,
 ): Promise<PserverError | undefined> {
   const { leaseMs, hadHost, signal } = expected;
-  const deadline = performance.now() + takeOverMs(leaseMs);
+  const watch = new TakeOverWatch();
   for (let hasHost = hadHost; ; ) {
     const problem = await problemOf(owners, expected);
-    hasHost ||= problem?.code !== "NO_OWNER";
-    if (problem === undefined || !hasHost || performance.now() >= deadline) return problem;
+    const takeOver = problem && readTakeOver(problem.details);
+    if (takeOver !== undefined) watch.note([takeOver]);
+    hasHost ||= problem?.code !== "NO_OWNER" || takeOver !== undefined;
+    const isOver = watch.stalledMs >= takeOverMs(leaseMs);
+    if (problem === undefined || !hasHost || isOver) return problem;
     await delay(RETRY_MS);
     signal.throwIfAborted();
   }
@@ -87,10 +93,10 @@ export async function awaitOwner(
 /** Returns why a shard is not served under its generation; undefined if it is. */
 async function problemOf(
   owners: Pick<OwnersClient, "ask">,
-  { shard, generation, signal }: ExpectedOwner,
+  { shard, generation }: ExpectedOwner,
 ): Promise<PserverError | undefined> {
   try {
-    const received = await servedGeneration(owners, shard, signal);
+    const received = await servedGeneration(owners, shard);
     if (received >= generation) return undefined;
     const text = `shard ${shard}: expected generation ${generation} to be served; received ${received}`;
     return new PserverError("NOT_OWNER", text, { shard, expected: generation, received });
@@ -154,6 +160,19 @@ export class Recovery {
     }
   }
 
+  /** Inspects the entries of the job's bucket; changes nothing. @throws as `inspectEntries`. */
+  async inspectEntries(): Promise<EntryFindings> {
+    const { bucket, owners } = this.#deps;
+    return await inspectEntries(bucket, allShards(this.settings), (shard) =>
+      askKnown(owners, shard),
+    );
+  }
+
+  /** Writes entries again that have problems, and returns their keys. @throws as `repairEntries`. */
+  async repairEntries(findings: EntryFindings): Promise<string[]> {
+    return await repairEntries(this.#deps, findings);
+  }
+
   /** Inspects a shard; changes nothing. */
   async inspect(shard: number): Promise<ShardFindings> {
     try {
@@ -175,6 +194,13 @@ export class Recovery {
   ): Promise<ContinuedShard> {
     const { connection, host, bucket, archive } = this.#deps;
     const { shard } = findings;
+    // Nothing of a damaged mark can be used, and its next owner must not stop at it.
+    const { damage } = await this.#mark(shard);
+    if (damage !== undefined) {
+      const key = watermarkKey(shard);
+      requireReadable([{ key, problem: String(damage.details["problem"]) }]);
+      await discard(bucket, key, await bucket.lastRevision());
+    }
     const deps = {
       ...this.#tools(shard),
       ...{ archive, host },
@@ -209,11 +235,37 @@ export class Recovery {
     shard: number,
     ownerError: PserverError | undefined,
   ): Promise<ShardFindings> {
+    try {
+      return await this.#inspectStored(shard, ownerError);
+    } catch (caught) {
+      const error = ensureError(caught);
+      // Without the job's entries it is not known which blocks the shard must have.
+      if (error.code !== "JOB_DAMAGED") throw error;
+      return { shard, condition: "failed", error: error.toWire(), generation: 0, ...NOTHING_LOST };
+    }
+  }
+
+  async #inspectStored(
+    shard: number,
+    ownerError: PserverError | undefined,
+  ): Promise<ShardFindings> {
     const { bucket, client, archive } = this.#deps;
     const initialized = await initializedBlocks(bucket, shard);
-    const watermark = await new WatermarkKeeper(bucket, shard).read();
-    const found = { ownerError, initialized, watermark, archive };
+    const { watermark, damage } = await this.#mark(shard);
+    const found = { ownerError: ownerError ?? damage, initialized, watermark, archive };
     return await inspectShard({ ...this.#tools(shard), client, ...found });
+  }
+
+  /** Reads the mark of a shard's owners, or what is wrong with it. */
+  async #mark(shard: number): Promise<{ watermark?: Watermark; damage?: PserverError }> {
+    try {
+      const watermark = await new WatermarkKeeper(this.#deps.bucket, shard).read();
+      return watermark === undefined ? {} : { watermark };
+    } catch (error) {
+      const damage = ensureError(error);
+      if (damage.code !== "JOB_DAMAGED") throw error;
+      return { damage };
+    }
   }
 
   #tools(shard: number) {

@@ -3,15 +3,19 @@ import { join, resolve } from "node:path";
 import type { JetStreamAccountStats, JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import type { Command } from "commander";
-import { reportReplicas } from "../../actors/job/replicas.ts";
+import { reportReplicas } from "../../actors/job/replica-report.ts";
+import { probeStorage } from "../../actors/journal/streams.ts";
 import type { JobAdmin, Permissions, Role } from "../../client/admin/job-admin.ts";
 import {
+  archiverState,
+  type DamagedReplica,
+  damagedReplicas,
   describeLackingReplicas,
   idleShards,
   type ListedRewind,
   type ListedShard,
+  type Participants,
 } from "../../client/admin/participants.ts";
-
 import { checkBrokerVersion } from "../../protocol/broker-version.ts";
 import { ensureError, visible } from "../../protocol/errors.ts";
 import {
@@ -31,6 +35,7 @@ import { formatBytes, formatCount, nameShards } from "../output/amounts.ts";
 import type { TextFormat } from "../output/colors.ts";
 import { hangingLines } from "../output/wrap.ts";
 import { EXIT } from "../report-error.ts";
+import { describeArchiver } from "./status.ts";
 
 /** Result of a check. `warn`: works, but not as it should; `skip`: this user may not do the check. */
 type CheckStatus = "ok" | "warn" | "fail" | "skip";
@@ -129,20 +134,54 @@ export function checkDiskSpace(freeBytes: number, streams: readonly StreamBytes[
 /** Checks whether hosts of the job answer, and each shard has an owner. */
 async function checkHosts(admin: JobAdmin, job: string): Promise<Check[]> {
   try {
-    const [status, { hosts, trainers, shards, rewind }] = await Promise.all([
-      admin.status(),
-      admin.participants(),
-    ]);
+    const [status, { hosts, trainers, shards, rewind, archivers, stoppedArchivers }] =
+      await Promise.all([admin.status(), admin.participants()]);
     const alive = `${formatCount(hosts.length, "host")}, ${formatCount(trainers.length, "trainer")}`;
     return [
       ok("hosts", `${alive}; job ${job} is ${status.state}`),
       checkShards(shards),
+      ...checkDamagedReplicas(shards),
       ...checkRewind(job, rewind),
+      ...checkArchivers({ archivers, stoppedArchivers, shards }, Date.now()),
     ];
   } catch (thrown) {
     const { code, message } = ensureError(thrown);
-    return [fail("hosts", `${code}: ${message}`, 'start one with "pserver host", and check --job')];
+    const advice =
+      code === "JOB_DAMAGED"
+        ? '"pserver recover" shows which entries are damaged, and can write them again'
+        : 'start one with "pserver host", and check --job';
+    return [fail("hosts", `${code}: ${message}`, advice)];
   }
+}
+
+/**
+ * Checks whether the archivers of a job run and keep up; one that has stopped is found for some days, until it is
+ * started again.
+ */
+export function checkArchivers(
+  {
+    archivers,
+    stoppedArchivers,
+    shards,
+  }: Pick<Participants, "archivers" | "stoppedArchivers" | "shards">,
+  nowMs: number,
+): Check[] {
+  const name = "archiver";
+  const start = 'start it again with "pserver archive" and its directory';
+  const running = archivers.map((archiver) => {
+    const text = describeArchiver(archiver, shards, nowMs);
+    const { failure, silentMs, lagMs } = archiverState(archiver, nowMs);
+    if (failure !== undefined || silentMs !== undefined) {
+      return warn(name, text, `${start}: hosts wait for it only for a while`);
+    }
+    if (lagMs === undefined) return ok(name, text);
+    return warn(name, text, "look at its messages; hosts trim what it lacks when journals grow");
+  });
+  const stopped = stoppedArchivers.map((archiver) => {
+    const text = `stopped: ${describeArchiver(archiver, shards, nowMs)}`;
+    return warn(name, text, `${start}: hosts trim without it`);
+  });
+  return [...running, ...stopped];
 }
 
 /** Checks whether every shard is served. */
@@ -177,6 +216,26 @@ function checkRewind(job: string, rewind: ListedRewind | undefined): Check[] {
   const command = `pserver rewind --job ${job}`;
   const advice = `unless it runs now, complete it with "${command} --complete", or drop it with "${command} --drop"`;
   return [warn("rewind", message, advice)];
+}
+
+/** Names the brokers whose copies of journals are damaged, one check for each; none without such a broker. */
+export function checkDamagedReplicas(shards: readonly ListedShard[]): Check[] {
+  const byBroker = new Map<string, DamagedReplica[]>();
+  for (const replica of damagedReplicas(shards)) {
+    byBroker.set(replica.broker, [...(byBroker.get(replica.broker) ?? []), replica]);
+  }
+  return [...byBroker].map(([broker, replicas]) => {
+    const places = replicas.map(({ shard, from, to }) =>
+      from === to ? `shard ${shard}, record ${from}` : `shard ${shard}, records ${from} to ${to}`,
+    );
+    const isOther = replicas.some((replica) => replica.isOther);
+    const what = isOther ? "other records than were folded" : "damaged copies of journals";
+    const why = isOther
+      ? "it may have updates that the others lost with their power"
+      : "check its disk";
+    const advice = `${why}; then stop it, move its store_dir away and start it: it copies all from the others`;
+    return warn("damaged replicas", `broker ${broker} has ${what}: ${places.join("; ")}`, advice);
+  });
 }
 
 /** Fractions of a limit above which a warning and a failure are reported. */
@@ -227,6 +286,7 @@ export async function checkJetStream(
       limitBytes: limits.max_memory,
     }),
     checkStreams(account.streams, limits.max_streams),
+    await checkFileLimit(manager, job),
     ...(await checkStreamBytes(manager, job, store)),
   ];
 }
@@ -287,6 +347,33 @@ async function tapeStream(manager: JetStreamManager, job: string): Promise<Check
     );
   }
   return checks;
+}
+
+/** What the broker is asked to reserve: little, so that it refuses only if it has nothing left. */
+const ASKED_BYTES = 1024 * 1024;
+
+/**
+ * Checks whether the broker still reserves file storage, by a stream that is removed again: a broker does not tell
+ * its own limit. One that was started while its disk was full keeps a limit of nothing after the disk has space
+ * again, and refuses every record.
+ */
+async function checkFileLimit(manager: JetStreamManager, job: string): Promise<Check> {
+  const name = "broker's limit";
+  try {
+    const fits = await probeStorage(manager, new JobSubjects(job), "file", ASKED_BYTES);
+    if (fits) return ok(name, "the broker still reserves file storage");
+  } catch (thrown) {
+    const { code, message } = ensureError(thrown);
+    return skip(name, `${code}: ${message}`);
+  }
+  const advice =
+    "if trainers get JOURNAL_FULL on a disk with space, the broker was started while it was full: restart it; " +
+    "max_file in its configuration prevents that. Else raise max_file, or remove a job";
+  return warn(
+    name,
+    "the broker reserves no more file storage: max_file, or what it took instead",
+    advice,
+  );
 }
 
 function disabled(): Check {
@@ -394,7 +481,7 @@ interface DoctorFlags extends AskingFlags {
   readonly store?: string;
 }
 
-/** Runs all checks, each after those that it depends on. Changes nothing; throws only if interrupted. */
+/** Runs all checks, each after those that it depends on. Leaves nothing behind; throws only if interrupted. */
 async function runDoctor(context: CliContext, flags: DoctorFlags): Promise<Check[]> {
   const here = [checkNode(process.versions.node, NODE_NEEDED)];
   try {
@@ -442,7 +529,36 @@ async function checkAsHost(
   if (!roles.has("store")) {
     return [skip("JetStream", "this user may not use it; the user that hosts store with may")];
   }
-  return await withStore(context, flags, (own) => checkJetStream(own, job, timeout, store));
+  return await withStore(context, flags, async (own, host) => [
+    ...(await checkJetStream(own, job, timeout, store)),
+    await checkEntries(own, job, host),
+  ]);
+}
+
+/** Checks whether the entries of the job's bucket can be read, and agree with what the shards know that are served. */
+async function checkEntries(connection: NatsConnection, job: string, host: string): Promise<Check> {
+  const name = "entries";
+  // Loaded here, so that other commands start faster.
+  const { openStoredJob } = await import("../../actors/job/open-job.ts");
+  const { OwnersClient } = await import("../../actors/job/owners-client.ts");
+  const { askKnown, inspectEntries } = await import("../../actors/recovery/inspect-entries.ts");
+  const advice = '"pserver recover" shows them, and can write them again';
+  try {
+    const stored = await openStoredJob(connection, job);
+    const owners = new OwnersClient({ ...stored, connection, host });
+    const shards = Array.from({ length: stored.settings.shards }, (_, shard) => shard);
+    const { problems, unasked } = await inspectEntries(stored.bucket, shards, (shard) =>
+      askKnown(owners, shard),
+    );
+    const compared = `compared with ${shards.length - unasked.length} of ${shards.length} shards`;
+    if (problems.length === 0) return ok(name, `the job's bucket can be read, ${compared}`);
+    const texts = problems.map(({ key, problem }) => `${key}: ${problem}`);
+    return fail(name, `damaged, ${compared}: ${texts.join("; ")}`, advice);
+  } catch (thrown) {
+    const { code, message } = ensureError(thrown);
+    if (code === "BAD_NAME") return ok(name, `job ${job} has none yet`);
+    return fail(name, `${code}: ${message}`, advice);
+  }
 }
 
 const TIMEOUT_MS = 5_000;
@@ -465,7 +581,7 @@ export function registerDoctor(program: Command, context: CliContext): void {
   addHelp(command, {
     "Exit code": [
       "  1 if a check fails, else 0; warnings, and checks that this user may not do, are no failures.",
-      "  Nothing is changed.",
+      "  Nothing is changed; a stream that the broker makes to show that it has space is removed again.",
     ],
     "With --json": [
       '  {"ok","checks":[{"name","status","message","advice"}]}; status is ok, warn, fail, or skip',

@@ -1,6 +1,7 @@
 import { type Command, Option } from "commander";
 import { mapConcurrently } from "../../actors/concurrent.ts";
 import type { ContinuedShard } from "../../actors/journal/next-generation.ts";
+import type { EntryProblem } from "../../actors/lifecycle/compare-entries.ts";
 import type {
   FoundArchive,
   FoundJournal,
@@ -9,6 +10,7 @@ import type {
   RecoveryChoice,
   ShardFindings,
 } from "../../actors/recovery/findings.ts";
+import type { EntryFindings } from "../../actors/recovery/inspect-entries.ts";
 import type { Recovery } from "../../actors/recovery/recovery.ts";
 import { resolveSettings } from "../../client/wire/broker-settings.ts";
 import type { BrokerAndArchive } from "../../history/archive/joined-source.ts";
@@ -280,6 +282,7 @@ function checkStopped({ shard, condition, error }: ShardFindings): void {
 const INSPECTED_AT_ONCE = 8;
 
 interface RecoverFlags extends ConnectionFlags, OutputFlags {
+  readonly entries?: boolean;
   readonly job: string;
   readonly shard?: readonly number[];
   readonly from?: RecoveryChoice["from"];
@@ -315,7 +318,11 @@ export function registerRecover(program: Command, context: CliContext): void {
       "with --from snapshot: an older one, by its record",
       wholeNumber(0, Number.MAX_SAFE_INTEGER),
     )
-    .option("--yes", "accept the loss without asking; needs --from")
+    .option(
+      "--entries",
+      "write damaged entries of the job's bucket again from what the shards know",
+    )
+    .option("--yes", "accept the loss without asking; needs --from or --entries")
     .action((flags: RecoverFlags) => runRecover(context, flags));
   addHelp(command, {
     "What it does": [
@@ -326,16 +333,24 @@ export function registerRecover(program: Command, context: CliContext): void {
       "  A record that hosts cannot fold (FOLD_FAILED) can be put aside: --from rest goes on with the rest.",
       "  An archive is read with what the broker still holds: it gives the records that were lost, and the",
       "  broker those that were not archived yet.",
+      "  Damage to the job's bucket stops no shard, but nobody may join or initialize (JOB_DAMAGED). With",
+      "  --entries what is damaged, lost or older than what the shards know is written again: for that,",
+      "  hosts must serve all shards. Entries that nobody needs are removed; session numbers are skipped.",
     ],
-    "Exit code": ["  1 if shards have stopped and were not recovered, else 0."],
+    "Exit code": [
+      "  1 if shards have stopped and were not recovered, or entries are damaged and were not written",
+      "  again, else 0.",
+    ],
     "With --json": [
       '  {"job","shards":[{"shard","condition","error","snapshots","journal","archive","rest","choices",…}],',
-      '  "recovered":[{"shard","generation","fallbacks","served"}]}; a condition is serving, whole,',
+      '  "recovered":[{"shard","generation","fallbacks","served"}],',
+      '  "entries":{"problems":[{"key","problem"}],"unasked","repaired"}}; a condition is serving, whole,',
       "  stopped or failed.",
     ],
     Examples: [
       "  pserver recover --job mnist",
       "  pserver recover --job mnist --from prefix --yes",
+      "  pserver recover --job mnist --entries --yes",
       "  pserver recover --job mnist --shard 3 --from snapshot --record 1200 --yes",
       "  pserver recover --job mnist --archive /archives/mnist --from archive --yes",
     ],
@@ -371,6 +386,7 @@ async function recoverShards(
   recovery: Recovery,
   shards: readonly number[],
 ): Promise<void> {
+  const entries = await recoverEntries(context, output, flags, recovery);
   const found = await inspectAll(context, recovery, shards);
   const stopped = found.filter(({ condition }) => condition === "stopped");
   if (!output.json) showFindings(output, flags, found, stopped);
@@ -378,10 +394,49 @@ async function recoverShards(
   const plans = await choose(context, output, flags, stopped);
   const recovered = await carryOut(context, output, recovery, plans);
   const served = await awaitOwners(context, output, recovery, recovered);
-  if (output.json) output.value({ job: flags.job, shards: found, recovered: served });
+  if (output.json) output.value({ job: flags.job, shards: found, recovered: served, entries });
+  const isLeft = entries.problems.some(({ key }) => !entries.repaired.includes(key));
+  if (isLeft || recovered.length < stopped.length) context.setExitCode(EXIT.failure);
   if (recovered.length === stopped.length) return;
-  context.setExitCode(EXIT.failure);
   if (plans.length === 0) output.message(`nothing was changed; ${whatToGive(flags, stopped)}`);
+}
+
+/** The entries of the job's bucket that have problems, and those that were written again or removed. */
+interface RecoveredEntries extends Pick<EntryFindings, "problems" | "unasked"> {
+  readonly repaired: readonly string[];
+}
+
+/** Shows what is wrong with the job's entries, and has them written again if that is wanted. */
+async function recoverEntries(
+  context: CliContext,
+  output: Output,
+  { job, entries, yes }: RecoverFlags,
+  recovery: Recovery,
+): Promise<RecoveredEntries> {
+  const { isRepairable } = await import("../../actors/recovery/repair-entries.ts");
+  const findings = await unlessAborted(context.signal, recovery.inspectEntries());
+  // A shard's mark belongs to the shard, which has stopped at it.
+  const problems = findings.problems.filter(({ key }) => isRepairable(key));
+  const { unasked } = findings;
+  if (problems.length === 0) return { problems, unasked, repaired: [] };
+  if (!output.json) output.lines(problems.flatMap((each) => describeProblem(each, output)));
+  const isWanted =
+    (entries === true && yes === true) ||
+    (!output.json &&
+      context.stdin.isTTY === true &&
+      (await confirm(context, "write these entries again from what the shards know?")));
+  if (!isWanted) {
+    output.message(`to write them again: pserver recover --job ${job} --entries --yes`);
+    return { problems, unasked, repaired: [] };
+  }
+  const repaired = await unlessAborted(context.signal, recovery.repairEntries(findings));
+  output.message(`written again or removed: ${repaired.map(visible).join(", ")}`);
+  return { problems, unasked, repaired };
+}
+
+function describeProblem({ key, problem }: EntryProblem, { paint, width }: TextFormat): string[] {
+  const what = `entry ${visible(key)} ${paint("fail", "is damaged")}: ${visible(problem)}`;
+  return hangingLines("", what, width);
 }
 
 /** Opens the archive that the flags name; returns undefined if they name none. */
@@ -396,10 +451,10 @@ async function openArchive(
 }
 
 /** @throws BAD_VALUE for flags that do not go together. */
-function checkFlags({ yes, from, record, archive }: RecoverFlags): void {
+function checkFlags({ yes, from, record, archive, entries }: RecoverFlags): void {
   const problem =
-    yes === true && from === undefined
-      ? "--yes: expected --from with it; received none"
+    yes === true && from === undefined && entries !== true
+      ? "--yes: expected --from or --entries with it; received neither"
       : record !== undefined && from !== "snapshot"
         ? "--record: expected --from snapshot with it"
         : from === "archive" && archive === undefined
@@ -453,10 +508,10 @@ async function choose(
           ...findings,
           choices: [selectChoice(findings, wantedState)],
         }));
-  if (yes === true) {
+  if (yes === true && wantedState !== undefined) {
     return asked.flatMap((findings) => findings.choices.map((choice) => ({ findings, choice })));
   }
-  if (output.json || context.stdin.isTTY !== true) return [];
+  if (output.json || yes === true || context.stdin.isTTY !== true) return [];
   const plans: Plan[] = [];
   for (const findings of asked) {
     const choice = await askForChoice(context, findings);

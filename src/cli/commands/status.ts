@@ -3,6 +3,7 @@ import { describeTakeOver, readTakeOver } from "../../actors/owner/take-over.ts"
 import type { JobAdmin } from "../../client/admin/job-admin.ts";
 import {
   archiverLag,
+  archiverState,
   closedSteps,
   type Declared,
   describeLackingReplicas,
@@ -50,9 +51,6 @@ import {
 } from "./watch-status.ts";
 
 const TIMEOUT_MS = 5_000;
-
-/** Length of the silence after which an archiver is shown as silent; it renews its registration more often. */
-const ARCHIVER_SILENCE_MS = 30_000;
 
 /** Maximum number of trainers that are named because their records changed nothing. */
 const WASTEFUL_MAX = 8;
@@ -105,7 +103,8 @@ export function registerStatus(program: Command, context: CliContext): void {
       '  "hosts":[{"id","shards",…}],"trainers":[…],"shards":[{"shard","state",…}],',
       '  "declared":{"parameters","heldBytes","quotas","trainers"},',
       '  "synchronization":{"mode",…},"members":{"revision","started","trainers"},',
-      '  "archivers":[{"machine","pid","shards",…}],"tape":{"messages","bytes"},',
+      '  "archivers":[{"machine","pid","shards",…}],"stoppedArchivers":[…],',
+      '  "tape":{"messages","bytes"},',
       '  "rewind":{"id","begunMs","at","goneBack":[shard, …]} while a rewind is not complete,',
       '  "replicas":{"wanted","missing":[…],"lacking":[{"stream","copies"}]}} with --replicas above 1;',
       '  with --watch also "rates":{"appliedPerSecond",…}, or {"error"} while hosts do not answer;',
@@ -212,7 +211,11 @@ export function describeStatus(status: JobStatus, format: TextFormat, rates?: Ra
   const lacking = describeLackingReplicas(status.replicas);
   if (lacking !== undefined) lines.push(...row("copies", visible(lacking), "warn"));
   for (const archiver of status.archivers) {
-    lines.push(...row("archiver", describeArchiver(archiver, shards)));
+    lines.push(...row("archiver", describeArchiver(archiver, shards, Date.now())));
+  }
+  for (const archiver of status.stoppedArchivers) {
+    const text = `stopped: ${describeArchiver(archiver, shards, Date.now())}`;
+    lines.push(...row("archiver", text, "warn"));
   }
   if (status.rewind !== undefined) {
     lines.push(...row("rewind", describeRewind(status.rewind), "warn"));
@@ -273,13 +276,24 @@ function describeTape({ messages, bytes }: ListedTape): string {
   return `${formatCount(messages, "message")}, ${formatBytes(bytes)}`;
 }
 
-function describeArchiver(archiver: ListedArchiver, shards: readonly ListedShard[]): string {
-  const { machine, pid, writtenMs } = archiver;
-  const silentMs = Date.now() - writtenMs;
-  const heard =
-    silentMs < ARCHIVER_SILENCE_MS ? "" : `, last heard of ${formatDuration(silentMs)} ago`;
-  const behind = formatNumber(archiverLag(archiver, shards));
-  return `process ${pid} on ${visible(machine)}, ${behind} records behind${heard}`;
+/** Describes an archiver: how far it is behind, and what is wrong with it. */
+export function describeArchiver(
+  archiver: ListedArchiver,
+  shards: readonly ListedShard[],
+  nowMs: number,
+): string {
+  const { machine, pid } = archiver;
+  const { failure, silentMs, lagMs } = archiverState(archiver, nowMs);
+  const parts = [
+    `process ${pid} on ${visible(machine)}`,
+    `${formatNumber(archiverLag(archiver, shards))} records behind`,
+    ...(lagMs === undefined ? [] : [`not complete for ${formatDuration(lagMs)}`]),
+    ...(silentMs === undefined ? [] : [`last heard of ${formatDuration(silentMs)} ago`]),
+    ...(failure === undefined
+      ? []
+      : [`ended with ${visible(failure.code)}: ${visible(failure.message)}`]),
+  ];
+  return parts.join(", ");
 }
 
 function describeWaste({ trainer, rejected, unreadable }: TrainerRejections): string {

@@ -4,6 +4,8 @@ import {
   type ShardVerification,
   type VerifiedPlace,
 } from "../../history/verify.ts";
+import type { TapeVerification } from "../../history/verify-tape.ts";
+import type { ShardKnowledge } from "../../protocol/index.ts";
 import { showPosition } from "../../protocol/messages/position.ts";
 import { formatNumber } from "../output/amounts.ts";
 import type { TextFormat } from "../output/colors.ts";
@@ -13,11 +15,14 @@ import { formatTable } from "../output/table.ts";
 export interface VerifiedShard {
   readonly verification: ShardVerification;
   readonly served: ServedVerification | undefined;
+  readonly tape: TapeVerification;
+  /** What the shard knows of its job; undefined if damage hides it. */
+  readonly known: ShardKnowledge | undefined;
 }
 
 /** Whether no finding about a shard is of damage or a difference. */
-export function isWhole({ verification, served }: VerifiedShard): boolean {
-  return isSound(verification) && served?.kind !== "different";
+export function isWhole({ verification, served, tape }: VerifiedShard): boolean {
+  return isSound(verification) && served?.kind !== "different" && tape.problems.length === 0;
 }
 
 /** Whether anything was compared: a recorded file may hold one snapshot of each shard, from which it begins. */
@@ -26,8 +31,8 @@ export function isCompared({ verification, served }: VerifiedShard): boolean {
 }
 
 /** Returns the findings about a shard as `--json` prints them. */
-export function verificationEntry({ verification, served }: VerifiedShard): unknown {
-  return { ...verification, hosts: served ?? null };
+export function verificationEntry({ verification, served, tape }: VerifiedShard): unknown {
+  return { ...verification, hosts: served ?? null, tape };
 }
 
 /** Writes the findings as a table. */
@@ -57,7 +62,7 @@ export function describeVerifications(
 }
 
 function snapshotsCell(places: readonly VerifiedPlace[]): string {
-  const kinds = ["equal", "different", "damaged", "unreadable", "given-up"] as const;
+  const kinds = ["equal", "different", "damaged", "unreadable", "given-up", "not-kept"] as const;
   const counts = kinds.map((kind) => {
     const count = places.filter((place) => place.kind === kind).length;
     return count === 0 ? "" : `${count} ${kind}`;
@@ -67,7 +72,7 @@ function snapshotsCell(places: readonly VerifiedPlace[]): string {
 
 /** Lists differences and damage, a line each. */
 export function describeProblems(found: readonly VerifiedShard[]): string[] {
-  return found.flatMap(({ verification, served }) => {
+  return found.flatMap(({ verification, served, tape }) => {
     const { shard, places } = verification;
     const problems = places.flatMap((place) => describePlace(shard, place));
     if (served?.kind === "different") {
@@ -79,6 +84,7 @@ export function describeProblems(found: readonly VerifiedShard[]): string[] {
       const { code, message } = served.error;
       problems.push(`shard ${shard}: its host was not compared: ${code}: ${message}`);
     }
+    for (const { code, message } of tape.problems) problems.push(`${code}: ${message}`);
     return problems;
   });
 }
@@ -91,5 +97,6 @@ function describePlace(shard: number, place: VerifiedPlace): string[] {
   if (place.kind === "given-up") {
     return [`the journal after ${at} was given up with its generation: ${place.error.message}`];
   }
+  if (place.kind === "not-kept") return [`shard ${shard}, after ${at}: ${place.error.message}`];
   return [];
 }

@@ -75,7 +75,7 @@ async function followUntilEnd(
       if (once !== true) await delay(PAUSE_MS, undefined, { signal }).catch(() => undefined);
     } while (once !== true && !signal.aborted);
   } catch (error) {
-    await archiver.abandon();
+    await archiver.abandon(ensureError(error));
     throw error;
   }
   await archiver.end();

@@ -1,3 +1,4 @@
+import { visible } from "../../protocol/errors.ts";
 import { cutMiddle } from "../output/wrap.ts";
 import {
   type Chart,
@@ -187,17 +188,17 @@ function text(x: number, y: number, content: string, attributes = ""): string {
   return `<text x="${short(x)}" y="${short(y)}" ${attributes}>${escaped(content)}</text>`;
 }
 
-/** Escapes text for XML and HTML; replaces characters that XML does not allow. */
+/**
+ * Escapes text for XML and HTML. Characters that XML does not allow, or that would turn the text round, are as
+ * {@link visible} shows them.
+ */
 function escaped(content: string): string {
-  return (
-    content
-      .replaceAll("&", "&amp;")
-      .replaceAll("<", "&lt;")
-      .replaceAll(">", "&gt;")
-      .replaceAll('"', "&quot;")
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: XML allows none of them
-      .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "\ufffd")
-  );
+  return visible(content)
+    .replaceAll("&", "&amp;")
+    .replaceAll("<", "&lt;")
+    .replaceAll(">", "&gt;")
+    .replaceAll('"', "&quot;")
+    .replace(/[\ufffe\uffff]/g, "\ufffd");
 }
 
 const PAGE_STYLE = [

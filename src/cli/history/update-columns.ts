@@ -333,7 +333,10 @@ export function updateEntry(event: UpdateEvent): UpdateEntry {
   };
 }
 
-/** Writes a line of CSV under {@link CSV_COLUMNS}; a note is JSON in one cell. */
+/**
+ * Writes a line of CSV under {@link CSV_COLUMNS}; a note is JSON in one cell. Texts are as {@link visible} shows them,
+ * and one that a spreadsheet would take for a formula begins with an apostrophe: trainers choose names and notes.
+ */
 export function csvLine(event: UpdateEvent): string {
   const record = updateEntry(event);
   return CSV_COLUMNS.map((name) => csvCell(record[name])).join(",");
@@ -342,6 +345,7 @@ export function csvLine(event: UpdateEvent): string {
 function csvCell(value: unknown): string {
   if (value === undefined) return "";
   if (typeof value === "number") return String(value);
-  const text = typeof value === "object" ? JSON.stringify(value) : String(value);
+  const shown = visible(typeof value === "object" ? JSON.stringify(value) : String(value));
+  const text = /^(?:[=+@]|-(?!Infinity$))/.test(shown) ? `'${shown}` : shown;
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { UpdateEvent } from "../../actors/journal/describe-record.ts";
 import { resolveSettings } from "../../client/wire/broker-settings.ts";
-import type { Rebuild } from "../../history/fork-job.ts";
+import type { Rebuild } from "../../history/continue/fork-job.ts";
 import {
   type Cut,
   formatPoint,
@@ -22,6 +22,7 @@ import { toOverrides } from "../options/connection-options.ts";
 import type { HistoryFlags } from "../options/history-options.ts";
 import { formatRecords } from "../output/amounts.ts";
 import type { Output } from "../output/output.ts";
+import { EXIT } from "../report-error.ts";
 import { unlessAborted } from "../signals.ts";
 
 /** The history that a command reads. */
@@ -118,7 +119,7 @@ export async function rebuildWithProgress(
   signal: AbortSignal,
 ): Promise<Rebuild> {
   // Loaded here, so that other commands start faster.
-  const { rebuildFrom } = await import("../../history/fork-job.ts");
+  const { rebuildFrom } = await import("../../history/continue/fork-job.ts");
   return (shard, at) =>
     output.progress(`rebuilding shard ${shard}`, formatRecords).reported((onProgress) => {
       const rebuild = rebuildFrom(source, signal, (_, done, total) => onProgress(done, total));
@@ -212,10 +213,12 @@ export function addRangeOptions(command: Command): Command {
 }
 
 /**
- * Reads the updates that the flags choose, some at a time, after showing how their points were understood.
+ * Reads the updates that the flags choose, some at a time, after showing how their points were understood. Warns of
+ * records of which nothing says what happened, and lets the command end with 1 then.
  * @throws as `parsePoint`, `resolveRange` and `readUpdates`.
  */
 export async function selectUpdates(
+  context: CliContext,
   output: Output,
   source: HistorySource,
   flags: RangeFlags,
@@ -226,7 +229,11 @@ export async function selectUpdates(
   // Loaded here, so that other commands start faster.
   const { readUpdates } = await import("../../history/read-updates.ts");
   const filter = { parameter: flags.param, trainer: flags.trainer };
-  return readUpdates(source, { ...filter, ...range, ...how });
+  const onDamage = ({ code, message }: PserverError): void => {
+    output.warning(`${code}: ${message}`);
+    context.setExitCode(EXIT.failure);
+  };
+  return readUpdates(source, { ...filter, ...range, ...how, onDamage });
 }
 
 /**

@@ -1,6 +1,7 @@
 import { type Command, Option } from "commander";
 import type { ConnectionOverrides } from "../../client/wire/broker-settings.ts";
 import { defined } from "../../protocol/fields.ts";
+import { JOB_DEFAULT } from "../../protocol/names.ts";
 import type { ConnectionSettings } from "../../transport/connection.ts";
 import type { OutputFlags } from "../output/output.ts";
 import { parseId, parseJob, parseTimeout } from "./parse-values.ts";
@@ -30,9 +31,6 @@ export interface JobFlags extends ConnectionFlags {
 export interface TrainerFlags extends JobFlags {
   readonly trainer?: string;
 }
-
-/** The job if none is named. */
-const JOB_DEFAULT = "default";
 
 /** Adds the flags that say how to reach the broker. */
 export function addConnectionOptions(command: Command): Command {

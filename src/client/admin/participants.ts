@@ -1,5 +1,6 @@
 import type { Fields } from "../../protocol/codec.ts";
 import { type Synchronization, toSynchronization } from "../../protocol/config/index.ts";
+import type { WireError } from "../../protocol/errors.ts";
 import { asMap, flagField, integerField, listField, textField } from "../../protocol/fields.ts";
 import { SHARDS_MAX } from "../../protocol/limits.ts";
 import type { MembersRecord } from "../../protocol/messages/host-records.ts";
@@ -41,6 +42,10 @@ export interface ListedArchiver {
   readonly pid: number;
   /** Time of its last report, by its own clock, in milliseconds since 1970. */
   readonly writtenMs: number;
+  /** What the job had at this time, by the same clock, is archived; absent before that is known of any time. */
+  readonly completeMs?: number;
+  /** Why it has ended; absent while it runs, and where it could not say. */
+  readonly failure?: Pick<WireError, "code" | "message">;
   /** By the shard's number, the last record that it has copied. */
   readonly shards: readonly { readonly record: Position }[];
   readonly [more: string]: unknown;
@@ -81,6 +86,8 @@ export interface Participants {
   readonly declared: Declared;
   /** Archivers that have registered themselves. */
   readonly archivers: readonly ListedArchiver[];
+  /** Archivers that have stopped in the last days, and for which hosts wait no more. */
+  readonly stoppedArchivers: readonly ListedArchiver[];
   /** Absent if the job has no tape, or the broker does not say. */
   readonly tape?: ListedTape;
   /** Absent if there is none. */
@@ -105,7 +112,8 @@ export function parseParticipants(fields: Fields): Participants {
     trainers: listField(fields, "trainers", LISTED_MAX).map((id) => textField({ id }, "id")),
     shards: listField(fields, "shards", SHARDS_MAX).map(parseShard),
     declared: parseDeclared(fields["declared"]),
-    archivers: parseArchivers(fields),
+    archivers: parseArchivers(fields, "archivers"),
+    stoppedArchivers: parseArchivers(fields, "stoppedArchivers"),
     ...(fields["tape"] === undefined ? {} : { tape: parseTape(fields["tape"]) }),
     ...(fields["rewind"] === undefined ? {} : { rewind: parseRewind(fields["rewind"]) }),
     ...(fields["replicas"] === undefined ? {} : { replicas: parseReplicas(fields["replicas"]) }),
@@ -167,11 +175,13 @@ export function describeLackingReplicas(replicas: ListedReplicas | undefined): s
   return parts.join("; ");
 }
 
-function parseArchivers(reply: Fields): ListedArchiver[] {
-  return listField(reply, "archivers", LISTED_MAX).map((value) => {
-    const fields = asMap(value, "archiver");
+function parseArchivers(reply: Fields, name: string): ListedArchiver[] {
+  return listField(reply, name, LISTED_MAX).map((value) => {
+    const { completeMs, failure, ...fields } = asMap(value, "archiver");
     return {
       ...fields,
+      ...(completeMs !== undefined && { completeMs: integerField({ completeMs }, "completeMs") }),
+      ...(failure !== undefined && { failure: parseFailure(failure) }),
       machine: textField(fields, "machine"),
       pid: integerField(fields, "pid"),
       writtenMs: integerField(fields, "writtenMs"),
@@ -183,6 +193,11 @@ function parseArchivers(reply: Fields): ListedArchiver[] {
       }),
     };
   });
+}
+
+function parseFailure(value: unknown): Pick<WireError, "code" | "message"> {
+  const fields = asMap(value, "failure");
+  return { code: textField(fields, "code"), message: textField(fields, "message") };
 }
 
 function parseMembers(value: unknown): ListedMembers {
@@ -263,6 +278,32 @@ export function tapeGaps(
   });
 }
 
+/** A broker's copy of the journal of a shard that the shard's owner has found to be damaged. */
+export interface DamagedReplica {
+  readonly broker: string;
+  readonly shard: number;
+  /** The first and the last record that the copy lacks or has with other bytes. */
+  readonly from: number;
+  readonly to: number;
+  /** Whether the copy has other records than were folded, which are sound by themselves. */
+  readonly isOther: boolean;
+}
+
+/** Lists the damaged copies of journals, by broker and shard; @throws BAD_MESSAGE if one is malformed. */
+export function damagedReplicas(shards: readonly ListedShard[]): DamagedReplica[] {
+  const replicas = shards.flatMap((listed) => {
+    const { shard } = listed;
+    if (listed["damagedReplicas"] === undefined) return [];
+    return listField(listed, "damagedReplicas", ROWS_MAX).map((value) => {
+      const fields = asMap(value, "replica");
+      const [from, to] = [integerField(fields, "from", 1), integerField(fields, "to", 1)];
+      const isOther = flagField(fields, "isOther");
+      return { broker: textField(fields, "broker"), shard, from, to, isOther };
+    });
+  });
+  return replicas.sort((a, b) => a.broker.localeCompare(b.broker) || a.shard - b.shard);
+}
+
 /**
  * Returns the last step that has closed in every shard, and the last one that has closed in any: each shard
  * closes a step by itself. Undefined if no shard reports steps.
@@ -330,6 +371,36 @@ export function archiverLag(
     records += Math.max(0, seq - (record.generation === generation ? record.seq : 0));
   }
   return records;
+}
+
+/** Length of the silence after which an archiver is taken to have stopped; it renews its registration more often. */
+const SILENCE_MS = 30_000;
+
+/** Age of the newest complete copy from which on an archiver lags; it looks for new records every second. */
+const LAG_MS = 60_000;
+
+/** How an archiver is, as its last report tells. */
+export interface ArchiverState {
+  /** Why it has ended, by its own word. */
+  readonly failure?: Pick<WireError, "code" | "message">;
+  /** How long nothing has been heard of it, if that is too long. */
+  readonly silentMs?: number;
+  /** How much older than its last report the newest complete copy is, if that is too much. */
+  readonly lagMs?: number;
+}
+
+/** Returns what is wrong with an archiver at a time, by the wall clock of this machine; nothing if it keeps up. */
+export function archiverState(
+  { writtenMs, completeMs, failure }: ListedArchiver,
+  nowMs: number,
+): ArchiverState {
+  const silentMs = nowMs - writtenMs;
+  const lagMs = completeMs === undefined ? 0 : writtenMs - completeMs;
+  return {
+    ...(failure && { failure }),
+    ...(silentMs >= SILENCE_MS && { silentMs }),
+    ...(lagMs >= LAG_MS && { lagMs }),
+  };
 }
 
 function countRows(fields: Fields, key: string): [trainer: string, records: number][] {

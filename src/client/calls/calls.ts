@@ -28,6 +28,8 @@ export class Deadline {
   readonly #signal: AbortSignal | undefined;
   #timer: NodeJS.Timeout | undefined;
   #ended: PserverError | undefined;
+  /** Returns why the call's request is not answered yet: the last error after which it is sent again. */
+  obstacle: () => PserverError | undefined = () => undefined;
 
   private constructor(what: string, endsAt: number, signal: AbortSignal | undefined) {
     this.what = what;
@@ -115,10 +117,13 @@ export class Deadline {
     });
   }
 
-  /** Returns the result of `work`. @throws what ended the call, if it ends first. */
-  race<T>(work: Promise<T>): Promise<T> {
+  /**
+   * Returns the result of `work`. `other` is the deadline of the request that it waits for, if several calls share
+   * that. @throws what ended the call, if it ends first: at its timeout, the request's obstacle.
+   */
+  race<T>(work: Promise<T>, other?: () => Deadline | undefined): Promise<T> {
     return new Promise((resolve, reject) => {
-      const stopListening = this.onEnd(reject);
+      const stopListening = this.onEnd((end) => reject(orObstacle(end, other?.()?.obstacle())));
       work.finally(stopListening).then(resolve, reject);
     });
   }
@@ -137,6 +142,13 @@ export class Deadline {
     clearTimeout(this.#timer);
     this.#signal?.removeEventListener("abort", this.#onAbort);
   }
+}
+
+/** Returns the error of what a call waited for, at the call's end: at its timeout, the last obstacle. */
+export function orObstacle(end: PserverError, last: PserverError | undefined): PserverError {
+  if (end.code !== "TIMEOUT" || last === undefined) return end;
+  const { code, message, details } = last;
+  return new PserverError(code, `${end.message}; last: ${message}`, details, { cause: end });
 }
 
 function aborted(what: string, signal: AbortSignal): PserverError {

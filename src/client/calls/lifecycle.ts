@@ -32,6 +32,8 @@ interface Waiting {
   readonly declaration: Declaration;
   readonly epoch: number;
   readonly deadline: Deadline;
+  /** That of the request which declares it; undefined until it is sent. */
+  request: Deadline | undefined;
   readonly resolve: (info: ParameterInfo) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -57,14 +59,16 @@ class Declarations {
 
   /**
    * Declares a parameter; returns it with its layout and epoch. @throws the error in the reply to the
-   * request.
+   * request; at the deadline, the last one after which it was sent again.
    */
   declare(declaration: Declaration, epoch: number, deadline: Deadline): Promise<ParameterInfo> {
+    let waiting: Waiting | undefined;
     const declared = new Promise<ParameterInfo>((resolve, reject) => {
       if (this.#waiting.length === 0) setImmediate(() => this.#flush());
-      this.#waiting.push({ declaration, epoch, deadline, resolve, reject });
+      waiting = { declaration, epoch, deadline, request: undefined, resolve, reject };
+      this.#waiting.push(waiting);
     });
-    return deadline.race(declared);
+    return deadline.race(declared, () => waiting?.request);
   }
 
   #flush(): void {
@@ -95,6 +99,7 @@ class Declarations {
     // The request has the longest deadline of its calls; each call keeps to its own.
     const timeoutMs = Math.max(1, ...part.map(({ deadline }) => deadline.remainingMs));
     const deadline = Deadline.start("initParam", { timeoutMs });
+    for (const waiting of part) waiting.request = deadline;
     try {
       const fields = await this.#session.request(
         "declare",
@@ -240,6 +245,13 @@ export class Lifecycle {
     const epoch = this.#selectedEpoch(deadline.what);
     const at = this.#options.positions.list();
     await this.#options.session.request("finish", { epoch, at }, deadline);
+    this.#epoch = undefined;
+  }
+
+  /** Gives the initialization up; see `Client.abortInit`. */
+  async abort(deadline: Deadline): Promise<void> {
+    const epoch = this.#selectedEpoch(deadline.what);
+    await this.#options.session.request("abort", { epoch }, deadline);
     this.#epoch = undefined;
   }
 

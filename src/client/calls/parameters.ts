@@ -84,7 +84,7 @@ export class Parameters {
     while (true) {
       const lookUp = this.#lookUps.get(name) ?? this.#refresh(name, deadline);
       try {
-        return await deadline.race(lookUp.parameter);
+        return await deadline.race(lookUp.parameter, () => lookUp.deadline);
       } catch (error) {
         const isOwn = lookUp.deadline === deadline || deadline.ended !== undefined;
         if (isOwn || lookUp.deadline.ended === undefined) throw error;

@@ -55,6 +55,8 @@ export interface OutboxListener {
 
 /** How long a PubAck may take before the record is published again. */
 const ACK_TIMEOUT_MS = 2_000;
+/** So many bytes in flight are repeated without growing delays: no link is so slow that they fill it. */
+const LITTLE_BYTES = 256 * 1024;
 const RETRY_MAX_MS = 1_000;
 /** Time between two checks of the records without an answer. */
 const TICK_MS = 100;
@@ -76,8 +78,9 @@ interface OutboxDeps {
  *
  * A waiting update becomes a message only when both windows admit it: that of bytes in flight, and that of
  * numbers of its shard. A record is repeated until its PubAck and no longer: after a reconnect, because what
- * is published while disconnected is lost; after 2 s without a PubAck; and, with growing delays, while the
- * journal is full or does not exist yet. Repeats are harmless: a shard applies each number once.
+ * is published while disconnected is lost; 2 s after it has certainly reached the broker, or after 2 s without any
+ * PubAck; and, with growing delays, while the journal is full or does not exist yet. Repeats are harmless: a shard
+ * applies each number once.
  *
  * An update waits, or has an open number, or has its fate. A record without a PubAck is in flight, even if it
  * was given up, until the broker has answered or can no longer receive it.
@@ -98,6 +101,8 @@ export class Outbox implements RecordSettler {
   #session = 0;
   #sendNumber = 0;
   #lastAckAtMs = 0;
+  /** The latest publication that the broker is known to have received, and so all before it. */
+  #reachedSendNumber = 0;
   #isPaused = true;
   #isConnected = true;
   #hasTimer = false;
@@ -160,7 +165,7 @@ export class Outbox implements RecordSettler {
   stored(slot: number, serial: number, shard: number, at: Position, nowMs: number): void {
     const update = this.#inFlight.get(slot, serial);
     if (update === undefined) return;
-    this.#lastAckAtMs = nowMs;
+    this.#noteAck(update, nowMs);
     if (shard !== update.shard) {
       this.#reject(update, otherShard(shard, update.shard));
       this.#finish(nowMs);
@@ -168,7 +173,6 @@ export class Outbox implements RecordSettler {
     }
     this.#deps.positions.note(shard, at);
     const window = this.#window(update.shard);
-    window.ackedSendNumber = Math.max(window.ackedSendNumber, update.sendNumber);
     this.#leaveFlight(update, update.sends === 1);
     if (update.isOpen) {
       update.storedGeneration = at.generation;
@@ -193,7 +197,7 @@ export class Outbox implements RecordSettler {
   ): void {
     const update = this.#inFlight.get(slot, serial);
     if (update === undefined) return;
-    this.#lastAckAtMs = nowMs;
+    this.#noteAck(update, nowMs);
     update.refusals += 1;
     if (!update.isOpen) {
       this.#leaveFlight(update, false);
@@ -410,6 +414,7 @@ export class Outbox implements RecordSettler {
     update.sendNumber = this.#sendNumber;
     update.sends += 1;
     update.sentAtMs = nowMs;
+    update.reachedAtMs = Number.POSITIVE_INFINITY;
     update.retryAtMs = Number.POSITIVE_INFINITY;
   }
 
@@ -424,15 +429,28 @@ export class Outbox implements RecordSettler {
     }
   }
 
+  /** Notes that the broker has answered to a record. */
+  #noteAck({ sends, sendNumber }: BlockUpdate, nowMs: number): void {
+    this.#lastAckAtMs = nowMs;
+    // Of a record that was repeated, nobody knows which copy was answered.
+    if (sends === 1) this.#reachedSendNumber = Math.max(this.#reachedSendNumber, sendNumber);
+  }
+
   /**
-   * Returns whether a record counts as lost. The broker answers a shard's records in order, so a record is
-   * lost if a later one has its PubAck, or if no PubAck at all has come for 2 s. A slow link on which PubAcks
-   * still arrive must not be filled with repeats.
+   * Returns whether a record counts as lost. The connection brings records to the broker in order: one has reached it
+   * when a later one, of any shard, was answered, and is lost 2 s after that, as its journal may have no leader. It is
+   * also lost if no PubAck at all has come for 2 s; unless little is in flight, that time grows with each copy, so that
+   * a slow link is not filled with repeats.
    */
   #isLost(update: BlockUpdate, nowMs: number): boolean {
-    if (nowMs - update.sentAtMs < ACK_TIMEOUT_MS * Math.min(update.sends, 4)) return false;
-    const { ackedSendNumber } = this.#window(update.shard);
-    return ackedSendNumber > update.sendNumber || nowMs - this.#lastAckAtMs >= ACK_TIMEOUT_MS;
+    const isReached = update.sendNumber < this.#reachedSendNumber;
+    if (isReached) update.reachedAtMs = Math.min(update.reachedAtMs, nowMs);
+    if (nowMs - update.reachedAtMs >= ACK_TIMEOUT_MS) return true;
+    const waits = this.#inFlight.bytes <= LITTLE_BYTES ? 1 : Math.min(update.sends, 4);
+    return (
+      nowMs - update.sentAtMs >= ACK_TIMEOUT_MS * waits &&
+      nowMs - this.#lastAckAtMs >= ACK_TIMEOUT_MS
+    );
   }
 
   /** Gives an update the fate `rejected` for a reason found before the fold: it will never be applied. */

@@ -129,7 +129,6 @@ export class ShardWindow {
   /** Open records that are stored, in the order in which to ask for their outcomes. */
   readonly stored: UpdateList = new UpdateList();
   /** Number of the last publication with a PubAck: earlier publications to the shard without one are lost. */
-  ackedSendNumber = 0;
   /** Time of the last request for outcomes. */
   askedAtMs: number = Number.NEGATIVE_INFINITY;
   readonly #records: number;

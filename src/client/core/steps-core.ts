@@ -14,7 +14,7 @@ export interface StepsCommands {
    * `askFailed`.
    */
   askStep(call: StepCall, shard: number, revision: number): void;
-  /** Sends the gradients of the call, in this step, 0 for none: raises `gradientsSent` or `failed`. */
+  /** Sends the gradients of the call, in this step, 0 for none: raises `gradientsSent` or `gradientsFailed`. */
   sendGradients(call: StepCall, step: number, countsLate: boolean): void;
   /** Tells every shard that the trainer has ended this step: raises `clocksSent` or `failed`. */
   sendClocks(call: StepCall, step: number): void;
@@ -195,22 +195,50 @@ export class StepsCore {
     this.#done(call);
   }
 
-  /** Takes the failure of a command. */
-  failed(call: StepCall, failure: Failure): void {
+  /** Takes the failure of the gradients of a call, of which `taken` blocks are applied or may be. */
+  gradientsFailed(call: StepCall, failure: Failure, taken: number): void {
     const isEarly = reactionToRejection(failure.code) === "resend-in-step";
-    if (isEarly && call.phase === "sending" && call.isSending && !call.isResent) {
+    if (isEarly && call.isSending && !call.isResent) {
       // A shard has fallen back to an older step without this trainer's knowledge. The gradients are sent
       // again; shards that have taken them already count them as late.
       call.isResent = true;
-      this.#leaveMembers();
-      this.#closed.length = 0;
-      this.#enter(call);
+      this.#enterAnew(call);
       return;
     }
+    call.isTaken ||= taken > 0;
     // In a job that leaves out no member's gradients, a step closes without this trainer only if the trainer
     // is not a member.
     const isLate = reactionToRejection(failure.code) === "count-late";
-    if (isLate || reactionTo(failure.code) === "enter-anew") this.#leaveMembers();
+    if (isLate) this.#losePlace(call, failure);
+    else this.failed(call, failure);
+  }
+
+  /** Takes the failure of a command. */
+  failed(call: StepCall, failure: Failure): void {
+    if (reactionTo(failure.code) === "enter-anew") this.#losePlace(call, failure);
+    else this.#fail(call, failure);
+  }
+
+  #losePlace(call: StepCall, failure: Failure): void {
+    if (call.kind === "exit" || call.placeLost !== undefined) {
+      this.#leaveMembers();
+      this.#fail(call, failure);
+    } else {
+      // A trainer that was paused is no member any more. What it has not sent yet, or no shard has taken, goes into
+      // the step in which it enters again.
+      call.placeLost = failure;
+      if (call.phase === "ending") call.ends = call.step;
+      this.#enterAnew(call);
+    }
+  }
+
+  #enterAnew(call: StepCall): void {
+    this.#leaveMembers();
+    this.#closed.length = 0;
+    this.#enter(call);
+  }
+
+  #fail(call: StepCall, failure: Failure): void {
     this.#finish(call);
     this.#commands.stepCallFailed(call, failure);
     this.#nextTurn();
@@ -260,7 +288,8 @@ export class StepsCore {
   }
 
   #arrive(call: StepCall): void {
-    if (call.kind === "end") this.#drain(call);
+    if (call.ends > 0 && this.#ended >= call.ends) this.#done(call);
+    else if (call.kind === "end" || call.ends > 0) this.#drain(call);
     else if (this.#synchronization.mode === "sync") this.#openStep(call);
     else this.#send(call);
   }
@@ -300,6 +329,7 @@ export class StepsCore {
    * ended in an earlier membership stay ended.
    */
   #catchUp(call: StepCall): void {
+    if (call.most > this.#ended) this.#isOpen = false;
     this.#ended = Math.max(this.#ended, call.most);
     if (call.least < this.#ended) this.#sendClocks(call, "catching-up", this.#ended);
     else this.#becomeMember(call);
@@ -319,7 +349,13 @@ export class StepsCore {
     const synchronization = this.#synchronization;
     const backups = synchronization.mode === "sync" ? synchronization.backups : 0;
     const step = synchronization.mode === "sync" ? this.#ended + 1 : 0;
+    if (call.placeLost !== undefined && call.isTaken && step !== call.sentIn) {
+      // In another step, what was taken would count twice.
+      this.#fail(call, call.placeLost);
+      return;
+    }
     call.phase = "sending";
+    call.sentIn = step;
     if (!call.isSending) this.#sending += 1;
     call.isSending = true;
     this.#isOpen = true;
@@ -414,6 +450,13 @@ export interface StepCall {
   isSending: boolean;
   /** Whether its gradients have been sent again, because they were too early for a shard. */
   isResent: boolean;
+  /** The failure by which it lost its place in the steps, after which it has entered again. */
+  placeLost: Failure | undefined;
+  /** The step in which its gradients were sent last, and whether some of them were taken, or may have been. */
+  sentIn: number;
+  isTaken: boolean;
+  /** The step that it was ending when it lost its place; 0 for none. */
+  ends: number;
   /** Blocks whose gradients came too late. */
   late: number;
   /** Revision of the members, and session, under which the trainer has entered. */
@@ -443,6 +486,10 @@ export function newStepCall(
     phase: "queued",
     isSending: false,
     isResent: false,
+    placeLost: undefined,
+    sentIn: 0,
+    isTaken: false,
+    ends: 0,
     late: 0,
     revision: 0,
     session: 0,

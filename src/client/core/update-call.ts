@@ -117,6 +117,8 @@ export interface BlockUpdate {
   /** Number of its last publication among all publications of the trainer. */
   sendNumber: number;
   sentAtMs: number;
+  /** When its last publication was known to have reached the broker; Infinity while it is not. */
+  reachedAtMs: number;
   /** When to publish it again after a refusal; Infinity if the broker has not refused it. */
   retryAtMs: number;
   retryDelayMs: number;
@@ -184,6 +186,7 @@ function newBlockUpdate(call: UpdateCall, index: number, size: UpdateSize): Bloc
     refusals: 0,
     sendNumber: 0,
     sentAtMs: 0,
+    reachedAtMs: Number.POSITIVE_INFINITY,
     retryAtMs: Number.POSITIVE_INFINITY,
     retryDelayMs: RETRY_FIRST_MS,
     obstacle: undefined,

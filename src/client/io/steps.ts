@@ -157,8 +157,9 @@ export class Steps implements StepsCommands {
   /**
    * Sends gradients to shards as part of the open step, and ends the step if `endStep` is true. After an
    * error the step is still open.
-   * @throws what `send` throws; TIMEOUT naming members waited for; NOT_MEMBER if the trainer is no longer a
-   * member: the next gradient enters again.
+   * A trainer that has lost its place in the steps enters again, once in a call.
+   * @throws what `send` throws; TIMEOUT naming members waited for; NOT_MEMBER or LATE if the step had taken a part of
+   * the gradients when it closed without the trainer.
    */
   gradients(
     call: { readonly shards: readonly number[]; readonly endStep: boolean },
@@ -206,8 +207,16 @@ export class Steps implements StepsCommands {
 
   sendGradients(call: StepCall, step: number, countsLate: boolean): void {
     const place = { step: step === 0 ? undefined : step, countsLate };
-    const sending = this.#call(call).send(place);
-    this.#relay(call, sending, ({ late }) => this.#core.gradientsSent(call, late));
+    this.#call(call)
+      .send(place)
+      .then(
+        ({ late }) => this.#core.gradientsSent(call, late),
+        (thrown: unknown) => {
+          const error = ensureError(thrown);
+          this.#core.gradientsFailed(call, error, takenBlocks(error));
+        },
+      )
+      .catch((error: unknown) => this.#core.failed(call, ensureError(error)));
   }
 
   sendClocks(call: StepCall, step: number): void {
@@ -273,6 +282,11 @@ export class Steps implements StepsCommands {
     pending.stopListening();
     return pending;
   }
+}
+
+/** Counts the updates that are applied, or may be, by the error of a call that sent them. */
+function takenBlocks({ details }: PserverError): number {
+  return [details["applied"], details["unknown"]].filter(Array.isArray).flat().length;
 }
 
 function nothingToSend(): Promise<{ late: number }> {

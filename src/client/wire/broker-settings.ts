@@ -222,7 +222,8 @@ function firstWith(
   return sources.find((source) => keys.some((key) => source[key] !== undefined)) ?? {};
 }
 
-function nonEmpty(text: string | undefined): string | undefined {
+/** Returns a variable's text; undefined if it is not set or empty. */
+export function nonEmpty(text: string | undefined): string | undefined {
   return text === "" ? undefined : text;
 }
 

@@ -7,13 +7,13 @@ import {
   PserverError,
   retryAfterMs,
 } from "../../protocol/errors.ts";
-import { storeRefusalCode } from "../../protocol/jetstream-errors.ts";
+import { refusalText, storeRefusalCode } from "../../protocol/jetstream-errors.ts";
 import { throwIfError } from "../../protocol/messages/outcomes.ts";
 import type { Position } from "../../protocol/messages/position.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
 import { payloadBytesMaxOf, publishBulk } from "../../transport/bulk-transport.ts";
 import { type PubAckError, parsePubAck } from "../../transport/jetstream.ts";
-import { Backoff, type Deadline } from "../calls/calls.ts";
+import { Backoff, type Deadline, orObstacle } from "../calls/calls.ts";
 
 /** A message to the client's inbox. `data` is valid during the callback only. */
 export interface InboxMessage {
@@ -213,10 +213,11 @@ export function parseJournalAck(message: InboxMessage, subjects: JobSubjects): J
 }
 
 function refusal({ code: status, errorCode, description }: PubAckError): JournalAck {
-  const code = storeRefusalCode({ status, errorCode, description });
+  const answer = { status, errorCode, description };
+  const code = storeRefusalCode(answer);
   const error = new PserverError(
     code,
-    `${REFUSALS[code] ?? "the journal refused the record"}: ${description}`,
+    `${REFUSALS[code] ?? "the journal refused the record"}: ${refusalText(answer)}`,
     { brokerCode: errorCode, brokerMessage: description },
   );
   return { kind: error.retryable ? "later" : "refused", error };
@@ -360,8 +361,10 @@ class PendingAsk<Answer> {
   }
 
   start(): void {
-    this.#stopListening = this.#ask.deadline.onEnd((end) => this.fail(this.#atEnd(end)));
-    if (this.#ask.deadline.ended === undefined) this.send();
+    const { deadline } = this.#ask;
+    deadline.obstacle = () => this.#obstacle();
+    this.#stopListening = deadline.onEnd((end) => this.fail(this.#atEnd(end)));
+    if (deadline.ended === undefined) this.send();
   }
 
   send(): void {
@@ -432,12 +435,13 @@ class PendingAsk<Answer> {
     this.#retryTimer = setTimeout(() => this.send(), pauseMs);
   }
 
+  #obstacle(): PserverError | undefined {
+    return this.#wire.connected ? this.#last : disconnected();
+  }
+
   /** Returns the error of a request at its end: at its timeout, the last obstacle. */
   #atEnd(end: PserverError): PserverError {
-    const last = this.#wire.connected ? this.#last : disconnected();
-    if (end.code !== "TIMEOUT" || last === undefined) return end;
-    const { code, message, details } = last;
-    return new PserverError(code, `${end.message}; last: ${message}`, details, { cause: end });
+    return orObstacle(end, this.#obstacle());
   }
 
   #stop(): void {

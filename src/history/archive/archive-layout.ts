@@ -13,7 +13,7 @@ import {
   synchronizationText,
 } from "../../protocol/index.ts";
 import { errnoCode, fileError } from "../../system/file-errors.ts";
-import type { JobFacts, KeptSnapshot } from "../source.ts";
+import type { JobFacts, JournalSpan, KeptSnapshot } from "../source.ts";
 import { badArchive, ContainerReader, ContainerWriter } from "./container.ts";
 import type { JobFrame } from "./frames.ts";
 
@@ -22,6 +22,7 @@ import type { JobFrame } from "./frames.ts";
  *     lock/                                               the archiver that runs
  *     shard-3/journal/2-000000000101-000000000350.segment records 101 to 350 of generation 2
  *     shard-3/journal/2-000000000351.open                 the segment that is being written
+ *     shard-3/journal/2-000000000051-000000000100.gap     records 51 to 100 of generation 2 are not in it
  *     shard-3/tape/0-000000000001-000000000120.segment    messages 1 to 120 of the shard's tape
  *     shard-3/snapshots/2-000000000340-000000000077.snapshot
  *                                                         the snapshot of record 340, and where its
@@ -43,6 +44,9 @@ export interface SegmentFile extends PartPlace {
   readonly lastSeq: number | undefined;
 }
 
+/** A file that says which records the archive lacks. */
+export interface GapFile extends JournalSpan, PartPlace {}
+
 /** A manifest and the pieces that no earlier snapshot has. */
 export interface SnapshotFile extends Position, PartPlace {
   /** Sequence of the manifest in the snapshot stream. */
@@ -53,6 +57,8 @@ export interface SnapshotFile extends Position, PartPlace {
 export interface ShardFiles {
   /** Lists the segments of the journal, by generation and contents, ascending. */
   readonly journal: () => Promise<readonly SegmentFile[]>;
+  /** Lists the gaps of the journal, in the same order. */
+  readonly gaps: () => Promise<readonly GapFile[]>;
   /** Lists the segments of the tape, in the same order. */
   readonly tape: () => Promise<readonly SegmentFile[]>;
   /** Lists the snapshots in the order in which they were stored. */
@@ -64,6 +70,7 @@ const FACTS_FILE = "archive.pserver";
 
 const SEGMENT = /^(\d+)-(\d+)-(\d+)\.segment$/;
 const OPEN_SEGMENT = /^(\d+)-(\d+)\.open$/;
+const GAP = /^(\d+)-(\d+)-(\d+)\.gap$/;
 const SNAPSHOT = /^(\d+)-(\d+)-(\d+)\.snapshot$/;
 
 /** Digits of a sequence number in a name, so that names sort as numbers do. */
@@ -88,6 +95,7 @@ export function snapshotDirectory(archive: string, shard: number): string {
 export function directoryFiles(archive: string, shard: number): ShardFiles {
   return {
     journal: () => listSegments(journalDirectory(archive, shard)),
+    gaps: () => listGaps(journalDirectory(archive, shard)),
     tape: () => listSegments(tapeDirectory(archive, shard)),
     snapshots: () => listSnapshots(snapshotDirectory(archive, shard)),
   };
@@ -131,6 +139,65 @@ export async function listSegments(directory: string): Promise<SegmentFile[]> {
     });
   }
   return segments.sort((a, b) => a.generation - b.generation || a.firstSeq - b.firstSeq);
+}
+
+/** Lists the gaps in a directory of segments, by generation and contents, ascending; none if it is not there. */
+async function listGaps(directory: string): Promise<GapFile[]> {
+  const gaps: GapFile[] = [];
+  for (const name of await namesIn(directory)) {
+    const match = GAP.exec(name);
+    if (match === null) continue;
+    const [generation, firstSeq, lastSeq] = match.slice(1).map(Number) as [number, number, number];
+    gaps.push({ path: join(directory, name), generation, firstSeq, lastSeq });
+  }
+  return gaps.sort((a, b) => a.generation - b.generation || a.firstSeq - b.firstSeq);
+}
+
+/**
+ * Notes in the directory of a shard's segments which records the archive lacks.
+ * @throws DISK_FULL, IO.
+ */
+export async function writeGap(
+  directory: string,
+  facts: ArchiveFacts,
+  shard: number,
+  gap: JournalSpan,
+): Promise<void> {
+  await makeDirectories(directory);
+  const { generation, firstSeq, lastSeq } = gap;
+  const name = `${generation}-${padded(firstSeq)}-${padded(lastSeq)}.gap`;
+  await writeFileAtomically(
+    join(directory, name),
+    async (handle, file) => {
+      const writer = ContainerWriter.begin(handle, file);
+      await writer.append(jobFrame(facts));
+      await writer.append({ kind: "gap", shard, generation, firstSeq, lastSeq });
+      await writer.end();
+    },
+    FILE_MODES.model,
+  );
+}
+
+/** Checks that the file of a gap says what its name says. @throws BAD_ARCHIVE, BAD_VERSION, IO. */
+export async function checkGap(
+  { path, generation, firstSeq, lastSeq }: GapFile,
+  shard: number,
+  { archive }: ArchiveFacts,
+): Promise<void> {
+  await using reader = await ContainerReader.open(path);
+  const expected = JSON.stringify({ kind: "gap", shard, generation, firstSeq, lastSeq });
+  let place = 0;
+  for await (const batch of reader.frames()) {
+    for (const { frame, offset } of batch) {
+      const isExpected =
+        place === 0
+          ? requireJob(path, offset, frame).archive === archive
+          : place === 1 && JSON.stringify(frame) === expected;
+      if (!isExpected) throw badArchive(path, offset, "the gap is not the one of its name");
+      place += 1;
+    }
+  }
+  if (place < 2) throw badArchive(path, 0, "expected a gap; received nothing");
 }
 
 /** Lists the snapshots in a directory in the order in which they were stored; none if it is not there. */

@@ -13,12 +13,15 @@ import { showPosition } from "../../protocol/messages/position.ts";
 import { io } from "../../system/file-errors.ts";
 import {
   checkShard,
+  END_SEQ,
   type HistorySource,
   historyLost,
   type JournalSpan,
   type KeptSnapshot,
+  recordsNotKept,
   type ShardHistory,
   type StoredTapeMessage,
+  spanWith,
   type TapeStart,
   type TimedRecord,
 } from "../source.ts";
@@ -33,7 +36,14 @@ import {
 } from "./archive-layout.ts";
 import type { TapeFrame } from "./frames.ts";
 import { readRecording } from "./recorded-file.ts";
-import { joinSpans, readFrames, readSegment, readTail, sliceRecords } from "./segment.ts";
+import {
+  joinSpans,
+  readFrames,
+  readSegment,
+  readTail,
+  sliceRecords,
+  withoutSpans,
+} from "./segment.ts";
 import { placesOfPieces, readPieceAt, readSnapshotHeader } from "./snapshot-file.ts";
 
 /** Most files whose tables of pieces are kept in memory. */
@@ -54,6 +64,20 @@ export function toTapeMessage({ seq, timeMs, data }: TapeFrame): StoredTapeMessa
 
 function isAtOrAfter(start: TapeStart, { seq, timeMs }: StoredTapeMessage): boolean {
   return start.kind === "time" ? timeMs >= start.timeMs : seq >= start.seq;
+}
+
+/** Gives the batches of a segment of a tape up to damage, after which the next segment can be read. */
+async function* untilDamage<Batch>(
+  batches: AsyncIterable<Batch>,
+  onDamage: (error: PserverError) => void,
+): AsyncGenerator<Batch> {
+  try {
+    yield* batches;
+  } catch (error) {
+    const found = ensureError(error);
+    if (found.code !== "BAD_ARCHIVE") throw error;
+    onDamage(found);
+  }
 }
 
 /** Snapshots whose files are read at one time. */
@@ -82,6 +106,26 @@ export class ArchiveShard implements ShardHistory {
 
   async spans(): Promise<JournalSpan[]> {
     return joinSpans(await this.#segments());
+  }
+
+  async gaps(): Promise<JournalSpan[]> {
+    const spans = await this.spans();
+    const noted = await this.#files.gaps();
+    const held = [...spans, ...noted, ...(await this.#files.snapshots())];
+    const generations = [...new Set(held.map(({ generation }) => generation))];
+    const around = generations.flatMap((generation): JournalSpan[] => {
+      const own = spans.filter((span) => span.generation === generation);
+      const [first, last] = [own[0], own.at(-1)];
+      if (first === undefined || last === undefined) {
+        return [{ generation, firstSeq: 1, lastSeq: END_SEQ }];
+      }
+      // Files may be removed, oldest first, and records after the last one may come later.
+      return [
+        { generation, firstSeq: 1, lastSeq: first.firstSeq - 1 },
+        { generation, firstSeq: last.lastSeq + 1, lastSeq: END_SEQ },
+      ];
+    });
+    return withoutSpans([...noted, ...around], spans);
   }
 
   async snapshots(): Promise<KeptSnapshot[]> {
@@ -128,12 +172,16 @@ export class ArchiveShard implements ShardHistory {
     signal: AbortSignal,
   ): AsyncGenerator<StoredTapeMessage, void, undefined> {
     let reached = 0;
+    let damage: PserverError | undefined;
+    const onDamage = (error: PserverError): void => {
+      damage ??= error;
+    };
     for (let lists = 1; ; lists++) {
       try {
         const segments = await this.#files.tape();
         for (const segment of await this.#tapeFrom(start, segments)) {
           if (segment.lastSeq !== undefined && segment.lastSeq <= reached) continue;
-          for await (const batch of this.#tapeIn(segment)) {
+          for await (const batch of untilDamage(this.#tapeIn(segment), onDamage)) {
             signal.throwIfAborted();
             for (const frame of batch) {
               if (frame.number <= reached) continue;
@@ -142,11 +190,12 @@ export class ArchiveShard implements ShardHistory {
             }
           }
         }
-        return;
+        break;
       } catch (error) {
         if (!isMissing(error) || lists === LISTS_MAX) throw error;
       }
     }
+    if (damage !== undefined) throw damage;
   }
 
   async lastUpTo({ generation, firstSeq, lastSeq }: JournalSpan, timeMs: number): Promise<number> {
@@ -233,7 +282,8 @@ export class ArchiveShard implements ShardHistory {
   }
 
   async #firstIn(segment: SegmentFile): Promise<TapeFrame | undefined> {
-    for await (const [first] of this.#tapeIn(segment)) return first;
+    // The damage is told by whoever reads the segment.
+    for await (const [first] of untilDamage(this.#tapeIn(segment), () => undefined)) return first;
     return undefined;
   }
 
@@ -247,16 +297,15 @@ export class ArchiveShard implements ShardHistory {
     const found = segments.find(({ firstSeq, lastSeq }) => firstSeq <= seq && seq <= lastSeq);
     if (found !== undefined) return found;
     const [first] = segments;
-    if (first !== undefined && first.firstSeq < seq) {
-      const next = segments.find(({ firstSeq }) => firstSeq > seq);
-      throw journalDamaged(this.shard, seq, next?.firstSeq);
-    }
     const oldest = first && { generation, seq: first.firstSeq };
-    throw historyLost(
-      this.shard,
-      `record ${showPosition(this.shard, { generation, seq })}`,
-      oldest,
-    );
+    if (oldest === undefined || seq < oldest.seq) {
+      const wanted = `record ${showPosition(this.shard, { generation, seq })}`;
+      throw historyLost(this.shard, wanted, oldest);
+    }
+    const gap = spanWith(joinSpans(await this.#files.gaps()), { generation, seq });
+    if (gap !== undefined) throw recordsNotKept(this.shard, gap);
+    const next = segments.find(({ firstSeq }) => firstSeq > seq);
+    throw journalDamaged(this.shard, seq, next?.firstSeq);
   }
 
   /** Lists the segments with a record, also the one that is being written. */

@@ -1,9 +1,23 @@
-import { ensureError, type PserverError } from "../../protocol/index.ts";
+import { ensureError, PserverError } from "../../protocol/index.ts";
+import { showPosition } from "../../protocol/messages/position.ts";
 import type { JournalSpan } from "../source.ts";
-import type { ArchiveFacts, SegmentFile, SnapshotFile } from "./archive-layout.ts";
+import {
+  type ArchiveFacts,
+  checkGap,
+  type GapFile,
+  type SegmentFile,
+  type SnapshotFile,
+} from "./archive-layout.ts";
 import { ArchiveSource } from "./archive-source.ts";
 import { ContainerReader } from "./container.ts";
-import { gapsBetween, joinSpans, placeOf, readFrames, type SegmentKind } from "./segment.ts";
+import {
+  gapsBetween,
+  joinSpans,
+  placeOf,
+  readFrames,
+  type SegmentKind,
+  withoutSpans,
+} from "./segment.ts";
 import { readSnapshotHeader } from "./snapshot-file.ts";
 
 /** Contents of an archive, and its damage. */
@@ -46,14 +60,36 @@ export async function checkArchive(
   for (let shard = 0; shard < shards; shard++) {
     const files = archive.files(shard);
     const deps = { facts, shard, signal, damage };
-    const spans = await checkSegments(deps, "record", await files.journal());
+    const segments = await files.journal();
+    const spans = await checkSegments(deps, "record", segments);
     const snapshots = await checkSnapshots(deps, await files.snapshots());
     const tape = await checkSegments(deps, "tape", await files.tape());
     const missing = gapsBetween(spans);
+    const noted = await files.gaps();
+    for (const gap of noted) await noteDamage(deps, () => checkGap(gap, shard, facts));
+    const named = segments.map((each) => ({ ...each, lastSeq: each.lastSeq ?? each.firstSeq - 1 }));
+    damage.push(...lostSegments(archive.name, shard, joinSpans([...spans, ...named]), noted));
     const ofTape = { messages: countOf(tape), missing: countOf(gapsBetween(tape)) };
     found.push({ shard, spans, snapshots, missing, tape: ofTape });
   }
   return { shards: found, damage };
+}
+
+/** Returns an error for each range between two spans that the archive neither holds nor says that it lacks. */
+function lostSegments(
+  path: string,
+  shard: number,
+  spans: readonly JournalSpan[],
+  noted: readonly GapFile[],
+): PserverError[] {
+  const between = gapsBetween(spans).filter(({ generation, firstSeq }) =>
+    spans.some((span) => span.generation === generation && span.lastSeq < firstSeq),
+  );
+  return withoutSpans(between, noted).map(({ generation, firstSeq, lastSeq }) => {
+    const from = showPosition(shard, { generation, seq: firstSeq });
+    const text = `${path}: records ${from} to ${lastSeq} are gone: their segment was lost`;
+    return new PserverError("BAD_ARCHIVE", text, { path, shard, generation, firstSeq, lastSeq });
+  });
 }
 
 /** Dependencies of the checks of one shard. */

@@ -75,6 +75,15 @@ export interface TapeFrame {
   readonly data: Uint8Array;
 }
 
+/** Records of a journal that the archive lacks: they were trimmed, or could not be read, before they were copied. */
+interface GapFrame {
+  readonly kind: "gap";
+  readonly shard: number;
+  readonly generation: number;
+  readonly firstSeq: number;
+  readonly lastSeq: number;
+}
+
 /** The last frame of a complete file. */
 export interface EndFrame extends Totals {
   readonly kind: "end";
@@ -92,7 +101,14 @@ export interface Totals {
 }
 
 /** One frame of an archive's file or of a recorded file. */
-export type Frame = JobFrame | ManifestFrame | PieceFrame | RecordFrame | TapeFrame | EndFrame;
+export type Frame =
+  | JobFrame
+  | ManifestFrame
+  | PieceFrame
+  | RecordFrame
+  | GapFrame
+  | TapeFrame
+  | EndFrame;
 
 /** Bytes of all entries of a frame except lists and data; the longest entry is a subject. */
 const ENTRIES_BYTES = 32 * 1024;
@@ -100,7 +116,7 @@ const ENTRIES_BYTES = 32 * 1024;
 /** Bytes of a sequence in a list. */
 const PIECE_BYTES = 9;
 
-const KINDS = ["job", "manifest", "piece", "record", "tape", "end"] as const;
+const KINDS = ["job", "manifest", "piece", "record", "gap", "tape", "end"] as const;
 
 /** Limit of the pieces that one manifest names. */
 const PIECES_MAX = 1_000_000;
@@ -110,7 +126,7 @@ const SUBJECT_MAX = 4_096;
 
 /** Encodes a frame as a message, in memory of `allocate`, by default in new memory. */
 export function encodeFrame(frame: Frame, allocate?: Allocate): Uint8Array {
-  if (frame.kind === "job" || frame.kind === "end") {
+  if (!("data" in frame)) {
     return sealMessage(draftMessage({ ...frame }, undefined, allocate));
   }
   const { data, ...fields } = frame;
@@ -121,7 +137,7 @@ export function encodeFrame(frame: Frame, allocate?: Allocate): Uint8Array {
 
 /** Returns the most bytes that the message of a frame can have. */
 export function messageBytesMax(frame: Frame): number {
-  const data = frame.kind === "job" || frame.kind === "end" ? 0 : frame.data.length;
+  const data = "data" in frame ? frame.data.length : 0;
   const pieces = frame.kind === "manifest" ? frame.pieces.length * PIECE_BYTES : 0;
   return ENTRIES_BYTES + pieces + data;
 }
@@ -164,6 +180,11 @@ export function decodeFrame(bytes: Uint8Array): Frame {
         ...{ seq: count("seq", 1), timeMs: timeField(fields) },
         subject: textField(fields, "subject", SUBJECT_MAX),
         data,
+      };
+    case "gap":
+      return {
+        ...{ kind, shard: shardField(fields), generation: count("generation", 1) },
+        ...{ firstSeq: count("firstSeq", 1), lastSeq: count("lastSeq", 1) },
       };
     case "tape":
       return {

@@ -5,9 +5,11 @@ import {
   type ArchivedShard,
   type ArchiverEntry,
   archiverKey,
+  stoppedArchiverKey,
   toArchiverJson,
 } from "../../actors/journal/archivers.ts";
 import { type KvBucket, replaceEntry } from "../../actors/journal/kv-bucket.ts";
+import { defined } from "../../protocol/fields.ts";
 import { ensureError, type PserverError } from "../../protocol/index.ts";
 import type { ConnectionSettings } from "../../transport/connection.ts";
 import { BrokerHistory } from "../broker-history.ts";
@@ -105,6 +107,8 @@ export interface RegistrationDeps {
   readonly graceMs: number;
   /** Returns the newest archived positions, by shard. */
   readonly archived: () => readonly ArchivedShard[];
+  /** Returns when the archive had all that the job had, by the wall clock; undefined before that is known. */
+  readonly completeMs: () => number | undefined;
   /** Called after each renewal that failed; the next one comes in its time. */
   readonly onFailure: (error: PserverError) => void;
 }
@@ -119,6 +123,7 @@ export class ArchiverRegistration {
   #revision: number | undefined;
   /** The entry as this archiver has written it last. */
   #written: unknown;
+  #failure: PserverError | undefined;
 
   constructor(deps: RegistrationDeps) {
     this.#deps = deps;
@@ -135,6 +140,17 @@ export class ArchiverRegistration {
   /** Ends the renewals; the registration stays until hosts have waited for its grace time. */
   stop(): void {
     clearInterval(this.#timer);
+  }
+
+  /**
+   * Ends the renewals, and says why the archiver has ended; hosts wait for its grace time.
+   * @throws the errors of {@link KvBucket}.
+   */
+  async fail(error: PserverError): Promise<void> {
+    this.stop();
+    await this.#writing;
+    this.#failure = error;
+    await this.#write();
   }
 
   /**
@@ -162,19 +178,33 @@ export class ArchiverRegistration {
 
   /** Writes the entry over whatever is there; hosts may have removed it. */
   async #write(): Promise<void> {
-    const { bucket, archive, graceMs, archived } = this.#deps;
+    const { bucket, archive, graceMs, archived, completeMs } = this.#deps;
+    const { code, message } = this.#failure ?? {};
     const record: ArchiverEntry = {
       ...{ archiver: archive, machine: hostname(), pid: process.pid, graceMs },
       writtenMs: Date.now(),
+      ...defined({ completeMs: completeMs() }),
+      ...(code !== undefined && message !== undefined && { failure: { code, message } }),
       shards: archived(),
     };
     const json = toArchiverJson(record);
     this.#written = json;
-    for (;;) {
+    for (let isKnown = this.#revision !== undefined; ; isKnown = false) {
       this.#revision = await replaceEntry(bucket, this.#key, json, this.#revision);
-      if (this.#revision !== undefined) return;
+      if (this.#revision !== undefined) {
+        // Whoever has written the former entry may have stopped.
+        if (!isKnown) await this.#forgetStopped();
+        return;
+      }
       this.#revision = (await bucket.read(this.#key))?.revision;
     }
+  }
+
+  async #forgetStopped(): Promise<void> {
+    const { bucket, archive } = this.#deps;
+    const key = stoppedArchiverKey(archive);
+    const stored = await bucket.read(key);
+    if (stored !== undefined) await bucket.remove(key, stored.revision);
   }
 }
 
@@ -194,20 +224,28 @@ export interface JobArchiverOptions {
   readonly onUnregistered: (error: PserverError) => void;
 }
 
+/** When the archive had all that the job had, by the wall clock; undefined before the first complete copy. */
+interface CompleteCopy {
+  atMs: number | undefined;
+}
+
 /** Archives a job from the broker, registered with its hosts. */
 export class JobArchiver {
   readonly #source: BrokerHistory;
   readonly #archiver: Archiver;
   readonly #registration: ArchiverRegistration;
+  readonly #complete: CompleteCopy;
 
   private constructor(
     source: BrokerHistory,
     archiver: Archiver,
     registration: ArchiverRegistration,
+    complete: CompleteCopy,
   ) {
     this.#source = source;
     this.#archiver = archiver;
     this.#registration = registration;
+    this.#complete = complete;
   }
 
   /**
@@ -221,12 +259,14 @@ export class JobArchiver {
     try {
       await options.lock();
       const archiver = await Archiver.open({ source, directory, onDamaged });
+      const complete: CompleteCopy = { atMs: undefined };
       const registration = new ArchiverRegistration({
         ...{ bucket: source.bucket, archive: archiver.facts.archive, graceMs, onFailure },
         archived: () => archiver.archived,
+        completeMs: () => complete.atMs,
       });
       await registration.start();
-      return new JobArchiver(source, archiver, registration);
+      return new JobArchiver(source, archiver, registration, complete);
     } catch (error) {
       await source.close();
       throw error;
@@ -240,7 +280,9 @@ export class JobArchiver {
 
   /** Copies what is there now. @throws as {@link Archiver.copy}. */
   async copy(signal: AbortSignal): Promise<void> {
+    const beganMs = Date.now();
     await this.#archiver.copy(signal);
+    this.#complete.atMs = beganMs;
   }
 
   /**
@@ -252,13 +294,18 @@ export class JobArchiver {
       await this.#archiver.close();
       await this.#registration.end();
     } finally {
-      await this.abandon();
+      this.#registration.stop();
+      await this.#source.close();
     }
   }
 
-  /** Closes the connection and leaves the rest as it is: hosts wait for the grace time. */
-  async abandon(): Promise<void> {
-    this.#registration.stop();
+  /**
+   * Says in the registration why the archiver ends, if the broker can be reached, closes the connection and leaves the
+   * rest as it is: hosts wait for the grace time.
+   */
+  async abandon(reason: PserverError): Promise<void> {
+    // The reason is reported by whoever ends the archiver, too.
+    await this.#registration.fail(reason).catch(() => undefined);
     await this.#source.close();
   }
 }

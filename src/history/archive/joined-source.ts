@@ -23,11 +23,14 @@ import {
 } from "../source.ts";
 import { checkSameJob, uniqueSnapshots } from "./archive-layout.ts";
 import { ArchiveSource } from "./archive-source.ts";
-import { joinSpans } from "./segment.ts";
+import { joinSpans, withoutSpans } from "./segment.ts";
+
+/** Number of records that are tried until one can be read on both sides. */
+const TRIED_MAX = 8;
 
 /**
  * Checks that two histories of a shard do not contradict each other: where both hold records of a generation, the
- * last one that both hold is the same, and so is the journal of which their snapshots were made.
+ * last one that can be read in both is the same, and so is the journal of which their snapshots were made.
  * @throws BAD_ARCHIVE, which names the archive by `path`; errors of the sides.
  */
 export async function checkSameHistory(
@@ -36,7 +39,18 @@ export async function checkSameHistory(
   broker: ShardHistory,
   signal: AbortSignal,
 ): Promise<void> {
-  const range = await contradiction(path, archive, broker, signal);
+  const compare: Compare = async ({ generation, firstSeq, lastSeq }) => {
+    for (let seq = lastSeq; seq >= Math.max(firstSeq, lastSeq - TRIED_MAX + 1); seq--) {
+      try {
+        return await areSameAt(archive, broker, { generation, seq }, signal);
+      } catch (error) {
+        // A damaged record says nothing about whose history this is.
+        if (ensureError(error).code !== "JOURNAL_DAMAGED") throw error;
+      }
+    }
+    return true;
+  };
+  const range = await contradiction(path, archive, broker, compare);
   if (range === undefined) return;
   throw contradictsBroker(
     path,
@@ -44,16 +58,19 @@ export async function checkSameHistory(
   );
 }
 
+/** Whether the last of the records that two histories hold is the same in both. */
+type Compare = (range: JournalSpan) => Promise<boolean>;
+
 /**
- * Returns the range of records that both histories of a shard hold if the last one of them differs; undefined if it
- * does not.
+ * Returns the range of records that both histories of a shard hold if the last one of them differs, as `compare` says;
+ * undefined if it does not.
  * @throws BAD_ARCHIVE if their snapshots were made of journals created at different times; errors of the sides.
  */
 async function contradiction(
   path: string,
   archive: ShardHistory,
   broker: ShardHistory,
-  signal: AbortSignal,
+  compare: Compare,
 ): Promise<JournalSpan | undefined> {
   const [archived, live] = await Promise.all([takeInventory(archive), takeInventory(broker)]);
   const { shard } = archive;
@@ -67,9 +84,7 @@ async function contradiction(
       );
     }
     const range = commonRecords(archived, live, generation);
-    if (range === undefined) continue;
-    const at = { generation, seq: range.lastSeq };
-    if (!(await areSameAt(archive, broker, at, signal))) return range;
+    if (range !== undefined && !(await compare(range))) return range;
   }
   return undefined;
 }
@@ -226,6 +241,19 @@ class JoinedShard implements ShardHistory {
     return joinSpans([...(await this.#archive.spans()), ...live]);
   }
 
+  async gaps(): Promise<JournalSpan[]> {
+    await this.#check();
+    const live = await this.#live.spans();
+    const gaps = (await this.#archive.gaps?.()) ?? [];
+    const trimmed = gaps.map((gap) => {
+      const [first] = live.filter(({ generation }) => generation === gap.generation);
+      // From its first record on, the broker has all of them.
+      const lastSeq = first === undefined ? gap.lastSeq : Math.min(gap.lastSeq, first.firstSeq - 1);
+      return { ...gap, lastSeq };
+    });
+    return withoutSpans(trimmed, live);
+  }
+
   async snapshots(): Promise<KeptSnapshot[]> {
     await this.#check();
     const live = await this.#live.snapshots();
@@ -272,12 +300,19 @@ class JoinedShard implements ShardHistory {
   async *readTape(start: TapeStart, signal: AbortSignal): AsyncGenerator<StoredTapeMessage> {
     await this.#check();
     let last: StoredTapeMessage | undefined;
-    for await (const message of this.#archive.readTape?.(start, signal) ?? []) {
-      last = message;
-      yield message;
+    let damage: PserverError | undefined;
+    try {
+      for await (const message of this.#archive.readTape?.(start, signal) ?? []) {
+        last = message;
+        yield message;
+      }
+    } catch (error) {
+      damage = ensureError(error);
+      if (damage.code !== "BAD_ARCHIVE") throw error;
     }
     if (last === undefined) yield* this.#live.readTape?.(start, signal) ?? [];
     else yield* readTapeAfter(this.#live, last, signal);
+    if (damage !== undefined) throw damage;
   }
 
   async lastUpTo(span: JournalSpan, timeMs: number): Promise<number> {
@@ -413,7 +448,9 @@ export class BrokerAndArchive implements RecoveryArchive {
   }> {
     const [archive, broker] = [this.#archive.shard(shard), this.#broker.shard(shard)];
     try {
-      const replaced = await contradiction(this.name, archive, broker, this.#signal);
+      const compare: Compare = ({ generation, lastSeq: seq }) =>
+        areSameAt(archive, broker, { generation, seq }, this.#signal);
+      const replaced = await contradiction(this.name, archive, broker, compare);
       return { history: replaced === undefined ? this.#joined.shard(shard) : archive, replaced };
     } catch (error) {
       // The last record that both should hold cannot be read in the broker.

@@ -210,6 +210,7 @@ export async function readRecording(path: string): Promise<ReadRecording> {
   if (index === undefined) throw badArchive(path, 0, "expected what it is of; received nothing");
   const shards = index.shards.map(({ journal, snapshots }) => ({
     journal: () => Promise.resolve(journal),
+    gaps: () => Promise.resolve([]),
     tape: () => Promise.resolve([]),
     snapshots: () => Promise.resolve(snapshots),
   }));
@@ -244,7 +245,7 @@ class RecordingIndex {
       this.#offset = offset;
       return;
     }
-    if (frame.kind === "end" || frame.kind === "tape") {
+    if (frame.kind === "end" || frame.kind === "tape" || frame.kind === "gap") {
       const problem = `expected a record or a snapshot; received a ${frame.kind}`;
       throw badArchive(this.#path, offset, problem);
     }

@@ -47,6 +47,27 @@ export function gapsBetween(spans: readonly JournalSpan[]): JournalSpan[] {
   return gaps;
 }
 
+/** Returns what ranges have apart from spans, which are in order; joined, by generation and record, ascending. */
+export function withoutSpans(
+  ranges: readonly JournalSpan[],
+  spans: readonly JournalSpan[],
+): JournalSpan[] {
+  return joinSpans(ranges.filter(({ firstSeq, lastSeq }) => firstSeq <= lastSeq)).flatMap(
+    (range) => {
+      const rest: JournalSpan[] = [];
+      let firstSeq = range.firstSeq;
+      for (const span of spans) {
+        if (span.generation !== range.generation || span.lastSeq < firstSeq) continue;
+        if (span.firstSeq > range.lastSeq) break;
+        if (span.firstSeq > firstSeq) rest.push({ ...range, firstSeq, lastSeq: span.firstSeq - 1 });
+        firstSeq = span.lastSeq + 1;
+      }
+      if (firstSeq <= range.lastSeq) rest.push({ ...range, firstSeq });
+      return rest;
+    },
+  );
+}
+
 /** A frame of a segment: a record of a journal, or a message of a tape. */
 export type SegmentFrame = RecordFrame | TapeFrame;
 

@@ -2,7 +2,8 @@ import { copyFile, open, readdir, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { ArchivedShard } from "../../actors/journal/archivers.ts";
 import type { Manifest } from "../../actors/journal/manifest.ts";
-import { isTemporaryName, syncDirectory } from "../../model-files/atomic-write.ts";
+import { syncDirectory } from "../../model-files/atomic-write.ts";
+import { isTemporaryName } from "../../model-files/temporary-files.ts";
 import { isSealed } from "../../protocol/codec.ts";
 import { ensureError, type Position, type PserverError } from "../../protocol/index.ts";
 import { errnoCode, fileError, io } from "../../system/file-errors.ts";
@@ -24,6 +25,7 @@ import {
   segmentPath,
   snapshotDirectory,
   tapeDirectory,
+  writeGap,
 } from "./archive-layout.ts";
 import { ArchiveShard, toTapeMessage } from "./archive-source.ts";
 import { ContainerWriter } from "./container.ts";
@@ -45,13 +47,15 @@ const SYNC_MS = 2_000;
 
 /** Dependencies of {@link RecordCopier}. */
 export interface RecordCopierDeps {
-  readonly source: Pick<ShardHistory, "shard" | "read">;
+  readonly source: Pick<ShardHistory, "shard" | "spans" | "read">;
   readonly writer: Pick<SegmentWriter, "append" | "sync">;
   /** Spans that the archive has already. */
   readonly archived: readonly JournalSpan[];
   /** Called when more records are on disk. */
   readonly onCopied: () => void;
-  /** Called for a record that is missing in the source; those before it are copied. */
+  /** Notes in the archive that it lacks records. @throws DISK_FULL, IO. */
+  readonly noteGap: (gap: JournalSpan) => Promise<void>;
+  /** Called for a record that is damaged or lost in the source; those around it are copied. */
   readonly onDamaged: (error: PserverError) => void;
 }
 
@@ -85,15 +89,27 @@ export class RecordCopier {
   }
 
   /**
-   * Copies the records of a span after those that are on disk. Ends early if they are trimmed while it copies, or if
-   * one is missing.
+   * Copies the records of a span after those that are on disk. Where records are trimmed while it copies, or cannot be
+   * read, it goes on with the next one that is there, and notes the gap in the archive.
    * @throws DISK_FULL, IO; errors of the source, for example NO_BROKER; the reason of `signal`.
    */
   async copy(span: JournalSpan, signal: AbortSignal): Promise<void> {
     const { generation, lastSeq } = span;
+    let nextSeq: number | undefined = this.#nextSeq(span);
+    while (nextSeq !== undefined && nextSeq <= lastSeq) {
+      nextSeq = await this.#copyFrom({ generation, firstSeq: nextSeq, lastSeq }, signal);
+    }
+  }
+
+  /**
+   * Copies records one after the other.
+   * @returns the next record that can be copied if one before it cannot; undefined at the end, or if none is known.
+   */
+  async #copyFrom(
+    { generation, firstSeq, lastSeq }: JournalSpan,
+    signal: AbortSignal,
+  ): Promise<number | undefined> {
     const { source, writer } = this.#deps;
-    const firstSeq = this.#nextSeq(span);
-    if (firstSeq > lastSeq) return;
     let copied = firstSeq - 1;
     let [unsynced, syncedMs] = [0, performance.now()];
     const sync = async (): Promise<void> => {
@@ -105,6 +121,7 @@ export class RecordCopier {
       const after = { generation, seq: firstSeq - 1 };
       for await (const batch of source.read(after, lastSeq, signal)) {
         const records = await this.#checked(generation, batch, signal);
+        if (copied < firstSeq) await this.#noteGapBefore(generation, firstSeq);
         await writer.append(
           records.map((record) => toRecordFrame(source.shard, generation, record)),
         );
@@ -115,10 +132,33 @@ export class RecordCopier {
       }
     } catch (error) {
       const found = ensureError(error);
+      if (found.code !== "JOURNAL_DAMAGED" && found.code !== "HISTORY_LOST") throw found;
+      await sync();
       if (found.code === "JOURNAL_DAMAGED") this.#deps.onDamaged(found);
-      else if (found.code !== "HISTORY_LOST") throw found;
+      const nextSeq = await this.#seqAfter(generation, copied + 1, found);
+      return nextSeq !== undefined && nextSeq > copied + 1 ? nextSeq : undefined;
     }
     await sync();
+    return undefined;
+  }
+
+  /** Returns the record with which copying goes on after an error at record `seq`; undefined if it is not known. */
+  async #seqAfter(
+    generation: number,
+    seq: number,
+    { code, details }: PserverError,
+  ): Promise<number | undefined> {
+    const { found, seq: changedSeq } = details;
+    if (code === "JOURNAL_DAMAGED" && typeof found === "number") return found;
+    if (code === "JOURNAL_DAMAGED") return changedSeq === seq ? seq + 1 : undefined;
+    const spans = await this.#deps.source.spans();
+    return spans.find((span) => span.generation === generation && span.lastSeq >= seq)?.firstSeq;
+  }
+
+  async #noteGapBefore(generation: number, seq: number): Promise<void> {
+    const firstSeq = (this.#last.get(generation) ?? 0) + 1;
+    if (firstSeq === seq) return;
+    await this.#deps.noteGap({ generation, firstSeq, lastSeq: seq - 1 });
   }
 
   /** Whether a span ends before a record that was copied: then its journal is another, or was cut off. */
@@ -160,13 +200,9 @@ export class RecordCopier {
     record: TimedRecord,
     signal: AbortSignal,
   ): Promise<TimedRecord> {
-    try {
-      return (await recordAt(this.#deps.source, { generation, seq: record.seq }, signal)) ?? record;
-    } catch (error) {
-      // The record was trimmed since: the first reading is all that is left of it.
-      if (ensureError(error).code !== "HISTORY_LOST") throw error;
-      return record;
-    }
+    const position = { generation, seq: record.seq };
+    // If the record was trimmed since, the first reading is all that is left of it.
+    return (await recordAt(this.#deps.source, position, signal)) ?? record;
   }
 }
 
@@ -370,12 +406,8 @@ function damaged(error: unknown): { last: undefined; damage: PserverError } {
   return { last: undefined, damage };
 }
 
-/**
- * Removes the temporary files of snapshots that an archiver which died has left in a shard's directory.
- * @throws IO
- */
-async function removeLeftTemporaries(archive: string, shard: number): Promise<void> {
-  const directory = snapshotDirectory(archive, shard);
+/** Removes the temporary files that an archiver which died has left in a directory. @throws IO */
+async function removeLeftTemporaries(directory: string): Promise<void> {
   let names: string[];
   try {
     names = await readdir(directory);
@@ -501,7 +533,9 @@ export class ShardArchiver {
     this.#writer = new SegmentWriter({ ...deps, directory });
     const onCopied = (): void => deps.onCopied(source.shard, this.archived);
     const writer = this.#writer;
-    this.#records = new RecordCopier({ source, writer, archived, onCopied, onDamaged });
+    const noteGap = (gap: JournalSpan): Promise<void> =>
+      writeGap(directory, deps.facts, source.shard, gap);
+    this.#records = new RecordCopier({ source, writer, archived, onCopied, noteGap, onDamaged });
   }
 
   /**
@@ -511,7 +545,8 @@ export class ShardArchiver {
   static async open(deps: ShardArchiverDeps): Promise<ShardArchiver> {
     const { directory, facts, source } = deps;
     const { shard } = source;
-    await removeLeftTemporaries(directory, shard);
+    await removeLeftTemporaries(snapshotDirectory(directory, shard));
+    await removeLeftTemporaries(journalDirectory(directory, shard));
     const tapeSegments = tapeDirectory(directory, shard);
     await sealSegments(deps, "record", journalDirectory(directory, shard));
     await sealSegments(deps, "tape", tapeSegments);

@@ -49,6 +49,7 @@ await serveThread<ReplayCalls>(async () => {
       await find(replay).advance(to);
       return describe(replay);
     },
+    known: (replay) => find(replay).known(),
     digest: (replay) => find(replay).digest(),
     stateDigest: (replay) => find(replay).stateDigest(),
     blockDigest: ({ replay, parameter, index }) => find(replay).blockDigest(parameter, index),

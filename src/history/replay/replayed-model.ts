@@ -7,6 +7,7 @@ import {
   type Position,
   PserverError,
   quoteName,
+  type ShardKnowledge,
   type Tensor,
 } from "../../protocol/index.ts";
 import { tensorView, zeros } from "../../protocol/tensor.ts";
@@ -24,6 +25,8 @@ export interface ReplayedShard {
   advance(to: Position): Promise<void>;
   /** Its blocks without their bytes, by parameter and index. */
   readonly blocks: readonly BlockHeader[];
+  /** Returns what it knows of its job from hosts' records. */
+  known(): Promise<ShardKnowledge>;
   /** Returns the SHA-256, in hex, of its whole state: equal if and only if the shards are. */
   digest(): Promise<string>;
   /** Returns the SHA-256, in hex, of its state without values and slots. */
@@ -67,6 +70,11 @@ export class LocalReplayedShard implements ReplayedShard {
 
   get blocks(): readonly BlockHeader[] {
     return this.#state.saveState().blocks;
+  }
+
+  async known(): Promise<ShardKnowledge> {
+    const { more: _more, ...known } = this.#state.known("", Number.POSITIVE_INFINITY);
+    return known;
   }
 
   async digest(): Promise<string> {

@@ -2,7 +2,12 @@ import { availableParallelism } from "node:os";
 import { Worker } from "node:worker_threads";
 import type { BlockHeader } from "../../actors/fold/block-actor.ts";
 import { type Progress, WorkerThread } from "../../actors/worker-thread.ts";
-import { ensureError, type Position, PserverError } from "../../protocol/index.ts";
+import {
+  ensureError,
+  type Position,
+  PserverError,
+  type ShardKnowledge,
+} from "../../protocol/index.ts";
 import type { HistoryPlace } from "../source.ts";
 import type { ShardVerification } from "../verify.ts";
 import type { ChangeCounts } from "../what-if.ts";
@@ -34,6 +39,7 @@ export interface ReplayCalls {
     readonly counts: ChangeCounts;
   };
   advance(task: { readonly replay: number; readonly to: Position }): KeptShard;
+  known(replay: number): ShardKnowledge;
   digest(replay: number): string;
   stateDigest(replay: number): string;
   blockDigest(block: {
@@ -77,6 +83,10 @@ class RemoteReplayedShard implements ReplayedShard {
     const { generation, seq } = this.position;
     if (generation === to.generation && seq >= to.seq) return;
     this.#kept = await this.#thread.ask("advance", { replay: this.#kept.replay, to });
+  }
+
+  known(): Promise<ShardKnowledge> {
+    return this.#thread.ask("known", this.#kept.replay);
   }
 
   digest(): Promise<string> {

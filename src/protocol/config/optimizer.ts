@@ -68,6 +68,25 @@ const COEFFICIENTS: Readonly<Record<Optimizer["name"], NumberEntries>> = {
   ftrl: { beta: { range: NOT_NEGATIVE, fallback: 1 } },
 };
 
+/** The numbers that rules have; each rule has some of them. */
+export interface RuleNumbers {
+  readonly momentum: number;
+  readonly epsilon: number;
+  readonly rho: number;
+  readonly beta1: number;
+  readonly beta2: number;
+  readonly beta: number;
+}
+
+export const RULE_NUMBERS = [
+  "momentum",
+  "epsilon",
+  "rho",
+  "beta1",
+  "beta2",
+  "beta",
+] as const satisfies readonly (keyof RuleNumbers)[];
+
 /** Names of all rules. */
 export const OPTIMIZERS: readonly Optimizer["name"][] = Object.keys(
   COEFFICIENTS,
@@ -76,8 +95,10 @@ export const OPTIMIZERS: readonly Optimizer["name"][] = Object.keys(
 /** @throws BAD_CONFIG for an unknown name, an entry that the rule does not have, or a number out of range. */
 export function toOptimizer(input: unknown): Optimizer {
   const given = typeof input === "string" ? { name: input } : input;
-  const every = Object.values(COEFFICIENTS).flatMap((numbers) => Object.keys(numbers));
-  const name = new Settings(given, "config.optimizer", ["name", ...every]).word("name", OPTIMIZERS);
+  const name = new Settings(given, "config.optimizer", ["name", ...RULE_NUMBERS]).word(
+    "name",
+    OPTIMIZERS,
+  );
   const coefficients = COEFFICIENTS[name];
   const settings = new Settings(given, `config.optimizer ${name}`, [
     "name",

@@ -9,11 +9,20 @@ import {
   lowestRate,
   type Optimizer,
   type OptimizerInput,
+  RULE_NUMBERS,
+  type RuleNumbers,
   toLearningRate,
   toOptimizer,
 } from "./optimizer.ts";
 import { fromPaddle, isPaddleConfigs, type PaddleConfigs } from "./paddle/paddle.ts";
-import { badConfig, FINITE, NOT_NEGATIVE, POSITIVE, Settings } from "./read-settings.ts";
+import {
+  badConfig,
+  FINITE,
+  isPlainMap,
+  NOT_NEGATIVE,
+  POSITIVE,
+  Settings,
+} from "./read-settings.ts";
 
 /**
  * How a parameter is updated; fixed when the parameter is initialized. This is the normalized form that
@@ -51,11 +60,15 @@ export interface ParameterConfig {
   readonly allowNonFinite: boolean;
 }
 
-/** The settings as an object: every entry has a default, and null means absent. */
-export type ParameterSettings = Partial<Omit<ParameterConfig, "optimizer" | "learningRate">> & {
-  readonly optimizer?: OptimizerInput;
-  readonly learningRate?: LearningRateInput;
-};
+/**
+ * The settings as an object: every entry has a default, and null means absent. The numbers of the rule may stand
+ * beside its name: `{optimizer: "adam", beta1: 0.8}`.
+ */
+export type ParameterSettings = Partial<Omit<ParameterConfig, "optimizer" | "learningRate">> &
+  Partial<RuleNumbers> & {
+    readonly optimizer?: OptimizerInput;
+    readonly learningRate?: LearningRateInput;
+  };
 
 /** Characters of a configuration as text. */
 export const CONFIG_TEXT_MAX = 16_384;
@@ -85,7 +98,8 @@ let library: typeof yaml | undefined;
 
 /**
  * Reads a text in YAML 1.2, which includes JSON: one document of maps, lists, numbers, truth values and
- * texts. Refuses aliases, custom tags and repeated keys.
+ * texts. Keys may be written as in Python: `learning_rate` is read as `learningRate`. Refuses aliases, custom
+ * tags and repeated keys.
  * @throws BAD_CONFIG saying where the text is wrong.
  */
 export function parseConfigText(text: string): unknown {
@@ -100,7 +114,22 @@ export function parseConfigText(text: string): unknown {
   // The library only warns of an unknown tag, for instance, although ignoring it changes the meaning.
   const [wrong] = [...document.errors, ...document.warnings];
   if (wrong !== undefined) throw badText(wrong);
-  return readYaml(() => document.toJS({ maxAliasCount: 0 }) as unknown);
+  return withCamelKeys(readYaml(() => document.toJS({ maxAliasCount: 0 }) as unknown));
+}
+
+/** Returns the value with the keys of all its maps in camel case. @throws BAD_CONFIG for a key in two spellings. */
+function withCamelKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withCamelKeys);
+  if (!isPlainMap(value)) return value;
+  const entries = new Map<string, unknown>();
+  for (const [key, entry] of Object.entries(value)) {
+    const name = key.replaceAll(/(?<=[A-Za-z0-9])_([a-z0-9])/g, (_, next: string) =>
+      next.toUpperCase(),
+    );
+    if (entries.has(name)) throw badConfig("config", `${name} once`, "it in two spellings");
+    entries.set(name, withCamelKeys(entry));
+  }
+  return Object.fromEntries(entries);
 }
 
 /**
@@ -177,8 +206,8 @@ export function toConfig(input: unknown = {}): ParameterConfig {
 }
 
 function fromSettings(input: unknown): ParameterConfig {
-  const settings = new Settings(input, "config", KEYS);
-  const optimizer = toOptimizer(settings.get("optimizer") ?? "sgd");
+  const settings = new Settings(input, "config", [...KEYS, ...RULE_NUMBERS]);
+  const optimizer = toOptimizer(ruleOf(settings));
   const rate = settings.get("learningRate");
   const isAdamw = optimizer.name === "adamw";
   const clipNorm = settings.optionalNumber("clipNorm", POSITIVE);
@@ -200,6 +229,18 @@ function fromSettings(input: unknown): ParameterConfig {
   if (optimizer.name === "none") checkNone(config);
   if (optimizer.name === "ftrl") checkFtrl(config);
   return config;
+}
+
+/** Joins the rule with its numbers that stand beside it. */
+function ruleOf(settings: Settings): unknown {
+  const rule = settings.get("optimizer") ?? "sgd";
+  const beside = RULE_NUMBERS.filter((key) => settings.get(key) !== undefined);
+  if (beside.length === 0) return rule;
+  const numbers = Object.fromEntries(beside.map((key) => [key, settings.get(key)]));
+  if (!isPlainMap(rule)) return { name: rule, ...numbers };
+  const twice = beside.find((key) => Object.hasOwn(rule, key));
+  if (twice !== undefined) throw settings.refusal(twice, "it once", "it in optimizer, too");
+  return { ...rule, ...numbers };
 }
 
 /** Checks that `none` has no learning rate or penalty: it adds what it is sent, unchanged. */

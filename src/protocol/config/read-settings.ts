@@ -1,4 +1,5 @@
 import { PserverError } from "../errors.ts";
+import { suggest } from "./suggest.ts";
 
 /** A range of numbers, in words and as a predicate. */
 export interface Range {
@@ -65,7 +66,12 @@ export class Settings {
     const entries = Object.entries(value).filter(([, entry]) => entry != null);
     const unknown = entries.find(([key]) => !known.includes(key));
     if (unknown !== undefined) {
-      throw badConfig(what, `no entries but ${known.join(", ") || "none"}`, unknown[0]);
+      throw badConfig(
+        what,
+        `no entries but ${known.join(", ") || "none"}`,
+        unknown[0],
+        suggest(unknown[0], known),
+      );
     }
     this.#what = what;
     this.#entries = new Map(entries);
@@ -118,16 +124,24 @@ export class Settings {
   }
 }
 
-/** Makes a BAD_CONFIG that names expected and received. */
-export function badConfig(what: string, expected: string, received: unknown): PserverError {
+/** Makes a BAD_CONFIG that names expected and received, and asks whether what was received means `suggestion`. */
+export function badConfig(
+  what: string,
+  expected: string,
+  received: unknown,
+  suggestion?: string,
+): PserverError {
   const shown = show(received);
-  return new PserverError("BAD_CONFIG", `${what}: expected ${expected}; received ${shown}`, {
-    expected,
-    received: shown,
-  });
+  const question = suggestion === undefined ? "" : `: did you mean ${suggestion}?`;
+  return new PserverError(
+    "BAD_CONFIG",
+    `${what}: expected ${expected}; received ${shown}${question}`,
+    { expected, received: shown },
+  );
 }
 
-function isPlainMap(value: unknown): value is object {
+/** Whether a value is an object of entries, as JSON and MessagePack have them. */
+export function isPlainMap(value: unknown): value is object {
   if (typeof value !== "object" || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;

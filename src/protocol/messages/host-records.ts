@@ -48,6 +48,27 @@ export interface DeclareRecord {
   readonly parameters: readonly GrantedParameter[];
 }
 
+/** What a shard knows of a job's initialization that was finished. */
+export interface InitializedJob {
+  readonly epoch: number;
+  /** How often what was initialized had changed since; see `LifecycleContext.revised`. */
+  readonly revised: number;
+  /** The session that has initialized it. */
+  readonly session: number;
+}
+
+/**
+ * The job, or parameters that were created by themselves, are initialized. It tells a shard what else only an entry
+ * of the job's bucket says. What is older than what the shard has been told is ignored.
+ */
+export interface ReadyRecord {
+  readonly verb: "ready";
+  /** Absent if the record is about parameters only. */
+  readonly job?: InitializedJob;
+  /** Names, each with the epoch under which it is initialized. */
+  readonly parameters: readonly (readonly [parameter: string, epoch: number])[];
+}
+
 /** Removes the blocks of a parameter up to this epoch, and its declaration. */
 export interface DropRecord {
   readonly verb: "drop";
@@ -83,6 +104,7 @@ export type HostRecord =
   | RulesRecord
   | MembersRecord
   | DeclareRecord
+  | ReadyRecord
   | DropRecord
   | FloorRecord
   | SessionsRecord
@@ -99,6 +121,10 @@ export function encodeHostRecord(record: HostRecord): Uint8Array {
     case "declare": {
       const { trainer, parameters } = record;
       return encodeMessage({ trainer }, packValue(parameters));
+    }
+    case "ready": {
+      const { job, parameters } = record;
+      return encodeMessage(job === undefined ? {} : { job }, packValue(parameters));
     }
     case "sessions":
       return encodeMessage({ upTo: record.upTo }, packValue(record.live));
@@ -133,6 +159,14 @@ export function parseHostRecord(verb: HostRecord["verb"], message: Message): Hos
       const parameters = unpackList("parameters", data, PARAMETERS_PER_REQUEST_MAX);
       return { verb, trainer, parameters: parameters.map(parseGranted) };
     }
+    case "ready": {
+      const { job } = fields;
+      return {
+        verb,
+        ...(job === undefined ? {} : { job: parseInitializedJob(asMap(job, "job")) }),
+        parameters: unpackList("parameters", data, PARAMETERS_PER_REQUEST_MAX).map(parseReady),
+      };
+    }
     case "drop":
       return {
         verb,
@@ -149,6 +183,20 @@ export function parseHostRecord(verb: HostRecord["verb"], message: Message): Hos
     case "forget":
       return { verb, trainers: parseTrainerSessions(unpackValue(data)) };
   }
+}
+
+/** Reads an initialization in a `ready` record, a reply or a saved state; @throws BAD_MESSAGE. */
+export function parseInitializedJob(fields: Fields): InitializedJob {
+  return {
+    epoch: integerField(fields, "epoch", 1),
+    revised: integerField(fields, "revised"),
+    session: integerField(fields, "session"),
+  };
+}
+
+function parseReady(value: unknown): readonly [parameter: string, epoch: number] {
+  const row: Fields = { ...listField({ ready: value }, "ready", 2) };
+  return [textField(row, "0"), integerField(row, "1", 1)];
 }
 
 /** Reads a parameter in a `declare` record or a saved state; @throws BAD_MESSAGE and the like. */

@@ -42,6 +42,23 @@ describe("free memory is", () => {
     expect(free({ ...files, "/sys/fs/cgroup/a/memory.current": "960000\n" })).toBe(0);
   });
 
+  test("what a group leaves of the limit above which the system stalls it, of its own or from above", () => {
+    const files = {
+      "/proc/self/cgroup": "0::/a/b\n",
+      "/sys/fs/cgroup/a/b/memory.max": "1000000\n",
+      "/sys/fs/cgroup/a/b/memory.high": "700000\n",
+      "/sys/fs/cgroup/a/b/memory.current": "600000\n",
+    };
+    expect(free(files)).toBe(100_000);
+    expect(free({ ...files, "/sys/fs/cgroup/a/b/memory.high": "max\n" })).toBe(400_000);
+    const above = {
+      "/sys/fs/cgroup/a/memory.high": "650000\n",
+      "/sys/fs/cgroup/a/memory.current": "610000\n",
+    };
+    expect(free({ ...files, ...above })).toBe(40_000);
+    expect(free({ "/proc/self/cgroup": "0::/a\n", ...above })).toBe(40_000);
+  });
+
   test("what a group of the first version leaves", () => {
     const files = {
       "/proc/self/cgroup": "5:cpu,cpuacct:/x\n4:memory:/x\n",

@@ -41,9 +41,10 @@ class Watched {
         },
       ],
       service: {
-        checkCounter: async () => {
+        checkEntries: async () => {
           this.checks += 1;
           if (damage !== undefined) throw damage;
+          return true;
         },
         endSessions: async (shards) => {
           this.asked.push([...shards]);

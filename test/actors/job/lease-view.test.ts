@@ -86,6 +86,44 @@ test("an outage of the broker counts for nobody, and each failed poll is told", 
   expect(await isEverLost(watched, LEASE_MS)).toBe(true);
 });
 
+test("after an outage, one that was held before is presumed for a lease time to come back in", async () => {
+  const watched = await watch();
+  await watched.leases.claim(KEY, a);
+  await watched.leases.claim("trainer.b", a);
+  await watched.clock.advance(LEASE_MS / 3);
+  watched.bucket.losesRequest = () => true;
+  await watched.clock.advance(5 * LEASE_MS);
+  expect(watched.view.presumed).toEqual(new Set([KEY, "trainer.b"]));
+  watched.bucket.losesRequest = () => false;
+  await watched.leases.claim(KEY, a);
+  await watched.clock.advance(LEASE_MS / 2);
+  expect(watched.view.present).toEqual(new Set([KEY]));
+  expect(watched.view.presumed).toEqual(new Set([KEY, "trainer.b"]));
+  // It came back, and has gone since.
+  await watched.leases.release(KEY, a);
+  await watched.clock.advance(LEASE_MS / 3);
+  expect(watched.view.presumed).toEqual(new Set(["trainer.b"]));
+  await watched.clock.advance(LEASE_MS);
+  expect(watched.view.presumed).toEqual(new Set());
+});
+
+test("without an outage, one that was released is presumed no longer, and each change is told", async () => {
+  const clock = new FakeClock();
+  const { leases } = memoryLeases(LEASE_MS, clock);
+  let changes = 0;
+  const onChange = (): void => void changes++;
+  const view = new LeaseView({ leases, prefix: "trainer.", leaseMs: LEASE_MS, onChange, clock });
+  await view.start();
+  expect(changes).toBe(0);
+  await leases.claim(KEY, a);
+  await clock.advance(LEASE_MS / 3);
+  expect([changes, view.presumed]).toEqual([1, new Set([KEY])]);
+  await leases.release(KEY, a);
+  await clock.advance(LEASE_MS / 3);
+  expect([changes, view.presumed]).toEqual([2, new Set()]);
+  await view.stop();
+});
+
 test("a single poll without an answer starts the time again", async () => {
   const watched = await watch();
   await watched.clock.advance(LEASE_MS / 2);

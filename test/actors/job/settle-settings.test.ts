@@ -30,9 +30,12 @@ class BusyBucket extends MemoryBucket {
   }
 }
 
-function settle(bucket: MemoryBucket, shards: number) {
+function settle(bucket: MemoryBucket, shards: number, hasSnapshots = false) {
   const findJournalBytes = () => Promise.reject(new Error("the limit is given"));
-  const deps = { bucket, job: "j", findJournalBytes, pause: () => Promise.resolve() };
+  const deps = {
+    ...{ bucket, job: "j", findJournalBytes, pause: () => Promise.resolve() },
+    hasSnapshots: () => Promise.resolve(hasSnapshots),
+  };
   return settleSettings(deps, { ...WANTED, shards });
 }
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import type { BlockChange, UpdateEvent } from "../../../src/actors/journal/describe-record.ts";
-import { TAPE_DTYPES, TAPE_ENCODINGS } from "../../../src/actors/journal/tape-encoder.ts";
+import { TAPE_DTYPES, TAPE_ENCODINGS } from "../../../src/actors/journal/tape/tape-encoder.ts";
 
 export const SHARD = 3;
 

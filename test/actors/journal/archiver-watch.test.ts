@@ -1,27 +1,38 @@
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test, vi } from "vitest";
 import {
   type ArchiverEntry,
   ArchiverWatch,
   archiverKey,
   parseArchiverEntry,
+  readArchivers,
+  readStoppedArchivers,
   toArchiverJson,
 } from "../../../src/actors/journal/archivers.ts";
 import { MemoryBucket } from "../../support/memory-bucket.ts";
 
 // Proves when hosts stop waiting for an archiver, on a bucket in memory and a clock that the test moves:
 // not while its record changes, but once the record has stayed the same for longer than its grace time
-// on the host's own clock; then the record is removed. Records that cannot be read hold nothing back.
+// on the host's own clock; then the record is removed, and kept among those that have stopped. Records that cannot be read hold nothing back.
 
 const KEY = archiverKey("a");
 let records: MemoryBucket;
 let nowMs: number;
 let watch: ArchiverWatch;
+let stopped: string[];
 
 beforeEach(() => {
   records = new MemoryBucket();
   nowMs = 5_000;
-  watch = new ArchiverWatch({ bucket: records, nowMs: () => nowMs });
+  stopped = [];
+  watch = newWatch();
 });
+
+function newWatch(): ArchiverWatch {
+  return new ArchiverWatch({
+    ...{ bucket: records, nowMs: () => nowMs },
+    onStopped: (shard, { code, message }) => stopped.push(`${shard}: ${code}: ${message}`),
+  });
+}
 
 function record(seq: number): ArchiverEntry {
   const shard = { record: { generation: 1, seq }, snapshot: { generation: 1, seq: seq - 1 } };
@@ -63,11 +74,56 @@ test("an archiver that does not renew its record is forgotten after its grace ti
   expect(await records.read(KEY)).toBeUndefined();
 });
 
+test("an archiver that was given up is told once, and kept as stopped for a week", async () => {
+  await records.create(KEY, toArchiverJson(record(9)));
+  const other = newWatch();
+  await watch.copied(0);
+  await other.copied(0);
+  nowMs += 1_001;
+  await Promise.all([watch.copied(0), other.copied(0)]);
+  expect(stopped).toEqual([
+    "0: TIMEOUT: the archiver, process 7 on m, has said nothing for 1000 ms",
+  ]);
+  expect(await readArchivers(records)).toEqual([]);
+  const week = 7 * 86_400_000;
+  expect(await readStoppedArchivers(records, 123 + week - 1)).toEqual([record(9)]);
+  expect(await readStoppedArchivers(records, 123 + week)).toEqual([]);
+});
+
+test("an archiver that has said why it ends is told with that", async () => {
+  const failed = {
+    ...record(9),
+    completeMs: 99,
+    failure: { code: "DISK_FULL", message: "no space" },
+  };
+  await records.create(KEY, toArchiverJson(failed));
+  await watch.copied(1);
+  nowMs += 1_001;
+  await watch.copied(1);
+  expect(stopped).toEqual(["1: DISK_FULL: the archiver, process 7 on m, has ended: no space"]);
+  expect(await readStoppedArchivers(records, 200)).toEqual([failed]);
+});
+
+test("an archiver that renews its record while it is given up has not stopped", async () => {
+  await records.create(KEY, toArchiverJson(record(9)));
+  await watch.copied(0);
+  nowMs += 1_001;
+  const { remove } = records;
+  vi.spyOn(records, "remove").mockImplementationOnce(async (key, revision) => {
+    await records.update(KEY, toArchiverJson(record(10)), revision);
+    return await remove.call(records, key, revision);
+  });
+  expect(await watch.copied(0)).toEqual([]);
+  expect(stopped).toEqual([]);
+  expect(await readStoppedArchivers(records, 200)).toEqual([]);
+  expect(await watch.copied(0)).toEqual([record(10).shards[0]]);
+});
+
 test("a host that sees an archiver for the first time waits for its whole grace time", async () => {
   await records.create(KEY, toArchiverJson(record(9)));
   await watch.copied(0);
   nowMs += 10_000;
-  const other = new ArchiverWatch({ bucket: records, nowMs: () => nowMs });
+  const other = newWatch();
   expect(await other.copied(0)).toHaveLength(1);
 });
 

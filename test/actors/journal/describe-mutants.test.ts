@@ -7,8 +7,8 @@ import {
   type UpdateEvent,
   type UpdateOutcome,
 } from "../../../src/actors/journal/describe-record.ts";
-import { decodeTape } from "../../../src/actors/journal/tape-decoder.ts";
-import { TapeWriter } from "../../../src/actors/journal/tape-writer.ts";
+import { decodeTape } from "../../../src/actors/journal/tape/tape-decoder.ts";
+import { TapeWriter } from "../../../src/actors/journal/tape/tape-writer.ts";
 import { RecordEditor } from "../../../src/history/what-if.ts";
 import type { SynchronizationInput } from "../../../src/protocol/config/index.ts";
 import { SHARD, SUBJECTS } from "../fold/journal-writer.ts";

@@ -2,13 +2,14 @@
 // appended just before, however often a former leader answers first; of any other journal every answer. A
 // full journal, which takes no record, can still be read. The leaders are scripts of answers.
 import { beforeEach, expect, test } from "vitest";
+import type { JournalRecord } from "../../../src/actors/fold/journal-record.ts";
 import {
   type JournalInfo,
   majorityInfo,
   majorityLastSeq,
   majorityRecord,
 } from "../../../src/actors/journal/journal.ts";
-
+import type { ReplicaDamage } from "../../../src/actors/journal/replicas.ts";
 import { type HostRecord, type Position, PserverError } from "../../../src/protocol/index.ts";
 import { withoutPauses } from "../../support/without-pauses.ts";
 
@@ -19,6 +20,8 @@ let answers: (number | undefined)[];
 let isReplicated: boolean;
 let questions: number;
 let appended: HostRecord[];
+/** The record in the copies of the brokers. */
+let copies: JournalRecord[];
 /** How an append ends. */
 let append: () => Promise<Position>;
 /** Pauses between two questions. */
@@ -27,6 +30,7 @@ let pauses: readonly number[];
 beforeEach(() => {
   pauses = withoutPauses();
   [isReplicated, questions, appended] = [true, 0, []];
+  copies = [];
   append = () => Promise.resolve({ generation: 2, seq: 9 });
 });
 
@@ -46,6 +50,9 @@ const journal = {
   },
   lastSeq: () => Promise.resolve(answer()),
   record: () => Promise.resolve(answer() === undefined ? undefined : RECORD),
+  soundCopy: (_generation: number, _seq: number, isSound: (record: JournalRecord) => boolean) =>
+    Promise.resolve(copies.find(isSound)),
+  leader: () => Promise.resolve("broker-0"),
   append: (record: HostRecord) => {
     appended.push(record);
     return append();
@@ -139,4 +146,25 @@ test("a record that a former leader does not have is asked for again", async () 
 test("a record that no leader can read is missing", async () => {
   answers = [undefined];
   expect(await majorityRecord(journal, 2, 7)).toBeUndefined();
+});
+
+test("a leader that has another record is told of, and the sound copy of another broker is taken", async () => {
+  const sound = { ...RECORD, payload: Uint8Array.of(1) };
+  const isSound = ({ payload }: JournalRecord): boolean => payload[0] === 1;
+  const damaged: ReplicaDamage[] = [];
+  const onReplicaDamaged = (damage: ReplicaDamage): unknown => damaged.push(damage);
+  copies = [RECORD, sound];
+  answers = [7];
+  expect(await majorityRecord(journal, 2, 7, { isSound, onReplicaDamaged })).toBe(sound);
+  expect(damaged).toEqual([{ broker: "broker-0", from: 7, to: 7, isOther: false }]);
+  // If no copy has it, the leader's record shows what is there instead.
+  copies = [RECORD];
+  expect(await majorityRecord(journal, 2, 7, { isSound, onReplicaDamaged })).toBe(RECORD);
+  expect(damaged).toHaveLength(1);
+});
+
+test("a leader without the record may be a former one: another copy is taken, and nobody is told", async () => {
+  const onReplicaDamaged = (): never => expect.unreachable();
+  [copies, answers] = [[RECORD], [undefined]];
+  expect(await majorityRecord(journal, 2, 7, { onReplicaDamaged })).toBe(RECORD);
 });

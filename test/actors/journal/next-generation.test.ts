@@ -230,12 +230,14 @@ async function takeOver(): Promise<void> {
       { recovered, kept: await store.manifests() },
       {
         onSnapshotFailed: (error) => expect.unreachable(error.message),
+        onArchiverBehind: (error) => expect.unreachable(error.message),
         onDeposed: (error) => expect.unreachable(error.message),
         onProgress: () => undefined,
       },
     ),
     onReplaced: () => undefined,
     onFellBack: () => undefined,
+    onReplicaDamaged: () => undefined,
     onGapRemains: () => undefined,
   });
   await owned.locate();

@@ -1,12 +1,12 @@
 import type { Consumer, JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
 import { nanos } from "@nats-io/transport-node";
-import { beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { readStream, type StreamRead } from "../../../src/actors/journal/streams.ts";
 import { ensureError } from "../../../src/protocol/index.ts";
 
 // Proves that a reading gives what a stream can deliver and ends: at the last message without waiting for more, at
 // the one that it was to reach, when its reader has enough, and when the rest does not come; that a message that is
-// lost on its way is noticed; and that it leaves no consumer for long, even where it may not delete one. The consumer
+// lost on its way is noticed; that one which is damaged is not waited for; and that it leaves no consumer for long, even where it may not delete one. The consumer
 // is a list of messages.
 
 /** What each fetch delivers: sequences, and how many messages are left after each. */
@@ -20,10 +20,19 @@ let hasWaited: boolean;
 let made: object[];
 let deleted: string[];
 let deleteFails: boolean;
+/** Sequences of the messages that the broker can still give. */
+let stored: readonly number[];
+/** Called each time when it is asked for one. */
+let onAsked: () => void;
 
 beforeEach(() => {
   [batches, pendingAtFirst, delivery, fetches, hasWaited] = [[], 0, 1, [], false];
   [made, deleted, deleteFails] = [[], [], false];
+  [stored, onAsked] = [[], () => undefined];
+});
+
+afterEach(() => {
+  vi.useRealTimers();
 });
 
 async function* deliver(batch: readonly [number, number][]): AsyncGenerator<unknown> {
@@ -43,10 +52,17 @@ const consumer = {
 } as unknown as Consumer;
 
 const manager = {
+  streams: {
+    getMessage: (_stream: string, { seq }: { seq: number }) => {
+      onAsked();
+      return Promise.resolve(stored.some((each) => each >= seq) ? { seq } : null);
+    },
+  },
   consumers: {
     add: (stream: string, config: { name: string }) => {
       made.push({ stream, ...config });
-      return Promise.resolve({ name: config.name, num_pending: pendingAtFirst });
+      const delivered = { stream_seq: 3 };
+      return Promise.resolve({ name: config.name, num_pending: pendingAtFirst, delivered });
     },
     delete: (_stream: string, name: string) => {
       deleted.push(name);
@@ -103,16 +119,39 @@ test("a reading up to a message waits for it where a replica lags, and goes no f
 });
 
 test("messages that do not come within the time for them are an error, or left out where that is asked for", async () => {
+  vi.useFakeTimers({ toFake: ["performance"] });
   pendingAtFirst = 3;
+  stored = [4, 5];
+  onAsked = () => vi.advanceTimersByTime(400);
   batches = [[[4, 2]], []];
   expect(ensureError(await read().catch((error) => error))).toMatchObject({
     code: "TIMEOUT",
     message: expect.stringContaining("trying"),
   });
-  expect(fetches).toMatchObject([{ expires: 700 }, { expires: 700 }]);
+  expect(fetches).toHaveLength(3);
+  expect(fetches[0]).toMatchObject({ expires: 700 });
   [delivery, batches] = [1, [[[4, 2]], []]];
   expect(await read({ isLossy: true })).toEqual([4]);
   expect(deleted).toHaveLength(2);
+});
+
+test("messages that the broker counts and cannot give are not waited for", async () => {
+  pendingAtFirst = 3;
+  stored = [4, 6];
+  // Message 5 is damaged: the count of those left stays too high by one.
+  batches = [
+    [
+      [4, 2],
+      [6, 1],
+    ],
+    [],
+  ];
+  expect(await read({ timeoutMs: 30_000 })).toEqual([4, 6]);
+  expect(fetches).toMatchObject([{ expires: 2_000 }, { expires: 2_000 }]);
+  // All of them.
+  [pendingAtFirst, stored, fetches] = [2, [3], []];
+  expect(await read({ timeoutMs: 30_000 })).toEqual([]);
+  expect(fetches).toHaveLength(1);
 });
 
 test("a message that is lost on its way is an error", async () => {

@@ -83,7 +83,7 @@ test("a place that comes after a reconnect changes nothing: reading goes on wher
   for (const { subject } of at.line.requests) expect(subject).toContain(".PS_j_3_2.");
 });
 
-test("pauses between attempts that fail grow up to two seconds, and are short again after a record", async () => {
+test("pauses between attempts that fail grow up to half a second, and are short again after a record", async () => {
   const pauses = withoutPauses();
   const there = at.locate;
   const failing = (times: number): void => {
@@ -95,7 +95,7 @@ test("pauses between attempts that fail grow up to two seconds, and are short ag
   };
   failing(8);
   await at.start();
-  expect(pauses).toEqual([50, 100, 200, 400, 800, 1_600, 2_000, 2_000]);
+  expect(pauses).toEqual([50, 100, 200, 400, 500, 500, 500, 500]);
   at.records(5, 5);
   failing(1);
   await at.reader.reset();

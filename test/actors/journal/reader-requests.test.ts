@@ -23,15 +23,15 @@ afterEach(() => {
 const settle = (ms = 0): Promise<unknown> => vi.advanceTimersByTimeAsync(ms);
 
 describe("a request", () => {
-  test("ends after half a minute, with a heartbeat every three seconds until then, at the reader's own inbox", async () => {
+  test("ends after half a minute, with a heartbeat every second until then, at the reader's own inbox", async () => {
     await at.start();
     expect(at.line.inbox).toMatch(/^_INBOX_j\.=host\.h\./);
     expect(at.line.requests).toMatchObject([
-      { reply: at.line.inbox, expires: nanos(30_000), idle_heartbeat: nanos(3_000) },
+      { reply: at.line.inbox, expires: nanos(30_000), idle_heartbeat: nanos(1_000) },
     ]);
   });
 
-  test("is made to a consumer that the broker removes when nothing was asked of it for four heartbeats", async () => {
+  test("is made to a consumer that the broker removes when nothing was asked of it for twelve seconds", async () => {
     await at.start();
     expect(at.line.consumers).toMatchObject([{ config: { inactive_threshold: nanos(12_000) } }]);
   });
@@ -92,11 +92,51 @@ describe("silence", () => {
     await settle(20_000);
     made();
     await started;
-    await settle(9_000);
-    expect(at.line.consumers).toHaveLength(1);
+    const tried = at.line.consumers.length;
+    await settle(2_500);
+    expect(at.line.consumers).toHaveLength(tried);
     at.line.beforeAdd = () => Promise.resolve();
+    await settle(500);
+    expect(at.line.consumers).toHaveLength(tried + 1);
+  });
+
+  test("counts only once the connection has brought all that the broker had sent", async () => {
+    let pong: () => void = () => undefined;
+    at.line.beforePong = () =>
+      new Promise((resolve) => {
+        pong = resolve;
+      });
+    await at.start();
+    await settle(20_000);
+    at.records(5, 5);
+    pong();
+    await settle();
+    expect(at.line.consumers).toHaveLength(1);
     await settle(3_000);
+    pong();
+    await settle();
     expect(at.line.consumers).toHaveLength(2);
+  });
+
+  test("on a connection that is lost meanwhile is left to the reconnect", async () => {
+    at.line.beforePong = () => Promise.reject(new Error("lost"));
+    await at.start();
+    await settle(20_000);
+    expect(at.line.consumers).toHaveLength(1);
+  });
+
+  test("of one consumer after the other must last longer, up to ten seconds, until one delivers", async () => {
+    await at.start();
+    const silences: number[] = [];
+    for (let known = 1; known <= 4; known++) {
+      let silentMs = 0;
+      for (; at.line.consumers.length === known; silentMs += 500) await settle(500);
+      silences.push(silentMs);
+    }
+    expect(silences).toEqual([3_000, 5_500, 10_500, 10_500]);
+    at.records(5, 5);
+    await settle(3_000);
+    expect(at.line.consumers).toHaveLength(6);
   });
 });
 
@@ -115,14 +155,14 @@ describe("a status that ends reading", () => {
     },
   );
 
-  test("is followed by pauses that grow up to two seconds", async () => {
+  test("is followed by pauses that grow up to half a second", async () => {
     await at.start();
     for (let i = 0; i < 8; i++) {
       at.line.status(503);
-      await settle(2_000);
+      await settle(500);
     }
     at.line.status(503);
-    await settle(1_999);
+    await settle(499);
     expect(at.line.consumers).toHaveLength(9);
     await settle(1);
     expect(at.line.consumers).toHaveLength(10);

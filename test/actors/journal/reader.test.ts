@@ -28,6 +28,7 @@ beforeEach(() => {
     connection: line.connection,
     manager: line.manager,
     inboxPrefix: "_INBOX_j.=host.h",
+    isReplicated: false,
     credit: new Credit(WINDOW * 100, 100),
   });
   start = () =>
@@ -193,13 +194,13 @@ describe("the end of a request", () => {
     }
   });
 
-  test("without a word for three heartbeats has the journal read anew", async () => {
+  test("without a word for two and a half heartbeats has the journal read anew", async () => {
     await start();
-    await settle(9_000);
+    await settle(2_000);
     line.status(100);
-    await settle(9_000);
+    await settle(2_500);
     expect(line.consumers).toHaveLength(1);
-    await settle(3_000);
+    await settle(500);
     expect(line.consumers).toHaveLength(2);
   });
 });

@@ -39,6 +39,8 @@ class Stream {
   readonly expected: (number | undefined)[] = [];
   /** Sequences that direct get does not have, or only damaged. */
   readonly direct: Map<number, Uint8Array | null> = new Map();
+  /** What the brokers of a cluster hold in place of a message that is read by itself; none without a cluster. */
+  readonly copies: (readonly [broker: string, data: Uint8Array])[] = [];
   fetchFails = false;
   #seq = 0;
 
@@ -78,15 +80,38 @@ class Stream {
       },
     },
     consumers: {
-      add: (_stream: string, config: { name: string; filter_subject: string }) => {
+      add: (_stream: string, config: { name: string; filter_subject?: string }) => {
         this.consumers.add(config.name);
+        if (config.filter_subject === undefined) return Promise.resolve(this.#placed(config));
         const prefix = config.filter_subject.slice(0, -1);
         const all = [...this.messages].filter(([, { subject }]) => subject.startsWith(prefix));
-        return Promise.resolve({ name: config.name, num_pending: all.length, all, config });
+        const delivered = { stream_seq: 0 };
+        return Promise.resolve({
+          name: config.name,
+          num_pending: all.length,
+          delivered,
+          all,
+          config,
+        });
       },
       delete: (_stream: string, name: string) => Promise.resolve(this.consumers.delete(name)),
     },
+    jetstream: () => ({
+      consumers: {
+        getConsumerFromInfo: ({ data, seq }: { data: Uint8Array; seq: number }) => ({
+          next: () => Promise.resolve({ seq, data, subject: "s" }),
+        }),
+      },
+    }),
   } as unknown as JetStreamManager;
+
+  /** A consumer on the next broker of {@link copies}, and then on the last one. */
+  #placed({ name, opt_start_seq: seq }: { name: string; opt_start_seq?: number }): object {
+    const copy = this.copies.length > 1 ? this.copies.shift() : this.copies[0];
+    if (copy === undefined) return { name };
+    const [leader, data] = copy;
+    return { name, cluster: { leader }, data, seq };
+  }
 
   readonly client: JetStreamClient = {
     publish: (
@@ -238,6 +263,20 @@ describe("a piece", () => {
     const ref = await store.publish(subject, PIECE);
     stream.direct.set(ref.seq, null);
     expect(await store.read(ref)).toEqual(PIECE);
+  });
+
+  test("that is damaged is taken from a sound copy of another broker", async () => {
+    const ref = await store.publish(subject, PIECE);
+    const changed = Uint8Array.from(PIECE);
+    changed[changed.length - 1] = 9;
+    stream.direct.set(ref.seq, changed);
+    // The second consumer is on the broker that was just asked, and is made again.
+    stream.copies.push(["a", changed], ["a", changed], ["b", PIECE], ["c", changed]);
+    expect(await store.read(ref)).toEqual(PIECE);
+    stream.copies.splice(0, Number.POSITIVE_INFINITY, ["a", changed], ["b", changed]);
+    await expect(store.read(ref)).rejects.toMatchObject({ code: "SNAPSHOT_DAMAGED" });
+    stream.copies.splice(0, Number.POSITIVE_INFINITY);
+    await expect(store.read(ref)).rejects.toMatchObject({ code: "SNAPSHOT_DAMAGED" });
   });
 
   test("that is gone, changed, or another is damage", async () => {

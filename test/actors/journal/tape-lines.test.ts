@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { UpdateEvent } from "../../../src/actors/journal/describe-record.ts";
-import { decodeTape, tapeSpan } from "../../../src/actors/journal/tape-decoder.ts";
-import { TapeEncoder } from "../../../src/actors/journal/tape-encoder.ts";
+import { decodeTape, tapeSpan } from "../../../src/actors/journal/tape/tape-decoder.ts";
+import { TapeEncoder } from "../../../src/actors/journal/tape/tape-encoder.ts";
 import { encodeMessage } from "../../../src/protocol/codec.ts";
 import { asKept, recordsOfShard, SHARD } from "./arbitrary-events.ts";
 

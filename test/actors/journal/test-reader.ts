@@ -4,6 +4,7 @@ import {
   JournalReader,
 } from "../../../src/actors/journal/journal-reader.ts";
 
+import type { ReplicaDamage } from "../../../src/actors/journal/replicas.ts";
 import { JournalLine } from "../../support/journal-line.ts";
 
 /** A reader on a {@link JournalLine}, and what it delivers and reports. */
@@ -12,16 +13,18 @@ export class TestReader {
   readonly reader: JournalReader;
   readonly delivered: DeliveredRecord[] = [];
   readonly failed: string[] = [];
+  readonly damaged: ReplicaDamage[] = [];
   /** Says where to read on; by default behind the last record delivered, from record 5 on. */
   locate: () => Promise<{ stream: string; startSeq: number }>;
   located = 0;
 
   /** `window`: records of 100 bytes that may be under way. */
-  constructor(window: number) {
+  constructor(window: number, isReplicated = false) {
     this.reader = new JournalReader({
       connection: this.line.connection,
       manager: this.line.manager,
       inboxPrefix: "_INBOX_j.=host.h",
+      isReplicated,
       credit: new Credit(100 * window, 100),
     });
     this.locate = () => Promise.resolve({ stream: "PS_j_3", startSeq: this.#next });
@@ -34,6 +37,7 @@ export class TestReader {
         return this.locate();
       },
       onRecord: (record) => this.delivered.push(record),
+      onReplicaDamaged: (damage) => this.damaged.push(damage),
       onFailure: ({ code }) => this.failed.push(code),
     });
   }

@@ -9,8 +9,8 @@ const pause = (): Promise<void> => Promise.resolve();
 
 const list = new BucketEntry<readonly string[]>(
   "list",
-  (stored) => (stored?.value ?? NOTHING) as readonly string[],
-  (names) => names,
+  (stored) => (stored?.value as { names: string[] } | undefined)?.names ?? NOTHING,
+  (names) => ({ names }),
 );
 const NOTHING: readonly string[] = [];
 
@@ -37,7 +37,7 @@ test.each(["create", "update"])(
     bucket.losesAnswer = (call) => call.action === action && lost++ === 0;
     const { result, revision } = await add(bucket, "x");
     expect(result).toContain("x");
-    expect(await bucket.read("list")).toEqual({ value: result, revision });
+    expect(await bucket.read("list")).toEqual({ value: { names: result }, revision });
     expect(bucket.calls.filter((call) => call.action === action)).toHaveLength(1);
   },
 );
@@ -58,7 +58,7 @@ test("a broker that never answers ends it with TIMEOUT", async () => {
 test("others that are always faster end it with BUSY", async () => {
   const bucket = new MemoryBucket();
   const pushed = list.change({ bucket, pause }, async () => {
-    const rival = [String(Math.random())];
+    const rival = { names: [String(Math.random())] };
     const current = await bucket.read("list");
     if (current === undefined) await bucket.create("list", rival);
     else await bucket.update("list", rival, current.revision);
@@ -79,5 +79,5 @@ test("what was read already is not read again, unless it has changed since", asy
   };
   await list.change({ bucket, pause }, decide, { result: ["a"], revision });
   expect(seen).toEqual([["a"], ["a", "b"]]);
-  expect((await bucket.read("list"))?.value).toEqual(["a", "b", "c"]);
+  expect((await bucket.read("list"))?.value).toEqual({ names: ["a", "b", "c"] });
 });

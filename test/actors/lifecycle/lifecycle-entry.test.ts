@@ -52,10 +52,10 @@ test.each([
 ])("a damaged record is refused: %j", async (damage) => {
   const damaged = { ...(toLifecycleEntry(ready) as object), ...damage };
   const read = async (): Promise<Lifecycle> => parseLifecycleEntry(damaged, "job");
-  await refused("INTERNAL", read(), "record job is damaged");
+  await refused("JOB_DAMAGED", read(), "entry job of the job's bucket is damaged");
 });
 
 test("text that is not a record is refused", async () => {
   const read = async (): Promise<Lifecycle> => parseLifecycleEntry([1], "job");
-  await refused("INTERNAL", read(), "record job is damaged");
+  await refused("JOB_DAMAGED", read(), "entry job of the job's bucket is damaged");
 });

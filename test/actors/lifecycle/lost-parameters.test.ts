@@ -144,7 +144,10 @@ describe("a finish", () => {
     const { layout } = await create("own", session);
     const { shard, at } = rig.owners.snapshots.at(-1) ?? {};
     expect(shard).toBe(layout.firstShard);
-    expect(at).toEqual(rig.owners.position(layout.firstShard));
+    const end = rig.owners.position(layout.firstShard);
+    // Only then is the shard told that it is initialized.
+    expect(rig.owners.appended.at(-1)).toMatchObject({ shard, record: { verb: "ready" } });
+    expect(at).toEqual({ ...end, seq: end.seq - 1 });
   });
 
   test("fails if a snapshot cannot be stored, and nothing is initialized", async () => {

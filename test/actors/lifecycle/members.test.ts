@@ -74,8 +74,8 @@ describe("a record", () => {
 
   test.each<[string, object, string]>([
     ["another format", { format: 2 }, "BAD_VERSION"],
-    ["no revision", { revision: 0 }, "INTERNAL"],
-    ["a member without a session", { members: [{ trainer: "a" }] }, "INTERNAL"],
+    ["no revision", { revision: 0 }, "JOB_DAMAGED"],
+    ["a member without a session", { members: [{ trainer: "a" }] }, "JOB_DAMAGED"],
   ])("with %s is refused", (_what, changes, code) => {
     expect(() => parseMembers(stored({ ...record, ...changes }))).toThrow(
       expect.objectContaining({ code }),

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { ParameterPlaces } from "../../../src/actors/lifecycle/parameter.ts";
 import { MemoryBucket } from "../../support/memory-bucket.ts";
-import { Rig, weights } from "../lifecycle/rig.ts";
+import { Rig, weights } from "./rig.ts";
 
 /** A job with parameters "v" and "w", which share a shard. */
 async function declaredJob(bucket: MemoryBucket): Promise<number> {

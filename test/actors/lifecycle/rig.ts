@@ -37,7 +37,7 @@ export class Rig {
   readonly clock: FakeClock = new FakeClock();
   readonly bucket: MemoryBucket;
   readonly leaseBucket: MemoryBucket;
-  readonly owners: MemoryOwners = new MemoryOwners();
+  readonly owners: MemoryOwners;
   readonly hosts: readonly LifecycleService[];
 
   /** What hosts told beside their replies. */
@@ -46,6 +46,7 @@ export class Rig {
   constructor(
     options: {
       readonly bucket?: MemoryBucket;
+      readonly owners?: MemoryOwners;
       readonly hosts?: number;
       readonly synchronization?: SynchronizationInput;
       readonly quotas?: Partial<Quotas>;
@@ -54,6 +55,7 @@ export class Rig {
     } = {},
   ) {
     this.bucket = options.bucket ?? new MemoryBucket();
+    this.owners = options.owners ?? new MemoryOwners();
     const { leases, bucket } = memoryLeases(LEASE_MS, this.clock);
     this.leaseBucket = bucket;
     this.hosts = Array.from({ length: options.hosts ?? 2 }, (_, i) =>

@@ -22,7 +22,7 @@ async function fallBack(rig: Rig, session: number): Promise<void> {
 }
 
 async function told(rig: Rig): Promise<unknown> {
-  return await rig.hosts[0]?.checkCounter();
+  return await rig.hosts[0]?.checkEntries();
 }
 
 test("a sound counter is not suspected", async () => {

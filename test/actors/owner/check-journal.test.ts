@@ -94,6 +94,7 @@ describe("a replicated journal", () => {
       isReplicated: true,
       info: () => Promise.resolve({ created: "now", ...range, lastSeq: lastSeqs.shift() ?? 9 }),
       record: () => Promise.resolve(records.length > 1 ? records.shift() : records[0]),
+      soundCopy: () => Promise.resolve(undefined),
       append: (record: HostRecord) => {
         appended.push(record);
         return Promise.resolve({ generation: 1, seq: 9 });

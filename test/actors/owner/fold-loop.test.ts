@@ -7,6 +7,7 @@ import type { JournalRecord } from "../../../src/actors/fold/journal-record.ts";
 import { Shard } from "../../../src/actors/fold/shard.ts";
 import type { JournalGap } from "../../../src/actors/journal/journal-check.ts";
 import { Credit, JournalReader } from "../../../src/actors/journal/journal-reader.ts";
+import type { ReplicaDamage } from "../../../src/actors/journal/replicas.ts";
 import { Coalescer, FoldLoop } from "../../../src/actors/owner/fold-loop.ts";
 
 import { PserverError } from "../../../src/protocol/index.ts";
@@ -25,7 +26,9 @@ let settled: number[];
 let advanced: number[];
 let gaps: JournalGap[];
 let failed: string[];
+let damaged: ReplicaDamage[];
 let failure: PserverError | undefined;
+let failedCopy: ReplicaDamage | undefined;
 let noted: NotedChecksum[];
 let onGap: (gap: JournalGap) => Promise<void>;
 
@@ -33,11 +36,17 @@ beforeEach(async () => {
   line = new JournalLine();
   shard = Shard.create({ subjects: SUBJECTS, shard: SHARD });
   writer = new JournalWriter();
-  [mayFold, settled, advanced, gaps, failed, noted] = [true, [], [], [], [], []];
+  [mayFold, settled, advanced, gaps, failed, damaged, noted] = [true, [], [], [], [], [], []];
   onGap = (gap) => {
     shard.skipTo(gap.to);
     return Promise.resolve();
   };
+  makeLoop(false);
+  await loop.start();
+  writer.host({ verb: "rules", rules: 1 });
+});
+
+function makeLoop(isReplicated: boolean): void {
   loop = new FoldLoop({
     number: SHARD,
     shard,
@@ -45,6 +54,7 @@ beforeEach(async () => {
       connection: line.connection,
       manager: line.manager,
       inboxPrefix: "_INBOX_j.=host.h",
+      isReplicated,
       credit: new Credit(1_000_000, 100_000),
     }),
     coalescer: new Coalescer(),
@@ -57,15 +67,14 @@ beforeEach(async () => {
         gaps.push(gap);
         return onGap(gap);
       },
-      onFailure: (error) => {
-        failure = error;
+      onReplicaDamaged: (damage) => damaged.push(damage),
+      onFailure: (error, copy) => {
+        [failure, failedCopy] = [error, copy];
         failed.push(error.code);
       },
     },
   });
-  await loop.start();
-  writer.host({ verb: "rules", rules: 1 });
-});
+}
 
 afterEach(() => {
   loop.stop();
@@ -269,6 +278,38 @@ describe("a record with a wrong checksum", () => {
     expect(line.consumers).toHaveLength(consumers);
   });
 
+  describe("in a replicated journal", () => {
+    beforeEach(async () => {
+      loop.stop();
+      makeLoop(true);
+      line.brokers.push("a", "a", "b", "a", "c");
+      await loop.start();
+      deliver(writer.records[0] as JournalRecord);
+    });
+
+    test("is read from another broker, which shows whose copy is damaged", async () => {
+      const consumers = line.consumers.length;
+      deliver(hurt());
+      await readAgain(consumers + 2);
+      for (const record of writtenAfter(1)) deliver(record);
+      expect([shard.seq, shard.senders.unreadable]).toEqual([2, 0]);
+      expect(damaged).toEqual([{ broker: "a", from: 2, to: 2, isOther: false }]);
+      await loop.reconnected();
+      expect(line.consumers).toHaveLength(consumers + 4);
+    });
+
+    test("is unreadable if two brokers have it, and neither counts as damaged", async () => {
+      const consumers = line.consumers.length;
+      const record = hurt();
+      deliver(record);
+      await readAgain(consumers + 2);
+      deliver(record);
+      expect([shard.seq, shard.senders.unreadable, damaged]).toEqual([2, 1, []]);
+      await loop.reconnected();
+      expect(line.consumers).toHaveLength(consumers + 3);
+    });
+  });
+
   test("that is never the same is damage", async () => {
     deliver(writer.records[0] as JournalRecord);
     const consumers = line.consumers.length;
@@ -324,6 +365,7 @@ describe("a journal that was folded before", () => {
     expect([failed, shard.seq]).toEqual([["JOURNAL_DAMAGED"], stopsAt]);
     expect(failure?.details).toEqual({ shard: SHARD, seq });
     expect(failure?.message).toContain(`record ${seq} is another`);
+    expect(failedCopy).toBeUndefined();
   });
 
   test("names the records since the last one that is the same where several are others", async () => {
@@ -336,6 +378,17 @@ describe("a journal that was folded before", () => {
     for (const record of writer.records) deliver(swapped.get(record.seq) ?? record);
     expect(failure?.details).toEqual({ shard: SHARD, from: 7, to: 9 });
     expect(failure?.message).toContain("records 7 to 9 are not all");
+  });
+
+  test("is told by the broker whose copy was folded, if several have one", async () => {
+    loop.stop();
+    makeLoop(true);
+    line.brokers.push("a");
+    await loop.start();
+    await write();
+    const other = writer.records[4] as JournalRecord;
+    for (const record of writer.records) deliver(record.seq === 6 ? { ...other, seq: 6 } : record);
+    expect(failedCopy).toEqual({ broker: "a", from: 6, to: 6, isOther: true });
   });
 
   test("names the right record, too, if it was read anew on the way", async () => {

@@ -37,6 +37,8 @@ export interface OwnerParts {
   readonly lost: () => number;
   /** Sequences without a record at the end of the journal, which the next record follows. */
   readonly skipped?: () => readonly number[];
+  /** How many brokers keep the journal; one by default. */
+  readonly replicas?: number;
   /** The last generation whose stream was deleted. */
   readonly deleted?: () => number;
   /** By subject, who receives requests. */
@@ -106,7 +108,7 @@ export function makeOwner(parts: OwnerParts, changes: OwnerChanges = {}): ShardO
 
 /** The journal of a writer; it exists once a snapshot does. */
 function makeJournal(parts: OwnerParts): Journal {
-  const { writer, snapshots, lost, skipped = () => [], deleted = () => 0 } = parts;
+  const { writer, snapshots, lost, skipped = () => [], deleted = () => 0, replicas = 1 } = parts;
   const lastSeq = (): number => (writer.records.at(-1)?.seq ?? 0) - lost();
   const info = (): object => {
     const missing = skipped();
@@ -115,8 +117,9 @@ function makeJournal(parts: OwnerParts): Journal {
   };
   let isMade = snapshots.messages.size > 0;
   return {
-    shard: SHARD,
+    ...{ shard: SHARD, replicas, isReplicated: replicas > 1 },
     stream: () => "PS_test_3",
+    append: () => Promise.resolve({ generation: 1, seq: lastSeq() }),
     lastSeq: () => Promise.resolve(isMade ? lastSeq() : undefined),
     newestGeneration: () => Promise.resolve(isMade ? 1 : 0),
     info: (generation: number) =>

@@ -119,6 +119,7 @@ function own(storage: "file" | "memory"): OwnedJournal {
     watermarks: { read: () => readWatermark() },
     onReplaced: () => told.push("replaced"),
     onFellBack: () => told.push("fell back"),
+    onReplicaDamaged: () => undefined,
     onGapRemains: ({ code }) => told.push(code),
   });
 }

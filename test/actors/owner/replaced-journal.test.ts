@@ -51,6 +51,7 @@ function own(storage: "file" | "memory", isReplicated = false): OwnedJournal {
     append: () => Promise.resolve({ generation: 2, seq: 4 }),
     record: (_generation: number, seq: number) =>
       Promise.resolve(next(readable) ? writer.records[seq - 1] : undefined),
+    soundCopy: () => Promise.resolve(undefined),
     setAside: async () => {
       await setAside();
       return new Map();
@@ -74,6 +75,7 @@ function own(storage: "file" | "memory", isReplicated = false): OwnedJournal {
     watermarks: { read: () => Promise.resolve(undefined) },
     onReplaced: () => undefined,
     onFellBack: () => undefined,
+    onReplicaDamaged: () => undefined,
     onGapRemains: () => undefined,
   });
 }

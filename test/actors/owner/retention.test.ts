@@ -78,12 +78,14 @@ function retention(
   retainBytes: number,
   kept: StoredManifest[] = [],
   archived: () => readonly ArchivedShard[] = () => [],
+  onLeftBehind: (seq: number) => void = () => expect.unreachable(),
 ): Retention {
   return new Retention({
     journal: shelf.journal,
     store: shelf.store,
     kept: new KeptSnapshots(retainBytes, kept),
     archived: () => Promise.resolve(archived()),
+    onLeftBehind,
   });
 }
 
@@ -215,12 +217,16 @@ describe("with an archiver", () => {
   /** Snapshots of records 100, 200, …, with 100 bytes to retain; what `archived` says may change. */
   async function keep(snapshots: number, archived: () => readonly ArchivedShard[]) {
     const shelf = new Shelf();
-    const kept = retention(shelf, 300, [], archived);
-    for (let i = 0; i < snapshots; i++) {
-      shelf.lastSeq += 100;
-      await kept.committed(shelf.manifest());
-    }
-    return { shelf, kept };
+    const left: number[] = [];
+    const kept = retention(shelf, 300, [], archived, (seq) => left.push(seq));
+    const commit = async (count: number): Promise<void> => {
+      for (let i = 0; i < count; i++) {
+        shelf.lastSeq += 100;
+        await kept.committed(shelf.manifest());
+      }
+    };
+    await commit(snapshots);
+    return { shelf, kept, left, commit };
   }
 
   test("that has copied nothing, all is kept up to twice the bytes to retain", async () => {
@@ -230,9 +236,17 @@ describe("with an archiver", () => {
   });
 
   test("that stays behind, no more is kept than twice the bytes to retain", async () => {
-    const { shelf } = await keep(9, () => [copied(0, 0, 0)]);
+    let archived = copied(0, 0, 0);
+    const { shelf, left, commit } = await keep(9, () => [archived]);
     expect(shelf.lastSeq - shelf.firstSeq + 1).toBeLessThanOrEqual(600);
     expect(shelf.firstSeq).toBe(400);
+    // It is told when that begins, and again when it begins anew.
+    expect(left).toEqual([199]);
+    archived = copied(900, 900);
+    await commit(1);
+    expect(left).toEqual([199]);
+    await commit(9);
+    expect(left).toHaveLength(2);
   });
 
   test("no record and no snapshot goes that it has not copied", async () => {
@@ -265,7 +279,7 @@ describe("with an archiver", () => {
   /** A journal whose records 101 to 150 were never stored, and a snapshot of record 200 behind them. */
   async function skipGap(archived: () => readonly ArchivedShard[], bytesMax = 1_000) {
     const shelf = new Shelf();
-    const kept = retention(shelf, 300, [], archived);
+    const kept = retention(shelf, 300, [], archived, () => undefined);
     shelf.bytesMax = bytesMax;
     shelf.lastSeq = 100;
     await kept.committed(shelf.manifest());
@@ -305,12 +319,19 @@ describe("with an archiver", () => {
 
   test("history is given up all the same when the journal is nearly full", async () => {
     const shelf = new Shelf();
-    const kept = retention(shelf, 1_000_000, [], () => [copied(0, 0, 0)]);
+    const left: number[] = [];
+    const kept = retention(
+      shelf,
+      1_000_000,
+      [],
+      () => [copied(0, 0, 0)],
+      (seq) => left.push(seq),
+    );
     shelf.lastSeq = 100;
     await kept.committed(shelf.manifest());
     shelf.lastSeq = 760;
     await kept.committed(shelf.manifest());
-    expect(shelf.firstSeq).toBe(760);
+    expect([shelf.firstSeq, left]).toEqual([760, [759]]);
   });
 });
 

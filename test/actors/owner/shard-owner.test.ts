@@ -32,6 +32,8 @@ let snapshots: MemorySnapshots;
 let lost: number;
 let failures: PserverError[];
 let watermarkFailures: string[];
+/** What the first write of the watermark waits for. */
+let held: Promise<void>;
 let answered: Uint8Array[];
 let handlers: Map<string, (error: null, message: Msg) => void>;
 let owner: ShardOwner;
@@ -40,7 +42,13 @@ beforeEach(() => {
   line = new JournalLine();
   writer = new JournalWriter();
   // Each call takes a turn of the event loop, as one to a broker does.
-  records = new MemoryBucket({ between: () => new Promise((resolve) => setImmediate(resolve)) });
+  held = Promise.resolve();
+  records = new MemoryBucket({
+    between: async ({ action }) => {
+      await new Promise((resolve) => setImmediate(resolve));
+      if (action === "create") await held;
+    },
+  });
   snapshots = new MemorySnapshots();
   [lost, failures, watermarkFailures, answered] = [0, [], [], []];
   handlers = new Map();
@@ -97,11 +105,24 @@ const crcOf = (seq: number): number =>
 describe("an owner", () => {
   test("writes a watermark of the last record that it has folded, and reports that", async () => {
     await serve(2);
-    expect(await stored()).toBeUndefined();
-    expect(owner.status()).toMatchObject({ state: "serving", seq: 3, markedSeq: 0 });
+    deliver(writer.note({ loss: 9 }).seq);
+    expect(owner.status()).toMatchObject({ state: "serving", seq: 4, markedSeq: 3 });
     await owner.writeWatermark();
-    expect(await stored()).toMatchObject({ term: 1, generation: 1, seq: 3, recordCrc: crcOf(3) });
-    expect(owner.status()).toMatchObject({ seq: 3, markedSeq: 3 });
+    expect(await stored()).toMatchObject({ term: 1, generation: 1, seq: 4, recordCrc: crcOf(4) });
+    expect(owner.status()).toMatchObject({ seq: 4, markedSeq: 4 });
+  });
+
+  test("answers nothing before its watermark says what it answers from", async () => {
+    let release = (): void => undefined;
+    held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const done = serve(2);
+    await until({ state: "catching-up", seq: 3 });
+    expect(handlers.size).toBe(0);
+    release();
+    await done;
+    expect(await stored()).toMatchObject({ seq: 3 });
   });
 
   test("writes no watermark before it has folded anything", async () => {
@@ -120,9 +141,8 @@ describe("an owner", () => {
   });
 
   test("reports why it cannot write the watermark, and continues", async () => {
-    await serve(1);
     records.losesRequest = ({ action }) => action !== "read";
-    await owner.writeWatermark();
+    await serve(1);
     expect(watermarkFailures).toEqual(["TIMEOUT"]);
     expect(owner.isServing).toBe(true);
     records.losesRequest = () => false;
@@ -185,22 +205,19 @@ describe("an owner that takes over", () => {
     }
     const takeOver = { folded: 2, records: 5 };
     await until({ state: "catching-up", takeOver });
-    const status = SUBJECTS.owner(SHARD, "h", "status");
     const reply = `${SUBJECTS.hostInbox("h")}.7`;
-    const ask = (): void =>
-      handlers.get(SUBJECTS.shardRequests(SHARD).owner)?.(null, {
-        subject: status,
-        reply,
-        data: encodeMessage({}),
-      } as Msg);
-    ask();
-    const last = (): Fields => decodeMessage(answered.at(-1) ?? new Uint8Array()).fields;
-    expect(last()["error"]).toMatchObject({ code: "NO_OWNER", details: { takeOver } });
+    const ask = (verb: "status" | "memory"): Fields => {
+      const subject = SUBJECTS.owner(SHARD, "h", verb);
+      const request = { subject, reply, data: encodeMessage({}) } as Msg;
+      handlers.get(SUBJECTS.shardRequests(SHARD).owner)?.(null, request);
+      return decodeMessage(answered.at(-1) ?? new Uint8Array()).fields;
+    };
+    expect(ask("memory")["error"]).toMatchObject({ code: "NO_OWNER", details: { takeOver } });
+    expect(ask("status")).toMatchObject({ status: { state: "catching-up", takeOver } });
     for (const { seq, payload, subject } of rest) line.record(seq, payload, subject);
     await until({ state: "serving" });
     expect(owner.status()).not.toHaveProperty("takeOver");
-    ask();
-    expect(last()).toMatchObject({ status: { state: "serving", seq: 5 } });
+    expect(ask("status")).toMatchObject({ status: { state: "serving", seq: 5 } });
   });
 
   test("counts no watermark of another journal", async () => {

@@ -82,6 +82,7 @@ async function make(
       onProgress: () => told.push("progress"),
       onDeposed: ({ code }) => told.push(`deposed: ${code}`),
       onSnapshotFailed: ({ code }) => told.push(code),
+      onArchiverBehind: ({ code }) => told.push(`behind: ${code}`),
     },
   );
 }

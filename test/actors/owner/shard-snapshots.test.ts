@@ -83,6 +83,7 @@ beforeEach(() => {
       onProgress: () => undefined,
       onDeposed: ({ code }) => told.push(`deposed: ${code}`),
       onSnapshotFailed: ({ code }) => told.push(code),
+      onArchiverBehind: ({ code }) => told.push(`behind: ${code}`),
     },
   );
 });

@@ -76,6 +76,21 @@ describe("a watermark", () => {
     ]);
   });
 
+  test("that the broker has lost is still known to the host that has folded so far", async () => {
+    const host = await keeper();
+    await host.raise(watermark(1, 1, 5));
+    records.losesRequest = ({ action }) => action !== "read";
+    await expect(host.raise(watermark(1, 1, 9))).rejects.toMatchObject({ code: "TIMEOUT" });
+    expect(await stored()).toEqual(watermark(1, 1, 5));
+    expect(await host.read()).toEqual(watermark(1, 1, 9, [notedAt(5)]));
+    // A journal of a later generation no longer holds it, and another bucket is another job's.
+    records.losesRequest = () => false;
+    await (await keeper()).raise(watermark(2, 2, 1));
+    expect(await host.read()).toEqual(watermark(2, 2, 1));
+    records.madeAt = "later";
+    expect(await host.read()).toBeUndefined();
+  });
+
   test("of a bucket that was made anew says nothing, and is replaced by the next", async () => {
     const former = await keeper();
     await former.raise(watermark(3, 2, 90));
@@ -191,11 +206,11 @@ describe("a watermark", () => {
 
   test.each([
     [{ ...record(watermark(1, 1, 1)), format: 2 }, "BAD_VERSION"],
-    [record(watermark(1, 1, 0)), "INTERNAL"],
-    [record({ ...watermark(1, 1, 1), checksum: [-1, 0, 0] }), "INTERNAL"],
-    [{ ...record(watermark(1, 1, 1)), term: 2 }, "INTERNAL"],
-    [{ ...record(watermark(1, 1, 1)), bucket: "later" }, "INTERNAL"],
-    ["?", "INTERNAL"],
+    [record(watermark(1, 1, 0)), "JOB_DAMAGED"],
+    [record({ ...watermark(1, 1, 1), checksum: [-1, 0, 0] }), "JOB_DAMAGED"],
+    [{ ...record(watermark(1, 1, 1)), term: 2 }, "JOB_DAMAGED"],
+    [{ ...record(watermark(1, 1, 1)), bucket: "later" }, "JOB_DAMAGED"],
+    [{ format: 1 }, "JOB_DAMAGED"],
   ])("that cannot be read as one is an error: %j", async (value, code) => {
     await records.create(KEY, value);
     await expect(stored()).rejects.toMatchObject({ code });

@@ -49,7 +49,7 @@ test("the last progress is noted after a write under way, and waited for", async
   const { writer, written, end } = setUp();
   void writer.write(progress(1));
   let isDone = false;
-  const done = writer.finish(progress(2)).then(() => {
+  const done = writer.writeNext(progress(2)).then(() => {
     isDone = true;
   });
   expect(written).toEqual([1]);

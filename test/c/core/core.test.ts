@@ -44,7 +44,7 @@ let program: string;
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "pserver-core-"));
   program = join(directory, "core");
-  const folders = ["core", "errors", "formats"].map((name) => cFiles(join(SOURCES, name)));
+  const folders = ["core", "steps", "errors", "formats"].map((name) => cFiles(join(SOURCES, name)));
   const core = (await Promise.all(folders)).flat();
   const own = await cFiles(import.meta.dirname);
   const headers = [SOURCES, join(ROOT, "include"), import.meta.dirname].flatMap((at) => ["-I", at]);

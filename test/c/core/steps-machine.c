@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/core.h"
+#include "steps/steps.h"
 #include "script.h"
 
 #define CALLS_MAX 4096
@@ -109,7 +109,9 @@ static void take_of_call(const char *event, struct ps_step_call *call, struct wo
     ps_steps_core_clocks_sent(&core, call);
   } else {
     failure = take_failure(words);
-    if (is_same(event, "end")) ps_steps_core_end_call(&core, call, failure);
+    if (is_same(event, "gradients-failed"))
+      ps_steps_core_gradients_failed(&core, call, failure, take_whole(words));
+    else if (is_same(event, "end")) ps_steps_core_end_call(&core, call, failure);
     else if (is_same(event, "ask-failed")) ps_steps_core_ask_failed(&core, call, failure);
     else if (is_same(event, "failed")) ps_steps_core_failed(&core, call, failure);
     else stop("no event of the steps", event);

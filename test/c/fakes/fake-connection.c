@@ -21,6 +21,12 @@ static void *copy_of(const void *bytes, size_t count) {
   return copy;
 }
 
+/* Scenarios say everything themselves, whatever the environment has. */
+const char *ps_from_environment(const char *name) {
+  (void)name;
+  return NULL;
+}
+
 natsMsg *make_message(const char *subject, const void *data, size_t bytes) {
   natsMsg *message = copy_of(&(natsMsg){.bytes = (int)bytes}, sizeof *message);
   message->subject = copy_of(subject, strlen(subject) + 1);

@@ -55,6 +55,12 @@ static void initialize(pserver_client *client) {
   pserver_tensor bad = tensor;
   EXPECT_ERROR(NOT_SELECTED, pserver_init_param(client, "w", &tensor, &rate, -1));
   EXPECT_ERROR(BAD_VALUE, pserver_begin_init(client, true, -1, NULL));
+  EXPECT_ERROR(NOT_SELECTED, pserver_abort_init(client, -1));
+  EXPECT_OK(pserver_begin_init(client, true, -1, &selected));
+  EXPECT(selected);
+  EXPECT_OK(pserver_init_param(client, "given up", &tensor, &rate, -1));
+  EXPECT_OK(pserver_abort_init(client, -1));
+  EXPECT_ERROR(NOT_SELECTED, pserver_init_param(client, "w", &tensor, &rate, -1));
   EXPECT_OK(pserver_begin_init(client, true, -1, &selected));
   EXPECT(selected);
   EXPECT_OK(pserver_init_param(client, "w", &tensor, &rate, -1));
@@ -360,7 +366,13 @@ static void wrong_options(const char *url) {
   pserver_options_init(&options);
   options.url = url;
   EXPECT_ERROR(BAD_VALUE, pserver_connect(NULL, &client));
+  setenv("PSERVER_JOB", "with space", 1);
   EXPECT_ERROR(BAD_NAME, pserver_connect(&options, &client));
+  setenv("PSERVER_JOB", "absent", 1);
+  setenv("PSERVER_TRAINER", "an id of more than sixty-four bytes, which is more than a subject may have", 1);
+  EXPECT_ERROR(BAD_NAME, pserver_connect(&options, &client));
+  unsetenv("PSERVER_JOB");
+  unsetenv("PSERVER_TRAINER");
   options.job = "with space";
   EXPECT_ERROR(BAD_NAME, pserver_connect(&options, &client));
   options.job = "absent";

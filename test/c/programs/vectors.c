@@ -87,6 +87,7 @@ static void check_acks(void) {
     EXPECT((int)ack.kind == acks[i].kind);
     if (ack.kind != PS_ACK_STORED) {
       EXPECT(ps_last_error()->code == acks[i].code);
+      if (acks[i].text != NULL) EXPECT(strcmp(ps_last_error()->text, acks[i].text) == 0);
       continue;
     }
     EXPECT(ack.shard == acks[i].shard && ack.position.generation == acks[i].generation);

@@ -80,6 +80,7 @@ static const char *observed(const char *verb, pserver_status status, pserver_sta
   uint64_t generation = 0;
   ps_map_whole(&second->message.fields, "generation", &generation);
   if (count_to("status") > 1) return "look-up";
+  if (count_to("enter") > 1) return "enter";
   if (generation == 2) return "replaced";
   int64_t gap_ms = second->at_ms - to(verb, 0)->at_ms;
   return gap_ms < 50 ? "again without a pause" : gap_ms < 400 ? "again" : "later";

@@ -23,6 +23,7 @@ const STATUS: JobStatus = {
   ],
   declared: { parameters: 1, heldBytes: 8, quotas: {}, trainers: [] },
   archivers: [],
+  stoppedArchivers: [],
   synchronization: { mode: "async" },
 };
 
@@ -110,6 +111,12 @@ test("archivers are told with what they have not copied, and since when they are
   expect(told(Date.now())).toMatch(/archiver +process 7 on m, 40 records behind$/m);
   expect(told(Date.now() - 120_000)).toMatch(/40 records behind, last heard of 2 min ago$/m);
   expect(describeStatus(STATUS, PLAIN).join("\n")).not.toMatch(/archiver/);
+  const failure = { code: "DISK_FULL", message: "no space" };
+  const gone = { ...archiver, failure, completeMs: archiver.writtenMs - 180_000 };
+  const lines = describeStatus({ ...STATUS, shards, stoppedArchivers: [gone] }, PLAIN).join("\n");
+  expect(lines.replace(/\s+/g, " ")).toContain(
+    "archiver stopped: process 7 on m, 40 records behind, not complete for 3 min, ended with DISK_FULL: no space",
+  );
 });
 
 test("the tape is shown with its size, where there is one", () => {

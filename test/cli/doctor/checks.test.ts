@@ -2,6 +2,8 @@
 import type { NatsConnection } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
 import {
+  checkArchivers,
+  checkDamagedReplicas,
   checkDiskSpace,
   checkJetStream,
   checkJournals,
@@ -16,6 +18,7 @@ import {
 
 import { makePaint } from "../../../src/cli/output/colors.ts";
 import { ROLES, type Role } from "../../../src/client/admin/job-admin.ts";
+import type { ListedArchiver } from "../../../src/client/admin/participants.ts";
 import { HEADER_BYTES_MAX } from "../../../src/protocol/limits.ts";
 
 const KIB = 1024;
@@ -136,6 +139,69 @@ describe("shards", () => {
     expect(check.message).toBe("shard 4: failed; shard 4: JOURNAL_LOST: from 3 to 7");
     expect(check.advice).toContain("pserver recover");
   });
+});
+
+describe("archivers", () => {
+  const nowMs = 10_000_000;
+  const shards = [{ shard: 0, state: "serving", generation: 1, seq: 30 }];
+  const archiver = {
+    ...{ machine: "m", pid: 7, writtenMs: nowMs - 29_999, completeMs: nowMs - 80_000 },
+    shards: [{ record: { generation: 1, seq: 20 } }],
+  };
+  const check = (archivers: readonly ListedArchiver[], stopped: readonly ListedArchiver[] = []) =>
+    checkArchivers({ archivers, stoppedArchivers: stopped, shards }, nowMs);
+
+  test("that keep up are well; without any there is nothing to say", () => {
+    expect(check([])).toEqual([]);
+    expect(check([archiver])).toEqual([
+      { name: "archiver", status: "ok", message: "process 7 on m, 10 records behind" },
+    ]);
+  });
+
+  test.each([
+    [{ ...archiver, writtenMs: nowMs - 30_000 }, "last heard of 30 s ago"],
+    [{ ...archiver, completeMs: archiver.writtenMs - 60_000 }, "not complete for 1 min"],
+    [
+      { ...archiver, failure: { code: "DISK_FULL", message: "no space" } },
+      "ended with DISK_FULL: no space",
+    ],
+  ])("that are silent, lag or have ended are a warning: %j", (one, what) => {
+    expect(check([one])).toMatchObject([
+      {
+        status: "warn",
+        message: `process 7 on m, 10 records behind, ${what}`,
+        advice: expect.any(String),
+      },
+    ]);
+  });
+
+  test("for which hosts wait no more are a warning with what to do", () => {
+    const [found] = check([], [archiver]);
+    expect(found).toMatchObject({ status: "warn", message: expect.stringMatching(/^stopped: /) });
+    expect(found?.advice).toContain("pserver archive");
+  });
+});
+
+test("a broker with damaged copies of journals is named once, with what to do", () => {
+  const copy = (broker: string, from: number, to: number, isOther = false) => {
+    return { broker, from, to, isOther };
+  };
+  const shards = [
+    { shard: 0, state: "serving" },
+    { shard: 1, state: "serving", damagedReplicas: [copy("b", 5, 5), copy("a", 7, 9)] },
+    { shard: 2, state: "serving", damagedReplicas: [copy("b", 6, 6)] },
+  ];
+  const checks = checkDamagedReplicas(shards);
+  expect(checks.map(({ status, message }) => [status, message])).toEqual([
+    ["warn", "broker a has damaged copies of journals: shard 1, records 7 to 9"],
+    ["warn", "broker b has damaged copies of journals: shard 1, record 5; shard 2, record 6"],
+  ]);
+  expect(checks[0]?.advice).toContain("move its store_dir away");
+  expect(checkDamagedReplicas(shards.slice(0, 1))).toEqual([]);
+  const other = { shard: 3, state: "serving", damagedReplicas: [copy("c", 8, 8, true)] };
+  const [check] = checkDamagedReplicas([other]);
+  expect(check?.message).toBe("broker c has other records than were folded: shard 3, record 8");
+  expect(check?.advice).toContain("updates that the others lost");
 });
 
 test("a check takes one line, and one with what to do", () => {

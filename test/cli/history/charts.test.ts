@@ -198,7 +198,7 @@ describe("in a terminal", () => {
 });
 
 describe("as a picture", () => {
-  const hostile = '<script>alert("1")</script>&\u0007';
+  const hostile = '<script>alert("1")</script>&\u0007\u202e\u2066';
 
   test("the names of trainers and marks are text", () => {
     const collector = lossCollector("time");
@@ -208,7 +208,8 @@ describe("as a picture", () => {
     for (const text of [svgChart(chart), htmlPage({ ...chart, title: hostile }, origin)]) {
       expect(text).not.toContain("<script");
       expect(text).toContain("&lt;script&gt;");
-      expect(text).not.toContain("\u0007");
+      for (const raw of ["\u0007", "\u202e", "\u2066"]) expect(text).not.toContain(raw);
+      expect(text).toContain("\\u202e");
     }
   });
 

@@ -35,10 +35,23 @@ test("every entry has its column", () => {
   }
 });
 
-test("commas, quotes and line ends are quoted", () => {
+test.each([
+  ["=HYPERLINK(1)", "'=HYPERLINK(1)"],
+  ["+1", "'+1"],
+  ["-1+cmd", "'-1+cmd"],
+  ["@SUM(A1)", "'@SUM(A1)"],
+  ["a=b", "a=b"],
+  ["\u001b[31mred", "\\x1b[31mred"],
+  ["a\u202eb", "a\\u202eb"],
+  ["\t=1", "\\x09=1"],
+])("a trainer called %j is %j in CSV", (trainer, cell) => {
+  expect(csvLine(event({ trainer })).split(",")[5]).toBe(cell);
+});
+
+test("commas and quotes are quoted, and line ends are shown", () => {
   const message = 'expected "w", received\nnothing';
   const line = csvLine(event({ outcome: { kind: "rejected", code: "LATE", message } }));
-  expect(line).toContain('LATE,"expected ""w"", received\nnothing"');
+  expect(line).toContain('LATE,"expected ""w"", received\\x0anothing"');
 });
 
 test("a norm beyond float64 is a text in JSON", () => {

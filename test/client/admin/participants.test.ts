@@ -8,7 +8,7 @@ import {
 
 /** The reply about a job in which nobody takes part. */
 const NOTHING = {
-  ...{ hosts: [], trainers: [], shards: [], archivers: [] },
+  ...{ hosts: [], trainers: [], shards: [], archivers: [], stoppedArchivers: [] },
   declared: { parameters: 0, heldBytes: 0 },
   synchronization: { mode: "async" },
 };
@@ -50,8 +50,11 @@ test("reads who keeps step, and how far the shards are", () => {
 test("reads archivers with everything that they tell of themselves", () => {
   const record = { generation: 1, seq: 5 };
   const archiver = { machine: "m", pid: 7, writtenMs: 9, graceMs: 3, shards: [{ record }] };
-  const reply = { ...NOTHING, archivers: [archiver] };
-  expect(parseParticipants(reply).archivers).toEqual([archiver]);
+  const failure = { code: "DISK_FULL", message: "no space" };
+  const gone = { ...archiver, completeMs: 8, failure };
+  const reply = { ...NOTHING, archivers: [archiver], stoppedArchivers: [gone] };
+  const { archivers, stoppedArchivers } = parseParticipants(reply);
+  expect([archivers, stoppedArchivers]).toEqual([[archiver], [gone]]);
 });
 
 test("reads what the tape takes, if there is one", () => {

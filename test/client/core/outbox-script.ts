@@ -240,13 +240,14 @@ const ENDS: Readonly<Record<string, number>> = { TIMEOUT: 3, ABORTED: 1, CLOSED:
 const CALM = { send: 14, stored: 16, refused: 5, answered: 16, tick: 18, end: 3 };
 const RARE = { "ask-failed": 4, denied: 1, connection: 2, pause: 1 };
 /**
- * How often each event comes: as usual; with a journal that stays full; with a broker that is silent;
- * with PubAcks that get lost; with owners that answer with errors alone.
+ * How often each event comes: as usual; with a journal that stays full; with a broker that is silent, while little or
+ * much is in flight; with PubAcks that get lost; with owners that answer with errors alone.
  */
 const WEIGHTS = {
   calm: { ...CALM, ...RARE },
   full: { ...CALM, ...RARE, send: 6, stored: 2, refused: 40, tick: 50, end: 1 },
   silent: { ...CALM, ...RARE, send: 6, stored: 4, answered: 3, tick: 60, connection: 4, end: 1 },
+  slow: { ...CALM, ...RARE, send: 12, stored: 4, answered: 3, tick: 60, connection: 1, end: 0 },
   overtaken: { ...CALM, ...RARE, refused: 0, answered: 1, stored: 30, tick: 50, end: 0 },
   failing: { ...CALM, ...RARE, answered: 2, "ask-failed": 30, tick: 40, end: 1, connection: 12 },
 } as const;
@@ -254,13 +255,14 @@ const TICK_DELAYS_MS = {
   calm: 900,
   full: 120,
   silent: 2_500,
+  slow: 2_500,
   overtaken: 400,
   failing: 300,
 } as const;
 
 /** Plays I/O layer, broker and hosts to an outbox, by chance alone. */
 export class OutboxPlayer implements Player {
-  readonly settings = "outbox 100 4";
+  readonly settings: string;
   readonly #random: Random;
   readonly #sent: SentRecord[] = [];
   readonly #calls = new Set<number>();
@@ -268,6 +270,8 @@ export class OutboxPlayer implements Player {
   readonly #asked: number[] = [];
   readonly #seqs = new Array<number>(SHARDS).fill(0);
   readonly #weather: keyof typeof WEIGHTS;
+  /** Factor of all sizes. */
+  readonly #size: number;
   #generation = 1;
   #callIds = 0;
   #session = 0;
@@ -279,7 +283,10 @@ export class OutboxPlayer implements Player {
   constructor(random: Random) {
     this.#random = random;
     this.#weather =
-      random.pick(["calm", "calm", "full", "silent", "overtaken", "failing"] as const) ?? "calm";
+      random.pick(["calm", "calm", "full", "silent", "slow", "overtaken", "failing"] as const) ??
+      "calm";
+    this.#size = this.#weather === "slow" ? 10_000 : 1;
+    this.settings = `outbox ${100 * this.#size} 4`;
   }
 
   next(): string | undefined {
@@ -340,7 +347,7 @@ export class OutboxPlayer implements Player {
     const flags = [0.2, 0.3, 0.3].map((chance) => this.#random.chance(chance));
     const end = this.#random.chance(0.03) ? pickWord(this.#random, ENDS) : "-";
     const updates = shards.map((shard) => {
-      const bytes = this.#random.pick([0, 8, 20, 40, 150]) ?? 0;
+      const bytes = this.#size * (this.#random.pick([0, 8, 20, 40, 150]) ?? 0);
       const namesVersion = Number(this.#random.chance(0.4));
       const blocks = this.#random.chance(0.3) ? 2 + this.#random.below(40) : 1;
       return `${shard}:${bytes}:${namesVersion}:${blocks}`;

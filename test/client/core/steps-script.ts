@@ -58,6 +58,9 @@ export class StepsMachine implements Machine, StepsCommands {
       case "gradients-sent":
         this.#steps.gradientsSent(this.#call(a), b);
         break;
+      case "gradients-failed":
+        this.#steps.gradientsFailed(this.#call(a), failureOf(words[1] ?? ""), c);
+        break;
       case "clocks-sent":
         this.#steps.clocksSent(this.#call(a));
         break;
@@ -206,7 +209,8 @@ export class StepsPlayer implements Player {
       return toLine(["step-answered", id, asked, this.#closed]);
     }
     if (asked === "gradients" && this.#random.chance(0.2)) {
-      return toLine(["failed", id, pickWord(this.#random, GRADIENT_ERRORS)]);
+      const code = pickWord(this.#random, GRADIENT_ERRORS);
+      return toLine(["gradients-failed", id, code, this.#random.below(3)]);
     }
     if (fails) return toLine(["failed", id, pickWord(this.#random, ERRORS)]);
     if (asked === "enter") return toLine(["entered", id, ++this.#revision]);

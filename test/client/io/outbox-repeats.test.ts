@@ -119,20 +119,19 @@ describe("repeats", () => {
     return wire.published.filter((published) => published.subject === subject);
   }
 
-  test("a record that later ones of its shard have overtaken is sent again", async () => {
+  test("a record that later ones have overtaken is sent again after 2 s, whatever their shard", async () => {
     const { wire, sender } = setUp();
-    watch(sender.send([update(0), update(0, 1), update(1)], { deadline: deadline() }));
-    ack(wire, sendings(wire, "log.0.1")[0], 1);
-    await passWithTraffic(wire, sender, 1_500);
-    expect(sendings(wire, "log.0.0")).toHaveLength(1);
-    await passWithTraffic(wire, sender, 1_000);
-    const [first, second] = sendings(wire, "log.0.0");
-    expect(second?.bytes).toEqual(first?.bytes);
-    // Nothing of its own shard has overtaken this one: its PubAck may be on its way.
-    expect(sendings(wire, "log.1.0")).toHaveLength(1);
-    // The repeat has been overtaken by nothing.
+    watch(sender.send([update(0), update(0, 1)], { deadline: deadline() }));
+    await passWithTraffic(wire, sender, 2_000);
+    expect(wire.published.filter(({ subject }) => subject.startsWith("log.0."))).toHaveLength(2);
+    await passWithTraffic(wire, sender, 500);
+    for (const subject of ["log.0.0", "log.0.1"]) {
+      const [first, second] = sendings(wire, subject);
+      expect(second?.bytes).toEqual(first?.bytes);
+    }
+    // Their repeats are overtaken, too.
     await passWithTraffic(wire, sender, 10_000);
-    expect(sendings(wire, "log.0.0")).toHaveLength(2);
+    expect(sendings(wire, "log.0.0").length).toBeGreaterThan(4);
   });
 
   test("PubAcks of a shard that come out of order count as overtaking, too", async () => {
@@ -144,18 +143,11 @@ describe("repeats", () => {
     expect(sendings(wire, "log.0.1")).toHaveLength(2);
   });
 
-  test("a record without a PubAck is sent again after 2 s, then 4, 6, 8 and 8 s", async () => {
+  test("a small record without a PubAck is sent again each 2 s", async () => {
     const { wire, sender } = setUp();
-    const startedMs = performance.now();
-    const timesMs: number[] = [];
     watch(sender.send([update(0)], { deadline: deadline(60_000) }));
-    while (timesMs.length < 5) {
-      await vi.advanceTimersByTimeAsync(100);
-      const again = sendings(wire, "log.0.0").length - 1;
-      if (again > timesMs.length) timesMs.push(performance.now() - startedMs);
-    }
-    const pausesMs = timesMs.map((time, i) => time - (timesMs[i - 1] ?? 0));
-    expect(pausesMs).toEqual([2_000, 4_000, 6_000, 8_000, 8_000]);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(sendings(wire, "log.0.0")).toHaveLength(6);
   });
 
   test("a record that is refused for a time is sent again after 50 ms, doubled up to 1 s", async () => {

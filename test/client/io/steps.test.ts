@@ -1,6 +1,6 @@
 // Proves how a trainer keeps step: when it enters, what it waits for, in which order clocks follow
 // gradients, and what becomes of late ones. The test plays the hosts on a fake connection.
-import { expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { Deadline } from "../../../src/client/calls/calls.ts";
 import { ClientParts } from "../../../src/client/client.ts";
 import type { GradResult, StepPlace } from "../../../src/client/io/steps.ts";
@@ -217,14 +217,82 @@ test("a trainer that is no member any more enters again, and the steps that it h
   await oneStep(parts);
   host.close(1);
   host.rejections.push("NOT_MEMBER");
-  await expect(parts.steps.endStep(deadline())).rejects.toMatchObject({
-    code: "NOT_MEMBER",
-    message: expect.stringContaining("end of step 2 in shard 0"),
-    details: { step: 2, shard: 0, trainer: "t" },
-  });
-  expect(parts.steps.readStep).toBeUndefined();
-  expect(await oneStep(parts)).toEqual({ step: 2, countsLate: true });
+  await parts.steps.endStep(deadline());
+  expect(parts.steps.ended).toBe(2);
+  host.close(2);
+  expect(await oneStep(parts)).toMatchObject({ step: 3 });
   expect(host.asked.filter((verb) => verb === "enter").length).toBe(2);
+});
+
+test("a step that has closed while its trainer was no member is over for it, too", async () => {
+  const { host, parts } = await start(SYNC);
+  const { sent, done } = heldGradients(parts);
+  await host.settle();
+  host.rejections.push("NOT_MEMBER");
+  host.close(4);
+  sent();
+  await done;
+  expect(parts.steps.ended).toBe(4);
+  // Shard 1 took the clock of the step that it had closed; both have no other.
+  expect(host.clocks.map(({ step }) => step)).toEqual([1, 1, 4, 4].slice(0, host.clocks.length));
+});
+
+/** Gradients whose first sending is rejected; `applied` of them have been taken. */
+function rejectedOnce(
+  parts: ClientParts,
+  code: "NOT_MEMBER" | "LATE",
+  applied: readonly object[],
+  meanwhile: () => void,
+): { places: StepPlace[]; done: Promise<GradResult> } {
+  const places: StepPlace[] = [];
+  const done = parts.steps.gradients({ shards: [0], endStep: true }, deadline(), async (place) => {
+    places.push(place);
+    if (places.length > 1) return { late: 0 };
+    meanwhile();
+    throw new PserverError(code, "removed", { applied });
+  });
+  return { places, done };
+}
+
+describe.each(["NOT_MEMBER", "LATE"] as const)("gradients that get %s", (code) => {
+  test("are sent again in the step that is open then, if none was taken", async () => {
+    const { host, parts } = await start(SYNC);
+    const { places, done } = rejectedOnce(parts, code, [], () => host.close(6));
+    expect(await done).toEqual({ lateBlocks: 0 });
+    expect(places.map(({ step }) => step)).toEqual([1, 7]);
+    expect(parts.steps.ended).toBe(7);
+  });
+
+  test("are sent again in the same step, which counts no block twice", async () => {
+    const { parts } = await start(SYNC);
+    const { places, done } = rejectedOnce(parts, code, [{ parameter: "w" }], () => {});
+    await done;
+    expect(places).toEqual([
+      { step: 1, countsLate: true },
+      { step: 1, countsLate: true },
+    ]);
+  });
+
+  test("fail if another step has taken a part of them, and the next call goes on", async () => {
+    const { host, parts } = await start(SYNC);
+    const taken = [{ parameter: "w" }];
+    const { places, done } = rejectedOnce(parts, code, taken, () => host.close(6));
+    await expect(done).rejects.toMatchObject({ code, details: { applied: taken } });
+    expect(places).toHaveLength(1);
+    expect(await oneStep(parts)).toMatchObject({ step: 7 });
+  });
+
+  test("fail if it happens again", async () => {
+    const { parts } = await start(SYNC);
+    let sendings = 0;
+    const done = parts.steps.gradients({ shards: [0], endStep: true }, deadline(), async () => {
+      sendings += 1;
+      throw new PserverError(code, "removed");
+    });
+    await expect(done).rejects.toMatchObject({ code });
+    expect(sendings).toBe(2);
+    expect(parts.steps.readStep).toBeUndefined();
+  });
 });
 
 test("a new session is no member until it has entered", async () => {

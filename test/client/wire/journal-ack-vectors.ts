@@ -40,6 +40,8 @@ const ANSWERS: readonly string[] = [
   "+OK",
 ];
 
+const SHORT_TEXT = 250;
+
 function refused(code: number, errorCode: number, description: string): string {
   return JSON.stringify({ error: { code, err_code: errorCode, description }, stream: "", seq: 0 });
 }
@@ -51,7 +53,12 @@ export function journalAckCases(): Readonly<Record<string, readonly object[]>> {
       try {
         const data = new TextEncoder().encode(json);
         const ack = parseJournalAck({ token: "", data, noResponders: false }, SUBJECTS);
-        if (ack.kind !== "stored") return { json, kind: ack.kind, code: ack.error.code };
+        if (ack.kind !== "stored") {
+          const { code, message } = ack.error;
+          // C cuts long texts of a broker.
+          const isShort = message.length < SHORT_TEXT;
+          return { json, kind: ack.kind, code, ...(isShort && { text: message }) };
+        }
         const { shard, position } = ack;
         return { json, kind: ack.kind, shard, generation: position.generation, seq: position.seq };
       } catch (error) {

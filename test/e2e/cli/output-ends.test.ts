@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { identifyProcess } from "../../../src/broker/process-identity.ts";
+import { identifyProcess } from "../../../src/system/process-identity.ts";
 import { MAIN, type Running, run, start } from "../../cli/spawn-command.ts";
 import { TestJob } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";

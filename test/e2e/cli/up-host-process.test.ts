@@ -5,9 +5,9 @@ import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { identifyProcess } from "../../../src/broker/process-identity.ts";
 import { type HostProcess, startHostProcess } from "../../../src/cli/up/kept-processes.ts";
 import { withoutConnection } from "../../../src/cli/up/local-server.ts";
+import { identifyProcess } from "../../../src/system/process-identity.ts";
 import { signalProcess } from "../../support/signals.ts";
 
 const READY = `echo '{"ready":true,"id":"h1"}'`;

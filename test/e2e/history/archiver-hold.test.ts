@@ -1,6 +1,7 @@
 // Proves what hosts keep for a registered archiver on a real broker, with registrations that copy nothing:
 // no record goes while the journal is below twice what hosts retain; above, they trim all the same; and
-// once the registration has not been renewed for its grace time they trim to what they retain, and remove it.
+// once the registration has not been renewed for its grace time they trim to what they retain, and remove it; and that
+// hosts, `status` and `doctor` say that an archiver has stopped, or that its archive will have a gap.
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { openStoredJob } from "../../../src/actors/job/open-job.ts";
@@ -40,6 +41,7 @@ async function register(graceMs: number): Promise<ArchiverRegistration> {
   const registration = new ArchiverRegistration({
     ...{ bucket, archive: "an-archive", graceMs },
     archived: () => [{ record: NOTHING, snapshot: NOTHING }],
+    completeMs: () => undefined,
     onFailure: (error) => {
       throw error;
     },
@@ -72,18 +74,30 @@ test("hosts keep what an archiver has not copied, and give it up at twice what t
     // One more round of training, and it was more than the bound.
     expect(keptBytes).toBeGreaterThan(2 * RETAIN_BYTES - SNAPSHOT_BYTES);
     expect(keptBytes).toBeLessThanOrEqual(2 * RETAIN_BYTES);
+    const told = await archived.job.hosts[0]?.line(({ type }) => type === "archiver-behind");
+    expect(told?.error).toMatchObject({ code: "HISTORY_LOST", details: { shard: 0 } });
   } finally {
     await registration.end();
   }
 });
 
-test("hosts trim again when an archiver is gone for its grace time, and forget it", async () => {
+test("hosts trim again when an archiver is gone for its grace time, and say that it has stopped", async () => {
   const registration = await register(2_000);
   await trainUntil(({ bytes }) => bytes > 1.5 * RETAIN_BYTES);
   expect((await broker.journal(0)).first).toBe(1);
   registration.stop();
   await trainUntil(({ bytes }) => bytes <= RETAIN_BYTES);
-  expect((await control(archived.job, "hosts", {}))["archivers"]).toEqual([]);
+  const { archivers, stoppedArchivers } = await control(archived.job, "hosts", {});
+  expect([archivers, stoppedArchivers]).toMatchObject([[], [{ archiver: "an-archive" }]]);
+  const told = await archived.job.hosts[0]?.line(({ type }) => type === "archiver-stopped");
+  expect(told?.error).toMatchObject({ code: "TIMEOUT" });
+  const { stdout: status } = await archived.pserver("status");
+  expect(status).toMatch(/archiver +stopped: process \d+ on /);
+  const { stdout: doctor, code } = await archived.pserver("doctor");
+  expect([code, doctor]).toEqual([0, expect.stringMatching(/warn +archiver: stopped: process/)]);
+  const again = await register(HANG_MS);
+  expect((await control(archived.job, "hosts", {}))["stoppedArchivers"]).toEqual([]);
+  await again.end();
 });
 
 test("an archiver that ends takes its registration back at once", async () => {

@@ -7,7 +7,7 @@ import { createHash } from "node:crypto";
 import { afterEach, describe, expect, test } from "vitest";
 import type { HostOptions } from "../../../src/actors/host/host.ts";
 import type { Client } from "../../../src/client/index.ts";
-import { forkJob, rebuildFrom } from "../../../src/history/fork-job.ts";
+import { forkJob, rebuildFrom } from "../../../src/history/continue/fork-job.ts";
 import { openHistory } from "../../../src/history/open-journal.ts";
 import type { Cut } from "../../../src/history/points.ts";
 import { OPTIMIZERS } from "../../../src/protocol/config/index.ts";

@@ -1,7 +1,8 @@
 // Proves that a job's history can be verified after it went on under another generation, by a rewind or after an
 // accepted loss, in the broker, an archive and a recorded file: the journal that was left is folded, and its state
-// at the cut is what the next generation began with; damage is found, unless it was given up.
-import { mkdtemp, rm } from "node:fs/promises";
+// at the cut is what the next generation began with; damage is found, unless it was given up. And that a fork is
+// verified from the state with which it began, which nothing takes the place of.
+import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
@@ -112,6 +113,34 @@ test("after a rewind both generations are folded, and one leads to the other", a
   const damaged = await pserver("verify");
   expect(damaged.code).toBe(1);
   expect(damaged.stderr).toContain(`the journal after 0:${left - 2}: `);
+});
+
+test("a fork is sound, trained or not, and without its first snapshot nothing of it is rebuilt", async () => {
+  const client = await trainer();
+  await train(client, 4);
+  await branch(job, { at: await cutNow(job), as: "other" });
+  await branch(job, { at: await cutNow(job), as: "still" });
+  const verify = (of: string, ...args: string[]) =>
+    run(["verify", "--job", of, ...args], { environment: { PSERVER_URL: job.broker.url } });
+  // Nobody has served this one.
+  const still = await verify("still");
+  expect([still.code, still.stdout]).toEqual([0, expect.stringMatching(/0:0@2 +0 {2}1 equal/)]);
+  await job.host({ job: "other", snapshotBytes: 1 });
+  const forked = await job.trainer("b", { job: "other" });
+  await train(forked, 7);
+  const { code, stderr } = await verify("other");
+  expect([code, stderr]).toEqual([0, "1 shard, 7 records folded: all agree\n"]);
+  const archive = join(directory, "fork");
+  const env = { environment: { PSERVER_URL: job.broker.url } };
+  expect((await run(["archive", archive, "--once", "--job", "other"], env)).code).toBe(0);
+  const alone = ["--archive", archive, "--no-broker"];
+  expect((await verify("other", ...alone)).code).toBe(0);
+  expect((await verify("other", "--archive", archive)).code).toBe(0);
+  for (const name of await readdir(join(archive, "shard-0", "snapshots"))) {
+    await rm(join(archive, "shard-0", "snapshots", name));
+  }
+  const rebuilt = await run(["replay", "--to", "0:3@2", ...alone, "--json"], env);
+  expect([rebuilt.code, JSON.parse(rebuilt.stderr).error.code]).toEqual([1, "HISTORY_LOST"]);
 });
 
 test("a recorded file without a later snapshot is folded, and it is said that nothing was compared", async () => {

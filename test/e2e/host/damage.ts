@@ -2,12 +2,16 @@ import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
 import { decodeMessage, parseRecordHeader } from "../../../src/protocol/index.ts";
+import type { TestBroker } from "../../support/broker.ts";
 import type { TestHost, TestJob } from "../../support/host.ts";
 import { Archive } from "./journal-fold.ts";
 
-/** Directory of a stream in the store of the job's broker. */
-export function streamDirectory(job: TestJob, stream: string): string {
-  return join(job.broker.storeDir, "jetstream", "$G", "streams", stream);
+/** Directory of a stream in the store of a broker. */
+export function streamDirectory(
+  { broker }: { readonly broker: Pick<TestBroker, "storeDir"> },
+  stream: string,
+): string {
+  return join(broker.storeDir, "jetstream", "$G", "streams", stream);
 }
 
 /** Where a record has a bit changed: its last byte, or the length of its subject, two bytes before that. */

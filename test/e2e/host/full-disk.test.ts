@@ -2,10 +2,17 @@
 // full trainers get JOURNAL_FULL and can pull, once there is space they continue, and exactly the
 // acknowledged updates are in the values, also after the next owner has taken over. The broker gives out
 // sequences to records of which it could write nothing, so that the journal has a gap. Of which it could
-// write a part, it writes nothing any more until it is started again: JOURNAL_FAULT.
+// write a part, it writes nothing any more until it is started again: JOURNAL_FAULT. One that is started on the
+// full disk without a limit of its own takes what is free as its limit, and stays at it: JOURNAL_FULL, until it is
+// started again; with a limit it goes on by itself.
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
+import type { BrokerOptions } from "../../../src/broker/start-broker.ts";
+import type { Fields } from "../../../src/protocol/index.ts";
+import { run } from "../../cli/spawn-command.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
+import { HANG_MS } from "../../support/limits.ts";
 import { mountObstacle, SmallDisk } from "../../support/small-disk.ts";
 import { Archive } from "./journal-fold.ts";
 import { TracedPushes } from "./traced-pushes.ts";
@@ -30,11 +37,11 @@ afterEach(async () => {
   [job, disk] = [undefined, undefined];
 });
 
-async function started(): Promise<Scene> {
-  disk = new SmallDisk();
+async function started(config: Partial<BrokerOptions> = {}): Promise<Scene> {
+  disk ??= new SmallDisk();
   job = await TestJob.start(
     { shards: 1, journalBytesMax: 32 * 1024 * 1024 },
-    { storeDir: join(disk.path, "store") },
+    { storeDir: join(disk.path, "store"), ...config },
   );
   const host = await job.host();
   const pushes = new TracedPushes(await job.trainer("a"));
@@ -121,5 +128,54 @@ describe.skipIf(OBSTACLE !== "")(`after the broker's disk was full${OBSTACLE}`, 
     await rest.job.broker.start();
     await goOn(rest.host, { disk, pushes, ...rest });
     expect(rest.host.lines.filter(({ type }) => type === "shard-failed")).toEqual([]);
+  });
+
+  describe("and it was killed and started again on the full disk", () => {
+    /** The broker's configuration: a limit, or what a user writes who does not know of it. */
+    async function startedAgain(config: Partial<BrokerOptions>): Promise<Scene> {
+      const scene = await started(config);
+      const { disk, job, pushes } = scene;
+      await disk.fill();
+      await pushes.push(1_500);
+      expect(pushes.acknowledged).toHaveLength(3);
+      await job.broker.kill();
+      // What the broker writes at its start fits, a record does not.
+      await disk.fillBut(64 * 1024);
+      await job.broker.start();
+      await disk.free();
+      return scene;
+    }
+
+    async function limitCheck({ job }: Scene): Promise<Fields | undefined> {
+      const at = ["--url", job.broker.url, "--job", job.job, "--timeout", `${HANG_MS}ms`];
+      const { stdout } = await run(["doctor", "--json", ...at]);
+      const { checks } = JSON.parse(stdout) as { checks: Fields[] };
+      return checks.find(({ name }) => name === "broker's limit");
+    }
+
+    test("with a limit of its own it goes on as soon as there is space", async () => {
+      const scene = await startedAgain({ jetstreamConfig: "max_file: 96MB" });
+      await goOn(scene.host, scene);
+      expect(await limitCheck(scene)).toMatchObject({ status: "ok" });
+    });
+
+    test("without one it refuses all until it is started once more, and doctor says so", async () => {
+      disk = new SmallDisk();
+      const configFile = join(disk.path, "own.conf");
+      await writeFile(configFile, "max_payload: 8MB\njetstream {}\n");
+      const scene = await startedAgain({ configFile });
+      const { job, pushes } = scene;
+      await pushes.push(1_500);
+      expect(pushes.refusals.at(-1)).toBe("JOURNAL_FULL");
+      expect(pushes.lastMessage).toContain("max_file or else three quarters of what was free");
+      expect(await limitCheck(scene)).toMatchObject({
+        status: "warn",
+        advice: expect.stringMatching(/restart it; max_file .* prevents that/),
+      });
+      await job.broker.stop();
+      await job.broker.start();
+      await goOn(scene.host, scene);
+      expect(await limitCheck(scene)).toMatchObject({ status: "ok" });
+    });
   });
 });

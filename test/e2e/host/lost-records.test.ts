@@ -113,7 +113,7 @@ describe("records lost with host and broker", () => {
   test("are noticed after a host that was stopped in order, however long its lease", async () => {
     const { host } = await start({ leaseMs: 600_000 });
     const hurt = await pushed(49);
-    expect(await shardStatus(job)).toMatchObject({ markedSeq: 0 });
+    expect((await shardStatus(job))["markedSeq"]).toBeLessThan(hurt.seq);
     await host.stop();
     await crash(host, hurt);
     expect(await failureOf(await job.host(), 0)).toBe("JOURNAL_LOST");

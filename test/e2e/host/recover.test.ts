@@ -469,7 +469,9 @@ describe("a shard that has not stopped", () => {
     });
     expect(await recover("--yes")).toMatchObject({
       code: 3,
-      stderr: expect.stringContaining("--yes: expected --from with it; received none"),
+      stderr: expect.stringContaining(
+        "--yes: expected --from or --entries with it; received neither",
+      ),
     });
   });
 

@@ -40,6 +40,8 @@ interface GatedHost {
   /** Settles when it waits for a block that it may not read yet. */
   readonly waits: Promise<unknown>;
   open(): void;
+  /** Ends it as a crash does. */
+  kill(): Promise<void>;
 }
 
 /** Starts the job on a host that reads `blocks` blocks of a model, and more once it is opened. */
@@ -52,6 +54,7 @@ async function serve(blocks: number): Promise<GatedHost> {
     stdio: ["pipe", "pipe", "inherit"],
   });
   onTestFinished(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
     const closed = once(child, "close");
     child.stdin.end();
     await closed;
@@ -64,7 +67,12 @@ async function serve(blocks: number): Promise<GatedHost> {
   await client.initParam("v", VALUES);
   await client.initParam("w", VALUES);
   await client.finishInit();
-  return { waits, open: () => child.stdin.write("\n") };
+  const kill = async (): Promise<void> => {
+    const closed = once(child, "close");
+    child.kill("SIGKILL");
+    await closed;
+  };
+  return { waits, open: () => child.stdin.write("\n"), kill };
 }
 
 describe("a save", () => {
@@ -126,6 +134,24 @@ describe("a save", () => {
     open();
     expect(await saving).toMatchObject({ file: "m.npz" });
   });
+});
+
+test("what a host that was killed left of a save goes when the next one starts", async () => {
+  const { waits, kill } = await serve(1);
+  const aborting = new AbortController();
+  const saving = client.saveModel("runs/m.safetensors", { signal: aborting.signal });
+  const ended = saving.catch(() => {});
+  await waits;
+  await kill();
+  const left = await readdir(join(models, "runs"));
+  expect(left).toEqual([expect.stringMatching(/^\.pserver-save-.*\.tmp$/)]);
+  await job.host({ id: "h2", shards: 2, leaseMs: 5_000, modelDirectory: models });
+  await vi.waitFor(
+    async () => expect(await readdir(join(models, "runs"))).not.toContain(left[0]),
+    WAIT,
+  );
+  aborting.abort();
+  await ended;
 });
 
 test("an error names no directory of the host", async () => {

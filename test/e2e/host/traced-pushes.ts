@@ -23,6 +23,8 @@ export class TracedPushes {
   readonly acknowledged: number[] = [];
   /** The codes of those of which it is known that they were not applied. */
   readonly refusals: string[] = [];
+  /** The message of the last error. */
+  lastMessage = "";
   readonly #refused: number[] = [];
   readonly #client: Client;
   #next = 0;
@@ -50,7 +52,8 @@ export class TracedPushes {
       await this.#client.sendGrads({ w }, { timeoutMs });
       this.acknowledged.push(bit);
     } catch (error) {
-      const { code } = error as PserverError;
+      const { code, message } = error as PserverError;
+      this.lastMessage = message;
       expect(["JOURNAL_FULL", "JOURNAL_FAULT", "OUTCOME_UNKNOWN"]).toContain(code);
       if (code === "OUTCOME_UNKNOWN") return;
       this.refusals.push(code);

@@ -4,10 +4,10 @@
  * job, absent for a rewind, and the stage to be killed at.
  */
 
-import { forkJob, rebuildFrom } from "../../../src/history/fork-job.ts";
-import { knownSettings } from "../../../src/history/new-job.ts";
+import { forkJob, rebuildFrom } from "../../../src/history/continue/fork-job.ts";
+import { knownSettings } from "../../../src/history/continue/new-job.ts";
+import { rewindJob } from "../../../src/history/continue/rewind-job.ts";
 import { openHistory } from "../../../src/history/open-journal.ts";
-import { rewindJob } from "../../../src/history/rewind-job.ts";
 import { JobSubjects, type Position } from "../../../src/protocol/index.ts";
 import { openConnection } from "../../../src/transport/connection.ts";
 

@@ -10,4 +10,5 @@ test("tensors, also in workers of a loader, modules, hooks, the optimizer and Di
     "test_torch_sync.py",
     "test_torch_optimizer.py",
     "test_torch_diloco.py",
+    "test_torch_diloco_state.py",
   ]));

@@ -70,6 +70,28 @@ const launch = (...args: string[]): ReturnType<typeof start> =>
     environment: { NATS_CREDS: "/nowhere/creds", PLAIN: "kept", REMOVED: "by --env" },
   });
 
+test("a trainer that names neither job nor id joins the run's job under its own id", async () => {
+  const script = await directory.script(
+    "names-nothing.mjs",
+    `const ps = await connect({ timeoutMs: ${HANG_MS} });
+     console.log(await ps.beginInit());
+     await ps.abortInit();
+     console.log((await ps.status()).state, await ps.beginInit());
+     await ps.initParam("w", new Float32Array(2));
+     await ps.finishInit();
+     console.log((await ps.status()).by, await ps.abortInit().catch(({ code }) => code));
+     await ps.close();`,
+  );
+  const { code, stdout } = await launch("-n", "1", "--job", "mine", "--", "node", script).finished;
+  expect(stdout.split("\n")).toEqual([
+    "[0] true",
+    "[0] uninitialized true",
+    "[0] trainer-0 NOT_SELECTED",
+    "",
+  ]);
+  expect(code).toBe(0);
+});
+
 test("trainers get their ids and ranks and train one model, which is saved; temporary data is removed", async () => {
   const variables = [
     ..."PSERVER_JOB PSERVER_TRAINER PSERVER_RANK PSERVER_WORLD_SIZE PSERVER_LOCAL_RANK PLAIN REMOVED MINE".split(

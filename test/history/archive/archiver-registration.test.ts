@@ -6,20 +6,24 @@ import {
   type ArchivedShard,
   archiverKey,
   parseArchiverEntry,
+  stoppedArchiverKey,
 } from "../../../src/actors/journal/archivers.ts";
 import { ArchiverRegistration } from "../../../src/history/archive/job-archiver.ts";
+import { PserverError } from "../../../src/protocol/index.ts";
 import { MemoryBucket } from "../../support/memory-bucket.ts";
 
 const KEY = archiverKey("an-archive");
 const GRACE_MS = 10_000;
 let bucket: MemoryBucket;
 let archived: ArchivedShard[];
+let completeMs: number | undefined;
 let failures: string[];
 
 beforeEach(() => {
   vi.useFakeTimers();
   bucket = new MemoryBucket();
   archived = [];
+  completeMs = undefined;
   failures = [];
 });
 
@@ -31,6 +35,7 @@ function registration(): ArchiverRegistration {
   return new ArchiverRegistration({
     ...{ bucket, archive: "an-archive", graceMs: GRACE_MS },
     archived: () => archived,
+    completeMs: () => completeMs,
     onFailure: ({ code }) => failures.push(code),
   });
 }
@@ -118,4 +123,33 @@ test("is gone at the end, and not when it is only stopped", async () => {
   expect(await stored()).toBeDefined();
   await own.end();
   expect(await stored()).toBeUndefined();
+});
+
+test("says when it was complete, and why the archiver has ended", async () => {
+  const own = registration();
+  await own.start();
+  expect(await stored()).not.toHaveProperty("completeMs");
+  completeMs = 1_234;
+  await vi.advanceTimersByTimeAsync(GRACE_MS / 10);
+  expect(await stored()).toMatchObject({ completeMs });
+  expect(await stored()).not.toHaveProperty("failure");
+  await own.fail(new PserverError("DISK_FULL", "no space"));
+  const failed = await stored();
+  expect(failed?.failure).toEqual({ code: "DISK_FULL", message: "no space" });
+  // It is not renewed any more.
+  await vi.advanceTimersByTimeAsync(GRACE_MS);
+  expect(await stored()).toEqual(failed);
+});
+
+test("takes back that the archiver has stopped, when it begins and when it comes back", async () => {
+  const key = stoppedArchiverKey("an-archive");
+  await bucket.create(key, {});
+  const own = registration();
+  await own.start();
+  expect(await bucket.read(key)).toBeUndefined();
+  await bucket.create(key, {});
+  await bucket.remove(KEY, (await stored())?.revision ?? 0);
+  await vi.advanceTimersByTimeAsync(GRACE_MS / 10);
+  expect(await bucket.read(key)).toBeUndefined();
+  await own.end();
 });

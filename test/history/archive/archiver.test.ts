@@ -18,6 +18,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { ArchiveSource } from "../../../src/history/archive/archive-source.ts";
 import { checkArchive } from "../../../src/history/archive/check-archive.ts";
 import { Archiver, type ArchiverOptions } from "../../../src/history/archive/job-archiver.ts";
+import { temporaryNameBeside } from "../../../src/model-files/temporary-files.ts";
 import { ensureError, PserverError } from "../../../src/protocol/index.ts";
 import { temporaryDirectory } from "../container/container-files.ts";
 import { failureOf } from "../failure.ts";
@@ -194,13 +195,17 @@ describe("an archive", () => {
       { generation: 1, firstSeq: 90, lastSeq: 90 },
     ]);
     const after = { generation: 1, seq: 29 };
-    expect(await failureOf(recordsOf(own, after, 90))).toMatchObject({ code: "JOURNAL_DAMAGED" });
+    const gap = { generation: 1, from: 31, to: 89 };
+    expect(await failureOf(recordsOf(own, after, 90))).toMatchObject({
+      ...{ code: "HISTORY_LOST", details: gap },
+    });
+    expect((await checkArchive(directory, signal)).damage).toEqual([]);
     // Which of the missing records were stored by then is not known.
     expect(await positionOf(own, shard.timeOf(50))).toBeUndefined();
     expect(await positionOf(own, shard.timeOf(20))).toEqual({ generation: 1, seq: 20 });
   });
 
-  test("continues when records are trimmed while they are copied", async () => {
+  test("continues at once when records are trimmed while they are copied", async () => {
     shard.push(40);
     shard.snapshot();
     shard.push(40);
@@ -210,10 +215,63 @@ describe("an archive", () => {
       // Once for a record that is read again, as it is not readable.
       if (++batches === 3) shard.trim(1);
     };
-    await archive();
-    shard.onBatch = () => undefined;
     const archiver = await archive();
-    expect(archiver.progress[0]?.missing).toEqual([{ generation: 1, firstSeq: 17, lastSeq: 79 }]);
+    expect(archiver.progress[0]).toMatchObject({
+      record: { generation: 1, seq: 80 },
+      missing: [{ generation: 1, firstSeq: 17, lastSeq: 79 }],
+    });
+  });
+
+  test("goes on behind a record that cannot be read, and says that it lacks that one", async () => {
+    shard.push(40);
+    shard.lost.add(23);
+    const told: PserverError[] = [];
+    await archive({ onDamaged: (error) => told.push(error) });
+    expect(told).toMatchObject([{ code: "JOURNAL_DAMAGED", details: { expected: 23, found: 24 } }]);
+    const own = await archivedShard(directory);
+    expect(await own.spans()).toEqual([
+      { generation: 1, firstSeq: 1, lastSeq: 22 },
+      { generation: 1, firstSeq: 24, lastSeq: 40 },
+    ]);
+    expect(await own.gaps?.()).toEqual([
+      { generation: 1, firstSeq: 23, lastSeq: 23 },
+      { generation: 1, firstSeq: 41, lastSeq: Number.MAX_SAFE_INTEGER },
+    ]);
+  });
+
+  test("goes on after records that it has already were trimmed, or were damaged since", async () => {
+    shard.push(20);
+    shard.snapshot();
+    await archive();
+    // The last record that both have is trimmed between the listing and the reading of it.
+    shard.push(10);
+    shard.snapshot();
+    shard.onBatch = () => {
+      shard.onBatch = () => undefined;
+      shard.trim(1);
+    };
+    const trimmed = await archive();
+    expect(trimmed.progress[0]?.missing).toEqual([{ generation: 1, firstSeq: 21, lastSeq: 29 }]);
+    shard.lost.add(30);
+    shard.push(5);
+    await archive();
+    expect((await (await archivedShard(directory)).spans()).at(-1)?.lastSeq).toBe(35);
+  });
+
+  test("that has lost a segment is damaged, unlike one that says what it lacks", async () => {
+    shard.push(100, 1_000);
+    await archive({ segmentBytes: 20_000 });
+    const journal = join(directory, "shard-0", "journal");
+    const [, second = ""] = readdirSync(journal).sort();
+    const [, first = 0, last = 0] = second.replace(".segment", "").split("-").map(Number);
+    rmSync(join(journal, second));
+    const own = await archivedShard(directory);
+    expect(await failureOf(recordsOf(own, { generation: 1, seq: 0 }, 100))).toMatchObject({
+      ...{ code: "JOURNAL_DAMAGED", details: { expected: first, found: last + 1 } },
+    });
+    expect((await checkArchive(directory, signal)).damage).toMatchObject([
+      { code: "BAD_ARCHIVE", details: { generation: 1, firstSeq: first, lastSeq: last } },
+    ]);
   });
 
   test("holds a record as it is stored, also where it was damaged on its way", async () => {
@@ -271,7 +329,7 @@ describe("an archiver that was killed", () => {
     shard.push(3);
     shard.snapshot();
     await archive();
-    const temporary = `.pserver-save-${"0".repeat(8)}-0000-0000-0000-${"0".repeat(12)}.tmp`;
+    const temporary = basename(temporaryNameBeside(join(directory, "m")));
     writeFileSync(join(directory, "shard-0", "snapshots", temporary), "half");
     await archive();
     expect(filesOf(0).map((name) => basename(name))).not.toContain(temporary);

@@ -85,6 +85,8 @@ describe("an archive and what came after it", () => {
       { generation: 1, firstSeq: 1, lastSeq: 50 },
       { generation: 1, firstSeq: 100, lastSeq: 105 },
     ]);
+    // The archive ends before them, and the broker begins after them.
+    expect(await history.gaps?.()).toEqual([{ generation: 1, firstSeq: 51, lastSeq: 99 }]);
     const { code } = ensureError(await recordsOf(history, at(40), 105).catch((error) => error));
     expect(code).toBe("HISTORY_LOST");
     expect(await positionOf(history, shard.timeOf(70))).toBeUndefined();

@@ -1,4 +1,5 @@
 import { NO_RECORDS } from "../../../src/actors/fold/journal-checksum.ts";
+import { journalDamaged } from "../../../src/actors/journal/journal-check.ts";
 import type { PieceRef } from "../../../src/actors/journal/manifest.ts";
 import {
   type HistorySource,
@@ -31,6 +32,8 @@ export class MemoryShard implements ShardHistory {
   readonly reads: number[] = [];
   /** Called before each batch of records is given. */
   onBatch: () => void | Promise<void> = () => undefined;
+  /** Records that are listed and cannot be read. */
+  readonly lost: Set<number> = new Set();
   /** Records whose next delivery is damaged on its way. */
   readonly damagedOnce: Set<number> = new Set();
   generation = 1;
@@ -168,8 +171,11 @@ export class MemoryShard implements ShardHistory {
       const records = this.records.get(generation) ?? [];
       const batch = records.filter((record) => record.seq >= next && record.seq <= toSeq);
       if (batch[0]?.seq !== next) throw new PserverError("HISTORY_LOST", `record ${next} is gone`);
-      yield batch.slice(0, 16).map((record) => this.#deliver(record));
-      next += Math.min(16, batch.length);
+      if (this.lost.has(next)) throw journalDamaged(this.shard, next, next + 1);
+      const end = batch.findIndex((record) => this.lost.has(record.seq));
+      const given = batch.slice(0, end < 0 ? 16 : Math.min(16, end));
+      yield given.map((record) => this.#deliver(record));
+      next += given.length;
     }
   }
 

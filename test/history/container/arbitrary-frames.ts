@@ -31,6 +31,9 @@ export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
     ...{ shard, seq, timeMs, data, number: seq },
   }),
   fc.record({
+    ...{ kind: fc.constant("gap" as const), shard, generation: seq, firstSeq: seq, lastSeq: seq },
+  }),
+  fc.record({
     kind: fc.constant("record" as const),
     ...{ shard, seq, timeMs, data, generation: seq, subject: fc.string({ maxLength: 40 }) },
   }),

@@ -2,10 +2,9 @@
 // the layout that they were cut by; all others keep their epoch, so that the next initialization has a higher one.
 import { describe, expect, test } from "vitest";
 import type { BlockHeader } from "../../../src/actors/fold/block-actor.ts";
-import type { DeclaredParameter } from "../../../src/actors/fold/declaration-table.ts";
-import { FoundParameters } from "../../../src/history/fork-job.ts";
+import { FoundParameters } from "../../../src/history/continue/fork-job.ts";
 import { toConfig } from "../../../src/protocol/config/index.ts";
-import { blockPlaces, type Layout } from "../../../src/protocol/index.ts";
+import { blockPlaces, type DeclaredParameter, type Layout } from "../../../src/protocol/index.ts";
 
 const SHARDS = 3;
 const config = toConfig({ learningRate: 0.1 });

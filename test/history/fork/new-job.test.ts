@@ -17,7 +17,7 @@ import {
   type Parameter,
   readAllParameters,
 } from "../../../src/actors/lifecycle/parameter.ts";
-import { NewJob } from "../../../src/history/new-job.ts";
+import { NewJob } from "../../../src/history/continue/new-job.ts";
 import { toConfig } from "../../../src/protocol/index.ts";
 import { MemoryBucket } from "../../support/memory-bucket.ts";
 
@@ -66,11 +66,13 @@ function held(bucket: KvBucket, before: (write: number) => Promise<void>): KvBuc
   return {
     created: () => bucket.created(),
     read: (key) => bucket.read(key),
+    lastRevision: () => bucket.lastRevision(),
     keys: (prefix) => bucket.keys(prefix),
     changes: (...args) => bucket.changes(...args),
     create: write((...args: Parameters<KvBucket["create"]>) => bucket.create(...args)),
     update: write((...args: Parameters<KvBucket["update"]>) => bucket.update(...args)),
     writeAfter: write((...args: Parameters<KvBucket["writeAfter"]>) => bucket.writeAfter(...args)),
+    overwrite: write((...args: Parameters<KvBucket["overwrite"]>) => bucket.overwrite(...args)),
     remove: write((...args: Parameters<KvBucket["remove"]>) => bucket.remove(...args)),
   };
 }

@@ -3,7 +3,7 @@
 // read for what the tape has; and that what only the tape still has is found there.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { TapeEncoder } from "../../../src/actors/journal/tape-encoder.ts";
+import { TapeEncoder } from "../../../src/actors/journal/tape/tape-encoder.ts";
 import { resolveRange } from "../../../src/history/read-updates.ts";
 import { findMark, findUpdate, searchShard } from "../../../src/history/resolve-point.ts";
 import type { HistorySource } from "../../../src/history/source.ts";

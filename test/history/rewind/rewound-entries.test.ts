@@ -3,7 +3,11 @@
 import { describe, expect, test } from "vitest";
 import type { Lifecycle } from "../../../src/actors/lifecycle/machine.ts";
 import { effectiveState, type Parameter } from "../../../src/actors/lifecycle/parameter.ts";
-import { rewoundJob, rewoundParameter, wasInitialized } from "../../../src/history/rewind-job.ts";
+import {
+  rewoundJob,
+  rewoundParameter,
+  wasInitialized,
+} from "../../../src/history/continue/rewind-job.ts";
 import { toConfig } from "../../../src/protocol/config/index.ts";
 
 const config = toConfig();

@@ -1,10 +1,15 @@
 // Proves that the updates of a shard are the same ones whether its tape is whole, has a beginning, a middle
-// or an end only, or is absent: what it has no lines of is folded from the journal.
+// or an end only, or is absent: what it has no lines of is folded from the journal; and that what neither can give is
+// told, with the rest on both sides of it.
 import fc from "fast-check";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { Shard } from "../../../src/actors/fold/shard.ts";
 import type { UpdateEvent } from "../../../src/actors/journal/describe-record.ts";
-import { JournalUpdates, shardUpdates } from "../../../src/history/read-updates.ts";
+import {
+  JournalUpdates,
+  type MissingUpdates,
+  shardUpdates,
+} from "../../../src/history/read-updates.ts";
 
 import { PserverError } from "../../../src/protocol/index.ts";
 import { SHARD, SUBJECTS } from "../../actors/fold/journal-writer.ts";
@@ -13,12 +18,20 @@ import { historyOf, trainings } from "../written-training.ts";
 
 const { signal } = new AbortController();
 
-async function listed({ own }: FoldedHistory, afterSeq: number, toSeq: number): Promise<object[]> {
+/** The updates of a shard; those of which nothing tells are added to `missing`. */
+async function listed(
+  { own }: FoldedHistory,
+  afterSeq: number,
+  toSeq: number,
+  missing: MissingUpdates[] = [],
+): Promise<object[]> {
   const journal = new JournalUpdates(own, SUBJECTS, signal);
   const after = { generation: afterSeq === 0 ? 0 : 1, seq: afterSeq };
   const span = { after, to: { generation: 1, seq: toSeq }, fromMs: 0 };
   const found: object[] = [];
-  for await (const events of shardUpdates(own, journal, span, signal)) {
+  const onDamage = ({ details }: PserverError) =>
+    missing.push({ ...details } as unknown as MissingUpdates);
+  for await (const events of shardUpdates(own, journal, span, onDamage, signal)) {
     for (const { block, ...event } of events) {
       const { statistics, ...rest } = block ?? {};
       // The tape keeps norm and mean as float32.
@@ -40,8 +53,10 @@ test("a tape with gaps at its beginning, middle and end leaves nothing out", asy
       .sort((one, other) => one - other);
     taped.own.writeTape(a, b);
     if (c > b) taped.own.writeTape(c, d);
-    expect(await listed(taped, 0, lastSeq)).toEqual(await listed(plain, 0, lastSeq));
-    expect(await listed(taped, a, c)).toEqual(await listed(plain, a, c));
+    const missing: MissingUpdates[] = [];
+    expect(await listed(taped, 0, lastSeq, missing)).toEqual(await listed(plain, 0, lastSeq));
+    expect(await listed(taped, a, c, missing)).toEqual(await listed(plain, a, c, missing));
+    expect(missing).toEqual([]);
   });
   await fc.assert(property, { numRuns: 25 });
 });
@@ -73,11 +88,59 @@ test("a message of the tape that cannot be read is one line, and its updates com
       ),
     })),
   );
-  // What the journal does not hold any more is left out.
+  // What the journal does not hold any more is told.
   damaged.own.snapshot(lastSeq);
   damaged.own.firstSeq = lastSeq + 1;
-  const kept = (await listed(damaged, 0, lastSeq)).filter((event) => !isLost(event));
+  const missing: MissingUpdates[] = [];
+  const kept = (await listed(damaged, 0, lastSeq, missing)).filter((event) => !isLost(event));
   expect(kept).toHaveLength(lastSeq - 5 - (lastSeq % 2 === 0 ? 1 : 0));
+  expect(missing.map(({ from, to }) => [from, to])).toEqual([
+    [1, 2],
+    [5, 6],
+    [2 * messages - 1, lastSeq],
+  ]);
+});
+
+/** A training of one parameter. */
+function someTraining(): Parameters<typeof historyOf>[0] {
+  const act = { trainer: "alice", parameter: "w", kind: "gradient" } as const;
+  const acts = Array.from({ length: 20 }, () => ({ ...act, values: [1, 2, 3, 4, 5, 6] }));
+  return { mode: "async", optimizer: "sgd", acts };
+}
+
+test("a message of the tape that the broker leaves out, and what the journal cannot give, is told", async () => {
+  const [plain, taped] = [historyOf(someTraining()), historyOf(someTraining())];
+  const { lastSeq } = plain.own;
+  taped.own.writeTape(1, 6);
+  // The message with the lines of these records is damaged: the broker delivers the next one.
+  taped.own.writeTape(9, 10);
+  taped.own.snapshot(8);
+  taped.own.snapshot(14);
+  // Of these neither the lines nor the records can be read.
+  taped.own.firstSeq = 9;
+  taped.own.damaged.add(12);
+  const missing: MissingUpdates[] = [];
+  const all = (await listed(plain, 0, lastSeq)) as { seq: number }[];
+  const isThere = ({ seq }: { seq: number }) => ![7, 8, 12, 13, 14].includes(seq);
+  expect(await listed(taped, 0, lastSeq, missing)).toEqual(all.filter(isThere));
+  expect(missing).toEqual([
+    { shard: SHARD, generation: 1, from: 7, to: 8 },
+    { shard: SHARD, generation: 1, from: 12, to: 14 },
+  ]);
+});
+
+test("a journal without a tape tells what it cannot read, and not what was trimmed", async () => {
+  const { own } = historyOf(someTraining());
+  own.snapshot(5);
+  own.snapshot(12);
+  own.firstSeq = 6;
+  own.damaged.add(9);
+  const missing: MissingUpdates[] = [];
+  const found = (await listed({ own } as FoldedHistory, 0, own.lastSeq, missing)) as {
+    seq: number;
+  }[];
+  expect([found.at(0)?.seq, found.at(-1)?.seq]).toEqual([6, own.lastSeq]);
+  expect(missing).toEqual([{ shard: SHARD, generation: 1, from: 9, to: 12 }]);
 });
 
 test("a record that cannot be folded is listed with the error, and a later generation after it", async () => {

@@ -1,8 +1,9 @@
 // Proves that a verification finds every snapshot that is not the fold of the records before it, whether it
-// was changed or damaged, and continues behind damage of the journal; and that it compares what a host holds.
+// was changed or damaged, and continues behind damage of the journal; that records which are known to be missing are
+// no damage; and that it compares what a host holds.
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { blockDigest, Shard, stateDigest } from "../../../src/actors/fold/shard.ts";
-
+import { replayShard } from "../../../src/history/replay/replay-shard.ts";
 import { LocalReplayedShard } from "../../../src/history/replay/replayed-model.ts";
 import {
   isSound,
@@ -10,9 +11,9 @@ import {
   verifyServed,
   verifyShard,
 } from "../../../src/history/verify.ts";
-
 import { type Fields, type Message, PserverError } from "../../../src/protocol/index.ts";
 import { SHARD, SUBJECTS } from "../../actors/fold/journal-writer.ts";
+import { failureOf } from "../failure.ts";
 import type { FoldedHistory } from "../folded-history.ts";
 import { historyOf } from "../written-training.ts";
 
@@ -214,6 +215,52 @@ describe("a kept history", () => {
     const { verification } = await verifyShard(own, OPTIONS);
     expect(kindsOf(verification.places)).toEqual(places);
     expect(isSound(verification)).toBe(sound);
+  });
+});
+
+describe("records that are known to be missing", () => {
+  test("are told once, with whatever snapshots there are of them, and are no damage", async () => {
+    const { own } = someHistory();
+    for (const seq of [13, 16, 20]) own.snapshot(seq);
+    for (const seq of [12, 13, 14, 15, 16, 17, 18]) own.missing.add(seq);
+    own.gapList = [{ generation: 1, firstSeq: 12, lastSeq: 18 }];
+    const { verification } = await verifyShard(own, OPTIONS);
+    expect(kindsOf(verification.places)).toEqual([
+      ...[
+        [0, "first"],
+        [10, "equal"],
+        [11, "not-kept"],
+      ],
+      ...[
+        [13, "first"],
+        [16, "first"],
+        [20, "first"],
+      ],
+    ]);
+    expect(verification.places[2]).toMatchObject({
+      error: { code: "HISTORY_LOST", details: { shard: SHARD, from: 12, to: 18 } },
+    });
+    expect(isSound(verification)).toBe(true);
+    const replayed = replayShard(own, { generation: 1, seq: 15 }, OPTIONS);
+    expect(await failureOf(replayed)).toMatchObject({ code: "HISTORY_LOST" });
+  });
+
+  test("are told where they are trimmed while they are read; a snapshot removed meanwhile is none", async () => {
+    const { own } = someHistory();
+    const removed = [...own.pieces.keys()];
+    own.snapshot(20);
+    vi.spyOn(own, "read").mockImplementationOnce(() => {
+      own.snapshotList.shift();
+      for (const seq of removed) own.pieces.delete(seq);
+      throw new PserverError("HISTORY_LOST", "record 1 was trimmed");
+    });
+    const { verification } = await verifyShard(own, OPTIONS);
+    expect(kindsOf(verification.places)).toEqual([
+      [0, "first"],
+      [0, "not-kept"],
+      [20, "first"],
+    ]);
+    expect(isSound(verification)).toBe(true);
   });
 });
 

@@ -14,6 +14,33 @@ import { codeOf, refusalOf } from "../refusal.ts";
 import { anySettings } from "./arbitrary-settings.ts";
 import { optimizerBytes, parameterBytes } from "./paddle-bytes.ts";
 
+describe("names as Python has them", () => {
+  const expected = toConfig({
+    optimizer: { name: "adam", beta1: 0.8 },
+    learningRate: { schedule: "cosine", rate: 0.1, steps: 9, warmup: { steps: 3 } },
+    clipNorm: 1,
+    l2Mode: "decoupled",
+    allowNonFinite: true,
+  });
+
+  test.each([
+    `{"optimizer": "adam", "beta1": 0.8, "clip_norm": 1, "l2_mode": "decoupled", "allow_non_finite": true,
+      "learning_rate": {"schedule": "cosine", "rate": 0.1, "steps": 9, "warmup": {"steps": 3}}}`,
+    "optimizer: {name: adam, beta1: 0.8}\nclip_norm: 1\nl2_mode: decoupled\nallow_non_finite: true\n" +
+      "learning_rate: {schedule: cosine, rate: 0.1, steps: 9, warmup: {steps: 3}}\n",
+  ])("are the same configuration in %s", (text) => {
+    expect(toConfig(text)).toStrictEqual(expected);
+  });
+
+  test.each([
+    "learning_rate: 0.1\nlearningRate: 0.1",
+    '{"learningRate": 0.1, "learning_rate": 0.2}',
+  ])("are refused beside the other ones: %s", (text) => {
+    expect(codeOf(() => toConfig(text))).toBe("BAD_CONFIG");
+    expect(() => toConfig(text)).toThrow("learningRate once");
+  });
+});
+
 describe("one configuration in all its forms", () => {
   test.each<[string, ParameterSettings, string, string, Parameters<typeof toConfig>[0]]>([
     [

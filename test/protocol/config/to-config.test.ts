@@ -35,6 +35,56 @@ describe("a configuration", () => {
     }
   });
 
+  test("may have the numbers of the rule beside its name", () => {
+    const nested = toConfig({ optimizer: { name: "adam", beta1: 0.8, epsilon: 1e-6 } });
+    expect(toConfig({ optimizer: "adam", beta1: 0.8, epsilon: 1e-6 })).toStrictEqual(nested);
+    expect(toConfig({ optimizer: { name: "adam", beta1: 0.8 }, epsilon: 1e-6 })).toStrictEqual(
+      nested,
+    );
+    expect(toConfig({ optimizer: "nesterov", momentum: 0.5 }).optimizer).toStrictEqual({
+      name: "nesterov",
+      momentum: 0.5,
+    });
+  });
+
+  test.each([
+    [{ optimizer: "adam", momentum: 0.5 }, /optimizer adam.*received "momentum"/],
+    [{ momentum: 0.5 }, /optimizer sgd.*received "momentum"/],
+    [{ optimizer: "adam", beta1: 2 }, /optimizer adam\.beta1: expected a number/],
+    [{ optimizer: { name: "adam", beta1: 0.8 }, beta1: 0.8 }, /config\.beta1: expected it once/],
+  ])("refuses %j", (input, message) => {
+    expect(codeOf(() => toConfig(input))).toBe("BAD_CONFIG");
+    expect(() => toConfig(input)).toThrow(message);
+  });
+
+  test.each([
+    ["lr", "learningRate"],
+    ["learning_rate", "learningRate"],
+    ["learnigRate", "learningRate"],
+    ["optimiser", "optimizer"],
+    ["weight_decay", "l2"],
+    ["betas", "beta1"],
+    ["eps", "epsilon"],
+    ["clip_norm", "clipNorm"],
+    ["ClipNorm", "clipNorm"],
+  ])("asks for %s whether %s is meant", (given, meant) => {
+    expect(() => toConfig({ [given]: 0.1 })).toThrow(
+      new RegExp(`received "${given}": did you mean ${meant}\\?$`),
+    );
+  });
+
+  test.each(["banana", "x", "epochs"])("asks nothing for %s", (given) => {
+    expect(() => toConfig({ [given]: 0.1 })).toThrow(new RegExp(`received "${given}"$`));
+  });
+
+  test("asks in maps within it, too", () => {
+    const rate = { schedule: "cosine", rate: 1, step: 3 };
+    expect(() => toConfig({ learningRate: rate })).toThrow(/did you mean steps\?$/);
+    expect(() => toConfig({ optimizer: { name: "adam", beta_1: 0.5 } })).toThrow(
+      /did you mean beta1\?$/,
+    );
+  });
+
   test("may give a constant rate as a number", () => {
     expect(toConfig({ learningRate: -0.25 }).learningRate).toStrictEqual({
       schedule: "constant",

@@ -1,7 +1,7 @@
 import { forkOriginOf, hasRemovalFlag } from "../../../src/actors/job/job-settings.ts";
 import { JobRemoval } from "../../../src/actors/job/remove-job.ts";
-import { type ForkedJob, forkJob } from "../../../src/history/fork-job.ts";
-import { type KnownSettings, knownSettings } from "../../../src/history/new-job.ts";
+import { type ForkedJob, forkJob } from "../../../src/history/continue/fork-job.ts";
+import { type KnownSettings, knownSettings } from "../../../src/history/continue/new-job.ts";
 import type { Position } from "../../../src/protocol/index.ts";
 import type { Random } from "../random.ts";
 import { promise } from "../violation.ts";

@@ -323,8 +323,9 @@ export class SimulatedBroker {
     const stream = this.stream(name);
     const consumer = { stream, config, next: config.opt_start_seq ?? 1, delivered: 0 };
     this.#consumers.set(config.name ?? "", consumer);
+    const delivered = { stream_seq: consumer.next - 1, consumer_seq: 0 };
     const pending = this.#pending(consumer).length;
-    return { name: config.name, stream_name: name, config, num_pending: pending };
+    return { name: config.name, stream_name: name, config, delivered, num_pending: pending };
   }
 
   #pending({ stream, config, next }: Consumer): StoredMessage[] {

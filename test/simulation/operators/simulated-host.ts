@@ -158,6 +158,7 @@ export class SimulatedHost {
       {
         onProgress: () => undefined,
         onDeposed: () => undefined,
+        onArchiverBehind: () => undefined,
         onSnapshotFailed: () => undefined,
       },
     );
@@ -169,6 +170,7 @@ export class SimulatedHost {
       ...{ host, owner, journal, storage: settings.journal, shard: recovered.shard, snapshots },
       ...{ watermarks, journalEnd: new ObservedEnd(shard), onReplaced: () => undefined },
       ...{ onFellBack: () => undefined, onGapRemains: () => undefined },
+      onReplicaDamaged: () => undefined,
     });
     await snapshots.tidy();
     if (recovered.manifest === undefined) await owned.replace();

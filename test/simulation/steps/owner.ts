@@ -79,6 +79,7 @@ export class Owner {
       onSettled: (settled) => {
         this.#settled = settled;
       },
+      onReread: () => undefined,
     });
   }
 

@@ -17,6 +17,8 @@ export class PlainSteps {
   readonly batchedValues: Float64Array = new Float64Array(ELEMENTS);
   /** The step of each gradient that was taken, by its element. */
   readonly taken: Map<number, number> = new Map();
+  /** Elements of gradients that were taken in more than one step. */
+  readonly twice: Set<number> = new Set();
   closed = 0;
   readonly #synchronization: Stepped;
   readonly #answers: Map<string, Answer> = new Map();
@@ -73,6 +75,7 @@ export class PlainSteps {
       if (this.#open.has(trainer)) return "LATE";
       this.#open.set(trainer, element);
     }
+    if (this.taken.has(element)) this.twice.add(element);
     this.taken.set(element, step);
     return "applied";
   }

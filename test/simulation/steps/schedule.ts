@@ -388,6 +388,9 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
     for (const { shard, intent, applied } of this.#lives.flatMap((life) => life.told)) {
       const { element = -1, step } = intent;
       const plain = this.#plain[shard] as PlainSteps;
+      // Gradients that no shard has taken are sent again in another step.
+      if (!applied && (plain.taken.get(element) ?? step) !== step) continue;
+      promise(!plain.twice.has(element), () => `${JSON.stringify(intent)} was applied twice`);
       const isIn = plain.values[element] !== 0;
       const isOver = this.synchronization.mode === "ssp" || step <= plain.closed;
       promise(

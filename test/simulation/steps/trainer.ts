@@ -263,9 +263,13 @@ export class StepProcess implements StepsCommands, OutboxCommands, OutboxListene
     this.#sendings.delete(call.id);
     if (sending === undefined) return;
     const { stepCall, elements, next } = sending;
-    if (call.rejection !== undefined) this.#steps.failed(stepCall, call.rejection);
+    const { rejection, applied, unknown, late } = call;
+    const areGradients = elements.length > 0 && next === undefined;
+    if (rejection !== undefined && areGradients) {
+      this.#steps.gradientsFailed(stepCall, rejection, applied + unknown);
+    } else if (rejection !== undefined) this.#steps.failed(stepCall, rejection);
     else if (next !== undefined) next();
-    else if (elements.length > 0) this.#steps.gradientsSent(stepCall, call.late);
+    else if (elements.length > 0) this.#steps.gradientsSent(stepCall, late);
     else this.#steps.clocksSent(stepCall);
   }
 

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { ElementBlame, ElementChange, ElementName } from "../../../history/blame.ts";
 import type { ResolvedPoint } from "../../../history/points.ts";
+import type { HistorySource } from "../../../history/source.ts";
 import { addHelp, type CliContext, openOutput } from "../../context.ts";
 import { type OpenedHistory, resolvePointText, withHistory } from "../../history/with-history.ts";
 import {
@@ -78,13 +79,18 @@ async function runBlame(context: CliContext, text: string, flags: BlameFlags): P
       else largest.add(change);
     });
     await showResult(output, text, blame, largest.changes, largest.leftOut);
-    if (since === undefined && !output.json) tellGeneration(output, blame);
+    if (since === undefined && !output.json) await tellGeneration(output, source, blame);
   });
 }
 
-/** Says that there may be earlier changes, which a rewind or a recovery has left behind. */
-function tellGeneration(output: Output, { shard, from: { generation } }: ElementBlame): void {
-  if (generation === 1) return;
+/** Says that there may be earlier changes, in the journal that a rewind or a recovery has left behind. */
+async function tellGeneration(
+  output: Output,
+  source: HistorySource,
+  { shard, from: { generation } }: ElementBlame,
+): Promise<void> {
+  const spans = await source.shard(shard).spans();
+  if (!spans.some((span) => span.generation === generation - 1)) return;
   const earlier = `for those before it: --until ${shard}:SEQ@${generation - 1}`;
   output.message(`the changes are of generation ${generation} of shard ${shard}; ${earlier}`);
 }

@@ -92,7 +92,7 @@ async function runFind(context: CliContext, what: FindingKind, flags: FindFlags)
   const detect = detectorOf(what, flags);
   const tally = new FindingTally();
   await withHistory(context, flags, async ({ source }) => {
-    const updates = await selectUpdates(output, source, flags, { signal });
+    const updates = await selectUpdates(context, output, source, flags, { signal });
     const printer = new FindingPrinter(output, flags.limit);
     for await (const events of updates) {
       for (const event of events) {

@@ -1,6 +1,6 @@
 import type { NatsConnection } from "@nats-io/transport-node";
 import type { Command } from "commander";
-import type { ForkedJob } from "../../../history/fork-job.ts";
+import type { ForkedJob } from "../../../history/continue/fork-job.ts";
 import type { ResolvedPoint } from "../../../history/points.ts";
 import type { HistorySource } from "../../../history/source.ts";
 import { mismatch, type PserverError, visible } from "../../../protocol/errors.ts";
@@ -96,8 +96,8 @@ async function fork(
   },
 ): Promise<ForkedJob> {
   // Loaded here, so that other commands start faster.
-  const { forkJob } = await import("../../../history/fork-job.ts");
-  const { knownSettings } = await import("../../../history/new-job.ts");
+  const { forkJob } = await import("../../../history/continue/fork-job.ts");
+  const { knownSettings } = await import("../../../history/continue/new-job.ts");
   const { source, point, connection, host, as } = from;
   const { signal } = context;
   const rebuild = await rebuildWithProgress(output, source, signal);

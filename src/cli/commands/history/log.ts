@@ -54,6 +54,11 @@ export function registerLog(program: Command, context: CliContext): void {
       '  known is left out. A note has "note":{…}, a rejection "code" and "message",',
       '  a record that could not be described "undescribed":"CODE: text", and only place, sender and outcome.',
     ],
+    "Exit code": [
+      "  1 if the tape lacks lines of records that the journal lacks, too, or cannot give: each range of",
+      "  them is a warning, TAPE_DAMAGED, and a damaged file of an archive's tape is one, BAD_ARCHIVE.",
+      "  What is on either side is printed. Others as for every command.",
+    ],
     Examples: [
       "  pserver log --since '10m ago'",
       "  pserver log --param fc1 --trainer trainer-2 --since 3:1200 --until now",
@@ -70,7 +75,7 @@ async function runLog(context: CliContext, flags: LogFlags): Promise<void> {
   const { follow = false, last } = flags;
   await withHistory(context, flags, async ({ source }) => {
     const how = { signal, follow, ...(last === undefined ? {} : { last }) };
-    const updates = await selectUpdates(output, source, flags, how);
+    const updates = await selectUpdates(context, output, source, flags, how);
     const printer = printerOf(output, flags);
     await output.stream(printer.titles, signal);
     try {

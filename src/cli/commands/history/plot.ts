@@ -69,7 +69,7 @@ async function runPlot(context: CliContext, value: string, flags: PlotFlags): Pr
   const scale = flags.log === true ? "log" : "linear";
   const collector = new ChartCollector({ title: value, by: flags.by, scale });
   const { chart, job } = await withHistory(context, flags, async ({ source }) => {
-    const updates = await selectUpdates(output, source, flags, { signal });
+    const updates = await selectUpdates(context, output, source, flags, { signal });
     for await (const events of updates) {
       for (const event of events) collector.add(event);
     }

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
+import type { DroppedRewind, RewoundJob } from "../../../history/continue/rewind-job.ts";
 import type { Cut } from "../../../history/points.ts";
-import type { DroppedRewind, RewoundJob } from "../../../history/rewind-job.ts";
 import type { HistorySource } from "../../../history/source.ts";
 import { PserverError, visible } from "../../../protocol/errors.ts";
 import { showCut } from "../../../protocol/messages/position.ts";
@@ -107,7 +107,7 @@ async function goBack(
 ): Promise<void> {
   // Loaded here, so that other commands start faster.
   const { findUnfinishedRewind, isSameCut, nothingUnfinished, rewindJob, unfinishedError } =
-    await import("../../../history/rewind-job.ts");
+    await import("../../../history/continue/rewind-job.ts");
   const { job } = flags;
   await withHistory(context, flags, async ({ source }) => {
     await withStore(context, { ...flags, timeout: STORE_TIMEOUT_MS }, async (connection, host) => {
@@ -132,7 +132,7 @@ async function goBack(
 
 async function drop(context: CliContext, output: Output, flags: RewindFlags): Promise<void> {
   // Loaded here, so that other commands start faster.
-  const { dropRewind } = await import("../../../history/rewind-job.ts");
+  const { dropRewind } = await import("../../../history/continue/rewind-job.ts");
   const { job } = flags;
   await withStore(context, { ...flags, timeout: STORE_TIMEOUT_MS }, async (connection, host) => {
     const dropped = await dropRewind({ connection, host, job });

@@ -1,6 +1,8 @@
 import type { Command } from "commander";
+import type { EntryProblem } from "../../../actors/lifecycle/compare-entries.ts";
 import type { ResolvedPoint } from "../../../history/points.ts";
 import type { Replayer } from "../../../history/replay/replayer.ts";
+import { visible } from "../../../protocol/errors.ts";
 import { addHelp, type CliContext, openOutput } from "../../context.ts";
 import type { VerifiedShard } from "../../history/describe-verifications.ts";
 import {
@@ -43,6 +45,9 @@ export function registerVerify(program: Command, context: CliContext): void {
       "  that was left is folded to its end, and its state at the cut compared with what the next",
       "  generation began with; what was given up of it for a loss may be damaged. Of a recorded file the",
       "  records are read and folded; it has a snapshot to compare with only where a generation begins.",
+      "  The tape is read from its beginning: each message must be as it was written, and the lines of all",
+      "  records up to the newest snapshot must be there.",
+      "  The entries of the job's bucket are compared with what the shards know: pserver recover mends them.",
     ],
     Points: POINT_HELP,
     "Exit code": [
@@ -51,9 +56,11 @@ export function registerVerify(program: Command, context: CliContext): void {
     Permissions: HISTORY_PERMISSIONS,
     "With --json": [
       '  {"from","sound","shards":[{"shard","records","places":[{"generation","seq","kind","error"}],',
-      '  "hosts":{"kind","position","blocks","what","error"}}]}; a place is first (compared with nothing),',
-      "  equal, different, damaged (a snapshot), unreadable or given-up (the journal after it); hosts are",
-      "  equal, different or unknown, or null where none can be asked.",
+      '  "hosts":{"kind","position","blocks","what","error"},"tape":{"messages","problems":[{"code",',
+      '  "message","details"}]}}]}; a place is first (compared with nothing),',
+      "  equal, different, damaged (a snapshot), unreadable, given-up or not-kept (the journal after it); hosts are",
+      '  equal, different or unknown, or null where none can be asked; "entries":[{"key","problem"}] are',
+      "  those that are damaged, lost or older than what the shards know.",
     ],
     Examples: ["  pserver verify", '  pserver verify --job mnist --from "1h ago" --json'],
   });
@@ -68,13 +75,20 @@ async function runVerify(context: CliContext, flags: VerifyFlags): Promise<void>
         ? undefined
         : await resolvePointText(context, output, history.source, from);
     const found = await withPool(context, history, (pool) =>
-      verifyAll(output, history, pool, point),
+      verifyAll(context, output, history, pool, point),
     );
-    await showResult(context, output, point, found);
+    const known = new Map(
+      found.flatMap(({ known, verification: { shard } }) =>
+        known === undefined ? [] : [[shard, known] as const],
+      ),
+    );
+    const entries = (await history.source.compareEntries?.(known)) ?? [];
+    await showResult(context, output, point, { found, entries });
   });
 }
 
 async function verifyAll(
+  { signal }: CliContext,
   output: Output,
   { source }: OpenedHistory,
   pool: Replayer,
@@ -82,6 +96,7 @@ async function verifyAll(
 ): Promise<VerifiedShard[]> {
   const { mapConcurrently } = await import("../../../actors/concurrent.ts");
   const { verifyServed } = await import("../../../history/verify.ts");
+  const { verifyTape } = await import("../../../history/verify-tape.ts");
   const { ProgressSum } = await import("../../../history/replay/replayer.ts");
   const numbers = Array.from({ length: source.shards }, (_, shard) => shard);
   return await output.progress("verifying", formatRecords).reported((onProgress) => {
@@ -89,28 +104,40 @@ async function verifyAll(
     const verify = async (shard: number): Promise<VerifiedShard> => {
       const from = point?.cut[shard];
       const { verification, replayed } = await pool.verify(shard, from, sum.note);
+      const known = await replayed?.known();
       const canAsk = replayed !== undefined && source.askOwner !== undefined;
-      return { verification, served: canAsk ? await verifyServed(source, replayed) : undefined };
+      const served = canAsk ? await verifyServed(source, replayed) : undefined;
+      const tape = await verifyTape(source.shard(shard), signal);
+      return { verification, known, served, tape };
     };
     return mapConcurrently(numbers, verify, pool.threads);
   });
+}
+
+/** The findings about the shards, and the entries of the job's bucket that contradict them or cannot be read. */
+interface Verified {
+  readonly found: readonly VerifiedShard[];
+  readonly entries: readonly EntryProblem[];
 }
 
 async function showResult(
   context: CliContext,
   output: Output,
   point: ResolvedPoint | undefined,
-  found: readonly VerifiedShard[],
+  { found, entries }: Verified,
 ): Promise<void> {
   const { describeProblems, describeVerifications, isCompared, isWhole, verificationEntry } =
     await import("../../history/describe-verifications.ts");
-  const isSound = found.every(isWhole);
+  const isSound = found.every(isWhole) && entries.length === 0;
   if (output.json) {
     const from = point === undefined ? null : await pointEntry(point);
-    output.value({ from, sound: isSound, shards: found.map(verificationEntry) });
+    output.value({ from, sound: isSound, shards: found.map(verificationEntry), entries });
   } else {
     output.lines(describeVerifications(found, output));
     for (const problem of describeProblems(found)) output.warning(problem);
+    for (const { key, problem } of entries) {
+      output.warning(`entry ${visible(key)} of the job's bucket is damaged: ${visible(problem)}`);
+    }
     const records = found.reduce((sum, { verification }) => sum + verification.records, 0);
     const what = `${formatCount(found.length, "shard")}, ${formatRecords(records)} folded`;
     const agreed = found.some(isCompared)

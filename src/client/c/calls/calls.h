@@ -6,6 +6,7 @@
  * parameters as hosts describe them.
  */
 
+#include "steps/steps.h"
 #include "wire/wire.h"
 
 struct ps_client;

@@ -339,6 +339,14 @@ void pserver_options_init(pserver_options *options) {
                                .in_flight_bytes = IN_FLIGHT_BYTES};
 }
 
+/** The job of whoever names none. */
+#define JOB_DEFAULT "default"
+
+static const char *job_of(const pserver_options *options) {
+  const char *job = options->job == NULL ? ps_from_environment("PSERVER_JOB") : options->job;
+  return job == NULL ? JOB_DEFAULT : job;
+}
+
 static pserver_status check_options(const pserver_options *options) {
   if (options == NULL) {
     return ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_connect: expected options; received NULL");
@@ -351,7 +359,7 @@ static pserver_status check_options(const pserver_options *options) {
     return ps_fail(PSERVER_ERR_BAD_VALUE,
                    "pserver_connect: expected timeouts and in_flight_bytes of more than 0");
   }
-  return ps_check_job_name(options->job);
+  return ps_check_job_name(job_of(options));
 }
 
 /** Writes an id that is used once: host name, process id and a random part. */
@@ -370,11 +378,13 @@ static pserver_status name_client(const pserver_options *options, struct ps_iden
   char made[PS_ID_SIZE];
   char token[PS_ID_SIZE];
   unique_trainer(made);
-  const char *trainer = options->trainer == NULL ? made : options->trainer;
+  const char *trainer = options->trainer;
+  if (trainer == NULL) trainer = ps_from_environment("PSERVER_TRAINER");
+  if (trainer == NULL) trainer = made;
   pserver_status status = ps_escape_id(trainer, identity->id);
   if (status != PSERVER_OK) return status;
   snprintf(identity->trainer, sizeof identity->trainer, "%s", trainer);
-  snprintf(identity->job, sizeof identity->job, "%s", options->job);
+  snprintf(identity->job, sizeof identity->job, "%s", job_of(options));
   snprintf(token, sizeof token, "%08" PRIx64, ps_random_bits() & UINT32_MAX);
   if (options->inbox_token != NULL) status = ps_escape_id(options->inbox_token, token);
   if (status != PSERVER_OK) return ps_fail_prefixed("inbox_token: ");

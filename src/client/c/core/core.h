@@ -159,6 +159,8 @@ struct ps_block_update {
   /** Number of its last publication among all publications of the outbox. */
   uint64_t send_number;
   int64_t sent_at_ms;
+  /** When its last publication was known to have reached the broker; PS_NEVER_MS while it is not. */
+  int64_t reached_at_ms;
   /** When to publish it again after a refusal; PS_NEVER_MS if the broker has not refused it. */
   int64_t retry_at_ms;
   int64_t retry_delay_ms;
@@ -265,8 +267,6 @@ struct ps_shard_window {
   struct ps_update_list waiting;
   /** Open records that are stored, by the time at which their outcomes become due. */
   struct ps_update_list stored;
-  /** The latest publication that has a PubAck; earlier ones of the shard without one are lost. */
-  uint64_t acked_send_number;
   /** When outcomes were last asked for. */
   int64_t asked_at_ms;
   size_t records;
@@ -402,6 +402,13 @@ struct ps_step_call {
   bool is_sending;
   /** Whether its gradients have been sent a second time, because a shard found them too early. */
   bool is_resent;
+  /** The failure by which it lost its place in the steps, after which it has entered again; or NULL. */
+  struct ps_failure *place_lost;
+  /** The step in which its gradients were sent last, and whether some were taken, or may have been. */
+  uint64_t sent_in;
+  bool is_taken;
+  /** The step that it was ending when it lost its place; 0 for none. */
+  uint64_t ends;
   /** Blocks whose gradients came too late. */
   size_t late;
   /** Revision of the members, and session, in which it has entered. */
@@ -624,9 +631,9 @@ struct ps_outbox_deps {
  *
  * A waiting update is published once both the window of bytes in flight and the window of its shard's
  * numbers permit it. Its record is repeated until its PubAck and no longer: after a reconnect, because what
- * is published while disconnected is lost; after 2 s without any PubAck; and, with growing delays, while
- * the journal is full or does not exist yet. Repeats are harmless, because a shard applies each number at
- * most once.
+ * is published while disconnected is lost; 2 s after it has certainly reached the broker, or after 2 s
+ * without any PubAck; and, with growing delays, while the journal is full or does not exist yet. Repeats are
+ * harmless, because a shard applies each number at most once.
  *
  * Invariant: an update is waiting, or its number is open, or it has its fate. In flight are the records
  * without a PubAck, including those that were given up, until the broker has answered or cannot receive
@@ -655,6 +662,8 @@ struct ps_outbox {
   uint64_t session;
   uint64_t send_number;
   int64_t last_ack_at_ms;
+  /** The latest publication that the broker is known to have received, and so all before it. */
+  uint64_t reached_send_number;
   bool is_paused;
   bool is_connected;
   bool has_timer;
@@ -791,105 +800,5 @@ void ps_session_core_stop(struct ps_session_core *core);
 
 /** Drops failures and waiting requests without calling any command. */
 void ps_session_core_release(struct ps_session_core *core);
-
-/** How a job synchronizes its trainers. */
-struct ps_synchronization {
-  enum { PS_SYNC_ASYNC, PS_SYNC_SYNC, PS_SYNC_SSP } mode;
-  /** In `sync`: how many trainers a step does not wait for. */
-  uint64_t backups;
-  /** In `ssp`: how many steps a trainer may be ahead of the slowest. */
-  uint64_t staleness;
-};
-
-/**
- * The step machine: a trainer's part in the steps of a `sync` or `ssp` job. The trainer becomes a member
- * with its first gradient, and begins after the largest step that is closed in any shard.
- *
- * Calls take turns in order. A call keeps its turn until it is over; gradients that do not end the step
- * give it up as soon as they are being sent.
- *
- * Initialize it with zeros except `commands`. It allocates no memory.
- */
-struct ps_steps_core {
-  const struct ps_steps_commands *commands;
-  struct ps_queue queued;
-  struct ps_step_call *holder;
-  bool is_giving_turns;
-  /** Number of calls whose gradients are being sent. */
-  size_t sending;
-  /** By shard: the last step known to be closed. */
-  uint64_t closed[PS_SHARDS_MAX];
-  struct ps_synchronization synchronization;
-  unsigned shards;
-  uint64_t session;
-  /** Revision of the members, and session, in which the trainer is a member; 0 if it is not. */
-  uint64_t member_revision;
-  uint64_t member_session;
-  /** Steps that this trainer has ended, including those before it entered. */
-  uint64_t ended;
-  /** Whether a gradient of the step after the last ended one has been sent. */
-  bool is_open;
-  /** Whether the trainer became a member during the open step. */
-  bool entered_in_step;
-};
-
-/** Returns the step that must have closed before this trainer reads; 0: none. */
-uint64_t ps_steps_core_read_step(const struct ps_steps_core *core);
-
-/** Begins a session, in which the trainer is not a member yet. */
-void ps_steps_core_session_began(struct ps_steps_core *core, uint64_t session, unsigned shards,
-                                 struct ps_synchronization synchronization);
-
-/** Notes that a shard is known to have closed a step. */
-void ps_steps_core_note_closed(struct ps_steps_core *core, unsigned shard, uint64_t step);
-
-/**
- * Notes that a shard has fallen back: steps that were closed there may be open again, and close only after
- * this trainer has told the shard again which steps it has ended. The trainer enters again with its next
- * gradient; until then its reads wait for no step.
- */
-void ps_steps_core_fell_back(struct ps_steps_core *core, unsigned shard);
-
-/**
- * Notes that a host refused a read because the trainer is no longer a member, or only in another membership
- * than it knows. It enters again with its next gradient; until then its reads wait for no step.
- */
-void ps_steps_core_lost_place(struct ps_steps_core *core);
-
-/** Begins a call. If it fails, the step that it was to end stays open. */
-void ps_steps_core_begin(struct ps_steps_core *core, struct ps_step_call *call);
-
-/** Ends a call that is queued or draining; in other phases the I/O layer ends what it does for the call. */
-void ps_steps_core_end_call(struct ps_steps_core *core, struct ps_step_call *call,
-                            struct ps_failure *failure);
-
-/** Notes that the trainer is a member from this revision on. */
-void ps_steps_core_entered(struct ps_steps_core *core, struct ps_step_call *call, uint64_t revision);
-
-/** Notes that the trainer is no longer a member. */
-void ps_steps_core_exited(struct ps_steps_core *core, struct ps_step_call *call);
-
-/** Returns the step that a request which is about to be sent shall wait for; 0: none. */
-uint64_t ps_steps_core_wanted_step(const struct ps_steps_core *core, const struct ps_step_call *call);
-
-/** Takes a shard's answer with its last closed step. */
-void ps_steps_core_step_answered(struct ps_steps_core *core, struct ps_step_call *call, unsigned shard,
-                                 uint64_t step);
-
-/** Takes the failure of a request to a shard, which could not be sent or was answered with an error. */
-void ps_steps_core_ask_failed(struct ps_steps_core *core, struct ps_step_call *call,
-                              struct ps_failure *failure);
-
-/**
- * Notes that the gradients of a call are applied, or stored if that is enough; `late` blocks came too late.
- */
-void ps_steps_core_gradients_sent(struct ps_steps_core *core, struct ps_step_call *call, size_t late);
-
-/** Notes that the clocks of `call->step` are applied in every shard. */
-void ps_steps_core_clocks_sent(struct ps_steps_core *core, struct ps_step_call *call);
-
-/** Takes the failure of a command that the I/O layer carried out for a call. */
-void ps_steps_core_failed(struct ps_steps_core *core, struct ps_step_call *call,
-                          struct ps_failure *failure);
 
 #endif

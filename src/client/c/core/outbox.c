@@ -7,6 +7,8 @@
 
 /** How long a PubAck may take before the record is repeated. */
 #define ACK_TIMEOUT_MS 2000
+/** So many bytes in flight are repeated without growing delays: no link is so slow that they fill it. */
+#define LITTLE_BYTES (256 * 1024)
 /** The longest delay before a refused record is published again. */
 #define RETRY_MAX_MS 1000
 /** How often open records are checked. */
@@ -172,6 +174,7 @@ static void note_published(struct ps_outbox *outbox, struct ps_block_update *upd
   update->send_number = outbox->send_number;
   update->sends++;
   update->sent_at_ms = now_ms;
+  update->reached_at_ms = PS_NEVER_MS;
   update->retry_at_ms = PS_NEVER_MS;
 }
 
@@ -392,6 +395,15 @@ void ps_outbox_start(struct ps_outbox *outbox, uint64_t session, int64_t now_ms)
 
 void ps_outbox_pause(struct ps_outbox *outbox) { outbox->is_paused = true; }
 
+/** Notes that the broker has answered to a record. */
+static void note_ack(struct ps_outbox *outbox, const struct ps_block_update *update, int64_t now_ms) {
+  outbox->last_ack_at_ms = now_ms;
+  /* Of a record that was repeated, nobody knows which copy was answered. */
+  if (update->sends == 1 && update->send_number > outbox->reached_send_number) {
+    outbox->reached_send_number = update->send_number;
+  }
+}
+
 bool ps_outbox_stored(struct ps_outbox *outbox, uint64_t slot, uint64_t serial, unsigned shard,
                       struct ps_position at, int64_t now_ms) {
   struct ps_block_update *update = ps_in_flight_get(&outbox->in_flight, slot, serial);
@@ -399,18 +411,15 @@ bool ps_outbox_stored(struct ps_outbox *outbox, uint64_t slot, uint64_t serial, 
   if (shard != update->shard) {
     struct ps_failure *failure = other_shard(shard, update->shard);
     if (failure == NULL) return false;
-    outbox->last_ack_at_ms = now_ms;
+    note_ack(outbox, update, now_ms);
     reject(outbox, update, failure);
     ps_failure_drop(failure);
     finish(outbox, now_ms);
     return true;
   }
-  outbox->last_ack_at_ms = now_ms;
+  note_ack(outbox, update, now_ms);
   ps_positions_note(outbox->deps.positions, shard, at);
   struct ps_shard_window *window = outbox->windows[update->shard];
-  if (update->send_number > window->acked_send_number) {
-    window->acked_send_number = update->send_number;
-  }
   leave_flight(outbox, update, update->sends == 1);
   if (update->is_open) {
     update->stored = at;
@@ -429,7 +438,7 @@ void ps_outbox_refused(struct ps_outbox *outbox, uint64_t slot, uint64_t serial,
                        struct ps_failure *failure, bool is_retryable, int64_t now_ms) {
   struct ps_block_update *update = ps_in_flight_get(&outbox->in_flight, slot, serial);
   if (update == NULL) return;
-  outbox->last_ack_at_ms = now_ms;
+  note_ack(outbox, update, now_ms);
   update->refusals++;
   if (!update->is_open) {
     leave_flight(outbox, update, false);
@@ -498,14 +507,18 @@ void ps_outbox_disconnected(struct ps_outbox *outbox) {
 }
 
 /**
- * Whether a record's PubAck is overdue. The broker answers a shard's records in order, so a record is lost
- * when a later one has its PubAck, or when none has come for 2 s. While PubAcks arrive, a slow link is not
- * filled with repeats.
+ * Whether a record counts as lost. The connection brings records to the broker in order: one has reached it
+ * when a later one, of any shard, was answered, and is lost 2 s after that, as its journal may have no
+ * leader. It is also lost if no PubAck at all has come for 2 s; unless little is in flight, that time grows
+ * with each copy, so that a slow link is not filled with repeats.
  */
-static bool is_lost(const struct ps_outbox *outbox, const struct ps_block_update *update, int64_t now_ms) {
-  int64_t waits = update->sends < 4 ? update->sends : 4;
-  if (now_ms - update->sent_at_ms < ACK_TIMEOUT_MS * waits) return false;
-  return outbox->windows[update->shard]->acked_send_number > update->send_number ||
+static bool is_lost(const struct ps_outbox *outbox, struct ps_block_update *update, int64_t now_ms) {
+  bool is_reached = update->send_number < outbox->reached_send_number;
+  if (is_reached && now_ms < update->reached_at_ms) update->reached_at_ms = now_ms;
+  if (now_ms - update->reached_at_ms >= ACK_TIMEOUT_MS) return true;
+  bool is_little = outbox->in_flight.bytes <= LITTLE_BYTES;
+  int64_t waits = is_little ? 1 : update->sends < 4 ? update->sends : 4;
+  return now_ms - update->sent_at_ms >= ACK_TIMEOUT_MS * waits &&
          now_ms - outbox->last_ack_at_ms >= ACK_TIMEOUT_MS;
 }
 

@@ -36,7 +36,7 @@ enum ps_reaction {
   PS_REACTION_REPLACED,
   /** records behind the end of the shard's journal are lost; the call fails */
   PS_REACTION_LOST,
-  /** the call fails, but a read goes on without waiting for a step; the next gradient enters the steps anew */
+  /** the trainer enters the steps anew: a gradient, or the end of a step, once in its call; a read goes on without waiting for a step */
   PS_REACTION_ENTER_ANEW,
   /** the session is over: the client joins again */
   PS_REACTION_REJOIN,

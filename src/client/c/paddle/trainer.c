@@ -128,8 +128,6 @@ int ps_await_ready(struct ps_trainer *trainer) {
 
 /* The trainers of a process, by number, so that a closed or invalid one is an error and not a crash. */
 
-/** As for the pserver command. */
-#define JOB_DEFAULT "default"
 #define WAITING_MS 3600000
 #define CLOSE_MS 10000
 #define NUMBER_MAX INT32_MAX
@@ -177,10 +175,8 @@ static bool connect_core(struct ps_trainer *trainer, struct ps_place place) {
   if (trainer->timeout_ms < 0) return false;
   pserver_options options;
   pserver_options_init(&options);
-  const char *job = place.job == NULL ? ps_environment_value("PSERVER_JOB") : place.job;
   options.url = place.url;
-  options.job = job == NULL ? JOB_DEFAULT : job;
-  options.trainer = ps_environment_value("PSERVER_TRAINER");
+  options.job = place.job;
   if (pserver_connect(&options, &trainer->core) == PSERVER_OK) return true;
   ps_report_core();
   return false;

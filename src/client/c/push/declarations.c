@@ -51,10 +51,14 @@ static bool has_empty_dimension(const pserver_tensor *value) {
   return false;
 }
 
-/** Whether a configuration may allow values that are not finite; the setting's name may contain escapes. */
+/**
+ * Whether a configuration may allow values that are not finite; the setting's name has two spellings, and may
+ * contain escapes.
+ */
 static bool may_allow_non_finite(const pserver_config *config) {
   if (config == NULL || config->text == NULL) return false;
-  return strstr(config->text, "allowNonFinite") != NULL || strchr(config->text, '\\') != NULL;
+  return strstr(config->text, "onFinite") != NULL || strstr(config->text, "on_finite") != NULL ||
+         strchr(config->text, '\\') != NULL;
 }
 
 /**

@@ -128,6 +128,11 @@ static void write_finish(void *context, struct ps_draft *draft) {
   }
 }
 
+static void write_abort(void *context, struct ps_draft *draft) {
+  const uint64_t *epoch = context;
+  ps_draft_whole(draft, "epoch", *epoch);
+}
+
 static void take_positions(struct ps_client *client, void *at) {
   memcpy(at, client->positions.awaited, sizeof client->positions.awaited);
 }
@@ -452,6 +457,22 @@ pserver_status pserver_finish_init(pserver_client *handle, int64_t timeout_ms) {
   if (status != PSERVER_OK) return status;
   status = selected_epoch(&call, &epoch);
   if (status == PSERVER_OK) status = finish_initialization(&call, epoch, NULL);
+  if (status == PSERVER_OK) {
+    uint64_t none = 0;
+    ps_run_on_io_thread(&call, note_epoch, &none);
+  }
+  return ps_call_end(&call, status);
+}
+
+pserver_status pserver_abort_init(pserver_client *handle, int64_t timeout_ms) {
+  struct ps_call call;
+  uint64_t epoch = 0;
+  pserver_status status = ps_call_begin(&call, handle, "pserver_abort_init", timeout_ms, 0);
+  if (status != PSERVER_OK) return status;
+  status = selected_epoch(&call, &epoch);
+  if (status == PSERVER_OK) {
+    status = ps_request_lifecycle(&call, &call.client->session.lifecycle, "abort", write_abort, NULL, &epoch);
+  }
   if (status == PSERVER_OK) {
     uint64_t none = 0;
     ps_run_on_io_thread(&call, note_epoch, &none);

@@ -7,6 +7,7 @@
  * records (ps_record); the core knows a record as a ps_block_update.
  */
 
+#include "steps/steps.h"
 #include "tensors/tensors.h"
 
 struct ps_parameter_update;
@@ -241,6 +242,8 @@ struct ps_sending {
   /** Set by the sender: number of blocks whose gradients came after their step had closed, if that is not an
    * error. */
   size_t late;
+  /** Set by the sender: number of blocks that are applied, or may be. */
+  size_t taken;
   struct ps_update_sender *sender;
   struct ps_update_call *call;
   /** One for each update of the call. */
@@ -308,8 +311,9 @@ void ps_steps_init(struct ps_steps *steps, const struct ps_steps_deps *deps);
 
 /**
  * Sends gradients in the open step, ends the step if `ends_step`, and waits. After an error the step is still
- * open. Errors as of ps_sending_begin(); TIMEOUT, which names the members waited for; NOT_MEMBER if the
- * trainer is no longer a member: it enters again with the next gradient.
+ * open. A trainer that has lost its place in the steps enters again, once in a call. Errors as of
+ * ps_sending_begin(); TIMEOUT, which names the members waited for; NOT_MEMBER or LATE if the step had taken a part
+ * of the gradients when it closed without the trainer.
  */
 pserver_status ps_send_in_step(struct ps_call *call, struct ps_steps *steps, struct ps_sending *gradients,
                                bool ends_step);

@@ -186,8 +186,14 @@ static void ask_step(void *owner, struct ps_step_call *call, unsigned shard, uin
 
 static void gradients_over(struct ps_sending *sending, pserver_status status) {
   struct ps_step_task *step = sending->context;
-  if (status != PSERVER_OK) fail(step);
-  else ps_steps_core_gradients_sent(&step->steps->core, step->call, sending->late);
+  struct ps_steps_core *core = &step->steps->core;
+  if (status == PSERVER_OK) {
+    ps_steps_core_gradients_sent(core, step->call, sending->late);
+    return;
+  }
+  struct ps_failure *failure = ps_failure_of_last();
+  ps_steps_core_gradients_failed(core, step->call, failure, sending->taken);
+  ps_failure_drop(failure);
 }
 
 /** Sends sources whose `over` will be called with the task as context. */

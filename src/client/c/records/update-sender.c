@@ -202,6 +202,7 @@ static void call_over(void *owner, struct ps_update_call *call, int64_t now_ms) 
   const struct ps_update_sender *sender = owner;
   struct ps_sending *sending = call->context;
   sending->late = call->late;
+  sending->taken = call->applied + call->unknown;
   finish(sending, ps_call_error(call, sending->records, sender->deps.identity->trainer));
 }
 

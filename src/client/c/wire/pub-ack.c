@@ -10,6 +10,8 @@
 
 /** JetStream's code for a limit of the stream, or for any error of its store; the description says which. */
 enum { STORE_FAILED = 10077 };
+/** JetStream's code for a limit of the broker itself. */
+enum { INSUFFICIENT_RESOURCES = 10023 };
 /** Statuses that mean that the broker could not process the message now. */
 enum { STATUS_TIMEOUT = 408, STATUS_TOO_MANY = 429, STATUS_FAULT_MIN = 500 };
 
@@ -72,9 +74,15 @@ static const char *refusal_text(pserver_status code) {
   }
 }
 
+/** Returns what the text of a refusal leaves out, as `refusalText` in src/protocol/jetstream-errors.ts does. */
+static const char *missing_text(const struct ps_pub_ack *answer) {
+  if (answer->error_code != INSUFFICIENT_RESOURCES) return "";
+  return ": the broker's own limit is reached, max_file or else three quarters of what was free at its start";
+}
+
 static int refusal(const struct ps_pub_ack *answer) {
   pserver_status code = refusal_code(answer);
-  ps_fail(code, "%s: %s", refusal_text(code), answer->description);
+  ps_fail(code, "%s: %s%s", refusal_text(code), answer->description, missing_text(answer));
   return pserver_is_retryable(code) ? PS_ACK_LATER : PS_ACK_REFUSED;
 }
 

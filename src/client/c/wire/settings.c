@@ -28,15 +28,15 @@ struct credentials {
   const char *nkey_public;
 };
 
-static const char *from_environment(const char *name) {
+const char *ps_from_environment(const char *name) {
   const char *value = getenv(name);
   return value == NULL || value[0] == '\0' ? NULL : value;
 }
 
 static const char *address_of(const pserver_options *options) {
   if (options->url != NULL) return options->url;
-  const char *url = from_environment("PSERVER_URL");
-  if (url == NULL) url = from_environment("NATS_URL");
+  const char *url = ps_from_environment("PSERVER_URL");
+  if (url == NULL) url = ps_from_environment("NATS_URL");
   return url == NULL ? DEFAULT_URL : url;
 }
 
@@ -56,16 +56,16 @@ static struct credentials credentials_of(const pserver_options *options,
   if (are_credentials(&given)) {
     if (given.user != NULL && given.password == NULL) {
       /* The password may come from the environment, unless that names another user. */
-      const char *user = from_environment("NATS_USER");
+      const char *user = ps_from_environment("NATS_USER");
       if (user == NULL || strcmp(user, given.user) == 0) {
-        given.password = from_environment("NATS_PASSWORD");
+        given.password = ps_from_environment("NATS_PASSWORD");
       }
     }
     return given;
   }
-  return (struct credentials){from_environment("NATS_USER"),  from_environment("NATS_PASSWORD"),
-                              from_environment("NATS_TOKEN"), from_environment("NATS_CREDS"),
-                              from_environment("NATS_NKEY"),  from_environment("NATS_NKEY_PUBLIC")};
+  return (struct credentials){ps_from_environment("NATS_USER"),  ps_from_environment("NATS_PASSWORD"),
+                              ps_from_environment("NATS_TOKEN"), ps_from_environment("NATS_CREDS"),
+                              ps_from_environment("NATS_NKEY"),  ps_from_environment("NATS_NKEY_PUBLIC")};
 }
 
 static pserver_status nats_failure(natsStatus status, pserver_status code, const char *what) {
@@ -114,8 +114,8 @@ static bool are_given(const struct tls_files *files) {
 static pserver_status find_tls_files(const pserver_options *options, struct tls_files *files) {
   *files = (struct tls_files){options->tls_ca, options->tls_cert, options->tls_key};
   if (!are_given(files)) {
-    *files = (struct tls_files){from_environment("NATS_CA"), from_environment("NATS_CERT"),
-                                from_environment("NATS_KEY")};
+    *files = (struct tls_files){ps_from_environment("NATS_CA"), ps_from_environment("NATS_CERT"),
+                                ps_from_environment("NATS_KEY")};
   }
   if ((files->cert == NULL) != (files->key == NULL)) {
     return ps_fail(PSERVER_ERR_BAD_VALUE, "tls_cert and tls_key: expected both or none; received one");

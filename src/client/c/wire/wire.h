@@ -579,6 +579,9 @@ void ps_requests_release(struct ps_requests *requests);
  */
 pserver_status ps_make_nats_options(const pserver_options *options, const char *name, natsOptions **made);
 
+/** Returns a variable of the environment; NULL if it is not set or empty. */
+const char *ps_from_environment(const char *name);
+
 /** Writes the address list without credentials, for error texts. */
 void ps_shown_address(const pserver_options *options, char *target, size_t size);
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Dict, List, Mapping
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
@@ -16,49 +17,108 @@ _CALLS_MAX = 8
 class SharedValues:
     """Local values by name, kept equal with parameters of the same names.
 
-    ``params`` is a mapping to numpy arrays, tensors or shared variables, or an object with a
-    ``state_dict()`` of them, such as a ``torch.nn.Module``, of which the floating point entries are
-    shared. Raises BadDtype for a value that could not be overwritten in place.
+    ``params`` is a mapping to numpy arrays, tensors or shared variables; a ``torch.nn.Module``, of which the
+    floating point parameters and buffers are shared, as ``pserver.torch`` names and holds them; or another
+    object with a ``state_dict()``, of which the floating point entries are. What it has is looked at in each
+    call: names or shapes that have changed since are refused with BadValue, because other trainers would not
+    know them. Vectors of spectral norms are computed from the adopted weights. Raises BadDtype for a value that
+    could not be overwritten in place.
     """
 
     def __init__(self, params: Any) -> None:
-        self._params: Dict[str, Any] = _entries(params)
-        for name, value in self._params.items():
+        self._params = params
+        entries = _entries(params)
+        for name, value in entries.items():
             if not (_is_variable(value) or isinstance(_view(value), np.ndarray)):
                 expected = "an array, a tensor or a shared variable"
                 raise pserver.errors.BadDtype(
                     f'"{name}": expected {expected}; received {type(value).__qualname__}',
                     {"parameter": name, "expected": expected, "received": repr(type(value))},
                 )
+        self._shapes = {name: _shape(value) for name, value in entries.items()}
 
     def __len__(self) -> int:
-        return len(self._params)
+        return len(self._shapes)
 
     def create(self, ps: pserver.Client) -> None:
         """Creates missing parameters, and adopts the values of existing ones.
 
         Existing ones are read by one call; the others are created several at a time.
         """
-        values = {name: _get(value) for name, value in self._params.items()}
+        entries = self._entries()
+        values = {name: _get(value) for name, value in entries.items()}
         existing = _existing(ps, values)
         settled = dict(ps.get_params(existing)) if existing else {}
         missing = [name for name in values if name not in settled]
         settled.update(_create_all(ps, {name: values[name] for name in missing}))
-        for name, value in self._params.items():
+        for name, value in entries.items():
             _set(value, settled[name])
 
     def push(self, ps: pserver.Client, alpha: float, beta: float) -> None:
         """Sets parameter = alpha · parameter + beta · local value, for each parameter."""
-        for name, value in self._params.items():
-            ps.push(name, _get(value), alpha, beta)
+        followers = _followers(self._params)
+        for name, value in self._entries().items():
+            if name not in followers.names:
+                ps.push(name, _get(value), alpha, beta)
 
     def adopt(self, ps: pserver.Client) -> None:
         """Sets local value = parameter, for each parameter; all are read before the first is
         overwritten."""
-        if not self._params:
+        followers = _followers(self._params)
+        entries = self._entries()
+        read = [name for name in entries if name not in followers.names]
+        if not read:
             return
-        for name, settled in ps.get_params(list(self._params)).items():
-            _set(self._params[name], settled)
+        for name, settled in ps.get_params(read).items():
+            _set(entries[name], settled)
+        followers.follow()
+        if followers.names:
+            ps.set_params({name: _get(entries[name]) for name in followers.names})
+
+    def _entries(self) -> Dict[str, Any]:
+        """Returns the present values. BadValue if their names or shapes are others than at the beginning."""
+        entries = _entries(self._params)
+        shapes = {name: _shape(value) for name, value in entries.items()}
+        wrong = [f'"{name}" is new' for name in shapes if name not in self._shapes]
+        wrong += [f'"{name}" is gone' for name in self._shapes if name not in shapes]
+        wrong += [
+            f'"{name}" had shape {self._shapes[name]} and has {shape}'
+            for name, shape in shapes.items()
+            if self._shapes.get(name, shape) != shape
+        ]
+        if wrong:
+            raise pserver.errors.BadValue(
+                "params: expected the names and shapes that the extension was made with; received others: "
+                f"{'; '.join(wrong)}"
+            )
+        return entries
+
+
+class _Followers:
+    """Values of a module that follow from its others and cannot be averaged: the vectors of its spectral
+    norms."""
+
+    def __init__(self, vectors: Sequence[Any] = ()) -> None:
+        self._vectors = vectors
+        self.names = {name for each in vectors for name in (each.u_name, each.v_name)}
+
+    def follow(self) -> None:
+        """Computes them from the module's present values."""
+        for each in self._vectors:
+            each.compute()
+
+
+def _is_module(params: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(params, torch.nn.Module)
+
+
+def _followers(params: Any) -> _Followers:
+    if not _is_module(params):
+        return _Followers()
+    from pserver.torch._spectral import spectral_vectors
+
+    return _Followers(spectral_vectors(params))
 
 
 def _existing(ps: pserver.Client, values: Mapping[str, Any]) -> List[str]:
@@ -91,12 +151,22 @@ def _create_all(ps: pserver.Client, values: Mapping[str, Any]) -> Dict[str, pser
 
 
 def _entries(params: Any) -> Dict[str, Any]:
-    if hasattr(params, "state_dict"):
-        return {name: value for name, value in params.state_dict().items() if _is_float(value)}
-    if isinstance(params, Mapping):
+    if _is_module(params):
+        from pserver.torch._modules import module_tensors
+
+        found: Mapping[str, Any] = module_tensors(params)
+    elif hasattr(params, "state_dict"):
+        found = params.state_dict()
+    elif isinstance(params, Mapping):
         return dict(params)
-    expected = "a dict of arrays, or a module with a state_dict()"
-    raise TypeError(f"params: expected {expected}; received {type(params).__qualname__}")
+    else:
+        expected = "a dict of arrays, or a module with a state_dict()"
+        raise TypeError(f"params: expected {expected}; received {type(params).__qualname__}")
+    return {name: value for name, value in found.items() if _is_float(value)}
+
+
+def _shape(value: Any) -> Tuple[int, ...]:
+    return tuple(np.shape(value.get_value()) if _is_variable(value) else value.shape)
 
 
 def _is_float(tensor: Any) -> bool:
@@ -108,10 +178,13 @@ def _is_variable(value: Any) -> bool:
 
 
 def _view(value: Any) -> Any:
-    """Returns the memory of an array or a CPU tensor as an array; any other object unchanged."""
-    if hasattr(value, "detach"):
-        return value.detach().cpu().numpy()
-    return value
+    """Returns the memory of an array or a CPU tensor as an array, or a copy in float32 of a tensor of half
+    precision, which numpy or the server lacks; any other object unchanged."""
+    if not hasattr(value, "detach"):
+        return value
+    tensor = value.detach().cpu()
+    is_half = str(tensor.dtype) in ("torch.bfloat16", "torch.float16")
+    return (tensor.float() if is_half else tensor).numpy()
 
 
 def _get(value: Any) -> Any:

@@ -90,6 +90,7 @@ class AsyncClient:
     init_param = _awaited(Client.init_param)
     init_params = _awaited(Client.init_params)
     finish_init = _awaited(Client.finish_init)
+    abort_init = _awaited(Client.abort_init)
     create_if_not_already_created = _awaited(Client.create_if_not_already_created)
     send_grads = _awaited(Client.send_grads)
     end_step = _awaited(Client.end_step)

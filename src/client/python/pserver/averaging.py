@@ -21,7 +21,9 @@ def elastic_average(
     The parameter is the center. With diff = alpha · (local − center), diff is subtracted from
     ``local``, in place, and added to the center. Each difference is computed in float64 and rounded
     once to the element type. Between reading and adding, other trainers may add their own differences:
-    none is lost. ``local`` is changed only after the center has been. ``alpha`` is from 0 to 1; Platoon
+    none is lost, but the center may pass beyond all of them. That is harmless to weights; a number that must not
+    become negative, such as a variance, is averaged by ``push(name, local, 1 - alpha, alpha)`` instead.
+    ``local`` is changed only after the center has been. ``alpha`` is from 0 to 1; Platoon
     advises 1 / trainers. ``timeout`` is for each of the two calls, in seconds.
 
     Raises BadValue for another alpha or an array that cannot be written; BadDtype or BadShape if it
@@ -41,7 +43,8 @@ class AsyncDifference:
 
     The parameter is the master. A trainer trains ``local`` alone; :meth:`exchange` adds its changes
     since the last exchange to the master, and then copies the master, with the changes of the others,
-    to ``local``.
+    to ``local``. Changes of several trainers add up, which is for weights, not for averages such as running
+    statistics.
     """
 
     def __init__(self, ps: Client, name: str, *, timeout: Optional[float] = None) -> None:
@@ -61,8 +64,14 @@ class AsyncDifference:
 
         Changes that were added are never added again, even if reading the master fails afterwards. Only
         after OutcomeUnknown they may have been added already, and are added with the next exchange.
-        After any other error ``local`` is unchanged.
+        After any other error ``local`` is unchanged. Raises BadShape if ``local`` was replaced by an array of
+        another shape.
         """
+        if self.local.shape != self._old.shape:
+            raise errors.BadShape(
+                f'AsyncDifference: "{self._name}": expected local of shape {self._old.shape}, to be trained in '
+                f"place; received {self.local.shape}"
+            )
         self._ps.push(self._name, self.local - self._old, 1, 1, timeout=timeout)
         self._old[...] = self.local
         master = self._ps.pull(self._name, out=np.empty_like(self.local), timeout=timeout)

@@ -80,6 +80,10 @@ class Client:
             warnings.warn(f"{self!r} was not closed", ResourceWarning, source=self)
             self._discard()
 
+    def __deepcopy__(self, memo: Mapping[int, Any]) -> Client:
+        """Returns this client: copies of what uses it are trainers of the same connection."""
+        return self
+
     def __reduce__(self) -> Tuple[Any, ...]:
         return _unpickle, (self._link.settings, self._link.is_closed)
 
@@ -191,6 +195,16 @@ class Client:
         """
         self._call(Connection.call, "pserver_finish_init", to_ms(timeout))
 
+    def abort_init(self, *, timeout: Optional[float] = None) -> None:
+        """Gives up the initialization for which this trainer is selected: another one that waits is selected, or
+        this one if it asks again.
+
+        What has been initialized meanwhile is dropped. Does nothing if the job is initialized. For a trainer that
+        has failed to initialize the job and goes on; :meth:`close` does the same. Raises NotSelected unless
+        :meth:`begin_init` returned True.
+        """
+        self._call(Connection.call, "pserver_abort_init", to_ms(timeout))
+
     def create_if_not_already_created(
         self,
         /,
@@ -236,9 +250,9 @@ class Client:
         the trainer's step, unless ``end_step`` is False.
 
         Everything is checked before anything is sent. Raises OutcomeUnknown at the deadline: each block's
-        update was applied once or not at all; Late for blocks whose step had closed, except where that is
-        expected (see :class:`GradResult`); NotMember if the trainer is no member any more: the next call
-        enters again.
+        update was applied once or not at all. A trainer that has lost its place in the steps, because it was
+        paused, enters again and sends in the step that is open then; NotMember or Late if the step that closed
+        without it had taken some of the blocks, which the error names.
         """
         has_rate = learning_rate is not None
         options = GradOptions(

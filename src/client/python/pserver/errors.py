@@ -31,6 +31,7 @@ __all__ = [
     "Incomplete",
     "NoSpace",
     "JobExists",
+    "Unfinished",
     "Superseded",
     "Rejoin",
     "Settled",
@@ -50,7 +51,7 @@ __all__ = [
     "JournalFault",
     "HistoryLost",
     "FoldFailed",
-    "Unfinished",
+    "TapeDamaged",
     "NoOwner",
     "NotOwner",
     "Busy",
@@ -180,6 +181,10 @@ class JobExists(Error, code="JOB_EXISTS", number=26):
     """JOB_EXISTS: a job of this name exists with other settings."""
 
 
+class Unfinished(Error, code="UNFINISHED", number=27):
+    """UNFINISHED: an earlier change of the job is to be completed or dropped first."""
+
+
 class Superseded(Error, code="SUPERSEDED", number=30):
     """SUPERSEDED: a newer session of this trainer has joined."""
 
@@ -217,7 +222,7 @@ class Quota(Error, code="QUOTA", number=38):
 
 
 class JobDamaged(Error, code="JOB_DAMAGED", number=39):
-    """JOB_DAMAGED: the job's records are older than what was already done under them."""
+    """JOB_DAMAGED: entries of the job are damaged, or older than what was done under them."""
 
 
 class JournalFull(Error, code="JOURNAL_FULL", number=40, retryable=True):
@@ -256,8 +261,8 @@ class FoldFailed(Error, code="FOLD_FAILED", number=48):
     """FOLD_FAILED: a record cannot be folded, because of a defect of this program."""
 
 
-class Unfinished(Error, code="UNFINISHED", number=49):
-    """UNFINISHED: an earlier change of the job is to be completed or dropped first."""
+class TapeDamaged(Error, code="TAPE_DAMAGED", number=49):
+    """TAPE_DAMAGED: the tape lacks lines of records that are no longer kept."""
 
 
 class NoOwner(Error, ConnectionError, code="NO_OWNER", number=50, retryable=True):

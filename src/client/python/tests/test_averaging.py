@@ -80,3 +80,13 @@ def test_differences_are_for_floats(ps: pserver.Client, unique: Unique) -> None:
     ps.create_if_not_already_created(name, np.zeros(2, np.int32))
     with pytest.raises(pserver.BadDtype, match="float32, float64; received int32"):
         pserver.AsyncDifference(ps, name)
+
+
+def test_local_values_of_another_shape_are_refused(ps: pserver.Client, unique: Unique) -> None:
+    name = unique("master")
+    ps.create_if_not_already_created(name, np.zeros(2, np.float32))
+    difference = pserver.AsyncDifference(ps, name)
+    difference.local = np.ones(3, np.float32)
+    with pytest.raises(pserver.BadShape, match=r"expected local of shape \(2,\).*received \(3,\)"):
+        difference.exchange()
+    assert not ps.pull(name).any()

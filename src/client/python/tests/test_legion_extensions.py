@@ -129,6 +129,88 @@ def test_a_module_shares_its_floating_point_entries(client: legion.Client, uniqu
     }
 
 
+def named(unique: Unique, module: Any) -> Any:
+    """Puts a module into another one, under a name of its own."""
+    torch = pytest.importorskip("torch")
+    outer = torch.nn.Sequential()
+    outer.add_module(unique("m").replace(".", "_"), module)
+    return outer
+
+
+@pytest.mark.parametrize("kind", ["parametrized", "hooked"])
+def test_vectors_of_spectral_norms_follow_the_adopted_weights(
+    client: legion.Client, unique: Unique, kind: str
+) -> None:
+    torch = pytest.importorskip("torch")
+    utils = torch.nn.utils
+    norm = utils.spectral_norm if kind == "hooked" else utils.parametrizations.spectral_norm
+    module = named(unique, norm(torch.nn.Linear(4, 6)))
+    (layer,) = module
+    sync = legion.SharedParamsAutoSync(module, 0.5, 0.5, client)
+    with torch.no_grad():
+        next(p for p in layer.parameters() if p.dim() == 2).normal_()
+    sync.sync()
+    module.eval()
+    module(torch.zeros(1, 4))
+    matrix = torch.linalg.matrix_norm(layer.weight.detach(), 2)
+    torch.testing.assert_close(matrix, torch.tensor(1.0), rtol=0, atol=1e-3)
+    vectors = [name for name, _ in module.named_buffers()]
+    assert len(vectors) == 2
+    for name in vectors:
+        assert torch.equal(torch.from_numpy(client.ps.pull(name)), module.state_dict()[name])
+
+
+def test_a_module_that_has_changed_is_refused(client: legion.Client, unique: Unique) -> None:
+    torch = pytest.importorskip("torch")
+    module = named(unique, torch.nn.Linear(2, 2))
+    (layer,) = module
+    sync = legion.SharedParamsAutoSync(module, 0.5, 0.5, client)
+    layer.weight = torch.nn.Parameter(torch.full((2, 2), 8.0))
+    sync.sync()
+    (name,) = (name for name, p in module.named_parameters() if p is layer.weight)
+    assert torch.equal(torch.from_numpy(client.ps.pull(name)), layer.weight.detach())
+    layer.adapter = torch.nn.Linear(1, 1, bias=False)
+    layer.weight = torch.nn.Parameter(torch.ones(3, 2))
+    before = client.ps.pull(name)
+    with pytest.raises(pserver.BadValue) as caught:
+        sync.sync()
+    assert f'"{name}" had shape (2, 2) and has (3, 2)' in str(caught.value)
+    assert 'adapter.weight" is new' in str(caught.value)
+    np.testing.assert_array_equal(client.ps.pull(name), before)
+
+
+def test_entries_that_come_and_go_in_a_dict_are_refused(
+    client: legion.Client, unique: Unique
+) -> None:
+    kept, gone, new = unique("kept"), unique("gone"), unique("new")
+    values = {kept: np.zeros(2), gone: np.zeros(2)}
+    sync = legion.SharedParamsAutoSync(values, 0.5, 0.5, client)
+    values[kept] = np.full(2, 6.0)
+    sync.sync()
+    np.testing.assert_array_equal(values[kept], np.full(2, 3.0))
+    del values[gone]
+    values[new] = np.zeros(2)
+    with pytest.raises(pserver.BadValue, match=f'"{new}" is new; "{gone}" is gone'):
+        sync.sync()
+
+
+def test_modules_of_half_precision_and_compiled_ones_are_shared(
+    client: legion.Client, unique: Unique
+) -> None:
+    torch = pytest.importorskip("torch")
+    module = named(unique, torch.nn.Linear(2, 2)).bfloat16()
+    module[0].register_buffer("empty", torch.empty(0))
+    plain = [name for name, _ in module.named_parameters()]
+    sync = legion.SharedParamsAutoSync(torch.nn.DataParallel(module), 0.5, 0.5, client)
+    with torch.no_grad():
+        module[0].bias.fill_(4.0)
+    before = client.ps.pull(plain[1])
+    sync.sync()
+    expected = (0.5 * torch.from_numpy(before) + 2.0).bfloat16()
+    assert torch.equal(module[0].bias.detach(), expected)
+    assert set(plain) <= {info.name for info in client.ps.list_params()}
+
+
 def test_exchanges_are_timed_in_the_log(client: legion.Client, unique: Unique) -> None:
     log: Dict[str, Any] = {}
     sync = legion.SharedParamsAutoSync(

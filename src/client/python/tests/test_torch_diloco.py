@@ -201,9 +201,9 @@ def test_frozen_parameters_and_integers_are_left_alone(ps: pserver.Client) -> No
     model[0].requires_grad_(False)
     inner = torch.optim.SGD(model[2].parameters(), lr=0.1)
     with DiLoCo(ps, [model], inner, sync_every=4):
-        ps.push("0.weight", torch.ones(8, 6), 1, 1)
         train(model, inner, 4, seed=1)
     assert torch.equal(model[0].weight, network()[0].weight)
+    assert ps.get_params(["0.weight"]).versions["0.weight"] == 1
     assert model[1].num_batches_tracked == 4 and ps.pull("1.num_batches_tracked") == 0
 
 
@@ -257,6 +257,24 @@ def test_a_job_with_another_outer_rule_is_refused(ps: pserver.Client) -> None:
     assert "updates by nesterov (lr 0.7, momentum 0.8)" in message
     assert "'0.weight' by nesterov (lr 0.7, momentum 0.9)" in message
     assert "running_mean" not in message
+
+
+def test_an_outer_rule_may_be_written_like_any_configuration(ps: pserver.Client) -> None:
+    model = network()
+    inner = torch.optim.SGD(model.parameters(), lr=0.1)
+    ways: List[Any] = [
+        dict(optimizer="adam", lr=0.01, beta1=0.8),
+        dict(optimizer="adam", learning_rate=0.01, beta1=0.8),
+        dict(optimizer={"name": "adam", "beta1": 0.8}, learningRate=0.01),
+    ]
+    for outer in ways:
+        with DiLoCo(ps, [model], inner, outer=outer):
+            pass
+    with pytest.raises(pserver.BadConfig, match=r"by adam \(lr 0.02"):
+        with DiLoCo(ps, [model], inner, outer=dict(ways[1], learning_rate=0.02)):
+            pass
+    with pytest.raises(pserver.BadConfig, match="received both"):
+        DiLoCo(ps, [model], inner, outer=dict(ways[1], lr=0.02))
 
 
 def test_a_trainer_that_has_finished_is_not_waited_for(new_job: NewJob) -> None:

@@ -10,7 +10,8 @@ torch = pytest.importorskip("torch")
 
 
 import pserver  # noqa: E402
-from pserver.torch._tensors import HostMemory, module_tensors  # noqa: E402
+from pserver.torch._modules import module_tensors  # noqa: E402
+from pserver.torch._tensors import HostMemory  # noqa: E402
 from programs import run_python  # noqa: E402
 
 nn: Any = torch.nn

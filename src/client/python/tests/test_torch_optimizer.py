@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any, List
 
 import pytest
@@ -264,3 +266,114 @@ def test_trainers_of_an_ssp_job_all_finish(new_job: NewJob) -> None:
         final = network(3)
         pserver.torch.sync(ps, final)
     assert_same(models[0], final)
+
+
+@pytest.mark.parametrize("option", ["weight_decay", "momentum", "betas", "eps", "maximize"])
+def test_options_of_other_optimizers_are_refused(ps: pserver.Client, option: str) -> None:
+    model = network()
+    pserver.torch.sync(ps, model, learning_rate=0.1)
+    group = {"params": [model[0].weight], option: 0.5}
+    with pytest.raises(pserver.BadValue, match=f"received {option}: .* of the job's configuration"):
+        pserver.torch.Optimizer(ps, [group])
+    optimizer = pserver.torch.Optimizer(ps, [model[0].bias])
+    with pytest.raises(pserver.BadValue, match=option):
+        optimizer.add_param_group(group)
+    assert len(optimizer.param_groups) == 1
+    optimizer.param_groups[0][option] = 0.5
+    model[0].bias.grad = torch.ones(8)
+    before = state_of(model)
+    with pytest.raises(pserver.BadValue, match=option):
+        optimizer.step()
+    pserver.torch.sync(ps, model)
+    assert has_state(model, before)
+
+
+@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.SGD])
+def test_the_state_of_another_optimizer_is_refused(ps: pserver.Client, kind: Any) -> None:
+    model = network()
+    pserver.torch.sync(ps, model, learning_rate=0.1)
+    other = kind(network().parameters(), lr=0.5)
+    optimizer = pserver.torch.Optimizer(ps, model.parameters(), lr=0.1)
+    with pytest.raises(pserver.BadValue, match="group: expected lr alone"):
+        optimizer.load_state_dict(other.state_dict())
+    trained = network()
+    adam = torch.optim.Adam(trained.parameters())
+    train(trained, adam, 1)
+    with pytest.raises(pserver.BadValue, match="received the state of 4 tensors"):
+        optimizer.load_state_dict(adam.state_dict())
+    assert optimizer.param_groups[0]["lr"] == 0.1
+
+
+def test_what_schedulers_note_in_groups_is_kept(ps: pserver.Client) -> None:
+    model = network()
+    pserver.torch.sync(ps, model)
+    optimizer = pserver.torch.Optimizer(ps, model.parameters(), lr=0.1)
+    scheduler = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, 0.4, total_steps=9, cycle_momentum=False
+    )
+    train(model, optimizer, 3, scheduler)
+    again = pserver.torch.Optimizer(ps, model.parameters(), lr=0.1)
+    again.load_state_dict(optimizer.state_dict())
+    assert again.param_groups[0]["max_lr"] == 0.4
+
+
+@pytest.mark.parametrize(
+    "duplicate", [copy.deepcopy, lambda both: pickle.loads(pickle.dumps(both))]
+)
+def test_copies_step_on_their_own_tensors(ps: pserver.Client, duplicate: Any) -> None:
+    model = network()
+    pserver.torch.sync(ps, model, learning_rate=0.5)
+    optimizer = pserver.torch.Optimizer(ps, model.parameters())
+    train(model, optimizer, 1)
+    other, copied = duplicate((model, optimizer))
+    before = model[2].bias.detach().clone()
+    copied.zero_grad(set_to_none=True)
+    other[2].bias.grad = torch.ones(3)
+    copied.step()
+    assert torch.equal(other[2].bias, before - 0.5) and torch.equal(model[2].bias, before)
+    optimizer.pull()
+    assert has_state(model, other.state_dict())
+    is_same = copied._ps is ps
+    assert is_same == (duplicate is copy.deepcopy)
+    if not is_same:
+        copied._ps.close()
+
+
+class Tagged(nn.Module):  # type: ignore[misc]
+    """A layer and a parameter without elements."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+        self.tag = nn.Parameter(torch.empty(0))
+
+
+def test_a_parameter_without_elements_is_left_out(ps: pserver.Client) -> None:
+    model = Tagged()
+    pserver.torch.sync(ps, model, learning_rate=0.5)
+    for parameters in (model.parameters(), model.named_parameters()):
+        optimizer = pserver.torch.Optimizer(ps, parameters)
+        before = model.layer.bias.detach().clone()
+        model.layer.bias.grad = torch.ones(2)
+        model.tag.grad = torch.empty(0)
+        optimizer.step()
+        assert torch.equal(model.layer.bias, before - 0.5)
+    with pytest.raises(pserver.BadValue, match="expected tensors with a shape"):
+        pserver.torch.Optimizer(ps, nn.LazyLinear(2).parameters())
+
+
+def test_two_modules_may_have_the_same_names(ps: pserver.Client) -> None:
+    model, evaluated = network(1), network(2)
+    pserver.torch.sync(ps, model, learning_rate=0.5)
+    pserver.torch.sync(ps, evaluated)
+    first = pserver.torch.Optimizer(ps, model.parameters())
+    second = pserver.torch.Optimizer(ps, evaluated.parameters())
+    model[2].bias.grad = torch.ones(3)
+    first.step()
+    second.pull()
+    assert has_state(evaluated, model.state_dict())
+    whole = nn.ModuleDict({"part": model})
+    with pytest.raises(pserver.UnknownParameter):
+        pserver.torch.sync(ps, whole)
+    again = pserver.torch.Optimizer(ps, model.parameters())
+    again.step()

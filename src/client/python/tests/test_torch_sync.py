@@ -4,7 +4,7 @@ and modules that do not fit the job."""
 from __future__ import annotations
 
 import threading
-from typing import Any, List
+from typing import Any, Dict, List, Tuple
 
 import numpy as np
 import pytest
@@ -18,6 +18,8 @@ from serving import HANG  # noqa: E402
 from torch_jobs import NewJob, has_state, new_job, ps, run_threads, state_of  # noqa: E402
 
 nn: Any = torch.nn
+FunctionMode: Any = torch.overrides.TorchFunctionMode
+inference_mode: Any = torch.inference_mode
 
 
 def network(seed: int, width: int = 4) -> Any:
@@ -151,3 +153,205 @@ def test_a_saved_model_is_the_modules(new_job: NewJob) -> None:
     other = network(2)
     other.load_state_dict({name: torch.from_numpy(saved[name]) for name in saved.files})
     assert has_state(other, model.state_dict())
+
+
+class Broken(nn.Module):  # type: ignore[misc]
+    """A layer with a buffer that may be of any kind."""
+
+    def __init__(self, buffer: Any) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+        self.register_buffer("buffer", buffer)
+
+
+def test_an_expanded_buffer_is_held_and_adopted(ps: pserver.Client) -> None:
+    first = Broken(torch.arange(6).expand(4, -1))
+    assert pserver.torch.sync(ps, first, learning_rate=0.1)
+    assert ps.pull("buffer").tolist() == [[0, 1, 2, 3, 4, 5]] * 4
+    ps.set_params({"buffer": np.tile(np.arange(6) + 7, (4, 1))})
+    other = Broken(torch.zeros(1).long().expand(4, 6))
+    pserver.torch.sync(ps, first)
+    assert first.buffer.stride() == (0, 1)
+    assert first.buffer.tolist() == [[7, 8, 9, 10, 11, 12]] * 4
+    pserver.torch.sync(ps, other.to(torch.float32))
+
+
+def inference_layer() -> Any:
+    with inference_mode():
+        return nn.Linear(3, 2)
+
+
+def same_memory() -> Any:
+    storage = torch.zeros(8)
+    module = nn.Module()
+    module.one = nn.Parameter(storage[:5])
+    module.two = nn.Parameter(storage[3:])
+    return module
+
+
+REFUSED: Dict[str, Tuple[Any, str]] = {
+    "overlapping windows": (
+        lambda: Broken(torch.arange(6.0).unfold(0, 3, 1)),
+        "'buffer' is a view",
+    ),
+    "an expanded parameter": (
+        lambda: nn.ParameterDict({"w": nn.Parameter(torch.zeros(1).expand(3))}),
+        "'w' is a view whose elements share memory",
+    ),
+    "of inference mode": (inference_layer, "'weight' is of the inference mode"),
+    "parts of one storage": (same_memory, "'two' shares memory with 'one'"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_cannot_be_written_is_refused_before_the_job_is_asked(
+    ps: pserver.Client, kind: str
+) -> None:
+    make, told = REFUSED[kind]
+    with pytest.raises(pserver.BadValue, match=told):
+        pserver.torch.sync(ps, make())
+    assert ps.status().state == "uninitialized"
+
+
+class OnMeta(FunctionMode):  # type: ignore[misc]
+    """Makes tensors on another device than the CPU, as `torch.set_default_device` of PyTorch 2 does."""
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        given = kwargs or {}
+        if function is torch.empty and "device" not in given:
+            given = {**given, "device": "meta"}
+        return function(*args, **given)
+
+
+def test_copies_are_in_cpu_memory_whatever_the_default_device_is(ps: pserver.Client) -> None:
+    module = nn.Linear(3, 1).bfloat16()
+    before = state_of(module)
+    with OnMeta():
+        assert torch.empty(1).is_meta
+        pserver.torch.sync(ps, module, learning_rate=0.1)
+    assert has_state(module, before)
+
+
+def raising(name: str, tensor: Any) -> Any:
+    raise ZeroDivisionError(name)
+
+
+@pytest.mark.parametrize(
+    "config, error",
+    [
+        (raising, ZeroDivisionError),
+        (lambda name, tensor: {"optimizer": object()}, pserver.BadConfig),
+        (lambda name, tensor: {"optimizer": "adamm"}, pserver.BadConfig),
+        ({"optimiser": "adam"}, pserver.BadConfig),
+    ],
+)
+def test_a_selected_trainer_that_fails_lets_another_one_initialize(
+    new_job: NewJob, config: Any, error: Any
+) -> None:
+    job = new_job()
+    with job.connect("a") as a, job.connect("b") as b:
+        with pytest.raises(error):
+            pserver.torch.sync(a, network(1), config)
+        assert a.status().state == "uninitialized"
+        assert pserver.torch.sync(b, network(2), optimizer="adam", learning_rate=0.1)
+        model = network(1)
+        assert not pserver.torch.sync(a, model)
+        assert has_state(model, network(2).state_dict())
+
+
+def test_one_that_waits_is_selected_when_another_gives_up(new_job: NewJob) -> None:
+    job = new_job()
+    result: List[bool] = []
+
+    def wait() -> None:
+        with job.connect("next") as ps:
+            result.append(pserver.torch.sync(ps, network(1), learning_rate=0.1, timeout=HANG))
+
+    with job.connect("first") as first:
+        assert first.begin_init()
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        first.init_param("0.weight", np.zeros((4, 3), np.float32))
+        first.abort_init()
+        waiting.join(HANG)
+        assert result == [True]
+        with pytest.raises(pserver.NotSelected):
+            first.abort_init()
+
+
+@pytest.mark.parametrize(
+    "keywords, meant",
+    [
+        ({"lr": 0.1}, "learningRate"),
+        ({"optimiser": "adam"}, "optimizer"),
+        ({"weight_decay": 0.1}, "l2"),
+    ],
+)
+def test_keywords_of_other_libraries_are_recognized(
+    ps: pserver.Client, keywords: Any, meant: str
+) -> None:
+    with pytest.raises(pserver.BadConfig, match=f"did you mean {meant}"):
+        pserver.torch.sync(ps, nn.Linear(3, 1), **keywords)
+
+
+def compiled(module: Any) -> Any:
+    """The module as `torch.compile` gives it; PyTorch 1 has none, and its wrapper is made here."""
+    if hasattr(torch, "compile"):
+        return torch.compile(module, backend="eager")
+    wrapper = nn.Module()
+    wrapper._orig_mod = module
+    return wrapper
+
+
+def half_wrapped(module: Any) -> Any:
+    return nn.Sequential(compiled(module[0]), nn.DataParallel(module[1]), module[2])
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [compiled, nn.DataParallel, lambda module: nn.DataParallel(compiled(module)), half_wrapped],
+)
+def test_wrappers_do_not_change_names(ps: pserver.Client, wrap: Any) -> None:
+    model, other = network(1), network(2)
+    wrapped = wrap(model)
+    assert pserver.torch.sync(ps, wrapped, learning_rate=0.5)
+    assert [info.name for info in ps.list_params()] == sorted(model.state_dict())
+    assert not pserver.torch.sync(ps, other)
+    assert has_state(other, model.state_dict())
+    for parameters in (wrapped.parameters(), wrapped.named_parameters()):
+        optimizer = pserver.torch.Optimizer(ps, parameters)
+        before = model[0].bias.detach().clone()
+        model[0].bias.grad = torch.ones(4)
+        optimizer.step()
+        assert torch.equal(model[0].bias, before - 0.5)
+
+
+class Filtered(nn.Module):  # type: ignore[misc]
+    """A module that saves only a part of what it trains, under another name, as adapters do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.base = nn.Linear(3, 3)
+        self.adapter = nn.Linear(3, 1)
+
+    def state_dict(self, *arguments: Any, **keywords: Any) -> Any:
+        whole = super().state_dict(*arguments, **keywords)
+        kept = whole.items()
+        return {k.replace("adapter.", ""): v.clone() for k, v in kept if "adapter" in k}
+
+
+def test_what_state_dict_leaves_out_is_in_the_job(ps: pserver.Client) -> None:
+    first, second = Filtered(), Filtered()
+    pserver.torch.sync(ps, first, learning_rate=0.5)
+    pserver.torch.sync(ps, second)
+    names = [name for name, _ in first.named_parameters()]
+    assert [info.name for info in ps.list_params()] == sorted(names)
+    found = dict(second.named_parameters())
+    assert all(torch.equal(value, found[name]) for name, value in first.named_parameters())
+    before = first.base.weight.detach().clone()
+    optimizer = pserver.torch.Optimizer(ps, first.parameters())
+    first.base.weight.grad = torch.ones(3, 3)
+    optimizer.step()
+    assert torch.equal(first.base.weight, before - 0.5)

@@ -149,6 +149,7 @@ CALLS: Final = {
     "pserver_init_param": "pointer text Tensor* Config* int64",
     "pserver_init_params": "pointer NewParameter* size int64",
     "pserver_finish_init": "pointer int64",
+    "pserver_abort_init": "pointer int64",
     "pserver_create": "pointer text Tensor* Config* int64 Tensor*",
     "pserver_send_grads": "pointer Gradient* size GradOptions* int64",
     "pserver_end_step": "pointer int64",

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from types import MethodType
-from typing import Any, Callable, Collection, Dict, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Collection, Dict, Mapping, Optional, Sequence, Set, Tuple, Union
 
 import torch
 from torch import nn
 
 from .._arguments import Encoding
 from ..client import Client
+from ..config import with_keywords
 from ..errors import BadConfig, BadValue
+from ..records import Params
+from ._modules import HELD_AS, distinct, held_dtype, module_tensors
+from ._spectral import SpectralVectors, overwrite, spectral_vectors, vector_names
 from ._sync import sync
-from ._tensors import HELD_AS, StepCalls, module_tensors
+from ._tensors import StepCalls
 
 
 class DiLoCo:
@@ -26,15 +31,21 @@ class DiLoCo:
         with DiLoCo(ps, [model], inner_optimizer, sync_every=100):
             train(model, inner_optimizer)
 
+    Nothing is exchanged outside of the ``with`` block; a step before it emits a warning.
+
     ``outer`` is the outer rule, by default Nesterov's momentum as in the paper: ``lr=0.7`` and
     ``momentum=0.9``. ``dict(optimizer="sgd", lr=1.0)`` gives FedAvg, ``dict(optimizer="adam",
     lr=0.01)`` FedAdam. Alternatively ``outer_optimizer`` takes a ``torch.optim.SGD``, whose settings
     are used. The rule becomes the configuration of the job's parameters, and so applies to all
     trainers.
 
-    ``encoding`` applies to float32 pseudo-gradients; weights are not encoded. Buffers of floats are
-    averaged; frozen parameters and integers do not change. Several fragments are exchanged together,
-    under the names "0.…", "1.…".
+    After each exchange all tensors of floats are equal in all trainers. Which of them are trained is looked
+    at in each exchange: a parameter that is frozen is sent only if it has changed, and adopted if another
+    trainer has changed it. Buffers are averaged, and none gets another sign than it has in all trainers. The
+    vectors of a spectral norm are computed from the new weights instead. Integers do not change. Several
+    fragments are exchanged together, under the names "0.…", "1.…".
+
+    ``encoding`` applies to float32 pseudo-gradients of parameters; buffers and weights are not encoded.
 
     The state of the inner optimizer stays in this process and is kept at each exchange. ``timeout`` is
     for each call, in seconds: an exchange waits until the slowest trainer has made its own. Nobody
@@ -63,10 +74,17 @@ class DiLoCo:
         self._sync_every = sync_every
         self._encoding = encoding
         self._timeout = timeout
-        self._hook: Optional[StepHook] = None
+        self._hook = StepHook(inner_optimizer, self._warn_of_step)
+        self._is_entered = False
+        #: What the job holds of the module.
+        self._forms: Dict[str, Form] = {}
         #: The tensors' values after the last exchange, in host memory.
         self._begin: Dict[str, torch.Tensor] = {}
-        self._sent = False
+        #: The last result of reading into these; what has not changed since is not sent again.
+        self._read: Optional[Params] = None
+        #: Names of the changes that have been sent since, and whether that has ended the step.
+        self._sent: Set[str] = set()
+        self._is_step_ended = False
         #: Steps of the inner optimizer since the last exchange.
         self.inner_steps = 0
         #: Exchanges with the job so far.
@@ -80,70 +98,170 @@ class DiLoCo:
         Raises BadValue unless the job applies the mean of one gradient of each trainer; BadConfig
         if it was initialized with another outer rule; and what ``sync`` raises.
         """
+        self._hook.remove()
         _check_steps(self._ps)
         sync(self._ps, self._model, self._outer, timeout=self._timeout)
-        self._begin = {
-            name: _held(tensor, copy=True)
-            for name, tensor in module_tensors(self._model).items()
-            if _is_exchanged(tensor)
-        }
-        trained = {name for name, _ in self._model.named_parameters()}
-        check_rule(self._ps, trained & self._begin.keys(), self._outer)
-        self._sent = False
-        self.inner_steps = 0
+        held = module_tensors(self._model)
+        self._forms = _forms_of(held)
+        tensors = _exchanged(held)
+        self._begin = {name: _held(tensor, copy=True) for name, tensor in tensors.items()}
+        self._read = None
+        trained = {name for name, tensor in tensors.items() if is_trained(tensor)}
+        check_rule(self._ps, trained, self._outer)
+        self._end_exchange()
         self._hook = StepHook(self._inner_optimizer, self._after_step)
+        self._is_entered = True
         return self
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
         """Stops counting steps. At a regular end, exchanges the changes of the remaining steps and
         leaves the job's steps. After an exception, others wait for this trainer until its client is
         closed."""
-        if self._hook is not None:
-            self._hook.remove()
-            self._hook = None
-        if error is None:
-            if self.inner_steps > 0:
-                self.sync()
-            self._ps.exit_steps(timeout=self._timeout)
+        self._hook.remove()
+        try:
+            if error is None:
+                if self.inner_steps > 0:
+                    self.sync()
+                self._ps.exit_steps(timeout=self._timeout)
+        finally:
+            self._is_entered = False
 
     def sync(self) -> None:
         """Exchanges now: sends the change, waits for the others, adopts the result.
 
-        Raises what ``Client.send_grads`` and ``Client.get_params`` raise. The module is then as it
-        was, and the next step of the inner optimizer tries again; what was sent is not sent again.
+        Raises BadValue, naming every tensor, if the module has other tensors than the job got from it, and
+        outside of the ``with`` block; and what ``Client.send_grads`` and ``Client.get_params`` raise. The
+        module is then as it was, and the next step of the inner optimizer tries again; what was sent is not
+        sent again.
         """
-        tensors = self._tensors()
-        if not self._sent:
-            calls = StepCalls(self._encoding)
-            for name, tensor in tensors.items():
-                change = self._begin[name] - _held(tensor)
-                calls.add(name, change.numpy())
-            self.late_blocks = calls.send(self._ps, timeout=self._timeout)
-            self._sent = True
-        self._adopt(tensors)
-        self._sent = False
-        self.inner_steps = 0
+        if not self._is_entered:
+            raise BadValue(
+                "DiLoCo: nothing is exchanged outside of its `with` block: expected a call within"
+            )
+        held = module_tensors(self._model)
+        self._check_forms(held)
+        tensors = _exchanged(held)
+        vectors = spectral_vectors(self._model)
+        if not self._is_step_ended:
+            self._send(tensors, vector_names(vectors))
+        self._adopt(tensors, vectors)
+        self._end_exchange()
         self.outer_steps += 1
+
+    def _warn_of_step(self) -> None:
+        self._hook.remove()
+        warnings.warn(
+            "DiLoCo: nothing is exchanged before its `with` block is entered, but the inner optimizer has "
+            "made a step: expected `with DiLoCo(…):` around the training",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
     def _after_step(self) -> None:
         self.inner_steps += 1
         if self.inner_steps >= self._sync_every:
             self.sync()
 
-    def _tensors(self) -> Dict[str, torch.Tensor]:
-        """Returns the tensors that are exchanged. They are looked up each time, because moving a module replaces
-        its buffers."""
-        tensors = module_tensors(self._model)
-        return {name: tensors[name] for name in self._begin}
+    def _end_exchange(self) -> None:
+        self._sent = set()
+        self._is_step_ended = False
+        self.inner_steps = 0
 
-    def _adopt(self, tensors: Mapping[str, torch.Tensor]) -> None:
-        out = {name: self._begin[name].numpy() for name in tensors}
-        self._ps.get_params(list(tensors), out=out, timeout=self._timeout)
+    def _check_forms(self, held: Mapping[str, torch.Tensor]) -> None:
+        """Raises the error that names every tensor which is new, gone or of another form: the trainers could
+        not agree on it any more."""
+        forms = _forms_of(held)
+        wrong = [f"{name!r} is new" for name in forms if name not in self._forms]
+        wrong += [f"{name!r} is gone" for name in self._forms if name not in forms]
+        wrong += [
+            f"{name!r} was {_shown(self._forms[name])} and is {_shown(form)}"
+            for name, form in forms.items()
+            if self._forms.get(name, form) != form
+        ]
+        if wrong:
+            raise BadValue(
+                "DiLoCo: expected the tensors that the module had when the `with` block was entered, "
+                f"which job {self._ps.job!r} holds; {'; '.join(wrong)}: change the module before, for "
+                "another job"
+            )
+
+    def _send(self, tensors: Mapping[str, torch.Tensor], vectors: Set[str]) -> None:
+        """Sends the changes that have not been sent yet, and ends the step."""
+        calls = StepCalls(self._encoding)
+        kind = self._ps.synchronization
+        for name, tensor in tensors.items():
+            if name in self._sent or name in vectors:
+                continue
+            begin, now = self._begin[name], _held(tensor)
+            if not isinstance(tensor, nn.Parameter):
+                change = change_of_buffer(begin, now, kind.trainers + kind.backups)
+                calls.add(name, change.numpy(), exact=True)
+            elif is_trained(tensor) or not torch.equal(begin, now):
+                calls.add(name, (begin - now).numpy())
+        late = 0 if not self._sent else self.late_blocks
+        try:
+            late += calls.send(self._ps, timeout=self._timeout)
+        finally:
+            self._sent |= calls.sent
+        self.late_blocks = late
+        self._is_step_ended = True
+
+    def _adopt(
+        self, tensors: Mapping[str, torch.Tensor], vectors: Sequence[SpectralVectors]
+    ) -> None:
+        own = vector_names(vectors)
+        read = [name for name in tensors if name not in own]
+        out = {name: self._begin[name].numpy() for name in read}
+        # After an error the memory holds an unknown mixture, which must be read again.
+        known, self._read = self._read, None
+        self._read = self._ps.get_params(read, out=out, known=known, timeout=self._timeout)
         with torch.no_grad():
             for name, tensor in tensors.items():
-                tensor.copy_(self._begin[name])
-                # What is lost by rounding to half precision must not count as a change by this trainer.
-                self._begin[name].copy_(tensor)
+                places = distinct(tensor)
+                places.copy_(self._begin[name][tuple(slice(size) for size in places.shape)])
+        for each in vectors:
+            each.compute()
+        overwrite(self._ps, {name: tensors[name] for name in own}, timeout=self._timeout)
+        # What is lost by rounding to half precision must not count as a change by this trainer.
+        for name, tensor in tensors.items():
+            self._begin[name].copy_(tensor.detach())
+
+
+#: Shape and element type with which a job holds a tensor.
+Form = Tuple[Tuple[int, ...], str]
+
+
+def _forms_of(tensors: Mapping[str, torch.Tensor]) -> Dict[str, Form]:
+    return {name: (tuple(tensor.shape), held_dtype(tensor)) for name, tensor in tensors.items()}
+
+
+def _shown(form: Form) -> str:
+    shape, dtype = form
+    return f"{dtype} of shape {shape}"
+
+
+def _exchanged(held: Mapping[str, torch.Tensor]) -> Dict[str, torch.Tensor]:
+    return {name: tensor for name, tensor in held.items() if tensor.is_floating_point()}
+
+
+def is_trained(tensor: torch.Tensor) -> bool:
+    """Whether it is a parameter that optimizers change."""
+    return isinstance(tensor, nn.Parameter) and tensor.requires_grad
+
+
+def change_of_buffer(begin: torch.Tensor, now: torch.Tensor, trainers: int) -> torch.Tensor:
+    """Returns how a buffer has changed, as the gradient from which the mean of all trainers is computed.
+
+    The mean of numbers that are not negative, such as variances, would become negative by rounding where they
+    are much smaller than the number before. So where both numbers are of one sign, the change is limited to a
+    little less than the number before: by as much as the sum of all ``trainers`` may be rounded. What has not
+    changed, such as an infinity, has the change 0.
+    """
+    margin = (trainers + 4) * torch.finfo(begin.dtype).eps
+    limit = begin.abs() * (1.0 - margin)
+    change = torch.where(begin.eq(now), torch.zeros_like(begin), begin - now)
+    change = torch.where(begin.ge(0) & now.ge(0), torch.minimum(change, limit), change)
+    return torch.where(begin.le(0) & now.le(0), torch.maximum(change, -limit), change)
 
 
 def _one_module(fragments: Union[nn.Module, Sequence[nn.Module]]) -> nn.Module:
@@ -151,11 +269,6 @@ def _one_module(fragments: Union[nn.Module, Sequence[nn.Module]]) -> nn.Module:
         return fragments
     modules = list(fragments)
     return modules[0] if len(modules) == 1 else nn.ModuleList(modules)
-
-
-def _is_exchanged(tensor: torch.Tensor) -> bool:
-    frozen = isinstance(tensor, nn.Parameter) and not tensor.requires_grad
-    return tensor.is_floating_point() and not frozen
 
 
 def _held(tensor: torch.Tensor, copy: bool = False) -> torch.Tensor:
@@ -185,8 +298,8 @@ def outer_config(
 ) -> Dict[str, Any]:
     """Returns the configuration of parameters that get pseudo-gradients.
 
-    ``outer`` has the server's rule as ``optimizer`` ("nesterov" if absent), its rate as ``lr``, its
-    numbers, and any other entry of a configuration. Alternatively ``optimizer`` is a
+    ``outer`` has the server's rule as ``optimizer`` ("nesterov" if absent), its rate as ``lr`` or
+    ``learning_rate``, its numbers, and any other entry of a configuration. Alternatively ``optimizer`` is a
     ``torch.optim.SGD``, whose settings are used. Raises BadConfig if both are given, and for any other
     optimizer of PyTorch.
     """
@@ -194,13 +307,20 @@ def outer_config(
         if outer is not None:
             raise BadConfig("DiLoCo: expected outer or outer_optimizer; received both")
         outer = _of_sgd(optimizer)
-    given = dict(DILOCO if outer is None else outer)
-    rule = {"name": given.pop("optimizer", "nesterov")}
+    settings = with_keywords(DILOCO if outer is None else outer, {})
+    if not isinstance(settings, Mapping):
+        raise BadConfig(f"DiLoCo: outer: expected a dict; received {type(outer).__qualname__}")
+    given = dict(settings)
+    named = given.pop("optimizer", "nesterov")
+    rule = dict(named) if isinstance(named, Mapping) else {"name": named}
     rule.update({key: given.pop(key) for key in _NUMBERS_OF_RULES if key in given})
     if "lr" in given:
-        rate = given.pop("lr")
-        schedule = rate if isinstance(rate, Mapping) else {"schedule": "constant", "rate": rate}
-        given["learningRate"] = schedule
+        if "learningRate" in given:
+            raise BadConfig("DiLoCo: outer: expected lr or learning_rate; received both")
+        given["learningRate"] = given.pop("lr")
+    rate = given.get("learningRate")
+    if rate is not None and not isinstance(rate, Mapping):
+        given["learningRate"] = {"schedule": "constant", "rate": rate}
     return {"optimizer": rule, **given}
 
 

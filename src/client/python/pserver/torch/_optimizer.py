@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Tuple, Union, cast, overload
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Final,
+    Iterable,
+    Mapping,
+    Optional,
+    Tuple,
+    Union,
+    cast,
+    overload,
+)
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from .._arguments import Encoding
 from ..client import Client
 from ..errors import BadShape, BadValue, UnknownParameter
-from ._tensors import HostMemory, StepCalls, names_by_id, pull_into, to_gradient
+from ._modules import names_by_id, without_wrappers
+from ._tensors import HostMemory, StepCalls, pull_into, to_gradient
+
+#: What a group may have: its tensors, their names and its rate, and what schedulers note there. Everything else
+#: of an optimizer is in the job's configuration.
+_OPTIONS: Final = {
+    "params",
+    "param_names",
+    "name",
+    "lr",
+    "initial_lr",
+    "max_lr",
+    "min_lr",
+    "swa_lr",
+    "lr_scale",
+}
 
 #: The parameters of an optimizer: tensors that were synchronized, names with tensors, or groups of
 #: these.
@@ -35,8 +63,11 @@ class Optimizer(torch.optim.Optimizer):
     ``stored_is_enough`` a step waits only for the journal's acknowledgement. ``timeout`` is for each
     call, in seconds; in a ``sync`` or ``ssp`` job a step waits for other trainers.
 
-    Raises BadValue for a tensor without a name, UnknownParameter for one that is not in the job,
-    BadShape for one that has another shape there.
+    A copy of an optimizer, by ``copy.deepcopy``, uses the same client; one that was pickled gets its own.
+
+    Raises BadValue for a tensor without a name, and for options of a group that only the configuration can
+    have, such as ``weight_decay``; UnknownParameter for a tensor that is not in the job, BadShape for one that
+    has another shape there. A tensor without elements, which no job holds, is left out.
     """
 
     def __init__(
@@ -62,17 +93,56 @@ class Optimizer(torch.optim.Optimizer):
         self.late_blocks = 0
         super().__init__(cast(Any, params), {"lr": lr})
 
+    def __getstate__(self) -> Dict[str, Any]:
+        """Returns what a copy needs, without the memory in which values are sent and received."""
+        own = (
+            "_ps",
+            "_encoding",
+            "_stored_is_enough",
+            "_timeout",
+            "_shapes",
+            "_names",
+            "late_blocks",
+        )
+        groups = {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+        return {**groups, **{name: getattr(self, name) for name in own}}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._gradients = {name: HostMemory() for name in self._names.values()}
+        self._values = {name: HostMemory() for name in self._names.values()}
+
+    def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
+        """Takes the groups' rates of an optimizer of this class.
+
+        Raises BadValue, and changes nothing, for those of another optimizer: its momenta and counts would be
+        on the server.
+        """
+        if state_dict["state"]:
+            raise BadValue(
+                "Optimizer: expected groups without state, because momenta and counts are on the server; received "
+                f"the state of {len(state_dict['state'])} tensors, as another optimizer saves it"
+            )
+        for group in state_dict["param_groups"]:
+            _check_options(group)
+        super().load_state_dict(state_dict)
+
     def add_param_group(self, param_group: Dict[str, Any]) -> None:
         """Adds a group, as PyTorch's optimizers do; raises what the constructor raises."""
+        _check_options(param_group)
         given = param_group["params"]
         entries = [given] if isinstance(given, torch.Tensor) else list(given)
         known = names_by_id(self._ps)
-        names = {tensor: name for name, tensor in (self._named(each, known) for each in entries)}
+        names: Dict[torch.Tensor, Optional[str]] = {}
+        for entry in entries:
+            tensor = entry[1] if isinstance(entry, tuple) else entry
+            names[tensor] = self._name_of(entry, known)
         super().add_param_group({**param_group, "params": list(names)})
         for tensor, name in names.items():
-            self._names[tensor] = name
-            self._gradients[name] = HostMemory()
-            self._values[name] = HostMemory()
+            if name is not None:
+                self._names[tensor] = name
+                self._gradients[name] = HostMemory()
+                self._values[name] = HostMemory()
 
     @overload
     def step(self, closure: None = ...) -> None: ...
@@ -97,12 +167,13 @@ class Optimizer(torch.optim.Optimizer):
                 loss = closure()
         calls = StepCalls(self._encoding)
         for group in self.param_groups:
+            _check_options(group)
             lr = group["lr"]
             rate = None if lr is None else float(lr)
             for tensor in group["params"]:
-                if tensor.grad is None:
+                name = self._names.get(tensor)
+                if tensor.grad is None or name is None:
                     continue
-                name = self._names[tensor]
                 gradient = to_gradient(tensor.grad, self._gradients[name])
                 if gradient is not None:
                     calls.add(name, gradient, rate)
@@ -117,21 +188,41 @@ class Optimizer(torch.optim.Optimizer):
         tensors = {name: tensor for tensor, name in self._names.items()}
         pull_into(self._ps, tensors, self._values, timeout=self._timeout)
 
-    def _named(
+    def _name_of(
         self, entry: Union[torch.Tensor, Tuple[str, torch.Tensor]], known: Mapping[int, str]
-    ) -> Tuple[str, Any]:
+    ) -> Optional[str]:
+        """Returns the tensor's name in the job; None if it has no elements."""
         name, tensor = entry if isinstance(entry, tuple) else (known.get(id(entry)), entry)
+        if is_lazy(tensor):
+            raise BadValue(
+                "Optimizer: expected tensors with a shape; received a lazy one: run the module once before"
+            )
         shape = tuple(tensor.shape)
+        if tensor.numel() == 0:
+            return None
         if name is None:
             raise BadValue(
                 f"Optimizer: a tensor of shape {shape} has no name in the job: call sync() with "
                 "its module before, or give the module's named_parameters()"
             )
         if name not in self._shapes:
-            raise UnknownParameter(f"Optimizer: {name!r} is not in job {self._ps.job!r}")
+            short = without_wrappers(name)
+            if short not in self._shapes:
+                raise UnknownParameter(f"Optimizer: {name!r} is not in job {self._ps.job!r}")
+            name = short
         if self._shapes[name] != shape:
             raise BadShape(
                 f"Optimizer: {name!r}: expected {self._shapes[name]}, as in the job; "
                 f"received {shape}"
             )
-        return name, tensor
+        return name
+
+
+def _check_options(group: Mapping[str, Any]) -> None:
+    """Raises BadValue if a group has options that would have no effect."""
+    others = sorted(str(name) for name in group if name not in _OPTIONS)
+    if others:
+        raise BadValue(
+            f"Optimizer: group: expected lr alone; received {', '.join(others)}: rule, momenta and weight decay "
+            "are those of the job's configuration, which sync() takes (optimizer, beta1, l2, …)"
+        )

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Final, List, Mapping, Optional, Type, Union
+import warnings
+from typing import Any, Callable, Dict, Final, List, Mapping, Optional, Type, Union
 
 import torch
 from torch import nn
 
+from .._arguments import to_number
 from .._error import Error
 from ..client import Client
-from ..config import ConfigInput, with_keywords
-from ..errors import BadDtype, BadShape, UnknownParameter
-from ._tensors import HELD_AS, HostMemory, module_tensors, pull_into, remember, sparse_weights
+from ..config import ConfigInput, to_config, with_keywords
+from ..errors import BadDtype, BadShape, BadValue, UnknownParameter
+from ._modules import held_dtype, module_tensors, remember, sparse_weights
+from ._spectral import overwrite, spectral_vectors, vector_names
+from ._tensors import HostMemory, pull_into
 
 #: How parameters are updated, in any form that ``Client.init_params`` takes, or a function that returns
 #: it for each parameter.
@@ -20,6 +24,9 @@ Config = Union[ConfigInput, Callable[[str, torch.Tensor], ConfigInput], None]
 #: The rule for buffers, on which trainers agree by averaging: it adds differences.
 BUFFER_CONFIG: Final = {"optimizer": "sgd", "learningRate": 1.0}
 INTEGER_CONFIG: Final = {"optimizer": "none"}
+
+#: Seconds in which an initialization that has failed is given up.
+_ABORT_TIMEOUT: Final = 10.0
 
 
 def sync(
@@ -35,7 +42,8 @@ def sync(
     If several trainers call this at once, one is selected to initialize the job; the others wait for
     it, and one takes its place if it dies. Later trainers adopt the job's values. The job holds the
     module's parameters and its persistent buffers of floats and of 32 or 64 bit integers, by their
-    names in ``state_dict()``; values of half precision are held as float32.
+    names in the module, which are those of ``state_dict()`` without what ``torch.compile`` and
+    ``DataParallel`` add; values of half precision are held as float32.
 
     ``config`` and ``keywords`` say how each parameter is updated, as for ``Client.init_params``; only
     those of the first trainer count. If ``config`` is a function, it gets each parameter's name and
@@ -44,24 +52,45 @@ def sync(
 
     Returns whether this trainer has given the values. Raises BadValue if the job cannot hold the
     module; UnknownParameter, BadDtype or BadShape, naming every tensor that does not fit, if the
-    job was initialized from another one. The module is then unchanged.
+    job was initialized from another one. The module is then unchanged. If this trainer is selected and fails,
+    it gives up the initialization, and another trainer can be selected.
     """
     tensors = module_tensors(model)
+    memory = {name: HostMemory() for name in tensors}
+    # Whatever can fail in this process does so before the job knows of this trainer.
+    values = {name: memory[name].read(tensor) for name, tensor in tensors.items()}
+    configs = _configs_of(model, tensors, config, keywords)
     selected = ps.begin_init(timeout=timeout)
     if selected:
-        sparse = sparse_weights(model)
-        configs = {
-            name: _config_of(name, tensor, config, keywords, id(tensor) in sparse)
-            for name, tensor in tensors.items()
-        }
-        values = {name: HostMemory().read(tensor) for name, tensor in tensors.items()}
-        ps.init_params(values, configs.get, timeout=timeout)
-        ps.finish_init(timeout=timeout)
+        _initialize(ps, values, configs, timeout)
     else:
         _check(ps, tensors, timeout)
-    pull_into(ps, tensors, timeout=timeout)
+    pull_into(ps, tensors, memory, timeout=timeout)
     remember(ps, tensors)
     return selected
+
+
+def _initialize(
+    ps: Client,
+    values: Mapping[str, Any],
+    configs: Mapping[str, Optional[ConfigInput]],
+    timeout: Optional[float],
+) -> None:
+    """Initializes the job. After an error another trainer can be selected."""
+    try:
+        ps.init_params(values, configs.get, timeout=timeout)
+        ps.finish_init(timeout=timeout)
+    except BaseException:
+        try:
+            ps.abort_init(timeout=_ABORT_TIMEOUT)
+        except Error as error:
+            warnings.warn(
+                f"sync: another trainer can initialize job {ps.job!r} only after this client is closed, because "
+                f"the initialization could not be given up: {error}",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        raise
 
 
 def push_buffers(
@@ -69,19 +98,41 @@ def push_buffers(
 ) -> None:
     """Sends the module's buffers, such as the running statistics of a batch norm, to the job.
 
-    Buffers of floats become (1 − weight) · the job's + weight · the module's; those of integers are
-    overwritten. ``Optimizer`` does not send buffers, so call this before a model is saved: at the end
-    in one trainer, or from time to time in each of n trainers with weight 1/n. ``timeout`` is for each
-    call, in seconds.
+    Buffers of floats become (1 − weight) · the job's + weight · the module's; those of integers and the
+    vectors of spectral norms are overwritten. ``Optimizer`` does not send buffers, so call this before a
+    model is saved: at the end in one trainer, or from time to time in each of n trainers with weight 1/n.
+    ``timeout`` is for each call, in seconds. Raises BadValue for a weight outside of 0 to 1.
     """
+    if not 0 <= to_number(weight) <= 1:
+        raise BadValue(f"push_buffers: weight: expected 0 to 1; received {weight!r}")
+    vectors = vector_names(spectral_vectors(model))
+    whole: Dict[str, torch.Tensor] = {}
     for name, tensor in module_tensors(model).items():
         if isinstance(tensor, nn.Parameter):
             continue
-        value = HostMemory().read(tensor)
-        if tensor.is_floating_point():
+        if tensor.is_floating_point() and name not in vectors:
+            value = HostMemory().read(tensor)
             ps.push(name, value, 1.0 - weight, weight, timeout=timeout)
         else:
-            ps.set_params({name: value}, timeout=timeout)
+            whole[name] = tensor
+    overwrite(ps, whole, timeout=timeout)
+
+
+def _configs_of(
+    model: nn.Module,
+    tensors: Mapping[str, torch.Tensor],
+    config: Config,
+    keywords: Mapping[str, Any],
+) -> Dict[str, Optional[ConfigInput]]:
+    """Returns the configuration of each tensor, in a form that can be sent."""
+    sparse = sparse_weights(model)
+    configs = {
+        name: _config_of(name, tensor, config, keywords, id(tensor) in sparse)
+        for name, tensor in tensors.items()
+    }
+    for each in configs.values():
+        to_config(each, {})
+    return configs
 
 
 def _config_of(
@@ -108,7 +159,7 @@ def _check(ps: Client, tensors: Mapping[str, torch.Tensor], timeout: Optional[fl
     errors: List[Type[Error]] = []
     for name, tensor in tensors.items():
         info = held.get(name)
-        shape, dtype = tuple(tensor.shape), str(HELD_AS[tensor.dtype]).replace("torch.", "")
+        shape, dtype = tuple(tensor.shape), held_dtype(tensor)
         if info is None:
             errors.append(UnknownParameter)
             wrong.append(f"{name!r} is not in the job")

@@ -1,8 +1,8 @@
-import { packValue } from "../../protocol/codec.ts";
-import type { Dtype, Encoding } from "../../protocol/dtypes.ts";
-import { PserverError } from "../../protocol/errors.ts";
-import type { Statistics } from "../fold/statistics.ts";
-import type { BlockChange, UpdateEvent, UpdateOutcome, UpdateVerb } from "./describe-record.ts";
+import { packValue } from "../../../protocol/codec.ts";
+import type { Dtype, Encoding } from "../../../protocol/dtypes.ts";
+import { PserverError } from "../../../protocol/errors.ts";
+import type { Statistics } from "../../fold/statistics.ts";
+import type { BlockChange, UpdateEvent, UpdateOutcome, UpdateVerb } from "../describe-record.ts";
 
 // The lines of a tape, as docs/reference/hosts.md has them. The places in these lists are part of the format: new
 // words go to the end.
@@ -26,6 +26,7 @@ export const TAPE_VERBS: readonly UpdateVerb[] = [
   "floor",
   "sessions",
   "forget",
+  "ready",
 ];
 
 /** Outcomes by their number. */

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { errnoCode } from "../system/file-errors.ts";
+import { errnoCode } from "./file-errors.ts";
 
 /**
  * Identity of a process. Pids are reused, after a reboot at once, so `birth` tells processes with the

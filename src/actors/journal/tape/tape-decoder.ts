@@ -1,15 +1,15 @@
-import { decodeMessage, type Fields, unpackValue } from "../../protocol/codec.ts";
-import { isErrorCode, PserverError } from "../../protocol/errors.ts";
-import { asMap, integerField, listField } from "../../protocol/fields.ts";
-import type { NoteEntries } from "../../protocol/messages/records.ts";
-import type { Statistics } from "../fold/statistics.ts";
+import { decodeMessage, type Fields, unpackValue } from "../../../protocol/codec.ts";
+import { isErrorCode, PserverError } from "../../../protocol/errors.ts";
+import { asMap, integerField, listField } from "../../../protocol/fields.ts";
+import type { NoteEntries } from "../../../protocol/messages/records.ts";
+import type { Statistics } from "../../fold/statistics.ts";
 import type {
   BlockChange,
   BlockOperation,
   UpdateEvent,
   UpdateOutcome,
   UpdateVerb,
-} from "./describe-record.ts";
+} from "../describe-record.ts";
 import {
   ENTRY,
   RECORD,

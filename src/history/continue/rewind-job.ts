@@ -1,27 +1,27 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import type { NatsConnection } from "@nats-io/transport-node";
-import { mapConcurrently } from "../actors/concurrent.ts";
-import type { Shard } from "../actors/fold/shard.ts";
-import { openStoredJob, type StoredJob } from "../actors/job/open-job.ts";
-import { OwnersClient } from "../actors/job/owners-client.ts";
+import { mapConcurrently } from "../../actors/concurrent.ts";
+import type { Shard } from "../../actors/fold/shard.ts";
+import { openStoredJob, type StoredJob } from "../../actors/job/open-job.ts";
+import { OwnersClient } from "../../actors/job/owners-client.ts";
 import {
   type RewindPlan,
   RewindRun,
   readRewindPlan,
   type UnfinishedRewind,
   unfinishedRewind,
-} from "../actors/job/rewind-plan.ts";
-import type { StoredManifest } from "../actors/journal/manifest.ts";
-import { continueShard, journalLosses } from "../actors/journal/next-generation.ts";
-import { SnapshotStore } from "../actors/journal/snapshot-store.ts";
-import { jobEntry, type Lifecycle } from "../actors/lifecycle/machine.ts";
+} from "../../actors/job/rewind-plan.ts";
+import type { StoredManifest } from "../../actors/journal/manifest.ts";
+import { continueShard, journalLosses } from "../../actors/journal/next-generation.ts";
+import { SnapshotStore } from "../../actors/journal/snapshot-store.ts";
+import { jobEntry, type Lifecycle } from "../../actors/lifecycle/machine.ts";
 import {
   changeParameter,
   type Parameter,
   readAllParameters,
-} from "../actors/lifecycle/parameter.ts";
-import { takeOverMs } from "../actors/recovery/recovery.ts";
+} from "../../actors/lifecycle/parameter.ts";
+import { takeOverMs } from "../../actors/recovery/recovery.ts";
 import {
   comparePositions,
   type ErrorCode,
@@ -30,12 +30,12 @@ import {
   type Position,
   PserverError,
   withFallbacks,
-} from "../protocol/index.ts";
-import { showCut } from "../protocol/messages/position.ts";
-import { dataBytesMaxOf } from "../transport/bulk-transport.ts";
-import { StreamPublisher } from "../transport/jetstream.ts";
+} from "../../protocol/index.ts";
+import { showCut } from "../../protocol/messages/position.ts";
+import { dataBytesMaxOf } from "../../transport/bulk-transport.ts";
+import { StreamPublisher } from "../../transport/jetstream.ts";
+import { formatTime } from "../points.ts";
 import { FoundParameters, type Rebuild } from "./fork-job.ts";
-import { formatTime } from "./points.ts";
 
 /** Attempts to write a state while the owner makes snapshots. */
 const TRIES_MAX = 8;

@@ -1,4 +1,4 @@
-#include "core/core.h"
+#include "steps/steps.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +26,7 @@ struct ps_step_call *ps_step_call_new(uint64_t id, enum ps_step_call_kind kind, 
 
 void ps_step_call_destroy(struct ps_step_call *call) {
   ps_failure_drop(call->failure);
+  ps_failure_drop(call->place_lost);
   free(call);
 }
 
@@ -75,6 +76,12 @@ static void done(struct ps_steps_core *core, struct ps_step_call *call) {
   next_turn(core);
 }
 
+static void fail(struct ps_steps_core *core, struct ps_step_call *call, struct ps_failure *failure) {
+  finish(core, call);
+  core->commands->step_call_failed(core->commands->owner, call, failure);
+  next_turn(core);
+}
+
 static void give_up_turn(struct ps_steps_core *core, struct ps_step_call *call) {
   if (core->holder != call) return;
   core->holder = NULL;
@@ -104,7 +111,13 @@ static void send(struct ps_steps_core *core, struct ps_step_call *call) {
   bool is_sync = core->synchronization.mode == PS_SYNC_SYNC;
   uint64_t step = is_sync ? core->ended + 1 : 0;
   bool counts_late = (is_sync && core->synchronization.backups > 0) || core->entered_in_step;
+  if (call->place_lost != NULL && call->is_taken && step != call->sent_in) {
+    /* In another step, what was taken would count twice. */
+    fail(core, call, call->place_lost);
+    return;
+  }
   call->phase = PS_STEP_SENDING;
+  call->sent_in = step;
   if (!call->is_sending) core->sending++;
   call->is_sending = true;
   core->is_open = true;
@@ -142,7 +155,8 @@ static void open_step(struct ps_steps_core *core, struct ps_step_call *call) {
 }
 
 static void arrive(struct ps_steps_core *core, struct ps_step_call *call) {
-  if (call->kind == PS_STEP_CALL_END) drain(core, call);
+  if (call->ends > 0 && core->ended >= call->ends) done(core, call);
+  else if (call->kind == PS_STEP_CALL_END || call->ends > 0) drain(core, call);
   else if (core->synchronization.mode == PS_SYNC_SYNC) open_step(core, call);
   else send(core, call);
 }
@@ -166,7 +180,10 @@ static void become_member(struct ps_steps_core *core, struct ps_step_call *call)
 
 /** Brings all shards to the largest step that is closed in any, or that this trainer has ended before. */
 static void catch_up(struct ps_steps_core *core, struct ps_step_call *call) {
-  if (call->most > core->ended) core->ended = call->most;
+  if (call->most > core->ended) {
+    core->ended = call->most;
+    core->is_open = false;
+  }
   if (call->least < core->ended) send_clocks(core, call, PS_STEP_CATCHING_UP, core->ended);
   else become_member(core, call);
 }
@@ -300,22 +317,44 @@ void ps_steps_core_clocks_sent(struct ps_steps_core *core, struct ps_step_call *
   done(core, call);
 }
 
-void ps_steps_core_failed(struct ps_steps_core *core, struct ps_step_call *call,
-                          struct ps_failure *failure) {
+static void enter_anew(struct ps_steps_core *core, struct ps_step_call *call) {
+  leave_members(core);
+  memset(core->closed, 0, sizeof core->closed);
+  enter(core, call);
+}
+
+static void lose_place(struct ps_steps_core *core, struct ps_step_call *call, struct ps_failure *failure) {
+  if (call->kind == PS_STEP_CALL_EXIT || call->place_lost != NULL) {
+    leave_members(core);
+    fail(core, call, failure);
+    return;
+  }
+  /* A trainer that was paused is no member any more. What it has not sent yet, or no shard has taken, goes into
+   * the step in which it enters again. */
+  ps_failure_set(&call->place_lost, failure);
+  if (call->phase == PS_STEP_ENDING) call->ends = call->step;
+  enter_anew(core, call);
+}
+
+void ps_steps_core_gradients_failed(struct ps_steps_core *core, struct ps_step_call *call,
+                                    struct ps_failure *failure, size_t taken) {
   bool is_early = ps_reaction_to_rejection(failure->code) == PS_REJECTION_RESEND_IN_STEP;
-  if (is_early && call->phase == PS_STEP_SENDING && call->is_sending && !call->is_resent) {
+  if (is_early && call->is_sending && !call->is_resent) {
     /* A shard has fallen back to an older step, which this trainer did not know. Other shards count gradients
      * that they have applied already as late. */
     call->is_resent = true;
-    leave_members(core);
-    memset(core->closed, 0, sizeof core->closed);
-    enter(core, call);
+    enter_anew(core, call);
     return;
   }
+  if (taken > 0) call->is_taken = true;
   /* Without backups a step closes without this trainer only while it is not a member. */
   bool is_late = ps_reaction_to_rejection(failure->code) == PS_REJECTION_COUNT_LATE;
-  if (is_late || ps_reaction_to(failure->code) == PS_REACTION_ENTER_ANEW) leave_members(core);
-  finish(core, call);
-  core->commands->step_call_failed(core->commands->owner, call, failure);
-  next_turn(core);
+  if (is_late) lose_place(core, call, failure);
+  else ps_steps_core_failed(core, call, failure);
+}
+
+void ps_steps_core_failed(struct ps_steps_core *core, struct ps_step_call *call,
+                          struct ps_failure *failure) {
+  if (ps_reaction_to(failure->code) == PS_REACTION_ENTER_ANEW) lose_place(core, call, failure);
+  else fail(core, call, failure);
 }

@@ -7,16 +7,16 @@ import {
   type JobSubjects,
   type Position,
   PserverError,
-} from "../../protocol/index.ts";
+} from "../../../protocol/index.ts";
 import {
   fromStoreError,
   isWrongSequence,
   jetStreamErrorCode,
-} from "../../transport/broker-error.ts";
-import { type FoldedRecord, type FoldObserver, readable } from "../fold/journal-record.ts";
-import type { Shard } from "../fold/shard.ts";
-import { describeRecord, type UpdateEvent, undescribed } from "./describe-record.ts";
-import { brokerCall, ensureFileStream } from "./streams.ts";
+} from "../../../transport/broker-error.ts";
+import { type FoldedRecord, type FoldObserver, readable } from "../../fold/journal-record.ts";
+import type { Shard } from "../../fold/shard.ts";
+import { describeRecord, type UpdateEvent, undescribed } from "../describe-record.ts";
+import { brokerCall, ensureFileStream } from "../streams.ts";
 import { type TapeSpan, tapeSpan } from "./tape-decoder.ts";
 import { TapeEncoder } from "./tape-encoder.ts";
 

@@ -2,7 +2,7 @@
 // fewer copies than the job asks for, and nothing about a job that asks for one.
 import type { StreamInfo } from "@nats-io/jetstream";
 import { expect, test } from "vitest";
-import { reportReplicas } from "../../../src/actors/job/replicas.ts";
+import { reportReplicas } from "../../../src/actors/job/replica-report.ts";
 import { checkReplicas } from "../../../src/cli/commands/doctor.ts";
 import { describeLackingReplicas } from "../../../src/client/admin/participants.ts";
 

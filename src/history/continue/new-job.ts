@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
-import { mapConcurrently } from "../actors/concurrent.ts";
+import { mapConcurrently } from "../../actors/concurrent.ts";
 import {
   type ForkOrigin,
   forkOriginOf,
@@ -12,22 +12,22 @@ import {
   type StoredSettings,
   settingsChanged,
   withForkOrigin,
-} from "../actors/job/job-settings.ts";
-import { findJournalBytes, openStoredJob } from "../actors/job/open-job.ts";
-import { JobRemoval } from "../actors/job/remove-job.ts";
-import { BucketChain, type ChainedEntry } from "../actors/journal/bucket-chain.ts";
+} from "../../actors/job/job-settings.ts";
+import { findJournalBytes, openStoredJob } from "../../actors/job/open-job.ts";
+import { JobRemoval } from "../../actors/job/remove-job.ts";
+import { BucketChain, type ChainedEntry } from "../../actors/journal/bucket-chain.ts";
 import {
   type KvBucket,
   type KvEntry,
   openBucket,
   replaceEntry,
-} from "../actors/journal/kv-bucket.ts";
-import { ensureSnapshotStream } from "../actors/journal/snapshot-store.ts";
-import { JOB_KEY, PARAMETER_KEYS, parameterKey } from "../actors/lifecycle/lock.ts";
-import { type Lifecycle, toLifecycleEntry } from "../actors/lifecycle/machine.ts";
-import { type Parameter, toParameterEntry } from "../actors/lifecycle/parameter.ts";
-import { ensureError, type JobSubjects, PserverError } from "../protocol/index.ts";
-import type { JobFacts } from "./source.ts";
+} from "../../actors/journal/kv-bucket.ts";
+import { ensureSnapshotStream } from "../../actors/journal/snapshot-store.ts";
+import { JOB_KEY, PARAMETER_KEYS, parameterKey } from "../../actors/lifecycle/lock.ts";
+import { type Lifecycle, toLifecycleEntry } from "../../actors/lifecycle/machine.ts";
+import { type Parameter, toParameterEntry } from "../../actors/lifecycle/parameter.ts";
+import { ensureError, type JobSubjects, PserverError } from "../../protocol/index.ts";
+import type { JobFacts } from "../source.ts";
 
 /** Settings of the other job that a fork takes over, if they are known. */
 export type KnownSettings = Partial<

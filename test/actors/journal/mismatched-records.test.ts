@@ -2,7 +2,7 @@
 // same bytes, on the same subject; and that a record which never comes twice alike is distinguished from one
 // that was damaged on its way.
 import { expect, test } from "vitest";
-import { MismatchedRecords } from "../../../src/actors/owner/fold-loop.ts";
+import { MismatchedRecords } from "../../../src/actors/journal/mismatched-records.ts";
 import { encodeMessage } from "../../../src/protocol/codec.ts";
 import { rawMessage } from "../../protocol/raw-message.ts";
 
@@ -37,4 +37,17 @@ test("a record that is never the same is given up", () => {
   for (let i = 0; i < 8; i++) expect(mismatched.remember([record(1, i)])).toBe(true);
   expect(mismatched.remember([record(1, 7)])).toBe(true);
   expect(mismatched.remember([record(1, 9)])).toBe(false);
+});
+
+test("in a replicated journal the same bytes have to come from another broker", () => {
+  const mismatched = new MismatchedRecords();
+  const from = (broker: string) => ({ ...record(1, 5), broker });
+  mismatched.remember([from("a")]);
+  expect(mismatched.isConfirmedBy(from("a"))).toBe(false);
+  expect(mismatched.isConfirmedBy(from("b"))).toBe(true);
+  expect(mismatched.isConfirmedBy({ ...record(1, 6), broker: "b" })).toBe(false);
+  expect(mismatched.brokerOf(1)).toBe("a");
+  // A copy that alone can be read proves nothing, however often it is read.
+  for (let i = 1; i < 8; i++) expect(mismatched.remember([from("a")])).toBe(true);
+  expect(mismatched.remember([from("a")])).toBe(false);
 });

@@ -1,26 +1,26 @@
 import type { NatsConnection } from "@nats-io/transport-node";
-import type { DeclaredParameter } from "../actors/fold/declaration-table.ts";
-import type { FoldState } from "../actors/fold/fold-state.ts";
-import type { Shard } from "../actors/fold/shard.ts";
-import { journalSettings } from "../actors/job/job-settings.ts";
-import { Journal } from "../actors/journal/journal.ts";
-import { continueShard } from "../actors/journal/next-generation.ts";
-import { SnapshotStore } from "../actors/journal/snapshot-store.ts";
-import type { Lifecycle } from "../actors/lifecycle/machine.ts";
-import type { Parameter } from "../actors/lifecycle/parameter.ts";
+import type { FoldState } from "../../actors/fold/fold-state.ts";
+import type { Shard } from "../../actors/fold/shard.ts";
+import { journalSettings } from "../../actors/job/job-settings.ts";
+import { Journal } from "../../actors/journal/journal.ts";
+import { continueShard } from "../../actors/journal/next-generation.ts";
+import { SnapshotStore } from "../../actors/journal/snapshot-store.ts";
+import type { Lifecycle } from "../../actors/lifecycle/machine.ts";
+import type { Parameter } from "../../actors/lifecycle/parameter.ts";
 import {
   type Declaration,
+  type DeclaredParameter,
   ensureError,
   JobSubjects,
   type Layout,
   type Position,
   PserverError,
-} from "../protocol/index.ts";
-import { dataBytesMaxOf } from "../transport/bulk-transport.ts";
-import { openJetStream, StreamPublisher } from "../transport/jetstream.ts";
+} from "../../protocol/index.ts";
+import { dataBytesMaxOf } from "../../transport/bulk-transport.ts";
+import { openJetStream, StreamPublisher } from "../../transport/jetstream.ts";
+import { replayShard } from "../replay/replay-shard.ts";
+import type { HistorySource, JobFacts } from "../source.ts";
 import { type KnownSettings, NewJob } from "./new-job.ts";
-import { replayShard } from "./replay/replay-shard.ts";
-import type { HistorySource, JobFacts } from "./source.ts";
 
 /** A parameter under the highest epoch that any shard knows. */
 interface NewestDeclaration {

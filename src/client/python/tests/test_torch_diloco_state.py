@@ -1,0 +1,345 @@
+"""What DiLoCo exchanges of a module: buffers of every kind, layers that are frozen, unfrozen, added or replaced,
+and spectral norms. After each exchange all trainers have the same values, or an error says why not.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Callable, Dict, Iterator, List, Optional
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+
+import pserver  # noqa: E402
+import pserver.torch  # noqa: E402
+from pserver.torch import DiLoCo  # noqa: E402
+from pserver.torch._diloco import change_of_buffer  # noqa: E402
+from torch_jobs import NewJob, has_state, new_job, run_threads, state_of  # noqa: E402
+
+nn: Any = torch.nn
+
+SYNC = ("--sync", "sync", "--trainers")
+FEDAVG = dict(optimizer="sgd", lr=1.0)
+
+
+@pytest.fixture
+def ps(new_job: NewJob) -> Iterator[pserver.Client]:
+    """The only trainer of a new job whose trainers keep step."""
+    with new_job(*SYNC, "1").connect("one") as client:
+        yield client
+
+
+#: What a trainer does before its step: gets the number of the step, its rank and its module.
+Before = Callable[[int, int, Any], None]
+
+
+def train_team(
+    new_job: NewJob,
+    build: Callable[[], Any],
+    *,
+    before: Before = lambda step, rank, module: None,
+    steps: int = 8,
+    trainers: int = 2,
+    outer: Optional[Dict[str, Any]] = None,
+) -> List[Any]:
+    """Trains equal modules on different targets, with an exchange after every second step; returns them."""
+    job = new_job(*SYNC, str(trainers))
+    torch.manual_seed(0)
+    modules = [build() for _ in range(trainers)]
+    for module in modules[1:]:
+        module.load_state_dict(modules[0].state_dict())
+
+    def work(rank: int) -> None:
+        module = modules[rank]
+        inner = torch.optim.SGD(module.parameters(), lr=0.05)
+        generator = torch.Generator().manual_seed(rank)
+        with job.connect(f"trainer-{rank}") as ps:
+            with DiLoCo(ps, [module], inner, sync_every=2, outer=outer):
+                for step in range(steps):
+                    before(step, rank, module)
+                    inputs = torch.randn(8, 4, generator=generator)
+                    inner.zero_grad()
+                    wanted = inputs.sum(1, keepdim=True) * (1 - 2 * rank)
+                    (module(inputs) - wanted).square().mean().backward()
+                    inner.step()
+
+    run_threads(work, trainers)
+    return modules
+
+
+def two_layers() -> Any:
+    return nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
+
+
+def frozen_first() -> Any:
+    module = two_layers()
+    module[0].requires_grad_(False)
+    return module
+
+
+@pytest.mark.parametrize("ranks", [(0, 1), (0,)], ids=["in all", "in one"])
+def test_a_layer_that_is_unfrozen_is_exchanged_from_then_on(new_job: NewJob, ranks: Any) -> None:
+    begin: Dict[str, Any] = {}
+
+    def unfreeze(step: int, rank: int, module: Any) -> None:
+        if step == 0 and rank == 0:
+            begin.update(state_of(module))
+        if step == 4 and rank in ranks:
+            module[0].requires_grad_(True)
+
+    first, second = train_team(new_job, frozen_first, before=unfreeze)
+    assert has_state(second, first.state_dict())
+    assert not torch.equal(first[0].weight, begin["0.weight"])
+
+
+def test_a_layer_that_is_frozen_between_exchanges_keeps_what_it_has_learned(
+    new_job: NewJob,
+) -> None:
+    at_exchange: Dict[int, Any] = {}
+
+    def freeze(step: int, rank: int, module: Any) -> None:
+        if step == 4:
+            at_exchange[rank] = module[0].weight.detach().clone()
+        if step == 5:
+            module[0].requires_grad_(False)
+
+    first, second = train_team(new_job, two_layers, before=freeze, steps=8)
+    assert has_state(second, first.state_dict())
+    assert torch.equal(at_exchange[0], at_exchange[1])
+    assert not torch.equal(first[0].weight, at_exchange[0])
+
+
+def test_a_frozen_layer_costs_nothing_but_a_change_of_another_trainer_is_adopted(
+    ps: pserver.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = frozen_first()
+    sent: List[str] = []
+    send_grads = ps.send_grads
+
+    def noting(grads: Any, **options: Any) -> Any:
+        sent.extend(grads)
+        return send_grads(grads, **options)
+
+    monkeypatch.setattr(ps, "send_grads", noting)
+    before = module[0].weight.detach().clone()
+    inner = torch.optim.SGD(module[1].parameters(), lr=0.1)
+    with DiLoCo(ps, module, inner, sync_every=1):
+        for parameter in module[1].parameters():
+            parameter.grad = torch.ones_like(parameter)
+        inner.step()
+        assert torch.equal(module[0].weight, before)
+        ps.push("0.weight", torch.ones(4, 4), 1, 1)
+        inner.step()
+        assert torch.equal(module[0].weight, before + 1)
+    assert sorted(set(sent)) == ["1.bias", "1.weight"]
+
+
+def adapter_added(module: Any) -> None:
+    module[1].adapter = nn.Linear(1, 1)
+
+
+def layer_removed(module: Any) -> None:
+    module[0].bias = None
+
+
+def buffer_added(module: Any) -> None:
+    module[0].register_buffer("scale", torch.ones(3))
+
+
+def weight_resized(module: Any) -> None:
+    module[0].weight = nn.Parameter(torch.ones(5, 4))
+
+
+def layer_widened(module: Any) -> None:
+    module[0].double()
+
+
+@pytest.mark.parametrize(
+    "change, told",
+    [
+        (adapter_added, "'1.adapter.weight' is new; '1.adapter.bias' is new"),
+        (buffer_added, "'0.scale' is new"),
+        (layer_removed, "'0.bias' is gone"),
+        (weight_resized, "'0.weight' was float32 of shape (4, 4) and is float32 of shape (5, 4)"),
+        (layer_widened, "'0.bias' was float32 of shape (4,) and is float64 of shape (4,)"),
+    ],
+)
+def test_another_set_of_tensors_is_refused(ps: pserver.Client, change: Any, told: str) -> None:
+    module = two_layers()
+    inner = torch.optim.SGD(module.parameters(), lr=0.1)
+    with pytest.raises(pserver.BadValue) as caught:
+        with DiLoCo(ps, module, inner, sync_every=1) as diloco:
+            change(module)
+            before = state_of(module)
+            inner.step()
+    assert told in str(caught.value)
+    assert diloco.outer_steps == 0 and has_state(module, before)
+    assert torch.equal(torch.from_numpy(ps.pull("1.weight")), before["1.weight"])
+
+
+def test_a_module_that_was_replaced_by_an_equal_one_is_exchanged(ps: pserver.Client) -> None:
+    module = two_layers()
+    inner = torch.optim.SGD(module.parameters(), lr=0.1)
+    with DiLoCo(ps, module, inner, sync_every=1, outer=FEDAVG, encoding=None):
+        other = nn.Linear(4, 4)
+        module[0] = other
+        inner.step()
+        torch.testing.assert_close(torch.from_numpy(ps.pull("0.weight")), other.weight.detach())
+
+
+def test_no_variance_becomes_negative(new_job: NewJob) -> None:
+    """The variance falls from 9 to some millionths, which is less than what 9 can be rounded by."""
+    job = new_job(*SYNC, "3")
+    modules = [nn.BatchNorm1d(64) for _ in range(3)]
+
+    def work(rank: int) -> None:
+        module = modules[rank]
+        inner = torch.optim.SGD(module.parameters(), lr=0.0)
+        generator = torch.Generator().manual_seed(rank)
+        with job.connect(f"trainer-{rank}") as ps:
+            with DiLoCo(ps, [module], inner, sync_every=100):
+                for step in range(200):
+                    scale = 3 if step < 100 else 0.02
+                    inner.zero_grad()
+                    module(torch.randn(32, 64, generator=generator) * scale).sum().backward()
+                    inner.step()
+
+    run_threads(work, 3)
+    for module in modules:
+        assert has_state(module, {**modules[0].state_dict()})
+        # 9 · 0.9^100 of the first hundred steps, and 0.02² of the others.
+        assert 4e-4 < module.running_var.min() and module.running_var.max() < 1e-3
+        assert not torch.isnan(module.eval()(torch.randn(5, 64))).any()
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("last", [0.0, 1e-30, 3e-7])
+def test_the_mean_of_numbers_of_one_sign_has_that_sign(last: float, sign: int) -> None:
+    """As the server computes it: in float32, added up one by one and multiplied by a rounded share."""
+    trainers = 3
+    begin = sign * (torch.rand(10_000, generator=torch.Generator().manual_seed(1)) + 0.1) * 100
+    change = change_of_buffer(begin, torch.full_like(begin, sign * last), trainers)
+    mean = (change + change + change) * torch.tensor(1 / trainers)
+    assert ((begin - mean) * sign >= 0).all()
+    free = change_of_buffer(begin, torch.full_like(begin, -sign * 5.0), trainers)
+    assert torch.equal(free, begin + sign * 5.0)
+
+
+def test_what_does_not_change_is_no_change_even_if_infinite() -> None:
+    mask = torch.tensor([float("-inf"), 0.0, 3.0])
+    assert change_of_buffer(mask, mask.clone(), 2).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_buffers_are_sent_as_they_are(ps: pserver.Client) -> None:
+    module = nn.BatchNorm1d(5)
+    inner = torch.optim.SGD(module.parameters(), lr=0.0)
+    with DiLoCo(ps, module, inner, sync_every=1):
+        module.running_mean.copy_(torch.tensor([0.1, 1 / 3, -2.7, 1e-5, 123.456]))
+        expected = module.running_mean.clone()
+        inner.step()
+    torch.testing.assert_close(module.running_mean, expected, rtol=1e-6, atol=1e-7)
+
+
+def hooked() -> Any:
+    norm = nn.utils.spectral_norm
+    return nn.Sequential(norm(nn.Linear(4, 16)), nn.ReLU(), norm(nn.Linear(16, 1)))
+
+
+def parametrized() -> Any:
+    norm = nn.utils.parametrizations.spectral_norm
+    return nn.Sequential(norm(nn.Linear(4, 16)), nn.ReLU(), norm(nn.Linear(16, 1)))
+
+
+def convolution() -> Any:
+    """A spectral norm along another dimension."""
+    norm = nn.utils.spectral_norm
+    layers = [nn.Unflatten(1, (4, 1)), norm(nn.ConvTranspose1d(4, 6, 1), dim=1), nn.Flatten()]
+    return nn.Sequential(*layers, nn.Linear(6, 1))
+
+
+@pytest.mark.parametrize("build", [hooked, parametrized, convolution])
+def test_spectral_norms_are_1_after_an_exchange(new_job: NewJob, build: Any) -> None:
+    modules = train_team(new_job, build, steps=24)
+    assert has_state(modules[1], modules[0].state_dict())
+    for module in modules:
+        module.eval()
+        module(torch.zeros(1, 4))
+        for layer in module:
+            if any(name.endswith("_u") for name, _ in layer.named_buffers()):
+                weight = layer.weight.detach()
+                matrix = weight.transpose(0, 1) if layer is module[1] else weight
+                norm = torch.linalg.matrix_norm(matrix.flatten(1), 2)
+                torch.testing.assert_close(norm, torch.tensor(1.0), rtol=0, atol=1e-3)
+        for name, buffer in module.named_buffers():
+            if name.endswith(("_u", "_v")):
+                torch.testing.assert_close(buffer.norm(), torch.tensor(1.0), rtol=0, atol=1e-5)
+
+
+def test_the_job_gets_the_vectors_of_the_new_weights(ps: pserver.Client) -> None:
+    module = hooked()
+    inner = torch.optim.SGD(module.parameters(), lr=0.1)
+    with DiLoCo(ps, module, inner, sync_every=1):
+        for parameter in module.parameters():
+            parameter.grad = torch.randn_like(parameter)
+        inner.step()
+    for name in ("0.weight_u", "0.weight_v", "2.weight_v"):
+        assert torch.equal(torch.from_numpy(ps.pull(name)), module.state_dict()[name])
+
+
+def test_buffers_are_given_to_the_job_with_whole_vectors(ps: pserver.Client) -> None:
+    module = hooked()
+    pserver.torch.sync(ps, module)
+    for _ in range(3):
+        module(torch.randn(8, 4))
+    pserver.torch.push_buffers(ps, module, weight=0.25)
+    assert torch.equal(torch.from_numpy(ps.pull("0.weight_u")), module[0].weight_u)
+    for weight in (-0.5, 1.5, float("nan")):
+        with pytest.raises(pserver.BadValue, match="weight: expected 0 to 1"):
+            pserver.torch.push_buffers(ps, module, weight=weight)
+
+
+def test_a_step_outside_of_the_block_says_that_nothing_is_exchanged(ps: pserver.Client) -> None:
+    module = two_layers()
+    inner = torch.optim.SGD(module.parameters(), lr=0.1)
+    diloco = DiLoCo(ps, module, inner, sync_every=1)
+    with pytest.warns(RuntimeWarning, match="nothing is exchanged before its `with` block"):
+        inner.step()
+    with pytest.raises(pserver.BadValue, match="nothing is exchanged outside"):
+        diloco.sync()
+    assert ps.status().state == "uninitialized"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with diloco:
+            inner.step()
+        inner.step()
+    assert diloco.outer_steps == 1
+    with pytest.raises(pserver.BadValue, match="nothing is exchanged outside"):
+        diloco.sync()
+
+
+def test_a_failed_call_of_an_exchange_is_repeated_alone(
+    ps: pserver.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Encoded weights and exact buffers are two calls; the server takes one gradient of each for a step."""
+    module = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
+    inner = torch.optim.SGD(module.parameters(), lr=0.5)
+    send_grads = ps.send_grads
+    sent: List[List[str]] = []
+
+    def failing_second(grads: Any, **options: Any) -> Any:
+        sent.append(sorted(grads))
+        if len(sent) == 2:
+            raise pserver.Timeout("too slow")
+        return send_grads(grads, **options)
+
+    monkeypatch.setattr(ps, "send_grads", failing_second)
+    with DiLoCo(ps, module, inner, sync_every=1, outer=FEDAVG) as diloco:
+        module[1].running_mean.fill_(2.0)
+        with pytest.raises(pserver.Timeout):
+            inner.step()
+        diloco.sync()
+        assert diloco.outer_steps == 1
+        assert len(sent) == 3 and sent[2] == sent[1] != sent[0]
+        assert ps.pull("1.running_mean").tolist() == [2.0, 2.0, 2.0]
