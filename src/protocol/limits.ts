@@ -82,5 +82,14 @@ export const BATCH_ENTRY_BYTES_MAX = 256 * 1024;
 /** Bytes a client keeps in flight before their PubAck. */
 export const IN_FLIGHT_BYTES_MAX = 16 * 1024 * 1024;
 
+/**
+ * Bytes of one shard's records that a client lets wait for their outcomes: as much as others then have to wait for.
+ * A record counts its tensor bytes and {@link UNSETTLED_BLOCK_BYTES} for each of its blocks. A larger one waits alone.
+ */
+export const UNSETTLED_BYTES_MAX = 8 * 1024 * 1024;
+
+/** Bytes that a shard folds in the time that a block takes besides its bytes. */
+export const UNSETTLED_BLOCK_BYTES = 1024;
+
 /** How long a trainer's or host's lease lasts without being renewed. */
 export const LEASE_MS = 5_000;

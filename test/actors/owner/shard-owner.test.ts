@@ -80,6 +80,14 @@ function deliver(first: number): void {
   }
 }
 
+/** Asks the owner as a host does; returns the answer. */
+function ask(verb: "status" | "memory"): Fields {
+  const subject = SUBJECTS.owner(SHARD, "h", verb);
+  const request = { subject, reply: `${SUBJECTS.hostInbox("h")}.7`, data: encodeMessage({}) };
+  handlers.get(SUBJECTS.shardRequests(SHARD).owner)?.(null, request as Msg);
+  return decodeMessage(answered.at(-1) ?? new Uint8Array()).fields;
+}
+
 async function stored(): Promise<Watermark | undefined> {
   return await new WatermarkKeeper(records, SHARD).read();
 }
@@ -119,7 +127,7 @@ describe("an owner", () => {
     });
     const done = serve(2);
     await until({ state: "catching-up", seq: 3 });
-    expect(handlers.size).toBe(0);
+    expect(ask("memory")["error"]).toMatchObject({ code: "NO_OWNER" });
     release();
     await done;
     expect(await stored()).toMatchObject({ seq: 3 });
@@ -205,13 +213,6 @@ describe("an owner that takes over", () => {
     }
     const takeOver = { folded: 2, records: 5 };
     await until({ state: "catching-up", takeOver });
-    const reply = `${SUBJECTS.hostInbox("h")}.7`;
-    const ask = (verb: "status" | "memory"): Fields => {
-      const subject = SUBJECTS.owner(SHARD, "h", verb);
-      const request = { subject, reply, data: encodeMessage({}) } as Msg;
-      handlers.get(SUBJECTS.shardRequests(SHARD).owner)?.(null, request);
-      return decodeMessage(answered.at(-1) ?? new Uint8Array()).fields;
-    };
     expect(ask("memory")["error"]).toMatchObject({ code: "NO_OWNER", details: { takeOver } });
     expect(ask("status")).toMatchObject({ status: { state: "catching-up", takeOver } });
     for (const { seq, payload, subject } of rest) line.record(seq, payload, subject);
