@@ -136,6 +136,8 @@ function describeProblem(event: Problem): string {
       );
     case "no-memory":
       return `${code}: ${message}; another host takes it if it can`;
+    case "flooded":
+      return `${code}: ${message}`;
     case "etcd-lost":
       return `${message}; reconnecting`;
     case "error":

@@ -154,6 +154,7 @@ export function foldHostRecord(tables: FoldTables, record: HostRecord): void {
   } else if (record.verb === "floor") trainers.raiseFloor(record.session);
   else if (record.verb === "sessions") trainers.endSessions(record);
   else if (record.verb === "forget") trainers.forget(record.trainers);
+  else if (record.verb === "end") trainers.endTrainer(record);
   else if (record.verb === "ready") tables.takeReady(record);
   else declarations.take(record, rules.declaredMax);
 }

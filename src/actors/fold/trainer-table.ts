@@ -1,7 +1,7 @@
 import type { Message } from "../../protocol/codec.ts";
 import { type ErrorCode, PserverError } from "../../protocol/errors.ts";
-import { WORK_DATA_BYTES, WORK_HEADER_BYTES } from "../../protocol/limits.ts";
-import type { SessionsRecord } from "../../protocol/messages/host-records.ts";
+import { TRAINERS_MAX, WORK_DATA_BYTES, WORK_HEADER_BYTES } from "../../protocol/limits.ts";
+import type { EndRecord, SessionsRecord } from "../../protocol/messages/host-records.ts";
 import type { TrainerSession } from "../../protocol/messages/lifecycle-messages.ts";
 import type { Outcome } from "../../protocol/messages/outcomes.ts";
 import type { RecordHeader } from "../../protocol/messages/records.ts";
@@ -70,6 +70,8 @@ export class TrainerTable implements RememberedSessions {
   #floor = 0;
   /** Sessions up to the floor that have not ended. */
   #live: Set<number> = new Set();
+  /** By trainer, in the order of the journal: the session up to which its sessions were ended by themselves. */
+  readonly #ended: Map<string, number> = new Map();
 
   /** The highest session reported as given out; sessions up to it have ended, except for the live ones. */
   get floor(): number {
@@ -79,6 +81,11 @@ export class TrainerTable implements RememberedSessions {
   /** The sessions up to the floor that have not ended, ascending. */
   get live(): number[] {
     return [...this.#live].sort((a, b) => a - b);
+  }
+
+  /** Sessions that were ended by themselves, and with them all lower ones of their trainers, in the order of this. */
+  get ended(): CountRow[] {
+    return [...this.#ended];
   }
 
   /** Number of trainers. */
@@ -187,6 +194,21 @@ export class TrainerTable implements RememberedSessions {
     for (const [trainer, { session }] of this.#entries) {
       if (session <= upTo && !named.has(session)) this.#entries.delete(trainer);
     }
+    for (const [trainer, session] of this.#ended) {
+      if (this.#hasEnded(session)) this.#ended.delete(trainer);
+    }
+  }
+
+  /** Ends the sessions of a trainer up to this one, and forgets it. Of very many trainers only the last are noted. */
+  endTrainer({ trainer, session }: Pick<EndRecord, "trainer" | "session">): void {
+    const entry = this.#entries.get(trainer);
+    if (entry !== undefined && entry.session <= session) this.#entries.delete(trainer);
+    const before = this.#ended.get(trainer) ?? 0;
+    if (session <= before || this.#hasEnded(session)) return;
+    this.#ended.delete(trainer);
+    const [oldest] = this.#ended.keys();
+    if (oldest !== undefined && this.#ended.size >= TRAINERS_MAX) this.#ended.delete(oldest);
+    this.#ended.set(trainer, session);
   }
 
   /**
@@ -199,10 +221,11 @@ export class TrainerTable implements RememberedSessions {
     }
   }
 
-  /** Restores {@link floor} and {@link live}; must precede {@link restore}. */
-  restoreSessions(floor: number, live: readonly number[]): void {
+  /** Restores {@link floor}, {@link live} and {@link ended}; must precede {@link restore}. */
+  restoreSessions(floor: number, live: readonly number[], ended: readonly CountRow[]): void {
     this.#floor = floor;
     this.#live = new Set(live);
+    for (const [trainer, session] of ended) this.#ended.set(trainer, session);
   }
 
   /** Moves all outcomes to record 0: the sequences of the journal start again at 1. */
@@ -223,6 +246,7 @@ export class TrainerTable implements RememberedSessions {
       !this.#entries.has(trainer) &&
       this.#entries.size < rules.trainersMax &&
       !this.#hasEnded(session) &&
+      session > (this.#ended.get(trainer) ?? 0) &&
       numbers.every((n) => n > done && n <= done + rules.windowRecords);
     if (!fits) {
       throw new PserverError(
@@ -250,6 +274,11 @@ export class TrainerTable implements RememberedSessions {
         "REJOIN",
         `session: expected one above ${this.#floor}; received ${session}`,
       );
+    }
+    const ended = this.#ended.get(trainer) ?? 0;
+    if (session <= ended) {
+      const text = `session: it was too far ahead of the shard; expected one above ${ended}; received ${session}`;
+      return rejection(n, seq, "REJOIN", text);
     }
     if (entry === undefined || session > entry.session) return undefined;
     if (session < entry.session) {

@@ -2,11 +2,14 @@ import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import {
   defined,
+  ensureError,
   type Fallback,
   type Fields,
   type Position,
-  type PserverError,
+  PserverError,
+  quoteName,
 } from "../../protocol/index.ts";
+import type { JournalRecord } from "../fold/journal-record.ts";
 import type { RecordAnswer, Shard } from "../fold/shard.ts";
 import type { HostMemory } from "../host/host-memory.ts";
 import { majorityLastSeq } from "../journal/journal.ts";
@@ -18,6 +21,7 @@ import { type TapeGaps, type TapeStore, TapeWriter } from "../journal/tape/tape-
 import type { FoldProgress } from "../journal/watermark.ts";
 import type { WatermarkKeeper } from "../journal/watermark-keeper.ts";
 import { ShardAnswers, shardUpdates } from "./answers.ts";
+import { BACKLOG_BYTES_MAX, BacklogWatch } from "./backlog-watch.ts";
 import { type Coalescer, FoldLoop, type FoldLoopEvents } from "./fold-loop.ts";
 import { type LocatedJournal, OwnedJournal } from "./owned-journal.ts";
 import {
@@ -80,8 +84,8 @@ export interface ShardContext extends SnapshotContext {
  * Troubles of a shard: it has failed; it does not fit into the host's memory; a snapshot, lines of the tape or the
  * watermark could not be stored; records could not be described, or have no lines on the tape; a trainer has seen a
  * later record than the journal holds; an archiver has stopped, and is no longer waited for; records were trimmed
- * before one had copied them; a broker's copy of the journal is
- * damaged, and another one is used.
+ * before one had copied them; a broker's copy of the journal is damaged, and another one is used; a session was ended
+ * because it sent far ahead of the fold.
  */
 export type ShardTrouble =
   | "failed"
@@ -93,7 +97,8 @@ export type ShardTrouble =
   | "loss-reported"
   | "archiver-stopped"
   | "archiver-behind"
-  | "replica-damaged";
+  | "replica-damaged"
+  | "flooded";
 
 /** Reports of the owner of a shard to its worker. */
 export interface OwnerListener {
@@ -152,6 +157,7 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
   readonly #subscriptions: ShardSubscriptions;
   readonly #loop: FoldLoop;
   readonly #outcomes: OutgoingOutcomes;
+  readonly #backlogs: BacklogWatch = new BacklogWatch();
   /** The last record that its snapshot holds. */
   readonly #baseSeq: number;
   #isStopped = false;
@@ -399,10 +405,31 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
     return this.#core.isServing || this.#owner.fits(this.shard);
   }
 
-  onSettled(settled: RecordAnswer): void {
+  onSettled(settled: RecordAnswer, { payload, timeMs = 0 }: JournalRecord): void {
     if (!this.isServing) return;
+    const { trainer, session } = settled;
+    const payloadBytes = payload.length;
+    const times = { storedMs: timeMs, foldedMs: Date.now() };
+    if (this.#backlogs.isTooFarAhead({ trainer, session, payloadBytes, ...times })) {
+      void this.#endSession(trainer, session);
+    }
     this.#outcomes.add(settled);
     if (settled.outcome.code !== undefined) this.#rejected += 1;
+  }
+
+  /** Ends a session that does not wait for its outcomes, so that others do not wait for its records. */
+  async #endSession(trainer: string, session: number): Promise<void> {
+    const { journal, listener } = this.#context;
+    const { number: shard } = this;
+    try {
+      await journal.append({ verb: "end", trainer, session });
+      const text =
+        `shard ${shard}: session ${session} of trainer ${quoteName(trainer)} was ended: ` +
+        `it sent ${BACKLOG_BYTES_MAX} bytes ahead of the fold without waiting for outcomes`;
+      listener.trouble("flooded", new PserverError("QUOTA", text, { shard, trainer, session }));
+    } catch (error) {
+      listener.trouble("flooded", ensureError(error));
+    }
   }
 
   onAdvanced(bytes: number): void {

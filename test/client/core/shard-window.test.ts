@@ -18,7 +18,12 @@ function fill(
   dataBytes: number,
   count: number,
 ): BlockUpdate[] {
-  const sizes = Array.from({ length: count }, () => ({ shard: 0, blocks, dataBytes }));
+  const sizes = Array.from({ length: count }, () => ({
+    shard: 0,
+    blocks,
+    dataBytes,
+    namesVersion: false,
+  }));
   for (const update of newUpdateCall(1, MODE, sizes).updates) window.waiting.append(update);
   const opened: BlockUpdate[] = [];
   for (let first = window.waiting.first; first !== undefined && window.hasRoom; ) {

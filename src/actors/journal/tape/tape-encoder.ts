@@ -27,6 +27,7 @@ export const TAPE_VERBS: readonly UpdateVerb[] = [
   "sessions",
   "forget",
   "ready",
+  "end",
 ];
 
 /** Outcomes by their number. */

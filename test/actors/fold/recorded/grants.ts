@@ -204,6 +204,9 @@ export const waste: Scene = (writer) => {
     { session: 2 },
   );
   push(1, 2);
+  journal.host({ verb: "end", trainer: "alice", session: 2 });
+  push(1, 2);
+  push(1, 3);
   for (const trainer of ["bob", "carl", "bob"]) {
     journal.append(SUBJECTS.log(SHARD, trainer, "push", "w", 0), bytesOf(TWO));
     journal.append(SUBJECTS.clock(SHARD, trainer), encodeMessage({ session: "none" }));
