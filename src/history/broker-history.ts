@@ -20,7 +20,6 @@ import {
 } from "../actors/journal/streams.ts";
 import type { Watermark } from "../actors/journal/watermark.ts";
 import { WatermarkKeeper } from "../actors/journal/watermark-keeper.ts";
-import type { EntryProblem } from "../actors/lifecycle/compare-entries.ts";
 import { inspectEntries } from "../actors/recovery/inspect-entries.ts";
 import {
   comparePositions,
@@ -36,6 +35,7 @@ import {
   type Synchronization,
 } from "../protocol/index.ts";
 import { showPosition } from "../protocol/messages/position.ts";
+import type { EntryProblem } from "../protocol/messages/shard-knowledge.ts";
 import { orNoJetStream } from "../transport/broker-error.ts";
 import { payloadBytesMaxOf } from "../transport/bulk-transport.ts";
 import { type ConnectionSettings, openConnection } from "../transport/connection.ts";

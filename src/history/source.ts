@@ -4,7 +4,6 @@ import type { UpdateVerb } from "../actors/journal/describe-record.ts";
 import { journalDamaged } from "../actors/journal/journal-check.ts";
 import type { PieceRef, StoredManifest } from "../actors/journal/manifest.ts";
 import { notedChecksums, type Watermark } from "../actors/journal/watermark.ts";
-import type { EntryProblem } from "../actors/lifecycle/compare-entries.ts";
 import {
   BATCH_ENTRIES_MAX,
   comparePositions,
@@ -23,6 +22,7 @@ import {
   valuesField,
 } from "../protocol/index.ts";
 import { showPosition } from "../protocol/messages/position.ts";
+import type { EntryProblem } from "../protocol/messages/shard-knowledge.ts";
 import type { ConnectionSettings } from "../transport/connection.ts";
 
 /** Where the history of a job is kept: plain data, so that worker threads can open it, too. */

@@ -186,13 +186,13 @@ describe("records", () => {
     };
     expect(await follow(0)).toEqual({ seen: [], upTo: 0 });
     const keys = Array.from({ length: 5_000 }, (_, i) => `param.p_${i}`);
-    const revisions = await Promise.all(keys.map((key) => first.create(key, 1)));
+    const revisions = await Promise.all(keys.map((key) => first.create(key, { v: 1 })));
     const all = await follow(0);
-    expect(all.seen).toEqual(keys.map((key, i) => [key, 1, revisions[i]]));
-    const job = (await first.create("job", 2)) ?? 0;
+    expect(all.seen).toEqual(keys.map((key, i) => [key, { v: 1 }, revisions[i]]));
+    const job = (await first.create("job", { v: 2 })) ?? 0;
     expect(await follow(all.upTo)).toEqual({ seen: [], upTo: job });
-    const again = (await first.update("param.p_7", 3, revisions[7] ?? 0)) ?? 0;
-    expect(await follow(all.upTo)).toEqual({ seen: [["param.p_7", 3, again]], upTo: again });
+    const again = (await first.update("param.p_7", { v: 3 }, revisions[7] ?? 0)) ?? 0;
+    expect(await follow(all.upTo)).toEqual({ seen: [["param.p_7", { v: 3 }, again]], upTo: again });
   });
 
   test("10,000 are listed over another connection", async () => {
@@ -209,8 +209,8 @@ describe("records", () => {
     const { name, records } = await openBoth();
     await one.request(`$KV.${name}.job`, "{");
     await expect(records[0].read("job")).rejects.toMatchObject({
-      code: "INTERNAL",
-      message: expect.stringContaining("job"),
+      code: "JOB_DAMAGED",
+      message: expect.stringContaining("entry job"),
     });
   });
 

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { DeclaredParameter, ShardKnowledge } from "../../protocol/index.ts";
+import type { DeclaredParameter, EntryProblem, ShardKnowledge } from "../../protocol/index.ts";
 import { JOB_KEY, MEMBERS_KEY, parameterKey, SESSION_KEY, SWEPT_KEY } from "./lock.ts";
 import type { Lifecycle } from "./machine.ts";
 import { effectiveState, type Parameter } from "./parameter.ts";
@@ -18,13 +18,6 @@ export interface ComparedEntries {
   readonly given: number;
   /** The session up to which ended ones were swept. */
   readonly swept: number;
-}
-
-/** An entry that is damaged, lost or older than what was done under it. */
-export interface EntryProblem {
-  readonly key: string;
-  /** What was expected, and what was found. */
-  readonly problem: string;
 }
 
 /** Returns the entries that contradict what a shard knows. */

@@ -7,11 +7,12 @@ import {
   type ReadyRecord,
   type ShardKnowledge,
 } from "../../protocol/index.ts";
+import type { EntryProblem } from "../../protocol/messages/shard-knowledge.ts";
 import { mapConcurrently } from "../concurrent.ts";
 import type { JobSettings } from "../job/job-settings.ts";
 import type { Owners } from "../job/owners-client.ts";
 import { ENTRY_ADVICE } from "../journal/kv-bucket.ts";
-import { type ComparedEntries, contradictions, type EntryProblem } from "./compare-entries.ts";
+import { type ComparedEntries, contradictions } from "./compare-entries.ts";
 import { type DeclaredLedger, shardsOf } from "./declared-ledger.ts";
 import type { BucketDeps } from "./lock.ts";
 import { jobEntry, type Lifecycle } from "./machine.ts";

@@ -1,11 +1,12 @@
 import { ensureError, type ShardKnowledge } from "../../protocol/index.ts";
+import type { EntryProblem } from "../../protocol/messages/shard-knowledge.ts";
 import { mapConcurrently } from "../concurrent.ts";
 import { parseSettings, SETTINGS_KEY } from "../job/job-settings.ts";
 import type { Owners } from "../job/owners-client.ts";
 import { parseArchiverEntry } from "../journal/archivers.ts";
 import type { KvBucket, KvEntry } from "../journal/kv-bucket.ts";
 import { parseWatermark } from "../journal/watermark.ts";
-import { contradictions, type EntryProblem } from "../lifecycle/compare-entries.ts";
+import { contradictions } from "../lifecycle/compare-entries.ts";
 import {
   JOB_KEY,
   MEMBERS_KEY,

@@ -5,11 +5,11 @@ import {
   PserverError,
   type ShardKnowledge,
 } from "../../protocol/index.ts";
+import type { EntryProblem } from "../../protocol/messages/shard-knowledge.ts";
 import { mapConcurrently } from "../concurrent.ts";
 import { SETTINGS_KEY } from "../job/job-settings.ts";
 import type { Owners, WantedBlock } from "../job/owners-client.ts";
 import { ENTRY_FORMAT, type KvBucket, UNREADABLE } from "../journal/kv-bucket.ts";
-import type { EntryProblem } from "../lifecycle/compare-entries.ts";
 import {
   JOB_KEY,
   MEMBERS_KEY,

@@ -1,7 +1,6 @@
 import { type Command, Option } from "commander";
 import { mapConcurrently } from "../../actors/concurrent.ts";
 import type { ContinuedShard } from "../../actors/journal/next-generation.ts";
-import type { EntryProblem } from "../../actors/lifecycle/compare-entries.ts";
 import type {
   FoundArchive,
   FoundJournal,
@@ -16,6 +15,7 @@ import { resolveSettings } from "../../client/wire/broker-settings.ts";
 import type { BrokerAndArchive } from "../../history/archive/joined-source.ts";
 import { mismatch, PserverError, visible } from "../../protocol/errors.ts";
 import { SHARDS_MAX } from "../../protocol/limits.ts";
+import type { EntryProblem } from "../../protocol/messages/shard-knowledge.ts";
 import type { ConnectionSettings } from "../../transport/connection.ts";
 import { addHelp, askLine, type CliContext, confirm, openOutput } from "../context.ts";
 import {

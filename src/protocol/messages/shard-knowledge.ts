@@ -83,3 +83,10 @@ export function parseKnowledgeReply(fields: Fields): KnowledgePage {
     more: flagField(fields, "more"),
   };
 }
+
+/** An entry of a job's bucket that is damaged, lost or older than what was done under it. */
+export interface EntryProblem {
+  readonly key: string;
+  /** What was expected, and what was found. */
+  readonly problem: string;
+}

@@ -204,6 +204,7 @@ int main(int argc, char **argv) {
   /* Before anything connects, a wrong call does not keep a child from connecting. */
   EXPECT_ERROR(CLOSED, pserver_close(NULL, -1));
   pserver_options_init(&options);
+  options.job = "no job";
   EXPECT_ERROR(BAD_NAME, pserver_connect(&options, &client));
   pid_t parent = fork();
   if (parent != 0) {

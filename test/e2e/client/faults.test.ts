@@ -143,8 +143,8 @@ describe("a host", () => {
     await host.deaf(true);
     const reading = client.pullFull("w");
     expect(
-      await atDeadline("NO_OWNER", (timeoutMs) => client.pullFull("w", { timeoutMs })),
-    ).toMatchObject({ code: "NO_OWNER" });
+      await atDeadline("NO_HOST", (timeoutMs) => client.pullFull("w", { timeoutMs })),
+    ).toMatchObject({ code: "NO_HOST" });
     const status = await atDeadline("NO_HOST", (timeoutMs) => client.status({ timeoutMs }));
     expect(status).toMatchObject({
       code: "NO_HOST",

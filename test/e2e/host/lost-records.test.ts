@@ -5,11 +5,15 @@
 // whose snapshots are all lost tells its trainers at once.
 import { setTimeout as delay } from "node:timers/promises";
 import { jetstreamManager } from "@nats-io/jetstream";
-import { Kvm } from "@nats-io/kv";
 import { afterEach, describe, expect, test } from "vitest";
 import type { HostOptions } from "../../../src/actors/host/host.ts";
 import type { Client } from "../../../src/client/index.ts";
-import { decodeMessage, encodePullRequest, throwIfError } from "../../../src/protocol/index.ts";
+import {
+  bucketStream,
+  decodeMessage,
+  encodePullRequest,
+  throwIfError,
+} from "../../../src/protocol/index.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { shardStatus, untilWatermarkReached } from "./control.ts";
@@ -65,8 +69,10 @@ async function crash(host: TestHost, { payload }: { payload: Uint8Array }): Prom
 /** Removes what tells how far the shard was folded, as if host and broker had died before it was noted. */
 async function removeWatermark(): Promise<void> {
   await using archive = await Archive.open(job.broker.url, job.job);
-  const bucket = await new Kvm(archive.connection).open(archive.subjects.bucket());
-  await bucket.purge("head.0");
+  const bucket = archive.subjects.bucket();
+  const manager = await jetstreamManager(archive.connection);
+  // Without a marker of the removal, which would be a damaged entry.
+  await manager.streams.purge(bucketStream(bucket), { filter: `$KV.${bucket}.head.0` });
 }
 
 describe("records lost with host and broker", () => {

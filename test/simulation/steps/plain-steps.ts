@@ -7,6 +7,11 @@ export type Stepped = Exclude<Synchronization, { mode: "async" }>;
 /** What a record ought to be answered; undefined if nobody is answered. */
 export type Answer = "applied" | "NOT_MEMBER" | "LATE" | "EARLY" | "SETTLED" | "SUPERSEDED";
 
+/** Names a record of a trainer. */
+export function recordKey({ trainer, session, n }: TrainerIntent): string {
+  return `${trainer} ${session} ${n}`;
+}
+
 /**
  * The rules of steps once more in the plainest form: it looks at what senders meant, closes step by
  * step, and keeps every answer it has given.
@@ -15,8 +20,8 @@ export class PlainSteps {
   readonly values: Float64Array = new Float64Array(ELEMENTS);
   /** Of the block that only batches change. */
   readonly batchedValues: Float64Array = new Float64Array(ELEMENTS);
-  /** The step of each gradient that was taken, by its element. */
-  readonly taken: Map<number, number> = new Map();
+  /** The record of each gradient that was taken, as {@link recordKey} names it, by its element. */
+  readonly taken: Map<number, string> = new Map();
   /** Elements of gradients that were taken in more than one step. */
   readonly twice: Set<number> = new Set();
   closed = 0;
@@ -52,14 +57,15 @@ export class PlainSteps {
     const known = this.#sessions.get(trainer);
     if (known !== undefined && session < known.session) return "SUPERSEDED";
     if (known?.session === session && n <= known.done) return "SETTLED";
-    const key = `${trainer} ${session} ${n}`;
+    const key = recordKey(intent);
     const answer = this.#answers.get(key) ?? this.#evaluate(intent);
     this.#answers.set(key, answer);
     this.#sessions.set(trainer, { session, done: n - 1 });
     return answer;
   }
 
-  #evaluate({ trainer, step, element }: TrainerIntent): Answer {
+  #evaluate(intent: TrainerIntent): Answer {
+    const { trainer, step, element } = intent;
     const clock = this.#clocks.get(trainer);
     if (element === undefined) {
       if (clock === undefined) return "NOT_MEMBER";
@@ -76,7 +82,7 @@ export class PlainSteps {
       this.#open.set(trainer, element);
     }
     if (this.taken.has(element)) this.twice.add(element);
-    this.taken.set(element, step);
+    this.taken.set(element, recordKey(intent));
     return "applied";
   }
 

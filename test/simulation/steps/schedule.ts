@@ -7,7 +7,7 @@ import { Random } from "../random.ts";
 import { promise } from "../violation.ts";
 import { isBatch } from "./batch-faults.ts";
 import { Owner, type OwnerFaults, restoreFold, type Snapshot } from "./owner.ts";
-import { PlainSteps, type Stepped } from "./plain-steps.ts";
+import { PlainSteps, recordKey, type Stepped } from "./plain-steps.ts";
 import {
   BATCHED_PARAMETER,
   ELEMENTS,
@@ -388,8 +388,9 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
     for (const { shard, intent, applied } of this.#lives.flatMap((life) => life.told)) {
       const { element = -1, step } = intent;
       const plain = this.#plain[shard] as PlainSteps;
-      // Gradients that no shard has taken are sent again in another step.
-      if (!applied && (plain.taken.get(element) ?? step) !== step) continue;
+      // Gradients that are sent again have other records, of which at most one is applied.
+      const takenBy = plain.taken.get(element);
+      if (!applied && takenBy !== undefined && takenBy !== recordKey(intent)) continue;
       promise(!plain.twice.has(element), () => `${JSON.stringify(intent)} was applied twice`);
       const isIn = plain.values[element] !== 0;
       const isOver = this.synchronization.mode === "ssp" || step <= plain.closed;

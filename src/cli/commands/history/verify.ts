@@ -1,8 +1,8 @@
 import type { Command } from "commander";
-import type { EntryProblem } from "../../../actors/lifecycle/compare-entries.ts";
 import type { ResolvedPoint } from "../../../history/points.ts";
 import type { Replayer } from "../../../history/replay/replayer.ts";
 import { visible } from "../../../protocol/errors.ts";
+import type { EntryProblem } from "../../../protocol/messages/shard-knowledge.ts";
 import { addHelp, type CliContext, openOutput } from "../../context.ts";
 import type { VerifiedShard } from "../../history/describe-verifications.ts";
 import {
