@@ -48,8 +48,10 @@ export const CLOCK_LEAD_STEPS = WINDOW_RECORDS;
 /** Excess of the work on a session's rejected records over that on its applied ones at which the shard rejects all others. */
 export const REJECTED_WORK_MAX = 16_384;
 
-/** Bytes of a record before its tensor bytes, and of its tensor, that count as much work as a record itself. */
+/** Bytes of a record before its tensor bytes that count as much work as a record itself. */
 export const WORK_HEADER_BYTES = 1024;
+
+/** Bytes of a record's tensor that count as much work as a record itself. */
 export const WORK_DATA_BYTES = 128 * 1024;
 
 /** Members of a job that is synchronized by steps. */
