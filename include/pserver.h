@@ -346,7 +346,8 @@ typedef enum pserver_note_kind {
 typedef struct pserver_note_entry {
   const char *name;
   pserver_note_kind kind;
-  /** Finite. */
+  /** Whole numbers are exact up to 2^53. One that is not finite is kept as the text NaN, Infinity or
+   * -Infinity. */
   double number;
   /** UTF-8. */
   const char *text;
@@ -630,7 +631,7 @@ PSERVER_EXPORT pserver_status pserver_save(pserver_client *client, const char *p
 typedef struct pserver_saved_model {
   /** Set it to `sizeof(pserver_saved_model)`, so that later versions can add fields. */
   size_t struct_size;
-  /** Path below the model directory of the host. */
+  /** Absolute path on the machine of the host. */
   char file[4097];
   uint64_t bytes;
   char format[65];

@@ -1,12 +1,14 @@
 import { open, realpath, stat } from "node:fs/promises";
 import { dirname, extname } from "node:path";
 import { FILE_MODES, writeFileAtomically } from "../model-files/atomic-write.ts";
+import { heldAs, storedBytes } from "../model-files/element-types.ts";
 import { type JsonBounds, jsonObjectOf, parseBoundedJson } from "../model-files/file-text.ts";
 import type { TensorHeader, TensorSource } from "../model-files/index.ts";
 import { ModelFile } from "../model-files/model-file.ts";
 import {
   encodeNpyHeader,
   NPY_PREFIX_BYTES,
+  npyElements,
   npyTextRange,
   parseNpyText,
 } from "../model-files/npz.ts";
@@ -267,42 +269,48 @@ export async function readTensorFile(path: string, expected: ExpectedTensor): Pr
   try {
     const kind = tensorFileKind(path);
     if (kind === "json") return await readJson(file, expected);
-    const begin = kind === "npy" ? await checkNpyHeader(file, expected) : 0;
-    return await readBytes(file, begin, expected);
+    return kind === "npy" ? await readNpy(file, expected) : await readRaw(file, expected);
   } finally {
     await file.close();
   }
 }
 
-/** Checks type and shape in the header; returns the position of the elements. */
-async function checkNpyHeader(file: ModelFile, expected: ExpectedTensor): Promise<number> {
+/** Reads an array whose header has the type and shape of the parameter, or a type that it holds exactly. */
+async function readNpy(file: ModelFile, expected: ExpectedTensor): Promise<Tensor> {
   const what = "the array";
   const prefix = await file.read(0, NPY_PREFIX_BYTES, what);
   const range = npyTextRange(file.path, what, prefix);
   const text = await file.read(range.begin, range.end - range.begin, what);
   const header = parseNpyText(file.path, what, Buffer.from(text).toString("latin1"));
-  if (header.dtype !== expected.dtype) {
-    throw tensorMismatch("BAD_DTYPE", "dtype", expected.dtype, header.dtype, expected);
+  const { stored, type } = header;
+  if (stored === undefined || heldAs(stored) !== expected.dtype) {
+    throw tensorMismatch("BAD_DTYPE", "dtype", expected.dtype, stored?.name ?? type, expected);
   }
   if (!sameShape(header.shape, expected.shape)) {
     const received = `[${header.shape}]`;
     throw tensorMismatch("BAD_SHAPE", "shape", `[${expected.shape}]`, received, expected);
   }
-  return range.end;
+  const bytes = elementCount(expected.shape) * storedBytes(stored);
+  checkBytes(file.bytes - range.end, bytes, expected);
+  const elements = (): AsyncIterable<Uint8Array> => file.stream(range.end, bytes, "the elements");
+  return await readTensor({
+    header: expected,
+    chunks: () => npyElements(elements(), header, stored),
+  });
 }
 
-async function readBytes(
-  file: ModelFile,
-  begin: number,
-  expected: ExpectedTensor,
-): Promise<Tensor> {
-  const expectedBytes = tensorBytes(expected.dtype, expected.shape);
-  const received = file.bytes - begin;
-  if (received !== expectedBytes) {
-    throw tensorMismatch("BAD_LENGTH", "bytes", String(expectedBytes), String(received), expected);
-  }
-  const chunks = (): AsyncIterable<Uint8Array> => file.stream(begin, expectedBytes, "the elements");
-  return await readTensor({ header: expected, chunks });
+async function readRaw(file: ModelFile, expected: ExpectedTensor): Promise<Tensor> {
+  const bytes = tensorBytes(expected.dtype, expected.shape);
+  checkBytes(file.bytes, bytes, expected);
+  return await readTensor({
+    header: expected,
+    chunks: () => file.stream(0, bytes, "the elements"),
+  });
+}
+
+function checkBytes(received: number, bytes: number, expected: ExpectedTensor): void {
+  if (received === bytes) return;
+  throw tensorMismatch("BAD_LENGTH", "bytes", String(bytes), String(received), expected);
 }
 
 async function readJson(file: ModelFile, expected: ExpectedTensor): Promise<Tensor> {

@@ -44,7 +44,7 @@ import { MORE, Requests, type Wire } from "./wire/wire.ts";
 
 /** A model file that a host has written. */
 export interface SavedModel {
-  /** Path of the file below the model directory of the host that wrote it. */
+  /** Absolute path of the file on the machine of the host that wrote it. */
   readonly file: string;
   readonly bytes: number;
   readonly format: string;
@@ -459,7 +459,8 @@ export class Client {
 
   /**
    * Writes a remark into the journal, behind what this client has sent to shard 0 before: values by name,
-   * such as `{loss: 0.3, step: 12}`, each a finite number, a text or a boolean. It changes no parameter;
+   * such as `{loss: 0.3, step: 12}`, each a number, a text or a boolean. A number that is not finite is kept as
+   * the text `NaN`, `Infinity` or `-Infinity`; a bigint must be given as text. It changes no parameter;
    * `pserver log` shows it in its place and `pserver plot` draws its numbers. The text of an entry `mark`
    * names the note, so that commands find this point again. Acknowledged as an update is.
    * @throws BAD_VALUE or TOO_LARGE (more than 64 entries or 4 KiB) before anything is sent.

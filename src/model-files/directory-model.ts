@@ -194,7 +194,7 @@ export async function readDirectoryModel(directory: string): Promise<IncomingMod
     await file.close();
     sources.push({ header, chunks: () => readParameter(path, header) });
   }
-  return { tensors: sources, metadata };
+  return { tensors: sources, skipped: [], metadata };
 }
 
 /** Returns the kind of a directory entry; a symbolic link counts as a file. */

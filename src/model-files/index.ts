@@ -8,6 +8,7 @@ export {
   unknownName,
 } from "./model-path.ts";
 export { type OpenModel, openModel } from "./open-model.ts";
+export { underKnownNames } from "./safetensors.ts";
 export {
   type MergedTensor,
   mergeSparse,

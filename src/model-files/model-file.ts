@@ -30,13 +30,21 @@ export class ModelFile {
     const flags = constants.O_RDONLY | constants.O_NONBLOCK;
     const handle = await io("open", path, open(path, flags));
     try {
-      const stats = await io("examine", path, handle.stat());
-      if (!stats.isFile()) throw badFile(path, "kind", "a regular file", "another kind of file");
-      return new ModelFile(path, stats.size, handle);
+      return await ModelFile.ofHandle(path, handle);
     } catch (error) {
       await io("close", path, handle.close());
       throw error;
     }
+  }
+
+  /**
+   * Takes an open file over; messages name it `path`. The caller closes the handle if this fails.
+   * @throws BAD_FILE if it is not a regular file; IO.
+   */
+  static async ofHandle(path: string, handle: FileHandle): Promise<ModelFile> {
+    const stats = await io("examine", path, handle.stat());
+    if (!stats.isFile()) throw badFile(path, "kind", "a regular file", "another kind of file");
+    return new ModelFile(path, stats.size, handle);
   }
 
   /**

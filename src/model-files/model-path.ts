@@ -10,14 +10,17 @@ import type { TensorHeader } from "./tensor-headers.ts";
 /** Longest path: no model needs a longer one, and creating it costs the host time. */
 const PATH_BYTES_MAX = 1_024;
 const PATH_NAMES_MAX = 32;
-const EXPECTED = `a relative path of at most ${PATH_NAMES_MAX} names separated by / and ${PATH_BYTES_MAX} bytes, without .. and \\, inside the model directory`;
+const EXPECTED = `a relative path of at most ${PATH_NAMES_MAX} names separated by / and ${PATH_BYTES_MAX} bytes, without .., \\ and characters that are not printed, none beginning with ~, inside the model directory`;
+
+/** What a terminal or a list of files would show as something else: control characters and directions of text. */
+const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 
 /**
  * Resolves a path from a user to an absolute path inside `directory`, following symbolic links. The
  * last parts may not exist yet; nothing is created. Links may change after the check, so the model
  * directory must not be writable by people who may not write elsewhere.
- * @throws BAD_PATH if the path is empty, absolute, holds `..`, `\` or NUL, has more than 32 names
- * or 1,024 bytes, names the model directory itself, or meets a symbolic link that leaves it or
+ * @throws BAD_PATH if the path is empty, absolute, holds `..`, `\` or characters that are not printed, has
+ * a name that begins with `~` (a home directory to a shell), more than 32 names or 1,024 bytes, names the model directory itself, or meets a symbolic link that leaves it or
  * leads nowhere; IO if `directory` is absent.
  */
 export async function resolveModelPath(directory: string, path: string): Promise<string> {
@@ -86,9 +89,11 @@ function partsOf(path: string): string[] {
     Buffer.byteLength(path) <= PATH_BYTES_MAX &&
     path.isWellFormed() &&
     !isAbsolute(path) &&
-    !/[\0\\]/.test(path);
+    !path.includes("\\") &&
+    !UNPRINTABLE.test(path);
   const parts = valid ? path.split("/").filter((part) => part !== "" && part !== ".") : [];
-  const isInside = parts.length > 0 && parts.length <= PATH_NAMES_MAX && !parts.includes("..");
+  const isNamed = !parts.some((part) => part === ".." || part.startsWith("~"));
+  const isInside = parts.length > 0 && parts.length <= PATH_NAMES_MAX && isNamed;
   if (!isInside) throw badPath(EXPECTED, quoteName(path), path);
   return parts;
 }
@@ -190,6 +195,9 @@ export type ModelFormat = "safetensors" | "npz" | "tar" | "directory";
 
 /** The endings of files that hold a model. */
 export const MODEL_ENDINGS = [".safetensors", ".npz", ".tar"] as const;
+
+/** The endings of files that are read as a model. */
+export const READ_ENDINGS = [...MODEL_ENDINGS, ".tar.gz", ".tgz"] as const;
 
 /**
  * Returns the format for a name, in upper or lower case: `*.safetensors`, `*.npz`, `*.tar`; a directory with

@@ -1,6 +1,15 @@
-import { DTYPES, type Dtype, isDtype } from "../protocol/dtypes.ts";
+import type { Dtype } from "../protocol/dtypes.ts";
 import { quoteName } from "../protocol/names.ts";
-import { badFile, badFileDtype } from "./file-text.ts";
+import {
+  conversionOf,
+  convertElements,
+  heldAs,
+  type StoredType,
+  type StoredTypeName,
+  storedBytes,
+  toRowOrder,
+} from "./element-types.ts";
+import { badFile } from "./file-text.ts";
 import type { ModelFile } from "./model-file.ts";
 import { checkNamesApart, memberName, trueNameOf } from "./model-path.ts";
 import {
@@ -12,8 +21,8 @@ import {
   isShape,
   type OutgoingModel,
   parseMetadata,
+  type SkippedTensor,
   showShape,
-  type TensorHeader,
   type TensorSource,
 } from "./tensor-headers.ts";
 import { readZip, unpack, unpackBeginning, type ZipEntry } from "./zip-reader.ts";
@@ -122,12 +131,32 @@ export const NPY_PREFIX_BYTES = 12;
 const MAGIC = "\x93NUMPY";
 const ALIGNMENT = 64;
 const DICT_BYTES_MAX = 64 * 1024;
-const dtypesByName = new Map<string, Dtype>(
-  Object.entries(NUMPY_DTYPES).flatMap(([dtype, name]) => (isDtype(dtype) ? [[name, dtype]] : [])),
-);
 
-/** Type and shape in a `.npy` header. */
-export type NpyHeader = Pick<TensorHeader, "dtype" | "shape">;
+/** numpy's names of all element types that are read, without the byte order that stands before them. */
+const TYPES_BY_NAME: Readonly<Record<string, StoredTypeName>> = {
+  i4: "int32",
+  u4: "uint32",
+  i8: "int64",
+  u8: "uint64",
+  f4: "float32",
+  f8: "float64",
+  f2: "float16",
+  b1: "bool",
+  u1: "uint8",
+  i1: "int8",
+  u2: "uint16",
+  i2: "int16",
+};
+
+/** Type, order and shape in a `.npy` header. */
+export interface NpyHeader {
+  /** numpy's name of the element type, for messages. */
+  readonly type: string;
+  /** Undefined for an element type that no parameter can hold. */
+  readonly stored: StoredType | undefined;
+  readonly isFortranOrder: boolean;
+  readonly shape: readonly number[];
+}
 
 /** Where the text of the header lies; the elements follow it. */
 export interface NpyTextRange {
@@ -170,8 +199,7 @@ export function npyTextRange(path: string, what: string, prefix: Uint8Array): Np
 
 /**
  * Reads the text of a `.npy` header: a Python dictionary with `descr`, `fortran_order` and `shape`.
- * @throws BAD_DTYPE for element types no parameter has, big-endian ones too; BAD_FILE for Fortran
- * order and for anything else.
+ * @throws BAD_FILE for anything else.
  */
 export function parseNpyText(path: string, what: string, text: string): NpyHeader {
   const dict = parsePythonDict(text);
@@ -187,17 +215,37 @@ export function parseNpyText(path: string, what: string, text: string): NpyHeade
     const shown = text.trim().slice(0, 120);
     throw badFile(path, `header of ${what}`, "descr, fortran_order and shape, each once", shown);
   }
-  // The `descr` of a structured type is a list, which is refused, too.
-  const dtype = typeof descr === "string" ? dtypesByName.get(descr) : undefined;
-  if (dtype === undefined) {
-    const received = JSON.stringify(descr).slice(0, 120);
-    throw badFileDtype(path, what, [...dtypesByName.keys()].join(", "), received);
-  }
-  if (order) throw badFile(path, `order of ${what}`, "C order", "Fortran order");
   if (!isShape(shape)) {
     throw badFile(path, `shape of ${what}`, "a shape that can be counted", showShape(shape));
   }
-  return { dtype, shape };
+  // The `descr` of a structured type is a list.
+  const type = typeof descr === "string" ? descr : JSON.stringify(descr).slice(0, 120);
+  return { type, stored: storedTypeOf(type), isFortranOrder: order, shape };
+}
+
+/** Reads numpy's name of an element type, such as `<f4`, `>i8` or `|b1`; undefined if it is not read. */
+function storedTypeOf(descr: string): StoredType | undefined {
+  const [, order = "", rest = ""] = /^([<>|])(\w+)$/.exec(descr) ?? [];
+  const name = Object.hasOwn(TYPES_BY_NAME, rest) ? TYPES_BY_NAME[rest] : undefined;
+  if (name === undefined) return undefined;
+  const stored = { name, isLittleEndian: order !== ">" };
+  // Only a single byte has no order.
+  return order === "|" && storedBytes(stored) > 1 ? undefined : stored;
+}
+
+/**
+ * Turns the elements of an array as a file holds them into those of a parameter: little-endian, in C order,
+ * of a type that parameters have.
+ */
+export function npyElements(
+  chunks: AsyncIterable<Uint8Array>,
+  { isFortranOrder, shape }: NpyHeader,
+  stored: StoredType,
+): AsyncIterable<Uint8Array> {
+  const elements = convertElements(chunks, stored);
+  return isFortranOrder && shape.length > 1
+    ? toRowOrder(elements, shape, heldAs(stored))
+    : elements;
 }
 
 const SUFFIX = ".npy";
@@ -232,11 +280,12 @@ export async function* writeNpz(model: OutgoingModel): AsyncGenerator<Uint8Array
 /**
  * Reads the table of contents and the array headers of an npz file, stored or deflated. Checksums are checked
  * as the bytes are read. A comment of another program is not taken for metadata.
- * @throws BAD_FILE, BAD_DTYPE, IO.
+ * @throws BAD_FILE, IO.
  */
 export async function readNpz(file: ModelFile): Promise<IncomingModel> {
   const { entries, comment } = await readZip(file);
   const tensors: TensorSource[] = [];
+  const skipped: SkippedTensor[] = [];
   let sumBytes = 0;
   for (const entry of entries) {
     const { tensor, headerBytes } = await readMember(file, entry);
@@ -245,20 +294,21 @@ export async function readNpz(file: ModelFile): Promise<IncomingModel> {
       const expected = `at most ${DESCRIPTION_BYTES_MAX}`;
       throw badFile(file.path, "bytes of the arrays' headers", expected, sumBytes);
     }
-    tensors.push(tensor);
+    if ("type" in tensor) skipped.push(tensor);
+    else tensors.push(tensor);
   }
   checkNamesApart(
     file.path,
     tensors.map(({ header }) => header),
   );
-  return { tensors, metadata: parseMetadata(comment) ?? {} };
+  return { tensors, skipped, metadata: parseMetadata(comment) ?? {} };
 }
 
 /** Reads a member's header; returns its tensor and the bytes of the header. */
 async function readMember(
   file: ModelFile,
   entry: ZipEntry,
-): Promise<{ readonly tensor: TensorSource; readonly headerBytes: number }> {
+): Promise<{ readonly tensor: TensorSource | SkippedTensor; readonly headerBytes: number }> {
   const what = `member ${quoteName(entry.name)}`;
   const member = entry.name.slice(0, -SUFFIX.length);
   if (!entry.name.endsWith(SUFFIX) || member === "") {
@@ -273,14 +323,27 @@ async function readMember(
     throw badFile(file.path, `header of ${what}`, `${range.end} bytes`, prefix.byteLength);
   }
   const text = Buffer.from(prefix.subarray(range.begin)).toString("latin1");
-  const { dtype, shape } = parseNpyText(file.path, what, text);
-  const header: TensorHeader = { name, dtype, shape };
-  const expected = range.end + (elementsOf(shape) ?? 0) * DTYPES[dtype].bytes;
+  const header = parseNpyText(file.path, what, text);
+  const { stored, shape, type } = header;
+  const headerBytes = range.end;
+  if (stored === undefined) {
+    await checkSum(file, entry);
+    return { tensor: { name, type }, headerBytes };
+  }
+  const expected = headerBytes + (elementsOf(shape) ?? 0) * storedBytes(stored);
   if (entry.bytes !== expected) {
     throw badFile(file.path, `bytes of ${what}`, expected, entry.bytes);
   }
-  return {
-    tensor: { header, chunks: () => unpack(file, entry, range.end) },
-    headerBytes: range.end,
+  const conversion = conversionOf(stored);
+  const tensor = {
+    header: { name, dtype: heldAs(stored), shape },
+    ...(conversion === undefined ? {} : { conversion }),
+    chunks: () => npyElements(unpack(file, entry, headerBytes), header, stored),
   };
+  return { tensor, headerBytes };
+}
+
+/** Reads a member to its checksum: one that is left out must not be one whose type was damaged. */
+async function checkSum(file: ModelFile, entry: ZipEntry): Promise<void> {
+  for await (const _chunk of unpack(file, entry, entry.bytes));
 }

@@ -203,7 +203,7 @@ export async function readPaddleTar(file: ModelFile): Promise<IncomingModel> {
   if (metadata === undefined) {
     throw badFile(file.path, ATTRIBUTES.metadata, "a JSON object of texts", "other text");
   }
-  return { tensors, metadata };
+  return { tensors, skipped: [], metadata };
 }
 
 function lonely(path: string, name: string, partner: string): PserverError {

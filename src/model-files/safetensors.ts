@@ -1,35 +1,36 @@
-import { DTYPES, type Dtype, isDtype } from "../protocol/dtypes.ts";
+import { DTYPES, type Dtype } from "../protocol/dtypes.ts";
 import { PserverError } from "../protocol/errors.ts";
 import { quoteName } from "../protocol/names.ts";
 import {
-  badFile,
-  badFileDtype,
-  isJsonObject,
-  jsonObjectOf,
-  parseBoundedJson,
-} from "./file-text.ts";
+  conversionOf,
+  convertElements,
+  heldAs,
+  type StoredType,
+  type StoredTypeName,
+  storedBytes,
+} from "./element-types.ts";
+import { badFile, isJsonObject, jsonObjectOf, parseBoundedJson } from "./file-text.ts";
 import type { ModelFile } from "./model-file.ts";
 import {
   badName,
   DESCRIPTION_BYTES_MAX,
   DESCRIPTION_VALUES_MAX,
   dataBytes,
+  elementsOf,
   encodeMetadata,
   type IncomingModel,
-  isShape,
   type Metadata,
   metadataFrom,
   type OutgoingModel,
   showShape,
   TENSORS_MAX,
-  type TensorHeader,
   type TensorSource,
 } from "./tensor-headers.ts";
 
 /** The header's key for metadata, which no tensor can have. */
 const METADATA_KEY = "__metadata__";
 
-/** The format's names of the element types. */
+/** The format's names of the element types of parameters. */
 const SAFETENSORS_DTYPES = {
   int32: "I32",
   uint32: "U32",
@@ -38,6 +39,18 @@ const SAFETENSORS_DTYPES = {
   float32: "F32",
   float64: "F64",
 } as const satisfies Record<Dtype, string>;
+
+/** The format's names of all element types that are read. */
+const READ_TYPES: Readonly<Record<StoredTypeName, string>> = {
+  ...SAFETENSORS_DTYPES,
+  float16: "F16",
+  bfloat16: "BF16",
+  bool: "BOOL",
+  uint8: "U8",
+  int8: "I8",
+  uint16: "U16",
+  int16: "I16",
+};
 
 const ALIGNMENT = 8;
 
@@ -82,14 +95,20 @@ export async function* writeSafetensors(
 }
 
 const TENSOR_FIELDS = ["data_offsets", "dtype", "shape"];
-const dtypesByName = new Map<string, Dtype>(
-  Object.entries(SAFETENSORS_DTYPES).flatMap(([dtype, name]) =>
-    isDtype(dtype) ? [[name, dtype]] : [],
-  ),
+const typesByName = new Map(
+  (Object.keys(READ_TYPES) as StoredTypeName[]).map((name): [string, StoredType] => [
+    READ_TYPES[name],
+    { name, isLittleEndian: true },
+  ]),
 );
 
 interface PlacedTensor {
-  readonly header: TensorHeader;
+  readonly name: string;
+  /** The format's name of its type. */
+  readonly type: string;
+  /** Undefined for one that no parameter can hold. */
+  readonly stored: StoredType | undefined;
+  readonly shape: readonly number[];
   readonly begin: number;
   readonly end: number;
 }
@@ -97,7 +116,7 @@ interface PlacedTensor {
 /**
  * Reads the header of a safetensors file and checks all of it: the tensors must fill the file without
  * gap or overlap. The format has no checksum, so changed elements go unnoticed.
- * @throws BAD_FILE, BAD_DTYPE, IO.
+ * @throws BAD_FILE, IO.
  */
 export async function readSafetensors(file: ModelFile): Promise<IncomingModel> {
   const prefix = await file.read(0, 8, "header length");
@@ -122,13 +141,20 @@ export async function readSafetensors(file: ModelFile): Promise<IncomingModel> {
     metadata = parsed;
   }
   checkLayout(file.path, placed, file.bytes - dataStart);
-  const tensors = placed.map(
-    ({ header, begin, end }): TensorSource => ({
-      header,
-      chunks: () => file.stream(dataStart + begin, end - begin, `tensor ${quoteName(header.name)}`),
-    }),
-  );
-  return { tensors, metadata };
+  const tensors = placed.flatMap(({ name, stored, shape, begin, end }): TensorSource[] => {
+    if (stored === undefined) return [];
+    const conversion = conversionOf(stored);
+    const read = () => file.stream(dataStart + begin, end - begin, `tensor ${quoteName(name)}`);
+    return [
+      {
+        header: { name, dtype: heldAs(stored), shape },
+        ...(conversion === undefined ? {} : { conversion }),
+        chunks: () => convertElements(read(), stored),
+      },
+    ];
+  });
+  const skipped = placed.filter(({ stored }) => stored === undefined);
+  return { tensors, skipped: skipped.map(({ name, type }) => ({ name, type })), metadata };
 }
 
 /** Limits of the header: an object of objects that each have two lists, shape and offsets. */
@@ -168,32 +194,53 @@ function parseTensor(path: string, name: string, value: unknown): PlacedTensor {
   if (names.join() !== TENSOR_FIELDS.join()) {
     throw badFile(path, `fields of ${what}`, TENSOR_FIELDS.join(", "), quoteName(names.join(", ")));
   }
-  const { dtype: dtypeName, shape, data_offsets: offsets } = fields;
-  const dtype = typeof dtypeName === "string" ? dtypesByName.get(dtypeName) : undefined;
-  if (dtype === undefined) {
-    throw badFileDtype(path, what, [...dtypesByName.keys()].join(", "), quoteName(dtypeName));
-  }
-  if (!isShape(shape))
+  const { dtype: type, shape, data_offsets: offsets } = fields;
+  if (typeof type !== "string") throw badFile(path, `dtype of ${what}`, "text", typeof type);
+  const elements = elementsOf(shape);
+  if (elements === undefined)
     throw badFile(path, `shape of ${what}`, "a list of counts", showShape(shape));
   const [begin, end] = Array.isArray(offsets) && offsets.length === 2 ? offsets : [];
-  const header = { name, dtype, shape };
-  const bytes = dataBytes(header);
-  if (!Number.isSafeInteger(begin) || begin < 0 || end !== begin + bytes) {
-    const expected = `${bytes} bytes for ${dtype} of shape ${showShape(shape)}`;
+  const isRange = Number.isSafeInteger(begin) && begin >= 0 && Number.isSafeInteger(end);
+  const stored = typesByName.get(type);
+  const bytes = stored === undefined ? undefined : elements * storedBytes(stored);
+  if (!isRange || end < begin || (bytes !== undefined && end !== begin + bytes)) {
+    const expected = `${bytes ?? "the"} bytes for ${quoteName(type)} of shape ${showShape(shape)}`;
     throw badFile(path, `offsets of ${what}`, expected, showShape(offsets));
   }
-  return { header, begin, end };
+  return { name, type, stored, shape: shape as readonly number[], begin, end };
 }
 
 function checkLayout(path: string, tensors: readonly PlacedTensor[], dataBytes: number): void {
   const inOrder = [...tensors].sort((a, b) => a.begin - b.begin || a.end - b.end);
   let position = 0;
-  for (const { header, begin, end } of inOrder) {
+  for (const { name, begin, end } of inOrder) {
     if (begin !== position) {
-      const what = `offset of tensor ${quoteName(header.name)}, without gap or overlap`;
+      const what = `offset of tensor ${quoteName(name)}, without gap or overlap`;
       throw badFile(path, what, position, begin);
     }
     position = end;
   }
   if (position !== dataBytes) throw badFile(path, "bytes after the header", position, dataBytes);
+}
+
+/**
+ * Gives tensors the names under which they are known elsewhere. `save_model` of safetensors writes tied weights
+ * once, and into the metadata their other names, each with the one that it has written. A tensor whose own name
+ * is not known gets another name of it that is.
+ */
+export function underKnownNames<Tensor extends Pick<TensorSource, "header">>(
+  tensors: readonly Tensor[],
+  metadata: Metadata,
+  known: ReadonlySet<string>,
+): Tensor[] {
+  const own = new Set(tensors.map(({ header }) => header.name));
+  const others = new Map<string, string>();
+  for (const [other, name] of Object.entries(metadata)) {
+    if (known.has(other) && !own.has(other)) others.set(name, other);
+  }
+  return tensors.map((tensor) => {
+    const { header } = tensor;
+    const other = known.has(header.name) ? undefined : others.get(header.name);
+    return other === undefined ? tensor : { ...tensor, header: { ...header, name: other } };
+  });
 }

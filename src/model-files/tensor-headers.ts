@@ -25,6 +25,8 @@ export interface TensorHeader {
 /** A tensor of an open model file. */
 export interface TensorSource {
   readonly header: TensorHeader;
+  /** Present if the file holds another element type: `float16 as float32`. Values are the same. */
+  readonly conversion?: string;
   /**
    * Yields the tensor's bytes, little-endian, in C order, from the start at each call. Chunks belong to the
    * receiver and may end inside an element. The number of bytes is checked, so a loop that ends without an
@@ -44,9 +46,18 @@ export interface OutgoingModel {
   readonly chunks: (header: TensorHeader) => AsyncIterable<Uint8Array>;
 }
 
+/** A tensor that no parameter can hold. */
+export interface SkippedTensor {
+  readonly name: string;
+  /** Its element type, as the file names it. */
+  readonly type: string;
+}
+
 /** Contents of a model file. */
 export interface IncomingModel {
   readonly tensors: readonly TensorSource[];
+  /** Tensors of element types of which a parameter cannot hold every value; they are not read. */
+  readonly skipped: readonly SkippedTensor[];
   readonly metadata: Metadata;
 }
 

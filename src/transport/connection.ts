@@ -53,12 +53,16 @@ const EXPECTED =
 
 /**
  * Parses the addresses of one broker or cluster, from a list or from text with commas. An address without a
- * scheme is `nats://`. In text with several addresses, one with credentials must have its scheme.
+ * scheme is `nats://`. In text with several addresses, one with credentials must have its scheme; nothing
+ * between two commas, or after the last one, is no address.
  * @throws BAD_VALUE for anything else; the message shows no part of the credentials.
  */
 export function parseBrokerAddresses(given: string | readonly string[]): BrokerAddress[] {
   const list = typeof given === "string" ? given.split(",") : given;
-  return list.map((entry) => {
+  const isText = typeof given === "string";
+  const entries = isText ? list.filter((entry) => entry.trim() !== "") : list;
+  if (isText && entries.length === 0) throw badBrokerAddress(given);
+  return entries.map((entry) => {
     // A comma in a password splits an address: its second half must not be accepted as an address.
     const isTail = list !== given && list.length > 1 && /@/.test(entry) && !/:\/\//.test(entry);
     const address = isTail ? undefined : parseBrokerAddress(entry);

@@ -120,7 +120,9 @@ describe("a job on this machine", () => {
     });
     const loaded = await first.run("load", "model.safetensors", "--learning-rate", "0.5", "--json");
     expect(loaded).toMatchObject({ code: 0, stderr: "" });
-    expect(JSON.parse(loaded.stdout)).toEqual({ parameters: 2, bytes: 64, overwritten: false });
+    expect(JSON.parse(loaded.stdout)).toEqual({
+      ...{ parameters: 2, bytes: 64, overwritten: false, skipped: [] },
+    });
     expect(await first.run("load", "model.safetensors")).toMatchObject({
       code: 1,
       stderr: expect.stringContaining("ALREADY_INITIALIZED"),
@@ -161,11 +163,20 @@ describe("a job on this machine", () => {
     expect(await first.run("set", "w", "w.npy")).toMatchObject({ code: 0 });
 
     const saved = JSON.parse((await first.run("save", "runs/1.npz", "--json")).stdout);
-    expect(saved).toMatchObject({ file: "runs/1.npz", format: "npz" });
+    expect(saved).toMatchObject({ file: join(store, "models/runs/1.npz"), format: "npz" });
     expect(first.hosts).toContain(saved.host);
-    const model = await openModel(join(store, "models", saved.file));
+    const model = await openModel(saved.file);
     expect(model.tensors.map(({ header }) => header.name).sort()).toEqual(["steps", "w"]);
     await model.close();
+    // The name that was saved is found in the host's model directory, unless there is such a file here.
+    const again = ["load", "runs/1.npz", "--overwrite"];
+    const found = await first.run(...again);
+    expect(found).toMatchObject({ code: 0, stderr: expect.stringContaining(saved.file) });
+    await mkdir(join(home, "runs"));
+    await writeFile(join(home, "runs/1.npz"), "other bytes");
+    expect((await first.run(...again)).stderr).toContain("BAD_FILE");
+    await rm(join(home, "runs"), { recursive: true });
+    expect((await first.run("load", "../models/runs/1.npz", "--overwrite")).code).toBe(6);
 
     const healthy = await first.run("doctor", "--store", store);
     expect(healthy).toMatchObject({ code: 0 });
@@ -177,13 +188,13 @@ describe("a job on this machine", () => {
     expect(await first.finished).toMatchObject({ code: 0 });
     await untilGone(pids);
 
-    const again = await up(store);
+    const served = await up(store);
     const [steps, w] = listed;
-    expect(JSON.parse((await again.run("ls", "--json")).stdout)).toEqual([
-      steps,
-      { ...w, version: { least: 3, most: 3 }, updates: 2 },
+    expect(JSON.parse((await served.run("ls", "--json")).stdout)).toEqual([
+      { ...steps, version: { least: 2, most: 2 }, updates: 1 },
+      { ...w, version: { least: 4, most: 4 }, updates: 3 },
     ]);
-    expect(JSON.parse((await again.run("get", "w", "--json")).stdout).values).toEqual([
+    expect(JSON.parse((await served.run("get", "w", "--json")).stdout).values).toEqual([
       ...[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12.5],
     ]);
   });
@@ -328,6 +339,21 @@ describe("failures", () => {
 
   test("names, paths and files", async () => {
     const served = await up(join(home, "failures"), "--job", "j-1");
+    const j1 = ["--job", "j-1"];
+    // A tensor that no parameter can hold is left out, or not, before the job is touched.
+    const narrow = join(packageRoot(), "test/fixtures/model-files/narrow.npz");
+    expect(await served.run("load", narrow, "--strict", ...j1)).toMatchObject({
+      ...{ code: 3, stdout: "", stderr: expect.stringContaining('BAD_DTYPE: "complex"') },
+    });
+    const config = ["--config", '{"allowNonFinite":true}'];
+    const loaded = await served.run("load", narrow, "--json", ...config, ...j1);
+    expect(JSON.parse(loaded.stdout)).toMatchObject({ parameters: 7, skipped: ["complex"] });
+    expect(loaded.stderr).toContain("is left out");
+    expect((await served.run("get", "half", ...j1)).stdout).toContain("float32 (9,)");
+  });
+
+  test("of a job with a model", async () => {
+    const served = await up(join(home, "model"), "--job", "j-1");
     const j1 = ["--job", "j-1"];
     expect(await served.run("load", "model.safetensors", ...j1)).toMatchObject({ code: 0 });
     await writeFile(join(home, "short.bin"), new Uint8Array(44));

@@ -34,6 +34,7 @@ test("paths inside are resolved, existing or not, through links that stay inside
     expect(await resolveModelPath(root, "self/inner")).toBe(join(root, "sub"));
     expect(await resolveModelPath(join(root, "inner"), "m")).toBe(join(root, "sub", "m"));
     expect(await resolveModelPath(root, "...")).toBe(join(root, "..."));
+    expect(await resolveModelPath(root, "größe 1/層~.npz")).toBe(join(root, "größe 1", "層~.npz"));
     const [deep, long] = [`${"d/".repeat(31)}m`, "x".repeat(1024)];
     expect(await resolveModelPath(root, deep)).toBe(join(root, deep));
     expect(await resolveModelPath(root, join("d", long.slice(2)))).toBe(
@@ -53,6 +54,15 @@ test.each([
   "a/..",
   "sub/../m",
   "a\0b",
+  "a\nb",
+  "\x1b[31mred.npz",
+  "a\u0085b",
+  "a\u202egpj.npz",
+  "a\u2028b",
+  "~",
+  "~/m.npz",
+  "~root/m.npz",
+  "a/~b",
   "a\\b",
   "..\\m",
   "out",

@@ -1,5 +1,5 @@
-import { realpath, stat } from "node:fs/promises";
-import { basename, relative } from "node:path";
+import { stat } from "node:fs/promises";
+import { basename } from "node:path";
 import { dataBytes, relativeError, saveModel, type TensorHeader } from "../../model-files/index.ts";
 import {
   type BlockVersions,
@@ -425,8 +425,7 @@ export class Saver {
         metadata: { job, format: "nats-pserver" },
         signal,
       });
-      const root = await realpath(directory);
-      return { file: relative(root, file), bytes, format, host };
+      return { file, bytes, format, host };
     } catch (error) {
       throw relativeError(error, directory);
     } finally {

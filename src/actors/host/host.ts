@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { availableParallelism, hostname } from "node:os";
+import { resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { removeLeftTemporaries } from "../../model-files/index.ts";
@@ -233,7 +234,11 @@ export class RunningHost implements Host, WorkerPoolEvents {
       },
     });
     const onLost = (error: PserverError): void => void this.#reclaimLease(error);
-    this.#keeper = new LeaseKeeper({ leases, key: hostKey(id), value, leaseMs, onLost });
+    const { modelDirectory } = options;
+    // Commands on the same machine find saved models by it.
+    const told = modelDirectory === undefined ? {} : { modelDirectory: resolve(modelDirectory) };
+    const hostValue = { ...value, ...told };
+    this.#keeper = new LeaseKeeper({ leases, key: hostKey(id), value: hostValue, leaseMs, onLost });
     this.#publication = opening.etcd && hostPublication(opening, opening.etcd, job, onError);
     const service = hostLifecycle(opening, job, owners, this.#publication, onError);
     this.#lifecycle = service;

@@ -1,20 +1,25 @@
+import { stat } from "node:fs/promises";
+import { hostname } from "node:os";
+import { isAbsolute, join } from "node:path";
 import type { Command } from "commander";
 import type { Client } from "../../client/client.ts";
 import {
   type MergedTensor,
   mergeSparse,
+  type OpenModel,
   openModel,
   shardsByName,
   type TensorHeader,
   type TensorSource,
+  underKnownNames,
 } from "../../model-files/index.ts";
 import { type ParameterConfig, toConfig } from "../../protocol/config/index.ts";
-import { type ErrorCode, mismatch, PserverError } from "../../protocol/errors.ts";
+import { type ErrorCode, ensureError, mismatch, PserverError } from "../../protocol/errors.ts";
 import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
 import { quoteName } from "../../protocol/names.ts";
 import { elementCount, sameShape, type Tensor } from "../../protocol/tensor.ts";
 import { addHelp, type CliContext, openOutput } from "../context.ts";
-import { withTrainer } from "../open-job.ts";
+import { withAdmin, withTrainer } from "../open-job.ts";
 import {
   addConfigOptions,
   type ConfigFlags,
@@ -28,6 +33,7 @@ import {
   type TrainerFlags,
 } from "../options/connection-options.ts";
 import { formatBytes, formatCount } from "../output/amounts.ts";
+import { loadableOf } from "../output/left-out.ts";
 import type { Output, OutputFlags } from "../output/output.ts";
 import { groupBytes, inBoundedOrder, readTensor } from "../tensor-files.ts";
 
@@ -51,7 +57,7 @@ function planOverwrite(
   for (const { header } of tensors) {
     const { name } = header;
     const own = byName.get(name);
-    const joined = own ? { header: own, parts: [own] } : join(name, shards.get(name));
+    const joined = own ? { header: own, parts: [own] } : joinShards(name, shards.get(name));
     checkFit(header, joined);
     for (const { name: target } of joined.parts) {
       if (taken.has(target)) throw refusal("BAD_NAME", target, "values once", "values twice");
@@ -77,7 +83,10 @@ function splitTensor(
   return parts;
 }
 
-function join(name: string, shards: readonly ParameterInfo[] = []): MergedTensor<ParameterInfo> {
+function joinShards(
+  name: string,
+  shards: readonly ParameterInfo[] = [],
+): MergedTensor<ParameterInfo> {
   const joined = shards.length === 0 ? undefined : mergeSparse(shards)[0];
   if (joined !== undefined) return joined;
   const expected = "parameters of the initialized job only";
@@ -113,6 +122,8 @@ export interface LoadOptions {
   readonly configs: ReadonlyMap<string, ParameterConfig>;
   /** Whether the values of a job that is initialized are overwritten; its configuration stays. */
   readonly overwrite: boolean;
+  /** The file's metadata, which may name other names of tied weights. */
+  readonly metadata: Readonly<Record<string, string>>;
   /** For the whole load. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
@@ -142,10 +153,10 @@ export type LoadingClient = Pick<
  */
 export async function loadModel(
   client: LoadingClient,
-  tensors: readonly TensorSource[],
+  given: readonly TensorSource[],
   options: LoadOptions,
 ): Promise<LoadedModel> {
-  const totalBytes = groupBytes(tensors);
+  const totalBytes = groupBytes(given);
   const deadline = performance.now() + options.timeoutMs;
   const { signal } = options;
   const call = (): { timeoutMs: number; signal: AbortSignal } => ({
@@ -153,7 +164,10 @@ export async function loadModel(
     signal,
   });
   let doneBytes = 0;
-  const sendAll = (send: (group: ReadonlyMap<string, Tensor>) => Promise<unknown>): Promise<void> =>
+  const sendAll = (
+    tensors: readonly TensorSource[],
+    send: (group: ReadonlyMap<string, Tensor>) => Promise<unknown>,
+  ): Promise<void> =>
     inBoundedOrder(tensors, async (group) => {
       const values = new Map<string, Tensor>();
       for (const source of group) {
@@ -168,8 +182,10 @@ export async function loadModel(
   const [first] = existing;
   if (first !== undefined) {
     if (!options.overwrite) throw alreadyInitialized(`it has ${quoteName(first.name)}`);
+    const known = new Set(existing.map(({ name }) => name));
+    const tensors = underKnownNames(given, options.metadata, known);
     const parts = planOverwrite(tensors, existing);
-    await sendAll((group) => {
+    await sendAll(tensors, (group) => {
       const values = [...group].flatMap(([name, tensor]) =>
         splitTensor(tensor, parts.get(name) ?? []),
       );
@@ -180,11 +196,11 @@ export async function loadModel(
   }
   if (!(await client.beginInit({ ...call(), wait: false })))
     throw await notSelected(client, call());
-  await sendAll((group) =>
+  await sendAll(given, (group) =>
     client.initParams(group, (name) => options.configs.get(name) ?? {}, call()),
   );
   await client.finishInit(call());
-  return { parameters: tensors.length, bytes: totalBytes, overwritten: false };
+  return { parameters: given.length, bytes: totalBytes, overwritten: false };
 }
 
 async function notSelected(
@@ -207,6 +223,7 @@ const TIMEOUT_MS = 600_000;
 
 interface LoadFlags extends TrainerFlags, ConfigFlags, OutputFlags {
   readonly overwrite?: boolean;
+  readonly strict?: boolean;
 }
 
 /**
@@ -218,8 +235,9 @@ export function registerLoad(program: Command, context: CliContext): void {
     .command("load")
     .summary("initialize a job with the model in a file")
     .description("initialize a job with the parameters of a model file")
-    .argument("<path>", "a .safetensors, .npz or .tar file here, or a saved directory")
-    .option("--overwrite", "overwrite the values of a job that is initialized");
+    .argument("<path>", "a .safetensors, .npz, .tar or .tar.gz file, or a saved directory")
+    .option("--overwrite", "overwrite the values of a job that is initialized")
+    .option("--strict", "refuse a file of which a tensor would be left out");
   addOutputOptions(addTrainerOption(addJobOptions(addConfigOptions(command), TIMEOUT_MS))).action(
     (path: string, flags: LoadFlags) => runLoad(context, path, flags),
   );
@@ -230,12 +248,21 @@ export function registerLoad(program: Command, context: CliContext): void {
       "  stays. Sparse shards, which a save joins, get their rows of the joined tensor back. An",
       "  interrupted load leaves the job uninitialized: load again.",
     ],
+    "Where the file is": [
+      "  A path from the current directory. If nothing is there, the model directories of the job's",
+      "  hosts on this machine are looked in, so that load x finds what save x has written.",
+    ],
+    "Element types": [
+      "  Half precision is loaded as float32, integers of 8 and 16 bits and booleans as int32; their",
+      "  values stay the same. Tensors of other types that no parameter has, and those without",
+      "  elements, are left out, each with a warning; --strict refuses such a file instead.",
+    ],
     Configuration: [
       "  A model file holds values only. The optimizer is given here; by default it is sgd with the",
       "  learning rate that each gradient brings. A --config for one parameter overrides one for",
       "  all, which overrides the other flags. Its entries are in docs/reference/protocol.md.",
     ],
-    "With --json": ['  {"parameters","bytes","overwritten"} once it is done.'],
+    "With --json": ['  {"parameters","bytes","overwritten","skipped"} once it is done.'],
     Examples: [
       "  pserver load model.safetensors --optimizer adamw --learning-rate 0.001",
       "  pserver load --job mnist weights.npz --overwrite",
@@ -245,31 +272,80 @@ export function registerLoad(program: Command, context: CliContext): void {
   });
 }
 
+/**
+ * Opens a model file of this machine: the one that the path leads to, else one that a host of the job has saved
+ * under this name here.
+ * @throws as `openModel`; what keeps the hosts from being asked.
+ */
+async function openHere(
+  context: CliContext,
+  output: Output,
+  path: string,
+  flags: LoadFlags,
+): Promise<OpenModel> {
+  try {
+    return await openModel(path, context.signal);
+  } catch (thrown) {
+    const error = ensureError(thrown);
+    const isAbsent = error.code === "IO" && error.details["errno"] === "ENOENT";
+    if (!isAbsent || isAbsolute(path) || path.split("/").includes("..")) throw error;
+    const directories = await modelDirectories(context, flags);
+    for (const saved of directories.map((directory) => join(directory, path))) {
+      if (!(await isThere(saved))) continue;
+      output.message(`reading ${saved}, as there is no such file here`);
+      return await openModel(saved, context.signal);
+    }
+    const looked = directories.length === 0 ? "" : `, nor is it in ${directories.join(", ")}`;
+    throw new PserverError("IO", error.message + looked, error.details, { cause: error });
+  }
+}
+
+/** Returns where hosts of the job that run on this machine save models. */
+async function modelDirectories(context: CliContext, flags: LoadFlags): Promise<string[]> {
+  const { hosts } = await withAdmin(context, flags, (admin) => admin.participants());
+  const here = hosts.filter(({ machine }) => machine === hostname());
+  const directories = here.map(({ modelDirectory }) => modelDirectory);
+  return [...new Set(directories)].filter((directory) => typeof directory === "string");
+}
+
+async function isThere(path: string): Promise<boolean> {
+  try {
+    await stat(path);
+    return true;
+  } catch {
+    // Where it cannot be examined, such as in another container, it is not for this command.
+    return false;
+  }
+}
+
 async function runLoad(context: CliContext, path: string, flags: LoadFlags): Promise<void> {
   const output = openOutput(context, flags);
-  const model = await openModel(path);
+  const model = await openHere(context, output, path, flags);
   try {
+    const { tensors, leftOut: skipped } = loadableOf(output, model, flags.strict === true);
     const configs = toConfigs(
       flags,
-      model.tensors.map(({ header }) => header.name),
+      tensors.map(({ header }) => header.name),
     );
     const overwrite = flags.overwrite === true;
-    const options = { configs, overwrite, timeoutMs: flags.timeout, signal: context.signal };
+    const { metadata } = model;
+    const { signal } = context;
+    const options = { configs, overwrite, metadata, timeoutMs: flags.timeout, signal };
     const loaded = await output
       .progress("loading")
       .reported((onProgress) =>
         withTrainer(context, flags, (client) =>
-          loadModel(client, model.tensors, { ...options, onProgress }),
+          loadModel(client, tensors, { ...options, onProgress }),
         ),
       );
     const { parameters, bytes, overwritten } = loaded;
     const what = `${formatCount(parameters, "parameter")}, ${formatBytes(bytes)}`;
-    if (output.json) output.value(loaded);
+    if (output.json) output.value({ ...loaded, skipped });
     else output.message(`${overwritten ? "overwrote" : "loaded"} ${what}`);
     if (overwritten && hasConfig(flags)) {
       output.warning("the job was initialized before: its configuration stays as it was");
     }
-    if (!overwritten) tellWithoutRate(output, model.tensors, configs);
+    if (!overwritten) tellWithoutRate(output, tensors, configs);
   } finally {
     await model.close();
   }

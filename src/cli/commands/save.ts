@@ -21,7 +21,9 @@ export function registerSave(program: Command, context: CliContext): void {
       "  name without a dot. It appears whole or not at all, and only the host's user can read it.",
       "  Ctrl-C makes the host stop; an older file of this name stays.",
     ],
-    "With --json": ['  {"file","bytes","format","host"}; the file below that host\'s --model-dir.'],
+    "With --json": [
+      '  {"file","bytes","format","host"}; the path of the file on the host\'s machine.',
+    ],
     Examples: [
       "  pserver save epoch-3.safetensors",
       "  pserver save --job mnist runs/7/model.npz --json",

@@ -9,7 +9,12 @@ import {
 } from "../../history/compare-models.ts";
 import type { ResolvedPoint } from "../../history/points.ts";
 import type { ReplayedModel } from "../../history/replay/replayed-model.ts";
-import { dataBytes, type OpenModel, type TensorHeader } from "../../model-files/index.ts";
+import {
+  dataBytes,
+  type OpenModel,
+  type TensorHeader,
+  underKnownNames,
+} from "../../model-files/index.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { quoteName } from "../../protocol/names.ts";
 import { formatBytes, formatNumber } from "../output/amounts.ts";
@@ -42,7 +47,10 @@ export async function compareSides(
   { names, asSaved }: ComparedParts,
   signal: AbortSignal,
 ): Promise<ParameterDifference[]> {
-  const [a = [], b = []] = sides.map((side) => tensorsOf(side, asSaved, names));
+  const whole = sides.map((side) => tensorsOf(side, asSaved));
+  const [a = [], b = []] = sides
+    .map((side, i) => withOtherNames(side, whole[i] ?? [], whole[1 - i] ?? []))
+    .map((all) => all.filter(({ header }) => names?.includes(header.name) ?? true));
   checkKnown(names, [...a, ...b]);
   const totalBytes = a.reduce((sum, { header }) => sum + dataBytes(header), 0);
   const progress = output.progress("comparing", formatBytes);
@@ -58,13 +66,19 @@ export async function compareSides(
   return differences;
 }
 
-function tensorsOf(
+function tensorsOf(side: ComparedSide, asSaved: boolean): readonly ComparedTensor[] {
+  return side.kind === "file" ? side.model.tensors : ofModel(side.model, asSaved);
+}
+
+/** Gives tied weights of a file, which have one of their names in it, the name that they have on the other side. */
+function withOtherNames(
   side: ComparedSide,
-  asSaved: boolean,
-  names: readonly string[] | undefined,
-): ComparedTensor[] {
-  const all = side.kind === "file" ? [...side.model.tensors] : ofModel(side.model, asSaved);
-  return names === undefined ? all : all.filter(({ header }) => names.includes(header.name));
+  own: readonly ComparedTensor[],
+  other: readonly ComparedTensor[],
+): readonly ComparedTensor[] {
+  if (side.kind !== "file") return own;
+  const known = new Set(other.map(({ header }) => header.name));
+  return underKnownNames(own, side.model.metadata, known);
 }
 
 function ofModel(model: ReplayedModel, asSaved: boolean): ComparedTensor[] {

@@ -1,8 +1,8 @@
-import { type FileHandle, open, readFile } from "node:fs/promises";
+import { type FileHandle, open, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { ensureError, PserverError } from "../../protocol/errors.ts";
-import { errnoCode, fileError } from "../../system/file-errors.ts";
+import { errnoCode, fileError, io } from "../../system/file-errors.ts";
 import type { RunningTrainers, TrainerEnd } from "./launch.ts";
 import { type ProgramAnswer, runProgram } from "./trainer-command.ts";
 import type { LinePrinter, TrainerOutput } from "./trainer-output.ts";
@@ -13,6 +13,8 @@ export const logNames = {
   stderr: (rank: number | string) => `rank-${rank}.err`,
   /** Exit code and number of restarts; written when the trainer has ended for good. */
   end: (rank: number | string) => `rank-${rank}.end`,
+  /** Shell lines that set the credentials of the broker; only this user can read it. */
+  credentials: "credentials",
   /** The file that says where torch's trainers meet: the address of rank 0's machine, and a port. */
   meeting: "meeting",
 };
@@ -63,6 +65,12 @@ async function readEnd(
     if (errnoCode(error) === "ENOENT") return undefined;
     throw fileError("read", path, error);
   }
+}
+
+/** Removes the file with the credentials that tasks of a job have read, if it is there. @throws IO. */
+export async function removeCredentials(logDirectory: string): Promise<void> {
+  const path = join(logDirectory, logNames.credentials);
+  await io("remove", path, rm(path, { force: true }));
 }
 
 /** The most that is read at a time. */
@@ -253,10 +261,14 @@ export class BatchJob implements RunningTrainers {
     return this.#ends;
   }
 
-  /** Cancels the job, waits until it has left the queue, and prints the rest of what its tasks wrote. */
+  /**
+   * Cancels the job, waits until it has left the queue, removes the credentials, and prints the rest of what
+   * its tasks wrote.
+   */
   async stop(): Promise<void> {
     this.#stopping.abort();
     if (this.#ends.length < this.#options.instances) await this.#cancel();
+    await removeCredentials(this.#options.logDirectory);
     const isPrinted = this.#output.finish().then(() => true);
     const timer = new AbortController();
     const late = delay(OUTPUT_TIMEOUT_MS, false, { signal: timer.signal }).catch(() => false);

@@ -4,7 +4,7 @@ import { mismatch, PserverError } from "../../protocol/errors.ts";
 import { io } from "../../system/file-errors.ts";
 import type { CliContext } from "../context.ts";
 import { STEADY_MS } from "../supervise.ts";
-import { BatchJob, type BatchQueue, logNames } from "./batch-job.ts";
+import { BatchJob, type BatchQueue, logNames, removeCredentials } from "./batch-job.ts";
 import { usesRunningServer } from "./job-server.ts";
 import {
   accessOf,
@@ -35,7 +35,7 @@ interface BatchScript {
   readonly rank: string;
   readonly flags: RunFlags;
   readonly command: TrainerCommand;
-  /** Variables of every trainer besides those of `--env`. Others may read the script, so none is secret. */
+  /** Variables of every trainer besides those of `--env` and credentials. Others may read the script. */
   readonly variables: Readonly<Record<string, string>>;
   /** Where trainers run. */
   readonly directory: string;
@@ -71,6 +71,8 @@ function batchScript(script: BatchScript): string {
     "}",
     "restarts=0 failures=0 stopped= trainer=",
     `trap 'stopped=1; [ -z "$trainer" ] || kill -s TERM "$trainer"' TERM INT`,
+    `[ -r ${log}${logNames.credentials} ] || { echo "the credentials cannot be read here" >&2; end 125; }`,
+    `. ${log}${logNames.credentials}`,
     `cd ${shellWord(directory)} || end 125`,
     ...(meets ? meetingLines(log) : []),
     "while :; do",
@@ -187,16 +189,17 @@ async function submit(system: BatchSystem, launch: Launch): Promise<BatchJob> {
   const script = join(logDirectory, SCRIPT);
   await io("write", script, writeFile(script, text, { mode: 0o700 }));
   await io("write", script, chmod(script, 0o700));
+  await writeCredentials(logDirectory, server.access.credentials);
   const submission = [system.submitProgram, ...system.submitArguments(script)] as const;
   const answer = await runProgram(submission, {
-    // Credentials go into the environment: others may read the script, as a file and in the queue.
-    environment: { ...inheritedEnvironment(launch), ...server.access.credentials },
+    environment: inheritedEnvironment(launch),
     // The batch system writes its own messages beside the script.
     directory: logDirectory,
     timeoutMs: SUBMIT_TIMEOUT_MS,
   });
   const jobId = answer.code === 0 ? system.jobId(answer.stdout) : undefined;
   if (jobId === undefined) {
+    await removeCredentials(logDirectory);
     const said = `${answer.stderr} ${answer.stdout}`.trim();
     const message = `${system.submitProgram} did not take the job: ${said || `exit code ${answer.code}`}`;
     throw new PserverError("UNSUPPORTED", message, { exitCode: answer.code });
@@ -212,6 +215,21 @@ async function submit(system: BatchSystem, launch: Launch): Promise<BatchJob> {
     environment,
     onMessage: (message) => output.warning(message),
   });
+}
+
+/**
+ * Writes the credentials into a file that only this user can read. Others may read the script, as a file and in
+ * the queue, and the environment of a submission: `qstat -f` shows what `qsub -V` has taken from it.
+ */
+async function writeCredentials(
+  logDirectory: string,
+  credentials: Readonly<Record<string, string>>,
+): Promise<void> {
+  const path = join(logDirectory, logNames.credentials);
+  const text = exportLines(credentials)
+    .map((line) => `${line}\n`)
+    .join("");
+  await io("write", path, writeFile(path, text, { mode: 0o600, flag: "wx" }));
 }
 
 async function scriptFor(
@@ -241,7 +259,7 @@ export interface BatchSystem extends BatchQueue {
   readonly rank: string;
   /** Returns the lines of the script for the resources in the flags; `version` is the output of `--version`. */
   header(flags: RunFlags, version: string): string[];
-  /** Returns the arguments that submit a script, with the whole environment of the submission. */
+  /** Returns the arguments that submit a script, with the whole environment of the submission, without secrets. */
   submitArguments(script: string): string[];
   /** Finds the id of a job in the output of the submission; undefined if there is none. */
   jobId(printed: string): string | undefined;

@@ -110,12 +110,7 @@ async function startServer(
     access: { url: address === undefined ? url : withHost(url, address.advertised), credentials },
     directory,
     failed: server.failed,
-    async save(path) {
-      const name = flags.modelDir === undefined ? nameOf(path) : path;
-      const saved = await saveModel(flags, own, name);
-      // The hosts run on this machine, so the absolute path is of more use than the host's id.
-      return { ...saved, file: resolve(server.ready.modelDirectory, saved.file) };
-    },
+    save: (path) => saveModel(flags, own, flags.modelDir === undefined ? nameOf(path) : path),
     async stop(isDone) {
       await server.stop();
       if (isDone && flags.store === undefined) await removeData(directory);

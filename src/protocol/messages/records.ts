@@ -248,7 +248,7 @@ export const NOTE_RECORD_BYTES_MAX = NOTE_BYTES_MAX + 1536;
 /** The shard whose journal takes a job's notes. */
 export const NOTE_SHARD = 0;
 
-/** What an entry of a note may be: a finite number, a text or a boolean. */
+/** What an entry of a note may be: a number, a text or a boolean. One that is not finite is stored as a word. */
 export type NoteValue = number | string | boolean;
 
 /** What a trainer remarks: values by name. */
@@ -279,16 +279,26 @@ export function parseNote(fields: Fields): NoteRecord {
 }
 
 /**
- * Returns the entries, if a note can carry them.
+ * Returns the entries as a note carries them: a number that is not finite, such as the loss of a training that
+ * diverges, as the text NaN, Infinity or -Infinity.
  * @throws BAD_VALUE for none, for a name that is empty or too long, and for a value that is neither a
- * finite number nor a text nor a boolean; TOO_LARGE for too many entries or bytes.
+ * number nor a text nor a boolean; TOO_LARGE for too many entries or bytes.
  */
 export function checkNote(entries: Readonly<Record<string, unknown>>): NoteEntries {
-  const note = checkEntries(entries);
+  const note = checkEntries(inWords(entries));
   checkWritable(note, "note", 1);
   const bytes = writeMsgpack(note).length;
   if (bytes <= NOTE_BYTES_MAX) return note;
   throw tooLarge(`expected at most ${NOTE_BYTES_MAX} bytes as msgpack; received ${bytes}`);
+}
+
+function inWords(entries: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const words = Object.entries(entries).map(([name, value]) => {
+    const isWord = typeof value === "number" && !Number.isFinite(value);
+    return [name, isWord ? String(value) : value];
+  });
+  // Made at once, not key by key: a key may be called __proto__.
+  return Object.fromEntries(words);
 }
 
 function checkEntries(entries: Readonly<Record<string, unknown>>): NoteEntries {

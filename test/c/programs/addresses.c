@@ -24,6 +24,8 @@ static void check_read(void) {
       {"TLS://H:1/", 1, "TLS://H:1", "TLS://H:1", "H", NULL, NULL, NULL, true},
       {"tls://u:p@a:1,tls://A:2", 2, "tls://a:1", "tls://A:2", "a", "u", "p", NULL, true},
       {"a:1, b:2", 2, "a:1", "b:2", NULL, NULL, NULL, NULL, false},
+      {"nats://a:1,", 1, "nats://a:1", "nats://a:1", "a", NULL, NULL, NULL, false},
+      {",nats://u:p@a, ,a:2, ", 2, "nats://a", "a:2", "a", "u", "p", NULL, false},
       {"a,b,a", 3, "a", "a", NULL, NULL, NULL, NULL, false},
       {"nats://a,nats://u:@b,nats://v:q@c", 3, "nats://a", "nats://c", NULL, "u", "", NULL, false},
       {"nats://t%40ken@a", 1, "nats://a", "nats://a", "a", NULL, NULL, "t@ken", false},
@@ -51,6 +53,9 @@ static void check_read(void) {
 static void check_refused(void) {
   static const char *const lists[] = {"",
                                       ",",
+                                      " , ",
+                                      "nats://alice:1,,dragon@h",
+                                      "alice:dragon@h,",
                                       "nats://",
                                       "nats://:4222",
                                       "nats://h:0",

@@ -92,6 +92,7 @@ function options(onProgress: LoadOptions["onProgress"] = () => {}): LoadOptions 
   return {
     configs: new Map(),
     overwrite: false,
+    metadata: {},
     timeoutMs: 40_000,
     signal: new AbortController().signal,
     onProgress,
@@ -202,6 +203,36 @@ test.each([
   const loading = loadModel(client, sources, { ...options(), overwrite: true });
   await expect(loading).rejects.toMatchObject({ code, details: { parameter: "p49" } });
   expect(client.overwritten.size).toBe(0);
+});
+
+describe("tied weights, which a file holds once,", () => {
+  // As save_model of safetensors writes them: the name that is left out, with the one that is written.
+  const metadata = { format: "pt", embed: "a_head" };
+  const overwriting = { ...options(), overwrite: true, metadata };
+
+  test("overwrite the parameter that has another of their names", async () => {
+    const client = new FakeClient({ existing: [ready("embed"), ready("w")] });
+    await loadModel(client, [source("a_head", [1, 2]), source("w", [3, 4])], overwriting);
+    expect([...client.overwritten]).toEqual([
+      ["embed", [1, 2]],
+      ["w", [3, 4]],
+    ]);
+  });
+
+  test("keep their name where the job has it", async () => {
+    const client = new FakeClient({ existing: [ready("a_head"), ready("embed")] });
+    await loadModel(client, [source("a_head", [1, 2])], overwriting);
+    expect([...client.overwritten]).toEqual([["a_head", [1, 2]]]);
+  });
+
+  test("never take the name of another tensor of the file", async () => {
+    const client = new FakeClient({ existing: [ready("embed")] });
+    const both = [source("a_head", [1, 2]), source("embed", [3, 4])];
+    await expect(loadModel(client, both, overwriting)).rejects.toMatchObject({
+      code: "UNKNOWN_PARAMETER",
+      details: { parameter: "a_head" },
+    });
+  });
 });
 
 describe("a save has joined the sparse shards of a parameter", () => {

@@ -8,12 +8,13 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   checkTensorTarget,
   decodeJsonTensor,
+  type ExpectedTensor,
   encodeJsonTensor,
   readTensorFile,
   writeTensorFile,
 } from "../../../src/cli/tensor-files.ts";
 
-import { allocateData, DTYPES, type Dtype } from "../../../src/protocol/dtypes.ts";
+import { allocateData, bytesOf, DTYPES, type Dtype } from "../../../src/protocol/dtypes.ts";
 import { type Tensor, tensorView } from "../../../src/protocol/tensor.ts";
 
 const { signal } = new AbortController();
@@ -87,6 +88,48 @@ test("a directory that does not exist is named, before the values are asked for 
   const writing = writeTensorFile(path, "w", tensor, { signal });
   await expect(writing).rejects.toMatchObject({ code: "IO", message });
   expect(await readdir(home)).toEqual([]);
+});
+
+describe("an array of another program", () => {
+  const npy = (descr: string, isFortran: boolean, shape: string, elements: Uint8Array): Buffer => {
+    const order = isFortran ? "True" : "False";
+    const text = `{'descr': '${descr}', 'fortran_order': ${order}, 'shape': ${shape}}\n`;
+    const prefix = Buffer.from([0x93, ...Buffer.from("NUMPY"), 1, 0, text.length, 0]);
+    return Buffer.concat([prefix, Buffer.from(text), elements]);
+  };
+  const read = async (bytes: Buffer, expected: ExpectedTensor): Promise<Tensor> => {
+    await writeFile(join(dir, "w.npy"), bytes);
+    return await readTensorFile(join(dir, "w.npy"), expected);
+  };
+  const w = { name: "w", dtype: "float32", shape: [2, 3] } as const;
+
+  test("in Fortran order", async () => {
+    const elements = bytesOf(Float32Array.of(1, 4, 2, 5, 3, 6));
+    const { data } = await read(npy("<f4", true, "(2, 3)", elements), w);
+    expect(data).toEqual(Float32Array.of(1, 2, 3, 4, 5, 6));
+  });
+
+  test("of half precision, big-endian", async () => {
+    const elements = Buffer.from("3c00c0000000fc007bff0001", "hex");
+    const { data } = await read(npy(">f2", false, "(2, 3)", elements), w);
+    expect(data).toEqual(Float32Array.of(1, -2, 0, -Infinity, 65504, 2 ** -24));
+  });
+
+  test("of a type that the parameter has no values for, or cut short", async () => {
+    const elements = new Uint8Array(6);
+    await expect(read(npy("|b1", false, "(2, 3)", elements), w)).rejects.toMatchObject({
+      code: "BAD_DTYPE",
+      message: "w: dtype: expected float32; received bool",
+    });
+    await expect(read(npy("|S1", false, "(2, 3)", elements), w)).rejects.toMatchObject({
+      code: "BAD_DTYPE",
+      message: "w: dtype: expected float32; received |S1",
+    });
+    await expect(read(npy("<f2", false, "(2, 3)", elements), w)).rejects.toMatchObject({
+      code: "BAD_LENGTH",
+      message: "w: bytes: expected 12; received 6",
+    });
+  });
 });
 
 describe("a file that does not fit", () => {

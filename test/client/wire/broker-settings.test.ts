@@ -60,7 +60,17 @@ describe("address", () => {
     });
   });
 
+  test.each(["nats://h1:1,h2:2,", ",nats://h1:1, ,h2:2", "nats://h1:1,,h2:2 , "])(
+    "has nothing between two commas, or at the ends: %j",
+    (url) => {
+      expect(resolveSettings({ url }, bare()).servers).toEqual(["nats://h1:1", "h2:2"]);
+      expect(resolveSettings({}, { ...bare(), NATS_URL: url }).servers).toHaveLength(2);
+    },
+  );
+
   test.each([
+    // What is left of a password with commas, and nothing at all.
+    ...["nats://u:12,,34@h", "u:12@h,", ",", " , "],
     ...["", "nats://", "nats://a/b", "nats://u:%zz@h", "nats://h:65536", "nats://h:port"],
     // Other transports would be dialled as plain TCP.
     ...["wss://h", "ws://h", "http://h"],

@@ -94,10 +94,11 @@ describe("slurm", () => {
     const shown = await slurm.run("scontrol", "show", "job", jobId);
     expect(shown).toContain("TimeLimit=00:30:00");
     expect(shown).toContain("JobName=pserver-default");
-    // The token is in no file that others read.
+    // The token is in no file that others read, and in none that stays.
     const [scriptText = ""] = await scripts();
     expect(scriptText).toContain("#SBATCH --array=0-2%2");
     expect(scriptText).not.toContain("NATS_TOKEN");
+    expect(await batchFiles()).not.toContain("credentials");
     await directory.untilGone();
   });
 
@@ -152,6 +153,7 @@ print(total.item(), *[os.environ.get(name) for name in names.split()])`,
     const [batch = ""] = (await readdir(store)).filter((name) => name.startsWith("batch-"));
     await rm(join(store, batch, "meeting"));
     await writeFile(join(store, batch, "rank-0.end"), "1 0\n");
+    await writeFile(join(store, batch, "credentials"), "");
     await writeFile(join(directory.path, "again.sh"), text);
     const environment = { ...process.env, SLURM_ARRAY_TASK_ID: "1" };
     const again = await runProgram(["sh", join(directory.path, "again.sh")], {
@@ -272,8 +274,16 @@ print(total.item(), *[os.environ.get(name) for name in names.split()])`,
     );
     expect(code).toBe(4);
     expect(await queue()).not.toContain("PENDING");
+    expect(await batchFiles()).toEqual(["run.sh"]);
   });
 });
+
+/** Names of the files that are kept of a batch job. */
+async function batchFiles(): Promise<string[]> {
+  const store = join(directory.path, "a b's store");
+  const [batch = ""] = (await readdir(store)).filter((name) => name.startsWith("batch-"));
+  return await readdir(join(store, batch));
+}
 
 async function scripts(): Promise<string[]> {
   const store = join(directory.path, "a b's store");
@@ -295,6 +305,7 @@ describe.each(["torque", "openpbs"] as const)("pbs, as %s", (dialect) => {
       `[ "$1" = --version ] && { echo "${version}" >&2; exit; }
        [ "$1" = -V ] || exit 2
        mkdir -p ${jobs}; cp "$2" ${jobs}/script
+       env >${jobs}/environment; ls -l "$(dirname "$2")/credentials" >${jobs}/mode
        last=$(sed -n 's/^#PBS ${flag} 0-\\([0-9]*\\).*/\\1/p' "$2")
        [ -n "$last" ] || exit 3
        for task in $(seq 0 "$last"); do
@@ -344,6 +355,12 @@ describe.each(["torque", "openpbs"] as const)("pbs, as %s", (dialect) => {
     expect(header).toContain("#PBS -l walltime=24:00:00\n#PBS -A jvb-000-aa\n");
     const node = dialect === "torque" ? "nodes=1:gpus=1" : "select=1:ngpus=1";
     expect(header).toContain(`#PBS -l ${node}\n`);
+    // The trainers had the token, and neither the queue, which shows what -V has taken, nor the script has it.
+    const taken = await readFile(join(directory.path, "jobs", "environment"), "utf8");
+    expect(taken).toContain("PATH=");
+    expect(taken + header).not.toMatch(/NATS_|TOKEN/);
+    expect(await readFile(join(directory.path, "jobs", "mode"), "utf8")).toMatch(/^-rw------- /);
+    expect(await batchFiles()).not.toContain("credentials");
     await directory.untilGone();
   });
 

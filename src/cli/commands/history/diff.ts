@@ -19,6 +19,7 @@ import {
   POINT_HELP,
 } from "../../options/history-options.ts";
 import { formatCount } from "../../output/amounts.ts";
+import { tellConversions } from "../../output/left-out.ts";
 import type { Output } from "../../output/output.ts";
 import { EXIT } from "../../report-error.ts";
 
@@ -75,7 +76,9 @@ async function runDiff(
         for (const [i, text] of texts.entries()) {
           const point = points[i];
           if (point === undefined) {
-            sides.push({ kind: "file", path: text, model: await openModel(text) });
+            const model = await openModel(text, context.signal);
+            sides.push({ kind: "file", path: text, model });
+            tellConversions(output, model);
           } else {
             const resolved = await resolveAndShow(context, output, history.source, point);
             sides.push({ kind: "point", point: resolved, model: await replay(resolved) });

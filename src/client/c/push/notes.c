@@ -1,6 +1,5 @@
 #include "push/push.h"
 
-#include <math.h>
 #include <string.h>
 
 /* Calls that write notes. */
@@ -27,11 +26,8 @@ static pserver_status check_name(const pserver_note_entry *entries, size_t at) {
 static pserver_status check_value(const pserver_note_entry *entry) {
   switch (entry->kind) {
     case PSERVER_NOTE_FLAG:
-      return PSERVER_OK;
     case PSERVER_NOTE_NUMBER:
-      if (isfinite(entry->number)) return PSERVER_OK;
-      return ps_fail(PSERVER_ERR_BAD_VALUE, "note: \"%s\": expected a finite number; received %g",
-                     entry->name, entry->number);
+      return PSERVER_OK;
     case PSERVER_NOTE_TEXT:
       if (entry->text != NULL && ps_is_utf8(entry->text, strlen(entry->text))) return PSERVER_OK;
       return ps_fail(PSERVER_ERR_BAD_VALUE, "note: \"%s\": expected text in UTF-8; received other bytes",
@@ -43,7 +39,9 @@ static pserver_status check_value(const pserver_note_entry *entry) {
 
 /** Returns the maximum bytes of an entry in MessagePack: its texts with their headers, and a number. */
 static size_t bytes_max(const pserver_note_entry *entry) {
-  size_t value = entry->kind == PSERVER_NOTE_TEXT ? strlen(entry->text) + 3 : 9;
+  size_t value = 9;
+  if (entry->kind == PSERVER_NOTE_TEXT) value = strlen(entry->text) + 3;
+  else if (entry->kind == PSERVER_NOTE_NUMBER && ps_number_word(entry->number) != NULL) value = 10;
   return strlen(entry->name) + 2 + value;
 }
 

@@ -1,5 +1,6 @@
 #include "records/records.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,12 +29,20 @@ void ps_record_subject(const struct ps_identity *identity, const struct ps_recor
            identity->id, verb_of(operation), source->update->parameter->token, (unsigned)source->index);
 }
 
+const char *ps_number_word(double number) {
+  if (isnan(number)) return "NaN";
+  if (isinf(number)) return number > 0 ? "Infinity" : "-Infinity";
+  return NULL;
+}
+
 static void pack_note(struct ps_draft *draft, const pserver_note_entry *entries, size_t count) {
   ps_pack_map(draft, count);
   for (size_t i = 0; i < count; i++) {
     const pserver_note_entry *entry = &entries[i];
     ps_pack_text(draft, entry->name, strlen(entry->name));
-    if (entry->kind == PSERVER_NOTE_TEXT) ps_pack_text(draft, entry->text, strlen(entry->text));
+    const char *word = entry->kind == PSERVER_NOTE_NUMBER ? ps_number_word(entry->number) : NULL;
+    if (entry->kind == PSERVER_NOTE_TEXT) word = entry->text;
+    if (word != NULL) ps_pack_text(draft, word, strlen(word));
     else if (entry->kind == PSERVER_NOTE_FLAG) ps_pack_flag(draft, entry->flag);
     else ps_pack_number(draft, entry->number);
   }

@@ -195,6 +195,9 @@ void ps_record_subject(const struct ps_identity *identity, const struct ps_recor
 /** Returns the version of its block that a gradient was made from, as last read; 0: none. */
 uint64_t ps_seen_version(const struct ps_block_source *source);
 
+/** Returns the word that a note holds for a number that is not finite; NULL for the others. */
+const char *ps_number_word(double number);
+
 /** Writes the message of a record to the buffer; copies the elements once. INTERNAL. */
 pserver_status ps_write_record(const struct ps_identity *identity, const struct ps_record *record,
                                struct ps_record_buffer *buffer);

@@ -181,8 +181,10 @@ pserver_status ps_read_addresses(const char *list, struct ps_addresses *addresse
   pserver_status status = PSERVER_OK;
   for (char *text = strtok_r(addresses->text, ",", &rest); text != NULL && status == PSERVER_OK;
        text = strtok_r(NULL, ",", &rest), number++) {
+    char *given = trimmed(text);
+    if (given[0] == '\0') continue;
     struct entry entry;
-    split(trimmed(text), &entry);
+    split(given, &entry);
     /* A comma in a password splits the address: its second part must not count as an address. */
     bool is_tail = are_several && entry.scheme == NULL && entry.credentials != NULL;
     status =

@@ -237,6 +237,9 @@ _NUMBER: Final = 0
 _TEXT: Final = 1
 _FLAG: Final = 2
 
+#: The largest whole number up to which a float holds each.
+_WHOLE_MAX: Final = 2**53
+
 
 def to_note_entries(note: Mapping[str, Any]) -> Tuple[ctypes.Array[NoteEntry], int]:
     """Converts a note to the C library's structs, and their number. BAD_VALUE for what no note can
@@ -255,14 +258,19 @@ def _entry(name: Any, value: Any) -> NoteEntry:
         return NoteEntry(name=key, kind=_FLAG, flag=bool(value))
     if isinstance(value, str):
         return NoteEntry(name=key, kind=_TEXT, text=_note_text(name, value))
-    if isinstance(value, (Real, np.number)) and not isinstance(value, np.complexfloating):
-        return NoteEntry(name=key, kind=_NUMBER, number=float(value))
     scalar = getattr(value, "item", None)
     if callable(scalar) and getattr(value, "size", None) in (1, None):
-        return NoteEntry(name=key, kind=_NUMBER, number=float(scalar()))
-    raise unexpected(
-        errors.BadValue, f'note: "{name}"', "a finite number, text or boolean", shown(value)
-    )
+        value = scalar()
+    if isinstance(value, (Real, np.number)) and not isinstance(value, np.complexfloating):
+        return NoteEntry(name=key, kind=_NUMBER, number=_note_number(name, value))
+    raise unexpected(errors.BadValue, f'note: "{name}"', "a number, text or boolean", shown(value))
+
+
+def _note_number(name: str, value: SupportsFloat) -> float:
+    if isinstance(value, (int, np.integer)) and abs(int(value)) > _WHOLE_MAX:
+        expected = "a whole number of at most 2^53, or the number as text"
+        raise unexpected(errors.BadValue, f'note: "{name}"', expected, shown(value))
+    return float(value)
 
 
 def _note_text(name: str, value: str) -> bytes:

@@ -278,8 +278,9 @@ class Client:
     def note(self, note: Mapping[str, NoteValue], *, timeout: Optional[float] = None) -> None:
         """Writes a remark into the journal: ``ps.note({"loss": 0.3, "step": 12})``.
 
-        A note has up to 64 entries, 4 KiB together: names with finite numbers, texts or booleans; arrays of
-        one element count as numbers. It changes no parameter. ``pserver log`` shows it in its place and
+        A note has up to 64 entries, 4 KiB together: names with numbers, texts or booleans; arrays of
+        one element count as numbers. A number that is not finite is kept as the text ``NaN``, ``Infinity``
+        or ``-Infinity``; a whole number above 2^53 is refused, and can be given as text. It changes no parameter. ``pserver log`` shows it in its place and
         ``pserver plot`` draws its numbers. The text of an entry ``mark`` names the note. Returns when the note
         is acknowledged, like an update. Raises BadValue or TooLarge before anything is sent.
         """

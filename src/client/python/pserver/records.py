@@ -131,7 +131,7 @@ class Fallback:
 class SavedModel:
     """A model file that a host has written."""
 
-    #: Path of the file below the model directory of the host.
+    #: Absolute path of the file on the machine of the host.
     file: str
     bytes: int
     format: str

@@ -48,7 +48,7 @@ def test_initializes_a_job_trains_it_and_saves_it(broker: Broker, job: str, mode
 
         told: list[tuple[int, int]] = []
         saved = ps.save("model.npz", on_progress=lambda done, total: told.append((done, total)))
-        assert (saved.file, saved.format) == ("model.npz", "npz") and saved.host
+        assert (saved.file, saved.format) == (str(models / "model.npz"), "npz") and saved.host
         assert saved.bytes == (models / "model.npz").stat().st_size
         assert all(0 <= done <= total for done, total in told)
         with np.load(models / "model.npz") as model:

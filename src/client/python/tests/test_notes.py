@@ -41,6 +41,17 @@ def test_every_kind_of_value_reaches_the_journal(broker: Broker) -> None:
     ]
 
 
+def test_what_is_not_finite_is_kept_as_a_word(broker: Broker) -> None:
+    with pserver.connect(broker.url, job=broker.job) as ps:
+        ps.note({"loss": float("nan"), "norm": float("inf"), "least": -np.inf, "step": 2**53})
+        ps.note({"loss": np.float32("nan"), "norm": np.array([np.inf]), "big": 1e300})
+        trainer = ps.trainer
+    assert _notes(broker, trainer) == [
+        {"loss": "NaN", "norm": "Infinity", "least": "-Infinity", "step": 2**53},
+        {"loss": "NaN", "norm": "Infinity", "big": 1e300},
+    ]
+
+
 def test_with_asyncio(broker: Broker) -> None:
     async def noted() -> str:
         async with await pserver.aio.connect(broker.url, job=broker.job) as ps:
@@ -54,9 +65,11 @@ def test_with_asyncio(broker: Broker) -> None:
     "note",
     [
         {},
-        {"loss": float("nan")},
-        {"loss": float("inf")},
         {"loss": [1.0]},
+        {"step": 2**53 + 1},
+        {"step": -(2**60)},
+        {"step": np.int64(2**53 + 2)},
+        {"step": np.array([2**62])},
         {"loss": None},
         {"loss": np.zeros(2)},
         {"": 1},

@@ -162,6 +162,23 @@ def test_remaining_steps_are_exchanged_at_the_end(ps: pserver.Client) -> None:
     assert all(torch.equal(value, after[name]) for name, value in values(model).items())
 
 
+def test_a_tied_weight_is_exchanged_under_the_name_that_the_job_has(ps: pserver.Client) -> None:
+    model = nn.ModuleDict({"embed": nn.Embedding(6, 4), "a_head": nn.Linear(4, 6, bias=False)})
+    model["a_head"].weight = model["embed"].weight
+    begin = torch.arange(24.0).reshape(6, 4)
+    assert ps.begin_init()
+    ps.init_params({"a_head.weight": begin.numpy()}, lambda name: {"learningRate": 1.0})
+    ps.finish_init()
+    inner = torch.optim.SGD(model.parameters(), lr=0.1)
+    with DiLoCo(ps, [model], inner, sync_every=1, outer=dict(optimizer="sgd", lr=1.0)):
+        inner.zero_grad()
+        model["a_head"](model["embed"](torch.arange(6))).sum().backward()
+        inner.step()
+        after = ps.pull("a_head.weight")
+    assert not torch.equal(torch.from_numpy(after), begin)
+    assert torch.equal(model["embed"].weight.detach(), torch.from_numpy(after))
+
+
 def test_a_trainer_that_fails_sends_nothing_more(ps: pserver.Client) -> None:
     model = network()
     inner = torch.optim.SGD(model.parameters(), lr=0.1)

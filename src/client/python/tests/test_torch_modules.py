@@ -35,6 +35,20 @@ def test_a_tied_weight_is_held_once() -> None:
     assert list(module_tensors(module)) == ["input.weight"]
 
 
+def test_a_tied_weight_has_the_name_that_is_known() -> None:
+    module = nn.ModuleDict({"input": nn.Embedding(5, 3), "output": nn.Linear(3, 5, bias=False)})
+    module["output"].weight = module["input"].weight
+    module["again"] = module["input"]
+    module["own"] = nn.Linear(2, 2, bias=False)
+    for tied in ("input.weight", "output.weight", "again.weight"):
+        held = module_tensors(module, ["own.weight", "other", tied])
+        assert list(held) == [tied, "own.weight"]
+        assert held[tied] is module["input"].weight
+    assert list(module_tensors(module, ["other"])) == ["input.weight", "own.weight"]
+    both = ["again.weight", "input.weight"]
+    assert list(module_tensors(module, both)) == ["input.weight", "own.weight"]
+
+
 def test_buffers_that_no_job_can_hold_are_left_out() -> None:
     module = nn.Linear(2, 2)
     module.register_buffer("mask", torch.ones(2, dtype=torch.bool))

@@ -105,6 +105,39 @@ def test_every_tensor_that_does_not_fit_is_named(ps: pserver.Client) -> None:
         pserver.torch.sync(ps, network(1).append(nn.Linear(2, 1)))
 
 
+def tied() -> Any:
+    """A module whose first name of the tied weight is not the first in the alphabet."""
+    torch.manual_seed(1)
+    model = nn.ModuleDict({"embed": nn.Embedding(6, 4), "a_head": nn.Linear(4, 6, bias=False)})
+    model["a_head"].weight = model["embed"].weight
+    return model
+
+
+def step(model: Any, optimizer: Any) -> None:
+    optimizer.zero_grad()
+    model["a_head"](model["embed"](torch.arange(6))).sum().backward()
+    optimizer.step()
+
+
+def test_a_job_may_hold_a_tied_weight_under_any_of_its_names(new_job: NewJob) -> None:
+    job = new_job()
+    values = np.arange(24, dtype=np.float32).reshape(6, 4)
+    with job.connect("loads") as ps:
+        # What `save_model` of safetensors keeps of the names, and so `pserver load` gives to the job.
+        assert ps.begin_init()
+        ps.init_params({"a_head.weight": values}, lambda name: {"learningRate": 0.5})
+        ps.finish_init()
+    model = tied()
+    with job.connect("trains") as ps:
+        assert not pserver.torch.sync(ps, model)
+        np.testing.assert_array_equal(model["embed"].weight.detach().numpy(), values)
+        step(model, pserver.torch.Optimizer(ps, model.parameters()))
+        pserver.torch.push_buffers(ps, model)
+        after = ps.pull("a_head.weight")
+    assert not np.array_equal(after, values)
+    np.testing.assert_array_equal(model["embed"].weight.detach().numpy(), after)
+
+
 def test_half_precision_is_held_as_float32(ps: pserver.Client) -> None:
     model, other = network(1).bfloat16(), network(2)
     pserver.torch.sync(ps, model)

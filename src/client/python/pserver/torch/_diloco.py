@@ -15,7 +15,7 @@ from ..client import Client
 from ..config import with_keywords
 from ..errors import BadConfig, BadValue
 from ..records import Params
-from ._modules import HELD_AS, distinct, held_dtype, module_tensors
+from ._modules import HELD_AS, distinct, held_dtype, module_tensors, names_by_id
 from ._spectral import SpectralVectors, overwrite, spectral_vectors, vector_names
 from ._sync import sync
 from ._tensors import StepCalls
@@ -101,7 +101,7 @@ class DiLoCo:
         self._hook.remove()
         _check_steps(self._ps)
         sync(self._ps, self._model, self._outer, timeout=self._timeout)
-        held = module_tensors(self._model)
+        held = module_tensors(self._model, set(names_by_id(self._ps).values()))
         self._forms = _forms_of(held)
         tensors = _exchanged(held)
         self._begin = {name: _held(tensor, copy=True) for name, tensor in tensors.items()}
@@ -138,7 +138,7 @@ class DiLoCo:
             raise BadValue(
                 "DiLoCo: nothing is exchanged outside of its `with` block: expected a call within"
             )
-        held = module_tensors(self._model)
+        held = module_tensors(self._model, self._forms)
         self._check_forms(held)
         tensors = _exchanged(held)
         vectors = spectral_vectors(self._model)

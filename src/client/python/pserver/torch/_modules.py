@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, MutableMapping, Optional, Set, Tuple
+from typing import Collection, Dict, Iterator, List, MutableMapping, Optional, Set, Tuple
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import torch
@@ -56,11 +56,12 @@ def _parts(module: nn.Module, prefix: str, seen: Set[nn.Module]) -> Iterator[Tup
             yield from _parts(child, f"{prefix}{name}.", seen)
 
 
-def module_tensors(module: nn.Module) -> Dict[str, torch.Tensor]:
+def module_tensors(module: nn.Module, known: Collection[str] = ()) -> Dict[str, torch.Tensor]:
     """Returns the tensors of a module that a job holds, by the names that they have in the module.
 
     Those are its parameters and persistent buffers of floats and of 32 or 64 bit integers, each once: a
-    tied weight has its first name. The names are those of ``state_dict()``, without what wrappers add; what
+    tied weight has its first name, or the first of its names that is in ``known`` if that one is not: a file
+    from which a job was loaded may have another of them. The names are those of ``state_dict()``, without what wrappers add; what
     an overridden ``state_dict`` leaves out is there, too, because it is trained all the same. Buffers of
     other element types and tensors without elements stay in the module. Raises BadValue naming every tensor
     that cannot be held: on the meta device or without a shape yet, sparse or quantized, parameters of other
@@ -79,7 +80,27 @@ def module_tensors(module: nn.Module) -> Dict[str, torch.Tensor]:
         raise BadValue("module: expected tensors that a job can hold; " + "; ".join(refused))
     if not held:
         raise BadValue("module: expected at least one parameter; received none")
-    return held
+    if all(name in known for name in held) or not known:
+        return held
+    other: Dict[int, str] = {}
+    for name, tensor in _all_names(module):
+        if name in known:
+            other.setdefault(id(tensor), name)
+    return {
+        name if name in known else other.get(id(tensor), name): tensor
+        for name, tensor in held.items()
+    }
+
+
+def _all_names(module: nn.Module, prefix: str = "") -> Iterator[Tuple[str, torch.Tensor]]:
+    """Yields all parameters and buffers under each of their names, as ``state_dict()`` does."""
+    part = plain(module)
+    for name, tensor in [*part._parameters.items(), *part._buffers.items()]:
+        if tensor is not None:
+            yield prefix + name, tensor
+    for name, child in part._modules.items():
+        if child is not None:
+            yield from _all_names(child, f"{prefix}{name}.")
 
 
 def _own_tensors(module: nn.Module) -> Iterator[Tuple[str, torch.Tensor]]:

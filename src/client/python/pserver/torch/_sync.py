@@ -13,7 +13,8 @@ from .._error import Error
 from ..client import Client
 from ..config import ConfigInput, to_config, with_keywords
 from ..errors import BadDtype, BadShape, BadValue, UnknownParameter
-from ._modules import held_dtype, module_tensors, remember, sparse_weights
+from ..records import ParameterInfo
+from ._modules import held_dtype, module_tensors, names_by_id, remember, sparse_weights
 from ._spectral import overwrite, spectral_vectors, vector_names
 from ._tensors import HostMemory, pull_into
 
@@ -43,7 +44,8 @@ def sync(
     it, and one takes its place if it dies. Later trainers adopt the job's values. The job holds the
     module's parameters and its persistent buffers of floats and of 32 or 64 bit integers, by their
     names in the module, which are those of ``state_dict()`` without what ``torch.compile`` and
-    ``DataParallel`` add; values of half precision are held as float32.
+    ``DataParallel`` add; a tied weight has its first name, or the one that a job has for it which was
+    loaded from a file. Values of half precision are held as float32.
 
     ``config`` and ``keywords`` say how each parameter is updated, as for ``Client.init_params``; only
     those of the first trainer count. If ``config`` is a function, it gets each parameter's name and
@@ -64,7 +66,10 @@ def sync(
     if selected:
         _initialize(ps, values, configs, timeout)
     else:
-        _check(ps, tensors, timeout)
+        held = {info.name: info for info in ps.list_params(timeout=timeout)}
+        tensors = module_tensors(model, held)
+        memory = dict(zip(tensors, memory.values()))
+        _check(ps, tensors, held)
     pull_into(ps, tensors, memory, timeout=timeout)
     remember(ps, tensors)
     return selected
@@ -107,7 +112,7 @@ def push_buffers(
         raise BadValue(f"push_buffers: weight: expected 0 to 1; received {weight!r}")
     vectors = vector_names(spectral_vectors(model))
     whole: Dict[str, torch.Tensor] = {}
-    for name, tensor in module_tensors(model).items():
+    for name, tensor in module_tensors(model, set(names_by_id(ps).values())).items():
         if isinstance(tensor, nn.Parameter):
             continue
         if tensor.is_floating_point() and name not in vectors:
@@ -152,9 +157,10 @@ def _config_of(
     return with_keywords(own, settings)
 
 
-def _check(ps: Client, tensors: Mapping[str, torch.Tensor], timeout: Optional[float]) -> None:
+def _check(
+    ps: Client, tensors: Mapping[str, torch.Tensor], held: Mapping[str, ParameterInfo]
+) -> None:
     """Raises the error that names every tensor that does not fit the job's parameters."""
-    held = {info.name: info for info in ps.list_params(timeout=timeout)}
     wrong: List[str] = []
     errors: List[Type[Error]] = []
     for name, tensor in tensors.items():
