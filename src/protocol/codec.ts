@@ -152,15 +152,11 @@ export function isSealed(bytes: Uint8Array): boolean {
 
 /**
  * Reads one message for which {@link isSealed} holds. `headerBytesMax`: bytes after which no value may
- * begin, which bounds the work. `unread`: the entry whose value, if it is a list, is left as a {@link PackedList}.
+ * begin, which bounds the work.
  * @throws BAD_MESSAGE if it is malformed, BAD_VERSION if it is of another protocol version.
  */
-export function decodeSealed(
-  bytes: Uint8Array,
-  headerBytesMax: number = bytes.length,
-  unread?: string,
-): Message {
-  const { v, data, fields } = readEntries(bytes, headerBytesMax, unread);
+export function decodeSealed(bytes: Uint8Array, headerBytesMax: number = bytes.length): Message {
+  const { v, data, fields } = readEntries(bytes, headerBytesMax);
   if (v !== PROTOCOL_VERSION) {
     throw new PserverError(
       "BAD_VERSION",
@@ -200,7 +196,6 @@ export function unpackValue(bytes: Uint8Array): unknown {
 function readEntries(
   bytes: Uint8Array,
   headerBytesMax: number,
-  unread: string | undefined,
 ): { v: unknown; data: unknown; fields: Fields } {
   const count = (bytes[0] as number) - FIXMAP;
   const reader = new MsgpackReader(bytes, headerBytesMax);
@@ -221,8 +216,6 @@ function readEntries(
       data = reader.value(1);
     } else if (key === "crc") {
       throw reader.repeated(key);
-    } else if (key === unread && fields[key] === undefined) {
-      fields[key] = reader.unread(1) ?? null;
     } else {
       reader.entry(fields, key, 0);
     }

@@ -72,8 +72,14 @@ export const PARAMETERS_PER_REQUEST_MAX = 256;
 /** Entries, each of one block, that a batch record or a batched read can have. */
 export const BATCH_ENTRIES_MAX = 4096;
 
+/** Runs of entries that a batch record can have. */
+export const BATCH_RUNS_MAX = 64;
+
 /** Bytes of a batch record before its tensor bytes; also the most that a host reads of a malformed record. */
-export const BATCH_HEAD_BYTES_MAX = 512 * 1024;
+export const BATCH_HEAD_BYTES_MAX = 16 * 1024;
+
+/** The highest number of a block: numbers are uint32, and 0 is none. */
+export const BLOCK_NUMBER_MAX: number = 2 ** 32 - 1;
 
 /** Tensor bytes up to which a client fills a batch, and up to which a host fills a chunk of a reply. */
 export const BATCH_BYTES = 1024 * 1024;

@@ -1,18 +1,6 @@
 import { sealMessage } from "../../src/protocol/codec.ts";
-import { toConfig } from "../../src/protocol/config/index.ts";
-import {
-  type BatchItem,
-  draftBatch,
-  paddedBytes,
-} from "../../src/protocol/messages/batch-records.ts";
-import {
-  type BlockRows,
-  type PartIndex,
-  packedIndexBytes,
-  partCounts,
-  writePackedIndex,
-} from "../../src/protocol/messages/parts.ts";
-import type { PushOperation, RecordHeader } from "../../src/protocol/messages/records.ts";
+import { type BatchRun, draftBatch } from "../../src/protocol/messages/batch-records.ts";
+import type { RecordHeader } from "../../src/protocol/messages/records.ts";
 
 /** A batch as the shared vectors have it. */
 export interface BatchCase {
@@ -20,77 +8,88 @@ export interface BatchCase {
   readonly bytes: Uint8Array;
 }
 
-/** An entry with its bytes. */
-type Entry = Omit<BatchItem, "dataBytes"> & { readonly data: Uint8Array };
+/** A run with the values of its entries. */
+export interface FilledRun extends BatchRun {
+  readonly values: Uint8Array;
+}
 
-const CONFIG = toConfig();
-const GRAD: PushOperation = { op: "grad" };
-const WIDE: BlockRows = { rows: 70_000, rowElements: 2 };
-const NARROW: BlockRows = { rows: 65_536, rowElements: 2 };
+/** A run of whole blocks, to be spread and changed. */
+export const WHOLE: Omit<BatchRun, "numbers" | "counts"> = {
+  verb: "push",
+  dtype: "float32",
+  encoding: undefined,
+  operation: { op: "grad" },
+  parts: undefined,
+  norms: undefined,
+  seen: undefined,
+};
 
-/** Batches with everything that an entry can be. */
+/** Writes a batch with its values. */
+export function writtenBatch(header: RecordHeader, runs: readonly FilledRun[]): Uint8Array {
+  const { draft, values } = draftBatch(header, runs);
+  runs.forEach((run, i) => values[i]?.set(run.values));
+  return sealMessage(draft);
+}
+
+/** Batches with everything that a run can be. */
 export function batchCases(header: RecordHeader): BatchCase[] {
-  const common = { ...header, epoch: 2, dtype: "float32" } as const;
-  const [encoding, norm, part] = [undefined, undefined, undefined];
-  const push = { verb: "push", ...common, encoding, norm, operation: GRAD, part } as const;
-  const whole = { parameter: "w", index: 0, data: floats(1, -2.5) };
-  const rows = Uint32Array.of(0, 3, 40_000);
-  const partOf = (index: PartIndex, block: BlockRows, operation: PushOperation) => ({
-    parameter: "emb:sparse-0",
-    record: { ...push, epoch: 3, norm: 2.5, operation, part: partCounts(index) },
-    data: partData(index, block, floats(...new Array<number>(elementsOf(index, block)).fill(1))),
-  });
-  const inner = Uint32Array.of(1);
+  const step = { op: "grad", lr: undefined, step: 5 } as const;
   return [
     {
-      what: "batch of gradients of a step: a whole block, rows of a small one and rows of a large one",
-      bytes: written(header, [
-        { ...whole, record: { ...push, operation: { op: "grad", step: 5 } } },
-        { ...partOf({ rows }, NARROW, { op: "grad", step: 5 }), index: 1 },
-        { ...partOf({ rows }, WIDE, { op: "grad", step: 5 }), index: 17 },
+      what: "batch of gradients of a step: two whole blocks, and rows of two blocks whose gradients have norms",
+      bytes: writtenBatch(header, [
+        {
+          ...WHOLE,
+          ...{ operation: step, numbers: Uint32Array.of(7, 4), counts: Uint32Array.of(2, 1) },
+          values: floats(1, -2.5, 3),
+        },
+        {
+          ...WHOLE,
+          ...{ operation: step, numbers: Uint32Array.of(70_001, 8), counts: Uint32Array.of(4, 2) },
+          parts: {
+            rows: Uint32Array.of(2, 1),
+            rowList: Uint32Array.of(0, 69_999, 3),
+            ...{ inner: undefined, innerList: undefined },
+          },
+          norms: Float64Array.of(2.5, Number.POSITIVE_INFINITY),
+          values: floats(1, 2, 3, 4, 5, 6),
+        },
       ]),
     },
     {
-      what: "batch with a learning rate, versions, an encoding, a mix of parts, a set and an init",
-      bytes: written(header, [
-        { ...whole, record: { ...push, operation: { op: "grad", lr: 0.5, seen: 7 } } },
-        { ...whole, index: 16, record: { ...push, operation: { op: "grad", lr: 0.5 } } },
+      what: "batch with a learning rate and versions, an encoding, a mix of parts, a set and an init",
+      bytes: writtenBatch(header, [
         {
-          ...{ parameter: "b", index: 0, data: Uint8Array.of(0x80, 0x3f) },
-          record: { ...push, encoding: "bfloat16" },
+          ...{ ...WHOLE, operation: { op: "grad", lr: 0.5 } },
+          ...{ numbers: Uint32Array.of(1, 2), counts: Uint32Array.of(1, 2) },
+          seen: Float64Array.of(7, 0),
+          values: floats(1, -2.5, 3),
         },
-        { ...partOf({ rows, inner }, NARROW, { op: "mix", alpha: 0.5, beta: -1 }), index: 1 },
-        { ...whole, parameter: "s", record: { verb: "set", ...common } },
         {
-          ...{ parameter: "i", index: 0, data: floats(7) },
-          record: { verb: "init", ...common, shape: [1], start: 0, count: 1, config: CONFIG },
+          ...{ ...WHOLE, encoding: "bfloat16", values: Uint8Array.of(0x80, 0x3f) },
+          ...{ numbers: Uint32Array.of(3), counts: Uint32Array.of(1) },
+        },
+        {
+          ...{ ...WHOLE, operation: { op: "mix", alpha: 0.5, beta: -1 } },
+          ...{ numbers: Uint32Array.of(9), counts: Uint32Array.of(6) },
+          parts: {
+            ...{ rows: Uint32Array.of(3), rowList: Uint32Array.of(0, 3, 40_000) },
+            ...{ inner: Uint32Array.of(2), innerList: Uint32Array.of(0, 5) },
+          },
+          values: floats(1, 2, 3, 4, 5, 6),
+        },
+        {
+          ...{ ...WHOLE, verb: "set", dtype: "float64", operation: undefined },
+          ...{ numbers: Uint32Array.of(5), counts: Uint32Array.of(1) },
+          values: new Uint8Array(Float64Array.of(-0.5).buffer),
+        },
+        {
+          ...{ ...WHOLE, verb: "init", operation: undefined, values: floats(7) },
+          ...{ numbers: Uint32Array.of(2 ** 32 - 1), counts: Uint32Array.of(1) },
         },
       ]),
     },
   ];
-}
-
-function written(header: RecordHeader, entries: readonly Entry[]): Uint8Array {
-  const items = entries.map(({ data, ...entry }) => ({ ...entry, dataBytes: data.length }));
-  const draft = draftBatch(header, items);
-  let at = 0;
-  for (const { data } of entries) {
-    draft.data.set(data, at);
-    at += paddedBytes(data.length);
-  }
-  return sealMessage(draft);
-}
-
-function partData(index: PartIndex, block: BlockRows, elements: Uint8Array): Uint8Array {
-  const bytes = packedIndexBytes(partCounts(index), block);
-  const data = new Uint8Array(bytes + elements.length);
-  writePackedIndex(data, index, block);
-  data.set(elements, bytes);
-  return data;
-}
-
-function elementsOf({ rows, inner }: PartIndex, { rowElements }: BlockRows): number {
-  return rows.length * (inner?.length ?? rowElements);
 }
 
 function floats(...values: number[]): Uint8Array {

@@ -2,6 +2,7 @@ import { decodeMessage, encodeMessage, readCrc, sealMessage } from "../../src/pr
 import { toConfig } from "../../src/protocol/config/index.ts";
 import { PserverError } from "../../src/protocol/errors.ts";
 import { computeLayout, hashName } from "../../src/protocol/layout.ts";
+import { draftReadChunk, encodeBatchRead } from "../../src/protocol/messages/batch-reads.ts";
 import { encodeHostRecord, type HostRecord } from "../../src/protocol/messages/host-records.ts";
 import {
   encodeAnswers,
@@ -17,8 +18,6 @@ import {
 import type { Position } from "../../src/protocol/messages/position.ts";
 import {
   draftPullReply,
-  draftReadChunk,
-  encodeBatchRead,
   encodePullRequest,
   encodeStepReply,
   encodeStepRequest,
@@ -287,6 +286,7 @@ export function recordCases(): Cases {
           config: toConfig({ learningRate: 0.5 }),
           epoch: 3,
           layout: { elements: 18, blockElements: 9, blocks: 2, firstShard: 4, shards: 16 },
+          firstNumber: 70_000,
         },
       ],
     },
@@ -404,40 +404,45 @@ export function answerCases(): Cases {
   };
 }
 
-/** A batched read of some blocks and parts, and a chunk of its reply. */
+/** Batched reads of blocks and parts, and a chunk of a reply. */
 function readCases(at: Position): object[] {
-  const whole = { epoch: 2, index: undefined, rows: { rows: 1, rowElements: 3 }, have: 0 };
-  const rows = { rows: 70_000, rowElements: 4 };
-  const entries = [
-    { ...whole, parameter: "b", block: 0 },
-    { ...whole, parameter: "w", block: 0, have: 17 },
-    { ...whole, parameter: "w", block: 16 },
-    {
-      ...{ parameter: "emb:sparse-0", epoch: 3, block: 1, rows, have: 0 },
-      index: { rows: Uint32Array.of(3, 69_999), inner: Uint32Array.of(1) },
-    },
-    {
-      ...{ parameter: "emb:sparse-0", epoch: 3, block: 17, have: 0 },
-      ...{ rows: { ...rows, rows: 65_536 }, index: { rows: Uint32Array.of(3, 40_000, 65_535) } },
-    },
-  ];
+  const numbers = Uint32Array.of(3, 70_001, 7);
+  const parts = {
+    ...{ rows: Uint32Array.of(0, 2, 1), rowList: Uint32Array.of(3, 69_999, 0) },
+    ...{ inner: Uint32Array.of(0, 1, 0), innerList: Uint32Array.of(1) },
+  };
+  const rows = { rows: parts.rows, rowList: parts.rowList, inner: undefined, innerList: undefined };
+  const have = Float64Array.of(0, 17, 2 ** 40);
   const header = { ...at, waitMs: 900 };
-  const chunk = draftReadChunk({ from: 0, more: true, ...at, versions: [4, 0] }, 16);
-  chunk.data.set(floats(1, -2.5, 3));
-  chunk.data.fill(0, 12);
+  const wanted = { numbers, parts: undefined, have: undefined };
+  const chunk = draftReadChunk({ from: 0, more: true, ...at, versions: Float64Array.of(4, 0) }, 16);
+  chunk.values.set(floats(1, -2.5, 3));
+  chunk.values.fill(0, 12);
   const subject = JOB.read(SHARD, TRAINER);
   return [
-    { what: "batched read", subject, ...described(encodeBatchRead(header, entries)) },
     {
-      what: "batched read as bfloat16 after step 5, again from its third entry on",
+      what: "batched read of whole blocks",
+      subject,
+      ...described(encodeBatchRead(header, wanted)),
+    },
+    {
+      what: "batched read of a whole block, an element of each of two rows, and a row",
+      subject,
+      ...described(encodeBatchRead(header, { ...wanted, parts })),
+    },
+    {
+      what: "batched read of a block and rows as bfloat16 after step 5, of which the reader has some, from the third entry on",
       subject,
       ...described(
-        encodeBatchRead({ ...header, step: 5, encoding: "bfloat16", from: 2 }, entries.slice(0, 3)),
+        encodeBatchRead(
+          { ...header, step: 5, encoding: "bfloat16", from: 2 },
+          { numbers, parts: rows, have },
+        ),
       ),
     },
     {
       what: "chunk of the reply: three elements, and a block that the reader has",
-      ...described(sealMessage(chunk)),
+      ...described(sealMessage(chunk.draft)),
     },
   ];
 }
@@ -450,8 +455,9 @@ export function lifecycleCases(): Cases {
   const layouts = [w, big].map(({ name, dtype, shape }) =>
     computeLayout({ name, dtype, shape, shards: 16, maxPayloadBytes: 8_388_608 }),
   );
-  const known = { ...w, epoch: 1, ready: true, layout: layouts[0] };
-  const declared = { ...big, config: rate, epoch: 1, ready: false, layout: layouts[1] };
+  const known = { ...w, epoch: 1, ready: true, layout: layouts[0], firstNumber: 7 };
+  const declaration = { ...big, config: rate, epoch: 1 };
+  const declared = { ...declaration, ready: false, layout: layouts[1], firstNumber: 8 };
   const session = { session: 41 };
   const at = [{ shard: SHARD, generation: 1, seq: 900 }];
   const begun = { selected: true, state: "initializing", epoch: 1, by: TRAINER };

@@ -36,6 +36,8 @@ export interface MembersRecord {
 export interface GrantedParameter extends Declaration {
   readonly epoch: number;
   readonly layout: Layout;
+  /** Number of its first block, see `ParameterInfo`. */
+  readonly firstNumber: number;
 }
 
 /**

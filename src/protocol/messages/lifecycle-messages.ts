@@ -19,6 +19,7 @@ import {
 } from "../fields.ts";
 import { type Layout, layoutFromWire } from "../layout.ts";
 import {
+  BLOCK_NUMBER_MAX,
   HEADER_BYTES_MAX,
   PARAMETERS_PER_REQUEST_MAX,
   SHARDS_MAX,
@@ -123,6 +124,11 @@ export interface ParameterInfo extends Declaration {
   readonly epoch: number;
   readonly ready: boolean;
   readonly layout: Layout;
+  /**
+   * Number of its first block; block i has the number i higher. Numbers name blocks in batches and batched reads. Each
+   * initialization gets others, and none is given twice in a job.
+   */
+  readonly firstNumber: number;
 }
 
 /** Asks for the job's state and for parameters: those named, or a page after a name. */
@@ -256,11 +262,13 @@ export function parseStatusReply(fields: Fields): StatusReply {
 /** Reads a parameter in a reply; @throws BAD_MESSAGE and the like if it is malformed. */
 export function parseParameterInfo(value: unknown): ParameterInfo {
   const fields = asMap(value, "parameter");
+  const layout = layoutFromWire(fields["layout"]);
   return {
     ...parseDeclaration(fields),
     epoch: integerField(fields, "epoch", 1),
     ready: flagField(fields, "ready"),
-    layout: layoutFromWire(fields["layout"]),
+    layout,
+    firstNumber: integerField(fields, "firstNumber", 1, BLOCK_NUMBER_MAX - (layout.blocks - 1)),
   };
 }
 

@@ -7,8 +7,8 @@ import { elementCount } from "../tensor.ts";
 
 // A part of a block is some of its rows, and of these rows all elements or some. It travels as
 // tensor bytes: the row numbers, the offsets in a row if not all elements are meant, zeros up to a
-// multiple of 8, then the elements, row by row. Numbers are little-endian, ascending, uint32; in batch
-// records and batched reads the index is *packed*: uint16 where every possible number fits.
+// multiple of 8, then the elements, row by row. Numbers are little-endian, ascending, uint32. In batch
+// records and batched reads the lists stand in columns.
 
 /** A block as rows. */
 export interface BlockRows {
@@ -33,11 +33,7 @@ export interface PartIndex {
   readonly inner?: Uint32Array;
 }
 
-/** Bytes of each number of an index. */
-type NumberBytes = 2 | 4;
-
 const NUMBER_BYTES = 4;
-const PACKED_NUMBERS_MAX = 2 ** 16;
 const ALIGN_BYTES = 8;
 /**
  * Most numbers of an index. A message cannot hold as many; the bound keeps sizes that are computed from
@@ -80,23 +76,18 @@ export function partCounts({ rows, inner }: PartIndex): PartCounts {
 }
 
 /** Returns the bytes before the elements of a part. */
-export function partIndexBytes(counts: PartCounts): number {
-  return indexBytes(counts, NUMBER_BYTES);
-}
-
-/** Returns the bytes before the elements of a part of this block, with a packed index. */
-export function packedIndexBytes(counts: PartCounts, block: BlockRows): number {
-  return indexBytes(counts, packedNumberBytes(counts, block));
+export function partIndexBytes({ rows, inner = 0 }: PartCounts): number {
+  return Math.ceil(((rows + inner) * NUMBER_BYTES) / ALIGN_BYTES) * ALIGN_BYTES;
 }
 
 /** Writes an index to the beginning of tensor bytes; returns the number of bytes written. */
 export function writePartIndex(target: Uint8Array, index: PartIndex): number {
-  return writeIndex(target, index, NUMBER_BYTES);
-}
-
-/** Writes an index as {@link writePartIndex} does, packed for this block. */
-export function writePackedIndex(target: Uint8Array, index: PartIndex, block: BlockRows): number {
-  return writeIndex(target, index, packedNumberBytes(partCounts(index), block));
+  const bytes = partIndexBytes(partCounts(index));
+  const { rows, inner } = index;
+  target.set(bytesOf(rows));
+  if (inner !== undefined) target.set(bytesOf(inner), rows.length * NUMBER_BYTES);
+  target.fill(0, (rows.length + (inner?.length ?? 0)) * NUMBER_BYTES, bytes);
+  return bytes;
 }
 
 /**
@@ -109,26 +100,29 @@ export function readPartIndex(
   data: Uint8Array,
   block: BlockRows,
 ): PartIndex & { readonly elements: Uint8Array } {
-  return readIndex(counts, data, block, NUMBER_BYTES);
+  const bytes = partIndexBytes(counts);
+  if (data.length < bytes) {
+    throw new PserverError(
+      "BAD_LENGTH",
+      `part: expected at least ${bytes} bytes of index; received ${data.length}`,
+      { expected: bytes, received: data.length },
+    );
+  }
+  const elements = data.subarray(bytes);
+  const rows = readNumbers(data, 0, counts.rows);
+  if (counts.inner === undefined) {
+    checkPartIndex({ rows }, block);
+    return { rows, elements };
+  }
+  const inner = readNumbers(data, counts.rows * NUMBER_BYTES, counts.inner);
+  checkPartIndex({ rows, inner }, block);
+  return { rows, inner, elements };
 }
 
-/**
- * Reads a packed index as {@link readPartIndex} does.
- * @throws BAD_LENGTH, BAD_INDEX as {@link readPartIndex}; BAD_INDEX also if the padding is not zero.
- */
-export function readPackedIndex(
-  counts: PartCounts,
-  data: Uint8Array,
-  block: BlockRows,
-): PartIndex & { readonly elements: Uint8Array } {
-  const numberBytes = packedNumberBytes(counts, block);
-  const read = readIndex(counts, data, block, numberBytes);
-  const end = (counts.rows + (counts.inner ?? 0)) * numberBytes;
-  for (let at = end; at < data.length - read.elements.length; at++) {
-    if (data[at] === 0) continue;
-    throw new PserverError("BAD_INDEX", "part: expected zeros after the index; received others");
-  }
-  return read;
+/** @throws BAD_INDEX unless the numbers of an index are ascending and within the block. */
+export function checkPartIndex({ rows, inner }: PartIndex, block: BlockRows): void {
+  checkNumbers(rows, block.rows, "rows");
+  if (inner !== undefined) checkNumbers(inner, block.rowElements, "offsets in a row");
 }
 
 /**
@@ -148,69 +142,10 @@ export function readPartRequest(counts: PartCounts, data: Uint8Array, block: Blo
   return inner === undefined ? { rows } : { rows, inner };
 }
 
-/**
- * Returns the bytes of each number of a packed index. They depend on the largest numbers that the block
- * allows, not on those in the index.
- */
-function packedNumberBytes({ inner }: PartCounts, { rows, rowElements }: BlockRows): NumberBytes {
-  const isNarrow =
-    rows <= PACKED_NUMBERS_MAX && (inner === undefined || rowElements <= PACKED_NUMBERS_MAX);
-  return isNarrow ? 2 : NUMBER_BYTES;
-}
-
-function indexBytes({ rows, inner = 0 }: PartCounts, numberBytes: NumberBytes): number {
-  return Math.ceil(((rows + inner) * numberBytes) / ALIGN_BYTES) * ALIGN_BYTES;
-}
-
-function writeIndex(target: Uint8Array, index: PartIndex, numberBytes: NumberBytes): number {
-  const bytes = indexBytes(partCounts(index), numberBytes);
-  const { rows, inner } = index;
-  const rowsEnd = rows.length * numberBytes;
-  writeNumbers(target, 0, rows, numberBytes);
-  if (inner !== undefined) writeNumbers(target, rowsEnd, inner, numberBytes);
-  const end = rowsEnd + (inner?.length ?? 0) * numberBytes;
-  for (let at = end; at < bytes; at++) target[at] = 0;
-  return bytes;
-}
-
-function readIndex(
-  counts: PartCounts,
-  data: Uint8Array,
-  block: BlockRows,
-  numberBytes: NumberBytes,
-): PartIndex & { readonly elements: Uint8Array } {
-  const bytes = indexBytes(counts, numberBytes);
-  if (data.length < bytes) {
-    throw new PserverError(
-      "BAD_LENGTH",
-      `part: expected at least ${bytes} bytes of index; received ${data.length}`,
-      { expected: bytes, received: data.length },
-    );
-  }
-  const elements = data.subarray(bytes);
-  const rows = readNumbers(data, 0, counts.rows, numberBytes);
-  checkNumbers(rows, block.rows, "rows");
-  if (counts.inner === undefined) return { rows, elements };
-  const inner = readNumbers(data, counts.rows * numberBytes, counts.inner, numberBytes);
-  checkNumbers(inner, block.rowElements, "offsets in a row");
-  return { rows, inner, elements };
-}
-
 /** Copies `count` numbers, because within a message they are not aligned. */
-function readNumbers(
-  data: Uint8Array,
-  start: number,
-  count: number,
-  numberBytes: NumberBytes,
-): Uint32Array {
+function readNumbers(data: Uint8Array, start: number, count: number): Uint32Array {
   const numbers = new Uint32Array(count);
-  if (numberBytes === NUMBER_BYTES) {
-    bytesOf(numbers).set(data.subarray(start, start + count * NUMBER_BYTES));
-    return numbers;
-  }
-  for (let i = 0, at = start; i < count; i++, at += 2) {
-    numbers[i] = (data[at] as number) | ((data[at + 1] as number) << 8);
-  }
+  bytesOf(numbers).set(data.subarray(start, start + count * NUMBER_BYTES));
   return numbers;
 }
 
@@ -228,23 +163,6 @@ function checkNumbers(numbers: Uint32Array, below: number, what: string): void {
       );
     }
     least = number + 1;
-  }
-}
-
-function writeNumbers(
-  target: Uint8Array,
-  start: number,
-  numbers: Uint32Array,
-  numberBytes: NumberBytes,
-): void {
-  if (numberBytes === NUMBER_BYTES) {
-    target.set(bytesOf(numbers), start);
-    return;
-  }
-  for (let i = 0, at = start; i < numbers.length; i++, at += 2) {
-    const number = numbers[i] as number;
-    target[at] = number;
-    target[at + 1] = number >>> 8;
   }
 }
 
