@@ -1,6 +1,6 @@
 import { type Block, type BlockHeader, slotPlan } from "../actors/fold/block-actor.ts";
 import { parseFoldState } from "../actors/fold/fold-state.ts";
-import { readable, readBatchEntries, readRecordHeader } from "../actors/fold/journal-record.ts";
+import { readable, readBatch, readRecordHeader } from "../actors/fold/journal-record.ts";
 import type { Shard } from "../actors/fold/shard.ts";
 import type { PieceRef } from "../actors/journal/manifest.ts";
 import { readSnapshotState } from "../actors/journal/snapshot-store.ts";
@@ -109,7 +109,7 @@ class ElementWatcher implements FoldVisitor {
       shard: this.#place.shard,
       position: { generation: this.#generation, seq },
       timeMs,
-      kind: kindOf(closed !== undefined, seen, now, () => this.#verbOf(record)),
+      kind: kindOf(closed !== undefined, seen, now, ({ number }) => this.#verbOf(record, number)),
       sender: this.#senderOf(record),
       step: closed,
       before,
@@ -119,14 +119,11 @@ class ElementWatcher implements FoldVisitor {
   }
 
   /** Returns what a trainer's record did to the element's block, which may be one of many in a batch. */
-  #verbOf({ subject, payload }: TimedRecord): TrainerRecord["verb"] {
+  #verbOf({ subject, payload }: TimedRecord, number: number): TrainerRecord["verb"] {
     const parsed = readable(() => this.#subjects.parseLog(subject));
     if (parsed?.by === "trainer") return parsed.verb;
-    const { parameter, index } = this.#place;
-    const own = readBatchEntries(payload)?.find(
-      (entry) => entry.parameter === parameter && entry.index === index,
-    );
-    return own?.record.verb ?? "push";
+    const own = readBatch(payload)?.runs.find(({ numbers }) => numbers.includes(number));
+    return own?.verb ?? "push";
   }
 
   #senderOf({ subject, payload }: TimedRecord): ElementChange["sender"] {
@@ -153,11 +150,11 @@ function kindOf(
   isStep: boolean,
   seen: ElementState | undefined,
   now: ElementState | undefined,
-  verbOf: () => TrainerRecord["verb"],
+  verbOf: (block: Block) => TrainerRecord["verb"],
 ): ElementChange["kind"] {
   if (now === undefined) return "drop";
   if (seen === undefined || seen.block !== now.block) return "init";
-  return isStep ? "step" : verbOf();
+  return isStep ? "step" : verbOf(now.block);
 }
 
 function elementOf(block: Block, slot: number, at: number): ElementValue {

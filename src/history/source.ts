@@ -5,11 +5,9 @@ import { journalDamaged } from "../actors/journal/journal-check.ts";
 import type { PieceRef, StoredManifest } from "../actors/journal/manifest.ts";
 import { notedChecksums, type Watermark } from "../actors/journal/watermark.ts";
 import {
-  BATCH_ENTRIES_MAX,
   comparePositions,
   ensureError,
   type Fields,
-  GROUPS_KEY,
   JobSubjects,
   type Message,
   type OwnerVerb,
@@ -18,8 +16,6 @@ import {
   parseRecordHeader,
   type ShardKnowledge,
   type Synchronization,
-  textField,
-  valuesField,
 } from "../protocol/index.ts";
 import { showPosition } from "../protocol/messages/position.ts";
 import type { EntryProblem } from "../protocol/messages/shard-knowledge.ts";
@@ -172,8 +168,6 @@ export interface RecordSummary {
   readonly sender:
     | { readonly trainer: string; readonly session: number; readonly n: number }
     | undefined;
-  /** The parameters that it names; several in a batch. */
-  readonly parameters: readonly string[];
 }
 
 /** Summarizes a record of a job; undefined if its subject is not that of a record. */
@@ -183,18 +177,12 @@ export function summarizeRecord(
 ): RecordSummary | undefined {
   const parsed = readable(() => new JobSubjects(job).parseLog(subject));
   if (parsed === undefined) return undefined;
-  if (parsed.by === "host") return { verb: parsed.verb, sender: undefined, parameters: [] };
+  if (parsed.by === "host") return { verb: parsed.verb, sender: undefined };
   const message = readRecordMessage(payload);
   const head = message && readable(() => parseRecordHeader(message.fields));
   const { trainer } = parsed;
   const sender = head && { trainer, session: head.session, n: head.n };
-  if (parsed.by === "trainer") return { verb: parsed.verb, sender, parameters: [parsed.parameter] };
-  const groups =
-    message && readable(() => [...valuesField(message.fields, GROUPS_KEY, BATCH_ENTRIES_MAX)]);
-  const parameters = (groups ?? []).flatMap(
-    (group) => readable(() => textField(group as Record<string, unknown>, "parameter")) ?? [],
-  );
-  return { verb: parsed.by, sender, parameters };
+  return { verb: parsed.by === "trainer" ? parsed.verb : parsed.by, sender };
 }
 
 /** Checks the number of a shard. @throws BAD_VALUE for a shard that the job does not have. */

@@ -1,16 +1,16 @@
+import { entryBytes, entryPart, offsetsOf } from "../actors/fold/batch/run-change.ts";
+import type { Block } from "../actors/fold/block-actor.ts";
 import { LogSubjects, readable, readRecordMessage } from "../actors/fold/journal-record.ts";
 import type { Shard } from "../actors/fold/shard.ts";
 import type { Dtype, Encoding } from "../protocol/dtypes.ts";
 import { decodeElements, encodeElements } from "../protocol/encoding/encoding.ts";
 import {
-  asMap,
   BATCH_ENTRIES_MAX,
-  type BatchEntry,
   blockRows,
+  draftBatch,
   encodedBytes,
   encodeMessage,
   type Fields,
-  GROUPS_KEY,
   type JobSubjects,
   type Message,
   type Position,
@@ -18,7 +18,8 @@ import {
   parseRecordHeader,
   parseTrainerRecord,
   partElements,
-  valuesField,
+  type ReceivedRun,
+  sealMessage,
 } from "../protocol/index.ts";
 import type { LogSubject } from "../protocol/subjects.ts";
 import { l2Norm } from "../protocol/tensor.ts";
@@ -135,8 +136,8 @@ export class RecordEditor {
   ): Uint8Array | undefined {
     // A copy even of a Buffer, whose own `slice` shares memory.
     const copy: Message = { fields, data: new Uint8Array(data) };
-    const edited =
-      subject.by === "batch" ? this.#editBatch(copy, shard) : this.#editPush(subject, copy, shard);
+    if (subject.by === "batch") return this.#editBatch(copy, shard);
+    const edited = this.#editPush(subject, copy, shard);
     return edited && encodeMessage(edited, copy.data);
   }
 
@@ -148,70 +149,131 @@ export class RecordEditor {
     const { fields, data } = message;
     if (verb !== "push") return undefined;
     const record = parseTrainerRecord(verb, parseRecordHeader(fields), message);
-    const changed = this.#editEntries(fields, [{ parameter, index, record, data }], shard);
-    return changed && { ...fields, ...changed };
+    const block = shard.block(parameter, index);
+    if (block === undefined || record.verb !== "push" || record.operation.op !== "grad") {
+      return undefined;
+    }
+    const { dtype, encoding, part, norm } = record;
+    const count = part === undefined ? block.count : partElements(part, blockRows(block));
+    const bytes = data.subarray(data.length - encodedBytes(dtype, encoding, count));
+    const factor = this.#factor([{ dtype, encoding, bytes }], norm);
+    const lr = takesRate(block) ? this.#changes.learningRate : undefined;
+    if (factor === undefined && lr === undefined) return undefined;
+    const clipped = factor === undefined || norm === undefined ? {} : { norm: norm * factor };
+    return { ...fields, ...(lr === undefined ? {} : { lr }), ...clipped };
   }
 
-  #editBatch(message: Message, shard: Shard): Fields | undefined {
-    const { fields } = message;
-    const entries = parseBatch(parseRecordHeader(fields), message, BATCH_ENTRIES_MAX);
+  /** Returns the batch with its gradients changed; undefined if none of them is. */
+  #editBatch(message: Message, shard: Shard): Uint8Array | undefined {
+    const header = parseRecordHeader(message.fields);
+    const { runs } = parseBatch(message, BATCH_ENTRIES_MAX);
     let isChanged = false;
-    const groups = [...valuesField(fields, GROUPS_KEY, BATCH_ENTRIES_MAX)].map((value) => {
-      const group = asMap(value, "group");
-      const own = entries.filter(({ parameter }) => parameter === group["parameter"]);
-      const changed = this.#editEntries(group, own, shard);
-      isChanged ||= changed !== undefined;
-      return { ...group, ...changed };
+    const edited = runs.flatMap((run) => {
+      if (run.operation?.op !== "grad") return [run];
+      const clipped = this.#clip(run, shard);
+      const rated = this.#withRate(clipped, shard);
+      isChanged ||= clipped !== run || rated[0] !== clipped;
+      return rated;
     });
-    return isChanged ? { ...fields, groups } : undefined;
+    if (!isChanged) return undefined;
+    const { draft, values } = draftBatch(header, edited);
+    edited.forEach((run, i) => {
+      values[i]?.set(run.values);
+    });
+    return sealMessage(draft);
   }
 
-  /** Returns the changes of the fields that block updates of one parameter share; scales their elements. */
-  #editEntries(fields: Fields, entries: readonly BatchEntry[], shard: Shard): Fields | undefined {
-    if (fields["op"] !== "grad") return undefined;
-    const [first] = entries;
-    const block = first && shard.block(first.parameter, first.index);
-    if (block === undefined) return undefined;
-    const { learningRate } = this.#changes;
-    // A parameter without an optimizer takes no learning rate.
-    const takesRate = block.config.optimizer.name !== "none";
-    const rate = learningRate !== undefined && takesRate ? { lr: learningRate } : undefined;
-    const norm = this.#clip(fields, entries, shard);
-    return rate === undefined && norm === undefined ? undefined : { ...rate, ...norm };
+  /** Scales the gradients of a run whose norm is too large; returns the same run if there is none. */
+  #clip(run: ReceivedRun, shard: Shard): ReceivedRun {
+    const byParameter = new Map<string, number[]>();
+    run.numbers.forEach((number, place) => {
+      const block = shard.blockOfNumber(number);
+      if (block === undefined) return;
+      const places = byParameter.get(block.parameter);
+      if (places === undefined) byParameter.set(block.parameter, [place]);
+      else places.push(place);
+    });
+    const norms = run.norms?.slice();
+    let isClipped = false;
+    for (const places of byParameter.values()) {
+      const elements = places.map((place) => ({
+        dtype: run.dtype,
+        encoding: run.encoding,
+        bytes: entryBytes(run, place, offsetsOf(run, place)),
+      }));
+      const factor = this.#factor(elements, norms?.[places[0] as number]);
+      if (factor === undefined) continue;
+      isClipped = true;
+      for (const place of places) {
+        if (norms !== undefined) norms[place] = (norms[place] as number) * factor;
+      }
+    }
+    return isClipped ? { ...run, norms } : run;
   }
 
-  /** Scales the elements if their norm is too large, and returns the changes of the fields. */
-  #clip(fields: Fields, entries: readonly BatchEntry[], shard: Shard): Fields | undefined {
+  /** Returns a run with the other learning rate, and apart from it the entries that take none. */
+  #withRate(run: ReceivedRun, shard: Shard): ReceivedRun[] {
+    const { learningRate: lr } = this.#changes;
+    if (lr === undefined || run.operation?.op !== "grad") return [run];
+    const rated = [...run.numbers.keys()].filter((place) => {
+      const block = shard.blockOfNumber(run.numbers[place] as number);
+      return block !== undefined && takesRate(block);
+    });
+    if (rated.length === 0) return [run];
+    const others = [...run.numbers.keys()].filter((place) => !rated.includes(place));
+    const operation = { ...run.operation, lr };
+    const own = { ...selectEntries(run, rated), operation };
+    return others.length === 0 ? [own] : [own, selectEntries(run, others)];
+  }
+
+  /**
+   * Scales elements whose norm is too large; returns the factor. `norm`: that of the whole gradient, if it is known.
+   */
+  #factor(elements: readonly RecordElements[], known: number | undefined): number | undefined {
     const { clipNorm } = this.#changes;
     if (clipNorm === undefined) return undefined;
-    const elements = entries.flatMap((entry) => elementsOf(entry, shard) ?? []);
-    const storedNorm = fields["norm"];
-    const norm = typeof storedNorm === "number" ? storedNorm : Math.hypot(...elements.map(normOf));
+    const norm = known ?? Math.hypot(...elements.map(normOf));
     if (!(norm > clipNorm)) return undefined;
     const factor = clipNorm / norm;
     for (const each of elements) scaleElements(each, factor);
-    return typeof storedNorm === "number" ? { norm: norm * factor } : {};
+    return factor;
   }
 }
 
-/** Whether a record creates blocks, without which later ones mean nothing. */
-function initializes(subject: UpdateSubject, { fields }: Message): boolean {
-  if (subject.by === "trainer") return subject.verb === "init";
-  const groups = readable(() => [...valuesField(fields, GROUPS_KEY, BATCH_ENTRIES_MAX)]) ?? [];
-  return groups.some((group) => (group as Fields | null)?.["verb"] === "init");
+/** Whether gradients of a block take a learning rate: without an optimizer they do not. */
+function takesRate({ config }: Block): boolean {
+  return config.optimizer.name !== "none";
 }
 
-/** Returns the elements of a block update, without the index of a part; undefined if its block is not there. */
-function elementsOf(
-  { parameter, index, record, data }: BatchEntry,
-  shard: Shard,
-): RecordElements | undefined {
-  const block = shard.block(parameter, index);
-  if (block === undefined || record.verb !== "push") return undefined;
-  const { dtype, encoding, part } = record;
-  const count = part === undefined ? block.count : partElements(part, blockRows(block));
-  const bytes = data.subarray(data.length - encodedBytes(dtype, encoding, count));
-  return { dtype, encoding, bytes };
+/** Returns a run of some of the entries of another one. */
+function selectEntries(run: ReceivedRun, places: readonly number[]): ReceivedRun {
+  const at = places.map((place) => ({ place, offsets: offsetsOf(run, place) }));
+  const values = Buffer.concat(at.map(({ place, offsets }) => entryBytes(run, place, offsets)));
+  const pick = <Column extends Uint32Array | Float64Array>(column: Column): Column =>
+    column.filter((_value: number, place: number) => places.includes(place)) as Column;
+  const counts = pick(run.counts);
+  const parts = at.map(({ place, offsets }) => entryPart(run, place, offsets));
+  const lists = (list: "rows" | "inner"): Uint32Array =>
+    Uint32Array.from(parts.flatMap((part) => [...(part?.[list] ?? [])]));
+  return {
+    ...run,
+    ...{ numbers: pick(run.numbers), counts, values },
+    elements: counts.reduce((sum, count) => sum + count, 0),
+    parts: run.parts && {
+      ...{ rows: pick(run.parts.rows), rowList: lists("rows") },
+      inner: run.parts.inner && pick(run.parts.inner),
+      innerList: run.parts.innerList && lists("inner"),
+    },
+    norms: run.norms && pick(run.norms),
+    seen: run.seen && pick(run.seen),
+  };
+}
+
+/** Whether a record creates blocks, without which later ones mean nothing. */
+function initializes(subject: UpdateSubject, message: Message): boolean {
+  if (subject.by === "trainer") return subject.verb === "init";
+  const batch = readable(() => parseBatch(message, BATCH_ENTRIES_MAX));
+  return batch?.runs.some(({ verb }) => verb === "init") ?? false;
 }
 
 /** Options of {@link foldWhatIf}. */

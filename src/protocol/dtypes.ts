@@ -51,19 +51,24 @@ export function dtypeOf(data: unknown): Dtype {
 
 /** Makes a zeroed typed array of `elements` elements. */
 export function allocateData(dtype: Dtype, elements: number): TensorData {
+  return viewData(dtype, new ArrayBuffer(elements * DTYPES[dtype].bytes), elements);
+}
+
+/** Returns the first `elements` elements in a buffer. */
+export function viewData(dtype: Dtype, buffer: ArrayBuffer, elements: number): TensorData {
   switch (dtype) {
     case "float32":
-      return new Float32Array(elements);
+      return new Float32Array(buffer, 0, elements);
     case "float64":
-      return new Float64Array(elements);
+      return new Float64Array(buffer, 0, elements);
     case "int32":
-      return new Int32Array(elements);
+      return new Int32Array(buffer, 0, elements);
     case "uint32":
-      return new Uint32Array(elements);
+      return new Uint32Array(buffer, 0, elements);
     case "int64":
-      return new BigInt64Array(elements);
+      return new BigInt64Array(buffer, 0, elements);
     case "uint64":
-      return new BigUint64Array(elements);
+      return new BigUint64Array(buffer, 0, elements);
   }
 }
 

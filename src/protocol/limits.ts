@@ -51,6 +51,9 @@ export const REJECTED_WORK_MAX = 16_384;
 /** Bytes of a record before its tensor bytes that count as much work as a record itself. */
 export const WORK_HEADER_BYTES = 1024;
 
+/** Entries of a batch that count as much work as a record. */
+export const WORK_ENTRIES = 256;
+
 /** Bytes of a record's tensor that count as much work as a record itself. */
 export const WORK_DATA_BYTES = 128 * 1024;
 

@@ -2,7 +2,7 @@ import { isKnownFinite } from "../../protocol/checksum/checksum.ts";
 import { DTYPES, type Dtype, type Encoding } from "../../protocol/dtypes.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import type { PartIndex } from "../../protocol/messages/parts.ts";
-import type { InitRecord, PushOperation } from "../../protocol/messages/records.ts";
+import type { InitRecord, PushOperation, RecordHeader } from "../../protocol/messages/records.ts";
 import type { Kernels } from "../kernel/kernels.ts";
 import type { ShardMemory } from "../kernel/shard-memory.ts";
 import type { BlockActor, BlockName, SlotPlan } from "./block-actor.ts";
@@ -33,11 +33,16 @@ import {
   type UpdateRule,
 } from "./update-rule.ts";
 
+/** What an `init` says of its block. */
+export type NewBlockRecord = Omit<InitRecord, keyof RecordHeader | "verb">;
+
 /** An `init` that passed every check. */
 export interface InitChange {
   readonly kind: "init";
   readonly name: BlockName;
-  readonly record: InitRecord;
+  /** Number of the block. */
+  readonly number: number;
+  readonly record: NewBlockRecord;
   readonly plan: SlotPlan;
   readonly data: Uint8Array;
   /** Absent unless somebody observes the fold. */
@@ -94,7 +99,7 @@ interface RateChoice {
  * Runs one update of a block by its optimizer's rule. Rows of a sparse parameter have update counts of their own; all
  * elements of any other block share the block's count.
  */
-class RuleRun {
+export class RuleRun {
   readonly #memory: ShardMemory;
   readonly #block: BlockActor;
   readonly #rate: RateChoice;
@@ -149,6 +154,21 @@ class RuleRun {
     this.#rule.run(columns[0] as number, gradient, this.#slots, n);
   };
 
+  /** The slots that the rule changes: the values and its own. */
+  get slots(): readonly number[] {
+    return Array.from({ length: this.#block.plan.rule + 1 }, (_, slot) => slot);
+  }
+
+  /** Whether rows have to be updated by counts of their own. */
+  get isByRow(): boolean {
+    return this.#counts !== undefined;
+  }
+
+  /** Whether the update is the same whatever the block's number of updates is. */
+  get isAlike(): boolean {
+    return !this.#rule.dependsOnCount && this.#isSteady();
+  }
+
   /** Whether every update has the same learning rate. */
   #isSteady(): boolean {
     const { learningRate } = this.#block.config;
@@ -172,7 +192,8 @@ class RuleRun {
   }
 }
 
-const MIX = {
+/** The kernels that mix elements of each type. */
+export const MIX = {
   int32: "mixI32",
   uint32: "mixU32",
   int64: "mixI64",
@@ -235,8 +256,18 @@ function add(memory: ShardMemory, target: ColumnTarget, payload: Payload): void 
 function overwrite(memory: ShardMemory, dtype: Dtype, pointer: number, data: Uint8Array): void {
   memory.bytes(pointer, data.length).set(data);
   if (isFloat(dtype) && !isKnownFinite(data, dtype)) {
-    memory.kernels[CANONICAL[dtype]](pointer, data.length / DTYPES[dtype].bytes);
+    canonical(memory, dtype, pointer, data.length / DTYPES[dtype].bytes);
   }
+}
+
+/** Makes the NaNs among `n` elements canonical, in place. */
+export function canonical(
+  memory: ShardMemory,
+  dtype: FloatDtype,
+  pointer: number,
+  n: number,
+): void {
+  memory.kernels[CANONICAL[dtype]](pointer, n);
 }
 
 /**
@@ -467,7 +498,7 @@ function openSlots(block: BlockActor): { dtype: FloatDtype; sum: number } {
 }
 
 /** State that applying a record's change needs. */
-interface ChangeContext extends StepContext {
+export interface ChangeContext extends StepContext {
   readonly steps: Pick<StepTable, "noteGradient">;
   /** Sender of the record. */
   readonly trainer: string;
@@ -496,9 +527,9 @@ export function applyChange(context: ChangeContext, change: Change): number {
 }
 
 function initialize({ memory, blocks }: StepContext, change: InitChange): number {
-  const { record, plan, data } = change;
+  const { record, number, plan, data } = change;
   const { epoch, dtype, shape, start, count, config } = record;
-  const header = { ...change.name, epoch, dtype, shape, start, count, config };
+  const header = { ...change.name, number, epoch, dtype, shape, start, count, config };
   const block = blocks.put({ ...header, version: 1, updates: 0 }, plan, ({ pointer }) =>
     overwrite(memory, dtype, pointer, data),
   );
@@ -506,7 +537,7 @@ function initialize({ memory, blocks }: StepContext, change: InitChange): number
 }
 
 /** Whether gradients of a block wait for their step to close: those of floats in a `sync` job do. */
-function waitsForStep({ plan }: BlockActor): boolean {
+export function waitsForStep({ plan }: BlockActor): boolean {
   return plan.accumulator !== undefined;
 }
 

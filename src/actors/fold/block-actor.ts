@@ -42,6 +42,8 @@ export interface OpenStep {
 
 /** What a block is, without its bytes; its entry in the state of a snapshot. */
 export interface BlockHeader extends BlockName {
+  /** Its number in the job, by which batches name it. */
+  readonly number: number;
   /** Number of the initialization that created this block. */
   readonly epoch: number;
   readonly dtype: Dtype;
@@ -115,6 +117,7 @@ export class BlockActor implements Block {
   readonly label: string;
   readonly parameter: string;
   readonly index: number;
+  readonly number: number;
   readonly epoch: number;
   readonly dtype: Dtype;
   readonly shape: readonly number[];
@@ -133,19 +136,24 @@ export class BlockActor implements Block {
   readonly contributors: Set<string>;
   /** Learning rate that these gradients name; undefined if they use the configuration's. */
   openRate: number | undefined;
+  /** The check of a batch that has met the block last; no part of the state. */
+  mark = 0;
+  /** Equal for blocks of a shard with the same element type and configuration. */
+  readonly kind: number;
   readonly #memory: ShardMemory;
   readonly #sizes: readonly number[];
   #pointers: number[] | undefined;
   #rule: UpdateRule | undefined;
 
   /**
-   * Allocates the values, with undefined contents, and the slots, filled with zeros.
+   * Allocates the values, with undefined contents, and the slots, filled with zeros. `kind`: as {@link kind}.
    * @throws TOO_LARGE if the memory is full.
    */
-  constructor(memory: ShardMemory, header: BlockHeader, plan: SlotPlan) {
+  constructor(memory: ShardMemory, header: BlockHeader, plan: SlotPlan, kind: number) {
     this.label = blockLabel(header.parameter, header.index);
     this.parameter = header.parameter;
     this.index = header.index;
+    this.number = header.number;
     this.epoch = header.epoch;
     this.dtype = header.dtype;
     this.shape = header.shape;
@@ -158,6 +166,7 @@ export class BlockActor implements Block {
     this.openRate = header.open?.learningRate;
     this.bytes = blockBytes(header);
     this.plan = plan;
+    this.kind = kind;
     this.slots = plan.bytes.length;
     this.rows = blockRows(header);
     this.#memory = memory;
@@ -213,10 +222,12 @@ export class BlockActor implements Block {
 
   /** Copies the header, with its entries in the order that snapshots have. */
   header(): BlockHeader {
-    const { parameter, index, epoch, dtype, shape, start, count, config, version, updates } = this;
+    const { parameter, index, number, epoch, dtype, shape, start, count } = this;
+    const { config, version, updates } = this;
     const header = {
       parameter,
       index,
+      number,
       epoch,
       dtype,
       shape,

@@ -11,11 +11,15 @@ export interface ShardHooks {
   beforeChange?(block: Block): void;
 }
 
-/** The blocks of a shard by parameter and index, and the sum of their bytes. */
+/** The blocks of a shard by parameter and index, and by number, and the sum of their bytes. */
 export class BlockTable {
   hooks: ShardHooks;
   readonly #memory: ShardMemory;
   readonly #parameters: Map<string, Map<number, BlockActor>> = new Map();
+  readonly #numbers: Map<number, BlockActor> = new Map();
+  /** Numbers of element types with configurations, by what they are. */
+  readonly #kinds: Map<string, number> = new Map();
+  #marks = 0;
   #count = 0;
   #bytes = 0;
 
@@ -36,6 +40,17 @@ export class BlockTable {
 
   get(parameter: string, index: number): BlockActor | undefined {
     return this.#parameters.get(parameter)?.get(index);
+  }
+
+  /** The block that has this number now. */
+  ofNumber(number: number): BlockActor | undefined {
+    return this.#numbers.get(number);
+  }
+
+  /** Returns a mark that no block has. */
+  nextMark(): number {
+    this.#marks += 1;
+    return this.#marks;
   }
 
   /** The blocks of one parameter, in no particular order. */
@@ -64,10 +79,11 @@ export class BlockTable {
     const previous = this.get(parameter, index);
     // The former block is freed first, so that a shard near its limit can be initialized again.
     if (previous !== undefined) this.#remove(previous);
-    const block = new BlockActor(this.#memory, header, plan);
+    const block = new BlockActor(this.#memory, header, plan, this.#kindOf(header));
     fill(block);
     const blocks = this.#parameters.get(parameter) ?? new Map<number, BlockActor>();
     this.#parameters.set(parameter, blocks.set(index, block));
+    this.#numbers.set(block.number, block);
     this.#count += 1;
     this.#bytes += block.heldBytes;
     this.hooks.blockAdded?.(block);
@@ -86,11 +102,19 @@ export class BlockTable {
     }
   }
 
+  #kindOf({ dtype, config }: BlockHeader): number {
+    const key = JSON.stringify([dtype, config]);
+    const kind = this.#kinds.get(key) ?? this.#kinds.size;
+    this.#kinds.set(key, kind);
+    return kind;
+  }
+
   #remove(block: BlockActor): void {
     this.hooks.beforeChange?.(block);
     const blocks = this.#parameters.get(block.parameter);
     blocks?.delete(block.index);
     if (blocks?.size === 0) this.#parameters.delete(block.parameter);
+    this.#numbers.delete(block.number);
     this.#count -= 1;
     this.#bytes -= block.heldBytes;
     block.free();

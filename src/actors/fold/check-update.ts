@@ -1,25 +1,20 @@
-import type { Message } from "../../protocol/codec.ts";
 import { checkTakesGradients } from "../../protocol/config/index.ts";
 import { encodedBytes } from "../../protocol/dtypes.ts";
-import { ensureError, PserverError } from "../../protocol/errors.ts";
-import { type BatchEntry, readBatch } from "../../protocol/messages/batch-records.ts";
+import { PserverError } from "../../protocol/errors.ts";
 import {
   type BlockExtent,
   isWholeRows,
   type PartIndex,
   partElements,
-  type readPartIndex,
+  readPartIndex,
 } from "../../protocol/messages/parts.ts";
-import {
-  type InitRecord,
-  type PushOperation,
-  type PushRecord,
-  parseTrainerRecord,
-  type RecordHeader,
-  type SetRecord,
-  type TrainerRecord,
+import type {
+  InitRecord,
+  PushOperation,
+  PushRecord,
+  SetRecord,
+  TrainerRecord,
 } from "../../protocol/messages/records.ts";
-import type { LogSubject } from "../../protocol/subjects.ts";
 import type { ShardMemory } from "../kernel/shard-memory.ts";
 import {
   allFinite,
@@ -28,6 +23,7 @@ import {
   type InitChange,
   isFloat,
   type MixChange,
+  type NewBlockRecord,
   type SetChange,
 } from "./apply-update.ts";
 import {
@@ -51,7 +47,7 @@ import type { StepTable } from "./step-table.ts";
  * every job, so in a `sync` job they may name any step or none.
  * @throws BAD_VALUE, NOT_MEMBER, LATE or EARLY
  */
-function checkGradientStep(
+export function checkGradientStep(
   steps: StepTable,
   { label, plan, contributors }: BlockActor,
   trainer: string,
@@ -66,26 +62,29 @@ function checkGradientStep(
   );
 }
 
+/** A part of a block, as far as these checks need it: whether it has offsets in rows. Undefined for a whole block. */
+type Part = Pick<PartIndex, "inner"> | undefined;
+
 /**
  * Passes if the parameter's configuration takes this gradient.
  * @returns the divisor of the learning rate for a stale gradient; 1 or more.
  * @throws UNSUPPORTED, NO_LEARNING_RATE or BAD_VALUE
  */
-function checkGradient(
+export function checkGradient(
   block: BlockActor,
-  part: PartIndex | undefined,
+  part: Part,
   norm: number | undefined,
-  operation: PushOperation & { readonly op: "grad" },
+  { lr, seen }: Pick<PushOperation & { readonly op: "grad" }, "lr" | "seen">,
 ): number {
   checkPart(block, part);
   checkTaken(block);
   checkNorm(block, norm);
-  checkRate(block, operation.lr);
-  return versionsBehind(block, operation.seen);
+  checkRate(block, lr);
+  return versionsBehind(block, seen);
 }
 
 /** @throws UNSUPPORTED for some rows of a parameter that is not sparse, or for some elements of rows. */
-function checkPart({ config, label }: BlockActor, part: PartIndex | undefined): void {
+function checkPart({ config, label }: BlockActor, part: Part): void {
   if (part === undefined || (config.sparse && part.inner === undefined)) return;
   const received = part.inner === undefined ? "some rows" : "some elements of some rows";
   const expected = config.sparse ? "whole rows" : "all rows: the parameter is not sparse";
@@ -174,23 +173,14 @@ export interface RecordContext {
   readonly trainer: string;
   /** Whether the record asks for no answer, or for one to the trainer's own inbox. */
   readonly isAnswerable: boolean;
-  /** Reads the index of a part; in a batch it is packed. */
-  readonly readIndex: typeof readPartIndex;
   /** What the entries of the batch checked so far will add to the shard. */
   readonly added: AddedBlocks;
-  /** Gets the entry of a batch that is at fault. */
-  readonly fault: BatchFault;
   /** Whether elements are measured while they are checked, for an observer of the fold. */
   readonly measures?: boolean;
 }
 
-/** The entry for which a batch is rejected. */
-interface BatchFault {
-  entry: BatchEntry | undefined;
-}
-
 /** Blocks that entries of a batch will create: the entries are checked, but not applied yet. */
-interface AddedBlocks {
+export interface AddedBlocks {
   /** Bytes of their values and slots, less the bytes of the blocks that they replace. */
   bytes: number;
   /** Number of blocks, without those that replace one. */
@@ -230,24 +220,25 @@ function checkInit(
   data: Uint8Array,
 ): InitChange {
   const { steps } = context;
-  context.declarations.check(context.trainer, name, record);
+  const { firstNumber } = context.declarations.check(context.trainer, name, record);
   const plan = slotPlan(record, steps.synchronization);
   checkNewBlock(context, name, record, plan);
   checkReply(context, record.reply);
   const label = blockLabel(name.parameter, name.index);
   const payload = { dtype: record.dtype, bytes: data };
   const statistics = checkFinite(context, { label, config: record.config }, payload);
-  return { kind: "init", name, record, plan, data, statistics };
+  const number = firstNumber + name.index;
+  return { kind: "init", name, number, record, plan, data, statistics };
 }
 
 /**
  * Passes if an `init` may create its block with these slots, or replace the one there.
  * @throws ALREADY_INITIALIZED, STALE_EPOCH, BAD_VALUE or TOO_LARGE
  */
-function checkNewBlock(
+export function checkNewBlock(
   { blocks, rules, added }: RecordContext,
   { parameter, index }: BlockName,
-  record: InitRecord,
+  record: NewBlockRecord,
   plan: SlotPlan,
 ): void {
   const label = blockLabel(parameter, index);
@@ -340,7 +331,7 @@ function checkPush(
     checkGradientStep(context.steps, block, context.trainer, operation.step);
   }
   const { dtype, encoding, norm } = record;
-  const part = record.part && context.readIndex(record.part, data, block.rows);
+  const part = record.part && readPartIndex(record.part, data, block.rows);
   const bytes = part?.elements ?? data;
   const elements = record.part ? partElements(record.part, block.rows) : block.count;
   checkBytes(block, encodedBytes(dtype, encoding, elements), bytes.length);
@@ -362,7 +353,7 @@ function checkBytes({ label }: BlockActor, expected: number, received: number): 
 }
 
 /** @throws STATIC if the parameter takes no update. */
-function checkNotStatic({ label, config }: BlockActor): void {
+export function checkNotStatic({ label, config }: BlockActor): void {
   if (!config.static) return;
   throw new PserverError("STATIC", `${label}: the parameter is static`);
 }
@@ -382,66 +373,22 @@ function checkFinite(
 ): Statistics | undefined {
   const statistics = measures ? measureIfPossible(memory, payload) : undefined;
   if (config.allowNonFinite) return statistics;
-  if (norm !== undefined && !Number.isFinite(norm)) {
-    throw new PserverError("NON_FINITE", `${label}: expected a finite norm; received ${norm}`);
-  }
+  checkFiniteNorm(label, norm);
   const passes = statistics === undefined ? allFinite(memory, payload) : statistics.nonFinite === 0;
   if (passes) return statistics;
-  throw new PserverError(
+  throw nonFinite(label, payload.bytes.length);
+}
+
+/** @throws NON_FINITE for a norm that is no finite number. */
+export function checkFiniteNorm(label: string, norm: number | undefined): void {
+  if (norm === undefined || Number.isFinite(norm)) return;
+  throw new PserverError("NON_FINITE", `${label}: expected a finite norm; received ${norm}`);
+}
+
+/** Returns the error for elements, in so many bytes, of which one is not finite. */
+export function nonFinite(label: string, bytes: number): PserverError {
+  return new PserverError(
     "NON_FINITE",
-    `${label}: expected finite elements; received a NaN or an infinity among ` +
-      `${payload.bytes.length} bytes`,
+    `${label}: expected finite elements; received a NaN or an infinity among ${bytes} bytes`,
   );
-}
-
-/**
- * Returns the changes that a trainer's record makes: one, or for a batch one for each of its entries, which name
- * different blocks. Every check is made before any change is applied, so a batch is one transaction.
- * @throws the rejection; for a batch it names the block, or the malformed entry.
- */
-export function checkUpdate(
-  context: RecordContext,
-  subject: Extract<LogSubject, { by: "trainer" | "batch" }>,
-  header: RecordHeader,
-  message: Message,
-): Change[] {
-  if (subject.by === "batch") return checkBatch(context, header, message);
-  const { parameter, index, verb } = subject;
-  const record = parseTrainerRecord(verb, header, message);
-  return [checkRecord(context, { parameter, index }, record, message.data)];
-}
-
-function checkBatch(context: RecordContext, header: RecordHeader, message: Message): Change[] {
-  const changes: Change[] = [];
-  // Each entry is checked before the next one is read: what follows a wrong one costs nothing.
-  for (const entry of readBatch(header, message, context.rules.batchEntriesMax)) {
-    const change = checkEntry(context, entry);
-    if (change.kind === "init") noteAdded(context, entry, change.plan.bytes);
-    changes.push(change);
-  }
-  return changes;
-}
-
-function checkEntry(context: RecordContext, entry: BatchEntry): Change {
-  try {
-    return checkRecord(context, entry, entry.record, entry.data);
-  } catch (cause) {
-    const error = ensureError(cause);
-    context.fault.entry = entry;
-    const label = blockLabel(entry.parameter, entry.index);
-    if (error.code === "INTERNAL" || error.message.startsWith(label)) throw error;
-    throw new PserverError(error.code, `${label}: ${error.message}`, error.details, { cause });
-  }
-}
-
-/** Counts a block that an entry will create, so that the limits hold for later entries too. */
-function noteAdded(
-  { blocks, added }: RecordContext,
-  { parameter, index, data }: BatchEntry,
-  slotBytes: readonly number[],
-): void {
-  const existing = blocks.get(parameter, index);
-  added.bytes += slotBytes.reduce((sum, bytes) => sum + bytes, data.length);
-  if (existing === undefined) added.count += 1;
-  else added.bytes -= existing.heldBytes;
 }

@@ -1,17 +1,25 @@
 import { isDeepStrictEqual } from "node:util";
 import { PserverError } from "../../protocol/errors.ts";
 import { blockPlace } from "../../protocol/layout.ts";
-import type { DeclareRecord } from "../../protocol/messages/host-records.ts";
+import type { DeclareRecord, GrantedParameter } from "../../protocol/messages/host-records.ts";
 import type { InitRecord } from "../../protocol/messages/records.ts";
 import type { DeclaredParameter } from "../../protocol/messages/shard-knowledge.ts";
 import { quoteName } from "../../protocol/names.ts";
 import { sameShape } from "../../protocol/tensor.ts";
 import { type BlockName, blockLabel } from "./block-actor.ts";
 
+/** A block that was declared. */
+export interface DeclaredBlock {
+  readonly declared: DeclaredParameter;
+  readonly index: number;
+}
+
 /** Parameters that hosts have declared to a shard: what their blocks are and who may create them. */
 export class DeclarationTable {
   readonly #shard: number;
   readonly #declared: Map<string, DeclaredParameter> = new Map();
+  /** The parameters by the numbers of those of their blocks that lie on this shard. */
+  readonly #numbers: Map<number, string> = new Map();
 
   constructor(shard: number) {
     this.#shard = shard;
@@ -34,13 +42,25 @@ export class DeclarationTable {
       .slice(0, count);
   }
 
-  /** Adds parameters, or replaces those declared under a lower epoch. Ignores new names beyond `declaredMax`. */
+  /** Returns the block that was declared under a number of this shard; undefined for any other number. */
+  ofNumber(number: number): DeclaredBlock | undefined {
+    const name = this.#numbers.get(number);
+    const declared = name === undefined ? undefined : this.#declared.get(name);
+    return declared && { declared, index: number - declared.firstNumber };
+  }
+
+  /**
+   * Adds parameters, or replaces those declared under a lower epoch. Ignores new names beyond `declaredMax`, and a
+   * parameter whose numbers another one has.
+   */
   take({ trainer, parameters }: DeclareRecord, declaredMax: number): void {
     for (const parameter of parameters) {
       const existing = this.#declared.get(parameter.name);
       if (existing !== undefined && parameter.epoch <= existing.epoch) continue;
       if (existing === undefined && this.#declared.size >= declaredMax) continue;
-      this.#declared.set(parameter.name, { ...parameter, trainer });
+      if (!this.#hasFreeNumbers(parameter)) continue;
+      if (existing !== undefined) this.#forgetNumbers(existing);
+      this.#add({ ...parameter, trainer });
     }
   }
 
@@ -61,23 +81,49 @@ export class DeclarationTable {
   /** Removes a parameter unless it was declared under a higher epoch than `epoch`. */
   drop(parameter: string, epoch: number): void {
     const existing = this.#declared.get(parameter);
-    if (existing !== undefined && existing.epoch <= epoch) this.#declared.delete(parameter);
+    if (existing === undefined || existing.epoch > epoch) return;
+    this.#forgetNumbers(existing);
+    this.#declared.delete(parameter);
   }
 
-  /** Restores a saved parameter. @throws SNAPSHOT_DAMAGED if there is one of its name already. */
+  /** Restores a saved parameter. @throws SNAPSHOT_DAMAGED if there is one of its name or numbers already. */
   restore(declared: DeclaredParameter): void {
     const { name } = declared;
-    if (this.#declared.has(name)) {
+    if (this.#declared.has(name) || !this.#hasFreeNumbers(declared)) {
       throw new PserverError("SNAPSHOT_DAMAGED", `${quoteName(name)}: expected one declaration`);
     }
-    this.#declared.set(name, declared);
+    this.#add(declared);
+  }
+
+  #add(declared: DeclaredParameter): void {
+    this.#declared.set(declared.name, declared);
+    for (const number of this.#numbersOf(declared)) this.#numbers.set(number, declared.name);
+  }
+
+  #forgetNumbers(declared: DeclaredParameter): void {
+    for (const number of this.#numbersOf(declared)) this.#numbers.delete(number);
+  }
+
+  #hasFreeNumbers(declared: GrantedParameter): boolean {
+    for (const number of this.#numbersOf(declared)) {
+      const name = this.#numbers.get(number);
+      if (name !== undefined && name !== declared.name) return false;
+    }
+    return true;
+  }
+
+  /** The numbers of those blocks of a parameter that lie on this shard. */
+  *#numbersOf({ firstNumber, layout }: GrantedParameter): IterableIterator<number> {
+    const { blocks, firstShard, shards } = layout;
+    const first = (this.#shard - firstShard + shards) % shards;
+    for (let index = first; index < blocks; index += shards) yield firstNumber + index;
   }
 
   /**
-   * Passes if an `init` creates its block as declared.
+   * Passes if an `init` creates its block as declared; returns the declaration.
    * @throws UNKNOWN_PARAMETER, STALE_EPOCH, NOT_SELECTED, BAD_DTYPE, BAD_SHAPE, BAD_VALUE or BAD_CONFIG
    */
-  check(trainer: string, { parameter, index }: BlockName, record: InitRecord): void {
+  check(trainer: string, { parameter, index }: BlockName, record: InitRecord): DeclaredParameter {
     const label = blockLabel(parameter, index);
     const declared = this.#declared.get(parameter);
     if (declared === undefined) {
@@ -115,6 +161,7 @@ export class DeclarationTable {
         `${label}: expected the configuration that was declared`,
       );
     }
+    return declared;
   }
 
   #checkPlace(

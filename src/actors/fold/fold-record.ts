@@ -1,14 +1,21 @@
 import type { Message } from "../../protocol/codec.ts";
 import { ensureError } from "../../protocol/errors.ts";
-import type { BatchEntry } from "../../protocol/messages/batch-records.ts";
+import { claimedEntries } from "../../protocol/messages/batch-records.ts";
 import type { HostRecord } from "../../protocol/messages/host-records.ts";
 import type { Outcome } from "../../protocol/messages/outcomes.ts";
-import { readPackedIndex, readPartIndex } from "../../protocol/messages/parts.ts";
-import { parseClock, parseNote, type RecordHeader } from "../../protocol/messages/records.ts";
+import {
+  parseClock,
+  parseNote,
+  parseTrainerRecord,
+  type RecordHeader,
+} from "../../protocol/messages/records.ts";
 import type { LogSubject } from "../../protocol/subjects.ts";
 import type { ShardMemory } from "../kernel/shard-memory.ts";
 import { applyChange, type Change } from "./apply-update.ts";
-import { checkReply, checkUpdate, type RecordContext } from "./check-update.ts";
+import { applyBatch } from "./batch/apply-batch.ts";
+import { BatchFault, checkBatch } from "./batch/check-batch.ts";
+import type { FaultyEntry, RunChange } from "./batch/run-change.ts";
+import { checkRecord, checkReply, type RecordContext } from "./check-update.ts";
 import type { FoldTables } from "./fold-state.ts";
 import type { Rules } from "./rules.ts";
 import { noRules, rejection, workOf } from "./trainer-table.ts";
@@ -29,11 +36,14 @@ export interface ParsedRecord {
 /** The outcome of a trainer's record, and the changes that it made. */
 export interface FoldResult {
   readonly outcome: Outcome;
-  readonly changes: readonly Change[];
+  /** The change that it made; undefined for a batch, and if there is none. */
+  readonly change: Change | undefined;
+  /** The changes of the runs of a batch. */
+  readonly runs: readonly RunChange[];
   /** Whether the outcome is that of an earlier copy of the record. */
   readonly isRepeat: boolean;
-  /** The entry for which a batch was rejected, if it was one that could be read. */
-  readonly fault?: BatchEntry | undefined;
+  /** The entry for which a batch was rejected, if it was an entry. */
+  readonly fault?: FaultyEntry | undefined;
 }
 
 /** The state that trainers' records are folded into. */
@@ -44,8 +54,8 @@ export interface TrainerFold {
   readonly measures: boolean;
 }
 
-const NO_CHANGES: readonly Change[] = [];
-const UNCHANGED = { changes: NO_CHANGES, isRepeat: false } as const;
+const NO_RUNS: readonly RunChange[] = [];
+const UNCHANGED = { change: undefined, runs: NO_RUNS, isRepeat: false } as const;
 
 /**
  * Applies or rejects a trainer's record, and remembers its outcome. A repeated record, or one of an ended session,
@@ -64,10 +74,12 @@ export function foldTrainerRecord(
   const answer = trainers.answerUnlessAdmitted(subject.trainer, header, seq, rules);
   if (answer !== undefined) {
     const isRepeat = answer.seq !== seq || answer.code === "SETTLED";
-    return { outcome: answer, changes: NO_CHANGES, isRepeat };
+    return { outcome: answer, change: undefined, runs: NO_RUNS, isRepeat };
   }
   const applied = applyOnce(contextOf(fold, subject, received, rules), seq, subject, received);
-  trainers.note(subject.trainer, header, applied.outcome, workOf(received));
+  const entries = subject.by === "batch" ? claimedEntries(received.message) : 0;
+  const work = workOf({ ...received, entries });
+  trainers.note(subject.trainer, header, applied.outcome, work);
   return applied;
 }
 
@@ -78,47 +90,59 @@ function applyOnce(
   received: ParsedRecord,
 ): FoldResult {
   const { n } = received.header;
-  let changes: readonly Change[];
+  let checked: CheckedRecord;
   try {
-    changes = check(context, subject, received);
+    checked = check(context, subject, received);
   } catch (cause) {
     const error = ensureError(cause);
     if (error.code === "INTERNAL") throw error;
     const outcome = rejection(n, seq, error.code, error.message);
-    return { outcome, ...UNCHANGED, fault: context.fault.entry };
+    const fault = error instanceof BatchFault ? error.entry : undefined;
+    return { outcome, ...UNCHANGED, fault };
   }
-  let last = 0;
-  for (const change of changes) last = applyChange(context, change);
-  const version = subject.by === "batch" ? 0 : last;
-  return { outcome: { n, seq, version }, changes, isRepeat: false };
+  const { change, runs } = checked;
+  const version = change === undefined ? 0 : applyChange(context, change);
+  applyBatch(context, runs);
+  return { outcome: { n, seq, version }, change, runs, isRepeat: false };
 }
+
+/** What a record that passed every check changes. */
+type CheckedRecord = Pick<FoldResult, "change" | "runs">;
 
 /**
  * Checks a record and returns the changes of blocks that it makes. A clock or a note changes no block; a clock is
- * taken here.
+ * taken here. All of a batch is checked before any of it is applied, so it is one transaction.
  * @throws the rejection.
  */
 function check(
   context: RecordContext,
   subject: TrainerSubject,
   { header, message }: ParsedRecord,
-): readonly Change[] {
+): CheckedRecord {
   const { steps, trainer, rules } = context;
+  if (subject.by === "trainer") {
+    const { parameter, index, verb } = subject;
+    const record = parseTrainerRecord(verb, header, message);
+    const change = checkRecord(context, { parameter, index }, record, message.data);
+    return { change, runs: NO_RUNS };
+  }
+  if (subject.by === "batch") {
+    return { change: undefined, runs: checkBatch(context, header, message) };
+  }
   if (subject.by === "clock") {
     const { step } = parseClock(message.fields);
     checkReply(context, header.reply);
     steps.takeClock(trainer, step, rules.clockLeadSteps);
-    return NO_CHANGES;
+    return UNCHANGED;
   }
-  if (subject.by !== "note") return checkUpdate(context, subject, header, message);
   parseNote(message.fields);
   checkReply(context, header.reply);
-  return NO_CHANGES;
+  return UNCHANGED;
 }
 
 function contextOf(
   { tables, memory, measures }: TrainerFold,
-  { trainer, by }: TrainerSubject,
+  { trainer }: TrainerSubject,
   { isAnswerable }: ParsedRecord,
   rules: Rules,
 ): RecordContext {
@@ -133,9 +157,7 @@ function contextOf(
     trainer,
     isAnswerable,
     measures,
-    readIndex: by === "batch" ? readPackedIndex : readPartIndex,
     added: { bytes: 0, count: 0 },
-    fault: { entry: undefined },
   };
 }
 

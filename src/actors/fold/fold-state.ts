@@ -12,7 +12,7 @@ import {
   numberField,
   textField,
 } from "../../protocol/fields.ts";
-import { MEMBERS_MAX, TRAINERS_MAX } from "../../protocol/limits.ts";
+import { BLOCK_NUMBER_MAX, MEMBERS_MAX, TRAINERS_MAX } from "../../protocol/limits.ts";
 import {
   type InitializedJob,
   parseInitializedJob,
@@ -244,6 +244,7 @@ function parseBlock(value: unknown): BlockHeader {
   const header: BlockHeader = {
     parameter: textField(fields, "parameter"),
     index: integerField(fields, "index"),
+    number: integerField(fields, "number", 1, BLOCK_NUMBER_MAX),
     epoch: integerField(fields, "epoch", 1),
     dtype: dtypeField(fields),
     shape: checkShape(listField(fields, "shape", 64)),
@@ -496,8 +497,9 @@ export class FoldTables {
   #restoreBlock(header: BlockHeader, rules: Rules): void {
     const { blocks } = this;
     const label = blockLabel(header.parameter, header.index);
-    if (blocks.get(header.parameter, header.index) !== undefined) {
-      throw damaged(`${label}: expected once; received twice`);
+    const { parameter, index, number } = header;
+    if (blocks.get(parameter, index) !== undefined || blocks.ofNumber(number) !== undefined) {
+      throw damaged(`${label}, number ${number}: expected once; received twice`);
     }
     const plan = slotPlan(header, this.steps.synchronization);
     if (header.open !== undefined && plan.accumulator === undefined) {

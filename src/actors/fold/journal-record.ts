@@ -1,12 +1,13 @@
 import { decodeSealed, isSealed, type Message, readCrc } from "../../protocol/codec.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { BATCH_ENTRIES_MAX, BATCH_HEAD_BYTES_MAX } from "../../protocol/limits.ts";
-import { type BatchEntry, GROUPS_KEY, parseBatch } from "../../protocol/messages/batch-records.ts";
+import { type Batch, parseBatch } from "../../protocol/messages/batch-records.ts";
 import type { HostRecord } from "../../protocol/messages/host-records.ts";
 import type { Outcome } from "../../protocol/messages/outcomes.ts";
 import { parseRecordHeader, type RecordHeader } from "../../protocol/messages/records.ts";
 import type { JobSubjects, LogSubject } from "../../protocol/subjects.ts";
 import type { Change } from "./apply-update.ts";
+import type { FaultyEntry, RunChange } from "./batch/run-change.ts";
 import { subjectCrcOf } from "./journal-checksum.ts";
 import type { Rules } from "./rules.ts";
 
@@ -25,15 +26,14 @@ export function recordCrc(payload: Uint8Array): number {
 
 /**
  * Reads the message in a record; undefined if it is unreadable: damaged, malformed, or with more than
- * `headerBytesMax` bytes before its tensor bytes, by default the most that a record of any kind may have. The groups
- * of a batch are left unread: most of what a batch costs is reading them, and its sender may have no right to that.
+ * `headerBytesMax` bytes before its tensor bytes, by default the most that a record of any kind may have.
  */
 export function readRecordMessage(
   payload: Uint8Array,
   headerBytesMax: number = BATCH_HEAD_BYTES_MAX,
 ): Message | undefined {
   if (!isSealed(payload)) return undefined;
-  const message = readable(() => decodeSealed(payload, headerBytesMax, GROUPS_KEY));
+  const message = readable(() => decodeSealed(payload, headerBytesMax));
   if (message === undefined) return undefined;
   const headerBytes = payload.length - message.data.length;
   return headerBytes <= headerBytesMax ? message : undefined;
@@ -45,13 +45,10 @@ export function readRecordHeader(payload: Uint8Array): RecordHeader | undefined 
   return message && readable(() => parseRecordHeader(message.fields));
 }
 
-/** Reads the entries of a batch; undefined if the record is unreadable or no batch. */
-export function readBatchEntries(payload: Uint8Array): readonly BatchEntry[] | undefined {
+/** Reads a batch; undefined if the record is unreadable or no batch. */
+export function readBatch(payload: Uint8Array): Batch | undefined {
   const message = readRecordMessage(payload);
-  return (
-    message &&
-    readable(() => parseBatch(parseRecordHeader(message.fields), message, BATCH_ENTRIES_MAX))
-  );
+  return message && readable(() => parseBatch(message, BATCH_ENTRIES_MAX));
 }
 
 /** Returns the result of `read`; undefined if it throws a `PserverError`. */
@@ -165,10 +162,12 @@ type Folded =
       readonly outcome: Outcome;
       /** Whether an earlier copy of the record was folded; `outcome` may be that of the copy. */
       readonly isRepeat: boolean;
-      /** The changes made; none for a record that was rejected, repeated or about no block. */
-      readonly changes: readonly Change[];
-      /** The entry for which a batch was rejected, if it was one that could be read. */
-      readonly fault: BatchEntry | undefined;
+      /** The change made; undefined for a record that was rejected, repeated or about no block, and for a batch. */
+      readonly change: Change | undefined;
+      /** The changes that the runs of a batch made. */
+      readonly runs: readonly RunChange[];
+      /** The entry for which a batch was rejected, if it was an entry. */
+      readonly fault: FaultyEntry | undefined;
     };
 
 /**

@@ -240,6 +240,11 @@ export class Shard {
     return this.#tables.blocks.get(parameter, index);
   }
 
+  /** Returns the block that has this number now; undefined if there is none. */
+  blockOfNumber(number: number): Block | undefined {
+    return this.#tables.blocks.ofNumber(number);
+  }
+
   /** Lists all blocks, or those of one parameter, in no particular order. */
   blocks(parameter?: string): Iterable<Block> {
     return parameter === undefined ? this.#tables.blocks.all() : this.#tables.blocks.of(parameter);
@@ -465,9 +470,9 @@ export class Shard {
     );
     if (this.observer !== undefined) {
       const kind = "trainer";
-      const { outcome, changes, isRepeat, fault } = folded;
+      const { outcome, change, runs, isRepeat, fault } = folded;
       const sent = { subject, header, message };
-      this.#observe({ kind, seq, timeMs, ...sent, outcome, isRepeat, changes, fault });
+      this.#observe({ kind, seq, timeMs, ...sent, outcome, isRepeat, change, runs, fault });
     }
     return folded.outcome;
   }

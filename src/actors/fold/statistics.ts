@@ -26,16 +26,34 @@ const MEASURE = {
   uint64: "measureU64",
 } as const satisfies Record<Dtype, keyof Kernels>;
 
+/** Numbers of a measurement: the sum of squares, and the five that the kernel `measured` returns. */
+export const MEASURED = 6;
+
 /** Measures the elements of a payload in one pass, in the scratch of the memory. */
 export function measure(memory: ShardMemory, payload: Payload): Statistics {
+  const results = new Float64Array(MEASURED);
+  const count = measureInto(memory, payload, results, 0);
+  return statisticsAt(results, 0, count);
+}
+
+/**
+ * Measures the elements of a payload as {@link measure} does, and writes the {@link MEASURED} results from a place of an
+ * array on; returns the number of elements.
+ */
+export function measureInto(
+  memory: ShardMemory,
+  payload: Payload,
+  results: Float64Array,
+  at: number,
+): number {
   const { kernels } = memory;
   const kernel = kernels[MEASURE[payload.dtype]];
   const { measured } = kernels;
   if (payload.encoding === undefined && payload.bytes.length <= memory.scratchBytes) {
     const n = payload.bytes.length / DTYPES[payload.dtype].bytes;
-    const squares = kernel(memory.stage(payload.bytes), n);
-    const nonFinite = measured(4);
-    return summarize(n, squares, measured(0), measured(1), measured(2), measured(3), nonFinite);
+    results[at] = kernel(memory.stage(payload.bytes), n);
+    for (let i = 0; i < 5; i++) results[at + 1 + i] = measured(i);
+    return n;
   }
   let count = 0;
   let squares = 0;
@@ -54,7 +72,8 @@ export function measure(memory: ShardMemory, payload: Payload): Statistics {
     nonFinite += measured(4);
   };
   eachChunk(memory, payload, visit, ENCODED_CHUNK_BYTES);
-  return summarize(count, squares, sum, min, max, zeros, nonFinite);
+  results.set([squares, sum, min, max, zeros, nonFinite], at);
+  return count;
 }
 
 /**
@@ -69,15 +88,12 @@ export function measureIfPossible(memory: ShardMemory, payload: Payload): Statis
   }
 }
 
-function summarize(
-  count: number,
-  squares: number,
-  sum: number,
-  min: number,
-  max: number,
-  zeros: number,
-  nonFinite: number,
-): Statistics {
+/** Returns the statistics of `count` elements from their {@link MEASURED} results, which begin at a place of an array. */
+export function statisticsAt(results: Float64Array, at: number, count: number): Statistics {
+  const [squares = 0, sum = 0, min = 0, max = 0, zeros = 0, nonFinite = 0] = results.subarray(
+    at,
+    at + MEASURED,
+  );
   const norm = Math.sqrt(squares);
   const finite = count - nonFinite;
   if (finite === 0) {

@@ -1,6 +1,11 @@
 import type { Message } from "../../protocol/codec.ts";
 import { type ErrorCode, PserverError } from "../../protocol/errors.ts";
-import { TRAINERS_MAX, WORK_DATA_BYTES, WORK_HEADER_BYTES } from "../../protocol/limits.ts";
+import {
+  TRAINERS_MAX,
+  WORK_DATA_BYTES,
+  WORK_ENTRIES,
+  WORK_HEADER_BYTES,
+} from "../../protocol/limits.ts";
 import type { EndRecord, SessionsRecord } from "../../protocol/messages/host-records.ts";
 import type { TrainerSession } from "../../protocol/messages/lifecycle-messages.ts";
 import type { Outcome } from "../../protocol/messages/outcomes.ts";
@@ -314,18 +319,22 @@ function forget(entry: Entry, done: number): void {
 }
 
 /**
- * Returns the work that a record can make for a shard, in units of the least record: by the bytes that are read one by
- * one, above all the entries of a batch, and by those of its tensor, which are only looked through.
+ * Returns the work that a record can make for a shard, in units of the least record: by the bytes of its header and the
+ * entries of a batch, which are read one by one, and by the bytes of its tensor, which are only looked through.
  */
 export function workOf({
   headerBytes,
+  entries,
   message,
 }: {
   readonly headerBytes: number;
+  /** Entries of a batch; 0 for any other record. */
+  readonly entries: number;
   readonly message: Pick<Message, "data">;
 }): number {
   const dataWork = Math.floor(message.data.length / WORK_DATA_BYTES);
-  return 1 + Math.floor(headerBytes / WORK_HEADER_BYTES) + dataWork;
+  const entryWork = Math.floor(entries / WORK_ENTRIES);
+  return 1 + Math.floor(headerBytes / WORK_HEADER_BYTES) + entryWork + dataWork;
 }
 
 function count(entry: Entry, { code }: Outcome, work: number): void {

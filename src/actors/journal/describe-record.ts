@@ -1,11 +1,9 @@
 import { DTYPES, type Dtype, ENCODINGS, type Encoding } from "../../protocol/dtypes.ts";
 import type { ErrorCode, PserverError } from "../../protocol/errors.ts";
-import type { BatchEntry } from "../../protocol/messages/batch-records.ts";
 import {
   blockRows,
   type PartCounts,
   partCounts,
-  readPackedIndex,
   readPartIndex,
 } from "../../protocol/messages/parts.ts";
 import {
@@ -17,7 +15,17 @@ import {
 } from "../../protocol/messages/records.ts";
 import type { HostVerb, TrainerVerb } from "../../protocol/subjects.ts";
 import type { Change } from "../fold/apply-update.ts";
-import type { Block } from "../fold/block-actor.ts";
+import {
+  entryBytes,
+  entryChange,
+  entryPart,
+  type FaultyEntry,
+  firstOffsets,
+  offsetsOf,
+  passEntry,
+  type RunChange,
+} from "../fold/batch/run-change.ts";
+import type { Block, BlockName } from "../fold/block-actor.ts";
 import type { Payload } from "../fold/elements.ts";
 import { type FoldedRecord, type JournalRecord, readable } from "../fold/journal-record.ts";
 import type { RecordAnswer, Shard } from "../fold/shard.ts";
@@ -119,12 +127,12 @@ export interface BlockChange {
 type TrainersRecord = Extract<FoldedRecord, { kind: "trainer" }>;
 
 /** The shard that a record was folded into, as far as events need it. */
-type BlockSource = Pick<Shard, "memory" | "block">;
+type BlockSource = Pick<Shard, "memory" | "block" | "blockOfNumber">;
 
 /**
  * Describes a record that was just folded: as one event, or as one for each entry of a batch. Must be called by the
  * shard's observer, because it measures elements that lie in the record. A batch that changed nothing is one event,
- * of the entry at fault if there is one: the others are not read, so that it costs no more here than in the fold.
+ * of the entry at fault if there is one, so that it costs no more here than in the fold.
  */
 export function describeRecord(
   folded: FoldedRecord,
@@ -215,13 +223,16 @@ function describeTrainers(
   shard: BlockSource,
   at: UpdatePlace,
 ): UpdateEvent[] {
-  const { subject, header, message, changes, fault } = folded;
+  const { subject, header, message, change, runs, fault } = folded;
   const { session, n } = header;
   const { timeMs, shard: number, generation, seq } = at;
   const outcome = outcomeOf(folded);
   const { trainer } = subject;
   const sender = { timeMs, shard: number, generation, seq, outcome, trainer, session, n };
-  if (changes.length > 0) return describeChanges(changes, sender, shard);
+  if (change !== undefined) {
+    return [{ ...sender, ...WHOLE, verb: verbOf(change), ...describeChange(change, shard.memory) }];
+  }
+  if (runs.length > 0) return describeRuns(runs, sender, shard.memory);
   if (subject.by === "clock") {
     const step = readable(() => parseClock(message.fields))?.step;
     return [{ ...sender, ...WHOLE, verb: "clock", step }];
@@ -230,14 +241,20 @@ function describeTrainers(
     const note = readable(() => parseNote(message.fields))?.note;
     return [{ ...sender, ...WHOLE, verb: "note", note }];
   }
-  const given = subject.by === "batch" ? fault : readable(() => entryOf(subject, header, message));
-  if (given === undefined) {
-    const verb = subject.by === "batch" ? "batch" : subject.verb;
-    return [{ ...sender, ...WHOLE, verb, bytes: message.data.length }];
+  if (subject.by === "batch") {
+    const block = fault && faultyChange(fault, shard);
+    if (fault === undefined || block === undefined) {
+      return [{ ...sender, ...WHOLE, verb: "batch", bytes: message.data.length }];
+    }
+    const { verb, operation } = fault.run;
+    const step = operation?.op === "grad" ? operation.step : undefined;
+    return [{ ...sender, ...WHOLE, verb, step, block }];
   }
-  const { record } = given;
-  const readIndex = subject.by === "batch" ? readPackedIndex : readPartIndex;
-  const block = unappliedChange(given, shard, readIndex);
+  const record = readable(() => parseTrainerRecord(subject.verb, header, message));
+  if (record === undefined) {
+    return [{ ...sender, ...WHOLE, verb: subject.verb, bytes: message.data.length }];
+  }
+  const block = unappliedChange(subject, record, message.data, shard);
   return [{ ...sender, ...WHOLE, verb: record.verb, step: stepOf(record), block }];
 }
 
@@ -247,27 +264,59 @@ type Sender = Pick<
   "timeMs" | "shard" | "generation" | "seq" | "outcome" | "trainer" | "session" | "n"
 >;
 
-function describeChanges(
-  changes: readonly Change[],
-  { timeMs, shard: number, generation, seq, outcome, trainer, session, n }: Sender,
-  { memory }: BlockSource,
+/** Describes the entries of a batch that was applied. */
+function describeRuns(
+  runs: readonly RunChange[],
+  { timeMs, shard, generation, seq, outcome, trainer, session, n }: Sender,
+  memory: Shard["memory"],
 ): UpdateEvent[] {
-  const entries = changes.length;
-  return changes.map((change, entry) => ({
-    timeMs,
-    shard: number,
-    generation,
-    seq,
-    entry,
-    entries,
-    verb: verbOf(change),
-    outcome,
-    trainer,
-    session,
-    n,
-    step: change.kind === "gradient" ? change.operation.step : undefined,
-    block: blockChange(change, memory),
-  }));
+  const events: UpdateEvent[] = [];
+  const entries = runs.reduce((sum, { run }) => sum + run.numbers.length, 0);
+  for (const change of runs) {
+    const { verb } = change.run;
+    const offsets = firstOffsets();
+    for (let place = 0; place < change.run.numbers.length; place++) {
+      const { step, block } = describeChange(entryChange(change, place, offsets), memory);
+      const entry = events.length;
+      const at = { timeMs, shard, generation, seq, entry, entries };
+      events.push({ ...at, verb, outcome, trainer, session, n, step, block });
+      passEntry(change.run, place, offsets);
+    }
+  }
+  return events;
+}
+
+function describeChange(
+  change: Change,
+  memory: Shard["memory"],
+): Pick<UpdateEvent, "step" | "block"> {
+  const step = change.kind === "gradient" ? change.operation.step : undefined;
+  return { step, block: blockChange(change, memory) };
+}
+
+/** Describes the entry for which a batch was rejected; undefined if its number tells no block. */
+function faultyChange({ run, place }: FaultyEntry, shard: BlockSource): BlockChange | undefined {
+  const block = shard.blockOfNumber(run.numbers[place] as number);
+  if (block === undefined) return undefined;
+  const offsets = offsetsOf(run, place);
+  const payload = {
+    dtype: run.dtype,
+    encoding: run.encoding,
+    bytes: entryBytes(run, place, offsets),
+  };
+  const { operation } = run;
+  const seen = run.seen?.[place];
+  const part = entryPart(run, place, offsets);
+  return describeBlock(
+    block.parameter,
+    block.index,
+    operation === undefined ? { op: run.verb === "init" ? "init" : "set" } : operationOf(operation),
+    payload,
+    measure(shard.memory, payload),
+    block.version,
+    part && partCounts(part),
+    seen === undefined || seen === 0 ? undefined : Math.max(0, block.version - seen),
+  );
 }
 
 function outcomeOf({ outcome, isRepeat }: TrainersRecord): UpdateOutcome {
@@ -368,21 +417,12 @@ function behindOf(
   return Math.max(0, version - operation.seen);
 }
 
-/** Reads what a record would have applied. @throws BAD_MESSAGE and the like if it is malformed. */
-function entryOf(
-  { parameter, index, verb }: Extract<TrainersRecord["subject"], { by: "trainer" }>,
-  header: TrainersRecord["header"],
-  message: TrainersRecord["message"],
-): BatchEntry {
-  const record = parseTrainerRecord(verb, header, message);
-  return { parameter, index, record, data: message.data };
-}
-
 /** Describes an update of one block that changed nothing. */
 function unappliedChange(
-  { parameter, index, record, data }: BatchEntry,
+  { parameter, index }: BlockName,
+  record: TrainerRecord,
+  data: Uint8Array,
   shard: BlockSource,
-  readIndex: typeof readPartIndex,
 ): BlockChange {
   const block = shard.block(parameter, index);
   const version = block?.version;
@@ -395,8 +435,7 @@ function unappliedChange(
   const { encoding, part } = record;
   const operation = operationOf(record.operation);
   const behind = behindOf(record.operation, version);
-  const elements =
-    part === undefined ? data : readable(() => elementsOf(block, part, data, readIndex));
+  const elements = part === undefined ? data : readable(() => elementsOf(block, part, data));
   const isMeasurable =
     elements !== undefined &&
     (encoding === undefined || dtype === "float32") &&
@@ -409,11 +448,10 @@ function unappliedChange(
 /** Counts the elements of a part of a block; undefined if there is no such block. @throws BAD_LENGTH, BAD_INDEX */
 function elementsOf(
   block: Block | undefined,
-  part: Parameters<typeof readPartIndex>[0],
+  part: PartCounts,
   data: Uint8Array,
-  readIndex: typeof readPartIndex,
 ): Uint8Array | undefined {
-  return block && readIndex(part, data, blockRows(block)).elements;
+  return block && readPartIndex(part, data, blockRows(block)).elements;
 }
 
 /** A record with the time that its description needs and the fold does not. */

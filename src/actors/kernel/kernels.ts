@@ -319,6 +319,28 @@ export interface Kernels {
   /** Counts the rows from `first` on, below `end`, that have the same update count as `first`. */
   readonly sameCounts: (counts: number, first: number, end: number) => number;
 
+  // Pieces: ranges of blocks that lie apart. A table has a row of five uint32 for each: its bytes, a multiple of 4,
+  // and its address in up to four columns.
+
+  /** Copies `n` pieces of a column to `packed`, one behind the other. */
+  readonly gatherPieces: (packed: number, table: number, column: number, n: number) => void;
+  /** Copies what lies one behind the other at `packed` to `n` pieces of a column. */
+  readonly scatterPieces: (table: number, column: number, packed: number, n: number) => void;
+  /** Sets `n` pieces of a column to 0. */
+  readonly clearPieces: (table: number, column: number, n: number) => void;
+  /**
+   * Measures `n` runs of elements that follow each other; `counts` is the address of their lengths, uint32, `dtype` the
+   * number of their type. Writes six float64 for each to `results`: the sum of squares, and what
+   * {@link Kernels.measured} returns.
+   */
+  readonly measurePieces: (
+    results: number,
+    pointer: number,
+    counts: number,
+    n: number,
+    dtype: number,
+  ) => void;
+
   /** Returns `base` to the power `exponent`, with the same bits everywhere, unlike `Math.pow`. */
   readonly powF64: (base: number, exponent: number) => number;
   /** Returns the cosine of radians, with the same bits everywhere, unlike `Math.cos`. */

@@ -73,13 +73,14 @@ function parameterProblem(
 ): string | undefined {
   const entry = parameter(declared.name);
   if (entry === undefined) return "found no entry";
-  const { lifecycle, layout } = entry;
+  const { lifecycle, layout, firstNumber } = entry;
   const { epoch, trainer, revised } = lifecycle.context;
   if (!isCurrent || epoch > declared.epoch) return undefined;
   if (epoch < declared.epoch) return `found epoch ${epoch}`;
   const { name, dtype, shape, config } = declared;
-  const wanted = { declaration: { name, dtype, shape, config }, layout: declared.layout };
-  if (!isDeepStrictEqual(wanted, { declaration: entry.declaration, layout })) {
+  const placed = { layout: declared.layout, firstNumber: declared.firstNumber };
+  const wanted = { declaration: { name, dtype, shape, config }, ...placed };
+  if (!isDeepStrictEqual(wanted, { declaration: entry.declaration, layout, firstNumber })) {
     return "found another declaration under the same epoch";
   }
   if (trainer !== declared.trainer) return `expected trainer ${declared.trainer}; found ${trainer}`;

@@ -12,6 +12,8 @@ import {
   quoteName,
 } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
+import { withNumbers } from "./block-numbers.ts";
+import type { Counter } from "./counter.ts";
 import { announceGranted } from "./declared-ledger.ts";
 import {
   abortAbandonedJob,
@@ -44,6 +46,8 @@ import { requireLiveSession, requireSession } from "./sessions.ts";
 
 /** Dependencies of declarations. */
 export interface DeclareDeps extends InitializationDeps {
+  /** Counter of the numbers of blocks. */
+  readonly numbers: Counter;
   readonly smallParameters: SmallParameters;
 }
 
@@ -77,10 +81,13 @@ export async function declare(deps: DeclareDeps, trainer: string, fields: Fields
   deps.ledger.require(trainer, after);
   const written = await mapConcurrently(
     planned,
-    ({ declaration, known, after }) => {
-      const decide = (found: Parameter | undefined): Parameter | Promise<Parameter> =>
-        found === known ? after : declared(deps, attempt, found, declaration);
-      return changeParameter(deps, declaration.name, decide, { known });
+    async ({ declaration, known, after }) => {
+      const numbered = await withNumbers(deps, after);
+      const decide = async (found: Parameter | undefined): Promise<Parameter> =>
+        found === known
+          ? numbered
+          : await withNumbers(deps, await declared(deps, attempt, found, declaration));
+      return await changeParameter(deps, declaration.name, decide, { known });
     },
     // All writes of a request are under way together.
     PARAMETERS_PER_REQUEST_MAX,
@@ -246,7 +253,7 @@ async function select(
   if (known !== undefined && lifecycle === known.lifecycle) return known;
   const created = { ...fresh, jobEpoch: 0, lifecycle };
   deps.ledger.require(trainer, [created]);
-  return created;
+  return await withNumbers(deps, created);
 }
 
 /** Makes the error for a trainer that would wait for its own declaration, for ever. */

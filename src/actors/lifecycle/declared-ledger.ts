@@ -329,8 +329,9 @@ function grantedByShard(
   parameters: readonly Parameter[],
 ): Map<number, GrantedParameter[]> {
   const byShard = new Map<number, GrantedParameter[]>();
-  for (const { declaration, layout, lifecycle } of parameters) {
-    const parameter = { ...declaration, epoch: lifecycle.context.epoch, layout };
+  for (const { declaration, layout, firstNumber, lifecycle } of parameters) {
+    const { epoch } = lifecycle.context;
+    const parameter = { ...declaration, epoch, layout, firstNumber };
     for (const shard of shardsOf(layout.firstShard, layout.blocks, job.shards)) {
       const present = byShard.get(shard);
       if (present === undefined) byShard.set(shard, [parameter]);

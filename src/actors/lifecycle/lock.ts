@@ -129,6 +129,9 @@ export const SESSION_KEY = "session";
 /** Key of the session up to which ended ones have been, or are about to be, swept. */
 export const SWEPT_KEY = "swept";
 
+/** Key of the counter of block numbers. */
+export const BLOCKS_KEY = "blocks";
+
 /** Key of the members: the trainers that keep step. */
 export const MEMBERS_KEY = "members";
 

@@ -33,10 +33,15 @@ import {
   UNINITIALIZED,
 } from "./machine.ts";
 
+/** The number of a parameter that has none yet: it was planned, but not written. */
+export const UNNUMBERED = 0;
+
 /** A parameter as its entry holds it. The epoch of its blocks is that of its own lifecycle. */
 export interface Parameter {
   readonly declaration: Declaration;
   readonly layout: Layout;
+  /** Number of its first block, see `ParameterInfo`; `UNNUMBERED` until it is written. */
+  readonly firstNumber: number;
   /** The most blocks it had under any epoch: blocks of an earlier layout may still exist. */
   readonly blocksMax: number;
   /** Epoch of the job's initialization that declared it; 0 if it was created by itself. */
@@ -53,7 +58,7 @@ interface LayoutDeps {
 }
 
 /**
- * Returns the parameter with the declaration of a new initialization, its lifecycle unchanged. `place` gets the
+ * Returns the parameter with the declaration of a new initialization, without numbers, its lifecycle unchanged. `place` gets the
  * layout of a new parameter, on the shard of the name's hash, and returns it on the shard where it belongs. A known
  * parameter keeps its first shard: blocks of an earlier layout are looked for nowhere else.
  * @throws TOO_LARGE if the shards could not hold even this parameter alone.
@@ -69,7 +74,7 @@ export function redeclare(
     known === undefined ? place(hashed) : { ...hashed, firstShard: known.layout.firstShard };
   const blocksMax = Math.max(known?.blocksMax ?? 0, layout.blocks);
   const before = known ?? { jobEpoch: 0, lifecycle: UNINITIALIZED, revision: 0 };
-  return { ...before, declaration, layout, blocksMax };
+  return { ...before, declaration, layout, firstNumber: UNNUMBERED, blocksMax };
 }
 
 /**
@@ -92,6 +97,7 @@ export function infoOf(parameter: Parameter, job: Lifecycle): ParameterInfo {
     epoch: parameter.lifecycle.context.epoch,
     ready: effectiveState(parameter, job) === "ready",
     layout: parameter.layout,
+    firstNumber: parameter.firstNumber,
   };
 }
 
@@ -186,9 +192,10 @@ function describe(declaration: Declaration): string {
 
 /** Returns the entry of a parameter: readable JSON. */
 export function toParameterEntry(parameter: Parameter): unknown {
-  const { declaration, layout, blocksMax, jobEpoch } = parameter;
+  const { declaration, layout, firstNumber, blocksMax, jobEpoch } = parameter;
   const lifecycle = toLifecycleEntry(parameter.lifecycle);
-  return { format: ENTRY_FORMAT, ...declaration, layout, blocksMax, jobEpoch, lifecycle };
+  const placed = { layout, firstNumber, blocksMax };
+  return { format: ENTRY_FORMAT, ...declaration, ...placed, jobEpoch, lifecycle };
 }
 
 /**
@@ -205,10 +212,11 @@ export function parseParameterEntry(
     const lifecycle = parseLifecycleEntry(asMap(fields["lifecycle"], "lifecycle"), key);
     const { epoch } = lifecycle.context;
     const info = parseParameterInfo({ ...fields, epoch });
-    const { epoch: _epoch, ready: _ready, layout, ...declaration } = info;
+    const { epoch: _epoch, ready: _ready, layout, firstNumber, ...declaration } = info;
     return {
       declaration,
       layout,
+      firstNumber,
       blocksMax: integerField(fields, "blocksMax", layout.blocks),
       jobEpoch: integerField(fields, "jobEpoch"),
       lifecycle,

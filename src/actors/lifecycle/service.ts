@@ -13,6 +13,7 @@ import {
 } from "../../protocol/index.ts";
 import { type Clock, systemClock } from "../concurrent.ts";
 import { LeaseView } from "../job/leases.ts";
+import { blockCounter } from "./block-numbers.ts";
 import { create, type DeclareDeps, declare, SmallParameters } from "./declare.ts";
 import { DeclaredLedger } from "./declared-ledger.ts";
 import { enter, exit, expelLost } from "./enter-exit.ts";
@@ -28,7 +29,7 @@ import {
   join,
   leave,
   renew,
-  SessionCounter,
+  sessionCounter,
 } from "./sessions.ts";
 import { ShardComparison } from "./shard-comparison.ts";
 
@@ -270,7 +271,8 @@ export function createLifecycle(options: LifecycleOptions): LifecycleService {
     pause,
     comparison: new ShardComparison({ bucket, pause, job, owners, ledger }),
     view: new LeaseView({ leases, prefix: TRAINER_KEYS, leaseMs, clock }),
-    counter: new SessionCounter({ bucket, pause }),
+    counter: sessionCounter({ bucket, pause }),
+    numbers: blockCounter({ bucket, pause }, ledger),
     announcer: new MembersAnnouncer({ owners, shards, onError: onError ?? (() => undefined) }),
     ledger,
     smallParameters: new SmallParameters(shards),

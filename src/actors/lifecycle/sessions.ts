@@ -20,6 +20,7 @@ import type { JobSettings } from "../job/job-settings.ts";
 import type { Leases, LeaseValue, LeaseView } from "../job/leases.ts";
 import type { Owners } from "../job/owners-client.ts";
 import { ENTRY_FORMAT, type KvEntry, readEntry } from "../journal/kv-bucket.ts";
+import { Counter } from "./counter.ts";
 import {
   type BucketDeps,
   BucketEntry,
@@ -36,57 +37,9 @@ export const LAST_GIVEN: BucketEntry<number> = numberEntry(SESSION_KEY);
 /** The session up to which a sweep has looked for ended ones, or is about to; 0 before the first sweep. */
 export const SWEPT: BucketEntry<number> = numberEntry(SWEPT_KEY);
 
-interface Waiter {
-  readonly resolve: (session: number) => void;
-  readonly reject: (reason: unknown) => void;
-}
-
-/**
- * Hands out the session numbers of a job: each is given once, and later ones are higher. Requests that come while a
- * write is under way share the next write, so that many trainers may join at once. The host limits how many wait by
- * limiting the requests that it works on.
- */
-export class SessionCounter {
-  readonly #deps: BucketDeps;
-  #waiting: Waiter[] = [];
-  #isCounting = false;
-
-  constructor(deps: BucketDeps) {
-    this.#deps = deps;
-  }
-
-  /** Returns the next number. @throws as {@link BucketEntry.change} does. */
-  next(): Promise<number> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ resolve, reject });
-      if (!this.#isCounting) void this.#count();
-    });
-  }
-
-  /** Returns the last number given; 0 before the first. */
-  async last(): Promise<number> {
-    return await LAST_GIVEN.read(this.#deps);
-  }
-
-  async #count(): Promise<void> {
-    this.#isCounting = true;
-    while (this.#waiting.length > 0) {
-      const waiting = this.#waiting;
-      this.#waiting = [];
-      try {
-        let session = (await this.#add(waiting.length)) - waiting.length;
-        for (const { resolve } of waiting) resolve(++session);
-      } catch (error) {
-        for (const { reject } of waiting) reject(error);
-      }
-    }
-    this.#isCounting = false;
-  }
-
-  /** Takes `count` new numbers and returns the last. Numbers whose write got no answer are skipped. */
-  async #add(count: number): Promise<number> {
-    return (await LAST_GIVEN.change(this.#deps, (last) => last + count)).result;
-  }
+/** Makes the counter of the sessions of a job. */
+export function sessionCounter(deps: BucketDeps): Counter {
+  return new Counter({ ...deps, entry: LAST_GIVEN });
 }
 
 /** Notes up to which session a sweep is about to look; never lowers it. */
@@ -100,7 +53,7 @@ async function raiseSwept(deps: BucketDeps, upTo: number): Promise<void> {
  * @throws JOB_DAMAGED if it has not: the counter has fallen back, and would give numbers a second time.
  */
 async function requireCounted(
-  { counter, job }: { readonly counter: SessionCounter; readonly job: Pick<JobSettings, "job"> },
+  { counter, job }: { readonly counter: Counter; readonly job: Pick<JobSettings, "job"> },
   session: number,
   witness: string,
 ): Promise<void> {
@@ -169,7 +122,7 @@ export interface SessionDeps extends MembersDeps {
   /** Watches the trainers' leases. */
   readonly view: LeaseView;
   readonly owners: Owners;
-  readonly counter: SessionCounter;
+  readonly counter: Counter;
 }
 
 const LEASE_TRIES_MAX = 8;
@@ -295,7 +248,7 @@ async function startSession(deps: SessionDeps, trainer: string, token: string): 
 }
 
 async function writeSession(deps: SessionDeps, trainer: string, token: string): Promise<number> {
-  const [session, swept] = await Promise.all([deps.counter.next(), SWEPT.read(deps)]);
+  const [session, swept] = await Promise.all([deps.counter.take(1), SWEPT.read(deps)]);
   const { result } = await trainerEntry(trainerKey(trainer)).change(deps, async (known) => {
     const same = ofSameProcess(known, token);
     // Of several copies of one request the first decides, unless a sweep may have missed its number.
@@ -432,7 +385,7 @@ async function sweepSessions(deps: SessionDeps): Promise<Sweep> {
   const given = await deps.counter.last();
   if (given === 0) {
     await checkCounter(deps);
-    const isInvented = inventedBy(await deps.counter.next(), new Map());
+    const isInvented = inventedBy(await deps.counter.take(1), new Map());
     return { record: undefined, isInvented, forget: () => Promise.resolve() };
   }
   await requireCounted(deps, await SWEPT.read(deps), "the last sweep");
@@ -452,7 +405,7 @@ async function sweepSessions(deps: SessionDeps): Promise<Sweep> {
     await mapConcurrently(ended, ({ key, revision }) => deps.bucket.remove(key, revision));
   };
   await requireLatestCounted(deps, live, given);
-  const isInvented = inventedBy(await deps.counter.next(), live);
+  const isInvented = inventedBy(await deps.counter.take(1), live);
   return { record: toSessionsRecord(given, [...live.keys()]), isInvented, forget };
 }
 

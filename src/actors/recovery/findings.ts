@@ -19,6 +19,7 @@ export interface Gap extends SeqRange {
 export interface LackedBlock {
   readonly parameter: string;
   readonly index: number;
+  readonly number: number;
 }
 
 /** A snapshot that a manifest names. */

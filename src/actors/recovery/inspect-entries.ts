@@ -6,8 +6,10 @@ import type { Owners } from "../job/owners-client.ts";
 import { parseArchiverEntry } from "../journal/archivers.ts";
 import type { KvBucket, KvEntry } from "../journal/kv-bucket.ts";
 import { parseWatermark } from "../journal/watermark.ts";
+import { parseLastNumber } from "../lifecycle/block-numbers.ts";
 import { contradictions } from "../lifecycle/compare-entries.ts";
 import {
+  BLOCKS_KEY,
   JOB_KEY,
   MEMBERS_KEY,
   PARAMETER_KEYS,
@@ -38,6 +40,7 @@ class SoundEntries {
     else if (key === MEMBERS_KEY) this.members = parseMembers(stored);
     else if (key === SESSION_KEY) this.given = parseNumber(stored, key);
     else if (key === SWEPT_KEY) this.swept = parseNumber(stored, key);
+    else if (key === BLOCKS_KEY) parseLastNumber(stored);
     else if (key === SETTINGS_KEY) parseSettings(stored.value);
     else if (key.startsWith(TRAINER_KEYS)) {
       const { session } = { session: 0, ...parseTrainer(stored, key) };

@@ -6,7 +6,7 @@ import {
   PserverError,
 } from "../../protocol/index.ts";
 import { changedRecordsOf } from "../fold/journal-checksum.ts";
-import { readBatchEntries, recordCrc } from "../fold/journal-record.ts";
+import { readBatch, recordCrc } from "../fold/journal-record.ts";
 import type { Journal, JournalInfo } from "../journal/journal.ts";
 import { journalDamaged, journalLost, lastRecordSeq } from "../journal/journal-check.ts";
 import type { Manifest } from "../journal/manifest.ts";
@@ -53,15 +53,14 @@ export async function lackedAfterBatches(
     if (left.length === 0) break;
     const record = await journal.record(generation, seq);
     const initialized = new Set(record === undefined ? [] : initializedBy(record.payload));
-    left = left.filter(({ parameter, index }) => !initialized.has(blockKey(parameter, index)));
+    left = left.filter(({ number }) => !initialized.has(number));
   }
   return left;
 }
 
-function initializedBy(payload: Uint8Array): string[] {
-  return (readBatchEntries(payload) ?? [])
-    .filter(({ record }) => record.verb === "init")
-    .map(({ parameter, index }) => blockKey(parameter, index));
+function initializedBy(payload: Uint8Array): number[] {
+  const { runs } = readBatch(payload) ?? { runs: [] };
+  return runs.filter(({ verb }) => verb === "init").flatMap(({ numbers }) => [...numbers]);
 }
 
 /** Counts of the records after one place of the journal. */

@@ -20,13 +20,13 @@ export interface ManifestEntry {
 /** Returns those of the wanted blocks that are not present under the epoch of their initialization. */
 export function lackedBlocks(
   wanted: readonly InitializedBlock[],
-  present: Iterable<InitializedBlock>,
+  present: Iterable<Pick<InitializedBlock, "parameter" | "index" | "epoch">>,
 ): LackedBlock[] {
   const epochs = new Map<string, number>();
   for (const { parameter, index, epoch } of present) epochs.set(blockKey(parameter, index), epoch);
   return wanted
     .filter(({ parameter, index, epoch }) => epochs.get(blockKey(parameter, index)) !== epoch)
-    .map(({ parameter, index }) => ({ parameter, index }));
+    .map(({ parameter, index, number }) => ({ parameter, index, number }));
 }
 
 /** Reads all pieces of every snapshot that a manifest names, the newest first. */
@@ -138,12 +138,13 @@ export async function initializedBlocks(
   const { sound } = await readSound(bucket);
   return [...sound.parameters.values()]
     .filter((parameter) => effectiveState(parameter, sound.job) === "ready")
-    .flatMap(({ declaration, layout, lifecycle }) =>
+    .flatMap(({ declaration, layout, firstNumber, lifecycle }) =>
       blockPlaces(layout)
         .filter((place) => place.shard === shard)
         .map(({ index }) => ({
           parameter: declaration.name,
           index,
+          number: firstNumber + index,
           epoch: lifecycle.context.epoch,
         })),
     );

@@ -52,7 +52,7 @@ interface RepairedEntry {
 /**
  * Writes the entries again that have problems, from what the shards know: whoever was initialized is so again. An
  * entry that somebody has written since the findings stays as it is. Entries of trainers and archivers, and the plan of
- * a rewind, which no shard knows, are removed. Shards' marks stay: see `acceptLoss`. No host serves a shard without the
+ * a rewind, which no shard knows, are removed; so is the counter of block numbers, which the parameters tell. Shards' marks stay: see `acceptLoss`. No host serves a shard without the
  * job's settings: where these have a problem and shards could not be asked, nothing but these is written.
  * @returns the keys of what was written or removed, in that order.
  * @throws NO_OWNER if a shard could not be asked; as {@link requireReadable}.
@@ -227,23 +227,30 @@ async function parametersOf(
     (declared) => keys.has(parameterKey(declared.name)) || followed(declared),
   );
   const lacking = await lackingBlocks(deps, wanted);
-  return wanted.map(({ epoch, trainer, initialized, layout, blocksMax, ...declared }) => {
-    const { name, dtype, shape, config } = declared;
-    const wasInitialized = initialized === true || job.state === "ready";
-    const isReady = wasInitialized && !lacking.has(name);
-    const before = sound.parameters.get(name);
-    const isTakenBack = initialized === true && !isReady;
-    const revised = (before?.lifecycle.context.revised ?? 0) + (isTakenBack ? 1 : 0);
-    return {
-      declaration: { name, dtype, shape, config },
-      ...{ layout, blocksMax: Math.max(blocksMax, before?.blocksMax ?? 0), jobEpoch: 0 },
-      lifecycle: {
-        state: isReady ? "ready" : "uninitialized",
-        context: { epoch, trainer, session: 0, at: [], sealed: 0, revised },
-      },
-      revision: 0,
-    };
-  });
+  return wanted.map(
+    ({ epoch, trainer, initialized, layout, firstNumber, blocksMax, ...declared }) => {
+      const { name, dtype, shape, config } = declared;
+      const wasInitialized = initialized === true || job.state === "ready";
+      const isReady = wasInitialized && !lacking.has(name);
+      const before = sound.parameters.get(name);
+      const isTakenBack = initialized === true && !isReady;
+      const revised = (before?.lifecycle.context.revised ?? 0) + (isTakenBack ? 1 : 0);
+      return {
+        declaration: { name, dtype, shape, config },
+        ...{
+          layout,
+          firstNumber,
+          blocksMax: Math.max(blocksMax, before?.blocksMax ?? 0),
+          jobEpoch: 0,
+        },
+        lifecycle: {
+          state: isReady ? "ready" : "uninitialized",
+          context: { epoch, trainer, session: 0, at: [], sealed: 0, revised },
+        },
+        revision: 0,
+      };
+    },
+  );
 }
 
 /** Returns the names of the parameters of which blocks are missing under their epochs. */

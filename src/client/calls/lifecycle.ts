@@ -17,16 +17,19 @@ import type { Positions } from "../core/shard-window.ts";
 import type { Session } from "../io/session.ts";
 import type { SendOptions, UpdateSender, UpdateSource } from "../io/update-sender.ts";
 import {
+  addTensor,
   checkFiniteElements,
   entriesOf,
   fitTensor,
-  initUpdates,
   named,
   type TensorRecord,
 } from "../push/block-updates.ts";
-import { inBatches } from "../push/updates.ts";
+import type { UpdateKind } from "../push/tensor-update.ts";
+import { collectorFor } from "../push/updates.ts";
 import { allOrFirstError, Backoff, Deadline } from "./calls.ts";
 import type { Parameters } from "./parameters.ts";
+
+const INIT: UpdateKind = { verb: "init" };
 
 interface Waiting {
   readonly declaration: Declaration;
@@ -311,18 +314,20 @@ export class Lifecycle {
    * them would make the fold reject all the others.
    */
   async #store(values: readonly FirstValues[], deadline: Deadline): Promise<void> {
-    const sources = (each: FirstValues): UpdateSource[] =>
-      initUpdates(this.#options, each.info, each.tensor);
+    const sources = (each: readonly FirstValues[], isSingle: boolean): UpdateSource[] => {
+      const collector = collectorFor(this.#options, INIT, isSingle);
+      for (const { info, tensor } of each) addTensor(collector, info, tensor.data);
+      return collector.finish();
+    };
     const fresh = values.filter(({ info }) => !this.#openInits.has(info));
     const sends = values
       .filter(({ info }) => this.#openInits.has(info))
       .map((each) => {
         const countsPresent = this.#openInits.isRepeat(each.info, each.tensor.data);
-        return this.#send([each], sources(each), { deadline, countsPresent });
+        return this.#send([each], sources([each], true), { deadline, countsPresent });
       });
     if (fresh.length > 0) {
-      const batches = inBatches(fresh.flatMap(sources), this.#options);
-      sends.push(this.#send(fresh, batches, { deadline }));
+      sends.push(this.#send(fresh, sources(fresh, false), { deadline }));
     }
     await allOrFirstError(sends);
   }

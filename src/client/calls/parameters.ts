@@ -173,26 +173,21 @@ function notReady(
  * parameter's learning rate depends on it.
  */
 export class SeenVersions {
-  readonly #byParameter = new Map<string, { epoch: number; versions: Map<number, number> }>();
+  /** By the number of the block, which is another one after each initialization. */
+  readonly #versions = new Map<number, number>();
 
-  /** Notes the version of a block that was read. */
-  note({ name, epoch }: ParameterInfo, block: number, version: number): void {
-    let seen = this.#byParameter.get(name);
-    if (seen?.epoch !== epoch) {
-      seen = { epoch, versions: new Map() };
-      this.#byParameter.set(name, seen);
-    }
-    seen.versions.set(block, version);
+  /** Notes the version of a block that was read, by its number. */
+  note(number: number, version: number): void {
+    this.#versions.set(number, version);
   }
 
   /** Forgets all versions, after a shard has undone some of them. */
   clear(): void {
-    this.#byParameter.clear();
+    this.#versions.clear();
   }
 
-  /** Returns the version last read; undefined if there is none. */
-  get({ name, epoch }: ParameterInfo, block: number): number | undefined {
-    const seen = this.#byParameter.get(name);
-    return seen?.epoch === epoch ? seen.versions.get(block) : undefined;
+  /** Returns the version of a block last read; undefined if there is none. */
+  get(number: number): number | undefined {
+    return this.#versions.get(number);
   }
 }

@@ -7,8 +7,7 @@ import {
   parseAnswers,
 } from "../../protocol/messages/outcomes.ts";
 import type { Position } from "../../protocol/messages/position.ts";
-import type { RecordHeader, TrainerRecord } from "../../protocol/messages/records.ts";
-import { quoteName } from "../../protocol/names.ts";
+import type { RecordHeader } from "../../protocol/messages/records.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
 import { BufferPool } from "../../transport/buffers.ts";
 import type { Deadline } from "../calls/calls.ts";
@@ -142,15 +141,14 @@ function listed(finished: FinishedCall, key: string, fate: Fate, count: number):
 }
 
 /**
- * Returns the block that a rejection is about: the only one of its record, or the one that the text begins
- * with.
+ * Returns the block that a rejection is about: the only one of its record, or that of the entry with which the text
+ * begins.
  */
 function blamedBlock(topic: Topic | undefined, message: string): BlockName | undefined {
   if (topic?.kind !== "blocks") return undefined;
   if (topic.blocks.length === 1) return topic.blocks[0];
-  return topic.blocks.find(({ parameter, index }) =>
-    message.startsWith(`${quoteName(parameter)} block ${index}: `),
-  );
+  const [, entry] = /^entry (\d+)\b/.exec(message) ?? [];
+  return entry === undefined ? undefined : topic.blocks[Number(entry)];
 }
 
 function detailsOf(
@@ -498,26 +496,9 @@ export type Topic =
 export interface UpdateSource extends UpdateSize {
   readonly subject: string;
   readonly topic: Topic;
-  /** How the update becomes an entry of a batch; absent if it always has a record of its own. */
-  readonly entry?: EntrySource | undefined;
   /**
    * Makes the message with this header, in memory of `allocate`. If `namesVersion`, it names the version of
    * the block that a gradient was made from. Copies the tensor's bytes, once.
    */
   draft(header: RecordHeader, namesVersion: boolean, allocate?: Allocate): Uint8Array;
-}
-
-/** An update of one block that can be written as an entry of a batch. */
-export interface EntrySource extends BlockName {
-  readonly namesVersion: boolean;
-  /** Whether its elements are floats: in a `sync` job their gradients wait for the step to close. */
-  readonly isFloat: boolean;
-  /** Most bytes of its group's fields in the header of a batch. */
-  readonly groupBytesMax: number;
-  /** Bytes of its packed index and its elements. */
-  readonly entryBytes: number;
-  /** Makes its record. The records of one parameter in a call differ only in block, part and `seen`. */
-  record(header: RecordHeader, namesVersion: boolean): TrainerRecord;
-  /** Writes its {@link entryBytes} bytes; copies the tensor's bytes, once. */
-  writeEntry(target: Uint8Array): void;
 }

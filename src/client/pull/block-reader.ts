@@ -1,28 +1,20 @@
 import { PserverError, reactionTo } from "../../protocol/errors.ts";
-import {
-  BATCH_BYTES,
-  BATCH_ENTRIES_MAX,
-  BATCH_ENTRY_BYTES_MAX,
-  BATCH_HEAD_BYTES_MAX,
-  IN_FLIGHT_BYTES_MAX,
-} from "../../protocol/limits.ts";
+import { IN_FLIGHT_BYTES_MAX } from "../../protocol/limits.ts";
 import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
-import { packedIndexBytes, partCounts } from "../../protocol/messages/parts.ts";
 import { allOrFirstError, type Deadline } from "../calls/calls.ts";
 import type { Parameters } from "../calls/parameters.ts";
 import { LinkWindow } from "../core/link-window.ts";
 import { noteReplaced } from "../core/shard-window.ts";
 import {
-  isWanted,
+  type BatchRequest,
+  blockOfEntry,
   type ParameterRead,
-  type PendingBlock,
-  type PendingParameter,
-  pendingBlocks,
-  type ReadDeps,
-  type ReadMode,
-  readBatch,
-  readSingle,
-} from "./read-requests.ts";
+  PendingReads,
+  type PlannedRequest,
+  planRequests,
+  type SingleRequest,
+} from "./read-plan.ts";
+import { type ReadDeps, type ReadMode, readBatch, readSingle } from "./read-requests.ts";
 
 interface Waiter {
   readonly bytes: number;
@@ -100,107 +92,6 @@ export class ByteWindow {
   }
 }
 
-/** A request: for one block by its own subject, or for several blocks of a shard. */
-export type PlannedRequest =
-  | { readonly kind: "single"; readonly block: PendingBlock }
-  | {
-      readonly kind: "batch";
-      readonly shard: number;
-      readonly blocks: readonly PendingBlock[];
-      /** Bytes of the reply, if every block has changed. */
-      readonly bytes: number;
-    };
-
-/** Most bytes that an entry takes in the header of a request: three numbers in a list, and a version. */
-const ENTRY_BYTES = 32;
-/** Most bytes that a group takes besides its name and entries. */
-const GROUP_BYTES = 96;
-/** Most bytes of UTF-8 for one UTF-16 code unit. */
-const UTF8_BYTES = 3;
-/**
- * Share of its bytes that a block counts if the reader has a version of it, because most such blocks have not
- * changed.
- */
-const KNOWN_SHARE = 0.25;
-/** Bytes of a request besides its entries. */
-const REST_BYTES = 1024;
-
-/** A batch that is being filled. */
-interface OpenBatch {
-  readonly kind: "batch";
-  readonly shard: number;
-  readonly blocks: PendingBlock[];
-  bytes: number;
-  /** Expected bytes of the reply. */
-  expectedBytes: number;
-  headerBytes: number;
-  dataBytes: number;
-}
-
-/**
- * Divides blocks among requests, in the order of the blocks. One request asks for as many small blocks of a
- * shard as one chunk of a reply takes. A large block has a request of its own, so that large and small ones
- * do not wait for each other.
- * @param payloadBytesMax the largest message that the broker takes.
- */
-export function planRequests(
-  blocks: readonly PendingBlock[],
-  payloadBytesMax: number,
-): PlannedRequest[] {
-  const requests: (OpenBatch | PlannedRequest)[] = [];
-  const open = new Map<number, OpenBatch>();
-  for (const block of blocks) {
-    const { read, bytes } = block;
-    if (bytes >= BATCH_ENTRY_BYTES_MAX && read.known === undefined) {
-      requests.push({ kind: "single", block });
-      continue;
-    }
-    const { shard } = read.place;
-    let batch = open.get(shard);
-    if (batch === undefined || !add(batch, block, payloadBytesMax)) {
-      batch = { ...{ kind: "batch", shard, blocks: [] }, ...NO_BYTES };
-      add(batch, block, payloadBytesMax);
-      open.set(shard, batch);
-      requests.push(batch);
-    }
-  }
-  return requests.map((request) => {
-    if (request.kind === "single") return request;
-    const [first] = request.blocks;
-    const isAlone = request.blocks.length === 1 && first?.read.known === undefined;
-    return isAlone && first !== undefined ? { kind: "single", block: first } : request;
-  });
-}
-
-const NO_BYTES = { bytes: 0, expectedBytes: 0, headerBytes: 0, dataBytes: 0 };
-
-/**
- * Adds a block to a batch; returns false if it does not fit. A batch takes its first block whatever its size.
- */
-function add(batch: OpenBatch, block: PendingBlock, payloadBytesMax: number): boolean {
-  const { read, bytes, parameter } = block;
-  const last = batch.blocks.at(-1);
-  const { name } = parameter.info;
-  const groupBytes = last?.parameter === parameter ? 0 : GROUP_BYTES + name.length * UTF8_BYTES;
-  const expectedBytes =
-    batch.expectedBytes + (read.known === undefined ? bytes : bytes * KNOWN_SHARE);
-  const headerBytes = batch.headerBytes + ENTRY_BYTES + groupBytes;
-  const dataBytes = batch.dataBytes + indexBytes(block);
-  if (last !== undefined) {
-    if (batch.blocks.length >= BATCH_ENTRIES_MAX || expectedBytes > BATCH_BYTES) return false;
-    if (headerBytes + REST_BYTES > BATCH_HEAD_BYTES_MAX) return false;
-    if (headerBytes + REST_BYTES + dataBytes > payloadBytesMax) return false;
-  }
-  batch.blocks.push(block);
-  batch.bytes += bytes;
-  Object.assign(batch, { expectedBytes, headerBytes, dataBytes });
-  return true;
-}
-
-function indexBytes({ read: { index }, rows }: PendingBlock): number {
-  return index === undefined ? 0 : packedIndexBytes(partCounts(index), rows);
-}
-
 /** Dependencies of BlockReader. */
 interface BlockReaderDeps extends ReadDeps {
   readonly parameters: Parameters;
@@ -234,30 +125,29 @@ export class BlockReader {
    * layout.
    */
   async readAll(
-    parameters: readonly ParameterRead[],
-    mode: ReadMode,
+    reads: readonly ParameterRead[],
+    { encoding, step }: ReadMode,
     deadline: Deadline,
   ): Promise<(ParameterInfo | undefined)[]> {
-    const pending = parameters.map(({ info }): PendingParameter => {
-      return { info, replacedBy: undefined };
-    });
-    const blocks = parameters.flatMap((parameter, i) =>
-      pendingBlocks(pending[i] as PendingParameter, parameter.blocks, mode.encoding),
-    );
-    const requests = planRequests(blocks, this.#options.payloadBytesMax());
-    await allOrFirstError(requests.map((request) => this.#read(request, mode, deadline)));
-    return pending.map(({ replacedBy }) => replacedBy);
+    const pending = new PendingReads(reads, encoding);
+    const requests = planRequests(pending, this.#options.payloadBytesMax());
+    await allOrFirstError(requests.map((request) => this.#read(pending, request, step, deadline)));
+    return pending.replacedBy;
   }
 
-  async #read(request: PlannedRequest, mode: ReadMode, deadline: Deadline): Promise<void> {
-    const bytes = request.kind === "single" ? request.block.bytes : request.bytes;
-    const windowBytes = Math.max(REQUEST_BYTES_MIN, bytes);
+  async #read(
+    pending: PendingReads,
+    request: PlannedRequest,
+    step: number | undefined,
+    deadline: Deadline,
+  ): Promise<void> {
+    const windowBytes = Math.max(REQUEST_BYTES_MIN, request.bytes);
     await this.#window.acquire(windowBytes, deadline);
     const askedAtMs = performance.now();
     const receivedBefore = this.#options.receivedBytes();
     try {
-      if (request.kind === "single") await this.#readSingle(request.block, mode, deadline);
-      else await this.#readBatch(request.shard, request.blocks, mode, deadline);
+      if (request.kind === "single") await this.#readSingle(pending, request, step, deadline);
+      else await this.#readBatch(pending, request, step, deadline);
       // Whatever the link has brought meanwhile shows how fast it is; the count begins anew with a connection.
       const received = this.#options.receivedBytes() - receivedBefore;
       const nowMs = performance.now();
@@ -267,60 +157,72 @@ export class BlockReader {
     }
   }
 
-  async #readSingle(block: PendingBlock, mode: ReadMode, deadline: Deadline): Promise<void> {
-    while (isWanted(block)) {
-      const problem = await readSingle(this.#options, block, mode, deadline);
-      if (problem !== undefined) await this.#prepareAgain([block], deadline, problem);
-    }
-  }
-
-  /** Reads blocks of a shard together. */
-  async #readBatch(
-    shard: number,
-    blocks: readonly PendingBlock[],
-    mode: ReadMode,
+  async #readSingle(
+    pending: PendingReads,
+    request: SingleRequest,
+    step: number | undefined,
     deadline: Deadline,
   ): Promise<void> {
-    for (let left = blocks; left.length > 0; left = blocks.filter(isWanted)) {
-      const problem = await readBatch(this.#options, shard, left, mode, deadline);
+    const { shard } = blockOfEntry(pending, request);
+    while (!request.isDone && pending.replacedBy[request.place] === undefined) {
+      const problem = await readSingle(this.#options, pending, request, step, deadline);
       if (problem !== undefined) {
-        await this.#prepareAgain(left.filter(isWanted), deadline, problem);
+        await this.#prepareAgain(pending, [request.place], shard, deadline, problem);
       }
     }
   }
 
-  /** Does what an error requires before blocks of one shard are asked for again. */
+  /** Reads entries of a shard together. */
+  async #readBatch(
+    pending: PendingReads,
+    request: BatchRequest,
+    step: number | undefined,
+    deadline: Deadline,
+  ): Promise<void> {
+    for (let left: BatchRequest | undefined = request; left !== undefined; ) {
+      const problem = await readBatch(this.#options, pending, left, step, deadline);
+      if (problem !== undefined) {
+        const places = left.rest(pending)?.places ?? [];
+        await this.#prepareAgain(pending, places, left.shard, deadline, problem);
+      }
+      left = left.rest(pending);
+    }
+  }
+
+  /** Does what an error requires before reads, by their places in the call, ask one shard again. */
   async #prepareAgain(
-    blocks: readonly PendingBlock[],
+    pending: PendingReads,
+    places: readonly number[],
+    shard: number,
     deadline: Deadline,
     problem: PserverError,
   ): Promise<void> {
-    const [first] = blocks;
-    if (first !== undefined && reactionTo(problem.code) === "replaced") {
-      noteReplaced(this.#options.positions, first.read.place.shard, problem);
+    if (reactionTo(problem.code) === "replaced") {
+      noteReplaced(this.#options.positions, shard, problem);
       // If the error names no newer journal, the next request would get it again at once.
       await deadline.sleep(AGAIN_MS);
     } else {
-      await this.#lookUp(blocks, deadline, problem);
+      await this.#lookUp(pending, [...new Set(places)], deadline, problem);
     }
   }
 
   /**
-   * Looks the parameters of blocks up again, and notes those that were initialized again.
+   * Looks the parameters of reads up again, and notes those that were initialized again.
    * @throws at the deadline, the reason for looking them up.
    */
   async #lookUp(
-    blocks: readonly PendingBlock[],
+    pending: PendingReads,
+    places: readonly number[],
     deadline: Deadline,
     reason: PserverError,
   ): Promise<void> {
-    const names = new Set(blocks.map(({ parameter }) => parameter.info.name));
-    const infos = await this.#refresh([...names], deadline, reason);
-    const byName = new Map(infos.map((info) => [info.name, info]));
-    for (const { parameter } of blocks) {
-      const fresh = byName.get(parameter.info.name);
-      if (fresh !== undefined && fresh.epoch !== parameter.info.epoch) parameter.replacedBy = fresh;
-    }
+    const before = places.map((place) => (pending.reads[place] as ParameterRead).info);
+    const names = before.map(({ name }) => name);
+    const infos = await this.#refresh(names, deadline, reason);
+    infos.forEach((fresh, i) => {
+      if (fresh.epoch === before[i]?.epoch) return;
+      pending.replacedBy[places[i] as number] = fresh;
+    });
   }
 
   async #refresh(

@@ -6,10 +6,9 @@ import {
   type Encoding,
   type TensorData,
 } from "../../protocol/dtypes.ts";
-import { decodeElements } from "../../protocol/encoding/encoding.ts";
 import { PserverError } from "../../protocol/errors.ts";
-import { type BlockPlace, blockPlaces } from "../../protocol/layout.ts";
 import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
+import type { PartIndex } from "../../protocol/messages/parts.ts";
 import { quoteName } from "../../protocol/names.ts";
 import type { Tensor } from "../../protocol/tensor.ts";
 import type { Deadline, Into, NamedTensor } from "../calls/calls.ts";
@@ -17,40 +16,26 @@ import type { Parameters } from "../calls/parameters.ts";
 import { type BlockPart, type IndexList, planPart, scatterPart } from "../part-plan.ts";
 import { checkEncoding } from "../push/block-updates.ts";
 import type { BlockReader } from "./block-reader.ts";
-import type { BlockRead, BlockState, ParameterRead, ReadMode } from "./read-requests.ts";
+import type { BlockState, ParameterRead } from "./read-plan.ts";
+import type { ReadMode } from "./read-requests.ts";
+import type { ReceivedValues } from "./received-values.ts";
 
-/**
- * Writes the elements of a message, encoded or as their type has them, to `count` consecutive places of an
- * array from `start` on. Only float32 elements can be encoded.
- */
-function writeElements(
-  data: TensorData,
-  start: number,
-  count: number,
-  encoding: Encoding | undefined,
-  message: Uint8Array,
-): void {
-  if (encoding === undefined) bytesOf(data).set(message, start * data.BYTES_PER_ELEMENT);
-  else if (data instanceof Float32Array) {
-    decodeElements(encoding, message, data.subarray(start, start + count));
-  }
-}
-
-/** Writes the elements of a part of a block, as {@link writeElements} does, to the places that its plan gives. */
+/** Writes the elements of a part of a block to the places that its plan gives. */
 function writePart(
   data: TensorData,
   part: BlockPart,
   encoding: Encoding | undefined,
-  message: Uint8Array,
+  values: ReceivedValues,
+  at: number,
 ): void {
   const elements = part.messageRows * part.messageRowElements;
   if (part.tensorStart !== undefined) {
-    writeElements(data, part.tensorStart, elements, encoding, message);
+    values.write(data, part.tensorStart, elements, encoding, at);
     return;
   }
-  const aligned = allocateData(dtypeOf(data), elements);
-  writeElements(aligned, 0, elements, encoding, message);
-  scatterPart(part, aligned, data);
+  const message = allocateData(dtypeOf(data), elements);
+  values.write(message, 0, elements, encoding, at);
+  scatterPart(part, message, data);
 }
 
 /** What a {@link PulledTensor} was read from. */
@@ -90,12 +75,12 @@ export class PulledTensor implements NamedTensor {
 /** A read of a whole parameter into one array; the blocks of a known tensor that have not changed stay. */
 export class WholeRead implements ParameterRead {
   readonly info: ParameterInfo;
-  readonly blocks: readonly BlockRead[];
+  readonly #origin: TensorOrigin | undefined;
   readonly #encoding: Encoding | undefined;
   readonly #known: NamedTensor | undefined;
   readonly #states: BlockState[] = [];
   /** Blocks that have not changed since the known tensor was read. */
-  readonly #kept: BlockPlace[] = [];
+  readonly #kept: number[] = [];
   /** The array of the result; undefined while the known tensor can still be the result. */
   #data: TensorData | undefined;
 
@@ -118,12 +103,39 @@ export class WholeRead implements ParameterRead {
     this.#encoding = encoding;
     this.#known = isUsable ? known : undefined;
     this.#data = into;
-    this.blocks = blockPlaces(info.layout).map((place) => ({
-      place,
-      elements: place.count,
-      known: isUsable ? origin.blocks[place.index] : undefined,
-      take: (data, state) => this.#take(place, data, state),
-    }));
+    this.#origin = isUsable ? origin : undefined;
+  }
+
+  get entries(): number {
+    return this.info.layout.blocks;
+  }
+
+  blockOf(entry: number): number {
+    return entry;
+  }
+
+  partOf(): undefined {
+    return undefined;
+  }
+
+  elementsOf(entry: number): number {
+    const { elements, blockElements } = this.info.layout;
+    return Math.min(blockElements, elements - entry * blockElements);
+  }
+
+  knownOf(entry: number): BlockState | undefined {
+    return this.#origin?.blocks[entry];
+  }
+
+  take(entry: number, values: ReceivedValues | undefined, at: number, state: BlockState): void {
+    this.#states[entry] = state;
+    if (values === undefined) {
+      this.#kept.push(entry);
+      return;
+    }
+    this.#data ??= this.#allocate();
+    const start = entry * this.info.layout.blockElements;
+    values.write(this.#data, start, this.elementsOf(entry), this.#encoding, at);
   }
 
   /** Returns the result, once all blocks have come: the known tensor itself if nothing of it has changed. */
@@ -132,24 +144,15 @@ export class WholeRead implements ParameterRead {
     const known = this.#known;
     const data = this.#data ?? known?.data ?? this.#allocate();
     if (known !== undefined && known.data !== data) {
-      for (const { start, count } of this.#kept) {
-        copyElements(known.data, data, start, count);
+      for (const entry of this.#kept) {
+        const start = entry * this.info.layout.blockElements;
+        copyElements(known.data, data, start, this.elementsOf(entry));
       }
     }
-    const isSame = this.#kept.length === this.blocks.length && known?.data === data;
+    const isSame = this.#kept.length === this.entries && known?.data === data;
     if (isSame && known !== undefined) return known;
     const origin = { epoch, encoding: this.#encoding, blocks: this.#states };
     return new PulledTensor({ name, dtype, shape, data }, origin);
-  }
-
-  #take(place: BlockPlace, bytes: Uint8Array | undefined, state: BlockState): void {
-    this.#states[place.index] = state;
-    if (bytes === undefined) {
-      this.#kept.push(place);
-      return;
-    }
-    this.#data ??= this.#allocate();
-    writeElements(this.#data, place.start, place.count, this.#encoding, bytes);
   }
 
   #allocate(): TensorData {
@@ -176,8 +179,54 @@ interface PartMode extends ReadMode {
 }
 
 /** A read of some elements of a parameter. */
-interface PartRead extends ParameterRead {
+class PartRead implements ParameterRead {
+  readonly info: ParameterInfo;
   readonly tensor: Tensor;
+  readonly #parts: readonly BlockPart[];
+  readonly #encoding: Encoding | undefined;
+
+  /** @throws as `planPart`; BAD_DTYPE, BAD_LENGTH if the caller's array does not fit. */
+  constructor(info: ParameterInfo, indices: readonly IndexList[], { encoding, into }: PartMode) {
+    const { dtype } = info;
+    const { shape, elements, blocks } = planPart(info, indices);
+    if (into !== undefined) checkTarget(info, elements, into);
+    const data = into ?? allocateData(dtype, elements);
+    this.info = info;
+    this.tensor = { dtype, shape, data };
+    this.#parts = blocks;
+    this.#encoding = encoding;
+  }
+
+  get entries(): number {
+    return this.#parts.length;
+  }
+
+  blockOf(entry: number): number {
+    return this.#part(entry).place.index;
+  }
+
+  partOf(entry: number): PartIndex | undefined {
+    return this.#part(entry).index;
+  }
+
+  elementsOf(entry: number): number {
+    const { messageRows, messageRowElements } = this.#part(entry);
+    return messageRows * messageRowElements;
+  }
+
+  knownOf(): undefined {
+    return undefined;
+  }
+
+  take(entry: number, values: ReceivedValues | undefined, at: number): void {
+    // Values always come, because no state is known.
+    if (values === undefined) return;
+    writePart(this.tensor.data, this.#part(entry), this.#encoding, values, at);
+  }
+
+  #part(entry: number): BlockPart {
+    return this.#parts[entry] as BlockPart;
+  }
 }
 
 /**
@@ -230,7 +279,7 @@ export class Puller {
   ): Promise<Tensor> {
     const infos = await this.#parameters.waitFor([name], deadline);
     for (const info of infos) checkEncoding(info, mode.encoding);
-    const plan = (info: ParameterInfo): PartRead => planPartRead(info, indices, mode);
+    const plan = (info: ParameterInfo): PartRead => new PartRead(info, indices, mode);
     const [read] = await this.#readCurrent(infos, plan, mode, deadline);
     if (read !== undefined) return read.tensor;
     throw new PserverError("INTERNAL", `${quoteName(name)} was not found`);
@@ -262,30 +311,6 @@ export class Puller {
     }
     return reads;
   }
-}
-
-function planPartRead(
-  info: ParameterInfo,
-  indices: readonly IndexList[],
-  { encoding, into }: PartMode,
-): PartRead {
-  const { dtype } = info;
-  const { shape, elements, blocks } = planPart(info, indices);
-  if (into !== undefined) checkTarget(info, elements, into);
-  const data = into ?? allocateData(dtype, elements);
-  return {
-    info,
-    tensor: { dtype, shape, data },
-    blocks: blocks.map((part) => ({
-      place: part.place,
-      index: part.index,
-      elements: part.messageRows * part.messageRowElements,
-      take: (message) => {
-        // Values always come, because no state is known.
-        if (message !== undefined) writePart(data, part, encoding, message);
-      },
-    })),
-  };
 }
 
 /** Returns the caller's array for a parameter, if there is one. @throws BAD_DTYPE, BAD_LENGTH. */

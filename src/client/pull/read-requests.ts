@@ -1,23 +1,17 @@
-import { type Encoding, encodedBytes } from "../../protocol/dtypes.ts";
+import type { Encoding } from "../../protocol/dtypes.ts";
 import { ensureError, PserverError, type Reaction, reactionTo } from "../../protocol/errors.ts";
-import type { BlockPlace } from "../../protocol/layout.ts";
-import { paddedBytes } from "../../protocol/messages/batch-records.ts";
-import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
-import {
-  type BlockRows,
-  blockRows,
-  type PartIndex,
-  partCounts,
-} from "../../protocol/messages/parts.ts";
-import type { Position } from "../../protocol/messages/position.ts";
 import {
   encodeBatchRead,
+  parseReadChunk,
+  type ReadChunk,
+} from "../../protocol/messages/batch-reads.ts";
+import { paddedBytes } from "../../protocol/messages/columns.ts";
+import { partCounts } from "../../protocol/messages/parts.ts";
+import type { Position } from "../../protocol/messages/position.ts";
+import {
   encodePullRequest,
   type PullReply,
   parsePullReply,
-  parseReadChunk,
-  type ReadChunk,
-  type WantedEntry,
 } from "../../protocol/messages/reads.ts";
 import { quoteName } from "../../protocol/names.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
@@ -26,20 +20,30 @@ import type { SeenVersions } from "../calls/parameters.ts";
 import type { Positions } from "../core/shard-window.ts";
 import type { Steps } from "../io/steps.ts";
 import { ASK_AGAIN, MORE, type Requests } from "../wire/wire.ts";
+import {
+  type BatchRequest,
+  blockOfEntry,
+  type ParameterRead,
+  type PendingReads,
+  type SingleRequest,
+} from "./read-plan.ts";
+import { ReceivedValues } from "./received-values.ts";
 
-/** State of a request after a chunk: all blocks have come, more chunks follow, or some blocks are missing. */
+/** State of a request after a chunk: all entries have come, more chunks follow, or some entries are missing. */
 type Progress = "complete" | "more" | "missing";
 
 /** Takes the chunks of the replies to one batched read, no matter which of its repeats they answer. */
 class BatchReply {
-  readonly #shard: number;
-  readonly #blocks: readonly PendingBlock[];
+  readonly #pending: PendingReads;
+  readonly #request: BatchRequest;
+  readonly #seen: SeenVersions;
   #next = 0;
 
-  /** Begins without chunks; `blocks` are the entries of the request, in their order. */
-  constructor(shard: number, blocks: readonly PendingBlock[]) {
-    this.#shard = shard;
-    this.#blocks = blocks;
+  /** Begins without chunks. */
+  constructor(pending: PendingReads, request: BatchRequest, seen: SeenVersions) {
+    this.#pending = pending;
+    this.#request = request;
+    this.#seen = seen;
   }
 
   /** Number of the first entry that has not come. */
@@ -48,61 +52,66 @@ class BatchReply {
   }
 
   /**
-   * Gives the values of a chunk to their blocks, except those that have come already.
+   * Gives the values of a chunk to their reads, except those that have come already.
    * @throws BAD_MESSAGE, before any is given, if the chunk does not fit the request.
    */
-  take({ from, more, generation, versions, data }: ReadChunk): Progress {
-    this.#check(from, versions, data);
+  take({ from, more, generation, versions, values }: ReadChunk): Progress {
+    this.#check(from, versions, values.length);
+    const request = this.#request;
+    const received = new ReceivedValues(values);
     let takenCount = 0;
     let at = 0;
-    versions.forEach((version, i) => {
-      const block = this.#blocks[from + i] as PendingBlock;
-      const { read, bytes } = block;
-      const values = version === 0 ? undefined : data.subarray(at, at + bytes);
-      at += version === 0 ? 0 : paddedBytes(bytes);
-      if (block.isDone) return;
-      block.isDone = true;
-      takenCount++;
-      read.take(values, stateOf(block, version, generation));
-    });
-    while (this.#blocks[this.#next]?.isDone === true) this.#next++;
-    if (this.#next === this.#blocks.length) return "complete";
+    for (let i = 0; i < versions.length; i++) {
+      const place = from + i;
+      const isSent = versions[i] !== 0;
+      if (!request.isDone(place)) {
+        request.done(place);
+        takenCount++;
+        const read = this.#readOf(place);
+        const entry = request.entries[place] as number;
+        const version = isSent ? (versions[i] as number) : (read.knownOf(entry)?.version ?? 0);
+        read.take(entry, isSent ? received : undefined, at, { version, generation });
+        this.#seen.note(request.numbers[place] as number, version);
+      }
+      if (isSent) at += paddedBytes(request.sizes[place] as number);
+    }
+    while (request.isDone(this.#next)) this.#next++;
+    if (this.#next === request.length) return "complete";
     // Without progress the request is repeated after its pause, not at once.
     return more || takenCount === 0 ? "more" : "missing";
   }
 
-  #check(from: number, versions: readonly number[], data: Uint8Array): void {
+  #readOf(place: number): ParameterRead {
+    return this.#pending.reads[this.#request.places[place] as number] as ParameterRead;
+  }
+
+  #check(from: number, versions: Float64Array, received: number): void {
+    const { shard, sizes, length, entries } = this.#request;
     let expected = 0;
-    versions.forEach((version, i) => {
-      const block = this.#blocks[from + i];
-      const isAllowed = block !== undefined && (version > 0 || block.read.known !== undefined);
-      if (!isAllowed) throw this.#unexpected(from + i);
-      if (version > 0) expected += paddedBytes(block.bytes);
-    });
-    if (data.length === expected) return;
+    for (let i = 0; i < versions.length; i++) {
+      const place = from + i;
+      if (place >= length) throw this.#unexpected(place);
+      if (versions[i] !== 0) expected += paddedBytes(sizes[place] as number);
+      else if (this.#readOf(place).knownOf(entries[place] as number) === undefined) {
+        throw this.#unexpected(place);
+      }
+    }
+    if (received === expected) return;
     throw new PserverError(
       "BAD_MESSAGE",
-      `shard ${this.#shard}: piece from entry ${from} on: expected ${expected} bytes of values; received ${data.length}`,
-      { shard: this.#shard, expected, received: data.length },
+      `shard ${shard}: piece from entry ${from} on: expected ${expected} bytes of values; received ${received}`,
+      { shard, expected, received },
     );
   }
 
   #unexpected(entry: number): PserverError {
+    const { shard, length } = this.#request;
     return new PserverError(
       "BAD_MESSAGE",
-      `shard ${this.#shard}: received entry ${entry} without values, or of a request of ${this.#blocks.length} entries`,
-      { shard: this.#shard, entry },
+      `shard ${shard}: received entry ${entry} without values, or of a request of ${length} entries`,
+      { shard, entry },
     );
   }
-}
-
-/** Returns the state of a block whose entry in a chunk has this version; 0 stands for the known state. */
-function stateOf(
-  { read: { known } }: PendingBlock,
-  version: number,
-  generation: number,
-): { version: number; generation: number } {
-  return { version: version === 0 ? (known?.version ?? 0) : version, generation };
 }
 
 /** Dependencies of {@link readSingle} and {@link readBatch}. */
@@ -136,64 +145,68 @@ const ASKED_AGAIN: readonly Reaction[] = ["replaced", "look-up", "retry", "enter
  */
 export function readSingle(
   deps: ReadDeps,
-  block: PendingBlock,
-  { encoding, step }: ReadMode,
+  pending: PendingReads,
+  request: SingleRequest,
+  step: number | undefined,
   deadline: Deadline,
 ): Promise<PserverError | undefined> {
-  const { place, index } = block.read;
-  const { name, epoch } = block.parameter.info;
+  const { read, index, shard } = blockOfEntry(pending, request);
+  const { encoding } = pending;
+  const { name, epoch, firstNumber } = read.info;
+  const part = read.partOf(request.entry);
   const entries = {
     epoch,
     ...(encoding === undefined ? {} : { encoding }),
-    ...(index === undefined ? {} : { part: partCounts(index) }),
+    ...(part === undefined ? {} : { part: partCounts(part) }),
   };
   const answered = deps.requests.ask<void>({
-    subject: deps.subjects.pull(name, place.index, deps.trainer),
+    subject: deps.subjects.pull(name, index, deps.trainer),
     body: () => {
-      const condition = conditionOf(deps, place.shard, step, deadline);
-      return encodePullRequest({ ...entries, ...condition }, index);
+      const condition = conditionOf(deps, shard, step, deadline);
+      return encodePullRequest({ ...entries, ...condition }, part);
     },
     read: (message) => {
       const reply = parsePullReply(message);
-      checkReply(reply, block, encoding);
+      checkReply(reply, read, index, request.bytes, encoding);
       const { version, generation } = reply;
-      block.read.take(reply.data, { version, generation });
-      block.isDone = true;
-      noteAnswer(deps, place.shard, reply, step);
-      deps.seen.note(block.parameter.info, place.index, version);
+      read.take(request.entry, new ReceivedValues(reply.data), 0, { version, generation });
+      request.isDone = true;
+      noteAnswer(deps, shard, reply, step);
+      deps.seen.note(firstNumber + index, version);
     },
     deadline,
-    nobody: () => noOwner(block),
+    nobody: () => noOwner(name, index, shard),
     retryMs: RETRY_MS,
   });
   return problemOf(deps, answered, deadline);
 }
 
 /**
- * Reads blocks of one shard by one request. Returns undefined when all have come, or an error after which the
+ * Reads entries of one shard by one request. Returns undefined when all have come, or an error after which the
  * missing ones can be asked for again.
  */
 export async function readBatch(
   deps: ReadDeps,
-  shard: number,
-  blocks: readonly PendingBlock[],
-  { encoding, step }: ReadMode,
+  pending: PendingReads,
+  request: BatchRequest,
+  step: number | undefined,
   deadline: Deadline,
 ): Promise<PserverError | undefined> {
-  const reply = new BatchReply(shard, blocks);
+  const { shard } = request;
+  const { encoding } = pending;
+  const reply = new BatchReply(pending, request, deps.seen);
   const answered = deps.requests.ask<void>({
     subject: deps.subjects.read(shard, deps.trainer),
     body: () => {
       const condition = conditionOf(deps, shard, step, deadline);
-      const entries = blocks.map((block) => wantedEntry(block, condition.generation));
       const header = encoding === undefined ? condition : { ...condition, encoding };
-      return encodeBatchRead({ ...header, from: reply.next }, entries);
+      const wanted = request.wanted(pending, condition.generation);
+      return encodeBatchRead({ ...header, from: reply.next }, wanted);
     },
     read: (message) => {
       const chunk = parseReadChunk(message);
       const progress = reply.take(chunk);
       noteAnswer(deps, shard, chunk, step);
-      noteVersions(deps.seen, blocks, chunk);
       if (progress === "complete") return undefined;
       return progress === "more" ? MORE : ASK_AGAIN;
     },
@@ -227,26 +240,6 @@ function noteAnswer(
   if (step !== undefined && steps.readStep !== undefined) steps.noteClosed(shard, step);
 }
 
-function noteVersions(
-  seen: SeenVersions,
-  blocks: readonly PendingBlock[],
-  { from, versions }: { readonly from: number; readonly versions: readonly number[] },
-): void {
-  versions.forEach((version, i) => {
-    const { parameter, read } = blocks[from + i] as PendingBlock;
-    const { known, place } = read;
-    seen.note(parameter.info, place.index, version === 0 ? (known?.version ?? 0) : version);
-  });
-}
-
-/** Returns the entry of a block in a request whose position is of this generation. */
-function wantedEntry({ read, rows, parameter }: PendingBlock, generation: number): WantedEntry {
-  const { place, index, known } = read;
-  const { name, epoch } = parameter.info;
-  const have = known?.generation === generation ? known.version : 0;
-  return { parameter: name, epoch, block: place.index, index, rows, have };
-}
-
 /** Returns the error that ended a request, if asking again can help. @throws any other error. */
 async function problemOf(
   { steps }: ReadDeps,
@@ -264,9 +257,7 @@ async function problemOf(
   }
 }
 
-function noOwner({ parameter, read }: PendingBlock): PserverError {
-  const { name } = parameter.info;
-  const { index, shard } = read.place;
+function noOwner(name: string, index: number, shard: number): PserverError {
   return new PserverError(
     "NO_OWNER",
     `${quoteName(name)} block ${index}: no host serves shard ${shard}`,
@@ -276,48 +267,19 @@ function noOwner({ parameter, read }: PendingBlock): PserverError {
 
 function checkReply(
   reply: PullReply,
-  { parameter, read, bytes: expected }: PendingBlock,
+  { info }: ParameterRead,
+  block: number,
+  expected: number,
   encoding: Encoding | undefined,
 ): void {
   const { dtype, epoch, data } = reply;
-  const { info } = parameter;
   const fits = dtype === info.dtype && data.length === expected && epoch === info.epoch;
   if (fits && reply.encoding === encoding) return;
   throw new PserverError(
     "BAD_MESSAGE",
-    `${quoteName(info.name)} block ${read.place.index}: expected ${expected} bytes of ${encoding ?? info.dtype} at epoch ${info.epoch}; received ${data.length} of ${reply.encoding ?? dtype} at epoch ${epoch}`,
-    { parameter: info.name, block: read.place.index, expected, received: data.length },
+    `${quoteName(info.name)} block ${block}: expected ${expected} bytes of ${encoding ?? info.dtype} at epoch ${info.epoch}; received ${data.length} of ${reply.encoding ?? dtype} at epoch ${epoch}`,
+    { parameter: info.name, block, expected, received: data.length },
   );
-}
-
-/** The state of a block that was read. */
-export interface BlockState {
-  /** Version of the block under the parameter's epoch. */
-  readonly version: number;
-  /** Generation of the shard's journal: another one may give the same version to other values. */
-  readonly generation: number;
-}
-
-/** A block or part of a block to read. */
-export interface BlockRead {
-  readonly place: BlockPlace;
-  /** Number of elements in the reply. */
-  readonly elements: number;
-  /** The elements wanted; undefined for all. */
-  readonly index?: PartIndex | undefined;
-  /** The state whose values the caller has: the answer may be that it has not changed. */
-  readonly known?: BlockState | undefined;
-  /**
-   * Receives the elements, still encoded, and the block's state; the bytes are valid during the call only.
-   * They are undefined if the block still has the known state.
-   */
-  readonly take: (data: Uint8Array | undefined, state: BlockState) => void;
-}
-
-/** Blocks of one parameter to read under one epoch. */
-export interface ParameterRead {
-  readonly info: ParameterInfo;
-  readonly blocks: readonly BlockRead[];
 }
 
 /** How a call reads every block. */
@@ -325,47 +287,4 @@ export interface ReadMode {
   readonly encoding?: Encoding | undefined;
   /** The step that must have closed before; undefined for none. */
   readonly step?: number | undefined;
-}
-
-/** A {@link ParameterRead} under way. */
-export interface PendingParameter {
-  readonly info: ParameterInfo;
-  /**
-   * The new description of a parameter that was initialized again during the read; what was read of the old
-   * one is of no use.
-   */
-  replacedBy: ParameterInfo | undefined;
-}
-
-/** A {@link BlockRead} under way. */
-export interface PendingBlock {
-  readonly parameter: PendingParameter;
-  readonly read: BlockRead;
-  /** Bytes of its values in a reply. */
-  readonly bytes: number;
-  /** The rows of the block; not used if the whole block is read. */
-  readonly rows: BlockRows;
-  isDone: boolean;
-}
-
-const ANY_ROWS: BlockRows = { rows: 1, rowElements: 1 };
-
-/** Lists the blocks of one parameter, to be read. */
-export function pendingBlocks(
-  parameter: PendingParameter,
-  blocks: readonly BlockRead[],
-  encoding: Encoding | undefined,
-): PendingBlock[] {
-  const { dtype, shape } = parameter.info;
-  return blocks.map((read) => {
-    const { start, count } = read.place;
-    const bytes = encodedBytes(dtype, encoding, read.elements);
-    const rows = read.index === undefined ? ANY_ROWS : blockRows({ shape, start, count });
-    return { parameter, read, bytes, rows, isDone: false };
-  });
-}
-
-/** Returns whether a block is still to be read. */
-export function isWanted({ isDone, parameter }: PendingBlock): boolean {
-  return !isDone && parameter.replacedBy === undefined;
 }

@@ -1,15 +1,7 @@
-import { type Allocate, sealMessage } from "../../protocol/codec.ts";
 import { checkFinite, checkLearningRate } from "../../protocol/config/index.ts";
 import { type Encoding, encodedBytes } from "../../protocol/dtypes.ts";
 import { ensureError, PserverError, reactionTo } from "../../protocol/errors.ts";
-import {
-  BATCH_BYTES,
-  BATCH_ENTRIES_MAX,
-  BATCH_ENTRY_BYTES_MAX,
-  BATCH_HEAD_BYTES_MAX,
-  HEADER_BYTES_MAX,
-} from "../../protocol/limits.ts";
-import { type BatchItem, draftBatch, paddedBytes } from "../../protocol/messages/batch-records.ts";
+import { HEADER_BYTES_MAX } from "../../protocol/limits.ts";
 import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
 import {
   checkNote,
@@ -17,7 +9,6 @@ import {
   NOTE_BYTES_MAX,
   NOTE_SHARD,
   type NoteEntries,
-  type RecordHeader,
 } from "../../protocol/messages/records.ts";
 import { quoteName } from "../../protocol/names.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
@@ -26,72 +17,24 @@ import type { Ack, Deadline } from "../calls/calls.ts";
 import type { Parameters, SeenVersions } from "../calls/parameters.ts";
 import type { Session } from "../io/session.ts";
 import type { GradResult, Steps } from "../io/steps.ts";
-import type { EntrySource, Topic, UpdateSender, UpdateSource } from "../io/update-sender.ts";
+import type { UpdateSender, UpdateSource } from "../io/update-sender.ts";
 import { type IndexList, planPart, slicePart } from "../part-plan.ts";
 import {
+  addGradient,
+  addTensor,
   checkFiniteElements,
   type Entries,
   entriesOf,
   fitData,
   fitTensor,
   type GradientRecord,
-  gradientUpdates,
-  type Push,
-  partUpdates,
-  pushUpdates,
-  setUpdates,
   type TensorRecord,
 } from "./block-updates.ts";
+import type { UpdateKind } from "./tensor-update.ts";
+import { UpdateCollector } from "./update-collector.ts";
 
-/** Updates of several blocks of one shard that go in one record. */
-class BatchUpdate implements UpdateSource {
-  readonly subject: string;
-  readonly shard: number;
-  readonly topic: Topic;
-  readonly blocks: number;
-  readonly dataBytes: number;
-  readonly #entries: readonly EntrySource[];
-
-  /** Joins entries; `subject` is that of the sender's batches in the shard. */
-  constructor(subject: string, shard: number, entries: readonly EntrySource[]) {
-    this.subject = subject;
-    this.shard = shard;
-    this.#entries = entries;
-    this.topic = { kind: "blocks", blocks: entries };
-    this.blocks = entries.length;
-    this.dataBytes = entries.reduce((sum, { entryBytes }) => sum + paddedBytes(entryBytes), 0);
-  }
-
-  get namesVersion(): boolean {
-    return this.#entries.some(({ namesVersion }) => namesVersion);
-  }
-
-  draft(header: RecordHeader, namesVersion: boolean, allocate?: Allocate): Uint8Array {
-    const items = this.#entries.map((entry): BatchItem => {
-      const { parameter, index, entryBytes: dataBytes } = entry;
-      const record = entry.record(header, namesVersion && entry.namesVersion);
-      return { parameter, index, record, dataBytes };
-    });
-    const draft = draftBatch(header, items, allocate);
-    let at = 0;
-    for (const entry of this.#entries) {
-      const { entryBytes } = entry;
-      entry.writeEntry(draft.data.subarray(at, at + entryBytes));
-      at += paddedBytes(entryBytes);
-    }
-    return sealMessage(draft);
-  }
-}
-
-/** Most bytes of those entries of a header that all records have. */
-const RECORD_HEADER_BYTES_MAX = 1024;
-/**
- * Most bytes of a block in the header of a batch: its row, and the version that its gradient was made from.
- */
-const ROW_BYTES_MAX = 34;
-
-/** Dependencies of {@link inBatches}. */
-interface BatchDeps {
+/** Dependencies of {@link collectorFor}. */
+interface CollectorDeps {
   readonly session: Session;
   readonly subjects: JobSubjects;
   readonly trainer: string;
@@ -99,100 +42,18 @@ interface BatchDeps {
   readonly payloadBytesMax: () => number;
 }
 
-/** Joins the updates of one call as {@link fillBatches} does. */
-export function inBatches(
-  updates: readonly UpdateSource[],
-  deps: BatchDeps,
-): readonly UpdateSource[] {
-  const { session, subjects, trainer, payloadBytesMax } = deps;
-  return fillBatches(updates, {
-    subject: (shard) => subjects.batch(shard, trainer),
+/** Returns a collector for the updates of one call; `isSingle`: each has a record of its own. */
+export function collectorFor(
+  { session, subjects, trainer, payloadBytesMax }: CollectorDeps,
+  kind: UpdateKind,
+  isSingle = false,
+): UpdateCollector {
+  return new UpdateCollector(kind, {
+    sender: { subjects, trainer },
     payloadBytesMax: payloadBytesMax(),
     separatesIntegers: session.synchronization.mode === "sync",
+    isSingle,
   });
-}
-
-/** Dependencies and limits of {@link fillBatches}. */
-interface BatchOptions {
-  /** Subject of the sender's batches in a shard. */
-  readonly subject: (shard: number) => string;
-  /** The largest message that the broker takes. */
-  readonly payloadBytesMax: number;
-  /** Whether gradients of integers, which do not wait for a step, have other batches than those of floats. */
-  readonly separatesIntegers: boolean;
-}
-
-/** A batch that is being filled. */
-interface OpenBatch {
-  /** Place of its first update in the result. */
-  readonly place: number;
-  readonly first: UpdateSource;
-  readonly entries: EntrySource[];
-  dataBytes: number;
-  headerBytes: number;
-}
-
-/**
- * Joins the small updates of one call, those of each shard into as few records as the limits of batches
- * admit. A large update keeps its own record, as does a small one without another. Within a shard the small
- * ones stay in order, and so do the large ones.
- */
-export function fillBatches(
-  updates: readonly UpdateSource[],
-  options: BatchOptions,
-): readonly UpdateSource[] {
-  const records: UpdateSource[] = [];
-  const open = new Map<number, OpenBatch>();
-  for (const update of updates) {
-    const { entry } = update;
-    if (entry === undefined || entry.entryBytes >= BATCH_ENTRY_BYTES_MAX) {
-      records.push(update);
-      continue;
-    }
-    const key = 2 * update.shard + (options.separatesIntegers && !entry.isFloat ? 1 : 0);
-    const batch = open.get(key);
-    if (batch === undefined || !add(batch, entry, options)) {
-      if (batch !== undefined) close(batch, records, options);
-      open.set(key, begin(update, entry, records.length));
-      records.push(update);
-    }
-  }
-  for (const batch of open.values()) close(batch, records, options);
-  return records;
-}
-
-function begin(first: UpdateSource, entry: EntrySource, place: number): OpenBatch {
-  const headerBytes = RECORD_HEADER_BYTES_MAX + entry.groupBytesMax + ROW_BYTES_MAX;
-  return { place, first, entries: [entry], dataBytes: paddedBytes(entry.entryBytes), headerBytes };
-}
-
-/**
- * Adds an entry if the limits admit it and its block comes after the earlier ones of its parameter; returns
- * whether it did.
- */
-function add(batch: OpenBatch, entry: EntrySource, { payloadBytesMax }: BatchOptions): boolean {
-  const last = batch.entries.at(-1);
-  const isSameGroup = last?.parameter === entry.parameter;
-  if (isSameGroup && entry.index <= last.index) return false;
-  const headerBytes = batch.headerBytes + ROW_BYTES_MAX + (isSameGroup ? 0 : entry.groupBytesMax);
-  const dataBytes = batch.dataBytes + paddedBytes(entry.entryBytes);
-  const fits =
-    batch.entries.length < BATCH_ENTRIES_MAX &&
-    dataBytes <= BATCH_BYTES &&
-    headerBytes <= BATCH_HEAD_BYTES_MAX &&
-    headerBytes + dataBytes <= payloadBytesMax;
-  if (!fits) return false;
-  batch.entries.push(entry);
-  batch.dataBytes = dataBytes;
-  batch.headerBytes = headerBytes;
-  return true;
-}
-
-/** Puts the batch in the place of its first update. */
-function close(batch: OpenBatch, records: UpdateSource[], { subject }: BatchOptions): void {
-  const { place, first, entries } = batch;
-  if (entries.length === 1) return;
-  records[place] = new BatchUpdate(subject(first.shard), first.shard, entries);
 }
 
 /** Dependencies of Updates. */
@@ -236,13 +97,14 @@ export class Updates {
   ): Promise<GradResult> {
     const { learningRate, encoding, endStep = true } = options;
     if (learningRate !== undefined) checkLearningRate(learningRate);
-    const { subjects, trainer, seen, steps, sender } = this.#options;
+    const { seen, steps, sender } = this.#options;
     let step: number | undefined;
-    const mode = { subjects, trainer, learningRate, encoding, seen, step: () => step };
+    const operation = { op: "grad", lr: learningRate } as const;
+    const kind: UpdateKind = { verb: "push", encoding, operation, step: () => step };
+    const mode = { learningRate, encoding, seen };
     return this.#update(
-      entriesOf(grads, deadline.what),
-      deadline,
-      (info, given) => gradientUpdates(info, given, mode),
+      { entries: entriesOf(grads, deadline.what), deadline, kind },
+      (collector, info, given) => addGradient(collector, info, given, mode),
       (sources) => {
         const shards = sources.map(({ shard }) => shard);
         return steps.gradients({ shards, endStep }, deadline, (place) => {
@@ -262,11 +124,12 @@ export class Updates {
     deadline: Deadline,
     mode: UpdateMode,
   ): Promise<void> {
-    const push = mixPush(mix, mode.encoding);
-    await this.#send([[name, given]], deadline, mode, (info, value) => {
+    const kind = mixKind(mix, mode.encoding);
+    const call = { entries: [[name, given]] as const, deadline, kind };
+    await this.#send(call, mode, (collector, info, value) => {
       const { data } = fitTensor(info, value);
       checkFiniteElements(info, data, mode.encoding);
-      return pushUpdates(this.#options, info, data, push);
+      addTensor(collector, info, data);
     });
   }
 
@@ -282,25 +145,29 @@ export class Updates {
     mode: UpdateMode,
   ): Promise<void> {
     const { encoding } = mode;
-    const push = mixPush(mix, encoding);
     const { name, tensor, indices } = part;
-    await this.#send([[name, tensor]], deadline, mode, (info, given) => {
+    const call = { entries: [[name, tensor]] as const, deadline, kind: mixKind(mix, encoding) };
+    await this.#send(call, mode, (collector, info, given) => {
       const { shape, elements, blocks } = planPart(info, indices);
       const data = fitData(info, given, shape, elements);
       checkFiniteElements(info, data, encoding);
       const bytesMax = this.#options.payloadBytesMax() - HEADER_BYTES_MAX;
       const elementBytes = encodedBytes(info.dtype, encoding, 1);
-      const slices = blocks.flatMap((block) => slicePart(block, elementBytes, bytesMax));
-      return partUpdates(this.#options, info, slices, data, push);
+      for (const block of blocks) {
+        for (const slice of slicePart(block, elementBytes, bytesMax)) {
+          collector.addSlice(info, slice, data);
+        }
+      }
     });
   }
 
   /** Overwrites parameters; see `Client.setParams`. */
   async setParams(tensors: TensorRecord, deadline: Deadline, mode: UpdateMode): Promise<void> {
-    await this.#send(entriesOf(tensors, deadline.what), deadline, mode, (info, given) => {
-      const tensor = fitTensor(info, given);
-      checkFiniteElements(info, tensor.data);
-      return setUpdates(this.#options, info, tensor);
+    const call = { entries: entriesOf(tensors, deadline.what), deadline, kind: SET };
+    await this.#send(call, mode, (collector, info, given) => {
+      const { data } = fitTensor(info, given);
+      checkFiniteElements(info, data);
+      addTensor(collector, info, data);
     });
   }
 
@@ -321,34 +188,30 @@ export class Updates {
   }
 
   #send(
-    entries: Entries<TensorLike>,
-    deadline: Deadline,
+    call: UpdateCallOf<TensorLike>,
     { ack }: UpdateMode,
-    toUpdates: (info: ParameterInfo, given: TensorLike) => UpdateSource[],
+    add: AddUpdates<TensorLike>,
   ): Promise<unknown> {
-    const options = { deadline, stored: ack === "stored" };
-    return this.#update(entries, deadline, toUpdates, (sources) =>
-      this.#options.sender.send(sources, options),
-    );
+    const options = { deadline: call.deadline, stored: ack === "stored" };
+    return this.#update(call, add, (sources) => this.#options.sender.send(sources, options));
   }
 
   async #update<Given, Result>(
-    entries: Entries<Given>,
-    deadline: Deadline,
-    toUpdates: (info: ParameterInfo, given: Given) => UpdateSource[],
+    { entries, deadline, kind }: UpdateCallOf<Given>,
+    add: AddUpdates<Given>,
     send: (sources: readonly UpdateSource[]) => Promise<Result>,
   ): Promise<Result> {
     const { parameters } = this.#options;
     const names = entries.map(([name]) => name);
     const infos = await parameters.require(names, deadline);
     try {
-      const sources: UpdateSource[] = [];
+      const collector = collectorFor(this.#options, kind);
       infos.forEach((info, i) => {
         const [, given] = entries[i] as Entries<Given>[number];
         if (info.config.static) throw isStatic(info.name);
-        for (const source of toUpdates(info, given)) sources.push(source);
+        add(collector, info, given);
       });
-      return await send(inBatches(sources, this.#options));
+      return await send(collector.finish());
     } catch (caught) {
       const error = ensureError(caught);
       // The parameter was initialized again after it was looked up: the next call looks it up again.
@@ -358,13 +221,22 @@ export class Updates {
   }
 }
 
-function mixPush(mix: Mix, encoding: Encoding | undefined): Push {
+/** A call that changes parameters. */
+interface UpdateCallOf<Given> {
+  readonly entries: Entries<Given>;
+  readonly deadline: Deadline;
+  readonly kind: UpdateKind;
+}
+
+/** Checks what a call was given for a parameter, and adds its updates. */
+type AddUpdates<Given> = (collector: UpdateCollector, info: ParameterInfo, given: Given) => void;
+
+const SET: UpdateKind = { verb: "set" };
+
+function mixKind(mix: Mix, encoding: Encoding | undefined): UpdateKind {
   const alpha = checkFinite(mix.alpha, "alpha");
   const beta = checkFinite(mix.beta, "beta");
-  return {
-    ...(encoding === undefined ? {} : { encoding }),
-    operation: () => ({ op: "mix", alpha, beta }),
-  };
+  return { verb: "push", encoding, operation: { op: "mix", alpha, beta } };
 }
 
 function isStatic(parameter: string): PserverError {

@@ -27,6 +27,7 @@ interface NewestDeclaration {
   readonly epoch: number;
   readonly declaration: Declaration;
   readonly layout: Layout;
+  readonly firstNumber: number;
   /** The trainer to which it was granted. */
   readonly trainer: string;
   readonly blocksMax: number;
@@ -54,18 +55,22 @@ export class FoundParameters {
 
   /** Returns the parameters as entries of a job whose shards have begun with these states, in no order. */
   parameters(): Parameter[] {
-    return [...this.#found.values()].map(({ declaration, layout, blocksMax, ...found }) => {
-      const { epoch, trainer, present } = found;
-      const lifecycle: Lifecycle = {
-        state: present === layout.blocks ? "ready" : "uninitialized",
-        context: { epoch, trainer, session: 0, at: [], sealed: 0, revised: 0 },
-      };
-      return { declaration, layout, blocksMax, jobEpoch: 0, lifecycle, revision: 0 };
-    });
+    return [...this.#found.values()].map(
+      ({ declaration, layout, firstNumber, blocksMax, ...found }) => {
+        const { epoch, trainer, present } = found;
+        const lifecycle: Lifecycle = {
+          state: present === layout.blocks ? "ready" : "uninitialized",
+          context: { epoch, trainer, session: 0, at: [], sealed: 0, revised: 0 },
+        };
+        const placed = { layout, firstNumber, blocksMax };
+        return { declaration, ...placed, jobEpoch: 0, lifecycle, revision: 0 };
+      },
+    );
   }
 
   /** Keeps the declaration of the higher epoch, and the most blocks that any of them had. */
-  #take({ name, dtype, shape, config, epoch, layout, trainer }: DeclaredParameter): void {
+  #take(declared: DeclaredParameter): void {
+    const { name, dtype, shape, config, epoch, layout, firstNumber, trainer } = declared;
     const known = this.#found.get(name);
     const blocksMax = Math.max(known?.blocksMax ?? 0, layout.blocks);
     if (known !== undefined && known.epoch >= epoch) {
@@ -73,7 +78,8 @@ export class FoundParameters {
       return;
     }
     const declaration = { name, dtype, shape, config };
-    this.#found.set(name, { epoch, declaration, layout, trainer, blocksMax, present: 0 });
+    const placed = { layout, firstNumber, blocksMax };
+    this.#found.set(name, { epoch, declaration, ...placed, trainer, present: 0 });
   }
 }
 

@@ -91,6 +91,9 @@ export interface DraftBatch {
   readonly values: readonly Uint8Array[];
 }
 
+/** Bytes that an entry takes at least: two numbers in columns. */
+const ENTRY_BYTES_MIN = 8;
+
 /** Begins a batch: writes header and columns; the caller writes the values of each run and seals the message. */
 export function draftBatch(
   { session, n, done, reply }: RecordHeader,
@@ -196,6 +199,18 @@ export function parseBatch({ fields, data }: Message, entriesMax: number): Batch
     return run;
   });
   return { step, entries, runs };
+}
+
+/** Returns how many entries a batch claims to have, as far as its tensor bytes can hold them; reads no column. */
+export function claimedEntries({ fields, data }: Message): number {
+  const runs: unknown = fields["runs"];
+  if (!Array.isArray(runs)) return 0;
+  let entries = 0;
+  for (const run of runs as readonly unknown[]) {
+    const claimed = (run as { readonly entries?: unknown } | null)?.entries;
+    if (typeof claimed === "number" && claimed > 0) entries += claimed;
+  }
+  return Math.min(entries, data.length / ENTRY_BYTES_MIN);
 }
 
 /** The header of a run, and what its columns take. */

@@ -1,31 +1,17 @@
 import { sealMessage } from "../../../src/protocol/codec.ts";
-import { toConfig } from "../../../src/protocol/config/index.ts";
 import {
   bytesOf,
+  type Dtype,
   dtypeOf,
   ENCODINGS,
   type Encoding,
   type TensorData,
 } from "../../../src/protocol/dtypes.ts";
 import { encodeElements } from "../../../src/protocol/encoding/encoding.ts";
-import {
-  type BatchItem,
-  draftBatch,
-  paddedBytes,
-} from "../../../src/protocol/messages/batch-records.ts";
-
-import {
-  blockRows,
-  type PartIndex,
-  packedIndexBytes,
-  partCounts,
-  writePackedIndex,
-} from "../../../src/protocol/messages/parts.ts";
-import type {
-  PushOperation,
-  RecordHeader,
-  TrainerRecord,
-} from "../../../src/protocol/messages/records.ts";
+import { type BatchRun, draftBatch } from "../../../src/protocol/messages/batch-records.ts";
+import type { PartColumns } from "../../../src/protocol/messages/columns.ts";
+import type { PartIndex } from "../../../src/protocol/messages/parts.ts";
+import type { PushOperation, RecordHeader } from "../../../src/protocol/messages/records.ts";
 import { l2Norm } from "../../../src/protocol/tensor.ts";
 import { encodedNorm } from "./encoded-norm.ts";
 
@@ -36,21 +22,17 @@ export interface BatchUpdate {
   readonly epoch?: number;
   readonly data: TensorData;
   readonly change:
-    | { readonly kind: "set" }
-    | {
-        readonly kind: "init";
-        readonly shape?: readonly number[];
-        readonly start?: number;
-        readonly config?: unknown;
-      }
+    | { readonly kind: "set" | "init" }
     | {
         readonly kind: "push";
         readonly operation: PushOperation;
         readonly encoding?: Encoding;
-        /** With the shape of the block, which decides how its index is packed. */
-        readonly part?: { readonly index: PartIndex; readonly shape: readonly number[] };
+        readonly part?: PartIndex;
       };
 }
+
+/** Returns the number of a block. */
+export type NumberOf = (parameter: string, epoch: number, index: number) => number;
 
 /** The bytes of float32 elements in an encoding. */
 export function encoded(encoding: Encoding, data: TensorData): Uint8Array {
@@ -59,48 +41,84 @@ export function encoded(encoding: Encoding, data: TensorData): Uint8Array {
   return bytes;
 }
 
-/** A batch as a message. */
-export function batchPayload(head: RecordHeader, updates: readonly BatchUpdate[]): Uint8Array {
-  const pieces = updates.map(bytesOfUpdate);
-  const items = updates.map(
-    (update, i): BatchItem => ({
-      parameter: update.parameter,
-      index: update.index ?? 0,
-      record: recordOf(head, update),
-      dataBytes: pieces[i]?.length ?? 0,
-    }),
-  );
-  const draft = draftBatch(head, items);
-  let at = 0;
-  for (const piece of pieces) {
-    draft.data.set(piece, at);
-    at += paddedBytes(piece.length);
+/** A batch as a message: neighbours that ask for the same are a run. */
+export function batchPayload(
+  head: RecordHeader,
+  updates: readonly BatchUpdate[],
+  numberOf: NumberOf,
+): Uint8Array {
+  const runs: BatchUpdate[][] = [];
+  let last = "";
+  for (const update of updates) {
+    const key = runKey(update);
+    if (key === last) runs.at(-1)?.push(update);
+    else runs.push([update]);
+    last = key;
   }
+  const { draft, values } = draftBatch(
+    head,
+    runs.map((run) => runOf(run, numberOf)),
+  );
+  runs.forEach((run, i) => values[i]?.set(Buffer.concat(run.map(bytesOfUpdate))));
   return sealMessage(draft);
 }
 
-function recordOf(head: RecordHeader, { data, change, epoch = 1 }: BatchUpdate): TrainerRecord {
-  const common = { ...head, epoch, dtype: dtypeOf(data) };
-  if (change.kind === "set") return { verb: "set", ...common };
-  if (change.kind === "init") {
-    const { shape = [data.length], start = 0, config } = change;
-    return { verb: "init", ...common, shape, start, count: data.length, config: toConfig(config) };
-  }
+function runKey({ data, change }: BatchUpdate): string {
+  const dtype = dtypeOf(data);
+  if (change.kind !== "push") return JSON.stringify([change.kind, dtype]);
   const { operation, encoding, part } = change;
-  const norm = encoding ? encodedNorm(encoding, encoded(encoding, data)) : l2Norm(data);
-  const counts = part && partCounts(part.index);
-  return { verb: "push", ...common, encoding, norm, operation, part: counts };
+  const named = operation.op === "grad" ? { ...operation, seen: undefined } : operation;
+  const kind = part && (part.inner === undefined ? "rows" : "elements");
+  return JSON.stringify([dtype, named, encoding, kind]);
+}
+
+function runOf(updates: readonly BatchUpdate[], numberOf: NumberOf): BatchRun {
+  const [first] = updates as readonly [BatchUpdate];
+  const { change } = first;
+  const columns = {
+    dtype: dtypeOf(first.data) as Dtype,
+    numbers: Uint32Array.from(updates, ({ parameter, epoch = 1, index = 0 }) =>
+      numberOf(parameter, epoch, index),
+    ),
+    counts: Uint32Array.from(updates, ({ data }) => data.length),
+  };
+  const none = { encoding: undefined, operation: undefined, parts: undefined };
+  if (change.kind !== "push") {
+    return { verb: change.kind, ...columns, ...none, norms: undefined, seen: undefined };
+  }
+  const { operation, encoding } = change;
+  const seen = updates.map((update) => seenOf(update));
+  return {
+    ...{ verb: "push", ...columns, encoding, operation },
+    parts: partsOf(updates),
+    norms: Float64Array.from(updates, ({ data }) =>
+      encoding ? encodedNorm(encoding, encoded(encoding, data)) : l2Norm(data),
+    ),
+    seen: seen.some((version) => version > 0) ? Float64Array.from(seen) : undefined,
+  };
+}
+
+function seenOf({ change }: BatchUpdate): number {
+  if (change.kind !== "push" || change.operation.op !== "grad") return 0;
+  return change.operation.seen ?? 0;
+}
+
+function partsOf(updates: readonly BatchUpdate[]): PartColumns | undefined {
+  const parts = updates.flatMap(({ change }) =>
+    change.kind === "push" && change.part !== undefined ? [change.part] : [],
+  );
+  if (parts.length === 0) return undefined;
+  const inner = parts.flatMap((part) => (part.inner === undefined ? [] : [part.inner]));
+  return {
+    rows: Uint32Array.from(parts, ({ rows }) => rows.length),
+    rowList: Uint32Array.from(parts.flatMap(({ rows }) => [...rows])),
+    inner: inner.length === 0 ? undefined : Uint32Array.from(inner, (list) => list.length),
+    innerList:
+      inner.length === 0 ? undefined : Uint32Array.from(inner.flatMap((list) => [...list])),
+  };
 }
 
 function bytesOfUpdate({ data, change }: BatchUpdate): Uint8Array {
   const encoding = change.kind === "push" ? change.encoding : undefined;
-  const elements = encoding === undefined ? bytesOf(data) : encoded(encoding, data);
-  if (change.kind !== "push" || change.part === undefined) return elements;
-  const { index, shape } = change.part;
-  const rows = blockRows({ shape, start: 0, count: shape.reduce((a, b) => a * b, 1) });
-  const indexBytes = packedIndexBytes(partCounts(index), rows);
-  const bytes = new Uint8Array(indexBytes + elements.length);
-  writePackedIndex(bytes, index, rows);
-  bytes.set(elements, indexBytes);
-  return bytes;
+  return encoding === undefined ? bytesOf(data) : encoded(encoding, data);
 }

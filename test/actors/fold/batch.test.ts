@@ -3,7 +3,7 @@
 // steps; that it is applied once; and that, if one of its entries is rejected, nothing is changed.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { encodeMessage, sealMessage } from "../../../src/protocol/codec.ts";
+import { sealMessage } from "../../../src/protocol/codec.ts";
 import type {
   ParameterSettings,
   SynchronizationInput,
@@ -13,7 +13,6 @@ import type { PushOperation } from "../../../src/protocol/messages/records.ts";
 import { ascending } from "./arbitrary-parts.ts";
 import type { BatchUpdate } from "./batch-payload.ts";
 import { Folded, limitedRules } from "./folded.ts";
-import { SHARD, SUBJECTS } from "./journal-writer.ts";
 import { floats, fullConfig, OPTIMIZERS } from "./optimizer-configs.ts";
 
 const GRAD: PushOperation = { op: "grad" };
@@ -66,7 +65,7 @@ function sendSingles(folded: Folded, updates: readonly BatchUpdate[], trainer = 
         trainer,
         parameter,
         ...(encoding === undefined ? {} : { encoding }),
-        ...(part === undefined ? {} : { part: part.index }),
+        ...(part === undefined ? {} : { part }),
       });
     }
   }
@@ -88,7 +87,7 @@ function gradient({ data, isSparse }: Model, seed: number, operation: PushOperat
   const rows = ascending(ROWS).map(
     (rows): Pick<BatchUpdate, "data" | "change"> => ({
       data: like(rows.length * WIDTH),
-      change: { kind: "push", operation, part: { index: { rows }, shape: [ROWS, WIDTH] } },
+      change: { kind: "push", operation, part: { rows } },
     }),
   );
   return fc.oneof(whole, rows);
@@ -109,7 +108,7 @@ function other({ data }: Model, seed: number): fc.Arbitrary<Pick<BatchUpdate, "d
   }
   const parts = fc.record({ rows: ascending(ROWS), inner: ascending(WIDTH) }).map((index) => ({
     data: values.slice(0, index.rows.length * index.inner.length),
-    change: { kind: "push" as const, operation: mix, part: { index, shape: [ROWS, WIDTH] } },
+    change: { kind: "push" as const, operation: mix, part: index },
   }));
   return fc.oneof(
     fc.constantFrom(...changes).map((change) => ({ data: values, change })),
@@ -196,6 +195,7 @@ function twoBlocks(config: ParameterSettings = { optimizer: "none" }): Folded {
   const folded = new Folded();
   folded.journal.init(Float32Array.of(1, 2), { parameter: "a", config: { optimizer: "none" } });
   folded.journal.init(Float32Array.of(3, 4), { parameter: "b", config });
+  folded.journal.declare(ONES, { parameter: "late", config });
   folded.apply();
   return folded;
 }
@@ -208,30 +208,68 @@ const ONES = Float32Array.of(1, 1);
 
 describe("rejected as a whole, with the block in the message, if one of its entries", () => {
   test.each<[string, BatchUpdate, string, RegExp, ParameterSettings?]>([
-    ["names an unknown block", push("c", ONES), "NOT_INITIALIZED", /^"c" block 0: /],
-    ["names a block elsewhere", push("b", ONES, { index: 7 }), "NOT_INITIALIZED", /^"b" block 7: /],
-    ["is of another epoch", push("b", ONES, { epoch: 2 }), "STALE_EPOCH", /^"b" block 0: /],
-    ["is of another type", push("b", Float64Array.of(1, 1)), "BAD_DTYPE", /^"b" block 0: /],
-    ["is too short", push("b", Float32Array.of(1)), "BAD_LENGTH", /^"b" block 0: expected 8 bytes/],
-    ["is not finite", push("b", Float32Array.of(1, Number.NaN)), "NON_FINITE", /^"b" block 0: /],
-    ["is of a static block", push("b", ONES), "STATIC", /^"b" block 0: /, { static: true }],
+    [
+      "names an unknown block",
+      push("c", ONES),
+      "STALE_EPOCH",
+      /^entry 1, number \d+: expected the present/,
+    ],
+    [
+      "names one that has no values yet",
+      push("late", ONES),
+      "NOT_INITIALIZED",
+      /^entry 1, "late" block 0: /,
+    ],
+    [
+      "names a block elsewhere",
+      push("b", ONES, { index: 7 }),
+      "STALE_EPOCH",
+      /^entry 1, number \d+: /,
+    ],
+    ["names a block again", push("a", ONES), "BAD_INDEX", /^entry 1, "a" block 0: /],
+    ["is of another epoch", push("b", ONES, { epoch: 2 }), "STALE_EPOCH", /^entry 1, number \d+: /],
+    [
+      "is of another type",
+      push("b", Float64Array.of(1, 1)),
+      "BAD_DTYPE",
+      /^entry 1, "b" block 0: /,
+    ],
+    [
+      "is too short",
+      push("b", Float32Array.of(1)),
+      "BAD_LENGTH",
+      /^entry 1, "b" block 0: expected 2 elements/,
+    ],
+    [
+      "is not finite",
+      push("b", Float32Array.of(1, Number.NaN)),
+      "NON_FINITE",
+      /^entry 1, "b" block 0: /,
+    ],
+    [
+      "is of a static block",
+      push("b", ONES),
+      "STATIC",
+      /^entry 1, "b" block 0: /,
+      { static: true },
+    ],
     [
       "names rows that are not there",
       push("b", ONES, {
         change: {
           kind: "push",
           operation: { op: "mix", alpha: 1, beta: 1 },
-          part: { index: { rows: Uint32Array.of(0, 2) }, shape: [2] },
+          part: { rows: Uint32Array.of(0, 2) },
         },
       }),
       "BAD_INDEX",
-      /^"b" block 0: part: /,
+      /^entry 1, "b" block 0: part: /,
     ],
     [
       "has seen a version that is to come",
       push("b", ONES, { change: { kind: "push", operation: { op: "grad", seen: 2 } } }),
       "BAD_VALUE",
-      /^"b" block 0: seen: /,
+      /^entry 1, "b" block 0: seen: /,
     ],
     [
       "names a step",
@@ -242,8 +280,8 @@ describe("rejected as a whole, with the block in the message, if one of its entr
     [
       "initializes without leave",
       push("b", ONES, { change: { kind: "init" } }),
-      "BAD_CONFIG",
-      /^"b" block 0: /,
+      "ALREADY_INITIALIZED",
+      /^entry 1, "b" block 0: /,
     ],
   ])("%s", (_what, wrong, code, message, config) => {
     const folded = twoBlocks(config);
@@ -264,7 +302,7 @@ test("is answered with no version, and once more with the same when it is repeat
   const folded = twoBlocks();
   const { subject, payload } = folded.journal.batch([push("a", ONES), push("b", ONES)]);
   const [first] = folded.run();
-  expect(first).toEqual({ n: 3, seq: 6, version: 0 });
+  expect(first).toEqual({ n: 3, seq: 7, version: 0 });
   const after = folded.content();
   folded.journal.append(subject, payload);
   expect(folded.run()).toEqual([first]);
@@ -275,14 +313,13 @@ describe("init entries", () => {
   const init = (parameter: string): BatchUpdate => ({
     parameter,
     data: Float64Array.of(1, 2),
-    change: { kind: "init", config: { optimizer: "adam", learningRate: 1 } },
+    change: { kind: "init" },
   });
   const declared = (limits: { blocksMax?: number; shardBytesMax?: number }): Folded => {
     const folded = new Folded(undefined, { knownRules: limitedRules(limits) });
     for (const parameter of ["a", "b", "c"]) {
-      const { data, change } = init(parameter);
-      const config = change.kind === "init" ? change.config : undefined;
-      folded.journal.declare(data, { parameter, config });
+      const config = { optimizer: "adam", learningRate: 1 };
+      folded.journal.declare(init(parameter).data, { parameter, config });
     }
     folded.run();
     return folded;
@@ -312,7 +349,7 @@ describe("init entries", () => {
     const full = declared(tooFew);
     full.journal.batch([init("a"), init("b"), init("c")]);
     expect(full.run()).toMatchObject([
-      { code: "TOO_LARGE", message: expect.stringMatching(/^"c" block 0: /) },
+      { code: "TOO_LARGE", message: expect.stringMatching(/^entry 2, "c" block 0: /) },
     ]);
     expect([...full.shard.blocks()]).toEqual([]);
   });
@@ -374,17 +411,6 @@ describe("in a step", () => {
     expect(folded.run()).toMatchObject([{ code: "LATE" }]);
     expect(folded.content()).toBe(before);
   });
-});
-
-test("an unknown block is rejected before what follows it is read", () => {
-  const folded = new Folded();
-  initAll(folded);
-  const unknown = { verb: "set", parameter: "gone", epoch: 1, dtype: "float32", blocks: [[0, 4]] };
-  const malformed = { verb: "none" };
-  const fields = { session: 1, n: 1, done: 0, reply: "", groups: [unknown, malformed] };
-  const payload = encodeMessage(fields, new Uint8Array(8));
-  folded.journal.append(SUBJECTS.batch(SHARD, "bob"), payload);
-  expect(folded.run()).toMatchObject([{ code: "NOT_INITIALIZED" }]);
 });
 
 test("whatever is changed in its bytes, it is applied, or rejected without a trace", () => {

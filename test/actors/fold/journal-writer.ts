@@ -31,6 +31,8 @@ export { encoded };
 export const SUBJECTS: JobSubjects = new JobSubjects("test");
 export const SHARD = 3;
 const SHARDS = 4;
+/** More than a parameter has blocks. */
+const NUMBERS_EACH = 1000;
 
 /** Who sends a record, and which; what is left out is the trainer's next number, nothing done. */
 export interface Sender {
@@ -73,10 +75,20 @@ export class JournalWriter {
   readonly records: JournalRecord[] = [];
   readonly #declares: boolean;
   readonly #numbers: Map<string, number> = new Map();
+  /** The numbers of first blocks, by parameter and epoch. */
+  readonly #firstNumbers: Map<string, number> = new Map();
 
   /** `declares`: whether each block is declared before its `init`, as the rules ask. */
   constructor(declares = true) {
     this.#declares = declares;
+  }
+
+  /** The number of a block: given to its parameter when somebody asks for one the first time. */
+  numberOf(parameter: string, epoch: number, index: number): number {
+    const key = JSON.stringify([parameter, epoch]);
+    const first = this.#firstNumbers.get(key) ?? 1 + NUMBERS_EACH * this.#firstNumbers.size;
+    this.#firstNumbers.set(key, first);
+    return first + index;
   }
 
   append(subject: string, payload: Uint8Array): JournalRecord {
@@ -103,7 +115,8 @@ export class JournalWriter {
       shards: SHARDS,
     };
     const config = toConfig(input.config);
-    const parameter = { name, dtype: dtypeOf(data), shape, config, epoch, layout };
+    const firstNumber = this.numberOf(name, epoch, 0);
+    const parameter = { name, dtype: dtypeOf(data), shape, config, epoch, layout, firstNumber };
     return this.host({ verb: "declare", trainer, parameters: [parameter] });
   }
 
@@ -162,7 +175,8 @@ export class JournalWriter {
     const n = this.#next(`${trainer}/${session}`, sender.n);
     const head = { session, n, done, reply };
     const subject = SUBJECTS.batch(SHARD, trainer);
-    return this.append(subject, batchPayload(head, updates));
+    const payload = batchPayload(head, updates, (...block) => this.numberOf(...block));
+    return this.append(subject, payload);
   }
 
   trainer(

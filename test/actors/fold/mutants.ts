@@ -76,7 +76,7 @@ export function samples(): Sample[] {
       data: new Float32Array(6).fill(1),
       change: {
         ...{ kind: "push", operation: { op: "grad" } },
-        part: { index: { rows: Uint32Array.of(0, 3) }, shape: [4, 3] },
+        part: { rows: Uint32Array.of(0, 3) },
       },
     },
     {

@@ -37,6 +37,7 @@ export {
 } from "./measure";
 export { mixF32, mixF64, mixI32, mixI64, mixU32, mixU64 } from "./mix";
 export { momentumF32, momentumF64, nesterovF32, nesterovF64 } from "./momentum";
+export { clearPieces, gatherPieces, measurePieces, scatterPieces } from "./pieces";
 export { adagradF32, adagradF64, rmspropF32, rmspropF64 } from "./rms";
 export {
   clearRows, countAll, countRows, gatherRows, groupRows, touchedRows, touchRows, numberRows, sameCounts,

@@ -8,7 +8,7 @@
 /** Copies one row of a multiple of 4 bytes. */
 // @ts-ignore: decorator
 @inline
-function copyRow(to: usize, from: usize, bytes: u32): void {
+export function copyRow(to: usize, from: usize, bytes: u32): void {
   let left = bytes;
   for (; left >= 16; left -= 16) {
     v128.store(to, v128.load(from));

@@ -209,10 +209,9 @@ async function describeRecord(
   const { showPosition } = await import("../../../protocol/messages/position.ts");
   const record = await recordAt(source.shard(shard), position, signal);
   const summary = record && summarizeRecord(source.job, record);
-  const { sender, verb = "", parameters = [] } = summary ?? {};
+  const { sender, verb = "" } = summary ?? {};
   const from = sender === undefined ? "a host" : `${sender.trainer}/${sender.session}:${sender.n}`;
-  const of = parameters.length === 0 ? "" : ` of ${parameters.join(", ")}`;
-  return `${from}, ${verb}${of}, at ${showPosition(shard, position)}, ${formatTime(timeMs)}`;
+  return `${from}, ${verb}, at ${showPosition(shard, position)}, ${formatTime(timeMs)}`;
 }
 
 async function recordEntry(
@@ -223,6 +222,6 @@ async function recordEntry(
   const { recordAt, summarizeRecord } = await import("../../../history/source.ts");
   const { formatTime } = await import("../../../history/points.ts");
   const record = await recordAt(source.shard(shard), position, signal);
-  const { sender, verb, parameters } = (record && summarizeRecord(source.job, record)) ?? {};
-  return { time: formatTime(timeMs), shard, ...position, ...sender, verb, parameters };
+  const { sender, verb } = (record && summarizeRecord(source.job, record)) ?? {};
+  return { time: formatTime(timeMs), shard, ...position, ...sender, verb };
 }

@@ -26,7 +26,7 @@ function push(
 }
 
 function rows(...numbers: readonly number[]) {
-  return { part: { index: { rows: Uint32Array.from(numbers) }, shape: SHAPE } };
+  return { part: { rows: Uint32Array.from(numbers) } };
 }
 
 const INITS: readonly (readonly [string, BatchUpdate["data"], ParameterSettings])[] = [
@@ -42,8 +42,8 @@ function initAll(writer: SceneWriter): void {
     writer.journal.declare(data, { parameter, config, shape: SHAPE });
   }
   writer.batch(
-    INITS.map(([parameter, data, config]) => {
-      return { parameter, data, change: { kind: "init", shape: SHAPE, config } };
+    INITS.map(([parameter, data]) => {
+      return { parameter, data, change: { kind: "init" } };
     }),
   );
 }
@@ -64,10 +64,7 @@ export const batches: Scene = (writer) => {
     ]);
     writer.push({ parameter: "dense", data: floats(24) });
   }
-  const part = {
-    index: { rows: Uint32Array.of(1, 4), inner: Uint32Array.of(0, 3) },
-    shape: SHAPE,
-  };
+  const part = { rows: Uint32Array.of(1, 4), inner: Uint32Array.of(0, 3) };
   writer.batch([
     push("dense", floats(24), { op: "grad", lr: 0.5 }, { encoding: "bfloat16" }),
     push("rows", floats(4), MIX, { part, encoding: "float16" }),
@@ -92,13 +89,29 @@ export const batchRefusals: Scene = (writer) => {
     push("count", new Int32Array(4), GRAD, rows(3)),
     push("double", new Float64Array(24), { op: "grad", seen: 99 }),
     push("rows", floats(24), { op: "grad", step: 1 }),
-    { parameter: "rows", data: floats(24), change: { kind: "init", shape: SHAPE } },
+    { parameter: "rows", data: floats(24), change: { kind: "init" } },
   ];
   for (const update of bad) writer.batch([good, update]);
   writer.batch([good, good]);
-  for (const groups of [[], 7, [{}], [{ verb: "set", parameter: "dense", blocks: [[0, 96]] }]]) {
-    writer.batchOf((head) => encodeMessage({ ...head, groups }, new Uint8Array(96)));
+  const run = { verb: "set", dtype: "float32", entries: 1, elements: 24 };
+  const lies = [{}, { ...run, dtype: "none" }, { ...run, entries: 2 }, { ...run, elements: 23 }];
+  for (const runs of [[], 7, ...lies.map((lie) => [lie]), Array(65).fill(run)]) {
+    writer.batchOf((head) => encodeMessage({ ...head, runs }, new Uint8Array(112)));
   }
+  // The columns lie: a block of no elements, another one's number of them, bytes that are not zero, 4,097 entries.
+  for (const [at, value] of [
+    [8, 0],
+    [8, 23],
+    [7, 1],
+  ] as const) {
+    const data = new Uint8Array(112);
+    new DataView(data.buffer).setUint32(0, writer.journal.numberOf("dense", 1, 0), true);
+    data[8] = 24;
+    data[at] = value;
+    writer.batchOf((head) => encodeMessage({ ...head, runs: [run] }, data));
+  }
+  const many = { ...run, entries: 4097, elements: 4097 };
+  writer.batchOf((head) => encodeMessage({ ...head, runs: [many] }, new Uint8Array(8)));
   writer.batch([good]);
   // Of a sender that knows its own number only: nobody can be answered.
   writer.journal.append(SUBJECTS.batch(SHARD, "alice"), encodeMessage({ n: 1 }));

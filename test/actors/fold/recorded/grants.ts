@@ -53,6 +53,7 @@ export const declarations: Scene = (writer) => {
         {
           ...{ name: parameter, dtype: "float32", shape, config: toConfig(config), epoch: 1 },
           layout: { ...layout, elements, blocks },
+          firstNumber: journal.numberOf(parameter, 1, 0),
         },
       ],
     });
@@ -231,12 +232,10 @@ export const waste: Scene = (writer) => {
   journal.push(TWO, ONE, { n: 2_000 });
   push(1, 2);
   push(1, 1);
-  // One rejected batch makes more work than two small records: its header alone counts 2.
-  const config = { optimizer: "none" };
+  // One rejected batch makes more work than two small records: its entries alone count 2.
   journal.batch(
-    Array.from({ length: 12 }, (_, i) => {
-      const parameter = `${"unknown".repeat(8)}${i}`;
-      return { parameter, data: TWO, change: { kind: "init", shape: [2], config } };
+    Array.from({ length: 512 }, (_, i) => {
+      return { parameter: "unknown", index: i, data: TWO, change: { kind: "init" } };
     }),
     { session: 2 },
   );
