@@ -7,7 +7,7 @@ import { PulledTensor, Puller } from "../../../src/client/pull/puller.ts";
 import { Requests } from "../../../src/client/wire/wire.ts";
 import { decodeMessage, encodeMessage, readCrc } from "../../../src/protocol/codec.ts";
 import { allocateData, type Dtype, type Encoding } from "../../../src/protocol/dtypes.ts";
-import { elementCount, toConfig } from "../../../src/protocol/index.ts";
+import { elementCount, hashName, toConfig } from "../../../src/protocol/index.ts";
 import type { ParameterInfo } from "../../../src/protocol/messages/lifecycle-messages.ts";
 import { JobSubjects } from "../../../src/protocol/subjects.ts";
 import { toHex } from "../../protocol/vector-json.ts";
@@ -110,7 +110,16 @@ function parameter(
   const { blockElements = elements, dtype = "float32", firstShard = 1, shards = SHARDS } = more;
   const blocks = Math.ceil(elements / blockElements);
   const layout = { elements, blockElements, blocks, firstShard, shards };
-  return { name, dtype, shape, config: toConfig(), epoch: EPOCH, ready: true, layout };
+  return {
+    name,
+    dtype,
+    shape,
+    config: toConfig(),
+    epoch: EPOCH,
+    ready: true,
+    layout,
+    firstNumber: 1 + (hashName(name) % 2 ** 31),
+  };
 }
 
 function numbers(count: number, of: (i: number) => number = (i) => i): number[] {

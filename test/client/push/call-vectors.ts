@@ -3,6 +3,7 @@ import {
   bytesOf,
   type Dtype,
   dtypeOf,
+  hashName,
   type ParameterConfigInput,
   type ParameterInfo,
   type Synchronization,
@@ -40,7 +41,16 @@ function parameter(
   const { blockElements = elements } = more;
   const blocks = Math.ceil(elements / blockElements);
   const layout = { elements, blockElements, blocks, firstShard, shards: 2 };
-  return { name, dtype, shape, config: toConfig(config), epoch: 7, ready: true, layout };
+  return {
+    name,
+    dtype,
+    shape,
+    config: toConfig(config),
+    epoch: 7,
+    ready: true,
+    layout,
+    firstNumber: 1 + (hashName(name) % 2 ** 31),
+  };
 }
 
 const BIAS = parameter("bias", [3]);

@@ -93,6 +93,7 @@ function randomParameter(random: Random, i: number): ParameterInfo {
     epoch: 1 + random.below(300),
     ready: true,
     layout: manyBlocks ? { ...layout, blockElements: elements, blocks: 1 } : layout,
+    firstNumber: 1 + random.below(2 ** 31),
   };
 }
 
