@@ -45,6 +45,7 @@ test("the rest of an abandoned journal is archived after the recovery", async ()
   ]);
   expect(shards[0]?.spans).toMatchObject([
     { generation: 1, firstSeq: 1, lastSeq: damagedSeq - 1 },
+    { generation: 1, firstSeq: damagedSeq + 1 },
     { generation: 2, firstSeq: 1 },
   ]);
   const alone = await archived.alone();
