@@ -34,7 +34,7 @@ with open("/proc/self/maps") as maps:
 
 
 def test_makes_a_round_trip_with_the_libraries_that_it_carries(broker: Broker, job: str) -> None:
-    # No module but the installed ones, no program on the PATH, and only the variables that say where the token is.
+    # No module but the installed ones, no program on the PATH; variables only to find the token.
     names = ("HOME", "XDG_STATE_HOME")
     variables = {name: os.environ[name] for name in names if name in os.environ}
     command = [sys.executable, "-I", "-c", _ROUND_TRIP, broker.url, job]
