@@ -13,7 +13,12 @@ import type { Journal, JournalInfo } from "./journal.ts";
 import { lastRecordSeq } from "./journal-check.ts";
 import type { PassedRewind, StoredManifest } from "./manifest.ts";
 import { type BlockPieces, readSnapshotState, type SnapshotStore } from "./snapshot-store.ts";
-import { type ManifestHeader, SnapshotBudget, Snapshotter } from "./snapshotter.ts";
+import {
+  type ManifestHeader,
+  SnapshotBudget,
+  Snapshotter,
+  type SnapshotterDeps,
+} from "./snapshotter.ts";
 
 // A shard goes on under the next generation when it is new, when its journal in memory is gone, and when a person
 // lets it go on from another state: by "pserver recover", "rewind" or "fork". The order of writes is the same each
@@ -84,7 +89,7 @@ export async function openGeneration(writer: GenerationWriter): Promise<JournalI
 export interface ContinueDeps extends Pick<GenerationWriter, "journal" | "storage"> {
   readonly shard: number;
   readonly subjects: JobSubjects;
-  readonly store: Pick<SnapshotStore, "publish" | "commit">;
+  readonly store: SnapshotterDeps["store"];
   /** Limit of the state's bytes in one message. */
   readonly partBytesMax: number;
   /** Called after each stage. `committed`: the deciding manifest is stored; `opened`: the shard can be taken over. */

@@ -18,6 +18,7 @@ import {
   type ManifestHeader,
   SnapshotBudget,
   Snapshotter,
+  type SnapshotterDeps,
 } from "../../../src/actors/journal/snapshotter.ts";
 import { OwnedJournal } from "../../../src/actors/owner/owned-journal.ts";
 import { recoverShard } from "../../../src/actors/owner/recover-shard.ts";
@@ -149,7 +150,7 @@ beforeEach(async () => {
   );
 });
 
-function snapshotter(store: Pick<MemorySnapshots, "publish" | "commit">): Snapshotter {
+function snapshotter(store: SnapshotterDeps["store"]): Snapshotter {
   const budget = new SnapshotBudget(new BufferPool());
   const place = { store, subjects: SUBJECTS, shard: SHARD, partBytesMax: 10_000, budget };
   return new Snapshotter({ ...place, stored: new Map(), onProgress: () => undefined });
@@ -180,6 +181,8 @@ async function run(
       store: {
         publish: (subject, bytes) => write(() => snapshots.publish(subject, bytes)),
         commit: (manifest, previousSeq) => write(() => snapshots.commit(manifest, previousSeq)),
+        requireRoom: () => snapshots.requireRoom(),
+        remove: (sequences) => snapshots.remove(sequences),
       },
       journal: {
         rules: 1,
@@ -224,7 +227,7 @@ async function takeOver(): Promise<void> {
         worker: {
           subjects: SUBJECTS,
           snapshotBudget: new SnapshotBudget(new BufferPool()),
-          settings: { partBytesMax: 10_000, snapshotBytes: 1e9, retainBytes: 0 },
+          settings: { partBytesMax: 10_000, snapshotBytes: 1e9, retainBytes: 0, olderBytesMax: 0 },
           archivers: { copied: () => Promise.resolve([]) },
         },
       },

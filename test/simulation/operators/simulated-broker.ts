@@ -360,8 +360,12 @@ export class SimulatedBroker {
       consumer.delivered += 1;
       const place = `${seq}.${consumer.delivered}.${timeMs * 1e6}.${pending.length - i - 1}`;
       const reply = `$JS.ACK.${consumer.stream.config.name}.${name}.1.${place}`;
-      const bytes = consumer.config.headers_only === true ? NOTHING : stored;
-      return { subject: to, data: bytes, headers: headers(), reply };
+      if (consumer.config.headers_only !== true) {
+        return { subject: to, data: stored, headers: headers(), reply };
+      }
+      const told = headers();
+      told.set("Nats-Msg-Size", `${stored.length}`);
+      return { subject: to, data: NOTHING, headers: told, reply };
     });
   }
 }

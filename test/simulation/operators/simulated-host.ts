@@ -152,6 +152,7 @@ export class SimulatedHost {
     const settingsOfSnapshots = {
       snapshotBytes: 1e9,
       retainBytes: RETAIN_RECORDS,
+      olderBytesMax: 1e9,
       partBytesMax: 1e6,
     };
     const worker = {
