@@ -40,12 +40,13 @@ import type { ShardTrouble } from "../owner/serving-shard.ts";
 import { ControlService, Saver } from "./control-service.ts";
 import { HostMemory } from "./host-memory.ts";
 import { type HostRequests, serveRequests } from "./host-requests.ts";
+import { type SaveQuotas, saveQuotasOf } from "./save-quotas.ts";
 import { hostKey, ShardClaims } from "./shard-claims.ts";
 import { JobWatch, LossesWatch, MembersWatch, SessionsWatch } from "./watches.ts";
 import { WorkerPool, type WorkerPoolEvents, type WorkerSetup } from "./worker-pool.ts";
 
 /** Options of `startHost`; settings are for a new job, and must agree with those of an existing one. */
-export interface HostOptions extends Omit<WantedSettings, "synchronization"> {
+export interface HostOptions extends Omit<WantedSettings, "synchronization">, SaveQuotas {
   readonly connection: ConnectionSettings;
   /**
    * For the connections that answer trainers; `connection` by default. With a user of its own that
@@ -246,7 +247,8 @@ export class RunningHost implements Host, WorkerPoolEvents {
     const service = hostLifecycle(opening, job, owners, this.#publication, onError);
     this.#lifecycle = service;
     const { job: name, modelDirectory: directory } = options;
-    const saver = new Saver({ service, owners, directory, job: name, host: id, onError });
+    const quotas = saveQuotasOf(options);
+    const saver = new Saver({ service, owners, directory, quotas, job: name, host: id, onError });
     this.#control = new ControlService(job, service, owners, saver);
     const statuses = (): readonly Fields[] => this.#pool.statuses;
     this.#members = new MembersWatch({ service, statuses, leaseMs, onError });
