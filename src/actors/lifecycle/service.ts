@@ -17,6 +17,7 @@ import { create, type DeclareDeps, declare, SmallParameters } from "./declare.ts
 import { DeclaredLedger } from "./declared-ledger.ts";
 import { enter, exit, expelLost } from "./enter-exit.ts";
 import { abort, begin, finish, type TakenBack, takeBackLost } from "./initialization.ts";
+import { JoinedTrainers } from "./joined-trainers.ts";
 import { TRAINER_KEYS } from "./lock.ts";
 import { jobEntry, type Lifecycle, type ShardPosition } from "./machine.ts";
 import { type Members, MembersAnnouncer, membersEntry, toJournalRecord } from "./members.ts";
@@ -271,6 +272,7 @@ export function createLifecycle(options: LifecycleOptions): LifecycleService {
     comparison: new ShardComparison({ bucket, pause, job, owners, ledger }),
     view: new LeaseView({ leases, prefix: TRAINER_KEYS, leaseMs, clock }),
     counter: new SessionCounter({ bucket, pause }),
+    joined: new JoinedTrainers({ bucket, clock, leaseMs }),
     announcer: new MembersAnnouncer({ owners, shards, onError: onError ?? (() => undefined) }),
     ledger,
     smallParameters: new SmallParameters(shards),

@@ -20,6 +20,7 @@ import type { JobSettings } from "../job/job-settings.ts";
 import type { Leases, LeaseValue, LeaseView } from "../job/leases.ts";
 import type { Owners } from "../job/owners-client.ts";
 import { ENTRY_FORMAT, type KvEntry, readEntry } from "../journal/kv-bucket.ts";
+import type { JoinedTrainers } from "./joined-trainers.ts";
 import {
   type BucketDeps,
   BucketEntry,
@@ -170,6 +171,7 @@ export interface SessionDeps extends MembersDeps {
   readonly view: LeaseView;
   readonly owners: Owners;
   readonly counter: SessionCounter;
+  readonly joined: JoinedTrainers;
 }
 
 const LEASE_TRIES_MAX = 8;
@@ -179,11 +181,13 @@ const SWEPT_TRIES_MAX = 8;
  * Starts a session, or returns the one that the same process has started already. Earlier sessions of the trainer no
  * longer keep step.
  * @throws SUPERSEDED if a newer session has joined at the same time, JOB_DAMAGED if the counter of sessions has
- * fallen back.
+ * fallen back, TOO_MANY_TRAINERS if it is a new trainer and there is no place for it.
  */
 export async function join(deps: SessionDeps, trainer: string, fields: Fields): Promise<Fields> {
   const { token } = parseJoinRequest(fields);
-  const known = ofSameProcess(await trainerEntry(trainerKey(trainer)).read(deps), token);
+  const present = await trainerEntry(trainerKey(trainer)).read(deps);
+  if (present === undefined) await deps.joined.require(() => endSessions(deps, []));
+  const known = ofSameProcess(present, token);
   const session = known?.session ?? (await startSession(deps, trainer, token));
   await holdLease(deps, trainer, session);
   await removeMembers(deps, [{ trainer, session: session - 1 }]);

@@ -5,6 +5,7 @@ import {
   type ArchivedShard,
   type ArchiverEntry,
   archiverKey,
+  requireArchiverPlace,
   stoppedArchiverKey,
   toArchiverJson,
 } from "../../actors/journal/archivers.ts";
@@ -101,7 +102,7 @@ const RENEW_MS_MAX = 2_000;
 
 /** Dependencies of {@link ArchiverRegistration}. */
 export interface RegistrationDeps {
-  readonly bucket: Pick<KvBucket, "read" | "create" | "update" | "remove">;
+  readonly bucket: Pick<KvBucket, "keys" | "read" | "create" | "update" | "remove">;
   /** Identity of the archive: whoever archives into it again takes its registration over. */
   readonly archive: string;
   readonly graceMs: number;
@@ -130,8 +131,12 @@ export class ArchiverRegistration {
     this.#key = archiverKey(deps.archive);
   }
 
-  /** Registers, and renews the registration from then on. @throws the errors of {@link KvBucket}. */
+  /**
+   * Registers, and renews the registration from then on.
+   * @throws QUOTA if the job has as many archivers as it may; the errors of {@link KvBucket}.
+   */
   async start(): Promise<void> {
+    await requireArchiverPlace(this.#deps.bucket, this.#deps.archive);
     await this.#write();
     const renewMs = Math.min(RENEW_MS_MAX, this.#deps.graceMs / RENEWALS_PER_GRACE);
     this.#timer = setInterval(() => this.#renew(), renewMs);

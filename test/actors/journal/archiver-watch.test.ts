@@ -1,5 +1,6 @@
 import { beforeEach, expect, test, vi } from "vitest";
 import {
+  ARCHIVERS_MAX,
   type ArchiverEntry,
   ArchiverWatch,
   archiverKey,
@@ -133,4 +134,18 @@ test("a record of another version is left alone", async () => {
   nowMs += 10_000;
   expect(await watch.copied(0)).toHaveLength(1);
   expect(await records.read(KEY)).toBeDefined();
+});
+
+test("of archivers that have stopped only the last are kept", async () => {
+  for (let i = 0; i < ARCHIVERS_MAX + 3; i++) {
+    const archiver = `archive-${i}`;
+    await records.create(archiverKey(archiver), toArchiverJson({ ...record(9), archiver }));
+    await watch.copied(0);
+    nowMs += 1_001;
+    await watch.copied(0);
+  }
+  const left = await readStoppedArchivers(records, 123);
+  expect(left).toHaveLength(ARCHIVERS_MAX);
+  expect(left.map(({ archiver }) => archiver)).not.toContain("archive-2");
+  expect(left.map(({ archiver }) => archiver)).toContain("archive-3");
 });

@@ -3,6 +3,7 @@
 // on a bucket in memory whose requests and answers can be lost.
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import {
+  ARCHIVERS_MAX,
   type ArchivedShard,
   archiverKey,
   parseArchiverEntry,
@@ -152,4 +153,20 @@ test("takes back that the archiver has stopped, when it begins and when it comes
   await vi.advanceTimersByTimeAsync(GRACE_MS / 10);
   expect(await bucket.read(key)).toBeUndefined();
   await own.end();
+});
+
+test("is refused where the job has as many archivers as it may, unless it is there already", async () => {
+  const own = registration();
+  await own.start();
+  for (let i = 1; i < ARCHIVERS_MAX; i++) await bucket.create(archiverKey(`${i}`), { n: 1 });
+  await registration().start();
+  await own.end();
+  await bucket.create(archiverKey("another"), { n: 1 });
+  if ((await stored()) !== undefined)
+    await bucket.remove(KEY, (await bucket.read(KEY))?.revision ?? 0);
+  await expect(registration().start()).rejects.toMatchObject({
+    code: "QUOTA",
+    message: expect.stringContaining(`at most ${ARCHIVERS_MAX} archivers`),
+  });
+  expect(await stored()).toBeUndefined();
 });
