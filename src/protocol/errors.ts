@@ -101,7 +101,7 @@ export const ERROR_CODES = {
     rejection: "forgotten",
   }),
   WINDOW: retryable(33, "too many unsettled records of one trainer"),
-  TOO_MANY_TRAINERS: permanent(34, "the shard's trainer table is full"),
+  TOO_MANY_TRAINERS: permanent(34, "the shard or the job has as many trainers as it may"),
   LATE: permanent(35, "the step has closed, or already has this gradient", {
     rejection: "count-late",
   }),
