@@ -71,7 +71,7 @@ typedef enum pserver_status {
   PSERVER_ERR_SETTLED = 32,
   /** too many unsettled records of one trainer */
   PSERVER_ERR_WINDOW = 33,
-  /** the shard's trainer table is full */
+  /** the shard or the job has as many trainers as it may */
   PSERVER_ERR_TOO_MANY_TRAINERS = 34,
   /** the step has closed, or already has this gradient */
   PSERVER_ERR_LATE = 35,

@@ -202,7 +202,7 @@ class Window(Error, code="WINDOW", number=33, retryable=True):
 
 
 class TooManyTrainers(Error, code="TOO_MANY_TRAINERS", number=34):
-    """TOO_MANY_TRAINERS: the shard's trainer table is full."""
+    """TOO_MANY_TRAINERS: the shard or the job has as many trainers as it may."""
 
 
 class Late(Error, code="LATE", number=35):
