@@ -7,7 +7,7 @@ import {
 } from "../../protocol/limits.ts";
 import type { ParameterInfo } from "../../protocol/messages/lifecycle-messages.ts";
 import { packedIndexBytes, partCounts } from "../../protocol/messages/parts.ts";
-import { allOrFirstError, type Deadline } from "../calls/calls.ts";
+import { allOrFirstError, type Deadline, orObstacle } from "../calls/calls.ts";
 import type { Parameters } from "../calls/parameters.ts";
 import type { LinkWindow } from "../core/link-window.ts";
 import { noteReplaced } from "../core/shard-window.ts";
@@ -71,7 +71,8 @@ export class ByteWindow {
       this.#waiters.add(waiter);
       const stopListening = deadline.onEnd((error) => {
         this.#waiters.delete(waiter);
-        reject(error);
+        // What keeps the requests before it from being answered keeps it waiting, too.
+        reject(orObstacle(error, deadline.obstacle()));
         this.#admit();
       });
       this.#admit();
