@@ -109,7 +109,7 @@ test("hosts one after the other serve the sound copies, and name the broker with
 
 test("the job's history is read from the sound copies, too", async () => {
   await startHost();
-  const at = ["--url", cluster.urls.join(","), "--job", JOB, "--timeout", `${HANG_MS}ms`];
+  const at = ["--url", cluster.urls.join(","), "--job", JOB];
   const { code, stdout, stderr } = await run(["verify", ...at]);
   expect(code, stderr).toBe(0);
   expect(stdout).not.toContain("JOURNAL_DAMAGED");
