@@ -118,7 +118,7 @@ export function ack(
   stream?: string,
 ): void {
   if (published === undefined) throw new Error("nothing was published");
-  stream ??= `PS_j_${published.subject.split(".")[1]}`;
+  stream ??= `PS_j_${/log\.(\d+)/.exec(published.subject)?.[1]}`;
   wire.deliver(published.reply, new TextEncoder().encode(JSON.stringify({ stream, seq })));
 }
 
