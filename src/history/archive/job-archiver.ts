@@ -11,8 +11,7 @@ import {
 import { type KvBucket, replaceEntry } from "../../actors/journal/kv-bucket.ts";
 import { defined } from "../../protocol/fields.ts";
 import { ensureError, type PserverError } from "../../protocol/index.ts";
-import type { ConnectionSettings } from "../../transport/connection.ts";
-import { BrokerHistory } from "../broker-history.ts";
+import type { BrokerHistory } from "../broker-history.ts";
 import type { HistorySource } from "../source.ts";
 import { type ArchiveFacts, openArchive } from "./archive-layout.ts";
 import { ShardArchiver, type ShardProgress } from "./shard-archiver.ts";
@@ -210,8 +209,8 @@ export class ArchiverRegistration {
 
 /** Options of {@link JobArchiver}. */
 export interface JobArchiverOptions {
-  readonly connection: ConnectionSettings;
-  readonly job: string;
+  /** The job in the broker; it is closed when the archiver ends, and if it cannot begin. */
+  readonly source: BrokerHistory;
   /** Directory of the archive. */
   readonly directory: string;
   /** Called before the directory is used: keeps other archivers out of it. */
@@ -249,13 +248,11 @@ export class JobArchiver {
   }
 
   /**
-   * Connects as a host does, without joining the job, opens the archive and registers; needs no host.
-   * @throws NO_BROKER, DENIED, NO_JETSTREAM, JETSTREAM_UNAVAILABLE, TIMEOUT; BAD_NAME if there is no such
-   * job; BAD_ARCHIVE if the directory holds the archive of another; BAD_VERSION, DISK_FULL, IO.
+   * Opens the archive and registers; needs no host.
+   * @throws what `lock` throws; NO_BROKER, DENIED, JETSTREAM_UNAVAILABLE, TIMEOUT; BAD_ARCHIVE if the directory holds the archive of another; BAD_VERSION, DISK_FULL, IO.
    */
   static async open(options: JobArchiverOptions): Promise<JobArchiver> {
-    const { job, directory, graceMs, onDamaged, onUnregistered: onFailure } = options;
-    const source = await BrokerHistory.open(options.connection, job, "archive");
+    const { source, directory, graceMs, onDamaged, onUnregistered: onFailure } = options;
     try {
       await options.lock();
       const archiver = await Archiver.open({ source, directory, onDamaged });
