@@ -34,6 +34,8 @@ struct scripted_job {
   uint64_t session;
   uint64_t shards;
   int64_t lease_ms;
+  /** When the job was made. */
+  const char *made;
   const char *mode;
   uint64_t staleness;
   uint64_t backups;
