@@ -470,7 +470,8 @@ export class Client {
 
   /**
    * Creates a parameter with this value, unless it exists. In either case returns the present value. Of
-   * several trainers that call it at once, one is selected and the others wait for it.
+   * several trainers that call it at once, one is selected and the others wait for it. A selected one whose
+   * call fails gives that up, for which the call may take 2 s longer, and another one is selected.
    * @throws BAD_DTYPE or BAD_SHAPE if it exists with another type or shape.
    */
   createIfNotAlreadyCreated(

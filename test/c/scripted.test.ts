@@ -176,6 +176,8 @@ const SCENARIOS = {
     "what was read of another journal or parameter says nothing",
   ],
   initializations: [
+    "a trainer that is selected to create a parameter and fails gives that up",
+    "so does one whose call is cancelled",
     "many parameters are declared and stored with few messages",
     "no request has more parameters than a reply of the broker's largest message",
     "after a failure what was tried before goes by itself",

@@ -435,6 +435,19 @@ void declared_after(int64_t delay_ms, const struct published *message) {
   draft_after(delay_ms, message->reply, &draft);
 }
 
+void created_after(int64_t delay_ms, const struct published *message) {
+  struct ps_draft draft;
+  ps_draft_begin(&draft);
+  ps_draft_flag(&draft, "selected", true);
+  ps_draft_text(&draft, "state", "initializing");
+  ps_draft_whole(&draft, "epoch", job.epoch);
+  ps_draft_text(&draft, "by", "t");
+  ps_draft_key(&draft, "parameters");
+  ps_pack_list(&draft, 1);
+  pack_parameter(&draft, "w", 1);
+  draft_after(delay_ms, message->reply, &draft);
+}
+
 static void begun_after(int64_t delay_ms, const struct published *message) {
   struct ps_draft draft;
   ps_draft_begin(&draft);
