@@ -80,6 +80,8 @@ const LIMITS = [
   "NOTE_NAME_BYTES_MAX",
   "NOTE_SHARD",
   "RETRY_AFTER_MS_MAX",
+  "UNSETTLED_BYTES_MAX",
+  "UNSETTLED_BLOCK_BYTES",
 ];
 
 /** Writes the header from `protocol`, the exports of src/protocol. */

@@ -1,4 +1,5 @@
 import type { HostEvent } from "../actors/host/host.ts";
+import { describeTakeOver } from "../actors/owner/take-over.ts";
 import { quoteName } from "../protocol/names.ts";
 import { describeFallbacks } from "./output/amounts.ts";
 import type { Output } from "./output/output.ts";
@@ -81,6 +82,9 @@ function tellHostEvent(event: HostEvent, output: Output, repeated: RepeatedWarni
       output.warning(`still saving ${what}, as journals in memory go with the broker`);
       break;
     }
+    case "taking-over":
+      output.message(`taking over shard ${event.shard}: ${describeTakeOver(event)}`);
+      break;
     case "shard-recovered": {
       const { shard, generation, fallbacks } = event;
       const lost = describeFallbacks(fallbacks);
@@ -132,6 +136,8 @@ function describeProblem(event: Problem): string {
       );
     case "no-memory":
       return `${code}: ${message}; another host takes it if it can`;
+    case "flooded":
+      return `${code}: ${message}`;
     case "etcd-lost":
       return `${message}; reconnecting`;
     case "error":

@@ -9,8 +9,8 @@ import {
   comparePositions,
   ensureError,
   type Fields,
+  GROUPS_KEY,
   JobSubjects,
-  listField,
   type Message,
   type OwnerVerb,
   type Position,
@@ -19,6 +19,7 @@ import {
   type ShardKnowledge,
   type Synchronization,
   textField,
+  valuesField,
 } from "../protocol/index.ts";
 import { showPosition } from "../protocol/messages/position.ts";
 import type { EntryProblem } from "../protocol/messages/shard-knowledge.ts";
@@ -188,7 +189,8 @@ export function summarizeRecord(
   const { trainer } = parsed;
   const sender = head && { trainer, session: head.session, n: head.n };
   if (parsed.by === "trainer") return { verb: parsed.verb, sender, parameters: [parsed.parameter] };
-  const groups = message && readable(() => listField(message.fields, "groups", BATCH_ENTRIES_MAX));
+  const groups =
+    message && readable(() => [...valuesField(message.fields, GROUPS_KEY, BATCH_ENTRIES_MAX)]);
   const parameters = (groups ?? []).flatMap(
     (group) => readable(() => textField(group as Record<string, unknown>, "parameter")) ?? [],
   );

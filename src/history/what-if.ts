@@ -10,14 +10,15 @@ import {
   encodedBytes,
   encodeMessage,
   type Fields,
+  GROUPS_KEY,
   type JobSubjects,
-  listField,
   type Message,
   type Position,
   parseBatch,
   parseRecordHeader,
   parseTrainerRecord,
   partElements,
+  valuesField,
 } from "../protocol/index.ts";
 import type { LogSubject } from "../protocol/subjects.ts";
 import { l2Norm } from "../protocol/tensor.ts";
@@ -155,7 +156,7 @@ export class RecordEditor {
     const { fields } = message;
     const entries = parseBatch(parseRecordHeader(fields), message, BATCH_ENTRIES_MAX);
     let isChanged = false;
-    const groups = listField(fields, "groups", BATCH_ENTRIES_MAX).map((value) => {
+    const groups = [...valuesField(fields, GROUPS_KEY, BATCH_ENTRIES_MAX)].map((value) => {
       const group = asMap(value, "group");
       const own = entries.filter(({ parameter }) => parameter === group["parameter"]);
       const changed = this.#editEntries(group, own, shard);
@@ -196,7 +197,7 @@ export class RecordEditor {
 /** Whether a record creates blocks, without which later ones mean nothing. */
 function initializes(subject: UpdateSubject, { fields }: Message): boolean {
   if (subject.by === "trainer") return subject.verb === "init";
-  const groups = readable(() => listField(fields, "groups", BATCH_ENTRIES_MAX)) ?? [];
+  const groups = readable(() => [...valuesField(fields, GROUPS_KEY, BATCH_ENTRIES_MAX)]) ?? [];
   return groups.some((group) => (group as Fields | null)?.["verb"] === "init");
 }
 

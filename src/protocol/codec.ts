@@ -152,11 +152,15 @@ export function isSealed(bytes: Uint8Array): boolean {
 
 /**
  * Reads one message for which {@link isSealed} holds. `headerBytesMax`: bytes after which no value may
- * begin, which bounds the work.
+ * begin, which bounds the work. `unread`: the entry whose value, if it is a list, is left as a {@link PackedList}.
  * @throws BAD_MESSAGE if it is malformed, BAD_VERSION if it is of another protocol version.
  */
-export function decodeSealed(bytes: Uint8Array, headerBytesMax: number = bytes.length): Message {
-  const { v, data, fields } = readEntries(bytes, headerBytesMax);
+export function decodeSealed(
+  bytes: Uint8Array,
+  headerBytesMax: number = bytes.length,
+  unread?: string,
+): Message {
+  const { v, data, fields } = readEntries(bytes, headerBytesMax, unread);
   if (v !== PROTOCOL_VERSION) {
     throw new PserverError(
       "BAD_VERSION",
@@ -196,6 +200,7 @@ export function unpackValue(bytes: Uint8Array): unknown {
 function readEntries(
   bytes: Uint8Array,
   headerBytesMax: number,
+  unread: string | undefined,
 ): { v: unknown; data: unknown; fields: Fields } {
   const count = (bytes[0] as number) - FIXMAP;
   const reader = new MsgpackReader(bytes, headerBytesMax);
@@ -216,6 +221,8 @@ function readEntries(
       data = reader.value(1);
     } else if (key === "crc") {
       throw reader.repeated(key);
+    } else if (key === unread && fields[key] === undefined) {
+      fields[key] = reader.unread(1) ?? null;
     } else {
       reader.entry(fields, key, 0);
     }

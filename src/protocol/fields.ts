@@ -1,6 +1,7 @@
 import type { Fields } from "./codec.ts";
 import { DTYPES, type Dtype, ENCODINGS, type Encoding, isDtype, isEncoding } from "./dtypes.ts";
 import { PserverError } from "./errors.ts";
+import { PackedList } from "./msgpack.ts";
 
 /** Returns the entries that are not undefined. */
 export function defined<Entries extends object>(
@@ -91,6 +92,20 @@ export function encodingField(fields: Fields): Encoding | undefined {
 export function listField(fields: Fields, key: string, lengthMax: number): readonly unknown[] {
   const value: unknown = fields[key];
   if (Array.isArray(value) && value.length <= lengthMax) return value as readonly unknown[];
+  throw badField(key, `a list of at most ${lengthMax}`, value);
+}
+
+/** Values in their order, read as they are asked for, and how many there are. */
+export type Values = Iterable<unknown> & { readonly length: number };
+
+/**
+ * Reads the list under `key`, which may be a list that is still unread; @throws BAD_MESSAGE as {@link listField} does.
+ * Iterating throws BAD_MESSAGE at an unread value that is malformed.
+ */
+export function valuesField(fields: Fields, key: string, lengthMax: number): Values {
+  const value: unknown = fields[key];
+  if (!(value instanceof PackedList)) return listField(fields, key, lengthMax);
+  if (value.length <= lengthMax) return value;
   throw badField(key, `a list of at most ${lengthMax}`, value);
 }
 

@@ -45,8 +45,14 @@ export const TRAINERS_PER_MESSAGE_MAX = 1024;
  */
 export const CLOCK_LEAD_STEPS = WINDOW_RECORDS;
 
-/** Excess of a session's rejected records over its applied ones at which the shard rejects all others. */
-export const REFUSED_RECORDS_MAX = 65_536;
+/** Excess of the work on a session's rejected records over that on its applied ones at which the shard rejects all others. */
+export const REJECTED_WORK_MAX = 16_384;
+
+/** Bytes of a record before its tensor bytes that count as much work as a record itself. */
+export const WORK_HEADER_BYTES = 1024;
+
+/** Bytes of a record's tensor that count as much work as a record itself. */
+export const WORK_DATA_BYTES = 128 * 1024;
 
 /** Members of a job that is synchronized by steps. */
 export const MEMBERS_MAX = 4096;
@@ -77,6 +83,15 @@ export const BATCH_ENTRY_BYTES_MAX = 256 * 1024;
 
 /** Bytes a client keeps in flight before their PubAck. */
 export const IN_FLIGHT_BYTES_MAX = 16 * 1024 * 1024;
+
+/**
+ * Bytes of one shard's records that a client lets wait for their outcomes: as much as others then have to wait for.
+ * A record counts its tensor bytes and {@link UNSETTLED_BLOCK_BYTES} for each of its blocks. A larger one waits alone.
+ */
+export const UNSETTLED_BYTES_MAX = 8 * 1024 * 1024;
+
+/** Bytes that a shard folds in the time that a block takes besides its bytes. */
+export const UNSETTLED_BLOCK_BYTES = 1024;
 
 /** How long a trainer's or host's lease lasts without being renewed. */
 export const LEASE_MS = 5_000;

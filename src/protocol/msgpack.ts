@@ -239,9 +239,54 @@ export class MsgpackReader {
       case 0xdf:
         return this.#map(this.#length(type - 0xde + 1), depth);
       default:
-        this.position -= 1;
-        throw this.#refusal(`the type 0x${type.toString(16)}, which the protocol does not use`);
+        throw this.#unused(type);
     }
+  }
+
+  /**
+   * Passes over the next value. Of what is in lists and maps only types and lengths are checked; a list that is passed
+   * over is returned unread, to be checked as strictly as {@link value} does when it is read. `depth` is the number of
+   * lists and maps around it.
+   */
+  unread(depth: number): PackedList | undefined {
+    const type = this.#bytes[this.position] ?? 0;
+    const start = this.position;
+    for (let left = 1; left > 0; left--) left += this.#skip();
+    const isList = (type >= 0x90 && type < 0xa0) || type === 0xdc || type === 0xdd;
+    if (!isList) return undefined;
+    return new PackedList(this.#bytes.subarray(0, this.position), start, this.#valuesEnd, depth);
+  }
+
+  /** Reads the head of a list, and returns the number of its values. */
+  list(depth: number): number {
+    const type = this.#bytes[this.#take(1)] as number;
+    const length = type < 0xa0 ? type & 0x0f : this.#length(type - 0xdc + 1);
+    this.enter(length, depth);
+    return length;
+  }
+
+  /** Passes over one value without those in it, and returns how many these are. */
+  #skip(): number {
+    if (this.position > this.#valuesEnd) throw this.#refusal(`a value after ${this.#valuesEnd}`);
+    const type = this.#bytes[this.#take(1)] as number;
+    if (type < 0x80 || type >= 0xe0) return 0;
+    if (type < 0x90) return this.#announced(2 * (type & 0x0f));
+    if (type < 0xa0) return this.#announced(type & 0x0f);
+    if (type < 0xc0) this.#take(type & 0x1f);
+    else if (type >= 0xc4 && type <= 0xc6) this.#take(this.#length(type - 0xc4));
+    else if (type === 0xca) this.#take(4);
+    else if (type >= 0xcb && type <= 0xcf) this.#take(type === 0xcb ? 8 : 1 << (type - 0xcc));
+    else if (type >= 0xd0 && type <= 0xd3) this.#take(1 << (type - 0xd0));
+    else if (type >= 0xd9 && type <= 0xdb) this.#take(this.#length(type - 0xd9));
+    else if (type === 0xdc || type === 0xdd) return this.#announced(this.#length(type - 0xdb));
+    else if (type >= 0xde) return this.#announced(2 * this.#length(type - 0xdd));
+    else if (type !== 0xc0 && type !== 0xc2 && type !== 0xc3) throw this.#unused(type);
+    return 0;
+  }
+
+  #announced(values: number): number {
+    this.enter(values, 0);
+    return values;
   }
 
   /** Reads the next key of a map. */
@@ -324,11 +369,49 @@ export class MsgpackReader {
     return map;
   }
 
+  /** Makes the error for a type that was just read. */
+  #unused(type: number): PserverError {
+    this.position -= 1;
+    return this.#refusal(`the type 0x${type.toString(16)}, which the protocol does not use`);
+  }
+
   #refusal(what: string): PserverError {
     const { position } = this;
     return new PserverError("BAD_MESSAGE", `msgpack, byte ${position}: received ${what}`, {
       position,
     });
+  }
+}
+
+/** A list that {@link MsgpackReader.unread} has passed over: it is read value by value, as far as somebody asks. */
+export class PackedList implements Iterable<unknown> {
+  /** Number of its values. */
+  readonly length: number;
+  readonly #bytes: Uint8Array;
+  readonly #start: number;
+  readonly #valuesEnd: number;
+  readonly #depth: number;
+
+  /** The list is the bytes from `start` on; `valuesEnd` and `depth` as {@link MsgpackReader} has them. */
+  constructor(bytes: Uint8Array, start: number, valuesEnd: number, depth: number) {
+    this.#bytes = bytes;
+    this.#start = start;
+    this.#valuesEnd = valuesEnd;
+    this.#depth = depth;
+    this.length = this.#reader().list(depth);
+  }
+
+  /** Reads the values. @throws BAD_MESSAGE as {@link MsgpackReader.value} does, at the value that is wrong. */
+  *[Symbol.iterator](): Iterator<unknown> {
+    const reader = this.#reader();
+    reader.list(this.#depth);
+    for (let i = 0; i < this.length; i++) yield reader.value(this.#depth + 1);
+  }
+
+  #reader(): MsgpackReader {
+    const reader = new MsgpackReader(this.#bytes, this.#valuesEnd);
+    reader.position = this.#start;
+    return reader;
   }
 }
 

@@ -16,6 +16,7 @@ export const HOST_VERBS = [
   "floor",
   "sessions",
   "forget",
+  "end",
 ] as const;
 /** One of {@link HOST_VERBS}. */
 export type HostVerb = (typeof HOST_VERBS)[number];

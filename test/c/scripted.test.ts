@@ -169,6 +169,7 @@ const SCENARIOS = {
     "what was not initialized anew is read on",
     "after JOURNAL_REPLACED what is missing is asked for in the new journal",
     "a busy owner is asked again",
+    "requests to a shard that refuses keep no others waiting, and wait for each other",
     "a batched read without an owner waits for one",
     "a batched read that permissions forbid fails with DENIED",
     "a chunk that does not fit its request fails the call, and nothing of it is given",

@@ -94,9 +94,8 @@ test.skipIf(process.platform !== "linux")(
     const { url } = JSON.parse(await served.firstLine);
     expect(others.map(([command]) => command)).toEqual(["log", "blame"]);
     for (const args of others) {
-      expect(await runCommand([...args, "--url", url])).toMatchObject({
-        code: 0,
-      });
+      const { code, stderr } = await runCommand([...args, "--url", url]);
+      expect(code, stderr).toBe(0);
     }
     served.child.kill("SIGTERM");
     expect(await served.finished).toMatchObject({ code: 0 });

@@ -17,15 +17,17 @@ import {
   type BatchEntry,
   type BatchItem,
   draftBatch,
+  GROUPS_KEY,
   paddedBytes,
   parseBatch,
+  readBatch,
 } from "../../src/protocol/messages/batch-records.ts";
-
 import {
   parseRecordHeader,
   type RecordHeader,
   type TrainerRecord,
 } from "../../src/protocol/messages/records.ts";
+import { MsgpackReader } from "../../src/protocol/msgpack.ts";
 import { validName } from "./arbitraries.ts";
 import { codeOf, refusalOf } from "./refusal.ts";
 
@@ -289,6 +291,38 @@ test("whatever is changed in a header, it ends in entries or in a refusal", () =
     ),
     { numRuns: 500 },
   );
+});
+
+test("groups that are left unread give the same entries", () => {
+  fc.assert(
+    fc.property(batch, (items) => {
+      const bytes = written(items);
+      const { fields, data } = decodeSealed(bytes, bytes.length, GROUPS_KEY);
+      const entries = parseBatch(parseRecordHeader(fields), { fields, data }, BATCH_ENTRIES_MAX);
+      expect(entries).toEqual(parse(bytes));
+    }),
+  );
+});
+
+test("nothing is read behind the entry that nobody asks for", () => {
+  const malformed = { ...GROUP, parameter: "x", verb: "none" };
+  const bytes = message([GROUP, malformed]);
+  const { fields, data } = decodeSealed(bytes, bytes.length, GROUPS_KEY);
+  const entries = readBatch(parseRecordHeader(fields), { fields, data }, BATCH_ENTRIES_MAX);
+  expect(entries.next().value).toMatchObject({ parameter: "w" });
+  expect(entries.next().value).toMatchObject({ parameter: "w" });
+  expect(refusalOf(() => entries.next()).message).toMatch(/^groups\[1\]: /);
+});
+
+test.each([
+  ["announces more values than there are bytes", Uint8Array.of(0xdd, 0, 1, 0, 0), /announced/],
+  ["ends early", Uint8Array.of(0x91, 0xda, 0, 9, 1), /1 bytes where 9 are announced/],
+  ["has a type that the protocol does not use", Uint8Array.of(0x91, 0xc1), /type 0xc1/],
+])("a list that is left unread and %s is refused", (_what, bytes, text) => {
+  const reader = new MsgpackReader(bytes);
+  const error = refusalOf(() => reader.unread(1));
+  expect(error.code).toBe("BAD_MESSAGE");
+  expect(error.message).toMatch(text);
 });
 
 test("values behind the limit of a header are not read", () => {

@@ -300,6 +300,7 @@ export function recordCases(): Cases {
         ["w2", 7],
       ],
     },
+    { verb: "end", trainer: TRAINER, session: 41 },
   ];
   return {
     trainers: trainers.map(([what, record, bytes]) => {

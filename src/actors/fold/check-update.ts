@@ -2,7 +2,7 @@ import type { Message } from "../../protocol/codec.ts";
 import { checkTakesGradients } from "../../protocol/config/index.ts";
 import { encodedBytes } from "../../protocol/dtypes.ts";
 import { ensureError, PserverError } from "../../protocol/errors.ts";
-import { type BatchEntry, parseBatch } from "../../protocol/messages/batch-records.ts";
+import { type BatchEntry, readBatch } from "../../protocol/messages/batch-records.ts";
 import {
   type BlockExtent,
   isWholeRows,
@@ -178,8 +178,15 @@ export interface RecordContext {
   readonly readIndex: typeof readPartIndex;
   /** What the entries of the batch checked so far will add to the shard. */
   readonly added: AddedBlocks;
+  /** Gets the entry of a batch that is at fault. */
+  readonly fault: BatchFault;
   /** Whether elements are measured while they are checked, for an observer of the fold. */
   readonly measures?: boolean;
+}
+
+/** The entry for which a batch is rejected. */
+interface BatchFault {
+  entry: BatchEntry | undefined;
 }
 
 /** Blocks that entries of a batch will create: the entries are checked, but not applied yet. */
@@ -405,12 +412,14 @@ export function checkUpdate(
 }
 
 function checkBatch(context: RecordContext, header: RecordHeader, message: Message): Change[] {
-  const entries = parseBatch(header, message, context.rules.batchEntriesMax);
-  return entries.map((entry) => {
+  const changes: Change[] = [];
+  // Each entry is checked before the next one is read: what follows a wrong one costs nothing.
+  for (const entry of readBatch(header, message, context.rules.batchEntriesMax)) {
     const change = checkEntry(context, entry);
     if (change.kind === "init") noteAdded(context, entry, change.plan.bytes);
-    return change;
-  });
+    changes.push(change);
+  }
+  return changes;
 }
 
 function checkEntry(context: RecordContext, entry: BatchEntry): Change {
@@ -418,6 +427,7 @@ function checkEntry(context: RecordContext, entry: BatchEntry): Change {
     return checkRecord(context, entry, entry.record, entry.data);
   } catch (cause) {
     const error = ensureError(cause);
+    context.fault.entry = entry;
     const label = blockLabel(entry.parameter, entry.index);
     if (error.code === "INTERNAL" || error.message.startsWith(label)) throw error;
     throw new PserverError(error.code, `${label}: ${error.message}`, error.details, { cause });

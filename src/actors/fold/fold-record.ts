@@ -1,5 +1,6 @@
 import type { Message } from "../../protocol/codec.ts";
 import { ensureError } from "../../protocol/errors.ts";
+import type { BatchEntry } from "../../protocol/messages/batch-records.ts";
 import type { HostRecord } from "../../protocol/messages/host-records.ts";
 import type { Outcome } from "../../protocol/messages/outcomes.ts";
 import { readPackedIndex, readPartIndex } from "../../protocol/messages/parts.ts";
@@ -10,7 +11,7 @@ import { applyChange, type Change } from "./apply-update.ts";
 import { checkReply, checkUpdate, type RecordContext } from "./check-update.ts";
 import type { FoldTables } from "./fold-state.ts";
 import type { Rules } from "./rules.ts";
-import { noRules, rejection } from "./trainer-table.ts";
+import { noRules, rejection, workOf } from "./trainer-table.ts";
 
 /** The subject of a trainer's record. */
 export type TrainerSubject = Exclude<LogSubject, { by: "host" }>;
@@ -19,6 +20,8 @@ export type TrainerSubject = Exclude<LogSubject, { by: "host" }>;
 export interface ParsedRecord {
   readonly header: RecordHeader;
   readonly message: Message;
+  /** Bytes of the record before its tensor bytes. */
+  readonly headerBytes: number;
   /** Whether it asks for no answer, or for one to the trainer's own inbox. */
   readonly isAnswerable: boolean;
 }
@@ -29,6 +32,8 @@ export interface FoldResult {
   readonly changes: readonly Change[];
   /** Whether the outcome is that of an earlier copy of the record. */
   readonly isRepeat: boolean;
+  /** The entry for which a batch was rejected, if it was one that could be read. */
+  readonly fault?: BatchEntry | undefined;
 }
 
 /** The state that trainers' records are folded into. */
@@ -62,7 +67,7 @@ export function foldTrainerRecord(
     return { outcome: answer, changes: NO_CHANGES, isRepeat };
   }
   const applied = applyOnce(contextOf(fold, subject, received, rules), seq, subject, received);
-  trainers.note(subject.trainer, header, applied.outcome);
+  trainers.note(subject.trainer, header, applied.outcome, workOf(received));
   return applied;
 }
 
@@ -79,7 +84,8 @@ function applyOnce(
   } catch (cause) {
     const error = ensureError(cause);
     if (error.code === "INTERNAL") throw error;
-    return { outcome: rejection(n, seq, error.code, error.message), ...UNCHANGED };
+    const outcome = rejection(n, seq, error.code, error.message);
+    return { outcome, ...UNCHANGED, fault: context.fault.entry };
   }
   let last = 0;
   for (const change of changes) last = applyChange(context, change);
@@ -129,6 +135,7 @@ function contextOf(
     measures,
     readIndex: by === "batch" ? readPackedIndex : readPartIndex,
     added: { bytes: 0, count: 0 },
+    fault: { entry: undefined },
   };
 }
 
@@ -147,6 +154,7 @@ export function foldHostRecord(tables: FoldTables, record: HostRecord): void {
   } else if (record.verb === "floor") trainers.raiseFloor(record.session);
   else if (record.verb === "sessions") trainers.endSessions(record);
   else if (record.verb === "forget") trainers.forget(record.trainers);
+  else if (record.verb === "end") trainers.endTrainer(record);
   else if (record.verb === "ready") tables.takeReady(record);
   else declarations.take(record, rules.declaredMax);
 }

@@ -105,7 +105,9 @@ export interface FoldState {
   readonly declared?: readonly DeclaredParameter[];
   /** Sessions up to the floor that have not ended, ascending; absent if there are none. */
   readonly live?: readonly number[];
-  /** Sessions with more rejected records than applied ones, by trainer; absent if there are none. */
+  /** Sessions that were ended by themselves, by trainer, in the order of the journal; absent if there are none. */
+  readonly ended?: readonly CountRow[];
+  /** Sessions whose rejected records made more work than their applied ones, by trainer; absent if there are none. */
   readonly rejected?: readonly CountRow[];
   /** Unreadable records by the trainer in their subjects, of some trainers; absent if none. */
   readonly unreadableOf?: readonly CountRow[];
@@ -122,6 +124,7 @@ export interface RestoredState
 interface OptionalEntries {
   readonly declared: readonly DeclaredParameter[];
   readonly live: readonly number[];
+  readonly ended: readonly CountRow[];
   readonly unreadableOf: readonly CountRow[];
 }
 
@@ -135,7 +138,7 @@ function toFoldState(
     return [trainer, entry.session, entry.done, [...entry.outcomes.values()].map(outcomeRow)];
   });
   const counts = trainers.map(([trainer, entry]): CountRow => [trainer, entry.rejected]);
-  const { job, declared = [], live = [], unreadableOf = [] } = parts;
+  const { job, declared = [], live = [], ended = [], unreadableOf = [] } = parts;
   const rejected = counts.filter(([, records]) => records > 0);
   return {
     ...{ format: FORMAT, seq, crc, rules, synchronization },
@@ -144,6 +147,7 @@ function toFoldState(
     ...(job === undefined ? {} : { job }),
     ...(declared.length === 0 ? {} : { declared }),
     ...(live.length === 0 ? {} : { live }),
+    ...(ended.length === 0 ? {} : { ended }),
     ...(rejected.length === 0 ? {} : { rejected: rejected }),
     ...(unreadableOf.length === 0 ? {} : { unreadableOf }),
   };
@@ -173,6 +177,7 @@ export function parseFoldState(state: unknown): RestoredState {
       ...(job === undefined ? {} : { job: parseInitializedJob(mapField(fields, "job")) }),
       declared: listOrNone(fields, "declared").map(parseDeclared),
       live: listOrNone(fields, "live").map((live) => integerField({ live }, "live", 1)),
+      ended: countRows(fields, "ended"),
       unreadableOf: countRows(fields, "unreadableOf"),
     };
   } catch (cause) {
@@ -377,6 +382,7 @@ export class FoldTables {
       ...(this.job === undefined ? {} : { job: this.job }),
       declared: this.declarations.sorted(),
       live: this.trainers.live,
+      ended: this.trainers.ended,
       unreadableOf: this.unreadable.sorted(),
     };
     return toFoldState(parts, this.trainers.sorted());
@@ -459,7 +465,7 @@ export class FoldTables {
     }
     const rules = this.takeRules(restored);
     this.#restoreSteps(restored.steps);
-    this.trainers.restoreSessions(restored.floor, restored.live);
+    this.trainers.restoreSessions(restored.floor, restored.live, restored.ended);
     this.job = restored.job;
     for (const declared of restored.declared) this.declarations.restore(declared);
     for (const [trainer, entry] of restored.trainers) this.trainers.restore(trainer, entry, rules);

@@ -1,7 +1,7 @@
 import { decodeSealed, isSealed, type Message, readCrc } from "../../protocol/codec.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { BATCH_ENTRIES_MAX, BATCH_HEAD_BYTES_MAX } from "../../protocol/limits.ts";
-import { type BatchEntry, parseBatch } from "../../protocol/messages/batch-records.ts";
+import { type BatchEntry, GROUPS_KEY, parseBatch } from "../../protocol/messages/batch-records.ts";
 import type { HostRecord } from "../../protocol/messages/host-records.ts";
 import type { Outcome } from "../../protocol/messages/outcomes.ts";
 import { parseRecordHeader, type RecordHeader } from "../../protocol/messages/records.ts";
@@ -25,14 +25,15 @@ export function recordCrc(payload: Uint8Array): number {
 
 /**
  * Reads the message in a record; undefined if it is unreadable: damaged, malformed, or with more than
- * `headerBytesMax` bytes before its tensor bytes, by default the most that a record of any kind may have.
+ * `headerBytesMax` bytes before its tensor bytes, by default the most that a record of any kind may have. The groups
+ * of a batch are left unread: most of what a batch costs is reading them, and its sender may have no right to that.
  */
 export function readRecordMessage(
   payload: Uint8Array,
   headerBytesMax: number = BATCH_HEAD_BYTES_MAX,
 ): Message | undefined {
   if (!isSealed(payload)) return undefined;
-  const message = readable(() => decodeSealed(payload, headerBytesMax));
+  const message = readable(() => decodeSealed(payload, headerBytesMax, GROUPS_KEY));
   if (message === undefined) return undefined;
   const headerBytes = payload.length - message.data.length;
   return headerBytes <= headerBytesMax ? message : undefined;
@@ -166,6 +167,8 @@ type Folded =
       readonly isRepeat: boolean;
       /** The changes made; none for a record that was rejected, repeated or about no block. */
       readonly changes: readonly Change[];
+      /** The entry for which a batch was rejected, if it was one that could be read. */
+      readonly fault: BatchEntry | undefined;
     };
 
 /**

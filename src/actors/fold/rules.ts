@@ -3,7 +3,7 @@ import {
   BATCH_HEAD_BYTES_MAX,
   CLOCK_LEAD_STEPS,
   DECLARED_MAX,
-  REFUSED_RECORDS_MAX,
+  REJECTED_WORK_MAX,
   SHARD_BYTES_MAX,
   TRAINERS_MAX,
   WINDOW_RECORDS,
@@ -29,7 +29,7 @@ export interface Rules {
   readonly declaredMax: number;
   /** How many steps a clock may be ahead of the last closed step or of the member's previous clock. */
   readonly clockLeadSteps: number;
-  /** Limit of a session's rejected records less its applied ones; from there on all its records get QUOTA. */
+  /** Limit of the work on a session's rejected records less that on its applied ones; then all others get QUOTA. */
   readonly rejectedMax: number;
   /** Limit of trainers with a count of unreadable records of their own. */
   readonly unreadableTrainersMax: number;
@@ -53,7 +53,7 @@ export const RULES_1: Rules = {
   blocksMax: 262_144,
   declaredMax: DECLARED_MAX,
   clockLeadSteps: CLOCK_LEAD_STEPS,
-  rejectedMax: REFUSED_RECORDS_MAX,
+  rejectedMax: REJECTED_WORK_MAX,
   unreadableTrainersMax: 1_024,
   batchEntriesMax: BATCH_ENTRIES_MAX,
   batchHeaderBytesMax: BATCH_HEAD_BYTES_MAX,

@@ -446,7 +446,8 @@ export class Shard {
     }
     const isInbox = this.#subjects.isTrainerInbox(header.reply, trainer);
     const isAnswerable = isInbox || header.reply === "";
-    const outcome = this.#settle(record, subject, { header, message, isAnswerable });
+    const headerBytes = record.payload.length - message.data.length;
+    const outcome = this.#settle(record, subject, { header, message, headerBytes, isAnswerable });
     return { trainer, session: header.session, reply: isInbox ? header.reply : "", outcome };
   }
 
@@ -456,7 +457,7 @@ export class Shard {
     received: ParsedRecord,
   ): Outcome {
     const { header, message } = received;
-    const { outcome, changes, isRepeat } = foldTrainerRecord(
+    const folded = foldTrainerRecord(
       { tables: this.#tables, memory: this.memory, measures: this.observer !== undefined },
       seq,
       subject,
@@ -464,9 +465,11 @@ export class Shard {
     );
     if (this.observer !== undefined) {
       const kind = "trainer";
-      this.#observe({ kind, seq, timeMs, subject, header, message, outcome, isRepeat, changes });
+      const { outcome, changes, isRepeat, fault } = folded;
+      const sent = { subject, header, message };
+      this.#observe({ kind, seq, timeMs, ...sent, outcome, isRepeat, changes, fault });
     }
-    return outcome;
+    return folded.outcome;
   }
 
   /** Applies the open step if the folded record has ended it. */

@@ -1,5 +1,7 @@
+import type { Message } from "../../protocol/codec.ts";
 import { type ErrorCode, PserverError } from "../../protocol/errors.ts";
-import type { SessionsRecord } from "../../protocol/messages/host-records.ts";
+import { TRAINERS_MAX, WORK_DATA_BYTES, WORK_HEADER_BYTES } from "../../protocol/limits.ts";
+import type { EndRecord, SessionsRecord } from "../../protocol/messages/host-records.ts";
 import type { TrainerSession } from "../../protocol/messages/lifecycle-messages.ts";
 import type { Outcome } from "../../protocol/messages/outcomes.ts";
 import type { RecordHeader } from "../../protocol/messages/records.ts";
@@ -33,7 +35,7 @@ export interface TrainerEntry {
   readonly done: number;
   /** Outcomes of numbers above `done`, in the order of the journal. */
   readonly outcomes: ReadonlyMap<number, Outcome>;
-  /** Number of the session's rejected records less its applied ones; never below 0. */
+  /** Work on the session's rejected records less that on its applied ones, see {@link workOf}; never below 0. */
   readonly rejected: number;
 }
 
@@ -68,6 +70,8 @@ export class TrainerTable implements RememberedSessions {
   #floor = 0;
   /** Sessions up to the floor that have not ended. */
   #live: Set<number> = new Set();
+  /** By trainer, in the order of the journal: the session up to which its sessions were ended by themselves. */
+  readonly #ended: Map<string, number> = new Map();
 
   /** The highest session reported as given out; sessions up to it have ended, except for the live ones. */
   get floor(): number {
@@ -79,12 +83,17 @@ export class TrainerTable implements RememberedSessions {
     return [...this.#live].sort((a, b) => a - b);
   }
 
+  /** Sessions that were ended by themselves, and with them all lower ones of their trainers, in the order of this. */
+  get ended(): CountRow[] {
+    return [...this.#ended];
+  }
+
   /** Number of trainers. */
   get count(): number {
     return this.#entries.size;
   }
 
-  /** Lists the trainers with more rejected records than applied ones, in the order of {@link sorted}. */
+  /** Lists the trainers with more work on rejected records than on applied ones, in the order of {@link sorted}. */
   rejectedCounts(): [trainer: string, rejected: number][] {
     const counts: [string, number][] = [];
     for (const [id, { rejected }] of this.#entries) if (rejected > 0) counts.push([id, rejected]);
@@ -135,15 +144,15 @@ export class TrainerTable implements RememberedSessions {
     return undefined;
   }
 
-  /** Notes the outcome of an admitted record and forgets those up to its `done`. */
-  note(trainer: string, header: RecordHeader, outcome: Outcome): void {
+  /** Notes the outcome of an admitted record of this much work, and forgets those up to its `done`. */
+  note(trainer: string, header: RecordHeader, outcome: Outcome, work: number): void {
     let entry = this.#entries.get(trainer);
     if (entry?.session !== header.session) {
       entry = { session: header.session, done: 0, outcomes: new Map(), rejected: 0 };
       this.#entries.set(trainer, entry);
     }
     entry.outcomes.set(header.n, outcome);
-    count(entry, outcome);
+    count(entry, outcome, work);
     if (header.done > entry.done) forget(entry, header.done);
   }
 
@@ -185,6 +194,21 @@ export class TrainerTable implements RememberedSessions {
     for (const [trainer, { session }] of this.#entries) {
       if (session <= upTo && !named.has(session)) this.#entries.delete(trainer);
     }
+    for (const [trainer, session] of this.#ended) {
+      if (this.#hasEnded(session)) this.#ended.delete(trainer);
+    }
+  }
+
+  /** Ends the sessions of a trainer up to this one, and forgets it. Of very many trainers only the last are noted. */
+  endTrainer({ trainer, session }: Pick<EndRecord, "trainer" | "session">): void {
+    const entry = this.#entries.get(trainer);
+    if (entry !== undefined && entry.session <= session) this.#entries.delete(trainer);
+    const before = this.#ended.get(trainer) ?? 0;
+    if (session <= before || this.#hasEnded(session)) return;
+    this.#ended.delete(trainer);
+    const [oldest] = this.#ended.keys();
+    if (oldest !== undefined && this.#ended.size >= TRAINERS_MAX) this.#ended.delete(oldest);
+    this.#ended.set(trainer, session);
   }
 
   /**
@@ -197,10 +221,11 @@ export class TrainerTable implements RememberedSessions {
     }
   }
 
-  /** Restores {@link floor} and {@link live}; must precede {@link restore}. */
-  restoreSessions(floor: number, live: readonly number[]): void {
+  /** Restores {@link floor}, {@link live} and {@link ended}; must precede {@link restore}. */
+  restoreSessions(floor: number, live: readonly number[], ended: readonly CountRow[]): void {
     this.#floor = floor;
     this.#live = new Set(live);
+    for (const [trainer, session] of ended) this.#ended.set(trainer, session);
   }
 
   /** Moves all outcomes to record 0: the sequences of the journal start again at 1. */
@@ -221,6 +246,7 @@ export class TrainerTable implements RememberedSessions {
       !this.#entries.has(trainer) &&
       this.#entries.size < rules.trainersMax &&
       !this.#hasEnded(session) &&
+      session > (this.#ended.get(trainer) ?? 0) &&
       numbers.every((n) => n > done && n <= done + rules.windowRecords);
     if (!fits) {
       throw new PserverError(
@@ -248,6 +274,11 @@ export class TrainerTable implements RememberedSessions {
         "REJOIN",
         `session: expected one above ${this.#floor}; received ${session}`,
       );
+    }
+    const ended = this.#ended.get(trainer) ?? 0;
+    if (session <= ended) {
+      const text = `session: it was too far ahead of the shard; expected one above ${ended}; received ${session}`;
+      return rejection(n, seq, "REJOIN", text);
     }
     if (entry === undefined || session > entry.session) return undefined;
     if (session < entry.session) {
@@ -282,12 +313,27 @@ function forget(entry: Entry, done: number): void {
   entry.done = done;
 }
 
-function count(entry: Entry, { code }: Outcome): void {
-  if (code === undefined) entry.rejected = Math.max(0, entry.rejected - 1);
-  else if (!EXPECTED_REJECTIONS.includes(code)) entry.rejected += 1;
+/**
+ * Returns the work that a record can make for a shard, in units of the least record: by the bytes that are read one by
+ * one, above all the entries of a batch, and by those of its tensor, which are only looked through.
+ */
+export function workOf({
+  headerBytes,
+  message,
+}: {
+  readonly headerBytes: number;
+  readonly message: Pick<Message, "data">;
+}): number {
+  const dataWork = Math.floor(message.data.length / WORK_DATA_BYTES);
+  return 1 + Math.floor(headerBytes / WORK_HEADER_BYTES) + dataWork;
 }
 
-/** Returns the QUOTA answer to a session with too many rejected records; undefined for all others. */
+function count(entry: Entry, { code }: Outcome, work: number): void {
+  if (code === undefined) entry.rejected = Math.max(0, entry.rejected - work);
+  else if (!EXPECTED_REJECTIONS.includes(code)) entry.rejected += work;
+}
+
+/** Returns the QUOTA answer to a session with too much work on rejected records; undefined for all others. */
 function rejectAboveQuota(
   entry: Entry | undefined,
   { session, n }: Pick<RecordHeader, "session" | "n">,
@@ -297,8 +343,8 @@ function rejectAboveQuota(
   if (entry === undefined || entry.session !== session) return undefined;
   if (entry.rejected < rejectedMax) return undefined;
   const message =
-    `session ${session}: the shard has refused ${entry.rejected} records more than it has applied, ` +
-    "and takes no further one; join again once the cause is found";
+    `session ${session}: rejected records have made ${entry.rejected} units of work more than applied ones, ` +
+    "and the shard takes no further one; join again once the cause is found";
   return rejection(n, seq, "QUOTA", message);
 }
 
@@ -319,7 +365,7 @@ export interface Senders {
   readonly declared: number;
   /** Number of records without a readable sender: damaged, malformed, or of another shard. */
   readonly unreadable: number;
-  /** The trainers whose session has more rejected than applied records, with the difference. */
+  /** The trainers whose rejected records made more work than their applied ones, with the difference. */
   readonly rejectedOf: readonly CountRow[];
   /** Numbers of unreadable records, by the trainer in their subjects. */
   readonly unreadableOf: readonly CountRow[];

@@ -5,14 +5,12 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { removeLeftTemporaries } from "../../model-files/index.ts";
 import {
-  asMap,
   ensureError,
   type Fields,
   type JobSubjects,
   PserverError,
   quoteName,
   type SynchronizationInput,
-  textField,
 } from "../../protocol/index.ts";
 import {
   fromBrokerError,
@@ -37,10 +35,12 @@ import type { TakenBack } from "../lifecycle/initialization.ts";
 import { createLifecycle, type LifecycleService } from "../lifecycle/service.ts";
 import type { RefusalBudget } from "../owner/fair-server.ts";
 import type { ShardTrouble } from "../owner/serving-shard.ts";
+import type { TakeOverProgress } from "../owner/take-over.ts";
 import { ControlService, Saver } from "./control-service.ts";
 import { HostMemory } from "./host-memory.ts";
 import { type HostRequests, serveRequests } from "./host-requests.ts";
 import { hostKey, ShardClaims } from "./shard-claims.ts";
+import { TakeOvers } from "./take-overs.ts";
 import { JobWatch, LossesWatch, MembersWatch, SessionsWatch } from "./watches.ts";
 import { WorkerPool, type WorkerPoolEvents, type WorkerSetup } from "./worker-pool.ts";
 
@@ -93,6 +93,8 @@ export type HostEvent =
    * again.
    */
   | ({ readonly type: "parameters-lost"; readonly shard: number } & TakenBack)
+  /** A shard is still being taken over, and that makes progress; repeated every few seconds. */
+  | ({ readonly type: "taking-over" } & TakeOverProgress)
   /** A shard goes on from its last snapshot, because its journal in memory is gone. */
   | ({ readonly type: "fell-back" } & ContinuedShard)
   /** The host ends, and is still storing these shards, whose journals are in memory; repeated every few seconds. */
@@ -168,14 +170,8 @@ const SNAPSHOT_BYTES = 256 * 1024 ** 2;
 /** Journal bytes under way to one worker's connection, shared by its shards. */
 const CREDIT_BYTES = 32 * 1024 ** 2;
 
-/** How often a starting host checks whether its shards are served. */
-const SERVED_POLL_MS = 20;
-
 /** How often a host that ends reports that it is still saving shards. */
 const SAVING_REPORT_MS = 3_000;
-
-/** Shards whose errors are shown when a host cannot start. */
-const ERRORS_SHOWN_MAX = 3;
 
 /** A host that has opened its job: starts and stops its parts, and reacts to their reports. */
 export class RunningHost implements Host, WorkerPoolEvents {
@@ -188,6 +184,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
   readonly #memory: HostMemory;
   readonly #pool: WorkerPool;
   readonly #claims: ShardClaims;
+  readonly #takeOvers: TakeOvers;
   /** Keeps the host's own lease. */
   readonly #keeper: LeaseKeeper;
   /** Publishes the host in etcd, if the job's leases are there. */
@@ -249,6 +246,10 @@ export class RunningHost implements Host, WorkerPoolEvents {
     const saver = new Saver({ service, owners, directory, job: name, host: id, onError });
     this.#control = new ControlService(job, service, owners, saver);
     const statuses = (): readonly Fields[] => this.#pool.statuses;
+    this.#takeOvers = new TakeOvers({
+      ...{ host: id, statuses },
+      onProgress: (progress) => this.#emit({ type: "taking-over", ...progress }),
+    });
     this.#members = new MembersWatch({ service, statuses, leaseMs, onError });
     this.#sessions = new SessionsWatch({ service, statuses, onError });
     this.#losses = new LossesWatch({
@@ -274,6 +275,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
       );
     }
     await this.#claims.start();
+    this.#takeOvers.start();
     this.#presence.start();
     await this.#lifecycle.start();
     if (this.settings.synchronization.mode !== "async") this.#members.start();
@@ -296,24 +298,22 @@ export class RunningHost implements Host, WorkerPoolEvents {
     await this.#publication?.start();
   }
 
-  /** Settles when every shard that falls to this host is served or has failed; @throws TIMEOUT. */
-  async untilServed(timeoutMs: number): Promise<void> {
-    const started = performance.now();
+  /**
+   * Settles when every shard that falls to this host is served or has failed.
+   * @throws TIMEOUT when no take-over has made progress for `stallMs`.
+   */
+  async untilServed(stallMs: number): Promise<void> {
     let ended: { reason: PserverError | undefined } | undefined;
     void this.stopped.then((reason) => {
       ended = { reason };
     });
-    while (!this.#claims.share.every((shard) => this.#settled.has(shard))) {
+    await this.#takeOvers.until(() => {
       if (ended !== undefined) {
         const text = `host ${this.id} was closed as it started`;
         throw ended.reason ?? new PserverError("CLOSED", text);
       }
-      if (performance.now() - started > timeoutMs) {
-        const text = `host ${this.id}: its shards were not served in ${timeoutMs} ms${this.#shardErrors()}`;
-        throw new PserverError("TIMEOUT", text);
-      }
-      await delay(SERVED_POLL_MS);
-    }
+      return this.#claims.share.every((shard) => this.#settled.has(shard));
+    }, stallMs);
   }
 
   close(): Promise<void> {
@@ -416,14 +416,6 @@ export class RunningHost implements Host, WorkerPoolEvents {
     }
   }
 
-  /** Lists the errors of shards that are not served, for a message. */
-  #shardErrors(): string {
-    const texts = this.#pool.statuses.flatMap(({ shard, error }) =>
-      error === undefined ? [] : `; shard ${shard}: ${textField(asMap(error, "error"), "message")}`,
-    );
-    return texts.slice(0, ERRORS_SHOWN_MAX).join("");
-  }
-
   /**
    * Stores a shard that is about to be released: its journal in memory may go with the broker next. If it cannot be
    * stored, that is reported, and the host ends all the same.
@@ -447,6 +439,7 @@ export class RunningHost implements Host, WorkerPoolEvents {
   async #shutDown(reason: PserverError | undefined): Promise<void> {
     const { connection, answers, etcd } = this.#opening;
     const savesShards = this.settings.journal === "memory" && !this.#isJobGone;
+    this.#takeOvers.stop();
     void this.#losses.stop();
     void this.#presence.stop();
     // At the same time: a request in work may wait for a shard that another host is to take over.

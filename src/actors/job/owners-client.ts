@@ -4,6 +4,7 @@ import { type NatsConnection, TimeoutError } from "@nats-io/transport-node";
 import {
   type DeclaredParameter,
   decodeMessage,
+  type ErrorCode,
   encodeMessage,
   type Fields,
   type HostRecord,
@@ -33,6 +34,7 @@ import { mapConcurrently } from "../concurrent.ts";
 import { neededBytes } from "../host/host-memory.ts";
 import type { Journal } from "../journal/journal.ts";
 import { type StorageQueries, storageQueries } from "../journal/streams.ts";
+import { readTakeOver, TakeOverWatch } from "../owner/take-over.ts";
 
 /** How long one request waits for a reply before it is repeated. */
 const ATTEMPT_MS = 2_000;
@@ -118,7 +120,8 @@ export class OwnersClient implements Owners {
   /**
    * Sends a request to the owner of a shard and repeats it while no owner answers. `attemptMs` is the time
    * before a repeat, 2 s by default; requests that take an owner long need more.
-   * @throws NO_OWNER if none answers in `graceMs`, 20 s by default; else the error in the reply.
+   * @throws NO_OWNER if none answers in `graceMs`, 20 s by default. From that on a take-over of the shard is waited for
+   * as long as it makes progress. Else the error in the reply.
    */
   async ask(
     shard: number,
@@ -130,11 +133,13 @@ export class OwnersClient implements Owners {
     const { connection, subjects, host } = this.#deps;
     const subject = subjects.owner(shard, host, verb);
     const payload = encodeMessage(fields);
-    const deadline = performance.now() + graceMs;
+    const takeOver = new TakeOverWatch();
+    // Who gives less than the usual grace time can do without an answer.
+    const awaitsTakeOver = graceMs >= GRACE_MS;
     for (let tries = 1; ; tries++) {
       try {
         // Without any grace time the owner is asked once, and has the time of one request.
-        const leftMs = tries === 1 ? attemptMs : Math.max(1, deadline - performance.now());
+        const leftMs = tries === 1 ? attemptMs : Math.max(1, graceMs - takeOver.stalledMs);
         const timeout = Math.min(attemptMs, leftMs);
         const reply = await connection.request(subject, payload, { timeout });
         const message = decodeMessage(reply.data);
@@ -144,7 +149,9 @@ export class OwnersClient implements Owners {
         if (!isUnanswered(error) && !isMoving(error)) {
           throw fromBrokerError(error, `asking shard ${shard}`);
         }
-        if (performance.now() >= deadline) throw noOwner(shard, graceMs, error);
+        const progress = error instanceof PserverError ? readTakeOver(error.details) : undefined;
+        if (progress !== undefined && awaitsTakeOver) takeOver.note([progress]);
+        if (takeOver.stalledMs >= graceMs) throw noOwner(shard, graceMs, error);
         await delay(RETRY_MS);
       }
     }
@@ -246,18 +253,20 @@ export class OwnersClient implements Owners {
 }
 
 function noOwner(shard: number, graceMs: number, cause: unknown): PserverError {
-  return new PserverError(
-    "NO_OWNER",
-    `shard ${shard}: no host has answered for ${graceMs} ms; start one with "pserver host"`,
-    { shard },
-    { cause },
-  );
+  const isTakingOver = cause instanceof PserverError && cause.code === "NO_OWNER";
+  const text = isTakingOver
+    ? `${cause.message}, without progress for ${graceMs} ms`
+    : `shard ${shard}: no host has answered for ${graceMs} ms; start one with "pserver host"`;
+  return new PserverError("NO_OWNER", text, { shard }, { cause });
 }
 
 function isUnanswered(error: unknown): boolean {
   return error instanceof TimeoutError || isNoResponders(error);
 }
 
+/** Answers of an owner that will be another soon. */
+const MOVING: readonly ErrorCode[] = ["NOT_OWNER", "NO_OWNER", "BUSY"];
+
 function isMoving(error: unknown): boolean {
-  return error instanceof PserverError && (error.code === "NOT_OWNER" || error.code === "BUSY");
+  return error instanceof PserverError && MOVING.includes(error.code);
 }

@@ -187,11 +187,17 @@ export class SnapshotReader {
   readonly #deps: SnapshotReaderDeps;
   readonly #subjects: JobSubjects;
   readonly #shard: number;
+  #readBytes = 0;
 
   constructor(deps: SnapshotReaderDeps) {
     this.#deps = deps;
     this.#subjects = deps.subjects;
     this.#shard = deps.shard;
+  }
+
+  /** Bytes of the pieces that this reader has read. */
+  get readBytes(): number {
+    return this.#readBytes;
   }
 
   /**
@@ -231,6 +237,7 @@ export class SnapshotReader {
       throw this.#damaged(piece, "cannot be read", cause);
     }
     if (readCrc(bytes) !== piece.crc) throw this.#damaged(piece, "has another checksum");
+    this.#readBytes += bytes.length;
     return bytes;
   }
 

@@ -50,6 +50,9 @@ export class FairShares {
 /** Bytes by which a trainer's debt shrinks with each turn that it skips. */
 const QUANTUM = 1024 * 1024;
 
+/** Bytes that count as much as a millisecond of work: about what a host sends in that time. */
+const BYTES_PER_MS = QUANTUM;
+
 /** The waiting tasks of one trainer. */
 interface TrainerQueue<Task> {
   readonly tasks: { readonly task: Task; readonly cost: number }[];
@@ -116,10 +119,14 @@ export class FairQueue<Task> {
     return undefined;
   }
 
-  /** Charges the bytes that a served task took: others get as much before the trainer's next task. */
-  charge(trainer: string, bytes: number): void {
+  /**
+   * Charges what a served task took, in time and in bytes sent, whichever is more: others get as much before the
+   * trainer's next task.
+   */
+  charge(trainer: string, workMs: number, bytes = 0): void {
+    const cost = Math.max(bytes, workMs * BYTES_PER_MS);
     const queue = this.#queues.get(trainer);
-    if (queue !== undefined) queue.debt += Math.max(0, bytes - QUANTUM);
+    if (queue !== undefined) queue.debt += Math.max(0, cost - QUANTUM);
   }
 }
 
@@ -359,8 +366,12 @@ export class FairServer {
   }
 
   #run(lane: Lane, { from, data, run }: FairRequest): void {
+    const startedMs = performance.now();
     const answered = run(data);
-    if (answered === undefined) return;
+    if (answered === undefined) {
+      lane.waiting.charge(from, performance.now() - startedMs);
+      return;
+    }
     lane.begin(from);
     this.#active++;
     void answered.then(() => {

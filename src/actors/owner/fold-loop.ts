@@ -133,7 +133,7 @@ export class FoldQueue {
     const reread = this.#mismatched.isConfirmedBy(record);
     try {
       const settled = this.#shard.apply({ seq, subject, payload, reread, timeMs });
-      if (settled !== undefined) this.#events.onSettled(settled);
+      if (settled !== undefined) this.#events.onSettled(settled, record);
     } catch (error) {
       const found = ensureError(error);
       return found.code === "BAD_CHECKSUM" && !reread
@@ -159,7 +159,7 @@ export interface FoldLoopEvents {
   /** Whether the fold may go on; asked before each record, and again after {@link FoldLoop.poke}. */
   mayFold(): boolean;
   /** Takes the answer to a record that was folded. */
-  onSettled(settled: RecordAnswer): void;
+  onSettled(settled: RecordAnswer, record: JournalRecord): void;
   /** Called soon after records were folded, once for several, with their bytes in the stream. */
   onAdvanced(bytes: number): void;
   /**
@@ -204,7 +204,7 @@ export class FoldLoop {
     const { events, reader } = deps;
     this.#queue = new FoldQueue(deps.shard, {
       mayFold: () => events.mayFold(),
-      onSettled: (settled) => events.onSettled(settled),
+      onSettled: (settled, record) => events.onSettled(settled, record),
       onReread: (seq, broker, isSame) => {
         if (isSame) reader.allow(broker);
         else events.onReplicaDamaged({ broker, from: seq, to: seq, isOther: false });

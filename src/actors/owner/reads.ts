@@ -193,6 +193,9 @@ export class KnownChecksums {
   }
 }
 
+/** Entries that are read before the replies of others get their turn: each costs a microsecond or more. */
+const CHUNK_ENTRIES_MAX = 512;
+
 /** An entry of a chunk; `reader` is undefined if the asker has this version. */
 interface ChunkEntry {
   readonly version: number;
@@ -224,7 +227,7 @@ class ServedRead {
   }
 
   /**
-   * Makes the next chunk: as many entries as take about 1 MiB, at least one.
+   * Makes the next chunk: as many entries as take about 1 MiB, at least one and at most 512.
    * @throws STALE_EPOCH, BAD_LENGTH, BAD_INDEX, UNSUPPORTED naming the entry; TOO_LARGE for more than 16 MiB.
    */
   next(allocate: Allocate): Chunk {
@@ -257,7 +260,8 @@ class ServedRead {
     const bytesMax = Math.min(BATCH_BYTES, this.#responder.payloadBytesMax - HEADER_BYTES_MAX);
     const entries: ChunkEntry[] = [];
     let dataBytes = 0;
-    for (let i = this.#next; i < all.length; i++) {
+    const end = Math.min(all.length, this.#next + CHUNK_ENTRIES_MAX);
+    for (let i = this.#next; i < end; i++) {
       const entry = this.#read(all[i] as ReadEntry, indices[i]);
       const bytes = entry.reader === undefined ? 0 : paddedBytes(entry.reader.bytes);
       if (entries.length > 0 && dataBytes + bytes > bytesMax) break;

@@ -111,11 +111,13 @@ export class Responder {
   }
 
   #serve({ trainer, task }: ServedTask<Task>): void {
+    const startedMs = performance.now();
     const { bytes, more } = this.#make(task);
+    const workMs = performance.now() - startedMs;
     this.#send(task.reply, bytes);
     if (more) this.#queueUp(trainer, task);
     else task.end();
-    this.#queue.charge(trainer, bytes.length);
+    this.#queue.charge(trainer, workMs, bytes.length);
   }
 
   /** Queues a reply, or the rest of one; false if the asker has got BUSY instead. */

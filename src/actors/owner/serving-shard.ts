@@ -2,11 +2,14 @@ import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import {
   defined,
+  ensureError,
   type Fallback,
   type Fields,
   type Position,
-  type PserverError,
+  PserverError,
+  quoteName,
 } from "../../protocol/index.ts";
+import type { JournalRecord } from "../fold/journal-record.ts";
 import type { RecordAnswer, Shard } from "../fold/shard.ts";
 import type { HostMemory } from "../host/host-memory.ts";
 import { majorityLastSeq } from "../journal/journal.ts";
@@ -19,6 +22,7 @@ import { type TapeGaps, TapeWriter } from "../journal/tape/tape-writer.ts";
 import type { FoldProgress } from "../journal/watermark.ts";
 import type { WatermarkKeeper } from "../journal/watermark-keeper.ts";
 import { ShardAnswers, shardUpdates } from "./answers.ts";
+import { BACKLOG_BYTES_MAX, BacklogWatch } from "./backlog-watch.ts";
 import { type Coalescer, FoldLoop, type FoldLoopEvents } from "./fold-loop.ts";
 import { type LocatedJournal, OwnedJournal } from "./owned-journal.ts";
 import {
@@ -83,8 +87,8 @@ export interface ShardContext extends SnapshotContext {
  * Troubles of a shard: it has failed; it does not fit into the host's memory; a snapshot, lines of the tape or the
  * watermark could not be stored; records could not be described, or have no lines on the tape; a trainer has seen a
  * later record than the journal holds; an archiver has stopped, and is no longer waited for; records were trimmed
- * before one had copied them; a broker's copy of the journal is
- * damaged, and another one is used.
+ * before one had copied them; a broker's copy of the journal is damaged, and another one is used; a session was ended
+ * because it sent far ahead of the fold.
  */
 export type ShardTrouble =
   | "failed"
@@ -96,7 +100,8 @@ export type ShardTrouble =
   | "loss-reported"
   | "archiver-stopped"
   | "archiver-behind"
-  | "replica-damaged";
+  | "replica-damaged"
+  | "flooded";
 
 /** Reports of the owner of a shard to its worker. */
 export interface OwnerListener {
@@ -121,6 +126,8 @@ export interface ServingOwner {
   readonly mayAnswer: boolean;
   /** Whether the host has memory for the blocks that were folded while catching up. */
   fits(shard: Shard): boolean;
+  /** Called when the shard has caught up, just before it receives requests. */
+  caughtUp(): void;
   /** Brokers whose copies of the journal are not what was folded before. */
   readonly differingBrokers: Iterable<string>;
   /** Writes the last record that was folded into the watermark. Failures are reported, not thrown. */
@@ -153,6 +160,9 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
   readonly #subscriptions: ShardSubscriptions;
   readonly #loop: FoldLoop;
   readonly #outcomes: OutgoingOutcomes;
+  readonly #backlogs: BacklogWatch = new BacklogWatch();
+  /** The last record that its snapshot holds. */
+  readonly #baseSeq: number;
   #isStopped = false;
   #isMarking = false;
   #hasFoldEnded = false;
@@ -171,6 +181,7 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
     const journalEnd = new ObservedEnd(number);
     this.number = number;
     this.shard = shard;
+    this.#baseSeq = shard.seq;
     this.#context = context;
     this.#owner = owner;
     this.#tape = this.#makeTape();
@@ -267,6 +278,13 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
   /** Whether it has caught up and answers. */
   get isServing(): boolean {
     return this.#core.isServing && !this.#isStopped;
+  }
+
+  /** Records that it has to fold before it answers, and how many of them it has folded. */
+  get catchUp(): { readonly folded: number; readonly records: number } {
+    const { seq } = this.#core.journalEnd;
+    const records = Math.max(0, seq - this.#baseSeq);
+    return { folded: Math.min(Math.max(0, this.shard.seq - this.#baseSeq), records), records };
   }
 
   get position(): Position {
@@ -390,10 +408,31 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
     return this.#core.isServing || this.#owner.fits(this.shard);
   }
 
-  onSettled(settled: RecordAnswer): void {
+  onSettled(settled: RecordAnswer, { payload, timeMs = 0 }: JournalRecord): void {
     if (!this.isServing) return;
+    const { trainer, session } = settled;
+    const payloadBytes = payload.length;
+    const times = { storedMs: timeMs, foldedMs: Date.now() };
+    if (this.#backlogs.isTooFarAhead({ trainer, session, payloadBytes, ...times })) {
+      void this.#endSession(trainer, session);
+    }
     this.#outcomes.add(settled);
     if (settled.outcome.code !== undefined) this.#rejected += 1;
+  }
+
+  /** Ends a session that does not wait for its outcomes, so that others do not wait for its records. */
+  async #endSession(trainer: string, session: number): Promise<void> {
+    const { journal, listener } = this.#context;
+    const { number: shard } = this;
+    try {
+      await journal.append({ verb: "end", trainer, session });
+      const text =
+        `shard ${shard}: session ${session} of trainer ${quoteName(trainer)} was ended: ` +
+        `it sent ${BACKLOG_BYTES_MAX} bytes ahead of the fold without waiting for outcomes`;
+      listener.trouble("flooded", new PserverError("QUOTA", text, { shard, trainer, session }));
+    } catch (error) {
+      listener.trouble("flooded", ensureError(error));
+    }
   }
 
   onAdvanced(bytes: number): void {
@@ -449,6 +488,7 @@ export class ServingShard implements AnsweredShard, FoldLoopEvents, SnapshotEven
     void this.#owner.mark().then(() => {
       this.#isMarking = false;
       if (this.#isStopped || !this.#core.catchUp()) return;
+      this.#owner.caughtUp();
       this.#subscriptions.open(this.shard.blocks());
       this.#context.listener.serving();
     });

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import {
+  encodeMessage,
   ensureError,
   type Fields,
   type Position,
@@ -18,7 +19,8 @@ import { WatermarkWriter } from "../journal/watermark-keeper.ts";
 import type { WantedPosition } from "./pending-reads.ts";
 import { isDeposed, recoverShard } from "./recover-shard.ts";
 import { type ServingOwner, ServingShard, type ShardContext } from "./serving-shard.ts";
-import { refusingHandler, ShardSubscriptions } from "./subscriptions.ts";
+import { type RequestHandler, refusingHandler, ShardSubscriptions } from "./subscriptions.ts";
+import { type TakeOverProgress, takingOver } from "./take-over.ts";
 
 /**
  * Tells whether the owner of a shard is known to own it at this moment: its lease is held, and since the lease was
@@ -251,7 +253,8 @@ export class ShardOwner implements ServingOwner {
     const limit = new RetryLimit();
     while (!this.#closed) {
       try {
-        if (this.#lacking !== undefined) this.#reserve(this.#lacking.valueBytes);
+        if (this.#lacking === undefined) this.#refuseForNow();
+        else this.#reserve(this.#lacking.valueBytes);
         await this.#takeOver();
         return;
       } catch (error) {
@@ -383,8 +386,42 @@ export class ShardOwner implements ServingOwner {
   #hasMemory(): void {
     if (this.#lacking === undefined) return;
     this.#lacking = undefined;
+    this.#refuseForNow();
+  }
+
+  /** Answers requests with how far the take-over has come, until the shard has caught up. */
+  #refuseForNow(): void {
+    if (this.#closed) return;
+    const refuse = refusingHandler(() => takingOver(this.#progress));
+    const { responder } = this.#context.worker;
+    const ownerVerb: RequestHandler["ownerVerb"] = (data, asker, verb) => {
+      if (verb !== "status") return refuse.ownerVerb(data, asker, verb);
+      responder.respond(asker, () => encodeMessage({ status: this.status() }));
+    };
+    this.#receive({ ...refuse, ownerVerb }).open([]);
+  }
+
+  caughtUp(): void {
+    this.#stopRefusing();
+  }
+
+  #stopRefusing(): void {
     this.#refusing?.close();
     this.#refusing = undefined;
+  }
+
+  get #progress(): TakeOverProgress {
+    const { shard, store } = this.#context;
+    const { folded, records } = this.#serving?.catchUp ?? { folded: 0, records: 0 };
+    return { shard, loadedBytes: store.readBytes, folded, records };
+  }
+
+  /** Makes the entry about the take-over of the shard; none when it is over. */
+  #takeOverEntry(): Fields {
+    const state = this.#state;
+    if (state !== "taking-over" && state !== "catching-up") return {};
+    const { shard: _shard, ...takeOver } = this.#progress;
+    return { takeOver };
   }
 
   /**
@@ -465,6 +502,7 @@ export class ShardOwner implements ServingOwner {
       ...(this.#damaged.size === 0 ? {} : { damagedReplicas: [...this.#damaged.values()] }),
       ...(fallbacks.length === 0 ? {} : { fallbacks }),
       ...stepsEntry(shard),
+      ...this.#takeOverEntry(),
       ...errorEntry(this.#failure ?? this.#trouble),
     };
   }
@@ -487,10 +525,15 @@ export class ShardOwner implements ServingOwner {
 
   /** Receives requests and refuses them with an error. */
   #refuse(error: () => PserverError): ShardSubscriptions {
+    return this.#receive(refusingHandler(error));
+  }
+
+  /** Receives requests with a handler that needs no recovered shard. */
+  #receive(handler: RequestHandler): ShardSubscriptions {
     const { shard, worker } = this.#context;
-    this.#refusing?.close();
+    this.#stopRefusing();
     const mayAnswer = (): boolean => this.#proof.isLeaseHeld;
-    this.#refusing = new ShardSubscriptions(shard, worker, mayAnswer, refusingHandler(error));
+    this.#refusing = new ShardSubscriptions(shard, worker, mayAnswer, handler);
     return this.#refusing;
   }
 
@@ -547,6 +590,7 @@ export class ShardOwner implements ServingOwner {
     } else {
       // A failed shard answers with its error, so that askers do not wait for an owner.
       const failure = (): PserverError => this.#failure ?? error;
+      this.#stopRefusing();
       if (this.#serving !== undefined) this.#serving.fail(failure);
       else this.#refuse(failure).openFailed();
       this.#watchForRecovery();

@@ -21,6 +21,7 @@ import type { ContinuedShard } from "../journal/next-generation.ts";
 import { SnapshotStore } from "../journal/snapshot-store.ts";
 import { type Watermark, watermarkKey } from "../journal/watermark.ts";
 import { WatermarkKeeper } from "../journal/watermark-keeper.ts";
+import { readTakeOver, TakeOverWatch, takingOver } from "../owner/take-over.ts";
 import { acceptLoss, type RecoveryStage } from "./accept-loss.ts";
 import type { RecoveryChoice, ShardFindings } from "./findings.ts";
 import { askKnown, type EntryFindings, inspectEntries } from "./inspect-entries.ts";
@@ -55,17 +56,21 @@ export function takeOverMs(leaseMs: number): number {
 
 /**
  * Asks for the generation under which a shard is served.
- * @throws the error of its owner; NO_OWNER if none answers.
+ * @throws the error of its owner; NO_OWNER if none answers, or the shard is being taken over.
  */
 async function servedGeneration(owners: Pick<OwnersClient, "ask">, shard: number): Promise<number> {
   const { fields } = await owners.ask(shard, "status", {}, OWNER_MS);
-  return integerField(asMap(fields["status"], "status"), "generation");
+  const status = asMap(fields["status"], "status");
+  const takeOver = readTakeOver(status);
+  if (takeOver !== undefined) throw takingOver(takeOver);
+  return integerField(status, "generation");
 }
 
 /**
  * Waits until a host serves a shard under a generation: hosts that run take it over again by themselves. Returns
  * undefined when one does, else why none does: NO_OWNER, soon, if no host answers for the shard at first and none did
- * before; the last error of its owner once {@link takeOverMs} have passed.
+ * before; the last error of its owner once no take-over has made progress for
+ * {@link takeOverMs}.
  * @throws the reason of `signal`.
  */
 export async function awaitOwner(
@@ -73,11 +78,14 @@ export async function awaitOwner(
   expected: ExpectedOwner,
 ): Promise<PserverError | undefined> {
   const { leaseMs, hadHost, signal } = expected;
-  const deadline = performance.now() + takeOverMs(leaseMs);
+  const watch = new TakeOverWatch();
   for (let hasHost = hadHost; ; ) {
     const problem = await problemOf(owners, expected);
-    hasHost ||= problem?.code !== "NO_OWNER";
-    if (problem === undefined || !hasHost || performance.now() >= deadline) return problem;
+    const takeOver = problem && readTakeOver(problem.details);
+    if (takeOver !== undefined) watch.note([takeOver]);
+    hasHost ||= problem?.code !== "NO_OWNER" || takeOver !== undefined;
+    const isOver = watch.stalledMs >= takeOverMs(leaseMs);
+    if (problem === undefined || !hasHost || isOver) return problem;
     await delay(RETRY_MS);
     signal.throwIfAborted();
   }

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { describeTakeOver, readTakeOver } from "../../actors/owner/take-over.ts";
 import type { JobAdmin } from "../../client/admin/job-admin.ts";
 import {
   archiverLag,
@@ -223,6 +224,9 @@ export function describeStatus(status: JobStatus, format: TextFormat, rates?: Ra
   for (const [state, numbers] of idleShards(shards)) {
     lines.push(...row("", `${nameShards(numbers)}: ${state}`, "warn"));
   }
+  for (const progress of shards.flatMap((shard) => readTakeOver(shard) ?? [])) {
+    lines.push(...row("", `shard ${progress.shard}: ${describeTakeOver(progress)}`));
+  }
   for (const { shard, fallbacks } of fallenBack(shards)) {
     lines.push(...row("", `shard ${shard}: ${describeFallbacks(fallbacks)}`));
   }
@@ -301,7 +305,7 @@ function describeWaste({ trainer, rejected, unreadable }: TrainerRejections): st
   const counts = [
     ...(rejected === 0
       ? []
-      : [`${formatCount(rejected, "rejected record")} more than applied ones`]),
+      : [`${formatNumber(rejected)} units of work more on rejected records than on applied ones`]),
     ...(unreadable === 0 ? [] : [formatCount(unreadable, "unreadable record")]),
   ];
   return `of no use from ${visible(trainer)}: ${counts.join(", ")}`;

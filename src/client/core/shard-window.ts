@@ -1,3 +1,4 @@
+import { UNSETTLED_BLOCK_BYTES, UNSETTLED_BYTES_MAX } from "../../protocol/limits.ts";
 import { laterPosition, type Position } from "../../protocol/messages/position.ts";
 import { type BlockUpdate, expectedPosition, type Failure } from "./update-call.ts";
 
@@ -114,7 +115,7 @@ export class InFlight {
 /**
  * What a session sends to one shard: waiting updates, open numbers, and `done`, the number up to which all
  * records are settled or given up. All open numbers lie in `done + 1 … last`, a range of at most `records`
- * numbers.
+ * numbers, and their records are a bounded amount of work: so no trainer is far ahead of the fold.
  */
 export class ShardWindow {
   readonly shard: number;
@@ -130,6 +131,8 @@ export class ShardWindow {
   readonly #records: number;
   /** The open records, each at its number modulo `records`. */
   readonly #open: (BlockUpdate | undefined)[] = [];
+  /** Work of the open records, see {@link UNSETTLED_BYTES_MAX}. */
+  #unsettledBytes = 0;
   #last = 0;
   #done = 0;
 
@@ -147,9 +150,12 @@ export class ShardWindow {
     return this.#last;
   }
 
-  /** Whether the window has room for one more number. */
+  /** Whether the window has room for the first waiting update: a number, and the work that its record is. */
   get hasRoom(): boolean {
-    return this.#last < this.#done + this.#records;
+    if (this.#last >= this.#done + this.#records) return false;
+    const { first } = this.waiting;
+    if (first === undefined || this.#unsettledBytes === 0) return true;
+    return this.#unsettledBytes + workOf(first) <= UNSETTLED_BYTES_MAX;
   }
 
   /** Returns the record with a number, if the number is open. */
@@ -164,6 +170,7 @@ export class ShardWindow {
     update.n = this.#last;
     update.isOpen = true;
     this.#open[update.n % this.#records] = update;
+    this.#unsettledBytes += workOf(update);
   }
 
   /** Takes back the number that was given last: its record was never published. */
@@ -187,8 +194,14 @@ export class ShardWindow {
 
   #remove(update: BlockUpdate): void {
     this.#open[update.n % this.#records] = undefined;
+    this.#unsettledBytes -= workOf(update);
     update.isOpen = false;
   }
+}
+
+/** Returns the bytes that count against {@link UNSETTLED_BYTES_MAX}. */
+function workOf({ dataBytes, blocks }: Pick<BlockUpdate, "dataBytes" | "blocks">): number {
+  return dataBytes + blocks * UNSETTLED_BLOCK_BYTES;
 }
 
 const BEGINNING: Position = { generation: 1, seq: 0 };

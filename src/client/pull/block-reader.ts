@@ -22,82 +22,7 @@ import {
   readBatch,
   readSingle,
 } from "./read-requests.ts";
-
-interface Waiter {
-  readonly bytes: number;
-  readonly deadline: Deadline;
-  readonly admit: () => void;
-}
-
-/**
- * Share of the window that must be free before waiting requests are admitted: then many are, and go to the
- * broker in one write.
- */
-const FREE_SHARE = 0.25;
-
-/** Bounds the bytes under way: requests that do not fit wait in order. */
-export class ByteWindow {
-  readonly #bytesMax: () => number;
-  readonly #waiters = new Set<Waiter>();
-  #bytes = 0;
-
-  /** Makes an empty window of so many bytes; how many is asked each time. */
-  constructor(bytesMax: () => number) {
-    this.#bytesMax = bytesMax;
-  }
-
-  /** Bytes under way. */
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  /**
-   * Waits until the bytes fit; more bytes than the window has are admitted alone. @throws what ends the call.
-   */
-  async acquire(bytes: number, deadline: Deadline): Promise<void> {
-    if (deadline.ended === undefined && this.#waiters.size === 0 && this.#fits(bytes)) {
-      this.#bytes += bytes;
-      return;
-    }
-    await new Promise<void>((resolve, reject) => {
-      const waiter: Waiter = {
-        bytes,
-        deadline,
-        admit: () => {
-          stopListening();
-          resolve();
-        },
-      };
-      this.#waiters.add(waiter);
-      const stopListening = deadline.onEnd((error) => {
-        this.#waiters.delete(waiter);
-        reject(error);
-        this.#admit();
-      });
-      this.#admit();
-    });
-  }
-
-  /** Releases bytes that {@link acquire} has admitted. For those that wait that is progress. */
-  release(bytes: number): void {
-    this.#bytes -= bytes;
-    for (const { deadline } of this.#waiters) deadline.progressed();
-    if (this.#bytes <= this.#bytesMax() * (1 - FREE_SHARE)) this.#admit();
-  }
-
-  #fits(bytes: number): boolean {
-    return this.#bytes === 0 || this.#bytes + bytes <= this.#bytesMax();
-  }
-
-  #admit(): void {
-    for (const waiter of this.#waiters) {
-      if (!this.#fits(waiter.bytes)) return;
-      this.#waiters.delete(waiter);
-      this.#bytes += waiter.bytes;
-      waiter.admit();
-    }
-  }
-}
+import { type ReadPlace, ReadWindow } from "./read-window.ts";
 
 /** A request: for one block by its own subject, or for several blocks of a shard. */
 export type PlannedRequest =
@@ -222,11 +147,11 @@ const REQUEST_BYTES_MIN = 16 * 1024;
  */
 export class BlockReader {
   readonly #options: BlockReaderDeps;
-  readonly #window: ByteWindow;
+  readonly #window: ReadWindow;
 
   constructor(options: BlockReaderDeps) {
     this.#options = options;
-    this.#window = new ByteWindow(() => options.link.bytes);
+    this.#window = new ReadWindow(() => options.link.bytes);
   }
 
   /**
@@ -251,26 +176,34 @@ export class BlockReader {
   }
 
   async #read(request: PlannedRequest, mode: ReadMode, deadline: Deadline): Promise<void> {
-    const bytes = request.kind === "single" ? request.block.bytes : request.bytes;
+    const isSingle = request.kind === "single";
+    const shard = isSingle ? request.block.read.place.shard : request.shard;
+    const bytes = isSingle ? request.block.bytes : request.bytes;
     const windowBytes = Math.max(REQUEST_BYTES_MIN, bytes);
-    await this.#window.acquire(windowBytes, deadline);
+    const place = await this.#window.enter(shard, windowBytes, deadline);
     const askedAtMs = performance.now();
     const receivedBefore = this.#options.receivedBytes();
     try {
-      if (request.kind === "single") await this.#readSingle(request.block, mode, deadline);
-      else await this.#readBatch(request.shard, request.blocks, mode, deadline);
+      if (isSingle) await this.#readSingle(request.block, mode, deadline, place);
+      else await this.#readBatch(shard, request.blocks, mode, deadline, place);
       // Whatever the link has brought meanwhile shows how fast it is; the count begins anew with a connection.
       const received = this.#options.receivedBytes() - receivedBefore;
       const nowMs = performance.now();
       if (received > 0) this.#options.link.note(received, nowMs - askedAtMs, nowMs);
     } finally {
-      this.#window.release(windowBytes);
+      place.leave();
     }
   }
 
-  async #readSingle(block: PendingBlock, mode: ReadMode, deadline: Deadline): Promise<void> {
+  async #readSingle(
+    block: PendingBlock,
+    mode: ReadMode,
+    deadline: Deadline,
+    place: ReadPlace,
+  ): Promise<void> {
+    const refused = (): void => place.refused();
     while (isWanted(block)) {
-      const problem = await readSingle(this.#options, block, mode, deadline);
+      const problem = await readSingle(this.#options, block, mode, deadline, refused);
       if (problem !== undefined) await this.#prepareAgain([block], deadline, problem);
     }
   }
@@ -281,9 +214,11 @@ export class BlockReader {
     blocks: readonly PendingBlock[],
     mode: ReadMode,
     deadline: Deadline,
+    place: ReadPlace,
   ): Promise<void> {
+    const refused = (): void => place.refused();
     for (let left = blocks; left.length > 0; left = blocks.filter(isWanted)) {
-      const problem = await readBatch(this.#options, shard, left, mode, deadline);
+      const problem = await readBatch(this.#options, shard, left, mode, deadline, refused);
       if (problem !== undefined) {
         await this.#prepareAgain(left.filter(isWanted), deadline, problem);
       }

@@ -132,13 +132,14 @@ const ASKED_AGAIN: readonly Reaction[] = ["replaced", "look-up", "retry", "enter
 
 /**
  * Reads one block by its own subject. Returns undefined when it has come, or an error after which it can be
- * asked for again.
+ * asked for again. `refused` is called when an error is retried.
  */
 export function readSingle(
   deps: ReadDeps,
   block: PendingBlock,
   { encoding, step }: ReadMode,
   deadline: Deadline,
+  refused: () => void,
 ): Promise<PserverError | undefined> {
   const { place, index } = block.read;
   const { name, epoch } = block.parameter.info;
@@ -163,6 +164,7 @@ export function readSingle(
       deps.seen.note(block.parameter.info, place.index, version);
     },
     deadline,
+    refused,
     nobody: () => noOwner(block),
     retryMs: RETRY_MS,
   });
@@ -171,7 +173,7 @@ export function readSingle(
 
 /**
  * Reads blocks of one shard by one request. Returns undefined when all have come, or an error after which the
- * missing ones can be asked for again.
+ * missing ones can be asked for again. `refused` is called when an error is retried.
  */
 export async function readBatch(
   deps: ReadDeps,
@@ -179,6 +181,7 @@ export async function readBatch(
   blocks: readonly PendingBlock[],
   { encoding, step }: ReadMode,
   deadline: Deadline,
+  refused: () => void,
 ): Promise<PserverError | undefined> {
   const reply = new BatchReply(shard, blocks);
   const answered = deps.requests.ask<void>({
@@ -198,6 +201,7 @@ export async function readBatch(
       return progress === "more" ? MORE : ASK_AGAIN;
     },
     deadline,
+    refused,
     nobody: () => {
       return new PserverError("NO_OWNER", `no host serves shard ${shard}`, { shard });
     },

@@ -17,6 +17,7 @@ import {
   mapField,
   numberField,
   textField,
+  valuesField,
   wordField,
 } from "../fields.ts";
 import { NAME_BYTES_MAX } from "../limits.ts";
@@ -157,23 +158,27 @@ export interface BatchEntry {
   readonly data: Uint8Array;
 }
 
+/** Key of the groups of a batch. A reader of records may leave their list unread: see {@link decodeSealed}. */
+export const GROUPS_KEY = "groups";
+
 /**
- * Reads the entries of a batch and checks the values of each. Whether they fit their blocks is checked by the
- * fold.
+ * Reads the entries of a batch one after the other and checks the values of each; nothing is read of those that
+ * nobody asks for. Whether they fit their blocks is checked by the fold.
  * @throws BAD_MESSAGE, BAD_DTYPE, BAD_SHAPE, BAD_LENGTH, BAD_VALUE or BAD_CONFIG, naming the group or
  * its block; TOO_LARGE for more than `entriesMax` entries.
  */
-export function parseBatch(
+export function* readBatch(
   header: RecordHeader,
   { fields, data }: Message,
   entriesMax: number,
-): BatchEntry[] {
+): Generator<BatchEntry> {
   const step = fields["step"] === undefined ? undefined : integerField(fields, "step", 1);
-  const groups = listField(fields, "groups", entriesMax);
+  const groups = valuesField(fields, GROUPS_KEY, entriesMax);
   if (groups.length === 0) throw badMessage("groups: expected at least one; received none");
   const reader = new EntryReader(data, entriesMax);
   const parameters = new Set<string>();
-  groups.forEach((value, i) => {
+  let i = 0;
+  for (const value of groups) {
     const group = naming(`groups[${i}]`, () => parseGroup(header, step, value, entriesMax));
     if (parameters.has(group.parameter)) {
       throw badMessage(`groups[${i}]: expected a parameter in one group; received it again`);
@@ -181,11 +186,22 @@ export function parseBatch(
     parameters.add(group.parameter);
     let least = 0;
     for (let j = 0; j < group.blocks.length; j++) {
-      least = readEntry(reader, group, i, j, least);
+      const entry = readEntry(reader, group, i, j, least);
+      least = entry.index + 1;
+      yield entry;
     }
-  });
+    i += 1;
+  }
   reader.end();
-  return reader.entries;
+}
+
+/** Reads all entries of a batch. @throws as {@link readBatch}. */
+export function parseBatch(
+  header: RecordHeader,
+  message: Message,
+  entriesMax: number,
+): BatchEntry[] {
+  return [...readBatch(header, message, entriesMax)];
 }
 
 /** What the entries of a group have in common. */
@@ -198,10 +214,10 @@ interface Group {
 
 /** Cuts the tensor bytes of a batch into those of its entries. */
 class EntryReader {
-  readonly entries: BatchEntry[] = [];
   readonly #data: Uint8Array;
   readonly #entriesMax: number;
   #at = 0;
+  #entries = 0;
 
   constructor(data: Uint8Array, entriesMax: number) {
     this.#data = data;
@@ -227,11 +243,12 @@ class EntryReader {
     return this.#data.subarray(start, end);
   }
 
-  add(parameter: string, index: number, record: TrainerRecord, data: Uint8Array): void {
-    if (this.entries.length >= this.#entriesMax) {
+  /** Counts an entry. @throws TOO_LARGE if there are too many. */
+  count(): void {
+    if (this.#entries >= this.#entriesMax) {
       throw new PserverError("TOO_LARGE", `expected at most ${this.#entriesMax} blocks in a batch`);
     }
-    this.entries.push({ parameter, index, record, data });
+    this.#entries += 1;
   }
 
   /** @throws BAD_LENGTH for bytes after the last entry. */
@@ -291,8 +308,14 @@ function parseSeen(fields: Fields, blocks: number): readonly unknown[] | undefin
   throw badMessage(`seen: expected one for each of ${blocks} blocks; received ${seen.length}`);
 }
 
-/** Reads entry `j` of a group; returns the least index that the next block may have. */
-function readEntry(reader: EntryReader, group: Group, i: number, j: number, least: number): number {
+/** Reads entry `j` of a group, whose block must have at least the index `least`. */
+function readEntry(
+  reader: EntryReader,
+  group: Group,
+  i: number,
+  j: number,
+  least: number,
+): BatchEntry {
   try {
     const { parameter, record } = group;
     const row = group.blocks[j];
@@ -303,8 +326,9 @@ function readEntry(reader: EntryReader, group: Group, i: number, j: number, leas
       throw badMessage(`expected blocks in ascending order; received ${index} after ${least - 1}`);
     }
     const data = reader.take(wholeNumber("bytes", second, 1));
-    reader.add(parameter, index, entryRecord(record, group.seen?.[j], rest, data), data);
-    return index + 1;
+    const entry = entryRecord(record, group.seen?.[j], rest, data);
+    reader.count();
+    return { parameter, index, record: entry, data };
   } catch (cause) {
     throw named(`groups[${i}].blocks[${j}]`, cause);
   }

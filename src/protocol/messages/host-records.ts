@@ -99,6 +99,13 @@ export interface ForgetRecord {
   readonly trainers: readonly TrainerSession[];
 }
 
+/** Ends the sessions of a trainer up to this one, which was too far ahead of the fold: it must join again. */
+export interface EndRecord {
+  readonly verb: "end";
+  readonly trainer: string;
+  readonly session: number;
+}
+
 /** A host's journal record. */
 export type HostRecord =
   | RulesRecord
@@ -108,7 +115,8 @@ export type HostRecord =
   | DropRecord
   | FloorRecord
   | SessionsRecord
-  | ForgetRecord;
+  | ForgetRecord
+  | EndRecord;
 
 /** Writes a host's record as a message. Lists go into its bytes, because a header has no space for them. */
 export function encodeHostRecord(record: HostRecord): Uint8Array {
@@ -182,6 +190,11 @@ export function parseHostRecord(verb: HostRecord["verb"], message: Message): Hos
     }
     case "forget":
       return { verb, trainers: parseTrainerSessions(unpackValue(data)) };
+    case "end": {
+      const trainer = textField(fields, "trainer");
+      escapeId(trainer);
+      return { verb, trainer, session: integerField(fields, "session", 1) };
+    }
   }
 }
 

@@ -3,7 +3,7 @@
 // steps; that it is applied once; and that, if one of its entries is rejected, nothing is changed.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { sealMessage } from "../../../src/protocol/codec.ts";
+import { encodeMessage, sealMessage } from "../../../src/protocol/codec.ts";
 import type {
   ParameterSettings,
   SynchronizationInput,
@@ -13,6 +13,7 @@ import type { PushOperation } from "../../../src/protocol/messages/records.ts";
 import { ascending } from "./arbitrary-parts.ts";
 import type { BatchUpdate } from "./batch-payload.ts";
 import { Folded, limitedRules } from "./folded.ts";
+import { SHARD, SUBJECTS } from "./journal-writer.ts";
 import { floats, fullConfig, OPTIMIZERS } from "./optimizer-configs.ts";
 
 const GRAD: PushOperation = { op: "grad" };
@@ -373,6 +374,17 @@ describe("in a step", () => {
     expect(folded.run()).toMatchObject([{ code: "LATE" }]);
     expect(folded.content()).toBe(before);
   });
+});
+
+test("an unknown block is rejected before what follows it is read", () => {
+  const folded = new Folded();
+  initAll(folded);
+  const unknown = { verb: "set", parameter: "gone", epoch: 1, dtype: "float32", blocks: [[0, 4]] };
+  const malformed = { verb: "none" };
+  const fields = { session: 1, n: 1, done: 0, reply: "", groups: [unknown, malformed] };
+  const payload = encodeMessage(fields, new Uint8Array(8));
+  folded.journal.append(SUBJECTS.batch(SHARD, "bob"), payload);
+  expect(folded.run()).toMatchObject([{ code: "NOT_INITIALIZED" }]);
 });
 
 test("whatever is changed in its bytes, it is applied, or rejected without a trace", () => {

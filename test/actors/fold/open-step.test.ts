@@ -74,6 +74,7 @@ class SteppedBlock {
       isAnswerable: true,
       readIndex: readPartIndex,
       added: { bytes: 0, count: 0 },
+      fault: { entry: undefined },
     };
     return checkRecord(context, this.block, record, data) as GradientChange;
   }

@@ -1,11 +1,13 @@
 // Proves how a shard answers repeats, late and overtaking records, new sessions, full windows and
 // full tables, and what `done` and `floor` make it forget. All of it is seen from outside: which
 // records change a sum, and what is answered.
+
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { RULES_1, type Rules } from "../../../src/actors/fold/rules.ts";
 import { Shard } from "../../../src/actors/fold/shard.ts";
 import type { Outcome } from "../../../src/protocol/messages/outcomes.ts";
+import { Folded } from "./folded.ts";
 import { JournalWriter, type Sender, SHARD, SUBJECTS } from "./journal-writer.ts";
 
 const WINDOW = 4;
@@ -229,4 +231,32 @@ test("whatever is sent in whatever order, nothing is applied twice and memory st
     }),
     { numRuns: 200 },
   );
+});
+
+test("a session that a host has ended by itself is over with those before it, and a later one is not", () => {
+  const folded = new Folded();
+  folded.journal.init(Float32Array.of(1), { config: { optimizer: "none" } });
+  folded.apply();
+  const note = (session: number, trainer = "alice"): void => {
+    folded.journal.note({ loss: 1 }, { trainer, session });
+  };
+  const end = (trainer: string, session: number): void => {
+    folded.journal.host({ verb: "end", trainer, session });
+  };
+  note(4);
+  end("alice", 4);
+  // A lower one changes nothing.
+  end("alice", 2);
+  for (const session of [3, 4]) note(session);
+  note(4, "bob");
+  note(5);
+  const codes = (): (string | undefined)[] => folded.run().map(({ code }) => code);
+  expect(codes()).toEqual([undefined, "REJOIN", "REJOIN", undefined, undefined]);
+  expect(folded.restored().saveState()).toEqual(folded.shard.saveState());
+  // Once all sessions up to it have ended anyway, it need not be remembered.
+  expect(folded.shard.saveState().ended).toEqual([["alice", 4]]);
+  folded.journal.host({ verb: "floor", session: 4 });
+  note(4);
+  expect(codes()).toEqual(["REJOIN"]);
+  expect(folded.shard.saveState()).not.toHaveProperty("ended");
 });

@@ -155,17 +155,27 @@ describe("not applied", () => {
     expect(block).toMatchObject({ parameter: "gone", statistics: undefined, version: undefined });
   });
 
-  test("a rejected batch is one event for each entry, or one if it cannot be taken apart", () => {
+  test("a rejected batch is one event, whether it can be taken apart or not", () => {
     const described = withW();
     const { journal } = described;
     const change = { kind: "set" } as const;
     journal.batch([
-      { parameter: "gone", data: new Float32Array(2), change },
       { parameter: "w", data: new Float32Array(8), change },
+      { parameter: "gone", data: new Float32Array(2), change },
     ]);
-    const events = described.events();
-    expect(events.map(({ outcome }) => outcome.kind)).toEqual(["rejected", "rejected"]);
-    expect(events[1]).toMatchObject({ verb: "set", block: { parameter: "w", version: 1 } });
+    const [event, ...others] = described.events();
+    expect(others).toEqual([]);
+    // It is about the block at fault.
+    expect(event).toMatchObject({
+      verb: "set",
+      entry: 0,
+      entries: 1,
+      block: { parameter: "gone" },
+    });
+    expect(event?.outcome).toMatchObject({
+      code: "NOT_INITIALIZED",
+      message: expect.stringMatching(/^"?gone"? block 0/),
+    });
     const head = { session: 1, n: 9, done: 0, reply: "" };
     journal.append(SUBJECTS.batch(SHARD, "alice"), encodeMessage({ ...head, groups: [] }));
     expect(described.last()).toMatchObject({

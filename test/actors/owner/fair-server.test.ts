@@ -74,7 +74,7 @@ describe("a fair queue", () => {
     const served: string[] = [];
     for (let i = 0; i < 12; i++) {
       const { trainer, task } = queue.next() ?? { trainer: "", task: 0 };
-      queue.charge(trainer, task);
+      queue.charge(trainer, 0, task);
       served.push(trainer);
     }
     // 4 MiB is paid back with a MiB in each of three turns.
@@ -88,7 +88,7 @@ describe("a fair queue", () => {
     queue.push("alone", 1);
     queue.push("alone", 2);
     queue.next();
-    queue.charge("alone", 64 * MIB);
+    queue.charge("alone", 64);
     expect(queue.next()?.task).toBe(2);
   });
 });
@@ -147,6 +147,7 @@ describe("a fair server", () => {
   });
 
   afterEach(() => {
+    vi.restoreAllMocks();
     vi.useRealTimers();
   });
 
@@ -166,6 +167,28 @@ describe("a fair server", () => {
     running.splice(place, 1)[0]?.end();
     await vi.advanceTimersByTimeAsync(0);
   }
+
+  test("lets a trainer whose requests cost much time wait until others had as much", async () => {
+    const server = new FairServer(new RefusalBudget());
+    const served: string[] = [];
+    let nowMs = 0;
+    vi.spyOn(performance, "now").mockImplementation(() => nowMs);
+    const askFor = (trainer: string, workMs: number): void => {
+      const run = (): void => {
+        served.push(trainer);
+        nowMs += workMs;
+      };
+      server.take({ from: trainer, data: new Uint8Array(0), run, refuse: () => undefined });
+    };
+    // What comes first has the whole time slice: all else waits.
+    askFor("first", 4);
+    for (let i = 0; i < 3; i++) askFor("costly", 4);
+    for (let i = 0; i < 8; i++) askFor("cheap", 1);
+    for (let turn = 0; turn < 20; turn++) await vi.advanceTimersByTimeAsync(1);
+    const order = served.map((trainer) => trainer.slice(0, 2)).join(" ");
+    // 4 ms of work are paid back with a millisecond in each of three turns.
+    expect(order).toBe("fi co ch ch ch ch co ch ch ch ch co");
+  });
 
   test("works on a bounded number at a time, of one trainer on fewer", async () => {
     const server = new FairServer(new RefusalBudget(), [{ atOnce: 3, atOnceEach: 2 }]);

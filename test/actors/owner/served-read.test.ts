@@ -215,6 +215,15 @@ describe("a batched read", () => {
     expect((await pieces(2)).map(({ from }) => from)).toEqual([1, 3]);
   });
 
+  test("of many small blocks gets pieces of 512 entries, so that others have their turn", async () => {
+    ask(Array.from({ length: 1_030 }, () => bias()));
+    expect((await pieces(3)).map(({ from, versions }) => [from, versions.length])).toEqual([
+      [0, 512],
+      [512, 512],
+      [1_024, 6],
+    ]);
+  });
+
   test("that waits for a position is of the blocks as they are then, whatever became of its buffer", async () => {
     const seq = folded.shard.seq + 1;
     const bytes = encodeBatchRead({ ...ANY, seq }, [entry({ index: { rows: numbers(2) } })]);

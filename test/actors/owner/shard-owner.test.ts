@@ -1,6 +1,6 @@
 // Proves what an owner writes into its watermark, and when: the last record that it has folded, not one that it
 // still has to catch up with, and the last one of all when it is closed; when it serves; what `status` says
-// of that; and that a failed shard answers every request with its error. There is no broker: the journal is
+// of that; how far a take-over has come; and that a failed shard answers every request with its error. There is no broker: the journal is
 // that of a writer, snapshots and watermarks are in memory.
 import type { Msg } from "@nats-io/transport-node";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
@@ -10,7 +10,9 @@ import { WatermarkKeeper } from "../../../src/actors/journal/watermark-keeper.ts
 import type { ShardOwner } from "../../../src/actors/owner/shard-owner.ts";
 import {
   decodeMessage,
+  encodeMessage,
   encodePullRequest,
+  type Fields,
   hashName,
   type PserverError,
 } from "../../../src/protocol/index.ts";
@@ -78,6 +80,14 @@ function deliver(first: number): void {
   }
 }
 
+/** Asks the owner as a host does; returns the answer. */
+function ask(verb: "status" | "memory"): Fields {
+  const subject = SUBJECTS.owner(SHARD, "h", verb);
+  const request = { subject, reply: `${SUBJECTS.hostInbox("h")}.7`, data: encodeMessage({}) };
+  handlers.get(SUBJECTS.shardRequests(SHARD).owner)?.(null, request as Msg);
+  return decodeMessage(answered.at(-1) ?? new Uint8Array()).fields;
+}
+
 async function stored(): Promise<Watermark | undefined> {
   return await new WatermarkKeeper(records, SHARD).read();
 }
@@ -117,7 +127,7 @@ describe("an owner", () => {
     });
     const done = serve(2);
     await until({ state: "catching-up", seq: 3 });
-    expect(handlers.size).toBe(0);
+    expect(ask("memory")["error"]).toMatchObject({ code: "NO_OWNER" });
     release();
     await done;
     expect(await stored()).toMatchObject({ seq: 3 });
@@ -193,6 +203,22 @@ describe("an owner that takes over", () => {
     await until({ state: "catching-up", seq: 2 });
     for (const { seq, payload, subject } of rest) line.record(seq, payload, subject);
     await until({ state: "serving", seq: 5 });
+  });
+
+  test("says how far it has come to whoever asks, until it serves", async () => {
+    await owner.start();
+    const [first, second, ...rest] = writer.records;
+    for (const record of [first, second]) {
+      if (record !== undefined) line.record(record.seq, record.payload, record.subject);
+    }
+    const takeOver = { folded: 2, records: 5 };
+    await until({ state: "catching-up", takeOver });
+    expect(ask("memory")["error"]).toMatchObject({ code: "NO_OWNER", details: { takeOver } });
+    expect(ask("status")).toMatchObject({ status: { state: "catching-up", takeOver } });
+    for (const { seq, payload, subject } of rest) line.record(seq, payload, subject);
+    await until({ state: "serving" });
+    expect(owner.status()).not.toHaveProperty("takeOver");
+    expect(ask("status")).toMatchObject({ status: { state: "serving", seq: 5 } });
   });
 
   test("counts no watermark of another journal", async () => {

@@ -28,6 +28,7 @@ export const TAPE_VERBS: readonly UpdateVerb[] = [
   "forget",
   "ready",
   "left-out",
+  "end",
 ];
 
 /** Outcomes by their number. */

@@ -156,8 +156,16 @@ struct ps_shard_window *ps_shard_window_new(unsigned shard, size_t records) {
   return window;
 }
 
+/** Returns the bytes that count against PS_UNSETTLED_BYTES_MAX. */
+static size_t work_of(const struct ps_block_update *update) {
+  return update->data_bytes + update->blocks * PS_UNSETTLED_BLOCK_BYTES;
+}
+
 bool ps_shard_window_has_room(const struct ps_shard_window *window) {
-  return window->last < window->done + window->records;
+  if (window->last >= window->done + window->records) return false;
+  const struct ps_block_update *first = window->waiting.first;
+  if (first == NULL || window->unsettled_bytes == 0) return true;
+  return window->unsettled_bytes + work_of(first) <= PS_UNSETTLED_BYTES_MAX;
 }
 
 struct ps_block_update *ps_shard_window_get(const struct ps_shard_window *window, uint64_t n) {
@@ -167,6 +175,7 @@ struct ps_block_update *ps_shard_window_get(const struct ps_shard_window *window
 
 static void remove_update(struct ps_shard_window *window, struct ps_block_update *update) {
   window->open[update->n % window->records] = NULL;
+  window->unsettled_bytes -= work_of(update);
   update->is_open = false;
 }
 
@@ -175,6 +184,7 @@ void ps_shard_window_open(struct ps_shard_window *window, struct ps_block_update
   update->n = window->last;
   update->is_open = true;
   window->open[update->n % window->records] = update;
+  window->unsettled_bytes += work_of(update);
 }
 
 void ps_shard_window_take_back(struct ps_shard_window *window, struct ps_block_update *update) {

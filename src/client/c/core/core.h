@@ -261,7 +261,8 @@ void ps_update_list_remove(struct ps_update_list *list, struct ps_block_update *
 /**
  * A session's records in one shard: the updates that wait, the numbers that are open, and `done`, the
  * number up to which all records are settled or given up. Invariant: open numbers are in `done + 1 … last`,
- * and `last - done` is at most `records`.
+ * and `last - done` is at most `records`. Their records are a bounded amount of work: so no trainer is far ahead of
+ * the fold.
  */
 struct ps_shard_window {
   unsigned shard;
@@ -275,6 +276,8 @@ struct ps_shard_window {
   /** When outcomes were last asked for. */
   int64_t asked_at_ms;
   size_t records;
+  /** Work of the open records: their tensor bytes, and PS_UNSETTLED_BLOCK_BYTES for each of their blocks. */
+  size_t unsettled_bytes;
   /** The number that was opened last. */
   uint64_t last;
   uint64_t done;
@@ -285,7 +288,7 @@ struct ps_shard_window {
 /** Makes a window without open numbers, to be freed with free(); NULL if there is no memory. */
 struct ps_shard_window *ps_shard_window_new(unsigned shard, size_t records);
 
-/** Whether one more number may be opened. */
+/** Whether there is room for the first waiting update: a number, and the work that its record is. */
 bool ps_shard_window_has_room(const struct ps_shard_window *window);
 
 /** Returns the record with a number; NULL if the number is not open. */

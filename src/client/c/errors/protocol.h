@@ -19,6 +19,8 @@
 #define PS_NOTE_NAME_BYTES_MAX 128
 #define PS_NOTE_SHARD 0
 #define PS_RETRY_AFTER_MS_MAX 5000
+#define PS_UNSETTLED_BYTES_MAX 8388608
+#define PS_UNSETTLED_BLOCK_BYTES 1024
 
 /** What a client does about an error in the answer to a request or a question. */
 enum ps_reaction {

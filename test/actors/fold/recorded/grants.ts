@@ -231,6 +231,19 @@ export const waste: Scene = (writer) => {
   journal.push(TWO, ONE, { n: 2_000 });
   push(1, 2);
   push(1, 1);
+  // One rejected batch makes more work than two small records: its header alone counts 2.
+  const config = { optimizer: "none" };
+  journal.batch(
+    Array.from({ length: 12 }, (_, i) => {
+      const parameter = `${"unknown".repeat(8)}${i}`;
+      return { parameter, data: TWO, change: { kind: "init", shape: [2], config } };
+    }),
+    { session: 2 },
+  );
+  push(1, 2);
+  journal.host({ verb: "end", trainer: "alice", session: 2 });
+  push(1, 2);
+  push(1, 3);
   for (const trainer of ["bob", "carl", "bob"]) {
     journal.append(SUBJECTS.log(SHARD, trainer, "push", "w", 0), bytesOf(TWO));
     journal.append(SUBJECTS.clock(SHARD, trainer), encodeMessage({ session: "none" }));
